@@ -1,0 +1,223 @@
+"""argv -> exit code. The only place that prints or exits.
+
+Exit codes: 0 ran; 2 usage; 3 input or environment; 4 read, but nothing to diagnose; 70 our bug; 130
+interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, NoReturn
+
+import typer
+
+from diagnoser import __version__
+from traces.errors import InputError, MoeDiagError, NothingToDiagnose, UsageError
+
+if TYPE_CHECKING:
+    from traces.formats.open import ReadOptions
+    from traces.steps.selection import Selection
+
+_EXIT_CODES: Final = {UsageError: 2, InputError: 3, NothingToDiagnose: 4}
+_BUG, _INTERRUPTED = 70, 130
+
+_WrongUsage: type[Exception] = typer.BadParameter.__mro__[2]
+"""What the command line parser raises: click's ClickException, of which newer typers carry their own copy."""
+
+app = typer.Typer(
+    name="moe-diag",
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+class Form(StrEnum):
+    """Formats of a result."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"moe-diag {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+) -> None:
+    """Say where the step of a Mixture-of-Experts training run goes, from its Nsight Systems trace.
+
+    \b
+    moe-diag analyze run.nsys-rep             the report, on stdout
+    moe-diag analyze run.sqlite -f json       the same as a JSON document
+    moe-diag demo                             simulate a small run and diagnose it
+    """
+
+
+@app.command()
+def analyze(
+    traces: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="TRACE", show_default=False, help=".nsys-rep, .qdrep or SQLite export of one."
+        ),
+    ],
+    steps: Annotated[
+        str | None,
+        typer.Option(metavar="A:B", help="Use recorded steps A to B only, counted from 0, B excluded."),
+    ] = None,
+    nvtx: Annotated[
+        str | None,
+        typer.Option(
+            metavar="REGEX", help="Take each NVTX range matching REGEX on the launching thread as a step."
+        ),
+    ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Cut the window here: 1.5s, 1500ms, ... on the trace's clock."),
+    ] = None,
+    end: Annotated[str | None, typer.Option(metavar="TIME", help="Cut the window here.")] = None,
+    rank: Annotated[
+        int | None, typer.Option(metavar="N", help="Only this rank, where the trace records ranks.")
+    ] = None,
+    gpu: Annotated[int | None, typer.Option(metavar="N", help="Only this CUDA device.")] = None,
+    form: Annotated[
+        list[Form] | None,
+        typer.Option(
+            "--format", "-f", metavar="text|json", show_default="text", help="Format; repeat for several."
+        ),
+    ] = None,
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="PATH",
+            help="File, folder, '-' (stdout), or '.': <base>_moe-diag.<ext> beside the trace.",
+        ),
+    ] = "-",
+    force_overwrite: Annotated[
+        bool, typer.Option("--force-overwrite", help="Replace existing output files.")
+    ] = False,
+    nsys: Annotated[
+        str | None,
+        typer.Option(metavar="PATH", help="The nsys that exports reports (else $NSYS, PATH, usual folders)."),
+    ] = None,
+    cache_dir: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where exports are kept [default: ~/.cache/moe-diag].")
+    ] = None,
+) -> None:
+    """Diagnose a trace: where its steps go, to the nanosecond, and what could not be told.
+
+    Reads an Nsight Systems report (through your own nsys) or an SQLite export of one. Never changes the
+    input, never writes beside it unless asked (-o .), never opens the network.
+
+    \b
+    moe-diag analyze run.nsys-rep
+    moe-diag analyze run.sqlite --steps 2:5
+    moe-diag analyze run.sqlite --nvtx 'train_step_\\d+' -f json -o result.json
+    moe-diag analyze run.sqlite --start 12.5s --end 13s
+    """
+    from traces.formats.open import ReadOptions
+    from traces.steps.selection import parse_selection
+
+    selection = parse_selection(steps, nvtx, start, end, rank, gpu)
+    options = ReadOptions(nsys=nsys, cache_dir=cache_dir)
+    _run(traces, selection, options, [str(one) for one in form or [Form.TEXT]], output, force_overwrite)
+
+
+@app.command()
+def demo(
+    form: Annotated[
+        list[Form] | None,
+        typer.Option(
+            "--format", "-f", metavar="text|json", show_default="text", help="Format; repeat for several."
+        ),
+    ] = None,
+    keep: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="Keep the simulated export here, to analyze it yourself."),
+    ] = None,
+) -> None:
+    """Simulate a small MoE training run, write it as an nsys export, and diagnose that export."""
+    import tempfile
+
+    from traces.formats.open import ReadOptions
+    from traces.simulate.export import write_export
+    from traces.simulate.moe_step import moe_recording
+    from traces.steps.selection import Selection
+
+    with tempfile.TemporaryDirectory(prefix="moe-diag-") as folder:
+        path = keep or Path(folder) / "demo.sqlite"
+        try:
+            write_export(path, moe_recording())
+        except FileExistsError:
+            raise UsageError(f"{path} exists. Give another place with --keep.") from None
+        _run([path], Selection(), ReadOptions(), [str(one) for one in form or [Form.TEXT]], "-", False)
+
+
+def _run(
+    traces: list[Path], selection: Selection, options: ReadOptions, forms: list[str], output: str, force: bool
+) -> None:
+    from diagnoser.output import plan_targets, write
+    from diagnoser.pipeline import diagnose
+    from diagnoser.progress import progress_display
+    from reports.render import EXTENSIONS, RENDERERS
+
+    targets = plan_targets(forms, output, traces[0], dict(EXTENSIONS), force)
+    with progress_display() as progress:
+        document = diagnose(traces, selection=selection, options=options, progress=progress).to_dict()
+    for target in targets:
+        write(target, RENDERERS[target.form](document), force)
+
+
+def main() -> NoReturn:
+    """Run the command line and exit with its code."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # clean up as after Ctrl-C
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line, print what it says, and return the exit code."""
+    try:
+        result = app(arguments, standalone_mode=False, prog_name="moe-diag")
+        return result if isinstance(result, int) else 0
+    except MoeDiagError as error:
+        return _say(str(error), next(code for kind, code in _EXIT_CODES.items() if isinstance(error, kind)))
+    except _WrongUsage as error:
+        message = str(getattr(error, "format_message", error.__str__)())
+        if "\n" in message:  # the whole help, where no command was given
+            print(message, file=sys.stderr)
+            return 2
+        return _say(f"{message} Type moe-diag --help.", 2)
+    except (KeyboardInterrupt, typer.Abort):
+        return _say("interrupted; nothing was left behind.", _INTERRUPTED)
+    except Exception as error:
+        if "MOE_DIAG_TRACEBACK" in os.environ:
+            traceback.print_exc()
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(place.filename).name}:{place.lineno}"
+        return _say(
+            f"a bug of ours ({type(error).__name__} at {where}). Please report it with what the same command "
+            "prints under MOE_DIAG_TRACEBACK=1.",
+            _BUG,
+        )
+
+
+def _say(message: str, code: int) -> int:
+    print("moe-diag: " + " ".join(message.split()), file=sys.stderr)
+    return code

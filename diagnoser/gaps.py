@@ -1,0 +1,69 @@
+"""What a user is told about what is not there: in the trace, in the selection, in the window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from traces.measure.measurements import RankMeasurements
+from traces.missing import Missing
+from traces.steps.selection import Selection
+from traces.timeline import RankTimeline, Timeline
+
+_NODE_LEVEL = "record with --cuda-graph-trace=node"
+_DROPPED = f"{_NODE_LEVEL}, or export with nsys 2024.3 or newer"
+
+
+def what_to_record(path: Path, timeline: Timeline) -> str:
+    """Why a trace without GPU work cannot be diagnosed, and what to record instead."""
+    if timeline.graph_launches:
+        return (
+            f"{path} has {timeline.graph_launches} CUDA graph launches, but neither kernels nor graph rows: "
+            f"this export dropped them. To diagnose it, {_DROPPED}."
+        )
+    return (
+        f"{path} has neither kernels nor graph rows: nothing to diagnose. "
+        "Record the GPU: nsys profile --trace=cuda,nvtx --cuda-graph-trace=node -o run python train.py"
+    )
+
+
+def no_such_rank(ranks: Sequence[RankTimeline], selection: Selection) -> str:
+    """Why --rank or --gpu matches nothing, and what there is."""
+    gpus = ", ".join(map(str, sorted({rank.device for rank in ranks})))
+    recorded = sorted({number for rank in ranks for number in rank.columns.rank_of.values()})
+    numbers = ", ".join(map(str, recorded))
+    named = f"recorded ranks are {numbers}" if recorded else "no rank is recorded in the trace"
+    asked = {"--rank": selection.rank, "--gpu": selection.gpu}
+    given = " ".join(f"{option} {value}" for option, value in asked.items() if value is not None)
+    return f"{given} matches nothing: kernels ran on GPU {gpus}, and {named}. Choose one of these."
+
+
+def recording_gaps(index: int, timeline: Timeline, ranks: Sequence[RankMeasurements]) -> list[Missing]:
+    """What the recording of trace `index` hides from the budget of its ranks."""
+    gaps = []
+    if timeline.opaque_graph_launches:
+        gaps.append(
+            Missing(
+                f"traces[{index}].graph_launches",
+                f"{timeline.opaque_graph_launches} of {timeline.graph_launches} CUDA graph launches show "
+                "neither kernels nor a replay, so idle time may be work",
+                _DROPPED,
+            )
+        )
+    if any(rank.kernels_recorded and rank.replays_recorded for rank in ranks):
+        gaps.append(
+            Missing(
+                f"traces[{index}].graph_replays",
+                "some graph replays were recorded whole: communication in them counts as compute",
+                _NODE_LEVEL,
+            )
+        )
+    return gaps
+
+
+def window_warnings(ranks: Sequence[RankMeasurements]) -> list[str]:
+    """A window that reaches beyond the recording counts idle time that nobody recorded."""
+    outside_ns = max(rank.outside_activity_ns for rank in ranks)
+    if not outside_ns:
+        return []
+    return [f"the window given reaches {outside_ns} ns beyond the recorded GPU work, which counts as idle"]

@@ -1,0 +1,118 @@
+"""The whole flow on one screen: read, build, measure, judge, write down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import diagnoser
+from diagnoser.diagnosis import Diagnosis
+from diagnoser.gaps import no_such_rank, recording_gaps, what_to_record, window_warnings
+from heuristics import judge
+from reports.document import TraceResult, build_document
+from traces.columns import Columns
+from traces.errors import EmptySelection, InputError, NothingToDiagnose, UsageError
+from traces.formats.open import ReadOptions, read_trace
+from traces.measure.measurements import RankMeasurements, measure_rank
+from traces.progress import Progress, silent
+from traces.steps.selection import Selection
+from traces.timeline import RankTimeline, Timeline, build
+
+
+def diagnose(
+    paths: Sequence[Path],
+    *,
+    selection: Selection | None = None,
+    options: ReadOptions | None = None,
+    progress: Progress = silent,
+) -> Diagnosis:
+    """Diagnose traces of one run; see `diagnoser.analyze` for what it raises."""
+    if not paths:
+        raise UsageError("no trace given. Name one: moe-diag analyze run.nsys-rep")
+    selection = selection or Selection()
+    read, warnings = _read_all(paths, options or ReadOptions(), progress)
+    measured = _measure_all(read, selection, warnings)
+    ranks = [rank for trace in measured for rank in trace.ranks]
+    missing = [
+        gap
+        for index, trace in enumerate(measured)
+        for gap in recording_gaps(index, trace.timeline, trace.ranks)
+    ]
+    document = build_document(
+        version=diagnoser.__version__,
+        traces=[TraceResult(trace.columns.info, _launched_frac(trace.ranks)) for trace in measured],
+        ranks=ranks,
+        judgement=judge(ranks),
+        warnings=[*warnings, *window_warnings(ranks)],
+        missing=missing,
+    )
+    return Diagnosis(document)
+
+
+@dataclass(frozen=True, slots=True)
+class _Trace:
+    """One trace on its way through the flow."""
+
+    columns: Columns
+    timeline: Timeline
+    ranks: tuple[RankMeasurements, ...] = ()
+
+
+def _read_all(
+    paths: Sequence[Path], options: ReadOptions, progress: Progress
+) -> tuple[list[_Trace], list[str]]:
+    """Every trace that can be read and has GPU work; the first error if there is none."""
+    read, failed, warnings = [], [], []
+    for path in paths:
+        try:
+            columns = read_trace(path, options, progress)
+            progress(f"measuring {path.name}", None)
+            timeline = build(columns)
+            if not timeline.ranks:
+                raise NothingToDiagnose(what_to_record(path, timeline))
+        except (InputError, NothingToDiagnose) as error:
+            failed.append(error)
+            warnings.append(str(error).replace(str(path), path.name))
+            continue
+        read.append(_Trace(columns, timeline))
+        warnings += [f"{path.name}: {warning}" for warning in timeline.warnings]
+    if not read:
+        raise failed[0]
+    return read, warnings
+
+
+def _measure_all(read: Sequence[_Trace], selection: Selection, warnings: list[str]) -> list[_Trace]:
+    """Measure the chosen ranks. A rank the selection misses becomes a warning, unless it misses all."""
+    chosen = [
+        (trace, [rank for rank in trace.timeline.ranks if _is_chosen(rank, selection)]) for trace in read
+    ]
+    if not any(ranks for _, ranks in chosen):
+        raise EmptySelection(
+            no_such_rank([rank for trace in read for rank in trace.timeline.ranks], selection)
+        )
+    measured, missed = [], []
+    for trace, ranks in chosen:
+        done: list[RankMeasurements] = []
+        for rank in ranks:
+            try:
+                done.append(measure_rank(rank, selection))
+            except EmptySelection as error:
+                missed.append(error)
+                warnings.append(f"process {rank.process}, GPU {rank.device} is left out: {error}")
+        if done:
+            measured.append(_Trace(trace.columns, trace.timeline, tuple(done)))
+    if not measured:
+        raise missed[0]
+    return measured
+
+
+def _is_chosen(rank: RankTimeline, selection: Selection) -> bool:
+    recorded = None if rank.process is None else rank.columns.rank_of.get(rank.process)
+    gpu_fits = selection.gpu is None or rank.device == selection.gpu
+    return gpu_fits and (selection.rank is None or recorded == selection.rank)
+
+
+def _launched_frac(ranks: Sequence[RankMeasurements]) -> float | None:
+    kernels = sum(rank.kernel_count for rank in ranks)
+    return sum(rank.launched_count for rank in ranks) / kernels if kernels else None

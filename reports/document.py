@@ -1,0 +1,158 @@
+"""Result -> plain dict: the JSON contract, version 1.0. Keys may be added; none may change.
+
+Integers are nanoseconds over the used steps. A value that could not be told is None and has an entry in
+`missing`, whose path is its own or a parent's. Nothing in the document names a host, a user or a folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from heuristics import Judgement
+from reports.document_rank import rank_section
+from traces.columns import Gpu, TraceInfo
+from traces.measure.measurements import RankMeasurements
+from traces.missing import Missing
+
+SCHEMA_VERSION: Final = "1.0"
+Document = dict[str, Any]
+
+_LATER = "not measured by this version of moe-diag"
+_NOT_YET: Final = (
+    "ranks[*].absent_ns",
+    "ranks[*].masked_ns",
+    "ranks[*].clock_offset_ns",
+    "ranks[*].absent_decided_by_frac",
+    "ranks[*].a2a",
+    "ranks[*].sm",
+    "ranks[*].memory",
+    "ranks[*].detected",
+    "ranks[*].ledger",
+    "ranks[*].replay",
+    "traces[*].capture.perturbation_frac",
+    "throughput",
+    "tool.guidance",
+)
+"""Parts of the contract no code fills yet, so that a reader sees a gap and never a zero."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceResult:
+    """One trace that was read: what it says of itself, and the share of its kernels with a launch."""
+
+    info: TraceInfo
+    correlation_frac: float | None
+
+
+def build_document(
+    version: str,
+    traces: Sequence[TraceResult],
+    ranks: Sequence[RankMeasurements],
+    judgement: Judgement,
+    warnings: Sequence[str],
+    missing: Sequence[Missing],
+) -> Document:
+    """The whole document. Its values are plain: dict, list, str, int, float, bool, None."""
+    sections = [rank_section(index, rank) for index, rank in enumerate(ranks)]
+    gaps = [gap for index, trace in enumerate(traces) for gap in _trace_gaps(index, trace)]
+    gaps += [gap for section in sections for gap in section.missing]
+    gaps += [
+        *judgement.missing,
+        *missing,
+        *(Missing(path, _LATER, "use a later version") for path in _NOT_YET),
+    ]
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "tool": {"name": "moe-diag", "version": version, "guidance": None},
+        "warnings": list(warnings),
+        "missing": [{"path": gap.path, "reason": gap.reason, "cure": gap.cure} for gap in gaps],
+        "redacted": True,
+        "traces": [_trace_section(trace) for trace in traces],
+        "ranks": [section.values for section in sections],
+        "throughput": None,
+        "verdict": _verdict(judgement),
+        "walls": [],
+        "fixes": [],
+        "levers": [],
+        "refused": [],
+        "config_findings": [],
+    }
+
+
+def _verdict(judgement: Judgement) -> Document:
+    return {
+        "wall": None,
+        "kind": None,
+        "bound": judgement.bound.bucket,
+        "tied_with": [],
+        "runner_up": None,
+        "confidence": None,
+        "because": list(judgement.because),
+        "next_wall": None,
+        "largest_bucket": judgement.largest.bucket,
+        "largest_bucket_frac": judgement.largest.frac,
+    }
+
+
+def _trace_section(trace: TraceResult) -> Document:
+    info = trace.info
+    return {
+        "name": info.name,
+        "kind": info.kind,
+        "exporter_version": info.exporter_version,
+        "schema": info.schema,
+        "reader": info.reader,
+        "gpus": [_gpu_section(gpu) for gpu in info.gpus],
+        "missing_tables": list(info.missing_tables),
+        "capture": {
+            "correlation_frac": trace.correlation_frac,
+            "diagnostics": list(info.diagnostics),
+            "perturbation_frac": None,
+        },
+    }
+
+
+def _gpu_section(gpu: Gpu) -> Document:
+    return {
+        "name": gpu.name,
+        "sm_count": gpu.sm_count,
+        "capability": gpu.capability,
+        "memory_bytes": gpu.memory_bytes,
+    }
+
+
+def _trace_gaps(index: int, trace: TraceResult) -> list[Missing]:
+    """Entries for what a trace does not say of itself."""
+    path, info, gaps = f"traces[{index}]", trace.info, []
+    if info.exporter_version is None:
+        gaps.append(
+            Missing(
+                f"{path}.exporter_version",
+                "the export has no version of its exporter",
+                "export with nsys 2021 or newer",
+            )
+        )
+    if info.schema is None:
+        gaps.append(
+            Missing(f"{path}.schema", "the export has no schema version", "export with nsys 2021 or newer")
+        )
+    if trace.correlation_frac is None:
+        gaps.append(
+            Missing(
+                f"{path}.capture.correlation_frac",
+                "no single kernels were recorded",
+                "record with --cuda-graph-trace=node",
+            )
+        )
+    for place, gpu in enumerate(info.gpus):
+        for key, value in _gpu_section(gpu).items():
+            if value is None:
+                reason = (
+                    "it is none of the product names we know" if key == "name" else "the export does not say"
+                )
+                gaps.append(
+                    Missing(f"{path}.gpus[{place}].{key}", reason, "give --gpu-model in a later version")
+                )
+    return gaps

@@ -1,0 +1,62 @@
+"""Shared fixtures, and the count of what was skipped."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from traces.simulate.export import write_export
+from traces.simulate.recording import Recording
+
+
+@pytest.fixture
+def export(tmp_path: Path) -> Callable[..., Path]:
+    """Write a recording as an export and give its path."""
+
+    def write(recording: Recording, name: str = "run.sqlite", **how: object) -> Path:
+        path = tmp_path / name
+        write_export(path, recording, **how)  # type: ignore[arg-type]
+        return path
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def recordings() -> Path:
+    """The folder of real recordings; without it a test skips, with it nothing of it may be missing."""
+    folder = os.environ.get("MOE_DIAG_TRACES")
+    if not folder:
+        pytest.skip(
+            "MOE_DIAG_TRACES is unset: would have shown the numbers of independent truth on real recordings"
+        )
+    return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def real_nsys() -> str:
+    """The nsys of this machine."""
+    nsys = shutil.which("nsys")
+    if nsys is None:
+        pytest.skip("no nsys on PATH: would have shown that real reports export and give their true totals")
+    return nsys
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what the skipped tests would have shown, and count them."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    reasons: dict[str, int] = {}
+    for report in skipped:
+        reason = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)
+        reasons[reason] = reasons.get(reason, 0) + 1
+    for reason, count in sorted(reasons.items()):
+        terminalreporter.write_line(f"{count} x {reason.removeprefix('Skipped: ')}")
+    terminalreporter.write_line(f"{len(skipped)} tests skipped for want of a tool or a recording")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--update-golden` rewrites the reviewed texts; read the difference before you commit it."""
+    parser.addoption("--update-golden", action="store_true", help="rewrite tests/golden")

@@ -1,0 +1,174 @@
+"""The partition of a window, by hand and nanosecond by nanosecond."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from traces.columns import COPY_KINDS, NULL
+from traces.intervals import Spans, spans, union
+from traces.measure.budget import Budget, measure_budget
+from traces.measure.totals import measure_totals
+from traces.names.kinds import COMM_KINDS
+from traces.timeline import KEYS, Activities, Bucket, Source
+
+# (bucket, key, stream, start, end)
+Row = tuple[Bucket, str, int, int, int]
+
+
+def activities(rows: list[Row]) -> Activities:
+    ordered = sorted(enumerate(rows), key=lambda row: (row[1][3], row[1][2], row[0]))
+    table = np.array(
+        [
+            (
+                start,
+                end,
+                stream,
+                number,
+                bucket,
+                KEYS[bucket].index(key),
+                bucket == Bucket.COPY,
+                -1,
+                NULL,
+                NULL,
+            )
+            for number, (bucket, key, stream, start, end) in ordered
+        ],
+        dtype=np.int64,
+    ).reshape(-1, 10)
+    return Activities(*table.T)
+
+
+def by_hand(rows: list[Row], windows: Spans) -> Budget:
+    """The definition, one nanosecond at a time: no interval algebra."""
+    ordered = sorted(enumerate(rows), key=lambda row: (row[1][3], row[1][2], row[0]))
+    buckets: Counter[str] = Counter()
+    keys: dict[Bucket, Counter[str]] = {bucket: Counter() for bucket in Bucket}
+    hidden = 0
+    for start, end in windows.pairs():
+        for t in range(start, end):
+            running = [row for _, row in ordered if row[3] <= t < row[4]]
+            compute = [row[1] for row in running if row[0] == Bucket.COMPUTE]
+            comm = sorted((row[1] for row in running if row[0] == Bucket.COMM), key=COMM_KINDS.index)
+            copy = [row[1] for row in running if row[0] == Bucket.COPY]
+            hidden += bool(compute and comm)
+            for bucket, found in ((Bucket.COMPUTE, compute), (Bucket.COMM, comm), (Bucket.COPY, copy)):
+                if found:
+                    buckets[bucket.name] += 1
+                    keys[bucket][found[0]] += 1
+                    break
+            else:
+                buckets["IDLE"] += 1
+    return Budget(
+        window_ns=windows.total_ns,
+        compute_ns=buckets["COMPUTE"],
+        exposed_comm_ns=buckets["COMM"],
+        exposed_copy_ns=buckets["COPY"],
+        idle_ns=buckets["IDLE"],
+        compute_by_class_ns=dict(keys[Bucket.COMPUTE]),
+        exposed_comm_by_kind_ns=dict(keys[Bucket.COMM]),
+        exposed_copy_by_kind_ns=dict(keys[Bucket.COPY]),
+        hidden_comm_ns=hidden,
+    )
+
+
+def adds_up(budget: Budget) -> bool:
+    parts = (budget.compute_ns, budget.exposed_comm_ns, budget.exposed_copy_ns, budget.idle_ns)
+    return (
+        sum(parts) == budget.window_ns
+        and sum(budget.compute_by_class_ns.values()) == budget.compute_ns
+        and sum(budget.exposed_comm_by_kind_ns.values()) == budget.exposed_comm_ns
+        and sum(budget.exposed_copy_by_kind_ns.values()) == budget.exposed_copy_ns
+    )
+
+
+keys = st.sampled_from(
+    [(Bucket.COMPUTE, key) for key in ("gemm", "norm", "grouped_gemm", "graph_replay")]
+    + [(Bucket.COMM, kind) for kind in COMM_KINDS]
+    + [(Bucket.COPY, kind) for kind in COPY_KINDS]
+)
+times = st.tuples(st.integers(-20, 40), st.integers(0, 15)).map(lambda pair: (pair[0], sum(pair)))
+rows = st.lists(
+    st.builds(lambda key, stream, time: (*key, stream, *time), keys, st.integers(0, 3), times), max_size=25
+)
+windows = st.lists(times, min_size=1, max_size=3).map(
+    lambda pairs: union(*np.array(pairs, dtype=np.int64).reshape(-1, 2).T)
+)
+
+
+@given(rows, windows)
+def test_the_partition_equals_a_count_of_single_nanoseconds(some: list[Row], window: Spans) -> None:
+    budget = measure_budget(activities(some), window)
+    assert adds_up(budget)
+    assert budget == by_hand(some, window)
+
+
+@given(rows, windows, st.integers(-(10**18), 10**18))
+def test_shifting_all_times_changes_nothing(some: list[Row], window: Spans, by: int) -> None:
+    shifted = [(bucket, key, stream, start + by, end + by) for bucket, key, stream, start, end in some]
+    moved = Spans(window.start_ns + by, window.end_ns + by)
+    assert measure_budget(activities(shifted), moved) == measure_budget(activities(some), window)
+
+
+def test_a_step_that_one_can_add_in_the_head() -> None:
+    budget = measure_budget(
+        activities(
+            [
+                (Bucket.COMPUTE, "gemm", 7, 0, 40),
+                (Bucket.COMM, "ep_dispatch", 20, 30, 60),  # 10 hidden, 20 exposed
+                (Bucket.COPY, "memcpy_d2h", 21, 50, 70),  # 10 under communication, 10 exposed
+                (Bucket.COMPUTE, "norm", 7, 80, 100),  # 10 idle before
+            ]
+        ),
+        spans((0, 100)),
+    )
+    assert (budget.compute_ns, budget.exposed_comm_ns, budget.exposed_copy_ns, budget.idle_ns) == (
+        60,
+        20,
+        10,
+        10,
+    )
+    assert budget.compute_by_class_ns == {"gemm": 40, "norm": 20}
+    assert budget.hidden_comm_ns == 10
+
+
+def test_of_two_kernels_at_once_the_first_gives_the_class_and_the_lower_stream_breaks_a_tie() -> None:
+    both = [(Bucket.COMPUTE, "norm", 9, 0, 30), (Bucket.COMPUTE, "gemm", 7, 10, 50)]
+    assert measure_budget(activities(both), spans((0, 50))).compute_by_class_ns == {"norm": 30, "gemm": 20}
+    tie = [(Bucket.COMPUTE, "norm", 9, 0, 30), (Bucket.COMPUTE, "gemm", 7, 0, 10)]
+    assert measure_budget(activities(tie), spans((0, 50))).compute_by_class_ns == {"gemm": 10, "norm": 20}
+
+
+def test_a_kernel_that_began_before_the_window_still_came_first() -> None:
+    rows = [(Bucket.COMPUTE, "norm", 9, 0, 30), (Bucket.COMPUTE, "gemm", 7, 20, 50)]
+    assert measure_budget(activities(rows), spans((25, 50))).compute_by_class_ns == {"norm": 5, "gemm": 20}
+
+
+def test_two_kinds_of_communication_at_once_count_as_the_earlier_in_the_list() -> None:
+    rows = [(Bucket.COMM, "all_reduce", 8, 0, 100), (Bucket.COMM, "ep_combine", 9, 40, 60)]
+    budget = measure_budget(activities(rows), spans((0, 100)))
+    assert budget.exposed_comm_by_kind_ns == {"ep_combine": 20, "all_reduce": 80}
+
+
+def test_totals_count_kernels_only_and_ignore_windows() -> None:
+    totals = measure_totals(
+        activities(
+            [
+                (Bucket.COMPUTE, "gemm", 7, 0, 40),
+                (Bucket.COMM, "ep_dispatch", 20, 30, 60),
+                (Bucket.COPY, "memcpy_d2h", 21, 50, 900),
+                (Bucket.COMPUTE, "norm", 8, 20, 50),
+            ]
+        )
+    )
+    assert totals is not None
+    assert (totals.kernel_count, totals.kernel_work_ns, totals.span_ns) == (3, 100, 60)
+    assert (totals.busy_union_ns, totals.comm_union_ns, totals.exposed_comm_ns) == (60, 30, 10)
+
+
+def test_copies_alone_have_no_totals() -> None:
+    assert measure_totals(activities([(Bucket.COPY, "memset", 7, 0, 5)])) is None
+    assert int(Source.KERNEL) == 0  # the helper above writes kernels as source 0 and copies as 1

@@ -1,0 +1,135 @@
+"""When a kept export is used again, and what stands in the cache folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.nsys_doubles import START_NS, Desk, contents, desk, write_export
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Desk:
+    """A report that was exported once."""
+    here = desk(tmp_path)
+    here.export()
+    assert here.nsys.exports == 1
+    return here
+
+
+def test_a_kept_export_is_used_again(kept: Desk) -> None:
+    first = contents(kept.cache)
+    assert kept.export().is_file()
+    assert kept.nsys.exports == 1
+    assert contents(kept.cache) == first
+
+
+def test_a_report_written_anew_is_exported_again(kept: Desk) -> None:
+    os.utime(kept.report, ns=(0, 1))
+    kept.export()
+    assert kept.nsys.exports == 2
+
+
+def test_a_report_of_another_size_is_exported_again(kept: Desk) -> None:
+    before = kept.report.stat()
+    kept.report.write_bytes(kept.report.read_bytes() + b"U3w[END]")
+    os.utime(kept.report, ns=(before.st_atime_ns, before.st_mtime_ns))
+    kept.export()
+    assert kept.nsys.exports == 2
+
+
+def test_another_nsys_exports_again(kept: Desk) -> None:
+    kept.nsys.write(version="2023.1.1.127-aaa")
+    kept.export()
+    assert kept.nsys.exports == 2
+
+
+@pytest.mark.parametrize(
+    "info", ['{"SessionStartTime": {"Nanoseconds since epoch": "5"}}', "{}", "[1]", "no JSON"]
+)
+def test_another_or_no_session_start_exports_again(kept: Desk, info: str) -> None:
+    (kept.nsys.folder / "info.json").write_text(info)
+    kept.export()
+    assert kept.nsys.exports == 2
+
+
+def test_an_export_of_another_session_under_our_name_is_replaced(kept: Desk) -> None:
+    export = kept.export()
+    before = export.stat()
+    export.unlink()
+    write_export(export, START_NS + 1)
+    os.utime(export, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert export.stat().st_size == before.st_size
+    assert kept.export().read_bytes() == (kept.nsys.folder / "good.sqlite").read_bytes()
+    assert kept.nsys.exports == 2
+
+
+@pytest.mark.parametrize("record", ["", "[]", "{", '{"report_size_bytes": 1}'])
+def test_a_record_that_cannot_be_trusted_exports_again(kept: Desk, record: str) -> None:
+    kept.export().with_suffix(".json").write_text(record)
+    kept.export()
+    assert kept.nsys.exports == 2
+
+
+def test_a_failed_second_export_keeps_neither_its_rest_nor_trust_in_the_first(kept: Desk) -> None:
+    first = contents(kept.cache)
+    os.utime(kept.report, ns=(0, 1))
+    kept.nsys.write('echo junk >"$out"; exit 1')
+    with pytest.raises(Exception, match="could not export"):
+        kept.export()
+    assert contents(kept.cache) == first
+    kept.nsys.write()
+    kept.export()
+    assert kept.nsys.exports == 3
+
+
+def test_what_a_killed_run_left_blocks_nothing_and_goes_after_a_day(kept: Desk) -> None:
+    left = kept.cache / "moe-diag-export-killed"
+    left.mkdir()
+    (left / "export.sqlite").write_text("half of it")
+    os.utime(kept.report, ns=(0, 1))
+    kept.export()
+    assert left.is_dir()
+    two_days_ago = time.time() - 2 * 24 * 3600
+    for path in (left / "export.sqlite", left):
+        os.utime(path, (two_days_ago, two_days_ago))
+    kept.export()
+    assert not left.exists()
+
+
+def test_runs_at_once_on_one_report_do_not_disturb_each_other(tmp_path: Path) -> None:
+    here = desk(tmp_path, export='sleep 0.3; cat "$here/good.sqlite" >"$out"')
+    with ThreadPoolExecutor(4) as pool:
+        exports = set(pool.map(lambda _: here.export(), range(4)))
+    assert here.nsys.exports == 4
+    assert {path.name for path in here.cache.iterdir()} == {
+        path.name for e in exports for path in (e, record(e))
+    }
+    here.export()
+    assert here.nsys.exports == 4
+
+
+def test_the_cache_is_the_users_alone_and_names_no_folder(kept: Desk) -> None:
+    export = kept.export()
+    assert stat.S_IMODE(kept.cache.stat().st_mode) == 0o700
+    assert stat.S_IMODE(export.stat().st_mode) == stat.S_IMODE(record(export).stat().st_mode) == 0o600
+    assert all(part not in path for path in contents(kept.cache) for part in ("run", "nsys"))
+    told = json.loads(record(export).read_text())
+    assert told["session_start_ns"] == START_NS
+    assert str(kept.report.parent) not in json.dumps(told)
+
+
+def test_two_reports_of_one_name_are_kept_apart(kept: Desk, tmp_path: Path) -> None:
+    other = desk(tmp_path / "other")
+    same_cache = Desk(other.report, other.nsys, kept.cache)
+    assert same_cache.export() != kept.export()
+
+
+def record(export: Path) -> Path:
+    return export.with_suffix(".json")

@@ -1,0 +1,172 @@
+"""Columns: one trace's events as arrays, exactly as recorded. Every reader ends here.
+
+Times are integer nanoseconds on the trace's own clock. A NULL in the source is `NULL`, never zero.
+Rows keep the order of the source, which is not sorted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+NULL: Final = int(np.iinfo(np.int64).min)
+"""Stands for SQL NULL in integer columns; no id or time of a real export has this value."""
+
+
+def distinct(values: IntArray) -> IntArray:
+    """The distinct values of an array, sorted.
+
+    Not np.unique: numpy 2.4 hashes, and on packed ids, all multiples of 2**24, that took 27 of the 40 s of a
+    recording with a million kernels (measured 2026-11-21).
+    """
+    ordered = np.sort(values)
+    return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if len(ordered) else ordered
+
+
+PROCESS_BITS: Final = ~0xFFFFFF
+"""Mask of a packed thread id that leaves its process (nsys: HW 8 bits, VM 8, process 24, thread 24)."""
+
+
+def process_of(gid: int) -> int:
+    """Operating-system process id in a packed id; that is signed and can be negative, so it is masked."""
+    return (gid >> 24) & 0xFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class GpuRows:
+    """Work that ran on a GPU: one row per interval, all arrays of shape (n,).
+
+    `process_gid` is nsys's global process id with the thread bits cleared (NULL where the export has none).
+    """
+
+    start_ns: IntArray
+    end_ns: IntArray
+    device_id: IntArray
+    stream_id: IntArray
+    correlation_id: IntArray
+    process_gid: IntArray
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+
+def end_to_end(*tables: GpuRows) -> GpuRows:
+    """The rows of several tables, one after the other."""
+    return GpuRows(
+        *(np.concatenate([getattr(table, field) for table in tables]) for field in GpuRows.__slots__)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """Kernels. `name` indexes `Columns.kernel_names` (-1: none); `graph_node_id` is NULL outside graphs."""
+
+    rows: GpuRows
+    name: IntArray
+    graph_node_id: IntArray
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """Copies and memsets. `kind` indexes `COPY_KINDS`."""
+
+    rows: GpuRows
+    kind: IntArray
+    size_bytes: IntArray
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+COPY_KINDS: Final = (
+    "memcpy_h2d",
+    "memcpy_d2h",
+    "memcpy_d2d",
+    "memcpy_p2p",
+    "memset",
+    "memcpy_h2h",
+    "memcpy_uvm_h2d",
+    "memcpy_uvm_d2h",
+    "memcpy_uvm_d2d",
+    "memcpy_unknown",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """CUDA runtime and driver calls on the host, shape (n,). `name` indexes `Columns.call_names`."""
+
+    start_ns: IntArray
+    end_ns: IntArray
+    thread_gid: IntArray
+    correlation_id: IntArray
+    name: IntArray
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """Closed NVTX ranges, shape (n,). `text` indexes `Columns.range_texts` (-1: no text)."""
+
+    start_ns: IntArray
+    end_ns: IntArray
+    thread_gid: IntArray
+    text: IntArray
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """A GPU of the machine. Each field is None where the trace does not say; `name` only if we know it."""
+
+    gpu_id: int | None
+    cuda_device: int | None
+    name: str | None
+    sm_count: int | None
+    capability: str | None
+    memory_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TraceInfo:
+    """What a trace says about itself; nothing in here names a host, a user or a path."""
+
+    name: str
+    kind: str
+    exporter_version: str | None
+    schema: str | None
+    reader: str
+    gpus: tuple[Gpu, ...]
+    missing_tables: tuple[str, ...]
+    diagnostics: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """One trace as arrays. `gpu_of` maps (process id, CUDA device) to a place in `info.gpus`."""
+
+    info: TraceInfo
+    kernels: Kernels
+    copies: Copies
+    replays: GpuRows
+    calls: Calls
+    ranges: Ranges
+    kernel_names: tuple[str, ...]
+    call_names: tuple[str, ...]
+    range_texts: tuple[str, ...]
+    gpu_of: dict[tuple[int, int], int]
+    rank_of: dict[int, int]
+    """Process id to the rank recorded in the trace (MPI_RANKS), where there is one."""

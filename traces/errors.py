@@ -1,0 +1,62 @@
+"""Every error we raise, as a tree. A message is one line: what, where, and what to type next.
+
+MoeDiagError
+  + UsageError            an option, a selection or a refused overwrite
+  |   + EmptySelection    the selection matches nothing; the message names the nearest there is
+  + InputError            the input or the machine cannot serve
+  |   + TraceNotFound     missing, or not readable
+  |   + NotATrace         readable, but no trace
+  |   + DamagedTrace      a trace once: truncated, half exported, or being written
+  |   + NsysUnavailable   a report needs nsys, and none is here or it is too old
+  |   + ExportFailed      nsys ran and could not export
+  |   + OutputNotWritable the result cannot be put where it was asked for
+  + NothingToDiagnose     read, but neither kernels nor graph rows
+
+Only the door (`diagnoser.cli`) turns them into exit codes.
+"""
+
+from __future__ import annotations
+
+
+class MoeDiagError(Exception):
+    """Root of what a user can cause. `str(error)` is the one line to print."""
+
+
+class UsageError(MoeDiagError):
+    """The command line asks for something that cannot be."""
+
+
+class EmptySelection(UsageError):
+    """A selection matches nothing in this trace."""
+
+
+class InputError(MoeDiagError):
+    """The input, or what is needed to read it, is not usable."""
+
+
+class TraceNotFound(InputError):
+    """The path names nothing readable."""
+
+
+class NotATrace(InputError):
+    """The file is readable and no trace that we know."""
+
+
+class DamagedTrace(InputError):
+    """The file was a trace; now it is truncated, half exported or being written."""
+
+
+class NsysUnavailable(InputError):
+    """A report needs an nsys that is absent or too old."""
+
+
+class ExportFailed(InputError):
+    """nsys was run and gave no usable export."""
+
+
+class OutputNotWritable(InputError):
+    """The result cannot be written where it was asked for."""
+
+
+class NothingToDiagnose(MoeDiagError):
+    """The trace was read and holds neither kernels nor graph rows."""

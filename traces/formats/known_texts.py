@@ -1,0 +1,55 @@
+"""The only texts of an export that leave it besides kernel and NVTX names, and only as we know them.
+
+An export holds the whole environment, command lines, host and user names. So nothing is passed on because it
+stood in some column: a version must be digits and dots, a GPU name must be built of known words, and a
+diagnostic is answered in our own words.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_VERSION: Final = re.compile(r"\d{1,5}(?:\.\d{1,6}){1,4}")
+
+_GPU_NAME: Final = re.compile(
+    r"(?:(?:NVIDIA |Tesla |Quadro |GeForce |TITAN |GRID |RTX |GTX |PRO )+"
+    r"(?:[A-Z]{0,2}\d{1,4}[A-Z]{0,2}|V|Xp?|RTX|Graphics Device|Thor|Orin)"
+    r"|(?:[ABHLPTVKM]|G[BH])\d{2,3}[A-Z]{0,2})"
+    r"(?:[ -](?:\d{1,3}GB|SXM\d?|PCI[eE]|NVL\d{0,2}|HBM\d[ea]?|Ti|SUPER|Super|D|Ada|Generation|Blackwell|"
+    r"Server|Workstation|Max-Q|Edition|Laptop|GPU|Superchip|AC|LC|S|Q|MIG|\d{1,2}g\.\d{1,3}gb|PG\d{3}|"
+    r"\d{3,4}))*"
+)
+"""Words NVIDIA builds its product names from (CUDA device names of Kepler to Blackwell)."""
+
+_DIAGNOSTICS: Final = (
+    (r"No CUDA events collected", "a process recorded no CUDA events"),
+    (
+        r"CUDA profiling might have not been started correctly",
+        "CUDA tracing may not have started in a process",
+    ),
+    (r"CUDA hardware tracing is not supported", "CUDA was traced by instrumentation, not by hardware"),
+    (r"[Nn]ot all NVTX events might have been collected", "some NVTX events may be missing"),
+    (r"[Nn]ot all CUDA events might have been collected", "some CUDA events may be missing"),
+    (r"CUPTI_ERROR_|CUPTI .*[Ee]rror", "CUPTI, which records the CUDA activity, reported an error"),
+    (r"[Bb]uffer overflow|dropped|were lost|lost events", "the profiler lost events"),
+    (r"[Ii]nsufficient privilege|ERR_NVGPUCTRPERM", "GPU counters were not permitted"),
+)
+
+
+def version(text: object) -> str | None:
+    """A dotted version, or None where the text is anything else."""
+    return text if isinstance(text, str) and _VERSION.fullmatch(text) else None
+
+
+def gpu_name(text: object) -> str | None:
+    """A GPU's product name, or None where it has a word that no product name has."""
+    return text if isinstance(text, str) and len(text) < 64 and _GPU_NAME.fullmatch(text) else None
+
+
+def diagnostic(text: object) -> str | None:
+    """What a stored diagnostic of nsys means, in our words; None where we do not know it."""
+    for pattern, meaning in _DIAGNOSTICS:
+        if isinstance(text, str) and re.search(pattern, text):
+            return meaning
+    return None

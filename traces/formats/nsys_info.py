@@ -1,0 +1,111 @@
+"""What an export says about itself and its machine: versions, GPUs, diagnostics, ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from traces.columns import Gpu, process_of
+from traces.errors import DamagedTrace, NotATrace
+from traces.formats import known_texts
+from traces.formats import nsys_schema as schema
+from traces.formats.tables import Tables
+
+
+def check_is_export(tables: Tables, path: str) -> None:
+    """Raise where the database is no export (`NotATrace`) or a failed one (`DamagedTrace`).
+
+    An export has a metadata table, or, before 2021, CUDA activity; nsys older than its report can leave a
+    database with strings and processes only.
+    """
+    has_metadata = any(tables.columns_of(name) for name in schema.EXPORT_TABLES)
+    activity = (schema.KERNELS, schema.MEMCPY, schema.MEMSET, schema.GRAPHS, schema.CALLS, schema.NVTX)
+    if has_metadata or any(tables.columns_of(name) for name in activity):
+        return
+    if tables.columns_of(schema.STRINGS):
+        raise DamagedTrace(
+            f"{path} holds strings but neither metadata nor events: its export failed half way. "
+            "Export the report again with an nsys at least as new as the one that recorded it."
+        )
+    raise NotATrace(
+        f"{path} is an SQLite database, but no nsys export. Export the report: "
+        "nsys export --type sqlite --output run.sqlite run.nsys-rep"
+    )
+
+
+def metadata(tables: Tables) -> Mapping[str, object]:
+    """Export metadata under either name of its table; empty for exports without (2020.3)."""
+    for name in schema.EXPORT_TABLES:
+        if tables.columns_of(name) >= {"name", "value"}:
+            return {str(key): value for key, value in tables.rows(name, ("name", "value"))}
+    return {}
+
+
+def diagnostics(tables: Tables) -> tuple[str, ...]:
+    """Known diagnostics nsys stored, each once, in our words."""
+    if "text" not in tables.columns_of(schema.DIAGNOSTICS):
+        return ()
+    told = (known_texts.diagnostic(row[0]) for row in tables.rows(schema.DIAGNOSTICS, ("text",)))
+    return tuple(dict.fromkeys(meaning for meaning in told if meaning))
+
+
+def gpus(tables: Tables) -> tuple[Gpu, ...]:
+    """Every GPU of the machine the export lists, used or not."""
+    if tables.columns_of(schema.GPUS):
+        wanted = ("id", "cuDevice", "name", "smCount", "computeMajor", "computeMinor", "totalMemory")
+        return tuple(_gpu(row) for row in _present(tables, schema.GPUS, wanted))
+    wanted = (
+        "deviceId",
+        "deviceId",
+        "name",
+        "numMultiprocessors",
+        "computeCapabilityMajor",
+        "computeCapabilityMinor",
+        "globalMemorySize",
+    )
+    distinct = dict.fromkeys(_gpu(row) for row in _present(tables, schema.GPUS_2020, wanted))
+    return tuple(distinct)
+
+
+def gpu_of(tables: Tables, listed: tuple[Gpu, ...]) -> dict[tuple[int, int], int]:
+    """(process id, CUDA device) -> place in `listed`, where the export has the map (from 3.20.3)."""
+    place = {gpu.gpu_id: index for index, gpu in enumerate(listed)}
+    rows = _present(tables, schema.CUDA_DEVICES, ("pid", "cudaId", "gpuId"))
+    return {
+        (pid, device): place[gpu_id]
+        for pid, device, gpu_id in rows
+        if isinstance(pid, int) and isinstance(device, int) and gpu_id in place
+    }
+
+
+def mpi_ranks(tables: Tables) -> dict[int, int]:
+    """Process id -> MPI rank, where MPI was traced."""
+    rows = _present(tables, schema.MPI_RANKS, ("globalTid", "rank"))
+    return {
+        process_of(thread): rank for thread, rank in rows if isinstance(thread, int) and isinstance(rank, int)
+    }
+
+
+def _present(tables: Tables, table: str, wanted: tuple[str, ...]) -> list[list[object]]:
+    """Rows with the wanted columns in order, None for columns the table lacks; no rows where it is absent."""
+    here = tables.columns_of(table)
+    asked = [name for name in dict.fromkeys(wanted) if name in here]
+    if not asked:
+        return []
+    found = (dict(zip(asked, row, strict=True)) for row in tables.rows(table, asked))
+    return [[row.get(name) for name in wanted] for row in found]
+
+
+def _gpu(row: list[object]) -> Gpu:
+    gpu_id, device, name, sm_count, major, minor, memory = row
+    return Gpu(
+        gpu_id=_count(gpu_id),
+        cuda_device=_count(device),
+        name=known_texts.gpu_name(name),
+        sm_count=_count(sm_count) or None,
+        capability=f"{major}.{minor}" if _count(major) and _count(minor) is not None else None,
+        memory_bytes=_count(memory) or None,
+    )
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and value >= 0 else None

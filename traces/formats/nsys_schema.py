@@ -1,0 +1,50 @@
+"""Names and codes of nsys SQLite exports, 2020.3 (no version table) to schema 3.28, as data.
+
+Sources: NVIDIA's user guides 2021.5 to 2026.4 ("Exporting to SQLite"), the comments of a full schema 3.0.0
+export, and real exports of schemas 2.9.1 to 3.25.0. Tables come and go (lazily created: absent means no
+row, not traced, or filtered out), columns too; both are always looked up by name.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+KERNELS: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
+MEMCPY: Final = "CUPTI_ACTIVITY_KIND_MEMCPY"
+MEMSET: Final = "CUPTI_ACTIVITY_KIND_MEMSET"
+GRAPHS: Final = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
+CALLS: Final = "CUPTI_ACTIVITY_KIND_RUNTIME"
+NVTX: Final = "NVTX_EVENTS"
+STRINGS: Final = "StringIds"
+DIAGNOSTICS: Final = "DIAGNOSTIC_EVENT"
+MPI_RANKS: Final = "MPI_RANKS"
+GPUS: Final = "TARGET_INFO_GPU"
+GPUS_2020: Final = "TARGET_INFO_CUDA_GPU"  # 2020.3 only
+CUDA_DEVICES: Final = "TARGET_INFO_CUDA_DEVICE"  # (pid, CUDA ordinal) -> GPU, from 3.20.3
+EXPORT_TABLES: Final = ("META_DATA_EXPORT", "EXPORT_META_DATA")  # from 3.4.0, before
+
+USED_TABLES: Final = (KERNELS, MEMCPY, MEMSET, GRAPHS, CALLS, NVTX, STRINGS, GPUS)
+"""Tables whose absence a report names in `traces[].missing_tables`."""
+
+NAME_COLUMNS: Final = ("demangledName", "shortName", "mangledName")
+"""Where a kernel's name stands, best first: short names lose namespaces and templates."""
+
+RANGE_TYPES: Final = (59, 60, 70, 71)
+"""NVTX_EVENTS.eventType of ranges: push/pop, start/end, and both kinds imported from NVTXT files."""
+
+COPY_KIND: Final = {
+    1: "memcpy_h2d",
+    2: "memcpy_d2h",
+    3: "memcpy_h2d",  # host to array
+    4: "memcpy_d2h",  # array to host
+    5: "memcpy_d2d",  # array to array
+    6: "memcpy_d2d",  # array to device
+    7: "memcpy_d2d",  # device to array
+    8: "memcpy_d2d",
+    9: "memcpy_h2h",
+    10: "memcpy_p2p",
+    11: "memcpy_uvm_h2d",
+    12: "memcpy_uvm_d2h",
+    13: "memcpy_uvm_d2d",
+}
+"""CUPTI_ACTIVITY_KIND_MEMCPY.copyKind, fixed here because ENUM_CUDA_MEMCPY_OPER can be empty or absent."""

@@ -1,0 +1,69 @@
+"""A path -> Columns, whatever the format: look at the first bytes, then read with the reader they ask for."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from traces.columns import Columns
+from traces.errors import DamagedTrace, NotATrace, TraceNotFound
+from traces.formats import nsys_report, sqlite_file
+from traces.formats.export_cache import default_cache_dir, exported
+from traces.formats.nsys_sqlite import read_export
+from traces.formats.sqlite_tables import SqliteTables
+from traces.progress import Progress, silent
+
+_KNOWN = "A trace is an .nsys-rep, a .qdrep or an SQLite export of one."
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """How to read: which nsys exports reports (None: look for one), and where exports are kept."""
+
+    nsys: str | None = None
+    cache_dir: Path | None = None
+
+
+def read_trace(path: Path, options: ReadOptions | None = None, progress: Progress = silent) -> Columns:
+    """Read one trace into columns.
+
+    Raises `TraceNotFound`, `NotATrace` or `DamagedTrace` for the input, and for reports what
+    `export_cache.exported` raises. Nothing is written beside the trace.
+    """
+    options = options or ReadOptions()
+    head = _head(path)
+    if head.startswith(sqlite_file.MAGIC):
+        return _read_sqlite(path, path, "nsys-sqlite", progress)
+    if nsys_report.is_report(head):
+        cache = options.cache_dir or default_cache_dir()
+        export = exported(path, nsys=options.nsys, cache_dir=cache, progress=progress)
+        return _read_sqlite(export, path, "nsys-report", progress)
+    if nsys_report.is_stream(head):
+        raise NotATrace(
+            f"{path} is a raw stream (.qdstrm) that nsys has not imported. "
+            "Import it where it was recorded: QdstrmImporter -i run.qdstrm -o run.nsys-rep"
+        )
+    raise NotATrace(f"{path} is no trace we know. {_KNOWN}")
+
+
+def _read_sqlite(database: Path, named: Path, kind: str, progress: Progress) -> Columns:
+    with SqliteTables(database, progress) as tables:
+        return read_export(tables, named, kind)
+
+
+def _head(path: Path) -> bytes:
+    """The first 100 bytes, or why there are none."""
+    if path.is_dir():
+        raise NotATrace(f"{path} is a folder. Name the traces in it: moe-diag analyze {path}/*.nsys-rep")
+    try:
+        with path.open("rb") as file:
+            head = file.read(100)
+    except FileNotFoundError:
+        raise TraceNotFound(f"{path} does not exist. Check the path.") from None
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise TraceNotFound(f"{path} cannot be read ({reason}). Check its permissions.") from None
+    if not head:
+        raise DamagedTrace(f"{path} is empty. {_KNOWN}")
+    return head

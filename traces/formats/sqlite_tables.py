@@ -1,0 +1,156 @@
+"""`Tables` of an SQLite file through Python's own sqlite3. The only file with SQL for reading traces.
+
+The file is opened read-only and as immutable: SQLite then takes no lock and makes no side file, so a
+read-only file in a read-only folder works and nothing appears beside it. What that would hide is refused:
+`sqlite_file.check_whole` looks for unfinished changes, and `close` for a change while we read.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import numpy as np
+
+from traces.columns import NULL, IntArray, distinct
+from traces.errors import DamagedTrace, TraceNotFound
+from traces.formats.sqlite_file import check_whole
+from traces.formats.tables import TableColumns, Texts, empty_columns
+from traces.progress import Progress, silent
+
+_CHUNK_ROWS: Final = 65_536
+_IDS_PER_QUERY: Final = 500  # SQLite takes at least 999 variables
+
+
+class SqliteTables:
+    """Tables of one SQLite file, read with sqlite3. Close it, or use it as a context manager."""
+
+    reader = "sqlite3"
+
+    def __init__(self, path: Path, progress: Progress = silent) -> None:
+        self._path = path
+        self._progress = progress
+        check_whole(path)
+        self._stamp = _stamp(path)
+        address = "file:" + quote(str(path.absolute()), safe="/") + "?mode=ro&immutable=1"
+        try:
+            self._db = sqlite3.connect(address, uri=True, check_same_thread=False)
+        except sqlite3.Error as error:
+            raise TraceNotFound(f"{path} cannot be opened ({error}). Check its permissions.") from None
+        self._db.text_factory = lambda raw: raw.decode("utf-8", "replace")
+
+    def __enter__(self) -> SqliteTables:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._db.close()
+        if kind is None and _stamp(self._path) != self._stamp:
+            raise DamagedTrace(
+                f"{self._path} changed while it was read. Let its writer finish, and run again."
+            )
+
+    def columns_of(self, table: str) -> frozenset[str]:
+        """Column names of a table; empty where the table is absent."""
+        with self._reading(table):
+            return frozenset(row[1] for row in self._db.execute(f"PRAGMA table_info({_quoted(table)})"))
+
+    def read(self, table: str, integers: Sequence[str], texts: Sequence[str] = ()) -> TableColumns:
+        """Whole columns of a table that has them, in one pass and the table's own row order."""
+        selected = [f"ifnull({_quoted(name)}, {NULL})" for name in integers]
+        selected += [_quoted(name) for name in texts]
+        encoders = {name: _TextEncoder() for name in texts}
+        chunks: list[list[IntArray]] = []
+        with self._reading(table):
+            expected = self._db.execute(f"SELECT max(rowid) FROM {_quoted(table)}").fetchone()[0] or 1
+            cursor = self._db.execute(f"SELECT {', '.join(selected)} FROM {_quoted(table)}")
+            while rows := cursor.fetchmany(_CHUNK_ROWS):
+                columns = list(zip(*rows, strict=True))
+                numbers = columns[: len(integers)]
+                coded = zip(encoders.values(), columns[len(integers) :], strict=True)
+                chunks.append(
+                    [self._whole(table, name, values) for name, values in zip(integers, numbers, strict=True)]
+                    + [encoder.encode(values) for encoder, values in coded]
+                )
+                self._progress(f"reading {table}", min(1.0, len(chunks) * _CHUNK_ROWS / abs(expected)))
+        if not chunks:
+            return empty_columns(integers, texts)
+        whole = [np.concatenate(parts) for parts in zip(*chunks, strict=True)]
+        return TableColumns(
+            dict(zip(integers, whole, strict=False)),
+            {
+                name: Texts(codes, tuple(encoder.values))
+                for (name, encoder), codes in zip(encoders.items(), whole[len(integers) :], strict=True)
+            },
+        )
+
+    def strings(self, ids: IntArray) -> Mapping[int, str]:
+        """Texts of `StringIds` for the distinct ids given; ids that are not there are left out."""
+        if not self.columns_of("StringIds") >= {"id", "value"}:
+            return {}
+        wanted = [int(i) for i in distinct(ids) if i != NULL]
+        found: dict[int, str] = {}
+        with self._reading("StringIds"):
+            for first in range(0, len(wanted), _IDS_PER_QUERY):
+                some = wanted[first : first + _IDS_PER_QUERY]
+                marks = ", ".join("?" * len(some))
+                rows = self._db.execute(f"SELECT id, value FROM StringIds WHERE id IN ({marks})", some)
+                found.update((key, str(value)) for key, value in rows if value is not None)
+        return found
+
+    def rows(self, table: str, columns: Sequence[str]) -> list[Sequence[object]]:
+        """Rows of a small table, with NULL as None."""
+        with self._reading(table):
+            names = ", ".join(_quoted(name) for name in columns)
+            return self._db.execute(f"SELECT {names} FROM {_quoted(table)}").fetchall()
+
+    def _whole(self, table: str, column: str, values: tuple[Any, ...]) -> IntArray:
+        try:
+            array = np.array(values)
+        except (ValueError, TypeError):
+            array = np.array("")
+        if array.dtype != np.int64:
+            raise DamagedTrace(
+                f"{self._path} holds values in {table}.{column} that are no whole numbers. "
+                "Export the report again."
+            )
+        return array
+
+    @contextmanager
+    def _reading(self, table: str) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise DamagedTrace(
+                f"{self._path} is damaged ({error}, in {table}). Copy it again, or export the report again."
+            ) from None
+
+
+class _TextEncoder:
+    """Distinct texts in order of first sight, and a code per row."""
+
+    def __init__(self) -> None:
+        self._codes: dict[str | None, int] = {None: -1}
+
+    def encode(self, texts: tuple[Any, ...]) -> IntArray:
+        codes = self._codes
+        for text in texts:
+            if text not in codes:
+                codes[text] = len(codes) - 1
+        return np.fromiter((codes[text] for text in texts), dtype=np.int64, count=len(texts))
+
+    @property
+    def values(self) -> list[str]:
+        return [str(text) for text in self._codes if text is not None]
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns

@@ -1,0 +1,59 @@
+"""The small interface between a file's bytes and its schema: named tables, read as columns.
+
+A faster reader replaces `SqliteTables` by offering the same four methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from traces.columns import IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """A text column: `codes` of shape (n,) index the distinct `values`; -1 where the row has NULL."""
+
+    codes: IntArray
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumns:
+    """Columns of one table in the same row order; integers hold `traces.columns.NULL` for NULL."""
+
+    integers: Mapping[str, IntArray]
+    texts: Mapping[str, Texts]
+
+
+class Tables(Protocol):
+    """Tables of one export. Errors raised while reading are `traces.errors.DamagedTrace`."""
+
+    reader: str
+    """Name of the reader, for `traces[].reader`."""
+
+    def columns_of(self, table: str) -> frozenset[str]:
+        """Column names of a table; empty where the table is absent."""
+        ...
+
+    def read(self, table: str, integers: Sequence[str], texts: Sequence[str] = ()) -> TableColumns:
+        """Whole columns of a table that has them, in one pass."""
+        ...
+
+    def strings(self, ids: IntArray) -> Mapping[int, str]:
+        """Texts of `StringIds` for the distinct ids given; ids that are not there are left out."""
+        ...
+
+    def rows(self, table: str, columns: Sequence[str]) -> Iterable[Sequence[object]]:
+        """Rows of a small table (metadata, GPUs), with NULL as None."""
+        ...
+
+
+def empty_columns(integers: Sequence[str], texts: Sequence[str] = ()) -> TableColumns:
+    """Columns of no row."""
+    nothing = np.empty(0, dtype=np.int64)
+    return TableColumns(dict.fromkeys(integers, nothing), {name: Texts(nothing, ()) for name in texts})

@@ -1,0 +1,125 @@
+"""Interval algebra, in one home: everything that measures time composes these.
+
+An interval is half open, [start, end), in integer nanoseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from traces.columns import BoolArray, IntArray, distinct
+
+_Keep = Callable[[BoolArray, BoolArray], BoolArray]
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """A set of instants: disjoint intervals in order, none empty, none touching. Arrays of shape (n,)."""
+
+    start_ns: IntArray
+    end_ns: IntArray
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+    @property
+    def total_ns(self) -> int:
+        """How many nanoseconds the set holds."""
+        return int((self.end_ns - self.start_ns).sum())
+
+    def pairs(self) -> list[list[int]]:
+        """The set as [[start, end], ...]."""
+        return [[int(s), int(e)] for s, e in zip(self.start_ns, self.end_ns, strict=True)]
+
+
+def empty() -> Spans:
+    """The set without an instant."""
+    nothing = np.empty(0, dtype=np.int64)
+    return Spans(nothing, nothing)
+
+
+def union(start_ns: IntArray, end_ns: IntArray) -> Spans:
+    """Instants that any of the intervals holds; shape (n,) each, any order, empty ones allowed."""
+    real = end_ns > start_ns
+    start, end = start_ns[real], end_ns[real]
+    if not len(start):
+        return empty()
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], np.maximum.accumulate(end[order])
+    first = np.concatenate(([True], start[1:] > end[:-1]))
+    last = np.concatenate((first[1:], [True]))
+    return Spans(start[first], end[last])
+
+
+def spans(*pairs: tuple[int, int]) -> Spans:
+    """The union of intervals written out."""
+    array = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    return union(array[:, 0], array[:, 1])
+
+
+def intersect(a: Spans, b: Spans) -> Spans:
+    """Instants in both sets."""
+    return _where(a, b, lambda in_a, in_b: in_a & in_b)
+
+
+def subtract(a: Spans, b: Spans) -> Spans:
+    """Instants in `a` and not in `b`."""
+    return _where(a, b, lambda in_a, in_b: in_a & ~in_b)
+
+
+def join(a: Spans, b: Spans) -> Spans:
+    """Instants in either set."""
+    return union(np.concatenate((a.start_ns, b.start_ns)), np.concatenate((a.end_ns, b.end_ns)))
+
+
+def covered_ns(start_ns: IntArray, end_ns: IntArray, by: Spans) -> IntArray:
+    """Of each interval [start, end), shape (n,), how many nanoseconds lie in `by`."""
+    return _held_before(by, end_ns) - _held_before(by, start_ns)
+
+
+def first_come(start_ns: IntArray, end_ns: IntArray) -> IntArray:
+    """Give each instant to the interval that comes first: where each interval's own part begins.
+
+    Intervals of shape (n,) stand in order of precedence, which must be an order of start. Interval i owns
+    [result[i], end[i]), empty where result[i] >= end[i]: the instants when all before it have ended. The
+    owned parts are disjoint, in order, and their union is the union of the intervals.
+    """
+    if not len(start_ns):
+        return start_ns.copy()
+    covered_until = np.maximum.accumulate(end_ns)
+    own_start = start_ns.copy()
+    own_start[1:] = np.maximum(start_ns[1:], covered_until[:-1])
+    return own_start
+
+
+def _held_before(held: Spans, time_ns: IntArray) -> IntArray:
+    """How many nanoseconds of `held` lie before each time."""
+    if not len(held):
+        return np.zeros(len(time_ns), dtype=np.int64)
+    lengths = np.concatenate(([0], np.cumsum(held.end_ns - held.start_ns)))
+    index = np.searchsorted(held.start_ns, time_ns, side="right")
+    running_over = np.where(index > 0, held.end_ns[index - 1] - time_ns, 0)
+    result: IntArray = lengths[index] - np.maximum(running_over, 0)
+    return result
+
+
+def _where(a: Spans, b: Spans, keep: _Keep) -> Spans:
+    """Cut the line at every border of either set and keep the pieces that `keep` says."""
+    cuts = distinct(np.concatenate((a.start_ns, a.end_ns, b.start_ns, b.end_ns)))
+    if len(cuts) < 2:
+        return empty()
+    piece = cuts[:-1]
+    kept = keep(_holds(a, piece), _holds(b, piece))
+    return union(piece[kept], cuts[1:][kept])
+
+
+def _holds(held: Spans, time_ns: IntArray) -> BoolArray:
+    """Whether each time lies in the set."""
+    if not len(held):
+        return np.zeros(len(time_ns), dtype=np.bool_)
+    index = np.searchsorted(held.start_ns, time_ns, side="right") - 1
+    result: BoolArray = (index >= 0) & (time_ns < held.end_ns[index])
+    return result

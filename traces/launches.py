@@ -1,0 +1,50 @@
+"""The host call behind each piece of GPU work, joined on process and correlation id."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from traces.columns import NULL, PROCESS_BITS, Calls, IntArray, distinct
+
+
+@dataclass(frozen=True, slots=True)
+class Launches:
+    """Of each activity the launching call: start, thread and row in `Calls`; NULL, NULL, -1 where none.
+
+    Arrays of shape (n,).
+    """
+
+    start_ns: IntArray
+    thread_gid: IntArray
+    call: IntArray
+
+
+def join_launches(calls: Calls, process_gid: IntArray, correlation_id: IntArray) -> Launches:
+    """Join activities, arrays of shape (n,), to their launching calls.
+
+    Correlation ids are unique within a process only, so an activity without a process joins nothing. One call
+    may launch many activities (a graph). Where two calls share an id (a driver row inside a runtime row), the
+    innermost counts: the one that starts last.
+    """
+    call = np.full(len(process_gid), -1, dtype=np.int64)
+    usable = (calls.correlation_id != NULL) & (calls.thread_gid != NULL) & (calls.start_ns != NULL)
+    call_process = np.where(usable, calls.thread_gid & PROCESS_BITS, NULL)
+    for gid in distinct(process_gid[process_gid != NULL]):
+        theirs = np.flatnonzero(call_process == gid)
+        mine = np.flatnonzero((process_gid == gid) & (correlation_id != NULL))
+        if not len(theirs) or not len(mine):
+            continue
+        theirs = theirs[np.lexsort((calls.start_ns[theirs], calls.correlation_id[theirs]))]
+        ids = calls.correlation_id[theirs]
+        last = np.searchsorted(ids, correlation_id[mine], side="right") - 1
+        joined = (last >= 0) & (ids[last] == correlation_id[mine])
+        call[mine[joined]] = theirs[last[joined]]
+    found = call >= 0
+    if not len(calls):
+        nothing = np.full(len(call), NULL, dtype=np.int64)
+        return Launches(nothing, nothing.copy(), call)
+    return Launches(
+        np.where(found, calls.start_ns[call], NULL), np.where(found, calls.thread_gid[call], NULL), call
+    )

@@ -1,0 +1,85 @@
+"""The step budget: every nanosecond of the window in exactly one bucket, adding up to the integer.
+
+1. compute: a compute kernel runs. Two at once: the one that started first (equal starts: lower stream, then
+   lower correlation id) gives the class.
+2. exposed_comm: no compute; a communication kernel or a copy between GPUs runs. Kinds at once: the earlier in
+   `COMM_KINDS`.
+3. exposed_copy: neither; another copy or memset runs. Kinds at once: the one that started first.
+4. idle: nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from traces.intervals import Spans, covered_ns, first_come, intersect, subtract, union
+from traces.names.kinds import COMM_KINDS
+from traces.timeline import KEYS, Activities, Bucket
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The partition of a window. `window_ns` = compute + exposed_comm + exposed_copy + idle, exactly.
+
+    The maps add up to their bucket and hold no zero. `hidden_comm_ns` is communication under compute, part of
+    the compute bucket.
+    """
+
+    window_ns: int
+    compute_ns: int
+    exposed_comm_ns: int
+    exposed_copy_ns: int
+    idle_ns: int
+    compute_by_class_ns: Mapping[str, int]
+    exposed_comm_by_kind_ns: Mapping[str, int]
+    exposed_copy_by_kind_ns: Mapping[str, int]
+    hidden_comm_ns: int
+
+
+def measure_budget(activities: Activities, windows: Spans) -> Budget:
+    """Partition the windows of one rank. `activities` in the order of `Activities`."""
+    compute_rows = activities.take(activities.bucket == Bucket.COMPUTE)
+    copy_rows = activities.take(activities.bucket == Bucket.COPY)
+    compute = intersect(union(compute_rows.start_ns, compute_rows.end_ns), windows)
+    not_compute = subtract(windows, compute)
+
+    comm_by_kind, free, hidden = _communication(activities, windows, not_compute)
+    copies = intersect(union(copy_rows.start_ns, copy_rows.end_ns), free)
+    return Budget(
+        window_ns=windows.total_ns,
+        compute_ns=compute.total_ns,
+        exposed_comm_ns=not_compute.total_ns - free.total_ns,
+        exposed_copy_ns=copies.total_ns,
+        idle_ns=subtract(free, copies).total_ns,
+        compute_by_class_ns=_first_come_by_key(compute_rows, Bucket.COMPUTE, compute),
+        exposed_comm_by_kind_ns=comm_by_kind,
+        exposed_copy_by_kind_ns=_first_come_by_key(copy_rows, Bucket.COPY, copies),
+        hidden_comm_ns=hidden,
+    )
+
+
+def _communication(activities: Activities, windows: Spans, free: Spans) -> tuple[dict[str, int], Spans, int]:
+    """Exposed communication by kind, the time it leaves free, and what is hidden under compute."""
+    by_kind: dict[str, int] = {}
+    rows = activities.take(activities.bucket == Bucket.COMM)
+    everything = intersect(union(rows.start_ns, rows.end_ns), windows)
+    hidden = everything.total_ns - intersect(everything, free).total_ns
+    for key, kind in enumerate(COMM_KINDS):
+        of_kind = rows.key == key
+        exposed = intersect(union(rows.start_ns[of_kind], rows.end_ns[of_kind]), free)
+        if len(exposed):
+            by_kind[kind] = exposed.total_ns
+            free = subtract(free, exposed)
+    return by_kind, free, hidden
+
+
+def _first_come_by_key(rows: Activities, bucket: Bucket, within: Spans) -> dict[str, int]:
+    """Time of each key where each instant belongs to the row that started first; keys by name."""
+    own_start = first_come(rows.start_ns, rows.end_ns)
+    own_ns = covered_ns(np.minimum(own_start, rows.end_ns), rows.end_ns, within)
+    by_key = np.zeros(len(KEYS[bucket]), dtype=np.int64)
+    np.add.at(by_key, rows.key, own_ns)
+    return {KEYS[bucket][key]: int(by_key[key]) for key in np.flatnonzero(by_key)}

@@ -1,0 +1,1 @@
+"""Kernel and NVTX names -> what they are. Ordered tables as data, and their matchers."""

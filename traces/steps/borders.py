@@ -1,0 +1,82 @@
+"""Host ranges -> steps on the GPU's time.
+
+The border before a step that begins on the host at h is the earlier of
+
+- the start of the first compute kernel launched at h or later, and
+- the end of the last GPU activity launched before h,
+
+so the wait before a step's first kernel is part of that step. Activities whose launch was not recorded count
+as launched when they start.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from traces.columns import NULL, BoolArray, IntArray
+from traces.timeline import Activities, Bucket, Source
+
+_NEVER: Final = int(np.iinfo(np.int64).max)
+
+
+class HostOrder:
+    """A rank's activities in order of launch: what was launched before a host time, and what after."""
+
+    def __init__(self, activities: Activities) -> None:
+        launch = np.where(activities.launch_ns == NULL, activities.start_ns, activities.launch_ns)
+        order = np.argsort(launch, kind="stable")
+        compute = activities.bucket[order] == Bucket.COMPUTE
+        starts = np.where(compute, activities.start_ns[order], _NEVER)
+        self._launch_ns = launch[order]
+        self._compute_so_far = _running_count(compute)
+        self._kernels_so_far = _running_count(activities.source[order] != Source.COPY)
+        self._latest_end = np.maximum.accumulate(np.concatenate(([NULL], activities.end_ns[order])))
+        self._next_compute = np.minimum.accumulate(np.concatenate((starts, [_NEVER]))[::-1])[::-1]
+
+    def borders_ns(self, host_ns: IntArray) -> IntArray:
+        """The border at each host time, shape (n,)."""
+        launched = np.searchsorted(self._launch_ns, host_ns, side="left")
+        before, after = self._latest_end[launched], self._next_compute[launched]
+        first = np.where(before == NULL, after, np.minimum(before, after))
+        return np.where(first == _NEVER, before, first)
+
+    @property
+    def kernel_count(self) -> int:
+        """How many kernels and graph replays the rank has."""
+        return int(self._kernels_so_far[-1])
+
+    def kernels_between(self, first_ns: IntArray, last_ns: IntArray) -> IntArray:
+        """How many kernels and graph replays were launched in each host interval [first, last)."""
+        return self._between(self._kernels_so_far, first_ns, last_ns)
+
+    def compute_between(self, first_ns: IntArray, last_ns: IntArray) -> IntArray:
+        """The same of compute alone."""
+        return self._between(self._compute_so_far, first_ns, last_ns)
+
+    def _between(self, so_far: IntArray, first_ns: IntArray, last_ns: IntArray) -> IntArray:
+        result: IntArray = (
+            so_far[np.searchsorted(self._launch_ns, last_ns)]
+            - so_far[np.searchsorted(self._launch_ns, first_ns)]
+        )
+        return result
+
+
+def _running_count(counted: BoolArray) -> IntArray:
+    return np.concatenate(([0], np.cumsum(counted)))
+
+
+def step_borders(order: HostOrder, start_ns: IntArray, end_ns: IntArray) -> tuple[IntArray, IntArray]:
+    """GPU start and end of each host range; ranges of shape (n,) in order and disjoint.
+
+    A step lasts until the next one begins, so that no wait is lost between them, unless compute kernels were
+    launched between the two ranges: that work is no part of a step, which then ends at its own end's border.
+    """
+    start = order.borders_ns(start_ns)
+    own_end = order.borders_ns(end_ns)
+    if len(start) < 2:
+        return start, own_end
+    foreign = order.compute_between(end_ns[:-1], start_ns[1:]) > 0
+    end = np.concatenate((np.where(foreign, own_end[:-1], start[1:]), own_end[-1:]))
+    return start, end

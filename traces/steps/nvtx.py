@@ -1,0 +1,118 @@
+"""Steps from NVTX ranges: the ones a user names, or repeated ranges with the name of a step."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from traces.columns import NULL, PROCESS_BITS, BoolArray, IntArray, Ranges, distinct
+from traces.limits import Limit
+from traces.names.ranges import family, is_step_name
+from traces.steps.borders import HostOrder, step_borders
+from traces.steps.found import Step
+from traces.timeline import RankTimeline
+
+ENCLOSED: Final = Limit(
+    0.5,
+    "fraction of the rank's kernels",
+    "ours: a step range holds the work; a data loader's or logger's does not",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HostRanges:
+    """Disjoint ranges of one thread in order, shape (n,), and what they are called.
+
+    `thread_launches` counts the activities of the rank that this thread launched.
+    """
+
+    start_ns: IntArray
+    end_ns: IntArray
+    what: str
+    thread_launches: int
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+
+def matching_ranges(rank: RankTimeline, wanted: BoolArray, what: str) -> HostRanges | None:
+    """Ranges whose text is wanted (mask over texts), on the thread that launches most of the rank's work.
+
+    Only ranges of the rank's own process; nested matches are dropped. None where nothing matches.
+    """
+    ranges = rank.columns.ranges
+    chosen = _of_process(rank, ranges) & (ranges.text >= 0)
+    chosen[chosen] = wanted[ranges.text[chosen]]
+    threads = distinct(ranges.thread_gid[chosen])
+    if not len(threads):
+        return None
+    thread = max(threads, key=lambda gid: (_launches_on(rank, gid), np.sum(ranges.thread_gid[chosen] == gid)))
+    on_thread = chosen & (ranges.thread_gid == thread)
+    start_ns, end_ns = _outermost(ranges.start_ns[on_thread], ranges.end_ns[on_thread])
+    return HostRanges(start_ns, end_ns, what, _launches_on(rank, thread))
+
+
+def step_named_ranges(rank: RankTimeline, order: HostOrder) -> HostRanges | None:
+    """Repeated ranges with a step's name that enclose at least half of the kernels; None without any.
+
+    They must lie on a thread that launches work itself, since data loaders use step names too. Kernels that
+    other threads (autograd's) launch within the range count: most of a step may come from there.
+    """
+    launches_known = bool((rank.activities.launch_thread != NULL).any())
+    best: HostRanges | None = None
+    best_rank: tuple[int, int] = (0, 0)
+    for name, texts in sorted(_families(rank).items()):
+        wanted = np.zeros(len(rank.columns.range_texts), dtype=np.bool_)
+        wanted[texts] = True
+        found = matching_ranges(rank, wanted, f'NVTX range "{name}"')
+        if found is None or len(found) < 2 or (launches_known and not found.thread_launches):
+            continue
+        enclosed = int(order.kernels_between(found.start_ns, found.end_ns).sum())
+        enough = enclosed >= ENCLOSED.value * order.kernel_count
+        if enough and (enclosed, -len(found)) > best_rank:
+            best, best_rank = found, (enclosed, -len(found))
+    return best
+
+
+def steps_of(ranges: HostRanges, order: HostOrder) -> tuple[list[Step], list[int]]:
+    """Ranges as steps on the GPU's time, and how many kernels were launched in each."""
+    start_ns, end_ns = step_borders(order, ranges.start_ns, ranges.end_ns)
+    counts = order.kernels_between(ranges.start_ns, ranges.end_ns)
+    steps = [
+        Step(index, int(start), max(int(start), int(end)))
+        for index, (start, end) in enumerate(zip(start_ns, end_ns, strict=True))
+    ]
+    return steps, counts.tolist()
+
+
+def _families(rank: RankTimeline) -> dict[str, list[int]]:
+    """Step-named texts by family, as places in `range_texts`."""
+    families: dict[str, list[int]] = defaultdict(list)
+    for place, text in enumerate(rank.columns.range_texts):
+        if is_step_name(text):
+            families[family(text)].append(place)
+    return families
+
+
+def _of_process(rank: RankTimeline, ranges: Ranges) -> BoolArray:
+    known = ranges.thread_gid != NULL
+    process = np.where(known, ranges.thread_gid & PROCESS_BITS, NULL)
+    return known if rank.process_gid == NULL else np.equal(process, rank.process_gid)
+
+
+def _launches_on(rank: RankTimeline, thread_gid: int) -> int:
+    return int(np.sum(rank.activities.launch_thread == thread_gid))
+
+
+def _outermost(start_ns: IntArray, end_ns: IntArray) -> tuple[IntArray, IntArray]:
+    """Ranges in order of start without those that begin inside one that is kept."""
+    kept: list[int] = []
+    until = NULL
+    for place in np.lexsort((-end_ns, start_ns)):
+        if start_ns[place] >= until:
+            kept.append(place)
+            until = int(end_ns[place])
+    return start_ns[kept], end_ns[kept]

@@ -1,0 +1,101 @@
+"""What the user asks to look at, before any trace is read."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Final
+
+from traces.errors import UsageError
+
+_UNIT_NS: Final = {"": 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+_TIME: Final = re.compile(r"\s*([+-]?[0-9.]+(?:e[+-]?[0-9]+)?)\s*(s|ms|us|ns)?\s*", re.IGNORECASE)
+_STEPS: Final = re.compile(r"\s*(\d*)\s*:\s*(\d*)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A choice of steps, of time, of GPU. None everywhere: all steps of all GPUs.
+
+    `steps` is (first, end) of recorded steps counted from 0, end excluded, None where open. `start_ns` and
+    `end_ns` are on the export's clock.
+    """
+
+    steps: tuple[int, int | None] | None = None
+    nvtx: re.Pattern[str] | None = None
+    start_ns: int | None = None
+    end_ns: int | None = None
+    rank: int | None = None
+    gpu: int | None = None
+
+    def __post_init__(self) -> None:
+        timed = self.start_ns is not None or self.end_ns is not None
+        if timed and (self.steps is not None or self.nvtx is not None):
+            raise UsageError(
+                "--start/--end and --steps/--nvtx choose the window in two ways. Give one of them."
+            )
+        if self.start_ns is not None and self.end_ns is not None and self.start_ns >= self.end_ns:
+            raise UsageError("--start is not before --end, so the window is empty. Give a later --end.")
+
+    @property
+    def by_time(self) -> bool:
+        """Whether the window is given as times."""
+        return self.start_ns is not None or self.end_ns is not None
+
+
+def parse_selection(
+    steps: str | None = None,
+    nvtx: str | None = None,
+    start: str | None = None,
+    end: str | None = None,
+    rank: int | None = None,
+    gpu: int | None = None,
+) -> Selection:
+    """Selection from the words of the command line. Raises `UsageError` with the form that is expected."""
+    return Selection(
+        _parse_steps(steps) if steps is not None else None,
+        _parse_nvtx(nvtx) if nvtx is not None else None,
+        _parse_time("--start", start) if start is not None else None,
+        _parse_time("--end", end) if end is not None else None,
+        rank,
+        gpu,
+    )
+
+
+def _parse_steps(text: str) -> tuple[int, int | None]:
+    match = _STEPS.fullmatch(text)
+    if not match:
+        raise UsageError(
+            f"--steps {text!r} is not of the form A:B. Give for example --steps 2:5 for steps 2, 3, 4."
+        )
+    first, end = int(match[1] or 0), int(match[2]) if match[2] else None
+    if end is not None and end <= first:
+        raise UsageError(
+            f"--steps {text!r} is empty, since B is excluded. Give for example --steps {first}:{first + 1}."
+        )
+    return first, end
+
+
+def _parse_nvtx(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise UsageError(
+            f"--nvtx {text!r} is no regular expression ({error}). Give for example --nvtx 'step_\\d+'."
+        ) from None
+
+
+def _parse_time(option: str, text: str) -> int:
+    match = _TIME.fullmatch(text)
+    try:
+        exact = Decimal(match[1]) * _UNIT_NS[(match[2] or "").lower()] if match else None
+    except InvalidOperation:
+        exact = None
+    if exact is None or abs(exact) >= 2**62:
+        raise UsageError(f"{option} {text!r} is no time. Give for example {option} 1.5s or {option} 1500ms.")
+    if exact != int(exact):
+        raise UsageError(
+            f"{option} {text!r} is finer than a nanosecond. Give at most nine decimals of a second."
+        )
+    return int(exact)

@@ -1,0 +1,216 @@
+"""Columns -> ranks: one GPU of one process each, its activities in order, with where each was launched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+import numpy as np
+
+from traces.columns import (
+    COPY_KINDS,
+    NULL,
+    PROCESS_BITS,
+    BoolArray,
+    Columns,
+    GpuRows,
+    IntArray,
+    distinct,
+    end_to_end,
+    process_of,
+)
+from traces.launches import join_launches
+from traces.names.kernels import UNNAMED, classify_kernel
+from traces.names.kinds import (
+    COMM_KINDS,
+    GRAPH_REPLAY,
+    comm_kind,
+    compute_class,
+    compute_classes,
+    is_communication,
+)
+
+
+class Bucket(IntEnum):
+    """What an activity is to the step: the first of these that runs gets the instant."""
+
+    COMPUTE = 0
+    COMM = 1
+    COPY = 2
+
+
+KEYS: Final = {Bucket.COMPUTE: compute_classes(), Bucket.COMM: COMM_KINDS, Bucket.COPY: COPY_KINDS}
+"""What `Activities.key` indexes, by bucket."""
+
+
+class Source(IntEnum):
+    """The table an activity comes from."""
+
+    KERNEL = 0
+    COPY = 1
+    REPLAY = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Activities:
+    """Work of one GPU, arrays of shape (n,), ordered by start, then stream, then correlation id.
+
+    `bucket` is a `Bucket`, `key` indexes `KEYS[bucket]`, `source` is a `Source`, `name` indexes the kernel
+    names of the columns (-1: none). `launch_ns` is the start of the host call behind it, NULL where no such
+    call was recorded; `launch_thread` is that call's thread.
+    """
+
+    start_ns: IntArray
+    end_ns: IntArray
+    stream_id: IntArray
+    correlation_id: IntArray
+    bucket: IntArray
+    key: IntArray
+    source: IntArray
+    name: IntArray
+    launch_ns: IntArray
+    launch_thread: IntArray
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+    def take(self, which: BoolArray | IntArray) -> Activities:
+        """Some of the activities, by mask or index."""
+        return Activities(*(getattr(self, field)[which] for field in Activities.__slots__))
+
+
+@dataclass(frozen=True, slots=True)
+class RankTimeline:
+    """One process on one GPU. `process` is the operating system's id, None where the trace has none."""
+
+    columns: Columns
+    process_gid: int
+    device: int
+    activities: Activities
+
+    @property
+    def process(self) -> int | None:
+        """The operating system's process id."""
+        return None if self.process_gid == NULL else process_of(self.process_gid)
+
+    @property
+    def has_kernels(self) -> bool:
+        """Whether single kernels were recorded, not only whole graph replays."""
+        return bool((self.activities.source == Source.KERNEL).any())
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """All ranks of one trace, ordered by process and device, and what was wrong with single rows."""
+
+    ranks: tuple[RankTimeline, ...]
+    warnings: tuple[str, ...]
+    graph_launches: int
+    opaque_graph_launches: int
+    """Graph launches of which neither kernels nor a replay were recorded: their work is not in the trace."""
+
+
+def build(columns: Columns) -> Timeline:
+    """Sort a trace's GPU work into ranks; ones with neither kernels nor graph rows are only warned of."""
+    all_work = _all_work(columns)
+    ranks, warnings = [], list(all_work.warnings)
+    for gid, dev in sorted(set(zip(all_work.process_gid.tolist(), all_work.device_id.tolist(), strict=True))):
+        mine = all_work.activities.take((all_work.process_gid == gid) & (all_work.device_id == dev))
+        order = np.lexsort((mine.correlation_id, mine.stream_id, mine.start_ns))
+        rank = RankTimeline(columns, gid, dev, mine.take(order))
+        if (mine.source == Source.COPY).all():
+            warnings.append(f"process {rank.process}, GPU {dev}: copies only, no kernels; left out")
+        else:
+            ranks.append(rank)
+    graph_launch = _graph_launches(columns)
+    opaque = int(graph_launch.sum() - graph_launch[distinct(all_work.call)].sum())
+    return Timeline(tuple(ranks), tuple(warnings), int(graph_launch.sum()), opaque)
+
+
+def _graph_launches(columns: Columns) -> BoolArray:
+    """Which host calls launch a CUDA graph."""
+    launches = [name.startswith(("cudaGraphLaunch", "cuGraphLaunch")) for name in columns.call_names]
+    return np.array([*launches, False], dtype=np.bool_)[columns.calls.name]
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """Every activity of the trace that has times, its process and device; `call`: calls that launched any."""
+
+    process_gid: IntArray
+    device_id: IntArray
+    activities: Activities
+    call: IntArray
+    warnings: tuple[str, ...]
+
+
+def _all_work(columns: Columns) -> _Work:
+    kernels, copies, replays = columns.kernels, columns.copies, columns.replays
+    bucket, key = _kinds(columns)
+    source = np.repeat(np.array(list(Source), dtype=np.int64), [len(kernels), len(copies), len(replays)])
+    no_name = np.full(len(copies) + len(replays), -1, dtype=np.int64)
+    rows = end_to_end(kernels.rows, copies.rows, replays)
+    gid = _known_process(rows.process_gid, columns)
+    launches = join_launches(columns.calls, gid, rows.correlation_id)
+    timed, end_ns, warnings = _checked_times(rows)
+    activities = Activities(
+        rows.start_ns,
+        end_ns,
+        rows.stream_id,
+        rows.correlation_id,
+        bucket,
+        key,
+        source,
+        np.concatenate((kernels.name, no_name)),
+        launches.start_ns,
+        launches.thread_gid,
+    )
+    called = launches.call[launches.call >= 0]
+    return _Work(gid[timed], rows.device_id[timed], activities.take(timed), called, tuple(warnings))
+
+
+def _kinds(columns: Columns) -> tuple[IntArray, IntArray]:
+    """Bucket and key of each kernel, copy and replay, in that order; each distinct name is matched once."""
+    place = {bucket: {key: index for index, key in enumerate(keys)} for bucket, keys in KEYS.items()}
+    classes = [classify_kernel(name) for name in columns.kernel_names]
+    of_name = [
+        (Bucket.COMM, place[Bucket.COMM][comm_kind(kernel)])
+        if is_communication(kernel)
+        else (Bucket.COMPUTE, place[Bucket.COMPUTE][compute_class(kernel)])
+        for kernel in (*classes, UNNAMED)  # a kernel without a name has code -1: the last
+    ]
+    of_kernel = np.array(of_name, dtype=np.int64)[columns.kernels.name]
+    between_gpus = columns.copies.kind == place[Bucket.COPY]["memcpy_p2p"]
+    copy_bucket = np.where(between_gpus, Bucket.COMM, Bucket.COPY)
+    copy_key = np.where(between_gpus, place[Bucket.COMM]["other_comm"], columns.copies.kind)
+    replay = np.full(len(columns.replays), place[Bucket.COMPUTE][GRAPH_REPLAY], dtype=np.int64)
+    bucket = np.concatenate((of_kernel[:, 0], copy_bucket, np.full(len(replay), Bucket.COMPUTE)))
+    return bucket, np.concatenate((of_kernel[:, 1], copy_key, replay))
+
+
+def _known_process(process_gid: IntArray, columns: Columns) -> IntArray:
+    """Process of each row; a row without one belongs to the only process there is, if there is only one."""
+    host = columns.calls.thread_gid
+    candidates = distinct(
+        np.concatenate((process_gid[process_gid != NULL], host[host != NULL] & PROCESS_BITS))
+    )
+    if len(candidates) != 1:
+        return process_gid
+    return np.where(process_gid == NULL, candidates[0], process_gid)
+
+
+def _checked_times(rows: GpuRows) -> tuple[BoolArray, IntArray, list[str]]:
+    """Which rows have times, their ends never before their starts, and what was amiss.
+
+    CUPTI writes start = end = 0 where it has no times (CUPTI documentation, CUpti_ActivityKernel); an end
+    before its start is work that had not ended when the recording did.
+    """
+    untimed = (rows.start_ns == NULL) | (rows.end_ns == NULL) | ((rows.start_ns == 0) & (rows.end_ns == 0))
+    unfinished = ~untimed & (rows.end_ns < rows.start_ns)
+    warnings = []
+    if count := int(untimed.sum()):
+        warnings.append(f"GPU rows without times, left out: {count}")
+    if count := int(unfinished.sum()):
+        warnings.append(f"GPU rows that end before they start, counted as empty: {count}")
+    return ~untimed, np.maximum(rows.start_ns, rows.end_ns), warnings
