@@ -65,11 +65,20 @@ def end_to_end(*tables: GpuRows) -> GpuRows:
 
 @dataclass(frozen=True, slots=True)
 class Kernels:
-    """Kernels. `name` indexes `Columns.kernel_names` (-1: none); `graph_node_id` is NULL outside graphs."""
+    """Kernels. `name` indexes `Columns.kernel_names` (-1: none); `graph_node_id` is NULL outside graphs.
+
+    `grid` and `block` have shape (n, 3); shared memory is in bytes, registers are per thread. What the source
+    lacks is NULL.
+    """
 
     rows: GpuRows
     name: IntArray
     graph_node_id: IntArray
+    grid: IntArray
+    block: IntArray
+    registers: IntArray
+    static_shared_bytes: IntArray
+    dynamic_shared_bytes: IntArray
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -129,6 +138,62 @@ class Ranges:
 
 
 @dataclass(frozen=True, slots=True)
+class EventRecords:
+    """Events recorded on streams, shape (n,), one row per record; joined to their call by correlation id.
+
+    `event_id` is a handle and used again; `event_sync_id` is unique per record, NULL before schema 3.24.
+    """
+
+    process_gid: IntArray
+    context_id: IntArray
+    stream_id: IntArray
+    event_id: IntArray
+    event_sync_id: IntArray
+    correlation_id: IntArray
+
+    def __len__(self) -> int:
+        return len(self.event_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Syncs:
+    """Synchronisations: a stream's wait for an event, or the host's for event, stream or all; shape (n,).
+
+    What a row is, its call's name tells (by correlation id): the recorded type differs between versions.
+    `stream_id` is NULL where the source says none.
+    """
+
+    start_ns: IntArray
+    end_ns: IntArray
+    process_gid: IntArray
+    context_id: IntArray
+    stream_id: IntArray
+    event_id: IntArray
+    event_sync_id: IntArray
+    correlation_id: IntArray
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class HostSpans:
+    """What host threads did besides CUDA calls (OS runtime calls, the profiler's own work), shape (n,).
+
+    `name` indexes `names` (-1: none).
+    """
+
+    start_ns: IntArray
+    end_ns: IntArray
+    thread_gid: IntArray
+    name: IntArray
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+
+@dataclass(frozen=True, slots=True)
 class Gpu:
     """A GPU of the machine. Each field is None where the trace does not say; `name` only if we know it."""
 
@@ -164,6 +229,12 @@ class Columns:
     replays: GpuRows
     calls: Calls
     ranges: Ranges
+    events: EventRecords
+    syncs: Syncs
+    os_calls: HostSpans
+    overheads: HostSpans
+    thread_names: dict[int, str]
+    """Packed thread id to its name. Never printed: names are the user's."""
     kernel_names: tuple[str, ...]
     call_names: tuple[str, ...]
     range_texts: tuple[str, ...]

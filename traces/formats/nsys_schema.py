@@ -15,6 +15,11 @@ MEMSET: Final = "CUPTI_ACTIVITY_KIND_MEMSET"
 GRAPHS: Final = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 CALLS: Final = "CUPTI_ACTIVITY_KIND_RUNTIME"
 NVTX: Final = "NVTX_EVENTS"
+EVENTS: Final = "CUPTI_ACTIVITY_KIND_CUDA_EVENT"
+SYNCS: Final = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
+OS_CALLS: Final = "OSRT_API"
+OVERHEADS: Final = "PROFILER_OVERHEAD"
+THREAD_NAMES: Final = "ThreadNames"
 STRINGS: Final = "StringIds"
 DIAGNOSTICS: Final = "DIAGNOSTIC_EVENT"
 MPI_RANKS: Final = "MPI_RANKS"
@@ -28,6 +33,9 @@ USED_TABLES: Final = (KERNELS, MEMCPY, MEMSET, GRAPHS, CALLS, NVTX, STRINGS, GPU
 
 NAME_COLUMNS: Final = ("demangledName", "shortName", "mangledName")
 """Where a kernel's name stands, best first: short names lose namespaces and templates."""
+
+NO_STREAM: Final = 0xFFFFFFFF
+"""SYNCHRONIZATION.streamId where no stream is meant."""
 
 RANGE_TYPES: Final = (59, 60, 70, 71)
 """NVTX_EVENTS.eventType of ranges: push/pop, start/end, and both kinds imported from NVTXT files."""

@@ -1,0 +1,61 @@
+"""Columns of an export's tables by name, whatever the schema has of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from traces.columns import NULL, PROCESS_BITS, IntArray, distinct
+from traces.errors import DamagedTrace
+from traces.formats.tables import TableColumns, Tables, Texts, empty_columns
+
+
+def read_present(
+    tables: Tables,
+    path: Path,
+    name: str,
+    required: Sequence[str],
+    optional: Sequence[str],
+    texts: Sequence[str] = (),
+) -> TableColumns:
+    """A table's columns: absent optional ones are all NULL, an absent table has no rows.
+
+    Raises `DamagedTrace` where a required column is absent from a table that is there.
+    """
+    here = tables.columns_of(name)
+    if not here:
+        return empty_columns((*required, *optional), texts)
+    if absent := [column for column in required if column not in here]:
+        raise DamagedTrace(
+            f"{path} has no column {absent[0]} in {name}, which every export has. Export the report again."
+        )
+    present = [*required, *(column for column in optional if column in here)]
+    table = tables.read(name, present, [column for column in texts if column in here])
+    row_count = len(next(iter(table.integers.values()), ()))
+    absent_number = np.full(row_count, NULL, dtype=np.int64)
+    absent_text = Texts(np.full(row_count, -1, dtype=np.int64), ())
+    return TableColumns(
+        {column: table.integers.get(column, absent_number) for column in (*required, *optional)},
+        {column: table.texts.get(column, absent_text) for column in texts},
+    )
+
+
+def named(tables: Tables, ids: Sequence[IntArray]) -> tuple[IntArray, tuple[str, ...]]:
+    """Of each row the first id that StringIds knows, as an index into the names used; -1 where none."""
+    found = tables.strings(distinct(np.concatenate(ids)))
+    known = np.array(sorted(found), dtype=np.int64)
+    chosen = np.full(len(ids[0]), -1, dtype=np.int64)
+    for column in reversed(ids):
+        if len(known):
+            at = np.minimum(np.searchsorted(known, column), len(known) - 1)
+            chosen = np.where(known[at] == column, at, chosen)
+    used, code = np.unique(chosen[chosen >= 0], return_inverse=True)
+    chosen[chosen >= 0] = code
+    return chosen, tuple(found[int(known[index])] for index in used)
+
+
+def process_ids(global_ids: IntArray) -> IntArray:
+    """Packed ids with the thread bits cleared; NULL stays NULL."""
+    return np.where(global_ids == NULL, NULL, global_ids & PROCESS_BITS)
