@@ -194,6 +194,16 @@ class HostSpans:
 
 
 @dataclass(frozen=True, slots=True)
+class SmLimits:
+    """What one SM of a GPU can hold, as the trace lists it; None where it does not."""
+
+    warps: int | None
+    blocks: int | None
+    registers: int | None
+    shared_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Gpu:
     """A GPU of the machine. Each field is None where the trace does not say; `name` only if we know it."""
 
@@ -203,6 +213,7 @@ class Gpu:
     sm_count: int | None
     capability: str | None
     memory_bytes: int | None
+    limits: SmLimits | None = None
 
 
 @dataclass(frozen=True, slots=True)
