@@ -19,26 +19,18 @@ from traces.timeline import KEYS, Activities, Bucket, Source
 Row = tuple[Bucket, str, int, int, int]
 
 
+NO_LAUNCH = (0, -1, -1, NULL, NULL, NULL)  # row, name, call, launch, its end, its thread
+
+
 def activities(rows: list[Row]) -> Activities:
     ordered = sorted(enumerate(rows), key=lambda row: (row[1][3], row[1][2], row[0]))
     table = np.array(
         [
-            (
-                start,
-                end,
-                stream,
-                number,
-                bucket,
-                KEYS[bucket].index(key),
-                bucket == Bucket.COPY,
-                -1,
-                NULL,
-                NULL,
-            )
+            (start, end, stream, number, bucket, KEYS[bucket].index(key), bucket == Bucket.COPY, *NO_LAUNCH)
             for number, (bucket, key, stream, start, end) in ordered
         ],
         dtype=np.int64,
-    ).reshape(-1, 10)
+    ).reshape(-1, 13)
     return Activities(*table.T)
 
 

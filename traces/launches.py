@@ -11,12 +11,13 @@ from traces.columns import NULL, PROCESS_BITS, Calls, IntArray, distinct
 
 @dataclass(frozen=True, slots=True)
 class Launches:
-    """Of each activity the launching call: start, thread and row in `Calls`; NULL, NULL, -1 where none.
+    """Of each activity the launching call: start, end, thread (NULL where none) and row in `Calls` (-1).
 
     Arrays of shape (n,).
     """
 
     start_ns: IntArray
+    end_ns: IntArray
     thread_gid: IntArray
     call: IntArray
 
@@ -41,10 +42,11 @@ def join_launches(calls: Calls, process_gid: IntArray, correlation_id: IntArray)
         last = np.searchsorted(ids, correlation_id[mine], side="right") - 1
         joined = (last >= 0) & (ids[last] == correlation_id[mine])
         call[mine[joined]] = theirs[last[joined]]
-    found = call >= 0
-    if not len(calls):
-        nothing = np.full(len(call), NULL, dtype=np.int64)
-        return Launches(nothing, nothing.copy(), call)
-    return Launches(
-        np.where(found, calls.start_ns[call], NULL), np.where(found, calls.thread_gid[call], NULL), call
-    )
+    columns = calls.start_ns, calls.end_ns, calls.thread_gid
+    start_ns, end_ns, thread_gid = (_of_call(column, call) for column in columns)
+    return Launches(start_ns, end_ns, thread_gid, call)
+
+
+def _of_call(column: IntArray, call: IntArray) -> IntArray:
+    """A column of the calls by row, NULL where there is none."""
+    return np.append(column, NULL)[call]  # row -1 is the NULL at the end

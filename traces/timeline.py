@@ -56,9 +56,10 @@ class Source(IntEnum):
 class Activities:
     """Work of one GPU, arrays of shape (n,), ordered by start, then stream, then correlation id.
 
-    `bucket` is a `Bucket`, `key` indexes `KEYS[bucket]`, `source` is a `Source`, `name` indexes the kernel
-    names of the columns (-1: none). `launch_ns` is the start of the host call behind it, NULL where no such
-    call was recorded; `launch_thread` is that call's thread.
+    `bucket` is a `Bucket`, `key` indexes `KEYS[bucket]`, `source` is a `Source`, `row` its row in that
+    table of the columns, `name` indexes their kernel names (-1: none). `call` is the row of the launching
+    call in `Columns.calls` (-1: not recorded), `launch_ns`, `launch_end_ns` and `launch_thread` are that
+    call's start, end and thread (NULL where not recorded).
     """
 
     start_ns: IntArray
@@ -68,8 +69,11 @@ class Activities:
     bucket: IntArray
     key: IntArray
     source: IntArray
+    row: IntArray
     name: IntArray
+    call: IntArray
     launch_ns: IntArray
+    launch_end_ns: IntArray
     launch_thread: IntArray
 
     def __len__(self) -> int:
@@ -162,8 +166,11 @@ def _all_work(columns: Columns) -> _Work:
         bucket,
         key,
         source,
+        np.concatenate([np.arange(len(table)) for table in (kernels, copies, replays)]),
         np.concatenate((kernels.name, no_name)),
+        launches.call,
         launches.start_ns,
+        launches.end_ns,
         launches.thread_gid,
     )
     called = launches.call[launches.call >= 0]
