@@ -1,0 +1,181 @@
+"""The account: every nanosecond without compute has one reason. They add up to window - compute exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from traces.account.clocks import clock_offset_ns
+from traces.account.device import DevicePieces, calibrate, judge_device, ready_ns
+from traces.account.gaps import NO_KERNEL, Gaps, compute_gaps
+from traces.account.graphs import GraphNodes
+from traces.account.host import CAUSES, Host, HostPieces
+from traces.account.pieces import BEGINNING, Pieces
+from traces.account.producers import Producers, find_producers
+from traces.account.waits import Waits
+from traces.columns import BoolArray, IntArray
+from traces.intervals import Spans, covered_ns, intersect, union
+from traces.missing import Missing
+from traces.timeline import KEYS, Activities, Bucket, RankTimeline
+
+DECIDED: Final = ("recorded", "inferred", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Time without compute by reason, in ns over the windows; all of it adds up to window - compute.
+
+    `masked_ns` is the part of launch_starved in which a producer of the late kernel ran as well: mending the
+    host alone does not win it. `decided_ns`: by what each part was decided; keys of `DECIDED`. Maps hold no
+    zero, but for `decided_ns`.
+    """
+
+    launch_starved_ns: Mapping[str, int]
+    blocking_ns: Mapping[str, int]
+    arrival_ns: int
+    kernel_gap_ns: int
+    graph_opaque_ns: int
+    dependency_stalled_ns: int
+    trailing_ns: int
+    masked_ns: int
+    decided_ns: Mapping[str, int]
+    arrival_calibrated_ns: int
+    kernel_gap_calibrated_ns: int
+
+    @property
+    def total_ns(self) -> int:
+        """Everything: window - compute."""
+        return (
+            sum(self.launch_starved_ns.values())
+            + sum(self.blocking_ns.values())
+            + self.arrival_ns
+            + self.kernel_gap_ns
+            + self.graph_opaque_ns
+            + self.dependency_stalled_ns
+            + self.trailing_ns
+        )
+
+
+def measure_account(rank: RankTimeline, windows: Spans) -> Account | Missing:
+    """Account for one rank's time without compute.
+
+    `Missing` (path relative to the rank) where host and GPU clocks are apart, or no launch was recorded.
+    """
+    offset_ns = clock_offset_ns(rank.activities)
+    if offset_ns is None:
+        reason = "no launch of a kernel was recorded, so the host's part cannot be told"
+        return Missing("absent_ns", reason, "record with --trace=cuda")
+    if offset_ns:
+        reason = (
+            f"clock offset: nothing starts within 50 us of its launch, host and GPU clocks are about "
+            f"{offset_ns / 1e6:.0f} ms apart"
+        )
+        return Missing("absent_ns", reason, "record again; nothing in this trace can align them")
+    return _Accountant(rank, windows).account()
+
+
+class _Accountant:
+    """One pass over the intervals without compute."""
+
+    def __init__(self, rank: RankTimeline, windows: Spans) -> None:
+        self._rank, self._windows = rank, windows
+        self._rows: Activities = rank.activities
+        self._gaps: Gaps = compute_gaps(self._rows, windows)
+        self._producers: Producers = find_producers(rank)
+        self._latencies = calibrate(self._rows, self._producers)
+        self._ns = {"arrival": 0, "gap": 0, "opaque": 0, "stalled": 0, "trailing": 0, "masked": 0}
+        self._starved = np.zeros(len(CAUSES), dtype=np.int64)
+        self._blocking: dict[str, int] = {}
+        self._decided = dict.fromkeys(DECIDED, 0)
+
+    def account(self) -> Account:
+        gaps = self._gaps
+        everything = Pieces(gaps.start_ns, gaps.end_ns, np.arange(len(gaps)), gaps.kernel)
+        ended = everything.kernel != NO_KERNEL
+        self._ns["trailing"] = self._add(everything.take(~ended), "none")
+        pieces, within, running = GraphNodes(self._rank).split(everything.take(ended))
+        self._ns["opaque"] = self._add(within, "none")
+        self._add_work(running.pieces, running.work, np.zeros(len(running.pieces), dtype=np.bool_))
+        self._judge(pieces)
+        return Account(
+            {cause: int(ns) for cause, ns in zip(CAUSES, self._starved, strict=True) if ns},
+            self._blocking,
+            self._ns["arrival"],
+            self._ns["gap"],
+            self._ns["opaque"],
+            self._ns["stalled"],
+            self._ns["trailing"],
+            self._ns["masked"],
+            self._decided,
+            self._latencies.arrival_ns,
+            self._latencies.gap_ns,
+        )
+
+    def _judge(self, pieces: Pieces) -> None:
+        """Before the launch returned: the host. After: the device."""
+        ready = ready_ns(self._rows, pieces.kernel)
+        before = pieces.clipped(pieces.start_ns, ready)
+        after = pieces.clipped(ready, pieces.end_ns)
+        host = Host(self._rank)
+        left, waited = Waits(self._rank, host).split(host.judge(before, self._gaps.start_ns))
+        self._add_work(waited.pieces, waited.work, np.zeros(len(waited.pieces), dtype=np.bool_))
+        self._add_host(left)
+        for part in judge_device(self._rows, after, self._producers, self._latencies):
+            self._add_device(part)
+
+    def _add_host(self, left: HostPieces) -> None:
+        ns = self._covered(left.pieces)
+        np.add.at(self._starved, left.cause, ns)
+        self._decided["recorded"] += int(ns.sum())
+        self._ns["masked"] += self._masked(left.pieces)
+
+    def _add_device(self, part: DevicePieces) -> None:
+        ran = part.work >= 0
+        self._add_work(part.pieces.take(ran), part.work[ran], part.inferred[ran])
+        ns = self._covered(part.pieces)
+        self._ns["arrival"] += int(ns[part.arrival].sum())
+        self._ns["gap"] += int(ns[part.gap].sum())
+        stalled = ~ran & ~part.arrival & ~part.gap
+        self._ns["stalled"] += int(ns[stalled].sum())
+        decided = part.arrival | part.gap
+        self._decided["recorded"] += int(ns[decided & ~part.inferred].sum())
+        self._decided["inferred"] += int(ns[decided & part.inferred].sum())
+        self._decided["none"] += int(ns[stalled].sum())
+
+    def _add_work(self, pieces: Pieces, work: IntArray, inferred: BoolArray) -> None:
+        """Time in which awaited work ran, by the kind of that work."""
+        ns = self._covered(pieces)
+        for bucket in (Bucket.COMM, Bucket.COPY):
+            mine = self._rows.bucket[work] == bucket
+            by_key = np.zeros(len(KEYS[bucket]), dtype=np.int64)
+            np.add.at(by_key, self._rows.key[work[mine]], ns[mine])
+            for key in np.flatnonzero(by_key):
+                name = KEYS[bucket][key]
+                self._blocking[name] = self._blocking.get(name, 0) + int(by_key[key])
+        self._decided["recorded"] += int(ns[~inferred].sum())
+        self._decided["inferred"] += int(ns[inferred].sum())
+
+    def _masked(self, pieces: Pieces) -> int:
+        """How much of the pieces lies under a producer of their kernel that ran."""
+        total = 0
+        place = self._producers.place[pieces.kernel]
+        some = np.flatnonzero((place >= 0).any(axis=1))
+        starts = np.where(place >= 0, self._rows.start_ns[place], BEGINNING)
+        ends = np.where(place >= 0, self._rows.end_ns[place], BEGINNING)
+        low = np.maximum(starts, pieces.start_ns[:, None])
+        high = np.minimum(ends, pieces.end_ns[:, None])
+        for index in some[(high > low)[some].any(axis=1)].tolist():
+            under = union(low[index], high[index])
+            total += intersect(under, self._windows).total_ns
+        return total
+
+    def _add(self, pieces: Pieces, decided: str) -> int:
+        ns = int(self._covered(pieces).sum())
+        self._decided[decided] += ns
+        return ns
+
+    def _covered(self, pieces: Pieces) -> IntArray:
+        return covered_ns(pieces.start_ns, pieces.end_ns, self._windows)

@@ -1,0 +1,49 @@
+"""What a CUDA call does to its thread, by its name."""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+from typing import Final
+
+import numpy as np
+
+from traces.columns import IntArray
+
+
+class CallKind(IntEnum):
+    """What a host thread is busy with while inside a call."""
+
+    OTHER = 0
+    LAUNCH = 1
+    SYNC = 2
+    COPY = 3
+    FREE = 4  # waits for all work of the device, then frees
+    ALLOCATE = 5
+    INIT = 6  # module load, JIT, graph capture and instantiation
+
+
+_PATTERNS: Final = (
+    (CallKind.SYNC, r"Synchronize"),
+    (
+        CallKind.INIT,
+        r"Module|Library|Capture|GraphInstantiate|GraphCreate|cuInit|FuncGetAttributes|FuncSetAttr",
+    ),
+    (CallKind.FREE, r"(?:cudaFree|cuMemFree)(?!.*Async)"),
+    (
+        CallKind.ALLOCATE,
+        r"Malloc|MemAlloc|Free|HostAlloc|HostRegister|cuMem(?:Create|Map|Unmap|SetAccess|Release|Address)",
+    ),
+    (CallKind.LAUNCH, r"Launch"),
+    (CallKind.COPY, r"[mM]emcpy|[mM]emset"),
+)
+"""First match wins. Names of the CUDA runtime and driver APIs."""
+
+
+def call_kinds(names: tuple[str, ...]) -> IntArray:
+    """Kind of each distinct call name; one more at the end for calls without a name (code -1)."""
+    return np.array([*map(_kind, names), CallKind.OTHER], dtype=np.int64)
+
+
+def _kind(name: str) -> CallKind:
+    return next((kind for kind, pattern in _PATTERNS if re.search(pattern, name)), CallKind.OTHER)

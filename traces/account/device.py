@@ -1,0 +1,177 @@
+"""What a launched kernel waited for on the GPU: its producers, then latency, then what nobody can say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from traces.account.pieces import BEGINNING, Pieces
+from traces.account.producers import MOST, Producers
+from traces.columns import NULL, BoolArray, IntArray
+from traces.limits import Limit
+from traces.timeline import Activities, Bucket
+
+LATENCY: Final = Limit(
+    5_000, "ns", "measured on real recordings: arrival 4-13 us from the call's start, gaps 0.5-4.2 us"
+)
+MULTIPLE: Final = Limit(2, "times this trace's own latency", "ours: twice the usual is no longer latency")
+CHAIN: Final = 8
+"""How many producers of producers are followed before the rest counts as undecided."""
+
+
+@dataclass(frozen=True, slots=True)
+class Latencies:
+    """What this trace's launches and dependent kernels usually take, in ns."""
+
+    arrival_ns: int
+    gap_ns: int
+
+    @property
+    def most_arrival_ns(self) -> int:
+        """Above this, waiting for a launch to arrive is no latency any more."""
+        return int(max(LATENCY.value, MULTIPLE.value * self.arrival_ns))
+
+    @property
+    def most_gap_ns(self) -> int:
+        """Above this, the gap after a producer is no latency any more."""
+        return int(max(LATENCY.value, MULTIPLE.value * self.gap_ns))
+
+
+@dataclass(frozen=True, slots=True)
+class DevicePieces:
+    """Pieces after a launch, shape (n,) each: what they waited for and how that is known.
+
+    `work`: place of the producer that still ran, -1 where none did; then `arrival` and `gap` say which
+    latency, and neither means stalled. `inferred`: decided by an inferred producer.
+    """
+
+    pieces: Pieces
+    work: IntArray
+    arrival: BoolArray
+    gap: BoolArray
+    inferred: BoolArray
+
+
+def ready_ns(rows: Activities, kernel: IntArray) -> IntArray:
+    """When each kernel's launch call had returned, or it started if earlier; `BEGINNING` if unknown."""
+    known = rows.launch_end_ns[kernel] != NULL
+    return np.where(known, np.minimum(rows.launch_end_ns[kernel], rows.start_ns[kernel]), BEGINNING)
+
+
+def calibrate(rows: Activities, producers: Producers) -> Latencies:
+    """This trace's latencies: arrival on launches onto an empty stream only, gap between dependent kernels.
+
+    Over all launches arrival would be the host's lead: 329 us in a real recording. So only launches that came
+    after all known producers had ended count (5th percentile), and gaps only where the launch was long there.
+    """
+    everything = np.arange(len(rows))
+    ready, ended = ready_ns(rows, everything), _ended_ns(rows, producers, everything)
+    lead = rows.start_ns - ready
+    onto_empty = (ready > BEGINNING) & (ended <= np.where(rows.launch_ns == NULL, BEGINNING, rows.launch_ns))
+    dependent = (ended > BEGINNING) & (ready < ended) & (ended <= rows.start_ns) & (ready > BEGINNING)
+    gaps = (rows.start_ns - ended)[dependent]
+    return Latencies(
+        int(np.percentile(lead[onto_empty], 5)) if onto_empty.any() else 0,
+        int(np.percentile(gaps, 5)) if len(gaps) else 0,
+    )
+
+
+def judge_device(
+    rows: Activities, pieces: Pieces, producers: Producers, latencies: Latencies
+) -> list[DevicePieces]:
+    """What pieces of time after the launch of their kernel waited for.
+
+    At each instant the producer that still runs and ends last is the answer. Where a producer had not begun
+    itself, the question passes on to it. What is left is latency, up to its limit, and stall.
+    """
+    done: list[DevicePieces] = []
+    for _ in range(CHAIN):
+        pieces, blocked = _blocked(rows, pieces, producers)
+        done += blocked
+        pieces, pending = _pending(rows, pieces, producers)
+        done.append(_latency(rows, pieces, producers, latencies))
+        pieces = pending
+        if not len(pieces):
+            return done
+    none = np.zeros(len(pieces), dtype=np.bool_)
+    done.append(DevicePieces(pieces, np.full(len(pieces), -1), none, none, none))
+    return done
+
+
+def _blocked(rows: Activities, pieces: Pieces, producers: Producers) -> tuple[Pieces, list[DevicePieces]]:
+    """Take out the parts in which a producer without compute ran, the one that ends last first."""
+    done = []
+    for slot in range(MOST):
+        work = producers.place[pieces.kernel, slot]
+        runs = (work >= 0) & (rows.bucket[work] != Bucket.COMPUTE)
+        start = np.where(runs, rows.start_ns[work], pieces.start_ns)
+        end = np.where(runs, rows.end_ns[work], pieces.start_ns)
+        inside_start = np.clip(start, pieces.start_ns, pieces.end_ns)
+        inside_end = np.clip(end, pieces.start_ns, pieces.end_ns)
+        hit = inside_end > inside_start
+        part = Pieces(inside_start[hit], inside_end[hit], pieces.gap[hit], pieces.kernel[hit])
+        none = np.zeros(len(part), dtype=np.bool_)
+        guess = producers.inferred[pieces.kernel, slot][hit]
+        done.append(DevicePieces(part, work[hit], none, none, guess))
+        before = pieces.clipped(pieces.start_ns, np.where(hit, inside_start, pieces.end_ns))
+        after = pieces.take(hit)
+        after = after.clipped(inside_end[hit], after.end_ns)
+        pieces = _both(before, after)
+    return pieces, done
+
+
+def _pending(rows: Activities, pieces: Pieces, producers: Producers) -> tuple[Pieces, Pieces]:
+    """Split off what lies before a producer began: there the question passes on to that producer."""
+    place = producers.place[pieces.kernel]
+    starts = np.where(place >= 0, rows.start_ns[place], BEGINNING)
+    slot = np.argmax(starts, axis=1) if len(pieces) else np.empty(0, dtype=np.int64)
+    latest = starts[np.arange(len(pieces)), slot]
+    own = pieces.clipped(latest, pieces.end_ns)
+    waits = pieces.start_ns < latest
+    passed = Pieces(
+        pieces.start_ns[waits],
+        np.minimum(pieces.end_ns, latest)[waits],
+        pieces.gap[waits],
+        place[np.arange(len(pieces)), slot][waits],
+    )
+    return own, passed
+
+
+def _latency(rows: Activities, pieces: Pieces, producers: Producers, latencies: Latencies) -> DevicePieces:
+    """Latency after whatever came last, launch or producer, up to its limit; stall beyond."""
+    ready, ended = ready_ns(rows, pieces.kernel), _ended_ns(rows, producers, pieces.kernel)
+    launch_last = ready >= ended
+    since = np.maximum(ready, ended)
+    most = np.where(launch_last, latencies.most_arrival_ns, latencies.most_gap_ns)
+    known = since > BEGINNING
+    until = np.where(known, np.where(known, since, 0) + most, BEGINNING)
+    within = pieces.clipped(pieces.start_ns, until)
+    is_within = np.minimum(pieces.end_ns, until) > pieces.start_ns
+    beyond = pieces.clipped(until, pieces.end_ns)
+    is_beyond = np.maximum(pieces.start_ns, until) < pieces.end_ns
+    arrival = np.concatenate((launch_last[is_within], np.zeros(len(beyond), dtype=np.bool_)))
+    gap = np.concatenate((~launch_last[is_within], np.zeros(len(beyond), dtype=np.bool_)))
+    guess = _last_is_inferred(rows, producers, pieces.kernel)
+    inferred = gap & np.concatenate((guess[is_within], guess[is_beyond]))
+    both = _both(within, beyond)
+    return DevicePieces(both, np.full(len(both), -1), arrival, gap, inferred)
+
+
+def _ended_ns(rows: Activities, producers: Producers, kernel: IntArray) -> IntArray:
+    """When the last known producer of each kernel ended; `BEGINNING` where there is none."""
+    place = producers.place[kernel]
+    result: IntArray = np.where(place >= 0, rows.end_ns[place], BEGINNING).max(axis=1)
+    return result
+
+
+def _last_is_inferred(rows: Activities, producers: Producers, kernel: IntArray) -> BoolArray:
+    place = producers.place[kernel]
+    slot = np.argmax(np.where(place >= 0, rows.end_ns[place], BEGINNING), axis=1)
+    result: BoolArray = producers.inferred[kernel, slot]
+    return result
+
+
+def _both(a: Pieces, b: Pieces) -> Pieces:
+    return Pieces(*(np.concatenate((getattr(a, field), getattr(b, field))) for field in Pieces.__slots__))

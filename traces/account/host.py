@@ -1,0 +1,152 @@
+"""What the host did while a kernel had not been launched: the time before its launch call returned.
+
+The thread that decides is the launching one. Where another launching thread was the last to return from a
+CUDA call before the launch (the main thread before autograd's takes over, or the reverse), that thread
+decides until then: its successor was only waiting to be called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from traces.account.calls import CallKind, call_kinds
+from traces.account.pieces import BEGINNING, Pieces, Tiling, cut, tile
+from traces.columns import NULL, BoolArray, IntArray, distinct
+from traces.names.host_ranges import is_collector_name, is_loader_name
+from traces.timeline import RankTimeline
+
+CAUSES: Final = (
+    "launch",
+    "sync",
+    "token_count_sync",
+    "allocator",
+    "lazy_init",
+    "profiler",
+    "gc",
+    "data",
+    "os_wait",
+    "python",
+)
+"""Causes of a late launch. `token_count_sync`: the per-layer read of token counts in dropless routing."""
+
+CAUSE: Final = {name: code for code, name in enumerate(CAUSES)}
+
+_BY_KIND: Final = {
+    CallKind.OTHER: "launch",  # event records, attribute reads: the small calls around a launch
+    CallKind.LAUNCH: "launch",
+    CallKind.COPY: "launch",
+    CallKind.SYNC: "sync",
+    CallKind.FREE: "allocator",
+    CallKind.ALLOCATE: "allocator",
+    CallKind.INIT: "lazy_init",
+}
+_CAUSE_OF_KIND: Final = np.array([CAUSE[_BY_KIND[kind]] for kind in CallKind], dtype=np.int64)
+_EVER: Final = int(np.iinfo(np.int64).max)
+
+
+@dataclass(frozen=True, slots=True)
+class HostPieces:
+    """Pieces before a launch, shape (n,), each with its cause (in `CAUSES`) and the call in it (-1: none)."""
+
+    pieces: Pieces
+    cause: IntArray
+    call: IntArray
+
+
+class Host:
+    """The host side of one rank: its launching threads and what they did."""
+
+    def __init__(self, rank: RankTimeline) -> None:
+        self._rank = rank
+        rows, calls = rank.activities, rank.columns.calls
+        self.kind = call_kinds(rank.columns.call_names)[calls.name]
+        self._threads = distinct(rows.launch_thread[rows.launch_thread != NULL])
+        mine = np.flatnonzero(np.isin(calls.thread_gid, self._threads))
+        self._by_end = mine[np.argsort(calls.end_ns[mine], kind="stable")]
+
+    def judge(self, pieces: Pieces, gap_start_ns: IntArray) -> HostPieces:
+        """Causes of pieces of time before the launch of their kernel, which must have one.
+
+        `gap_start_ns`: where each interval without compute begins, by `Pieces.gap`.
+        """
+        rows, calls = self._rank.activities, self._rank.columns.calls
+        launch, own = rows.launch_ns[pieces.kernel], rows.launch_thread[pieces.kernel]
+        last = np.searchsorted(calls.end_ns[self._by_end], launch, side="right") - 1
+        before = self._by_end[np.maximum(last, 0)]
+        handed_over = np.where(last >= 0, calls.end_ns[before], BEGINNING)
+        other = np.where(last >= 0, calls.thread_gid[before], own)
+        parts = []
+        for thread in self._threads.tolist():
+            of_other, of_own = other == thread, own == thread
+            until = pieces.take(of_other)
+            until = until.clipped(until.start_ns, handed_over[of_other])
+            since = pieces.take(of_own).clipped(handed_over[of_own], np.full(int(of_own.sum()), _EVER))
+            parts += [self._on_thread(part, thread, gap_start_ns) for part in (until, since)]
+        return join(parts)
+
+    def _on_thread(self, pieces: Pieces, thread: int, gap_start_ns: IntArray) -> HostPieces:
+        """What one thread did, cut by its calls, OS calls, named ranges and the profiler's own work."""
+        calls = self._rank.columns.calls
+        mine = np.flatnonzero(calls.thread_gid == thread)
+        pieces, _, call = cut(pieces, tile(calls.start_ns[mine], calls.end_ns[mine], mine, -1))
+        cause = np.where(call >= 0, _CAUSE_OF_KIND[self.kind[call]], CAUSE["python"])
+        cold = (call < 0) & self._follows_sync(pieces, mine, gap_start_ns)
+        cause = np.where(cold, CAUSE["sync"], cause)
+        for tiling, label, over_calls in self._overlays(thread):
+            pieces, of, inside = cut(pieces, tiling)
+            cause, call = cause[of], call[of]
+            may = (inside >= 0) & (over_calls | ((call < 0) & (cause != CAUSE["sync"])))
+            cause = np.where(may, CAUSE[label], cause)
+        return HostPieces(pieces, cause, call)
+
+    def _follows_sync(self, pieces: Pieces, mine: IntArray, gap_start_ns: IntArray) -> BoolArray:
+        """Whether a synchronising call of the thread returned within the interval, before the piece."""
+        ends = np.sort(self._rank.columns.calls.end_ns[mine[self.kind[mine] == CallKind.SYNC]])
+        last = np.searchsorted(ends, pieces.start_ns, side="right") - 1
+        returned = np.append(ends, BEGINNING)[last]
+        result: BoolArray = returned >= gap_start_ns[pieces.gap]
+        return result
+
+    def _overlays(self, thread: int) -> Iterator[tuple[Tiling, str, bool]]:
+        """Spans of a thread that say more than its calls: tiling, cause, and whether within calls too."""
+        columns = self._rank.columns
+        for spans, label, over_calls in (
+            (columns.os_calls, "os_wait", False),
+            (columns.overheads, "profiler", True),
+        ):
+            on_thread = spans.thread_gid == thread
+            if on_thread.any():
+                yield _inside(spans.start_ns[on_thread], spans.end_ns[on_thread]), label, over_calls
+        for says, label in ((is_loader_name, "data"), (is_collector_name, "gc")):
+            tiling = self._ranges(thread, says)
+            if tiling is not None:
+                yield tiling, label, False
+
+    def _ranges(self, thread: int, says: Callable[[str], bool]) -> Tiling | None:
+        ranges, texts = self._rank.columns.ranges, self._rank.columns.range_texts
+        named = np.array([*map(says, texts), False], dtype=np.bool_)
+        on_thread = (ranges.thread_gid == thread) & named[ranges.text]
+        return _inside(ranges.start_ns[on_thread], ranges.end_ns[on_thread]) if on_thread.any() else None
+
+
+def join(parts: list[HostPieces]) -> HostPieces:
+    """Several results as one."""
+    if not parts:
+        nothing = np.empty(0, dtype=np.int64)
+        return HostPieces(Pieces(nothing, nothing, nothing, nothing), nothing, nothing)
+    return HostPieces(
+        Pieces(
+            *(np.concatenate([getattr(part.pieces, field) for part in parts]) for field in Pieces.__slots__)
+        ),
+        np.concatenate([part.cause for part in parts]),
+        np.concatenate([part.call for part in parts]),
+    )
+
+
+def _inside(start_ns: IntArray, end_ns: IntArray) -> Tiling:
+    """A tiling that says 0 inside the spans and -1 outside."""
+    return tile(start_ns, end_ns, np.zeros(len(start_ns), dtype=np.int64), -1)

@@ -1,0 +1,162 @@
+"""What a piece of GPU work had to wait for on the GPU: its producers, recorded or inferred.
+
+Recorded: the work before it on its stream, and the work before the event its stream was told to wait for.
+Inferred: see `inferred`. A producer is a place in the activities.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from traces.account.inferred import infer_producers
+from traces.columns import NULL, BoolArray, Columns, IntArray
+from traces.launches import join_launches
+from traces.timeline import Activities, RankTimeline
+
+MOST: Final = 4
+"""Producers kept per activity, latest end first: what ended before cannot have been waited for any longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Producers:
+    """Producers of each activity, shape (n, `MOST`), latest end first, -1 where there are fewer."""
+
+    place: IntArray
+    inferred: BoolArray
+
+
+def find_producers(rank: RankTimeline) -> Producers:
+    """Recorded and inferred producers of every activity of a rank."""
+    rows = rank.activities
+    before = previous_on_stream(rows)
+    consumer, producer = event_edges(rank)
+    guess_consumer, guess_producer = infer_producers(rows, before)
+    has = np.flatnonzero(before >= 0)
+    consumers = np.concatenate((has, consumer, guess_consumer))
+    producers = np.concatenate((before[has], producer, guess_producer))
+    inferred = np.concatenate((np.zeros(len(has) + len(consumer), bool), np.ones(len(guess_consumer), bool)))
+    return _latest(rows, consumers, producers, inferred)
+
+
+def previous_on_stream(rows: Activities) -> IntArray:
+    """The activity before each on its stream (stream order is order of start), -1 for the first."""
+    order = np.lexsort((np.arange(len(rows)), rows.stream_id))
+    before = np.full(len(rows), -1, dtype=np.int64)
+    same = rows.stream_id[order[1:]] == rows.stream_id[order[:-1]]
+    before[order[1:][same]] = order[:-1][same]
+    return before
+
+
+def event_edges(rank: RankTimeline) -> tuple[IntArray, IntArray]:
+    """(consumer, producer) of every recorded wait of a stream for an event.
+
+    The consumer is the first work launched on the waiting stream after the wait was called, the producer the
+    last work launched on the recording stream before the record was called. The record is found by
+    `eventSyncId`, or, in schemas without it, as the last record of that process, context and event whose call
+    precedes the wait's.
+    """
+    columns, rows = rank.columns, rank.activities
+    waits, wait_ns = _stream_waits(columns, rank.process_gid)
+    records, record_ns = _records(columns, rank.process_gid)
+    if not len(waits) or not len(records):
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    record = _record_of(columns, waits, wait_ns, records, record_ns)
+    found = record >= 0
+    waits, wait_ns, record = waits[found], wait_ns[found], record[found]
+    stream = _LaunchOrder(rows)
+    consumer = stream.first_after(columns.syncs.stream_id[waits], wait_ns)
+    producer = stream.last_before(columns.events.stream_id[records[record]], record_ns[record])
+    both = (consumer >= 0) & (producer >= 0)
+    return consumer[both], producer[both]
+
+
+class _LaunchOrder:
+    """Activities by stream and launch; those without a recorded launch come first on their stream."""
+
+    def __init__(self, rows: Activities) -> None:
+        self._order = np.lexsort((np.arange(len(rows)), rows.launch_ns, rows.stream_id))
+        self._stream = rows.stream_id[self._order]
+        self._launch = rows.launch_ns[self._order]
+
+    def first_after(self, stream: IntArray, host_ns: IntArray) -> IntArray:
+        return self._at(stream, host_ns, 0)
+
+    def last_before(self, stream: IntArray, host_ns: IntArray) -> IntArray:
+        return self._at(stream, host_ns, -1)
+
+    def _at(self, stream: IntArray, host_ns: IntArray, step: int) -> IntArray:
+        """Position of (stream, time) in the order, by merging the queries into it."""
+        total = len(self._order)
+        keys = np.lexsort(
+            (
+                np.concatenate((np.zeros(total, np.int64), np.ones(len(stream), np.int64))),
+                np.concatenate((self._launch, host_ns)),
+                np.concatenate((self._stream, stream)),
+            )
+        )
+        is_query = keys >= total
+        position = np.empty(len(stream), dtype=np.int64)
+        position[keys[is_query] - total] = np.cumsum(~is_query)[is_query]
+        place = position + step
+        inside = (place >= 0) & (place < total)
+        place = np.clip(place, 0, max(total - 1, 0))
+        return np.where(inside & (self._stream[place] == stream), self._order[place], -1)
+
+
+def _stream_waits(columns: Columns, process_gid: int) -> tuple[IntArray, IntArray]:
+    """Rows of `syncs` in which a stream waits for an event, and when the wait was called."""
+    syncs = columns.syncs
+    launches = join_launches(columns.calls, syncs.process_gid, syncs.correlation_id)
+    is_wait = np.array([*("StreamWaitEvent" in name for name in columns.call_names), False], dtype=np.bool_)
+    name = np.append(columns.calls.name, -1)[launches.call]
+    mine = is_wait[name] & (syncs.process_gid == process_gid) & (syncs.stream_id != NULL)
+    return np.flatnonzero(mine), launches.start_ns[mine]
+
+
+def _records(columns: Columns, process_gid: int) -> tuple[IntArray, IntArray]:
+    """Rows of `events` with a known call, in order of that call, and when it was."""
+    events = columns.events
+    launches = join_launches(columns.calls, events.process_gid, events.correlation_id)
+    mine = np.flatnonzero((events.process_gid == process_gid) & (launches.call >= 0))
+    mine = mine[np.argsort(launches.start_ns[mine], kind="stable")]
+    return mine, launches.start_ns[mine]
+
+
+def _record_of(
+    columns: Columns, waits: IntArray, wait_ns: IntArray, records: IntArray, record_ns: IntArray
+) -> IntArray:
+    """For each wait the place in `records` of its record, -1 where none is found."""
+    events, syncs = columns.events, columns.syncs
+    by_sync = {
+        int(key): place for place, key in enumerate(events.event_sync_id[records]) if key not in (NULL, 0)
+    }
+    by_handle: dict[tuple[int, int], list[int]] = {}
+    handles = zip(events.context_id[records].tolist(), events.event_id[records].tolist(), strict=True)
+    for place, handle in enumerate(handles):
+        by_handle.setdefault(handle, []).append(place)
+    result = np.full(len(waits), -1, dtype=np.int64)
+    for index, wait in enumerate(waits.tolist()):
+        found = by_sync.get(int(syncs.event_sync_id[wait]))
+        if found is None:
+            earlier = by_handle.get((int(syncs.context_id[wait]), int(syncs.event_id[wait])), [])
+            last = np.searchsorted(record_ns[earlier], wait_ns[index], side="left") - 1 if earlier else -1
+            found = earlier[last] if last >= 0 else None
+        result[index] = -1 if found is None else found
+    return result
+
+
+def _latest(rows: Activities, consumer: IntArray, producer: IntArray, inferred: BoolArray) -> Producers:
+    """The `MOST` latest-ending producers of each consumer; a recorded edge before an inferred equal one."""
+    order = np.lexsort((inferred, -rows.end_ns[producer], consumer))
+    consumer, producer, inferred = consumer[order], producer[order], inferred[order]
+    first = np.searchsorted(consumer, consumer, side="left")
+    slot = np.arange(len(consumer)) - first
+    kept = slot < MOST
+    place = np.full((len(rows), MOST), -1, dtype=np.int64)
+    guess = np.zeros((len(rows), MOST), dtype=np.bool_)
+    place[consumer[kept], slot[kept]] = producer[kept]
+    guess[consumer[kept], slot[kept]] = inferred[kept]
+    return Producers(place, guess)

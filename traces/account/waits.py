@@ -1,0 +1,151 @@
+"""Calls that wait for GPU work, and the work they wait for.
+
+A synchronising call, a blocking copy, a free, or a launch into a full queue returns when work that was
+launched before has ended. What it waits for is not written in its row; it is work launched before the call
+began that ended before it returned, the latest of it deciding when.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from traces.account.calls import CallKind
+from traces.account.host import CAUSE, Host, HostPieces
+from traces.account.pieces import Pieces
+from traces.columns import COPY_KINDS, NULL, BoolArray, IntArray
+from traces.limits import Limit
+from traces.timeline import Bucket, RankTimeline, Source
+
+BLOCKING_COPY: Final = Limit(
+    20_000, "ns of a copy call", "measured on real recordings: a copy call over 20 us waits for its own copy"
+)
+FULL_QUEUE: Final = Limit(
+    1_000,
+    "launches in flight",
+    "measured on A100 (nsys 2024.6), RTX 3070 and 3060: long launch calls return when the 1021st to 1022nd "
+    "launch before them has ended; counted here without the few launches that leave no activity",
+)
+TOKEN_COUNT: Final = Limit(
+    64 * 1024, "bytes", "token counts per expert of one layer; larger copies carry data"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """Pieces in which the host waited for work that still ran: `work` is its place in the activities."""
+
+    pieces: Pieces
+    work: IntArray
+
+
+class Waits:
+    """The waiting calls of one rank."""
+
+    def __init__(self, rank: RankTimeline, host: Host) -> None:
+        self._rows, self._calls, self._host = rank.activities, rank.columns.calls, host
+        rows = self._rows
+        self._launched = np.where(rows.launch_ns == NULL, rows.start_ns, rows.launch_ns)
+        self._launches, self._ends = np.sort(self._launched), np.sort(rows.end_ns)
+        self._by_end = np.flatnonzero(rows.bucket != Bucket.COMPUTE)
+        self._by_end = self._by_end[np.argsort(rows.end_ns[self._by_end], kind="stable")]
+        self._ended = rows.end_ns[self._by_end]
+        own = np.flatnonzero((rows.source == Source.COPY) & (rows.call >= 0))
+        self._own = own[np.argsort(rows.call[own], kind="stable")]
+        sizes = rank.columns.copies.size_bytes
+        is_count = (rows.bucket == Bucket.COPY) & (rows.key == COPY_KINDS.index("memcpy_d2h"))
+        is_count[is_count] = sizes[rows.row[is_count]] <= TOKEN_COUNT.value
+        self._is_count = is_count
+
+    def is_waiting(self, call: IntArray) -> BoolArray:
+        """Which calls (rows of `Calls`, -1: none) wait for GPU work."""
+        calls, kind = self._calls, self._host.kind[call]
+        long_copy = (kind == CallKind.COPY) & (
+            calls.end_ns[call] - calls.start_ns[call] > BLOCKING_COPY.value
+        )
+        in_flight = np.searchsorted(self._launches, calls.start_ns[call]) - np.searchsorted(
+            self._ends, calls.start_ns[call], side="right"
+        )
+        full = (kind == CallKind.LAUNCH) & (in_flight >= FULL_QUEUE.value)
+        result: BoolArray = (call >= 0) & (
+            (kind == CallKind.SYNC) | (kind == CallKind.FREE) | long_copy | full
+        )
+        return result
+
+    def split(self, host: HostPieces) -> tuple[HostPieces, Waited]:
+        """Pieces before a launch: those left to the host, and those in which awaited work still ran."""
+        if not len(host.pieces):
+            return host, Waited(host.pieces, host.call)
+        waiting = self.is_waiting(host.call)
+        left = _Collected(host, ~waiting)
+        for index in np.flatnonzero(waiting).tolist():
+            self._split_one(host, index, left)
+        return left.host(), left.waited()
+
+    def _split_one(self, host: HostPieces, index: int, left: _Collected) -> None:
+        start, end = int(host.pieces.start_ns[index]), int(host.pieces.end_ns[index])
+        call = int(host.call[index])
+        work = self._awaited(call)
+        cause = self._cause(call, work, int(host.cause[index]))
+        rows, at = self._rows, start
+        while at < end:
+            running = work[(rows.start_ns[work] <= at) & (rows.end_ns[work] > at)]
+            if len(running):
+                last = int(running[np.argmax(rows.end_ns[running])])
+                until = min(end, int(rows.end_ns[last]))
+                left.add_waited(host, index, at, until, last)
+            else:
+                later = rows.start_ns[work[rows.start_ns[work] > at]]
+                until = min(end, int(later.min())) if len(later) else end
+                left.add_host(host, index, at, until, cause)
+            at = until
+
+    def _awaited(self, call: int) -> IntArray:
+        """Work without compute that was launched before the call and ended within it, or is its own copy."""
+        rows, begin, back = self._rows, self._calls.start_ns[call], self._calls.end_ns[call]
+        low, high = np.searchsorted(self._ended, (begin, back), side="right")
+        some = self._by_end[low:high]
+        some = some[self._launched[some] < begin]
+        own = self._own[
+            np.searchsorted(rows.call[self._own], call) : np.searchsorted(rows.call[self._own], call, "right")
+        ]
+        return np.concatenate((some, own[rows.end_ns[own] > begin]))
+
+    def _cause(self, call: int, work: IntArray, cause: int) -> int:
+        """`token_count_sync` where a synchronising call waited for a small copy to the host last."""
+        if cause != CAUSE["sync"] or not len(work):
+            return cause
+        last = work[np.argmax(self._rows.end_ns[work])]
+        return CAUSE["token_count_sync"] if self._is_count[last] else cause
+
+
+class _Collected:
+    """Pieces as they are found."""
+
+    def __init__(self, host: HostPieces, kept: BoolArray) -> None:
+        self._kept = HostPieces(host.pieces.take(kept), host.cause[kept], host.call[kept])
+        self._host: list[tuple[int, int, int, int, int, int]] = []
+        self._waited: list[tuple[int, int, int, int, int]] = []
+
+    def add_host(self, host: HostPieces, index: int, start: int, end: int, cause: int) -> None:
+        gap, kernel = int(host.pieces.gap[index]), int(host.pieces.kernel[index])
+        self._host.append((start, end, gap, kernel, cause, int(host.call[index])))
+
+    def add_waited(self, host: HostPieces, index: int, start: int, end: int, work: int) -> None:
+        self._waited.append((start, end, int(host.pieces.gap[index]), int(host.pieces.kernel[index]), work))
+
+    def host(self) -> HostPieces:
+        table = np.array(self._host, dtype=np.int64).reshape(-1, 6).T
+        kept = self._kept
+        pieces = Pieces(
+            *(np.concatenate((getattr(kept.pieces, f), table[i])) for i, f in enumerate(Pieces.__slots__))
+        )
+        return HostPieces(
+            pieces, np.concatenate((kept.cause, table[4])), np.concatenate((kept.call, table[5]))
+        )
+
+    def waited(self) -> Waited:
+        table = np.array(self._waited, dtype=np.int64).reshape(-1, 5).T
+        return Waited(Pieces(*table[:4]), table[4])
