@@ -1,4 +1,4 @@
-"""THE DOOR: the public API of moe-diag. Imports everything, imported by nobody.
+"""The public API of moe-diag.
 
     import diagnoser
     diagnosis = diagnoser.analyze(["run.nsys-rep"])
@@ -18,11 +18,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from diagnoser.diagnosis import Diagnosis
-    from traces.formats.open import ReadOptions
-    from traces.steps.selection import Selection
 
 __version__ = "0.1.0"
-__all__ = ["analyze"]
+__all__ = ["InputError", "MoeDiagError", "NothingToDiagnose", "UsageError", "analyze"]
 
 
 def _check_siblings() -> None:
@@ -41,23 +39,38 @@ def _check_siblings() -> None:
 
 _check_siblings()
 
+from traces.errors import InputError, MoeDiagError, NothingToDiagnose, UsageError  # noqa: E402 - after the check
+
 
 def analyze(
     paths: str | PathLike[str] | Iterable[str | PathLike[str]],
     *,
-    selection: Selection | None = None,
-    options: ReadOptions | None = None,
+    steps: str | None = None,
+    nvtx: str | None = None,
+    start: str | None = None,
+    end: str | None = None,
+    rank: int | None = None,
+    gpu: int | None = None,
+    nsys: str | None = None,
+    cache_dir: str | PathLike[str] | None = None,
 ) -> Diagnosis:
     """Diagnose one trace, or several of one run.
 
-    `paths` are `.nsys-rep`, `.qdrep` or SQLite exports; `selection` chooses steps, times or GPUs (default:
-    all); `options` says which nsys exports reports and where exports are kept.
+    `paths` are `.nsys-rep`, `.qdrep`, SQLite exports, or `.json[.gz]` of the PyTorch profiler. `steps`
+    ("2:5"), `nvtx` (a regular expression), `start` and `end` ("1.5s"), `rank` and `gpu` choose as the options
+    of the command do; `nsys` is the program that exports reports, `cache_dir` where exports are kept.
 
-    Raises the errors of `traces.errors`: `UsageError` for the selection, `InputError` for the traces,
-    `NothingToDiagnose` where neither kernels nor graph rows were recorded. A trace that cannot be used beside
-    others that can becomes a warning of the document.
+    Raises `UsageError` for a selection that cannot be or matches nothing, `InputError` for the traces,
+    `NothingToDiagnose` where neither kernels nor graph rows were recorded; all are `MoeDiagError`. A trace
+    that cannot be used beside others that can becomes a warning of the document.
     """
     from diagnoser.pipeline import diagnose
+    from traces.formats.open import ReadOptions
+    from traces.steps.selection import parse_selection
 
     several = [paths] if isinstance(paths, str | PathLike) else list(paths)
-    return diagnose([Path(path) for path in several], selection=selection, options=options)
+    return diagnose(
+        [Path(path) for path in several],
+        selection=parse_selection(steps, nvtx, start, end, rank, gpu),
+        options=ReadOptions(nsys, None if cache_dir is None else Path(cache_dir)),
+    )

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import sys
 import traceback
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, NoReturn
+from typing import Annotated, Final, NoReturn
 
 import typer
 
 from diagnoser import __version__
-from traces.errors import InputError, MoeDiagError, NothingToDiagnose, UsageError
-
-if TYPE_CHECKING:
-    from traces.formats.open import ReadOptions
-    from traces.steps.selection import Selection
+from traces.errors import InputError, MoeDiagError, NothingToDiagnose, OutputNotWritable, UsageError
 
 _EXIT_CODES: Final = {UsageError: 2, InputError: 3, NothingToDiagnose: 4}
 _BUG, _INTERRUPTED = 70, 130
@@ -64,6 +62,7 @@ def _root(
     \b
     moe-diag analyze run.nsys-rep             the report, on stdout
     moe-diag analyze run.sqlite -f json       the same as a JSON document
+    moe-diag doctor run.nsys-rep              is this recording good enough
     moe-diag demo                             simulate a small run and diagnose it
     """
 
@@ -73,7 +72,10 @@ def analyze(
     traces: Annotated[
         list[Path],
         typer.Argument(
-            metavar="TRACE", show_default=False, help=".nsys-rep, .qdrep or SQLite export of one."
+            metavar="TRACE",
+            readable=False,
+            show_default=False,
+            help=".nsys-rep, .qdrep, SQLite export of one, or PyTorch profiler .json[.gz].",
         ),
     ],
     steps: Annotated[
@@ -132,12 +134,35 @@ def analyze(
     moe-diag analyze run.sqlite --nvtx 'train_step_\\d+' -f json -o result.json
     moe-diag analyze run.sqlite --start 12.5s --end 13s
     """
-    from traces.formats.open import ReadOptions
-    from traces.steps.selection import parse_selection
+    choice = Choice(steps, nvtx, start, end, rank, gpu, nsys, cache_dir)
+    _run(traces, choice, [str(one) for one in form or [Form.TEXT]], output, force_overwrite)
 
-    selection = parse_selection(steps, nvtx, start, end, rank, gpu)
-    options = ReadOptions(nsys=nsys, cache_dir=cache_dir)
-    _run(traces, selection, options, [str(one) for one in form or [Form.TEXT]], output, force_overwrite)
+
+@app.command()
+def doctor(
+    trace: Annotated[
+        Path,
+        typer.Argument(metavar="TRACE", readable=False, show_default=False, help="The recording to look at."),
+    ],
+    nsys: Annotated[str | None, typer.Option(metavar="PATH", help="The nsys that exports reports.")] = None,
+    cache_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Where exports are kept.")] = None,
+) -> None:
+    """Is this recording good enough: what it holds, what it lacks, how to record it better.
+
+    Diagnoses nothing. Says what is missing and what that makes impossible, whether host and GPU clocks agree,
+    what the profiler itself noted, and the line to record with next time.
+    """
+    from diagnoser.output import Target, write
+    from diagnoser.progress import progress_display
+    from reports.capture import render_capture
+    from traces.formats.open import ReadOptions, read_trace
+    from traces.measure.capture import measure_capture
+    from traces.timeline import build
+
+    with progress_display() as progress:
+        columns = read_trace(trace, ReadOptions(nsys=nsys, cache_dir=cache_dir), progress)
+        capture = measure_capture(columns, build(columns))
+    write(Target("text", None), render_capture(columns.info, capture), force=False)
 
 
 @app.command()
@@ -156,33 +181,57 @@ def demo(
     """Simulate a small MoE training run, write it as an nsys export, and diagnose that export."""
     import tempfile
 
-    from traces.formats.open import ReadOptions
     from traces.simulate.export import write_export
     from traces.simulate.moe_step import moe_recording
-    from traces.steps.selection import Selection
 
     with tempfile.TemporaryDirectory(prefix="moe-diag-") as folder:
         path = keep or Path(folder) / "demo.sqlite"
+        if not path.parent.is_dir():
+            raise OutputNotWritable(
+                f"{path.parent} is no folder. Create it, or give another place with --keep."
+            )
         try:
             write_export(path, moe_recording())
         except FileExistsError:
             raise UsageError(f"{path} exists. Give another place with --keep.") from None
-        _run([path], Selection(), ReadOptions(), [str(one) for one in form or [Form.TEXT]], "-", False)
+        except (OSError, sqlite3.Error) as error:
+            raise OutputNotWritable(
+                f"{path} cannot be written ({error}). Give another place with --keep."
+            ) from None
+        _run([path], Choice(), [str(one) for one in form or [Form.TEXT]], "-", False)
 
 
-def _run(
-    traces: list[Path], selection: Selection, options: ReadOptions, forms: list[str], output: str, force: bool
-) -> None:
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen on the command line, as typed; see `diagnoser.analyze`."""
+
+    steps: str | None = None
+    nvtx: str | None = None
+    start: str | None = None
+    end: str | None = None
+    rank: int | None = None
+    gpu: int | None = None
+    nsys: str | None = None
+    cache_dir: Path | None = None
+
+
+def _run(traces: list[Path], choice: Choice, forms: list[str], output: str, force: bool) -> None:
     from diagnoser.output import plan_targets, write
     from diagnoser.pipeline import diagnose
     from diagnoser.progress import progress_display
     from reports.render import EXTENSIONS, RENDERERS
+    from traces.formats.open import ReadOptions
+    from traces.steps.selection import parse_selection
 
-    targets = plan_targets(forms, output, traces[0], dict(EXTENSIONS), force)
+    selection = parse_selection(choice.steps, choice.nvtx, choice.start, choice.end, choice.rank, choice.gpu)
+    options = ReadOptions(nsys=choice.nsys, cache_dir=choice.cache_dir)
+    targets = plan_targets(forms, output, traces, EXTENSIONS, force)
     with progress_display() as progress:
-        document = diagnose(traces, selection=selection, options=options, progress=progress).to_dict()
+        diagnosis = diagnose(traces, selection=selection, options=options, progress=progress)
+    for reason in diagnosis.skipped:
+        _say(f"skipped: {reason}", 0)
     for target in targets:
-        write(target, RENDERERS[target.form](document), force)
+        write(target, RENDERERS[target.form](diagnosis.to_dict()), force)
 
 
 def main() -> NoReturn:
@@ -195,6 +244,8 @@ def run(arguments: list[str]) -> int:
     """Run one command line, print what it says, and return the exit code."""
     try:
         result = app(arguments, standalone_mode=False, prog_name="moe-diag")
+        if result == _INTERRUPTED:  # the parser's own answer to Ctrl-C
+            return _say("interrupted; nothing was left behind.", _INTERRUPTED)
         return result if isinstance(result, int) else 0
     except MoeDiagError as error:
         return _say(str(error), next(code for kind, code in _EXIT_CODES.items() if isinstance(error, kind)))
@@ -203,7 +254,7 @@ def run(arguments: list[str]) -> int:
         if "\n" in message:  # the whole help, where no command was given
             print(message, file=sys.stderr)
             return 2
-        return _say(f"{message} Type moe-diag --help.", 2)
+        return _say(f"{message.rstrip('.')}. {_what_to_type(arguments)}", 2)
     except (KeyboardInterrupt, typer.Abort):
         return _say("interrupted; nothing was left behind.", _INTERRUPTED)
     except Exception as error:
@@ -216,6 +267,16 @@ def run(arguments: list[str]) -> int:
             "prints under MOE_DIAG_TRACEBACK=1.",
             _BUG,
         )
+
+
+def _what_to_type(arguments: list[str]) -> str:
+    """The help of the command that was meant; the whole line where only `analyze` was forgotten."""
+    first = arguments[0] if arguments else ""
+    if first in ("analyze", "demo", "doctor"):
+        return f"Type moe-diag {first} --help."
+    if Path(first).exists() or first.endswith((".nsys-rep", ".qdrep", ".sqlite", ".json", ".json.gz")):
+        return f"Type moe-diag analyze {' '.join(arguments)}"
+    return "Type moe-diag --help."
 
 
 def _say(message: str, code: int) -> int:

@@ -25,6 +25,12 @@ class Diagnosis:
     """A finished diagnosis."""
 
     _document: Document
+    skipped: tuple[str, ...] = ()
+    """Why traces given beside the ones diagnosed were left out, one line each."""
+
+    def __repr__(self) -> str:
+        names = ", ".join(trace["name"] for trace in self._document["traces"])
+        return f"<Diagnosis of {names}: {len(self._document['ranks'])} ranks>"
 
     def to_dict(self) -> Document:
         """The JSON document, version 1.0, as plain values; a copy of its own."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
+from traces import errors
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.steps.selection import Selection
@@ -14,17 +17,44 @@ _NODE_LEVEL = "record with --cuda-graph-trace=node"
 _DROPPED = f"{_NODE_LEVEL}, or export with nsys 2024.3 or newer"
 
 
-def what_to_record(path: Path, timeline: Timeline) -> str:
+def what_to_record(path: Path, kind: str, timeline: Timeline) -> str:
     """Why a trace without GPU work cannot be diagnosed, and what to record instead."""
     if timeline.graph_launches:
         return (
             f"{path} has {timeline.graph_launches} CUDA graph launches, but neither kernels nor graph rows: "
             f"this export dropped them. To diagnose it, {_DROPPED}."
         )
+    if kind == "kineto":
+        return (
+            f"{path} has no kernels: nothing to diagnose. Record the GPU: "
+            "torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
+        )
     return (
         f"{path} has neither kernels nor graph rows: nothing to diagnose. "
         "Record the GPU: nsys profile --trace=cuda,nvtx --cuda-graph-trace=node -o run python train.py"
     )
+
+
+_SKIPPED: Final = {
+    errors.TraceNotFound: "it cannot be read",
+    errors.NotATrace: "it is no trace",
+    errors.DamagedTrace: "it is damaged",
+    errors.NsysUnavailable: "it needs an nsys that is not here",
+    errors.ExportFailed: "nsys could not export it",
+    errors.OutputNotWritable: "its export could not be kept",
+    errors.NothingToDiagnose: "it has neither kernels nor graph rows",
+}
+"""What a document says of a trace that failed: never the error's own words, which may hold paths."""
+
+
+def why_skipped(error: Exception) -> str:
+    """Why a trace was left out of a run, without a path."""
+    return next((why for kind, why in _SKIPPED.items() if isinstance(error, kind)), "it could not be used")
+
+
+def printable_name(path: Path) -> str:
+    """A path's base name, with bytes that are no UTF-8 replaced."""
+    return os.fsencode(path.name).decode("utf-8", "replace")
 
 
 def no_such_rank(ranks: Sequence[RankTimeline], selection: Selection) -> str:
@@ -66,4 +96,5 @@ def window_warnings(ranks: Sequence[RankMeasurements]) -> list[str]:
     outside_ns = max(rank.outside_activity_ns for rank in ranks)
     if not outside_ns:
         return []
-    return [f"the window given reaches {outside_ns} ns beyond the recorded GPU work, which counts as idle"]
+    outside_s = f"{outside_ns / 1e9:.9f}"
+    return [f"the window given reaches {outside_s} s beyond the recorded GPU work, which counts as idle"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,14 +22,15 @@ class Target:
 
 
 def plan_targets(
-    forms: Sequence[str], output: str, trace: Path, extensions: dict[str, str], force: bool
+    forms: Sequence[str], output: str, traces: Sequence[Path], extensions: Mapping[str, str], force: bool
 ) -> list[Target]:
     """Where each format goes, checked before any work.
 
     `output` is `-` (stdout), `.` (`<base>_moe-diag.<ext>` beside the trace), a folder that exists, or a file.
-    Raises `UsageError` for an existing file without `force` and for several formats into one place.
+    Raises `UsageError` for an existing file without `force`, for a trace itself even with it, and for several
+    formats into one place.
     """
-    forms = list(dict.fromkeys(forms))
+    trace, forms = traces[0], list(dict.fromkeys(forms))
     if output == "-":
         targets = [Target(form, None) for form in forms]
     elif output == "." or Path(output).is_dir() or output.endswith(os.sep):
@@ -39,7 +41,7 @@ def plan_targets(
     if len(targets) > 1 and len({target.path for target in targets}) == 1:
         raise UsageError(f"several formats cannot all go to {output!r}. Give -o . or -o FOLDER/.")
     for target in targets:
-        _check(target.path, force)
+        _check(target.path, traces, force)
     return targets
 
 
@@ -52,29 +54,47 @@ def base_name(trace: Path) -> str:
 
 
 def write(target: Target, text: str, force: bool) -> None:
-    """Put the text where the target says. Raises `OutputNotWritable`; nothing is left half written."""
-    if target.path is None:
-        _print(text)
-        return
+    """Put the text where the target says. Raises `OutputNotWritable`; no file is left half written."""
+    where = target.path if target.path is not None else "standard output"
     try:
-        handle, temporary = tempfile.mkstemp(prefix=".moe-diag-", dir=target.path.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-            Path(temporary).chmod(0o666 & ~_umask())
-            if force:
-                Path(temporary).replace(target.path)
-            else:
-                os.link(temporary, target.path)  # fails where the file has appeared meanwhile
-        finally:
-            Path(temporary).unlink(missing_ok=True)
+        if target.path is None:
+            _print(text)
+        elif target.path.exists() and not target.path.is_file():
+            target.path.write_text(text, encoding="utf-8")  # a device or a pipe: never replaced by a file
+        else:
+            _write_whole(target.path, text, force)
     except FileExistsError:
-        raise _exists(target.path) from None
+        raise _exists(Path(where)) from None
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise OutputNotWritable(
-            f"{target.path} cannot be written ({reason}). Give another place with -o."
+            f"{where} cannot be written ({reason}). Give another place with -o."
         ) from None
+
+
+def _write_whole(path: Path, text: str, force: bool) -> None:
+    """Write beside the target, then move: a reader sees the old file or the whole new one."""
+    handle, temporary = tempfile.mkstemp(prefix=".moe-diag-", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        Path(temporary).chmod(0o666 & ~_umask())
+        if force:
+            Path(temporary).replace(path)
+        else:
+            _move_to_new(temporary, path)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+def _move_to_new(temporary: str, path: Path) -> None:
+    """Move to a name that must not exist; raises FileExistsError where it has appeared meanwhile."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links: the name was checked before
+        Path(temporary).replace(path)
 
 
 def _print(text: str) -> None:
@@ -82,18 +102,27 @@ def _print(text: str) -> None:
     try:
         sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
         sys.stdout.flush()
-    except (
-        BrokenPipeError
-    ):  # the reader has seen enough; the interpreter's own flush at exit needs a place to go
+    except BrokenPipeError:  # the reader has seen enough
+        _forget_stdout()
+    except OSError:
+        _forget_stdout()
+        raise
+
+
+def _forget_stdout() -> None:
+    """Give the interpreter's own flush at exit a place to go."""
+    with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _check(path: Path | None, force: bool) -> None:
+def _check(path: Path | None, traces: Sequence[Path], force: bool) -> None:
     if path is None:
         return
     if path.is_dir():
         raise UsageError(f"{path} is a folder. Give -o {path}/ to put the result in it.")
-    if path.exists() and not force:
+    if any(trace.exists() and path.exists() and path.samefile(trace) for trace in traces):
+        raise UsageError(f"{path} is the trace itself, which is never changed. Give another place with -o.")
+    if path.is_file() and not force:
         raise _exists(path)
     if not path.parent.is_dir():
         raise OutputNotWritable(f"{path.parent} is no folder. Create it, or give another place with -o.")

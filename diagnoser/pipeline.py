@@ -8,7 +8,14 @@ from pathlib import Path
 
 import diagnoser
 from diagnoser.diagnosis import Diagnosis
-from diagnoser.gaps import no_such_rank, recording_gaps, what_to_record, window_warnings
+from diagnoser.gaps import (
+    no_such_rank,
+    printable_name,
+    recording_gaps,
+    what_to_record,
+    why_skipped,
+    window_warnings,
+)
 from heuristics import judge
 from reports.document import TraceResult, build_document
 from traces.columns import Columns
@@ -30,8 +37,9 @@ def diagnose(
     """Diagnose traces of one run; see `diagnoser.analyze` for what it raises."""
     if not paths:
         raise UsageError("no trace given. Name one: moe-diag analyze run.nsys-rep")
+    _check_distinct(paths)
     selection = selection or Selection()
-    read, warnings = _read_all(paths, options or ReadOptions(), progress)
+    read, skipped, warnings = _read_all(paths, options or ReadOptions(), progress)
     measured = _measure_all(read, selection, warnings)
     ranks = [rank for trace in measured for rank in trace.ranks]
     missing = [
@@ -47,7 +55,15 @@ def diagnose(
         warnings=[*warnings, *window_warnings(ranks)],
         missing=missing,
     )
-    return Diagnosis(document)
+    return Diagnosis(document, skipped)
+
+
+def _check_distinct(paths: Sequence[Path]) -> None:
+    """A trace given twice would count twice."""
+    seen: dict[Path, Path] = {}
+    for path in paths:
+        if (first := seen.setdefault(path.resolve(), path)) is not path:
+            raise UsageError(f"{path} is given twice (also as {first}), and would count twice. Name it once.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +77,11 @@ class _Trace:
 
 def _read_all(
     paths: Sequence[Path], options: ReadOptions, progress: Progress
-) -> tuple[list[_Trace], list[str]]:
-    """Every trace that can be read and has GPU work; the first error if there is none."""
+) -> tuple[list[_Trace], tuple[str, ...], list[str]]:
+    """Every trace that can be read and has GPU work, why others were skipped, and warnings.
+
+    Raises the first error where there is none.
+    """
     read, failed, warnings = [], [], []
     for path in paths:
         try:
@@ -70,16 +89,16 @@ def _read_all(
             progress(f"measuring {path.name}", None)
             timeline = build(columns)
             if not timeline.ranks:
-                raise NothingToDiagnose(what_to_record(path, timeline))
+                raise NothingToDiagnose(what_to_record(path, columns.info.kind, timeline))
         except (InputError, NothingToDiagnose) as error:
             failed.append(error)
-            warnings.append(str(error).replace(str(path), path.name))
+            warnings.append(f"{printable_name(path)} was skipped: {why_skipped(error)}")
             continue
         read.append(_Trace(columns, timeline))
-        warnings += [f"{path.name}: {warning}" for warning in timeline.warnings]
+        warnings += [f"{printable_name(path)}: {warning}" for warning in timeline.warnings]
     if not read:
         raise failed[0]
-    return read, warnings
+    return read, tuple(map(str, failed)), warnings
 
 
 def _measure_all(read: Sequence[_Trace], selection: Selection, warnings: list[str]) -> list[_Trace]:

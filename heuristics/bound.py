@@ -34,7 +34,7 @@ class Bound:
 def find_bound(measurements: Sequence[RankMeasurements]) -> Bound:
     """Bound of a run. Ranks with whole graph replays only count as time that could not be told."""
     window_ns = sum(rank.budget.window_ns for rank in measurements)
-    told = [rank.budget for rank in measurements if rank.kernels_recorded]
+    told = [rank.budget for rank in measurements if rank.communication_told]
     shares = {
         "compute": sum(budget.compute_ns for budget in told) / window_ns,
         "communication": sum(budget.exposed_comm_ns for budget in told) / window_ns,
@@ -49,8 +49,9 @@ def find_bound(measurements: Sequence[RankMeasurements]) -> Bound:
     if len(told) < len(measurements):
         return Bound(
             None,
-            "graph replays were recorded whole, so compute and communication in them cannot be told apart",
-            "record with --cuda-graph-trace=node",
+            "graph replays were recorded whole, or kernels without names: compute and communication "
+            "cannot be told apart",
+            "record with --cuda-graph-trace=node, and export all tables",
         )
     return Bound(
         None,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from heuristics import Judgement
+from reports.cures import cures
 from reports.document_rank import rank_section
 from traces.columns import Gpu, TraceInfo
 from traces.measure.measurements import RankMeasurements
@@ -21,14 +22,7 @@ Document = dict[str, Any]
 
 _LATER = "not measured by this version of moe-diag"
 _NOT_YET: Final = (
-    "ranks[*].absent_ns",
-    "ranks[*].masked_ns",
-    "ranks[*].clock_offset_ns",
-    "ranks[*].absent_decided_by_frac",
-    "ranks[*].a2a",
-    "ranks[*].sm",
     "ranks[*].memory",
-    "ranks[*].detected",
     "ranks[*].ledger",
     "ranks[*].replay",
     "traces[*].capture.perturbation_frac",
@@ -126,24 +120,19 @@ def _gpu_section(gpu: Gpu) -> Document:
 def _trace_gaps(index: int, trace: TraceResult) -> list[Missing]:
     """Entries for what a trace does not say of itself."""
     path, info, gaps = f"traces[{index}]", trace.info, []
+    cure = cures(info.kind)
     if info.exporter_version is None:
         gaps.append(
-            Missing(
-                f"{path}.exporter_version",
-                "the export has no version of its exporter",
-                "export with nsys 2021 or newer",
-            )
+            Missing(f"{path}.exporter_version", "the trace does not say who wrote it", cure["version"])
         )
     if info.schema is None:
-        gaps.append(
-            Missing(f"{path}.schema", "the export has no schema version", "export with nsys 2021 or newer")
-        )
+        gaps.append(Missing(f"{path}.schema", "the trace has no schema version", cure["version"]))
     if trace.correlation_frac is None:
         gaps.append(
             Missing(
                 f"{path}.capture.correlation_frac",
                 "no single kernels were recorded",
-                "record with --cuda-graph-trace=node",
+                cure["graphs"],
             )
         )
     for place, gpu in enumerate(info.gpus):

@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from reports.cures import cures
+from reports.document_a2a import a2a_section, communication_gaps, detected_section
+from reports.document_account import account_gaps, account_section
+from reports.document_sm import sm_gaps, sm_section
 from traces.measure.budget import Budget
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
-from traces.steps.found import Step, Steps, median_ns
+from traces.steps.found import Step, Steps
 
 _UNSEEN: Final = (
     "totals",
@@ -30,14 +34,14 @@ class RankSection:
 
 def rank_section(index: int, rank: RankMeasurements) -> RankSection:
     """The entry of one rank; `index` is its place in `ranks[]`, for the paths of its gaps."""
-    seen = rank.kernels_recorded
+    seen = rank.communication_told
     values: dict[str, Any] = {
         "trace": rank.trace,
         "process": rank.process,
         "device": rank.device,
         "gpu": rank.gpu.name if rank.gpu else None,
         "rank": rank.rank,
-        "totals": asdict(rank.totals) if rank.totals else None,
+        "totals": _totals_section(rank),
         "windows_ns": rank.steps.windows.pairs(),
         "steps": _steps_section(rank.steps),
         "budget_ns": _budget_section(rank.budget, seen),
@@ -46,19 +50,25 @@ def rank_section(index: int, rank: RankMeasurements) -> RankSection:
         "compute_by_class_ns": dict(rank.budget.compute_by_class_ns),
         "exposed_copy_by_kind_ns": dict(rank.budget.exposed_copy_by_kind_ns),
         "hidden_comm_ns": rank.budget.hidden_comm_ns if seen else None,
-        "absent_ns": None,
-        "masked_ns": None,
-        "clock_offset_ns": None,
-        "absent_decided_by_frac": None,
-        "a2a": None,
-        "sm": None,
+        **account_section(rank.account),
+        "clock_offset_ns": rank.clock_offset_ns,
+        "a2a": a2a_section(rank),
+        "sm": sm_section(rank.sm),
         "memory": None,
-        "detected": None,
+        "detected": detected_section(rank),
+        "kernels_without_launch": rank.kernel_count - rank.launched_count,
         "unknown_kernels": [{"name": kernel.name, "frac": kernel.frac} for kernel in rank.unknown_kernels],
         "ledger": None,
         "replay": None,
     }
     return RankSection(values, tuple(_gaps(f"ranks[{index}]", rank, values)))
+
+
+def _totals_section(rank: RankMeasurements) -> dict[str, Any] | None:
+    if rank.totals is None:
+        return None
+    untold = {} if rank.names_recorded else dict.fromkeys(("comm_union_ns", "exposed_comm_ns"))
+    return asdict(rank.totals) | untold
 
 
 def _steps_section(steps: Steps) -> dict[str, Any]:
@@ -68,7 +78,9 @@ def _steps_section(steps: Steps) -> dict[str, Any]:
         "what": steps.what,
         "used": [_step_times(step) for step in steps.used],
         "dropped": [{**_step_times(step), "reason": step.dropped} for step in steps.dropped],
-        "median_ns": median_ns(lengths) if lengths else None,
+        "median_ns": steps.median_ns,
+        "slow": list(steps.slow),
+        "disagreement": steps.disagreement or "",
         "min_ns": min(lengths, default=None),
         "max_ns": max(lengths, default=None),
         "mean_ns": sum(lengths) // len(lengths) if lengths else None,
@@ -97,29 +109,26 @@ def _shares(budget: Budget, kernels_recorded: bool) -> dict[str, Any]:
 
 def _gaps(path: str, rank: RankMeasurements, values: dict[str, Any]) -> list[Missing]:
     gaps = []
+    gaps += communication_gaps(path, rank)
+    gaps += sm_gaps(path, rank.sm)
+    gaps += account_gaps(path, rank.account, rank.clock_offset_ns)
+    cure = cures(rank.kind)
     if rank.process is None:
-        cure = "export the report again with a newer nsys"
-        gaps.append(Missing(f"{path}.process", "the export names no process for these kernels", cure))
+        gaps.append(
+            Missing(f"{path}.process", "the trace names no process for these kernels", cure["process"])
+        )
     if values["gpu"] is None:
-        cure = "export again with the GPU table, or give --gpu-model in a later version"
-        gaps.append(Missing(f"{path}.gpu", "the export does not say which GPU this was", cure))
+        gaps.append(Missing(f"{path}.gpu", "the trace does not say which GPU this was", cure["gpu"]))
     if rank.rank is None:
-        cure = "where MPI starts the run, record with --trace=cuda,nvtx,mpi"
-        gaps.append(Missing(f"{path}.rank", "the trace does not record the rank", cure))
+        gaps.append(Missing(f"{path}.rank", "the trace does not record the rank", cure["rank"]))
     if not rank.steps.used:
-        cure = (
-            "push one NVTX range named 'iteration N' per step and record with --trace=cuda,nvtx, "
-            "or name a range with --nvtx"
-        )
-        gaps.append(Missing(f"{path}.steps", "no steps: one window, so no per-step figures", cure))
-    if "sendrecv_unresolved" in rank.budget.exposed_comm_by_kind_ns and rank.kernels_recorded:
-        reason = (
-            "NCCL SendRecv kernels are expert all-to-all, pipeline or context-parallel exchange; "
-            "their name alone cannot say which"
-        )
-        cure = "record NCCL's NVTX ranges with --trace=cuda,nvtx and read them beside the kernels"
-        gaps.append(Missing(f"{path}.exposed_comm_by_kind_ns.sendrecv_unresolved", reason, cure))
+        reason = "no steps: neither step ranges, optimizer nor a period were found, so one window"
+        gaps.append(Missing(f"{path}.steps", reason, cure["steps"]))
     if not rank.kernels_recorded:
         reason = "graph replays were recorded whole: their kernels are not in the trace"
-        gaps += [Missing(f"{path}.{key}", reason, "record with --cuda-graph-trace=node") for key in _UNSEEN]
+        gaps += [Missing(f"{path}.{key}", reason, cure["graphs"]) for key in _UNSEEN]
+    elif not rank.names_recorded:
+        reason = "no kernel has a name, so communication cannot be told from compute"
+        keys = ("totals.comm_union_ns", "totals.exposed_comm_ns", *_UNSEEN[1:])
+        gaps += [Missing(f"{path}.{key}", reason, "export the report again, with all tables") for key in keys]
     return gaps

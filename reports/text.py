@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from reports.cures import cures
 from reports.document import Document
 from reports.words import milliseconds, percent, printable, seconds
 
@@ -18,7 +19,14 @@ _PARTS: Final = {
     "exposed_comm": "exposed_comm_by_kind_ns",
     "exposed_copy": "exposed_copy_by_kind_ns",
 }
-_SAID: Final = ("steps", "totals", "process", "exposed_comm_by_kind_ns.sendrecv_unresolved")
+_SAID: Final = (
+    "steps",
+    "totals",
+    "totals.comm_union_ns",
+    "process",
+    "absent_ns",
+    "exposed_comm_by_kind_ns.sendrecv_unresolved",
+)
 """Gaps of a rank that the text repeats; the others are in the JSON document."""
 _UNKNOWN_FRAC: Final = 0.01
 """Unknown kernels above 1 % of the window are named: below, no share of the budget would read differently."""
@@ -26,26 +34,46 @@ _UNKNOWN_FRAC: Final = 0.01
 
 def render_text(document: Document) -> str:
     """The whole report, ending in a line break."""
-    lines = [*_head(document), "", *_verdict(document), "", *_why(document), "", *_next(document)]
+    lines = [
+        *_head(document),
+        *_warnings(document),
+        "",
+        *_verdict(document),
+        "",
+        *_why(document),
+        "",
+        *_next(document),
+    ]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
 def _head(document: Document) -> Iterator[str]:
     yield f"moe-diag {document['tool']['version']}"
     for trace in document["traces"]:
-        exporter = trace["exporter_version"] or "of unknown version"
-        schema = trace["schema"] or "none"
-        yield from _wrap(
-            f"{printable(trace['name'], 60)}: exported by nsys {exporter}, schema {schema}", "  "
-        )
+        yield from _wrap(f"{printable(trace['name'], 60)}: {_origin(trace)}", "  ")
+
+
+def _warnings(document: Document) -> Iterator[str]:
+    for warning in document["warnings"]:
+        yield from _wrap(f"Warning: {printable(warning, 400)}", "  ")
+
+
+def _origin(trace: dict[str, Any]) -> str:
+    schema = trace["schema"] or "none"
+    if trace["kind"] == "kineto":
+        return f"recorded by the PyTorch profiler, schema {schema}"
+    return f"exported by nsys {trace['exporter_version'] or 'of unknown version'}, schema {schema}"
 
 
 def _verdict(document: Document) -> Iterator[str]:
     verdict = document["verdict"]
     largest = _bucket_name(verdict["largest_bucket"], all(map(_replays_only, document["ranks"])))
     share = percent(verdict["largest_bucket_frac"])
-    bound = f"bound by {verdict['bound']}" if verdict["bound"] else "no bound"
-    yield from _titled("Verdict", f"{bound}; the largest bucket is {largest}, {share} of the window.")
+    bound = (
+        f"bound by {verdict['bound']}" if verdict["bound"] else "bound by neither compute nor communication"
+    )
+    of = "the window" if len(document["ranks"]) == 1 else f"the windows of {len(document['ranks'])} ranks"
+    yield from _titled("Verdict", f"{bound}; the largest bucket is {largest}, {share} of {of}.")
     yield from _wrap(
         "Walls are not judged yet: this version says where the step goes, not what could be removed."
     )
@@ -63,6 +91,8 @@ def _why(document: Document) -> Iterator[str]:
 def _rank(rank: dict[str, Any]) -> Iterator[str]:
     yield from _wrap(_who(rank))
     yield from _wrap(_steps(rank))
+    yield from _about_steps(rank)
+    yield f"{_INDENT}{_summed_over(rank):<22}{'ms':>14}    {'share':>8}"
     budget, shares = rank["budget_ns"], rank["budget_frac"]
     busy_only = _replays_only(rank)
     for bucket in ("compute", "exposed_comm", "exposed_copy", "idle"):
@@ -75,15 +105,67 @@ def _rank(rank: dict[str, Any]) -> Iterator[str]:
         for key, ns in sorted(parts.items(), key=lambda part: -part[1]):
             yield _row("  " + key, ns, ns / budget["window"], "")
     yield _row("window", budget["window"], 1.0, "")
+    yield from _account(rank)
     if rank["hidden_comm_ns"]:
         yield from _wrap(f"hidden under compute: {milliseconds(rank['hidden_comm_ns'])} ms of communication")
+    if rank["kernels_without_launch"]:
+        yield from _wrap(f"kernels whose launch was not recorded: {rank['kernels_without_launch']:,}")
     yield from _unknown(rank)
+
+
+def _summed_over(rank: dict[str, Any]) -> str:
+    count = len(rank["steps"]["used"])
+    return f"sum of {count} steps" if count > 1 else "one step" if count else "the window"
+
+
+def _account(rank: dict[str, Any]) -> Iterator[str]:
+    """Why no compute ran, largest reason first; nothing where that is not told or nothing was lost."""
+    absent = rank["absent_ns"]
+    if absent is None or not (rows := _reasons(absent)):
+        return
+    yield ""
+    yield from _wrap("why no compute ran:")
+    for reason, parts in rows:
+        if len(parts) > 1 or reason not in parts:
+            yield f"{_INDENT}  {reason}"
+        for name, ns in sorted(parts.items(), key=lambda part: -part[1]):
+            label = "  " + name if name == reason else "    " + name
+            yield _row(label, ns, ns / rank["budget_ns"]["window"], "")
+    by = rank["absent_decided_by_frac"]
+    said = f"decided by a recorded edge {percent(by['recorded'])}, inferred {percent(by['inferred'])}"
+    yield from _wrap(f"{said}, by none {percent(by['none'])}")
+    if rank["masked_ns"]:
+        yield from _wrap(
+            f"of launch_starved, {milliseconds(rank['masked_ns'])} ms ran under a producer of the late "
+            "kernel, which mending the host alone does not win"
+        )
+
+
+def _reasons(absent: dict[str, Any]) -> list[tuple[str, dict[str, int]]]:
+    """Every reason with its parts that are not zero; a reason without parts is its own part."""
+    reasons = []
+    for reason, value in absent.items():
+        parts = {key: ns for key, ns in value.items() if ns} if isinstance(value, dict) else {reason: value}
+        if any(parts.values()):
+            reasons.append((reason, parts))
+    return reasons
 
 
 def _who(rank: dict[str, Any]) -> str:
     process = "process not recorded" if rank["process"] is None else f"process {rank['process']}"
     number = "" if rank["rank"] is None else f"rank {rank['rank']}, "
     return f"{number}{process}, GPU {rank['device']} ({rank['gpu'] or 'model not recorded'})"
+
+
+def _about_steps(rank: dict[str, Any]) -> Iterator[str]:
+    steps, detected = rank["steps"], rank["detected"]
+    if steps["slow"]:
+        named = ", ".join(map(str, steps["slow"]))
+        yield from _wrap(f"slow steps: {named}; used, but left out of the median")
+    if steps["disagreement"]:
+        yield from _wrap(steps["disagreement"])
+    if detected["training_step"] is False:
+        yield from _wrap(f"this is not a training step: {detected['training_evidence']}")
 
 
 def _steps(rank: dict[str, Any]) -> str:
@@ -101,16 +183,18 @@ def _steps(rank: dict[str, Any]) -> str:
 def _unknown(rank: dict[str, Any]) -> Iterator[str]:
     for kernel in rank["unknown_kernels"]:
         if kernel["frac"] > _UNKNOWN_FRAC:
-            yield from _wrap(f"no rule names {percent(kernel['frac'])}: {printable(kernel['name'], 44)}")
+            name = printable(kernel["name"], 60)
+            yield from _wrap(
+                f"no rule names a kernel that runs {percent(kernel['frac'])} of the window: {name}"
+            )
 
 
 def _next(document: Document) -> Iterator[str]:
-    advice = [*document["warnings"], *_advice(document["missing"])]
+    advice = [*_advice(document["missing"])]
     for trace in document["traces"]:
-        advice += [f"nsys noted: {said}." for said in trace["capture"]["diagnostics"]]
-    advice = list(dict.fromkeys(advice)) or [
-        "Open the recording in the nsys GUI at the times above, largest bucket first."
-    ]
+        advice += [f"The recording notes: {said}." for said in trace["capture"]["diagnostics"]]
+    look = cures(document["traces"][0]["kind"])["look"]
+    advice = list(dict.fromkeys(advice)) or [look]
     for index, text in enumerate(advice):
         yield from _titled("Next" if index == 0 else "", "- " + text)
     later = sum(
@@ -136,6 +220,7 @@ def _bucket_name(bucket: str, busy_only: bool) -> str:
 
 
 def _replays_only(rank: dict[str, Any]) -> bool:
+    """Whether compute cannot be told from communication, so that it is only called busy."""
     return rank["budget_ns"]["exposed_comm"] is None
 
 

@@ -209,6 +209,68 @@ def test_an_output_that_cannot_be_written_ends_with_three(
     assert capsys.readouterr().err.count("\n") == 1
 
 
+def test_a_trace_is_never_replaced_by_its_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = simple(tmp_path / "run.sqlite")
+    (tmp_path / "link.sqlite").symlink_to(path)
+    before = path.read_bytes()
+    for traces in ([path], [tmp_path / "link.sqlite"]):
+        assert run(["analyze", *map(str, traces), "-o", str(path), "--force-overwrite"]) == 2
+        assert "is the trace itself" in capsys.readouterr().err
+    assert path.read_bytes() == before
+
+
+def test_a_device_is_written_to_and_stays_a_device(tmp_path: Path) -> None:
+    path = simple(tmp_path / "run.sqlite")
+    for force in ([], ["--force-overwrite"]):
+        assert run(["analyze", str(path), "-o", "/dev/null", *force]) == 0
+    assert Path("/dev/null").is_char_device()
+
+
+@pytest.mark.skipif(
+    not Path("/dev/full").exists(), reason="no /dev/full: would have shown how a full disk ends"
+)
+def test_a_full_disk_is_no_bug_of_ours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = simple(tmp_path / "run.sqlite")
+    assert run(["analyze", str(path), "-o", "/dev/full"]) == 3
+    assert "No space left" in capsys.readouterr().err
+    done = subprocess.run(
+        f"{sys.executable} -m diagnoser analyze {path} > /dev/full",
+        shell=True,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr.count("\n")) == (3, 1)
+
+
+def test_a_pipe_is_no_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert run(["analyze", str(tmp_path / "pipe")]) == 3
+    assert "is a pipe or a device" in capsys.readouterr().err
+
+
+def test_a_trace_given_twice_would_count_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = simple(tmp_path / "run.sqlite")
+    assert run(["analyze", str(path), str(tmp_path / "." / "run.sqlite")]) == 2
+    assert "is given twice" in capsys.readouterr().err
+
+
+def test_a_skipped_trace_is_said_on_stderr_and_in_the_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = simple(tmp_path / "run.sqlite")
+    assert run(["analyze", str(path), str(tmp_path / "none.sqlite")]) == 0
+    out, err = capsys.readouterr()
+    assert "Warning: none.sqlite was skipped: it cannot be read" in out
+    assert err == f"moe-diag: skipped: {tmp_path}/none.sqlite does not exist. Check the path.\n"
+
+
+def test_a_forgotten_command_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = simple(tmp_path / "run.sqlite")
+    assert run([str(path), "-f", "json"]) == 2
+    assert f"Type moe-diag analyze {path} -f json" in capsys.readouterr().err
+
+
 def command(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "diagnoser", *words],
@@ -243,6 +305,7 @@ def test_the_demo_runs_the_main_job(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert run(["demo", "--keep", str(kept)]) == 0
     assert 'by NVTX range "iteration N"' in " ".join(capsys.readouterr().out.split())
     assert run(["demo", "--keep", str(kept)]) == 2
+    assert run(["demo", "--keep", str(tmp_path / "none" / "x.sqlite")]) == 3
     assert run(["analyze", str(kept), "-f", "json"]) == 0
 
 

@@ -253,7 +253,7 @@ def test_an_absent_table_is_named_and_no_reason_to_fail(export: Export, table: s
 def test_kernels_without_names_are_unknown_not_lost(export: Export) -> None:
     document = diagnoser.analyze(change(export(two_ranks()), "DROP TABLE StringIds")).to_dict()
     (first, _) = document["ranks"]
-    assert first["compute_by_class_ns"] == {"other": 80}
+    assert first["compute_by_class_ns"] == {"other": 80}  # communication among them cannot be told
     assert first["unknown_kernels"] == [{"name": "(no name recorded)", "frac": 0.8}]
 
 
@@ -291,14 +291,12 @@ def test_copies_between_gpus_are_communication(export: Export) -> None:
 
 
 def test_ranks_recorded_by_mpi_are_told_and_can_be_chosen(export: Export) -> None:
-    from traces.steps.selection import Selection
-
     recording = two_ranks()
     recording.mpi_rank(1000, 0)
     recording.mpi_rank(2000, 1)
     path = export(recording)
     assert [rank["rank"] for rank in ranks(path)] == [0, 1]
-    chosen = diagnoser.analyze(path, selection=Selection(rank=1)).to_dict()["ranks"]
+    chosen = diagnoser.analyze(path, rank=1).to_dict()["ranks"]
     assert [rank["process"] for rank in chosen] == [2000]
 
 
@@ -322,3 +320,90 @@ def test_an_export_that_is_being_written_is_refused(export: Export, suffix: str)
     path.with_name(path.name + suffix).write_bytes(b"x" * 512)
     with pytest.raises(DamagedTrace, match="beside it"):
         diagnoser.analyze(path)
+
+
+def test_without_any_name_communication_is_not_told_and_never_zero(export: Export) -> None:
+    document = diagnoser.analyze(change(export(two_ranks()), "DROP TABLE StringIds")).to_dict()
+    (rank, _) = document["ranks"]
+    assert rank["budget_ns"] == {
+        "window": 100,
+        "compute": 80,
+        "exposed_comm": None,
+        "exposed_copy": 15,
+        "idle": 5,
+    }
+    assert (rank["totals"]["comm_union_ns"], rank["exposed_comm_by_kind_ns"]) == (None, None)
+    assert document["verdict"]["bound"] is None
+
+
+def test_a_runtime_and_a_driver_row_are_one_graph_launch(export: Export) -> None:
+    recording = Recording()
+    number = recording.kernel(GEMM, 100, 160, launch_ns=80, api="cudaGraphLaunch_v10000", graph_node_id=1)
+    recording.call("cuGraphLaunch", 81, 82, correlation_id=number)
+    document = diagnoser.analyze(export(recording)).to_dict()
+    assert not [gap for gap in document["missing"] if gap["path"].endswith("graph_launches")]
+
+
+def test_changes_beside_the_target_of_a_link_are_seen(export: Export, tmp_path: Path) -> None:
+    path = export(two_ranks())
+    path.with_name(path.name + "-wal").write_bytes(b"x" * 512)
+    (tmp_path / "elsewhere").mkdir()
+    link = tmp_path / "elsewhere" / "link.sqlite"
+    link.symlink_to(path)
+    with pytest.raises(DamagedTrace, match="beside it"):
+        diagnoser.analyze(link)
+
+
+@pytest.mark.parametrize("value", [2**63 - 1, -(2**62)])
+def test_impossible_times_are_damage(export: Export, value: int) -> None:
+    path = change(export(two_ranks()), f"UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET end = {value}")
+    with pytest.raises(DamagedTrace, match="impossible times"):
+        diagnoser.analyze(path)
+
+
+def test_a_row_without_a_device_belongs_to_the_only_one(export: Export) -> None:
+    schema = ", ".join(("start", "end", "streamId", "correlationId", "globalPid", "demangledName"))
+    path = change(
+        export(two_ranks()),
+        f"CREATE TABLE k AS SELECT {schema}, NULL AS deviceId FROM CUPTI_ACTIVITY_KIND_KERNEL",
+        "DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL",
+        "ALTER TABLE k RENAME TO CUPTI_ACTIVITY_KIND_KERNEL",
+    )
+    assert [rank["device"] for rank in ranks(path)] == [0, 0]
+
+
+def test_work_that_takes_no_time_is_nothing_to_diagnose(export: Export) -> None:
+    recording = Recording()
+    recording.kernel(GEMM, 100, 100)
+    recording.kernel(GEMM, 200, 150)
+    with pytest.raises(NothingToDiagnose):
+        diagnoser.analyze(export(recording))
+
+
+def test_a_file_name_that_is_no_utf8_is_opened(tmp_path: Path) -> None:
+    import os
+
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/a\xff.sqlite"))
+    write_export(tmp_path / "run.sqlite", two_ranks())
+    (tmp_path / "run.sqlite").rename(path)
+    assert diagnoser.analyze(path).to_dict()["traces"][0]["name"] == "a\ufffd.sqlite"
+
+
+def test_flipped_bytes_in_the_schema_are_damage_not_a_bug(export: Export) -> None:
+    path = export(two_ranks())
+    data = bytearray(path.read_bytes())
+    at = data.index(b'CREATE TABLE "CUPTI') if b'CREATE TABLE "CUPTI' in data else data.index(b"CREATE TABLE")
+    data[at : at + 8] = b"\xff\xfe\xfd\xfc\xff\xfe\xfd\xfc"
+    path.write_bytes(bytes(data))
+    with pytest.raises(DamagedTrace):
+        diagnoser.analyze(path)
+
+
+def test_ties_go_to_the_lower_stream_then_the_lower_correlation_id(export: Export) -> None:
+    recording = Recording()
+    recording.kernel("void rmsnorm_fwd_kernel(int)", 100, 150, stream=9, correlation_id=1)
+    recording.kernel(GEMM, 100, 150, stream=7, correlation_id=9)
+    recording.kernel("void flash_fwd_kernel(int)", 200, 250, stream=7, correlation_id=11)
+    recording.kernel(GEMM, 200, 250, stream=7, correlation_id=10)
+    (rank,) = ranks(export(recording, shuffle_seed=5))
+    assert rank["compute_by_class_ns"] == {"gemm": 100}

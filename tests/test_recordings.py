@@ -12,7 +12,6 @@ import pytest
 
 import diagnoser
 from traces.errors import NothingToDiagnose
-from traces.formats.open import ReadOptions
 
 REPORTS = ("jax_3090_2022.nsys-rep", "rtx6000_2021.qdrep")
 EMPTY = {"edge_2026_no_kernels.sqlite"}
@@ -68,8 +67,7 @@ def test_every_sqlite_recording_gives_its_true_totals_and_is_not_touched(recordi
 def test_reports_give_their_true_totals_through_the_real_nsys(
     recordings: Path, real_nsys: str, tmp_path: Path, name: str
 ) -> None:
-    options = ReadOptions(nsys=real_nsys, cache_dir=tmp_path)
-    document = diagnoser.analyze(recordings / name, options=options).to_dict()
+    document = diagnoser.analyze(recordings / name, nsys=real_nsys, cache_dir=tmp_path).to_dict()
     assert document["traces"][0]["kind"] == "nsys-report"
     check_against_truth(document, truth_of(recordings, name))
 
@@ -78,4 +76,4 @@ def test_a_report_without_gpu_work_says_what_to_record(
     recordings: Path, real_nsys: str, tmp_path: Path
 ) -> None:
     with pytest.raises(NothingToDiagnose, match="nsys profile --trace=cuda,nvtx"):
-        diagnoser.analyze(recordings / "tiny.nsys-rep", options=ReadOptions(real_nsys, tmp_path))
+        diagnoser.analyze(recordings / "tiny.nsys-rep", nsys=real_nsys, cache_dir=tmp_path)

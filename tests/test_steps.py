@@ -12,7 +12,7 @@ from traces.errors import EmptySelection, UsageError
 from traces.simulate.recording import Recording
 from traces.steps.found import Step
 from traces.steps.rules import leave_out_partial, leave_out_warm_up
-from traces.steps.selection import Selection, parse_selection
+from traces.steps.selection import parse_selection
 
 Export = Callable[..., Path]
 US = 1_000
@@ -37,8 +37,7 @@ def three_steps(text: str = "iteration {}", tid: int | None = None) -> Recording
 
 
 def rank_of(path: Path, **selection: str | int) -> dict[str, object]:
-    chosen = parse_selection(**selection)  # type: ignore[arg-type]
-    rank: dict[str, object] = diagnoser.analyze(path, selection=chosen).to_dict()["ranks"][0]
+    rank: dict[str, object] = diagnoser.analyze(path, **selection).to_dict()["ranks"][0]  # type: ignore[arg-type]
     return rank
 
 
@@ -129,9 +128,9 @@ def test_times_cut_kernels_exactly(export: Export) -> None:
 
 def test_a_window_beyond_the_recording_is_warned_of(export: Export) -> None:
     path = export(three_steps())
-    document = diagnoser.analyze(path, selection=Selection(start_ns=0, end_ns=2_000 * US)).to_dict()
-    assert document["ranks"][0]["budget_ns"]["window"] == 2_000 * US
-    assert "1715000 ns beyond" in document["warnings"][0]
+    document = diagnoser.analyze(path, start="0.9ms", end="1.4ms").to_dict()
+    assert document["ranks"][0]["budget_ns"]["window"] == 500 * US
+    assert "0.000215000 s beyond" in document["warnings"][0]
 
 
 @pytest.mark.parametrize(
@@ -139,7 +138,7 @@ def test_a_window_beyond_the_recording_is_warned_of(export: Export) -> None:
     [
         ({"steps": "7:9"}, "Recorded are 0 to 2"),
         ({"nvtx": "iterations"}, "'iteration N'"),
-        ({"start": "5s"}, "between 0.001010s and 0.001295s"),
+        ({"start": "5s"}, "between 0.001010000s and 0.001295000s"),
         ({"gpu": 3}, "kernels ran on GPU 0"),
         ({"rank": 1}, "no rank is recorded"),
     ],
@@ -190,3 +189,45 @@ def test_a_slow_first_step_is_warm_up_only_where_the_spread_is_known() -> None:
     assert leave_out_warm_up(steps_of(slow[:7]))[0].dropped is None
     noisy = [130, 100, 140, 80, 120, 100, 135, 90]
     assert leave_out_warm_up(steps_of(noisy))[0].dropped is None
+
+
+def test_communication_without_compute_keeps_its_window(export: Export) -> None:
+    recording = Recording()
+    for step in range(3):
+        begin = 1_000 + 100 * step
+        recording.range(f"iteration {step}", begin * US, (begin + 99) * US)
+        recording.kernel(
+            "ncclDevKernel_SendRecv(int)", (begin + 10) * US, (begin + 60) * US, launch_ns=begin * US
+        )
+    rank = rank_of(export(recording))
+    assert rank["budget_ns"]["window"] > 0  # type: ignore[index]
+    assert rank["budget_ns"]["idle"] >= 0  # type: ignore[index]
+    assert all(start < end for start, end in used(rank))
+
+
+def test_of_two_threads_with_step_names_the_one_that_launches_the_kernels_decides(export: Export) -> None:
+    recording = three_steps("train_step_{}")
+    for step in range(4):
+        begin = 950 + 100 * step
+        recording.range(f"step {step}", begin * US, (begin + 100) * US, tid=1777)
+        recording.copy("h2d", begin * US, (begin + 1) * US, size_bytes=8, launch_ns=begin * US, tid=1777)
+    steps = rank_of(export(recording))["steps"]
+    assert steps["what"] == 'NVTX range "train_step_N"'  # type: ignore[index]
+
+
+def test_a_range_that_was_never_closed_ends_where_the_next_begins(export: Export) -> None:
+    recording = three_steps()
+    recording.rows["NVTX_EVENTS"][0]["end"] = 5_000 * US  # as exported: the end of the capture
+    assert used(rank_of(export(recording))) == [[1010, 1095], [1095, 1195], [1195, 1295]]
+
+
+def test_ranges_without_gpu_work_are_an_empty_selection(export: Export) -> None:
+    recording = three_steps()
+    recording.range("tail", 9_000 * US, 9_100 * US)
+    with pytest.raises(EmptySelection, match="no GPU work was launched in them"):
+        rank_of(export(recording), nvtx="tail")
+
+
+def test_a_window_that_is_mostly_unrecorded_is_refused(export: Export) -> None:
+    with pytest.raises(EmptySelection, match="a number without unit is seconds"):
+        rank_of(export(three_steps()), start="0", end="5")

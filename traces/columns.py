@@ -7,10 +7,13 @@ Rows keep the order of the source, which is not sorted.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from traces.gpu_samples import GpuSamples
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -251,4 +254,5 @@ class Columns:
     range_texts: tuple[str, ...]
     gpu_of: dict[tuple[int, int], int]
     rank_of: dict[int, int]
-    """Process id to the rank recorded in the trace (MPI_RANKS), where there is one."""
+    """Process id to the rank that the trace records (MPI_RANKS, distributedInfo), where it does."""
+    gpu_samples: tuple[GpuSamples, ...] = ()

@@ -123,19 +123,31 @@ def build(columns: Columns) -> Timeline:
         mine = all_work.activities.take((all_work.process_gid == gid) & (all_work.device_id == dev))
         order = np.lexsort((mine.correlation_id, mine.stream_id, mine.start_ns))
         rank = RankTimeline(columns, gid, dev, mine.take(order))
-        if (mine.source == Source.COPY).all():
-            warnings.append(f"process {rank.process}, GPU {dev}: copies only, no kernels; left out")
+        busy = mine.end_ns > mine.start_ns
+        if not (busy & (mine.source != Source.COPY)).any():
+            warnings.append(f"process {rank.process}, GPU {dev}: no kernels that take time; left out")
         else:
             ranks.append(rank)
-    graph_launch = _graph_launches(columns)
-    opaque = int(graph_launch.sum() - graph_launch[distinct(all_work.call)].sum())
-    return Timeline(tuple(ranks), tuple(warnings), int(graph_launch.sum()), opaque)
+    launched, opaque = _graph_launches(columns, all_work.call)
+    return Timeline(tuple(ranks), tuple(warnings), launched, opaque)
 
 
-def _graph_launches(columns: Columns) -> BoolArray:
-    """Which host calls launch a CUDA graph."""
-    launches = [name.startswith(("cudaGraphLaunch", "cuGraphLaunch")) for name in columns.call_names]
-    return np.array([*launches, False], dtype=np.bool_)[columns.calls.name]
+def _graph_launches(columns: Columns, call_of_work: IntArray) -> tuple[int, int]:
+    """How many CUDA graph launches there are, and of how many no work was recorded.
+
+    A launch may have a runtime and a driver row; both share the correlation id and count once.
+    """
+    calls = columns.calls
+    is_launch = [name.startswith(("cudaGraphLaunch", "cuGraphLaunch")) for name in columns.call_names]
+    rows = np.flatnonzero(np.array([*is_launch, False], dtype=np.bool_)[calls.name])
+    worked = rows[np.isin(rows, call_of_work)]
+    ids = {_launch_id(columns, row) for row in rows.tolist()}
+    return len(ids), len(ids - {_launch_id(columns, row) for row in worked.tolist()})
+
+
+def _launch_id(columns: Columns, row: int) -> tuple[int, int]:
+    calls = columns.calls
+    return int(calls.thread_gid[row]) & PROCESS_BITS, int(calls.correlation_id[row])
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +186,20 @@ def _all_work(columns: Columns) -> _Work:
         launches.thread_gid,
     )
     called = launches.call[launches.call >= 0]
-    return _Work(gid[timed], rows.device_id[timed], activities.take(timed), called, tuple(warnings))
+    device, placed = _known_device(rows.device_id)
+    if count := int((timed & ~placed).sum()):
+        warnings.append(f"GPU rows that name no device, left out: {count}")
+    kept = timed & placed
+    return _Work(gid[kept], device[kept], activities.take(kept), called, tuple(warnings))
+
+
+def _known_device(device_id: IntArray) -> tuple[IntArray, BoolArray]:
+    """Device of each row, and which have one; a row without belongs to the only device there is."""
+    known = device_id != NULL
+    candidates = distinct(device_id[known])
+    if len(candidates) == 1:
+        return np.full(len(device_id), candidates[0]), np.ones(len(device_id), dtype=np.bool_)
+    return device_id, known
 
 
 def _kinds(columns: Columns) -> tuple[IntArray, IntArray]:

@@ -56,7 +56,7 @@ def start_of_export_ns(export: Path) -> int | None:
     try:
         with closing(_connect(export)) as database:
             row = database.execute(f"SELECT utcEpochNs FROM {_START_TABLE}").fetchone()
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeDecodeError):
         return None
     return row[0] if row and isinstance(row[0], int) else None
 
@@ -103,7 +103,7 @@ def _fault(export: Path) -> str | None:
             if tables.isdisjoint(EXPORT_TABLES):
                 return "its export lacks the metadata table"
             verdict = database.execute("PRAGMA quick_check(1)").fetchone()
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeDecodeError):
         return "its export is no whole SQLite file"
     return None if verdict == ("ok",) else "its export is no whole SQLite file"
 

@@ -33,6 +33,8 @@ def read_present(
         )
     present = [*required, *(column for column in optional if column in here)]
     table = tables.read(name, present, [column for column in texts if column in here])
+    for column in ("start", "end"):
+        _check_times(table.integers.get(column), path, f"{name}.{column}")
     row_count = len(next(iter(table.integers.values()), ()))
     absent_number = np.full(row_count, NULL, dtype=np.int64)
     absent_text = Texts(np.full(row_count, -1, dtype=np.int64), ())
@@ -59,3 +61,9 @@ def named(tables: Tables, ids: Sequence[IntArray]) -> tuple[IntArray, tuple[str,
 def process_ids(global_ids: IntArray) -> IntArray:
     """Packed ids with the thread bits cleared; NULL stays NULL."""
     return np.where(global_ids == NULL, NULL, global_ids & PROCESS_BITS)
+
+
+def _check_times(times_ns: IntArray | None, path: Path, column: str) -> None:
+    """Raise `DamagedTrace` for times of which a difference would not fit into 64 bits."""
+    if times_ns is not None and (np.abs(times_ns[times_ns != NULL] >> 61) > 1).any():
+        raise DamagedTrace(f"{path} holds impossible times in {column}. Export the report again.")

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
-from traces.columns import Gpu, process_of
+from traces.columns import Gpu, SmLimits, process_of
 from traces.errors import DamagedTrace, NotATrace
 from traces.formats import known_texts
 from traces.formats import nsys_schema as schema
 from traces.formats.tables import Tables
+
+_GPU: Final = (
+    *("id", "cuDevice", "name", "smCount", "computeMajor", "computeMinor", "totalMemory"),
+    *("maxWarpsPerSm", "maxBlocksPerSm", "maxRegistersPerSm", "maxShmemPerSm"),
+)
+_GPU_2020: Final = (
+    *("deviceId", "deviceId", "name", "numMultiprocessors"),
+    *("computeCapabilityMajor", "computeCapabilityMinor", "globalMemorySize"),
+    *("maxWarpsPerMultiprocessor", "maxBlocksPerMultiprocessor"),
+    *("maxRegistersPerMultiprocessor", "maxSharedMemoryPerMultiprocessor"),
+)
 
 
 def check_is_export(tables: Tables, path: str) -> None:
@@ -51,18 +63,8 @@ def diagnostics(tables: Tables) -> tuple[str, ...]:
 def gpus(tables: Tables) -> tuple[Gpu, ...]:
     """Every GPU of the machine the export lists, used or not."""
     if tables.columns_of(schema.GPUS):
-        wanted = ("id", "cuDevice", "name", "smCount", "computeMajor", "computeMinor", "totalMemory")
-        return tuple(_gpu(row) for row in _present(tables, schema.GPUS, wanted))
-    wanted = (
-        "deviceId",
-        "deviceId",
-        "name",
-        "numMultiprocessors",
-        "computeCapabilityMajor",
-        "computeCapabilityMinor",
-        "globalMemorySize",
-    )
-    distinct = dict.fromkeys(_gpu(row) for row in _present(tables, schema.GPUS_2020, wanted))
+        return tuple(_gpu(row) for row in _present(tables, schema.GPUS, _GPU))
+    distinct = dict.fromkeys(_gpu(row) for row in _present(tables, schema.GPUS_2020, _GPU_2020))
     return tuple(distinct)
 
 
@@ -96,7 +98,7 @@ def _present(tables: Tables, table: str, wanted: tuple[str, ...]) -> list[list[o
 
 
 def _gpu(row: list[object]) -> Gpu:
-    gpu_id, device, name, sm_count, major, minor, memory = row
+    gpu_id, device, name, sm_count, major, minor, memory, *limits = row
     return Gpu(
         gpu_id=_count(gpu_id),
         cuda_device=_count(device),
@@ -104,7 +106,16 @@ def _gpu(row: list[object]) -> Gpu:
         sm_count=_count(sm_count) or None,
         capability=f"{major}.{minor}" if _count(major) and _count(minor) is not None else None,
         memory_bytes=_count(memory) or None,
+        limits=_sm_limits(limits),
     )
+
+
+def _sm_limits(row: list[object]) -> SmLimits | None:
+    """Warps, blocks, registers and shared bytes per SM; exports write 0 for what the driver did not tell."""
+    warps, blocks, registers, shared = (_count(value) or None for value in row)
+    if not any((warps, blocks, registers, shared)):
+        return None
+    return SmLimits(warps, blocks, registers, shared)
 
 
 def _count(value: object) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from traces.columns import (
 from traces.formats import known_texts, nsys_info, nsys_waits
 from traces.formats import nsys_schema as schema
 from traces.formats.nsys_columns import named, process_ids, read_present
+from traces.formats.nsys_metrics import read_gpu_samples
 from traces.formats.tables import TableColumns, Tables
 
 _GPU_REQUIRED = ("start", "end", "deviceId", "streamId")
@@ -61,13 +63,14 @@ def read_export(tables: Tables, path: Path, kind: str = "nsys-sqlite") -> Column
         range_texts=range_texts,
         gpu_of=nsys_info.gpu_of(tables, listed),
         rank_of=nsys_info.mpi_ranks(tables),
+        gpu_samples=read_gpu_samples(tables, path),
     )
 
 
 def _info(tables: Tables, path: Path, kind: str, gpus: tuple[Gpu, ...]) -> TraceInfo:
     export = nsys_info.metadata(tables)
     return TraceInfo(
-        name=path.name,
+        name=os.fsencode(path.name).decode("utf-8", "replace"),
         kind=kind,
         exporter_version=known_texts.version(export.get("EXPORT_PRODUCT_VERSION")),
         schema=known_texts.version(export.get("EXPORT_SCHEMA_VERSION")),

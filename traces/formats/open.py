@@ -10,11 +10,13 @@ from traces.columns import Columns
 from traces.errors import DamagedTrace, NotATrace, TraceNotFound
 from traces.formats import nsys_report, sqlite_file
 from traces.formats.export_cache import default_cache_dir, exported
+from traces.formats.kineto import read_kineto
+from traces.formats.kineto_json import GZIP_MAGIC, looks_like_json
 from traces.formats.nsys_sqlite import read_export
 from traces.formats.sqlite_tables import SqliteTables
 from traces.progress import Progress, silent
 
-_KNOWN = "A trace is an .nsys-rep, a .qdrep or an SQLite export of one."
+_KNOWN = "A trace is an .nsys-rep, a .qdrep, an SQLite export of one, or the PyTorch profiler's .json(.gz)."
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +46,13 @@ def read_trace(path: Path, options: ReadOptions | None = None, progress: Progres
             f"{path} is a raw stream (.qdstrm) that nsys has not imported. "
             "Import it where it was recorded: QdstrmImporter -i run.qdstrm -o run.nsys-rep"
         )
+    if head.startswith(GZIP_MAGIC) or looks_like_json(head):
+        return read_kineto(path, progress)
     raise NotATrace(f"{path} is no trace we know. {_KNOWN}")
 
 
 def _read_sqlite(database: Path, named: Path, kind: str, progress: Progress) -> Columns:
-    with SqliteTables(database, progress) as tables:
+    with SqliteTables(database, progress, shown=named) as tables:
         return read_export(tables, named, kind)
 
 
@@ -56,6 +60,8 @@ def _head(path: Path) -> bytes:
     """The first 100 bytes, or why there are none."""
     if path.is_dir():
         raise NotATrace(f"{path} is a folder. Name the traces in it: moe-diag analyze {path}/*.nsys-rep")
+    if path.exists() and not path.is_file():
+        raise NotATrace(f"{path} is a pipe or a device. Save the trace to a file, and name that.")
     try:
         with path.open("rb") as file:
             head = file.read(100)

@@ -35,7 +35,8 @@ def check_whole(path: Path) -> None:
             "Copy it again, or export the report again."
         )
     for suffix, what in _SIDE_FILES.items():
-        side = path.with_name(path.name + suffix)
+        target = path.resolve()  # SQLite keeps them beside the file itself, not beside a link to it
+        side = target.with_name(target.name + suffix)
         if side.is_file() and side.stat().st_size:
             raise DamagedTrace(
                 f"{path} has {what} in {side.name} beside it. "

@@ -7,6 +7,7 @@ read-only file in a read-only folder works and nothing appears beside it. What t
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,16 +28,20 @@ _IDS_PER_QUERY: Final = 500  # SQLite takes at least 999 variables
 
 
 class SqliteTables:
-    """Tables of one SQLite file, read with sqlite3. Close it, or use it as a context manager."""
+    """Tables of one SQLite file, read with sqlite3, as a context manager.
+
+    `shown` is the path errors name, where that is not the file's own: an export names its report.
+    """
 
     reader = "sqlite3"
 
-    def __init__(self, path: Path, progress: Progress = silent) -> None:
-        self._path = path
+    def __init__(self, path: Path, progress: Progress = silent, shown: Path | None = None) -> None:
+        self._path = shown or path
+        self._file = path
         self._progress = progress
         check_whole(path)
         self._stamp = _stamp(path)
-        address = "file:" + quote(str(path.absolute()), safe="/") + "?mode=ro&immutable=1"
+        address = "file:" + quote(os.fsencode(path.absolute()), safe="/") + "?mode=ro&immutable=1"
         try:
             self._db = sqlite3.connect(address, uri=True, check_same_thread=False)
         except sqlite3.Error as error:
@@ -48,7 +53,7 @@ class SqliteTables:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._db.close()
-        if kind is None and _stamp(self._path) != self._stamp:
+        if kind is None and _stamp(self._file) != self._stamp:
             raise DamagedTrace(
                 f"{self._path} changed while it was read. Let its writer finish, and run again."
             )
@@ -65,7 +70,6 @@ class SqliteTables:
         encoders = {name: _TextEncoder() for name in texts}
         chunks: list[list[IntArray]] = []
         with self._reading(table):
-            expected = self._db.execute(f"SELECT max(rowid) FROM {_quoted(table)}").fetchone()[0] or 1
             cursor = self._db.execute(f"SELECT {', '.join(selected)} FROM {_quoted(table)}")
             while rows := cursor.fetchmany(_CHUNK_ROWS):
                 columns = list(zip(*rows, strict=True))
@@ -75,7 +79,7 @@ class SqliteTables:
                     [self._whole(table, name, values) for name, values in zip(integers, numbers, strict=True)]
                     + [encoder.encode(values) for encoder, values in coded]
                 )
-                self._progress(f"reading {table}", min(1.0, len(chunks) * _CHUNK_ROWS / abs(expected)))
+                self._progress(f"reading {table}, {len(chunks) * _CHUNK_ROWS:,} rows", None)
         if not chunks:
             return empty_columns(integers, texts)
         whole = [np.concatenate(parts) for parts in zip(*chunks, strict=True)]
@@ -98,7 +102,9 @@ class SqliteTables:
                 some = wanted[first : first + _IDS_PER_QUERY]
                 marks = ", ".join("?" * len(some))
                 rows = self._db.execute(f"SELECT id, value FROM StringIds WHERE id IN ({marks})", some)
-                found.update((key, str(value)) for key, value in rows if value is not None)
+                found.update(
+                    (key, str(value)) for key, value in rows if value is not None and isinstance(key, int)
+                )
         return found
 
     def rows(self, table: str, columns: Sequence[str]) -> list[Sequence[object]]:
@@ -123,7 +129,7 @@ class SqliteTables:
     def _reading(self, table: str) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise DamagedTrace(
                 f"{self._path} is damaged ({error}, in {table}). Copy it again, or export the report again."
             ) from None

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from traces.account.account import Account, measure_account
+from traces.account.clocks import clock_offset_ns
 from traces.columns import NULL, Gpu
+from traces.measure.a2a import A2a, measure_a2a
 from traces.measure.budget import Budget, measure_budget
+from traces.measure.detected import Detected, detect
+from traces.measure.sm import SmUse, measure_sm
 from traces.measure.totals import Totals, measure_totals
 from traces.measure.unknown import UnknownKernel, unknown_kernels
+from traces.missing import Missing
+from traces.resolve.kinds import resolve_kinds
+from traces.resolve.resolution import Unresolved, with_kinds
 from traces.steps.choose import choose_steps
 from traces.steps.found import Steps
 from traces.steps.selection import Selection
@@ -20,45 +28,70 @@ class RankMeasurements:
 
     `process`, `gpu` and `rank` are None where the trace does not say. `kernels_recorded` is False where only
     whole graph replays were recorded: then `totals` is None and the budget's compute means busy.
-    `launched_frac` is the share of kernels whose launch was recorded, None without kernels;
-    `opaque_graph_launches` counts graph launches of which neither kernels nor a replay were recorded.
+    `names_recorded` is False where no kernel has a name: then communication cannot be told from compute.
+    `clock_offset_ns` is 0 where host and GPU clocks agree, None where no launch was recorded.
+    `launched_count` counts the kernels whose launch was recorded.
     """
 
     trace: str
+    kind: str
     process: int | None
     device: int
     gpu: Gpu | None
     rank: int | None
     kernels_recorded: bool
+    names_recorded: bool
     replays_recorded: bool
     totals: Totals | None
     steps: Steps
     budget: Budget
+    clock_offset_ns: int | None
+    account: Account | Missing
+    sm: SmUse
+    a2a: A2a | None
+    unresolved: tuple[Unresolved, ...]
+    detected: Detected
     unknown_kernels: tuple[UnknownKernel, ...]
     kernel_count: int
     launched_count: int
     outside_activity_ns: int
     """How much of a window the user gave lies before the first or after the last GPU activity."""
 
+    @property
+    def communication_told(self) -> bool:
+        """Whether communication can be told from compute."""
+        return self.kernels_recorded and self.names_recorded
+
 
 def measure_rank(rank: RankTimeline, selection: Selection) -> RankMeasurements:
     """Measure one rank. Raises `EmptySelection` where the selection matches nothing of it."""
-    rows = rank.activities
     steps = choose_steps(rank, selection)
+    resolution = resolve_kinds(rank)
+    rank = with_kinds(rank, resolution)
+    rows = rank.activities
     is_kernel = rows.source == Source.KERNEL
     first, last = int(rows.start_ns.min()), int(rows.end_ns.max())
     starts, ends = steps.windows.start_ns, steps.windows.end_ns
+    gpu = gpu_of(rank)
     return RankMeasurements(
         trace=rank.columns.info.name,
+        kind=rank.columns.info.kind,
         process=rank.process,
         device=rank.device,
-        gpu=gpu_of(rank),
+        gpu=gpu,
         rank=None if rank.process is None else rank.columns.rank_of.get(rank.process),
         kernels_recorded=rank.has_kernels,
+        names_recorded=bool((is_kernel & (rows.name >= 0)).any()),
         replays_recorded=bool((rows.source == Source.REPLAY).any()),
         totals=measure_totals(rows),
         steps=steps,
         budget=measure_budget(rows, steps.windows),
+        clock_offset_ns=clock_offset_ns(rows),
+        account=measure_account(rank, steps.windows),
+        a2a=measure_a2a(rank, resolution, steps.windows, steps),
+        unresolved=resolution.unresolved,
+        detected=detect(rank, steps.windows),
+        sm=measure_sm(rank, steps.windows, gpu, rank.columns.gpu_samples),
         unknown_kernels=unknown_kernels(rank, steps.windows),
         kernel_count=int(is_kernel.sum()),
         launched_count=int((is_kernel & (rows.launch_ns != NULL)).sum()),

@@ -1,4 +1,4 @@
-"""NVTX range texts that name a training step."""
+"""NVTX range texts that name a training step, or the optimizer within one."""
 
 from __future__ import annotations
 
@@ -12,12 +12,23 @@ _STEP_NAMES: Final = (
     r"(?:train(?:ing)?[\s_])?(?:step|iteration)",  # one text for every step
 )
 _STEP_NAME: Final = re.compile(r"\s*(?:" + "|".join(_STEP_NAMES) + r")\s*", re.IGNORECASE)
+_OPTIMIZER_NAMES: Final = (
+    r"Optimizer\.step#[\w.]+",  # torch.optim profiles each step so; its zero_grad is no end of a step
+    r"(?:\w+[_.])?optimi[sz]er[\s_.-]?step(?:[\s_#:=-]*\d+)?",
+    r"## optimizer ##",
+)
+_OPTIMIZER_NAME: Final = re.compile(r"\s*(?:" + "|".join(_OPTIMIZER_NAMES) + r")\s*", re.IGNORECASE)
 _NUMBER: Final = re.compile(r"\d+")
 
 
 def is_step_name(text: str) -> bool:
     """Whether a whole range text reads as the name of a training step."""
-    return _STEP_NAME.fullmatch(text) is not None
+    return _STEP_NAME.fullmatch(text) is not None and not is_optimizer_name(text)
+
+
+def is_optimizer_name(text: str) -> bool:
+    """Whether a whole range text, PyTorch's `, seq = ...` aside, says that an optimizer steps in it."""
+    return _OPTIMIZER_NAME.fullmatch(text.split(", ")[0]) is not None
 
 
 def family(text: str) -> str:

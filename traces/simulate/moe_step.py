@@ -103,7 +103,7 @@ _GRADIENT_NORM: Final = _Kind("cleanup_v2", 9, grid=1)
 _ADAM: Final = _Kind(_FOREACH, 210, block=512)
 
 
-def moe_recording(steps: int = 4, layers: int = 4, seed: int = 0, nvtx: bool = True) -> Recording:
+def moe_recording(steps: int = 6, layers: int = 4, seed: int = 0, nvtx: bool = True) -> Recording:
     """Record `steps` training steps of `layers` MoE layers; the same seed gives the same recording.
 
     Forward runs on the main thread, backward on the autograd thread. Per layer the host reads the token

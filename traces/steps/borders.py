@@ -1,4 +1,4 @@
-"""Host ranges -> steps on the GPU's time.
+"""Host intervals -> steps on the GPU's time.
 
 The border before a step that begins on the host at h is the earlier of
 
@@ -16,36 +16,51 @@ from typing import Final
 import numpy as np
 
 from traces.columns import NULL, BoolArray, IntArray
+from traces.steps.found import Found, Step
 from traces.timeline import Activities, Bucket, Source
 
 _NEVER: Final = int(np.iinfo(np.int64).max)
 
 
 class HostOrder:
-    """A rank's activities in order of launch: what was launched before a host time, and what after."""
+    """A rank's activities in order of launch: what was launched before a host time, and what after.
+
+    `launch_ns`, shape (n,), rises; `places` says which activity each was. `counted_launch_ns` are the same
+    times in the order of the activities.
+    """
 
     def __init__(self, activities: Activities) -> None:
         launch = np.where(activities.launch_ns == NULL, activities.start_ns, activities.launch_ns)
         order = np.argsort(launch, kind="stable")
         compute = activities.bucket[order] == Bucket.COMPUTE
         starts = np.where(compute, activities.start_ns[order], _NEVER)
-        self._launch_ns = launch[order]
-        self._compute_so_far = _running_count(compute)
-        self._kernels_so_far = _running_count(activities.source[order] != Source.COPY)
+        lengths = np.where(compute, activities.end_ns[order] - activities.start_ns[order], 0)
+        self._begin_ns = int(activities.start_ns.min(initial=_NEVER))
+        self.places = order
+        self.launch_ns = launch[order]
+        self.counted_launch_ns = launch
+        self._compute_so_far = _running_sum(compute)
+        self._compute_work_so_far = _running_sum(lengths)
+        self._kernels_so_far = _running_sum(activities.source[order] != Source.COPY)
         self._latest_end = np.maximum.accumulate(np.concatenate(([NULL], activities.end_ns[order])))
         self._next_compute = np.minimum.accumulate(np.concatenate((starts, [_NEVER]))[::-1])[::-1]
 
     def borders_ns(self, host_ns: IntArray) -> IntArray:
         """The border at each host time, shape (n,)."""
-        launched = np.searchsorted(self._launch_ns, host_ns, side="left")
+        launched = self.launched_before(host_ns)
         before, after = self._latest_end[launched], self._next_compute[launched]
         first = np.where(before == NULL, after, np.minimum(before, after))
-        return np.where(first == _NEVER, before, first)
+        # no work before and no compute after: nothing of the rank has begun yet
+        return np.where(first == _NEVER, np.where(before == NULL, self._begin_ns, before), first)
 
     @property
     def kernel_count(self) -> int:
         """How many kernels and graph replays the rank has."""
         return int(self._kernels_so_far[-1])
+
+    def launched_before(self, host_ns: IntArray) -> IntArray:
+        """How many activities were launched before each host time, shape (n,)."""
+        return np.searchsorted(self.launch_ns, host_ns, side="left").astype(np.int64)
 
     def kernels_between(self, first_ns: IntArray, last_ns: IntArray) -> IntArray:
         """How many kernels and graph replays were launched in each host interval [first, last)."""
@@ -55,16 +70,32 @@ class HostOrder:
         """The same of compute alone."""
         return self._between(self._compute_so_far, first_ns, last_ns)
 
+    def compute_work_ns(self, first: IntArray, last: IntArray) -> IntArray:
+        """Summed length of the compute among the activities [first, last) of this order, shape (n,)."""
+        result: IntArray = self._compute_work_so_far[last] - self._compute_work_so_far[first]
+        return result
+
+    def chosen_between(self, chosen: BoolArray, first_ns: IntArray, last_ns: IntArray) -> IntArray:
+        """How many of the chosen activities, a mask over the rank's, were launched in each host interval."""
+        return self._between(_running_sum(chosen[self.places]), first_ns, last_ns)
+
     def _between(self, so_far: IntArray, first_ns: IntArray, last_ns: IntArray) -> IntArray:
-        result: IntArray = (
-            so_far[np.searchsorted(self._launch_ns, last_ns)]
-            - so_far[np.searchsorted(self._launch_ns, first_ns)]
-        )
+        result: IntArray = so_far[self.launched_before(last_ns)] - so_far[self.launched_before(first_ns)]
         return result
 
 
-def _running_count(counted: BoolArray) -> IntArray:
-    return np.concatenate(([0], np.cumsum(counted)))
+def _running_sum(values: BoolArray | IntArray) -> IntArray:
+    return np.concatenate(([0], np.cumsum(values, dtype=np.int64)))
+
+
+def found_between(order: HostOrder, start_ns: IntArray, end_ns: IntArray, what: str) -> Found:
+    """Host intervals of shape (n,), in order and disjoint, as steps on the GPU's time."""
+    gpu_start_ns, gpu_end_ns = step_borders(order, start_ns, end_ns)
+    steps = [
+        Step(index, int(start), max(int(start), int(end)))
+        for index, (start, end) in enumerate(zip(gpu_start_ns, gpu_end_ns, strict=True))
+    ]
+    return Found(what, start_ns, end_ns, steps, order.kernels_between(start_ns, end_ns).tolist())
 
 
 def step_borders(order: HostOrder, start_ns: IntArray, end_ns: IntArray) -> tuple[IntArray, IntArray]:

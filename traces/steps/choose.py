@@ -1,21 +1,32 @@
-"""Steps of one rank: what the user asks for, else NVTX step ranges, else one window."""
+"""Steps of one rank: the user's choice, else step ranges, the optimizer, the period, else one window."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
 from difflib import get_close_matches
+from typing import Final
 
 import numpy as np
 
 from traces.errors import EmptySelection
+from traces.limits import Limit
 from traces.names.ranges import family
 from traces.steps.borders import HostOrder
-from traces.steps.found import Step, Steps, drop, from_steps, one_window
-from traces.steps.nvtx import HostRanges, matching_ranges, step_named_ranges, steps_of
-from traces.steps.rules import leave_out_partial, leave_out_warm_up
+from traces.steps.found import Found, Step, Steps, StepSource, drop, from_steps, one_window
+from traces.steps.nvtx import HostRanges, matching_ranges, nvtx_steps, steps_of
+from traces.steps.optimizer import optimizer_steps
+from traces.steps.period import period_steps
+from traces.steps.rules import disagreement_of, leave_out_unusual, name_slow
 from traces.steps.selection import Selection
+from traces.steps.training import Roles, judge_training, roles_of
 from traces.timeline import RankTimeline
+
+UNRECORDED: Final = Limit(
+    0.5,
+    "fraction of the window given",
+    "ours: what was not recorded is not idle, so it must not fill the window",
+)
 
 
 def choose_steps(rank: RankTimeline, selection: Selection) -> Steps:
@@ -23,28 +34,48 @@ def choose_steps(rank: RankTimeline, selection: Selection) -> Steps:
 
     Raises `EmptySelection`, naming the nearest there is, where the user's choice matches nothing.
     """
+    roles = roles_of(rank)
+    training, evidence = judge_training(roles)
     if selection.by_time:
-        return _given_window(rank, selection)
-    order = HostOrder(rank.activities)
-    if selection.nvtx is not None:
-        found = _given_ranges(rank, selection)
-        recorded, _ = steps_of(found, order)
-        recorded = [drop(step, "no GPU work") if step.length_ns == 0 else step for step in recorded]
-        steps = from_steps("user", found.what, tuple(recorded))
+        steps = _given_window(rank, selection)
+    elif selection.nvtx is not None:
+        steps = _given_steps(rank, selection)
     else:
-        steps = _steps_by_name(rank, order)
-    return steps if selection.steps is None else _sliced(steps, selection.steps)
+        steps = _inferred_steps(rank, roles)
+    if selection.steps is not None:
+        steps = _sliced(steps, selection.steps)
+    return replace(name_slow(steps), training=training, training_evidence=evidence)
 
 
-def _steps_by_name(rank: RankTimeline, order: HostOrder) -> Steps:
-    found = step_named_ranges(rank, order)
-    if found is not None:
-        recorded = leave_out_warm_up(leave_out_partial(*steps_of(found, order)))
-        steps = from_steps("nvtx", found.what, tuple(recorded))
-        if steps.used:
-            return steps
+def _inferred_steps(rank: RankTimeline, roles: Roles) -> Steps:
+    """Steps by the first way that finds any; the ways after it are asked whether they agree."""
+    order = HostOrder(rank.activities)
+    ways: tuple[tuple[StepSource, Found | None], ...] = (
+        ("nvtx", nvtx_steps(rank, order)),
+        ("optimizer", optimizer_steps(rank, order, roles)),
+        ("period", period_steps(rank, order, roles)),
+    )
+    found = [
+        from_steps(source, way.what, tuple(leave_out_unusual(rank, way)))
+        for source, way in ways
+        if way is not None
+    ]
+    usable = [steps for steps in found if steps.used]
+    if usable:
+        return replace(usable[0], disagreement=disagreement_of(usable))
     first, last = _extent(rank)
     return one_window("none", "first to last GPU activity", first, last)
+
+
+def _given_steps(rank: RankTimeline, selection: Selection) -> Steps:
+    ranges = _given_ranges(rank, selection)
+    steps = from_steps("user", ranges.what, tuple(steps_of(ranges, HostOrder(rank.activities)).steps))
+    if not steps.used:
+        raise EmptySelection(
+            f"{ranges.what} matches {len(ranges)} ranges, but no GPU work was launched in them. "
+            f"{_nearest(rank, selection)}"
+        )
+    return steps
 
 
 def _given_window(rank: RankTimeline, selection: Selection) -> Steps:
@@ -53,8 +84,14 @@ def _given_window(rank: RankTimeline, selection: Selection) -> Steps:
     end = last if selection.end_ns is None else selection.end_ns
     if start >= last or end <= first or start >= end:
         raise EmptySelection(
-            f"--start/--end choose {start / 1e9:.6f}s to {end / 1e9:.6f}s, where nothing ran. "
-            f"GPU activity lies between {first / 1e9:.6f}s and {last / 1e9:.6f}s."
+            f"--start/--end choose {_seconds(start)} to {_seconds(end)}, where nothing ran. "
+            f"GPU activity lies between {_seconds(first)} and {_seconds(last)}."
+        )
+    unrecorded_ns = max(0, first - start) + max(0, end - last)
+    if unrecorded_ns > UNRECORDED.value * (end - start):
+        raise EmptySelection(
+            f"--start/--end choose {_seconds(start)} to {_seconds(end)}, most of it not recorded. GPU "
+            f"activity lies between {_seconds(first)} and {_seconds(last)}; a number without unit is seconds."
         )
     return one_window("user", "the time given", start, end)
 
@@ -91,7 +128,8 @@ def _sliced(steps: Steps, chosen: tuple[int, int | None]) -> Steps:
         )
     first, end = chosen[0], len(steps.recorded) if chosen[1] is None else chosen[1]
     recorded = tuple(_chosen_only(step, first, end) for step in steps.recorded)
-    sliced = replace(from_steps("user", f"{steps.what}, --steps {first}:{end}", recorded))
+    sliced = from_steps("user", f"{steps.what}, --steps {first}:{end}", recorded)
+    sliced = replace(sliced, disagreement=steps.disagreement)
     if not sliced.used:
         left = {step.index: step.dropped for step in steps.dropped}
         usable = [step.index for step in steps.used]
@@ -105,6 +143,12 @@ def _sliced(steps: Steps, chosen: tuple[int, int | None]) -> Steps:
 
 def _chosen_only(step: Step, first: int, end: int) -> Step:
     return step if first <= step.index < end else drop(step, f"not in --steps {first}:{end}")
+
+
+def _seconds(time_ns: int) -> str:
+    """Seconds with all nine decimals, from the integer: UNIX times in ns are beyond a double."""
+    sign, rest = ("-", -time_ns) if time_ns < 0 else ("", time_ns)
+    return f"{sign}{rest // 10**9}.{rest % 10**9:09d}s"
 
 
 def _extent(rank: RankTimeline) -> tuple[int, int]:

@@ -6,6 +6,9 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Literal
 
+import numpy as np
+
+from traces.columns import BoolArray, IntArray
 from traces.intervals import Spans, spans
 
 StepSource = Literal["user", "nvtx", "optimizer", "period", "none"]
@@ -27,17 +30,50 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """What one way took for steps, in order, before the rules all ways share.
+
+    Step k was launched in [host_start_ns[k], host_end_ns[k]), arrays of shape (n,); `kernel_counts` says how
+    many kernels that were. `what` says in words what was taken for a step.
+    """
+
+    what: str
+    host_start_ns: IntArray
+    host_end_ns: IntArray
+    steps: list[Step]
+    kernel_counts: list[int]
+
+    def take(self, which: BoolArray) -> Found:
+        """Some of the steps, a mask of shape (n,), counted anew."""
+        places = [int(place) for place in np.flatnonzero(which)]
+        return Found(
+            self.what,
+            self.host_start_ns[which],
+            self.host_end_ns[which],
+            [replace(self.steps[place], index=index) for index, place in enumerate(places)],
+            [self.kernel_counts[place] for place in places],
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Steps:
     """Steps of one rank, all recorded ones in order, and the window they make.
 
     `windows` is the union of the used steps, or the one window where there are none. `what` says in words
-    what was taken for a step.
+    what was taken for a step. `slow` are the indices of used steps that are a finding of their own and leave
+    the median. `disagreement` names the ways of finding steps that give other lengths, None where none does.
+    `training` says whether the recording is of training, None where it cannot be told; `training_evidence`
+    says by what. That judges the whole recording of the rank, not the window.
     """
 
     source: StepSource
     what: str
     recorded: tuple[Step, ...]
     windows: Spans
+    slow: tuple[int, ...] = ()
+    disagreement: str | None = None
+    training: bool | None = None
+    training_evidence: str = "not looked for"
 
     @property
     def used(self) -> tuple[Step, ...]:
@@ -49,13 +85,21 @@ class Steps:
         """Steps left out, each with its reason."""
         return tuple(step for step in self.recorded if step.dropped is not None)
 
+    @property
+    def median_ns(self) -> int | None:
+        """Median wall time of the used steps without the slow ones; None without steps."""
+        slow = frozenset(self.slow)
+        lengths = [step.length_ns for step in self.used if step.index not in slow]
+        return median_ns(lengths) if lengths else None
+
     def lengths_ns(self) -> list[int]:
-        """Wall times of the used steps."""
+        """Wall times of the used steps, slow ones among them."""
         return [step.length_ns for step in self.used]
 
 
 def from_steps(source: StepSource, what: str, recorded: tuple[Step, ...]) -> Steps:
-    """Steps whose window is the union of the used ones."""
+    """Steps whose window is the union of the used ones; a step without GPU time is never used."""
+    recorded = tuple(drop(step, "no GPU work") if step.length_ns <= 0 else step for step in recorded)
     used = [(step.start_ns, step.end_ns) for step in recorded if step.dropped is None]
     return Steps(source, what, recorded, spans(*used))
 

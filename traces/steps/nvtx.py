@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -11,9 +11,10 @@ import numpy as np
 from traces.columns import NULL, PROCESS_BITS, BoolArray, IntArray, Ranges, distinct
 from traces.limits import Limit
 from traces.names.ranges import family, is_step_name
-from traces.steps.borders import HostOrder, step_borders
-from traces.steps.found import Step
-from traces.timeline import RankTimeline
+from traces.steps.borders import HostOrder, found_between
+from traces.steps.found import Found
+from traces.steps.rules import leave_out_partial
+from traces.timeline import RankTimeline, Source
 
 ENCLOSED: Final = Limit(
     0.5,
@@ -26,7 +27,7 @@ ENCLOSED: Final = Limit(
 class HostRanges:
     """Disjoint ranges of one thread in order, shape (n,), and what they are called.
 
-    `thread_launches` counts the activities of the rank that this thread launched.
+    `thread_launches` counts the kernels of the rank that this thread launched.
     """
 
     start_ns: IntArray
@@ -51,19 +52,21 @@ def matching_ranges(rank: RankTimeline, wanted: BoolArray, what: str) -> HostRan
         return None
     thread = max(threads, key=lambda gid: (_launches_on(rank, gid), np.sum(ranges.thread_gid[chosen] == gid)))
     on_thread = chosen & (ranges.thread_gid == thread)
-    start_ns, end_ns = _outermost(ranges.start_ns[on_thread], ranges.end_ns[on_thread])
+    closed_by_ns = int(ranges.end_ns.max())
+    start_ns, end_ns = _outermost(ranges.start_ns[on_thread], ranges.end_ns[on_thread], closed_by_ns)
     return HostRanges(start_ns, end_ns, what, _launches_on(rank, thread))
 
 
 def step_named_ranges(rank: RankTimeline, order: HostOrder) -> HostRanges | None:
     """Repeated ranges with a step's name that enclose at least half of the kernels; None without any.
 
-    They must lie on a thread that launches work itself, since data loaders use step names too. Kernels that
-    other threads (autograd's) launch within the range count: most of a step may come from there.
+    They must lie on a thread that launches kernels itself, and of several the one that launches most decides,
+    since data loaders use step names too. Kernels that other threads (autograd's) launch within the range
+    count: most of a step may come from there.
     """
     launches_known = bool((rank.activities.launch_thread != NULL).any())
     best: HostRanges | None = None
-    best_rank: tuple[int, int] = (0, 0)
+    best_rank: tuple[int, int, int] = (-1, 0, 0)
     for name, texts in sorted(_families(rank).items()):
         wanted = np.zeros(len(rank.columns.range_texts), dtype=np.bool_)
         wanted[texts] = True
@@ -72,20 +75,24 @@ def step_named_ranges(rank: RankTimeline, order: HostOrder) -> HostRanges | None
             continue
         enclosed = int(order.kernels_between(found.start_ns, found.end_ns).sum())
         enough = enclosed >= ENCLOSED.value * order.kernel_count
-        if enough and (enclosed, -len(found)) > best_rank:
-            best, best_rank = found, (enclosed, -len(found))
+        merits = (found.thread_launches, enclosed, -len(found))
+        if enough and merits > best_rank:
+            best, best_rank = found, merits
     return best
 
 
-def steps_of(ranges: HostRanges, order: HostOrder) -> tuple[list[Step], list[int]]:
-    """Ranges as steps on the GPU's time, and how many kernels were launched in each."""
-    start_ns, end_ns = step_borders(order, ranges.start_ns, ranges.end_ns)
-    counts = order.kernels_between(ranges.start_ns, ranges.end_ns)
-    steps = [
-        Step(index, int(start), max(int(start), int(end)))
-        for index, (start, end) in enumerate(zip(start_ns, end_ns, strict=True))
-    ]
-    return steps, counts.tolist()
+def nvtx_steps(rank: RankTimeline, order: HostOrder) -> Found | None:
+    """Way 2: the step-named ranges as steps, partial ones left out."""
+    ranges = step_named_ranges(rank, order)
+    if ranges is None:
+        return None
+    found = steps_of(ranges, order)
+    return replace(found, steps=leave_out_partial(found.steps, found.kernel_counts))
+
+
+def steps_of(ranges: HostRanges, order: HostOrder) -> Found:
+    """Ranges as steps on the GPU's time."""
+    return found_between(order, ranges.start_ns, ranges.end_ns, ranges.what)
 
 
 def _families(rank: RankTimeline) -> dict[str, list[int]]:
@@ -104,15 +111,23 @@ def _of_process(rank: RankTimeline, ranges: Ranges) -> BoolArray:
 
 
 def _launches_on(rank: RankTimeline, thread_gid: int) -> int:
-    return int(np.sum(rank.activities.launch_thread == thread_gid))
+    rows = rank.activities
+    return int(np.sum((rows.launch_thread == thread_gid) & (rows.source != Source.COPY)))
 
 
-def _outermost(start_ns: IntArray, end_ns: IntArray) -> tuple[IntArray, IntArray]:
-    """Ranges in order of start without those that begin inside one that is kept."""
-    kept: list[int] = []
-    until = NULL
-    for place in np.lexsort((-end_ns, start_ns)):
-        if start_ns[place] >= until:
-            kept.append(place)
-            until = int(end_ns[place])
-    return start_ns[kept], end_ns[kept]
+def _outermost(start_ns: IntArray, end_ns: IntArray, closed_by_ns: int) -> tuple[IntArray, IntArray]:
+    """Ranges in order of start without those that begin inside one that is kept.
+
+    A range that was never closed is exported as ending with the capture (`closed_by_ns`, the last end of all
+    ranges). Where others begin inside such a one, it ends where the next begins.
+    """
+    starts: list[int] = []
+    ends: list[int] = []
+    order = np.lexsort((-end_ns, start_ns))
+    for start, end in zip(start_ns[order].tolist(), end_ns[order].tolist(), strict=True):
+        if ends and ends[-1] >= closed_by_ns and start > starts[-1]:
+            ends[-1] = start
+        if not ends or start >= ends[-1]:
+            starts.append(start)
+            ends.append(end)
+    return np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64)

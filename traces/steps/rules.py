@@ -1,12 +1,18 @@
-"""Which recorded steps are left out: partial ones, and a slow first one."""
+"""Which recorded steps are left out, each by name and reason, and which of the used ones are slow."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from dataclasses import replace
 from statistics import median
 from typing import Final
 
+import numpy as np
+
+from traces.columns import NULL, PROCESS_BITS, BoolArray, Calls, HostSpans, IntArray
 from traces.limits import Limit
-from traces.steps.found import Step, drop
+from traces.steps.found import Found, Step, Steps, drop
+from traces.timeline import RankTimeline
 
 PARTIAL: Final = Limit(
     0.05,
@@ -22,21 +28,87 @@ SLOW_FRAC: Final = Limit(
     "measured on real recordings: the deviation rule alone drops a good step in 19-33 % of captures",
 )
 SLOW_STEPS: Final = Limit(8, "steps", "ours: with fewer the deviation is not known")
+FLUSH: Final = Limit(
+    0.05,
+    "fraction of the step",
+    "ours, as for slow steps: writing for microseconds at a border changes nothing",
+)
+AGREE: Final = Limit(
+    0.05, "fraction of the median step", "ours, as for slow steps: a wrong unit differs by far more"
+)
 _SCALE: Final = 1.4826
+_CAPTURE_CALLS: Final = ("cudaStreamBeginCapture", "cuStreamBeginCapture")
+_FLUSH_WORDS: Final = ("flush", "stop")
+
+
+def leave_out_unusual(rank: RankTimeline, found: Found) -> list[Step]:
+    """The rules all ways share, partial steps aside: graph capture, profiler flush, warm-up."""
+    return leave_out_warm_up(leave_out_flush(rank, leave_out_capture(rank, found)))
+
+
+def leave_out_capture(rank: RankTimeline, found: Found) -> list[Step]:
+    """Drop steps in which the rank's process began to capture a CUDA graph: the model runs otherwise."""
+    calls, names = rank.columns.calls, rank.columns.call_names
+    begins = np.array([*(name.startswith(_CAPTURE_CALLS) for name in names), False], dtype=np.bool_)
+    chosen = begins[calls.name] & (calls.start_ns != NULL) & _is_of(rank, calls)
+    at_ns = np.sort(calls.start_ns[chosen])
+    counts = np.searchsorted(at_ns, found.host_end_ns) - np.searchsorted(at_ns, found.host_start_ns)
+    return [
+        drop(step, "graph capture: cudaStreamBeginCapture was called in it") if count > 0 else step
+        for step, count in zip(found.steps, counts.tolist(), strict=True)
+    ]
+
+
+def leave_out_flush(rank: RankTimeline, steps: list[Step]) -> list[Step]:
+    """Drop steps at whose start or end the profiler wrote out its buffers for a good part of the step."""
+    rows = rank.columns.overheads
+    words = [any(word in name.lower() for word in _FLUSH_WORDS) for name in rows.names]
+    flushes = np.array([*words, False], dtype=np.bool_)[rows.name] & _is_of(rank, rows)
+    flushes &= (rows.start_ns != NULL) & (rows.end_ns > rows.start_ns)
+    start_ns, end_ns = rows.start_ns[flushes], rows.end_ns[flushes]
+    return [_without_flush(step, start_ns, end_ns) for step in steps]
+
+
+def _without_flush(step: Step, start_ns: IntArray, end_ns: IntArray) -> Step:
+    at_start = (start_ns <= step.start_ns) & (step.start_ns < end_ns)
+    at_end = (start_ns < step.end_ns) & (step.end_ns <= end_ns)
+    within_ns = np.minimum(end_ns, step.end_ns) - np.maximum(start_ns, step.start_ns)
+    longest_ns = int(within_ns[at_start | at_end].max(initial=0))
+    if longest_ns <= FLUSH.value * step.length_ns:
+        return step
+    return drop(step, f"profiler flush: {longest_ns} ns of it at its border")
+
+
+def _is_of(rank: RankTimeline, rows: Calls | HostSpans) -> BoolArray:
+    """Which rows are of the rank's process, or may be because one of both says none."""
+    known = (rows.thread_gid != NULL) & (rank.process_gid != NULL)
+    other: BoolArray = known & ((rows.thread_gid & PROCESS_BITS) != rank.process_gid)
+    return ~other
 
 
 def leave_out_partial(steps: list[Step], kernel_counts: list[int]) -> list[Step]:
     """Drop steps without GPU work, and those whose kernel sequence is shorter than the others'."""
+    ordered = sorted(count for count in kernel_counts if count)
     result = []
     for step, count in zip(steps, kernel_counts, strict=True):
-        others = [n for other, n in zip(steps, kernel_counts, strict=True) if other is not step and n]
+        others = _median_without(ordered, count)
         if count == 0 or step.length_ns <= 0:
             result.append(drop(step, "no GPU work"))
-        elif others and count < (1 - PARTIAL.value) * median(others):
-            result.append(drop(step, f"partial: {count} kernels where the others have {median(others):.0f}"))
+        elif others is not None and count < (1 - PARTIAL.value) * others:
+            result.append(drop(step, f"partial: {count} kernels where the others have {others:.0f}"))
         else:
             result.append(step)
     return result
+
+
+def _median_without(ordered: list[int], one: int) -> float | None:
+    """Median of rising numbers without one of them; None where no other is left."""
+    others = len(ordered) - 1
+    if others < 1:
+        return None
+    place = bisect_left(ordered, one)
+    middle = [index + (index >= place) for index in ((others - 1) // 2, others // 2)]
+    return sum(ordered[min(index, others)] for index in middle) / 2
 
 
 def leave_out_warm_up(steps: list[Step]) -> list[Step]:
@@ -45,10 +117,37 @@ def leave_out_warm_up(steps: list[Step]) -> list[Step]:
     if len(used) < SLOW_STEPS.value:
         return steps
     first, rest = used[0], [step.length_ns for step in used[1:]]
-    middle = median(rest)
-    spread = _SCALE * median(abs(length - middle) for length in rest)
-    excess = first.length_ns - middle
-    if excess <= SLOW_MAD.value * spread or excess <= SLOW_FRAC.value * middle:
+    if first.length_ns <= _slow_from_ns(rest):
         return steps
-    reason = f"warm-up: {excess / middle:.0%} slower than the rest"
+    reason = f"warm-up: {first.length_ns / median(rest) - 1:.0%} slower than the rest"
     return [drop(step, reason) if step is first else step for step in steps]
+
+
+def name_slow(steps: Steps) -> Steps:
+    """Say which used steps are slow: they stay, each a finding of its own, but leave the median."""
+    lengths = steps.lengths_ns()
+    if len(lengths) < SLOW_STEPS.value:
+        return replace(steps, slow=())
+    limit_ns = _slow_from_ns(lengths)
+    return replace(steps, slow=tuple(step.index for step in steps.used if step.length_ns > limit_ns))
+
+
+def _slow_from_ns(lengths_ns: list[int]) -> float:
+    """The length above which a step is slow beside these, by both limits."""
+    middle = median(lengths_ns)
+    spread = _SCALE * median(abs(length - middle) for length in lengths_ns)
+    return middle + max(SLOW_MAD.value * spread, SLOW_FRAC.value * middle)
+
+
+def disagreement_of(ways: list[Steps]) -> str | None:
+    """In words, which ways give another median step than the first; None where all agree."""
+    medians = [(steps, name_slow(steps).median_ns or 0) for steps in ways]
+    chosen, middle = medians[0]
+    others = [
+        f"{steps.what}: {length} ns (n={len(steps.used)})"
+        for steps, length in medians[1:]
+        if abs(length - middle) > AGREE.value * middle
+    ]
+    if not others:
+        return None
+    return f"{chosen.what}: median step {middle} ns (n={len(chosen.used)}), but " + "; ".join(others)

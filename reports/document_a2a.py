@@ -1,0 +1,99 @@
+"""Expert all-to-all and what was detected, in `ranks[]`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from traces.account.account import Account
+from traces.measure.a2a import A2a
+from traces.measure.measurements import RankMeasurements
+from traces.missing import Missing
+from traces.resolve.resolution import CONTROL_KIND, PAYLOAD_KINDS
+
+_UNTOLD: Final = ("precision", "ep_overlap", "recompute")
+_EXPERT_KINDS: Final = (*PAYLOAD_KINDS, CONTROL_KIND)
+
+
+def a2a_section(rank: RankMeasurements) -> dict[str, Any] | None:
+    """The contract's `a2a`; None where no single kernel was recorded."""
+    if rank.a2a is None:
+        return None
+    a2a = rank.a2a
+    return {
+        "instances": a2a.instances,
+        "payload_ns": a2a.payload_ns,
+        "control_ns": a2a.control_ns,
+        "waiting_like_ns": a2a.waiting_like_ns,
+        "exposed_ns": a2a.exposed_ns,
+        "hidden_ns": a2a.hidden_ns,
+        "blocking_ns": _blocking_ns(rank.account),
+        "unresolved_ns": a2a.unresolved_ns,
+        "spans": [
+            {
+                "kind": span.kind,
+                "start_ns": span.start_ns,
+                "end_ns": span.end_ns,
+                "step": span.step,
+                "layer": span.layer,
+                "phase": span.phase,
+            }
+            for span in a2a.spans
+        ],
+    }
+
+
+def detected_section(rank: RankMeasurements) -> dict[str, Any]:
+    """The contract's `detected`."""
+    return {
+        "dispatcher": rank.a2a.dispatcher if rank.a2a else "unknown",
+        "precision": None,
+        "graph_share_frac": rank.detected.graph_share_frac,
+        "ep_overlap": None,
+        "recompute": None,
+        "training_step": rank.steps.training,
+        "training_evidence": rank.steps.training_evidence,
+    }
+
+
+def communication_gaps(path: str, rank: RankMeasurements) -> list[Missing]:
+    """Entries for what is None in both sections, and for SendRecv whose purpose could not be told."""
+    later = "not measured by this version of moe-diag"
+    gaps = [Missing(f"{path}.detected.{key}", later, "use a later version") for key in _UNTOLD]
+    if rank.steps.training is None:
+        cure = "record whole steps, with the optimizer"
+        gaps.append(Missing(f"{path}.detected.training_step", rank.steps.training_evidence, cure))
+    for open_ in rank.unresolved:
+        place = f"{path}.exposed_comm_by_kind_ns.sendrecv_unresolved"
+        gaps.append(Missing(place, open_.reason, open_.cure))
+    if rank.a2a is None:
+        gaps.append(
+            Missing(f"{path}.a2a", "no single kernel was recorded", "record with --cuda-graph-trace=node")
+        )
+        return gaps
+    if rank.a2a.waiting_like_ns is None:
+        reason = "no all-to-all has another of its kind, layer and size to compare with"
+        gaps.append(Missing(f"{path}.a2a.waiting_like_ns", reason, "record several steps"))
+    if isinstance(rank.account, Missing):
+        gaps.append(Missing(f"{path}.a2a.blocking_ns", rank.account.reason, rank.account.cure))
+    gaps += _span_gaps(path, rank.a2a)
+    return gaps
+
+
+def _span_gaps(path: str, a2a: A2a) -> list[Missing]:
+    """One entry per kind of gap in the spans, not one per span."""
+    why = {
+        "step": ("no step holds it", "record with step ranges"),
+        "layer": ("its place in the sequence of layers is not clear", "record NVTX ranges of the layers"),
+        "phase": ("nothing tells forward from backward here", "record NVTX ranges"),
+    }
+    return [
+        Missing(f"{path}.a2a.spans[*].{key}", reason, cure)
+        for key, (reason, cure) in why.items()
+        if any(getattr(span, key) is None for span in a2a.spans)
+    ]
+
+
+def _blocking_ns(account: Account | Missing) -> int | None:
+    if isinstance(account, Missing):
+        return None
+    return sum(ns for kind, ns in account.blocking_ns.items() if kind in _EXPERT_KINDS)

@@ -1,0 +1,97 @@
+"""Traces of the PyTorch profiler, said event by event or from a simulated recording."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import diagnoser
+from traces.simulate.recording import COPY_CODES, Recording
+
+Event = dict[str, Any]
+GEMM = "nvjet_tst_128x256_64x4_2x1_v_bz_TNT"
+SENDRECV = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
+PID = 4200
+GID = PID << 24
+
+
+def event(category: str, name: str, ts: object, dur: object, pid: object = PID, **more: Any) -> Event:
+    return {"ph": "X", "cat": category, "name": name, "pid": pid, "tid": PID, "ts": ts, "dur": dur, **more}
+
+
+def on_gpu(category: str, name: str, ts: object, dur: object, correlation: int, **args: Any) -> Event:
+    given = {"device": 0, "stream": 7, "context": 1, "correlation": correlation, **args}
+    return event(category, name, ts, dur, pid=0, tid=given["stream"]) | {"args": given}
+
+
+def call(name: str, ts: object, dur: object, correlation: int, category: str = "cuda_runtime") -> Event:
+    return event(category, name, ts, dur, args={"cbid": 211, "correlation": correlation})
+
+
+def write(path: Path, events: list[Event] | str, **header: Any) -> Path:
+    """Write events, or a text as it is, and give the path."""
+    if isinstance(events, str):
+        path.write_text(events, encoding="utf-8")
+    else:
+        path.write_text(json.dumps({"schemaVersion": 1, **header, "traceEvents": events}), encoding="utf-8")
+    return path
+
+
+def one_run(**spelled: str) -> list[Event]:
+    """60 us gemm, 20 of exposed sendrecv, 10 of copy, 5 of memset and 5 of nothing."""
+    kind = {name: spelled.get(name, name) for name in ("kernel", "gpu_memcpy", "gpu_memset", "cuda_runtime")}
+    return [
+        call("cudaLaunchKernel", 90, 2, 1, kind["cuda_runtime"]),
+        call("cuLaunchKernelEx", 95, 2, 2, "cuda_driver"),
+        on_gpu(kind["kernel"], GEMM, 100, 60, 1),
+        on_gpu(kind["kernel"], SENDRECV, 150, 30, 2, stream=20),
+        on_gpu(kind["gpu_memcpy"], "Memcpy DtoH (Device -> Pinned)", 180, 10, 3, bytes=4),
+        on_gpu(kind["gpu_memset"], "Memset (Device)", 195, 5, 4, bytes=4),
+    ]
+
+
+def expect_one_run(path: Path) -> None:
+    document = diagnoser.analyze(path).to_dict()
+    (rank,) = document["ranks"]
+    assert document["traces"][0]["kind"] == "kineto"
+    assert (rank["process"], rank["device"], rank["totals"]["kernel_work_ns"]) == (PID, 0, 90_000)
+    assert rank["budget_ns"] == {
+        "window": 100_000,
+        "compute": 60_000,
+        "exposed_comm": 20_000,
+        "exposed_copy": 15_000,
+        "idle": 5_000,
+    }
+    assert rank["exposed_copy_by_kind_ns"] == {"memcpy_d2h": 10_000, "memset": 5_000}
+
+
+_CATEGORY = {"KERNEL": "kernel", "MEMCPY": "gpu_memcpy", "MEMSET": "gpu_memset", "RUNTIME": "cuda_runtime"}
+
+
+def as_us(ns: int) -> str:
+    return f"{ns // 1000}.{ns % 1000:03}"
+
+
+def as_profiler_json(recording: Recording) -> str:
+    """The same run as the PyTorch profiler would have written it."""
+    events = [
+        _written(table.rpartition("_")[2], dict(row))
+        for table, rows in recording.rows.items()
+        for row in rows
+    ]
+    text = json.dumps({"schemaVersion": 1, "traceEvents": events})
+    return re.sub(r'"(ts|dur)": "([\d.]+)"', r'"\1": \2', text)
+
+
+def _written(table: str, row: dict[str, Any]) -> Event:
+    category = _CATEGORY.get(table, "user_annotation")
+    kind = next((kind for kind, code in COPY_CODES.items() if code == row.get("copyKind")), "")
+    copied = f"Memcpy {kind.replace('2', 'to').translate(str.maketrans('hdap', 'HDAP'))} (" if kind else None
+    name = row.get("demangledName") or copied or row.get("text") or row.get("nameId") or "Memset ("
+    thread = row.get("globalTid") or 0
+    written = event(category, name, as_us(row["start"]), as_us(row["end"] - row["start"]))
+    written |= {"pid": (thread >> 24) & 0xFFFFFF, "tid": thread & 0xFFFFFF}
+    keys = {"correlationId": "correlation", "bytes": "bytes", "deviceId": "device", "streamId": "stream"}
+    return written | {"args": {ours: row[key] for key, ours in keys.items() if key in row}}

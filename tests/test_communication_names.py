@@ -1,0 +1,118 @@
+"""Collectives and fused dispatchers: what they are for, their operation and phase."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.communication_doubles import (
+    ADAM,
+    GATHER,
+    GEMM,
+    GROUPED,
+    NORM,
+    NORM_BACKWARD,
+    PERMUTE,
+    ROUTER,
+    SCATTER,
+    UNPERMUTE,
+    Line,
+    kinds,
+    measured,
+    rank_of,
+    told,
+)
+
+Export = Callable[..., Path]
+
+
+def test_collectives_beside_the_optimizer_are_data_parallel(export: Export) -> None:
+    line = Line()
+    line.all(NORM_BACKWARD)
+    line.run(SCATTER, stream=24)
+    line.all(NORM_BACKWARD, ADAM)
+    line.run(GATHER, stream=24)
+    line.all(NORM)
+    line.run(GATHER, stream=28)
+    line.all(GEMM)
+    assert [(row[0], row[3]) for row in told(rank_of(export(line.recording)))] == [
+        ("dp_reduce_scatter", "stream"),
+        ("dp_all_gather", "neighbours"),
+        ("other_comm", "name"),
+    ]
+
+
+def test_a_stream_that_scatters_in_forward_is_not_data_parallel(export: Export) -> None:
+    line = Line()
+    line.all(NORM)
+    line.run(SCATTER, stream=24)
+    line.all(NORM, ADAM)
+    line.run(GATHER, stream=24)
+    line.all(NORM)
+    assert kinds(rank_of(export(line.recording))) == ["other_comm"] * 2
+
+
+def test_gathers_and_scatters_around_the_permute_are_a_dispatcher_where_nothing_else_is(
+    export: Export,
+) -> None:
+    line = Line()
+    for _ in range(2):
+        line.all(NORM, ROUTER)
+        line.run(GATHER, stream=24)
+        line.run(GATHER, stream=24)
+        line.all(PERMUTE, GROUPED, UNPERMUTE)
+        line.run(SCATTER, stream=24)
+    line.all(NORM)
+    rank = rank_of(export(line.recording))
+    assert kinds(rank) == ["ep_dispatch", "ep_dispatch", "ep_combine"] * 2
+    assert measured(rank, [(0, 10_000)]).dispatcher == "allgather"
+
+
+def test_a_gather_of_token_counts_is_control_where_tokens_travel_by_all_to_all(export: Export) -> None:
+    line = Line()
+    line.all(NORM, ROUTER)
+    line.run(GATHER, stream=24)
+    line.all(PERMUTE)
+    line.group(4, 4)
+    line.all(GROUPED)
+    rank = rank_of(export(line.recording))
+    assert [row[:2] for row in told(rank)] == [("ep_control", "notify"), ("ep_dispatch", "dispatch")]
+    assert measured(rank, [(0, 10_000)]).dispatcher == "alltoall"
+
+
+@pytest.mark.parametrize(
+    ("name", "operation", "phase"),
+    [
+        ("void deep_ep::internode::dispatch<(bool)0, (int)2, (bool)0, (int)8>(int4 *)", "dispatch", "fwd"),
+        ("void deep_ep::internode::dispatch<(bool)0, (int)2, (bool)1, (int)8>(int4 *)", "dispatch", "bwd"),
+        ("void deep_ep::internode::dispatch<false, 2, true, 8>(int4*)", "dispatch", "bwd"),
+        ("void hybrid_ep::dispatch_kernel<(int)8, (bool)1, (bool)1>(P)", "dispatch", "fwd"),
+        ("void hybrid_ep::dispatch_kernel<8, true, false>(P)", "dispatch", "bwd"),
+        ("void hybrid_ep::combine_kernel<(int)8, (bool)0>(P)", "combine", "fwd"),
+        ("void hybrid_ep::combine_kernel<8, true>(P)", "combine", "bwd"),
+        ("void deep_ep::intranode::notify_dispatch<(int)8>(int *)", "notify", "fwd"),
+        ("void deep_ep::intranode::cached_notify_dispatch<(int)8>(int *)", "notify", "bwd"),
+        ("void hybrid_ep::device_sync_kernel<(int)8>(P)", "sync", None),
+        ("void deep_ep::intranode::dispatch<(int)8>(int4 *)", "dispatch", None),
+    ],
+)
+def test_names_of_fused_dispatchers_give_operation_and_phase(
+    export: Export, name: str, operation: str, phase: str | None
+) -> None:
+    line = Line()
+    line.run(name, stream=20)
+    line.all(GEMM)
+    ((kind, found, when, why, sure),) = told(rank_of(export(line.recording)))
+    assert (found, when, why, sure) == (operation, phase, "name", "high")
+    assert kind == {"dispatch": "ep_dispatch", "combine": "ep_combine"}.get(operation, "ep_control")
+
+
+def test_a_dispatch_has_the_phase_of_its_notify(export: Export) -> None:
+    line = Line()
+    for notify in ("notify_dispatch", "cached_notify_dispatch"):
+        line.run(f"void deep_ep::intranode::{notify}<(int)8>(int *)", stream=20)
+        line.run("void deep_ep::intranode::dispatch<(int)8>(int4 *)", stream=20)
+        line.all(GEMM)
+    assert [row[2] for row in told(rank_of(export(line.recording)))] == ["fwd", "fwd", "bwd", "bwd"]

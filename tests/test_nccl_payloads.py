@@ -1,0 +1,156 @@
+"""NCCL's payloads: blobs decoded by the layouts the export defines."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from traces.columns import NULL, IntArray
+from traces.formats.nccl_payloads import (
+    PayloadField,
+    PayloadSchema,
+    build_schemas,
+    decode_payloads,
+    read_nccl_calls,
+    read_schemas,
+)
+from traces.formats.sqlite_tables import SqliteTables
+
+SEND, INIT = 16_777_225, 16_777_227
+SIZES = [(1, SEND, 24), (1, INIT, 24)]
+ENTRIES = [
+    (1, SEND, 0, 18, "NCCL communicator ID", None),
+    (1, SEND, 1, 22, "Message size [bytes]", 8),
+    (1, SEND, 2, 5, "Peer rank", 16),
+    (1, INIT, 0, 18, "NCCL communicator ID", None),
+    (1, INIT, 1, 5, "No. of ranks", 8),
+    (1, INIT, 2, 5, "Rank", 12),
+    (1, INIT, 3, 5, "CUDA device", 16),
+]
+SCHEMAS = build_schemas(SIZES, ENTRIES)
+
+
+def header(schema: int = SEND, size: int = 24, offset: int = 32, domain: int = 1) -> bytes:
+    return struct.pack("<4Q", domain, schema, size, offset)
+
+
+def send(communicator: int, size_bytes: int, peer: int) -> bytes:
+    return header() + struct.pack("<QQiI", communicator, size_bytes, peer, 0)
+
+
+def test_each_send_gives_its_communicator_bytes_and_peer() -> None:
+    found = decode_payloads([send(7, 1_000, 3), send(8, 2_000, 0)], SCHEMAS)
+    assert found.communicator.tolist() == [7, 8]
+    assert found.size_bytes.tolist() == [1_000, 2_000]
+    assert found.peer.tolist() == [3, 0]
+    assert found.rank_count.tolist() == [NULL, NULL]
+    assert (found.truncated_count, found.undecoded_count) == (0, 0)
+
+
+def test_an_init_gives_the_ranks_of_its_communicator_and_kinds_keep_their_rows() -> None:
+    init = header(INIT) + struct.pack("<QiiiI", 7, 8, 5, 2, 0)
+    found = decode_payloads([send(7, 10, 1), init, send(7, 20, 2)], SCHEMAS)
+    assert found.rank_count.tolist() == [NULL, 8, NULL]
+    assert found.rank.tolist() == [NULL, 5, NULL]
+    assert found.cuda_device.tolist() == [NULL, 2, NULL]
+    assert found.size_bytes.tolist() == [10, NULL, 20]
+
+
+def test_a_hash_above_2_63_wraps_to_the_signed_number_of_the_same_bits() -> None:
+    assert decode_payloads([send(2**64 - 1, 1, 0)], SCHEMAS).communicator.tolist() == [-1]
+
+
+def test_definitions_of_several_processes_count_once_where_they_agree() -> None:
+    twice = build_schemas(SIZES * 2, ENTRIES * 2)
+    assert twice == SCHEMAS
+    assert twice[1, SEND][0].fields[0] == PayloadField("communicator", "<u8", 0)
+
+
+def test_definitions_that_disagree_are_told_apart_by_size_or_not_decoded() -> None:
+    old = [(1, SEND, 0, 22, "Message size [bytes]", None), (1, SEND, 1, 5, "Peer rank", 8)]
+    shorter = build_schemas([(1, SEND, 16), (1, SEND, 24)], old + ENTRIES[:3])
+    assert decode_payloads([send(7, 10, 1)], shorter).size_bytes.tolist() == [10]
+    same_size = build_schemas([(1, SEND, 24), (1, SEND, 24)], old + ENTRIES[:3])
+    found = decode_payloads([send(7, 10, 1)], same_size)
+    assert (found.size_bytes.tolist(), found.undecoded_count) == ([NULL], 1)
+
+
+def test_a_truncated_blob_is_counted_and_gives_what_it_holds() -> None:
+    found = decode_payloads([send(7, 10, 1)[:48], b"short", b"", send(7, 20, 2)], SCHEMAS)
+    assert found.truncated_count == 3
+    assert found.size_bytes.tolist() == [10, NULL, NULL, 20]
+    assert found.peer.tolist() == [NULL, NULL, NULL, 2]
+
+
+@pytest.mark.parametrize("odd", [header(schema=5) + bytes(24), header(domain=9) + bytes(24), bytes(56)])
+def test_an_unknown_schema_is_counted(odd: bytes) -> None:
+    found = decode_payloads([odd, send(7, 20, 2)], SCHEMAS)
+    assert (found.undecoded_count, found.size_bytes.tolist()) == (1, [NULL, 20])
+
+
+@pytest.mark.parametrize("offset", [2**64 - 1, 2**40, 57])
+def test_an_absurd_offset_is_truncation(offset: int) -> None:
+    found = decode_payloads([header(offset=offset) + bytes(24)], SCHEMAS)
+    assert (found.truncated_count, found.size_bytes.tolist()) == (1, [NULL])
+
+
+def test_an_enumeration_of_unknown_type_is_passed_over() -> None:
+    reduce = [*ENTRIES[:2], (1, SEND, 2, 16_777_232, "Reduction operation", 16)]
+    schemas = build_schemas(SIZES[:1], reduce)
+    assert schemas[1, SEND] == (PayloadSchema(24, schemas[1, SEND][0].fields),)
+    assert len(schemas[1, SEND][0].fields) == 2
+    assert decode_payloads([send(7, 10, 1)], schemas).size_bytes.tolist() == [10]
+
+
+def test_no_blobs_are_no_rows() -> None:
+    assert len(decode_payloads([], SCHEMAS).peer) == 0
+
+
+class Stored:
+    """An export in memory with two calls and a range that has no payload."""
+
+    reader = "memory"
+
+    def columns_of(self, table: str) -> frozenset[str]:
+        entries = {"domainId", "schemaId", "idx", "type", "name", "offset", "payloadSize"}
+        return frozenset({"start", "binaryData"} if table == "NVTX_EVENTS" else entries)
+
+    def rows(self, table: str, columns: Sequence[str]) -> list[Sequence[object]]:
+        return list(SIZES if table == "NVTX_PAYLOAD_SCHEMAS" else ENTRIES)
+
+    def read(self, table: str, integers: Sequence[str], texts: Sequence[str] = ()) -> None:
+        raise AssertionError("whole columns are not needed")
+
+    def strings(self, ids: IntArray) -> dict[int, str]:
+        return {3: "ncclSend"}
+
+    def blobs(self, table: str, integers: Sequence[str], blob: str) -> tuple[IntArray, list[bytes]]:
+        assert (table, blob) == ("NVTX_EVENTS", "binaryData")
+        rows = np.array([[10, 12, 5, 3], [12, 14, 5, 4]], dtype=np.int64)
+        return rows, [send(7, 1_000, 0), send(7, 3_000, 1)]
+
+
+def test_a_reader_of_blobs_gives_calls_with_names_and_payloads() -> None:
+    calls = read_nccl_calls(Stored())  # type: ignore[arg-type]
+    assert calls is not None
+    assert [calls.names[code] if code >= 0 else None for code in calls.name] == ["ncclSend", None]
+    assert (calls.start_ns + calls.end_ns).tolist() == [22, 26]
+    assert int(calls.payloads.size_bytes.sum()) == 4_000
+
+
+def test_a_real_export_defines_eight_layouts_twice(recordings: Path) -> None:
+    with SqliteTables(recordings / "nsysai_mfu_2gpu_before.sqlite") as tables:
+        schemas = read_schemas(tables)
+    assert len(schemas) == 8
+    assert all(len(layouts) == 1 for layouts in schemas.values())
+    (layout,) = schemas[1, SEND]
+    assert [(field.name, field.offset) for field in layout.fields] == [
+        ("communicator", 0),
+        ("size_bytes", 8),
+        ("peer", 16),
+    ]
+    assert layout.size == 24

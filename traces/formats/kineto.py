@@ -1,0 +1,51 @@
+"""The PyTorch profiler's JSON (Kineto) -> Columns.
+
+Times stay on the trace's own clock: newer traces say with `baseTimeNanoseconds` what to add for UNIX time,
+older ones are UNIX time already. A trace is of one process, so its GPU rows, which name only their device,
+are that process's; where calls of several were merged into one file, they are nobody's.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from traces.columns import NULL, Columns
+from traces.formats import kineto_gpu, kineto_host, kineto_info, kineto_waits
+from traces.formats import kineto_schema as schema
+from traces.formats.kineto_json import load
+from traces.progress import Progress, silent
+
+
+def read_kineto(path: Path, progress: Progress = silent) -> Columns:
+    """Read a trace, packed by gzip or not, into columns.
+
+    Raises `NotATrace` for JSON that is no such trace, `DamagedTrace` for a file that breaks off.
+    """
+    file = load(path, progress)
+    gpu, without_device = kineto_gpu.placed(file.tables)
+    host, without_times = kineto_host.timed(file.tables)
+    threads = kineto_host.Threads(host)
+    processes = kineto_host.processes(host, threads)
+    process = processes[0] if len(processes) == 1 else NULL
+    kernels, kernel_names = kineto_gpu.kernels(gpu[schema.KERNELS], process)
+    calls, call_names = kineto_host.calls(host[schema.CALLS], threads)
+    ranges, texts = kineto_host.ranges([*host[schema.ANNOTATIONS], *host[schema.OPERATORS]], threads)
+    left_out = {"GPU rows without a device": without_device, "host rows without times": without_times}
+    return Columns(
+        info=kineto_info.trace_info(path.name, file, left_out),
+        kernels=kernels,
+        copies=kineto_gpu.copies(gpu[schema.MEMCPY], gpu[schema.MEMSET], process),
+        replays=kineto_gpu.no_rows(),
+        calls=calls,
+        ranges=ranges,
+        events=kineto_waits.event_records(file.tables.get(schema.EVENTS, []), host[schema.SYNCS], process),
+        syncs=kineto_waits.synchronisations(host[schema.SYNCS], process),
+        os_calls=kineto_host.host_spans([], threads),
+        overheads=kineto_host.host_spans(host[schema.OVERHEADS], threads),
+        thread_names={},
+        kernel_names=kernel_names,
+        call_names=call_names,
+        range_texts=texts,
+        gpu_of={},
+        rank_of=kineto_info.ranks(file.header, processes),
+    )

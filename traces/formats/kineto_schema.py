@@ -1,0 +1,63 @@
+"""Names in the PyTorch profiler's traces as data, from its first release on.
+
+Source: the writer, pytorch/kineto (libkineto/src/output_json.cpp and CuptiActivity.h, first commits to August
+2026), and real traces recorded 2022 to 2026. The first releases capitalised categories and called operators
+`Operator`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+KERNELS: Final = "kernel"
+MEMCPY: Final = "gpu_memcpy"
+MEMSET: Final = "gpu_memset"
+CALLS: Final = "cuda_runtime"
+ANNOTATIONS: Final = "user_annotation"
+OPERATORS: Final = "cpu_op"
+EVENTS: Final = "cuda_event"
+SYNCS: Final = "cuda_sync"
+OVERHEADS: Final = "overhead"
+
+TABLE_OF: Final = {
+    "kernel": KERNELS,
+    "Kernel": KERNELS,
+    "gpu_memcpy": MEMCPY,
+    "Memcpy": MEMCPY,
+    "gpu_memset": MEMSET,
+    "Memset": MEMSET,
+    "cuda_runtime": CALLS,
+    "Runtime": CALLS,
+    "cuda_driver": CALLS,
+    "user_annotation": ANNOTATIONS,
+    "cpu_op": OPERATORS,
+    "Operator": OPERATORS,
+    "cuda_event": EVENTS,
+    "cuda_sync": SYNCS,
+    "overhead": OVERHEADS,
+}
+"""Category as written -> the name it has here.
+
+Left out on purpose: `gpu_user_annotation` repeats host annotations on the GPU's rows and is no work;
+`ac2g` (`async_cpu_to_gpu`, `async`) draws what correlation ids say; `python_function` is a stack sample.
+"""
+
+USED_TABLES: Final = (KERNELS, MEMCPY, MEMSET, CALLS, ANNOTATIONS, OPERATORS, SYNCS)
+"""Categories whose absence a report names in `traces[].missing_tables`."""
+
+HEADER_KEYS: Final = ("schemaVersion", "deviceProperties", "distributedInfo")
+"""Keys beside the events of which the profiler writes at least one; other Chrome traces have none."""
+
+COPY_KIND: Final = {
+    "HtoD": "memcpy_h2d",
+    "HtoA": "memcpy_h2d",
+    "DtoH": "memcpy_d2h",
+    "AtoH": "memcpy_d2h",
+    "DtoD": "memcpy_d2d",
+    "AtoA": "memcpy_d2d",
+    "AtoD": "memcpy_d2d",
+    "DtoA": "memcpy_d2d",
+    "PtoP": "memcpy_p2p",
+    "HtoH": "memcpy_h2h",
+}
+"""Second word of a copy's name, as in "Memcpy HtoD (Pinned -> Device)" (A: a CUDA array), -> kind."""

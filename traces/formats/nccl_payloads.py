@@ -1,0 +1,213 @@
+"""What NCCL wrote beside its NVTX ranges: communicator, bytes and peer of each call.
+
+An export made with `--include-blobs=true` holds them in NVTX_EVENTS.binaryData: four little-endian 64-bit
+numbers (domain, schema, size of the payload, where it begins), then the payload, laid out as the tables
+NVTX_PAYLOAD_SCHEMAS and NVTX_PAYLOAD_SCHEMA_ENTRIES say. NCCL changes schema ids between versions, so fields
+are known by their names (NVIDIA/nccl, src/include/nvtx_payload_schemas.h); communicators are there from
+2.25.1, sizes and peers from 2.16.2.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traces.columns import NULL, IntArray
+from traces.formats.nsys_columns import named
+from traces.formats.nsys_schema import NVTX
+from traces.formats.tables import Tables
+
+SCHEMAS: Final = "NVTX_PAYLOAD_SCHEMAS"
+ENTRIES: Final = "NVTX_PAYLOAD_SCHEMA_ENTRIES"
+
+FIELDS: Final = {
+    "NCCL communicator ID": "communicator",
+    "Message size [bytes]": "size_bytes",
+    "Peer rank": "peer",
+    "Root": "root",
+    "No. of ranks": "rank_count",
+    "Rank": "rank",
+    "CUDA device": "cuda_device",
+}
+"""Name of a schema's entry -> our field."""
+
+_NUMBERS: Final = {
+    5: "<i4",  # int
+    6: "<u4",
+    9: "<i8",
+    10: "<u8",
+    15: "<i4",
+    16: "<u4",
+    17: "<i8",
+    18: "<u8",  # uint64
+    22: "<u8",  # size_t of a 64-bit process
+}
+"""NVTX payload entry type (nvToolsExtPayload.h) -> numpy type. Others are never one of `FIELDS`."""
+_HEADER_BYTES: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadField:
+    """A number in a payload: which of our fields, its numpy type, its place in bytes."""
+
+    name: str
+    number: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadSchema:
+    """One layout of a payload; `size` in bytes, None where the export does not say."""
+
+    size: int | None
+    fields: tuple[PayloadField, ...]
+
+
+SchemaTable = Mapping[tuple[int, int], tuple[PayloadSchema, ...]]
+"""(domain, schema) -> its distinct layouts. Each process defines its own, mostly alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class Payloads:
+    """Fields of each blob, arrays of shape (n,), NULL where it has none.
+
+    `communicator` is NCCL's 64-bit hash as a signed number; `size_bytes` is per call and rank, not what goes
+    over a link. `truncated_count` blobs end before their payload does; of `undecoded_count` the layout is
+    unknown, or two processes define it differently.
+    """
+
+    communicator: IntArray
+    size_bytes: IntArray
+    peer: IntArray
+    root: IntArray
+    rank_count: IntArray
+    rank: IntArray
+    cuda_device: IntArray
+    truncated_count: int
+    undecoded_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class NcclCalls:
+    """NCCL calls with payloads, shape (n,), in the export's order. `name` indexes `names` (-1: none)."""
+
+    start_ns: IntArray
+    end_ns: IntArray
+    thread_gid: IntArray
+    name: IntArray
+    names: tuple[str, ...]
+    payloads: Payloads
+
+
+class BlobTables(Tables, Protocol):
+    """`Tables` that can read a column of blobs."""
+
+    def blobs(self, table: str, integers: Sequence[str], blob: str) -> tuple[IntArray, list[bytes]]:
+        """Rows where `blob` is not NULL: the integer columns, shape (n, len(integers)), and the blobs."""
+        ...
+
+
+def read_nccl_calls(tables: BlobTables) -> NcclCalls | None:
+    """NCCL calls with what their payloads say; None where the export holds no blobs of a known schema.
+
+    Raises `DamagedTrace` where a table cannot be read.
+    """
+    columns = ("start", "end", "globalTid", "textId")
+    if "binaryData" not in tables.columns_of(NVTX) or not tables.columns_of(ENTRIES):
+        return None
+    schemas = read_schemas(tables)
+    rows, blobs = tables.blobs(NVTX, columns, "binaryData")
+    if not blobs or not schemas:
+        return None
+    name, names = named(tables, [rows[:, 3]])
+    return NcclCalls(rows[:, 0], rows[:, 1], rows[:, 2], name, names, decode_payloads(blobs, schemas))
+
+
+def read_schemas(tables: Tables) -> SchemaTable:
+    """The layouts an export defines; empty without the tables."""
+    sizes: Iterable[Sequence[object]] = ()
+    if {"domainId", "schemaId", "payloadSize"} <= tables.columns_of(SCHEMAS):
+        sizes = tables.rows(SCHEMAS, ("domainId", "schemaId", "payloadSize"))
+    if not {"domainId", "schemaId", "idx", "type", "name", "offset"} <= tables.columns_of(ENTRIES):
+        return {}
+    entries = tables.rows(ENTRIES, ("domainId", "schemaId", "idx", "type", "name", "offset"))
+    return build_schemas(sizes, entries)
+
+
+def build_schemas(sizes: Iterable[Sequence[object]], entries: Iterable[Sequence[object]]) -> SchemaTable:
+    """Layouts from rows (domain, schema, size) and (domain, schema, place, type, name, offset).
+
+    A definition begins again where places do not rise. A NULL offset is the beginning of the payload.
+    """
+    size_of: dict[tuple[int, int], list[int | None]] = defaultdict(list)
+    for domain, schema, size in sizes:
+        size_of[_number(domain), _number(schema)].append(None if size is None else _number(size))
+    fields_of: dict[tuple[int, int], list[list[PayloadField]]] = defaultdict(list)
+    last: dict[tuple[int, int], int] = {}
+    for domain, schema, place, kind, name, offset in entries:
+        key = _number(domain), _number(schema)
+        if key not in last or _number(place) <= last[key]:
+            fields_of[key].append([])
+        last[key] = _number(place)
+        if str(name) in FIELDS and _number(kind) in _NUMBERS:
+            at = 0 if offset is None else _number(offset)
+            fields_of[key][-1].append(PayloadField(FIELDS[str(name)], _NUMBERS[_number(kind)], at))
+    return {key: _distinct(size_of[key], fields) for key, fields in fields_of.items()}
+
+
+def _distinct(sizes: list[int | None], fields: list[list[PayloadField]]) -> tuple[PayloadSchema, ...]:
+    padded = sizes + [None] * (len(fields) - len(sizes))
+    schemas = (PayloadSchema(size, tuple(each)) for size, each in zip(padded, fields, strict=False))
+    return tuple(dict.fromkeys(schemas))
+
+
+def decode_payloads(blobs: Sequence[bytes], schemas: SchemaTable) -> Payloads:
+    """Decode blobs; only the first payload of each. What cannot be decoded is counted, never an error."""
+    found = {field: np.full(len(blobs), NULL, dtype=np.int64) for field in FIELDS.values()}
+    truncated = undecoded = 0
+    by_length: dict[int, list[int]] = defaultdict(list)
+    for place, blob in enumerate(blobs):
+        by_length[len(blob)].append(place)
+    for length, members in by_length.items():
+        if length < _HEADER_BYTES:
+            truncated += len(members)
+            continue
+        places = np.array(members, dtype=np.int64)
+        raw = np.frombuffer(b"".join(blobs[place] for place in members), dtype=np.uint8).reshape(-1, length)
+        headers = np.ascontiguousarray(raw[:, :_HEADER_BYTES]).view("<u8")
+        for header in dict.fromkeys(map(tuple, headers.tolist())):
+            domain, schema, size, begin = header
+            mine = (headers == np.array(header, dtype=np.uint64)).all(axis=1)
+            layout = _layout(schemas.get((domain, schema), ()), size)
+            truncated += int(mine.sum()) * (begin + size > length)
+            undecoded += int(mine.sum()) * (layout is None)
+            if layout is not None and begin <= length:
+                end = min(size, length - begin)
+                _decode(raw[mine, begin : begin + end], layout, places[mine], found)
+    return Payloads(**found, truncated_count=truncated, undecoded_count=undecoded)
+
+
+def _layout(schemas: tuple[PayloadSchema, ...], size: int) -> PayloadSchema | None:
+    """The one layout of this size, if there is just one."""
+    fitting = [schema for schema in schemas if schema.size in (None, size)]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _decode(
+    payload: NDArray[np.uint8], layout: PayloadSchema, places: IntArray, found: dict[str, IntArray]
+) -> None:
+    """Fields that lie wholly within the payloads, shape (m, bytes)."""
+    for field in layout.fields:
+        end = field.offset + np.dtype(field.number).itemsize
+        if field.offset >= 0 and end <= payload.shape[1]:
+            number = np.ascontiguousarray(payload[:, field.offset : end]).view(field.number)[:, 0]
+            found[field.name][places] = number.astype(np.int64)  # a hash above 2**63 wraps
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else NULL

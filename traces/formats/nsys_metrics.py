@@ -1,0 +1,133 @@
+"""GPU metrics of an nsys export: samples of hardware counters, device-wide.
+
+Two layouts: rows in GPU_METRICS, named by TARGET_INFO_GPU_METRICS; up to 2022.4 one JSON object per sample in
+GENERIC_EVENTS.data, numbers as texts. A GPU's id is the low byte of `typeId`, and a sample covers the time
+from its stamp on (NVIDIA's recipe gpu_metric_util_map, 2023.3).
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from traces.columns import NULL, IntArray, distinct
+from traces.formats.nsys_columns import read_present
+from traces.formats.tables import Tables
+from traces.gpu_samples import FloatArray, GpuSamples
+
+METRICS: Final = "GPU_METRICS"
+METRIC_NAMES: Final = "TARGET_INFO_GPU_METRICS"
+GENERIC: Final = "GENERIC_EVENTS"
+
+_WANTED: Final = ("sm_active", "sm_issue", "tensor_active")
+_SPELLINGS: Final = {
+    "SM Active": 0,
+    "SMs Active": 0,
+    "SM Issue": 1,
+    "Tensor Active": 2,  # not "Tensor Active / FP16 Active": that pipe is shared with other work
+}
+_PERCENT: Final = 100
+
+
+def read_gpu_samples(tables: Tables, path: Path) -> tuple[GpuSamples, ...]:
+    """Samples of each sampled GPU, by GPU id; empty where the export holds none.
+
+    Raises `DamagedTrace` where a table cannot be read.
+    """
+    stamps, gpus, metric, percent = _rows(tables, path)
+    return tuple(
+        _of_gpu(int(gpu), stamps[gpus == gpu], metric[gpus == gpu], percent[gpus == gpu])
+        for gpu in distinct(gpus)
+    )
+
+
+_Rows = tuple[IntArray, IntArray, IntArray, IntArray]
+"""Time, GPU id, place in _WANTED and value in per cent of each value, arrays of shape (n,)."""
+
+
+def _rows(tables: Tables, path: Path) -> _Rows:
+    return _metric_rows(tables, path) if tables.columns_of(METRICS) else _generic_rows(tables, path)
+
+
+def _metric_rows(tables: Tables, path: Path) -> _Rows:
+    """Rows of GPU_METRICS. A metric's id means nothing by itself, and differs between GPUs."""
+    column = read_present(
+        tables, path, METRICS, ("typeId", "metricId", "value"), ("timestamp", "rawTimestamp")
+    ).integers
+    metric = np.full(len(column["value"]), -1, dtype=np.int64)
+    for type_id, metric_id, place in _named_metrics(tables):
+        metric[(column["typeId"] == type_id) & (column["metricId"] == metric_id)] = place
+    stamps = np.where(column["timestamp"] != NULL, column["timestamp"], column["rawTimestamp"])
+    keep = (metric >= 0) & (stamps != NULL) & (column["value"] != NULL)
+    return stamps[keep], column["typeId"][keep] & 0xFF, metric[keep], column["value"][keep]
+
+
+def _named_metrics(tables: Tables) -> list[tuple[int, int, int]]:
+    """(typeId, metricId, place in _WANTED) of the metrics we want, in the unit we want."""
+    wanted = ("typeId", "metricId", "metricName")
+    if not tables.columns_of(METRIC_NAMES) >= set(wanted):
+        return []
+    return [
+        (type_id, metric_id, place)
+        for type_id, metric_id, name in tables.rows(METRIC_NAMES, wanted)
+        if isinstance(type_id, int) and isinstance(metric_id, int)
+        if (place := _place_of(name)) is not None
+    ]
+
+
+def _place_of(name: object) -> int | None:
+    """Which metric a name means: one quantity comes in several units, and only per cent is meant here."""
+    quantity, bracket, unit = str(name).partition("[")
+    if bracket and unit.strip().rstrip("]").strip() != "Throughput %":
+        return None
+    return _SPELLINGS.get(quantity.strip())
+
+
+def _generic_rows(tables: Tables, path: Path) -> _Rows:
+    """Rows of GENERIC_EVENTS whose JSON holds SM metrics; their `timestamp` can be NULL."""
+    if "data" not in tables.columns_of(GENERIC):
+        nothing = np.empty(0, dtype=np.int64)
+        return nothing, nothing, nothing, nothing
+    table = read_present(tables, path, GENERIC, ("typeId",), ("timestamp", "rawTimestamp"), texts=("data",))
+    column, text = table.integers, table.texts["data"]
+    stamps = np.where(column["timestamp"] != NULL, column["timestamp"], column["rawTimestamp"])
+    values = np.array([_values_of(data) for data in text.values] + [(NULL,) * len(_WANTED)], dtype=np.int64)
+    by_row = values[text.codes]
+    row, metric = np.nonzero((by_row != NULL) & (stamps != NULL)[:, None])
+    return stamps[row], column["typeId"][row] & 0xFF, metric, by_row[row, metric]
+
+
+def _values_of(data: str) -> tuple[int, ...]:
+    """The wanted metrics of one JSON object; NULL for those it lacks."""
+    found = [NULL] * len(_WANTED)
+    try:
+        sample = json.loads(data)
+        for name, value in sample.items():
+            if (place := _place_of(name)) is not None:
+                found[place] = round(float(value))
+    except (ValueError, TypeError, AttributeError, OverflowError):  # another event's data
+        return (NULL,) * len(_WANTED)
+    return tuple(found)
+
+
+def _of_gpu(gpu: int, stamps: IntArray, metric: IntArray, percent: IntArray) -> GpuSamples:
+    start = distinct(stamps)
+    values: list[FloatArray] = []
+    for place in range(len(_WANTED)):
+        column = np.full(len(start), np.nan)
+        mine = metric == place
+        column[np.searchsorted(start, stamps[mine])] = percent[mine] / _PERCENT
+        values.append(column)
+    return GpuSamples(gpu, start, _ends(start), *values)
+
+
+def _ends(start: IntArray) -> IntArray:
+    """Each sample lasts one period, or until the next; of one sample alone the period is not known."""
+    if len(start) < 2:
+        return start.copy()
+    end = start + int(np.median(np.diff(start)))
+    end[:-1] = np.minimum(end[:-1], start[1:])
+    return end

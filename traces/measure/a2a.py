@@ -1,0 +1,197 @@
+"""Expert all-to-all: payload and control apart, exposed and hidden, and how much of it is like waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+
+from traces.columns import BoolArray
+from traces.intervals import Spans, covered_ns, intersect, subtract, union
+from traces.names.kinds import COMM_KINDS
+from traces.resolve.layers import Places, places_of
+from traces.resolve.resolution import (
+    CONTROL_KIND,
+    OPERATIONS,
+    PAYLOAD_KINDS,
+    PHASES,
+    UNTOLD,
+    Resolution,
+)
+from traces.resolve.shapes import grid_blocks
+from traces.steps.found import Steps
+from traces.timeline import Activities, Bucket, RankTimeline, Source
+
+Dispatcher = Literal["alltoall", "deepep", "hybridep", "ncclep", "allgather", "none", "unknown"]
+
+_NCCL: Final[tuple[tuple[Dispatcher, str], ...]] = (
+    ("alltoall", "SendRecv"),
+    ("allgather", "AllGather"),
+    ("allgather", "ReduceScatter"),
+)
+_LIBRARIES: Final[
+    tuple[tuple[Dispatcher, tuple[str, ...]], ...]
+] = (  # the first whose mark a kernel's name has
+    ("hybridep", ("hybrid_ep::",)),
+    ("ncclep", ("nccl_ep",)),
+    ("deepep", ("deep_ep", "intranode::", "internode", "ep::")),  # also under vendors' namespaces
+    *((dispatcher, (mark,)) for dispatcher, mark in _NCCL),
+)
+"""Dispatcher -> marks in its kernels' names. NCCL's count only where resolved as expert traffic."""
+
+
+@dataclass(frozen=True, slots=True)
+class A2aSpan:
+    """One kernel of expert traffic, cut at the windows. `step`, `layer` and `phase` are None where untold."""
+
+    kind: str
+    start_ns: int
+    end_ns: int
+    step: int | None
+    layer: int | None
+    phase: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class A2a:
+    """Expert traffic of one rank in the windows; wall times, unions of intervals.
+
+    `payload_ns` is dispatch and combine, `control_ns` notify, sync and layout, which mostly wait; they may
+    overlap. `exposed_ns` is when either runs and no compute, `hidden_ns` the rest of their union.
+
+    `waiting_like_ns` is one rank's view: of the instances of one operation, layer, part and size the fastest
+    is like a pure transfer, and what others take longer is like waiting. It is None where no instance has
+    another to compare with. `unresolved_ns` is SendRecv that could be expert traffic and is in none of these.
+    `blocking_ns` is None here: it needs the account of idle time.
+    """
+
+    instances: int
+    payload_ns: int
+    control_ns: int
+    exposed_ns: int
+    hidden_ns: int
+    waiting_like_ns: int | None
+    unresolved_ns: int
+    blocking_ns: int | None
+    spans: tuple[A2aSpan, ...]
+    dispatcher: Dispatcher
+    dispatcher_ns: Mapping[Dispatcher, int]
+    """Wall time of each dispatcher's kernels, where there are several."""
+
+
+def measure_a2a(rank: RankTimeline, resolution: Resolution, windows: Spans, steps: Steps) -> A2a | None:
+    """Measure expert traffic within the windows; None where no single kernel was recorded.
+
+    `steps` numbers steps and layers; the times are those of `windows`.
+    """
+    if not rank.has_kernels:
+        return None
+    rows = rank.activities.take(resolution.index)
+    payload, control = resolution.of_kind(*PAYLOAD_KINDS), resolution.of_kind(CONTROL_KIND)
+    compute = rank.activities.take(rank.activities.bucket == Bucket.COMPUTE)
+    not_compute = subtract(windows, union(compute.start_ns, compute.end_ns))
+    everything = _within(rows, payload | control, windows)
+    exposed_ns = intersect(everything, not_compute).total_ns
+    unresolved = _within(rows, resolution.of_kind("sendrecv_unresolved"), windows)
+    places = places_of(rank, resolution, steps)
+    by_dispatcher = _dispatchers(rank, resolution, rows, windows)
+    replays = bool((rank.activities.source == Source.REPLAY).any())
+    return A2a(
+        instances=int((payload & (covered_ns(rows.start_ns, rows.end_ns, windows) > 0)).sum()),
+        payload_ns=_within(rows, payload, windows).total_ns,
+        control_ns=_within(rows, control, windows).total_ns,
+        exposed_ns=exposed_ns,
+        hidden_ns=everything.total_ns - exposed_ns,
+        waiting_like_ns=_waiting_like(rank, resolution, rows, places, windows),
+        unresolved_ns=unresolved.total_ns,
+        blocking_ns=None,
+        spans=_spans(resolution, rows, payload | control, places, windows),
+        dispatcher=_dispatcher(by_dispatcher, resolution, replays),
+        dispatcher_ns=by_dispatcher,
+    )
+
+
+def _within(rows: Activities, mask: BoolArray, windows: Spans) -> Spans:
+    return intersect(union(rows.start_ns[mask], rows.end_ns[mask]), windows)
+
+
+def _waiting_like(
+    rank: RankTimeline, resolution: Resolution, rows: Activities, places: Places, windows: Spans
+) -> int | None:
+    """Time in which instances ran longer than the fastest of their like; only whole ones in the windows."""
+    duration_ns = rows.end_ns - rows.start_ns
+    whole = (covered_ns(rows.start_ns, rows.end_ns, windows) == duration_ns) & (duration_ns > 0)
+    alike = np.flatnonzero(whole & resolution.of_kind("ep_dispatch", "ep_combine") & (places.part != UNTOLD))
+    if not len(alike):
+        return None
+    blocks = grid_blocks(rank)[resolution.index]
+    columns = (resolution.operation, resolution.phase, places.layer, places.part, rows.name, blocks)
+    keys = np.stack([column[alike] for column in columns], axis=1)
+    order = np.lexsort(keys.T)
+    new = np.concatenate(([True], (keys[order][1:] != keys[order][:-1]).any(axis=1)))
+    group = np.cumsum(new) - 1
+    number = np.bincount(group)
+    if number.max() < 2:
+        return None
+    ordered = alike[order]
+    fastest = np.minimum.reduceat(duration_ns[ordered], np.flatnonzero(new))[group]
+    waits = union(rows.start_ns[ordered], rows.end_ns[ordered] - fastest)
+    return intersect(waits, windows).total_ns
+
+
+def _spans(
+    resolution: Resolution, rows: Activities, which: BoolArray, places: Places, windows: Spans
+) -> tuple[A2aSpan, ...]:
+    """Expert traffic that has time in the windows, in order of start."""
+    which = which & (covered_ns(rows.start_ns, rows.end_ns, windows) > 0)
+    mine = np.flatnonzero(which)
+    first = np.searchsorted(windows.end_ns, rows.start_ns[mine], side="right")
+    last = np.searchsorted(windows.start_ns, rows.end_ns[mine], side="left") - 1
+    start_ns = np.maximum(rows.start_ns[mine], windows.start_ns[first])
+    end_ns = np.minimum(rows.end_ns[mine], windows.end_ns[last])
+    columns = (resolution.kind[mine], start_ns, end_ns, *(c[mine] for c in (places.step, places.layer)))
+    return tuple(
+        A2aSpan(COMM_KINDS[kind], start, end, _told(step), _told(layer), _phase(phase))
+        for kind, start, end, step, layer, phase in zip(
+            *(column.tolist() for column in (*columns, resolution.phase[mine])), strict=True
+        )
+    )
+
+
+def _told(code: int) -> int | None:
+    return None if code == UNTOLD else code
+
+
+def _phase(code: int) -> str | None:
+    return None if code == UNTOLD else PHASES[code]
+
+
+def _dispatchers(
+    rank: RankTimeline, resolution: Resolution, rows: Activities, windows: Spans
+) -> dict[Dispatcher, int]:
+    """Wall time of each dispatcher's kernels within the windows; token counts by NCCL are nobody's."""
+    counts = resolution.operation == OPERATIONS.index("notify")
+    expert = resolution.of_kind(*PAYLOAD_KINDS, CONTROL_KIND)
+    named = np.array([*(_dispatcher_by_name(name) for name in rank.columns.kernel_names), ""])[rows.name]
+    named = np.where(rows.source == Source.COPY, "alltoall", named)
+    found: dict[Dispatcher, int] = {}
+    for dispatcher in dict.fromkeys(dispatcher for dispatcher, _ in _LIBRARIES):
+        its_counts = counts if dispatcher in ("alltoall", "allgather") else np.zeros_like(counts)
+        mine = expert & (named == dispatcher) & ~its_counts
+        if total_ns := _within(rows, mine, windows).total_ns:
+            found[dispatcher] = total_ns
+    return found
+
+
+def _dispatcher_by_name(name: str) -> str:
+    return next((found for found, marks in _LIBRARIES if any(mark in name for mark in marks)), "")
+
+
+def _dispatcher(by_dispatcher: Mapping[Dispatcher, int], resolution: Resolution, replays: bool) -> Dispatcher:
+    """The dispatcher that takes most time. `none` only where nothing that is there could be one."""
+    if by_dispatcher:
+        return max(by_dispatcher, key=lambda name: by_dispatcher[name])
+    could_be = resolution.of_kind(*PAYLOAD_KINDS, CONTROL_KIND, "sendrecv_unresolved").any()
+    return "unknown" if could_be or replays else "none"

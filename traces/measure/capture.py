@@ -1,0 +1,51 @@
+"""What a recording holds and lacks, before anything is diagnosed from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from traces.account.clocks import clock_offset_ns
+from traces.columns import NULL, Columns
+from traces.timeline import Source, Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """One trace as a recording. `rows`: what was recorded, by name, with its number of rows.
+
+    `correlation_frac`: kernels whose launch was recorded, None without kernels. `clock_offset_ns`: by rank
+    (process, device), 0 where host and GPU clocks agree, None where no launch was recorded.
+    """
+
+    rows: Mapping[str, int]
+    correlation_frac: float | None
+    clock_offset_ns: Mapping[tuple[int | None, int], int | None]
+    graph_launches: int
+    opaque_graph_launches: int
+
+
+def measure_capture(columns: Columns, timeline: Timeline) -> Capture:
+    """Count what a trace holds."""
+    rows = {
+        "kernels": len(columns.kernels),
+        "copies and memsets": len(columns.copies),
+        "graph replays": len(columns.replays),
+        "CUDA calls": len(columns.calls),
+        "NVTX ranges": len(columns.ranges),
+        "event records": len(columns.events),
+        "synchronisations": len(columns.syncs),
+        "OS calls": len(columns.os_calls),
+        "profiler overhead": len(columns.overheads),
+        "GPU counter samples": sum(map(len, columns.gpu_samples)),
+    }
+    kernels = [rank.activities.take(rank.activities.source == Source.KERNEL) for rank in timeline.ranks]
+    total = sum(map(len, kernels))
+    launched = sum(int((mine.launch_ns != NULL).sum()) for mine in kernels)
+    return Capture(
+        rows,
+        launched / total if total else None,
+        {(rank.process, rank.device): clock_offset_ns(rank.activities) for rank in timeline.ranks},
+        timeline.graph_launches,
+        timeline.opaque_graph_launches,
+    )

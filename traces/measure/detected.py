@@ -1,0 +1,27 @@
+"""What kind of run a rank shows: features that names and rows give away."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from traces.columns import NULL
+from traces.intervals import Spans, covered_ns
+from traces.timeline import RankTimeline, Source
+
+
+@dataclass(frozen=True, slots=True)
+class Detected:
+    """`graph_share_frac`: kernel work in CUDA graphs (nodes and whole replays) as part of all kernel work."""
+
+    graph_share_frac: float
+
+
+def detect(rank: RankTimeline, windows: Spans) -> Detected:
+    """Look at the kernels and replays within the windows; a rank always has some."""
+    rows = rank.activities
+    work_ns = covered_ns(rows.start_ns, rows.end_ns, windows)
+    is_kernel = rows.source == Source.KERNEL
+    in_graph = rows.source == Source.REPLAY
+    in_graph[is_kernel] = rank.columns.kernels.graph_node_id[rows.row[is_kernel]] != NULL
+    total_ns = int(work_ns[rows.source != Source.COPY].sum())
+    return Detected(int(work_ns[in_graph].sum()) / total_ns if total_ns else 0.0)

@@ -1,0 +1,221 @@
+"""How compute kernels use the SMs by their launches: occupancy, fill, tails, persistent kernels.
+
+Every `_ns` here is work: a sum over kernels of their part inside the windows, which can exceed wall time
+where kernels overlap. Nothing here was measured while a kernel ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from traces.columns import NULL, BoolArray, Gpu, IntArray, distinct
+from traces.gpu_samples import FloatArray
+from traces.intervals import Spans, covered_ns
+from traces.limits import Limit
+from traces.measure.occupancy import LIMITERS, theoretical_occupancy
+from traces.missing import Missing
+from traces.names.gpu_limits import SmCapacity, sm_capacity
+from traces.names.persistent import may_be_persistent
+from traces.timeline import KEYS, Activities, Bucket, RankTimeline
+
+SMALL_KERNEL: Final = Limit(
+    5_000, "ns", "shorter ones are a matter of launches and fusion, not of filling; ours"
+)
+PERSISTENT_GRID: Final = Limit(0.9, "of the SMs", "one block per SM, a few SMs left to communication; ours")
+TAIL_WAVES: Final = Limit(4, "waves", "with more the uneven last wave is lost in the average; ours")
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchUse:
+    """How some compute kernels use the SMs, from their launches; fractions are weighted by work.
+
+    `work_ns` is persistent_ns + shapeless_ns (no launch shape, or one that fits no such SM) + the kernels
+    judged. Of those, `occupancy_frac` and `launch_occupancy_frac` are means, and `limiter_ns` adds up to
+    their work. `small_ns` of it lies in kernels under 5 us, outside `fill_frac`, `tail_ns` and
+    `under_filled_ns` (fewer blocks than SMs). A mean is None where it has no kernel.
+    """
+
+    work_ns: int
+    persistent_ns: int
+    shapeless_ns: int
+    small_ns: int
+    occupancy_frac: float | None
+    launch_occupancy_frac: float | None
+    fill_frac: float | None
+    tail_ns: int
+    under_filled_ns: int
+    limiter_ns: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchShapes:
+    """Launch shapes of kernels: `known` where the trace has all of one, shape (n,).
+
+    `grid_blocks` of every kernel, shape (n,), NULL where not recorded; the others, per block, of those known.
+    """
+
+    known: BoolArray
+    grid_blocks: IntArray
+    threads: IntArray
+    registers: IntArray
+    shared_bytes: IntArray
+
+
+def launch_shapes(rank: RankTimeline, kernels: Activities) -> LaunchShapes:
+    """Shapes of a rank's kernels from its kernel table."""
+    table, row = rank.columns.kernels, kernels.row
+    grid, block, registers = table.grid[row], table.block[row], table.registers[row]
+    static, dynamic = table.static_shared_bytes[row], table.dynamic_shared_bytes[row]
+    has_grid: BoolArray = grid.min(axis=1) > 0  # NULL is negative
+    known = has_grid & (block.min(axis=1) > 0) & (registers >= 0) & (static >= 0) & (dynamic >= 0)
+    return LaunchShapes(
+        known,
+        np.where(has_grid, grid[:, 0] * grid[:, 1] * grid[:, 2], NULL),
+        block[known].prod(axis=1),
+        registers[known],
+        static[known] + dynamic[known],
+    )
+
+
+def measure_launches(
+    rank: RankTimeline, kernels: Activities, shapes: LaunchShapes, windows: Spans, gpu: Gpu | None
+) -> tuple[LaunchUse, dict[str, LaunchUse], tuple[Missing, ...]] | Missing:
+    """All compute kernels, each class of them, and what of it could not be told; or why nothing could.
+
+    `kernels` are those of the rank that run in the windows, `shapes` theirs.
+    """
+    compute = kernels.bucket == Bucket.COMPUTE
+    if not compute.any():
+        return Missing(
+            "sm.launches", "no single compute kernel in the window", "nsys --cuda-graph-trace=node"
+        )
+    if not (shapes.known & compute).any():
+        return Missing("sm.launches", "no launch shapes were recorded", "export the whole kernel table")
+    sms = _sms(gpu)
+    if isinstance(sms, Missing):
+        return sms
+    judged = _judge(rank, kernels, shapes, windows, *sms)
+    use = judged.use(compute)
+    by_class = {
+        KEYS[Bucket.COMPUTE][key]: judged.use(compute & (kernels.key == key))
+        for key in distinct(kernels.key[compute])
+    }
+    gaps = []
+    if use.occupancy_frac is None:
+        gaps = [_nothing_judged(field) for field in ("occupancy_frac", "launch_occupancy_frac")]
+    if use.fill_frac is None:
+        gaps.append(_nothing_judged("fill_frac", " or under 5 us"))
+    return use, by_class, tuple(gaps)
+
+
+def _nothing_judged(field: str, also: str = "") -> Missing:
+    reason = f"every compute kernel is persistent, of unknown shape{also}"
+    return Missing(f"sm.launches.{field}", reason, "record GPU metrics: --gpu-metrics-devices=all")
+
+
+def _sms(gpu: Gpu | None) -> tuple[int, SmCapacity] | Missing:
+    """SM count and what one holds, or why they are not known. Kernel names give neither."""
+    cure = "record where nsys sees the GPU, and export all tables"
+    if gpu is None:
+        return Missing("sm.launches", "the trace does not tell which GPU this is", cure)
+    if gpu.sm_count is None:
+        return Missing("sm.launches", "the trace does not tell how many SMs the GPU has", cure)
+    if gpu.capability is None:
+        return Missing("sm.launches", "the trace does not tell the GPU's compute capability", cure)
+    capacity = sm_capacity(gpu)
+    if capacity is None:
+        reason = f"what an SM of compute capability {gpu.capability} holds is not known here"
+        return Missing("sm.launches", reason, "use a newer moe-diag")
+    return gpu.sm_count, capacity
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """Every kernel of the windows with what its launch says, arrays of shape (n,)."""
+
+    work_ns: IntArray
+    known: BoolArray
+    persistent: BoolArray
+    small: BoolArray
+    under_filled: BoolArray
+    limiter: IntArray
+    occupancy: FloatArray
+    launch_occupancy: FloatArray
+    fill: FloatArray
+    tail: FloatArray
+
+    def use(self, which: BoolArray) -> LaunchUse:
+        """What the kernels chosen make of the SMs."""
+        judged = which & self.known & ~self.persistent
+        large = judged & ~self.small
+        limiter_ns = np.zeros(len(LIMITERS), dtype=np.int64)
+        np.add.at(limiter_ns, self.limiter[judged], self.work_ns[judged])
+        return LaunchUse(
+            work_ns=self._sum(which),
+            persistent_ns=self._sum(which & self.persistent),
+            shapeless_ns=self._sum(which & ~self.known & ~self.persistent),
+            small_ns=self._sum(judged & self.small),
+            occupancy_frac=self._mean(self.occupancy, judged),
+            launch_occupancy_frac=self._mean(self.launch_occupancy, judged),
+            fill_frac=self._mean(self.fill, large),
+            tail_ns=round(float((self.tail * self.work_ns)[large].sum())),
+            under_filled_ns=self._sum(large & self.under_filled),
+            limiter_ns={LIMITERS[place]: int(limiter_ns[place]) for place in np.flatnonzero(limiter_ns)},
+        )
+
+    def _sum(self, which: BoolArray) -> int:
+        return int(self.work_ns[which].sum())
+
+    def _mean(self, values: FloatArray, which: BoolArray) -> float | None:
+        return float(np.average(values[which], weights=self.work_ns[which])) if which.any() else None
+
+
+def _judge(
+    rank: RankTimeline,
+    kernels: Activities,
+    shapes: LaunchShapes,
+    windows: Spans,
+    sm_count: int,
+    capacity: SmCapacity,
+) -> _Judged:
+    fits = theoretical_occupancy(capacity, shapes.threads, shapes.registers, shapes.shared_bytes)
+    known = shapes.known.copy()
+    known[shapes.known] = fits.resident_blocks > 0
+    fits = fits.take(fits.resident_blocks > 0)
+    blocks = shapes.grid_blocks[known]
+    waves = blocks / (sm_count * fits.resident_blocks)
+    last = np.ceil(waves)
+    tail = np.where((waves > 1) & (waves < TAIL_WAVES.value), (last - waves) / last, 0.0)
+    enough = shapes.grid_blocks >= PERSISTENT_GRID.value * sm_count
+    return _Judged(
+        work_ns=covered_ns(kernels.start_ns, kernels.end_ns, windows),
+        known=known,
+        persistent=enough & _written_persistent(rank, kernels),
+        small=kernels.end_ns - kernels.start_ns < SMALL_KERNEL.value,
+        under_filled=shapes.grid_blocks < sm_count,
+        limiter=_spread(known, fits.limiter.astype(np.float64)).astype(np.int64),
+        occupancy=_spread(known, fits.theoretical_frac),
+        launch_occupancy=_spread(known, fits.launch_frac(blocks, sm_count)),
+        fill=_spread(known, np.minimum(waves, 1.0)),
+        tail=_spread(known, tail),
+    )
+
+
+def _spread(where: BoolArray, values: FloatArray) -> FloatArray:
+    """Values back in their places among all kernels; zero elsewhere, where nothing reads them."""
+    everywhere = np.zeros(len(where), dtype=np.float64)
+    everywhere[where] = values
+    return everywhere
+
+
+def _written_persistent(rank: RankTimeline, kernels: Activities) -> BoolArray:
+    """Which compute kernels are of a family that may be persistent; -1, no name, picks the last: no."""
+    by_name = [may_be_persistent(name) for name in rank.columns.kernel_names]
+    grouped = kernels.key == KEYS[Bucket.COMPUTE].index("grouped_gemm")
+    named = np.array([*by_name, False], dtype=np.bool_)[kernels.name]
+    result: BoolArray = (kernels.bucket == Bucket.COMPUTE) & (named | grouped)
+    return result

@@ -1,0 +1,78 @@
+"""AllGather, ReduceScatter and AllReduce: data parallelism, expert traffic, or tensor parallelism.
+
+A name says the operation only. Ranges say the purpose; else a stream whose gathers stand beside the optimizer
+is data-parallel; else gathers and scatters that bracket the permute are a dispatcher's.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from traces.columns import BoolArray
+from traces.limits import Limit
+from traces.resolve.communication import Communication
+from traces.resolve.draft import Draft
+from traces.resolve.neighbours import Neighbours, Role
+from traces.resolve.ranges import Enclosing
+from traces.resolve.resolution import PHASES
+from traces.resolve.streams import Streams
+
+_FORWARD: Final = PHASES.index("fwd")
+
+REGULAR: Final = Limit(
+    0.9,
+    "fraction of a stream's kernels",
+    "ours: a dispatcher's collectives bracket the permute in every layer; those at the window's edge may not",
+)
+
+
+def settle_by_ranges(draft: Draft, comm: Communication, ranges: Enclosing) -> None:
+    """Purpose of collectives launched within a range that names it."""
+    collective = comm.of_subclass("all_gather", "reduce_scatter")
+    draft.settle(collective & ranges.of_purpose("dp"), "dp", "nvtx_range", "high")
+    with_reduce = collective | comm.of_subclass("all_reduce")
+    draft.settle(with_reduce & ranges.of_purpose("tp"), "tp", "nvtx_range", "high")
+    draft.settle(collective & ranges.of_purpose("ep"), "ep", "nvtx_range", "high")
+    draft.settle(collective & ranges.of_purpose("cp"), "cp", "nvtx_range", "high")
+
+
+def settle_data_parallel(draft: Draft, comm: Communication, near: Neighbours, streams: Streams) -> None:
+    """Gathers and scatters beside the optimizer, and the others of the same kind of stream.
+
+    Sharded optimizers gather parameters after they step and scatter gradients before (ZeRO, Megatron-Core's
+    distributed optimizer, FSDP). A stream that scatters in the forward pass too carries activations.
+    """
+    gather, scatter = comm.of_subclass("all_gather"), comm.of_subclass("reduce_scatter")
+    beside = (gather & (near.previous == Role.OPTIMIZER)) | (scatter & (near.next == Role.OPTIMIZER))
+    in_forward = (near.previous_phase == _FORWARD) & (near.next_phase == _FORWARD)
+    beside &= ~streams.any_of(scatter & in_forward)
+    draft.settle(beside & streams.own[streams.of_row], "dp", "neighbours", "medium")
+    draft.settle(beside, "dp", "neighbours", "low")
+    draft.settle((gather | scatter) & streams.any_of(beside), "dp", "stream", "medium")
+
+
+def settle_gather_dispatcher(draft: Draft, comm: Communication, near: Neighbours, streams: Streams) -> None:
+    """Gathers before the permute, scatters after the unpermute: tokens travel by them, where by nothing else.
+
+    Where tokens travel another way, a gather beside the permute carries their counts.
+    """
+    gather, scatter = comm.of_subclass("all_gather"), comm.of_subclass("reduce_scatter")
+    before = draft.open & gather & (near.next == Role.PERMUTE) & (near.previous != Role.UNPERMUTE)
+    after = draft.open & scatter & (near.previous == Role.UNPERMUTE)
+    other_payload = draft.of("ep") | comm.of_subclass("ep_dispatch", "ep_combine", "ep_a2a", "ep_fused")
+    if other_payload.any():
+        counts = before & np.isin(near.previous, (Role.ROUTER,))
+        draft.settle(_regular(counts, gather, streams), "ep", "neighbours", "low")
+        return
+    open_sendrecv = (comm.of_subclass("sendrecv") & draft.open).any()
+    both = streams.any_of(before) & streams.any_of(after)
+    if not open_sendrecv:
+        draft.settle(_regular(before | after, gather | scatter, streams) & both, "ep", "neighbours", "low")
+
+
+def _regular(mask: BoolArray, among: BoolArray, streams: Streams) -> BoolArray:
+    """Rows of the mask on streams where nearly all of `among` are in it."""
+    enough = streams.share(mask, among) >= REGULAR.value * streams.share(among, among)
+    return mask & enough

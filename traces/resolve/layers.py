@@ -1,0 +1,146 @@
+"""Which MoE layer a dispatch or combine belongs to: its layer's range, else its place in the step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from traces.columns import BoolArray, IntArray, distinct
+from traces.resolve.communication import communication_of
+from traces.resolve.neighbours import launch_order
+from traces.resolve.ranges import enclosing_ranges
+from traces.resolve.resolution import OPERATIONS, PAYLOAD_KINDS, PHASES, UNTOLD, Resolution
+from traces.steps.found import Steps
+from traces.timeline import RankTimeline
+
+_FORWARD, _BACKWARD = PHASES.index("fwd"), PHASES.index("bwd")
+_DISPATCH, _COMBINE = OPERATIONS.index("dispatch"), OPERATIONS.index("combine")
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Of each communication activity, shape (m,), where in the step it stands; `UNTOLD` where untold.
+
+    `step` is a step's index, `layer` a MoE layer counted from the input, `part` the place among the kernels
+    of one dispatch or combine (tokens, then probabilities).
+    """
+
+    step: IntArray
+    layer: IntArray
+    part: IntArray
+
+
+def places_of(rank: RankTimeline, resolution: Resolution, steps: Steps) -> Places:
+    """Place the expert traffic of the used steps. Without steps only ranges tell layers."""
+    rows = rank.activities.take(resolution.index)
+    step = _steps_of(rows.start_ns, steps)
+    order = np.argsort(launch_order(rank.activities), kind="stable")[resolution.index]
+    directed = np.isin(resolution.operation, (_DISPATCH, _COMBINE)) & resolution.of_kind(*PAYLOAD_KINDS)
+    mine = np.flatnonzero(directed & (resolution.phase != UNTOLD))
+    mine = mine[np.lexsort((order[mine], resolution.phase[mine], step[mine]))]
+    passes = _Passes.of(step[mine], resolution.phase[mine], resolution.operation[mine])
+    layer, part = (np.full(len(resolution), UNTOLD, dtype=np.int64) for _ in range(2))
+    part[mine] = passes.part
+    thread = rows.launch_thread[mine]
+    layer[mine] = _by_sequence(passes, step[mine], resolution.phase[mine], order[mine], thread)
+    ranges = enclosing_ranges(communication_of(rank))
+    said = np.where(resolution.phase == _BACKWARD, ranges.layer_backward, ranges.layer)
+    return Places(step, np.where(directed & (said != UNTOLD), said, layer), part)
+
+
+def _steps_of(start_ns: IntArray, steps: Steps) -> IntArray:
+    """Index of the used step each activity starts in, `UNTOLD` where in none."""
+    used = steps.used
+    begin = np.array([step.start_ns for step in used], dtype=np.int64)
+    end = np.array([step.end_ns for step in used], dtype=np.int64)
+    index = np.array([step.index for step in used] + [UNTOLD], dtype=np.int64)
+    at = np.searchsorted(begin, start_ns, side="right") - 1
+    inside = (at >= 0) & (start_ns < np.concatenate((end, [0]))[at])
+    return np.where(inside, index[at], UNTOLD)
+
+
+@dataclass(frozen=True, slots=True)
+class _Passes:
+    """Layer passes: a dispatch and the combine after it, in one step and phase. `number` counts all of them.
+
+    Arrays of shape (k,), in order of step, phase, launch. A combine whose dispatch is not there has no pass.
+    """
+
+    number: IntArray
+    part: IntArray
+
+    @staticmethod
+    def of(step: IntArray, phase: IntArray, operation: IntArray) -> _Passes:
+        if not len(step):
+            return _Passes(step.copy(), step.copy())
+        new_phase = np.concatenate(([True], (step[1:] != step[:-1]) | (phase[1:] != phase[:-1])))
+        new_run = new_phase | np.concatenate(([True], operation[1:] != operation[:-1]))
+        here = np.arange(len(step))
+        part = here - np.maximum.accumulate(np.where(new_run, here, 0))
+        begins = new_run & (operation == _DISPATCH)
+        number = np.cumsum(begins) - 1
+        first = np.maximum.accumulate(np.where(new_phase, here, 0))
+        orphan = (np.cumsum(begins) - np.cumsum(begins)[first] + begins[first]) == 0
+        return _Passes(np.where(orphan, UNTOLD, number), part)
+
+
+def _by_sequence(
+    passes: _Passes, step: IntArray, phase: IntArray, order: IntArray, thread: IntArray
+) -> IntArray:
+    """Layer of each row by the order of passes; rows of shape (k,), in order of step, phase, launch.
+
+    Forward goes through the layers upwards and backward downwards, in runs of one microbatch or several: the
+    number of layers divides the length of every run. Where forward and backward passes take turns one by one,
+    the order does not tell the layer.
+    """
+    result = np.full(len(step), UNTOLD, dtype=np.int64)
+    begins = np.flatnonzero((passes.number >= 0) & _first_of(passes.number))
+    begins = begins[step[begins] != UNTOLD]
+    if not len(begins):
+        return result
+    in_time = begins[np.lexsort((order[begins], step[begins]))]
+    recomputed = _recomputed(phase[in_time], thread[in_time])
+    first_time = in_time[~recomputed]
+    new_run = (step[first_time[1:]] != step[first_time[:-1]]) | (
+        phase[first_time[1:]] != phase[first_time[:-1]]
+    )
+    run_start = np.flatnonzero(np.concatenate(([True], new_run)))
+    lengths = np.diff(np.concatenate((run_start, [len(first_time)])))
+    layer_count = int(np.gcd.reduce(lengths))
+    runs_per_step = len(run_start) / len(distinct(step[first_time]))
+    if layer_count == 1 and runs_per_step > 2:
+        return result
+    place = (np.arange(len(first_time)) - np.repeat(run_start, lengths)) % layer_count
+    downwards = phase[first_time] == _BACKWARD
+    of_pass = np.full(int(passes.number.max()) + 1, UNTOLD, dtype=np.int64)
+    of_pass[passes.number[first_time]] = np.where(downwards, layer_count - 1 - place, place)
+    _give_to_recomputed(of_pass, passes.number[in_time], recomputed, phase[in_time])
+    known = passes.number >= 0
+    result[known] = of_pass[passes.number[known]]
+    return result
+
+
+def _first_of(number: IntArray) -> BoolArray:
+    first = np.ones(len(number), dtype=np.bool_)
+    first[1:] = number[1:] != number[:-1]
+    return first
+
+
+def _recomputed(phase: IntArray, thread: IntArray) -> BoolArray:
+    """Forward passes launched where backward is, if others are not: recomputed by autograd's thread."""
+    where_backward = np.isin(thread, thread[phase == _BACKWARD])
+    forward = phase == _FORWARD
+    if not (forward & ~where_backward).any():
+        return np.zeros(len(phase), dtype=np.bool_)
+    recomputed: BoolArray = forward & where_backward
+    return recomputed
+
+
+def _give_to_recomputed(of_pass: IntArray, number: IntArray, recomputed: BoolArray, phase: IntArray) -> None:
+    """A recomputed pass is of the layer whose backward comes next; passes in order of time."""
+    here = np.arange(len(number))
+    backward = np.where(phase == _BACKWARD, here, len(here))
+    following = np.minimum.accumulate(backward[::-1])[::-1]
+    fill = recomputed & (following < len(here))
+    of_pass[number[fill]] = of_pass[number[following[fill]]]

@@ -1,0 +1,127 @@
+"""Evidence: how many NCCL operations the group held that launched a kernel (NVTX ranges of domain NCCL).
+
+NCCL marks each API call with a range named after it (NVIDIA/nccl, src/include/nvtx.h, since 2.8.3). Sends and
+receives between `ncclGroupStart` and `ncclGroupEnd` are launched together, as few kernels, within the range
+of the outermost `ncclGroupEnd`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from traces.columns import NULL, BoolArray, IntArray, Ranges, distinct
+from traces.limits import Limit
+from traces.resolve.communication import Communication
+
+ALL_TO_ALL, POINT_TO_POINT, EITHER, UNKNOWN = 3, 2, 1, 0
+"""Shapes of an exchange. `EITHER`: two sends and two receives, an all-to-all of two or two neighbours."""
+
+NEIGHBOURS: Final = Limit(
+    2,
+    "sends (or receives) per group",
+    "a pipeline stage and a ring have at most two neighbours, so three peers are an all-to-all",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Of each activity the counts of its group, shape (m,): -1 where no whole group holds its launch."""
+
+    send_count: IntArray
+    receive_count: IntArray
+    all_to_all_count: IntArray
+
+    @property
+    def known(self) -> BoolArray:
+        """Whether there is a group."""
+        return self.send_count >= 0
+
+    def shape(self) -> IntArray:
+        """`ALL_TO_ALL`, `POINT_TO_POINT`, `EITHER` or `UNKNOWN` of each activity, by its own group."""
+        most = np.maximum(self.send_count, self.receive_count)
+        least = np.minimum(self.send_count, self.receive_count)
+        limit = int(NEIGHBOURS.value)
+        return np.select(
+            [(most > limit) | (self.all_to_all_count > 0), least == limit, most > 0],
+            [ALL_TO_ALL, EITHER, POINT_TO_POINT],
+            UNKNOWN,
+        )
+
+
+def groups_of(comm: Communication) -> Groups:
+    """Find the group behind each communication activity, on the thread that launched it."""
+    texts = [text.strip() for text in comm.rank.columns.range_texts]
+    ranges = comm.rank.columns.ranges
+    counts = np.full((3, len(comm)), -1, dtype=np.int64)
+    wanted = np.array([text in _CALLS for text in texts] + [False], dtype=np.bool_)[ranges.text]
+    code = np.array([_CALLS.get(text, -1) for text in texts] + [-1], dtype=np.int64)[ranges.text[wanted]]
+    thread = ranges.thread_gid[wanted]
+    for gid in distinct(comm.rows.launch_thread[comm.rows.launch_thread != NULL]):
+        here = thread == gid
+        if not here.any():
+            continue
+        mine = np.flatnonzero(comm.rows.launch_thread == gid)
+        counts[:, mine] = _counts(_calls(ranges, wanted, code, here), comm.rows.launch_ns[mine])
+    return Groups(*counts)
+
+
+_GROUP_START, _GROUP_END, _SEND, _RECEIVE, _ALL_TO_ALL = range(5)
+_CALLS: Final = {
+    "ncclGroupStart": _GROUP_START,
+    "ncclGroupEnd": _GROUP_END,
+    "ncclSend": _SEND,
+    "ncclRecv": _RECEIVE,
+    "ncclAlltoAll": _ALL_TO_ALL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _ThreadCalls:
+    """NCCL calls of one thread in order, shape (n,)."""
+
+    start_ns: IntArray
+    end_ns: IntArray
+    code: IntArray
+
+
+def _calls(ranges: Ranges, wanted: BoolArray, code: IntArray, here: BoolArray) -> _ThreadCalls:
+    start_ns, end_ns = ranges.start_ns[wanted][here], ranges.end_ns[wanted][here]
+    order = np.argsort(start_ns, kind="stable")
+    return _ThreadCalls(start_ns[order], end_ns[order], code[here][order])
+
+
+def _counts(calls: _ThreadCalls, launch_ns: IntArray) -> IntArray:
+    """Sends, receives and all-to-alls behind each launch, shape (3, m), -1 where no whole group is there.
+
+    The call open at the launch is the last that began before it. Outside a group a single send launches
+    itself; within one, everything waits for the end of the outermost group.
+    """
+    first, last = _outermost(calls.code)
+    at = np.searchsorted(calls.start_ns, launch_ns, side="right") - 1
+    inside = (at >= 0) & (launch_ns <= calls.end_ns[at])
+    start = first[at]
+    ends_group = inside & last[at] & (start >= 0)
+    alone = inside & (calls.code[at] >= _SEND) & (start < 0)
+    result = np.full((3, len(launch_ns)), -1, dtype=np.int64)
+    for row, code in enumerate((_SEND, _RECEIVE, _ALL_TO_ALL)):
+        until = np.concatenate(([0], np.cumsum(calls.code == code)))
+        in_group = until[at] - until[np.maximum(start, 0)]
+        result[row] = np.where(ends_group, in_group, np.where(alone, calls.code[at] == code, -1))
+    return result
+
+
+def _outermost(code: IntArray) -> tuple[IntArray, BoolArray]:
+    """Of each call the place of the outermost group start around it (-1: none), and if it ends that group.
+
+    A group whose start was not recorded ends at depth zero without a start: it is no whole group.
+    """
+    change = np.where(code == _GROUP_START, 1, np.where(code == _GROUP_END, -1, 0))
+    depth = np.cumsum(change)
+    depth -= np.minimum(np.minimum.accumulate(depth), 0)  # an end without its start closes nothing
+    before = np.concatenate(([0], depth[:-1]))
+    opens = (before == 0) & (depth == 1)
+    start = np.maximum.accumulate(np.where(opens, np.arange(len(code)), -1))
+    return np.where((before > 0) | opens, start, -1), (before == 1) & (depth == 0)

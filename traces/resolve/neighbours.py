@@ -1,0 +1,148 @@
+"""Evidence: what was launched just before and just after a communication kernel, whatever the stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+import numpy as np
+
+from traces.columns import NULL, BoolArray, IntArray
+from traces.names.kernels import KernelClass
+from traces.resolve.communication import Communication
+from traces.resolve.resolution import PHASES, UNTOLD
+from traces.timeline import Activities, Bucket, Source
+
+
+class Role(IntEnum):
+    """What a compute kernel tells about the communication beside it."""
+
+    SILENT = 0
+    """Copies, fills, casts: they stand between anything."""
+    OTHER = 1
+    GEMM = 2
+    ATTENTION = 3
+    OPTIMIZER = 4
+    ROUTER = 5
+    PERMUTE = 6
+    UNPERMUTE = 7
+    EXPERT = 8
+    """Grouped GEMM, and sorting or padding of what an expert gets."""
+
+
+_SILENT: Final = {"elementwise", "memory", "other", "quantize", "rng"}
+_OF_CLASS: Final = {
+    "gemm": Role.GEMM,
+    "attention": Role.ATTENTION,
+    "optimizer": Role.OPTIMIZER,
+    "router": Role.ROUTER,
+}
+_OF_SUBCLASS: Final = {
+    ("permute", "permute"): Role.PERMUTE,
+    ("permute", "unpermute"): Role.UNPERMUTE,
+    ("permute", "map"): Role.ROUTER,
+    ("permute", "pad"): Role.EXPERT,
+    ("gemm", "grouped"): Role.EXPERT,
+    ("gemm", "grouped_setup"): Role.EXPERT,
+}
+MOE_ROLES: Final = (Role.ROUTER, Role.PERMUTE, Role.UNPERMUTE, Role.EXPERT)
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Of each communication activity, shape (m,): roles of the telling compute kernels next to its launch.
+
+    `previous` and `next` are `Role` (SILENT: none), `*_phase` indexes `PHASES`: that of the nearest compute
+    kernel whose name has one. `moe_kernels` says whether any kernel of a `MOE_ROLES` ran, `permute_count` how
+    many that bring tokens into expert order.
+    """
+
+    previous: IntArray
+    next: IntArray
+    previous_phase: IntArray
+    next_phase: IntArray
+    moe_kernels: bool
+    permute_count: int
+
+    def beside(self, *roles: Role) -> BoolArray:
+        """Whether one of these roles is on either side."""
+        mask: BoolArray = np.isin(self.previous, roles) | np.isin(self.next, roles)
+        return mask
+
+    def dispatch_like(self) -> BoolArray:
+        """Between a permute and expert work: tokens leave for their experts."""
+        from_permute = (self.previous == Role.PERMUTE) & np.isin(self.next, (Role.EXPERT, Role.GEMM))
+        mask: BoolArray = from_permute | ((self.previous == Role.ROUTER) & (self.next == Role.EXPERT))
+        return mask
+
+    def combine_like(self) -> BoolArray:
+        """Between expert work and an unpermute: results come back."""
+        from_expert: BoolArray = np.isin(self.previous, (Role.EXPERT, Role.GEMM))
+        return from_expert & np.equal(self.next, Role.UNPERMUTE)
+
+
+def neighbours_of(comm: Communication) -> Neighbours:
+    """Look left and right of each communication activity, in the order of launches."""
+    rank = comm.rank
+    names = (*rank.columns.kernel_names, "")
+    role_of = np.array([role(n, c) for n, c in zip(names, comm.classes, strict=True)], dtype=np.int64)
+    phase_of = np.array([_phase(c) for c in comm.classes], dtype=np.int64)
+    rows = rank.activities
+    compute = (rows.bucket == Bucket.COMPUTE) & (rows.source == Source.KERNEL)
+    roles = np.where(compute, role_of[rows.name], Role.SILENT)
+    phases = np.where(compute, phase_of[rows.name], UNTOLD)
+    order = launch_order(rows)
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    mine = place[comm.index]
+    previous, following = _nearest(roles[order], Role.SILENT)
+    previous_phase, next_phase = _nearest(phases[order], UNTOLD)
+    return Neighbours(
+        previous[mine],
+        following[mine],
+        previous_phase[mine],
+        next_phase[mine],
+        bool(np.isin(roles, MOE_ROLES).any()),
+        int((roles == Role.PERMUTE).sum()),
+    )
+
+
+def launch_order(rows: Activities) -> IntArray:
+    """Activities in order of launch; by start where half of them or more have no recorded launch.
+
+    An activity without a launch among launched ones stands where it starts. Kernels of one graph launch stand
+    in order of start.
+    """
+    known = rows.launch_ns != NULL
+    by_launch = int(known.sum()) * 2 > len(rows)
+    key = np.where(known, rows.launch_ns, rows.start_ns) if by_launch else rows.start_ns
+    return np.lexsort((rows.start_ns, key))
+
+
+def role(name: str, kernel: KernelClass) -> Role:
+    """Role of a compute kernel. The backward of an unpermute permutes, and the reverse."""
+    if kernel.class_ in _SILENT:
+        return Role.SILENT
+    if (kernel.class_, kernel.subclass) == ("permute", "permute") and "sort_chunks" in name:
+        return Role.EXPERT
+    found = _OF_SUBCLASS.get((kernel.class_, kernel.subclass), _OF_CLASS.get(kernel.class_, Role.OTHER))
+    if "bwd" in name or "backward" in name:
+        return {Role.PERMUTE: Role.UNPERMUTE, Role.UNPERMUTE: Role.PERMUTE}.get(found, found)
+    return found
+
+
+def _phase(kernel: KernelClass) -> int:
+    for said in (kernel.phase, kernel.subclass):  # activation/fwd has phase any
+        if kernel.class_ != "comm" and said in PHASES:
+            return PHASES.index(said)
+    return UNTOLD
+
+
+def _nearest(values: IntArray, silent: int) -> tuple[IntArray, IntArray]:
+    """Of each place the nearest telling value before it and after it, `silent` where there is none."""
+    here = np.arange(len(values))
+    padded = np.concatenate((values, [silent]))
+    before = np.maximum.accumulate(np.where(values != silent, here, -1))
+    after = np.minimum.accumulate(np.where(values != silent, here, len(values))[::-1])[::-1]
+    return padded[before], padded[after]

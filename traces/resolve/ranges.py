@@ -1,0 +1,162 @@
+"""Evidence: what the NVTX ranges say that were open on the launching thread."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+import numpy as np
+
+from traces.columns import NULL, BoolArray, IntArray, distinct
+from traces.resolve.communication import Communication
+from traces.resolve.nccl_groups import ALL_TO_ALL, POINT_TO_POINT, UNKNOWN
+from traces.resolve.resolution import OPERATIONS, PHASES, UNTOLD
+
+PURPOSES: Final = ("ep", "pp", "cp", "dp", "tp")
+
+_PURPOSES: Final = (
+    ("pp", r"pipeline_parallel\.p2p_communication|(?:send|recv)_(?:forward|backward)\b"),  # Megatron-Core
+    ("cp", r"AttnFuncWithCP|[Uu]lysses"),  # TransformerEngine
+    (
+        "ep",
+        r"moe_(?:dispatch|combine)\b|\bhybrid-ep\b|(?:Fused|HybridEP)(?:Dispatch|Combine)",
+    ),  # Megatron-Core
+    ("ep", r"(?:dispatch|combine)\([FBW]\)"),  # DeepSeek's published trace
+    ("dp", r"\bM?FSDP\b|FSDP::|(?:param|grad)_sync\b|[Oo]ptimizer(?:\.|_)step"),
+    (
+        "tp",
+        r"tensor_parallel\.|(?:forward|backward)\.(?:ub_|\w*\.?\w*_comm\b)",
+    ),  # Megatron-Core, TE userbuffers
+)
+_OPERATIONS: Final = (
+    ("dispatch", r"moe_dispatch\b|(?:Fused|HybridEP)Dispatch|dispatch\([FBW]\)"),
+    ("combine", r"moe_combine\b|(?:Fused|HybridEP)Combine|combine\([FBW]\)"),
+)
+_SHAPES: Final = (
+    (ALL_TO_ALL, r"[Aa]ll_?[Tt]o_?[Aa]ll"),  # nccl:all_to_all, c10d::alltoall_base_, _AllToAll
+    (POINT_TO_POINT, r"nccl:(?:send|recv|coalesced)|c10d::(?:send|recv)|batch_isend_irecv|p2p_communication"),
+)
+_PHASES: Final = (
+    ("bwd", r"\bbackward\b|Backward\d*$|\([BW]\)|\bautograd::engine"),
+    ("fwd", r"\bforward\b|\(F\)"),
+)
+_LAYER: Final = re.compile(r"(?<![A-Za-z])layers?[._ \[#]?(\d+)(f|b)?(?:-layer_(\d+)b)?")
+"""`layer_3f-layer_5b` (Megatron-Core's overlapped schedule), `layers.3.mlp`, `layer 3`."""
+_DECORATION: Final = re.compile(r", (?:seq|op_id|sizes|input_op_ids) = .*")
+"""What PyTorch's emit_nvtx appends to the name of an operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Enclosing:
+    """What the innermost telling range around each launch says, shape (m,), `UNTOLD` where none does.
+
+    `purpose` indexes `PURPOSES`, `operation` `OPERATIONS`, `phase` `PHASES`; `shape` is one of
+    `traces.resolve.nccl_groups`. `layer` is the number in a layer's range, `layer_backward` that of the
+    layer whose backward runs in the same range.
+    """
+
+    purpose: IntArray
+    shape: IntArray
+    operation: IntArray
+    phase: IntArray
+    layer: IntArray
+    layer_backward: IntArray
+
+    def of_purpose(self, purpose: str) -> BoolArray:
+        """Mask of the activities launched within a range of this purpose."""
+        return np.equal(self.purpose, PURPOSES.index(purpose))
+
+
+@dataclass(frozen=True, slots=True)
+class _Meaning:
+    purpose: int
+    shape: int
+    operation: int
+    phase: int
+    layer: int
+    layer_backward: int
+
+
+def enclosing_ranges(comm: Communication) -> Enclosing:
+    """Ask the ranges around each launch; what one does not say, the next outer one may."""
+    texts = [_DECORATION.sub("", text.strip()) for text in comm.rank.columns.range_texts]
+    known = {text: _meaning(text) for text in set(texts)}  # with emit_nvtx nearly every range has its own
+    meanings = [known[text] for text in texts]
+    found = []
+    for field in _Meaning.__slots__:
+        silent = UNKNOWN if field == "shape" else UNTOLD
+        of_text = np.array([*(getattr(meaning, field) for meaning in meanings), silent], dtype=np.int64)
+        found.append(_innermost(comm, of_text, silent))
+    return Enclosing(*found)
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+def _first(rules: tuple[tuple[str, str], ...], text: str) -> str | None:
+    return next((said for said, pattern in rules if _compiled(pattern).search(text)), None)
+
+
+def _meaning(text: str) -> _Meaning:
+    purpose, operation, phase = _first(_PURPOSES, text), _first(_OPERATIONS, text), _phase(text)
+    if operation and phase == "bwd":  # a module's backward moves the other way
+        operation = "combine" if operation == "dispatch" else "dispatch"
+    shape = next((shape for shape, pattern in _SHAPES if _compiled(pattern).search(text)), UNKNOWN)
+    layer = _LAYER.search(text)
+    number = int(layer[1]) if layer and len(layer[1]) < 6 else UNTOLD
+    backward = int(layer[3]) if layer and layer[3] and len(layer[3]) < 6 else UNTOLD
+    return _Meaning(
+        UNTOLD if purpose is None else PURPOSES.index(purpose),
+        shape,
+        UNTOLD if operation is None else OPERATIONS.index(operation),
+        UNTOLD if phase is None else PHASES.index(phase),
+        number,
+        number if backward == UNTOLD else backward,
+    )
+
+
+def _phase(text: str) -> str | None:
+    """Phase a text names, if it names one. Checkpointing recomputes forward within its own backward."""
+    if "Checkpoint" in text:
+        return None
+    said = [phase for phase, pattern in _PHASES if _compiled(pattern).search(text)]
+    return said[0] if len(said) == 1 else None
+
+
+def _innermost(comm: Communication, of_text: IntArray, silent: int) -> IntArray:
+    """Value of the innermost range around each launch whose text has one; `of_text` ends with no text's."""
+    ranges = comm.rank.columns.ranges
+    value = of_text[ranges.text]
+    telling = (value != silent) & (ranges.thread_gid != NULL)
+    result = np.full(len(comm), silent, dtype=np.int64)
+    if not telling.any():
+        return result
+    start, end = ranges.start_ns[telling], ranges.end_ns[telling]
+    thread, value = ranges.thread_gid[telling], value[telling]
+    for gid in distinct(comm.rows.launch_thread[comm.rows.launch_thread != NULL]):
+        here = thread == gid
+        mine = np.flatnonzero(comm.rows.launch_thread == gid)
+        found = _stab(start[here], end[here], comm.rows.launch_ns[mine])
+        result[mine] = np.where(found >= 0, value[here][found] if here.any() else silent, silent)
+    return result
+
+
+def _stab(start_ns: IntArray, end_ns: IntArray, time_ns: IntArray) -> IntArray:
+    """Of each time the innermost of the nested intervals that holds it, -1 where none does.
+
+    Ranges of one thread nest. Those of one depth are disjoint, so each depth is one binary search.
+    """
+    order = np.lexsort((-end_ns, start_ns))
+    start, end = start_ns[order], end_ns[order]
+    depth = np.arange(len(order)) - np.searchsorted(np.sort(end), start, side="right")
+    found = np.full(len(time_ns), -1, dtype=np.int64)
+    for level in distinct(depth):
+        level_places = np.flatnonzero(depth == level)
+        at = np.searchsorted(start[level_places], time_ns, side="right") - 1
+        inside = (at >= 0) & (time_ns < end[level_places[np.maximum(at, 0)]])
+        found[inside] = order[level_places[at[inside]]]
+    return found

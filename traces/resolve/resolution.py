@@ -1,0 +1,91 @@
+"""The result: what each communication activity is for, on what evidence, and how sure that is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from traces.columns import BoolArray, IntArray
+from traces.names.kinds import COMM_KINDS
+from traces.timeline import RankTimeline
+
+OPERATIONS: Final = (
+    "dispatch",  # tokens to experts; also the backward of combine
+    "combine",  # experts to tokens; also the backward of dispatch
+    "a2a",  # all-to-all, direction unknown
+    "notify",
+    "sync",
+    "layout",
+    "fused",  # dispatch, expert GEMMs and combine in one kernel
+    "p2p",
+    "all_gather",
+    "reduce_scatter",
+    "all_reduce",
+    "broadcast",
+    "reduce",
+)
+PHASES: Final = ("fwd", "bwd")
+EVIDENCE: Final = ("name", "nccl_groups", "nvtx_range", "stream", "neighbours")
+CONFIDENCES: Final = ("low", "medium", "high")
+UNTOLD: Final = -1
+"""Stands for None in the coded columns of `Resolution`."""
+
+PAYLOAD_KINDS: Final = ("ep_dispatch", "ep_combine", "ep_a2a")
+CONTROL_KIND: Final = "ep_control"
+
+
+def kind_codes(*kinds: str) -> IntArray:
+    """Places of kinds in `COMM_KINDS`."""
+    return np.array([COMM_KINDS.index(kind) for kind in kinds], dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Unresolved:
+    """SendRecv of one stream whose purpose could not be told.
+
+    `work_ns` is the sum of their durations; `spread_frac` is (90th - 10th percentile) / median of these, None
+    under ten of them: a hint only, since one rank's duration holds waiting. `cure` is what would settle it.
+    """
+
+    stream_id: int
+    kernel_count: int
+    work_ns: int
+    spread_frac: float | None
+    reason: str
+    cure: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """Of each communication activity of a rank, arrays of shape (m,), what it is for.
+
+    `index` is its place in the rank's `Activities`, ascending. `kind` indexes `COMM_KINDS`, `operation`
+    `OPERATIONS`, `phase` `PHASES` (recomputed forward is `fwd`), `evidence` `EVIDENCE`, `confidence`
+    `CONFIDENCES`; `UNTOLD` where there is none. `moe_kernels` says whether a router, permute or grouped-GEMM
+    kernel ran at all.
+    """
+
+    index: IntArray
+    kind: IntArray
+    operation: IntArray
+    phase: IntArray
+    evidence: IntArray
+    confidence: IntArray
+    moe_kernels: bool
+    unresolved: tuple[Unresolved, ...]
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def of_kind(self, *kinds: str) -> BoolArray:
+        """Mask of the rows whose kind is one of these."""
+        return np.isin(self.kind, kind_codes(*kinds))
+
+
+def with_kinds(rank: RankTimeline, resolution: Resolution) -> RankTimeline:
+    """The rank with the resolved kinds as keys of its communication activities, all else as it is."""
+    key = rank.activities.key.copy()
+    key[resolution.index] = resolution.kind
+    return replace(rank, activities=replace(rank.activities, key=key))

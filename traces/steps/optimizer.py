@@ -1,0 +1,154 @@
+"""Steps from the optimizer: a step ends where its weights are updated.
+
+By ranges that say so, else by clusters of optimizer kernels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from traces.columns import BoolArray, IntArray
+from traces.limits import Limit
+from traces.names.ranges import is_optimizer_name
+from traces.steps.borders import HostOrder, found_between
+from traces.steps.found import Found, Step, drop, median_ns
+from traces.steps.nvtx import matching_ranges
+from traces.steps.rules import PARTIAL, leave_out_partial
+from traces.steps.training import Roles
+from traces.timeline import RankTimeline
+
+TOGETHER: Final = Limit(
+    0.1,
+    "fraction of the period",
+    "ours: a mixture of experts has an optimizer for its dense part and one for its experts, one after the "
+    "other; the nearest work between two steps, a forward and backward, is most of the period",
+)
+_LEAST_GAP_NS: Final = 1_000
+"""Gaps below are alike: a kernel or none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Places where an optimizer works, in order of launch, arrays of shape (n,).
+
+    Mark i holds the activities [first[i], end[i]) of the host's order and is over on the host at `until_ns`.
+    """
+
+    first: IntArray
+    end: IntArray
+    until_ns: IntArray
+    what: str
+
+
+def optimizer_steps(rank: RankTimeline, order: HostOrder, roles: Roles) -> Found | None:
+    """Way 3: steps that end with the optimizer; None where fewer than two clusters bound one."""
+    for marks in (_marks_of_ranges(rank, order), _marks_of_kernels(order, roles)):
+        if marks is None or (ends_ns := cluster_ends_ns(marks, order)) is None:
+            continue
+        found = _steps_ending_at(ends_ns, order, marks.what)
+        if _repeats(found, order, roles):
+            return _without_parts(found)
+    return None
+
+
+def cluster_ends_ns(marks: Marks, order: HostOrder) -> IntArray | None:
+    """When each cluster of marks is over on the host, shape (clusters,); None below two clusters.
+
+    Distance is the compute work between two marks: an idle pause brings nothing apart, and what runs between
+    two optimizers little.
+    """
+    gap_ns = np.maximum(order.compute_work_ns(marks.end[:-1], marks.first[1:]), 0)
+    own_ns = int(np.maximum(order.compute_work_ns(marks.first, marks.end), 0).sum())
+    level = _gap_that_parts(gap_ns, own_ns)
+    if level is None:
+        return None
+    last = np.concatenate((np.flatnonzero(gap_ns >= level), [len(marks.first) - 1]))
+    return marks.until_ns[last]
+
+
+def _gap_that_parts(gap_ns: IntArray, own_ns: int) -> int | None:
+    """The least gap between two clusters; None where no gap is.
+
+    A level fits where every gap from it on is a tenth of the period that results, and every gap below is
+    not. Where several fit, the one with the greatest jump in length below it: optimizers that launch many
+    small kernels, and an evaluation between two steps, fit at their own level too, by a smaller jump.
+    """
+    ordered = np.sort(gap_ns)
+    parted = len(ordered) - np.arange(len(ordered))
+    limit_ns = TOGETHER.value * (int(ordered.sum()) + own_ns) / np.maximum(parted, 1)
+    below = np.concatenate(([0], ordered[:-1]))
+    fits = (ordered >= limit_ns) & (below < limit_ns) & (ordered > below)
+    if not fits.any():
+        return None
+    jump = np.where(fits, ordered / np.maximum(below, _LEAST_GAP_NS), 0.0)
+    return int(ordered[np.argmax(jump)])
+
+
+def _marks_of_ranges(rank: RankTimeline, order: HostOrder) -> Marks | None:
+    wanted = np.array([is_optimizer_name(text) for text in rank.columns.range_texts], dtype=np.bool_)
+    found = matching_ranges(rank, wanted, "to the end of each optimizer range")
+    if found is None or not found.thread_launches:
+        return None
+    until_ns = np.maximum.accumulate(found.end_ns)
+    return Marks(order.launched_before(found.start_ns), order.launched_before(until_ns), until_ns, found.what)
+
+
+def _marks_of_kernels(order: HostOrder, roles: Roles) -> Marks | None:
+    first = np.flatnonzero(roles.optimizer[order.places]).astype(np.int64)
+    if not len(first):
+        return None
+    until_ns = order.launch_ns[first] + 1  # whatever is launched later is the next step's
+    return Marks(first, first + 1, until_ns, "to the last optimizer kernel of each cluster")
+
+
+def _steps_ending_at(ends_ns: IntArray, order: HostOrder, what: str) -> Found:
+    """Stretches between the ends, with the one before the first, index 0, and the one after the last."""
+    first_ns, last_ns = int(order.launch_ns[0]), int(order.launch_ns[-1]) + 1
+    cuts = np.concatenate(([min(first_ns, int(ends_ns[0]))], ends_ns, [max(last_ns, int(ends_ns[-1]))]))
+    return found_between(order, cuts[:-1], cuts[1:], what)
+
+
+def _repeats(found: Found, order: HostOrder, roles: Roles) -> bool:
+    """Whether the stretches between two clusters are steps, as far as their kernels tell.
+
+    The stretches at both ends are each less than a step, so all whole steps together hold as many kernels;
+    and a step has whatever there is of forward and of backward.
+    """
+    head, *whole, tail = found.kernel_counts
+    if sum(whole) < (1 - PARTIAL.value) * max(head, tail):
+        return False
+    starts, ends = found.host_start_ns[1:-1], found.host_end_ns[1:-1]
+    return all(_most_have(role, order, starts, ends) for role in (roles.forward, roles.backward))
+
+
+def _most_have(role: BoolArray, order: HostOrder, starts_ns: IntArray, ends_ns: IntArray) -> bool:
+    having = order.chosen_between(role, starts_ns, ends_ns) > 0
+    return bool(2 * having.sum() >= len(having)) or not role.any()
+
+
+def _without_parts(found: Found) -> Found:
+    """Leave out both ends where they are not a whole step, by the number of their kernels.
+
+    An end without work worth naming, such as the gathering of weights after the last update, is no step.
+    """
+    _, *counts, _ = found.kernel_counts
+    head, *whole, tail = found.steps
+    whole = leave_out_partial(whole, counts)
+    kept = [count for step, count in zip(whole, counts, strict=True) if step.dropped is None]
+    usual = median_ns(kept or counts)
+    head = _judged_head(head, found.kernel_counts[0], usual)
+    tail = drop(tail, f"partial: the recording ends after {found.kernel_counts[-1]} of {usual} kernels")
+    worth = np.array(found.kernel_counts) > PARTIAL.value * usual
+    worth[1:-1] = True
+    return replace(found, steps=[head, *whole, tail]).take(worth)
+
+
+def _judged_head(head: Step, count: int, usual: int) -> Step:
+    if count < (1 - PARTIAL.value) * usual:
+        return drop(head, f"partial: {count} kernels where the others have {usual}")
+    if count > (1 + PARTIAL.value) * usual:
+        return drop(head, f"begins before its step: {count} kernels where the others have {usual}")
+    return head

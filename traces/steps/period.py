@@ -1,0 +1,183 @@
+"""Steps from the period of the kernel-name sequence on the busiest compute stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from traces.columns import BoolArray, IntArray, distinct
+from traces.limits import Limit
+from traces.steps.borders import HostOrder, found_between
+from traces.steps.found import Found, Step, drop
+from traces.steps.repeats import TIED, matching_lags
+from traces.steps.rules import PARTIAL
+from traces.steps.training import Roles
+from traces.timeline import Bucket, RankTimeline, Source
+
+MATCH: Final = Limit(
+    0.9,
+    "fraction of the kernels beyond chance",
+    "ours: steps repeat their kernels but for what routing changes; the layers of one real forward pass, cut "
+    "short by other work, match to 0.86",
+)
+REPETITIONS: Final = Limit(
+    2, "periods", "ours: what was recorded once does not repeat; two is Megatron's default"
+)
+LEAST_KERNELS: Final = Limit(16, "kernels", "ours: one layer's forward and backward take more")
+INNER: Final = Limit(
+    0.5,
+    "fraction of the kernels beyond chance",
+    "ours: a model repeats its layers, so a forward pass repeats itself inside (0.99 measured); the "
+    "blocks of a real recording repeat exactly and hold nothing that does (0.2), and are no step",
+)
+STANDS_OUT: Final = Limit(
+    2.0, "times the next largest", "ours: launch latencies differ by less, waits for the host by far more"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """Compute on one stream in order of start: which activity each is, and its code, shape (n,)."""
+
+    places: IntArray
+    codes: IntArray
+    what: str
+
+
+def period_steps(rank: RankTimeline, order: HostOrder, roles: Roles) -> Found | None:
+    """Way 4: what repeats on the busiest compute stream; None rather than noise.
+
+    By name and grid, else by name alone, since routing changes grids.
+    """
+    places = _busiest_compute_stream(rank)
+    for sequence in _sequences(rank, places):
+        longest = len(sequence.codes) // int(REPETITIONS.value)
+        lags = [pair for pair in matching_lags(sequence.codes, 1, longest) if pair[0] >= MATCH.value]
+        while lags:
+            best, _ = lags[0]
+            lag = min(lag for match, lag in lags if match >= best - TIED.value)
+            lags = [(match, other) for match, other in lags if other != lag]
+            found = _steps_of_period(order, rank, sequence, lag)
+            if _is_step(found, order, roles, sequence, lag):
+                unsure = roles.backward.any() and not roles.optimizer.any()
+                known = "; it may be a microbatch, as no optimizer kernel is known" if unsure else ""
+                return replace(found, what=found.what + known)
+            if not roles.optimizer.any():  # several layers are no step where one is none
+                lags = [(match, other) for match, other in lags if other % lag]
+    return None
+
+
+def _busiest_compute_stream(rank: RankTimeline) -> IntArray:
+    """The compute kernels and replays of the stream that has most of them by time, in order of start."""
+    rows = rank.activities
+    compute = np.flatnonzero(rows.bucket == Bucket.COMPUTE)
+    if not len(compute):
+        return compute
+    streams = distinct(rows.stream_id[compute])
+    place = np.searchsorted(streams, rows.stream_id[compute])
+    work = np.bincount(place, weights=rows.end_ns[compute] - rows.start_ns[compute], minlength=len(streams))
+    busiest: IntArray = compute[place == np.argmax(work)]
+    return busiest
+
+
+def _sequences(rank: RankTimeline, places: IntArray) -> list[Sequence]:
+    rows, grid = rank.activities, rank.columns.kernels.grid
+    name = rows.name[places] + 1
+    is_kernel = rows.source[places] == Source.KERNEL
+    shape = np.zeros((len(places), grid.shape[1]), dtype=np.int64)
+    shape[is_kernel] = grid[rows.row[places[is_kernel]]]
+    keys = np.column_stack((name, shape))
+    return [
+        Sequence(places, _codes(keys), "repeating sequence of kernel names and grids"),
+        Sequence(places, _codes(keys[:, :1]), "repeating sequence of kernel names"),
+    ]
+
+
+def _codes(keys: IntArray) -> IntArray:
+    """A number for each distinct row of keys, shape (n, k)."""
+    codes = np.zeros(len(keys), dtype=np.int64)
+    for column in keys.T:
+        order = np.lexsort((column, codes))
+        pairs = np.stack((codes[order], column[order]))
+        new = np.concatenate(([0], np.any(pairs[:, 1:] != pairs[:, :-1], axis=0).astype(np.int64)))
+        codes[order] = np.cumsum(new[: len(order)])
+    return codes
+
+
+def _steps_of_period(order: HostOrder, rank: RankTimeline, sequence: Sequence, lag: int) -> Found:
+    """Cut the sequence every `lag` kernels, from the one after the largest regular gap on."""
+    rows, places, codes = rank.activities, sequence.places, sequence.codes
+    phase, why = _cut(rows.start_ns[places], rows.end_ns[places], lag)
+    starts = np.arange(phase, len(places), lag)
+    if phase > PARTIAL.value * lag:
+        starts = np.concatenate(([0], starts))
+    launch_ns = order.counted_launch_ns[places]
+    cuts = np.maximum.accumulate(np.concatenate((launch_ns[starts], [launch_ns[-1] + 1])))
+    found = found_between(order, cuts[:-1], cuts[1:], f"{sequence.what}, {lag} kernels long, {why}")
+    model = _model(codes[phase:], lag)
+    pieces = [codes[first:end] for first, end in zip(starts, [*starts[1:], len(codes)], strict=True)]
+    judged = [_judged(step, piece, model) for step, piece in zip(found.steps, pieces, strict=True)]
+    worth = np.array([len(piece) > PARTIAL.value * lag for piece in pieces], dtype=np.bool_)
+    return replace(found, steps=judged).take(worth)
+
+
+def _cut(start_ns: IntArray, end_ns: IntArray, lag: int) -> tuple[int, str]:
+    """How many kernels lie before the first step, and why there, in words.
+
+    Where whole periods were recorded and no more, the recording began with a step; else a step begins after
+    the largest gap that returns in most periods.
+    """
+    gap_ns = np.full(-(-len(start_ns) // lag) * lag, -1, dtype=np.int64)
+    gap_ns[1 : len(start_ns)] = np.maximum(start_ns[1:] - np.maximum.accumulate(end_ns)[:-1], 0)
+    by_phase = np.sort(gap_ns.reshape(-1, lag), axis=0)
+    unknown = np.sum(by_phase < 0, axis=0)
+    middle = by_phase[unknown + (len(by_phase) - unknown - 1) // 2, np.arange(lag)]
+    phase, left_over = int(np.argmax(middle)), len(start_ns) % lag
+    if left_over <= PARTIAL.value * lag and phase > left_over:
+        return 0, "from the first recorded"
+    if middle[phase] < STANDS_OUT.value * np.delete(middle, phase).max():
+        return phase, "cut somewhere, as no gap stands out"
+    return phase, "from the largest gap that returns"
+
+
+def _model(codes: IntArray, lag: int) -> IntArray:
+    """The period that is most like the one after it; codes from the first step's start on."""
+    whole = codes[: len(codes) // lag * lag].reshape(-1, lag)
+    alike = np.mean(whole[1:] == whole[:-1], axis=1)
+    model: IntArray = whole[int(np.argmax(alike)) if len(alike) else 0]
+    return model
+
+
+def _judged(step: Step, piece: IntArray, model: IntArray) -> Step:
+    """Leave out a piece that is shorter than the model or unlike it; the first, if cut, has its end."""
+    if len(piece) < (1 - PARTIAL.value) * len(model):
+        return drop(step, f"partial: {len(piece)} kernels where the others have {len(model)}")
+    part = model[-len(piece) :] if step.index == 0 else model[: len(piece)]
+    alike = float(np.mean(piece == part))
+    if alike < MATCH.value:
+        return drop(step, f"other work: {alike:.0%} of its kernels are as in the others")
+    return step if step.length_ns > 0 else drop(step, "no GPU work")
+
+
+def _is_step(found: Found, order: HostOrder, roles: Roles, sequence: Sequence, lag: int) -> bool:
+    """Whether a period is a step and neither a microbatch nor a layer, as far as its kernels tell.
+
+    Where there is an optimizer every step has it, or the period is a microbatch. With forward and backward in
+    it, it is no single layer, nor with layers that repeat in it.
+    """
+    used = np.array([step.dropped is None for step in found.steps], dtype=np.bool_)
+    if lag < LEAST_KERNELS.value or not used.any():
+        return False
+
+    def everywhere(role: BoolArray) -> bool:
+        counts = order.chosen_between(role, found.host_start_ns[used], found.host_end_ns[used])
+        return bool((counts > 0).all())
+
+    if roles.optimizer.any():
+        return everywhere(roles.optimizer)
+    if everywhere(roles.forward) and everywhere(roles.backward):
+        return True
+    inner = matching_lags(sequence.codes[:lag], 2, lag // 2)
+    return bool(inner) and inner[0][0] >= INNER.value

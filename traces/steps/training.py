@@ -1,0 +1,94 @@
+"""Which of a rank's activities show training: optimizer kernels, backward kernels, autograd's launches."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+import numpy as np
+
+from traces.columns import NULL, BoolArray, distinct
+from traces.names.kernels import classify_kernel
+from traces.timeline import RankTimeline, Source
+
+AUTOGRAD_THREAD: Final = "pt_autograd"
+"""How PyTorch's backward threads are called (torch/csrc/autograd/engine.cpp)."""
+_ADAM_WITHOUT_FUSION: Final = re.compile(r"addcdiv|PointwiseOp\w*Functor.*divides")
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """What each activity of a rank, shape (n,), is to training: masks that its name or thread gives.
+
+    `backward` are kernels whose name says so and all that autograd's threads launched; `forward` those whose
+    name says so and no autograd thread launched. Most kernels (a GEMM) are none of these. `threads_tell`: an
+    autograd thread would be seen, since kernels are PyTorch's, every launch is recorded and every launching
+    thread has a name.
+    """
+
+    forward: BoolArray
+    backward: BoolArray
+    optimizer: BoolArray
+    autograd: BoolArray
+    threads_tell: bool
+
+
+def is_optimizer_kernel(name: str) -> bool:
+    """Whether a kernel updates weights: fused by its class, or Adam's division where it is not fused.
+
+    A gradient norm, and a foreach operation that others use as well, is none.
+    """
+    kernel = classify_kernel(name)
+    fused = kernel.class_ == "optimizer" and kernel.subclass not in ("l2norm", "foreach")
+    return fused or _ADAM_WITHOUT_FUSION.search(name) is not None
+
+
+def roles_of(rank: RankTimeline) -> Roles:
+    """The roles of a rank's activities."""
+    rows = rank.activities
+    kernel = rows.source == Source.KERNEL
+    by_name = np.array([*map(_role, rank.columns.kernel_names), ""], dtype=np.str_)[rows.name]
+    names = rank.columns.thread_names
+    launched = kernel & (rows.launch_thread != NULL)
+    threads = distinct(rows.launch_thread[launched]).tolist()
+    theirs = [gid for gid in threads if names.get(gid, "").startswith(AUTOGRAD_THREAD)]
+    autograd = launched & np.isin(rows.launch_thread, theirs)
+    return Roles(
+        forward=kernel & (by_name == "fwd") & ~autograd,
+        backward=kernel & ((by_name == "bwd") | autograd),
+        optimizer=kernel & (by_name == "opt"),
+        autograd=autograd,
+        threads_tell=bool(kernel.any() and launched[kernel].all())
+        and all(gid in names for gid in threads)
+        and any("at::native" in name for name in rank.columns.kernel_names),
+    )
+
+
+def judge_training(roles: Roles) -> tuple[bool | None, str]:
+    """Whether the recording holds training, and by what that is told.
+
+    Not seeing any backward proves nothing where no name and no thread could have shown it: then None.
+    """
+    optimizer, autograd = int(roles.optimizer.sum()), int(roles.autograd.sum())
+    backward = int((roles.backward & ~roles.autograd).sum())
+    if optimizer or autograd or backward:
+        return True, (
+            f"{optimizer} optimizer kernels, {backward} kernels that are backward by name, "
+            f"{autograd} launched by autograd threads"
+        )
+    nothing = "no optimizer kernel and no backward kernel"
+    if forward := int(roles.forward.sum()):
+        return False, f"{nothing} beside {forward} that are forward by name"
+    if roles.threads_tell:
+        return False, f"{nothing}, by name or launched by an autograd thread"
+    return None, f"{nothing}, but neither kernel names nor thread names could show one here"
+
+
+@cache
+def _role(name: str) -> str:
+    if is_optimizer_kernel(name):
+        return "opt"
+    phase = classify_kernel(name).phase
+    return phase if phase in ("fwd", "bwd") else ""
