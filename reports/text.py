@@ -108,9 +108,32 @@ def _rank(rank: dict[str, Any]) -> Iterator[str]:
     yield from _account(rank)
     if rank["hidden_comm_ns"]:
         yield from _wrap(f"hidden under compute: {milliseconds(rank['hidden_comm_ns'])} ms of communication")
+    yield from _sms(rank)
     if rank["kernels_without_launch"]:
         yield from _wrap(f"kernels whose launch was not recorded: {rank['kernels_without_launch']:,}")
     yield from _unknown(rank)
+
+
+def _sms(rank: dict[str, Any]) -> Iterator[str]:
+    """How the SMs were used, as far as launches and counters tell."""
+    sm, said = rank["sm"], []
+    if sm["occupancy_frac"] is not None:
+        limiter = max(sm["limiter_ns"], key=lambda name: sm["limiter_ns"][name], default=None)
+        by = f", limited by {limiter.replace('_', ' ')}" if limiter else ""
+        said.append(f"theoretical occupancy {percent(sm['occupancy_frac'])} of the work{by}")
+    if sm["fill_frac"] is not None:
+        said.append(f"grids fill {percent(sm['fill_frac'])} of the SMs")
+    if sm["persistent_ns"]:
+        said.append(f"{milliseconds(sm['persistent_ns'])} ms of persistent kernels, apart by design")
+    if sm["comm_blocks"] and sm["sm_count"]:
+        said.append(f"communication held up to {sm['comm_blocks']} blocks on {sm['sm_count']} SMs")
+    if sm["stretch_frac"] is not None:
+        said.append(f"compute beside it is stretched by {percent(sm['stretch_frac'])}")
+    if (measured := sm["measured"]) is not None and measured["sm_issue_frac"] is not None:
+        issue = f"SM issue {percent(measured['sm_issue_frac'])} measured"
+        said.append(f"{issue} over {measured['samples']} samples, {percent(measured['pure_frac'])} pure")
+    if said:
+        yield from _wrap("SMs: " + "; ".join(said) + ".")
 
 
 def _summed_over(rank: dict[str, Any]) -> str:
