@@ -118,14 +118,45 @@ def test_a_sync_whose_work_still_runs_is_blocking_and_its_return_is_starved(expo
     assert found.arrival_ns == 5 * US
 
 
-def test_the_read_of_token_counts_is_named(export: Export) -> None:
+@pytest.mark.parametrize(("next_kernel", "named"), [("_permute_kernel", True), (GEMM, False)])
+def test_the_read_of_token_counts_is_named_where_tokens_are_routed(
+    export: Export, next_kernel: str, named: bool
+) -> None:
     said = Said()
     said.copy("d2h", 100, 104, launch=(20, 22), size_bytes=256)
     said.call(SYNC, 30, 120)
-    said.kernel(GEMM, 130, 200, launch=(125, 128))
+    said.kernel(next_kernel, 130, 200, launch=(125, 128))
     found = account(export, said)
     assert us(dict(found.blocking_ns)) == {"memcpy_d2h": 4}
-    assert us(dict(found.launch_starved_ns)) == {"token_count_sync": 16, "sync": 5, "launch": 3}
+    sync = "token_count_sync" if named else "sync"
+    assert us(dict(found.launch_starved_ns)) == {sync: 21, "launch": 3}
+
+
+def test_of_two_that_run_the_one_that_ends_last_holds_the_launch(export: Export) -> None:
+    said = Said()
+    said.kernel(SENDRECV, 95, 140, launch=(10, 12), stream=20)
+    said.copy("h2d", 120, 170, launch=(13, 14))
+    said.call("cudaDeviceSynchronize_v3020", 20, 180)
+    said.kernel(GEMM, 195, 250, launch=(190, 192))
+    found = account(export, said)
+    assert us(dict(found.blocking_ns)) == {"sendrecv_unresolved": 20, "memcpy_h2d": 50}
+
+
+def test_a_long_chain_of_producers_is_followed_to_its_end(export: Export) -> None:
+    said = Said()
+    for place in range(12):
+        said.recording.copy(
+            "d2d",
+            (100 + 10 * place) * US,
+            (109 + 10 * place) * US,
+            size_bytes=64,
+            launch_ns=20 * US,
+            stream=7,
+        )
+    said.kernel(GEMM, 220, 250, launch=(30, 31))
+    found = account(export, said)
+    assert us(dict(found.blocking_ns)) == {"memcpy_d2d": 108}
+    assert (found.kernel_gap_ns, found.dependency_stalled_ns) == (12 * US, 0)
 
 
 def test_a_pageable_copy_blocks_while_it_runs(export: Export) -> None:

@@ -35,7 +35,7 @@ _PATTERNS: Final = (
         r"Malloc|MemAlloc|Free|HostAlloc|HostRegister|cuMem(?:Create|Map|Unmap|SetAccess|Release|Address)",
     ),
     (CallKind.LAUNCH, r"Launch"),
-    (CallKind.COPY, r"[mM]emcpy|[mM]emset"),
+    (CallKind.COPY, r"[mM]emcpy"),
 )
 """First match wins. Names of the CUDA runtime and driver APIs."""
 

@@ -17,8 +17,6 @@ LATENCY: Final = Limit(
     5_000, "ns", "measured on real recordings: arrival 4-13 us from the call's start, gaps 0.5-4.2 us"
 )
 MULTIPLE: Final = Limit(2, "times this trace's own latency", "ours: twice the usual is no longer latency")
-CHAIN: Final = 8
-"""How many producers of producers are followed before the rest counts as undecided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +85,12 @@ def judge_device(
     itself, the question passes on to it. What is left is latency, up to its limit, and stall.
     """
     done: list[DevicePieces] = []
-    for _ in range(CHAIN):
+    while len(pieces):  # each turn goes strictly back in time, from a kernel to its producer
         pieces, blocked = _blocked(rows, pieces, producers)
         done += blocked
         pieces, pending = _pending(rows, pieces, producers)
         done.append(_latency(rows, pieces, producers, latencies))
         pieces = pending
-        if not len(pieces):
-            return done
-    none = np.zeros(len(pieces), dtype=np.bool_)
-    done.append(DevicePieces(pieces, np.full(len(pieces), -1), none, none, none))
     return done
 
 
@@ -123,20 +117,18 @@ def _blocked(rows: Activities, pieces: Pieces, producers: Producers) -> tuple[Pi
 
 
 def _pending(rows: Activities, pieces: Pieces, producers: Producers) -> tuple[Pieces, Pieces]:
-    """Split off what lies before a producer began: there the question passes on to that producer."""
+    """Split off what lies before a producer began: there the question passes on to the one that ends last.
+
+    No producer runs within the pieces, so each of them begins after a piece or has ended before it.
+    """
     place = producers.place[pieces.kernel]
-    starts = np.where(place >= 0, rows.start_ns[place], BEGINNING)
-    slot = np.argmax(starts, axis=1) if len(pieces) else np.empty(0, dtype=np.int64)
-    latest = starts[np.arange(len(pieces)), slot]
-    own = pieces.clipped(latest, pieces.end_ns)
-    waits = pieces.start_ns < latest
-    passed = Pieces(
-        pieces.start_ns[waits],
-        np.minimum(pieces.end_ns, latest)[waits],
-        pieces.gap[waits],
-        place[np.arange(len(pieces)), slot][waits],
-    )
-    return own, passed
+    to_come = (place >= 0) & (rows.start_ns[place] >= pieces.end_ns[:, None])
+    ends = np.where(to_come, rows.end_ns[place], BEGINNING)
+    slot = np.argmax(ends, axis=1) if len(pieces) else np.empty(0, dtype=np.int64)
+    waits: BoolArray = np.asarray(to_come.any(axis=1))
+    producer = place[np.arange(len(pieces)), slot]
+    passed = pieces.take(waits)
+    return pieces.take(~waits), Pieces(passed.start_ns, passed.end_ns, passed.gap, producer[waits])
 
 
 def _latency(rows: Activities, pieces: Pieces, producers: Producers, latencies: Latencies) -> DevicePieces:

@@ -64,7 +64,8 @@ class GraphNodes:
                 now = nodes[(rows.start_ns[nodes] <= at) & (rows.end_ns[nodes] > at)]
                 if len(now):
                     last = int(now[np.argmax(rows.end_ns[now])])
-                    until = min(end, int(rows.end_ns[last]))
+                    later = rows.start_ns[nodes[rows.start_ns[nodes] > at]]
+                    until = min(end, int(rows.end_ns[last]), int(later.min(initial=end)))
                     running.append((at, until, gap, kernel, last))
                 else:
                     later = rows.start_ns[nodes[rows.start_ns[nodes] > at]]

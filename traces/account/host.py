@@ -15,7 +15,7 @@ import numpy as np
 
 from traces.account.calls import CallKind, call_kinds
 from traces.account.pieces import BEGINNING, Pieces, Tiling, cut, tile
-from traces.columns import NULL, BoolArray, IntArray, distinct
+from traces.columns import NULL, HostSpans, IntArray, distinct
 from traces.names.host_ranges import is_collector_name, is_loader_name
 from traces.timeline import RankTimeline
 
@@ -50,11 +50,15 @@ _EVER: Final = int(np.iinfo(np.int64).max)
 
 @dataclass(frozen=True, slots=True)
 class HostPieces:
-    """Pieces before a launch, shape (n,), each with its cause (in `CAUSES`) and the call in it (-1: none)."""
+    """Pieces before a launch, shape (n,), each with its cause (in `CAUSES`) and the call in it (-1: none).
+
+    `after` is the synchronising call whose cold start a piece without a call is (-1: none).
+    """
 
     pieces: Pieces
     cause: IntArray
     call: IntArray
+    after: IntArray
 
 
 class Host:
@@ -94,37 +98,40 @@ class Host:
         mine = np.flatnonzero(calls.thread_gid == thread)
         pieces, _, call = cut(pieces, tile(calls.start_ns[mine], calls.end_ns[mine], mine, -1))
         cause = np.where(call >= 0, _CAUSE_OF_KIND[self.kind[call]], CAUSE["python"])
-        cold = (call < 0) & self._follows_sync(pieces, mine, gap_start_ns)
-        cause = np.where(cold, CAUSE["sync"], cause)
-        for tiling, label, over_calls in self._overlays(thread):
+        after = np.where(call < 0, self._sync_before(pieces, mine, gap_start_ns), -1)
+        cause = np.where(after >= 0, CAUSE["sync"], cause)
+        for tiling, label, weaker in self._overlays(thread):
             pieces, of, inside = cut(pieces, tiling)
-            cause, call = cause[of], call[of]
-            may = (inside >= 0) & (over_calls | ((call < 0) & (cause != CAUSE["sync"])))
+            cause, call, after = cause[of], call[of], after[of]
+            may = (inside >= 0) & np.isin(cause, [CAUSE[name] for name in weaker])
+            may &= (call < 0) | (label == "profiler")
             cause = np.where(may, CAUSE[label], cause)
-        return HostPieces(pieces, cause, call)
+        return HostPieces(pieces, cause, call, after)
 
-    def _follows_sync(self, pieces: Pieces, mine: IntArray, gap_start_ns: IntArray) -> BoolArray:
-        """Whether a synchronising call of the thread returned within the interval, before the piece."""
-        ends = np.sort(self._rank.columns.calls.end_ns[mine[self.kind[mine] == CallKind.SYNC]])
-        last = np.searchsorted(ends, pieces.start_ns, side="right") - 1
+    def _sync_before(self, pieces: Pieces, mine: IntArray, gap_start_ns: IntArray) -> IntArray:
+        """The synchronising call of the thread that returned in the interval before the piece, else -1."""
+        ends = self._rank.columns.calls.end_ns
+        syncs = mine[self.kind[mine] == CallKind.SYNC]
+        syncs = syncs[np.argsort(ends[syncs], kind="stable")]
+        last = np.append(syncs, -1)[np.searchsorted(ends[syncs], pieces.start_ns, side="right") - 1]
         returned = np.append(ends, BEGINNING)[last]
-        result: BoolArray = returned >= gap_start_ns[pieces.gap]
-        return result
+        return np.where(returned >= gap_start_ns[pieces.gap], last, -1)
 
-    def _overlays(self, thread: int) -> Iterator[tuple[Tiling, str, bool]]:
-        """Spans of a thread that say more than its calls: tiling, cause, and whether within calls too."""
+    def _overlays(self, thread: int) -> Iterator[tuple[Tiling, str, tuple[str, ...]]]:
+        """Spans of a thread that say more than its calls, weakest first: tiling, cause, what it outweighs."""
         columns = self._rank.columns
-        for spans, label, over_calls in (
-            (columns.os_calls, "os_wait", False),
-            (columns.overheads, "profiler", True),
-        ):
-            on_thread = spans.thread_gid == thread
-            if on_thread.any():
-                yield _inside(spans.start_ns[on_thread], spans.end_ns[on_thread]), label, over_calls
-        for says, label in ((is_loader_name, "data"), (is_collector_name, "gc")):
-            tiling = self._ranges(thread, says)
-            if tiling is not None:
-                yield tiling, label, False
+        if (waits := self._spans(columns.os_calls, thread)) is not None:
+            yield waits, "os_wait", ("python",)
+        if (loads := self._ranges(thread, is_loader_name)) is not None:
+            yield loads, "data", ("python", "os_wait", "sync")
+        if (collects := self._ranges(thread, is_collector_name)) is not None:
+            yield collects, "gc", ("python", "os_wait", "sync", "data")
+        if (profiles := self._spans(columns.overheads, thread)) is not None:
+            yield profiles, "profiler", CAUSES
+
+    def _spans(self, spans: HostSpans, thread: int) -> Tiling | None:
+        on_thread = spans.thread_gid == thread
+        return _inside(spans.start_ns[on_thread], spans.end_ns[on_thread]) if on_thread.any() else None
 
     def _ranges(self, thread: int, says: Callable[[str], bool]) -> Tiling | None:
         ranges, texts = self._rank.columns.ranges, self._rank.columns.range_texts
@@ -137,13 +144,14 @@ def join(parts: list[HostPieces]) -> HostPieces:
     """Several results as one."""
     if not parts:
         nothing = np.empty(0, dtype=np.int64)
-        return HostPieces(Pieces(nothing, nothing, nothing, nothing), nothing, nothing)
+        return HostPieces(Pieces(nothing, nothing, nothing, nothing), nothing, nothing, nothing)
     return HostPieces(
         Pieces(
             *(np.concatenate([getattr(part.pieces, field) for part in parts]) for field in Pieces.__slots__)
         ),
         np.concatenate([part.cause for part in parts]),
         np.concatenate([part.call for part in parts]),
+        np.concatenate([part.after for part in parts]),
     )
 
 

@@ -16,8 +16,8 @@ from traces.columns import NULL, BoolArray, Columns, IntArray
 from traces.launches import join_launches
 from traces.timeline import Activities, RankTimeline
 
-MOST: Final = 4
-"""Producers kept per activity, latest end first: what ended before cannot have been waited for any longer."""
+MOST: Final = 8
+"""Producers kept per activity, latest end first; one that ran may be lost behind eight that end later."""
 
 
 @dataclass(frozen=True, slots=True)

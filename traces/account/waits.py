@@ -7,7 +7,7 @@ began that ended before it returned, the latest of it deciding when.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -17,7 +17,7 @@ from traces.account.host import CAUSE, Host, HostPieces
 from traces.account.pieces import Pieces
 from traces.columns import COPY_KINDS, NULL, BoolArray, IntArray
 from traces.limits import Limit
-from traces.timeline import Bucket, RankTimeline, Source
+from traces.timeline import KEYS, Activities, Bucket, RankTimeline, Source
 
 BLOCKING_COPY: Final = Limit(
     20_000, "ns of a copy call", "measured on real recordings: a copy call over 20 us waits for its own copy"
@@ -48,7 +48,9 @@ class Waits:
         self._rows, self._calls, self._host = rank.activities, rank.columns.calls, host
         rows = self._rows
         self._launched = np.where(rows.launch_ns == NULL, rows.start_ns, rows.launch_ns)
-        self._launches, self._ends = np.sort(self._launched), np.sort(rows.end_ns)
+        self._launches = np.sort(self._launched)
+        self._all_by_end = np.argsort(rows.end_ns, kind="stable")
+        self._ends = rows.end_ns[self._all_by_end]
         self._by_end = np.flatnonzero(rows.bucket != Bucket.COMPUTE)
         self._by_end = self._by_end[np.argsort(rows.end_ns[self._by_end], kind="stable")]
         self._ended = rows.end_ns[self._by_end]
@@ -57,7 +59,7 @@ class Waits:
         sizes = rank.columns.copies.size_bytes
         is_count = (rows.bucket == Bucket.COPY) & (rows.key == COPY_KINDS.index("memcpy_d2h"))
         is_count[is_count] = sizes[rows.row[is_count]] <= TOKEN_COUNT.value
-        self._is_count = is_count
+        self._is_count = is_count & _routes(rows)
 
     def is_waiting(self, call: IntArray) -> BoolArray:
         """Which calls (rows of `Calls`, -1: none) wait for GPU work."""
@@ -78,6 +80,7 @@ class Waits:
         """Pieces before a launch: those left to the host, and those in which awaited work still ran."""
         if not len(host.pieces):
             return host, Waited(host.pieces, host.call)
+        host = self._name_cold_starts(host)
         waiting = self.is_waiting(host.call)
         left = _Collected(host, ~waiting)
         for index in np.flatnonzero(waiting).tolist():
@@ -88,17 +91,16 @@ class Waits:
         start, end = int(host.pieces.start_ns[index]), int(host.pieces.end_ns[index])
         call = int(host.call[index])
         work = self._awaited(call)
-        cause = self._cause(call, work, int(host.cause[index]))
+        cause = self._cause(call, int(host.cause[index]))
         rows, at = self._rows, start
         while at < end:
             running = work[(rows.start_ns[work] <= at) & (rows.end_ns[work] > at)]
             if len(running):
                 last = int(running[np.argmax(rows.end_ns[running])])
-                until = min(end, int(rows.end_ns[last]))
+                until = min(end, int(rows.end_ns[last]), _next_start(rows, work, at))
                 left.add_waited(host, index, at, until, last)
             else:
-                later = rows.start_ns[work[rows.start_ns[work] > at]]
-                until = min(end, int(later.min())) if len(later) else end
+                until = min(end, _next_start(rows, work, at))
                 left.add_host(host, index, at, until, cause)
             at = until
 
@@ -113,19 +115,42 @@ class Waits:
         ]
         return np.concatenate((some, own[rows.end_ns[own] > begin]))
 
-    def _cause(self, call: int, work: IntArray, cause: int) -> int:
+    def _cause(self, call: int, cause: int) -> int:
         """`token_count_sync` where a synchronising call waited for a small copy to the host last."""
-        if cause != CAUSE["sync"] or not len(work):
+        if cause != CAUSE["sync"]:
             return cause
-        last = work[np.argmax(self._rows.end_ns[work])]
-        return CAUSE["token_count_sync"] if self._is_count[last] else cause
+        begin, back = self._calls.start_ns[call], self._calls.end_ns[call]
+        low, high = np.searchsorted(self._ends, (begin, back), side="right")
+        some = self._all_by_end[low:high]
+        some = some[self._launched[some] < begin]
+        return CAUSE["token_count_sync"] if len(some) and self._is_count[some[-1]] else cause
+
+    def _name_cold_starts(self, host: HostPieces) -> HostPieces:
+        """Give the cold start after a synchronising call the name of that call."""
+        cause = host.cause.copy()
+        cold = np.flatnonzero((host.after >= 0) & (cause == CAUSE["sync"]))
+        named = {call: self._cause(call, CAUSE["sync"]) for call in set(host.after[cold].tolist())}
+        cause[cold] = [named[call] for call in host.after[cold].tolist()]
+        return replace(host, cause=cause)
+
+
+def _routes(rows: Activities) -> bool:
+    """Whether tokens are routed to experts at all: without that, a small copy holds no token counts."""
+    routing = [KEYS[Bucket.COMPUTE].index(key) for key in ("router", "permute")]
+    return bool(np.isin(rows.key[rows.bucket == Bucket.COMPUTE], routing).any())
+
+
+def _next_start(rows: Activities, work: IntArray, at_ns: int) -> int:
+    """When the next of some work begins after a time: from there another may be the one that ends last."""
+    later = rows.start_ns[work[rows.start_ns[work] > at_ns]]
+    return int(later.min(initial=np.iinfo(np.int64).max))
 
 
 class _Collected:
     """Pieces as they are found."""
 
     def __init__(self, host: HostPieces, kept: BoolArray) -> None:
-        self._kept = HostPieces(host.pieces.take(kept), host.cause[kept], host.call[kept])
+        self._kept = HostPieces(host.pieces.take(kept), host.cause[kept], host.call[kept], host.after[kept])
         self._host: list[tuple[int, int, int, int, int, int]] = []
         self._waited: list[tuple[int, int, int, int, int]] = []
 
@@ -142,8 +167,12 @@ class _Collected:
         pieces = Pieces(
             *(np.concatenate((getattr(kept.pieces, f), table[i])) for i, f in enumerate(Pieces.__slots__))
         )
+        no_cold_start = np.full(len(table[4]), -1)
         return HostPieces(
-            pieces, np.concatenate((kept.cause, table[4])), np.concatenate((kept.call, table[5]))
+            pieces,
+            np.concatenate((kept.cause, table[4])),
+            np.concatenate((kept.call, table[5])),
+            np.concatenate((kept.after, no_cold_start)),
         )
 
     def waited(self) -> Waited:
