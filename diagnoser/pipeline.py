@@ -22,6 +22,7 @@ from traces.columns import Columns
 from traces.errors import EmptySelection, InputError, NothingToDiagnose, UsageError
 from traces.formats.open import ReadOptions, read_trace
 from traces.measure.measurements import RankMeasurements, measure_rank
+from traces.measure.messages import measure_messages
 from traces.progress import Progress, silent
 from traces.steps.selection import Selection
 from traces.timeline import RankTimeline, Timeline, build
@@ -49,7 +50,10 @@ def diagnose(
     ]
     document = build_document(
         version=diagnoser.__version__,
-        traces=[TraceResult(trace.columns.info, _launched_frac(trace.ranks)) for trace in measured],
+        traces=[
+            TraceResult(trace.columns.info, _launched_frac(trace.ranks), measure_messages(trace.columns))
+            for trace in measured
+        ],
         ranks=ranks,
         judgement=judge(ranks),
         warnings=[*warnings, *window_warnings(ranks)],

@@ -14,6 +14,7 @@ _NSYS: Final = {
         "or name a range with --nvtx"
     ),
     "graphs": "record with --cuda-graph-trace=node",
+    "payloads": "export with --include-blobs=true from a recording with --trace=cuda,nvtx",
     "look": "Open the recording in the nsys GUI at the times above, largest bucket first.",
 }
 _KINETO: Final = {
@@ -23,6 +24,7 @@ _KINETO: Final = {
     "rank": "initialise torch.distributed before the profiler starts",
     "steps": "record with a schedule and call prof.step() once per step, or name a range with --nvtx",
     "graphs": "record the kernels of graph replays, which CUPTI does by default",
+    "payloads": "not read from this format yet",
     "look": "Open the recording in Perfetto at the times above, largest bucket first.",
 }
 

@@ -7,7 +7,7 @@ Integers are nanoseconds over the used steps. A value that could not be told is 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from heuristics import Judgement
@@ -15,6 +15,7 @@ from reports.cures import cures
 from reports.document_rank import rank_section
 from traces.columns import Gpu, TraceInfo
 from traces.measure.measurements import RankMeasurements
+from traces.measure.messages import Messages
 from traces.missing import Missing
 
 SCHEMA_VERSION: Final = "1.0"
@@ -38,6 +39,7 @@ class TraceResult:
 
     info: TraceInfo
     correlation_frac: float | None
+    messages: tuple[Messages, ...] | None = None
 
 
 def build_document(
@@ -100,12 +102,17 @@ def _trace_section(trace: TraceResult) -> Document:
         "reader": info.reader,
         "gpus": [_gpu_section(gpu) for gpu in info.gpus],
         "missing_tables": list(info.missing_tables),
+        "nccl_messages": None if trace.messages is None else [_without_none(one) for one in trace.messages],
         "capture": {
             "correlation_frac": trace.correlation_frac,
             "diagnostics": list(info.diagnostics),
             "perturbation_frac": None,
         },
     }
+
+
+def _without_none(messages: Messages) -> Document:
+    return {key: value for key, value in asdict(messages).items() if value is not None}
 
 
 def _gpu_section(gpu: Gpu) -> Document:
@@ -125,6 +132,8 @@ def _trace_gaps(index: int, trace: TraceResult) -> list[Missing]:
         gaps.append(
             Missing(f"{path}.exporter_version", "the trace does not say who wrote it", cure["version"])
         )
+    if trace.messages is None:
+        gaps.append(Missing(f"{path}.nccl_messages", "the trace holds no NCCL payloads", cure["payloads"]))
     if info.schema is None:
         gaps.append(Missing(f"{path}.schema", "the trace has no schema version", cure["version"]))
     if trace.correlation_frac is None:

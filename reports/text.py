@@ -68,6 +68,8 @@ def _origin(trace: dict[str, Any]) -> str:
 def _verdict(document: Document) -> Iterator[str]:
     verdict = document["verdict"]
     largest = _bucket_name(verdict["largest_bucket"], all(map(_replays_only, document["ranks"])))
+    if largest == "idle" and any(gap["path"].endswith(".graph_launches") for gap in document["missing"]):
+        largest = "idle, or work of CUDA graphs that was not recorded"
     share = percent(verdict["largest_bucket_frac"])
     bound = (
         f"bound by {verdict['bound']}" if verdict["bound"] else "bound by neither compute nor communication"

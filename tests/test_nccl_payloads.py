@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import sqlite3
 import struct
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import diagnoser
 from traces.columns import NULL, IntArray
+from traces.formats.nccl_payloads import (
+    ENTRIES as PAYLOAD_ENTRIES,
+)
+from traces.formats.nccl_payloads import (
+    SCHEMAS as PAYLOAD_SCHEMAS,
+)
 from traces.formats.nccl_payloads import (
     PayloadField,
     PayloadSchema,
@@ -19,6 +28,8 @@ from traces.formats.nccl_payloads import (
     read_schemas,
 )
 from traces.formats.sqlite_tables import SqliteTables
+from traces.simulate.export import write_export
+from traces.simulate.recording import Recording
 
 SEND, INIT = 16_777_225, 16_777_227
 SIZES = [(1, SEND, 24), (1, INIT, 24)]
@@ -154,3 +165,37 @@ def test_a_real_export_defines_eight_layouts_twice(recordings: Path) -> None:
         ("peer", 16),
     ]
     assert layout.size == 24
+
+
+def test_an_export_with_blobs_tells_nccls_messages_in_the_document(tmp_path: Path) -> None:
+    recording = Recording()
+    recording.kernel("ncclDevKernel_SendRecv(int)", 100, 200, launch_ns=90)
+    for peer in range(3):
+        recording.range("ncclSend", 80 + peer, 81 + peer, registered=True, domain=1)
+    path = tmp_path / "run.sqlite"
+    write_export(path, recording)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(
+            f"CREATE TABLE {PAYLOAD_SCHEMAS} (domainId INTEGER, schemaId INTEGER, payloadSize INTEGER)"
+        )
+        db.execute(
+            f"CREATE TABLE {PAYLOAD_ENTRIES} (domainId INTEGER, schemaId INTEGER, idx INTEGER, type INTEGER, "
+            "name TEXT, offset INTEGER)"
+        )
+        db.executemany(f"INSERT INTO {PAYLOAD_SCHEMAS} VALUES (?, ?, ?)", SIZES)
+        db.executemany(f"INSERT INTO {PAYLOAD_ENTRIES} VALUES (?, ?, ?, ?, ?, ?)", ENTRIES)
+        for peer in range(3):
+            db.execute(
+                "UPDATE NVTX_EVENTS SET binaryData = ? WHERE start = ?", [send(7, 1_000, peer), 80 + peer]
+            )
+        db.commit()
+    document = diagnoser.analyze(path).to_dict()
+    assert document["traces"][0]["nccl_messages"] == [
+        {
+            "operation": "ncclSend",
+            "call_count": 3,
+            "size_bytes": 3_000,
+            "communicator_count": 1,
+            "peer_count": 3,
+        }
+    ]

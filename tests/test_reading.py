@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import diagnoser
+from reports.text import render_text
 from traces.errors import DamagedTrace, NothingToDiagnose
 from traces.simulate.export import schema_versions, write_export
 from traces.simulate.recording import Recording
@@ -407,3 +408,15 @@ def test_ties_go_to_the_lower_stream_then_the_lower_correlation_id(export: Expor
     recording.kernel(GEMM, 200, 250, stream=7, correlation_id=10)
     (rank,) = ranks(export(recording, shuffle_seed=5))
     assert rank["compute_by_class_ns"] == {"gemm": 100}
+
+
+def test_work_hidden_in_graphs_is_never_called_an_idle_gpu(export: Export) -> None:
+    recording = Recording()
+    recording.kernel(GEMM, 100, 160, launch_ns=90)
+    recording.call("cudaGraphLaunch_v10000", 170, 180)
+    recording.kernel(GEMM, 9_000, 9_060, launch_ns=8_990)
+    document = diagnoser.analyze(export(recording)).to_dict()
+    assert document["ranks"][0]["absent_ns"] is None
+    text = " ".join(render_text(document).split())
+    assert "largest bucket is idle, or work of CUDA graphs that was not recorded" in text
+    assert "1 of 1 CUDA graph launches" in text

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from traces.formats.nccl_payloads import NcclCalls
     from traces.gpu_samples import GpuSamples
 
 IntArray = NDArray[np.int64]
@@ -256,3 +257,5 @@ class Columns:
     rank_of: dict[int, int]
     """Process id to the rank that the trace records (MPI_RANKS, distributedInfo), where it does."""
     gpu_samples: tuple[GpuSamples, ...] = ()
+    nccl_calls: NcclCalls | None = None
+    """NCCL calls with their payloads, where the export holds them."""

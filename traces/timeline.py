@@ -92,6 +92,8 @@ class RankTimeline:
     process_gid: int
     device: int
     activities: Activities
+    opaque_graph_frac: float = 0.0
+    """Share of the trace's CUDA graph launches of which no work was recorded."""
 
     @property
     def process(self) -> int | None:
@@ -118,17 +120,18 @@ class Timeline:
 def build(columns: Columns) -> Timeline:
     """Sort a trace's GPU work into ranks; ones with neither kernels nor graph rows are only warned of."""
     all_work = _all_work(columns)
+    launched, opaque = _graph_launches(columns, all_work.call)
+    hidden_frac = opaque / launched if launched else 0.0
     ranks, warnings = [], list(all_work.warnings)
     for gid, dev in sorted(set(zip(all_work.process_gid.tolist(), all_work.device_id.tolist(), strict=True))):
         mine = all_work.activities.take((all_work.process_gid == gid) & (all_work.device_id == dev))
         order = np.lexsort((mine.correlation_id, mine.stream_id, mine.start_ns))
-        rank = RankTimeline(columns, gid, dev, mine.take(order))
+        rank = RankTimeline(columns, gid, dev, mine.take(order), hidden_frac)
         busy = mine.end_ns > mine.start_ns
         if not (busy & (mine.source != Source.COPY)).any():
             warnings.append(f"process {rank.process}, GPU {dev}: no kernels that take time; left out")
         else:
             ranks.append(rank)
-    launched, opaque = _graph_launches(columns, all_work.call)
     return Timeline(tuple(ranks), tuple(warnings), launched, opaque)
 
 

@@ -18,9 +18,15 @@ from traces.account.producers import Producers, find_producers
 from traces.account.waits import Waits
 from traces.columns import BoolArray, IntArray
 from traces.intervals import Spans, covered_ns, intersect, union
+from traces.limits import Limit
 from traces.missing import Missing
 from traces.timeline import KEYS, Activities, Bucket, RankTimeline
 
+OPAQUE_GRAPHS: Final = Limit(
+    0.05,
+    "fraction of the CUDA graph launches",
+    "ours: a few at the edges of a capture lose their work anyway",
+)
 DECIDED: Final = ("recorded", "inferred", "none")
 
 
@@ -64,6 +70,12 @@ def measure_account(rank: RankTimeline, windows: Spans) -> Account | Missing:
 
     `Missing` (path relative to the rank) where host and GPU clocks are apart, or no launch was recorded.
     """
+    if rank.opaque_graph_frac > OPAQUE_GRAPHS.value:
+        reason = (
+            f"{rank.opaque_graph_frac:.0%} of the CUDA graph launches show no work, so time without compute "
+            "may be work that was not recorded"
+        )
+        return Missing("absent_ns", reason, "record with --cuda-graph-trace=node")
     offset_ns = clock_offset_ns(rank.activities)
     if offset_ns is None:
         reason = "no launch of a kernel was recorded, so the host's part cannot be told"

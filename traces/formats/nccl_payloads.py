@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,15 +104,7 @@ class NcclCalls:
     payloads: Payloads
 
 
-class BlobTables(Tables, Protocol):
-    """`Tables` that can read a column of blobs."""
-
-    def blobs(self, table: str, integers: Sequence[str], blob: str) -> tuple[IntArray, list[bytes]]:
-        """Rows where `blob` is not NULL: the integer columns, shape (n, len(integers)), and the blobs."""
-        ...
-
-
-def read_nccl_calls(tables: BlobTables) -> NcclCalls | None:
+def read_nccl_calls(tables: Tables) -> NcclCalls | None:
     """NCCL calls with what their payloads say; None where the export holds no blobs of a known schema.
 
     Raises `DamagedTrace` where a table cannot be read.

@@ -107,6 +107,17 @@ class SqliteTables:
                 )
         return found
 
+    def blobs(self, table: str, integers: Sequence[str], blob: str) -> tuple[IntArray, list[bytes]]:
+        """Rows where `blob` is not NULL; nsys declares the column TEXT and stores blobs in it."""
+        selected = ", ".join(f"ifnull({_quoted(name)}, {NULL})" for name in integers)
+        with self._reading(table):
+            rows = self._db.execute(
+                f"SELECT {selected}, CAST({_quoted(blob)} AS BLOB) FROM {_quoted(table)} "
+                f"WHERE {_quoted(blob)} IS NOT NULL"
+            ).fetchall()
+        numbers = np.array([row[:-1] for row in rows], dtype=np.int64).reshape(-1, len(integers))
+        return numbers, [row[-1] for row in rows]
+
     def rows(self, table: str, columns: Sequence[str]) -> list[Sequence[object]]:
         """Rows of a small table, with NULL as None."""
         with self._reading(table):

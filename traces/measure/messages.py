@@ -1,0 +1,45 @@
+"""What NCCL said of its calls: how many, how much, on how many communicators, by operation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from traces.columns import NULL, Columns, distinct
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """NCCL calls of one operation that carry a payload.
+
+    `size_bytes` sums what the calls say, per call and rank: not what went over a link. `peer_count` is None
+    where the operation names no peer.
+    """
+
+    operation: str
+    call_count: int
+    size_bytes: int
+    communicator_count: int
+    peer_count: int | None
+
+
+def measure_messages(columns: Columns) -> tuple[Messages, ...] | None:
+    """NCCL's messages of a trace, by operation; None where the export holds no payloads."""
+    calls = columns.nccl_calls
+    if calls is None:
+        return None
+    result = []
+    for code, name in enumerate(calls.names):
+        mine = calls.name == code
+        size, peer = calls.payloads.size_bytes[mine], calls.payloads.peer[mine]
+        communicator = calls.payloads.communicator[mine]
+        peers = len(distinct(peer[peer != NULL]))
+        result.append(
+            Messages(
+                name,
+                int(mine.sum()),
+                int(size[size != NULL].sum()),
+                len(distinct(communicator[communicator != NULL])),
+                peers or None,
+            )
+        )
+    return tuple(result)
