@@ -10,7 +10,7 @@ from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.resolve.resolution import CONTROL_KIND, PAYLOAD_KINDS
 
-_UNTOLD: Final = ("precision", "ep_overlap", "recompute")
+_UNTOLD: Final = ("ep_overlap",)
 _EXPERT_KINDS: Final = (*PAYLOAD_KINDS, CONTROL_KIND)
 
 
@@ -46,10 +46,8 @@ def detected_section(rank: RankMeasurements) -> dict[str, Any]:
     """The contract's `detected`."""
     return {
         "dispatcher": rank.a2a.dispatcher if rank.a2a else "unknown",
-        "precision": None,
         "graph_share_frac": rank.detected.graph_share_frac,
         "ep_overlap": None,
-        "recompute": None,
         "training_step": rank.steps.training,
         "training_evidence": rank.steps.training_evidence,
     }

@@ -8,6 +8,12 @@ from typing import Any, Final
 from reports.cures import cures
 from reports.document_a2a import a2a_section, communication_gaps, detected_section
 from reports.document_account import account_gaps, account_section
+from reports.document_memory import (
+    detected_precision,
+    detected_recompute,
+    memory_gaps,
+    memory_section,
+)
 from reports.document_sm import sm_gaps, sm_section
 from traces.measure.budget import Budget
 from traces.measure.measurements import RankMeasurements
@@ -54,8 +60,12 @@ def rank_section(index: int, rank: RankMeasurements) -> RankSection:
         "clock_offset_ns": rank.clock_offset_ns,
         "a2a": a2a_section(rank),
         "sm": sm_section(rank.sm),
-        "memory": None,
-        "detected": detected_section(rank),
+        "memory": memory_section(rank.memory),
+        "detected": {
+            **detected_section(rank),
+            **detected_precision(rank.precision),
+            "recompute": detected_recompute(rank.recompute),
+        },
         "kernels_without_launch": rank.kernel_count - rank.launched_count,
         "unknown_kernels": [{"name": kernel.name, "frac": kernel.frac} for kernel in rank.unknown_kernels],
         "ledger": None,
@@ -111,6 +121,7 @@ def _gaps(path: str, rank: RankMeasurements, values: dict[str, Any]) -> list[Mis
     gaps = []
     gaps += communication_gaps(path, rank)
     gaps += sm_gaps(path, rank.sm)
+    gaps += memory_gaps(path, rank.memory, rank.precision, rank.recompute)
     gaps += account_gaps(path, rank.account, rank.clock_offset_ns)
     cure = cures(rank.kind)
     if rank.process is None:

@@ -111,6 +111,7 @@ def _rank(rank: dict[str, Any]) -> Iterator[str]:
     if rank["hidden_comm_ns"]:
         yield from _wrap(f"hidden under compute: {milliseconds(rank['hidden_comm_ns'])} ms of communication")
     yield from _sms(rank)
+    yield from _detected(rank)
     if rank["kernels_without_launch"]:
         yield from _wrap(f"kernels whose launch was not recorded: {rank['kernels_without_launch']:,}")
     yield from _unknown(rank)
@@ -136,6 +137,22 @@ def _sms(rank: dict[str, Any]) -> Iterator[str]:
         said.append(f"{issue} over {measured['samples']} samples, {percent(measured['pure_frac'])} pure")
     if said:
         yield from _wrap("SMs: " + "; ".join(said) + ".")
+
+
+def _detected(rank: dict[str, Any]) -> Iterator[str]:
+    """What kind of run this shows, where anything was told."""
+    found, memory = rank["detected"], rank["memory"]
+    said = [f"dispatcher {found['dispatcher']}"] if found["dispatcher"] not in ("none", "unknown") else []
+    if found["precision"]:
+        said.append(f"GEMMs in {found['precision']}")
+    if found["graph_share_frac"]:
+        said.append(f"{percent(found['graph_share_frac'])} of kernel work in CUDA graphs")
+    if memory["recompute_ns"]:
+        said.append(f"recompute {milliseconds(memory['recompute_ns'])} ms")
+    if memory["allocator_calls"]:
+        said.append(f"{memory['allocator_calls']} allocator calls")
+    if said:
+        yield from _wrap("Seen: " + ", ".join(said) + ".")
 
 
 def _summed_over(rank: dict[str, Any]) -> str:

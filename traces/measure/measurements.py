@@ -10,6 +10,9 @@ from traces.columns import NULL, Gpu
 from traces.measure.a2a import A2a, measure_a2a
 from traces.measure.budget import Budget, measure_budget
 from traces.measure.detected import Detected, detect
+from traces.measure.memory import Memory, measure_memory
+from traces.measure.precision import Precision, detect_precision
+from traces.measure.recompute import Recompute, measure_recompute
 from traces.measure.sm import SmUse, measure_sm
 from traces.measure.totals import Totals, measure_totals
 from traces.measure.unknown import UnknownKernel, unknown_kernels
@@ -51,6 +54,9 @@ class RankMeasurements:
     a2a: A2a | None
     unresolved: tuple[Unresolved, ...]
     detected: Detected
+    recompute: Recompute
+    memory: Memory
+    precision: Precision
     unknown_kernels: tuple[UnknownKernel, ...]
     kernel_count: int
     launched_count: int
@@ -73,6 +79,7 @@ def measure_rank(rank: RankTimeline, selection: Selection) -> RankMeasurements:
     first, last = int(rows.start_ns.min()), int(rows.end_ns.max())
     starts, ends = steps.windows.start_ns, steps.windows.end_ns
     gpu = gpu_of(rank)
+    recompute = measure_recompute(rank, steps.windows)
     return RankMeasurements(
         trace=rank.columns.info.name,
         kind=rank.columns.info.kind,
@@ -91,6 +98,9 @@ def measure_rank(rank: RankTimeline, selection: Selection) -> RankMeasurements:
         a2a=measure_a2a(rank, resolution, steps.windows, steps),
         unresolved=resolution.unresolved,
         detected=detect(rank, steps.windows),
+        recompute=recompute,
+        memory=measure_memory(rank, steps, gpu, recompute),
+        precision=detect_precision(rank, steps.windows),
         sm=measure_sm(rank, steps.windows, gpu, rank.columns.gpu_samples),
         unknown_kernels=unknown_kernels(rank, steps.windows),
         kernel_count=int(is_kernel.sum()),

@@ -1,0 +1,87 @@
+"""The number format of a rank's GEMMs, by their names and those of the kernels that quantise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from traces.columns import distinct
+from traces.intervals import Spans, covered_ns
+from traces.limits import Limit
+from traces.missing import Missing
+from traces.names.kernels import classify_kernel
+from traces.names.precision import FP8, gemm_format, multiplies, quantize_format
+from traces.timeline import RankTimeline, Source
+
+MAIN_SHARE: Final = Limit(
+    2 / 3, "of the GEMM work whose format is told", "ours: an FP8 run often keeps its last GEMM in BF16"
+)
+TOLD_SHARE: Final = Limit(0.5, "of the GEMM work", "ours: less than half of it does not speak for the rest")
+_LATER: Final = "none: these kernels' names do not say it"
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """What the GEMMs of a rank multiply. `precision` is one of `traces.names.precision.FORMATS` or "mixed".
+
+    `shares` are parts of GEMM work (sums of kernel time), by format; `told_frac` is how much of that work has
+    a format at all. `quantize` are the formats that quantising kernels name, of none where none ran. Where
+    `precision` is None, `missing` says why.
+    """
+
+    precision: str | None
+    shares: Mapping[str, float]
+    told_frac: float
+    quantize: tuple[str, ...]
+    missing: Missing | None
+
+
+def detect_precision(rank: RankTimeline, windows: Spans) -> Precision:
+    """Look at the GEMMs within the windows.
+
+    TF32 can hide in GEMMs of fp32 data only where their names keep silent; where the scaling of FP8 is not in
+    the GEMM's name, quantising kernels that agree give it, else it is one scale per tensor.
+    """
+    work_ns = _work_by_name(rank, windows)
+    classes = {name: classify_kernel(name) for name in work_ns}
+    quantising = (quantize_format(name) for name, kernel in classes.items() if kernel.class_ == "quantize")
+    quantize = tuple(sorted({found for found in quantising if found}))
+    gemms = {name: ns for name, ns in work_ns.items() if multiplies(classes[name])}
+    total_ns = sum(gemms.values())
+    if not total_ns:
+        why = "no GEMM in the window" if rank.has_kernels else "graph replays were recorded whole"
+        cure = "choose a longer window" if rank.has_kernels else "record with --cuda-graph-trace=node"
+        return Precision(None, {}, 0.0, quantize, Missing("detected.precision", why, cure))
+    formats: dict[str, int] = {}
+    for name, ns in gemms.items():
+        found = gemm_format(name)
+        if found == FP8:
+            found = quantize[0] if len(quantize) == 1 else "fp8_per_tensor"
+        if found:
+            formats[found] = formats.get(found, 0) + ns
+    return _judged(formats, total_ns, quantize)
+
+
+def _judged(formats: dict[str, int], total_ns: int, quantize: tuple[str, ...]) -> Precision:
+    told_ns = sum(formats.values())
+    shares = {found: ns / total_ns for found, ns in sorted(formats.items(), key=lambda item: -item[1])}
+    told_frac = told_ns / total_ns
+    if told_frac < TOLD_SHARE.value:
+        why = f"only {told_frac:.0%} of the GEMM work has a name that tells its number format"
+        return Precision(None, shares, told_frac, quantize, Missing("detected.precision", why, _LATER))
+    main, main_ns = max(formats.items(), key=lambda item: item[1])
+    precision = main if main_ns >= MAIN_SHARE.value * told_ns else "mixed"
+    return Precision(precision, shares, told_frac, quantize, None)
+
+
+def _work_by_name(rank: RankTimeline, windows: Spans) -> dict[str, int]:
+    """Kernel time within the windows by name, names without any left out."""
+    rows = rank.activities
+    rows = rows.take((rows.source == Source.KERNEL) & (rows.name >= 0))
+    work_ns = np.zeros(len(rank.columns.kernel_names), dtype=np.int64)
+    np.add.at(work_ns, rows.name, covered_ns(rows.start_ns, rows.end_ns, windows))
+    codes = distinct(rows.name)
+    return {rank.columns.kernel_names[c]: int(work_ns[c]) for c in codes.tolist() if work_ns[c]}

@@ -1,0 +1,54 @@
+"""How far a recomputed stretch reaches: as long as the launches around it repeat the original's."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from traces.columns import BoolArray, IntArray, distinct
+from traces.resolve.neighbours import launch_order
+from traces.timeline import Activities
+
+
+def stretches(rows: Activities, recomputed: IntArray, original: IntArray, backward: BoolArray) -> IntArray:
+    """Places of all activities in the stretches around recomputed passes, ascending, each once.
+
+    `recomputed` and `original`, shape (m,), are places of a pass run again and of its first run (-1: none,
+    then only the pass itself counts). From both, the launches of their threads are compared outwards, as long
+    as the same kernel or kind of copy comes; the next recomputed pass ends it, and so does a kernel that is
+    `backward` by its name, shape (n,). Where another microbatch's launches come between, the stretch is
+    found too short.
+    """
+    order = launch_order(rows)
+    sequence = order[np.argsort(rows.launch_thread[order], kind="stable")]
+    place = np.empty(len(rows), dtype=np.int64)
+    place[sequence] = np.arange(len(rows))
+    kind = _kinds(rows)
+    taken = np.zeros(len(rows), dtype=np.bool_)
+    taken[recomputed] = True
+    ends = taken | backward
+    paired = original >= 0
+    for way in (-1, 1):
+        new, old = place[recomputed[paired]], place[original[paired]]
+        while len(new):
+            inside = _on_one_thread(rows, sequence, new, way) & _on_one_thread(rows, sequence, old, way)
+            new, old = new[inside] + way, old[inside] + way
+            alike = (kind[sequence[new]] == kind[sequence[old]]) & ~ends[sequence[new]]
+            new, old = new[alike], old[alike]
+            taken[sequence[new]] = True
+    return np.flatnonzero(taken)
+
+
+def _kinds(rows: Activities) -> IntArray:
+    """One number per activity, the same for the same kernel name or kind of copy, and the same stream."""
+    streams = distinct(rows.stream_id)
+    what = np.where(rows.name >= 0, rows.name + 64, rows.key)  # 64: more than there are kinds of copy
+    return (what * 4 + rows.source) * len(streams) + np.searchsorted(streams, rows.stream_id)
+
+
+def _on_one_thread(rows: Activities, sequence: IntArray, at: IntArray, way: int) -> BoolArray:
+    """Whether the sequence goes on, one further that way, on the same thread."""
+    next_ = at + way
+    ends = (next_ < 0) | (next_ >= len(sequence))
+    next_ = np.where(ends, at, next_)
+    result: BoolArray = ~ends & (rows.launch_thread[sequence[next_]] == rows.launch_thread[sequence[at]])
+    return result

@@ -1,0 +1,85 @@
+"""Kernel name -> the number format its matrices are multiplied in, and how FP8 was scaled."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from traces.names.kernels import KernelClass
+
+FORMATS: Final = (
+    "nvfp4",
+    "mxfp8",
+    "fp8_blockwise",
+    "fp8_rowwise",
+    "fp8_per_tensor",
+    "bf16",
+    "fp16",
+    "tf32",
+    "fp32",
+)
+"""Formats of what a GEMM multiplies; sums are kept in wider ones."""
+
+FP8: Final = "fp8"
+"""FP8 whose scaling the name does not give: no suffix, as cuBLAS writes it for one scale per tensor."""
+
+_MULTIPLIES: Final = ("dense", "grouped", "dense_or_grouped", "dense_or_grouped_wgrad", "gemv")
+_NVJET: Final = r"nvjet(?:_sm\d+)?_{}[a-z]*_"
+_XMMA: Final = r"xmma_gemm_[a-z0-9]+_{}[a-z0-9]*_"
+_OF_GEMM: Final = (
+    ("nvfp4", _NVJET.format("oo") + r"|Avec16UE4M3|nv_?fp4|nv_float4|float_e2m1"),
+    ("mxfp8", r"Avec32UE8M0|mx_?fp8|mx_float8|float_ue8m0"),
+    (
+        "fp8_blockwise",
+        r"[AB](?:vec|blk)128|fp8_d?ptp128c|deep_gemm::sm\d+_fp8_\w*gemm|fp8\w*block_?(?:wise|scaled)",
+    ),
+    ("fp8_rowwise", r"nvjet\w*_ovscale|fp8_?row_?wise"),
+    (
+        FP8,
+        _NVJET.format("[qr]{2}")
+        + "|"
+        + _XMMA.format("(?:e4m3|e5m2)")
+        + r"|xmma_gemm_e[45]m[23]|float_e[45]m[23]",
+    ),
+    ("bf16", _NVJET.format("t") + "|" + _XMMA.format("bf16") + r"|bf16|[bB][fF]loat16"),
+    (
+        "fp16",
+        _NVJET.format("h")
+        + "|"
+        + _XMMA.format("f16")
+        + r"|_h(?:884|1688|16816)?gemm|fp16|_f16_|f16gemm|_gemm_f16|half",
+    ),
+    ("tf32", r"tf32|tensorop_s1688gemm"),
+    ("fp32", _XMMA.format("f32") + r"|(?:^|[ _])sgemm|magma_sgemm|<(?:\(?int\)?, ?)*float\b"),
+)
+"""First match wins. Sources: cuBLAS's nvjet letters (t bf16, h fp16, q and r FP8, o FP4: inputs come first)
+and scale suffixes; CUTLASS's names (s1688gemm on fp32 data multiplies in TF32; sgemm does not use tensor
+cores); xmma's second group (what is multiplied, then what it is summed in); DeepGEMM's 128-blocks."""
+
+_OF_QUANTIZE: Final = (
+    ("nvfp4", r"nvfp4|[hH]adamard|rht_gemm"),
+    ("mxfp8", r"mxfp8|quantize_mx"),
+    ("fp8_blockwise", r"block_?(?:wise|scal)|per_(?:token|channel)_cast"),
+    ("fp8_rowwise", r"row_?wise"),
+    ("fp8_per_tensor", r"cast_transpose|cast_fp8|amax_kernel|delayed_scaling|per_tensor"),
+)
+"""Scaling that a quantising kernel gives away (TransformerEngine's and DeepGEMM's names)."""
+
+
+def multiplies(kernel: KernelClass) -> bool:
+    """Whether a kernel multiplies matrices: a GEMM that is neither set-up, reduction nor convolution."""
+    return kernel.class_ == "gemm" and kernel.subclass in _MULTIPLIES
+
+
+def gemm_format(name: str) -> str | None:
+    """Format of a GEMM by its name, in `FORMATS` or `FP8`; None where the name does not say."""
+    return _first(_OF_GEMM, name)
+
+
+def quantize_format(name: str) -> str | None:
+    """Format that a quantising kernel writes, in `FORMATS`; None where the name does not say."""
+    return _first(_OF_QUANTIZE, name)
+
+
+def _first(rules: tuple[tuple[str, str], ...], name: str) -> str | None:
+    return next((found for found, pattern in rules if re.search(pattern, name)), None)
