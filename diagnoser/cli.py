@@ -166,6 +166,28 @@ def doctor(
 
 
 @app.command()
+def workload(
+    state: Annotated[
+        str, typer.Option(metavar="NAME", show_default=False, help="The known state to record.")
+    ],
+    out: Annotated[Path, typer.Option(metavar="FILE", show_default=False, help="A name ending in .json.gz.")],
+    steps: Annotated[int, typer.Option(metavar="N", help="Steps to record.")] = 6,
+    device: Annotated[str, typer.Option(metavar="cuda|cpu", help="cpu records no kernels.")] = "cuda",
+    megatron: Annotated[bool, typer.Option("--megatron", help="Megatron-Core's own MoE layer.")] = False,
+) -> None:
+    """Record a small real MoE training step in a known state (needs PyTorch, and a GPU for kernels).
+
+    States: eager, cuda_graph, recompute, many_small_experts, few_large_experts, host_counts,
+    copy_same_stream, copy_second_stream. The recording is scrubbed; a .known.json beside it says what was
+    done.
+    """
+    from traces.simulate import workload as real
+
+    said = real.workload(state, out, step_count=steps, device=device, megatron=megatron)
+    typer.echo(said)
+
+
+@app.command()
 def demo(
     form: Annotated[
         list[Form] | None,
@@ -272,7 +294,7 @@ def run(arguments: list[str]) -> int:
 def _what_to_type(arguments: list[str]) -> str:
     """The help of the command that was meant; the whole line where only `analyze` was forgotten."""
     first = arguments[0] if arguments else ""
-    if first in ("analyze", "demo", "doctor"):
+    if first in ("analyze", "demo", "doctor", "workload"):
         return f"Type moe-diag {first} --help."
     if Path(first).exists() or first.endswith((".nsys-rep", ".qdrep", ".sqlite", ".json", ".json.gz")):
         return f"Type moe-diag analyze {' '.join(arguments)}"

@@ -79,8 +79,8 @@ def _clocks(capture: Capture) -> Iterator[str]:
     for (process, device), offset_ns in capture.clock_offset_ns.items():
         if offset_ns:
             yield from _wrap(
-                f"- process {process}, GPU {device}: host and GPU clocks are about {offset_ns / 1e6:.0f} ms "
-                "apart, so why no compute ran cannot be told. Record again."
+                f"- process {process}, GPU {device}: nothing starts within 50 us of its launch, so host and "
+                f"GPU clocks may be apart, by about {offset_ns / 1e6:.0f} ms: why no compute ran is not told."
             )
 
 

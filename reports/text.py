@@ -254,7 +254,8 @@ def _advice(missing: Iterable[dict[str, str]]) -> Iterator[str]:
         if (place.startswith("ranks[") and key in _SAID) or gap["path"].endswith(
             (".graph_launches", ".graph_replays")
         ):
-            yield f"{gap['reason'][0].upper()}{gap['reason'][1:]}. To tell: {gap['cure']}."
+            reason, cure = gap["reason"].rstrip("."), gap["cure"].rstrip(".")
+            yield f"{reason[0].upper()}{reason[1:]}. To tell: {cure}."
 
 
 def _bucket_name(bucket: str, busy_only: bool) -> str:

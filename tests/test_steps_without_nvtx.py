@@ -264,7 +264,7 @@ def test_the_autograd_thread_shows_training(path: Path) -> None:
     thread = train.recording.global_id(1000, 1001)
     rank.columns.thread_names[thread] = "pt_autograd_0"
     steps = choose_steps(rank, parse_selection())
-    assert steps.training_evidence.endswith("1 launched by autograd threads")
+    assert steps.training_evidence.endswith("1 launched by autograd threads, 0 optimizer ranges")
 
 
 def test_a_step_that_captures_a_graph_is_left_out(path: Path) -> None:

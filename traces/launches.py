@@ -50,3 +50,8 @@ def join_launches(calls: Calls, process_gid: IntArray, correlation_id: IntArray)
 def _of_call(column: IntArray, call: IntArray) -> IntArray:
     """A column of the calls by row, NULL where there is none."""
     return np.append(column, NULL)[call]  # row -1 is the NULL at the end
+
+
+def launches_a_graph(call_name: str) -> bool:
+    """Whether a CUDA runtime or driver call replays a graph."""
+    return call_name.startswith(("cudaGraphLaunch", "cuGraphLaunch"))

@@ -20,7 +20,7 @@ from traces.columns import (
     end_to_end,
     process_of,
 )
-from traces.launches import join_launches
+from traces.launches import join_launches, launches_a_graph
 from traces.names.kernels import UNNAMED, classify_kernel
 from traces.names.kinds import (
     COMM_KINDS,
@@ -141,7 +141,7 @@ def _graph_launches(columns: Columns, call_of_work: IntArray) -> tuple[int, int]
     A launch may have a runtime and a driver row; both share the correlation id and count once.
     """
     calls = columns.calls
-    is_launch = [name.startswith(("cudaGraphLaunch", "cuGraphLaunch")) for name in columns.call_names]
+    is_launch = [*map(launches_a_graph, columns.call_names)]
     rows = np.flatnonzero(np.array([*is_launch, False], dtype=np.bool_)[calls.name])
     worked = rows[np.isin(rows, call_of_work)]
     ids = {_launch_id(columns, row) for row in rows.tolist()}

@@ -82,8 +82,8 @@ def measure_account(rank: RankTimeline, windows: Spans) -> Account | Missing:
         return Missing("absent_ns", reason, "record with --trace=cuda")
     if offset_ns:
         reason = (
-            f"clock offset: nothing starts within 50 us of its launch, host and GPU clocks are about "
-            f"{offset_ns / 1e6:.0f} ms apart"
+            "clock offset: nothing starts within 50 us of its launch, so host and GPU clocks may be apart, "
+            f"by about {offset_ns / 1e6:.0f} ms"
         )
         return Missing("absent_ns", reason, "record again; nothing in this trace can align them")
     return _Accountant(rank, windows).account()

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from traces.columns import NULL
 from traces.intervals import Spans, covered_ns
+from traces.launches import launches_a_graph
 from traces.timeline import RankTimeline, Source
 
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """`graph_share_frac`: kernel work in CUDA graphs (nodes and whole replays) as part of all kernel work."""
+    """`graph_share_frac`: kernel work in CUDA graphs (nodes and whole replays) as part of all kernel work.
+
+    A kernel is in a graph where its row names a node (nsys) or its launching call launches a graph (Kineto).
+    """
 
     graph_share_frac: float
 
@@ -23,5 +29,8 @@ def detect(rank: RankTimeline, windows: Spans) -> Detected:
     is_kernel = rows.source == Source.KERNEL
     in_graph = rows.source == Source.REPLAY
     in_graph[is_kernel] = rank.columns.kernels.graph_node_id[rows.row[is_kernel]] != NULL
+    calls = rank.columns.calls
+    launches_graph = np.array([*map(launches_a_graph, rank.columns.call_names), False], dtype=np.bool_)
+    in_graph |= is_kernel & launches_graph[np.append(calls.name, -1)[rows.call]]
     total_ns = int(work_ns[rows.source != Source.COPY].sum())
     return Detected(int(work_ns[in_graph].sum()) / total_ns if total_ns else 0.0)

@@ -9,8 +9,9 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, BoolArray, distinct
+from traces.columns import NULL, PROCESS_BITS, BoolArray, distinct
 from traces.names.kernels import classify_kernel
+from traces.names.ranges import is_optimizer_name
 from traces.timeline import RankTimeline, Source
 
 AUTOGRAD_THREAD: Final = "pt_autograd"
@@ -33,6 +34,8 @@ class Roles:
     optimizer: BoolArray
     autograd: BoolArray
     threads_tell: bool
+    optimizer_ranges: int = 0
+    """Ranges with an optimizer's name in the rank's process: a program that trains may tell so itself."""
 
 
 def is_optimizer_kernel(name: str) -> bool:
@@ -63,7 +66,15 @@ def roles_of(rank: RankTimeline) -> Roles:
         threads_tell=bool(kernel.any() and launched[kernel].all())
         and all(gid in names for gid in threads)
         and any("at::native" in name for name in rank.columns.kernel_names),
+        optimizer_ranges=_optimizer_ranges(rank),
     )
+
+
+def _optimizer_ranges(rank: RankTimeline) -> int:
+    ranges, texts = rank.columns.ranges, rank.columns.range_texts
+    named = np.array([*map(is_optimizer_name, texts), False], dtype=np.bool_)
+    mine = (rank.process_gid == NULL) | ((ranges.thread_gid & PROCESS_BITS) == rank.process_gid)
+    return int(np.sum(named[ranges.text] & mine))
 
 
 def judge_training(roles: Roles) -> tuple[bool | None, str]:
@@ -73,10 +84,10 @@ def judge_training(roles: Roles) -> tuple[bool | None, str]:
     """
     optimizer, autograd = int(roles.optimizer.sum()), int(roles.autograd.sum())
     backward = int((roles.backward & ~roles.autograd).sum())
-    if optimizer or autograd or backward:
+    if optimizer or autograd or backward or roles.optimizer_ranges:
         return True, (
             f"{optimizer} optimizer kernels, {backward} kernels that are backward by name, "
-            f"{autograd} launched by autograd threads"
+            f"{autograd} launched by autograd threads, {roles.optimizer_ranges} optimizer ranges"
         )
     nothing = "no optimizer kernel and no backward kernel"
     if forward := int(roles.forward.sum()):

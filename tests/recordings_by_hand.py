@@ -1,0 +1,216 @@
+"""Real recordings read and added up a second time: plain SQL or JSON and numpy, nothing of the program.
+
+`agrees` and its like compare a finished document with what is added up here.
+
+Communication is every kernel with `nccl` in its name, which is all there is in these recordings.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Document = dict[str, Any]
+Ints = NDArray[np.int64]
+COMPUTE, COMM, COPY = range(3)
+NEVER = -1
+WORK = """
+SELECT g.start, g.end, g.what, g.streamId, min(r.start), min(r.end) FROM ({tables}) g
+LEFT JOIN CUPTI_ACTIVITY_KIND_RUNTIME r
+    ON r.correlationId = g.correlationId AND (r.globalTid >> 24) = (g.globalPid >> 24)
+WHERE (g.globalPid >> 24 & 16777215) = ? GROUP BY g.row, g.source
+"""
+
+
+@dataclass(frozen=True)
+class Work:
+    """All GPU work of one process in order of start, arrays of shape (n,); calls -1 where not recorded."""
+
+    start: Ints
+    end: Ints
+    what: Ints
+    stream: Ints
+    call: Ints
+    call_end: Ints
+
+    @property
+    def whole(self) -> list[tuple[int, int]]:
+        return [(int(self.start.min()), int(self.end.max()))]
+
+
+def sql(path: Path, query: str, *values: object) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
+        return connection.execute(query, values).fetchall()
+
+
+def work_of_export(path: Path, pid: int) -> Work:
+    there = {name for (name,) in sql(path, "SELECT name FROM sqlite_master")}
+    kernel_what = f"CASE WHEN s.value LIKE '%nccl%' THEN {COMM} ELSE {COMPUTE} END"
+    columns = "g.rowid row, g.start, g.end, g.streamId, g.correlationId, g.globalPid"
+    tables = [
+        f"SELECT 0 source, {kernel_what} what, {columns} FROM CUPTI_ACTIVITY_KIND_KERNEL g "
+        "LEFT JOIN StringIds s ON s.id = g.demangledName"
+    ]
+    for place, table in enumerate(("MEMCPY", "MEMSET"), start=1):
+        if f"CUPTI_ACTIVITY_KIND_{table}" in there:
+            tables.append(f"SELECT {place}, {COPY}, {columns} FROM CUPTI_ACTIVITY_KIND_{table} g")
+    return in_order(sql(path, WORK.format(tables=" UNION ALL ".join(tables)), pid))
+
+
+def events_of(path: Path) -> list[dict[str, Any]]:
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        read = json.load(file, parse_float=Decimal)["traceEvents"]
+    events = [event for event in read if event.get("ph") == "X"]
+    for event in events:
+        event["start"], length = int(Decimal(event["ts"]) * 1000), int(Decimal(event["dur"]) * 1000)
+        event["end"] = event["start"] + length
+    return events
+
+
+def work_of_events(events: list[dict[str, Any]]) -> Work:
+    calls = {
+        event["args"]["correlation"]: event
+        for event in events
+        if event["cat"] in ("cuda_runtime", "cuda_driver") and "correlation" in event["args"]
+    }
+    unknown = {"start": NEVER, "end": NEVER}
+    rows = []
+    for event in events:
+        if event["cat"] in ("kernel", "gpu_memcpy", "gpu_memset"):
+            is_kernel = event["cat"] == "kernel"
+            what = COPY if not is_kernel else COMM if "nccl" in event["name"] else COMPUTE
+            call = calls.get(event["args"]["correlation"], unknown)
+            times = event["start"], event["end"], what, event["args"]["stream"], call["start"], call["end"]
+            rows.append(times)
+    return in_order(rows)
+
+
+def union_ns(events: list[dict[str, Any]]) -> int:
+    """How long any of them ran."""
+    total, until = 0, 0
+    for event in sorted(events, key=lambda event: int(event["start"])):
+        total += max(0, event["end"] - max(event["start"], until))
+        until = max(until, event["end"])
+    return total
+
+
+def in_order(rows: list[tuple[Any, ...]]) -> Work:
+    table = np.array([[NEVER if cell is None else cell for cell in row] for row in rows], dtype=np.int64)
+    return Work(*table[np.lexsort((table[:, 3], table[:, 0]))].T)
+
+
+def running(start: Ints, end: Ints, moments: Ints) -> NDArray[np.bool_]:
+    """Whether anything runs from each moment to the next, no piece of work beginning or ending between."""
+    begun = np.searchsorted(np.sort(start), moments, side="right")
+    over = np.searchsorted(np.sort(end), moments, side="right")
+    result: NDArray[np.bool_] = begun > over
+    return result
+
+
+def budget(work: Work, windows: list[tuple[int, int]]) -> dict[str, int]:
+    """The nanoseconds of the windows by the first of compute, communication, copies that runs."""
+    cuts = np.unique(np.concatenate((work.start, work.end, np.array(windows, dtype=np.int64).ravel())))
+    moments, length = cuts[:-1], np.diff(cuts)
+    left = np.zeros(len(moments), dtype=np.bool_)
+    for begin, end in windows:
+        left |= (moments >= begin) & (moments < end)
+    found = {"window": int(length[left].sum())}
+    for name, what in (("compute", COMPUTE), ("exposed_comm", COMM), ("exposed_copy", COPY)):
+        now = left & running(work.start[work.what == what], work.end[work.what == what], moments)
+        found[name] = int(length[now].sum())
+        left &= ~now
+    return {**found, "idle": int(length[left].sum())}
+
+
+def not_launched_ns(work: Work, windows: list[tuple[int, int]]) -> int:
+    """How long no compute ran while the launch of the compute that came next had not yet returned.
+
+    That much the program must call launch-starved, or blocking where the host waited for the GPU in it.
+    """
+    compute = np.flatnonzero((work.what == COMPUTE) & (work.end > work.start))
+    start, end = work.start[compute], work.end[compute]
+    until = np.concatenate(([start[0]], np.maximum.accumulate(end)[:-1]))
+    begin = np.concatenate(([work.start.min()], until[1:]))
+    ready = np.where(work.call_end[compute] == NEVER, begin, np.minimum(work.call_end[compute], start))
+    total = 0
+    for first, last in windows:
+        total += int(np.maximum(np.minimum(ready, last) - np.maximum(begin, first), 0).sum())
+    return total
+
+
+def step_windows(work: Work, host: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Where host steps begin on the GPU: at their first compute, or when all launched before has ended."""
+    moments = np.array([begin for begin, _ in host] + [host[-1][1]])
+    borders = []
+    launched = np.where(work.call == NEVER, work.start, work.call)
+    for moment in moments.tolist():
+        compute = work.start[(launched >= moment) & (work.what == COMPUTE)]
+        before = work.end[launched < moment]
+        candidates = [
+            *([int(compute.min())] if len(compute) else []),
+            *([int(before.max())] if len(before) else []),
+        ]
+        borders.append(min(candidates))
+    return list(pairwise(borders))
+
+
+def largest_reason(rank: Document) -> str:
+    """The largest entry of the account."""
+    flat: dict[str, int] = {}
+    for reason, value in rank["absent_ns"].items():
+        parts = value if isinstance(value, dict) else {"": value}
+        flat |= {f"{reason}.{part}".rstrip("."): ns for part, ns in parts.items()}
+    return max(flat, key=lambda reason: flat[reason])
+
+
+def agrees(rank: Document, work: Work, windows: list[tuple[int, int]]) -> None:
+    """Budget, and time before the launch, as added up by hand."""
+    assert rank["budget_ns"] == budget(work, windows)
+    if rank["absent_ns"] is not None:
+        starved = sum(rank["absent_ns"]["launch_starved"].values())
+        blocking = sum(rank["absent_ns"]["blocking"].values())
+        assert starved <= not_launched_ns(work, windows) <= starved + blocking
+
+
+def one_window(path: Path, document: Document) -> tuple[Document, Work]:
+    """The only rank and the work of a recording that has no steps."""
+    (rank,) = document["ranks"]
+    is_json = path.name.endswith(".gz")
+    work = work_of_events(events_of(path)) if is_json else work_of_export(path, rank["process"])
+    assert (rank["steps"]["source"], rank["steps"]["used"]) == ("none", [])
+    assert rank["windows_ns"] == [list(work.whole[0])]
+    agrees(rank, work, work.whole)
+    return rank, work
+
+
+def stepped(path: Path, document: Document) -> tuple[Document, list[dict[str, Any]]]:
+    """The only rank and the events of a recording with profiler steps, which must be its steps."""
+    (rank,) = document["ranks"]
+    events = events_of(path)
+    marks = [e for e in events if e["cat"] == "user_annotation" and e["name"].startswith("ProfilerStep#")]
+    host = sorted((mark["start"], mark["end"]) for mark in marks)
+    work = work_of_events(events)
+    windows = step_windows(work, host)
+    assert rank["steps"]["source"] == "nvtx"
+    assert [(step["start_ns"], step["end_ns"]) for step in rank["steps"]["used"]] == windows
+    assert rank["steps"]["dropped"] == []
+    agrees(rank, work, windows)
+    return rank, events
+
+
+def verdict(document: Document) -> tuple[str | None, str]:
+    return document["verdict"]["bound"], document["verdict"]["largest_bucket"]
+
+
+def share(rank: Document, bucket: str) -> float:
+    return round(float(rank["budget_frac"][bucket]), 3)

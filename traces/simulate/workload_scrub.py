@@ -1,0 +1,95 @@
+"""A PyTorch profiler trace with only what our reader reads: no paths, no host, no user, no date.
+
+Times are moved so that the first is 0; nothing else that the reader takes changes.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from traces.columns import NULL
+from traces.formats.kineto_json import Event, load
+from traces.formats.kineto_values import whole
+from traces.progress import silent
+
+_GPU_KEYS: Final = (
+    "id",
+    "name",
+    "totalGlobalMem",
+    "computeMajor",
+    "computeMinor",
+    "maxThreadsPerMultiprocessor",
+    "regsPerMultiprocessor",
+    "sharedMemPerMultiprocessor",
+    "numSms",
+    "warpSize",
+)
+_EVENT_KEYS: Final = ("cat", "name", "ph", "pid", "tid")
+_ARGUMENT_KEYS: Final = (
+    "block",
+    "bytes",
+    "context",
+    "correlation",
+    "device",
+    "event_id",
+    "graph node id",
+    "grid",
+    "inDevice",
+    "registers per thread",
+    "shared memory",
+    "stream",
+    "wait_on_cuda_event_id",
+    "wait_on_cuda_event_record_corr_id",
+    "wait_on_stream",
+)
+_NS_PER_US: Final = 1000
+
+
+def scrub(recorded: Path, out: Path) -> int:
+    """Write `recorded` to `out` (.json.gz), scrubbed, and count its GPU events.
+
+    The same input always gives the same bytes. Raises what `kineto_json.load` raises, and OSError.
+    """
+    file = load(recorded, silent)
+    events = [event for table in sorted(file.tables) for event in file.tables[table]]
+    starts_ns = [at for event in events if (at := _ns(event, "ts")) != NULL]
+    first_ns = min(starts_ns, default=0)
+    document = {**dict(_header(file.header)), "traceEvents": [_kept(event, first_ns) for event in events]}
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"))
+    out.write_bytes(gzip.compress(text.encode(), mtime=0))
+    return sum(event["cat"].lower().endswith(("kernel", "memcpy", "memset")) for event in events)
+
+
+def _header(given: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    version = whole(given.get("schemaVersion"))
+    yield "schemaVersion", 1 if version == NULL else version
+    gpus, distributed = given.get("deviceProperties"), given.get("distributedInfo")
+    if isinstance(gpus, list):
+        yield "deviceProperties", [_only(gpu, _GPU_KEYS) for gpu in gpus if isinstance(gpu, dict)]
+    if isinstance(distributed, dict):
+        yield "distributedInfo", _only(distributed, ("rank",))
+
+
+def _kept(event: Event, first_ns: int) -> Event:
+    kept = _only(event, _EVENT_KEYS)
+    start_ns, length_ns = _ns(event, "ts"), _ns(event, "dur")
+    if start_ns != NULL:
+        kept["ts"] = (start_ns - first_ns) / _NS_PER_US
+    if length_ns != NULL:
+        kept["dur"] = length_ns / _NS_PER_US
+    arguments = event.get("args")
+    if isinstance(arguments, dict) and (some := _only(arguments, _ARGUMENT_KEYS)):
+        kept["args"] = some
+    return kept
+
+
+def _ns(event: Event, key: str) -> int:
+    return whole(event.get(key), _NS_PER_US)
+
+
+def _only(given: Mapping[str, object], keys: tuple[str, ...]) -> Event:
+    return {key: given[key] for key in keys if key in given}
