@@ -8,9 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from traces.simulate.export import write_export
 from traces.simulate.recording import Recording
+
+# Where a change is judged, the same examples every time; at a desk, new ones with every run. No deadlines:
+# speed is not measured by tests.
+settings.register_profile("judged", derandomize=True, deadline=None)
+settings.register_profile("desk", deadline=None)
+settings.load_profile("judged" if os.environ.get("CI") else "desk")
 
 
 @pytest.fixture
