@@ -197,8 +197,9 @@ def cause(story: Story, thread: int, inside: list[Call], t: int) -> str:
 
 def of_call(story: Story, call: Call) -> str:
     if "Synchronize" in call.name:
-        last = max(ended_within(story, call), key=lambda work: work.end, default=None)
-        small = last and last.kind == "memcpy_d2h" and last.size_bytes <= SMALL_COPY_BYTES
+        ended = ended_within(story, call)
+        last = [work for work in ended if work.end == max(other.end for other in ended)]
+        small = any(work.kind == "memcpy_d2h" and work.size_bytes <= SMALL_COPY_BYTES for work in last)
         return "token_count_sync" if small else "sync"
     if any(word in call.name for word in ("Free", "Malloc", "cuMem")) and "Memcpy" not in call.name:
         return "allocator"

@@ -123,7 +123,10 @@ class Waits:
         low, high = np.searchsorted(self._ends, (begin, back), side="right")
         some = self._all_by_end[low:high]
         some = some[self._launched[some] < begin]
-        return CAUSE["token_count_sync"] if len(some) and self._is_count[some[-1]] else cause
+        if not len(some):
+            return cause
+        last = some[self._rows.end_ns[some] == self._rows.end_ns[some[-1]]]  # of equals, the copy says more
+        return CAUSE["token_count_sync"] if self._is_count[last].any() else cause
 
     def _name_cold_starts(self, host: HostPieces) -> HostPieces:
         """Give the cold start after a synchronising call the name of that call."""
