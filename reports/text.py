@@ -144,7 +144,7 @@ def _detected(rank: dict[str, Any]) -> Iterator[str]:
     found, memory = rank["detected"], rank["memory"]
     said = [f"dispatcher {found['dispatcher']}"] if found["dispatcher"] not in ("none", "unknown") else []
     if found["precision"]:
-        said.append(f"GEMMs in {found['precision']}")
+        said.append(f"GEMMs in {found['precision'].replace('mixed', 'mixed precision')}")
     if found["graph_share_frac"]:
         said.append(f"{percent(found['graph_share_frac'])} of kernel work in CUDA graphs")
     if memory["recompute_ns"]:
