@@ -11,15 +11,18 @@ import signal
 import sqlite3
 import sys
 import traceback
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Final, NoReturn
+from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 
 import typer
 
 from diagnoser import __version__
 from traces.errors import InputError, MoeDiagError, NothingToDiagnose, OutputNotWritable, UsageError
+
+if TYPE_CHECKING:
+    from traces.formats.open import ReadOptions
+    from traces.steps.selection import Selection
 
 _EXIT_CODES: Final = {UsageError: 2, InputError: 3, NothingToDiagnose: 4}
 _BUG, _INTERRUPTED = 70, 130
@@ -42,6 +45,22 @@ class Form(StrEnum):
 
     TEXT = "text"
     JSON = "json"
+
+
+Forms = Annotated[
+    list[Form] | None,
+    typer.Option(
+        "--format", "-f", metavar="text|json", show_default="text", help="Format; repeat for several."
+    ),
+]
+NsysPath = Annotated[
+    str | None,
+    typer.Option(metavar="PATH", help="The nsys that exports reports (else $NSYS, PATH, usual folders)."),
+]
+CacheDir = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Where exports are kept [default: ~/.cache/moe-diag].")
+]
+"""Options that several commands share, each said once."""
 
 
 def _print_version(wanted: bool) -> None:
@@ -97,12 +116,7 @@ def analyze(
         int | None, typer.Option(metavar="N", help="Only this rank, where the trace records ranks.")
     ] = None,
     gpu: Annotated[int | None, typer.Option(metavar="N", help="Only this CUDA device.")] = None,
-    form: Annotated[
-        list[Form] | None,
-        typer.Option(
-            "--format", "-f", metavar="text|json", show_default="text", help="Format; repeat for several."
-        ),
-    ] = None,
+    form: Forms = None,
     output: Annotated[
         str,
         typer.Option(
@@ -115,18 +129,13 @@ def analyze(
     force_overwrite: Annotated[
         bool, typer.Option("--force-overwrite", help="Replace existing output files.")
     ] = False,
-    nsys: Annotated[
-        str | None,
-        typer.Option(metavar="PATH", help="The nsys that exports reports (else $NSYS, PATH, usual folders)."),
-    ] = None,
-    cache_dir: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where exports are kept [default: ~/.cache/moe-diag].")
-    ] = None,
+    nsys: NsysPath = None,
+    cache_dir: CacheDir = None,
 ) -> None:
     """Diagnose a trace: where its steps go, to the nanosecond, and what could not be told.
 
-    Reads an Nsight Systems report (through your own nsys) or an SQLite export of one. Never changes the
-    input, never writes beside it unless asked (-o .), never opens the network.
+    Reads an Nsight Systems report (through your own nsys), an SQLite export of one, or the PyTorch
+    profiler's JSON. Never changes the input, never writes beside it unless asked, never opens the network.
 
     \b
     moe-diag analyze run.nsys-rep
@@ -134,8 +143,12 @@ def analyze(
     moe-diag analyze run.sqlite --nvtx 'train_step_\\d+' -f json -o result.json
     moe-diag analyze run.sqlite --start 12.5s --end 13s
     """
-    choice = Choice(steps, nvtx, start, end, rank, gpu, nsys, cache_dir)
-    _run(traces, choice, [str(one) for one in form or [Form.TEXT]], output, force_overwrite)
+    from traces.formats.open import ReadOptions
+    from traces.steps.selection import parse_selection
+
+    selection = parse_selection(steps, nvtx, start, end, rank, gpu)
+    options = ReadOptions(nsys=nsys, cache_dir=cache_dir)
+    _run(traces, selection, options, [str(one) for one in form or [Form.TEXT]], output, force_overwrite)
 
 
 @app.command()
@@ -144,8 +157,8 @@ def doctor(
         Path,
         typer.Argument(metavar="TRACE", readable=False, show_default=False, help="The recording to look at."),
     ],
-    nsys: Annotated[str | None, typer.Option(metavar="PATH", help="The nsys that exports reports.")] = None,
-    cache_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Where exports are kept.")] = None,
+    nsys: NsysPath = None,
+    cache_dir: CacheDir = None,
 ) -> None:
     """Is this recording good enough: what it holds, what it lacks, how to record it better.
 
@@ -189,12 +202,7 @@ def workload(
 
 @app.command()
 def demo(
-    form: Annotated[
-        list[Form] | None,
-        typer.Option(
-            "--format", "-f", metavar="text|json", show_default="text", help="Format; repeat for several."
-        ),
-    ] = None,
+    form: Forms = None,
     keep: Annotated[
         Path | None,
         typer.Option(metavar="PATH", help="Keep the simulated export here, to analyze it yourself."),
@@ -203,8 +211,10 @@ def demo(
     """Simulate a small MoE training run, write it as an nsys export, and diagnose that export."""
     import tempfile
 
+    from traces.formats.open import ReadOptions
     from traces.simulate.export import write_export
     from traces.simulate.moe_step import moe_recording
+    from traces.steps.selection import Selection
 
     with tempfile.TemporaryDirectory(prefix="moe-diag-") as folder:
         path = keep or Path(folder) / "demo.sqlite"
@@ -220,40 +230,25 @@ def demo(
             raise OutputNotWritable(
                 f"{path} cannot be written ({error}). Give another place with --keep."
             ) from None
-        _run([path], Choice(), [str(one) for one in form or [Form.TEXT]], "-", False)
+        _run([path], Selection(), ReadOptions(), [str(one) for one in form or [Form.TEXT]], "-", False)
 
 
-@dataclass(frozen=True)
-class Choice:
-    """What was chosen on the command line, as typed; see `diagnoser.analyze`."""
-
-    steps: str | None = None
-    nvtx: str | None = None
-    start: str | None = None
-    end: str | None = None
-    rank: int | None = None
-    gpu: int | None = None
-    nsys: str | None = None
-    cache_dir: Path | None = None
-
-
-def _run(traces: list[Path], choice: Choice, forms: list[str], output: str, force: bool) -> None:
+def _run(
+    traces: list[Path], selection: Selection, options: ReadOptions, forms: list[str], output: str, force: bool
+) -> None:
     from diagnoser.output import plan_targets, write
     from diagnoser.pipeline import diagnose
     from diagnoser.progress import progress_display
     from reports.render import EXTENSIONS, RENDERERS
-    from traces.formats.open import ReadOptions
-    from traces.steps.selection import parse_selection
 
-    selection = parse_selection(choice.steps, choice.nvtx, choice.start, choice.end, choice.rank, choice.gpu)
-    options = ReadOptions(nsys=choice.nsys, cache_dir=choice.cache_dir)
     targets = plan_targets(forms, output, traces, EXTENSIONS, force)
     with progress_display() as progress:
         diagnosis = diagnose(traces, selection=selection, options=options, progress=progress)
     for reason in diagnosis.skipped:
         _say(f"skipped: {reason}", 0)
+    document = diagnosis.to_dict()
     for target in targets:
-        write(target, RENDERERS[target.form](diagnosis.to_dict()), force)
+        write(target, RENDERERS[target.form](document), force)
 
 
 def main() -> NoReturn:

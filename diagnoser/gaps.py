@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -50,11 +49,6 @@ _SKIPPED: Final = {
 def why_skipped(error: Exception) -> str:
     """Why a trace was left out of a run, without a path."""
     return next((why for kind, why in _SKIPPED.items() if isinstance(error, kind)), "it could not be used")
-
-
-def printable_name(path: Path) -> str:
-    """A path's base name, with bytes that are no UTF-8 replaced."""
-    return os.fsencode(path.name).decode("utf-8", "replace")
 
 
 def no_such_rank(ranks: Sequence[RankTimeline], selection: Selection) -> str:

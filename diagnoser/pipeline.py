@@ -10,7 +10,6 @@ import diagnoser
 from diagnoser.diagnosis import Diagnosis
 from diagnoser.gaps import (
     no_such_rank,
-    printable_name,
     recording_gaps,
     what_to_record,
     why_skipped,
@@ -20,6 +19,7 @@ from heuristics import judge
 from reports.document import TraceResult, build_document
 from traces.columns import Columns
 from traces.errors import EmptySelection, InputError, NothingToDiagnose, UsageError
+from traces.formats.known_texts import trace_name
 from traces.formats.open import ReadOptions, read_trace
 from traces.measure.measurements import RankMeasurements, measure_rank
 from traces.measure.messages import measure_messages
@@ -96,10 +96,10 @@ def _read_all(
                 raise NothingToDiagnose(what_to_record(path, columns.info.kind, timeline))
         except (InputError, NothingToDiagnose) as error:
             failed.append(error)
-            warnings.append(f"{printable_name(path)} was skipped: {why_skipped(error)}")
+            warnings.append(f"{trace_name(path)} was skipped: {why_skipped(error)}")
             continue
         read.append(_Trace(columns, timeline))
-        warnings += [f"{printable_name(path)}: {warning}" for warning in timeline.warnings]
+        warnings += [f"{trace_name(path)}: {warning}" for warning in timeline.warnings]
     if not read:
         raise failed[0]
     return read, tuple(map(str, failed)), warnings

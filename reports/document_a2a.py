@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, Final
 
 from traces.account.account import Account
@@ -28,17 +29,7 @@ def a2a_section(rank: RankMeasurements) -> dict[str, Any] | None:
         "hidden_ns": a2a.hidden_ns,
         "blocking_ns": _blocking_ns(rank.account),
         "unresolved_ns": a2a.unresolved_ns,
-        "spans": [
-            {
-                "kind": span.kind,
-                "start_ns": span.start_ns,
-                "end_ns": span.end_ns,
-                "step": span.step,
-                "layer": span.layer,
-                "phase": span.phase,
-            }
-            for span in a2a.spans
-        ],
+        "spans": [asdict(span) for span in a2a.spans],
     }
 
 

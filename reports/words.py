@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import unicodedata
 
+from traces.steps.selection import seconds
+
+__all__ = ["milliseconds", "percent", "printable", "seconds"]
+
 
 def milliseconds(time_ns: int) -> str:
     """A duration in ms with all six decimals, so that printed parts add up: `3,408.380989`."""
     sign, rest = ("-", -time_ns) if time_ns < 0 else ("", time_ns)
     return f"{sign}{rest // 10**6:,}.{rest % 10**6:06d}"
-
-
-def seconds(time_ns: int) -> str:
-    """A time as the nsys GUI shows it, in seconds with all nine decimals."""
-    sign, rest = ("-", -time_ns) if time_ns < 0 else ("", time_ns)
-    return f"{sign}{rest // 10**9}.{rest % 10**9:09d}s"
 
 
 def percent(frac: float) -> str:

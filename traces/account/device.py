@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.pieces import BEGINNING, Pieces
+from traces.account.pieces import BEGINNING, Pieces, joined
 from traces.account.producers import MOST, Producers
 from traces.columns import NULL, BoolArray, IntArray
 from traces.limits import Limit
@@ -112,7 +112,7 @@ def _blocked(rows: Activities, pieces: Pieces, producers: Producers) -> tuple[Pi
         before = pieces.clipped(pieces.start_ns, np.where(hit, inside_start, pieces.end_ns))
         after = pieces.take(hit)
         after = after.clipped(inside_end[hit], after.end_ns)
-        pieces = _both(before, after)
+        pieces = joined(before, after)
     return pieces, done
 
 
@@ -147,7 +147,7 @@ def _latency(rows: Activities, pieces: Pieces, producers: Producers, latencies: 
     gap = np.concatenate((~launch_last[is_within], np.zeros(len(beyond), dtype=np.bool_)))
     guess = _last_is_inferred(rows, producers, pieces.kernel)
     inferred = gap & np.concatenate((guess[is_within], guess[is_beyond]))
-    both = _both(within, beyond)
+    both = joined(within, beyond)
     return DevicePieces(both, np.full(len(both), -1), arrival, gap, inferred)
 
 
@@ -163,7 +163,3 @@ def _last_is_inferred(rows: Activities, producers: Producers, kernel: IntArray) 
     slot = np.argmax(np.where(place >= 0, rows.end_ns[place], BEGINNING), axis=1)
     result: BoolArray = producers.inferred[kernel, slot]
     return result
-
-
-def _both(a: Pieces, b: Pieces) -> Pieces:
-    return Pieces(*(np.concatenate((getattr(a, field), getattr(b, field))) for field in Pieces.__slots__))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from traces.account.pieces import Pieces
+from traces.account.running import last_to_end
 from traces.columns import IntArray
 from traces.timeline import Activities, Bucket, RankTimeline
 
@@ -59,19 +60,11 @@ class GraphNodes:
             start, end = int(within.start_ns[index]), int(within.end_ns[index])
             gap, kernel = int(within.gap[index]), int(within.kernel[index])
             low, high = np.searchsorted(calls, (rows.call[kernel], rows.call[kernel] + 1))
-            nodes, at = not_compute[low:high], start
-            while at < end:
-                now = nodes[(rows.start_ns[nodes] <= at) & (rows.end_ns[nodes] > at)]
-                if len(now):
-                    last = int(now[np.argmax(rows.end_ns[now])])
-                    later = rows.start_ns[nodes[rows.start_ns[nodes] > at]]
-                    until = min(end, int(rows.end_ns[last]), int(later.min(initial=end)))
-                    running.append((at, until, gap, kernel, last))
-                else:
-                    later = rows.start_ns[nodes[rows.start_ns[nodes] > at]]
-                    until = min(end, int(later.min())) if len(later) else end
+            for at, until, last in last_to_end(rows, not_compute[low:high], start, end):
+                if last is None:
                     opaque.append((at, until, gap, kernel))
-                at = until
+                else:
+                    running.append((at, until, gap, kernel, last))
         rest = Pieces(*np.array(opaque, dtype=np.int64).reshape(-1, 4).T)
         table = np.array(running, dtype=np.int64).reshape(-1, 5).T
         return rest, Running(Pieces(*table[:4]), table[4])

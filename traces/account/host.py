@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from traces.account.calls import CallKind, call_kinds
-from traces.account.pieces import BEGINNING, Pieces, Tiling, cut, tile
+from traces.account.pieces import BEGINNING, Pieces, Tiling, cut, joined, tile
 from traces.columns import NULL, HostSpans, IntArray, distinct
 from traces.names.host_ranges import is_collector_name, is_loader_name
 from traces.timeline import RankTimeline
@@ -146,9 +146,7 @@ def join(parts: list[HostPieces]) -> HostPieces:
         nothing = np.empty(0, dtype=np.int64)
         return HostPieces(Pieces(nothing, nothing, nothing, nothing), nothing, nothing, nothing)
     return HostPieces(
-        Pieces(
-            *(np.concatenate([getattr(part.pieces, field) for part in parts]) for field in Pieces.__slots__)
-        ),
+        joined(*(part.pieces for part in parts)),
         np.concatenate([part.cause for part in parts]),
         np.concatenate([part.call for part in parts]),
         np.concatenate([part.after for part in parts]),

@@ -35,6 +35,11 @@ class Pieces:
         return replace(self, start_ns=start, end_ns=end).take(end > start)
 
 
+def joined(*parts: Pieces) -> Pieces:
+    """The pieces of several parts, one after the other."""
+    return Pieces(*(np.concatenate([getattr(part, field) for part in parts]) for field in Pieces.__slots__))
+
+
 @dataclass(frozen=True, slots=True)
 class Tiling:
     """All time in tiles: tile k begins at `start_ns[k]`, the first at `BEGINNING`; shape (n,)."""

@@ -14,7 +14,8 @@ import numpy as np
 
 from traces.account.calls import CallKind
 from traces.account.host import CAUSE, Host, HostPieces
-from traces.account.pieces import Pieces
+from traces.account.pieces import Pieces, joined
+from traces.account.running import last_to_end
 from traces.columns import COPY_KINDS, NULL, BoolArray, IntArray
 from traces.limits import Limit
 from traces.timeline import KEYS, Activities, Bucket, RankTimeline, Source
@@ -92,17 +93,11 @@ class Waits:
         call = int(host.call[index])
         work = self._awaited(call)
         cause = self._cause(call, int(host.cause[index]))
-        rows, at = self._rows, start
-        while at < end:
-            running = work[(rows.start_ns[work] <= at) & (rows.end_ns[work] > at)]
-            if len(running):
-                last = int(running[np.argmax(rows.end_ns[running])])
-                until = min(end, int(rows.end_ns[last]), _next_start(rows, work, at))
-                left.add_waited(host, index, at, until, last)
-            else:
-                until = min(end, _next_start(rows, work, at))
+        for at, until, last in last_to_end(self._rows, work, start, end):
+            if last is None:
                 left.add_host(host, index, at, until, cause)
-            at = until
+            else:
+                left.add_waited(host, index, at, until, last)
 
     def _awaited(self, call: int) -> IntArray:
         """Work without compute that was launched before the call and ended within it, or is its own copy."""
@@ -143,12 +138,6 @@ def _routes(rows: Activities) -> bool:
     return bool(np.isin(rows.key[rows.bucket == Bucket.COMPUTE], routing).any())
 
 
-def _next_start(rows: Activities, work: IntArray, at_ns: int) -> int:
-    """When the next of some work begins after a time: from there another may be the one that ends last."""
-    later = rows.start_ns[work[rows.start_ns[work] > at_ns]]
-    return int(later.min(initial=np.iinfo(np.int64).max))
-
-
 class _Collected:
     """Pieces as they are found."""
 
@@ -167,9 +156,7 @@ class _Collected:
     def host(self) -> HostPieces:
         table = np.array(self._host, dtype=np.int64).reshape(-1, 6).T
         kept = self._kept
-        pieces = Pieces(
-            *(np.concatenate((getattr(kept.pieces, f), table[i])) for i, f in enumerate(Pieces.__slots__))
-        )
+        pieces = joined(kept.pieces, Pieces(*table[:4]))
         no_cold_start = np.full(len(table[4]), -1)
         return HostPieces(
             pieces,

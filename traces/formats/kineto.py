@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from traces.columns import NULL, Columns
-from traces.formats import kineto_gpu, kineto_host, kineto_info, kineto_waits
+from traces.formats import kineto_gpu, kineto_host, kineto_info, kineto_waits, known_texts
 from traces.formats import kineto_schema as schema
 from traces.formats.kineto_json import load
 from traces.progress import Progress, silent
@@ -32,7 +32,7 @@ def read_kineto(path: Path, progress: Progress = silent) -> Columns:
     ranges, texts = kineto_host.ranges([*host[schema.ANNOTATIONS], *host[schema.OPERATORS]], threads)
     left_out = {"GPU rows without a device": without_device, "host rows without times": without_times}
     return Columns(
-        info=kineto_info.trace_info(path.name, file, left_out),
+        info=kineto_info.trace_info(known_texts.trace_name(path), file, left_out),
         kernels=kernels,
         copies=kineto_gpu.copies(gpu[schema.MEMCPY], gpu[schema.MEMSET], process),
         replays=kineto_gpu.no_rows(),

@@ -7,7 +7,9 @@ diagnostic is answered in our own words.
 
 from __future__ import annotations
 
+import os
 import re
+from pathlib import Path
 from typing import Final
 
 _VERSION: Final = re.compile(r"\d{1,5}(?:\.\d{1,6}){1,4}")
@@ -35,6 +37,11 @@ _DIAGNOSTICS: Final = (
     (r"[Bb]uffer overflow|dropped|were lost|lost events", "the profiler lost events"),
     (r"[Ii]nsufficient privilege|ERR_NVGPUCTRPERM", "GPU counters were not permitted"),
 )
+
+
+def trace_name(path: Path) -> str:
+    """A trace's base name, the only part of its path that is told; bytes that are no UTF-8 are replaced."""
+    return os.fsencode(path.name).decode("utf-8", "replace")
 
 
 def version(text: object) -> str | None:

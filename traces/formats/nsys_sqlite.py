@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -72,7 +71,7 @@ def read_export(tables: Tables, path: Path, kind: str = "nsys-sqlite") -> Column
 def _info(tables: Tables, path: Path, kind: str, gpus: tuple[Gpu, ...]) -> TraceInfo:
     export = nsys_info.metadata(tables)
     return TraceInfo(
-        name=os.fsencode(path.name).decode("utf-8", "replace"),
+        name=known_texts.trace_name(path),
         kind=kind,
         exporter_version=known_texts.version(export.get("EXPORT_PRODUCT_VERSION")),
         schema=known_texts.version(export.get("EXPORT_SCHEMA_VERSION")),

@@ -35,10 +35,11 @@ def _rules() -> tuple[tuple[re.Pattern[str], KernelClass], ...]:
     )
 
 
+@cache
 def classify_kernel(name: str) -> KernelClass:
     """Class of one demangled kernel name, in nsys's or Kineto's spelling; `UNNAMED` where no rule matches.
 
-    Call it once per distinct name: it tries the rules one after the other.
+    The rules are tried once per distinct name, whoever asks.
     """
     spelled = name.replace("(anonymous namespace)", "<unnamed>")
     for pattern, kernel_class in _rules():

@@ -18,7 +18,7 @@ from traces.steps.nvtx import HostRanges, matching_ranges, nvtx_steps, steps_of
 from traces.steps.optimizer import optimizer_steps
 from traces.steps.period import period_steps
 from traces.steps.rules import disagreement_of, leave_out_unusual, name_slow
-from traces.steps.selection import Selection
+from traces.steps.selection import Selection, seconds
 from traces.steps.training import Roles, judge_training, roles_of
 from traces.timeline import RankTimeline
 
@@ -84,14 +84,14 @@ def _given_window(rank: RankTimeline, selection: Selection) -> Steps:
     end = last if selection.end_ns is None else selection.end_ns
     if start >= last or end <= first or start >= end:
         raise EmptySelection(
-            f"--start/--end choose {_seconds(start)} to {_seconds(end)}, where nothing ran. "
-            f"GPU activity lies between {_seconds(first)} and {_seconds(last)}."
+            f"--start/--end choose {seconds(start)} to {seconds(end)}, where nothing ran. "
+            f"GPU activity lies between {seconds(first)} and {seconds(last)}."
         )
     unrecorded_ns = max(0, first - start) + max(0, end - last)
     if unrecorded_ns > UNRECORDED.value * (end - start):
         raise EmptySelection(
-            f"--start/--end choose {_seconds(start)} to {_seconds(end)}, most of it not recorded. GPU "
-            f"activity lies between {_seconds(first)} and {_seconds(last)}; a number without unit is seconds."
+            f"--start/--end choose {seconds(start)} to {seconds(end)}, most of it not recorded. GPU "
+            f"activity lies between {seconds(first)} and {seconds(last)}; a number without unit is seconds."
         )
     return one_window("user", "the time given", start, end)
 
@@ -143,12 +143,6 @@ def _sliced(steps: Steps, chosen: tuple[int, int | None]) -> Steps:
 
 def _chosen_only(step: Step, first: int, end: int) -> Step:
     return step if first <= step.index < end else drop(step, f"not in --steps {first}:{end}")
-
-
-def _seconds(time_ns: int) -> str:
-    """Seconds with all nine decimals, from the integer: UNIX times in ns are beyond a double."""
-    sign, rest = ("-", -time_ns) if time_ns < 0 else ("", time_ns)
-    return f"{sign}{rest // 10**9}.{rest % 10**9:09d}s"
 
 
 def _extent(rank: RankTimeline) -> tuple[int, int]:

@@ -99,3 +99,12 @@ def _parse_time(option: str, text: str) -> int:
             f"{option} {text!r} is finer than a nanosecond. Give at most nine decimals of a second."
         )
     return int(exact)
+
+
+def seconds(time_ns: int) -> str:
+    """A time as the nsys GUI shows it and as it can be typed: seconds with all nine decimals.
+
+    From the integer, since UNIX times in ns are beyond a double.
+    """
+    sign, rest = ("-", -time_ns) if time_ns < 0 else ("", time_ns)
+    return f"{sign}{rest // 10**9}.{rest % 10**9:09d}s"
