@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tests.payload_doubles import send
 from traces.formats.open import read_trace
 from traces.measure.a2a import A2a, measure_a2a
 from traces.names.kinds import COMM_KINDS
@@ -33,6 +34,8 @@ class Line:
 
     def __init__(self) -> None:
         self.recording, self.now = Recording(), 0
+        self.blob_at: dict[int, bytes] = {}
+        """Payloads of NCCL's ranges, by the start of the range, for `with_payloads`."""
 
     def run(self, name: str, stream: int = 7, length: int = 10, tid: int = 1000) -> None:
         at, self.now = self.now, self.now + 10 + length
@@ -53,6 +56,25 @@ class Line:
             self.recording.range(text, begin + 10 * place, begin + 10 * place + 5, domain=1, registered=True)
         self.recording.range("ncclGroupEnd", begin + 500, begin + 4_000, domain=1, registered=True)
         self.run(name, stream)
+
+    def exchange(self, *peers: int, communicator: int = 7, stream: int = 20, receive: bool = True) -> None:
+        """One group that sends to these peers, and receives from them, with payloads that say so."""
+        begin = self.now * 1_000 + 10
+        calls = [("ncclSend", peer) for peer in peers] + [("ncclRecv", peer) for peer in peers] * receive
+        for place, (_, peer) in enumerate(calls):
+            self.blob_at[begin + 10 * place] = send(communicator, 1_000, peer)
+        sends, receives = (sum(text == call for text, _ in calls) for call in ("ncclSend", "ncclRecv"))
+        self.group(sends, receives, stream=stream)
+
+    def call(self, text: str, blob: bytes, name: str | None = None, stream: int = 20) -> None:
+        """One NCCL call with a payload, and the kernel it launches, if any."""
+        begin = self.now * 1_000
+        self.blob_at[begin] = blob
+        self.recording.range(text, begin, begin + 4_000, domain=1, registered=True)
+        if name is None:
+            self.now += 10
+        else:
+            self.run(name, stream)
 
     def within(self, text: str, name: str = SENDRECV, stream: int = 20) -> None:
         """A kernel launched inside a range."""

@@ -67,6 +67,33 @@ def expect_one_run(path: Path) -> None:
     assert rank["exposed_copy_by_kind_ns"] == {"memcpy_d2h": 10_000, "memset": 5_000}
 
 
+class Profiled:
+    """One thread that launches a kernel of 10 us every 20 us, as the profiler writes it."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def run(self, *names: str, stream: int = 7, **args: object) -> None:
+        for name in names:
+            at, number = 10 * len(self.events), len(self.events)
+            self.events.append(call("cudaLaunchKernel", at, 2, number))
+            self.events.append(on_gpu("kernel", name, at + 5, 10, number, stream=stream, **args))
+
+    def collective(
+        self,
+        name: str,
+        said: object,
+        description: object = "undefined",
+        group: object = "3",
+        stream: int = 20,
+    ) -> None:
+        """A kernel of NCCL's with its collective and its process group, as far as these are not None."""
+        keys = ("Collective name", "Process Group Name", "Process Group Description")
+        about = zip(keys, (said, group, description), strict=True)
+        told = {key: value for key, value in about if value is not None}
+        self.run(name, stream=stream, **{"In msg nelems": 64, "Group size": 4, "dtype": "BFloat16"}, **told)
+
+
 _CATEGORY = {"KERNEL": "kernel", "MEMCPY": "gpu_memcpy", "MEMSET": "gpu_memset", "RUNTIME": "cuda_runtime"}
 
 

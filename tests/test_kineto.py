@@ -248,7 +248,8 @@ def test_a_secret_in_any_other_text_is_never_printed(
 ) -> None:
     events = one_run()
     for row in events:
-        row["args"] |= {"Process Group Name": SECRET, SECRET: 1}
+        row["args"] |= {"Process Group Name": SECRET, "Process Group Description": SECRET, SECRET: 1}
+        row["args"] |= {"Collective name": SECRET, "Process Group Ranks": SECRET}
         if row["cat"] in ("cuda_runtime", "cuda_driver"):
             row["name"] = SECRET
     events += [
@@ -264,7 +265,11 @@ def test_a_secret_in_any_other_text_is_never_printed(
         "traceName": f"/home/{SECRET}/run.json",
         "trace_id": SECRET,
         "deviceProperties": [{"id": 0, "name": SECRET}],
-        "distributedInfo": {"backend": SECRET, "rank": 0, "pg_config": [{"pg_name": SECRET}]},
+        "distributedInfo": {
+            "backend": SECRET,
+            "rank": 0,
+            "pg_config": [{"pg_name": SECRET, "pg_desc": SECRET}],
+        },
         "INFO": [SECRET],
         SECRET: SECRET,
     }

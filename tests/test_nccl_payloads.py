@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import sqlite3
-import struct
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import diagnoser
+from tests.payload_doubles import ENTRIES, SEND, SIZES, header, init, send, with_payloads
 from traces.columns import NULL, IntArray
-from traces.formats.nccl_payloads import (
-    ENTRIES as PAYLOAD_ENTRIES,
-)
-from traces.formats.nccl_payloads import (
-    SCHEMAS as PAYLOAD_SCHEMAS,
-)
 from traces.formats.nccl_payloads import (
     PayloadField,
     PayloadSchema,
@@ -31,26 +23,7 @@ from traces.formats.sqlite_tables import SqliteTables
 from traces.simulate.export import write_export
 from traces.simulate.recording import Recording
 
-SEND, INIT = 16_777_225, 16_777_227
-SIZES = [(1, SEND, 24), (1, INIT, 24)]
-ENTRIES = [
-    (1, SEND, 0, 18, "NCCL communicator ID", None),
-    (1, SEND, 1, 22, "Message size [bytes]", 8),
-    (1, SEND, 2, 5, "Peer rank", 16),
-    (1, INIT, 0, 18, "NCCL communicator ID", None),
-    (1, INIT, 1, 5, "No. of ranks", 8),
-    (1, INIT, 2, 5, "Rank", 12),
-    (1, INIT, 3, 5, "CUDA device", 16),
-]
 SCHEMAS = build_schemas(SIZES, ENTRIES)
-
-
-def header(schema: int = SEND, size: int = 24, offset: int = 32, domain: int = 1) -> bytes:
-    return struct.pack("<4Q", domain, schema, size, offset)
-
-
-def send(communicator: int, size_bytes: int, peer: int) -> bytes:
-    return header() + struct.pack("<QQiI", communicator, size_bytes, peer, 0)
 
 
 def test_each_send_gives_its_communicator_bytes_and_peer() -> None:
@@ -63,8 +36,7 @@ def test_each_send_gives_its_communicator_bytes_and_peer() -> None:
 
 
 def test_an_init_gives_the_ranks_of_its_communicator_and_kinds_keep_their_rows() -> None:
-    init = header(INIT) + struct.pack("<QiiiI", 7, 8, 5, 2, 0)
-    found = decode_payloads([send(7, 10, 1), init, send(7, 20, 2)], SCHEMAS)
+    found = decode_payloads([send(7, 10, 1), init(7, 8, rank=5, device=2), send(7, 20, 2)], SCHEMAS)
     assert found.rank_count.tolist() == [NULL, 8, NULL]
     assert found.rank.tolist() == [NULL, 5, NULL]
     assert found.cuda_device.tolist() == [NULL, 2, NULL]
@@ -174,21 +146,7 @@ def test_an_export_with_blobs_tells_nccls_messages_in_the_document(tmp_path: Pat
         recording.range("ncclSend", 80 + peer, 81 + peer, registered=True, domain=1)
     path = tmp_path / "run.sqlite"
     write_export(path, recording)
-    with closing(sqlite3.connect(path)) as db:
-        db.execute(
-            f"CREATE TABLE {PAYLOAD_SCHEMAS} (domainId INTEGER, schemaId INTEGER, payloadSize INTEGER)"
-        )
-        db.execute(
-            f"CREATE TABLE {PAYLOAD_ENTRIES} (domainId INTEGER, schemaId INTEGER, idx INTEGER, type INTEGER, "
-            "name TEXT, offset INTEGER)"
-        )
-        db.executemany(f"INSERT INTO {PAYLOAD_SCHEMAS} VALUES (?, ?, ?)", SIZES)
-        db.executemany(f"INSERT INTO {PAYLOAD_ENTRIES} VALUES (?, ?, ?, ?, ?, ?)", ENTRIES)
-        for peer in range(3):
-            db.execute(
-                "UPDATE NVTX_EVENTS SET binaryData = ? WHERE start = ?", [send(7, 1_000, peer), 80 + peer]
-            )
-        db.commit()
+    with_payloads(path, {80 + peer: send(7, 1_000, peer) for peer in range(3)})
     document = diagnoser.analyze(path).to_dict()
     assert document["traces"][0]["nccl_messages"] == [
         {

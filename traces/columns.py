@@ -197,6 +197,26 @@ class HostSpans:
         return len(self.start_ns)
 
 
+PURPOSES: Final = ("ep", "pp", "cp", "dp", "tp")
+"""What communication is for: expert, pipeline, context, data or tensor parallelism."""
+
+EXCHANGES: Final = ("all_to_all", "p2p")
+"""How ranks exchange by sends and receives: each with all of its group, or with single others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collectives:
+    """What stands beside each kernel about its collective, shape (n,) as `Kernels`; -1 where nothing does.
+
+    `exchange` indexes `EXCHANGES`; other collectives are told by their kernels' names. `group` numbers the
+    process groups, `purpose` indexes `PURPOSES`: what the description of the group says it is for.
+    """
+
+    exchange: IntArray
+    group: IntArray
+    purpose: IntArray
+
+
 @dataclass(frozen=True, slots=True)
 class SmLimits:
     """What one SM of a GPU can hold, as the trace lists it; None where it does not."""
@@ -259,3 +279,5 @@ class Columns:
     gpu_samples: tuple[GpuSamples, ...] = ()
     nccl_calls: NcclCalls | None = None
     """NCCL calls with their payloads, where the export holds them."""
+    collectives: Collectives | None = None
+    """What the PyTorch profiler wrote beside NCCL's kernels, where it did."""

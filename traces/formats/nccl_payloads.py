@@ -77,8 +77,8 @@ class Payloads:
     """Fields of each blob, arrays of shape (n,), NULL where it has none.
 
     `communicator` is NCCL's 64-bit hash as a signed number; `size_bytes` is per call and rank, not what goes
-    over a link. `truncated_count` blobs end before their payload does; of `undecoded_count` the layout is
-    unknown, or two processes define it differently.
+    over a link; `rank_count` is the parent's in the rows of ncclCommSplit. `truncated_count` blobs end before
+    their payload does; of `undecoded_count` the layout is unknown, or two processes define it differently.
     """
 
     communicator: IntArray

@@ -1,7 +1,8 @@
 """AllGather, ReduceScatter and AllReduce: data parallelism, expert traffic, or tensor parallelism.
 
-A name says the operation only. Ranges say the purpose; else a stream whose gathers stand beside the optimizer
-is data-parallel; else gathers and scatters that bracket the permute are a dispatcher's.
+A name says the operation only. Process groups and ranges say the purpose, else the others of its
+communicator; else a communicator or stream whose gathers stand beside the optimizer is data-parallel; else
+gathers and scatters that bracket the permute are a dispatcher's.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from traces.columns import BoolArray
 from traces.limits import Limit
 from traces.resolve.communication import Communication
 from traces.resolve.draft import Draft
+from traces.resolve.evidence import Evidence, settle_by_communicator
 from traces.resolve.neighbours import Neighbours, Role
+from traces.resolve.parts import Parts
 from traces.resolve.ranges import Enclosing
-from traces.resolve.resolution import PHASES
-from traces.resolve.streams import Streams
+from traces.resolve.resolution import PHASES, UNTOLD
 
 _FORWARD: Final = PHASES.index("fwd")
 
@@ -28,7 +30,20 @@ REGULAR: Final = Limit(
 )
 
 
-def settle_by_ranges(draft: Draft, comm: Communication, ranges: Enclosing) -> None:
+def settle_collectives(draft: Draft, found: Evidence) -> None:
+    """Settle the purpose of collectives, once that of SendRecv is settled, as far as evidence goes."""
+    comm, near = found.comm, found.near
+    collective = comm.of_subclass("all_gather", "reduce_scatter")
+    named = collective | comm.of_subclass("all_reduce")
+    described = np.where(named, found.fitting(found.processes.purpose), UNTOLD)
+    draft.settle_each(described, "process_group", "high")
+    _settle_by_ranges(draft, comm, found.ranges)
+    settle_by_communicator(draft, found, collective)
+    _settle_data_parallel(draft, found)
+    _settle_gather_dispatcher(draft, comm, near, found.streams)
+
+
+def _settle_by_ranges(draft: Draft, comm: Communication, ranges: Enclosing) -> None:
     """Purpose of collectives launched within a range that names it."""
     collective = comm.of_subclass("all_gather", "reduce_scatter")
     draft.settle(collective & ranges.of_purpose("dp"), "dp", "nvtx_range", "high")
@@ -38,22 +53,25 @@ def settle_by_ranges(draft: Draft, comm: Communication, ranges: Enclosing) -> No
     draft.settle(collective & ranges.of_purpose("cp"), "cp", "nvtx_range", "high")
 
 
-def settle_data_parallel(draft: Draft, comm: Communication, near: Neighbours, streams: Streams) -> None:
-    """Gathers and scatters beside the optimizer, and the others of the same kind of stream.
+def _settle_data_parallel(draft: Draft, found: Evidence) -> None:
+    """Gathers and scatters beside the optimizer, and the others of the same communicator or kind of stream.
 
     Sharded optimizers gather parameters after they step and scatter gradients before (ZeRO, Megatron-Core's
     distributed optimizer, FSDP). A stream that scatters in the forward pass too carries activations.
     """
+    comm, near, streams = found.comm, found.near, found.streams
     gather, scatter = comm.of_subclass("all_gather"), comm.of_subclass("reduce_scatter")
     beside = (gather & (near.previous == Role.OPTIMIZER)) | (scatter & (near.next == Role.OPTIMIZER))
     in_forward = (near.previous_phase == _FORWARD) & (near.next_phase == _FORWARD)
-    beside &= ~streams.any_of(scatter & in_forward)
+    for parts in (found.communicators, streams):
+        beside &= ~parts.any_of(scatter & in_forward)
     draft.settle(beside & streams.own[streams.of_row], "dp", "neighbours", "medium")
     draft.settle(beside, "dp", "neighbours", "low")
+    draft.settle((gather | scatter) & found.communicators.any_of(beside), "dp", "communicator", "medium")
     draft.settle((gather | scatter) & streams.any_of(beside), "dp", "stream", "medium")
 
 
-def settle_gather_dispatcher(draft: Draft, comm: Communication, near: Neighbours, streams: Streams) -> None:
+def _settle_gather_dispatcher(draft: Draft, comm: Communication, near: Neighbours, streams: Parts) -> None:
     """Gathers before the permute, scatters after the unpermute: tokens travel by them, where by nothing else.
 
     Where tokens travel another way, a gather beside the permute carries their counts.
@@ -72,7 +90,7 @@ def settle_gather_dispatcher(draft: Draft, comm: Communication, near: Neighbours
         draft.settle(_regular(before | after, gather | scatter, streams) & both, "ep", "neighbours", "low")
 
 
-def _regular(mask: BoolArray, among: BoolArray, streams: Streams) -> BoolArray:
+def _regular(mask: BoolArray, among: BoolArray, streams: Parts) -> BoolArray:
     """Rows of the mask on streams where nearly all of `among` are in it."""
     enough = streams.share(mask, among) >= REGULAR.value * streams.share(among, among)
     return mask & enough

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traces.columns import BoolArray, IntArray
-from traces.resolve.ranges import PURPOSES
+from traces.columns import PURPOSES, BoolArray, IntArray
 from traces.resolve.resolution import CONFIDENCES, EVIDENCE, UNTOLD
 
 

@@ -8,13 +8,13 @@ import numpy as np
 
 from traces.columns import BoolArray, IntArray, distinct
 from traces.names.kinds import COMM_KINDS
-from traces.resolve.collectives import settle_by_ranges, settle_data_parallel, settle_gather_dispatcher
+from traces.resolve.collectives import settle_collectives
 from traces.resolve.communication import Communication, communication_of
 from traces.resolve.draft import Draft, empty_draft
-from traces.resolve.nccl_groups import ALL_TO_ALL, POINT_TO_POINT, UNKNOWN, Groups, groups_of
-from traces.resolve.neighbours import Neighbours, Role, neighbours_of
+from traces.resolve.evidence import Evidence, evidence_on
+from traces.resolve.nccl_groups import ALL_TO_ALL, POINT_TO_POINT, UNKNOWN
+from traces.resolve.neighbours import Role
 from traces.resolve.phases import phases_of
-from traces.resolve.ranges import Enclosing, enclosing_ranges
 from traces.resolve.resolution import (
     CONFIDENCES,
     EVIDENCE,
@@ -26,7 +26,6 @@ from traces.resolve.resolution import (
 )
 from traces.resolve.sendrecv import settle_sendrecv
 from traces.resolve.spread import spread_frac
-from traces.resolve.streams import Streams, streams_of
 from traces.timeline import RankTimeline, Source
 
 _CURE: Final = (
@@ -35,7 +34,13 @@ _CURE: Final = (
 _CURE_OF_SHAPE: Final = (
     "Record named ranges around it (Megatron-LM: --nvtx-ranges), so that its purpose is written beside it."
 )
-"""What would settle a SendRecv that nothing settles: nothing known of it, and its shape known."""
+_CURE_OF_GROUP: Final = (
+    "Describe its process group as Megatron-Core does "
+    "(torch.distributed.new_group(..., group_desc='EXPERT_MODEL_PARALLEL_GROUP'))."
+)
+"""What would settle a SendRecv that nothing settles: nothing known of it; its shape known; its group too."""
+
+_NO_EXPERTS: Final = ", and no router, permute or grouped GEMM ran"
 
 
 def resolve_kinds(rank: RankTimeline) -> Resolution:
@@ -44,43 +49,33 @@ def resolve_kinds(rank: RankTimeline) -> Resolution:
     What nothing settles keeps the kind of its name: a SendRecv stays `sendrecv_unresolved`, with what would
     settle it in `unresolved`. `with_kinds` puts the kinds into a timeline.
     """
-    comm = communication_of(rank)
-    groups, ranges = groups_of(comm), enclosing_ranges(comm)
-    near, streams = neighbours_of(comm), streams_of(comm)
-    copies = comm.rows.source == Source.COPY  # NCCL's copy engines: an all-to-all without a kernel
-    sendrecv = comm.of_subclass("sendrecv") | (copies & (groups.all_to_all_count > 0))
+    found = evidence_on(communication_of(rank))
+    comm, near = found.comm, found.near
     draft = empty_draft(len(comm))
-    settle_sendrecv(draft, comm, sendrecv, groups, ranges, near, streams)
-    settle_by_ranges(draft, comm, ranges)
-    settle_data_parallel(draft, comm, near, streams)
-    settle_gather_dispatcher(draft, comm, near, streams)
-    operation = _operations(comm, draft, sendrecv, groups, ranges, near)
+    settle_sendrecv(draft, found)
+    settle_collectives(draft, found)
+    operation = _operations(draft, found)
     kind, named = _kinds(comm, draft, operation), draft.open
     unresolved = kind == COMM_KINDS.index("sendrecv_unresolved")
     return Resolution(
         index=comm.index,
         kind=kind,
         operation=operation,
-        phase=np.where(unresolved, UNTOLD, phases_of(comm, operation, ranges, near)),
+        phase=np.where(unresolved, UNTOLD, phases_of(comm, operation, found.ranges, near)),
         evidence=np.where(named, EVIDENCE.index("name"), draft.evidence),
         confidence=np.where(named, _confidence_of_names(comm), draft.confidence),
         moe_kernels=near.moe_kernels,
-        unresolved=_unresolved(comm, unresolved, groups, ranges, streams, near.moe_kernels),
+        unresolved=_unresolved(found, unresolved),
     )
 
 
-def _operations(
-    comm: Communication,
-    draft: Draft,
-    sendrecv: BoolArray,
-    groups: Groups,
-    ranges: Enclosing,
-    near: Neighbours,
-) -> IntArray:
+def _operations(draft: Draft, found: Evidence) -> IntArray:
     """What each activity does: by its name; a SendRecv's direction by its range, else its neighbours."""
+    comm, sendrecv, ranges, near = found.comm, found.sendrecv, found.ranges, found.near
     code = {name: place for place, name in enumerate(OPERATIONS)}
     operation = comm.operation_by_name()
-    shape = np.where(groups.known, groups.shape(), ranges.shape)
+    shape = np.where(found.groups.known, found.groups.shape(), ranges.shape)
+    shape = np.where(found.processes.shape == UNKNOWN, shape, found.processes.shape)
     operation[sendrecv & (shape == POINT_TO_POINT)] = code["p2p"]
     operation[sendrecv & (draft.of("ep") | (shape == ALL_TO_ALL) | (ranges.shape == ALL_TO_ALL))] = code[
         "a2a"
@@ -127,37 +122,32 @@ def _confidence_of_names(comm: Communication) -> IntArray:
     return np.where(unsure, CONFIDENCES.index("low"), CONFIDENCES.index("high"))
 
 
-def _unresolved(
-    comm: Communication,
-    which: BoolArray,
-    groups: Groups,
-    ranges: Enclosing,
-    streams: Streams,
-    moe_kernels: bool,
-) -> tuple[Unresolved, ...]:
+def _unresolved(found: Evidence, which: BoolArray) -> tuple[Unresolved, ...]:
     """What stays open, by stream, longest first."""
-    found = []
-    duration_ns = comm.rows.end_ns - comm.rows.start_ns
-    for number in distinct(streams.of_row[which]):
-        mine = which & (streams.of_row == number)
-        grouped, shaped = bool(groups.known[mine].any()), bool((ranges.shape[mine] != UNKNOWN).any())
-        found.append(
+    result = []
+    duration_ns = found.comm.rows.end_ns - found.comm.rows.start_ns
+    for number in distinct(found.streams.of_row[which]):
+        mine = which & (found.streams.of_row == number)
+        reason, cure = _reason(found, mine)
+        result.append(
             Unresolved(
-                stream_id=int(streams.ids[number]),
+                stream_id=int(found.streams.ids[number]),
                 kernel_count=int(mine.sum()),
                 work_ns=int(duration_ns[mine].sum()),
                 spread_frac=spread_frac(duration_ns[mine]),
-                reason=_reason(grouped, shaped, moe_kernels),
-                cure=_CURE_OF_SHAPE if grouped or shaped else _CURE,
+                reason=reason if found.near.moe_kernels else f"{reason}{_NO_EXPERTS}",
+                cure=cure,
             )
         )
-    return tuple(sorted(found, key=lambda one: (-one.work_ns, one.stream_id)))
+    return tuple(sorted(result, key=lambda one: (-one.work_ns, one.stream_id)))
 
 
-def _reason(grouped: bool, shaped: bool, moe_kernels: bool) -> str:
-    experts = "" if moe_kernels else ", and no router, permute or grouped GEMM ran"
-    if shaped:
-        return f"its range tells how it exchanges, not what for{experts}"
-    if grouped:
-        return f"its NCCL groups fit more than one use{experts}"
-    return f"no NCCL ranges, no named range around it, no expert work on both sides{experts}"
+def _reason(found: Evidence, mine: BoolArray) -> tuple[str, str]:
+    """Why these stay open, and what would settle them."""
+    if (found.processes.shape[mine] != UNKNOWN).any():
+        return "its collective tells how it exchanges, its process group not what for", _CURE_OF_GROUP
+    if (found.ranges.shape[mine] != UNKNOWN).any():
+        return "its range tells how it exchanges, not what for", _CURE_OF_SHAPE
+    if found.groups.known[mine].any():
+        return "its NCCL groups fit more than one use", _CURE_OF_SHAPE
+    return "no NCCL ranges, no named range around it, no expert work on both sides", _CURE

@@ -2,7 +2,8 @@
 
 NCCL marks each API call with a range named after it (NVIDIA/nccl, src/include/nvtx.h, since 2.8.3). Sends and
 receives between `ncclGroupStart` and `ncclGroupEnd` are launched together, as few kernels, within the range
-of the outermost `ncclGroupEnd`.
+of the outermost `ncclGroupEnd`. Where an export holds the payloads of these ranges, they name the
+communicator and the peer of each call.
 """
 
 from __future__ import annotations
@@ -15,24 +16,33 @@ import numpy as np
 from traces.columns import NULL, BoolArray, IntArray, Ranges, distinct
 from traces.limits import Limit
 from traces.resolve.communication import Communication
+from traces.resolve.nccl_communicators import NONE, CallPayloads, communicators_in
 
 ALL_TO_ALL, POINT_TO_POINT, EITHER, UNKNOWN = 3, 2, 1, 0
 """Shapes of an exchange. `EITHER`: two sends and two receives, an all-to-all of two or two neighbours."""
 
 NEIGHBOURS: Final = Limit(
     2,
-    "sends (or receives) per group",
+    "peers sent to (or received from) per group",
     "a pipeline stage and a ring have at most two neighbours, so three peers are an all-to-all",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Of each activity the counts of its group, shape (m,): -1 where no whole group holds its launch."""
+    """Of each activity the counts of its group, shape (m,): -1 where no whole group holds its launch.
+
+    `communicator` numbers the one communicator of the group and `rank_count` are its ranks, -1 where untold;
+    `send_peer_count` and `receive_peer_count` count different peers in it, -1 where a call names none.
+    """
 
     send_count: IntArray
     receive_count: IntArray
     all_to_all_count: IntArray
+    send_peer_count: IntArray
+    receive_peer_count: IntArray
+    communicator: IntArray
+    rank_count: IntArray
 
     @property
     def known(self) -> BoolArray:
@@ -40,12 +50,19 @@ class Groups:
         return self.send_count >= 0
 
     def shape(self) -> IntArray:
-        """`ALL_TO_ALL`, `POINT_TO_POINT`, `EITHER` or `UNKNOWN` of each activity, by its own group."""
-        most = np.maximum(self.send_count, self.receive_count)
-        least = np.minimum(self.send_count, self.receive_count)
+        """`ALL_TO_ALL`, `POINT_TO_POINT`, `EITHER` or `UNKNOWN` of each activity, by its own group.
+
+        Peers count where they are told, else calls: several tensors may go to one peer. Who exchanges with
+        every rank of a communicator, itself among them, is no neighbour.
+        """
+        sends = np.where(self.send_peer_count >= 0, self.send_peer_count, self.send_count)
+        receives = np.where(self.receive_peer_count >= 0, self.receive_peer_count, self.receive_count)
+        most, least = np.maximum(sends, receives), np.minimum(sends, receives)
         limit = int(NEIGHBOURS.value)
+        peers_told = (self.send_peer_count >= 0) & (self.receive_peer_count >= 0)
+        everyone = peers_told & (most == self.rank_count)
         return np.select(
-            [(most > limit) | (self.all_to_all_count > 0), least == limit, most > 0],
+            [(most > limit) | (self.all_to_all_count > 0) | everyone, least == limit, most > 0],
             [ALL_TO_ALL, EITHER, POINT_TO_POINT],
             UNKNOWN,
         )
@@ -55,7 +72,8 @@ def groups_of(comm: Communication) -> Groups:
     """Find the group behind each communication activity, on the thread that launched it."""
     texts = [text.strip() for text in comm.rank.columns.range_texts]
     ranges = comm.rank.columns.ranges
-    counts = np.full((3, len(comm)), -1, dtype=np.int64)
+    communicators = communicators_in(comm.rank)
+    told = np.full((len(Groups.__slots__), len(comm)), -1, dtype=np.int64)
     wanted = np.array([text in _CALLS for text in texts] + [False], dtype=np.bool_)[ranges.text]
     code = np.array([_CALLS.get(text, -1) for text in texts] + [-1], dtype=np.int64)[ranges.text[wanted]]
     thread = ranges.thread_gid[wanted]
@@ -64,17 +82,25 @@ def groups_of(comm: Communication) -> Groups:
         if not here.any():
             continue
         mine = np.flatnonzero(comm.rows.launch_thread == gid)
-        counts[:, mine] = _counts(_calls(ranges, wanted, code, here), comm.rows.launch_ns[mine])
-    return Groups(*counts)
+        calls = _calls(ranges, wanted, code, here)
+        payloads = communicators.of_calls(int(gid), calls.start_ns, calls.end_ns)
+        told[:6, mine] = _behind(calls, payloads, comm.rows.launch_ns[mine])
+    told[6] = communicators.rank_count_of(told[5])
+    return Groups(*told)
 
 
-_GROUP_START, _GROUP_END, _SEND, _RECEIVE, _ALL_TO_ALL = range(5)
+_GROUP_START, _GROUP_END, _SEND, _RECEIVE, _ALL_TO_ALL, _COLLECTIVE = range(6)
 _CALLS: Final = {
     "ncclGroupStart": _GROUP_START,
     "ncclGroupEnd": _GROUP_END,
     "ncclSend": _SEND,
     "ncclRecv": _RECEIVE,
     "ncclAlltoAll": _ALL_TO_ALL,
+    "ncclAllGather": _COLLECTIVE,
+    "ncclReduceScatter": _COLLECTIVE,
+    "ncclAllReduce": _COLLECTIVE,
+    "ncclBroadcast": _COLLECTIVE,
+    "ncclReduce": _COLLECTIVE,
 }
 
 
@@ -93,11 +119,12 @@ def _calls(ranges: Ranges, wanted: BoolArray, code: IntArray, here: BoolArray) -
     return _ThreadCalls(start_ns[order], end_ns[order], code[here][order])
 
 
-def _counts(calls: _ThreadCalls, launch_ns: IntArray) -> IntArray:
-    """Sends, receives and all-to-alls behind each launch, shape (3, m), -1 where no whole group is there.
+def _behind(calls: _ThreadCalls, payloads: CallPayloads, launch_ns: IntArray) -> IntArray:
+    """What is behind each launch, shape (6, m), -1 where no whole group is there.
 
-    The call open at the launch is the last that began before it. Outside a group a single send launches
-    itself; within one, everything waits for the end of the outermost group.
+    Sends, receives, all-to-alls; peers of sends and of receives; the communicator. The call open at the
+    launch is the last that began before it. Outside a group a single call launches itself; within one,
+    everything waits for the end of the outermost group.
     """
     first, last = _outermost(calls.code)
     at = np.searchsorted(calls.start_ns, launch_ns, side="right") - 1
@@ -105,11 +132,18 @@ def _counts(calls: _ThreadCalls, launch_ns: IntArray) -> IntArray:
     start = first[at]
     ends_group = inside & last[at] & (start >= 0)
     alone = inside & (calls.code[at] >= _SEND) & (start < 0)
-    result = np.full((3, len(launch_ns)), -1, dtype=np.int64)
+    exchanges = alone & (calls.code[at] != _COLLECTIVE)
+    result = np.full((6, len(launch_ns)), -1, dtype=np.int64)
     for row, code in enumerate((_SEND, _RECEIVE, _ALL_TO_ALL)):
         until = np.concatenate(([0], np.cumsum(calls.code == code)))
         in_group = until[at] - until[np.maximum(start, 0)]
-        result[row] = np.where(ends_group, in_group, np.where(alone, calls.code[at] == code, -1))
+        result[row] = np.where(ends_group, in_group, np.where(exchanges, calls.code[at] == code, -1))
+    group = np.where(first >= 0, first, np.arange(len(first)))
+    communicator = payloads.one_communicator(group, calls.code >= _SEND)
+    result[5] = np.where(ends_group | alone, communicator[group[at]], NONE)
+    for row, code in enumerate((_SEND, _RECEIVE), start=3):
+        peers = payloads.peer_count(group, calls.code == code)
+        result[row] = np.where((ends_group | exchanges) & (result[5] != NONE), peers[group[at]], -1)
     return result
 
 

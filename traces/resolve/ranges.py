@@ -9,12 +9,10 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, BoolArray, IntArray, distinct
+from traces.columns import NULL, PURPOSES, BoolArray, IntArray, distinct
 from traces.resolve.communication import Communication
 from traces.resolve.nccl_groups import ALL_TO_ALL, POINT_TO_POINT, UNKNOWN
 from traces.resolve.resolution import OPERATIONS, PHASES, UNTOLD
-
-PURPOSES: Final = ("ep", "pp", "cp", "dp", "tp")
 
 _PURPOSES: Final = (
     ("pp", r"pipeline_parallel\.p2p_communication|(?:send|recv)_(?:forward|backward)\b"),  # Megatron-Core

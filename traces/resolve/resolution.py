@@ -27,7 +27,15 @@ OPERATIONS: Final = (
     "reduce",
 )
 PHASES: Final = ("fwd", "bwd")
-EVIDENCE: Final = ("name", "nccl_groups", "nvtx_range", "stream", "neighbours")
+EVIDENCE: Final = (
+    "name",
+    "process_group",
+    "nccl_groups",
+    "nvtx_range",
+    "communicator",
+    "stream",
+    "neighbours",
+)
 CONFIDENCES: Final = ("low", "medium", "high")
 UNTOLD: Final = -1
 """Stands for None in the coded columns of `Resolution`."""

@@ -1,8 +1,8 @@
 """NCCL's SendRecv: expert all-to-all, pipeline exchange, or context parallelism.
 
-One name serves all of them, so the purpose comes from evidence, in order: NCCL's own calls per group, the
-ranges around the launch, the stream, the kernels beside it. How durations vary decides nothing by itself: one
-rank's kernel time is waiting as well as moving.
+One name serves all of them, so the purpose comes from evidence, in order: the described process group, NCCL's
+own calls per group, the ranges around the launch, the communicator, the stream, the kernels beside it. How
+durations vary decides nothing by itself: one rank's kernel time is waiting as well as moving.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from traces.columns import NULL, BoolArray, IntArray
 from traces.limits import Limit
 from traces.resolve.communication import Communication
 from traces.resolve.draft import Draft
-from traces.resolve.nccl_groups import ALL_TO_ALL, EITHER, POINT_TO_POINT, UNKNOWN, Groups
+from traces.resolve.evidence import Evidence, settle_by_communicator
+from traces.resolve.nccl_groups import ALL_TO_ALL, EITHER, POINT_TO_POINT, UNKNOWN
 from traces.resolve.neighbours import MOE_ROLES, Neighbours, Role
-from traces.resolve.ranges import Enclosing
+from traces.resolve.parts import Parts
 from traces.resolve.resolution import UNTOLD
-from traces.resolve.streams import Streams
 
 PER_PERMUTE: Final = Limit(
     3.0,
@@ -31,53 +31,53 @@ PER_PERMUTE_SLACK: Final = Limit(
 )
 
 
-def settle_sendrecv(
-    draft: Draft,
-    comm: Communication,
-    which: BoolArray,
-    groups: Groups,
-    ranges: Enclosing,
-    near: Neighbours,
-    streams: Streams,
-) -> None:
-    """Settle the purpose of the SendRecv in `which`, a mask of shape (m,), as far as evidence goes."""
+def settle_sendrecv(draft: Draft, found: Evidence) -> None:
+    """Settle the purpose of the SendRecv, as far as evidence goes."""
+    which, ranges, near, streams = found.sendrecv, found.ranges, found.near, found.streams
     bracketed = which & (near.dispatch_like() | near.combine_like())
-    shape = _agreed_shape(groups.shape(), which, bracketed, ranges, streams)
+    told = which & (found.processes.shape != UNKNOWN)
+    draft.settle_each(np.where(told, found.fitting(found.processes.purpose), UNTOLD), "process_group", "high")
+    shape = _agreed_shape(found, bracketed)
     for purpose, excluded in (("cp", UNKNOWN), ("ep", POINT_TO_POINT), ("pp", ALL_TO_ALL)):
         fits = (shape == UNKNOWN) | (shape != excluded)
         draft.settle(which & fits & ranges.of_purpose(purpose), purpose, "nvtx_range", "high")
-    _settle_by_shape(draft, which, shape, near, "nccl_groups", "high")
+    undescribed = which & (found.processes.purpose == UNTOLD)
+    _settle_by_shape(draft, undescribed & told, shape, near, "process_group", "medium")
+    _settle_by_shape(draft, undescribed & ~told, shape, near, "nccl_groups", "high")
     said = np.where(shape == UNKNOWN, ranges.shape, UNKNOWN)
-    _settle_by_shape(draft, which, said, near, "nvtx_range", "medium")
+    _settle_by_shape(draft, undescribed, said, near, "nvtx_range", "medium")
+    settle_by_communicator(draft, found, which)
     draft.settle_each(streams.agreed(draft.purpose, which), "stream", "medium")
-    _settle_launched_before(draft, which, comm, streams)
+    _settle_launched_before(draft, which, found.comm, streams)
     confidence = "medium" if _three_to_one(bracketed, near) else "low"
     draft.settle(bracketed, "ep", "neighbours", confidence)
+    draft.settle_each(found.communicators.agreed(draft.purpose, which), "communicator", "low")
     draft.settle_each(streams.agreed(draft.purpose, which), "stream", "low")
 
 
-def _settle_launched_before(draft: Draft, which: BoolArray, comm: Communication, streams: Streams) -> None:
+def _settle_launched_before(draft: Draft, which: BoolArray, comm: Communication, streams: Parts) -> None:
     """A launch from before the recording cannot be asked: the others of its stream answer for it."""
     unasked = which & (comm.rows.launch_ns == NULL)
     agreed = streams.agreed(draft.purpose, which, shared=True)
     draft.settle_each(np.where(unasked, agreed, UNTOLD), "stream", "low")
 
 
-def _agreed_shape(
-    own: IntArray, which: BoolArray, bracketed: BoolArray, ranges: Enclosing, streams: Streams
-) -> IntArray:
-    """Shape of each exchange by its group, once its stream and ranges had their say.
+def _agreed_shape(found: Evidence, bracketed: BoolArray) -> IntArray:
+    """Shape of each exchange, once its communicator, its stream and its ranges had their say.
 
-    PyTorch leaves out peers that get no token, so a group of an all-to-all can be small. A pipeline exchanges
-    in both directions in its steady state only.
+    The name of a collective is exact. By its calls a group of an all-to-all can be small, since PyTorch
+    leaves out peers that get no token; and a pipeline exchanges both ways in its steady state only.
     """
-    shape = np.where(which, own, UNKNOWN)
-    small = (shape == POINT_TO_POINT) | (shape == EITHER)
-    shape[small & streams.any_of(shape == ALL_TO_ALL)] = ALL_TO_ALL
-    expert_stream = 2 * streams.share(bracketed, which) >= streams.share(which, which)
-    shape[(shape == POINT_TO_POINT) & expert_stream & streams.any_of(shape == EITHER)] = EITHER
-    shape[(shape == EITHER) & streams.any_of(shape == POINT_TO_POINT)] = POINT_TO_POINT
-    return np.where((shape == EITHER) & (ranges.shape != UNKNOWN), ranges.shape, shape)
+    which, named = found.sendrecv, found.processes.shape
+    shape = np.where(which, np.where(named == UNKNOWN, found.groups.shape(), named), UNKNOWN)
+    for parts in (found.communicators, found.streams):
+        small = (shape == POINT_TO_POINT) | (shape == EITHER)
+        shape[small & (named == UNKNOWN) & parts.any_of(shape == ALL_TO_ALL)] = ALL_TO_ALL
+        expert_part = 2 * parts.share(bracketed, which) >= parts.share(which, which)
+        expert_part &= (named == UNKNOWN) & parts.any_of(shape == EITHER)
+        shape[(shape == POINT_TO_POINT) & expert_part] = EITHER
+        shape[(shape == EITHER) & parts.any_of(shape == POINT_TO_POINT)] = POINT_TO_POINT
+    return np.where((shape == EITHER) & (found.ranges.shape != UNKNOWN), found.ranges.shape, shape)
 
 
 def _settle_by_shape(

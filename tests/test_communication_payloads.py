@@ -1,0 +1,172 @@
+"""What NCCL's payloads say of peers and communicators settles what an exchange is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.communication_doubles import (
+    FILL,
+    GATHER,
+    GEMM,
+    GROUPED,
+    PERMUTE,
+    ROUTER,
+    SENDRECV,
+    Line,
+    kinds,
+    rank_of,
+    told,
+)
+from tests.payload_doubles import init, send, with_payloads
+from traces.resolve.nccl_communicators import CallPayloads
+from traces.timeline import RankTimeline
+
+Export = Callable[..., Path]
+
+
+def rank(export: Export, line: Line) -> RankTimeline:
+    return rank_of(with_payloads(export(line.recording), line.blob_at))
+
+
+def without(export: Export, line: Line) -> RankTimeline:
+    """The same recording exported without blobs."""
+    return rank_of(export(line.recording, "without.sqlite"))
+
+
+def two_of_two(init_text: str) -> Line:
+    """Expert work somewhere, and an exchange with ranks 0 and 1 of a communicator that counts two."""
+    line = Line()
+    line.call(init_text, init(7, 2))
+    line.all(ROUTER, GEMM)
+    line.exchange(0, 1)
+    line.all(GEMM)
+    return line
+
+
+def test_an_exchange_with_all_ranks_of_a_communicator_of_two_is_an_all_to_all(export: Export) -> None:
+    (row,) = told(rank(export, two_of_two("ncclCommInitRankConfig")))
+    assert (row[0], row[1], row[3], row[4]) == ("ep_a2a", "a2a", "nccl_groups", "high")
+
+
+def test_a_split_counts_the_ranks_of_its_parent_so_it_settles_nothing(export: Export) -> None:
+    assert kinds(rank(export, two_of_two("ncclCommSplit"))) == ["sendrecv_unresolved"]
+
+
+def test_two_neighbours_among_eight_ranks_settle_nothing_alone(export: Export) -> None:
+    line = Line()
+    line.call("ncclCommInitRank", init(7, 8))
+    line.all(ROUTER, GEMM)
+    line.exchange(2, 4)
+    line.all(GEMM)
+    assert kinds(rank(export, line)) == ["sendrecv_unresolved"]
+
+
+def test_several_tensors_for_one_peer_are_no_all_to_all(export: Export) -> None:
+    line = Line()
+    line.all(ROUTER, GEMM)
+    line.exchange(5, 5, 5, receive=False)
+    line.all(GEMM)
+    assert [row[:2] for row in told(rank(export, line))] == [("pp_p2p", "p2p")]
+    assert kinds(without(export, line)) == ["ep_a2a"]  # by the count of its calls alone
+
+
+def test_a_small_exchange_on_the_communicator_of_an_all_to_all_is_one(export: Export) -> None:
+    line = Line()
+    line.all(ROUTER, GEMM)
+    line.exchange(0, 1, 2, stream=7)
+    line.all(GEMM)
+    line.exchange(2, stream=7)  # on compute's stream, so the stream says nothing
+    line.all(GEMM)
+    assert kinds(rank(export, line)) == ["ep_a2a", "ep_a2a"]
+    assert kinds(without(export, line)) == ["ep_a2a", "pp_p2p"]
+
+
+def test_a_stream_of_two_communicators_gives_neither_the_shape_of_the_other(export: Export) -> None:
+    line = Line()
+    line.all(ROUTER, GEMM)
+    line.exchange(0, 1, 2)
+    line.all(GEMM)
+    line.exchange(5, communicator=8)
+    line.all(GEMM)
+    assert kinds(rank(export, line)) == ["ep_a2a", "pp_p2p"]
+    assert kinds(without(export, line)) == ["ep_a2a", "ep_a2a"]
+
+
+def test_peers_of_two_communicators_in_one_group_are_not_added_up(export: Export) -> None:
+    line = Line()
+    line.all(ROUTER, GEMM)
+    begin = line.now * 1_000 + 10
+    line.blob_at = {begin + 10 * place: send(7 + place % 2, 8, peer=1) for place in range(6)}
+    line.group(3, 3)
+    line.all(GEMM)
+    assert kinds(rank(export, line)) == ["ep_a2a"]  # three calls each way: the peers are left out of it
+
+
+def test_a_call_without_its_payload_leaves_the_count_of_calls(export: Export) -> None:
+    line = Line()
+    line.all(ROUTER, GEMM)
+    line.exchange(5, 5, 5)
+    del line.blob_at[min(line.blob_at)]
+    line.all(GEMM)
+    assert kinds(rank(export, line)) == ["ep_a2a"]
+
+
+def test_what_is_named_on_a_communicator_names_the_rest_of_it(export: Export) -> None:
+    line = Line()
+    line.all(GEMM)
+    for place, communicator in enumerate((7, 7, 7, 8)):
+        begin = line.now * 1_000
+        if place < 2:
+            line.recording.range("FSDP::all_gather", begin - 10, begin + 4_500)
+        line.call("ncclAllGather", send(communicator, 8, peer=0), GATHER, stream=7)
+        line.all(GEMM)
+    rows = told(rank(export, line))
+    assert [(row[0], row[3], row[4]) for row in rows] == [
+        ("dp_all_gather", "nvtx_range", "high"),
+        ("dp_all_gather", "nvtx_range", "high"),
+        ("dp_all_gather", "communicator", "medium"),
+        ("other_comm", "name", "low"),
+    ]
+
+
+def test_an_exchange_between_permute_and_experts_names_the_others_of_its_communicator(
+    export: Export,
+) -> None:
+    line = Line()
+    line.all(PERMUTE)
+    line.exchange(0, 1, stream=7)
+    line.all(GROUPED, FILL, GEMM)
+    line.exchange(0, 1, stream=7)
+    line.all(GEMM)
+    rows = told(rank(export, line))
+    assert [(row[0], row[3], row[4]) for row in rows] == [
+        ("ep_dispatch", "neighbours", "low"),
+        ("ep_a2a", "communicator", "low"),
+    ]
+    assert kinds(without(export, line))[1] == "sendrecv_unresolved"
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(-1, 3), st.integers(-1, 2)), max_size=12))
+def test_peers_and_communicators_of_groups_are_those_of_their_sets(calls: list[tuple[int, int, int]]) -> None:
+    rows = np.array([*calls, (0, 0, 0), (1, 0, 0), (2, 0, 0), (3, 0, 0)], dtype=np.int64)
+    group, peer, communicator = rows.T
+    payloads, every = CallPayloads(communicator, peer), np.ones(len(group), dtype=np.bool_)
+    counts, ones = payloads.peer_count(group, every), payloads.one_communicator(group, every)
+    for number in range(4):
+        peers = set(peer[group == number].tolist())
+        assert counts[number] == (-1 if -1 in peers else len(peers))
+        found = set(communicator[group == number].tolist())
+        assert ones[number] == (found.pop() if len(found) == 1 else -1)
+
+
+def test_payloads_of_another_process_say_nothing_here(export: Export) -> None:
+    line = two_of_two("ncclCommInitRank")
+    line.recording.range("ncclCommInitRank", 400_000, 401_000, domain=1, registered=True, pid=2_000)
+    line.blob_at[400_000] = init(7, 4)
+    line.recording.kernel(SENDRECV, 500_000, 510_000, launch_ns=499_000, pid=2_000, device=1)
+    assert kinds(rank(export, line)) == ["ep_a2a"]

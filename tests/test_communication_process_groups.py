@@ -1,0 +1,226 @@
+"""What the PyTorch profiler says of process groups settles what their kernels are for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.communication_doubles import (
+    ATTENTION,
+    GATHER,
+    GEMM,
+    GROUPED,
+    NORM,
+    PERMUTE,
+    ROUTER,
+    SCATTER,
+    SORT,
+    UNPERMUTE,
+    kinds,
+    rank_of,
+    told,
+)
+from tests.kineto_doubles import SENDRECV, Profiled, event, write
+from traces.formats.open import read_trace
+from traces.resolve.kinds import resolve_kinds
+from traces.timeline import RankTimeline, build
+
+REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+
+
+def rank(tmp_path: Path, run: Profiled, **header: Any) -> RankTimeline:
+    return rank_of(write(tmp_path / "run.json", run.events, **header))
+
+
+@pytest.mark.parametrize(
+    ("collective", "description", "kind", "operation"),
+    [
+        ("all_to_allv", "EXPERT_MODEL_PARALLEL_GROUP", "ep_a2a", "a2a"),
+        ("all_to_all", "EXPERT_TENSOR_AND_MODEL_PARALLEL_GROUP", "ep_a2a", "a2a"),
+        ("all_to_allv", "mesh_ep", "ep_a2a", "a2a"),
+        ("send", "PIPELINE_MODEL_PARALLEL_GROUP", "pp_p2p", "p2p"),
+        ("recv", "mesh_pp", "pp_p2p", "p2p"),
+        ("all_to_all", "CONTEXT_PARALLEL_GROUP", "cp", "a2a"),
+        ("send", "HIERARCHICAL_CONTEXT_PARALLEL_GROUP_L1", "cp", "p2p"),
+        ("all_to_all", "TENSOR_MODEL_PARALLEL_GROUP", "tp", "a2a"),
+    ],
+)
+def test_a_described_group_settles_what_its_exchange_is_for(
+    tmp_path: Path, collective: str, description: str, kind: str, operation: str
+) -> None:
+    run = Profiled()
+    run.run(GEMM)
+    run.collective(SENDRECV, collective, description)
+    run.run(GEMM)
+    ((found, what, _, evidence, sure),) = told(rank(tmp_path, run))
+    assert (found, what, evidence, sure) == (kind, operation, "process_group", "high")
+
+
+def test_a_description_in_the_header_alone_serves_too(tmp_path: Path) -> None:
+    run = Profiled()
+    run.run(GEMM)
+    run.collective(SENDRECV, "all_to_allv", description=None, group="12")
+    run.run(GEMM)
+    groups = [{"pg_name": "12", "pg_desc": "EXPERT_MODEL_PARALLEL_GROUP"}, "?", {"pg_name": 3}]
+    assert kinds(rank(tmp_path, run, distributedInfo={"pg_config": groups})) == ["ep_a2a"]
+    assert kinds(rank(tmp_path, run, distributedInfo={"pg_config": 7})) == ["sendrecv_unresolved"]
+
+
+def test_neighbours_give_the_direction_of_a_described_group(tmp_path: Path) -> None:
+    run = Profiled()
+    run.run(NORM, ROUTER, PERMUTE)
+    run.collective(SENDRECV, "all_to_allv", "EXPERT_MODEL_PARALLEL_GROUP")
+    run.run(SORT, GROUPED, SORT)
+    run.collective(SENDRECV, "all_to_allv", "EXPERT_MODEL_PARALLEL_GROUP")
+    run.run(UNPERMUTE, NORM)
+    assert told(rank(tmp_path, run)) == [
+        ("ep_dispatch", "dispatch", "fwd", "process_group", "high"),
+        ("ep_combine", "combine", "fwd", "process_group", "high"),
+    ]
+
+
+def test_the_name_of_a_collective_alone_settles_the_operation_only(tmp_path: Path) -> None:
+    run = Profiled()
+    run.run(GEMM)
+    run.collective(SENDRECV, "all_to_allv")
+    run.run(GEMM)
+    found = resolve_kinds(rank(tmp_path, run))
+    assert told(rank(tmp_path, run), found) == [("sendrecv_unresolved", "a2a", None, "name", "low")]
+    assert "process group" in found.unresolved[0].reason
+    assert "group_desc" in found.unresolved[0].cure
+
+
+def test_a_named_all_to_all_is_expert_traffic_where_experts_run_and_not_beside_attention(
+    tmp_path: Path,
+) -> None:
+    run = Profiled()
+    run.run(GEMM)
+    run.collective(SENDRECV, "all_to_allv")
+    run.run(GEMM, ROUTER, ATTENTION)
+    run.collective(SENDRECV, "all_to_all", group="5", stream=24)
+    run.run(ATTENTION)
+    rows = told(rank(tmp_path, run))
+    assert [(row[0], row[3], row[4]) for row in rows] == [
+        ("ep_a2a", "process_group", "medium"),
+        ("cp", "process_group", "medium"),
+    ]
+
+
+def test_a_named_send_is_never_taken_for_an_all_to_all_of_its_group(tmp_path: Path) -> None:
+    run = Profiled()
+    run.run(ROUTER, GEMM)
+    run.collective(SENDRECV, "all_to_all", "default_pg", group="0")
+    run.run(GEMM)
+    run.collective(SENDRECV, "send", "default_pg", group="0")
+    run.run(GEMM)
+    assert [row[:2] for row in told(rank(tmp_path, run))] == [("ep_a2a", "a2a"), ("pp_p2p", "p2p")]
+
+
+def test_an_all_to_all_in_a_group_of_data_parallelism_is_not_settled_by_its_shape(tmp_path: Path) -> None:
+    run = Profiled()
+    run.run(ROUTER, GEMM)
+    run.collective(SENDRECV, "all_to_allv", "DATA_PARALLEL_GROUP")
+    run.run(GEMM)
+    assert kinds(rank(tmp_path, run)) == ["sendrecv_unresolved"]
+
+
+def test_described_groups_settle_gathers_and_scatters_and_reductions_of_tensor_parallelism(
+    tmp_path: Path,
+) -> None:
+    run = Profiled()
+    run.run(GEMM)
+    for name, description in (
+        (GATHER, "DATA_PARALLEL_GROUP_WITH_CP"),
+        (SCATTER, "INTRA_PARTIAL_DATA_PARALLEL_GROUP_WITH_CP"),
+        (GATHER, "EXPERT_DATA_PARALLEL_GROUP"),
+        (GATHER, "TENSOR_MODEL_PARALLEL_GROUP"),
+        (REDUCE, "TENSOR_MODEL_PARALLEL_GROUP"),
+        (REDUCE, "DATA_PARALLEL_GROUP"),
+        (GATHER, "CONTEXT_PARALLEL_GROUP"),
+        (GATHER, "mesh_dp_shard"),
+        (GATHER, "PIPELINE_MODEL_PARALLEL_GROUP"),
+        (GATHER, "MODEL_PARALLEL_GROUP"),
+    ):
+        run.collective(name, "collective", description, group=description)
+        run.run(GEMM)
+    assert kinds(rank(tmp_path, run)) == [
+        "dp_all_gather",
+        "dp_reduce_scatter",
+        "dp_all_gather",
+        "tp",
+        "tp",
+        "all_reduce",
+        "cp",
+        "dp_all_gather",
+        "other_comm",
+        "other_comm",
+    ]
+
+
+def test_a_gather_in_the_expert_group_carries_counts_where_tokens_travel_by_all_to_all(
+    tmp_path: Path,
+) -> None:
+    run = Profiled()
+    run.run(GEMM)
+    run.collective(GATHER, "_allgather_base", "EXPERT_TENSOR_AND_MODEL_PARALLEL_GROUP", group="8")
+    run.run(GEMM)
+    run.collective(SENDRECV, "all_to_allv", "EXPERT_MODEL_PARALLEL_GROUP")
+    run.run(GEMM)
+    assert [row[:2] for row in told(rank(tmp_path, run))] == [("ep_control", "notify"), ("ep_a2a", "a2a")]
+
+
+def test_an_undescribed_group_has_the_purpose_of_its_kernels_that_a_range_names(tmp_path: Path) -> None:
+    run = Profiled()
+    for place in range(4):
+        at = 10 * len(run.events)
+        run.collective(GATHER, "_allgather_base", group="3" if place < 3 else "4", stream=7)
+        if place < 2:
+            run.events.append(event("user_annotation", "FSDP::all_gather", at - 1, 5))
+        run.run(GEMM)
+    rows = told(rank(tmp_path, run))
+    assert [(row[0], row[3]) for row in rows] == [
+        ("dp_all_gather", "nvtx_range"),
+        ("dp_all_gather", "nvtx_range"),
+        ("dp_all_gather", "communicator"),
+        ("other_comm", "name"),
+    ]
+
+
+def test_odd_arguments_say_nothing(tmp_path: Path) -> None:
+    run = Profiled()
+    run.run(GEMM)
+    for odd in (7, ["all_to_all"], {"a": 1}, "", None):
+        run.collective(SENDRECV, odd, odd, odd)
+        run.run(GEMM)
+    found = rank(tmp_path, run)
+    assert found.columns.collectives is None
+    assert kinds(found) == ["sendrecv_unresolved"] * 5
+
+
+@pytest.mark.parametrize("stranger", ["MY_EXPERT_MODEL_PARALLEL_GROUP", "mesh_ep2", "ep", "GROUP"])
+def test_only_whole_known_descriptions_count(tmp_path: Path, stranger: str) -> None:
+    run = Profiled()
+    run.run(GEMM)
+    run.collective(SENDRECV, "all_to_allv", stranger)
+    run.run(GEMM)
+    assert kinds(rank(tmp_path, run)) == ["sendrecv_unresolved"]
+
+
+def test_the_only_real_recording_with_groups_has_one_of_two_ranks_that_is_for_nothing_known(
+    recordings: Path,
+) -> None:
+    # its 21 NCCL kernels (15 allreduce, 6 broadcast) all name group "0", described as "default_pg": no
+    # exchange among them, and a group of all ranks says nothing of what for, so names settle all of it
+    columns = read_trace(recordings / "hta_nccl_parser_config_nccl_data.json.gz")
+    assert columns.collectives is not None
+    assert Counter(columns.collectives.group.tolist()) == {0: 21, -1: len(columns.kernels) - 21}
+    assert set(columns.collectives.exchange.tolist()) == set(columns.collectives.purpose.tolist()) == {-1}
+    (one,) = build(columns).ranks
+    assert Counter((row[0], row[3]) for row in told(one)) == {
+        ("all_reduce", "name"): 15,
+        ("other_comm", "name"): 6,
+    }
+    assert read_trace(recordings / "hta_trace_diff_test_test.json.gz").collectives is None

@@ -1,0 +1,76 @@
+"""Evidence: what runs on one communicator has one purpose, and so has what runs on its stream.
+
+Each process group of PyTorch has its communicators, and each of these a stream of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from traces.columns import BoolArray, IntArray, distinct
+from traces.resolve.communication import Communication
+from traces.resolve.resolution import UNTOLD
+from traces.timeline import Bucket
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The communication activities in parts, by stream or by communicator.
+
+    `of_row` numbers the part of each activity, shape (m,), `ids` names the parts. From one that is not `own`,
+    where other work runs too, nothing follows.
+    """
+
+    of_row: IntArray
+    ids: IntArray
+    own: BoolArray
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def share(self, mask: BoolArray, among: BoolArray) -> IntArray:
+        """How many of each part's rows in `among` are in `mask`, per row; shape (m,)."""
+        return np.bincount(self.of_row[mask & among], minlength=len(self))[self.of_row]
+
+    def any_of(self, mask: BoolArray) -> BoolArray:
+        """Rows of an own part that has a row in the mask; shape (m,)."""
+        return self.own[self.of_row] & (np.bincount(self.of_row[mask], minlength=len(self))[self.of_row] > 0)
+
+    def agreed(self, value: IntArray, among: BoolArray, shared: bool = False) -> IntArray:
+        """Per row of `among` the one value (not negative) that all others told in its part have.
+
+        At least half of the part's rows must be told; -1 elsewhere, and in parts that are not own unless
+        `shared`. Shape (m,).
+        """
+        told = among & (value >= 0)
+        top = int(value.max(initial=0)) + 1
+        counts = np.zeros((len(self), top), dtype=np.int64)
+        np.add.at(counts, (self.of_row[told], value[told]), 1)
+        number = np.bincount(self.of_row[among], minlength=len(self))
+        one = ((counts > 0).sum(axis=1) == 1) & (2 * counts.sum(axis=1) >= number) & (self.own | shared)
+        per_part = np.where(one, counts.argmax(axis=1), -1)
+        return np.where(among, per_part[self.of_row], -1)
+
+
+def streams_of(comm: Communication, communicator: IntArray) -> Parts:
+    """By stream. One with compute kernels or several communicators is not own.
+
+    `communicator` numbers that of each activity, shape (m,), -1 where untold.
+    """
+    rows = comm.rank.activities
+    ids = distinct(comm.rows.stream_id)
+    of_row = np.searchsorted(ids, comm.rows.stream_id)
+    compute = distinct(rows.stream_id[rows.bucket == Bucket.COMPUTE])
+    told = communicator != UNTOLD
+    most, least = np.full(len(ids), -1, dtype=np.int64), np.full(len(ids), len(comm), dtype=np.int64)
+    np.maximum.at(most, of_row[told], communicator[told])
+    np.minimum.at(least, of_row[told], communicator[told])
+    return Parts(of_row, ids, ~np.isin(ids, compute) & (most <= least))
+
+
+def communicators_of(communicator: IntArray) -> Parts:
+    """By communicator, shape (m,), -1 where untold: those rows are no part of their own."""
+    ids = distinct(np.append(communicator, UNTOLD))
+    return Parts(np.searchsorted(ids, communicator), ids, ids != UNTOLD)
