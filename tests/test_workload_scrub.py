@@ -105,3 +105,26 @@ def test_scrubbing_real_recordings_keeps_all_that_is_read(recordings: Path, tmp_
         after = read_kineto(tmp_path / raw.name)
         assert_same(before, after, first_ns_of(before))
         assert (before.info.gpus, before.info.missing_tables) == (after.info.gpus, after.info.missing_tables)
+
+
+def test_a_group_keeps_its_place_and_loses_its_name(tmp_path: Path) -> None:
+    args = {
+        "Collective name": "all_to_allv",
+        "Process Group Name": "project_x_experts",
+        "Process Group Description": "EXPERT_MODEL_PARALLEL_GROUP",
+    }
+    event = {
+        "ph": "X",
+        "cat": "kernel",
+        "name": "ncclDevKernel_SendRecv",
+        "pid": 0,
+        "tid": 7,
+        "ts": 1,
+        "dur": 2,
+    }
+    (tmp_path / "raw.json").write_text(json.dumps({"traceEvents": [event | {"args": args}]}))
+    scrub(tmp_path / "raw.json", tmp_path / "run.json.gz")
+    kept = read_kineto(tmp_path / "run.json.gz").collectives
+    assert kept is not None
+    assert (kept.exchange.tolist(), kept.group.tolist(), kept.purpose.tolist()) == ([0], [0], [0])
+    assert b"project_x" not in gzip.decompress((tmp_path / "run.json.gz").read_bytes())

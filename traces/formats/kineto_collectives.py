@@ -65,6 +65,26 @@ def _told(given: Event, described: Mapping[str, str], groups: dict[str, int]) ->
     )
 
 
+class KnownWords:
+    """What of collectives' arguments may be written again: known words, and groups by number, not by name."""
+
+    def __init__(self, header: Mapping[str, object]) -> None:
+        self._described = _descriptions(header)
+        self._groups: dict[str, int] = {}
+
+    def of(self, given: Event) -> Event:
+        """Arguments of one kernel that read the same, without the user's own text."""
+        kept: Event = {}
+        if (name := _text(given, "Collective name")) in _EXCHANGES:
+            kept["Collective name"] = name
+        if group := _text(given, "Process Group Name"):
+            kept["Process Group Name"] = str(self._groups.setdefault(group, len(self._groups)))
+        described = _text(given, "Process Group Description") or self._described.get(group, "")
+        if _purpose(described) != _NOTHING:
+            kept["Process Group Description"] = described
+        return kept
+
+
 @cache
 def _purpose(description: str) -> int:
     found = (purpose for purpose, pattern in _PURPOSES if pattern.fullmatch(description))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from traces.columns import NULL
+from traces.formats.kineto_collectives import KnownWords
 from traces.formats.kineto_json import Event, load
 from traces.formats.kineto_values import whole
 from traces.progress import silent
@@ -58,7 +59,9 @@ def scrub(recorded: Path, out: Path) -> int:
     events = [event for table in sorted(file.tables) for event in file.tables[table]]
     starts_ns = [at for event in events if (at := _ns(event, "ts")) != NULL]
     first_ns = min(starts_ns, default=0)
-    document = {**dict(_header(file.header)), "traceEvents": [_kept(event, first_ns) for event in events]}
+    words = KnownWords(file.header)
+    kept = [_kept(event, first_ns, words) for event in events]
+    document = {**dict(_header(file.header)), "traceEvents": kept}
     text = json.dumps(document, sort_keys=True, separators=(",", ":"))
     out.write_bytes(gzip.compress(text.encode(), mtime=0))
     return sum(event["cat"].lower().endswith(("kernel", "memcpy", "memset")) for event in events)
@@ -74,7 +77,7 @@ def _header(given: Mapping[str, object]) -> Iterator[tuple[str, object]]:
         yield "distributedInfo", _only(distributed, ("rank",))
 
 
-def _kept(event: Event, first_ns: int) -> Event:
+def _kept(event: Event, first_ns: int, words: KnownWords) -> Event:
     kept = _only(event, _EVENT_KEYS)
     start_ns, length_ns = _ns(event, "ts"), _ns(event, "dur")
     if start_ns != NULL:
@@ -82,7 +85,7 @@ def _kept(event: Event, first_ns: int) -> Event:
     if length_ns != NULL:
         kept["dur"] = length_ns / _NS_PER_US
     arguments = event.get("args")
-    if isinstance(arguments, dict) and (some := _only(arguments, _ARGUMENT_KEYS)):
+    if isinstance(arguments, dict) and (some := _only(arguments, _ARGUMENT_KEYS) | words.of(arguments)):
         kept["args"] = some
     return kept
 
