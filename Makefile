@@ -1,12 +1,17 @@
 # make demo   set up and diagnose a small simulated run      make test    set up and run all tests
 # make check  format, lint, types and tests                  make clean   remove what these made
+# make score  simulate a few hundred runs, diagnose them, print how often that is right (RUNS=, SEED=, JOBS=)
 
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 CODE   := diagnoser traces heuristics reports tests
 
-.PHONY: demo test lint check format clean
+RUNS   := 300
+SEED   := 5000
+JOBS   := 2
+
+.PHONY: demo test lint check score format clean
 
 demo: $(VENV)/installed
 	$(BIN)/moe-diag demo
@@ -20,6 +25,9 @@ lint: $(VENV)/installed-test
 	$(BIN)/mypy $(CODE)
 
 check: lint test
+
+score: $(VENV)/installed-test
+	$(BIN)/python -m tests.score --runs $(RUNS) --seed $(SEED) --jobs $(JOBS)
 
 format: $(VENV)/installed-test
 	$(BIN)/ruff format $(CODE)

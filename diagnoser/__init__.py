@@ -10,7 +10,7 @@ Importing this package loads neither numpy nor pandas; `analyze` does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
@@ -53,17 +53,21 @@ def analyze(
     gpu: int | None = None,
     nsys: str | None = None,
     cache_dir: str | PathLike[str] | None = None,
+    about: Mapping[str, object] | None = None,
 ) -> Diagnosis:
     """Diagnose one trace, or several of one run.
 
     `paths` are `.nsys-rep`, `.qdrep`, SQLite exports, or `.json[.gz]` of the PyTorch profiler. `steps`
     ("2:5"), `nvtx` (a regular expression), `start` and `end` ("1.5s"), `rank` and `gpu` choose as the options
-    of the command do; `nsys` is the program that exports reports, `cache_dir` where exports are kept.
+    of the command do; `nsys` is the program that exports reports, `cache_dir` where exports are kept. `about`
+    says what the trace cannot tell of the run: {"gpu": "H100", "ep": 16, "core_version": "0.16.1"}; its keys
+    are the fields of `heuristics.run.Given`.
 
     Raises `UsageError` for a selection that cannot be or matches nothing, `InputError` for the traces,
     `NothingToDiagnose` where neither kernels nor graph rows were recorded; all are `MoeDiagError`. A trace
     that cannot be used beside others that can becomes a warning of the document.
     """
+    from diagnoser.about import given_from
     from diagnoser.pipeline import diagnose
     from traces.formats.open import ReadOptions
     from traces.steps.selection import parse_selection
@@ -73,4 +77,5 @@ def analyze(
         [Path(path) for path in several],
         selection=parse_selection(steps, nvtx, start, end, rank, gpu),
         options=ReadOptions(nsys, None if cache_dir is None else Path(cache_dir)),
+        given=given_from(about or {}),
     )

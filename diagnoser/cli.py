@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import signal
-import sqlite3
 import sys
 import traceback
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, NoReturn
@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 import typer
 
 from diagnoser import __version__
-from traces.errors import InputError, MoeDiagError, NothingToDiagnose, OutputNotWritable, UsageError
+from diagnoser.about import given_from, with_about
+from traces.errors import InputError, MoeDiagError, NothingToDiagnose, UsageError
 
 if TYPE_CHECKING:
     from traces.formats.open import ReadOptions
@@ -44,19 +45,26 @@ class Form(StrEnum):
     """Formats of a result."""
 
     TEXT = "text"
+    MARKDOWN = "markdown"
+    CSV = "csv"
     JSON = "json"
 
 
 Forms = Annotated[
     list[Form] | None,
     typer.Option(
-        "--format", "-f", metavar="text|json", show_default="text", help="Format; repeat for several."
+        "--format",
+        "-f",
+        metavar="text|markdown|json|csv",
+        show_default="text",
+        help="Format; repeat for several.",
     ),
 ]
 NsysPath = Annotated[
     str | None,
     typer.Option(metavar="PATH", help="The nsys that exports reports (else $NSYS, PATH, usual folders)."),
 ]
+Everything = Annotated[bool, typer.Option("--all", help="Show every fix, and those refused with the reason.")]
 CacheDir = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Where exports are kept [default: ~/.cache/moe-diag].")
 ]
@@ -76,17 +84,18 @@ def _root(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
-    """Say where the step of a Mixture-of-Experts training run goes, from its Nsight Systems trace.
+    """Say which wall holds a Mixture-of-Experts training run back, from its Nsight Systems trace.
 
     \b
     moe-diag analyze run.nsys-rep             the report, on stdout
     moe-diag analyze run.sqlite -f json       the same as a JSON document
     moe-diag doctor run.nsys-rep              is this recording good enough
-    moe-diag demo                             simulate a small run and diagnose it
+    moe-diag demo                             simulate a run with a known wall and diagnose it
     """
 
 
 @app.command()
+@with_about
 def analyze(
     traces: Annotated[
         list[Path],
@@ -129,10 +138,12 @@ def analyze(
     force_overwrite: Annotated[
         bool, typer.Option("--force-overwrite", help="Replace existing output files.")
     ] = False,
+    everything: Everything = False,
     nsys: NsysPath = None,
     cache_dir: CacheDir = None,
+    about: dict[str, object] | None = None,
 ) -> None:
-    """Diagnose a trace: where its steps go, to the nanosecond, and what could not be told.
+    """Diagnose a trace: which wall holds the run back, where its steps go, what to try, what is not told.
 
     Reads an Nsight Systems report (through your own nsys), an SQLite export of one, or the PyTorch
     profiler's JSON. Never changes the input, never writes beside it unless asked, never opens the network.
@@ -142,13 +153,15 @@ def analyze(
     moe-diag analyze run.sqlite --steps 2:5
     moe-diag analyze run.sqlite --nvtx 'train_step_\\d+' -f json -o result.json
     moe-diag analyze run.sqlite --start 12.5s --end 13s
+    moe-diag analyze run.sqlite --gpu-model H100 --ep 16 --core-version 0.16.1 --all
     """
     from traces.formats.open import ReadOptions
     from traces.steps.selection import parse_selection
 
     selection = parse_selection(steps, nvtx, start, end, rank, gpu)
     options = ReadOptions(nsys=nsys, cache_dir=cache_dir)
-    _run(traces, selection, options, [str(one) for one in form or [Form.TEXT]], output, force_overwrite)
+    output_to = _Output([str(one) for one in form or [Form.TEXT]], output, force_overwrite, everything)
+    _run(traces, selection, options, output_to, about)
 
 
 @app.command()
@@ -179,6 +192,20 @@ def doctor(
 
 
 @app.command()
+def explain(
+    word: Annotated[
+        str,
+        typer.Argument(metavar="[WORD]", show_default=False, help="A wall, a fix or a measure; none: list."),
+    ] = "",
+) -> None:
+    """What a word of a report means: a wall, a fix (COM-2) or a measure (launch_starved)."""
+    from diagnoser.output import Target, write
+    from reports.explain import explain as explained
+
+    write(Target("text", None), explained(word), force=False)
+
+
+@app.command()
 def workload(
     state: Annotated[
         str, typer.Option(metavar="NAME", show_default=False, help="The known state to record.")
@@ -202,53 +229,69 @@ def workload(
 
 @app.command()
 def demo(
+    scenario: Annotated[
+        str,
+        typer.Argument(metavar="[SCENARIO]", show_default=False, help="The run to simulate; list: names."),
+    ] = "communication",
     form: Forms = None,
+    everything: Everything = False,
     keep: Annotated[
         Path | None,
         typer.Option(metavar="PATH", help="Keep the simulated export here, to analyze it yourself."),
     ] = None,
 ) -> None:
-    """Simulate a small MoE training run, write it as an nsys export, and diagnose that export."""
+    """Simulate a run with a known wall, write it as an nsys export, and diagnose that export.
+
+    \b
+    moe-diag demo                  expert all-to-all across nodes, nothing beside it
+    moe-diag demo host_overhead    a host that launches too slowly
+    moe-diag demo list             all scenarios
+    """
     import tempfile
 
+    from diagnoser.scenarios import listed, simulate_to
     from traces.formats.open import ReadOptions
-    from traces.simulate.export import write_export
-    from traces.simulate.moe_step import moe_recording
     from traces.steps.selection import Selection
 
+    if scenario == "list":
+        typer.echo(listed())
+        return
     with tempfile.TemporaryDirectory(prefix="moe-diag-") as folder:
-        path = keep or Path(folder) / "demo.sqlite"
-        if not path.parent.is_dir():
-            raise OutputNotWritable(
-                f"{path.parent} is no folder. Create it, or give another place with --keep."
-            )
-        try:
-            write_export(path, moe_recording())
-        except FileExistsError:
-            raise UsageError(f"{path} exists. Give another place with --keep.") from None
-        except (OSError, sqlite3.Error) as error:
-            raise OutputNotWritable(
-                f"{path} cannot be written ({error}). Give another place with --keep."
-            ) from None
-        _run([path], Selection(), ReadOptions(), [str(one) for one in form or [Form.TEXT]], "-", False)
+        path = keep or Path(folder) / f"{scenario}.sqlite"
+        simulate_to(path, scenario)
+        forms = [str(one) for one in form or [Form.TEXT]]
+        _run([path], Selection(), ReadOptions(), _Output(forms, "-", False, everything))
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    forms: list[str]
+    place: str
+    force: bool
+    everything: bool
 
 
 def _run(
-    traces: list[Path], selection: Selection, options: ReadOptions, forms: list[str], output: str, force: bool
+    traces: list[Path],
+    selection: Selection,
+    options: ReadOptions,
+    output: _Output,
+    about: dict[str, object] | None = None,
 ) -> None:
     from diagnoser.output import plan_targets, write
     from diagnoser.pipeline import diagnose
     from diagnoser.progress import progress_display
     from reports.render import EXTENSIONS, RENDERERS
 
-    targets = plan_targets(forms, output, traces, EXTENSIONS, force)
+    given = given_from(about or {})
+    targets = plan_targets(output.forms, output.place, traces, EXTENSIONS, output.force)
     with progress_display() as progress:
-        diagnosis = diagnose(traces, selection=selection, options=options, progress=progress)
+        diagnosis = diagnose(traces, selection=selection, options=options, given=given, progress=progress)
     for reason in diagnosis.skipped:
         _say(f"skipped: {reason}", 0)
     document = diagnosis.to_dict()
     for target in targets:
-        write(target, RENDERERS[target.form](document), force)
+        write(target, RENDERERS[target.form](document, output.everything), output.force)
 
 
 def main() -> NoReturn:
@@ -289,7 +332,7 @@ def run(arguments: list[str]) -> int:
 def _what_to_type(arguments: list[str]) -> str:
     """The help of the command that was meant; the whole line where only `analyze` was forgotten."""
     first = arguments[0] if arguments else ""
-    if first in ("analyze", "demo", "doctor", "workload"):
+    if first in ("analyze", "demo", "doctor", "explain", "workload"):
         return f"Type moe-diag {first} --help."
     if Path(first).exists() or first.endswith((".nsys-rep", ".qdrep", ".sqlite", ".json", ".json.gz")):
         return f"Type moe-diag analyze {' '.join(arguments)}"

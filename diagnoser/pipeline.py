@@ -16,6 +16,7 @@ from diagnoser.gaps import (
     window_warnings,
 )
 from heuristics import judge
+from heuristics.run import Given
 from reports.document import TraceResult, build_document
 from traces.columns import Columns
 from traces.errors import EmptySelection, InputError, NothingToDiagnose, UsageError
@@ -33,6 +34,7 @@ def diagnose(
     *,
     selection: Selection | None = None,
     options: ReadOptions | None = None,
+    given: Given | None = None,
     progress: Progress = silent,
 ) -> Diagnosis:
     """Diagnose traces of one run; see `diagnoser.analyze` for what it raises."""
@@ -55,7 +57,7 @@ def diagnose(
             for trace in measured
         ],
         ranks=ranks,
-        judgement=judge(ranks),
+        judgement=judge(ranks, given),
         warnings=[*warnings, *window_warnings(ranks)],
         missing=missing,
     )

@@ -1,19 +1,23 @@
-"""Where the time goes: compute or communication, where one of them fills more than half of the windows.
+"""Where the time goes: compute, communication, host overhead or memory, whichever takes most of it.
 
-What it is: the bucket of the step budget, summed over all ranks, that exceeds half of the summed windows.
-How we tell: by wall time, so hidden communication counts as compute and nothing counts twice.
-What it is not: a wall. A compute-bound step may have nothing to remove. Idle time and copies are no bound:
-idle is not yet told apart into host overhead and waiting, copies not into offload and input.
+What it is: of every instant without compute the reason the account gives, of every instant with compute that
+it is first work or done again. How we tell: by wall time, so hidden communication counts as compute and
+nothing counts twice. Without an account only compute and exposed communication are told, and only where one
+of them fills over half of the windows: then nothing else can be larger.
+What it is not: a wall. A compute-bound step may have nothing to remove.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
+from heuristics.run import WALL_IDS, WallId
+from traces.account.account import Account
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
+from traces.names.kinds import COMM_KINDS, compute_classes
 
 HALF: Final = Limit(
     0.5,
@@ -24,9 +28,9 @@ HALF: Final = Limit(
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The bucket that fills more than half of the windows, or None; `because` in words."""
+    """Where most of the time goes, or None; `because` in words."""
 
-    bucket: Literal["compute", "communication"] | None
+    bucket: WallId | None
     because: str
     cure: str = ""
 
@@ -34,19 +38,50 @@ class Bound:
 def find_bound(measurements: Sequence[RankMeasurements]) -> Bound:
     """Bound of a run. Ranks with whole graph replays only count as time that could not be told."""
     window_ns = sum(rank.budget.window_ns for rank in measurements)
-    told = [rank.budget for rank in measurements if rank.communication_told]
-    shares = {
-        "compute": sum(budget.compute_ns for budget in told) / window_ns,
-        "communication": sum(budget.exposed_comm_ns for budget in told) / window_ns,
+    told = [rank for rank in measurements if rank.communication_told]
+    if len(told) == len(measurements) and all(isinstance(rank.account, Account) for rank in told):
+        total: dict[WallId, int] = dict.fromkeys(WALL_IDS, 0)
+        for rank in told:
+            for wall, ns in _time_by_wall(rank).items():
+                total[wall] += ns
+        shares = {wall: ns / window_ns for wall, ns in total.items()}
+        largest = max(shares, key=lambda wall: shares[wall])
+        listed = sorted(shares.items(), key=lambda part: -part[1])
+        words = ", ".join(f"{wall.replace('_', ' ')} {_percent(share)}" for wall, share in listed)
+        rest = 1 - sum(shares.values())
+        if rest > shares[largest]:
+            cure = "read why no compute ran: the largest reason is named there"
+            return Bound(None, f"{_percent(rest)} of the windows belongs to no wall; {words}", cure)
+        return Bound(largest, f"time of the windows: {words}")
+    return _over_half(told, len(told) < len(measurements), window_ns)
+
+
+def _time_by_wall(rank: RankMeasurements) -> dict[WallId, int]:
+    """Time of one rank's windows by the wall it belongs to; latencies and stalls belong to none."""
+    account, memory = rank.account, rank.memory
+    assert isinstance(account, Account)
+    starved = account.launch_starved_ns
+    again = memory.recompute_modules or {}
+    recomputed_ns = sum(ns for key, ns in again.items() if key in compute_classes())
+    return {
+        "compute": max(0, rank.budget.compute_ns - recomputed_ns),
+        "communication": sum(ns for kind, ns in account.blocking_ns.items() if kind in COMM_KINDS),
+        "host_overhead": sum(ns for cause, ns in starved.items() if cause not in ("allocator", "profiler"))
+        + account.arrival_ns,
+        "memory": recomputed_ns + (memory.offload_exposed_ns or 0) + starved.get("allocator", 0),
     }
-    if shares["compute"] > HALF.value:
-        return Bound("compute", f"compute fills {_percent(shares['compute'])} of the windows, over half")
-    if shares["communication"] > HALF.value:
-        return Bound(
-            "communication",
-            f"exposed communication fills {_percent(shares['communication'])} of the windows, over half",
-        )
-    if len(told) < len(measurements):
+
+
+def _over_half(told: Sequence[RankMeasurements], some_untold: bool, window_ns: int) -> Bound:
+    shares: dict[WallId, float] = {
+        "compute": sum(rank.budget.compute_ns for rank in told) / window_ns,
+        "communication": sum(rank.budget.exposed_comm_ns for rank in told) / window_ns,
+    }
+    for wall, share in shares.items():
+        if share > HALF.value:
+            what = "exposed communication" if wall == "communication" else "compute"
+            return Bound(wall, f"{what} fills {_percent(share)} of the windows, over half")
+    if some_untold:
         return Bound(
             None,
             "graph replays were recorded whole, or kernels without names: compute and communication "
@@ -56,7 +91,7 @@ def find_bound(measurements: Sequence[RankMeasurements]) -> Bound:
     return Bound(
         None,
         f"neither compute ({_percent(shares['compute'])}) nor exposed communication "
-        f"({_percent(shares['communication'])}) fills over half of the windows",
+        f"({_percent(shares['communication'])}) fills over half of the windows; the rest was not told apart",
         "read the budget: the largest bucket is named there",
     )
 

@@ -1,4 +1,4 @@
-"""Measurements -> judgement. Walls are not judged yet; where the step's time goes is."""
+"""Measurements -> judgement: where the time goes, four walls, one verdict, and what to try."""
 
 from __future__ import annotations
 
@@ -6,30 +6,56 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heuristics.bound import Bound, LargestBucket, find_bound, largest_bucket
+from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.plan import Plan, make_plan
+from heuristics.run import Given, Guidance, Run
+from heuristics.shown import shown_by
+from heuristics.verdict import Verdict, find_verdict
+from heuristics.walls import judge_walls
+from heuristics.walls.wall import WallJudgement
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What we make of a run: `bound` names where its time goes, if anywhere; `because` says why."""
+    """What we make of a run. `run` is what the opinions rest on; `guidance` names the guide that decided."""
 
     bound: Bound
     largest: LargestBucket
-    because: tuple[str, ...]
+    walls: tuple[WallJudgement, ...]
+    verdict: Verdict
+    plan: Plan
+    run: Run
+    guidance: Guidance
     missing: tuple[Missing, ...]
 
 
-def judge(measurements: Sequence[RankMeasurements]) -> Judgement:
-    """Judge a run by the measurements of all its ranks (at least one)."""
-    bound = find_bound(measurements)
-    missing = [
-        Missing(
-            "verdict",
-            "walls are not judged yet: this version measures where the step goes, not what could be removed",
-            "read the budget, largest bucket first",
-        )
-    ]
+def judge(measurements: Sequence[RankMeasurements], given: Given | None = None) -> Judgement:
+    """Judge a run by the measurements of all its ranks (at least one) and what was given about it."""
+    given = given or Given()
+    bound, walls = find_bound(measurements), judge_walls(measurements)
+    verdict = find_verdict(measurements, walls)
+    run = Run(
+        shown=shown_by(measurements),
+        given=given,
+        cost_by_kind_ns={wall.id: dict(wall.cost_by_kind_ns) for wall in walls if wall.cost_ns is not None},
+        window_ns=sum(rank.budget.window_ns for rank in measurements if _has_costs(rank)),
+        total_ns={wall.id: wall.cost_ns for wall in walls if wall.cost_ns is not None},
+        does_not_fit=any(wall.comes_first for wall in walls),
+        total_frac={wall.id: wall.cost_frac for wall in walls if wall.cost_frac is not None},
+    )
+    found = [wall for wall in walls if wall.outcome == "finding"]
+    found.sort(key=lambda wall: (wall.id != verdict.wall, -(wall.cost_ns or 0)))
+    full = bound.bucket == "compute" and all(wall.cost_ns is not None for wall in walls)
+    plan = make_plan(run, [wall.id for wall in found], CATALOGUE, levers=full)
+    gaps = []
     if bound.bucket is None:
-        missing.append(Missing("verdict.bound", bound.because, bound.cure))
-    return Judgement(bound, largest_bucket(measurements), (bound.because,), tuple(missing))
+        gaps.append(Missing("verdict.bound", bound.because, bound.cure))
+    return Judgement(
+        bound, largest_bucket(measurements), walls, verdict, plan, run, given.guidance, tuple(gaps)
+    )
+
+
+def _has_costs(rank: RankMeasurements) -> bool:
+    return not isinstance(rank.costs, Missing) and rank.costs.refused is None

@@ -18,6 +18,10 @@ _LACKING: Final = {
         "waits between streams are inferred, not recorded",
         "--cuda-event-trace=true (a recent nsys)",
     ),
+    "memory events": (
+        "whether the run has room in the GPU's memory cannot be told",
+        "--cuda-memory-usage=true, from the program's start",
+    ),
     "OS calls": ("waits of the host for the operating system look like Python", "--trace=cuda,nvtx,osrt"),
     "GPU counter samples": (
         "how busy the SMs were inside kernels is not measured, only what launches allow",
@@ -32,7 +36,8 @@ _LINE: Final = (
 )
 _KINETO_LINE: Final = (
     "torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], "
-    "schedule=torch.profiler.schedule(wait=5, warmup=2, active=3)), prof.step() once per step"
+    "schedule=torch.profiler.schedule(wait=5, warmup=2, active=3), profile_memory=True), "
+    "prof.step() once per step"
 )
 
 

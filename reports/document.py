@@ -13,6 +13,13 @@ from typing import Any, Final
 from heuristics import Judgement
 from reports.cures import cures
 from reports.document_rank import rank_section
+from reports.document_verdict import (
+    fix_section,
+    refused_section,
+    verdict_gaps,
+    verdict_section,
+    wall_section,
+)
 from traces.columns import Gpu, TraceInfo
 from traces.measure.measurements import RankMeasurements
 from traces.measure.messages import Messages
@@ -24,10 +31,8 @@ Document = dict[str, Any]
 _LATER = "not measured by this version of moe-diag"
 _NOT_YET: Final = (
     "ranks[*].ledger",
-    "ranks[*].replay",
     "traces[*].capture.perturbation_frac",
     "throughput",
-    "tool.guidance",
 )
 """Parts of the contract no code fills yet, so that a reader sees a gap and never a zero."""
 
@@ -55,39 +60,25 @@ def build_document(
     gaps += [gap for section in sections for gap in section.missing]
     gaps += [
         *judgement.missing,
+        *verdict_gaps(judgement),
         *missing,
         *(Missing(path, _LATER, "use a later version") for path in _NOT_YET),
     ]
     return {
         "schema_version": SCHEMA_VERSION,
-        "tool": {"name": "moe-diag", "version": version, "guidance": None},
+        "tool": {"name": "moe-diag", "version": version, "guidance": judgement.guidance},
         "warnings": list(warnings),
         "missing": [{"path": gap.path, "reason": gap.reason, "cure": gap.cure} for gap in gaps],
         "redacted": True,
         "traces": [_trace_section(trace) for trace in traces],
         "ranks": [section.values for section in sections],
         "throughput": None,
-        "verdict": _verdict(judgement),
-        "walls": [],
-        "fixes": [],
-        "levers": [],
-        "refused": [],
+        "verdict": verdict_section(judgement),
+        "walls": [wall_section(wall) for wall in judgement.walls],
+        "fixes": [fix_section(planned) for planned in judgement.plan.fixes],
+        "levers": [fix_section(planned) for planned in judgement.plan.levers],
+        "refused": [refused_section(one) for one in judgement.plan.refused],
         "config_findings": [],
-    }
-
-
-def _verdict(judgement: Judgement) -> Document:
-    return {
-        "wall": None,
-        "kind": None,
-        "bound": judgement.bound.bucket,
-        "tied_with": [],
-        "runner_up": None,
-        "confidence": None,
-        "because": list(judgement.because),
-        "next_wall": None,
-        "largest_bucket": judgement.largest.bucket,
-        "largest_bucket_frac": judgement.largest.frac,
     }
 
 

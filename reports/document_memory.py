@@ -14,6 +14,7 @@ _GROUPS: Final = {
     "recompute_modules": "recompute_ns",
     "offload_copies": "offload_exposed_ns",
     "allocator_calls": "allocator_ns",
+    "allocator_retry_frac": "allocator_retry_frac",
 }
 """Figures that are missing for the reason of another."""
 

@@ -18,6 +18,7 @@ from reports.document_sm import sm_gaps, sm_section
 from traces.measure.budget import Budget
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
+from traces.replay.costs import Costs
 from traces.steps.found import Step, Steps
 
 _UNSEEN: Final = (
@@ -69,9 +70,13 @@ def rank_section(index: int, rank: RankMeasurements) -> RankSection:
         "kernels_without_launch": rank.kernel_count - rank.launched_count,
         "unknown_kernels": [{"name": kernel.name, "frac": kernel.frac} for kernel in rank.unknown_kernels],
         "ledger": None,
-        "replay": None,
+        "replay": _replay_section(rank.costs),
     }
     return RankSection(values, tuple(_gaps(f"ranks[{index}]", rank, values)))
+
+
+def _replay_section(costs: Costs | Missing) -> dict[str, Any] | None:
+    return None if isinstance(costs, Missing) else asdict(costs.proofs)
 
 
 def _totals_section(rank: RankMeasurements) -> dict[str, Any] | None:
@@ -123,6 +128,8 @@ def _gaps(path: str, rank: RankMeasurements, values: dict[str, Any]) -> list[Mis
     gaps += sm_gaps(path, rank.sm)
     gaps += memory_gaps(path, rank.memory, rank.precision, rank.recompute)
     gaps += account_gaps(path, rank.account, rank.clock_offset_ns)
+    if isinstance(rank.costs, Missing):
+        gaps.append(Missing(f"{path}.replay", rank.costs.reason, rank.costs.cure))
     cure = cures(rank.kind)
     if rank.process is None:
         gaps.append(

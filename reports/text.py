@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
-from reports.cures import cures
 from reports.document import Document
+from reports.layout import INDENT, wrap
+from reports.sentences import origin, replays_only, who
+from reports.text_verdict import next_lines, verdict_lines, wall_lines
 from reports.words import milliseconds, percent, printable, seconds
 
-_WIDTH: Final = 80
-_INDENT: Final = " " * 9
 _BAR: Final = 20
 _DETAILED_RANKS: Final = 8
 _PARTS: Final = {
@@ -19,30 +18,22 @@ _PARTS: Final = {
     "exposed_comm": "exposed_comm_by_kind_ns",
     "exposed_copy": "exposed_copy_by_kind_ns",
 }
-_SAID: Final = (
-    "steps",
-    "totals",
-    "totals.comm_union_ns",
-    "process",
-    "absent_ns",
-    "exposed_comm_by_kind_ns.sendrecv_unresolved",
-)
-"""Gaps of a rank that the text repeats; the others are in the JSON document."""
 _UNKNOWN_FRAC: Final = 0.01
 """Unknown kernels above 1 % of the window are named: below, no share of the budget would read differently."""
 
 
-def render_text(document: Document) -> str:
-    """The whole report, ending in a line break."""
+def render_text(document: Document, everything: bool = False) -> str:
+    """The whole report, ending in a line break; `everything`: all fixes, and those refused."""
     lines = [
         *_head(document),
         *_warnings(document),
         "",
-        *_verdict(document),
+        *verdict_lines(document),
         "",
-        *_why(document),
+        *wall_lines(document),
+        *_ranks(document),
         "",
-        *_next(document),
+        *next_lines(document, everything),
     ]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
@@ -50,56 +41,32 @@ def render_text(document: Document) -> str:
 def _head(document: Document) -> Iterator[str]:
     yield f"moe-diag {document['tool']['version']}"
     for trace in document["traces"]:
-        yield from _wrap(f"{printable(trace['name'], 60)}: {_origin(trace)}", "  ")
+        yield from wrap(f"{printable(trace['name'], 60)}: {origin(trace)}", "  ")
 
 
 def _warnings(document: Document) -> Iterator[str]:
     for warning in document["warnings"]:
-        yield from _wrap(f"Warning: {printable(warning, 400)}", "  ")
+        yield from wrap(f"Warning: {printable(warning, 400)}", "  ")
 
 
-def _origin(trace: dict[str, Any]) -> str:
-    schema = trace["schema"] or "none"
-    if trace["kind"] == "kineto":
-        return f"recorded by the PyTorch profiler, schema {schema}"
-    return f"exported by nsys {trace['exporter_version'] or 'of unknown version'}, schema {schema}"
-
-
-def _verdict(document: Document) -> Iterator[str]:
-    verdict = document["verdict"]
-    largest = _bucket_name(verdict["largest_bucket"], all(map(_replays_only, document["ranks"])))
-    if largest == "idle" and any(gap["path"].endswith(".graph_launches") for gap in document["missing"]):
-        largest = "idle, or work of CUDA graphs that was not recorded"
-    share = percent(verdict["largest_bucket_frac"])
-    bound = (
-        f"bound by {verdict['bound']}" if verdict["bound"] else "bound by neither compute nor communication"
-    )
-    of = "the window" if len(document["ranks"]) == 1 else f"the windows of {len(document['ranks'])} ranks"
-    yield from _titled("Verdict", f"{bound}; the largest bucket is {largest}, {share} of {of}.")
-    yield from _wrap(
-        "Walls are not judged yet: this version says where the step goes, not what could be removed."
-    )
-
-
-def _why(document: Document) -> Iterator[str]:
-    yield from _titled("Why", "; ".join(document["verdict"]["because"]) + ".")
+def _ranks(document: Document) -> Iterator[str]:
     for rank in document["ranks"][:_DETAILED_RANKS]:
         yield ""
         yield from _rank(rank)
     if (more := len(document["ranks"]) - _DETAILED_RANKS) > 0:
-        yield from ["", *_wrap(f"{more} more ranks are in the JSON document (-f json).")]
+        yield from ["", *wrap(f"{more} more ranks are in the JSON document (-f json).")]
 
 
 def _rank(rank: dict[str, Any]) -> Iterator[str]:
-    yield from _wrap(_who(rank))
-    yield from _wrap(_steps(rank))
+    yield from wrap(who(rank))
+    yield from wrap(_steps(rank))
     yield from _about_steps(rank)
-    yield f"{_INDENT}{_summed_over(rank):<22}{'ms':>14}    {'share':>8}"
+    yield f"{INDENT}{_summed_over(rank):<22}{'ms':>14}    {'share':>8}"
     budget, shares = rank["budget_ns"], rank["budget_frac"]
-    busy_only = _replays_only(rank)
+    busy_only = replays_only(rank)
     for bucket in ("compute", "exposed_comm", "exposed_copy", "idle"):
         if budget[bucket] is None:
-            yield f"{_INDENT}{bucket:<22}      not told"
+            yield f"{INDENT}{bucket:<22}      not told"
             continue
         bar = "#" * round(shares[bucket] * _BAR)
         yield _row(_bucket_name(bucket, busy_only), budget[bucket], shares[bucket], bar)
@@ -109,11 +76,11 @@ def _rank(rank: dict[str, Any]) -> Iterator[str]:
     yield _row("window", budget["window"], 1.0, "")
     yield from _account(rank)
     if rank["hidden_comm_ns"]:
-        yield from _wrap(f"hidden under compute: {milliseconds(rank['hidden_comm_ns'])} ms of communication")
+        yield from wrap(f"hidden under compute: {milliseconds(rank['hidden_comm_ns'])} ms of communication")
     yield from _sms(rank)
     yield from _detected(rank)
     if rank["kernels_without_launch"]:
-        yield from _wrap(f"kernels whose launch was not recorded: {rank['kernels_without_launch']:,}")
+        yield from wrap(f"kernels whose launch was not recorded: {rank['kernels_without_launch']:,}")
     yield from _unknown(rank)
 
 
@@ -136,7 +103,7 @@ def _sms(rank: dict[str, Any]) -> Iterator[str]:
         issue = f"SM issue {percent(measured['sm_issue_frac'])} measured"
         said.append(f"{issue} over {measured['samples']} samples, {percent(measured['pure_frac'])} pure")
     if said:
-        yield from _wrap("SMs: " + "; ".join(said) + ".")
+        yield from wrap("SMs: " + "; ".join(said) + ".")
 
 
 def _detected(rank: dict[str, Any]) -> Iterator[str]:
@@ -152,7 +119,7 @@ def _detected(rank: dict[str, Any]) -> Iterator[str]:
     if memory["allocator_calls"]:
         said.append(f"{memory['allocator_calls']} allocator calls")
     if said:
-        yield from _wrap("Seen: " + ", ".join(said) + ".")
+        yield from wrap("Seen: " + ", ".join(said) + ".")
 
 
 def _summed_over(rank: dict[str, Any]) -> str:
@@ -166,18 +133,18 @@ def _account(rank: dict[str, Any]) -> Iterator[str]:
     if absent is None or not (rows := _reasons(absent)):
         return
     yield ""
-    yield from _wrap("why no compute ran:")
+    yield from wrap("why no compute ran:")
     for reason, parts in rows:
         if len(parts) > 1 or reason not in parts:
-            yield f"{_INDENT}  {reason}"
+            yield f"{INDENT}  {reason}"
         for name, ns in sorted(parts.items(), key=lambda part: -part[1]):
             label = "  " + name if name == reason else "    " + name
             yield _row(label, ns, ns / rank["budget_ns"]["window"], "")
     by = rank["absent_decided_by_frac"]
     said = f"decided by a recorded edge {percent(by['recorded'])}, inferred {percent(by['inferred'])}"
-    yield from _wrap(f"{said}, by none {percent(by['none'])}")
+    yield from wrap(f"{said}, by none {percent(by['none'])}")
     if rank["masked_ns"]:
-        yield from _wrap(
+        yield from wrap(
             f"of launch_starved, {milliseconds(rank['masked_ns'])} ms ran under a producer of the late "
             "kernel, which mending the host alone does not win"
         )
@@ -193,21 +160,15 @@ def _reasons(absent: dict[str, Any]) -> list[tuple[str, dict[str, int]]]:
     return reasons
 
 
-def _who(rank: dict[str, Any]) -> str:
-    process = "process not recorded" if rank["process"] is None else f"process {rank['process']}"
-    number = "" if rank["rank"] is None else f"rank {rank['rank']}, "
-    return f"{number}{process}, GPU {rank['device']} ({rank['gpu'] or 'model not recorded'})"
-
-
 def _about_steps(rank: dict[str, Any]) -> Iterator[str]:
     steps, detected = rank["steps"], rank["detected"]
     if steps["slow"]:
         named = ", ".join(map(str, steps["slow"]))
-        yield from _wrap(f"slow steps: {named}; used, but left out of the median")
+        yield from wrap(f"slow steps: {named}; used, but left out of the median")
     if steps["disagreement"]:
-        yield from _wrap(steps["disagreement"])
+        yield from wrap(steps["disagreement"])
     if detected["training_step"] is False:
-        yield from _wrap(f"this is not a training step: {detected['training_evidence']}")
+        yield from wrap(f"this is not a training step: {detected['training_evidence']}")
 
 
 def _steps(rank: dict[str, Any]) -> str:
@@ -226,59 +187,14 @@ def _unknown(rank: dict[str, Any]) -> Iterator[str]:
     for kernel in rank["unknown_kernels"]:
         if kernel["frac"] > _UNKNOWN_FRAC:
             name = printable(kernel["name"], 60)
-            yield from _wrap(
+            yield from wrap(
                 f"no rule names a kernel that runs {percent(kernel['frac'])} of the window: {name}"
             )
-
-
-def _next(document: Document) -> Iterator[str]:
-    advice = [*_advice(document["missing"])]
-    for trace in document["traces"]:
-        advice += [f"The recording notes: {said}." for said in trace["capture"]["diagnostics"]]
-    look = cures(document["traces"][0]["kind"])["look"]
-    advice = list(dict.fromkeys(advice)) or [look]
-    for index, text in enumerate(advice):
-        yield from _titled("Next" if index == 0 else "", "- " + text)
-    later = sum(
-        gap["path"].startswith(("ranks[*]", "throughput", "tool", "traces[*]")) for gap in document["missing"]
-    )
-    yield from _titled(
-        "", f"- {later} parts are not measured by this version; -f json lists them under `missing`."
-    )
-
-
-def _advice(missing: Iterable[dict[str, str]]) -> Iterator[str]:
-    """Gaps of the recording, each with its cure."""
-    for gap in missing:
-        place, _, key = gap["path"].partition(".")
-        if (place.startswith("ranks[") and key in _SAID) or gap["path"].endswith(
-            (".graph_launches", ".graph_replays")
-        ):
-            reason, cure = gap["reason"].rstrip("."), gap["cure"].rstrip(".")
-            yield f"{reason[0].upper()}{reason[1:]}. To tell: {cure}."
 
 
 def _bucket_name(bucket: str, busy_only: bool) -> str:
     return "busy" if bucket == "compute" and busy_only else bucket
 
 
-def _replays_only(rank: dict[str, Any]) -> bool:
-    """Whether compute cannot be told from communication, so that it is only called busy."""
-    return rank["budget_ns"]["exposed_comm"] is None
-
-
 def _row(label: str, ns: int, frac: float, bar: str) -> str:
-    return f"{_INDENT}{label:<22}{milliseconds(ns):>14} ms {percent(frac):>8}  {bar}"
-
-
-def _titled(title: str, text: str) -> list[str]:
-    return textwrap.wrap(
-        text,
-        _WIDTH,
-        initial_indent=f"{title:<9}",
-        subsequent_indent=_INDENT + ("  " if text.startswith("- ") else ""),
-    )
-
-
-def _wrap(text: str, indent: str = _INDENT) -> list[str]:
-    return textwrap.wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=indent)
+    return f"{INDENT}{label:<22}{milliseconds(ns):>14} ms {percent(frac):>8}  {bar}"

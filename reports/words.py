@@ -3,10 +3,48 @@
 from __future__ import annotations
 
 import unicodedata
+from typing import Final
 
 from traces.steps.selection import seconds
 
-__all__ = ["milliseconds", "percent", "printable", "seconds"]
+__all__ = ["kind_words", "milliseconds", "percent", "printable", "seconds", "wall_words"]
+
+_KINDS: Final = {
+    "ep_a2a": "expert all-to-all",
+    "ep_dispatch": "expert dispatch",
+    "ep_combine": "expert combine",
+    "ep_control": "control of the dispatcher",
+    "dp": "data parallelism",
+    "dp_reduce_scatter": "gradient reduce-scatter",
+    "dp_all_gather": "parameter all-gather",
+    "tp": "tensor parallelism",
+    "pp_p2p": "pipeline send and receive",
+    "cp": "context parallelism",
+    "token_count_sync": "read of token counts",
+    "gc": "garbage collection",
+    "data": "data loading",
+    "sync": "synchronising calls",
+    "launch": "launch calls",
+    "python": "host code between calls",
+    "long_python_pauses": "long pauses of the host, perhaps garbage collection",
+    "arrival": "arrival latency",
+    "os_wait": "OS calls",
+    "lazy_init": "lazy initialisation",
+    "recompute": "recompute",
+    "offload": "offload copies",
+    "allocator": "allocator calls",
+}
+"""How kinds of cost are called where people read; a class of kernels keeps its key."""
+
+
+def wall_words(wall: str) -> str:
+    """A wall as people write it."""
+    return wall.replace("_", " ")
+
+
+def kind_words(kind: str) -> str:
+    """A kind of cost as people write it."""
+    return _KINDS.get(kind, kind.replace("_", " "))
 
 
 def milliseconds(time_ns: int) -> str:

@@ -11,9 +11,10 @@ import gzip
 import json
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from itertools import pairwise
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -208,8 +209,95 @@ def stepped(path: Path, document: Document) -> tuple[Document, list[dict[str, An
     return rank, events
 
 
-def verdict(document: Document) -> tuple[str | None, str]:
-    return document["verdict"]["bound"], document["verdict"]["largest_bucket"]
+def verdict(document: Document) -> tuple[str | None, str | None, str | None, str | None]:
+    """The wall, its kind, the bound, and how sure it is."""
+    said = document["verdict"]
+    return said["wall"], said["kind"], said["bound"], said["confidence"]
+
+
+def outcomes(document: Document) -> list[str]:
+    """Of memory, communication, host overhead, compute, in this order."""
+    return [wall["outcome"] for wall in document["walls"]]
+
+
+def settled(document: Document, wall: str, least_ns: int, most_ns: int) -> None:
+    """The cost lies between what it must be at least and at most, which alone settle the outcome."""
+    window_ns = sum(rank["budget_ns"]["window"] for rank in document["ranks"])
+    (found,) = (one for one in document["walls"] if one["id"] == wall)
+    assert least_ns <= found["cost_ns"] <= most_ns
+    assert found["cost_frac"] == found["cost_ns"] / window_ns
+    assert least_ns >= 0.1 * window_ns or most_ns < 0.1 * window_ns
+    assert found["outcome"] == ("finding" if least_ns >= 0.1 * window_ns else "clear")
+
+
+def late_ns(work: Work, windows: list[tuple[int, int]]) -> int:
+    """How long nothing ran at all before the launch call of what came next had begun."""
+    begin = np.maximum.accumulate(np.concatenate((work.start[:1], work.end[:-1])))
+    until = np.where(work.call == NEVER, begin, np.minimum(work.call, work.start))
+    return sum(
+        int(np.maximum(np.minimum(until, last) - np.maximum(begin, first), 0).sum())
+        for first, last in windows
+    )
+
+
+def host_bounds_ns(rank: Document, work: Work) -> tuple[int, int]:
+    """What a host that takes no time saves of one rank's windows, at least and at most.
+
+    At least the time that nothing ran and nothing was being launched, less allocator calls and the profiler,
+    which stay. At most all but the work of the busiest stream, which no host makes shorter.
+    """
+    windows = [(first, last) for first, last in rank["windows_ns"]]
+    busiest = 0
+    for stream in set(work.stream.tolist()):
+        mine = work.stream == stream
+        alone = Work(*(getattr(work, column.name)[mine] for column in fields(work)))
+        found = budget(alone, windows)
+        busiest = max(busiest, found["window"] - found["idle"])
+    stays = sum(rank["absent_ns"]["launch_starved"].get(cause, 0) for cause in ("allocator", "profiler"))
+    return late_ns(work, windows) - stays, rank["budget_ns"]["window"] - busiest
+
+
+def saved_ns(work: Work, gone: NDArray[np.bool_]) -> int:
+    """How much sooner the work of one stream ends without the time of some, if the host waits for none of it.
+
+    A host that did wait would only be sooner as well, so this is the least that is saved.
+    """
+    before = earlier = int(work.start[0])
+    for start, end, call, is_gone in zip(
+        work.start.tolist(), work.end.tolist(), work.call.tolist(), gone.tolist(), strict=True
+    ):
+        delay = max(0, start - max(before, call))
+        earlier = max(earlier, call) + delay + (0 if is_gone else end - start)
+        before = max(before, end)
+    return before - earlier
+
+
+def filling_ns(kernels: list[tuple[int, int]], sm_count: int) -> int:
+    """What filled grids save at most: of kernels, (length, blocks) each, those with fewer blocks than SMs."""
+    return sum(ns - int(ns * (blocks / sm_count)) for ns, blocks in kernels if blocks < sm_count)
+
+
+def filling_of_export(path: Path, windows: list[tuple[int, int]]) -> int:
+    """The same of the compute kernels of an export of one GPU, begun within the windows."""
+    (sm_count,) = sql(path, "SELECT smCount FROM TARGET_INFO_GPU")[0]
+    kernels = (
+        "SELECT k.end - k.start, k.gridX * k.gridY * k.gridZ FROM CUPTI_ACTIVITY_KIND_KERNEL k "
+        "JOIN StringIds s ON s.id = k.demangledName "
+        "WHERE s.value NOT LIKE '%nccl%' AND k.end > ? AND k.start < ?"
+    )
+    return sum(filling_ns(sql(path, kernels, first, last), sm_count) for first, last in windows)
+
+
+def filling_of_events(events: list[Document], windows: list[tuple[int, int]], sm_count: int) -> int:
+    """The same of the compute kernels among a profiler's events."""
+    kernels = [
+        (event["end"] - event["start"], prod(event["args"]["grid"]))
+        for event in events
+        if event["cat"] == "kernel"
+        and "nccl" not in event["name"]
+        and any(event["end"] > first and event["start"] < last for first, last in windows)
+    ]
+    return filling_ns(kernels, sm_count)
 
 
 def share(rank: Document, bucket: str) -> float:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from diagnoser.cli import run
-from traces.simulate.moe_step import moe_recording
+from tests.moe_pattern import moe_recording
 from traces.simulate.recording import Recording
 
 Export = Callable[..., Path]

@@ -16,8 +16,8 @@ import diagnoser
 from reports.json_report import render_json
 from reports.text import render_text
 from reports.words import milliseconds, percent, printable, seconds
+from tests.moe_pattern import moe_recording
 from traces.errors import NothingToDiagnose
-from traces.simulate.moe_step import moe_recording
 from traces.simulate.recording import Recording
 
 Export = Callable[..., Path]
@@ -94,10 +94,15 @@ def test_the_null_check_can_fail() -> None:
     assert uncovered({"a": {"b": None}, "ab": None, "missing": [{"path": "a"}]}) == ["ab"]
 
 
-def test_walls_are_not_judged_and_exactly_one_entry_says_so(export: Export) -> None:
+def test_the_four_walls_stand_in_the_order_of_the_workflow(export: Export) -> None:
     document = diagnoser.analyze(export(moe_recording())).to_dict()
-    assert (document["verdict"]["wall"], document["verdict"]["confidence"]) == (None, None)
-    assert len([gap for gap in document["missing"] if "walls are not judged yet" in gap["reason"]]) == 1
+    assert [wall["id"] for wall in document["walls"]] == [
+        "memory",
+        "communication",
+        "host_overhead",
+        "compute",
+    ]
+    assert document["verdict"]["wall"] == "communication"
 
 
 @pytest.mark.parametrize(
@@ -113,7 +118,7 @@ def test_bound_needs_more_than_half_of_the_summed_windows(
     assert diagnoser.analyze(export(recording)).to_dict()["verdict"]["bound"] == bound
 
 
-def test_idle_and_copies_are_never_called_host_or_memory(export: Export) -> None:
+def test_idle_and_copies_without_an_account_are_never_called_host_or_memory(export: Export) -> None:
     recording = Recording()
     recording.kernel("nvjet_tst_128x256", 0, 10)
     recording.kernel("nvjet_tst_128x256", 990, 1_000)

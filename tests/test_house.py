@@ -91,7 +91,12 @@ def test_the_wheel_holds_exactly_our_four_packages(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == set(MAY_IMPORT)
-    shipped = {"reports/schema.json", "traces/names/kernel_rules.toml", "traces/simulate/export_schemas.json"}
+    shipped = {
+        "reports/schema.json",
+        "reports/measures.toml",
+        "traces/names/kernel_rules.toml",
+        "traces/simulate/export_schemas.json",
+    }
     assert shipped | {f"{package}/py.typed" for package in MAY_IMPORT} <= set(names)
 
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import diagnoser
 from tests.invariance_doubles import KERNELS, US, recordings_told, seeds
+from tests.moe_pattern import moe_recording
 from traces.simulate.export import write_export
-from traces.simulate.moe_step import moe_recording
 from traces.simulate.recording import Recording, Row
 
 CORPUS: Final = Path(__file__).parent / "data" / "kernel_names.csv"
@@ -72,6 +72,10 @@ def at_home(document: Document, by_ns: int) -> Document:
         for timed in (*rank["steps"]["used"], *rank["steps"]["dropped"], *a2a):
             timed["start_ns"] -= by_ns
             timed["end_ns"] -= by_ns
+    for evidence in (one for wall in document["walls"] for one in wall["evidence"]):
+        if evidence["start_ns"] is not None:
+            evidence["start_ns"] -= by_ns
+            evidence["end_ns"] -= by_ns
     return document
 
 
@@ -168,7 +172,9 @@ def called_back(document: Document, processes: Mapping[int, int]) -> Document:
 
 
 def in_order(document: Document) -> Document:
-    """Gaps stand rank by rank."""
+    """Gaps stand rank by rank, and of two ranks that are alike the evidence may name either."""
+    for evidence in (one for wall in document["walls"] for one in wall["evidence"]):
+        evidence["rank"] = None
     document["missing"].sort(key=lambda gap: (gap["path"], gap["reason"]))
     return document
 

@@ -25,9 +25,9 @@ from tests.kineto_doubles import (
     one_run,
     write,
 )
+from tests.moe_pattern import moe_recording
 from traces.columns import COPY_KINDS, NULL, Columns, Gpu, SmLimits
 from traces.formats.open import read_trace
-from traces.simulate.moe_step import moe_recording
 
 SECRET = "hunter2_sesame"
 

@@ -3,7 +3,10 @@
 `tests/recordings_by_hand.py` reads the recordings a second time, by SQL and numpy, and each test
 argues for itself. Of every recording it gives the budget to the nanosecond, and how long no compute ran
 although the next one's launch had not yet returned: that much must be `launch_starved`, or `blocking` where
-the host itself waited for the GPU.
+the host itself waited for the GPU. Of every wall it gives what taking it away saves at least and at most; in
+all but one case, which says so, these bounds alone settle whether it is a finding or clear.
+
+No recording here tells how full the memory was, so the memory wall is `unmeasurable` in all of them.
 """
 
 from __future__ import annotations
@@ -19,9 +22,14 @@ from tests.recordings_by_hand import (
     NEVER,
     agrees,
     budget,
+    filling_of_export,
+    host_bounds_ns,
     largest_reason,
     not_launched_ns,
     one_window,
+    outcomes,
+    saved_ns,
+    settled,
     share,
     sql,
     verdict,
@@ -46,10 +54,16 @@ def test_two_h100_that_exchange_heads_are_compute_bound_by_attention(recordings:
     `pp_p2p`. Exchanges and compute share one stream, so all 33 kernels a rank are exposed, to the nanosecond.
     There is flash forward and no backward or optimizer kernel: it is no training step. Beside the exchange,
     which blocks whole, what keeps compute away longest is Python.
+
+    No wall. On one stream a host that takes no time saves at most what is idle, 57.4 of 598.5 ms; without
+    the exchange at most its own 25.4 ms are saved, and at least what a host as late as it was leaves of them.
+    The number of SMs is not recorded, so whether grids fill them cannot be told: compute is `unmeasurable`.
     """
     path = recordings / "nsysai_mfu_2gpu_before.sqlite"
     document = diagnoser.analyze(path).to_dict()
-    assert verdict(document) == ("compute", "compute")
+    assert verdict(document) == (None, None, "compute", None)
+    assert outcomes(document) == ["unmeasurable", "clear", "clear", "unmeasurable"]
+    assert sql(path, "SELECT count(*) FROM sqlite_master WHERE name = 'TARGET_INFO_GPU'") == [(0,)]
     query = (
         "SELECT n.globalTid, coalesce(n.text, s.value) name FROM NVTX_EVENTS n "
         "LEFT JOIN StringIds s ON s.id = n.textId "
@@ -67,7 +81,7 @@ def test_two_h100_that_exchange_heads_are_compute_bound_by_attention(recordings:
     for word in ("bwd", "backward", "adam", "permute", "topk", "grouped"):
         assert sql(path, f"SELECT count(*) FROM {KERNEL_NAMES} WHERE s.value LIKE '%{word}%'") == [(0,)]
     assert sql(path, f"SELECT count(*) FROM {KERNEL_NAMES} WHERE s.value LIKE '%flash_fwd%'") == [(68,)]
-    exposed_ns = {}
+    exposed_ns, host_ns, saved = {}, [], 0
     for rank in document["ranks"]:
         work = work_of_export(path, rank["process"])
         agrees(rank, work, work.whole)
@@ -83,20 +97,29 @@ def test_two_h100_that_exchange_heads_are_compute_bound_by_attention(recordings:
         assert rank["detected"]["dispatcher"] == "none"
         starved = rank["absent_ns"]["launch_starved"]
         assert max(starved, key=lambda cause: starved[cause]) == "python"
+        host_ns.append(host_bounds_ns(rank, work))
+        saved += saved_ns(work, work.what == COMM)
     assert exposed_ns == {144: 17_172_652, 145: 8_229_100}
+    settled(document, "communication", saved, sum(exposed_ns.values()))
+    settled(document, "host_overhead", sum(least for least, _ in host_ns), sum(most for _, most in host_ns))
 
 
 def test_two_h100_that_load_weights_wait_for_copies_from_the_host(recordings: Path) -> None:
-    """nsysai_h100_2gpu_1s: 97 % exposed copies; the bound is neither compute nor communication.
+    """nsysai_h100_2gpu_1s: 97 % exposed copies, and no wall.
 
     In the second recorded each GPU receives 225 copies from the host, up to 4.2 GB each, and little else
     runs: layers are brought in, used and dropped. No communication kernel is in the file. Copies and compute
     share one stream, so stream order alone makes compute wait: blocking by `memcpy_h2d` is the largest
-    reason. Nothing in it tells whether it is training.
+    reason. Nothing in it tells whether it is training. A host that takes no time saves at most what is
+    idle, 0.7 %. The copies come and never go back, so they are no offload, and none of the four walls has
+    them; the number of SMs is not recorded.
     """
     path = recordings / "nsysai_h100_2gpu_1s.sqlite"
     document = diagnoser.analyze(path).to_dict()
-    assert verdict(document) == (None, "exposed_copy")
+    assert document["verdict"]["wall"] is None
+    assert document["verdict"]["largest_bucket"] == "exposed_copy"
+    assert outcomes(document) == ["unmeasurable", "clear", "clear", "unmeasurable"]
+    host_ns = []
     process, table = "globalPid >> 24 & 16777215", "CUPTI_ACTIVITY_KIND_MEMCPY"
     copies = f"SELECT {process}, count(*) FROM {table} WHERE copyKind = 1 GROUP BY 1"
     assert sql(path, copies) == [(111, 225), (112, 225)]
@@ -113,6 +136,18 @@ def test_two_h100_that_load_weights_wait_for_copies_from_the_host(recordings: Pa
         assert share(rank, "exposed_copy") == 0.97
         assert largest_reason(rank) == "blocking.memcpy_h2d"
         assert rank["detected"]["training_step"] is None
+        host_ns.append(host_bounds_ns(rank, work))
+    settled(document, "communication", 0, 0)
+    settled(document, "host_overhead", sum(least for least, _ in host_ns), sum(most for _, most in host_ns))
+
+
+def test_compute_of_two_percent_is_not_what_bounds_a_recording(recordings: Path) -> None:
+    """nsysai_h100_2gpu_1s: 94 % of the time compute waits for copies from the host; 2.3 % is compute."""
+    document = diagnoser.analyze(recordings / "nsysai_h100_2gpu_1s.sqlite").to_dict()
+    waits_ns = sum(rank["absent_ns"]["blocking"]["memcpy_h2d"] for rank in document["ranks"])
+    window_ns = sum(rank["budget_ns"]["window"] for rank in document["ranks"])
+    assert waits_ns > 0.94 * window_ns
+    assert document["verdict"]["bound"] != "compute"
 
 
 def test_one_a100_repeats_a_forward_pass_of_32_layers(recordings: Path) -> None:
@@ -123,12 +158,18 @@ def test_one_a100_repeats_a_forward_pass_of_32_layers(recordings: Path) -> None:
     of a backward or an optimizer. The first pass is the user's warm-up (1434 ms beside 841); fewer than eight
     steps do not allow to leave it out, and nearly all idle time lies in it: in `benchmark_loop` 6 ms are idle
     of 2524. There no compute ran mostly for Python's sake.
+
+    No wall: it is a dense model that keeps its GPU full. In each pass of the loop less than 0.5 % is idle,
+    all that a better host could win. Over all four passes the host costs 6 to 14 %, nearly all of it in the
+    warm-up; these bounds do not settle that wall, the loop does. No allocator call is made in the loop,
+    nothing is exchanged, and filled grids would save under 0.1 %.
     """
     path = recordings / "a100_llm_2_7B_nvtx.sqlite"
     document = diagnoser.analyze(path).to_dict()
     (rank,) = document["ranks"]
     work = work_of_export(path, rank["process"])
-    assert verdict(document) == ("compute", "compute")
+    assert verdict(document) == (None, None, "compute", None)
+    assert outcomes(document) == ["unmeasurable", "clear", "clear", "clear"]
     used = rank["steps"]["used"]
     assert (rank["steps"]["source"], len(used)) == ("period", 4)
     begin, end = sql(path, "SELECT start, end FROM NVTX_EVENTS WHERE text = 'benchmark_loop'")[0]
@@ -143,19 +184,32 @@ def test_one_a100_repeats_a_forward_pass_of_32_layers(recordings: Path) -> None:
     assert share(rank, "compute") == 0.861
     assert largest_reason(rank) == "launch_starved.python"
     assert rank["detected"]["training_step"] is False
+    passes = [(step["start_ns"], step["end_ns"]) for step in used]
+    assert all(budget(work, [one])["idle"] < 0.005 * (one[1] - one[0]) for one in passes[1:])
+    least_ns, most_ns = host_bounds_ns(rank, work)
+    assert least_ns <= document["walls"][2]["cost_ns"] <= most_ns
+    allocator = "(s.value LIKE 'cudaMalloc%' OR s.value LIKE 'cudaFree%')"
+    query = f"SELECT count(*) FROM {CALL_NAMES} WHERE {allocator} AND r.start >= ? AND r.start < ?"
+    assert sql(path, query, begin, end) == [(0,)]
+    assert rank["memory"]["allocator_calls"] == 0
+    settled(document, "communication", 0, 0)
+    settled(document, "compute", 0, filling_of_export(path, passes))
 
 
 def test_a_tiny_vector_addition_copies_and_its_clocks_are_not_trusted(recordings: Path) -> None:
     """edge_2026_tiny: 90 % copies, both ways, around four kernels; why no compute ran is not told.
 
     No kernel or copy starts within 50 µs of its launch's start or return, and then host times are not
-    compared with GPU times: no account. (How far the clocks are apart is not asserted. The synchronisation
-    returns 94 µs after the last copy, which speaks for a deep queue rather than clocks 1.5 ms apart.)
+    compared with GPU times: no account, no replay, no wall, no bound. (How far the clocks are apart is not
+    asserted. The synchronisation returns 94 µs after the last copy, which speaks for a deep queue rather than
+    clocks 1.5 ms apart.)
     """
     path = recordings / "edge_2026_tiny.sqlite"
     document = diagnoser.analyze(path).to_dict()
     rank, work = one_window(path, document)
-    assert verdict(document) == (None, "exposed_copy")
+    assert verdict(document) == (None, None, None, None)
+    assert outcomes(document) == ["unmeasurable"] * 4
+    assert all("clock" in wall["missing"][0] for wall in document["walls"])
     known = work.call != NEVER
     assert known.all()
     for delay in (work.start - work.call, work.start - work.call_end):
@@ -170,15 +224,29 @@ def test_a_tiny_vector_addition_copies_and_its_clocks_are_not_trusted(recordings
 
 
 def test_the_fuser_recording_is_a_host_that_builds_kernels(recordings: Path) -> None:
-    """fuser_h200_2025: 99 % idle over 3.2 s; 18 kernels in all, and no bound.
+    """fuser_h200_2025: 99 % idle over 3.2 s; 18 kernels in all: the wall and the bound are the host.
 
     A program that generates code launches a kernel now and then. One thread launches them and no CUDA call
-    runs on it for 3.1 s: `python`, the name for a host that does something else (compiling, here).
+    runs on it for 3.1 s: `python`, the name for a host that does something else (compiling, here). For 98 %
+    nothing runs and nothing is being launched, so that much at least is the host's. Four pauses between calls
+    last 0.3 to 1.6 s and make 3.06 s together: the kind is long pauses, whatever Python does in them. There
+    are no steps, which takes the confidence down by one.
     """
     path = recordings / "fuser_h200_2025.sqlite"
     document = diagnoser.analyze(path).to_dict()
     rank, work = one_window(path, document)
-    assert verdict(document) == (None, "idle")
+    assert verdict(document) == ("host_overhead", "long_python_pauses", "host_overhead", "medium")
+    assert outcomes(document) == ["unmeasurable", "clear", "finding", "clear"]
+    settled(document, "host_overhead", *host_bounds_ns(rank, work))
+    settled(document, "communication", 0, 0)
+    settled(document, "compute", 0, filling_of_export(path, work.whole))
+    pauses = "SELECT r.start - lag(r.end) OVER (ORDER BY r.start) AS ns FROM CUPTI_ACTIVITY_KIND_RUNTIME r "
+    launching = f"WHERE r.globalTid = (SELECT r.globalTid FROM {LAUNCHES}) AND r.start > ? AND r.start < ?"
+    longest = f"SELECT ns FROM ({pauses}{launching}) ORDER BY ns DESC LIMIT 4"
+    four_ns = [ns for (ns,) in sql(path, longest, *work.whole[0])]
+    assert [round(ns / 1_000_000) for ns in four_ns] == [1628, 597, 567, 270]
+    alone_ns = document["walls"][2]["cost_by_kind_ns"]["long_python_pauses"]
+    assert alone_ns == pytest.approx(sum(four_ns), rel=0.001)
     assert int((work.what == COMPUTE).sum()) == 18
     assert sql(path, f"SELECT count(DISTINCT r.globalTid) FROM {LAUNCHES}") == [(1,)]
     in_calls = (
@@ -194,16 +262,23 @@ def test_the_fuser_recording_is_a_host_that_builds_kernels(recordings: Path) -> 
 
 
 def test_two_kernels_of_the_mock_are_apart_by_one_slow_launch(recordings: Path) -> None:
-    """nsysai_mock: idle but for 4 µs; no bound, and no step in two kernels.
+    """nsysai_mock: idle but for 4 µs; the host is the bound and the wall, with low confidence, in no step.
 
     Each kernel is the first of its kind: its cudaLaunchKernel takes 17 ms, in which the module is loaded.
     That call is the largest reason, and its length the whole of `launch`. After the last kernel only a copy
-    runs: that stretch ends in no kernel, so it is `trailing`.
+    runs: that stretch ends in no kernel, so it is `trailing`. What a host that takes no time would save is
+    exactly what was starved and the arrival. In the trailing stretch allocator calls wait: 3.6 ms, the price
+    of memory, which a program of two kernels pays once.
     """
     path = recordings / "nsysai_mock.sqlite"
     document = diagnoser.analyze(path).to_dict()
     rank, work = one_window(path, document)
-    assert verdict(document) == (None, "idle")
+    assert verdict(document) == ("host_overhead", "launch", "host_overhead", "low")
+    assert outcomes(document) == ["finding", "clear", "finding", "clear"]
+    absent, walls = rank["absent_ns"], {wall["id"]: wall["cost_ns"] for wall in document["walls"]}
+    late_ns = sum(absent["launch_starved"].values()) + absent["launch_latency"]["arrival"]
+    assert walls["host_overhead"] == late_ns == 18_103_919
+    assert walls["memory"] <= absent["trailing"]
     slow = f"SELECT r.end - r.start FROM {CALL_NAMES} WHERE s.value LIKE 'cudaLaunchKernel%' ORDER BY r.start"
     assert rank["absent_ns"]["launch_starved"]["launch"] == sql(path, slow)[1][0] == 17_764_006
     last = int(work.end[work.what == COMPUTE].max())
@@ -212,16 +287,25 @@ def test_two_kernels_of_the_mock_are_apart_by_one_slow_launch(recordings: Path) 
 
 
 def test_saxpy_waits_for_its_host_and_for_its_copies(recordings: Path) -> None:
-    """pipit_saxpy_mpi: 66 % idle, 26 % copies, five kernels of 8 %; no bound, no step.
+    """pipit_saxpy_mpi: 66 % idle, 26 % copies, five kernels of 8 %: the wall and the bound are the host.
 
     Every copy is a blocking one, so while the host is inside it compute waits for the copy; between them the
     host prepares data without a call, `python` by the name of the cause (the program is C). The time before
     launches, by hand, is exactly the one and the other: what is starved, and the copies called from there.
+
+    For at least 65.6 % the host has not begun the next call. Every grid has 2 blocks on 108 SMs: filled grids
+    would save 106 of 108 parts of 8.1 %, to the nanosecond, which is no wall. There are no steps.
     """
     path = recordings / "pipit_saxpy_mpi.sqlite"
     document = diagnoser.analyze(path).to_dict()
     rank, work = one_window(path, document)
-    assert verdict(document) == (None, "idle")
+    assert verdict(document) == ("host_overhead", "python", "host_overhead", "medium")
+    assert outcomes(document) == ["unmeasurable", "clear", "finding", "clear"]
+    settled(document, "host_overhead", *host_bounds_ns(rank, work))
+    settled(document, "communication", 0, 0)
+    filling = filling_of_export(path, work.whole)
+    assert filling == 86_933_233
+    settled(document, "compute", filling, filling)
     blocking = rank["absent_ns"]["blocking"]
     assert set(blocking) == {"memcpy_h2d", "memcpy_d2h"}
     starved = sum(rank["absent_ns"]["launch_starved"].values())
@@ -241,8 +325,8 @@ def test_a_recording_without_kernels_is_refused(recordings: Path) -> None:
 
 
 REPORTS = {
-    "jax_3090_2022.nsys-rep": ("idle", "os_wait", ("futex",), 0.82),
-    "rtx6000_2021.qdrep": ("idle", "os_wait", ("getc", "read"), 0.90),
+    "jax_3090_2022.nsys-rep": ("os_wait", ("futex",), 0.82),
+    "rtx6000_2021.qdrep": ("os_wait", ("getc", "read"), 0.90),
 }
 
 
@@ -253,16 +337,21 @@ def test_reports_of_programs_that_wait_for_the_system(
     """jax_3090_2022 and rtx6000_2021: idle, with the launching thread inside calls of the operating system.
 
     jax compiles on other threads while its launching thread waits in futex, 0.79 of 0.95 s; the database on
-    the RTX 6000 waits for a person's key in getc for 4.7 s and reads files for 1.2. Neither has steps, a
-    bound, or communication. `os_wait` is the largest reason, and nearly all of it are these calls.
+    the RTX 6000 waits for a person's key in getc for 4.7 s and reads files for 1.2. Neither has steps or
+    communication. `os_wait` is the largest reason, and nearly all of it are these calls. So the host is the
+    bound and the wall of both: for over nine tenths nothing runs and nothing is being launched.
     """
-    largest, cause, waits, least = REPORTS[name]
+    cause, waits, least = REPORTS[name]
     document = diagnoser.analyze(recordings / name, nsys=real_nsys, cache_dir=tmp_path).to_dict()
     (rank,) = document["ranks"]
     (path,) = tmp_path.glob("*.sqlite")
     work = work_of_export(path, rank["process"])
     agrees(rank, work, work.whole)
-    assert verdict(document) == (None, largest)
+    assert verdict(document) == ("host_overhead", cause, "host_overhead", "medium")
+    assert outcomes(document) == ["unmeasurable", "clear", "finding", "clear"]
+    settled(document, "host_overhead", *host_bounds_ns(rank, work))
+    settled(document, "communication", 0, 0)
+    settled(document, "compute", 0, filling_of_export(path, work.whole))
     assert rank["steps"]["source"] == "none"
     assert largest_reason(rank) == f"launch_starved.{cause}"
     begin, end = work.whole[0]

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from diagnoser.cli import run
+from tests.moe_pattern import moe_recording
 from traces.simulate.export import schema_versions, write_export
-from traces.simulate.moe_step import moe_recording
 
 SECRET = "hunter2_sesame"
 PUBLIC = {"demangledName", "shortName", "mangledName", "textId"}

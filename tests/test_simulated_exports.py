@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.moe_pattern import moe_recording
 from traces.simulate import export as export_module
 from traces.simulate.export import schema_versions, write_export
-from traces.simulate.moe_step import moe_recording
 from traces.simulate.recording import Recording, base_name
 
 GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"

@@ -128,8 +128,9 @@ def test_blocks_of_communication_are_counted_while_it_runs(export: Export) -> No
 
 
 def beside_and_alone(alone: int) -> Recording:
+    """Five beside communication between two others, and one more that begins the stream."""
     some = recording()
-    for turn in range(5):
+    for turn in range(6):
         kernel(some, 1000 * turn, 120, blocks=200)
         kernel(some, 1000 * turn, 120, blocks=10, name=COMM, stream=20)
     for turn in range(alone):
@@ -143,6 +144,19 @@ def test_stretch_compares_the_same_kernel_beside_communication_and_alone(export:
     assert stretch is not None
     assert stretch.frac == pytest.approx(0.2)
     assert (stretch.group_count, stretch.beside_count, stretch.beside_ns) == (1, 5, 600 * US)
+
+
+def test_persistent_kernels_of_other_sizes_are_told_apart_by_their_neighbours(export: Export) -> None:
+    """One grid, two GEMMs: 100 us alone after a norm, 400 us beside communication after an activation."""
+    some = recording()
+    norm, activation = "rmsnorm_fwd_tuned_kernel", "scaled_gated_forward_kernel"
+    for turn in range(6):
+        kernel(some, 1000 * turn, 10, blocks=200, name=norm)
+        kernel(some, 1000 * turn + 10, 100, blocks=200)
+        kernel(some, 1000 * turn + 110, 10, blocks=200, name=activation)
+        kernel(some, 1000 * turn + 120, 400, blocks=200)
+        kernel(some, 1000 * turn + 120, 400, blocks=10, name=COMM, stream=20)
+    assert measured(export(some)).stretch is None
 
 
 def test_stretch_needs_enough_of_both_sides(export: Export) -> None:

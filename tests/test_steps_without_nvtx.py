@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.moe_pattern import moe_recording
 from traces.columns import NULL, HostSpans
 from traces.formats.open import ReadOptions, read_trace
 from traces.names.ranges import is_optimizer_name, is_step_name
 from traces.simulate.export import write_export
-from traces.simulate.moe_step import moe_recording
 from traces.simulate.recording import Recording
 from traces.steps.choose import choose_steps
 from traces.steps.found import Steps

@@ -26,7 +26,7 @@ def assert_same(left: Any, right: Any, first_ns: int, where: str = "") -> None:
     for field in fields(left):
         one, other, place = getattr(left, field.name), getattr(right, field.name), f"{where}.{field.name}"
         if isinstance(one, np.ndarray):
-            moved = first_ns if field.name in ("start_ns", "end_ns") else 0
+            moved = first_ns if field.name in ("start_ns", "end_ns", "time_ns") else 0
             told = one != np.iinfo(np.int64).min if moved else np.ones(len(one), dtype=np.bool_)
             assert (one[told] - moved == other[told]).all() if moved else (one == other).all(), place
             assert (one[~told] == other[~told]).all(), place

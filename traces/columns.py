@@ -218,6 +218,28 @@ class Collectives:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryUse:
+    """GPU memory in use after each change of it, shape (n,), by process and device in order of time.
+
+    `used_bytes` is what the process then had on the device. Where `is_sum`, it adds up what was taken and
+    given back since the recording began, so what was there before is not in it; else the source says it.
+    `is_unmatched` marks changes of unknown size: of this memory nothing was recorded before.
+    `correlation_id` joins a change to its call, NULL where the source does not say.
+    """
+
+    time_ns: IntArray
+    process_gid: IntArray
+    device_id: IntArray
+    used_bytes: IntArray
+    is_unmatched: BoolArray
+    correlation_id: IntArray
+    is_sum: bool
+
+    def __len__(self) -> int:
+        return len(self.time_ns)
+
+
+@dataclass(frozen=True, slots=True)
 class SmLimits:
     """What one SM of a GPU can hold, as the trace lists it; None where it does not."""
 
@@ -281,3 +303,5 @@ class Columns:
     """NCCL calls with their payloads, where the export holds them."""
     collectives: Collectives | None = None
     """What the PyTorch profiler wrote beside NCCL's kernels, where it did."""
+    memory: MemoryUse | None = None
+    """Memory in use, where it was recorded; neither profiler does so unless asked."""

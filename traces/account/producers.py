@@ -1,7 +1,7 @@
 """What a piece of GPU work had to wait for on the GPU: its producers, recorded or inferred.
 
 Recorded: the work before it on its stream, and the work before the event its stream was told to wait for.
-Inferred: see `inferred`. A producer is a place in the activities.
+Inferred: see `inferred` and `tight`. A producer is a place in the activities.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from traces.account.inferred import infer_producers
+from traces.account.tight import tight_producers
 from traces.columns import NULL, BoolArray, Columns, IntArray
 from traces.launches import join_launches
 from traces.timeline import Activities, RankTimeline
@@ -37,8 +38,17 @@ def find_producers(rank: RankTimeline) -> Producers:
     has = np.flatnonzero(before >= 0)
     consumers = np.concatenate((has, consumer, guess_consumer))
     producers = np.concatenate((before[has], producer, guess_producer))
-    inferred = np.concatenate((np.zeros(len(has) + len(consumer), bool), np.ones(len(guess_consumer), bool)))
-    return _latest(rows, consumers, producers, inferred)
+    ended = np.full(len(rows), NULL, dtype=np.int64)
+    np.maximum.at(ended, consumers, rows.end_ns[producers])
+    tight_consumer, tight_producer = tight_producers(rank, ended)
+    known = len(has) + len(consumer)
+    guessed = len(guess_consumer) + len(tight_consumer)
+    return _latest(
+        rows,
+        np.concatenate((consumers, tight_consumer)),
+        np.concatenate((producers, tight_producer)),
+        np.concatenate((np.zeros(known, bool), np.ones(guessed, bool))),
+    )
 
 
 def previous_on_stream(rows: Activities) -> IntArray:
@@ -67,10 +77,50 @@ def event_edges(rank: RankTimeline) -> tuple[IntArray, IntArray]:
     found = record >= 0
     waits, wait_ns, record = waits[found], wait_ns[found], record[found]
     stream = _LaunchOrder(rows)
-    consumer = stream.first_after(columns.syncs.stream_id[waits], wait_ns)
-    producer = stream.last_before(columns.events.stream_id[records[record]], record_ns[record])
+    wait_stream = columns.syncs.stream_id[waits]
+    consumer = stream.first_after(wait_stream, wait_ns)
+    record_stream = columns.events.stream_id[records[record]]
+    producer = stream.last_before(record_stream, record_ns[record])
+    launched_ns = np.where(producer >= 0, rows.launch_ns[producer], NULL)
+    own, behind = _pending(wait_stream, wait_ns, record_stream, record_ns[record], launched_ns)
+    consumer = np.concatenate((consumer, consumer[own]))
+    producer = np.concatenate((producer, producer[behind]))
     both = (consumer >= 0) & (producer >= 0)
     return consumer[both], producer[both]
+
+
+def _pending(
+    wait_stream: IntArray,
+    wait_ns: IntArray,
+    record_stream: IntArray,
+    record_ns: IntArray,
+    launched_ns: IntArray,
+) -> tuple[IntArray, IntArray]:
+    """(wait, earlier wait): an event recorded behind waits with no work between happens after those as well.
+
+    All of shape (n,), one row a wait: its stream and call, its record's stream and call, and when the last
+    work before the record was launched. Through as many streams as it takes.
+    """
+    of_stream: dict[int, list[int]] = {}
+    for row in np.argsort(wait_ns, kind="stable").tolist():
+        of_stream.setdefault(int(wait_stream[row]), []).append(row)
+    times = {stream: wait_ns[rows] for stream, rows in of_stream.items()}
+    owns, behinds = [], []
+    for row in range(len(wait_ns)):
+        open_, seen = [row], {row}
+        while open_:
+            one = open_.pop()
+            stream = int(record_stream[one])
+            if stream not in times:
+                continue
+            low, high = np.searchsorted(times[stream], (launched_ns[one], record_ns[one]), side="right")
+            for earlier in of_stream[stream][low:high]:
+                if earlier not in seen:
+                    seen.add(earlier)
+                    open_.append(earlier)
+                    owns.append(row)
+                    behinds.append(earlier)
+    return np.array(owns, dtype=np.int64), np.array(behinds, dtype=np.int64)
 
 
 class _LaunchOrder:

@@ -10,7 +10,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from traces.columns import NULL, Columns
-from traces.formats import kineto_collectives, kineto_gpu, kineto_host, kineto_info, kineto_waits, known_texts
+from traces.formats import (
+    kineto_collectives,
+    kineto_gpu,
+    kineto_host,
+    kineto_info,
+    kineto_memory,
+    kineto_waits,
+    known_texts,
+)
 from traces.formats import kineto_schema as schema
 from traces.formats.kineto_json import load
 from traces.progress import Progress, silent
@@ -49,4 +57,5 @@ def read_kineto(path: Path, progress: Progress = silent) -> Columns:
         gpu_of={},
         rank_of=kineto_info.ranks(file.header, processes),
         collectives=kineto_collectives.collectives(gpu[schema.KERNELS], file.header),
+        memory=kineto_memory.memory_use(file.tables.get(schema.MEMORY, []), threads),
     )

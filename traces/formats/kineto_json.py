@@ -60,15 +60,20 @@ def load(path: Path, progress: Progress) -> KinetoFile:
 
 
 def _by_table(events: list[object]) -> dict[str, list[Event]]:
-    """Complete events ("ph": "X") of categories that we know, in the order of the file."""
+    """Complete events ("ph": "X") of categories that we know and memory events, in the order of the file."""
     tables: dict[str, list[Event]] = {}
     for event in events:
-        if isinstance(event, dict) and event.get("ph") == "X":
-            category = event.get("cat")
-            table = schema.TABLE_OF.get(category) if isinstance(category, str) else None
-            if table:
-                tables.setdefault(table, []).append(event)
+        if isinstance(event, dict) and (table := _table_of(event)):
+            tables.setdefault(table, []).append(event)
     return tables
+
+
+def _table_of(event: Event) -> str | None:
+    if event.get("ph") == "X":
+        category = event.get("cat")
+        return schema.TABLE_OF.get(category) if isinstance(category, str) else None
+    is_memory = event.get("ph") == "i" and event.get("name") == schema.MEMORY_EVENT
+    return schema.MEMORY if is_memory else None
 
 
 def _content(path: Path) -> bytes:

@@ -18,6 +18,7 @@ OPERATORS: Final = "cpu_op"
 EVENTS: Final = "cuda_event"
 SYNCS: Final = "cuda_sync"
 OVERHEADS: Final = "overhead"
+MEMORY: Final = "memory"
 
 TABLE_OF: Final = {
     "kernel": KERNELS,
@@ -41,6 +42,15 @@ TABLE_OF: Final = {
 Left out on purpose: `gpu_user_annotation` repeats host annotations on the GPU's rows and is no work;
 `ac2g` (`async_cpu_to_gpu`, `async`) draws what correlation ids say; `python_function` is a stack sample.
 """
+
+MEMORY_EVENT: Final = "[memory]"
+"""Name of the instant events that PyTorch writes with `profile_memory`.
+
+Source: torch/csrc/autograd/profiler_kineto.cpp. Other marks have the same category, `cpu_instant_event`.
+"""
+
+CUDA_DEVICE: Final = 1
+"""Argument "Device Type" of memory on a GPU (c10/core/DeviceType.h); the host's is 0."""
 
 USED_TABLES: Final = (KERNELS, MEMCPY, MEMSET, CALLS, ANNOTATIONS, OPERATORS, SYNCS)
 """Categories whose absence a report names in `traces[].missing_tables`."""

@@ -17,6 +17,7 @@ CALLS: Final = "CUPTI_ACTIVITY_KIND_RUNTIME"
 NVTX: Final = "NVTX_EVENTS"
 EVENTS: Final = "CUPTI_ACTIVITY_KIND_CUDA_EVENT"
 SYNCS: Final = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
+MEMORY_USE: Final = "CUDA_GPU_MEMORY_USAGE_EVENTS"
 OS_CALLS: Final = "OSRT_API"
 OVERHEADS: Final = "PROFILER_OVERHEAD"
 THREAD_NAMES: Final = "ThreadNames"
@@ -36,6 +37,13 @@ NAME_COLUMNS: Final = ("demangledName", "shortName", "mangledName")
 
 NO_STREAM: Final = 0xFFFFFFFF
 """SYNCHRONIZATION.streamId where no stream is meant."""
+
+GPU_MEMORY_KINDS: Final = (2, 3, 5)
+"""MEMORY_USE.memKind of a GPU's own memory: device, arrays, static variables. Managed memory (4, 6) moves."""
+
+MEMORY_TAKEN: Final = 0
+MEMORY_GIVEN_BACK: Final = 1
+"""MEMORY_USE.memoryOperationType. Source of these and the kinds: the ENUM tables of real exports."""
 
 RANGE_TYPES: Final = (59, 60, 70, 71)
 """NVTX_EVENTS.eventType of ranges: push/pop, start/end, and both kinds imported from NVTXT files."""

@@ -23,6 +23,7 @@ from traces.formats import known_texts, nsys_info, nsys_waits
 from traces.formats import nsys_schema as schema
 from traces.formats.nccl_payloads import read_nccl_calls
 from traces.formats.nsys_columns import named, process_ids, read_present
+from traces.formats.nsys_memory import read_memory_use
 from traces.formats.nsys_metrics import read_gpu_samples
 from traces.formats.tables import TableColumns, Tables
 
@@ -65,6 +66,7 @@ def read_export(tables: Tables, path: Path, kind: str = "nsys-sqlite") -> Column
         rank_of=nsys_info.mpi_ranks(tables),
         gpu_samples=read_gpu_samples(tables, path),
         nccl_calls=read_nccl_calls(tables),
+        memory=read_memory_use(tables, path),
     )
 
 

@@ -37,6 +37,7 @@ def measure_capture(columns: Columns, timeline: Timeline) -> Capture:
         "synchronisations": len(columns.syncs),
         "OS calls": len(columns.os_calls),
         "profiler overhead": len(columns.overheads),
+        "memory events": 0 if columns.memory is None else len(columns.memory),
         "GPU counter samples": sum(map(len, columns.gpu_samples)),
     }
     kernels = [rank.activities.take(rank.activities.source == Source.KERNEL) for rank in timeline.ranks]

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from traces.account.account import Account, measure_account
 from traces.account.clocks import clock_offset_ns
-from traces.columns import NULL, Gpu
+from traces.columns import NULL, Gpu, distinct
+from traces.intervals import covered_ns
 from traces.measure.a2a import A2a, measure_a2a
 from traces.measure.budget import Budget, measure_budget
 from traces.measure.detected import Detected, detect
-from traces.measure.memory import Memory, measure_memory
+from traces.measure.memory import Memory, measure_memory, offload_places
 from traces.measure.precision import Precision, detect_precision
 from traces.measure.recompute import Recompute, measure_recompute
 from traces.measure.sm import SmUse, measure_sm
 from traces.measure.totals import Totals, measure_totals
 from traces.measure.unknown import UnknownKernel, unknown_kernels
 from traces.missing import Missing
+from traces.replay.costs import Costs, measure_costs
+from traces.replay.edits import Subject
 from traces.resolve.kinds import resolve_kinds
 from traces.resolve.resolution import Unresolved, with_kinds
 from traces.steps.choose import choose_steps
@@ -33,7 +38,8 @@ class RankMeasurements:
     whole graph replays were recorded: then `totals` is None and the budget's compute means busy.
     `names_recorded` is False where no kernel has a name: then communication cannot be told from compute.
     `clock_offset_ns` is 0 where host and GPU clocks agree, None where no launch was recorded.
-    `launched_count` counts the kernels whose launch was recorded.
+    `launched_count` counts the kernels whose launch was recorded, `recorded_host_rows` the calls and ranges
+    of the launching threads in the windows.
     """
 
     trace: str
@@ -50,6 +56,7 @@ class RankMeasurements:
     budget: Budget
     clock_offset_ns: int | None
     account: Account | Missing
+    costs: Costs | Missing
     sm: SmUse
     a2a: A2a | None
     unresolved: tuple[Unresolved, ...]
@@ -60,6 +67,7 @@ class RankMeasurements:
     unknown_kernels: tuple[UnknownKernel, ...]
     kernel_count: int
     launched_count: int
+    recorded_host_rows: int
     outside_activity_ns: int
     """How much of a window the user gave lies before the first or after the last GPU activity."""
 
@@ -80,6 +88,8 @@ def measure_rank(rank: RankTimeline, selection: Selection) -> RankMeasurements:
     starts, ends = steps.windows.start_ns, steps.windows.end_ns
     gpu = gpu_of(rank)
     recompute = measure_recompute(rank, steps.windows)
+    account = measure_account(rank, steps.windows)
+    sm = measure_sm(rank, steps.windows, gpu, rank.columns.gpu_samples)
     return RankMeasurements(
         trace=rank.columns.info.name,
         kind=rank.columns.info.kind,
@@ -94,19 +104,37 @@ def measure_rank(rank: RankTimeline, selection: Selection) -> RankMeasurements:
         steps=steps,
         budget=measure_budget(rows, steps.windows),
         clock_offset_ns=clock_offset_ns(rows),
-        account=measure_account(rank, steps.windows),
+        account=account,
+        costs=measure_costs(_subject(rank, steps, recompute, sm), steps, account),
         a2a=measure_a2a(rank, resolution, steps.windows, steps),
         unresolved=resolution.unresolved,
         detected=detect(rank, steps.windows),
         recompute=recompute,
         memory=measure_memory(rank, steps, gpu, recompute),
         precision=detect_precision(rank, steps.windows),
-        sm=measure_sm(rank, steps.windows, gpu, rank.columns.gpu_samples),
+        sm=sm,
         unknown_kernels=unknown_kernels(rank, steps.windows),
         kernel_count=int(is_kernel.sum()),
         launched_count=int((is_kernel & (rows.launch_ns != NULL)).sum()),
+        recorded_host_rows=_host_rows(rank, steps),
         outside_activity_ns=max(0, first - int(starts.min())) + max(0, int(ends.max()) - last),
     )
+
+
+def _host_rows(rank: RankTimeline, steps: Steps) -> int:
+    thread = distinct(rank.activities.launch_thread[rank.activities.launch_thread != NULL])
+    count = 0
+    for rows in (rank.columns.calls, rank.columns.ranges):
+        mine = np.isin(rows.thread_gid, thread)
+        count += int((covered_ns(rows.start_ns, rows.start_ns + 1, steps.windows)[mine] > 0).sum())
+    return count
+
+
+def _subject(rank: RankTimeline, steps: Steps, recompute: Recompute, sm: SmUse) -> Subject:
+    offloaded = offload_places(rank, steps)
+    known = np.empty(0, dtype=np.int64) if isinstance(offloaded, Missing) else offloaded
+    stretch_frac = None if sm.stretch is None else sm.stretch.frac
+    return Subject(rank, steps, recompute.places, known, stretch_frac, sm.sm_count)
 
 
 def gpu_of(rank: RankTimeline) -> Gpu | None:

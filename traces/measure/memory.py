@@ -12,6 +12,7 @@ from traces.account.calls import CallKind, call_kinds
 from traces.columns import COPY_KINDS, NULL, BoolArray, Gpu, IntArray, distinct
 from traces.intervals import Spans, intersect, spans, subtract, union
 from traces.limits import Limit
+from traces.measure.peak_memory import peak_memory
 from traces.measure.recompute import Recompute
 from traces.missing import Missing
 from traces.steps.found import Step, Steps
@@ -32,7 +33,9 @@ class Memory:
     counts by size, direction and return; whether its host memory is pinned is not looked at.
     `offload_copies` counts them. `allocator_ns`: wall time of allocating and freeing calls of the launching
     threads, a call inside another counted once; it is host time, and part of it may cost the GPU nothing.
-    `allocator_scope` says in words which stretch of the host's time that is.
+    `allocator_scope` says in words which stretch of the host's time that is. `allocator_retry_frac`: part of
+    the used steps after the first in which memory was freed and then allocated; None without such steps.
+    `peak_bytes`: the most the rank's process held on its GPU in the windows, see `peak_memory`.
     """
 
     recompute_ns: int | None
@@ -42,6 +45,7 @@ class Memory:
     allocator_ns: int | None
     allocator_calls: int | None
     allocator_scope: str
+    allocator_retry_frac: float | None
     peak_bytes: int | None
     capacity_bytes: int | None
     missing: tuple[Missing, ...]
@@ -49,39 +53,46 @@ class Memory:
 
 def measure_memory(rank: RankTimeline, steps: Steps, gpu: Gpu | None, recompute: Recompute) -> Memory:
     """Measure one rank. `gpu` is the one it ran on, `recompute` what was found of its windows."""
-    peak = Missing(
-        "memory.peak_bytes", "memory events are not read by this version of moe-diag", "use a later version"
-    )
-    gaps = [peak] if recompute.missing is None else [recompute.missing, peak]
+    gaps = [] if recompute.missing is None else [recompute.missing]
+    peak = peak_memory(rank, steps.windows)
+    if isinstance(peak, Missing):
+        gaps.append(peak)
     capacity_bytes = gpu.memory_bytes if gpu else None
     if capacity_bytes is None:
         why = "the trace does not say how much memory the GPU has"
         gaps.append(Missing("memory.capacity_bytes", why, "export again with the GPU table"))
-    offload = _offload(rank, steps)
+    offload = offload_places(rank, steps)
     if isinstance(offload, Missing):
         gaps.append(offload)
     host, scope = _host_time(rank.activities, steps)
     calls = _allocator_calls(rank, host)
     if isinstance(calls, Missing):
         gaps.append(calls)
-    exposed_ns, copies = (None, None) if isinstance(offload, Missing) else offload
+    retry_frac = _retry_frac(rank, steps)
+    if retry_frac is None:
+        why = "no launch was recorded in a step after the first used one"
+        gaps.append(
+            Missing("memory.allocator_retry_frac", why, "record at least two steps, with --trace=cuda")
+        )
+    known = None if isinstance(offload, Missing) else offload
     allocator_ns, count = (None, None) if isinstance(calls, Missing) else calls
     return Memory(
         recompute_ns=recompute.recompute_ns,
         recompute_modules=recompute.recompute_modules,
-        offload_exposed_ns=exposed_ns,
-        offload_copies=copies,
+        offload_exposed_ns=None if known is None else _exposed_ns(rank.activities, known, steps.windows),
+        offload_copies=None if known is None else len(known),
         allocator_ns=allocator_ns,
         allocator_calls=count,
         allocator_scope=scope,
-        peak_bytes=None,
+        allocator_retry_frac=retry_frac,
+        peak_bytes=None if isinstance(peak, Missing) else peak,
         capacity_bytes=capacity_bytes,
         missing=tuple(gaps),
     )
 
 
-def _offload(rank: RankTimeline, steps: Steps) -> tuple[int, int] | Missing:
-    """Exposed wall time and number of copies that leave the GPU and come back within their step."""
+def offload_places(rank: RankTimeline, steps: Steps) -> IntArray | Missing:
+    """Places in the activities of the copies that leave the GPU and come back within their step."""
     if not rank.has_kernels:
         why, cure = (
             "graph replays were recorded whole, with the copies in them",
@@ -92,13 +103,18 @@ def _offload(rank: RankTimeline, steps: Steps) -> tuple[int, int] | Missing:
         why = "without steps nothing tells what comes back within one"
         return Missing("memory.offload_exposed_ns", why, _STEPS)
     rows = rank.activities
-    copies = rows.take(rows.bucket == Bucket.COPY)
+    at = np.flatnonzero(rows.bucket == Bucket.COPY)
+    copies = rows.take(at)
     size = rank.columns.copies.size_bytes[copies.row]
-    pairs = [_pairs_of(copies, size, step) for step in steps.used]
-    mine = copies.take(np.concatenate(pairs))
-    busy = rows.take(rows.bucket != Bucket.COPY)
+    places: IntArray = at[np.concatenate([_pairs_of(copies, size, step) for step in steps.used])]
+    return places
+
+
+def _exposed_ns(rows: Activities, places: IntArray, windows: Spans) -> int:
+    """Wall time of some copies while neither compute nor communication runs."""
+    mine, busy = rows.take(places), rows.take(rows.bucket != Bucket.COPY)
     exposed = subtract(union(mine.start_ns, mine.end_ns), union(busy.start_ns, busy.end_ns))
-    return intersect(exposed, steps.windows).total_ns, len(mine)
+    return intersect(exposed, windows).total_ns
 
 
 def _pairs_of(copies: Activities, size: IntArray, step: Step) -> IntArray:
@@ -114,8 +130,9 @@ def _pairs_of(copies: Activities, size: IntArray, step: Step) -> IntArray:
         for place in inside[(size[inside] == one) & (out | back)[inside]].tolist():
             if out[place]:
                 waiting.append(place)
-            elif waiting and copies.end_ns[waiting[-1]] <= copies.start_ns[place]:
-                pairs += [waiting.pop(), place]
+            elif done := [one for one in waiting if copies.end_ns[one] <= copies.start_ns[place]]:
+                waiting.remove(done[-1])
+                pairs += [done[-1], place]
         if len(pairs) >= 2 * OFFLOAD_PAIRS.value:
             found += pairs
     return np.array(found, dtype=np.int64)
@@ -170,3 +187,22 @@ def _outermost(start_ns: IntArray, end_ns: IntArray) -> IntArray:
     first = np.ones(len(order), dtype=np.bool_)
     first[1:] = start_ns[order][1:] >= covered_until[:-1]
     return order[first]
+
+
+def _retry_frac(rank: RankTimeline, steps: Steps) -> float | None:
+    """Part of the used steps after the first in which the launching threads freed and then allocated."""
+    rows, calls = rank.activities, rank.columns.calls
+    kind = call_kinds(rank.columns.call_names)[calls.name]
+    mine = np.isin(calls.thread_gid, distinct(rows.launch_thread[rows.launch_thread != NULL]))
+    freed = np.sort(calls.start_ns[mine & (kind == CallKind.FREE)])
+    allocated = np.sort(calls.start_ns[mine & (kind == CallKind.ALLOCATE)])
+    seen: list[bool] = []
+    for step in steps.used[1:]:
+        inside = slice(*np.searchsorted(rows.start_ns, (step.start_ns, step.end_ns)).tolist())
+        launched = rows.launch_ns[inside][rows.launch_ns[inside] != NULL]
+        if len(launched):
+            first, last = int(launched.min()), int(launched.max())
+            since = freed[np.searchsorted(freed, first) :][:1]
+            later = allocated[np.searchsorted(allocated, since[0]) :][:1] if len(since) else since
+            seen.append(bool(len(later)) and int(later[0]) <= last)
+    return sum(seen) / len(seen) if seen else None

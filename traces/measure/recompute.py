@@ -12,6 +12,7 @@ from traces.columns import BoolArray, IntArray
 from traces.intervals import Spans, covered_ns, intersect, union
 from traces.limits import Limit
 from traces.measure.recompute_extent import stretches
+from traces.measure.recompute_pairs import pair_units
 from traces.missing import Missing
 from traces.names.kernels import classify_kernel
 from traces.names.passes import MODULES, pass_of
@@ -55,25 +56,26 @@ class Recompute:
     stretches, the union of their kernels, copies and collectives, and at least that where launches of others
     come between; 0 where attention was judged and no module is recomputed. `recompute_modules` splits it by
     class of work: wall times, whose sum is more where they overlap. Where these two are None, `missing` says
-    why.
+    why. `places`: the activities of those stretches, empty where none is known.
     """
 
     modules: Mapping[str, ModulePasses]
     recompute_ns: int | None
     recompute_modules: Mapping[str, int] | None
     missing: Missing | None
+    places: IntArray
 
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """A module's passes, and the recomputed ones with their originals: places in `Activities`, shape (m,).
+    """A module's passes; masks over `Activities`, shape (n,), of those run again and of the first runs.
 
-    `original` is -1 where there is none. `open_` says in words what keeps the extent unknown.
+    `open_` says in words what keeps the extent unknown.
     """
 
     passes: ModulePasses
-    recomputed: IntArray
-    original: IntArray
+    again: BoolArray
+    first: BoolArray
     open_: str | None
 
 
@@ -94,16 +96,19 @@ def measure_recompute(rank: RankTimeline, windows: Spans) -> Recompute:
         return _untold("no kernel in the window has forward and backward names that differ", "none is needed")
     if open_ := "; ".join(f"{module}: {judged.open_}" for module, judged in found.items() if judged.open_):
         return _untold(open_, _CURE, modules)
-    which = _extent(rank, list(found.values()))
+    which = _extent(rank, order, list(found.values()))
     if not len(which) and "attention" not in found:
         seen = " and ".join(found)
         why = f"only {seen} could be judged, which is not recomputed; attention alone could be, unseen"
         return _untold(why, "none: attention has no kernel names of its own here", modules)
-    return Recompute(modules, _wall(rows, which, windows).total_ns, _by_class(rows, which, windows), None)
+    return Recompute(
+        modules, _wall(rows, which, windows).total_ns, _by_class(rows, which, windows), None, which
+    )
 
 
 def _untold(reason: str, cure: str, modules: Mapping[str, ModulePasses] | None = None) -> Recompute:
-    return Recompute(modules or {}, None, None, Missing("memory.recompute_ns", reason, cure))
+    nothing = np.empty(0, dtype=np.int64)
+    return Recompute(modules or {}, None, None, Missing("memory.recompute_ns", reason, cure), nothing)
 
 
 def _without_backward(would_be_seen: bool) -> Recompute:
@@ -133,57 +138,55 @@ def _judge(order: IntArray, forward: BoolArray, backward: BoolArray, autograd: B
     """
     forward_count, backward_count = int(forward.sum()), int(backward.sum())
     order = order[(forward | backward)[order]]
-    nothing = np.empty(0, dtype=np.int64)
+    nothing = np.zeros(len(forward), dtype=np.bool_)
     if (autograd & backward).any():
         again = forward & autograd
-        recomputed = order[again[order]]
-        original = _originals(order, forward & ~again, again)
-        return _Judged(
-            ModulePasses(forward_count, backward_count, len(recomputed), "threads"),
-            recomputed,
-            original,
-            None,
-        )
+        passes = ModulePasses(forward_count, backward_count, int(again.sum()), "threads")
+        return _Judged(passes, again, forward & ~again, None)
     if forward_count <= TWICE.value * backward_count:
-        return _Judged(ModulePasses(forward_count, backward_count, 0, "counts"), nothing, nothing, None)
-    matched = np.zeros(len(forward), dtype=np.bool_)
-    matched[_originals(order, forward, backward, keep=False)] = True
-    again = matched & forward
-    left = forward_count - int(again.sum())
-    if forward_count > MOST.value * backward_count or left < ALL_LAYERS.value * int(again.sum()):
+        return _Judged(ModulePasses(forward_count, backward_count, 0, "counts"), nothing, forward, None)
+    again = nothing.copy()
+    again[_matched(order, forward, backward)] = True
+    again &= forward
+    count = int(again.sum())
+    left = forward_count - count
+    if forward_count > MOST.value * backward_count or left < ALL_LAYERS.value * count:
         why = f"{forward_count} forward and {backward_count} backward passes fit more than one explanation"
-        passes = ModulePasses(forward_count, backward_count, None, "none")
-        return _Judged(passes, nothing, nothing, why)
-    recomputed = order[again[order]]
-    passes = ModulePasses(forward_count, backward_count, len(recomputed), "counts")
-    return _Judged(passes, recomputed, _originals(order, forward & ~again, again), None)
+        return _Judged(ModulePasses(forward_count, backward_count, None, "none"), nothing, nothing, why)
+    passes = ModulePasses(forward_count, backward_count, count, "counts")
+    return _Judged(passes, again, forward & ~again, None)
 
 
-def _originals(order: IntArray, opens: BoolArray, closes: BoolArray, keep: bool = True) -> IntArray:
-    """Of each closing activity the nearest opening one before it that is still open: a stack.
+def _matched(order: IntArray, forward: BoolArray, backward: BoolArray) -> list[int]:
+    """Of each backward pass the nearest forward pass before it that is still open: a stack.
 
-    `order`: places in `Activities`, in order of launch. Where none is open the result is -1, left out
-    without `keep`.
+    `order`: places of both, by launch.
     """
     stack: list[int] = []
     result: list[int] = []
-    for place, is_open, is_close in zip(
-        order.tolist(), opens[order].tolist(), closes[order].tolist(), strict=True
+    for place, is_forward, is_backward in zip(
+        order.tolist(), forward[order].tolist(), backward[order].tolist(), strict=True
     ):
-        if is_open:
+        if is_forward:
             stack.append(place)
-        elif is_close and (stack or keep):
-            result.append(stack.pop() if stack else -1)
-    return np.array(result, dtype=np.int64)
+        elif is_backward and stack:
+            result.append(stack.pop())
+    return result
 
 
-def _extent(rank: RankTimeline, judged: list[_Judged]) -> IntArray:
+def _extent(rank: RankTimeline, order: IntArray, judged: list[_Judged]) -> IntArray:
     """Places of all recomputed activities: from each recomputed pass as far as it repeats its original."""
-    recomputed = np.concatenate([one.recomputed for one in judged])
-    original = np.concatenate([one.original for one in judged])
+    rows = rank.activities
     by_name = [classify_kernel(name).phase == "bwd" for name in rank.columns.kernel_names]
-    backward = np.array([*by_name, False], dtype=np.bool_)[rank.activities.name]
-    return stretches(rank.activities, recomputed, original, backward)
+    backward = np.array([*by_name, False], dtype=np.bool_)[rows.name]
+    module = np.full(len(rows), -1, dtype=np.int64)
+    again, first = np.zeros((2, len(rows)), dtype=np.bool_)
+    for code, one in enumerate(judged):
+        again |= one.again
+        first |= one.first
+        module[one.again | one.first] = code
+    pairs = pair_units(order, module, again, first, backward)
+    return stretches(rows, pairs.recomputed, pairs.original, backward)
 
 
 def _wall(rows: Activities, which: IntArray, windows: Spans) -> Spans:

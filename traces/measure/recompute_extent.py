@@ -6,7 +6,7 @@ import numpy as np
 
 from traces.columns import BoolArray, IntArray, distinct
 from traces.resolve.neighbours import launch_order
-from traces.timeline import Activities
+from traces.timeline import Activities, Source
 
 
 def stretches(rows: Activities, recomputed: IntArray, original: IntArray, backward: BoolArray) -> IntArray:
@@ -25,7 +25,7 @@ def stretches(rows: Activities, recomputed: IntArray, original: IntArray, backwa
     kind = _kinds(rows)
     taken = np.zeros(len(rows), dtype=np.bool_)
     taken[recomputed] = True
-    ends = taken | backward
+    ends = taken | backward | (rows.source == Source.REPLAY)  # which graph a replay is, its row does not say
     paired = original >= 0
     for way in (-1, 1):
         new, old = place[recomputed[paired]], place[original[paired]]

@@ -34,7 +34,8 @@ class CommBlocks:
 class Stretch:
     """How much longer compute kernels take beside communication than alone: 0.2 is a fifth longer.
 
-    `frac` compares medians of the same (name, grid), each weighing the work it did beside communication:
+    `frac` compares medians of the same (name, grid) between the same compute kernels of its stream, since
+    persistent kernels have one grid for all sizes; each weighs the work it did beside communication:
     `beside_count` kernels, `beside_ns` at their medians. What ran besides communication is not told apart.
     """
 
@@ -72,11 +73,12 @@ def measure_stretch(kernels: Activities, grid: IntArray) -> Stretch | Missing:
     duration_ns = kernels.end_ns - kernels.start_ns
     usable = (kernels.bucket == Bucket.COMPUTE) & (duration_ns >= STRETCH_SHORTEST.value)
     usable &= (kernels.name >= 0) & (grid != NULL).all(axis=1)
+    before, after = _neighbours(kernels)
     compute, duration_ns, grid = kernels.take(usable), duration_ns[usable], grid[usable]
     under_ns = covered_ns(
         compute.start_ns, compute.end_ns, union(kernels.start_ns[comm], kernels.end_ns[comm])
     )
-    group = _groups(compute.name, *grid.T)
+    group = _groups(compute.name, *grid.T, before[usable], after[usable])
     beside = _medians(group, duration_ns, under_ns >= BESIDE.value * duration_ns)
     alone = _medians(group, duration_ns, under_ns == 0)
     both = (beside[1] >= STRETCH_KERNELS.value) & (alone[1] >= STRETCH_KERNELS.value)
@@ -87,6 +89,17 @@ def measure_stretch(kernels: Activities, grid: IntArray) -> Stretch | Missing:
     beside_ns, alone_ns = (count * beside[0][both]).sum(), (count * alone[0][both]).sum()
     frac = float(beside_ns / alone_ns - 1)
     return Stretch(frac, int(both.sum()), int(count.sum()), int(beside_ns))
+
+
+def _neighbours(kernels: Activities) -> tuple[IntArray, IntArray]:
+    """Name of the compute kernel before and after each on its stream, shape (n,), -1 where there is none."""
+    compute = np.flatnonzero(kernels.bucket == Bucket.COMPUTE)
+    order = compute[np.lexsort((kernels.start_ns[compute], kernels.stream_id[compute]))]
+    before, after = np.full((2, len(kernels)), -1, dtype=np.int64)
+    same = kernels.stream_id[order[1:]] == kernels.stream_id[order[:-1]]
+    before[order[1:][same]] = kernels.name[order[:-1][same]]
+    after[order[:-1][same]] = kernels.name[order[1:][same]]
+    return before, after
 
 
 def _groups(*columns: IntArray) -> IntArray:

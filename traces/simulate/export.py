@@ -52,6 +52,11 @@ def schema_versions() -> tuple[str, ...]:
     return tuple(_schemas())
 
 
+def schema_tables(version: str) -> frozenset[str]:
+    """Tables a schema version has. Raises ValueError for one we do not know."""
+    return frozenset(_schema(version).tables)
+
+
 def write_export(
     path: Path,
     recording: Recording,

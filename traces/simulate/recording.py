@@ -34,8 +34,15 @@ COPY_CODES: Final = {
 }
 """Kind of copy -> MEMCPY.copyKind. h host, d device, a CUDA array, p peer GPU, uvm managed memory."""
 
-PINNED, DEVICE, ARRAY, MANAGED, UNKNOWN = 1, 2, 3, 4, 7
+PAGEABLE, PINNED, DEVICE, ARRAY, MANAGED, UNKNOWN = 0, 1, 2, 3, 4, 7
 _MEMORY: Final = {"h": PINNED, "d": DEVICE, "a": ARRAY, "p": DEVICE}
+SYNC_CODES: Final = {"event": 1, "stream wait": 2, "stream": 3, "context": 4}
+"""Kind of wait -> SYNCHRONIZATION.syncType."""
+NO_STREAM: Final = 0xFFFFFFFF
+"""SYNCHRONIZATION.streamId where no stream is meant."""
+METRICS: Final = "GPU_METRICS"
+_METRIC_TYPE: Final = 1 << 32
+"""GPU_METRICS.typeId; its low byte is the GPU."""
 PUSH_POP: Final = 59
 """NVTX_EVENTS.eventType of a range pushed and popped on one thread."""
 
@@ -99,16 +106,22 @@ class Recording:
         api: str = "cudaLaunchKernel_v7000",
         grid: tuple[int, int, int] = (1, 1, 1),
         block: tuple[int, int, int] = (128, 1, 1),
+        registers: int = 32,
+        dynamic_shared_bytes: int = 0,
         **where: Unpack[Work],
     ) -> int:
-        """A kernel by its demangled name; `short_name` left out is that name without scope and arguments."""
+        """A kernel by its demangled name; `short_name` left out is that name without scope and arguments.
+
+        `registers` are per thread, dynamic shared memory is per block.
+        """
         table = "CUPTI_ACTIVITY_KIND_KERNEL"
         shape = zip(("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"), (*grid, *block), strict=True)
         details: Row = {
             "demangledName": name,
             "shortName": short_name or base_name(name),
             "launchType": 1,  # regular
-            "registersPerThread": 32,
+            "registersPerThread": registers,
+            "dynamicSharedMemory": dynamic_shared_bytes,
             "gridId": len(self.rows.get(table, ())) + 1,
             "tensorSizeMinusOneElements": "[]",
             **dict(shape),
@@ -123,12 +136,13 @@ class Recording:
         *,
         size_bytes: int,
         to_device: int | None = None,
+        pageable: bool = False,
         api: str = "cudaMemcpyAsync_v3020",
         **where: Unpack[Work],
     ) -> int:
         """A copy of a kind in `COPY_CODES` (else ValueError); `to_device` names source and target GPU.
 
-        Host memory is pinned, as in most training runs.
+        Host memory is pinned, as in most training runs, unless said to be pageable.
         """
         if kind not in COPY_CODES:
             raise ValueError(f"no kind of copy is called {kind!r}; there are {', '.join(COPY_CODES)}")
@@ -137,6 +151,8 @@ class Recording:
             if kind.startswith("uvm")
             else (_MEMORY.get(kind[0], UNKNOWN), _MEMORY.get(kind[-1], UNKNOWN))
         )
+        if pageable:
+            source, target = (PAGEABLE if memory == PINNED else memory for memory in (source, target))
         details: Row = {
             "bytes": size_bytes,
             "copyKind": COPY_CODES[kind],
@@ -198,6 +214,89 @@ class Recording:
         }
         self._add("CUPTI_ACTIVITY_KIND_RUNTIME", row)
         return correlation
+
+    def event_record(
+        self,
+        event_id: int,
+        sync_id: int,
+        stream: int,
+        *,
+        correlation_id: int,
+        pid: int = 1000,
+        device: int = 0,
+    ) -> None:
+        """A record of an event on a stream by the call of that correlation id; `sync_id` is its own alone."""
+        about = self._event(event_id, sync_id, stream, correlation_id, pid, device)
+        self._add("CUPTI_ACTIVITY_KIND_CUDA_EVENT", about)
+
+    def synchronisation(
+        self,
+        kind: str,
+        start_ns: int,
+        end_ns: int,
+        *,
+        correlation_id: int,
+        stream: int | None = None,
+        event_id: int = 0,
+        sync_id: int | None = None,
+        pid: int = 1000,
+        device: int = 0,
+    ) -> None:
+        """A wait of a kind in `SYNC_CODES` (else KeyError) in the call of that correlation id."""
+        about = self._event(
+            event_id, sync_id, NO_STREAM if stream is None else stream, correlation_id, pid, device
+        )
+        times: Row = {"start": start_ns, "end": end_ns, "syncType": SYNC_CODES[kind]}
+        self._add("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", {**times, **about})
+
+    def _event(
+        self, event_id: int, sync_id: int | None, stream: int, correlation_id: int, pid: int, device: int
+    ) -> Row:
+        return {
+            "deviceId": device,
+            "contextId": device + 1,
+            "greenContextId": 0,
+            "streamId": stream,
+            "correlationId": correlation_id,
+            "globalPid": self.global_id(pid),
+            "eventId": event_id,
+            "eventSyncId": sync_id,
+        }
+
+    def memory_use(
+        self,
+        start_ns: int,
+        *,
+        size_bytes: int,
+        address: int,
+        frees: bool = False,
+        correlation_id: int | None = None,
+        pid: int = 1000,
+        device: int = 0,
+    ) -> None:
+        """Device memory taken or given back by cudaMalloc or cudaFree."""
+        row: Row = {
+            "start": start_ns,
+            "globalPid": self.global_id(pid),
+            "deviceId": device,
+            "contextId": device + 1,
+            "address": address,
+            "bytes": size_bytes,
+            "memKind": DEVICE,
+            "memoryOperationType": int(frees),
+            "correlationId": correlation_id,
+        }
+        self._add("CUDA_GPU_MEMORY_USAGE_EVENTS", row)
+
+    def gpu_metrics(self, time_ns: int, percent: Mapping[str, int], *, gpu_id: int = 0) -> None:
+        """A sample of hardware counters of a GPU, in per cent by the counters' names."""
+        if METRICS not in self.rows:
+            for number, name in enumerate(percent):
+                about: Row = {"typeId": _METRIC_TYPE | gpu_id, "sourceId": 1, "typeName": "GPU Metrics"}
+                self._add("TARGET_INFO_GPU_METRICS", {**about, "metricId": number, "metricName": name})
+        for number, value in enumerate(percent.values()):
+            row: Row = {"rawTimestamp": time_ns, "timestamp": time_ns, "typeId": _METRIC_TYPE | gpu_id}
+            self._add(METRICS, {**row, "metricId": number, "value": value})
 
     def range(
         self,

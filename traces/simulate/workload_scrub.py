@@ -33,6 +33,9 @@ _EVENT_KEYS: Final = ("cat", "name", "ph", "pid", "tid")
 _ARGUMENT_KEYS: Final = (
     "block",
     "bytes",
+    "Device Id",
+    "Device Type",
+    "Total Reserved",
     "context",
     "correlation",
     "device",

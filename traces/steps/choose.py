@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from traces.columns import NULL
 from traces.errors import EmptySelection
 from traces.limits import Limit
 from traces.names.ranges import family
@@ -55,6 +56,11 @@ def _inferred_steps(rank: RankTimeline, roles: Roles) -> Steps:
         ("optimizer", optimizer_steps(rank, order, roles)),
         ("period", period_steps(rank, order, roles)),
     )
+    if not (rank.activities.launch_ns != NULL).any():
+        ways = (
+            *ways[1:],
+            ways[0],
+        )  # without launches a range lies on the host's clock only, ahead of its work
     found = [
         from_steps(source, way.what, tuple(leave_out_unusual(rank, way)))
         for source, way in ways

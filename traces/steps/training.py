@@ -8,8 +8,9 @@ from functools import cache
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from traces.columns import NULL, PROCESS_BITS, BoolArray, distinct
+from traces.columns import NULL, PROCESS_BITS, BoolArray, IntArray, distinct
 from traces.names.kernels import classify_kernel
 from traces.names.ranges import is_optimizer_name
 from traces.timeline import RankTimeline, Source
@@ -24,7 +25,8 @@ class Roles:
     """What each activity of a rank, shape (n,), is to training: masks that its name or thread gives.
 
     `backward` are kernels whose name says so and all that autograd's threads launched; `forward` those whose
-    name says so and no autograd thread launched. Most kernels (a GEMM) are none of these. `threads_tell`: an
+    name says so and no autograd thread launched. Most kernels (a GEMM) are none of these. An autograd thread
+    is told by its name, else by launching all that is backward by name. `threads_tell`: an
     autograd thread would be seen, since kernels are PyTorch's, every launch is recorded and every launching
     thread has a name.
     """
@@ -57,6 +59,7 @@ def roles_of(rank: RankTimeline) -> Roles:
     launched = kernel & (rows.launch_thread != NULL)
     threads = distinct(rows.launch_thread[launched]).tolist()
     theirs = [gid for gid in threads if names.get(gid, "").startswith(AUTOGRAD_THREAD)]
+    theirs = theirs or _backward_threads(rows.launch_thread, launched, by_name)
     autograd = launched & np.isin(rows.launch_thread, theirs)
     return Roles(
         forward=kernel & (by_name == "fwd") & ~autograd,
@@ -68,6 +71,16 @@ def roles_of(rank: RankTimeline) -> Roles:
         and any("at::native" in name for name in rank.columns.kernel_names),
         optimizer_ranges=_optimizer_ranges(rank),
     )
+
+
+def _backward_threads(thread: IntArray, launched: BoolArray, by_name: NDArray[np.str_]) -> list[int]:
+    """Threads that nobody named, yet launch all that is backward by name while others launch the forward.
+
+    PyTorch runs backward on threads of its own, so forward kernels from such a thread run a second time.
+    """
+    backward = distinct(thread[launched & (by_name == "bwd")]).tolist()
+    others = launched & (by_name == "fwd") & ~np.isin(thread, backward)
+    return backward if len(backward) == 1 and others.any() else []
 
 
 def _optimizer_ranges(rank: RankTimeline) -> int:

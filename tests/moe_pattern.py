@@ -1,4 +1,4 @@
-"""A mixture-of-experts training run for the demo: one H100 rank, Megatron style, expert parallel.
+"""A mixture-of-experts training run for tests: one H100 rank, Megatron style, expert parallel.
 
 A hand-written pattern, not a performance model: kernels follow each other as in Megatron-Core's all-to-all
 dispatcher, under names that real traces or sources spell so, with durations drawn around made-up means. It

@@ -1,0 +1,67 @@
+"""CMP-1: one grouped GEMM in place of a GEMM per expert.
+
+Changes the experts' matrix work from a launch per local expert to one kernel for all of them. Helps where
+launches per MoE layer are about twice the local experts and each GEMM is too small to fill the GPU.
+Forbidden below compute capability 8; in FP8 it needs Transformer Engine 1.11.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heuristics.choosers.facts import is_low_precision
+from heuristics.choosers.hardware import gpu_capability
+from heuristics.fixes.fix import Fix, Knobs, Precondition
+from heuristics.fixes.preconditions import at_least, holds, is_not
+from heuristics.run import Run
+from traces.limits import Limit
+
+CAPABILITY: Final = Limit(
+    8, "compute capability, major", "Megatron-LM, megatron/training/arguments.py: asserted for grouped GEMM"
+)
+
+
+def knobs(run: Run) -> Knobs:
+    """Switch it on."""
+    del run
+    return Knobs(megatron_lm=("--moe-grouped-gemm",), megatron_bridge=("model.moe_grouped_gemm=true",))
+
+
+def preconditions(run: Run) -> tuple[Precondition, ...]:
+    """Experts that run one by one, on a GPU and a library that can group them."""
+    capability = gpu_capability(run)
+    needs = [
+        holds("the model has experts", run.shown.moe, "record a whole step"),
+        is_not("no grouped GEMM runs yet", run.shown.grouped_gemm, "record kernel names (not whole graphs)"),
+        holds(
+            f"compute capability >= {CAPABILITY.value:.0f}",
+            None if capability is None else capability[0] >= CAPABILITY.value,
+            "--gpu-model",
+        ),
+    ]
+    if is_low_precision(run):
+        needs.append(at_least("Transformer Engine in FP8", run.given.te_version, "1.11.0", "--te-version"))
+    return tuple(needs)
+
+
+FIX: Final = Fix(
+    id="CMP-1",
+    wall="compute",
+    title="Run the experts as grouped GEMMs",
+    kinds=("gemm",),
+    knobs=knobs,
+    preconditions=preconditions,
+    versions=(
+        "every Megatron-Core release here; --moe-use-legacy-grouped-gemm went with 0.17 and forbids delayed"
+        " wgrad"
+    ),
+    gains=(),
+    side_effects=(),
+    excludes=(),
+    verify="GEMM launches per MoE layer fall from twice the local experts to a few grouped ones",
+    sources=(
+        "Megatron-LM, megatron/core/transformer/moe/README.md and megatron/training/arguments.py at d98e8a64",
+        "Megatron-Bridge skill perf-moe-optimization-workflow",
+    ),
+    direct=("gemm", "grouped_gemm"),
+)

@@ -1,0 +1,38 @@
+"""CMP-2: fused kernels for routing, permutation and loss.
+
+Changes many small kernels, each too small to fill the GPU, into few that move their data once. Helps where
+router and permute kernels take a visible part of the step; the same change as HST-4, seen from the GPU's
+side. Needs Transformer Engine 2.1 for the permute fusion and 2.7 for the router fusion.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heuristics.fixes import hst_4_fewer_kernels
+from heuristics.fixes.fix import Fix, Precondition
+from heuristics.fixes.preconditions import holds
+from heuristics.run import Run
+
+
+def preconditions(run: Run) -> tuple[Precondition, ...]:
+    """As HST-4, for a model that routes tokens."""
+    routes = holds("the model routes tokens", run.shown.moe, "record a whole step")
+    return (routes, *hst_4_fewer_kernels.preconditions(run))
+
+
+FIX: Final = Fix(
+    id="CMP-2",
+    wall="compute",
+    title="Fuse router, permutation and loss",
+    kinds=("permute", "router", "softmax", "elementwise", "loss"),
+    knobs=hst_4_fewer_kernels.knobs,
+    preconditions=preconditions,
+    versions=hst_4_fewer_kernels.FIX.versions,
+    gains=hst_4_fewer_kernels.FIX.gains,
+    side_effects=hst_4_fewer_kernels.FIX.side_effects,
+    excludes=("HST-4",),
+    verify="router and permute kernels get fewer, and their share of the step falls",
+    sources=(*hst_4_fewer_kernels.FIX.sources, "Megatron-Bridge skill perf-moe-optimization-workflow"),
+    same_as="HST-4",
+)

@@ -1,0 +1,81 @@
+"""CMP-4: larger shapes for each GEMM.
+
+Changes how much one kernel multiplies: experts whole on their rank (ETP 1), fewer of them by a larger EP,
+more tokens by a larger micro-batch. Helps where GEMMs have too few blocks to fill the GPU; on filled SMs it
+is a lever. Forbidden without memory for larger activations; EP beyond one NVLink domain costs more in
+traffic than shapes give.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heuristics.choosers.hardware import expert_tensor_size
+from heuristics.fixes.fix import Fix, Knobs, Precondition
+from heuristics.fixes.mem_8_parallelism import wider_ep
+from heuristics.fixes.preconditions import head_room, holds
+from heuristics.run import Run
+
+
+def knobs(run: Run) -> Knobs:
+    """ETP 1 where experts are cut; else twice the EP inside the domain; else twice the micro-batch (2N of
+    N)."""
+    if _experts_cut(run):
+        return _sized("expert_tensor_parallel_size", 1)
+    if ep := wider_ep(run):
+        return _sized("expert_model_parallel_size", ep)
+    return Knobs(
+        megatron_lm=("--micro-batch-size 2N",),
+        megatron_bridge=("train.micro_batch_size=2N",),
+        bridge_harness=("--micro_batch_size 2N",),
+    )
+
+
+def _sized(field: str, size: int) -> Knobs:
+    return Knobs(
+        megatron_lm=(f"--{field.replace('_', '-')} {size}",),
+        megatron_bridge=(f"model.{field}={size}",),
+        bridge_harness=(f"--{field} {size}",),
+    )
+
+
+def _experts_cut(run: Run) -> bool:
+    return run.shown.moe is not False and (expert_tensor_size(run) or 1) > 1
+
+
+def preconditions(run: Run) -> tuple[Precondition, ...]:
+    """What each of the three changes needs; memory is what a larger micro-batch takes."""
+    if not _experts_cut(run) and (ep := wider_ep(run)):
+        return (holds(f"EP {ep} divides the experts", None, "num_moe_experts of the configuration"),)
+    return (head_room(run, None),)
+
+
+FIX: Final = Fix(
+    id="CMP-4",
+    wall="compute",
+    title="Give each GEMM a larger shape",
+    kinds=(),
+    knobs=knobs,
+    preconditions=preconditions,
+    versions="every Megatron-Core release here; expert_tensor_parallel_size is TP where it is not set",
+    gains=(),
+    side_effects=(
+        (
+            "a larger micro-batch keeps more activations, and leaves fewer microbatches: a larger pipeline "
+            "bubble"
+        ),
+        "ETP 1 puts whole experts, and their optimizer state, on each rank",
+        "a larger EP sends more of the tokens off the rank",
+    ),
+    excludes=(),
+    verify="rows of each expert's GEMM grow, SM fill rises, kernels get fewer",
+    sources=(
+        (
+            "Megatron-LM, megatron/core/transformer/moe/README.md at d98e8a64 (guideline 4, ETP of parallel"
+            " folding)"
+        ),
+        "Megatron-Bridge, docs/training/moe-optimization.md at 067f987d",
+        "Megatron-Bridge skill perf-moe-dispatcher-selection",
+    ),
+    direct=("gemm", "grouped_gemm", "attention"),
+)

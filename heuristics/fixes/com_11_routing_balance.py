@@ -1,0 +1,68 @@
+"""COM-11: tokens spread more evenly over experts, so that no rank is late at every all-to-all.
+
+Changes the router's balancing, so it changes what is learned. Helps where most of the expert all-to-all is
+waiting and the late rank is the one with the most tokens; bandwidth is then not the matter. Do first: one
+benchmark run with --moe-router-force-load-balancing. If its waiting stays, routing is not the cause. That
+option must never be in a real run. Useless where routing is forced even or padded to capacity already.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heuristics.choosers.facts import EP_KINDS
+from heuristics.fixes.fix import Fix, Knobs, Precondition
+from heuristics.fixes.preconditions import WAITING, asked, expert_parallel, holds, is_not
+from heuristics.run import Run
+
+
+def knobs(run: Run) -> Knobs:
+    """An auxiliary loss, as in the example of Megatron-LM's MoE README."""
+    del run
+    return Knobs(
+        megatron_lm=("--moe-router-load-balancing-type aux_loss", "--moe-aux-loss-coeff 1e-2"),
+        megatron_bridge=("model.moe_router_load_balancing_type=aux_loss", "model.moe_aux_loss_coeff=1e-2"),
+    )
+
+
+def preconditions(run: Run) -> tuple[Precondition, ...]:
+    """Waiting dominates, and routing is free to be uneven."""
+    waiting, routing = run.shown.a2a_waiting_frac, run.given.routing
+    return (
+        expert_parallel(run),
+        holds(
+            f"waiting is more than {WAITING.value:.0%} of the expert all-to-all",
+            None if waiting is None else waiting > WAITING.value,
+            asked(waiting, "record several ranks of a group"),
+        ),
+        is_not(
+            "routing is not forced even, nor padded to capacity",
+            None if routing is None else routing != "dropless",
+            "--routing" if routing is None else "what makes one rank late: HST-1, HST-2",
+        ),
+    )
+
+
+FIX: Final = Fix(
+    id="COM-11",
+    wall="communication",
+    title="Balance the routing",
+    kinds=EP_KINDS,
+    knobs=knobs,
+    preconditions=preconditions,
+    versions=(
+        "every Megatron-Core release here; expert bias (--moe-router-enable-expert-bias) since 0.11, with "
+        "sigmoid scores, later also sqrtsoftplus"
+    ),
+    gains=(),
+    side_effects=("the training loss changes: check convergence before keeping it",),
+    excludes=(),
+    verify="grouped GEMMs of all ranks take equal time, waiting in expert all-to-all falls",
+    sources=(
+        (
+            "Megatron-LM, megatron/core/transformer/moe/README.md and "
+            "megatron/core/transformer/transformer_config.py at d98e8a64"
+        ),
+        "Megatron-Bridge skill perf-moe-dispatcher-selection (forced balance is for benchmarks only)",
+    ),
+)

@@ -1,0 +1,180 @@
+"""COM-1: expert all-to-all under the compute of another microbatch.
+
+Changes the schedule: forward of one microbatch runs beside backward of the one before, so that dispatch and
+combine have something to hide under. Helps where expert all-to-all is exposed and the dispatcher is settled;
+pipelines of few microbatches have little to pair. Forbidden by full recompute and by recomputing `moe`, by
+shared-expert overlap, by pipeline stages without virtual ones, by more than one MTP layer, and by PyTorch
+before 2.6.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heuristics.choosers.facts import EP_KINDS
+from heuristics.choosers.hardware import gpu_capability, hardware_class
+from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
+from heuristics.fixes.preconditions import (
+    asked,
+    at_least,
+    core_before,
+    core_version,
+    expert_parallel,
+    holds,
+    is_not,
+    pipeline_parallel,
+)
+from heuristics.run import Run
+from traces.limits import Limit
+
+SMALL_EP: Final = Limit(
+    4,
+    "ranks",
+    "Megatron-Bridge, docs/training/communication-overlap.md: not with alltoall and EP <= 4 on <= 2 nodes",
+)
+_WIDER: Final = ("fp32", "tf32")
+
+
+def knobs(run: Run) -> Knobs:
+    """Switch it on. More than one hardware queue is needed, or nothing runs beside anything.
+
+    32 queues with a flex dispatcher and on Blackwell, else 8: Megatron-Bridge,
+    scripts/performance/utils/overrides.py.
+    """
+    capability = gpu_capability(run)
+    many = run.shown.dispatcher in ("deepep", "hybridep") or (
+        capability is not None and capability >= (10, 0)
+    )
+    return Knobs(
+        megatron_lm=("--overlap-moe-expert-parallel-comm",),
+        megatron_bridge=(
+            "comm_overlap.overlap_moe_expert_parallel_comm=true",
+            "comm_overlap.delay_wgrad_compute=false",
+            "model.moe_shared_expert_overlap=false",
+        ),
+        bridge_harness=(
+            "--moe_a2a_overlap false",
+            "comm_overlap.overlap_moe_expert_parallel_comm=true",
+            "model.moe_shared_expert_overlap=false",
+        ),
+        environment=(f"CUDA_DEVICE_MAX_CONNECTIONS={32 if many else 8}",),
+    )
+
+
+def preconditions(run: Run) -> tuple[Precondition, ...]:
+    """What Megatron-Core asserts, and where its authors found that it does not pay."""
+    shown, given = run.shown, run.given
+    needs = [
+        is_not(
+            "no expert all-to-all overlap is active yet",
+            shown.ep_overlap,
+            asked(shown.ep_overlap, "overlap_moe_expert_parallel_comm of the configuration"),
+        ),
+        expert_parallel(run),
+        holds("the dispatcher is alltoall or flex", _dispatcher_fits(shown.dispatcher), "COM-2"),
+        is_not(
+            "the precision is built on BF16 or FP16",
+            None if run.precision is None else run.precision in _WIDER,
+            "--precision" if run.precision is None else "--bf16",
+        ),
+        is_not("no full recompute", shown.recompute_full, "MEM-2"),
+        at_least("PyTorch", given.torch_version, "2.6.0", "--torch-version"),
+        at_least("Megatron-Core", core_version(run), "0.14.0", "--core-version"),
+        _virtual_stages(run),
+        holds("at most one MTP layer", None, "mtp_num_layers of the configuration"),
+        is_not("no CUDA graph holds the moe or mlp module", _whole_experts_graphed(run), "--graph-modules"),
+    ]
+    if not core_before(run, "0.17.0"):
+        modules = shown.recompute_modules
+        needs.append(is_not("moe is not recomputed", None if modules is None else "moe" in modules, "MEM-2"))
+    if hardware_class(run) == "nvl72":
+        needs.append(
+            holds(
+                "HybridEP runs already: on NVL72 the overlap's synchronisation cost more than it hid",
+                None if shown.dispatcher == "unknown" else shown.dispatcher == "hybridep",
+                "COM-2",
+            )
+        )
+    if shown.dispatcher == "alltoall" and given.ep is not None and given.ep <= SMALL_EP.value:
+        needs.append(
+            holds(
+                "more than two nodes, as EP is small: on fewer it was flat or slower", None, "the node count"
+            )
+        )
+    return tuple(needs)
+
+
+def _dispatcher_fits(dispatcher: str) -> bool | None:
+    return None if dispatcher == "unknown" else dispatcher in ("alltoall", "deepep", "hybridep", "ncclep")
+
+
+def _whole_experts_graphed(run: Run) -> bool | None:
+    """Only Transformer Engine's graphs of these modules are refused."""
+    given = run.given
+    if run.shown.graph_frac == 0 or given.graph_impl not in (None, "transformer_engine"):
+        return False
+    return None if given.graph_modules is None else bool({"moe", "mlp"} & set(given.graph_modules))
+
+
+def _virtual_stages(run: Run) -> Precondition:
+    text = "pipeline stages are cut into virtual ones, or there is one stage"
+    pipeline, vpp = pipeline_parallel(run), run.given.vpp
+    if pipeline is not True:
+        return holds(text, None if pipeline is None else True, "--pp")
+    if vpp is None:
+        return holds(text, None, "--vpp")
+    return holds(text, vpp > 1, "COM-6")
+
+
+FIX: Final = Fix(
+    id="COM-1",
+    wall="communication",
+    title="Hide expert all-to-all under another microbatch's compute",
+    kinds=EP_KINDS,
+    knobs=knobs,
+    preconditions=preconditions,
+    versions=(
+        "Megatron-Core 0.14 and later; 0.17 and later refuse it beside recompute of moe; 0.16 allows CUDA "
+        "graphs only as transformer_engine, and an MTP layer only with pipeline stages. In Megatron-Bridge "
+        "comm_overlap overwrites the same field of model; the harness's --moe_a2a_overlap true adds delayed "
+        "weight gradients, so it cannot tell what the overlap alone gave"
+    ),
+    gains=(
+        Gain(
+            (
+                "41.25 s to 31.31 s a step: Qwen3-30B-A3B, 16 H100, EP16, alltoall, BF16, GBS 1024, no CUDA "
+                "graphs, short run"
+            ),
+            "Megatron-Bridge, skills/nemo-mbridge-perf-expert-parallel-overlap/SKILL.md",
+        ),
+        Gain(
+            "24.71 s to 20.99 s a step, hidden communication 0.11 % to 36.55 %: Qwen3-30B-A3B, 16 H100, "
+            "EP16, HybridEP, BF16, graphs of router and preprocess, forced balance",
+            "Megatron-Bridge, skills/nemo-mbridge-perf-moe-comm-overlap/SKILL.md",
+        ),
+    ),
+    side_effects=(
+        "more synchronisation between stages: a host-bound run gets slower",
+        "before Blackwell, TP and CP want CUDA_DEVICE_MAX_CONNECTIONS=1 and this wants more: with TP or CP "
+        "above 1 measure both (Megatron-LM warns)",
+        "shared-expert overlap goes off",
+        "the peak of memory may rise: ep_overlap_early_attn_memory_release lowers it for some of the overlap",
+    ),
+    excludes=("MEM-9",),
+    verify=(
+        "NVTX ranges layer_<i>f-layer_<j>b appear, exposed expert all-to-all falls and hidden grows; summed "
+        "kernel time may rise. Judge by unprofiled steps"
+    ),
+    sources=(
+        (
+            "Megatron-LM, megatron/core/transformer/transformer_config.py and megatron/training/arguments.py "
+            "at d98e8a64"
+        ),
+        "Megatron-Bridge, src/megatron/bridge/training/comm_overlap.py at 067f987d",
+        "Megatron-Bridge skill perf-expert-parallel-overlap",
+        (
+            "Megatron-LM, docs/discussions/deepseek-v3-gb200-optimization/deepseek-v3-gb200-optimization.md "
+            "at 1d9edcf8, 3.2"
+        ),
+    ),
+)

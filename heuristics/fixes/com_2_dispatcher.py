@@ -1,0 +1,144 @@
+"""COM-2: another token dispatcher for expert all-to-all.
+
+Changes NCCL send and receive, or one flex backend, for the backend that NVIDIA's dispatcher guide names for
+this run. Helps where expert all-to-all is exposed, most where EP is large or leaves a node; DeepEP and
+HybridEP also save the global permute. Forbidden by GPU, version and routing, backend by backend, and where
+the package is not installed. No cure where most of the time is waiting for a late rank.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heuristics.choosers.dispatcher import choose_dispatcher
+from heuristics.choosers.dispatcher_extras import backend_extras
+from heuristics.choosers.dispatcher_limits import LIMITS
+from heuristics.choosers.facts import EP_KINDS
+from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
+from heuristics.fixes.preconditions import (
+    at_least,
+    core_before,
+    core_version,
+    expert_parallel,
+    holds,
+    is_not,
+    mostly_moving,
+)
+from heuristics.run import Run
+
+_ADDED_IN: Final = {"deepep": "0.12.0", "hybridep": "0.16.0"}
+_WITHOUT_BACKEND: Final = ("alltoall", "allgather")
+_TELLING: Final = "--gpu-model, --ep, --tp, --routing, --core-version, --bridge-version, --container"
+
+
+def backend_to_set(run: Run) -> str:
+    """The guide's first; where it has no winner, its first candidate that does not run already."""
+    choice = choose_dispatcher(run)
+    others = [backend for backend in choice.candidates if backend != run.shown.dispatcher]
+    return choice.first or others[0]
+
+
+def knobs(run: Run) -> Knobs:
+    """Type and backend together: the backend alone does nothing. Flex backends want fp32 probabilities."""
+    backend = backend_to_set(run)
+    if backend in _WITHOUT_BACKEND:
+        return Knobs(
+            megatron_lm=(f"--moe-token-dispatcher-type {backend}",),
+            megatron_bridge=(
+                f"model.moe_token_dispatcher_type={backend}",
+                "model.moe_flex_dispatcher_backend=null",
+            ),
+            bridge_harness=("--moe_flex_dispatcher_backend None",) if backend == "alltoall" else (),
+        )
+    old = core_before(run, "0.16.0")
+    return Knobs(
+        megatron_lm=(
+            "--moe-token-dispatcher-type flex",
+            "--moe-enable-deepep" if old else f"--moe-flex-dispatcher-backend {backend}",
+            "--moe-router-dtype fp32",
+        ),
+        megatron_bridge=(
+            "model.moe_token_dispatcher_type=flex",
+            "model.moe_enable_deepep=true" if old else f"model.moe_flex_dispatcher_backend={backend}",
+            "model.moe_shared_expert_overlap=false",
+            "model.moe_router_dtype=fp32",
+        ),
+        bridge_harness=(f"--moe_flex_dispatcher_backend {backend}",),
+        environment=tuple(extra for extra in backend_extras(run, backend) if "=" in extra),
+    )
+
+
+def preconditions(run: Run) -> tuple[Precondition, ...]:
+    """A backend other than the one that runs, allowed here, installed, and moving data to speed up."""
+    choice, backend, now = choose_dispatcher(run), backend_to_set(run), run.shown.dispatcher
+    needs = [
+        expert_parallel(run),
+        holds(
+            f"{backend}, which the dispatcher guide names ({choice.rule}), does not run already",
+            None if now == "unknown" else now != backend,
+            "record with --cuda-graph-trace=node" if now == "unknown" else ", ".join(choice.asks),
+        ),
+        mostly_moving(run),
+        *(holds(f"{fix} comes first, says the dispatcher guide", False, fix) for fix in choice.before),
+    ]
+    if backend in _ADDED_IN:
+        package = True if now == backend else run.given.flex_package
+        needs.append(holds(f"the package of {backend} can be imported", package, "--flex-package"))
+        needs.append(at_least("Megatron-Core", core_version(run), _ADDED_IN[backend], "--core-version"))
+    needs += [
+        is_not(f"outside this limit: {limit.reason}", limit.broken(run), _TELLING)
+        for limit in LIMITS
+        if limit.backend == backend
+    ]
+    return tuple(needs)
+
+
+FIX: Final = Fix(
+    id="COM-2",
+    wall="communication",
+    title="Set the token dispatcher that fits",
+    kinds=EP_KINDS,
+    knobs=knobs,
+    preconditions=preconditions,
+    versions=(
+        "moe_flex_dispatcher_backend since Megatron-Core 0.16; 0.12 to 0.15 have DeepEP only, as "
+        "--moe-enable-deepep. Megatron-Bridge's apply_flex_dispatcher_backend(cfg.model, ...) sets the same "
+        "and falls back to alltoall on a GPU it does not know (0.3 leaves the configuration as it is, "
+        "without a word)"
+    ),
+    gains=(
+        Gain(
+            "829.93 to 943.56 TFLOPS/GPU from DeepEP to HybridEP: DeepSeek-V3, 256 GB200, MXFP8, EP32, PP8",
+            "Megatron-LM, docs/discussions/deepseek-v3-gb200-optimization at 1d9edcf8",
+        ),
+        Gain(
+            (
+                "alltoall to HybridEP on GB200, EP64: dispatch 930 to 675 us, combine 827 to 744 us; to "
+                "DeepEP on H100, EP64: about 8.7 to 9.2 ms down to 4.4 to 4.6 ms"
+            ),
+            "per a digest of arXiv 2603.07685",
+        ),
+    ),
+    side_effects=(
+        "shared-expert overlap goes off",
+        "router probabilities become fp32",
+        (
+            "ranks with unequal token counts need moe_hybridep_pad_uneven_dispatch_inputs with HybridEP, "
+            "which adds a sync"
+        ),
+        "flex cannot be combined with --fake-process-group",
+    ),
+    excludes=(),
+    verify=(
+        "kernels of the new backend (deep_ep::, hybrid_ep::) in place of NCCL SendRecv in MoE layers; same "
+        "routing mode, layout, graphs and container as before"
+    ),
+    sources=(
+        "Megatron-Bridge skill perf-moe-dispatcher-selection",
+        "Megatron-Bridge, src/megatron/bridge/training/flex_dispatcher_backend.py at 067f987d and v0.3.1",
+        (
+            "Megatron-LM, megatron/core/transformer/moe/token_dispatcher.py and transformer_config.py at "
+            "d98e8a64"
+        ),
+    ),
+)

@@ -1,0 +1,89 @@
+"""COM-3: how many SMs the flex dispatcher takes, and which ranks HybridEP believes to share NVLink.
+
+More SMs move tokens faster and leave fewer to the GEMMs beside; the defaults are a start, rarely the best. A
+wrong NVLink domain sends traffic over the network that need not go there, and can hang. Helps where DeepEP or
+HybridEP kernels are long and move data. Pointless with alltoall, and where most of their time is waiting for
+a late rank.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heuristics.choosers.dispatcher_extras import (
+    DEEPEP_SMS_B200_DSV3,
+    HYBRIDEP_SMS_HARNESS,
+    SHARED_SM_KNOB,
+    SM_KNOBS,
+    backend_extras,
+)
+from heuristics.choosers.facts import EP_KINDS
+from heuristics.choosers.hardware import nvlink_domain
+from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
+from heuristics.fixes.preconditions import core_before, expert_parallel, holds, mostly_moving
+from heuristics.run import Run
+
+
+def knobs(run: Run) -> Knobs:
+    """One value beside the default; sweep around it. HybridEP's where the backend is unknown."""
+    backend = "deepep" if run.shown.dispatcher == "deepep" else "hybridep"
+    sms = int((DEEPEP_SMS_B200_DSV3 if backend == "deepep" else HYBRIDEP_SMS_HARNESS).value)
+    flag = SM_KNOBS[backend] if core_before(run, "0.19.0") else SHARED_SM_KNOB
+    return Knobs(
+        megatron_lm=(f"{flag} {sms}",),
+        megatron_bridge=(f"model.{flag[2:].replace('-', '_')}={sms}",),
+        environment=tuple(extra for extra in backend_extras(run, backend) if "=" in extra),
+    )
+
+
+def preconditions(run: Run) -> tuple[Precondition, ...]:
+    """A flex backend that moves data, and a topology that is known."""
+    dispatcher = run.shown.dispatcher
+    told = None if dispatcher == "unknown" else dispatcher in ("deepep", "hybridep")
+    needs = [
+        expert_parallel(run),
+        holds("DeepEP or HybridEP dispatches tokens", told, "COM-2"),
+        mostly_moving(run),
+    ]
+    if dispatcher == "hybridep":
+        known = {"--ep": run.given.ep, "--nvlink-domain": nvlink_domain(run)}
+        missing = ", ".join(option for option, value in known.items() if value is None)
+        needs.append(holds("EP and NVLink domain are known", None if missing else True, missing))
+    return tuple(needs)
+
+
+FIX: Final = Fix(
+    id="COM-3",
+    wall="communication",
+    title="Sweep the dispatcher's SM count; tell HybridEP the NVLink domain",
+    kinds=EP_KINDS,
+    knobs=knobs,
+    preconditions=preconditions,
+    versions=(
+        "moe_deepep_num_sms since Megatron-Core 0.13 (default 20), moe_hybridep_num_sms since 0.16 (default "
+        "16); moe_flex_dispatcher_num_sms since 0.19 replaces both, which raise when set to different "
+        "values. Megatron-Bridge's harness sets 32 for HybridEP itself"
+    ),
+    gains=(
+        Gain(
+            "HybridEP, BF16, 8 ranks of GB200, micro-benchmark, at 16, 24 and 32 SMs: dispatch 362, 513, 616 "
+            "GB/s and combine 310, 426, 520 GB/s",
+            "deepseek-ai/DeepEP, pull request 420",
+        ),
+    ),
+    side_effects=(
+        "more SMs slow the GEMMs that run beside the dispatcher",
+        "a domain size that does not fit the topology costs speed and sometimes correctness",
+    ),
+    excludes=(),
+    verify=(
+        "dispatch and combine kernels get shorter, GEMMs beside them do not get longer, device_sync_kernel "
+        "stays short"
+    ),
+    sources=(
+        "Megatron-Bridge skill perf-moe-dispatcher-selection",
+        "Megatron-Bridge, scripts/performance/utils/utils.py at 067f987d",
+        "Megatron-LM, megatron/core/transformer/transformer_config.py at d98e8a64",
+        "deepseek-ai/DeepEP, issues 596 and 597 (hangs after a wrong domain size)",
+    ),
+)

@@ -1,0 +1,72 @@
+"""COM-5: tensor-parallel all-gather and reduce-scatter in pieces beside the GEMMs that need or make them.
+
+Changes NCCL collectives of tensor parallelism into Transformer Engine's user buffers. Helps where they are
+exposed and TP cannot go down, which would be the simpler cure. Forbidden without sequence parallelism:
+Megatron-LM asserts, Megatron-Bridge switches it off with a warning. Buffers are registered once, so
+activations must not change size between steps or layers.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heuristics.choosers.hardware import gpu_capability
+from heuristics.fixes.fix import Fix, Knobs, Precondition
+from heuristics.fixes.preconditions import asked, holds, is_not, tensor_parallel
+from heuristics.run import Run
+
+
+def knobs(run: Run) -> Knobs:
+    """The overlap with sequence parallelism, and one hardware queue where the GPU is older than Blackwell."""
+    capability = gpu_capability(run)
+    blackwell = capability is not None and capability >= (10, 0)
+    return Knobs(
+        megatron_lm=("--tp-comm-overlap", "--sequence-parallel"),
+        megatron_bridge=("comm_overlap.tp_comm_overlap=true", "model.sequence_parallel=true"),
+        environment=() if blackwell else ("CUDA_DEVICE_MAX_CONNECTIONS=1",),
+    )
+
+
+def preconditions(run: Run) -> tuple[Precondition, ...]:
+    """Tensor parallelism that is not overlapped yet, Transformer Engine, and sizes that stay."""
+    cut = tensor_parallel(run)
+    return (
+        is_not(
+            "no tensor-parallel overlap is active yet",
+            run.shown.tp_overlap,
+            asked(run.shown.tp_overlap, "tp_comm_overlap of the configuration"),
+        ),
+        holds("layers are cut across ranks (TP above 1)", cut, asked(cut, "--tp")),
+        holds("Transformer Engine is used", True if run.given.te_version else None, "--te-version"),
+        holds(
+            "activations keep their size between steps and layers",
+            None,
+            "variable_seq_lengths of the configuration",
+        ),
+    )
+
+
+FIX: Final = Fix(
+    id="COM-5",
+    wall="communication",
+    title="Overlap tensor-parallel communication with GEMMs",
+    kinds=("tp",),
+    knobs=knobs,
+    preconditions=preconditions,
+    versions=(
+        "every Megatron-Core release here; Megatron-Bridge takes buffer settings in "
+        "comm_overlap.tp_comm_overlap_cfg"
+    ),
+    gains=(),
+    side_effects=(
+        "before Blackwell it wants CUDA_DEVICE_MAX_CONNECTIONS=1, overlap of expert all-to-all wants more",
+        "its communication takes SMs, 16 by default",
+    ),
+    excludes=(),
+    verify="user-buffer kernels run beside GEMMs, NCCL collectives of tensor parallelism are gone",
+    sources=(
+        "Megatron-LM, megatron/training/arguments.py at d98e8a64",
+        "Megatron-Bridge, src/megatron/bridge/training/comm_overlap.py at 067f987d",
+        "Megatron-Bridge, docs/performance-guide.md at 067f987d",
+    ),
+)

@@ -1,0 +1,71 @@
+"""What a fix is: a change of the configuration, what it needs, what it gave elsewhere, how to verify it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from heuristics.run import Run, WallId
+
+State = Literal["met", "unmet", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Precondition:
+    """Something a fix needs.
+
+    `cure`: where unmet, what would meet it (a fix id or a knob); where unknown, what to give to be told.
+    """
+
+    text: str
+    state: State
+    cure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Knobs:
+    """One change in its spellings.
+
+    Flags of Megatron-LM, overrides of Megatron-Bridge, flags of Bridge's performance harness
+    (scripts/performance), and environment or launcher.
+    """
+
+    megatron_lm: tuple[str, ...] = ()
+    megatron_bridge: tuple[str, ...] = ()
+    bridge_harness: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """A published measurement of the change, with the shape it was measured on and its source."""
+
+    text: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """One fix of the catalogue. `id` is the catalogue's (COM-2).
+
+    `kinds`: the kinds of the wall's cost that it acts on; empty means all. `direct`: those that, when they
+    dominate, put it before the general order (None: its kinds). `excludes`: fixes that must not be in one
+    plan with it; `same_as`: a fix of another wall that makes the same change. `versions`: from which release
+    it is there, and where its names changed.
+    """
+
+    id: str
+    wall: WallId
+    title: str
+    kinds: tuple[str, ...]
+    knobs: Callable[[Run], Knobs]
+    preconditions: Callable[[Run], tuple[Precondition, ...]]
+    versions: str
+    gains: tuple[Gain, ...]
+    side_effects: tuple[str, ...]
+    excludes: tuple[str, ...]
+    verify: str
+    sources: tuple[str, ...]
+    direct: tuple[str, ...] | None = None
+    same_as: str = ""

@@ -1,0 +1,69 @@
+"""HST-1: each rank's process on the CPU cores and memory next to its GPU.
+
+Changes the launch command only. Helps where launches are slow or their delay differs from rank to rank, above
+all on Grace systems and large communication domains; it costs nothing to try. The number of GPUs that share a
+NUMA node is the machine's: a wrong one binds a rank to the far socket.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heuristics.choosers.hardware import hardware_class
+from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
+from heuristics.fixes.preconditions import asked, holds, is_not
+from heuristics.run import Run
+from traces.limits import Limit
+
+GRACE: Final = Limit(2, "GPUs a NUMA node", "Megatron-Bridge, docs/performance-guide.md: Grace-based systems")
+X86: Final = Limit(4, "GPUs a NUMA node", "Megatron-Bridge, docs/performance-guide.md: x86-based systems")
+
+
+def knobs(run: Run) -> Knobs:
+    """numactl before each rank's command; x86's number of GPUs a node where the GPU is unknown."""
+    share = int((GRACE if hardware_class(run) == "nvl72" else X86).value)
+    node = f"$((SLURM_LOCALID/{share}))"
+    return Knobs(environment=(f"numactl --cpunodebind={node} --membind={node} COMMAND",))
+
+
+def preconditions(run: Run) -> tuple[Precondition, ...]:
+    """Ranks that are not bound yet, on a machine whose NUMA nodes are known."""
+    bound = run.given.cpu_bound_to_numa
+    return (
+        is_not("ranks are not bound to NUMA nodes yet", bound, asked(bound, "--cpu-bound-to-numa")),
+        holds(
+            "how many GPUs share a NUMA node is told by the GPU",
+            None if hardware_class(run) in (None, "other") else True,
+            "--gpu-model",
+        ),
+    )
+
+
+FIX: Final = Fix(
+    id="HST-1",
+    wall="host_overhead",
+    title="Bind each rank to its GPU's NUMA node",
+    kinds=("launch", "python", "arrival"),
+    knobs=knobs,
+    preconditions=preconditions,
+    versions=(
+        "any. Megatron-Bridge's performance harness does it on Slurm by itself; its Kubeflow launcher with "
+        "NEMO_KUBEFLOW_NUMA_BINDING=1. bindpcie of NVIDIA/mlperf-common reads the topology instead of a "
+        "number"
+    ),
+    gains=(
+        Gain(
+            "691.49 to 762.12 TFLOPS/GPU with bindpcie: DeepSeek-V3, 256 GB200, MXFP8, EP32, DeepEP",
+            "Megatron-LM, docs/discussions/deepseek-v3-gb200-optimization at 1d9edcf8",
+        ),
+    ),
+    side_effects=(
+        "a wrong number of GPUs a node binds ranks to the far socket; numactl must be in the container",
+    ),
+    excludes=(),
+    verify="launch calls and the delay from launch to start get shorter, and equal over ranks",
+    sources=(
+        "Megatron-Bridge, docs/performance-guide.md and scripts/performance/utils/executors.py at 067f987d",
+        "Megatron-LM, docs/discussions/deepseek-v3-gb200-optimization at 1d9edcf8, 2.4",
+    ),
+)

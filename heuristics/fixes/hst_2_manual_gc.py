@@ -1,0 +1,67 @@
+"""HST-2: Python's garbage collection between steps, on all ranks at once.
+
+Changes when Python collects: every N steps instead of when its counters say so, which differs by rank. Helps
+where single steps are long on one rank while the others wait in communication. Nothing forbids it; too rare,
+and host memory grows.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heuristics.fixes.fix import Fix, Knobs, Precondition
+from heuristics.fixes.preconditions import holds
+from heuristics.run import Run
+from traces.limits import Limit
+
+INTERVAL: Final = Limit(
+    10,
+    "steps",
+    "Megatron-Bridge, docs/training/moe-optimization.md; its harness and Megatron-LM's table say 100",
+)
+
+
+def knobs(run: Run) -> Knobs:
+    """The same on every run: the collector's interval is not a matter of the model."""
+    del run
+    steps = int(INTERVAL.value)
+    return Knobs(
+        megatron_lm=("--manual-gc", f"--manual-gc-interval {steps}"),
+        megatron_bridge=("train.manual_gc=true", f"train.manual_gc_interval={steps}"),
+    )
+
+
+def preconditions(run: Run) -> tuple[Precondition, ...]:
+    """Collections within steps. That none is seen tells nothing: unnamed ones look like Python."""
+    return (
+        holds(
+            "the collector stops the host within steps",
+            True if run.cost_ns("host_overhead", ("gc",)) else None,  # long pauses only make it likely
+            "NVTX ranges around collections, or manual_gc of the configuration",
+        ),
+    )
+
+
+FIX: Final = Fix(
+    id="HST-2",
+    wall="host_overhead",
+    title="Collect garbage by hand, all ranks together",
+    kinds=("gc", "long_python_pauses"),
+    knobs=knobs,
+    preconditions=preconditions,
+    versions=(
+        "every release here; the interval is 10 or 100 steps in NVIDIA's guides. Megatron-Bridge's "
+        "performance harness sets 100 itself"
+    ),
+    gains=(),
+    side_effects=("host memory grows between collections",),
+    excludes=(),
+    verify="no long host gap within a step; what is left of them falls on all ranks together",
+    sources=(
+        (
+            "Megatron-LM, megatron/training/config/training_config.py and "
+            "megatron/core/transformer/moe/README.md at d98e8a64"
+        ),
+        "Megatron-Bridge, docs/training/moe-optimization.md and docs/performance-guide.md at 067f987d",
+    ),
+)

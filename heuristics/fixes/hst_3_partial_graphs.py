@@ -1,0 +1,157 @@
+"""HST-3: CUDA graphs of the parts of a layer whose sizes never change.
+
+Changes attention, router and preprocessing to graphs that one call launches; experts of dropless routing stay
+outside. Helps where the host cannot keep up. A graph that captures is no gain yet: compare replay with eager
+steps. Forbidden by full recompute, by recompute of `moe` beside the router's graph, by layer-level CPU
+offloading, and by sizes that change. Takes gigabytes that the allocator cannot reuse.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from heuristics.choosers.cuda_graphs import choose_graphs
+from heuristics.choosers.graph_choice import GraphChoice
+from heuristics.choosers.graph_knobs import graph_knobs
+from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
+from heuristics.fixes.preconditions import (
+    at_least,
+    core_version,
+    head_room,
+    holds,
+    is_not,
+    no_layer_offload,
+    static_shapes,
+)
+from heuristics.run import Run
+from traces.limits import Limit
+
+GRAPHED: Final = Limit(
+    0.2,
+    "fraction of kernel work in CUDA graphs",
+    "ours: router and preprocessing hold less, with attention more; beyond it mostly experts are outside",
+)
+ROOM: Final = Limit(
+    10e9,
+    "bytes",
+    "Megatron-Bridge, docs/performance-guide.md: a few gigabytes, with pipeline stages over 10 GB",
+)
+
+
+def partial_choice(run: Run) -> GraphChoice:
+    """The guide's choice where it is such graphs, else the smallest of them (attention without experts)."""
+    choice = choose_graphs(_with_fit_recompute(run))
+    if choice.impl == "transformer_engine":
+        return choice
+    smallest = ("attn",) if run.shown.moe is False else ("moe_router", "moe_preprocess")
+    return replace(choice, impl="transformer_engine", modules=smallest)
+
+
+def _with_fit_recompute(run: Run) -> Run:
+    """The run once MEM-2 has mended a recompute that forbids graphs, which is a precondition of its own."""
+    shown = run.shown
+    full = None if shown.recompute_full is None else False
+    kept = shown.recompute_modules and tuple(name for name in shown.recompute_modules if name != "moe")
+    return replace(run, shown=replace(shown, recompute_full=full, recompute_modules=kept))
+
+
+def knobs(run: Run) -> Knobs:
+    """What the CUDA-graph guide names, spelled for the version; NCCL keeps out of graphs' memory."""
+    choice, core = partial_choice(run), core_version(run)
+    return Knobs(
+        megatron_lm=(*graph_knobs(choice, core, bridge=False), "--te-rng-tracker"),
+        megatron_bridge=(
+            *graph_knobs(choice, core, bridge=True),
+            "model.use_te_rng_tracker=true",
+            "rng.te_rng_tracker=true",
+        ),
+        bridge_harness=(
+            "--cuda_graph_impl transformer_engine",
+            f"--cuda_graph_scope {','.join(choice.modules)}",
+        ),
+        environment=("NCCL_GRAPH_REGISTER=0",),
+    )
+
+
+def preconditions(run: Run) -> tuple[Precondition, ...]:
+    """What Megatron-Core asserts for the modules that were chosen, and room for them."""
+    choice, shown = choose_graphs(_with_fit_recompute(run)), run.shown
+    modules, recomputed, graphed = partial_choice(run).modules, shown.recompute_modules, shown.graph_frac
+    needs = [
+        holds(
+            f"graphs of parts are what the CUDA-graph guide names ({choice.rule})",
+            choice.impl == "transformer_engine",
+            "HST-7" if choice.impl == "full_iteration" else ", ".join(choice.asks),
+        ),
+        holds(
+            f"graphs hold at most {GRAPHED.value:.0%} of the kernel work so far",
+            None if graphed is None else graphed <= GRAPHED.value,
+            "record with --cuda-graph-trace=node" if graphed is None else "for what is outside: HST-6, HST-7",
+        ),
+        is_not("no full recompute", shown.recompute_full, "MEM-2"),
+        no_layer_offload(run),
+        static_shapes(run),
+        at_least("Megatron-Core", core_version(run), "0.16.0", "--core-version"),
+        head_room(run, ROOM.value),
+    ]
+    if "moe_router" in modules:
+        whole = None if recomputed is None else "moe" in recomputed
+        needs.append(is_not("moe is not recomputed", whole, "MEM-2"))
+    if "moe_preprocess" in modules and shown.dispatcher == "alltoall":
+        padding = run.given.router_padding
+        needs.append(is_not("the router does not pad for low precision", padding, "--router-padding"))
+    return tuple(needs)
+
+
+FIX: Final = Fix(
+    id="HST-3",
+    wall="host_overhead",
+    title="CUDA graphs of attention, router and preprocessing",
+    kinds=("launch", "python", "arrival"),
+    knobs=knobs,
+    preconditions=preconditions,
+    versions=(
+        "router and preprocess scopes since Megatron-Core 0.16 (before: attn alone, 0.14 as "
+        "--external-cuda-graph); cuda_graph_modules since 0.18, cuda_graph_scope before; never both. "
+        "Megatron-Bridge's harness says scope in every version"
+    ),
+    gains=(
+        Gain(
+            (
+                "84.8 TFLOPS/GPU in all: DeepSeek-V3, 256 GB200, MXFP8, EP32, graphs of attention, router, "
+                "preprocess and shared experts"
+            ),
+            "Megatron-LM, docs/discussions/deepseek-v3-gb200-optimization at 1d9edcf8",
+        ),
+        Gain(
+            (
+                "623 to 484 ms a step: Qwen3-30B-A3B, 16 H100, TP2 PP2 EP4, attention, router and "
+                "preprocess; but 41.36 to 42.00 s on EP16 with alltoall, BF16"
+            ),
+            "Megatron-Bridge, skills/nemo-mbridge-perf-cuda-graphs/card.yaml",
+        ),
+        Gain(
+            "467 to 520 ms down to 391 to 399 ms a step: GPT-OSS-20B, 16 H100, TP2 PP4 EP4, same scopes",
+            "Megatron-Bridge, skills/nemo-mbridge-perf-cuda-graphs/card.yaml",
+        ),
+    ),
+    side_effects=(
+        "a few gigabytes more, over 10 with pipeline stages",
+        "with delayed weight gradients it needs Transformer Engine 2.10, with attention in graphs 2.12",
+        "warm-up and capture steps are slow: leave them out of every comparison",
+    ),
+    excludes=("HST-7", "MEM-9"),
+    verify=(
+        "cudaGraphLaunch in each layer, the share of graphed kernels up, replayed steps faster than eager "
+        "ones of the same stack"
+    ),
+    sources=(
+        (
+            "Megatron-LM, megatron/core/transformer/transformer_config.py and "
+            "megatron/training/arguments.py at d98e8a64"
+        ),
+        "Megatron-Bridge skill perf-cuda-graphs",
+        "Megatron-Bridge, docs/performance-guide.md and scripts/performance/utils/overrides.py at 067f987d",
+    ),
+)

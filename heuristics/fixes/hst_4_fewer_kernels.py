@@ -1,0 +1,104 @@
+"""HST-4: fused kernels in place of many small ones.
+
+Changes router, permutation, loss and norm to fused kernels: the same work in fewer launches. Helps where the
+host cannot launch as fast as the GPU finishes, and many kernels are short. Needs Transformer Engine 2.1 for
+the permute fusion and 2.7 for the router fusion. Some stacks failed in fused permutation: leave it off while
+bringing a run up.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heuristics.choosers.facts import all_of
+from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
+from heuristics.fixes.preconditions import asked, at_least, core_before, is_not
+from heuristics.run import Run
+from traces.limits import Limit
+
+ROUTER_KERNELS: Final = Limit(
+    31,
+    "kernels",
+    "Megatron-LM at 1d9edcf8, DeepSeek-V3 GB200 guide: what the router fusion leaves of 72",
+)
+
+
+def knobs(run: Run) -> Knobs:
+    """What is not fused already; without MoE only the loss. The norm's fusion is for MXFP8."""
+    lm, bridge = _moe_knobs(run) if run.shown.moe is not False else ([], [])
+    norm = ("NVTE_NORM_FWD_USE_CUDNN=1", "NVTE_NORM_BWD_USE_CUDNN=1") if run.precision == "mxfp8" else ()
+    return Knobs(
+        megatron_lm=(*lm, "--cross-entropy-loss-fusion", "--cross-entropy-fusion-impl native"),
+        megatron_bridge=(
+            *bridge,
+            "model.cross_entropy_loss_fusion=true",
+            "model.cross_entropy_fusion_impl=native",
+        ),
+        environment=norm,
+    )
+
+
+def _moe_knobs(run: Run) -> tuple[list[str], list[str]]:
+    names = [] if _router_fused(run) else ["moe_router_fusion"]
+    if run.shown.permute_fused is not True:
+        names.append("moe_permute_fusion")
+    if run.shown.dispatcher == "hybridep" and not core_before(run, "0.17.1"):
+        names.append("moe_permute_fusion_into_hybridep")
+    return [f"--{name.replace('_', '-')}" for name in names], [f"model.{name}=true" for name in names]
+
+
+def _router_fused(run: Run) -> bool | None:
+    kernels = run.shown.router_kernels_per_layer
+    return None if kernels is None else kernels <= ROUTER_KERNELS.value
+
+
+def preconditions(run: Run) -> tuple[Precondition, ...]:
+    """Something left to fuse, and a Transformer Engine that has the fused kernels; without MoE, neither."""
+    if run.shown.moe is False:
+        return ()
+    router, permute = _router_fused(run), run.shown.permute_fused
+    fused = all_of(router, permute)
+    cure = asked(fused, "record with --cuda-graph-trace=node")
+    needs = [is_not("router or permutation run unfused", fused, cure)]
+    if not (router and permute):
+        needed = "2.1.0" if router else "2.7.0"
+        needs.append(at_least("Transformer Engine", run.given.te_version, needed, "--te-version"))
+    return tuple(needs)
+
+
+FIX: Final = Fix(
+    id="HST-4",
+    wall="host_overhead",
+    title="Fuse small kernels",
+    kinds=("launch", "python", "arrival"),
+    knobs=knobs,
+    preconditions=preconditions,
+    versions=(
+        "moe_permute_fusion since Megatron-Core 0.11, moe_router_fusion since 0.14, "
+        "moe_permute_fusion_into_hybridep since 0.17.1. Megatron-LM's main refuses the loss fusion of "
+        "Transformer Engine (te), so native is set; Bridge's harness still sets te. Norm with quantisation "
+        "needs cuDNN 9.14"
+    ),
+    gains=(
+        Gain(
+            (
+                "router fusion 10.5, permute fusion with pooled allocation 35, fused scale swizzles 35.5, "
+                "norm with quantisation 13.8 TFLOPS/GPU: DeepSeek-V3, 256 GB200, MXFP8, EP32"
+            ),
+            "Megatron-LM, docs/discussions/deepseek-v3-gb200-optimization at 1d9edcf8",
+        ),
+    ),
+    side_effects=("fused permutation failed on one PyTorch 25.11 stack: switch it off there",),
+    excludes=(),
+    verify=(
+        "fewer launches a step and fewer kernels under 10 us; the router's kernels fall towards 31 a layer"
+    ),
+    sources=(
+        "Megatron-LM, docs/discussions/deepseek-v3-gb200-optimization at 1d9edcf8, 2.1",
+        (
+            "Megatron-LM, megatron/core/transformer/transformer_config.py and "
+            "megatron/training/arguments.py at d98e8a64"
+        ),
+        "Megatron-Bridge skill perf-moe-comm-overlap (the failing stack)",
+    ),
+)

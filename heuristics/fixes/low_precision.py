@@ -1,0 +1,152 @@
+"""The change of precision, as both MEM-4 and CMP-3 make it: spellings of each recipe, and what it needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from heuristics.choosers.graph_modules import captured_alone
+from heuristics.choosers.precision import BITS, ROUTER, RecipeName, choose_precision, element_bits
+from heuristics.choosers.recompute import recomputed_now
+from heuristics.fixes.fix import Knobs, Precondition
+from heuristics.fixes.preconditions import at_least, core_before, core_version, holds, is_not
+from heuristics.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class _Spelling:
+    """Flags of Megatron-LM, Bridge's name of the recipe, harness code, Transformer Engine needed."""
+
+    megatron_lm: tuple[str, ...]
+    bridge: str
+    harness: str | None
+    te_version: str
+
+
+_SPELLINGS: Final[dict[RecipeName, _Spelling]] = {
+    "fp8_delayed": _Spelling(
+        ("--fp8-format hybrid", "--fp8-recipe delayed", "--fp8-param-gather"),
+        "bf16_with_fp8_delayed_scaling_mixed",
+        None,
+        "1.11.0",
+    ),
+    "fp8_current": _Spelling(
+        ("--fp8-format hybrid", "--fp8-recipe tensorwise", "--fp8-param-gather"),
+        "bf16_with_fp8_current_scaling_mixed",
+        "fp8_cs",
+        "2.2.0",
+    ),
+    "fp8_blockwise": _Spelling(
+        ("--fp8-format e4m3", "--fp8-recipe blockwise", "--fp8-param-gather"),
+        "bf16_with_fp8_subchannel_scaling_mixed",
+        "fp8_sc",
+        "2.3.0",
+    ),
+    "mxfp8": _Spelling(
+        (
+            "--fp8-format e4m3",
+            "--fp8-recipe mxfp8",
+            "--fp8-param-gather",
+            "--reuse-grad-buf-for-mxfp8-param-ag",
+        ),
+        "bf16_with_mxfp8_mixed",
+        "fp8_mx",
+        "2.1.0",
+    ),
+    "nvfp4": _Spelling(
+        ("--fp4-format e2m1", "--fp4-recipe nvfp4"), "bf16_with_nvfp4_mixed", "nvfp4", "2.7.0"
+    ),
+}
+"""Megatron-LM, megatron/core/transformer/moe/README.md, and fp8_utils.py for the Transformer Engine that each
+recipe needs (grouped GEMM in FP8: 1.11), at d98e8a64; Megatron-Bridge, training/mixed_precision.py and
+scripts/performance/utils/precision.py, at 067f987d."""
+
+
+def low_precision_knobs(run: Run) -> Knobs:
+    """Spellings of the recipe that the table chooses, the router kept in FP32; none where that is BF16."""
+    spelling = _SPELLINGS.get(choose_precision(run).recipe)
+    if spelling is None:
+        return Knobs()
+    routing = () if run.shown.moe is False else _routing(run)
+    return Knobs(
+        megatron_lm=spelling.megatron_lm
+        + tuple(f"--{name.replace('_', '-')}{arg}" for name, arg, _ in routing),
+        megatron_bridge=(
+            f"mixed_precision={spelling.bridge}",
+            *(f"model.{name}={value}" for name, _, value in routing),
+        ),
+        bridge_harness=(f"--compute_dtype {spelling.harness}",) if spelling.harness else (),
+    )
+
+
+def _routing(run: Run) -> tuple[tuple[str, str, str], ...]:
+    """Field, what follows it as a flag, its value: router in FP32, token counts padded for the GEMMs."""
+    padding = "fp8" if core_before(run, "0.16.0") else "quantization"
+    return (
+        ("moe_router_dtype", f" {ROUTER}", ROUTER),
+        (f"moe_router_padding_for_{padding}", "", "true"),
+    )
+
+
+def low_precision_needs(run: Run) -> tuple[Precondition, ...]:
+    """A GPU that a row names, a wider format until now, a stable run before, and the library for it."""
+    choice = choose_precision(run)
+    spelling, bits = _SPELLINGS.get(choice.recipe), element_bits(run.precision)
+    needs = [holds("the guides name a low precision for this GPU and stage", _named(run), _cure(run))]
+    if spelling is None:
+        return tuple(needs)
+    wider = None if bits is None else bits > BITS[choice.recipe]
+    needs += [
+        holds(
+            f"the GEMMs multiply in a wider format than {choice.recipe} until now",
+            wider,
+            "--precision" if wider is None else "",
+        ),
+        holds(
+            "a run in a wider precision is stable",
+            None if run.given.stage is None else run.given.stage == "tuned",
+            "--stage",
+        ),
+        at_least("Transformer Engine", run.given.te_version, spelling.te_version, "--te-version"),
+    ]
+    if "--fp8-param-gather" in spelling.megatron_lm:
+        text = "the optimizer is distributed, or FSDP's, as parameters are gathered in FP8"
+        needs.append(holds(text, None, "--use-distributed-optimizer"))
+    dropped = recomputed_now(run) & {"moe_act", "layernorm"}
+    if dropped and choice.recipe != "nvfp4":
+        beside = f"Transformer Engine beside recompute of {' and '.join(sorted(dropped))}"
+        needs.append(at_least(beside, run.given.te_version, "2.6.0", "--te-version"))
+    if choice.recipe == "nvfp4":
+        needs.append(at_least("Megatron-Core", core_version(run), "0.15.0", "--core-version"))
+    if run.shown.moe is not False:
+        needs += _padding_needs(run)
+    return tuple(needs)
+
+
+def _named(run: Run) -> bool | None:
+    choice = choose_precision(run)
+    if choice.recipe != "bf16":
+        return True
+    return None if "--gpu-model" in choice.asks else False
+
+
+def _cure(run: Run) -> str:
+    return "--stage tuned" if run.given.stage == "bring_up" else "--gpu-model"
+
+
+def _padding_needs(run: Run) -> list[Precondition]:
+    """Padding of token counts goes with every dispatcher but allgather, and not with every graph."""
+    dispatcher = run.shown.dispatcher
+    needs = [
+        is_not(
+            "the dispatcher is not allgather, which refuses padding",
+            None if dispatcher == "unknown" else dispatcher == "allgather",
+            "COM-2",
+        )
+    ]
+    if dispatcher == "alltoall":
+        text = "no CUDA graph of moe_preprocess: with alltoall and padding it reads counts on the host"
+        needs.append(
+            is_not(text, captured_alone(run, "moe_preprocess"), "graphs of moe_router only, or COM-2")
+        )
+    return needs

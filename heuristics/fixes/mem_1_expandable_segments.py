@@ -1,0 +1,64 @@
+"""MEM-1: expandable segments of PyTorch's allocator.
+
+Changes how the allocator takes memory from the driver: segments grow in place, so that freed pieces of odd
+sizes fit again. Helps where steady steps allocate and free, or one rank runs out of memory while much of
+what it reserved is not allocated: fragmentation, at no cost in speed. Forbidden beside NCCL user buffers.
+With CUDA graphs of Transformer Engine, NCCL must not register graph buffers.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heuristics.choosers.graph_modules import replays
+from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
+from heuristics.fixes.preconditions import holds
+from heuristics.run import Run
+
+_SEGMENTS: Final = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+_NO_REGISTER: Final = "NCCL_GRAPH_REGISTER=0"
+
+
+def knobs(run: Run) -> Knobs:
+    """Environment of every rank; NCCL's goes with it unless it is known that no CUDA graph replays."""
+    environment = (_SEGMENTS,) if replays(run) is False else (_SEGMENTS, _NO_REGISTER)
+    return Knobs(bridge_harness=tuple(f"--env {one}" for one in environment), environment=environment)
+
+
+def preconditions(run: Run) -> tuple[Precondition, ...]:
+    """A trace shows neither the environment nor how NCCL got its buffers."""
+    return (
+        holds(
+            "expandable segments are not set yet", None, "PYTORCH_CUDA_ALLOC_CONF in the run's environment"
+        ),
+        holds("NCCL user buffers are off", None, "--use-nccl-ub (--nccl_ub) left out of the run"),
+    )
+
+
+FIX: Final = Fix(
+    id="MEM-1",
+    wall="memory",
+    title="Let PyTorch's memory segments expand",
+    kinds=("allocator",),
+    knobs=knobs,
+    preconditions=preconditions,
+    versions=(
+        "any Megatron release; NCCL_GRAPH_REGISTER=0 is asserted beside CUDA graphs of Transformer Engine"
+    ),
+    gains=(
+        Gain(
+            "out of memory to passing, at about 704 TFLOP/s per GPU as before: Llama3 70B SFT, 32 H100, FP8"
+            " current scaling, TP4 PP4 VPP5 DP2, sequence 4096",
+            "Megatron-Bridge, skills/nemo-mbridge-perf-memory-tuning/SKILL.md",
+        ),
+    ),
+    side_effects=("CUDA graphs of Transformer Engine assert unless NCCL_GRAPH_REGISTER=0",),
+    excludes=(),
+    verify="no allocating or freeing calls in steady steps; reserved memory comes closer to allocated",
+    sources=(
+        "Megatron-Bridge skill perf-memory-tuning at 067f987d",
+        "Megatron-Bridge, docs/performance-guide.md at 067f987d",
+        "Megatron-LM, megatron/training/arguments.py at d98e8a64",
+    ),
+    direct=("allocator",),
+)

@@ -1,0 +1,146 @@
+"""MEM-2: recompute of single modules instead of whole layers.
+
+Changes what backward computes again: only modules that are cheap and hold much memory, such as the experts'
+activation. Helps where whole layers, or the whole MoE layer with its all-to-all, run twice; and where
+memory is short, before anything that costs more. Which modules are legal is in
+`heuristics.choosers.recompute`. Forbidden beside layer-level CPU offloading; FP8 delayed scaling forbids
+modules that drop their output.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heuristics.choosers.recompute import RecomputeChoice, choose_recompute, recomputed_now
+from heuristics.choosers.recompute_modules import MODULES
+from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
+from heuristics.fixes.preconditions import at_least, holds, is_not
+from heuristics.run import Run
+
+_TRACE: Final = "record whole steps with nsys, which notes the names of threads"
+
+
+def knobs(run: Run) -> Knobs:
+    """The chosen modules; no recompute at all where memory has room; nothing where only MEM-9 is left."""
+    choice = choose_recompute(run)
+    if choice.granularity != "none" and not choice.modules:
+        return Knobs()
+    if choice.granularity == "none":
+        return Knobs(
+            megatron_lm=("(leave out --recompute-granularity)",),
+            megatron_bridge=("model.recompute_granularity=null", *_no_layers(run)),
+        )
+    return Knobs(
+        megatron_lm=("--recompute-granularity selective", f"--recompute-modules {' '.join(choice.modules)}"),
+        megatron_bridge=(
+            "model.recompute_granularity=selective",
+            f"model.recompute_modules=[{','.join(choice.modules)}]",
+            *_no_layers(run),
+        ),
+        bridge_harness=(f"--recompute_modules {','.join(choice.modules)}",),
+    )
+
+
+def _no_layers(run: Run) -> tuple[str, ...]:
+    """Settings of full recompute, which selective recompute refuses."""
+    if run.shown.recompute_full is False:
+        return ()
+    return ("model.recompute_method=null", "model.recompute_num_layers=null")
+
+
+def preconditions(run: Run) -> tuple[Precondition, ...]:
+    """Something narrower or more to recompute than now, and what its modules need."""
+    choice = choose_recompute(run)
+    needs = [_changes(run, choice)]
+    if choice.granularity == "selective":
+        needs += _module_needs(run, choice)
+        offload = run.shown.offload
+        needs.append(
+            holds(
+                "layer-level CPU offloading is off",
+                True if offload is False else None,
+                "cpu_offloading=false",
+            )
+        )
+    return tuple(needs)
+
+
+def _changes(run: Run, choice: RecomputeChoice) -> Precondition:
+    if choice.granularity == "none":
+        modules, full = run.shown.recompute_modules, run.shown.recompute_full
+        runs = True if full or modules else None if modules is None else False
+        return holds("something is recomputed although memory has room", runs, _TRACE)
+    if not choice.modules:
+        return holds("a selective module is left to recompute", False, "MEM-6")
+    text = f"the recomputed modules are not {', '.join(choice.modules)} already"
+    if run.shown.recompute_full:
+        return holds(text, True)
+    if run.shown.recompute_modules is None:
+        return holds(text, None, _TRACE)
+    return is_not(text, set(choice.modules) == set(recomputed_now(run)), "MEM-6")
+
+
+def _module_needs(run: Run, choice: RecomputeChoice) -> list[Precondition]:
+    needs = []
+    if "moe_act" in choice.modules:
+        needs.append(holds("experts run as grouped GEMMs", run.shown.grouped_gemm, "CMP-1"))
+    dropped = [label for label in ("moe_act", "layernorm") if label in choice.modules]
+    if dropped and (run.precision or "").startswith(("fp8", "mxfp8")):
+        names = " and ".join(dropped)
+        told = None if run.precision in ("fp8", "fp8_per_tensor") else True
+        needs.append(holds(f"FP8 scaling is not delayed, which refuses {names}", told, "--precision"))
+        needs.append(at_least("Transformer Engine", run.given.te_version, "2.6.0", "--te-version"))
+    needs += [
+        holds(f"{label}: {MODULES[label].needs}", True if MODULES[label].legal(run) else None, "--family")
+        for label in choice.modules
+        if MODULES[label].option
+    ]
+    return needs
+
+
+FIX: Final = Fix(
+    id="MEM-2",
+    wall="memory",
+    title="Recompute single modules, not whole layers",
+    kinds=(),
+    knobs=knobs,
+    preconditions=preconditions,
+    versions=(
+        "Megatron-Core 0.12 and later; shared_experts since 0.14, gdn_norm_out since 0.19. Beside "
+        "expert all-to-all overlap, moe is refused since 0.17. Nicknames: up_proj is mla_up_proj, norm "
+        "layernorm, swiglu moe_act"
+    ),
+    gains=(
+        Gain(
+            (
+                "42.4 GB per GPU for under 5 % of compute (30.4 GB MLA up-projection, 8.2 GB norms, 3.8 GB "
+                "SwiGLU): DeepSeek-V3, 256 GPUs, PP4 VPP4 EP64"
+            ),
+            "Megatron-Bridge, skills/nemo-mbridge-perf-moe-optimization-workflow/card.yaml at 067f987d",
+        ),
+        Gain(
+            "memory and time against no recompute: moe_act -1.85 % and +1.99 %, mla_up_proj -1.96 % and "
+            "+5.19 %, core_attn -0.01 % and +3.85 %: Moonlight-16B, 8 H100, BF16, TP2 EP8, sequence 4096",
+            "Megatron-Bridge, skills/nemo-mbridge-perf-activation-recompute/SKILL.md",
+        ),
+    ),
+    side_effects=(
+        "peak memory rises where whole layers were recomputed before: watch out-of-memory over several steps",
+        "small modules cost launches more than arithmetic: on a host-bound GB200 run, dropping mla_up_proj "
+        "gained 44.7 TFLOPS per GPU",
+        "moe repeats dispatch and combine in backward",
+    ),
+    excludes=("MEM-9",),
+    verify="only the chosen modules run twice, the expert all-to-all is not repeated, allocated peak fits",
+    sources=(
+        "Megatron-LM, megatron/core/transformer/transformer_config.py at d98e8a64",
+        (
+            "Megatron-Bridge skills perf-activation-recompute, perf-moe-hardware-configs and "
+            "perf-moe-optimization-workflow"
+        ),
+        (
+            "Megatron-LM, docs/discussions/deepseek-v3-gb200-optimization/deepseek-v3-gb200-optimization.md"
+            " at 1d9edcf8, 2.2.2"
+        ),
+    ),
+)

@@ -1,0 +1,98 @@
+"""MEM-7: optimizer state on the host.
+
+Changes where a part of the optimizer's state lives and steps: in host memory, by the CPU. Helps where the
+run stops in the optimizer step or its state keeps activations out; the step gets slower, the less so the
+longer it is. Forbidden without the precision-aware and the distributed optimizer, with Megatron-FSDP 2, and
+with FP8 parameter gather of any recipe but delayed scaling.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heuristics.choosers.precision import BITS, element_bits
+from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
+from heuristics.fixes.preconditions import holds
+from heuristics.run import Run
+from traces.limits import Limit
+
+FRACTION: Final = Limit(
+    0.25,
+    "fraction of the optimizer's state",
+    (
+        "Megatron-Bridge skill perf-cpu-offloading: 25 to 50 % at moderate pressure; every further 25 % "
+        "cost as much again"
+    ),
+)
+
+
+def knobs(run: Run) -> Knobs:
+    """A quarter of the state first, its copies overlapped."""
+    fraction = FRACTION.value
+    return Knobs(
+        megatron_lm=(
+            "--optimizer-cpu-offload",
+            f"--optimizer-offload-fraction {fraction}",
+            "--overlap-cpu-optimizer-d2h-h2d",
+            "--use-precision-aware-optimizer",
+        ),
+        megatron_bridge=(
+            "optimizer.optimizer_cpu_offload=true",
+            f"optimizer.optimizer_offload_fraction={fraction}",
+            "optimizer.overlap_cpu_optimizer_d2h_h2d=true",
+            "optimizer.use_precision_aware_optimizer=true",
+        ),
+    )
+
+
+def preconditions(run: Run) -> tuple[Precondition, ...]:
+    """What Megatron-LM asserts."""
+    bits = element_bits(run.precision)
+    allowed = run.precision == "fp8_delayed" or (bits is not None and bits > BITS["mxfp8"])
+    return (
+        holds("it is a training step, with an optimizer", run.shown.training, "record a whole step"),
+        holds("the optimizer is distributed", None, "--use-distributed-optimizer"),
+        holds(
+            "parameters are not gathered in FP8, or the recipe is delayed scaling",
+            True if allowed else None,
+            "--precision, or --fp8-param-gather left out",
+        ),
+    )
+
+
+FIX: Final = Fix(
+    id="MEM-7",
+    wall="memory",
+    title="Keep a part of the optimizer's state on the host",
+    kinds=(),
+    knobs=knobs,
+    preconditions=preconditions,
+    versions=(
+        "every Megatron-Core release here. Papers and Megatron-Bridge's docs call it "
+        "--offload-optimizer-states, which is no flag of Megatron-LM"
+    ),
+    gains=(
+        Gain(
+            "-3.8 GB per quarter (47.2 to 32.0 GB at 100 %), with the step 1.9, 2.5, 3.2 and 4.2 times as "
+            "long: Qwen3-30B-A3B, 16 H100, TP2 PP2 EP4",
+            "Megatron-Bridge, skills/nemo-mbridge-perf-cpu-offloading/card.yaml",
+        ),
+        Gain(
+            "15 to 20 GB per GPU for 0.1 to 0.2 s a step: DeepSeek-V3, best on GB200",
+            "Megatron-Bridge, skills/nemo-mbridge-perf-moe-optimization-workflow/card.yaml at 067f987d",
+        ),
+    ),
+    side_effects=(
+        (
+            "the step gets slower by the CPU's optimizer, badly so on short steps; overlapping copies won "
+            "about 7 % of it"
+        ),
+        "host memory fills",
+    ),
+    excludes=("MEM-4", "CMP-3"),
+    verify="copies to and from the host only around the optimizer; the step's growth is what was accepted",
+    sources=(
+        "Megatron-LM, megatron/training/arguments.py at d98e8a64",
+        "Megatron-Bridge skill perf-cpu-offloading and src/megatron/bridge/training/config.py at 067f987d",
+    ),
+)

@@ -1,0 +1,88 @@
+"""MEM-8: parallel sizes, so that each rank holds less.
+
+Changes how the model is cut: experts over more ranks first, then layers over more stages; TP last. Helps
+where weights and optimizer state fill memory, or recompute and offload have taken all they can. Forbidden
+where EP does not divide the experts. EP beyond one NVLink domain sends tokens over the network, so stages
+come next there.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heuristics.choosers.hardware import expert_tensor_size, nvlink_domain
+from heuristics.fixes.fix import Fix, Knobs, Precondition
+from heuristics.fixes.preconditions import holds
+from heuristics.run import Run
+
+
+def wider_ep(run: Run) -> int | None:
+    """Twice the EP, where experts are spread and the NVLink domain is known to hold it; None otherwise."""
+    ep, domain = run.given.ep, nvlink_domain(run)
+    if run.shown.moe is False or ep is None or domain is None:
+        return None
+    return 2 * ep if 2 * ep * (expert_tensor_size(run) or 1) <= domain else None
+
+
+def knobs(run: Run) -> Knobs:
+    """Twice the EP inside the domain, else twice the stages (N where PP is unknown)."""
+    ep = wider_ep(run)
+    name = "expert" if ep else "pipeline"
+    size: int | str = ep or (2 * run.given.pp if run.given.pp else "N")
+    field = f"{name}_model_parallel_size"
+    return Knobs(
+        megatron_lm=(f"--{field.replace('_', '-')} {size}",),
+        megatron_bridge=(f"model.{field}={size}",),
+        bridge_harness=(f"--{field} {size}",),
+    )
+
+
+def preconditions(run: Run) -> tuple[Precondition, ...]:
+    """A reason to cut further, and sizes that divide."""
+    needs = [
+        holds("memory has no room left", run.given.memory_tight, "--memory-tight"),
+        holds("EP, ETP and the NVLink domain are known", _told(run), "--ep, --etp and --nvlink-domain"),
+    ]
+    if wider_ep(run):
+        needs.append(
+            holds(f"EP {wider_ep(run)} divides the experts", None, "num_moe_experts of the configuration")
+        )
+    else:
+        needs.append(
+            holds("a layout of stages and virtual stages fits the layers", None, "COM-6, or num_layers")
+        )
+    return tuple(needs)
+
+
+def _told(run: Run) -> bool | None:
+    if run.shown.moe is False:
+        return True
+    sizes = (run.given.ep, expert_tensor_size(run), nvlink_domain(run))
+    return None if None in sizes else True
+
+
+FIX: Final = Fix(
+    id="MEM-8",
+    wall="memory",
+    title="Cut the model further: EP first, then PP",
+    kinds=(),
+    knobs=knobs,
+    preconditions=preconditions,
+    versions="every Megatron-Core release here; pipeline_model_parallel_layout since 0.13",
+    gains=(),
+    side_effects=(
+        "each cut costs: Llama3 70B on 32 H100 lost 28.4 % from TP4 to TP8, and 5.9 % when PP8 halved DP",
+        "an EP twice as large has half the experts a rank, and more of its traffic leaves the rank",
+        "virtual stages shorten bubbles; they do not save memory",
+        "batch layout and checkpoints change with the parallel sizes",
+    ),
+    excludes=(),
+    verify=(
+        "allocated peak per rank falls, stages stay balanced, expert traffic stays inside the NVLink domain"
+    ),
+    sources=(
+        "Megatron-Bridge skill perf-memory-tuning and docs/training/moe-optimization.md at 067f987d",
+        "Megatron-LM, megatron/core/transformer/moe/README.md at d98e8a64",
+        "Megatron-Bridge skill perf-moe-optimization-workflow",
+    ),
+)

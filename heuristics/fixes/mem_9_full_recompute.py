@@ -1,0 +1,86 @@
+"""MEM-9: recompute of whole layers.
+
+Changes backward to run every layer's forward again, its all-to-all included; only layer inputs are kept.
+The last resort: where selective recompute, low precision, offload and other parallel sizes still do not
+fit. Forbidden with expert all-to-all overlap, with CUDA graphs other than of the full iteration, and with
+layer-level CPU offloading.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heuristics.choosers.graph_modules import replays, whole_iteration
+from heuristics.choosers.recompute import choose_recompute
+from heuristics.fixes.fix import Fix, Knobs, Precondition
+from heuristics.fixes.preconditions import holds, is_not
+from heuristics.run import Run
+
+
+def knobs(run: Run) -> Knobs:
+    """Every layer; with `block` and fewer layers, only the first ones of each stage."""
+    return Knobs(
+        megatron_lm=(
+            "--recompute-granularity full",
+            "--recompute-method uniform",
+            "--recompute-num-layers 1",
+        ),
+        megatron_bridge=(
+            "model.recompute_granularity=full",
+            "model.recompute_method=uniform",
+            "model.recompute_num_layers=1",
+        ),
+        bridge_harness=("--recompute_num_layers N",),
+    )
+
+
+def preconditions(run: Run) -> tuple[Precondition, ...]:
+    """Nothing narrower is left, and what it asserts against is off."""
+    shown = run.shown
+    narrower = choose_recompute(run).granularity != "full"
+    return (
+        is_not("whole layers are not recomputed yet", shown.recompute_full, "record whole steps with nsys"),
+        holds(
+            "selective recompute has been tried and does not fit",
+            False if run.given.memory_tight is False else None if narrower else True,
+            "MEM-2",
+        ),
+        is_not("no expert all-to-all overlap", shown.ep_overlap, "overlap_moe_expert_parallel_comm=false"),
+        holds(
+            "CUDA graphs are off, or of the whole iteration",
+            True if replays(run) is False else whole_iteration(run),
+            "cuda_graph_impl=none",
+        ),
+        holds(
+            "layer-level CPU offloading is off",
+            True if shown.offload is False else None,
+            "cpu_offloading=false",
+        ),
+    )
+
+
+FIX: Final = Fix(
+    id="MEM-9",
+    wall="memory",
+    title="Recompute whole layers",
+    kinds=(),
+    knobs=knobs,
+    preconditions=preconditions,
+    versions=(
+        "every Megatron-Core release here; method and number of layers must be set. The harness's flag uses"
+        " block"
+    ),
+    gains=(),
+    side_effects=(
+        "about 30 % more compute",
+        "dispatch and combine run three times per layer and microbatch instead of twice",
+        "expert all-to-all overlap and CUDA graphs of single modules become impossible",
+    ),
+    excludes=("MEM-2", "MEM-6", "COM-1", "HST-3"),
+    verify="the run fits; every layer's forward runs twice",
+    sources=(
+        "Megatron-Bridge, docs/performance-guide.md at 067f987d",
+        "Megatron-LM, megatron/core/transformer/transformer_config.py at d98e8a64",
+        "Megatron-Bridge skill perf-activation-recompute",
+    ),
+)

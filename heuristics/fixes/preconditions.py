@@ -1,0 +1,123 @@
+"""The forms a precondition takes. What is unknown stays unknown."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from heuristics.fixes.fix import Precondition
+from heuristics.run import Run
+from traces.limits import Limit
+
+CORE_OF_BRIDGE: Final = {(0, 3): "0.16.1", (0, 4): "0.17.0", (0, 5): "0.18.0", (0, 6): "0.19.0"}
+"""Megatron-Core in a Megatron-Bridge release, by its major and minor number: its submodule
+3rdparty/Megatron-LM at v0.3.1, v0.4.0, v0.5.0 and v0.6.0."""
+
+WAITING: Final = Limit(
+    0.5,
+    "fraction of the expert all-to-all",
+    "ours: more waiting than moving, so a faster transport touches the smaller part",
+)
+
+
+def holds(text: str, fact: bool | None, cure: str = "") -> Precondition:
+    """Met where `fact` is True, unmet where False, unknown where None."""
+    return Precondition(text, "unknown" if fact is None else "met" if fact else "unmet", cure)
+
+
+def is_not(text: str, fact: bool | None, cure: str = "") -> Precondition:
+    """Met where `fact` is False."""
+    return holds(text, None if fact is None else not fact, cure)
+
+
+def asked(fact: object, source: str) -> str:
+    """Cure of what only a better look can tell: `source` where the fact is unknown (None), else nothing."""
+    return source if fact is None else ""
+
+
+def at_least(what: str, version: str | None, needed: str, cure: str = "") -> Precondition:
+    """Met where a version such as "2.8.0" is `needed` or later; letters after the numbers do not count."""
+    told = None if version is None else numbers(version) >= numbers(needed)
+    return holds(f"{what} >= {needed}", told, cure)
+
+
+def numbers(version: str) -> tuple[int, int, int]:
+    """(2, 8, 0) of "2.8" and of "core_v2.8.0rc1"; zeros where no number is."""
+    found = re.search(r"\d+(?:\.\d+){0,2}", version)
+    parts = [int(part) for part in found[0].split(".")] if found else []
+    major, minor, micro = (*parts, 0, 0, 0)[:3]
+    return major, minor, micro
+
+
+def core_version(run: Run) -> str | None:
+    """Megatron-Core's version: as given, else that of the Megatron-Bridge release given."""
+    if run.given.core_version or run.given.bridge_version is None:
+        return run.given.core_version
+    return CORE_OF_BRIDGE.get(numbers(run.given.bridge_version)[:2])
+
+
+def core_before(run: Run, version: str) -> bool:
+    """Whether Megatron-Core is known to be older than `version`; an unknown one counts as the newest."""
+    core = core_version(run)
+    return core is not None and numbers(core) < numbers(version)
+
+
+def expert_parallel(run: Run) -> Precondition:
+    """Experts spread over ranks: by what was given, else by a dispatcher that moves tokens between them."""
+    spread: bool | None
+    if run.given.ep is not None:
+        spread = run.given.ep > 1
+    elif run.shown.moe is False or run.shown.dispatcher == "none":
+        spread = False
+    else:
+        spread = run.shown.dispatcher in ("alltoall", "deepep", "hybridep", "ncclep") or None
+    return holds("experts are spread over ranks (EP above 1)", spread, asked(spread, "--ep"))
+
+
+def pipeline_parallel(run: Run) -> bool | None:
+    """Whether layers are cut into pipeline stages: by what was given, else by their traffic."""
+    return run.shown.pp_active if run.given.pp is None else run.given.pp > 1
+
+
+def tensor_parallel(run: Run) -> bool | None:
+    """Whether layers are cut across ranks: by what was given, else by their traffic."""
+    return run.shown.tp_active if run.given.tp is None else run.given.tp > 1
+
+
+def mostly_moving(run: Run) -> Precondition:
+    """The expert all-to-all moves data rather than waits; where it waits, who is late comes first."""
+    waiting = run.shown.a2a_waiting_frac
+    return holds(
+        f"waiting is at most {WAITING.value:.0%} of the expert all-to-all",
+        None if waiting is None else waiting <= WAITING.value,
+        "record several ranks of a group" if waiting is None else "COM-11",
+    )
+
+
+def head_room(run: Run, needed_bytes: float | None) -> Precondition:
+    """Free memory, by what was given, else by the peak the trace shows; None: nobody can say how much.
+
+    A small rest is unknown, not unmet: PyTorch reserves nearly all by design.
+    """
+    text, shown, tight = "memory has room for it", run.shown, run.given.memory_tight
+    if tight is not None:
+        return holds(text, not tight, "MEM-2")
+    if needed_bytes is None or shown.memory_bytes is None or shown.peak_bytes is None:
+        return holds(text, None, "--memory-tight")
+    free = shown.memory_bytes - shown.peak_bytes
+    return holds(text, True if free >= needed_bytes else None, "--memory-tight")
+
+
+def static_shapes(run: Run) -> Precondition:
+    """Shapes that stay: packed sequences tell that they do not, nothing tells that they do."""
+    return is_not(
+        "sequence length and micro-batch size never change, and no packed sequences",
+        True if run.given.packed_sequences else None,
+        "--packed-sequences, and variable_seq_lengths of the configuration",
+    )
+
+
+def no_layer_offload(run: Run) -> Precondition:
+    """Layers kept off the CPU; offload that shows may be the fine-grained one, which is no layer's."""
+    shown = False if run.shown.offload is False else None
+    return is_not("no layer is offloaded to the CPU", shown, "cpu_offloading of the configuration")

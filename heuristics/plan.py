@@ -1,0 +1,162 @@
+"""Which fixes, in which order: the workflow's order for the wall, less what cannot help or is not allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from heuristics.fixes.fix import Fix, Knobs, Precondition
+from heuristics.run import Run, WallId
+from traces.limits import Limit
+
+WALL_ORDER: Final[Mapping[WallId, tuple[str, ...]]] = {
+    "memory": ("MEM-2", "MEM-4", "MEM-6", "MEM-1", "MEM-8", "MEM-5", "MEM-7", "MEM-9"),
+    "communication": ("COM-2", "COM-1", "COM-4", "COM-5", "COM-6", "COM-10", "COM-3", "COM-11"),
+    "host_overhead": ("HST-3", "HST-2", "HST-5", "HST-1", "HST-6", "HST-4", "HST-7"),
+    "compute": ("CMP-1", "CMP-2", "CMP-3", "COM-3", "CMP-4"),
+}
+"""Fix ids by wall. First those of the profile table of NVIDIA's MoE optimization workflow (Megatron-Bridge,
+skill perf-moe-optimization-workflow), in its order; then the catalogue's others."""
+
+LEVERS: Final = ("CMP-3", "CMP-4")
+"""What still helps a step that nothing removable holds back: lower precision, larger shapes."""
+
+UNRESOLVED: Final = "sendrecv_unresolved"
+DIRECT: Final = Limit(
+    0.5,
+    "fraction of the wall's cost",
+    "ours: what acts on more than all else together is tried before what the general order names first",
+)
+TOUCHED: Final = Limit(
+    0.05,
+    "fraction of the wall's cost",
+    "ours: a fix of less is not worth one experiment while the wall stands",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A fix of the plan. `ceiling_frac`: what it acts on, as part of the window, so no gain is above it."""
+
+    fix: Fix
+    knobs: Knobs
+    preconditions: tuple[Precondition, ...]
+    ceiling_frac: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A fix that is not in the plan, why, and what would let it in."""
+
+    fix: Fix
+    because: str
+    unlocked_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Fixes in the order to try; those refused; levers where no wall stands."""
+
+    fixes: tuple[Planned, ...]
+    refused: tuple[Refused, ...]
+    levers: tuple[Planned, ...]
+
+
+def make_plan(run: Run, walls: Sequence[WallId], catalogue: Mapping[str, Fix], levers: bool = False) -> Plan:
+    """Plan for the walls that were found, the verdict's first; without any, and with `levers`, the levers.
+
+    No fix in the plan has an unmet precondition, unless an earlier fix of the plan meets it, no two exclude
+    each other, and each is planned or refused once.
+    """
+    if not walls:
+        named = [_lever(run, catalogue[number]) for number in LEVERS if levers and number in catalogue]
+        return Plan((), (), tuple(lever for lever in named if not _unmet(lever)))
+    chosen: list[Planned] = []
+    refused: list[Refused] = []
+    for wall in walls:
+        seen = {one.fix.id for one in chosen} | {one.fix.id for one in refused}
+        for fix in _ordered(run, wall, catalogue):
+            if fix.id in seen or (fix.wall != wall and fix.wall in walls):
+                continue  # a fix of another wall that was found too is planned there
+            planned = _planned(run, fix)
+            if (why := _refusal(run, planned, chosen)) is None:
+                chosen.append(planned)
+            else:
+                refused.append(why)
+    return Plan(tuple(chosen), tuple(refused), ())
+
+
+def _lever(run: Run, fix: Fix) -> Planned:
+    """A lever makes all work shorter, so no wall's cost is its ceiling."""
+    return Planned(fix, fix.knobs(run), fix.preconditions(run), None)
+
+
+def _ordered(run: Run, wall: WallId, catalogue: Mapping[str, Fix]) -> list[Fix]:
+    """The wall's fixes in its order, but those of direct evidence first."""
+    fixes = [catalogue[number] for number in WALL_ORDER[wall] if number in catalogue]
+    return sorted(fixes, key=lambda fix: not _is_direct(run, fix))
+
+
+def _is_direct(run: Run, fix: Fix) -> bool:
+    """Whether what the fix is made for dominates its wall."""
+    kinds = fix.kinds if fix.direct is None else fix.direct
+    if run.does_not_fit and fix.wall == "memory":
+        return "allocator" in kinds
+    share = _share(run, fix.wall, kinds)
+    return bool(kinds) and share is not None and share > DIRECT.value
+
+
+def _share(run: Run, wall: WallId, kinds: tuple[str, ...]) -> float | None:
+    """How much of a wall's cost some kinds make up."""
+    whole, part = run.cost_ns(wall, ()), run.cost_ns(wall, _with_perhaps(kinds))
+    return None if not whole or part is None else part / whole
+
+
+def _with_perhaps(kinds: tuple[str, ...]) -> tuple[str, ...]:
+    """With expert traffic goes the SendRecv that may be it."""
+    return (*kinds, UNRESOLVED) if "ep_a2a" in kinds else kinds
+
+
+def _planned(run: Run, fix: Fix) -> Planned:
+    """A fix with what it needs. One that does not act by the wall's own handicap has no ceiling from it."""
+    kinds, conditions = _with_perhaps(fix.kinds), fix.preconditions(run)
+    if UNRESOLVED in kinds and run.cost_ns(fix.wall, (UNRESOLVED,)):
+        unresolved = Precondition(
+            "the unresolved SendRecv is expert all-to-all", "unknown", "record NVTX ranges"
+        )
+        conditions = (*conditions, unresolved)
+    ceiling = None if fix.direct == () else _ceiling_frac(run, fix.wall, kinds)
+    return Planned(fix, fix.knobs(run), conditions, ceiling)
+
+
+def _ceiling_frac(run: Run, wall: WallId, kinds: tuple[str, ...]) -> float | None:
+    """What some kinds of a wall cost, as part of the windows."""
+    ns, total_ns, frac = run.cost_ns(wall, kinds), run.cost_ns(wall, ()), run.total_frac.get(wall)
+    if ns is None or total_ns is None:
+        return None
+    if frac is None:
+        return min(1.0, ns / run.window_ns) if run.window_ns else None
+    return min(1.0, frac * ns / total_ns) if total_ns else 0.0
+
+
+def _unmet(planned: Planned) -> list[Precondition]:
+    return [one for one in planned.preconditions if one.state == "unmet"]
+
+
+def _refusal(run: Run, planned: Planned, chosen: Iterable[Planned]) -> Refused | None:
+    fix, before = planned.fix, [one.fix for one in chosen]
+    for other in before:
+        if other.id in fix.excludes or fix.id in other.excludes:
+            return Refused(
+                fix, f"not in one plan with {other.id}, which comes first", f"leaving out {other.id}"
+            )
+    met_by = {name for other in before for name in (other.id, other.same_as)}
+    for condition in _unmet(planned):
+        if not condition.cure or condition.cure not in met_by:
+            return Refused(fix, f"needs: {condition.text}", condition.cure)
+    share = _share(run, fix.wall, fix.kinds)
+    if share is not None and share < TOUCHED.value and not _is_direct(run, fix):
+        kinds = ", ".join(fix.kinds)
+        return Refused(fix, f"what it acts on ({kinds}) is {share:.0%} of this wall's cost", "")
+    return None

@@ -1,0 +1,48 @@
+"""The compute wall: kernels run, but leave SMs without work.
+
+The handicap taken away: kernels with fewer blocks than the GPU has SMs take blocks / SMs of their time. How
+we tell: by the launch and by replay; a ceiling, so the range is from 0 to it. Tails, short kernels and one
+GEMM per expert are evidence, not cost: by a tail formula ordinary dense runs would show a false wall of 4 to
+20 % (measured on real recordings).
+
+What it is not: low occupancy of persistent kernels (nvjet, CUTLASS's TMA GEMMs, FlashAttention 3, grouped
+GEMM), whose grid is the number of SMs by design; nor a step that is mostly compute: that is bound by
+compute, and has levers (precision, larger shapes), not a wall.
+References: CUDA C++ Best Practices Guide, execution configuration; Megatron-Core's MoE guide, grouped GEMM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from heuristics.walls.price import price
+from heuristics.walls.wall import Evidence, WallJudgement, judged, unmeasurable
+from traces.measure.measurements import RankMeasurements
+from traces.missing import Missing
+
+
+def judge(measurements: Sequence[RankMeasurements]) -> WallJudgement:
+    """Judge the compute of a run's ranks (at least one)."""
+    told = price(measurements, "compute")
+    if isinstance(told, Missing):
+        return unmeasurable("compute", told)
+    return judged("compute", told, _context(measurements))
+
+
+def _context(measurements: Sequence[RankMeasurements]) -> list[Evidence]:
+    """How the launches of all ranks use the SMs."""
+    uses = [rank.sm.launches for rank in measurements if rank.sm.launches is not None]
+    work_ns = sum(use.work_ns for use in uses)
+    if not work_ns:
+        return []
+    of_work = "fraction of compute work"
+    under = sum(use.under_filled_ns for use in uses) / work_ns
+    found = [Evidence("under_filled_frac", under, of_work, None, "kernels with fewer blocks than SMs")]
+    filled = [use.fill_frac for use in uses if use.fill_frac is not None]
+    if filled:
+        why = "blocks against what the SMs hold, of the rank that fills least; persistent kernels apart"
+        found.append(Evidence("fill_frac", min(filled), "fraction of the SMs", None, why))
+    if persistent_ns := sum(use.persistent_ns for use in uses):
+        why = "low occupancy by design, never a finding"
+        found.append(Evidence("persistent_frac", persistent_ns / work_ns, of_work, None, why))
+    return found

@@ -1,0 +1,101 @@
+"""The memory wall: the step pays for fitting into the GPU's memory.
+
+The handicap taken away: what is computed a second time is gone whole, with its collectives, copies and
+synchronisations; offload copies and, after the first step, allocator calls are gone. How we tell: by replay.
+
+Price and capacity are two things. The price shows in any trace; whether there is room does not: below the
+limit the wall is clear only where memory use was recorded. The allocator giving memory back and asking again
+in steady steps is hard evidence that the run does not fit, and comes before any larger wall: what does not
+fit cannot be tuned. What it is not: a high peak; PyTorch keeps nearly all memory by design.
+References: Megatron-Bridge, skills perf-moe-optimization-workflow and memory-tuning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from heuristics.walls.price import price
+from heuristics.walls.wall import Evidence, WallJudgement, judged, unmeasurable
+from traces.limits import Limit
+from traces.measure.measurements import RankMeasurements
+from traces.missing import Missing
+
+RETRIES: Final = Limit(
+    0.5,
+    "fraction of the steps after the first",
+    "ours: a cache that is full gives back and asks again in most steps; one new shape does so once",
+)
+
+
+def judge(measurements: Sequence[RankMeasurements]) -> WallJudgement:
+    """Judge the memory of a run's ranks (at least one)."""
+    told = price(measurements, "memory")
+    if isinstance(told, Missing):
+        result = unmeasurable("memory", told)
+    else:
+        result = judged("memory", told, _context(measurements))
+    fracs = [rank.memory.allocator_retry_frac for rank in measurements]
+    if worst := max((frac for frac in fracs if frac is not None), default=None):
+        place = fracs.index(worst)
+        retried = Evidence(
+            "allocator_retry_frac", worst, RETRIES.unit, RETRIES.value, RETRIES.because, rank=place
+        )
+        result = replace(result, evidence=(*result.evidence, retried))
+        if worst >= RETRIES.value:
+            return replace(result, outcome="finding", comes_first=True)
+    if result.outcome == "clear" and (gap := _open_question(measurements)):
+        return replace(result, outcome="unmeasurable", missing=(gap.reason,), cure=gap.cure)
+    return result
+
+
+def _open_question(measurements: Sequence[RankMeasurements]) -> Missing | None:
+    """What keeps a small price from being clear: recompute that cannot be told, or room that cannot."""
+    for rank in measurements:
+        why = {gap.path: gap for gap in rank.memory.missing}
+        if rank.memory.recompute_ns is None:
+            gap = why.get("memory.recompute_ns", Missing("", "the trace does not say", ""))
+            reason = "whether anything is computed a second time could not be told"
+            return Missing("memory", f"{reason}: {gap.reason}", gap.cure)
+        for key in ("peak_bytes", "capacity_bytes"):
+            if getattr(rank.memory, key) is None:
+                gap = why.get(f"memory.{key}", Missing("", "the trace does not say", ""))
+                reason = f"whether the run has room cannot be told: {gap.reason}; its price can"
+                return Missing("memory", reason, gap.cure)
+    return None
+
+
+def _context(measurements: Sequence[RankMeasurements]) -> list[Evidence]:
+    """The prices by themselves, over all ranks that tell them, and how full the fullest GPU was."""
+    memories = [(rank.memory, rank.budget.window_ns) for rank in measurements]
+    said = (
+        (
+            "recompute_frac",
+            [(one.recompute_ns, ns) for one, ns in memories],
+            "what is computed a second time",
+        ),
+        (
+            "offload_exposed_frac",
+            [(one.offload_exposed_ns, ns) for one, ns in memories],
+            "exposed offload copies",
+        ),
+        (
+            "allocator_frac",
+            [(one.allocator_ns, ns) for one, ns in memories],
+            "host time in allocator calls, steps after the first",
+        ),
+    )
+    found = []
+    for measure, values, why in said:
+        told = [(ns, window_ns) for ns, window_ns in values if ns is not None]
+        if any(ns for ns, _ in told):
+            frac = sum(ns for ns, _ in told) / sum(window_ns for _, window_ns in told)
+            found.append(Evidence(measure, frac, "fraction of the windows", None, why))
+    used = [
+        one.peak_bytes / one.capacity_bytes for one, _ in memories if one.peak_bytes and one.capacity_bytes
+    ]
+    if used:
+        why = "context only: PyTorch keeps nearly all memory by design"
+        found.append(Evidence("peak_frac", max(used), "fraction of the capacity", None, why))
+    return found

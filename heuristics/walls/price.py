@@ -1,0 +1,123 @@
+"""What a handicap costs a run: the replayed costs of its ranks, added up over their windows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from heuristics.run import WallId
+from traces.limits import Limit
+from traces.measure.measurements import RankMeasurements
+from traces.missing import Missing
+from traces.replay.costs import Cost
+
+WALL: Final = Limit(
+    0.10,
+    "fraction of the windows",
+    "ours, NVIDIA publishes none: a handicap worth less than a tenth of the step is no wall",
+)
+
+
+STEADY: Final = Limit(
+    0.05,
+    "fraction of the steps after the first",
+    "ours: half a wall; what only the first step pays (loading modules, filling caches) is warm-up",
+)
+ENOUGH_STEPS: Final = Limit(3, "steps", "ours: of two steps none can be called the usual one")
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """One handicap's ceiling over the ranks that could be replayed; `rank` is the one it costs most.
+
+    `steady_frac`: the same in the steps after the first, None with fewer than three. `step_frac`: of each
+    used step of each rank, as part of that step. `at_least`: why it may be more.
+    """
+
+    ns: int
+    frac: float
+    steady_frac: float | None
+    by_kind_ns: dict[str, int]
+    step_frac: tuple[float, ...]
+    rank: int
+    at_least: Missing | None
+
+
+def price(measurements: Sequence[RankMeasurements], wall: WallId) -> Price | Missing:
+    """The price of a wall's handicap, or why no rank tells it."""
+    told = [(place, rank, cost) for place, rank in enumerate(measurements) if (cost := _cost(rank, wall))]
+    if not told:
+        return _why(measurements[0], wall)
+    window_ns = sum(rank.budget.window_ns for _, rank, _ in told)
+    by_kind: dict[str, int] = {}
+    for _, _, cost in told:
+        for kind, ns in cost.by_kind_ns.items():
+            by_kind[kind] = by_kind.get(kind, 0) + ns
+    total_ns = sum(cost.ns for _, _, cost in told)
+    worst = max(told, key=lambda one: one[2].ns / one[1].budget.window_ns)
+    steps = [frac for _, rank, cost in told for frac in _step_fracs(rank, cost)]
+    return Price(
+        total_ns,
+        total_ns / window_ns,
+        _steady_frac([(rank, cost) for _, rank, cost in told]),
+        by_kind,
+        tuple(steps),
+        worst[0],
+        _doubt(measurements, wall),
+    )
+
+
+def _steady_frac(told: Sequence[tuple[RankMeasurements, Cost]]) -> float | None:
+    """Cost in the steps after each rank's first, as part of them."""
+    cost_ns = length_ns = 0
+    for rank, cost in told:
+        if len(cost.step_ns) < ENOUGH_STEPS.value:
+            return None
+        cost_ns += sum(cost.step_ns[1:])
+        length_ns += sum(rank.steps.lengths_ns()[1:])
+    return cost_ns / length_ns
+
+
+def _doubt(measurements: Sequence[RankMeasurements], wall: WallId) -> Missing | None:
+    """Why the price may be more than it seems: a rank's replay says so, or a rank has none."""
+    for rank in measurements:
+        if _cost(rank, wall) is None:
+            return _why(rank, wall)
+        if not isinstance(rank.costs, Missing) and rank.costs.at_least:
+            return rank.costs.at_least
+    return None
+
+
+def _cost(rank: RankMeasurements, wall: WallId) -> Cost | None:
+    if isinstance(rank.costs, Missing) or rank.costs.refused:
+        return None
+    by_wall = {
+        "communication": rank.costs.communication if rank.communication_told else None,
+        "host_overhead": rank.costs.host_overhead,
+        "memory": rank.costs.memory,
+        "compute": rank.costs.compute,
+    }
+    return by_wall[wall]
+
+
+def _why(rank: RankMeasurements, wall: WallId) -> Missing:
+    if isinstance(rank.costs, Missing):
+        return rank.costs
+    if rank.costs.refused:
+        return rank.costs.refused
+    if wall == "communication":
+        reason = (
+            "graph replays were recorded whole, or kernels without names, so communication is not told apart"
+        )
+        return Missing("replay", reason, "record with --cuda-graph-trace=node, and export all tables")
+    if rank.sm.sm_count is None:
+        return Missing(
+            "replay", "the trace does not say how many SMs the GPU has", "export the GPU table too"
+        )
+    return Missing("replay", "the trace has no launch shapes of kernels", "export the whole kernel table")
+
+
+def _step_fracs(rank: RankMeasurements, cost: Cost) -> list[float]:
+    lengths = rank.steps.lengths_ns()
+    return [ns / length for ns, length in zip(cost.step_ns, lengths, strict=True)] if cost.step_ns else []

@@ -1,0 +1,81 @@
+"""What a wall's judge answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from heuristics.run import WallId
+from heuristics.walls.price import STEADY, WALL, Price
+from traces.missing import Missing
+
+Outcome = Literal["finding", "clear", "unmeasurable"]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One measured value behind an outcome, and the limit it is held against (None: context).
+
+    `start_ns` to `end_ns`, `step` and `rank` (its place in the document) say where it can be seen, where one
+    place shows it best.
+    """
+
+    measure: str
+    value: float
+    unit: str
+    limit: float | None
+    because: str
+    start_ns: int | None = None
+    end_ns: int | None = None
+    step: int | None = None
+    rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WallJudgement:
+    """One wall of a run.
+
+    `cost_ns` is what the windows would lose if the handicap vanished, a ceiling; None where unmeasurable.
+    `step_cost_frac`: the same per used step, as part of that step. `comes_first`: hard evidence that puts
+    this wall before larger ones. `missing` says what could not be looked at, `cure` how to record it.
+    """
+
+    id: WallId
+    outcome: Outcome
+    cost_ns: int | None
+    cost_frac: float | None
+    cost_by_kind_ns: Mapping[str, int]
+    step_cost_frac: tuple[float, ...]
+    evidence: tuple[Evidence, ...]
+    comes_first: bool = False
+    missing: tuple[str, ...] = ()
+    cure: str = ""
+
+
+def judged(wall: WallId, price: Price, evidence: Sequence[Evidence]) -> WallJudgement:
+    """A finding from the limit up, else clear; the cost itself is the first evidence.
+
+    A cost that may be more than it seems is never clear.
+    """
+    cost = Evidence(
+        "cost_frac", price.frac, "fraction of the windows", WALL.value, WALL.because, rank=price.rank
+    )
+    stands = price.frac >= WALL.value
+    shown = [cost]
+    if price.steady_frac is not None:
+        steady = Evidence("steady_cost_frac", price.steady_frac, STEADY.unit, STEADY.value, STEADY.because)
+        stands, shown = stands and price.steady_frac >= STEADY.value, [cost, steady]
+    if not stands and price.at_least is not None:
+        return unmeasurable(wall, price.at_least, evidence)
+    outcome: Outcome = "finding" if stands else "clear"
+    return WallJudgement(
+        wall, outcome, price.ns, price.frac, price.by_kind_ns, price.step_frac, (*shown, *evidence)
+    )
+
+
+def unmeasurable(wall: WallId, why: Missing, evidence: Sequence[Evidence] = ()) -> WallJudgement:
+    """What could not be looked at is never clear."""
+    return WallJudgement(
+        wall, "unmeasurable", None, None, {}, (), tuple(evidence), missing=(why.reason,), cure=why.cure
+    )

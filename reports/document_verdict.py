@@ -1,0 +1,119 @@
+"""Verdict, walls and fixes in the document, and what could not be told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any, Final
+
+from heuristics import Judgement
+from heuristics.plan import Planned, Refused
+from heuristics.verdict import Verdict
+from heuristics.walls.wall import WallJudgement
+from traces.missing import Missing
+
+_NEXT: Final = Missing(
+    "verdict.next_wall",
+    "what comes after the first fix is not replayed by this version",
+    "use a later version",
+)
+
+
+def verdict_section(judgement: Judgement) -> dict[str, Any]:
+    """The contract's `verdict`."""
+    verdict = judgement.verdict
+    confidence = verdict.confidence
+    return {
+        "wall": verdict.wall,
+        "kind": verdict.kind,
+        "bound": judgement.bound.bucket,
+        "tied_with": list(verdict.tied_with),
+        "runner_up": verdict.runner_up,
+        "confidence": confidence.level if confidence else None,
+        "confidence_because": list(confidence.because) if confidence else [],
+        "because": [*verdict.because, judgement.bound.because],
+        "next_wall": None,
+        "largest_bucket": judgement.largest.bucket,
+        "largest_bucket_frac": judgement.largest.frac,
+    }
+
+
+def wall_section(wall: WallJudgement) -> dict[str, Any]:
+    """One of the contract's `walls`; an unmeasurable one has neither cost nor kinds."""
+    told = wall.outcome != "unmeasurable"
+    return {
+        "id": wall.id,
+        "outcome": wall.outcome,
+        "cost_ns": wall.cost_ns if told else None,
+        "cost_frac": wall.cost_frac if told else None,
+        "cost_by_kind_ns": dict(wall.cost_by_kind_ns) if told else None,
+        "evidence": [asdict(one) for one in wall.evidence],
+        "missing": list(wall.missing),
+        "cure": wall.cure,
+    }
+
+
+def fix_section(planned: Planned) -> dict[str, Any]:
+    """One of the contract's `fixes`. The gain's lower end needs a replay of the fix itself: None."""
+    fix, ceiling = planned.fix, planned.ceiling_frac
+    return {
+        "id": fix.id,
+        "wall": fix.wall,
+        "title": fix.title,
+        "knobs": {key: list(value) for key, value in asdict(planned.knobs).items()},
+        "versions": fix.versions,
+        "preconditions": [asdict(one) for one in planned.preconditions],
+        "checked": [],
+        "gain_frac": None if ceiling is None else [None, ceiling],
+        "gain_source": "; ".join(f"{gain.text} ({gain.source})" for gain in fix.gains) or None,
+        "side_effects": list(fix.side_effects),
+        "verify": fix.verify,
+        "sources": list(fix.sources),
+    }
+
+
+def refused_section(refused: Refused) -> dict[str, Any]:
+    """One of the contract's `refused`."""
+    fix = refused.fix
+    return {
+        "id": fix.id,
+        "wall": fix.wall,
+        "title": fix.title,
+        "because": refused.because,
+        "unlocked_by": refused.unlocked_by,
+        "source": "; ".join(fix.sources),
+    }
+
+
+def verdict_gaps(judgement: Judgement) -> Iterator[Missing]:
+    """An entry for every None above."""
+    yield _NEXT
+    verdict: Verdict = judgement.verdict
+    cure = next((wall.cure for wall in judgement.walls if wall.cure), "none is needed")
+    if verdict.wall is None:
+        for key in ("wall", "confidence"):
+            yield Missing(f"verdict.{key}", verdict.because[0], cure)
+    if verdict.kind is None:
+        yield Missing(
+            "verdict.kind", "no wall, so it has no kind" if verdict.wall is None else "not split", cure
+        )
+    if verdict.runner_up is None:
+        yield Missing("verdict.runner_up", "no other wall costs anything that could be measured", cure)
+    for place, wall in enumerate(judgement.walls):
+        if wall.outcome == "unmeasurable" or wall.cost_ns is None:
+            yield Missing(f"walls[{place}]", "; ".join(wall.missing), wall.cure)
+        yield from _evidence_gaps(f"walls[{place}].evidence", wall)
+    for name, plan in (("fixes", judgement.plan.fixes), ("levers", judgement.plan.levers)):
+        for place, planned in enumerate(plan):
+            why = "only a ceiling is known: the change itself is not replayed by this version"
+            yield Missing(f"{name}[{place}].gain_frac", why, "compare with a recording that has the change")
+            if not planned.fix.gains:
+                none = "no measurement of this change is published with its shape"
+                yield Missing(f"{name}[{place}].gain_source", none, "measure it on one run of your own")
+
+
+def _evidence_gaps(path: str, wall: WallJudgement) -> Iterator[Missing]:
+    for place, one in enumerate(wall.evidence):
+        if any(value is None for value in asdict(one).values()):
+            why = "no limit is held against it, or no single place shows it"
+            yield Missing(f"{path}[{place}]", why, "none is needed")

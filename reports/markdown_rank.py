@@ -1,0 +1,179 @@
+"""Where the time of each rank goes, as GitHub markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from reports.document import Document
+from reports.markdown_marks import code, folded, plain, table
+from reports.sentences import replays_only, who
+from reports.words import milliseconds, percent, seconds
+
+_BUCKETS: Final = ("compute", "exposed_comm", "exposed_copy", "idle")
+_DETAILED: Final = 8
+"""Ranks shown one by one; the others are in the JSON document."""
+_PARTS: Final = (
+    ("compute", "compute_by_class_ns"),
+    ("exposed_comm", "exposed_comm_by_kind_ns"),
+    ("exposed_copy", "exposed_copy_by_kind_ns"),
+)
+_FIGURES: Final = ("a2a", "sm", "memory", "detected", "replay")
+_UNTOLD: Final = "not told"
+_NAME_WIDTH: Final = 120
+
+
+def rank_lines(document: Document) -> Iterator[str]:
+    """One rank open, several in a table with a folded block each."""
+    ranks = document["ranks"]
+    yield from ("", "## Where the time goes", "")
+    if len(ranks) == 1:
+        yield from _open(ranks[0])
+        yield from _details(ranks[0])
+        return
+    yield from _all_ranks(ranks[:_DETAILED])
+    for rank in ranks[:_DETAILED]:
+        yield from folded(who(rank), [*_open(rank), *_details(rank)])
+    if (more := len(ranks) - _DETAILED) > 0:
+        yield from ("", f"{more} more ranks are in the JSON document.")
+
+
+def _all_ranks(ranks: list[dict[str, Any]]) -> Iterator[str]:
+    headers = ["Rank", "Steps", "Median, ms", "Min, ms", "Max, ms", *(bucket for bucket in _BUCKETS)]
+    rows = []
+    for rank in ranks:
+        steps = rank["steps"]
+        spread = [_ms(steps[f"{key}_ns"]) for key in ("median", "min", "max")]
+        shares = [_share(rank["budget_frac"][bucket]) for bucket in _BUCKETS]
+        rows.append([plain(who(rank)), str(len(steps["used"])), *spread, *shares])
+    yield from table(headers, rows, numbers=8)
+
+
+def _open(rank: dict[str, Any]) -> Iterator[str]:
+    """Who, which steps, and the budget."""
+    yield f"{plain(who(rank))}: {_steps(rank)}"
+    steps, detected = rank["steps"], rank["detected"]
+    if steps["slow"]:
+        named = ", ".join(map(str, steps["slow"]))
+        yield from ("", f"Slow steps: {named}; used, but left out of the median.")
+    if steps["disagreement"]:
+        yield from ("", plain(steps["disagreement"]))
+    if detected["training_step"] is False:
+        yield from ("", f"This is not a training step: {plain(detected['training_evidence'])}.")
+    budget, shares = rank["budget_ns"], rank["budget_frac"]
+    rows = [_row(rank, _bucket(rank, bucket), budget[bucket], shares[bucket]) for bucket in _BUCKETS]
+    rows.append(_row(rank, "window", budget["window"], 1.0))
+    yield from ("", *table(["Part", _per(rank), "Share", "ns in all"], rows, numbers=3))
+
+
+def _bucket(rank: dict[str, Any], bucket: str) -> str:
+    return "busy" if bucket == "compute" and replays_only(rank) else bucket
+
+
+def _steps(rank: dict[str, Any]) -> str:
+    steps, windows = rank["steps"], rank["windows_ns"]
+    start_ns, end_ns = windows[0][0], windows[-1][1]
+    where = f"{seconds(start_ns)} to {seconds(end_ns)} ({start_ns} to {end_ns} ns)"
+    if not steps["used"]:
+        return f"one window, {where}: {plain(steps['what'])}."
+    spread = ", ".join(f"{key} {_ms(steps[f'{key}_ns'])}" for key in ("median", "min", "max"))
+    left_out = f"; {len(steps['dropped'])} left out" if steps["dropped"] else ""
+    found = f"n = {len(steps['used'])} steps by {plain(steps['what'], 80)}"
+    return f"{found}, ms per step: {spread}; {where}{left_out}."
+
+
+def _details(rank: dict[str, Any]) -> Iterator[str]:
+    """Folded: parts of the buckets and reasons, figures, steps, kernels without a name."""
+    head = [_per(rank), "Share", "ns in all"]
+    window_ns = rank["budget_ns"]["window"]
+    parts = [
+        _row(rank, f"{bucket}.{key}", ns, ns / window_ns)
+        for bucket, section in _PARTS
+        for key, ns in _largest_first(rank[section] or {})
+    ]
+    reasons = [_row(rank, key, ns, ns / window_ns) for key, ns in absent_parts(rank["absent_ns"]) if ns]
+    by = rank["absent_decided_by_frac"]
+    decided = by and ", ".join(f"{plain(key)} {percent(frac)}" for key, frac in by.items())
+    why = [*table(["Reason", *head], reasons, numbers=3), "", f"Decided by an edge: {decided}."]
+    yield from folded("Classes and kinds", table(["Part", *head], parts, numbers=3) if parts else [])
+    yield from folded("Why no compute ran", why if reasons else [])
+    yield from folded("Figures", table(["Figure", "Value"], _figures(rank), numbers=1))
+    yield from folded("Steps", _step_table(rank))
+    unknown = [[code(one["name"], _NAME_WIDTH), percent(one["frac"])] for one in rank["unknown_kernels"]]
+    yield from folded(
+        "Kernels that no rule names", table(["Kernel", "Share"], unknown, numbers=1) if unknown else []
+    )
+
+
+def absent_parts(absent: Mapping[str, Any] | None) -> Iterator[tuple[str, int]]:
+    """Every reason why no compute ran, `launch_starved.sync` where it has parts; nothing where not told."""
+    for reason, value in (absent or {}).items():
+        if isinstance(value, dict):
+            yield from ((f"{reason}.{key}", ns) for key, ns in _largest_first(value))
+        else:
+            yield reason, value
+
+
+def _figures(rank: dict[str, Any]) -> Iterator[list[str]]:
+    """Every single figure that was told, in the order of the document."""
+    own = ("hidden_comm_ns", "masked_ns", "clock_offset_ns", "kernels_without_launch")
+    figures = {key: rank[key] for key in own}
+    sections = {name: rank[name] for name in _FIGURES} | {"sm.measured": rank["sm"]["measured"]}
+    for name, section in sections.items():
+        figures |= {f"{name}.{key}": value for key, value in (section or {}).items()}
+    for key, value in figures.items():
+        if isinstance(value, (bool, str)):
+            yield [plain(key), plain(str(value))]
+        elif isinstance(value, (int, float)):
+            yield [plain(key), _figure(key, value)]
+
+
+def _figure(key: str, value: float) -> str:
+    if key.endswith("_frac"):
+        return percent(value)
+    if key.endswith("_ns"):
+        return f"{milliseconds(int(value))} ms"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.3f}"
+
+
+def _step_table(rank: dict[str, Any]) -> Iterator[str]:
+    steps = rank["steps"]
+    rows = [
+        [
+            plain(one.get("reason", "used"), 80),
+            str(one["index"]),
+            seconds(one["start_ns"]),
+            seconds(one["end_ns"]),
+            str(one["start_ns"]),
+            str(one["end_ns"]),
+            _ms(one["end_ns"] - one["start_ns"]),
+        ]
+        for one in sorted([*steps["used"], *steps["dropped"]], key=lambda one: int(one["index"]))
+    ]
+    if rows:
+        headers = ["State", "Step", "Start", "End", "Start, ns", "End, ns", "ms"]
+        yield from table(headers, rows, numbers=6)
+
+
+def _row(rank: dict[str, Any], label: str, ns: int | None, frac: float | None) -> list[str]:
+    if ns is None:
+        return [plain(label), _UNTOLD, _UNTOLD, _UNTOLD]
+    count = len(rank["steps"]["used"]) or 1
+    return [plain(label), f"{ns / count / 1e6:,.3f}", _share(frac), f"{ns:,}"]
+
+
+def _per(rank: dict[str, Any]) -> str:
+    count = len(rank["steps"]["used"])
+    return f"ms per step (mean of {count})" if count else "ms of the window"
+
+
+def _largest_first(parts: Mapping[str, int]) -> list[tuple[str, int]]:
+    return sorted(parts.items(), key=lambda part: -part[1])
+
+
+def _share(frac: float | None) -> str:
+    return _UNTOLD if frac is None else percent(frac)
+
+
+def _ms(ns: int | None) -> str:
+    return _UNTOLD if ns is None else f"{ns / 1e6:,.3f}"

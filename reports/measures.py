@@ -1,0 +1,72 @@
+"""The words of a result for what is measured: unit, meaning, computation. Their home is `measures.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+GROUPS: Final[Mapping[str, str]] = {
+    "budget": "The budget: every nanosecond of the window in one bucket",
+    "communication": "Kinds of communication",
+    "class": "Classes of compute",
+    "copy": "Kinds of copies",
+    "account": "Why no compute ran",
+    "cause": "What the host did when a launch was late",
+    "a2a": "Expert all-to-all",
+    "sm": "How the SMs were used",
+    "memory": "What saving memory costs",
+    "steps": "Steps",
+    "totals": "Totals of the whole recording",
+    "detected": "What was detected",
+    "replay": "The replay, and whether it means anything",
+    "verdict": "The verdict",
+    "walls": "Walls and their costs",
+    "fixes": "Fixes",
+    "trace": "The recording",
+}
+"""Groups of measures and their titles, in the order of a report."""
+
+_UNITS: Final = ("_ns", "_frac", "_bytes", "_count")
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One measure. `unit` is empty for words and tables; `limits` are `module:NAME` of a `Limit`."""
+
+    name: str
+    group: str
+    unit: str
+    what: str
+    how: str
+    limits: tuple[str, ...]
+
+
+@cache
+def measures() -> Mapping[str, Measure]:
+    """All measures by name, in the order of `GROUPS`."""
+    text = files("reports").joinpath("measures.toml").read_text(encoding="utf-8")
+    read = tomllib.loads(text)
+    return {
+        name: Measure(name, group, unit, what, how, tuple(limits[0]) if limits else ())
+        for group in GROUPS
+        for name, (unit, what, how, *limits) in read[group].items()
+    }
+
+
+def named(name: str) -> list[Measure]:
+    """The measure of that name; else all that have it but for the unit at the end: `masked`, `fill`."""
+    known = measures()
+    return (
+        [known[name]] if name in known else [one for one in known.values() if _stem(one.name) == _stem(name)]
+    )
+
+
+def _stem(name: str) -> str:
+    """The name without its unit. The longest kernel of a kind is evidence of that kind."""
+    for unit in _UNITS:
+        name = name.removesuffix(unit)
+    return name.removeprefix("longest_")

@@ -1,0 +1,125 @@
+"""Sentences about a document, unwrapped, for every format that people read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from reports.document import Document
+from reports.words import kind_words, percent, wall_words
+
+SPELLINGS: Final = (
+    ("megatron_lm", "Megatron-LM"),
+    ("megatron_bridge", "Bridge"),
+    ("bridge_harness", "Bridge's scripts/performance"),
+    ("environment", "environment"),
+)
+"""Keys of a fix's knobs and what they are called."""
+
+_SAID: Final = (
+    "steps",
+    "totals",
+    "totals.comm_union_ns",
+    "process",
+    "absent_ns",
+    "exposed_comm_by_kind_ns.sendrecv_unresolved",
+)
+"""Gaps of a rank that are said where people read; all are in the JSON document."""
+
+
+def wall_sentence(document: Document) -> str:
+    """The wall and its ceiling, or why there is none."""
+    verdict = document["verdict"]
+    if verdict["wall"] is None:
+        judged = any(wall["outcome"] != "unmeasurable" for wall in document["walls"])
+        return f"{'no wall' if judged else 'none'}: {verdict['because'][0]}."
+    wall = next(one for one in document["walls"] if one["id"] == verdict["wall"])
+    kind = f" ({kind_words(verdict['kind'])})" if verdict["kind"] else ""
+    why: str = verdict["because"][0]
+    said = f"{wall_words(wall['id'])}{kind}."
+    if not wall["cost_frac"] or "allocated again" in why:
+        said += f" {why[:1].upper()}{why[1:]}."
+    if wall["cost_frac"]:
+        said += f" Without it the run would be at most {percent(wall['cost_frac'])} shorter."
+    return said
+
+
+def verdict_sentences(document: Document) -> Iterator[str]:
+    """What the wall is tied with, how sure that is, what bounds the run."""
+    verdict = document["verdict"]
+    if verdict["tied_with"]:
+        tied = " and ".join(map(wall_words, verdict["tied_with"]))
+        yield f"Tied with {tied}: their costs cannot be told apart."
+    if verdict["confidence"]:
+        why = "; ".join(verdict["confidence_because"]) or "nothing speaks against it"
+        yield f"Confidence {verdict['confidence']}: {why}."
+    share = percent(verdict["largest_bucket_frac"])
+    of = "the window" if len(document["ranks"]) == 1 else f"the windows of {len(document['ranks'])} ranks"
+    bound = f"Bound by {wall_words(verdict['bound'])}" if verdict["bound"] else "What bounds it is not told"
+    yield f"{bound}; the largest bucket is {_largest(document)}, {share} of {of}."
+
+
+def _largest(document: Document) -> str:
+    bucket: str = document["verdict"]["largest_bucket"]
+    if bucket == "compute" and all(map(replays_only, document["ranks"])):
+        return "busy"
+    if bucket == "idle" and any(gap["path"].endswith(".graph_launches") for gap in document["missing"]):
+        return "idle, or work of CUDA graphs that was not recorded"
+    return bucket
+
+
+def replays_only(rank: dict[str, Any]) -> bool:
+    """Whether compute cannot be told from communication, so that it is only called busy."""
+    return rank["budget_ns"]["exposed_comm"] is None
+
+
+def origin(trace: dict[str, Any]) -> str:
+    """Who wrote a trace."""
+    schema = trace["schema"] or "none"
+    if trace["kind"] == "kineto":
+        return f"recorded by the PyTorch profiler, schema {schema}"
+    return f"exported by nsys {trace['exporter_version'] or 'of unknown version'}, schema {schema}"
+
+
+def who(rank: dict[str, Any]) -> str:
+    """A rank: its number, process and GPU."""
+    process = "process not recorded" if rank["process"] is None else f"process {rank['process']}"
+    number = "" if rank["rank"] is None else f"rank {rank['rank']}, "
+    return f"{number}{process}, GPU {rank['device']} ({rank['gpu'] or 'model not recorded'})"
+
+
+def lever_sentence(document: Document) -> str:
+    """What introduces levers, where no wall was found."""
+    measured = all(wall["cost_frac"] is not None for wall in document["walls"])
+    called = "No fix is called for" if measured else "Nothing that could be measured calls for a fix"
+    return f"{called}. What still makes a full GPU faster:"
+
+
+def fix_title(fix: dict[str, Any]) -> str:
+    """Title and ceiling of a fix."""
+    ceiling = "" if fix["gain_frac"] is None else f" At most {percent(fix['gain_frac'][1])} of the step."
+    return f"{fix['title']}.{ceiling}"
+
+
+def needs(fix: dict[str, Any]) -> Iterator[str]:
+    """Preconditions of a fix that are not met, or not known to be."""
+    for one in fix["preconditions"]:
+        if one["state"] != "met":
+            cure = f" ({one['cure']})" if one["cure"] else ""
+            yield f"{'needs' if one['state'] == 'unmet' else 'check'}: {one['text']}{cure}"
+
+
+def advice(document: Document) -> list[str]:
+    """Gaps of the recording that matter, each with its cure, and what the recording itself notes."""
+    said = []
+    for gap in document["missing"]:
+        place, _, key = gap["path"].partition(".")
+        if (place.startswith("ranks[") and key in _SAID) or key in ("graph_launches", "graph_replays"):
+            reason, cure = gap["reason"].rstrip("."), gap["cure"].rstrip(".")
+            said.append(f"{reason[:1].upper()}{reason[1:]}. To tell: {cure}.")
+    for wall in document["walls"]:
+        if wall["cost_frac"] is None and wall["cure"]:
+            said.append(f"To judge {wall_words(wall['id'])}: {wall['cure'].rstrip('.')}.")
+    for trace in document["traces"]:
+        said += [f"The recording notes: {note}." for note in trace["capture"]["diagnostics"]]
+    return list(dict.fromkeys(said))

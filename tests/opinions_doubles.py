@@ -1,0 +1,316 @@
+"""Ranks whose costs are round numbers, and walls and fixes said in one line.
+
+A rank is a tiny recording, measured once, with every number an opinion rests on put in its place: four steps
+of 250 ns, so that 10 ns are one per cent of its 1000 ns window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import get_args
+
+from hypothesis import strategies as st
+
+from heuristics.choosers.hardware import FAMILIES
+from heuristics.fixes.fix import Fix, Knobs, Precondition
+from heuristics.run import WALL_IDS, Given, Guidance, Routing, Run, Shown, Stage, WallId
+from heuristics.walls.communication import judge as judge_communication
+from heuristics.walls.compute import judge as judge_compute
+from heuristics.walls.host_overhead import judge as judge_host
+from heuristics.walls.memory import judge as judge_memory
+from heuristics.walls.wall import Evidence, Outcome, WallJudgement
+from traces.account.account import Account
+from traces.formats.open import read_trace
+from traces.measure.budget import Budget
+from traces.measure.measurements import RankMeasurements, measure_rank
+from traces.missing import Missing
+from traces.names.kinds import COMM_KINDS, compute_classes
+from traces.replay.costs import Cost, Costs, Proofs
+from traces.simulate.export import write_export
+from traces.simulate.recording import Recording
+from traces.steps.found import Step, Steps, from_steps
+from traces.steps.selection import Selection
+from traces.timeline import build
+
+WINDOW_NS, STEPS = 1_000, 4
+KERNEL = "vectorized_elementwise_kernel"
+GEMM = "nvjet_tst_128x256_64x4_2x1_v_bz_TNT"
+Judge = Callable[[list[RankMeasurements]], WallJudgement]
+JUDGE: dict[WallId, Judge] = {
+    "memory": judge_memory,
+    "communication": judge_communication,
+    "host_overhead": judge_host,
+    "compute": judge_compute,
+}
+SURE = Proofs(residual_free_error_frac=0.0, elastic_frac=0.5, unexplained_frac=0.0)
+
+
+def measured(path: Path) -> RankMeasurements:
+    """The only rank of an export."""
+    (rank,) = build(read_trace(path)).ranks
+    return measure_rank(rank, Selection())
+
+
+@cache
+def _one_kernel() -> RankMeasurements:
+    recording = Recording()
+    recording.gpu()
+    recording.kernel(GEMM, 100, 1_100, launch_ns=50, grid=(132, 1, 1))
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "run.sqlite"
+        write_export(path, recording)
+        return measured(path)
+
+
+def steps_of(*lengths_ns: int) -> Steps:
+    """Steps one after another from 0 on."""
+    recorded, now = [], 0
+    for index, length_ns in enumerate(lengths_ns):
+        recorded.append(Step(index, now, now + length_ns))
+        now += length_ns
+    return from_steps("nvtx", "ranges", tuple(recorded))
+
+
+def cost(ns: int, by_kind_ns: Mapping[str, int] | None = None, steps: Sequence[int] | None = None) -> Cost:
+    """A ceiling, the same in each of the steps unless said otherwise."""
+    each = [ns // STEPS] * STEPS if steps is None else steps
+    return Cost(ns, dict(by_kind_ns or {}), tuple(each))
+
+
+def costs(
+    communication: Cost | int = 0,
+    host_overhead: Cost | int = 0,
+    memory: Cost | int = 0,
+    compute: Cost | int | None = 0,
+    proofs: Proofs = SURE,
+    refused: Missing | None = None,
+    at_least: Missing | None = None,
+) -> Costs:
+    told = [
+        one if isinstance(one, Cost) else cost(one)
+        for one in (communication, host_overhead, memory, compute or 0)
+    ]
+    filled = None if compute is None else told[3]
+    return Costs(told[0], told[1], told[2], filled, proofs, refused, at_least)
+
+
+def account(
+    starved: Mapping[str, int] | None = None,
+    blocking: Mapping[str, int] | None = None,
+    arrival_ns: int = 0,
+    undecided_ns: int = 0,
+) -> Account:
+    decided = {"recorded": 0, "inferred": 0, "none": undecided_ns}
+    return Account(dict(starved or {}), dict(blocking or {}), arrival_ns, 0, 0, 0, 0, 0, decided, 0, 0)
+
+
+def budget(compute_ns: int = WINDOW_NS, exposed_comm_ns: int = 0, hidden_comm_ns: int = 0) -> Budget:
+    """A window of 1000 ns; what is neither compute nor exposed communication is idle."""
+    idle_ns = WINDOW_NS - compute_ns - exposed_comm_ns
+    comm = {"other_comm": exposed_comm_ns} if exposed_comm_ns else {}
+    return Budget(
+        WINDOW_NS, compute_ns, exposed_comm_ns, 0, idle_ns, {"gemm": compute_ns}, comm, {}, hidden_comm_ns
+    )
+
+
+def rank(priced: Costs | Missing | None = None, bytes_known: bool = True, **what: object) -> RankMeasurements:
+    """A rank of four steps without a handicap, unless said otherwise.
+
+    Its memory use was recorded, and nothing in it runs a second time.
+    """
+    plain = _one_kernel()
+    memory = replace(
+        plain.memory,
+        recompute_ns=0,
+        recompute_modules={},
+        missing=tuple(gap for gap in plain.memory.missing if gap.path != "memory.recompute_ns"),
+        allocator_retry_frac=0.0,
+        peak_bytes=40 if bytes_known else None,
+        capacity_bytes=80,
+    )
+    plain = replace(
+        plain,
+        steps=steps_of(*[WINDOW_NS // STEPS] * STEPS),
+        budget=budget(),
+        account=account(),
+        costs=priced or costs(),
+        memory=memory,
+        recorded_host_rows=0,
+    )
+    return replace(plain, **what)  # type: ignore[arg-type]
+
+
+def costing(wall: WallId, ns: int, **what: object) -> RankMeasurements:
+    return rank(costs(**{wall: ns}, **what))  # type: ignore[arg-type]
+
+
+def evidence(found: WallJudgement, measure: str) -> Evidence:
+    (one,) = [one for one in found.evidence if one.measure == measure]
+    return one
+
+
+def seen(found: WallJudgement) -> set[str]:
+    return {one.measure for one in found.evidence}
+
+
+def with_memory(one: RankMeasurements, **what: object) -> RankMeasurements:
+    return replace(one, memory=replace(one.memory, **what))  # type: ignore[arg-type]
+
+
+def wall(
+    number: WallId,
+    percent: float | None,
+    outcome: Outcome | None = None,
+    steps: Sequence[float] = (),
+    kinds: Mapping[str, int] | None = None,
+    comes_first: bool = False,
+) -> WallJudgement:
+    """A wall of a window of 1000 ns; a finding from 10 per cent up unless said otherwise, None: no cost."""
+    usual: Outcome = "unmeasurable" if percent is None else "finding" if percent >= 10 else "clear"
+    missing = ("nobody looked",) if percent is None else ()
+    frac = None if percent is None else percent / 100
+    ns = None if percent is None else round(percent * 10)
+    return WallJudgement(
+        number, outcome or usual, ns, frac, dict(kinds or {}), tuple(steps), (), comes_first, missing, "look"
+    )
+
+
+def walls(**percent: float | None) -> list[WallJudgement]:
+    """All four, those not named at 0 per cent."""
+    order: tuple[WallId, ...] = ("memory", "communication", "host_overhead", "compute")
+    return [wall(number, percent.get(number, 0.0)) for number in order]
+
+
+def a_fix(number: str, about: WallId, *needs: Precondition, **what: object) -> Fix:
+    """A fix that acts on all of its wall and needs nothing, unless said otherwise."""
+    plain = Fix(
+        id=number,
+        wall=about,
+        title=f"the change {number}",
+        kinds=(),
+        knobs=lambda run: Knobs(),
+        preconditions=lambda run: needs,
+        versions="every release",
+        gains=(),
+        side_effects=(),
+        excludes=(),
+        verify="look again",
+        sources=("a guide",),
+    )
+    return replace(plain, **what)  # type: ignore[arg-type]
+
+
+def catalogue_of(*fixes: Fix) -> dict[str, Fix]:
+    return {fix.id: fix for fix in fixes}
+
+
+def paying(about: WallId, by_kind_ns: Mapping[str, int], does_not_fit: bool = False) -> Run:
+    """A run of 1000 ns of which nothing is known but what the kinds of one wall cost, which add up to it."""
+    total = {about: sum(by_kind_ns.values())}
+    return Run(Shown(), Given(), {about: by_kind_ns}, WINDOW_NS, total, does_not_fit)
+
+
+KINDS: dict[WallId, tuple[str, ...]] = {
+    "memory": ("recompute", "offload", "allocator"),
+    "communication": COMM_KINDS,
+    "host_overhead": (
+        "python",
+        "long_python_pauses",
+        "launch",
+        "sync",
+        "token_count_sync",
+        "arrival",
+        "gc",
+        "data",
+    ),
+    "compute": tuple(compute_classes()),
+}
+
+
+def optional(*values: object) -> st.SearchStrategy[object]:
+    return st.sampled_from((None, *values))
+
+
+def sizes() -> st.SearchStrategy[object]:
+    return optional(1, 2, 4, 8, 64)
+
+
+PRECISIONS = ("bf16", "fp16", "fp32", "fp8", "fp8_delayed", "fp8_blockwise", "mxfp8", "nvfp4", "mixed")
+FLAG = optional(True, False)
+LABELS = st.sets(st.sampled_from(("core_attn", "layernorm", "mlp", "moe", "moe_act")))
+MODULES = st.sets(st.sampled_from(("attn", "mlp", "moe", "moe_router", "moe_preprocess")))
+GIVEN = st.builds(
+    Given,
+    gpu=optional(*FAMILIES, "RTX 4090"),
+    nvlink_domain=optional(4, 8, 72),
+    ep=sizes(),
+    etp=sizes(),
+    tp=sizes(),
+    cp=sizes(),
+    pp=sizes(),
+    vpp=sizes(),
+    precision=optional(*PRECISIONS),
+    stage=optional(*get_args(Stage)),
+    routing=optional(*get_args(Routing)),
+    family=optional("deepseek_v3", "qwen3", "mixtral", "dense"),
+    memory_tight=FLAG,
+    flex_package=FLAG,
+    cpu_bound_to_numa=FLAG,
+    core_version=optional("0.12.0", "0.14.0", "0.16.1", "0.17.1", "0.19.0"),
+    bridge_version=optional("0.3.1", "0.6.0", "9.9"),
+    torch_version=optional("2.5.1", "2.9.0"),
+    te_version=optional("1.10", "2.8.0", "2.14"),
+    graph_impl=optional("none", "local", "transformer_engine", "full_iteration"),
+    graph_modules=st.none() | MODULES.map(lambda names: tuple(sorted(names))),
+    packed_sequences=FLAG,
+    router_padding=FLAG,
+    te_op_fuser=FLAG,
+    guidance=st.sampled_from(get_args(Guidance)),
+)
+SHOWN = st.builds(
+    Shown,
+    moe=FLAG,
+    training=FLAG,
+    gpu=optional(*FAMILIES),
+    capability=optional((8, 0), (9, 0), (10, 0)),
+    memory_bytes=optional(80 << 30),
+    peak_bytes=optional(10 << 30, 79 << 30),
+    dispatcher=st.sampled_from(("alltoall", "deepep", "hybridep", "ncclep", "allgather", "none", "unknown")),
+    internode=FLAG,
+    ep_overlap=FLAG,
+    tp_active=optional(True),
+    pp_active=optional(True),
+    dp_active=optional(True),
+    graph_frac=optional(0.0, 0.4, 1.0),
+    recompute_modules=st.none() | LABELS.map(lambda labels: tuple(sorted(labels))),
+    recompute_full=FLAG,
+    offload=FLAG,
+    allocator_calls_per_step=optional(0.0, 100.0),
+    precision=optional(*PRECISIONS),
+    grouped_gemm=optional(True),
+    permute_fused=FLAG,
+    router_kernels_per_layer=optional(1.0, 9.0),
+    token_count_sync=optional(True),
+    a2a_waiting_frac=optional(0.1, 0.9),
+    short_kernel_frac=optional(0.1, 0.9),
+)
+BY_KIND = {
+    about: st.dictionaries(st.sampled_from(kinds), st.integers(1, 300), max_size=4)
+    for about, kinds in KINDS.items()
+}
+WALLS = st.lists(st.sampled_from(WALL_IDS), min_size=1, unique=True)
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> Run:
+    """Any run: what each wall costs lies between its largest kind and all of them."""
+    by_kind = {about: draw(one) for about, one in BY_KIND.items() if draw(st.integers(0, 3))}
+    total = {
+        about: draw(st.integers(max(kinds.values(), default=0), sum(kinds.values())))
+        for about, kinds in by_kind.items()
+    }
+    return Run(draw(SHOWN), draw(GIVEN), by_kind, 2_000, total, draw(st.booleans()))

@@ -1,0 +1,35 @@
+"""Runs for the choosers, said in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from heuristics.fixes.fix import Fix
+from heuristics.run import Given, Guidance, Run, Shown
+
+BOTH: tuple[Guidance, Guidance] = ("seed", "main-2026-08")
+
+
+def run_of(shown: Shown | None = None, costs: dict[str, int] | None = None, **what: object) -> Run:
+    """A tuned run under the older guide unless said otherwise; its windows are 100 ns."""
+    return run_by(what, shown, costs)
+
+
+def run_by(
+    what: Mapping[str, object], shown: Shown | None = None, costs: dict[str, int] | None = None
+) -> Run:
+    given = replace(Given(stage="tuned", guidance="seed"), **what)  # type: ignore[arg-type]
+    return Run(shown or Shown(), given, {} if costs is None else {"communication": costs}, 100)
+
+
+def unmet(fix: Fix, run: Run) -> list[str]:
+    return [one.text for one in fix.preconditions(run) if one.state == "unmet"]
+
+
+def given_too(run: Run, **what: object) -> Run:
+    return replace(run, given=replace(run.given, **what))  # type: ignore[arg-type]
+
+
+def shown_too(run: Run, **what: object) -> Run:
+    return replace(run, shown=replace(run.shown, **what))  # type: ignore[arg-type]

@@ -1,0 +1,107 @@
+"""What the families of runs show: figures over scored runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tests.score.grade import Count, is_wall
+from tests.score.one import Result
+from tests.score.truth import WALLS
+
+SPELLING_NEAR: Final = 0.01
+
+
+def spelled_alike(results: Sequence[Result]) -> Count:
+    """Groups of one run in several spellings: in how many walls, verdict and shares agree."""
+    groups = grouped(results)
+    return Count(sum(_alike(group) for group in groups.values()), len(groups))
+
+
+def grouped(results: Iterable[Result]) -> dict[str, list[Result]]:
+    """Results by their group."""
+    groups: dict[str, list[Result]] = {}
+    for result in results:
+        groups.setdefault(result.group, []).append(result)
+    return groups
+
+
+def _alike(group: Sequence[Result]) -> bool:
+    if any(one.error for one in group) or len({one.wall for one in group}) > 1:
+        return False
+    return spelling_spread(group) <= SPELLING_NEAR
+
+
+def spelling_spread(group: Sequence[Result]) -> float:
+    """How far the costs of one run in several spellings lie apart, beyond what they truly do (a fraction).
+
+    Spellings differ a little in truth: how the host learns the token counts is part of the spelling.
+    """
+    widest = 0.0
+    for wall in WALLS:
+        told = [
+            found - one.true_frac[wall] for one in group if (found := one.found_frac.get(wall)) is not None
+        ]
+        widest = max(widest, max(told) - min(told)) if told else widest
+    return widest
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyScore:
+    """A family, what it must show, and in how many of its runs or groups it does."""
+
+    asked: str
+    held: Count
+
+
+def family_scores(results: Sequence[Result]) -> list[FamilyScore]:
+    """What each family must show."""
+    of = {name: [one for one in results if one.family == name] for name in _FAMILIES}
+    clocks = [one for one in of["broken"] if set(one.hidden) == set(WALLS)]
+    partly = [one for one in of["broken"] if set(one.hidden) != set(WALLS)]
+    return [
+        FamilyScore("a tuned MoE run has no wall", _quiet(of["healthy"])),
+        FamilyScore("a dense run has no wall", _quiet(of["dense"])),
+        FamilyScore(
+            "one run spelled with NCCL, DeepEP and HybridEP: one verdict, shares to 1 point",
+            spelled_alike(of["spelled"]),
+        ),
+        FamilyScore("one model: H100 bound by communication, GB200 by the host", _two_gpus(of["two GPUs"])),
+        FamilyScore(
+            "hidden communication, a host that only waits, persistent kernels: no such wall",
+            _each(of["harmless"], lambda one: one.told[one.group] != "finding"),
+        ),
+        FamilyScore(
+            "captures without calls or graphs, or with clocks apart: all walls unmeasurable",
+            _each(clocks, lambda one: set(one.told.values()) == {"unmeasurable"}),
+        ),
+        FamilyScore(
+            "captures that hide a part: the hidden wall unmeasurable, no true wall clear",
+            _each(partly, _honest),
+        ),
+    ]
+
+
+_FAMILIES: Final = ("healthy", "dense", "spelled", "two GPUs", "harmless", "broken")
+_EXPECTED: Final = {"H100": "communication", "GB200": "host_overhead"}
+
+
+def _each(results: Sequence[Result], holds: Callable[[Result], bool]) -> Count:
+    return Count(sum(not one.error and holds(one) for one in results), len(results))
+
+
+def _quiet(results: Sequence[Result]) -> Count:
+    """Of the runs that truly have no wall, those in which none is found."""
+    quiet = [one for one in results if not any(is_wall(one, wall) for wall in WALLS)]
+    return _each(quiet, lambda one: one.wall is None and "finding" not in one.told.values())
+
+
+def _two_gpus(results: Sequence[Result]) -> Count:
+    groups = grouped(results).values()
+    return Count(sum(all(one.wall == _EXPECTED[one.name] for one in group) for group in groups), len(groups))
+
+
+def _honest(result: Result) -> bool:
+    hidden = all(result.told[wall] == "unmeasurable" for wall in result.hidden)
+    return hidden and not any(result.told[wall] == "clear" and is_wall(result, wall) for wall in WALLS)

@@ -1,0 +1,90 @@
+"""Where the time goes: the largest of four, or an honest none; and the largest bucket."""
+
+from __future__ import annotations
+
+import pytest
+
+from heuristics import judge
+from heuristics.bound import find_bound, largest_bucket
+from tests.opinions_doubles import account, budget, rank, with_memory
+from traces.missing import Missing
+
+BLIND = Missing("replay", "clock offset: 3 ms", "record again")
+
+
+def test_the_bound_is_the_largest_of_four_by_the_account() -> None:
+    """Of 1000: compute 300, communication 400, host 100 + 50, memory 150; the copy is nobody's."""
+    starved = {"python": 100, "allocator": 150, "profiler": 0}
+    blocking = {"tp": 250, "ep_dispatch": 150, "memcpy_h2d": 0}
+    found = find_bound([rank(budget=budget(300, 400), account=account(starved, blocking, 50))])
+    assert found.bucket == "communication"
+    assert found.because == (
+        "time of the windows: communication 40.0 %, compute 30.0 %, memory 15.0 %, host overhead 15.0 %"
+    )
+
+
+@pytest.mark.parametrize("cause", ["allocator", "profiler"])
+def test_allocator_calls_and_the_profiler_are_not_the_hosts(cause: str) -> None:
+    """The host's 250 with one of them would be 600, more than the 400 of compute."""
+    found = find_bound([rank(budget=budget(400), account=account({cause: 350, "python": 250}))])
+    assert found.bucket == "compute"
+
+
+def test_allocator_calls_are_memorys_and_the_profiler_is_nobodys() -> None:
+    memory, open_ = (
+        find_bound([rank(budget=budget(400), account=account({cause: 550, "python": 50}))])
+        for cause in ("allocator", "profiler")
+    )
+    assert memory.bucket == "memory"
+    assert open_.bucket is None
+    assert open_.because.startswith("55.0 % of the windows belongs to no wall; compute 40.0 %")
+
+
+def test_the_bound_is_open_where_more_belongs_to_no_wall_than_to_any() -> None:
+    """The rest of the 1000 ns is a copy or a stall of the GPU."""
+    half, less = (find_bound([rank(budget=budget(ns))]) for ns in (500, 499))
+    assert (half.bucket, half.cure) == ("compute", "")
+    assert less.bucket is None
+    assert less.cure
+    (gap,) = judge([rank(budget=budget(499))]).missing
+    assert (gap.path, gap.reason, gap.cure) == ("verdict.bound", less.because, less.cure)
+
+
+def test_what_is_computed_again_is_memorys() -> None:
+    again = with_memory(rank(), recompute_modules={"gemm": 600, "ep_dispatch": 300}, recompute_ns=900)
+    found = find_bound([again])
+    assert found.bucket == "memory"
+    assert "memory 60.0 %, compute 40.0 %" in found.because
+
+
+def test_exposed_offload_copies_are_memorys() -> None:
+    assert find_bound([with_memory(rank(budget=budget(400)), offload_exposed_ns=500)]).bucket == "memory"
+
+
+def test_the_bound_adds_up_over_ranks() -> None:
+    slow = rank(budget=budget(0, 1_000), account=account(blocking={"tp": 1_000}))
+    assert find_bound([rank(), slow, slow]).bucket == "communication"
+    assert find_bound([rank(), rank(), slow]).bucket == "compute"
+
+
+def test_without_an_account_only_what_fills_over_half_is_the_bound() -> None:
+    bounds = [
+        find_bound([rank(account=BLIND, budget=one)])
+        for one in (budget(501), budget(0, 501), budget(500, 500))
+    ]
+    assert [bound.bucket for bound in bounds] == ["compute", "communication", None]
+    assert "50.0 %" in bounds[2].because
+    assert bounds[2].cure
+
+
+def test_ranks_of_whole_graph_replays_count_as_time_nobody_could_tell() -> None:
+    whole = rank(kernels_recorded=False)
+    assert find_bound([rank(), whole]).bucket is None
+    assert find_bound([rank(), rank(), whole]).bucket == "compute"
+    assert "--cuda-graph-trace=node" in find_bound([whole]).cure
+
+
+def test_the_largest_bucket_is_that_of_the_budget() -> None:
+    largest = largest_bucket([rank(budget=budget(300, 400)), rank(budget=budget(300, 400))])
+    assert (largest.bucket, largest.frac) == ("exposed_comm", 0.4)
+    assert largest_bucket([rank(budget=budget(400, 200))]).bucket == "compute"

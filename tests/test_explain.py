@@ -1,0 +1,215 @@
+"""What words mean: every wall, fix and measure, and every key of a document that a reader meets."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import diagnoser
+import heuristics.walls
+from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.plan import WALL_ORDER
+from heuristics.run import WALL_IDS, Run, WallId
+from heuristics.verdict import FAMILIES
+from heuristics.walls import JUDGES
+from reports.explain import explain
+from reports.explain_fix import module_of
+from reports.explain_limits import limit_at, limits_in
+from reports.measures import GROUPS, measures, named
+from tests.document_doubles import DISPATCH, exposed, graph_only
+from traces.account.account import DECIDED
+from traces.account.host import CAUSES
+from traces.columns import COPY_KINDS
+from traces.errors import UsageError
+from traces.measure.occupancy import LIMITERS
+from traces.names.kinds import COMM_KINDS, compute_classes
+from traces.simulate.recording import Recording
+
+Export = Callable[..., Path]
+ROOT = Path(__file__).parent.parent
+GOLDEN = Path(__file__).parent / "golden"
+RANK = (
+    "absent_ns",
+    "absent_decided_by_frac",
+    "budget_ns",
+    "budget_frac",
+    "sm",
+    "replay",
+    "a2a",
+    "memory",
+    "totals",
+)
+OTHERS = {"id", "trace", "process", "device", "gpu", "rank"}
+"""Keys that measure nothing."""
+IN_LOOPS = ("recompute_frac", "offload_exposed_frac", "allocator_frac", "peak_frac", "allocator_retry_frac")
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def keys(section: Any) -> Iterator[str]:
+    """Every key in a section, lists left out."""
+    if isinstance(section, dict):
+        for key, value in section.items():
+            yield key
+            yield from keys(value)
+
+
+def evidence_names() -> Iterator[str]:
+    """First argument of every Evidence(...) in the judges' code, where it is a plain string."""
+    for path in Path(heuristics.walls.__path__[0]).glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+                continue
+            if node.func.id == "Evidence" and isinstance(node.args[0], ast.Constant):
+                yield str(node.args[0].value)
+
+
+@pytest.mark.parametrize("topic", ["host_overhead", "HST-2", "launch_starved", "fill_frac"])
+def test_the_explanation_reads_as_reviewed(topic: str, request: pytest.FixtureRequest) -> None:
+    text = explain(topic)
+    golden = GOLDEN / f"explain_{topic.lower().replace('-', '_')}.txt"
+    if request.config.getoption("--update-golden"):
+        golden.write_text(text, encoding="utf-8")
+    assert text == golden.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("topic", ["", *WALL_IDS, *CATALOGUE, *measures()])
+def test_every_explanation_fits_eighty_columns_and_ends_in_one_line_break(topic: str) -> None:
+    text = explain(topic)
+    assert text.endswith("\n")
+    assert not text.endswith("\n\n")
+    too_long = [line for line in text.splitlines() if len(line) > 80 and " " in line.strip("- ")]
+    assert too_long == []
+
+
+@pytest.mark.parametrize("make", [exposed, lambda: exposed(comm=DISPATCH), graph_only])
+def test_every_key_of_a_document_has_an_explanation(export: Export, make: Callable[[], Recording]) -> None:
+    document = diagnoser.analyze(export(make())).to_dict()
+    rank = document["ranks"][0]
+    met = set(rank) | {key for section in RANK for key in keys(rank[section])}
+    met |= set(document["verdict"]) | set(rank["steps"]) | set(rank["detected"])
+    met |= {key for wall in document["walls"] for key in wall}
+    met |= {one["measure"] for wall in document["walls"] for one in wall["evidence"]}
+    met |= {key for section in rank for key in keys(rank[section]) if section.endswith("_by_kind_ns")}
+    assert {key for key in met - OTHERS if not named(key)} == set()
+    assert len(met) > 100
+
+
+def test_every_word_the_code_can_use_has_an_explanation() -> None:
+    words = [
+        *COMM_KINDS,
+        *compute_classes(),
+        *COPY_KINDS,
+        *CAUSES,
+        *LIMITERS,
+        *DECIDED,
+        *IN_LOOPS,
+        *FAMILIES,
+        *evidence_names(),
+    ]
+    words += [kind for fix in CATALOGUE.values() for kind in (*fix.kinds, *(fix.direct or ()))]
+    assert "launch_starved_frac" in words
+    assert [word for word in words if not named(word)] == []
+
+
+def test_every_limit_named_is_a_limit_and_every_group_is_used() -> None:
+    for measure in measures().values():
+        for place in measure.limits:
+            assert limit_at(place).because
+    assert {measure.group for measure in measures().values()} == set(GROUPS)
+
+
+def test_a_measure_says_unit_meaning_and_computation() -> None:
+    for measure in measures().values():
+        assert measure.what.endswith(".")
+        assert measure.how.endswith(".")
+        if measure.name.endswith("_ns"):
+            assert measure.unit.startswith("ns"), measure.name
+        if measure.name.endswith("_frac"):
+            assert measure.unit.startswith("fraction"), measure.name
+
+
+@pytest.mark.parametrize("wall", WALL_IDS)
+def test_a_wall_gives_its_definition_its_limits_and_its_fixes_in_order(wall: WallId) -> None:
+    text = words(explain(wall))
+    judge = next(one for one in JUDGES if one.__name__.endswith(wall))
+    assert words((judge.__doc__ or "").split("References:")[0]) in text
+    for place in [*limits_in("heuristics.walls.price"), *limits_in(judge.__name__)]:
+        assert words(limit_at(place).because) in text
+    order = [text.index(f"- {number} ") for number in WALL_ORDER[wall]]
+    assert order == sorted(order)
+
+
+@pytest.mark.parametrize("number", list(CATALOGUE))
+def test_a_fix_gives_all_that_the_catalogue_knows(number: str) -> None:
+    text, fix = words(explain(number)), CATALOGUE[number]
+    assert module_of(number).FIX is fix
+    assert words(module_of(number).__doc__ or "") in text
+    told = [fix.title, fix.versions, fix.verify, *fix.side_effects, *fix.sources, *fix.excludes]
+    told += [part for gain in fix.gains for part in (gain.text, gain.source)]
+    told += [need.text for need in fix.preconditions(Run())]
+    knobs = fix.knobs(Run())
+    told += [*knobs.megatron_lm, *knobs.megatron_bridge, *knobs.bridge_harness, *knobs.environment]
+    assert [one for one in told if words(one) not in text] == []
+
+
+@pytest.mark.parametrize("topic", ["com-2", "COM_2", " Com-2 "])
+def test_spelling_does_not_matter(topic: str) -> None:
+    assert explain(topic) == explain("COM-2")
+
+
+@pytest.mark.parametrize(
+    ("topic", "name"),
+    [
+        ("Launch-Starved", "launch_starved"),
+        ("ranks[0].absent_ns.launch_starved.sync", "sync"),
+        ("windows_ns[0]", "windows_ns"),
+        ("masked", "masked_ns"),
+        ("launch_starved_frac", "launch_starved"),
+        ("longest_ep_combine_ns", "ep_combine"),
+    ],
+)
+def test_a_measure_is_found_as_it_stands_in_a_report(topic: str, name: str) -> None:
+    assert explain(topic).startswith(f"{name} (measure")
+
+
+def test_a_word_that_is_a_wall_and_a_measure_gets_both() -> None:
+    text = explain("compute")
+    assert text.startswith("compute (wall)")
+    assert "compute (measure, in ns)" in text
+
+
+def test_an_unknown_topic_names_the_nearest_and_how_to_list() -> None:
+    with pytest.raises(UsageError, match=r"'ocupancy_frac'.*occupancy_frac.*moe-diag explain to list"):
+        explain("ocupancy_frac")
+    with pytest.raises(UsageError, match="COM-11"):
+        explain("COM-111")
+    with pytest.raises(UsageError) as raised:
+        explain("\x1b[31m\nxyzzyx")
+    assert not {"\x1b", "\n"} & set(str(raised.value))
+
+
+def test_without_a_topic_everything_is_listed() -> None:
+    listed = words(explain()).replace(",", " ").split()
+    assert {*WALL_IDS, *CATALOGUE, *measures()} <= set(listed)
+
+
+def test_loading_it_loads_nothing_heavy() -> None:
+    program = "import sys, reports.explain; print([one for one in ('numpy', 'pandas') if one in sys.modules])"
+    run = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert run.stdout.strip() == "[]"
+
+
+def test_an_imported_limit_keeps_its_home() -> None:
+    assert limits_in("heuristics.verdict") == ["heuristics.verdict:NEAR", "heuristics.verdict:STEPS"]
+    assert "heuristics.walls.price:WALL" in limits_in("heuristics.walls.price")

@@ -1,0 +1,66 @@
+"""What still helps a full GPU that nothing removable holds back."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+
+from heuristics import judge
+from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.fixes.fix import Precondition
+from heuristics.plan import LEVERS, Plan, make_plan
+from heuristics.run import Run
+from tests.opinions_doubles import a_fix, account, budget, catalogue_of, costs, paying, rank, runs
+from traces.missing import Missing
+
+BLIND = Missing("replay", "clock offset: 3 ms", "record again")
+
+
+def is_unmet(one: Precondition) -> bool:
+    return one.state == "unmet"
+
+
+def test_without_a_wall_there_are_levers_where_they_are_asked_for_and_no_fixes() -> None:
+    levers = catalogue_of(*(a_fix(lever, "compute") for lever in LEVERS))
+    run = paying("compute", {"gemm": 10})
+    plan = make_plan(run, [], levers, levers=True)
+    assert (plan.fixes, plan.refused) == ((), ())
+    assert [one.fix.id for one in plan.levers] == list(LEVERS)
+    assert make_plan(run, [], levers) == Plan((), (), ())
+    assert make_plan(run, ["compute"], levers, levers=True).levers == ()
+
+
+def test_levers_are_for_a_run_bound_by_compute_whose_walls_could_all_be_priced() -> None:
+    assert [one.fix.id for one in judge([rank()]).plan.levers] == list(LEVERS)
+    no_price = (rank(costs(compute=None)), rank(kernels_recorded=False), rank(BLIND))
+    waits = rank(budget=budget(400), account=account({"python": 600}))
+    stalls = rank(budget=budget(400))
+    for one in (*no_price, waits, stalls):
+        assert judge([one]).plan == Plan((), (), ())
+
+
+def test_memory_whose_room_is_unknown_was_priced_and_keeps_no_lever_back() -> None:
+    found = judge([rank(bytes_known=False)])
+    assert found.walls[0].outcome == "unmeasurable"
+    assert [one.fix.id for one in found.plan.levers] == list(LEVERS)
+
+
+def test_a_lever_with_an_unmet_precondition_is_no_lever() -> None:
+    needs = Precondition("a wider format", "unmet")
+    levers = catalogue_of(a_fix("CMP-3", "compute", needs), a_fix("CMP-4", "compute"))
+    plan = make_plan(paying("compute", {"gemm": 10}), [], levers, levers=True)
+    assert [one.fix.id for one in plan.levers] == ["CMP-4"]
+
+
+def test_small_grids_are_no_ceiling_of_a_lever() -> None:
+    """Lower precision makes full kernels faster too: the cost of the compute wall does not bound it."""
+    plan = make_plan(paying("compute", {"gemm": 0}), [], CATALOGUE, levers=True)
+    assert {one.fix.id: one.ceiling_frac for one in plan.levers} == {"CMP-3": None, "CMP-4": None}
+
+
+@settings(max_examples=60)
+@given(runs())
+def test_levers_can_be_pulled(run: Run) -> None:
+    plan = make_plan(run, [], CATALOGUE, levers=True)
+    met = {number for number in LEVERS if not any(map(is_unmet, CATALOGUE[number].preconditions(run)))}
+    assert {one.fix.id for one in plan.levers} == met
+    assert {one.ceiling_frac for one in plan.levers} <= {None}

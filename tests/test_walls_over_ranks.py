@@ -1,0 +1,142 @@
+"""A wall over several ranks and steps: ranks without costs, warm-up, and evidence over all ranks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from heuristics.run import WALL_IDS, WallId
+from heuristics.walls import judge_walls
+from heuristics.walls.communication import judge as judge_communication
+from heuristics.walls.memory import judge as judge_memory
+from tests.opinions_doubles import (
+    JUDGE,
+    account,
+    budget,
+    cost,
+    costing,
+    costs,
+    evidence,
+    rank,
+    seen,
+    steps_of,
+    with_memory,
+)
+from traces.measure.a2a import A2a, A2aSpan
+from traces.measure.measurements import RankMeasurements
+from traces.missing import Missing
+
+BLIND = Missing("replay", "clock offset: 3 ms", "record again")
+
+
+@pytest.mark.parametrize("wall", WALL_IDS)
+@pytest.mark.parametrize("blind", [rank(BLIND), rank(costs(refused=BLIND))], ids=["no account", "refused"])
+def test_a_rank_without_costs_leaves_a_finding_and_keeps_the_rest_from_being_clear(
+    wall: WallId, blind: RankMeasurements
+) -> None:
+    found, open_ = (JUDGE[wall]([blind, costing(wall, ns)]) for ns in (100, 99))
+    assert (found.outcome, found.cost_ns, found.cost_frac) == ("finding", 100, 0.1)
+    assert found.evidence[0].rank == 1
+    assert (open_.outcome, open_.cost_ns, open_.cost_frac) == ("unmeasurable", None, None)
+    assert (open_.missing, open_.cure) == ((BLIND.reason,), BLIND.cure)
+
+
+def test_a_rank_whose_kernels_cannot_be_told_apart_keeps_communication_from_being_clear() -> None:
+    found = judge_communication([costing("communication", 99), rank(kernels_recorded=False)])
+    assert found.outcome == "unmeasurable"
+    assert "--cuda-graph-trace=node" in found.cure
+
+
+def in_steps(wall: WallId, *each_ns: int) -> RankMeasurements:
+    """A rank of a step of 400 ns and three of 200 that a handicap costs so much each."""
+    return rank(
+        costs(**{wall: cost(sum(each_ns), steps=each_ns)}),  # type: ignore[arg-type]
+        steps=steps_of(400, 200, 200, 200),
+    )
+
+
+@pytest.mark.parametrize("wall", WALL_IDS)
+def test_a_wall_costs_half_of_its_limit_in_the_steps_after_the_first_too(wall: WallId) -> None:
+    """Of 600 ns after the first step 30 are a twentieth, and 27 are not."""
+    stays, warm_up = (JUDGE[wall]([in_steps(wall, *each)]) for each in ((90, 10, 10, 10), (93, 9, 9, 9)))
+    assert (stays.outcome, stays.cost_frac) == ("finding", 0.12)
+    assert (warm_up.outcome, warm_up.cost_ns, warm_up.cost_frac) == ("clear", 120, 0.12)
+    for found, frac in ((stays, 0.05), (warm_up, 0.045)):
+        steady = evidence(found, "steady_cost_frac")
+        assert (steady.value, steady.limit, steady.rank) == (frac, 0.05, None)
+
+
+@pytest.mark.parametrize("wall", WALL_IDS)
+def test_what_only_the_first_of_four_steps_pays_is_warm_up(wall: WallId) -> None:
+    found = JUDGE[wall]([in_steps(wall, 300, 0, 0, 0)])
+    assert (found.outcome, found.cost_frac, evidence(found, "steady_cost_frac").value) == ("clear", 0.3, 0.0)
+
+
+def test_steady_costs_below_the_limit_make_no_wall() -> None:
+    assert judge_communication([in_steps("communication", 0, 30, 30, 30)]).outcome == "clear"
+
+
+def test_the_steps_after_the_first_add_up_over_ranks() -> None:
+    """Each rank leaves its own first step out: 60 of 1200 ns are a twentieth."""
+    ranks = [in_steps("communication", 300, 0, 0, 0), in_steps("communication", 0, 20, 20, 20)]
+    found = judge_communication(ranks)
+    assert (found.outcome, evidence(found, "steady_cost_frac").value) == ("finding", 0.05)
+
+
+@pytest.mark.parametrize("each_ns", [(300, 0), (300,), ()])
+def test_under_three_steps_none_is_the_usual_one(each_ns: tuple[int, ...]) -> None:
+    lengths = [1_000 // len(each_ns)] * len(each_ns) if each_ns else []
+    found = judge_communication(
+        [rank(costs(communication=cost(300, steps=each_ns)), steps=steps_of(*lengths))]
+    )
+    assert (found.outcome, found.cost_ns) == ("finding", 300)
+    assert "steady_cost_frac" not in seen(found)
+
+
+def test_of_three_steps_the_first_may_be_warm_up() -> None:
+    one = rank(costs(communication=cost(300, steps=(300, 0, 0))), steps=steps_of(400, 300, 300))
+    assert judge_communication([one]).outcome == "clear"
+
+
+def test_a_cache_that_is_full_in_steady_steps_is_no_warm_up() -> None:
+    found = judge_memory([with_memory(in_steps("memory", 300, 0, 0, 0), allocator_retry_frac=1.0)])
+    assert (found.outcome, found.comes_first) == ("finding", True)
+
+
+def test_what_stands_beside_a_cost_is_over_all_ranks_and_names_none() -> None:
+    """Exposed 300 and 100, starved 200 and 0, small grids a half and none, recomputed 150 and 50 of 1000."""
+    launches = rank().sm.launches
+    assert launches is not None
+    ranks = [
+        with_memory(
+            rank(
+                budget=budget(600, exposed_ns),
+                account=account({"python": starved_ns}, {"tp": exposed_ns}),
+                sm=replace(rank().sm, launches=replace(launches, work_ns=1_000, under_filled_ns=small_ns)),
+            ),
+            recompute_ns=again_ns,
+        )
+        for exposed_ns, starved_ns, small_ns, again_ns in ((300, 200, 500, 150), (100, 0, 0, 50))
+    ]
+    expected = {
+        "communication": {"exposed_comm_frac": 0.2, "blocking_comm_frac": 0.2},
+        "host_overhead": {"launch_starved_frac": 0.1},
+        "compute": {"under_filled_frac": 0.25},
+        "memory": {"recompute_frac": 0.1},
+    }
+    for found in judge_walls(ranks):
+        for measure, frac in expected[found.id].items():
+            assert evidence(found, measure).value == frac
+        assert {one.measure for one in found.evidence if one.rank is not None} == {"cost_frac"}
+
+
+def test_the_longest_all_to_all_names_its_rank_and_place() -> None:
+    def sending(*lengths_ns: int) -> RankMeasurements:
+        spans = tuple(A2aSpan("ep_dispatch", 300, 300 + ns, 1, None, None) for ns in lengths_ns)
+        return rank(a2a=A2a(len(spans), 0, 0, 0, 0, None, 0, None, spans, "alltoall", {}))
+
+    found = judge_communication([sending(10, 30), rank(a2a=None), sending(20, 40)])
+    longest = evidence(found, "longest_ep_dispatch_ns")
+    assert (longest.value, longest.unit, longest.rank) == (40, "ns", 2)
+    assert (longest.start_ns, longest.end_ns, longest.step) == (300, 340, 1)

@@ -1,0 +1,211 @@
+"""The edits that take each wall's handicap away, whole and kind by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from traces.account.calls import CallKind
+from traces.columns import NULL, BoolArray, IntArray, distinct
+from traces.intervals import covered_ns, union
+from traces.limits import Limit
+from traces.replay.graph import Graph, Timing
+from traces.replay.handicaps import (
+    with_filled_grids,
+    without_activities,
+    without_allocator,
+    without_arrival,
+    without_host,
+    without_stretch,
+    without_work,
+)
+from traces.replay.host import is_kind
+from traces.replay.pauses import measure_pauses
+from traces.steps.found import Steps
+from traces.timeline import KEYS, Bucket, RankTimeline, Source
+
+LONG_PAUSE: Final = Limit(
+    10,
+    "times the thread's 99th percentile",
+    "ours, tried on simulated steps: a full collection lasts milliseconds, Python between calls microseconds",
+)
+_LAUNCHING: Final = (CallKind.LAUNCH, CallKind.COPY, CallKind.OTHER)
+_ALLOCATING: Final = (CallKind.FREE, CallKind.ALLOCATE)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A rank and what was measured of it that an edit needs.
+
+    `recomputed` and `offloaded` are places in its activities; `stretch_frac`: how much longer compute takes
+    beside communication; `sm_count` of its GPU. None where it could not be told.
+    """
+
+    rank: RankTimeline
+    steps: Steps
+    recomputed: IntArray
+    offloaded: IntArray
+    stretch_frac: float | None
+    sm_count: int | None
+
+
+class Edits:
+    """Edits of one graph's timing; each method gives it without a handicap."""
+
+    def __init__(self, subject: Subject, graph: Graph, timing: Timing) -> None:
+        self._subject, self._graph, self._timing = subject, graph, timing
+        self._pauses = measure_pauses(subject.rank, graph.calls)
+
+    def communication(self) -> Timing:
+        """Communication takes no time on the GPU, and compute beside it is no longer stretched."""
+        return self._silent(self._graph.rows.bucket == Bucket.COMM)
+
+    def communication_kinds(self) -> Mapping[str, Timing]:
+        """The same of each kind of communication alone."""
+        rows = self._graph.rows
+        mine = rows.bucket == Bucket.COMM
+        codes = sorted(set(rows.key[mine].tolist()))
+        return {KEYS[Bucket.COMM][code]: self._silent(mine & (rows.key == code)) for code in codes}
+
+    def host(self) -> Timing:
+        """The host takes no time; the profiler's own work and allocator calls stay."""
+        every = np.ones(len(self._graph.calls), dtype=np.bool_)
+        return without_arrival(without_host(self._graph, self._timing, self._pauses.profiler_ns, every))
+
+    def host_kinds(self) -> Mapping[str, Timing]:
+        """The same of each of the host's occupations alone."""
+        calls, timing, pauses = self._graph.calls, self._timing, self._pauses
+        none = np.zeros(len(calls), dtype=np.bool_)
+        said = pauses.profiler_ns + pauses.gc_ns + pauses.data_ns + pauses.os_wait_ns
+        counts = self._count_reads()
+        sync = is_kind(calls, CallKind.SYNC)
+        named = {"gc": pauses.gc_ns, "data": pauses.data_ns, "os_wait": pauses.os_wait_ns}
+        long = self._long_pauses(timing.pause_ns - said)
+        edits = {
+            "python": without_host(self._graph, timing, np.where(long, timing.pause_ns, said), none),
+            "launch": self._without_calls(is_kind(calls, *_LAUNCHING)),
+            "sync": self._without_calls(sync & ~counts),
+            "token_count_sync": self._without_calls(sync & counts),
+            "lazy_init": self._without_calls(is_kind(calls, CallKind.INIT)),
+            "arrival": without_arrival(timing),
+        }
+        if long.any():
+            edits["long_python_pauses"] = without_host(
+                self._graph, timing, np.where(long, said, timing.pause_ns), none
+            )
+        for kind, ns in named.items():
+            if ns.any():
+                edits[kind] = without_host(self._graph, timing, timing.pause_ns - ns, none)
+        return edits
+
+    def memory(self) -> Timing:
+        """Recomputed stretches, offload copies and allocator calls are gone."""
+        offloaded = without_work(self._timing, self._mask(self._subject.offloaded))
+        freed = without_allocator(self._graph, offloaded, self._allocating())
+        return without_activities(self._graph, freed, self._mask(self._subject.recomputed))
+
+    def memory_kinds(self) -> Mapping[str, Timing]:
+        """The same of each alone."""
+        recomputed, offloaded = (self._mask(at) for at in (self._subject.recomputed, self._subject.offloaded))
+        return {
+            "recompute": without_activities(self._graph, self._timing, recomputed),
+            "offload": without_work(self._timing, offloaded),
+            "allocator": without_allocator(self._graph, self._timing, self._allocating()),
+        }
+
+    def filled(self) -> Timing | None:
+        """Kernels with fewer blocks than SMs take blocks / SMs of their time; None where neither is known."""
+        return self._filled(np.ones(len(self._graph.rows), dtype=np.bool_))
+
+    def filled_kinds(self) -> Mapping[str, Timing]:
+        """The same of each class of compute alone."""
+        rows = self._graph.rows
+        codes = sorted(set(rows.key[(rows.bucket == Bucket.COMPUTE) & self._under_filled()].tolist()))
+        timings = {KEYS[Bucket.COMPUTE][code]: self._filled(rows.key == code) for code in codes}
+        return {kind: timing for kind, timing in timings.items() if timing is not None}
+
+    def unexplained_host_ns(self, long_ns: int) -> int:
+        """Host time that could be waiting unseen: pauses and calls that are long, or poll the GPU's state.
+
+        What ranges explain (collection, loading, the profiler) is not counted.
+        """
+        calls, timing, pauses = self._graph.calls, self._timing, self._pauses
+        names = self._subject.rank.columns.call_names
+        polls = np.array([*("Query" in name for name in names), False], dtype=np.bool_)
+        polling = polls[self._subject.rank.columns.calls.name[calls.row]]
+        said = pauses.profiler_ns + pauses.gc_ns + pauses.data_ns + pauses.os_wait_ns
+        pause_ns, own_ns = timing.pause_ns - said, timing.own_ns
+        open_ = ~is_kind(calls, *_ALLOCATING, CallKind.INIT)
+        ns = np.where((pause_ns >= long_ns) | polling, pause_ns, 0)
+        ns += np.where(((own_ns >= long_ns) | polling) & open_, own_ns, 0)
+        return int(ns.sum())
+
+    def _silent(self, which: BoolArray) -> Timing:
+        rows, stretch = self._graph.rows, self._subject.stretch_frac
+        timing = without_work(self._timing, which)
+        if not stretch or stretch < 0:
+            return timing
+        beside = covered_ns(rows.start_ns, rows.end_ns, union(rows.start_ns[which], rows.end_ns[which]))
+        return without_stretch(timing, np.where(rows.bucket == Bucket.COMPUTE, beside, 0), stretch)
+
+    def _long_pauses(self, pause_ns: IntArray) -> BoolArray:
+        """Pauses far longer than nearly all others of their thread: garbage collection, perhaps."""
+        calls, long = self._graph.calls, np.zeros(len(pause_ns), dtype=np.bool_)
+        for thread in distinct(calls.thread).tolist():
+            mine = calls.thread == thread
+            long[mine] = pause_ns[mine] > LONG_PAUSE.value * np.percentile(pause_ns[mine], 99)
+        return long & (pause_ns > 0)
+
+    def _without_calls(self, which: BoolArray) -> Timing:
+        return without_host(self._graph, self._timing, self._timing.pause_ns, which)
+
+    def _count_reads(self) -> BoolArray:
+        """Calls that wait for a small copy to the host."""
+        waits, feeds = self._timing.waits, self._graph.feeds_host
+        return np.array([any(feeds[work] for work, _ in one) for one in waits], dtype=np.bool_).reshape(-1)
+
+    def _allocating(self) -> BoolArray:
+        """Allocator calls in steps after the first recorded: that one fills the cache, as it should.
+
+        Without steps, all.
+        """
+        calls, rows, used = self._graph.calls, self._graph.rows, self._subject.steps.used
+        allocating = is_kind(calls, *_ALLOCATING)
+        if not used:
+            return allocating
+        later = [step.start_ns for step in used if step.index > 0]
+        if not later:
+            return np.zeros(len(calls), dtype=np.bool_)
+        after = (rows.start_ns >= later[0]) & (rows.launch_ns != NULL)
+        result: BoolArray = allocating & (calls.start_ns >= rows.launch_ns[after].min(initial=later[0]))
+        return result
+
+    def _mask(self, places: IntArray) -> BoolArray:
+        mask = np.zeros(len(self._graph.rows), dtype=np.bool_)
+        mask[places] = True
+        return mask
+
+    def _blocks(self) -> IntArray:
+        """Blocks of each activity's grid, shape (n,), NULL where it has none."""
+        rows, table = self._graph.rows, self._subject.rank.columns.kernels
+        blocks = np.full(len(rows), NULL, dtype=np.int64)
+        kernel = rows.source == Source.KERNEL
+        grid = table.grid[rows.row[kernel]]
+        blocks[kernel] = np.where(grid.min(axis=1) > 0, grid[:, 0] * grid[:, 1] * grid[:, 2], NULL)
+        return blocks
+
+    def _under_filled(self) -> BoolArray:
+        blocks, count = self._blocks(), self._subject.sm_count
+        result: BoolArray = (
+            (blocks > 0) & (blocks < (count or 0)) & (self._graph.rows.bucket == Bucket.COMPUTE)
+        )
+        return result
+
+    def _filled(self, which: BoolArray) -> Timing | None:
+        count, blocks = self._subject.sm_count, self._blocks()
+        if count is None or not (blocks > 0).any():
+            return None
+        return with_filled_grids(self._timing, blocks / count, which & self._under_filled())

@@ -1,0 +1,266 @@
+"""One rank's recording as a graph: host calls in order, GPU work after its launch, stream and producers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from traces.account.device import Latencies, calibrate
+from traces.account.producers import find_producers
+from traces.columns import COPY_KINDS, NULL, BoolArray, IntArray
+from traces.intervals import Spans
+from traces.limits import Limit
+from traces.names.kinds import COMM_KINDS
+from traces.replay.host import NONE, HostCalls, host_calls, launching_call
+from traces.replay.waits import Wait, host_waits
+from traces.timeline import Activities, Bucket, RankTimeline
+
+BEGIN, RETURN, WORK = 0, 1, 2
+"""Events of a replay: a call begins, a call returns, GPU work starts."""
+
+ENGINE: Final = Limit(5_000, "ns", "ours: a copy that waited for its engine starts within a few microseconds")
+SPIN: Final = Limit(
+    200_000, "ns", "ours: a host that polls goes on within microseconds; Python between takes tens of them"
+)
+SPREAD: Final = Limit(
+    10_000, "ns around the median", "ours: the return from a poll takes the same time in every layer"
+)
+SPINS: Final = Limit(
+    0.8, "fraction of the control kernels", "ours: a poll comes with every layer, a coincidence does not"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long everything takes; an edit is another timing of the same graph.
+
+    Shape (n,) of activities: `duration_ns`; `gap_ns` after the last producer; `arrival_ns` after the launch
+    call's return; `residual_ns`, waiting nobody can explain; `engine`: the copy before it on its copy engine,
+    -1 where none held it up. Shape (m,) of calls: `pause_ns` since the call before; `own_ns` without waiting.
+    `waits`: of each call what it waits for; `polled`: what its begin waits for.
+    """
+
+    duration_ns: IntArray
+    gap_ns: IntArray
+    arrival_ns: IntArray
+    residual_ns: IntArray
+    engine: IntArray
+    pause_ns: IntArray
+    own_ns: IntArray
+    waits: list[tuple[Wait, ...]]
+    polled: list[tuple[Wait, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """What depends on what. `events` is the order in which everything happened: 3 * place + event.
+
+    `launched_by`, shape (n,): the call behind each activity, -1 where not recorded or before the window;
+    `within_ns`: how far into that call it started, -1 where after its return. `anchor`: the window's first
+    activity, where no work precedes it; it stays where it is, or its own wait would move the window.
+    `producers`: of each activity those it starts after. `feeds_host`: small copies that only a waiting call
+    needs. Times outside of `events` stay as recorded.
+    """
+
+    rows: Activities
+    calls: HostCalls
+    launched_by: IntArray
+    within_ns: IntArray
+    anchor: int
+    producers: list[tuple[int, ...]]
+    feeds_host: BoolArray
+    events: list[int]
+    timing: Timing
+
+
+def build_graph(rank: RankTimeline, windows: Spans) -> Graph:
+    """The graph of a rank from the first window's start to the last one's end."""
+    rows = rank.activities
+    first_ns, last_ns = int(windows.start_ns[0]), int(windows.end_ns[-1])
+    inside = (rows.end_ns > first_ns) & (rows.start_ns < last_ns)
+    launched = inside & (rows.launch_ns != NULL)
+    since_ns = min(first_ns, int(rows.launch_ns[launched].min())) if launched.any() else first_ns
+    calls = host_calls(rank, since_ns - 1, last_ns)
+    launched_by = launching_call(rows, calls)
+    waits = host_waits(rank, calls, launched_by)
+    found = find_producers(rank)
+    place, engine = _settled(rows, found.place), _engine_before(rows)
+    producers = [tuple(one for one in line if one >= 0) for line in place.tolist()]
+    polled, pause_ns = _polls(rows, calls)
+    all_before = np.concatenate((place, engine[:, None]), axis=1)
+    within_ns = _within_call(rows, calls, launched_by, waits.of_call)
+    launched_ns = _launched_ns(calls, launched_by, within_ns, waits.own_ns)
+    gap_ns, arrival_ns, residual_ns = _latencies(
+        rows, launched_ns, within_ns, all_before, calibrate(rows, found)
+    )
+    called_ns = np.where(within_ns >= 0, rows.start_ns - within_ns, _returns_ns(calls, launched_by))
+    begins = _order_ns(rows, calls, called_ns, producers, waits.of_call)
+    back = calls.end_ns.tolist()
+    timing = Timing(
+        duration_ns=rows.end_ns - rows.start_ns,
+        gap_ns=gap_ns,
+        arrival_ns=arrival_ns,
+        residual_ns=residual_ns,
+        engine=engine,
+        pause_ns=pause_ns,
+        own_ns=waits.own_ns,
+        # work that takes its place after a call returned cannot have held that call up
+        waits=[
+            tuple(wait for wait in one if begins[wait[0]] < back[call])
+            for call, one in enumerate(waits.of_call)
+        ],
+        polled=polled,
+    )
+    events = _events(calls, begins, np.flatnonzero(inside))
+    anchor = NONE if (rows.end_ns <= first_ns).any() else int(np.flatnonzero(inside)[0])
+    return Graph(rows, calls, launched_by, within_ns, anchor, producers, waits.feeds_host, events, timing)
+
+
+def _settled(rows: Activities, place: IntArray) -> IntArray:
+    """Producers, shape (n, k), that had ended when their consumer began, or precede it on its stream."""
+    some = place >= 0
+    held = some & (rows.end_ns[place] <= rows.start_ns[:, None])
+    earlier = place < np.arange(len(rows))[:, None]
+    same_stream = some & earlier & (rows.stream_id[place] == rows.stream_id[:, None])
+    return np.where(held | same_stream, place, NONE)
+
+
+def _within_call(
+    rows: Activities, calls: HostCalls, launched_by: IntArray, waits: list[tuple[Wait, ...]]
+) -> IntArray:
+    """How far into its launch call each activity started, shape (n,); -1 where after its return.
+
+    A copy that its own call waits for was launched within it, whenever it started.
+    """
+    if not len(calls):
+        return np.full(len(rows), NONE, dtype=np.int64)
+    inside = (launched_by != NONE) & (rows.start_ns < calls.end_ns[launched_by])
+    own = [work for call, one in enumerate(waits) for work, _ in one if launched_by[work] == call]
+    inside[own] = True
+    return np.where(inside, np.maximum(rows.start_ns - calls.start_ns[launched_by], 0), NONE)
+
+
+def _launched_ns(calls: HostCalls, launched_by: IntArray, within_ns: IntArray, own_ns: IntArray) -> IntArray:
+    """When each activity had been launched, shape (n,), NULL where that is not known."""
+    if not len(calls):
+        return np.full(len(launched_by), NULL, dtype=np.int64)
+    during = calls.start_ns[launched_by] + np.minimum(within_ns, own_ns[launched_by])
+    after = _returns_ns(calls, launched_by)
+    return np.where((launched_by != NONE) & (within_ns >= 0), during, after)
+
+
+def _latencies(
+    rows: Activities, launched_ns: IntArray, within_ns: IntArray, before: IntArray, usual: Latencies
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Gap, arrival and residual of each activity, shape (n,), which together give back the recording.
+
+    `before`, shape (n, k): what each starts after. Gap and arrival are no longer than usual; the residual is
+    what is left, waiting that no constraint explains.
+    """
+    some = before >= 0
+    ended = np.where(some, rows.end_ns[before], NULL).max(axis=1)
+    has_producer, has_launch = some.any(axis=1), launched_ns != NULL
+    gap = np.where(has_producer, np.minimum(rows.start_ns - ended, usual.gap_ns), 0)
+    after = has_launch & (within_ns < 0)
+    arrival = np.where(after, np.minimum(rows.start_ns - launched_ns, usual.arrival_ns), 0)
+    ready = np.maximum(
+        np.where(has_producer, ended + gap, NULL), np.where(has_launch, launched_ns + arrival, NULL)
+    )
+    return gap, arrival, np.where(has_producer | has_launch, rows.start_ns - ready, 0)
+
+
+def _engine_before(rows: Activities) -> IntArray:
+    """Of each copy the one before it in its direction that it followed at once, on whatever stream; else -1.
+
+    A copy engine takes one copy at a time, so a small copy waits behind a large one of another stream.
+    """
+    before = np.full(len(rows), NONE, dtype=np.int64)
+    for key in range(len(COPY_KINDS)):
+        copies = np.flatnonzero((rows.bucket == Bucket.COPY) & (rows.key == key))
+        after = rows.start_ns[copies[1:]] - rows.end_ns[copies[:-1]]
+        follows = (after >= 0) & (after <= ENGINE.value)
+        before[copies[1:][follows]] = copies[:-1][follows]
+    return before
+
+
+def _polls(rows: Activities, calls: HostCalls) -> tuple[list[tuple[Wait, ...]], IntArray]:
+    """Where the host polls for a control kernel's result without a call, and its pauses without that.
+
+    DeepEP's host reads token counts that way: in most layers the next call comes shortly after the end of
+    the same control kernel, and no call of the thread was made while it ended.
+    """
+    polled: list[tuple[Wait, ...]] = [()] * len(calls)
+    pause = calls.pause_ns.copy()
+    control = np.flatnonzero(
+        (rows.bucket == Bucket.COMM) & (rows.key == COMM_KINDS.index("ep_control")) & (rows.call >= 0)
+    )
+    for name in sorted(set(rows.name[control].tolist())):
+        works = control[rows.name[control] == name]
+        found = [(work, *_next_call(rows, calls, int(work))) for work in works.tolist()]
+        usual = float(np.median([after for _, call, after in found if call != NONE] or [0]))
+        hits = [one for one in found if one[1] != NONE and abs(one[2] - usual) <= SPREAD.value]
+        if usual >= SPIN.value:
+            continue
+        if len(hits) >= SPINS.value * len(works):
+            for work, call, after in hits:
+                polled[call] = (*polled[call], (work, after))
+                pause[call] = min(int(pause[call]), after)
+    return polled, pause
+
+
+def _next_call(rows: Activities, calls: HostCalls, work: int) -> tuple[int, int]:
+    """The first call after some work's end, where none was made while it ended; and how long after."""
+    end = int(rows.end_ns[work])
+    first = int(np.searchsorted(calls.start_ns, end, side="left"))
+    if first >= len(calls):
+        return NONE, 0
+    before = int(calls.before[first])
+    if before == NONE or calls.end_ns[before] >= end:
+        return NONE, 0
+    return first, int(calls.start_ns[first]) - end
+
+
+def _returns_ns(calls: HostCalls, launched_by: IntArray) -> IntArray:
+    """When each activity's launch call returned, shape (n,), NULL where that is not known."""
+    if not len(calls):
+        return np.full(len(launched_by), NULL, dtype=np.int64)
+    return np.where(launched_by == NONE, NULL, calls.end_ns[launched_by])
+
+
+def _order_ns(
+    rows: Activities,
+    calls: HostCalls,
+    called_ns: IntArray,
+    producers: list[tuple[int, ...]],
+    waits: list[tuple[Wait, ...]],
+) -> IntArray:
+    """When each activity takes its place in the order of events, shape (n,): its start, on the host's clock.
+
+    Where GPU times run a few microseconds ahead, a call returns before the work it waited for began; then
+    work is moved ahead of that return, behind its own launch, at `called_ns`, and its producers.
+    """
+    back = calls.end_ns.tolist()
+    ahead = max(
+        (int(rows.start_ns[work]) + 1 - back[call] for call, one in enumerate(waits) for work, _ in one),
+        default=0,
+    )
+    if ahead <= 0:
+        return rows.start_ns
+    order, called = (rows.start_ns - ahead).tolist(), called_ns.tolist()
+    for place, needed in enumerate(producers):  # rows are in order of start, producers before consumers
+        order[place] = max(order[place], called[place], *(order[one] for one in needed))
+    return np.array(order, dtype=np.int64)
+
+
+def _events(calls: HostCalls, begins_ns: IntArray, inside: IntArray) -> list[int]:
+    """All events in order of time; at one instant returns come first, then begins, then GPU work."""
+    count = len(calls)
+    time = np.concatenate((calls.start_ns, calls.end_ns, begins_ns[inside]))
+    numbers = np.arange(count) * 3
+    code = np.concatenate((numbers + BEGIN, numbers + RETURN, inside * 3 + WORK))
+    empty = calls.start_ns == calls.end_ns  # an empty call begins before it returns
+    turn = np.concatenate((np.ones(count), np.where(empty, 1, 0), np.full(len(inside), 2)))
+    sequence = np.lexsort((code % 3, code // 3, turn, time))
+    return [int(value) for value in code[sequence]]

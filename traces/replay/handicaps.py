@@ -1,0 +1,126 @@
+"""Handicaps taken away: edits of a graph's timing, as the definition of each wall says.
+
+communication: its kernels take no GPU time, and compute is no longer stretched beside them; launches stay.
+host_overhead: pauses, launch calls, the overhead of synchronising calls and arrival take no time, and small
+copies that only feed a waiting call go. Allocator calls, gaps between kernels, the profiler's own work and
+every GPU dependency stay.
+memory: recomputed stretches are gone whole, offload copies take no time, allocator calls are gone.
+compute: kernels with fewer blocks than SMs take blocks / SMs of their time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from traces.account.calls import CallKind
+from traces.columns import BoolArray, IntArray
+from traces.gpu_samples import FloatArray
+from traces.replay.graph import Graph, Timing
+from traces.replay.host import NONE, is_kind
+
+
+def without_work(timing: Timing, which: BoolArray) -> Timing:
+    """GPU work, a mask of shape (n,), takes no time; it is still launched and still orders what follows."""
+    return replace(timing, duration_ns=np.where(which, 0, timing.duration_ns))
+
+
+def without_stretch(timing: Timing, beside_ns: IntArray, stretch_frac: float) -> Timing:
+    """The part of each activity beside communication, shape (n,), is no longer stretched by so much."""
+    saved = (beside_ns * (stretch_frac / (1 + stretch_frac))).astype(np.int64)
+    return replace(timing, duration_ns=np.maximum(timing.duration_ns - np.maximum(saved, 0), 0))
+
+
+def without_host(graph: Graph, timing: Timing, pause_ns: IntArray, calls: BoolArray) -> Timing:
+    """The host's own time is gone in some calls, a mask of shape (m,); pauses before calls are `pause_ns`.
+
+    Where a small copy only feeds a waiting call that is gone, copy and wait go too. A call that is left waits
+    as before; one that is gone still waits for its GPU work, but returns with its end.
+    """
+    gone = calls & ~is_kind(graph.calls, CallKind.FREE, CallKind.ALLOCATE)
+    feeding = {
+        work
+        for call in np.flatnonzero(gone & is_kind(graph.calls, CallKind.SYNC)).tolist()
+        for work, _ in timing.waits[call]
+        if graph.feeds_host[work]
+    }
+    waits = [
+        tuple((work, min(after, 0)) for work, after in one if work not in feeding) if gone[call] else one
+        for call, one in enumerate(timing.waits)
+    ]
+    vanished = np.zeros(len(timing.duration_ns), dtype=np.bool_)
+    vanished[list(feeding)] = True
+    shorter = pause_ns < timing.pause_ns
+    return replace(
+        without_work(timing, vanished),
+        residual_ns=np.where(vanished, 0, timing.residual_ns),
+        engine=np.where(vanished, NONE, timing.engine),
+        pause_ns=np.minimum(pause_ns, timing.pause_ns),
+        own_ns=np.where(gone, 0, timing.own_ns),
+        waits=waits,
+        polled=[
+            tuple((work, min(after, int(pause_ns[call]))) for work, after in one) if shorter[call] else one
+            for call, one in enumerate(timing.polled)
+        ],
+    )
+
+
+def without_arrival(timing: Timing) -> Timing:
+    """Launched work arrives at once."""
+    return replace(timing, arrival_ns=np.zeros_like(timing.arrival_ns))
+
+
+def without_activities(graph: Graph, timing: Timing, which: BoolArray) -> Timing:
+    """Activities are gone whole, a mask of shape (n,), with their launches and what the host did around them.
+
+    A call between two launches that both go, of the same thread, goes too: synchronisations, event records.
+    """
+    gone = _calls_of(graph, which)
+    keep = ~which
+    return replace(
+        timing,
+        duration_ns=np.where(keep, timing.duration_ns, 0),
+        gap_ns=np.where(keep, timing.gap_ns, 0),
+        arrival_ns=np.where(keep, timing.arrival_ns, 0),
+        residual_ns=np.where(keep, timing.residual_ns, 0),
+        own_ns=np.where(gone, 0, timing.own_ns),
+        pause_ns=np.where(gone, 0, timing.pause_ns),
+        waits=[() if gone[call] else one for call, one in enumerate(timing.waits)],
+        polled=[() if gone[call] else one for call, one in enumerate(timing.polled)],
+    )
+
+
+def _calls_of(graph: Graph, which: BoolArray) -> BoolArray:
+    """Calls that launched only what goes, and those between two of them without a launch of their own."""
+    count = len(graph.calls)
+    by = graph.launched_by
+    launches = np.bincount(by[by != NONE], minlength=count) > 0
+    stays = np.bincount(by[(by != NONE) & ~which], minlength=count) > 0
+    gone: BoolArray = launches & ~stays
+    for thread in set(graph.calls.thread.tolist()):
+        mine = np.flatnonzero(graph.calls.thread == thread)
+        marks = np.where(gone[mine], 1, np.where(stays[mine], -1, 0))
+        places = np.arange(len(mine))
+        before = np.maximum.accumulate(np.where(marks != 0, places, -1))
+        after = np.minimum.accumulate(np.where(marks != 0, places, len(mine))[::-1])[::-1]
+        within = (marks == 0) & (before >= 0) & (after < len(mine))
+        within[within] = (marks[before[within]] == 1) & (marks[after[within]] == 1)
+        gone[mine[within]] = True
+    return gone
+
+
+def without_allocator(graph: Graph, timing: Timing, calls: BoolArray) -> Timing:
+    """Allocator calls, a mask of shape (m,), are gone, and nothing waits in them."""
+    return replace(
+        timing,
+        own_ns=np.where(calls, 0, timing.own_ns),
+        waits=[() if calls[call] else one for call, one in enumerate(timing.waits)],
+    )
+
+
+def with_filled_grids(timing: Timing, filled_frac: FloatArray, which: BoolArray) -> Timing:
+    """Kernels, a mask of shape (n,), take blocks / SMs of their time; `filled_frac`, shape (n,), is that."""
+    duration = timing.duration_ns.copy()
+    duration[which] = (duration[which] * filled_frac[which]).astype(np.int64)
+    return replace(timing, duration_ns=duration)

@@ -1,0 +1,227 @@
+"""What each CUDA call of the host waits for, so that a replay waits for it again wherever it then ends.
+
+A call's row does not say which work it waits for. A recorded synchronisation names its stream or event; else
+it is the work that ended last within the call; a call that waited for nothing to be seen would have waited
+for the last work its thread had launched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from traces.account.calls import CallKind
+from traces.account.waits import BLOCKING_COPY, TOKEN_COUNT
+from traces.columns import COPY_KINDS, NULL, BoolArray, IntArray, distinct
+from traces.launches import join_launches
+from traces.limits import Limit
+from traces.replay.host import NONE, HostCalls
+from traces.timeline import Bucket, RankTimeline, Source
+
+QUEUE: Final = Limit(
+    1_022, "launches in flight", "measured on A100, RTX 3070 and 3060; used where this trace shows none full"
+)
+RETURN: Final = Limit(
+    150_000, "ns", "measured: a synchronising call returns 8 to 100 us after its work, by device; ours above"
+)
+
+LONG: Final = Limit(5, "times the usual launch call", "ours: a call that waits for room lasts far longer")
+ROOM: Final = Limit(20_000, "ns", "ours: a call that waited for room returns within microseconds of it")
+DEEP: Final = Limit(
+    200, "launches in flight", "ours: far more than any other wait of a launch has, and a fifth of the queue"
+)
+SKEW: Final = Limit(
+    50_000, "ns", "measured: calls of one real recording return 5 us before the work they waited for ends"
+)
+
+Wait = tuple[int, int]
+"""An activity, and by how much its end precedes the return of the call that waits for it, in ns."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostWaits:
+    """Of each call, m of them, the activities it waits for; `own_ns`, shape (m,), is its time without them.
+
+    `feeds_host`, shape (n,) over the activities, marks small copies to the host that a call waits for last.
+    """
+
+    of_call: list[tuple[Wait, ...]]
+    own_ns: IntArray
+    feeds_host: BoolArray
+
+
+def host_waits(rank: RankTimeline, calls: HostCalls, launched_by: IntArray) -> HostWaits:
+    """What the calls of a rank wait for. `launched_by`, shape (n,): the call behind each activity."""
+    return _Finder(rank, calls, launched_by).find()
+
+
+class _Finder:
+    """One pass over the calls that wait."""
+
+    def __init__(self, rank: RankTimeline, calls: HostCalls, launched_by: IntArray) -> None:
+        self._rank, self._rows, self._calls = rank, rank.activities, calls
+        rows = self._rows
+        self._launched = np.where(rows.launch_ns == NULL, rows.start_ns, rows.launch_ns)
+        self._by_launch = np.lexsort((np.arange(len(rows)), self._launched))
+        self._launches = self._launched[self._by_launch]
+        self._by_end = np.argsort(rows.end_ns, kind="stable")
+        self._ends = rows.end_ns[self._by_end]
+        self._launched_by = launched_by
+        self._streams = [
+            self._by_launch[rows.stream_id[self._by_launch] == stream]
+            for stream in distinct(rows.stream_id).tolist()
+        ]
+        small = (rows.source == Source.COPY) & (rows.bucket == Bucket.COPY)
+        small &= rows.key == COPY_KINDS.index("memcpy_d2h")
+        small[small] = rank.columns.copies.size_bytes[rows.row[small]] <= TOKEN_COUNT.value
+        self._small_copy = small
+        self._of_call: list[tuple[Wait, ...]] = [()] * len(calls)
+        self._own = (calls.end_ns - calls.start_ns).copy()
+        self._feeds = np.zeros(len(rows), dtype=np.bool_)
+
+    def find(self) -> HostWaits:
+        calls = self._calls
+        self._synchronising()
+        for call in np.flatnonzero(calls.kind == CallKind.FREE).tolist():
+            self._set(call, self._latest_of_streams(call))
+        self._blocking_copies()
+        self._queue()
+        return HostWaits(self._of_call, self._own, self._feeds)
+
+    def _synchronising(self) -> None:
+        named = self._recorded_streams()
+        for call in np.flatnonzero(self._calls.kind == CallKind.SYNC).tolist():
+            name = self._rank.columns.call_names[int(self._rank.columns.calls.name[self._calls.row[call]])]
+            if "Device" in name or "Ctx" in name:
+                works = self._latest_of_streams(call)
+            elif (stream := named.get(int(self._calls.row[call]))) is not None:
+                works = self._last_on(stream, call)
+            else:
+                works = self._ended_within(call) or self._last_of_thread(call)
+            self._set(call, works)
+            last = max(works, key=lambda work: int(self._rows.end_ns[work]), default=None)
+            if last is not None and self._small_copy[last]:
+                self._feeds[last] = True
+
+    def _set(self, call: int, works: Iterable[int]) -> None:
+        """Let a call wait for works; those that cannot have held it up in the recording are left out."""
+        begin, back = int(self._calls.start_ns[call]), int(self._calls.end_ns[call])
+        held = [work for work in works if self._rows.end_ns[work] <= back + SKEW.value]
+        last = max((int(self._rows.end_ns[work]) for work in held), default=begin)
+        if last > begin:
+            self._own[call] = max(0, back - last)
+        after = back - last if last > begin else int(self._own[call])
+        self._of_call[call] = tuple((work, after) for work in held)
+
+    def _recorded_streams(self) -> dict[int, int]:
+        """Row of `Calls` -> stream, of synchronising calls whose row names the stream they wait for."""
+        syncs = self._rank.columns.syncs
+        mine = np.flatnonzero((syncs.process_gid == self._rank.process_gid) & (syncs.stream_id != NULL))
+        joined = join_launches(
+            self._rank.columns.calls, syncs.process_gid[mine], syncs.correlation_id[mine]
+        ).call
+        return dict(zip(joined.tolist(), syncs.stream_id[mine].tolist(), strict=True))
+
+    def _last_on(self, stream: int, call: int) -> list[int]:
+        """The last work launched on a stream before a call; none where the stream had none."""
+        for places in self._streams:
+            if len(places) and int(self._rows.stream_id[places[0]]) == stream:
+                last = self._last_before(places, call)
+                return [] if last is None else [last]
+        return []
+
+    def _last_before(self, places: IntArray, call: int) -> int | None:
+        """The last of some activities, in order of launch, that was launched before a call."""
+        before = int(np.searchsorted(self._launched[places], self._calls.start_ns[call], side="left"))
+        return int(places[before - 1]) if before else None
+
+    def _latest_of_streams(self, call: int) -> list[int]:
+        found = [self._last_before(places, call) for places in self._streams]
+        return [work for work in found if work is not None]
+
+    def _ended_within(self, call: int) -> list[int]:
+        """The work launched before the call that ended last within it; a small copy just before it says more.
+
+        Empty where none ended within it shortly before its return.
+        """
+        begin, back = int(self._calls.start_ns[call]), int(self._calls.end_ns[call])
+        low, high = np.searchsorted(self._ends, (begin, back + SKEW.value), side="right")
+        some = self._by_end[low:high]
+        some = some[self._launched[some] < begin]
+        within = some[self._rows.end_ns[some] <= back]
+        if not len(some):
+            return []
+        if not len(within):
+            return [int(some[0])]
+        some = within
+        recent = some[self._rows.end_ns[some] >= back - RETURN.value]
+        copies = recent[self._small_copy[recent]]
+        return [int(copies[-1])] if len(copies) else [int(some[-1])]
+
+    def _last_of_thread(self, call: int) -> list[int]:
+        """The last work a call's thread had launched, looked for among the latest few of all."""
+        before = int(np.searchsorted(self._launches, self._calls.start_ns[call], side="left"))
+        recent = self._by_launch[max(0, before - 64) : before]
+        mine = recent[self._rows.launch_thread[recent] == self._calls.thread[call]]
+        return [int(mine[-1])] if len(mine) else []
+
+    def _blocking_copies(self) -> None:
+        rows, calls = self._rows, self._calls
+        length = calls.end_ns - calls.start_ns
+        copies = np.flatnonzero((rows.source == Source.COPY) & (self._launched_by != NONE))
+        for work in copies.tolist():
+            call = int(self._launched_by[work])
+            if calls.kind[call] == CallKind.COPY and length[call] > BLOCKING_COPY.value:
+                back = int(calls.end_ns[call])
+                own = min(int(length[call]), int(BLOCKING_COPY.value))
+                self._own[call] = own
+                self._of_call[call] = ((work, back - int(rows.end_ns[work])),)
+
+    def _queue(self) -> None:
+        """Every launch waits for the one so many before it: the launch queue is bounded."""
+        calls, rows = self._calls, self._rows
+        by_call = np.flatnonzero(self._launched_by != NONE)
+        by_call = by_call[np.lexsort((rows.end_ns[by_call], self._launched_by[by_call]))]
+        launching = distinct(self._launched_by[by_call])  # in order of start
+        last = by_call[np.searchsorted(self._launched_by[by_call], launching, side="right") - 1]
+        released = self._released(launching, last)
+        depths = [place - at for place, at in released.items()]
+        depth = max(depths, default=int(QUEUE.value))
+        usual_ns = (
+            int(np.median(calls.end_ns[launching] - calls.start_ns[launching])) if len(launching) else 0
+        )
+        for place, call in enumerate(launching.tolist()):
+            at = released.get(place, place - depth)
+            if at < 0 or calls.kind[call] not in (CallKind.LAUNCH, CallKind.COPY):
+                continue
+            work, length = int(last[at]), int(calls.end_ns[call] - calls.start_ns[call])
+            after = int(calls.end_ns[call] - rows.end_ns[work])
+            if after >= 0:
+                seen = place in released
+                if seen and self._of_call[call] == ():
+                    self._own[call] = min(length, usual_ns)
+                self._of_call[call] = (*self._of_call[call], (work, after if seen else 0))
+
+    def _released(self, launching: IntArray, last: IntArray) -> dict[int, int]:
+        """Launch calls that waited for room: place in `launching` -> place of the launch that made room.
+
+        Such a call lasts many times as long as others and returns as the end of some earlier work makes room,
+        with a full queue before it. Event records and waits take room too, so the depth is not the same for
+        all.
+        """
+        calls, rows = self._calls, self._rows
+        length = calls.end_ns[launching] - calls.start_ns[launching]
+        back = calls.end_ns[launching]
+        usual = np.median(length) if len(length) else 0
+        by_end = np.argsort(rows.end_ns[last], kind="stable")
+        ends = rows.end_ns[last][by_end]
+        latest = np.searchsorted(ends, back, side="right") - 1
+        found = by_end[np.maximum(latest, 0)]
+        places = np.arange(len(launching))
+        made_room = (latest >= 0) & (back - ends[np.maximum(latest, 0)] <= ROOM.value)
+        full = (length > LONG.value * usual) & (places - found >= DEEP.value) & made_room
+        full &= ends[np.maximum(latest, 0)] > calls.start_ns[launching]
+        return dict(zip(places[full].tolist(), found[full].tolist(), strict=True))

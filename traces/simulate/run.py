@@ -1,0 +1,54 @@
+"""Knobs -> a run: all that happened on host and GPU, and where its steps lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from traces.simulate.engine import execute
+from traces.simulate.handicaps import Handicap, taken_away
+from traces.simulate.happened import Activity, Executed
+from traces.simulate.host_program import Engine
+from traces.simulate.knobs import Knobs
+from traces.simulate.step import program_of
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A simulated run. `borders_ns` has one entry more than there are steps: step k is [k, k + 1)."""
+
+    knobs: Knobs
+    executed: Executed
+    borders_ns: tuple[int, ...]
+
+    @property
+    def step_ns(self) -> tuple[int, ...]:
+        """How long each step took on the GPU."""
+        return tuple(after - before for before, after in pairwise(self.borders_ns))
+
+    @property
+    def activities(self) -> tuple[Activity, ...]:
+        """GPU work in order of submission, with what bound each start."""
+        return self.executed.activities
+
+
+def run(knobs: Knobs, *, without: Handicap | None = None) -> Run:
+    """Simulate a run, or the same run with one handicap taken away."""
+    program = program_of(knobs)
+    executed = execute(program if without is None else taken_away(program, without))
+    return Run(knobs, executed, _borders(executed, knobs.step_count))
+
+
+def _borders(executed: Executed, step_count: int) -> tuple[int, ...]:
+    """Border before step k: the start of its first compute kernel, or the end of all before it if earlier."""
+    ends, starts = [0] * step_count, [-1] * step_count
+    for activity in executed.activities:
+        step = activity.work.place.step
+        ends[step] = max(ends[step], activity.end_ns)
+        if activity.work.engine is Engine.SMS and (starts[step] < 0 or activity.start_ns < starts[step]):
+            starts[step] = activity.start_ns
+    borders, before_ns = [starts[0]], 0
+    for step in range(1, step_count):
+        before_ns = max(before_ns, ends[step - 1])
+        borders.append(min(starts[step], before_ns))
+    return (*borders, max(ends))
