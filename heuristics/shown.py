@@ -61,6 +61,10 @@ def shown_by(measurements: Sequence[RankMeasurements]) -> Shown:
         precision=precisions.pop() if len(precisions) == 1 else None,
         grouped_gemm=True if "grouped_gemm" in classes else None,
         token_count_sync=_cause(measurements, "token_count_sync"),
+        short_kernel_frac=max(
+            (one for rank in measurements if (one := rank.detected.short_kernel_frac) is not None),
+            default=None,
+        ),
         a2a_waiting_frac=_waiting(measurements),
         absent_frac=_absent(measurements),
     )

@@ -38,6 +38,7 @@ def detected_section(rank: RankMeasurements) -> dict[str, Any]:
     return {
         "dispatcher": rank.a2a.dispatcher if rank.a2a else "unknown",
         "graph_share_frac": rank.detected.graph_share_frac,
+        "short_kernel_frac": rank.detected.short_kernel_frac,
         "ep_overlap": None,
         "training_step": rank.steps.training,
         "training_evidence": rank.steps.training_evidence,
@@ -48,6 +49,9 @@ def communication_gaps(path: str, rank: RankMeasurements) -> list[Missing]:
     """Entries for what is None in both sections, and for SendRecv whose purpose could not be told."""
     later = "not measured by this version of moe-diag"
     gaps = [Missing(f"{path}.detected.{key}", later, "use a later version") for key in _UNTOLD]
+    if rank.detected.short_kernel_frac is None:
+        cure = "record with --cuda-graph-trace=node"
+        gaps.append(Missing(f"{path}.detected.short_kernel_frac", "no single kernel was recorded", cure))
     if rank.steps.training is None:
         cure = "record whole steps, with the optimizer"
         gaps.append(Missing(f"{path}.detected.training_step", rank.steps.training_evidence, cure))

@@ -203,3 +203,8 @@ def test_late_launches_are_unknown_where_one_rank_has_no_account() -> None:
 def test_the_rank_with_most_work_in_graphs_counts() -> None:
     ranks = [rank(detected=replace(rank().detected, graph_share_frac=share)) for share in (0.2, 0.7, 0.0)]
     assert shown(*ranks).graph_frac == 0.7
+
+
+def test_the_rank_with_most_short_kernels_speaks_for_the_run() -> None:
+    ranks = [rank(detected=replace(rank().detected, short_kernel_frac=share)) for share in (0.2, None, 0.6)]
+    assert shown_by(ranks).short_kernel_frac == 0.6

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from traces.columns import NULL
 from traces.intervals import Spans, covered_ns
 from traces.launches import launches_a_graph
+from traces.limits import Limit
 from traces.timeline import RankTimeline, Source
+
+SHORT: Final = Limit(
+    10_000,
+    "ns",
+    "ours: about what launching a kernel costs the host, so shorter ones rarely hide their launch",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +25,11 @@ class Detected:
     """`graph_share_frac`: kernel work in CUDA graphs (nodes and whole replays) as part of all kernel work.
 
     A kernel is in a graph where its row names a node (nsys) or its launching call launches a graph (Kineto).
+    `short_kernel_frac`: kernels under 10 us as part of all kernels, None where none was recorded singly.
     """
 
     graph_share_frac: float
+    short_kernel_frac: float | None
 
 
 def detect(rank: RankTimeline, windows: Spans) -> Detected:
@@ -33,4 +43,9 @@ def detect(rank: RankTimeline, windows: Spans) -> Detected:
     launches_graph = np.array([*map(launches_a_graph, rank.columns.call_names), False], dtype=np.bool_)
     in_graph |= is_kernel & launches_graph[np.append(calls.name, -1)[rows.call]]
     total_ns = int(work_ns[rows.source != Source.COPY].sum())
-    return Detected(int(work_ns[in_graph].sum()) / total_ns if total_ns else 0.0)
+    mine = is_kernel & (work_ns > 0)
+    short = mine & (rows.end_ns - rows.start_ns < SHORT.value)
+    return Detected(
+        int(work_ns[in_graph].sum()) / total_ns if total_ns else 0.0,
+        float(short.sum() / mine.sum()) if mine.any() else None,
+    )
