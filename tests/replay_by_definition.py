@@ -149,6 +149,7 @@ class Told:
         outer = [p for p in noted if not any(self._holds(q, p) for q in noted)]
         outer.sort(key=lambda p: (story.calls[p].start, story.calls[p].end))
         self.calls, self.noted = [story.calls[p] for p in outer], outer
+        self.moves = [call.end > since for call in self.calls]
         self.launch = [None if w.call is None else self._holder(w.call) for w in story.works]
 
     def _holds(self, outer: int, inner: int) -> bool:
@@ -369,6 +370,9 @@ def run_again(told: Told, takes: Takes) -> list[tuple[int, int]]:
             at["start", p] = work.start
             at |= {} if told.inside[p] else {("end", p): work.end}
     for c, call_ in enumerate(told.calls):
+        if not told.moves[c]:
+            at |= {("begin", c): call_.start, ("back", c): call_.end}
+            continue
         ends: list[tuple[Moment, int]] = [(("end", p), more) for p, more in takes.waits[c]]
         after["back", c] = [(("begin", c), takes.own[c]), *ends]
         if (last := told.before[c]) is None:

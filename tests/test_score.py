@@ -334,3 +334,14 @@ def test_a_broken_diagnosis_is_a_result(monkeypatch: pytest.MonkeyPatch) -> None
     (case, *_) = corpus(FIRST_SEED, 1)
     small = replace(case, knobs=Knobs(step_count=2, layer_count=2, microbatch_count=1))
     assert score(small).error == "RuntimeError: no"
+
+
+def test_spellings_on_both_sides_of_the_limit_may_differ_as_their_truths_do() -> None:
+    def spelled(true: float, wall: str | None) -> Result:
+        fractions = dict.fromkeys(WALLS, 0.0) | {"communication": true}
+        return result(fractions, found_frac=dict(fractions), wall=wall)
+
+    below, above = spelled(0.095, None), spelled(0.101, "communication")
+    assert shown.spelled_alike([below, above]) == Count(1, 1)
+    turned = [replace(below, wall="communication"), replace(above, wall=None)]
+    assert shown.spelled_alike(turned) == Count(0, 1)

@@ -81,8 +81,9 @@ def build_graph(rank: RankTimeline, windows: Spans) -> Graph:
     first_ns, last_ns = int(windows.start_ns[0]), int(windows.end_ns[-1])
     inside = (rows.end_ns > first_ns) & (rows.start_ns < last_ns)
     launched = inside & (rows.launch_ns != NULL)
-    since_ns = min(first_ns, int(rows.launch_ns[launched].min())) if launched.any() else first_ns
-    calls = host_calls(rank, since_ns - 1, last_ns)
+    first_call_ns = int(rows.launch_ns[launched].min(initial=first_ns))
+    since_ns = min(first_ns, first_call_ns) - 1
+    calls = host_calls(rank, since_ns, last_ns)
     launched_by = launching_call(rows, calls)
     waits = host_waits(rank, calls, launched_by)
     found = find_producers(rank)
@@ -113,7 +114,7 @@ def build_graph(rank: RankTimeline, windows: Spans) -> Graph:
         ],
         polled=polled,
     )
-    events = _events(calls, begins, np.flatnonzero(inside))
+    events = _events(calls, begins, np.flatnonzero(inside), np.flatnonzero(calls.end_ns > since_ns))
     anchor = NONE if (rows.end_ns <= first_ns).any() else int(np.flatnonzero(inside)[0])
     return Graph(rows, calls, launched_by, within_ns, anchor, producers, waits.feeds_host, events, timing)
 
@@ -254,13 +255,16 @@ def _order_ns(
     return np.array(order, dtype=np.int64)
 
 
-def _events(calls: HostCalls, begins_ns: IntArray, inside: IntArray) -> list[int]:
-    """All events in order of time; at one instant returns come first, then begins, then GPU work."""
-    count = len(calls)
-    time = np.concatenate((calls.start_ns, calls.end_ns, begins_ns[inside]))
-    numbers = np.arange(count) * 3
-    code = np.concatenate((numbers + BEGIN, numbers + RETURN, inside * 3 + WORK))
-    empty = calls.start_ns == calls.end_ns  # an empty call begins before it returns
+def _events(calls: HostCalls, begins_ns: IntArray, inside: IntArray, called: IntArray) -> list[int]:
+    """Events of some activities and calls by time; at one instant returns come first, then begins, then work.
+
+    A call that returned before the window has none: it stays where it is.
+    """
+    count = len(called)
+    start_ns, end_ns = calls.start_ns[called], calls.end_ns[called]
+    time = np.concatenate((start_ns, end_ns, begins_ns[inside]))
+    code = np.concatenate((called * 3 + BEGIN, called * 3 + RETURN, inside * 3 + WORK))
+    empty = start_ns == end_ns  # an empty call begins before it returns
     turn = np.concatenate((np.ones(count), np.where(empty, 1, 0), np.full(len(inside), 2)))
     sequence = np.lexsort((code % 3, code // 3, turn, time))
     return [int(value) for value in code[sequence]]
