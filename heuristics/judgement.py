@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heuristics.bound import Bound, LargestBucket, find_bound, largest_bucket
+from heuristics.choosers.choices import Choice, choose_all
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.plan import Plan, make_plan
 from heuristics.run import Given, Guidance, Run
@@ -19,13 +20,18 @@ from traces.missing import Missing
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What we make of a run. `run` is what the opinions rest on; `guidance` names the guide that decided."""
+    """What we make of a run.
+
+    `choices`: what the guides' tables choose, none for a dense model. `run` is what the opinions rest on;
+    `guidance` names the guide that decided.
+    """
 
     bound: Bound
     largest: LargestBucket
     walls: tuple[WallJudgement, ...]
     verdict: Verdict
     plan: Plan
+    choices: tuple[Choice, ...]
     run: Run
     guidance: Guidance
     missing: tuple[Missing, ...]
@@ -53,7 +59,15 @@ def judge(measurements: Sequence[RankMeasurements], given: Given | None = None) 
     if bound.bucket is None:
         gaps.append(Missing("verdict.bound", bound.because, bound.cure))
     return Judgement(
-        bound, largest_bucket(measurements), walls, verdict, plan, run, given.guidance, tuple(gaps)
+        bound=bound,
+        largest=largest_bucket(measurements),
+        walls=walls,
+        verdict=verdict,
+        plan=plan,
+        choices=choose_all(run) if run.shown.moe or run.shown.moe is None else (),
+        run=run,
+        guidance=given.guidance,
+        missing=tuple(gaps),
     )
 
 

@@ -14,6 +14,7 @@ from heuristics import Judgement
 from reports.cures import cures
 from reports.document_rank import rank_section
 from reports.document_verdict import (
+    choice_section,
     fix_section,
     refused_section,
     verdict_gaps,
@@ -78,6 +79,7 @@ def build_document(
         "fixes": [fix_section(planned) for planned in judgement.plan.fixes],
         "levers": [fix_section(planned) for planned in judgement.plan.levers],
         "refused": [refused_section(one) for one in judgement.plan.refused],
+        "choices": [choice_section(choice) for choice in judgement.choices],
         "config_findings": [],
     }
 

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from heuristics import Judgement
+from heuristics.choosers.choices import Choice
 from heuristics.plan import Planned, Refused
 from heuristics.verdict import Verdict
 from heuristics.walls.wall import WallJudgement
@@ -83,6 +84,12 @@ def refused_section(refused: Refused) -> dict[str, Any]:
         "unlocked_by": refused.unlocked_by,
         "source": "; ".join(fix.sources),
     }
+
+
+def choice_section(choice: Choice) -> dict[str, Any]:
+    """What the guides choose: `about`, `answer`, the `rule` that fired, and what their other edition says."""
+    values = asdict(choice)
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
 
 
 def verdict_gaps(judgement: Judgement) -> Iterator[Missing]:

@@ -8,7 +8,14 @@ from typing import Any, Final
 from reports.cures import cures
 from reports.document import Document
 from reports.markdown_marks import code, folded, plain, table
-from reports.sentences import SPELLINGS, advice, fix_title, lever_sentence, needs
+from reports.sentences import (
+    SPELLINGS,
+    advice,
+    choice_sentences,
+    fix_title,
+    lever_sentence,
+    needs,
+)
 
 _SHOWN_FIXES: Final = 3
 _SHOWN_ADVICE: Final = 4
@@ -29,6 +36,8 @@ def next_lines(document: Document, everything: bool) -> Iterator[str]:
         yield ""
     told = advice(document)
     yield from (f"- {line}" for line in _left_out(document, len(fixes) - len(shown), everything))
+    if everything or document["fixes"]:
+        yield from (f"- {plain(said)}" for said in choice_sentences(document, everything))
     yield from (f"- {plain(one)}" for one in (told if everything else told[:_SHOWN_ADVICE]))
     if not shown and not told:
         yield f"- {plain(cures(document['traces'][0]['kind'])['look'])}"

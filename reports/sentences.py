@@ -88,6 +88,24 @@ def who(rank: dict[str, Any]) -> str:
     return f"{number}{process}, GPU {rank['device']} ({rank['gpu'] or 'model not recorded'})"
 
 
+def choice_sentences(document: Document, everything: bool) -> Iterator[str]:
+    """What the guides choose, with the rule; all of it, or only where their two editions differ."""
+    newest, seed = "main-2026-08", "seed"
+    guidance = document["tool"]["guidance"]
+    for choice in document["choices"]:
+        if not (everything or choice["other"]):
+            continue
+        edition = seed if guidance == newest else newest
+        other = f"; the {edition} edition: {choice['other']}" if choice["other"] else ""
+        about = choice["about"].replace("_", " ")
+        said = f"Guide on {about} ({guidance}, rule {choice['rule']}): {choice['answer']}{other}."
+        if everything and choice["settings"]:
+            said += f" With {', '.join(choice['settings'])}."
+        if everything and choice["asks"]:
+            said += f" To settle it: {', '.join(choice['asks'])}."
+        yield said
+
+
 def lever_sentence(document: Document) -> str:
     """What introduces levers, where no wall was found."""
     measured = all(wall["cost_frac"] is not None for wall in document["walls"])

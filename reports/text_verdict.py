@@ -11,6 +11,7 @@ from reports.layout import INDENT, titled, wrap
 from reports.sentences import (
     SPELLINGS,
     advice,
+    choice_sentences,
     fix_title,
     lever_sentence,
     needs,
@@ -57,6 +58,8 @@ def _untold(wall: dict[str, Any]) -> str:
 def next_lines(document: Document, everything: bool) -> Iterator[str]:
     """The plan, what could not be told and how to tell it; `everything`: all fixes and all refusals."""
     parts = [*_plan(document, everything)]
+    if everything or document["fixes"]:
+        parts += [["- " + said] for said in choice_sentences(document, everything)]
     open_ = advice(document)
     if not parts and not open_:
         open_ = [cures(document["traces"][0]["kind"])["look"]]

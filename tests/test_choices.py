@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+
+from heuristics.choosers.choices import Choice, choose_all
+from heuristics.run import Given, Guidance, Run, Shown
+from reports.document_verdict import choice_section
+from reports.sentences import choice_sentences
+
+
+def choices(guidance: Guidance, **about: object) -> dict[str, Choice]:
+    given = Given(guidance=guidance, stage="tuned", **about)  # type: ignore[arg-type]
+    return {one.about: one for one in choose_all(Run(Shown(moe=True), given))}
+
+
+def test_there_is_one_choice_of_each_table() -> None:
+    assert list(choices("seed", gpu="H100")) == ["dispatcher", "cuda_graphs", "precision", "recompute"]
+
+
+@pytest.mark.parametrize(
+    ("guidance", "answer", "other"),
+    [
+        ("seed", "deepep", "measure deepep against hybridep"),
+        ("main-2026-08", "measure deepep against hybridep", "deepep"),
+    ],
+)
+def test_where_the_editions_differ_both_are_told(guidance: Guidance, answer: str, other: str) -> None:
+    found = choices(guidance, gpu="H100", ep=16, flex_package=True)["dispatcher"]
+    assert (found.answer, found.other) == (answer, other)
+
+
+def test_where_they_agree_there_is_no_other() -> None:
+    assert choices("seed", gpu="GB200", ep=64, flex_package=True)["dispatcher"].other == ""
+
+
+def test_the_text_names_rule_and_edition_and_keeps_quiet_where_both_agree() -> None:
+    dispatcher = Choice("dispatcher", "deepep", "nvl8", "measure", ("--n 20",), ("--ep",))
+    recompute = Choice("recompute", "none", "low")
+    sections = [choice_section(dispatcher), choice_section(recompute)]
+    document = {"tool": {"guidance": "seed"}, "choices": sections}
+    assert list(choice_sentences(document, False)) == [
+        "Guide on dispatcher (seed, rule nvl8): deepep; the main-2026-08 edition: measure."
+    ]
+    assert list(choice_sentences(document, True)) == [
+        "Guide on dispatcher (seed, rule nvl8): deepep; the main-2026-08 edition: measure. With --n 20. To "
+        "settle it: --ep.",
+        "Guide on recompute (seed, rule low): none.",
+    ]
+
+
+def test_a_section_holds_plain_lists() -> None:
+    section = choice_section(Choice("dispatcher", "deepep", "nvl8", asks=("--ep",)))
+    assert set(section) == {field.name for field in fields(Choice)}
+    assert section["asks"] == ["--ep"]
