@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Annotated, Any, Final, get_args
@@ -95,6 +96,9 @@ def given_from(about: Mapping[str, object]) -> Any:
             raise UsageError(
                 f"{option_of(field)} {values[field]!r} is not known. Give {' or '.join(get_args(choices))}."
             )
+    for field in ("core_version", "bridge_version", "torch_version", "te_version"):
+        if isinstance(version := values.get(field), str) and not re.search(r"\d+\.\d+", version):
+            raise UsageError(f"{option_of(field)} {version!r} is no version. Give one such as 0.16.1.")
     if isinstance(name := values.get("gpu"), str):
         values["gpu"] = gpu_family(name) or name
     if isinstance(modules := values.get("graph_modules"), str):

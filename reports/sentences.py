@@ -55,8 +55,16 @@ def verdict_sentences(document: Document) -> Iterator[str]:
         yield f"Confidence {verdict['confidence']}: {why}."
     share = percent(verdict["largest_bucket_frac"])
     of = "the window" if len(document["ranks"]) == 1 else f"the windows of {len(document['ranks'])} ranks"
+    others = [
+        f"{wall_words(wall['id'])}, at most {percent(wall['cost_frac'])}"
+        for wall in document["walls"]
+        if wall["outcome"] == "finding" and wall["id"] != verdict["wall"] and wall["cost_frac"]
+    ]
+    if others:
+        yield f"Also found: {'; '.join(others)}. Costs overlap: they do not add up."
     bound = f"Bound by {wall_words(verdict['bound'])}" if verdict["bound"] else "What bounds it is not told"
     yield f"{bound}; the largest bucket is {_largest(document)}, {share} of {of}."
+    yield f"{verdict['because'][-1][:1].upper()}{verdict['because'][-1][1:]}."
 
 
 def _largest(document: Document) -> str:

@@ -64,9 +64,7 @@ def next_lines(document: Document, everything: bool) -> Iterator[str]:
     if not parts and not open_:
         open_ = [cures(document["traces"][0]["kind"])["look"]]
     parts += [["- " + text] for text in open_]
-    later = sum(
-        gap["path"].startswith(("ranks[*]", "throughput", "tool", "traces[*]")) for gap in document["missing"]
-    )
+    later = sum("this version" in gap["reason"] for gap in document["missing"])
     parts.append([f"- {later} parts are not measured by this version; -f json lists them under `missing`."])
     for index, (first, *rest) in enumerate(parts):
         yield from titled("Next" if index == 0 else "", first)

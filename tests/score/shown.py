@@ -28,11 +28,12 @@ def grouped(results: Iterable[Result]) -> dict[str, list[Result]]:
 
 
 def _alike(group: Sequence[Result]) -> bool:
-    """One verdict, or, where the true costs lie on both sides of the limit, each spelling's own true one."""
+    """One verdict with what it is tied with, or, where the truths themselves differ, each its own."""
     if any(one.error for one in group) or spelling_spread(group) > SPELLING_NEAR:
         return False
     true = [verdict(one.true_frac, retries=one.retries, hidden=one.hidden).wall for one in group]
-    return len({one.wall for one in group}) == 1 or [one.wall for one in group] == true
+    named = {frozenset((one.wall, *one.tied_with)) for one in group}
+    return len({one.wall for one in group}) == 1 or len(named) == 1 or [one.wall for one in group] == true
 
 
 def spelling_spread(group: Sequence[Result]) -> float:
