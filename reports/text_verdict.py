@@ -95,6 +95,7 @@ def _fix_lines(fix: dict[str, Any], everything: bool) -> Iterator[str]:
     for key, name in SPELLINGS:
         if fix["knobs"][key] and (everything or key != "bridge_harness"):
             yield f"{name}: {' '.join(fix['knobs'][key])}"
+    yield f"versions: {fix['versions']}"
     conditions = [*needs(fix)]
     shown = len(conditions) if everything else _SHOWN_CHECKS
     yield from conditions[:shown]
