@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from traces.account.account import Account
+from traces.account.tight import UNEXPLAINED
 from traces.columns import IntArray
 from traces.intervals import Spans, intersect, union
 from traces.limits import Limit
@@ -27,7 +28,6 @@ LONG: Final = Limit(
     500_000, "ns of one pause or call", "ours: Python between two launches takes microseconds to tens of them"
 )
 HIDDEN: Final = Limit(0.10, "fraction of the window", "ours: as much as a wall, so it could hide one")
-UNEXPLAINED: Final = Limit(2_000, "ns of one wait", "ours: longer than any gap between dependent kernels")
 WORTH: Final = Limit(0.05, "fraction of the windows", "ours: half a wall; below it nobody asks which kind")
 BUSY: Final = Limit(0.9, "fraction of the window", "ours: the step waits for a GPU as busy as that")
 ELASTIC: Final = Limit(
@@ -93,7 +93,7 @@ class _Pricing:
     """One rank's graph, replayed with one thing taken away at a time."""
 
     def __init__(self, subject: Subject, steps: Steps, account: Account) -> None:
-        self._rank, self._account = subject.rank, account
+        self._account = account
         self._windows: Spans = steps.windows
         self._graph: Graph = build_graph(subject.rank, steps.windows)
         self._timing = _explained(self._graph.timing)
@@ -108,24 +108,24 @@ class _Pricing:
     def costs(self) -> Costs:
         edits = self._edits
         proofs = self._proofs()
-        memory = self._cost(edits.memory(), edits.memory_kinds())
         compute = edits.filled()
         return Costs(
-            self._cost(edits.communication(), edits.communication_kinds()),
-            self._capped(self._cost(edits.host(), edits.host_kinds())),
-            memory,
-            None if compute is None else self._cost(compute, edits.filled_kinds()),
+            self._cost(edits.communication(), edits.communication_kinds),
+            self._capped(self._cost(edits.host(), edits.host_kinds)),
+            self._cost(edits.memory(), edits.memory_kinds),
+            None if compute is None else self._cost(compute, edits.filled_kinds),
             proofs,
             _refusal(proofs),
             self._doubt(proofs),
         )
 
-    def _cost(self, edited: Timing, kinds: Mapping[str, Timing]) -> Cost:
+    def _cost(self, edited: Timing, kinds: Callable[[], Mapping[str, Timing]]) -> Cost:
+        """What an edit saves; its kinds are edited, and replayed, only where it saves enough to be split."""
         saved = self._saved(edited)
         total = int(saved.sum())
         by_kind: dict[str, int] = {}
         if total >= WORTH.value * int(self._lasting.sum()):
-            alone = {kind: min(total, int(self._saved(timing).sum())) for kind, timing in kinds.items()}
+            alone = {kind: min(total, int(self._saved(timing).sum())) for kind, timing in kinds().items()}
             by_kind = {kind: ns for kind, ns in alone.items() if ns > 0}
         return Cost(max(0, total), by_kind, tuple(saved.tolist()) if self._has_steps else ())
 
