@@ -128,7 +128,7 @@ def test_blocks_of_communication_are_counted_while_it_runs(export: Export) -> No
 
 
 def beside_and_alone(alone: int) -> Recording:
-    """Five beside communication between two others, and one more that begins the stream."""
+    """In turns beside communication and alone; the first two and last two of a stream have no equals."""
     some = recording()
     for turn in range(6):
         kernel(some, 1000 * turn, 120, blocks=200)
@@ -143,7 +143,27 @@ def test_stretch_compares_the_same_kernel_beside_communication_and_alone(export:
     stretch = measured(export(beside_and_alone(alone=5))).stretch
     assert stretch is not None
     assert stretch.frac == pytest.approx(0.2)
-    assert (stretch.group_count, stretch.beside_count, stretch.beside_ns) == (1, 5, 600 * US)
+    assert (stretch.group_count, stretch.beside_count, stretch.beside_ns) == (1, 4, 480 * US)
+
+
+def test_what_is_beside_communication_for_a_part_is_stretched_in_that_part(export: Export) -> None:
+    some = recording()
+    for turn in range(6):
+        kernel(some, 1000 * turn, 100, blocks=200)
+        kernel(some, 1000 * turn + 500, 110, blocks=200)  # 50 alone, then 60 for what takes 50 alone
+        kernel(some, 1000 * turn + 550, 60, blocks=10, name=COMM, stream=20)
+    stretch = measured(export(some)).stretch
+    assert stretch is not None
+    assert stretch.frac == pytest.approx(0.2)
+
+
+def test_kernels_of_many_lengths_alone_say_nothing_of_stretch(export: Export) -> None:
+    some = recording()
+    for turn in range(8):
+        kernel(some, 1000 * turn, 120, blocks=200)
+        kernel(some, 1000 * turn, 120, blocks=10, name=COMM, stream=20)
+        kernel(some, 1000 * turn + 500, 80 + 10 * turn, blocks=200)
+    assert measured(export(some)).stretch is None
 
 
 def test_persistent_kernels_of_other_sizes_are_told_apart_by_their_neighbours(export: Export) -> None:
@@ -160,7 +180,7 @@ def test_persistent_kernels_of_other_sizes_are_told_apart_by_their_neighbours(ex
 
 
 def test_stretch_needs_enough_of_both_sides(export: Export) -> None:
-    use = measured(export(beside_and_alone(alone=4)))
+    use = measured(export(beside_and_alone(alone=3)))
     assert use.stretch is None
     assert "sm.stretch" in {gap.path for gap in use.missing}
 

@@ -33,6 +33,17 @@ def distinct(values: IntArray) -> IntArray:
     return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if len(ordered) else ordered
 
 
+def group_of(*columns: IntArray) -> IntArray:
+    """A number for each row, from 0, the same where all columns, shape (n,) each, are the same."""
+    order = np.lexsort(columns)
+    new = np.zeros(len(order), dtype=np.bool_)
+    for column in columns:
+        new[1:] |= column[order][1:] != column[order][:-1]
+    group = np.empty(len(order), dtype=np.int64)
+    group[order] = np.cumsum(new)
+    return group
+
+
 PROCESS_BITS: Final = ~0xFFFFFF
 """Mask of a packed thread id that leaves its process (nsys: HW 8 bits, VM 8, process 24, thread 24)."""
 

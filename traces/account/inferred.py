@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import COPY_KINDS, NULL, IntArray, distinct
+from traces.columns import COPY_KINDS, NULL, IntArray, distinct, group_of
 from traces.limits import Limit
 from traces.timeline import Activities, Bucket
 
@@ -35,7 +35,7 @@ def infer_producers(rows: Activities, before: IntArray) -> tuple[IntArray, IntAr
         return nothing, nothing
     number = np.full(len(rows), -1, dtype=np.int64)
     number[by_launch] = np.arange(len(by_launch))
-    what = _signature(rows)
+    what = signature(rows)
     consumers, producers = [], []
     for stream in _busiest(rows.stream_id[by_launch]):
         consumer, producer = _from_stream(rows, stream, by_launch, number, what, before)
@@ -74,27 +74,21 @@ def _never_violated(
     """Which pairs belong to a large enough group in which no candidate ended after its X began."""
     previous = before[x]
     had = previous >= 0
-    key = np.stack(
-        (
-            what[x],
-            np.where(had, what[previous], -1),
-            np.where(had, number[x] - number[previous], -1),
-            what[candidate],
-            number[x] - number[candidate],
-        )
+    group = group_of(
+        what[x],
+        np.where(had, what[previous], -1),
+        np.where(had, number[x] - number[previous], -1),
+        what[candidate],
+        number[x] - number[candidate],
     )
-    order = np.lexsort(key)
-    is_first = np.concatenate(([True], np.any(np.diff(key[:, order], axis=1) != 0, axis=0)))
-    group = np.empty(len(x), dtype=np.int64)
-    group[order] = np.cumsum(is_first) - 1
     size = np.bincount(group)
     violated = np.bincount(group, weights=rows.end_ns[candidate] > rows.start_ns[x])
     result: IntArray = (size[group] >= OCCURRENCES.value) & (violated[group] == 0)
     return result
 
 
-def _signature(rows: Activities) -> IntArray:
-    """A number for what an activity is: its kernel name, or its kind where it has none."""
+def signature(rows: Activities) -> IntArray:
+    """A number for what each activity is, shape (n,): its kernel name, or its kind where it has none."""
     return np.where(rows.name >= 0, rows.name, -2 - (rows.bucket * 64 + rows.key))
 
 

@@ -11,12 +11,19 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.inferred import infer_producers
-from traces.account.tight import tight_producers
-from traces.columns import NULL, BoolArray, Columns, IntArray
+from traces.account.inferred import infer_producers, signature
+from traces.account.tight import TIGHT, tight_producers
+from traces.account.told import is_wait_call, wait_call_count, waits_told
+from traces.columns import NULL, BoolArray, Columns, IntArray, group_of
 from traces.launches import join_launches
+from traces.limits import Limit
 from traces.timeline import Activities, RankTimeline
 
+EVERY: Final = Limit(
+    0.95,
+    "fraction of the calls",
+    "ours: the events of the first waits were recorded before the capture began",
+)
 MOST: Final = 8
 """Producers kept per activity, latest end first; one that ran may be lost behind eight that end later."""
 
@@ -33,8 +40,10 @@ def find_producers(rank: RankTimeline) -> Producers:
     """Recorded and inferred producers of every activity of a rank."""
     rows = rank.activities
     before = previous_on_stream(rows)
-    consumer, producer = event_edges(rank)
+    consumer, producer, every_wait = event_edges(rank)
     guess_consumer, guess_producer = infer_producers(rows, before)
+    kept = _believable(rank, guess_consumer, guess_producer, every_wait)
+    guess_consumer, guess_producer = guess_consumer[kept], guess_producer[kept]
     has = np.flatnonzero(before >= 0)
     consumers = np.concatenate((has, consumer, guess_consumer))
     producers = np.concatenate((before[has], producer, guess_producer))
@@ -51,6 +60,26 @@ def find_producers(rank: RankTimeline) -> Producers:
     )
 
 
+def _believable(rank: RankTimeline, consumer: IntArray, producer: IntArray, every_wait: bool) -> BoolArray:
+    """Which inferred pairs can be true: the consumer's stream was told to wait for as many events.
+
+    Of more pairs than waits those stay that bound most often: the consumer began as the producer ended.
+    Where `every_wait` was recorded nothing is left to infer, but within a graph, whose work waits untold.
+    """
+    rows, told = rank.activities, waits_told(rank)
+    if told is None or not len(consumer):
+        return np.ones(len(consumer), dtype=np.bool_)
+    since_ns, what = rows.start_ns[consumer] - rows.end_ns[producer], signature(rows)
+    pair = group_of(what[consumer], what[producer], rows.stream_id[producer])
+    bound = np.bincount(pair, weights=(since_ns >= 0) & (since_ns <= TIGHT.value))[pair]
+    order = np.lexsort((-rows.launch_ns[producer], -bound, consumer))
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order)) - np.searchsorted(consumer[order], consumer[order], side="left")
+    kept = place < (0 if every_wait else told[consumer])
+    result: BoolArray = kept | (rows.launch_ns[consumer] == rows.launch_ns[producer])
+    return result
+
+
 def previous_on_stream(rows: Activities) -> IntArray:
     """The activity before each on its stream (stream order is order of start), -1 for the first."""
     order = np.lexsort((np.arange(len(rows)), rows.stream_id))
@@ -60,8 +89,8 @@ def previous_on_stream(rows: Activities) -> IntArray:
     return before
 
 
-def event_edges(rank: RankTimeline) -> tuple[IntArray, IntArray]:
-    """(consumer, producer) of every recorded wait of a stream for an event.
+def event_edges(rank: RankTimeline) -> tuple[IntArray, IntArray, bool]:
+    """(consumer, producer) of every recorded wait of a stream for an event, and whether these are all.
 
     The consumer is the first work launched on the waiting stream after the wait was called, the producer the
     last work launched on the recording stream before the record was called. The record is found by
@@ -72,7 +101,7 @@ def event_edges(rank: RankTimeline) -> tuple[IntArray, IntArray]:
     waits, wait_ns = _stream_waits(columns, rank.process_gid)
     records, record_ns = _records(columns, rank.process_gid)
     if not len(waits) or not len(records):
-        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), False
     record = _record_of(columns, waits, wait_ns, records, record_ns)
     found = record >= 0
     waits, wait_ns, record = waits[found], wait_ns[found], record[found]
@@ -86,7 +115,7 @@ def event_edges(rank: RankTimeline) -> tuple[IntArray, IntArray]:
     consumer = np.concatenate((consumer, consumer[own]))
     producer = np.concatenate((producer, producer[behind]))
     both = (consumer >= 0) & (producer >= 0)
-    return consumer[both], producer[both]
+    return consumer[both], producer[both], bool(found.sum() >= EVERY.value * wait_call_count(rank))
 
 
 def _pending(
@@ -160,7 +189,7 @@ def _stream_waits(columns: Columns, process_gid: int) -> tuple[IntArray, IntArra
     """Rows of `syncs` in which a stream waits for an event, and when the wait was called."""
     syncs = columns.syncs
     launches = join_launches(columns.calls, syncs.process_gid, syncs.correlation_id)
-    is_wait = np.array([*("StreamWaitEvent" in name for name in columns.call_names), False], dtype=np.bool_)
+    is_wait = is_wait_call(columns)
     name = np.append(columns.calls.name, -1)[launches.call]
     mine = is_wait[name] & (syncs.process_gid == process_gid) & (syncs.stream_id != NULL)
     return np.flatnonzero(mine), launches.start_ns[mine]

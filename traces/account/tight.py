@@ -12,7 +12,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, BoolArray, IntArray
+from traces.account.told import waits_told
+from traces.columns import NULL, IntArray
 from traces.limits import Limit
 from traces.timeline import Activities, RankTimeline
 
@@ -31,7 +32,8 @@ def tight_producers(rank: RankTimeline, ended_ns: IntArray) -> tuple[IntArray, I
     launched = np.minimum(rows.launch_end_ns, rows.start_ns)
     since = np.maximum(ended_ns, launched)
     waited = (rows.launch_ns != NULL) & (rows.start_ns - since > UNEXPLAINED.value)
-    waited &= _told_to_wait(rank)
+    told = waits_told(rank)
+    waited &= True if told is None else told > 0
     by_end = np.argsort(rows.end_ns, kind="stable")
     ends = rows.end_ns[by_end]
     consumers, producers = [], []
@@ -51,23 +53,3 @@ def _last_to_end(rows: Activities, by_end: IntArray, ends: IntArray, place: int,
         if rows.stream_id[one] != rows.stream_id[place] and rows.launch_ns[one] < rows.launch_ns[place]:
             return int(one)
     return -1
-
-
-def _told_to_wait(rank: RankTimeline) -> BoolArray:
-    """Work whose launch follows a wait for an event, since the launch before it on its stream, shape (n,).
-
-    Which stream a wait is for is not in its call, so any wait of the process counts. Where no call of that
-    name was recorded at all, every activity counts.
-    """
-    rows, columns = rank.activities, rank.columns
-    is_wait = np.array([*("StreamWaitEvent" in name for name in columns.call_names), False], dtype=np.bool_)
-    waits = np.sort(columns.calls.start_ns[is_wait[columns.calls.name]])
-    if not len(waits):
-        return np.ones(len(rows), dtype=np.bool_)
-    order = np.lexsort((rows.launch_ns, rows.stream_id))
-    before = np.full(len(rows), NULL, dtype=np.int64)
-    same = rows.stream_id[order[1:]] == rows.stream_id[order[:-1]]
-    before[order[1:][same]] = rows.launch_ns[order[:-1][same]]
-    between = np.searchsorted(waits, rows.launch_ns) - np.searchsorted(waits, before)
-    result: BoolArray = between > 0
-    return result

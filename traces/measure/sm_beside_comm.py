@@ -7,13 +7,23 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, IntArray
+from traces.columns import NULL, IntArray, distinct, group_of
 from traces.intervals import Spans, covered_ns, union
 from traces.limits import Limit
 from traces.missing import Missing
 from traces.timeline import Activities, Bucket
 
-STRETCH_KERNELS: Final = Limit(5, "kernels on each side", "a median of fewer is one launch's luck; ours")
+STRETCH_KERNELS: Final = Limit(3, "kernels on each side", "a median of fewer is one launch's luck; ours")
+ALIKE: Final = Limit(
+    0.25,
+    "of the median, 10th to 90th percentile",
+    "ours: those that spread wider are of several sizes (simulated: a false stretch of -66 to -10 %)",
+)
+NEIGHBOURS: Final = Limit(
+    2,
+    "compute kernels on each side",
+    "ours: with one, GEMMs of several sizes and one grid fall together; a third changed nothing",
+)
 BESIDE: Final = Limit(0.5, "of a kernel's time", "less beside communication says little about it; ours")
 STRETCH_SHORTEST: Final = Limit(5_000, "ns", "shorter kernels vary by more than they stretch; ours")
 
@@ -34,9 +44,10 @@ class CommBlocks:
 class Stretch:
     """How much longer compute kernels take beside communication than alone: 0.2 is a fifth longer.
 
-    `frac` compares medians of the same (name, grid) between the same compute kernels of its stream, since
-    persistent kernels have one grid for all sizes; each weighs the work it did beside communication:
-    `beside_count` kernels, `beside_ns` at their medians. What ran besides communication is not told apart.
+    `frac`: what kernels took more than the median of the same (name, grid) alone, over what the part beside
+    communication would have taken alone. The same is between the same compute kernels of its stream, since
+    one grid may stand for many sizes, and groups whose lengths alone differ are left out. `beside_count`
+    kernels, `beside_ns` long. What ran besides communication is not told apart.
     """
 
     frac: float
@@ -73,53 +84,47 @@ def measure_stretch(kernels: Activities, grid: IntArray) -> Stretch | Missing:
     duration_ns = kernels.end_ns - kernels.start_ns
     usable = (kernels.bucket == Bucket.COMPUTE) & (duration_ns >= STRETCH_SHORTEST.value)
     usable &= (kernels.name >= 0) & (grid != NULL).all(axis=1)
-    before, after = _neighbours(kernels)
-    compute, duration_ns, grid = kernels.take(usable), duration_ns[usable], grid[usable]
     under_ns = covered_ns(
-        compute.start_ns, compute.end_ns, union(kernels.start_ns[comm], kernels.end_ns[comm])
+        kernels.start_ns, kernels.end_ns, union(kernels.start_ns[comm], kernels.end_ns[comm])
     )
-    group = _groups(compute.name, *grid.T, before[usable], after[usable])
-    beside = _medians(group, duration_ns, under_ns >= BESIDE.value * duration_ns)
-    alone = _medians(group, duration_ns, under_ns == 0)
-    both = (beside[1] >= STRETCH_KERNELS.value) & (alone[1] >= STRETCH_KERNELS.value)
-    if not both.any():
-        reason = f"no kernel ran {STRETCH_KERNELS.value:g} times both beside communication and alone"
+    group = group_of(*(column[usable] for column in _contexts(kernels, group_of(kernels.name, *grid.T))))
+    duration_ns, under_ns = duration_ns[usable], under_ns[usable]
+    beside = under_ns >= np.maximum(BESIDE.value * duration_ns, 1)
+    usual_ns = _usual(group, duration_ns, under_ns == 0)[group]
+    often = np.bincount(group[beside], minlength=len(group) + 1)[group] >= STRETCH_KERNELS.value
+    counted = beside & often & (usual_ns > 0)
+    more_ns = int((duration_ns - usual_ns)[counted].sum())
+    beside_ns = int(under_ns[counted].sum())
+    if beside_ns <= more_ns:
+        reason = f"no kernel ran {STRETCH_KERNELS.value:g} times both beside communication and alone, alike"
         return Missing("sm.stretch", reason, "record more steps")
-    count = beside[1][both]
-    beside_ns, alone_ns = (count * beside[0][both]).sum(), (count * alone[0][both]).sum()
-    frac = float(beside_ns / alone_ns - 1)
-    return Stretch(frac, int(both.sum()), int(count.sum()), int(beside_ns))
+    groups = len(distinct(group[counted]))
+    return Stretch(more_ns / (beside_ns - more_ns), groups, int(counted.sum()), beside_ns)
 
 
-def _neighbours(kernels: Activities) -> tuple[IntArray, IntArray]:
-    """Name of the compute kernel before and after each on its stream, shape (n,), -1 where there is none."""
+def _contexts(kernels: Activities, kind: IntArray) -> list[IntArray]:
+    """The kind of each kernel and of its neighbours in compute on its stream, shape (n,) each; -1: none."""
     compute = np.flatnonzero(kernels.bucket == Bucket.COMPUTE)
     order = compute[np.lexsort((kernels.start_ns[compute], kernels.stream_id[compute]))]
-    before, after = np.full((2, len(kernels)), -1, dtype=np.int64)
-    same = kernels.stream_id[order[1:]] == kernels.stream_id[order[:-1]]
-    before[order[1:][same]] = kernels.name[order[:-1][same]]
-    after[order[:-1][same]] = kernels.name[order[1:][same]]
-    return before, after
+    columns = [kind]
+    for distance in range(1, int(NEIGHBOURS.value) + 1):
+        first, second = order[:-distance], order[distance:]
+        same = kernels.stream_id[first] == kernels.stream_id[second]
+        before, after = np.full((2, len(kernels)), -1, dtype=np.int64)
+        before[second[same]] = kind[first[same]]
+        after[first[same]] = kind[second[same]]
+        columns += [before, after]
+    return columns
 
 
-def _groups(*columns: IntArray) -> IntArray:
-    """A number for each row, from 0, the same where all columns are the same."""
-    order = np.lexsort(columns)
-    new = np.zeros(len(order), dtype=np.bool_)
-    for column in columns:
-        new[1:] |= column[order][1:] != column[order][:-1]
-    group = np.empty(len(order), dtype=np.int64)
-    group[order] = np.cumsum(new)
-    return group
-
-
-def _medians(group: IntArray, values: IntArray, which: IntArray) -> tuple[IntArray, IntArray]:
-    """Lower median of the chosen values in each group (0 where none), and how many there are."""
+def _usual(group: IntArray, values: IntArray, which: IntArray) -> IntArray:
+    """Lower median of the chosen values in each group, shape (groups,); 0 where few or unlike each other."""
     total = int(group.max()) + 1 if len(group) else 0
     group, values = group[which], values[which]
     values = values[np.lexsort((values, group))]
     count = np.bincount(group, minlength=total)
-    middle = np.cumsum(count) - count + np.maximum(count - 1, 0) // 2
-    medians = np.zeros(total, dtype=np.int64)
-    medians[count > 0] = values[middle[count > 0]]
-    return medians, count
+    first, usual = np.cumsum(count) - count, np.zeros(total, dtype=np.int64)
+    some = count >= STRETCH_KERNELS.value
+    low, middle, high = (values[first[some] + ((count[some] - 1) * share // 10)] for share in (1, 5, 9))
+    usual[some] = np.where(high - low <= ALIKE.value * middle, middle, 0)
+    return usual

@@ -25,8 +25,9 @@ SPIN: Final = Limit(
     200_000, "ns", "ours: a host that polls goes on within microseconds; Python between takes tens of them"
 )
 SPREAD: Final = Limit(
-    10_000, "ns around the median", "ours: the return from a poll takes the same time in every layer"
+    0.75, "of the median", "ours: the return from a poll takes about the same time in every layer"
 )
+SHORT_SPREAD: Final = Limit(10_000, "ns around the median", "ours: the least that the spread is taken for")
 SPINS: Final = Limit(
     0.8, "fraction of the control kernels", "ours: a poll comes with every layer, a coincidence does not"
 )
@@ -201,7 +202,8 @@ def _polls(rows: Activities, calls: HostCalls) -> tuple[list[tuple[Wait, ...]], 
         works = control[rows.name[control] == name]
         found = [(work, *_next_call(rows, calls, int(work))) for work in works.tolist()]
         usual = float(np.median([after for _, call, after in found if call != NONE] or [0]))
-        hits = [one for one in found if one[1] != NONE and abs(one[2] - usual) <= SPREAD.value]
+        near = max(SPREAD.value * usual, SHORT_SPREAD.value)
+        hits = [one for one in found if one[1] != NONE and abs(one[2] - usual) <= near]
         if usual >= SPIN.value:
             continue
         if len(hits) >= SPINS.value * len(works):

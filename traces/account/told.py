@@ -1,0 +1,64 @@
+"""How many events the stream of each piece of GPU work was told to wait for: inferred producers need them.
+
+Which stream a wait is for stands in the recorded event rows only. Without them a wait belongs, most likely,
+to the next launch of its thread; where none precedes a launch at once, any wait since the launch before it on
+its stream may be its own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from traces.columns import NULL, PROCESS_BITS, BoolArray, Columns, IntArray, distinct
+from traces.timeline import RankTimeline
+
+
+def waits_told(rank: RankTimeline) -> IntArray | None:
+    """At most how many events each activity waited for, shape (n,); None where no such call was recorded."""
+    rows, columns = rank.activities, rank.columns
+    calls = np.flatnonzero(is_wait_call(columns)[columns.calls.name])
+    if not len(calls):
+        return None
+    calls = calls[np.argsort(columns.calls.start_ns[calls], kind="stable")]
+    wait_ns, thread = columns.calls.start_ns[calls], columns.calls.thread_gid[calls]
+    since_ns = _launched_before(rows.stream_id, rows.launch_ns)
+    of_any = _between(wait_ns, since_ns, rows.launch_ns)
+    since_ns = np.maximum(_launched_before(rows.launch_thread, rows.launch_ns), since_ns)
+    of_own = np.zeros(len(rows), dtype=np.int64)
+    for one in distinct(thread).tolist():
+        mine = rows.launch_thread == one
+        of_own[mine] = _between(wait_ns[thread == one], since_ns[mine], rows.launch_ns[mine])
+    return np.where(of_own > 0, of_own, of_any)
+
+
+def wait_call_count(rank: RankTimeline) -> int:
+    """How many waits of streams the process of a rank called; a driver call within a runtime call is one."""
+    calls = rank.columns.calls
+    mine = is_wait_call(rank.columns)[calls.name] & (calls.thread_gid & PROCESS_BITS == rank.process_gid)
+    return int(np.bincount(calls.name[mine]).max(initial=0))
+
+
+def is_wait_call(columns: Columns) -> BoolArray:
+    """Of each call name whether it lets a stream wait; one more at the end for a call without name (-1)."""
+    return np.array([*("StreamWaitEvent" in name for name in columns.call_names), False], dtype=np.bool_)
+
+
+def _between(times_ns: IntArray, since_ns: IntArray, until_ns: IntArray) -> IntArray:
+    """How many of some sorted times lie between, shape (n,)."""
+    result: IntArray = np.searchsorted(times_ns, until_ns) - np.searchsorted(times_ns, since_ns)
+    return result
+
+
+def _launched_before(of: IntArray, launch_ns: IntArray) -> IntArray:
+    """The latest earlier launch with the same `of`, shape (n,), NULL where none; one call is one launch."""
+    order = np.lexsort((launch_ns, of))
+    of_run, launch_run = of[order], launch_ns[order]
+    begins = np.ones(len(order), dtype=np.bool_)
+    begins[1:] = (of_run[1:] != of_run[:-1]) | (launch_run[1:] != launch_run[:-1])
+    first = np.flatnonzero(begins)
+    before = np.full(len(first), NULL, dtype=np.int64)
+    same = of_run[first[1:]] == of_run[first[:-1]]
+    before[1:][same] = launch_run[first[:-1]][same]
+    result = np.empty(len(order), dtype=np.int64)
+    result[order] = before[np.cumsum(begins) - 1]
+    return result
