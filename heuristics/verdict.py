@@ -9,6 +9,7 @@ from statistics import fmean, stdev
 from typing import Final
 
 from heuristics.confidence import Confidence, confidence_in
+from heuristics.next_wall import NextWall, find_next
 from heuristics.run import WallId
 from heuristics.walls.price import WALL
 from heuristics.walls.wall import WallJudgement
@@ -46,6 +47,8 @@ class Verdict:
     runner_up: WallId | None
     confidence: Confidence | None
     because: tuple[str, ...]
+    following: NextWall | None = None
+    """What stands next without the wall; None where there is no wall."""
 
 
 def find_verdict(measurements: Sequence[RankMeasurements], walls: Sequence[WallJudgement]) -> Verdict:
@@ -60,9 +63,9 @@ def find_verdict(measurements: Sequence[RankMeasurements], walls: Sequence[WallJ
     tied = tuple(wall.id for wall in found[1:] if not first.comes_first and _near(first, wall))
     others = [wall.id for wall in told if wall.id != first.id and wall.cost_ns]
     confidence = confidence_in(first.id, measurements, walls)
-    return Verdict(
-        first.id, _kind(first), tied, others[0] if others else None, confidence, _why(first, walls)
-    )
+    following = find_next(first.id, measurements, walls)
+    why = _why(first, walls)
+    return Verdict(first.id, _kind(first), tied, others[0] if others else None, confidence, why, following)
 
 
 def _frac(wall: WallJudgement) -> float:

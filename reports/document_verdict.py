@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Any
 
 from heuristics import Judgement
 from heuristics.choosers.choices import Choice
@@ -12,12 +12,6 @@ from heuristics.plan import Planned, Refused
 from heuristics.verdict import Verdict
 from heuristics.walls.wall import WallJudgement
 from traces.missing import Missing
-
-_NEXT: Final = Missing(
-    "verdict.next_wall",
-    "what comes after the first fix is not replayed by this version",
-    "use a later version",
-)
 
 
 def verdict_section(judgement: Judgement) -> dict[str, Any]:
@@ -32,11 +26,15 @@ def verdict_section(judgement: Judgement) -> dict[str, Any]:
         "runner_up": verdict.runner_up,
         "confidence": confidence.level if confidence else None,
         "confidence_because": list(confidence.because) if confidence else [],
-        "because": [*verdict.because, judgement.bound.because],
-        "next_wall": None,
+        "because": [*verdict.because, *_following(verdict), judgement.bound.because],
+        "next_wall": verdict.following.wall if verdict.following else None,
         "largest_bucket": judgement.largest.bucket,
         "largest_bucket_frac": judgement.largest.frac,
     }
+
+
+def _following(verdict: Verdict) -> list[str]:
+    return [verdict.following.because] if verdict.following else []
 
 
 def wall_section(wall: WallJudgement) -> dict[str, Any]:
@@ -94,9 +92,9 @@ def choice_section(choice: Choice) -> dict[str, Any]:
 
 def verdict_gaps(judgement: Judgement) -> Iterator[Missing]:
     """An entry for every None above."""
-    yield _NEXT
     verdict: Verdict = judgement.verdict
     cure = next((wall.cure for wall in judgement.walls if wall.cure), "none is needed")
+    yield from _next_gaps(verdict, cure)
     if verdict.wall is None:
         for key in ("wall", "confidence"):
             yield Missing(f"verdict.{key}", verdict.because[0], cure)
@@ -117,6 +115,15 @@ def verdict_gaps(judgement: Judgement) -> Iterator[Missing]:
             if not planned.fix.gains:
                 none = "no measurement of this change is published with its shape"
                 yield Missing(f"{name}[{place}].gain_source", none, "measure it on one run of your own")
+
+
+def _next_gaps(verdict: Verdict, cure: str) -> Iterator[Missing]:
+    """Why no next wall is named: there is none, or it cannot be seen."""
+    following = verdict.following
+    if following is None:
+        yield Missing("verdict.next_wall", "no wall, so none comes after it", cure)
+    elif following.wall is None:
+        yield following.missing or Missing("verdict.next_wall", following.because, "none is needed")
 
 
 def _evidence_gaps(path: str, wall: WallJudgement) -> Iterator[Missing]:

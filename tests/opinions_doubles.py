@@ -29,7 +29,8 @@ from traces.measure.budget import Budget
 from traces.measure.measurements import RankMeasurements, measure_rank
 from traces.missing import Missing
 from traces.names.kinds import COMM_KINDS, compute_classes
-from traces.replay.costs import Cost, Costs, Proofs
+from traces.replay.costs import Cost, Costs, Without
+from traces.replay.proofs import Proofs
 from traces.simulate.export import write_export
 from traces.simulate.recording import Recording
 from traces.steps.found import Step, Steps, from_steps
@@ -89,13 +90,14 @@ def costs(
     proofs: Proofs = SURE,
     refused: Missing | None = None,
     at_least: Missing | None = None,
+    without: Mapping[str, Without] | None = None,
 ) -> Costs:
     told = [
         one if isinstance(one, Cost) else cost(one)
         for one in (communication, host_overhead, memory, compute or 0)
     ]
     filled = None if compute is None else told[3]
-    return Costs(told[0], told[1], told[2], filled, proofs, refused, at_least)
+    return Costs(told[0], told[1], told[2], filled, without or {}, proofs, refused, at_least)
 
 
 def account(

@@ -230,6 +230,15 @@ def settled(document: Document, wall: str, least_ns: int, most_ns: int) -> None:
     assert found["outcome"] == ("finding" if least_ns >= 0.1 * window_ns else "clear")
 
 
+def doubted(document: Document, wall: str, least_ns: int, most_ns: int) -> None:
+    """A small cost between what it must be at least and at most, told as a price beside `unmeasurable`."""
+    window_ns = sum(rank["budget_ns"]["window"] for rank in document["ranks"])
+    (found,) = (one for one in document["walls"] if one["id"] == wall)
+    (price,) = (one["value"] for one in found["evidence"] if one["measure"] == "cost_frac")
+    assert least_ns <= price * window_ns <= most_ns < 0.1 * window_ns
+    assert (found["outcome"], found["cost_ns"], found["cost_frac"]) == ("unmeasurable", None, None)
+
+
 def late_ns(work: Work, windows: list[tuple[int, int]]) -> int:
     """How long nothing ran at all before the launch call of what came next had begun."""
     begin = np.maximum.accumulate(np.concatenate((work.start[:1], work.end[:-1])))

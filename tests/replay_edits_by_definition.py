@@ -126,8 +126,24 @@ def without_allocator(told: Told, since: int) -> Takes:
 
 
 def without_copies(told: Told, which: set[int]) -> Takes:
-    """Some work takes no time."""
-    return replace(told.takes, duration=[0 if p in which else ns for p, ns in enumerate(told.takes.duration)])
+    """Some copies are gone whole, with their calls: what leads up to each copy, and the one that follows."""
+    launching = {held for held in told.launch if held is not None}
+    gone = {c for c in launching if all(p in which for p, held in enumerate(told.launch) if held == c)}
+    threads: dict[int, list[int]] = {}
+    for c, call in enumerate(told.calls):
+        threads.setdefault(call.thread, []).append(c)
+    telling = {c for c, call in enumerate(told.calls) if call.kind == "other"} - launching
+    around = set[int]()
+    for calls in threads.values():
+        for at, c in enumerate(calls):
+            if c not in gone:
+                continue
+            around |= {calls[at + 1]} & telling if at + 1 < len(calls) else set()
+            for before in reversed(calls[:at]):
+                if before not in telling:
+                    break
+                around.add(before)
+    return _without(told.takes, which, gone | around)
 
 
 def without_stretch_of_work(told: Told, which: set[int]) -> Takes:
@@ -143,6 +159,12 @@ def without_stretch_of_work(told: Told, which: set[int]) -> Takes:
         marks = [at for at, c in enumerate(calls) if c in launching]
         for a, b in pairwise(marks):
             gone |= set(calls[a:b]) if {calls[a], calls[b]} <= gone else set()
+
+    return _without(takes, which, gone)
+
+
+def _without(takes: Takes, which: set[int], gone: set[int]) -> Takes:
+    """Work and calls take no time and wait for nothing."""
 
     def unless_gone(values: list[int]) -> list[int]:
         return [0 if p in which else value for p, value in enumerate(values)]

@@ -22,6 +22,7 @@ from tests.recordings_by_hand import (
     NEVER,
     agrees,
     budget,
+    doubted,
     filling_of_export,
     host_bounds_ns,
     largest_reason,
@@ -57,12 +58,15 @@ def test_two_h100_that_exchange_heads_are_compute_bound_by_attention(recordings:
 
     No wall. On one stream a host that takes no time saves at most what is idle, 57.4 of 598.5 ms; without
     the exchange at most its own 25.4 ms are saved, and at least what a host as late as it was leaves of them.
-    The number of SMs is not recorded, so whether grids fill them cannot be told: compute is `unmeasurable`.
+    But one GPU, busy for 91 %, would win only a third if all its work halved: the host is nearly the limit
+    too. The second proof fails, so what is small is not called small: all walls are `unmeasurable`, and the
+    prices stand beside them. The number of SMs is not recorded either.
     """
     path = recordings / "nsysai_mfu_2gpu_before.sqlite"
     document = diagnoser.analyze(path).to_dict()
     assert verdict(document) == (None, None, "compute", None)
-    assert outcomes(document) == ["unmeasurable", "clear", "clear", "unmeasurable"]
+    assert outcomes(document) == ["unmeasurable"] * 4
+    assert [round(rank["replay"]["elastic_frac"], 2) for rank in document["ranks"]] == [0.32, 0.32]
     assert sql(path, "SELECT count(*) FROM sqlite_master WHERE name = 'TARGET_INFO_GPU'") == [(0,)]
     query = (
         "SELECT n.globalTid, coalesce(n.text, s.value) name FROM NVTX_EVENTS n "
@@ -100,8 +104,8 @@ def test_two_h100_that_exchange_heads_are_compute_bound_by_attention(recordings:
         host_ns.append(host_bounds_ns(rank, work))
         saved += saved_ns(work, work.what == COMM)
     assert exposed_ns == {144: 17_172_652, 145: 8_229_100}
-    settled(document, "communication", saved, sum(exposed_ns.values()))
-    settled(document, "host_overhead", sum(least for least, _ in host_ns), sum(most for _, most in host_ns))
+    doubted(document, "communication", saved, sum(exposed_ns.values()))
+    doubted(document, "host_overhead", sum(least for least, _ in host_ns), sum(most for _, most in host_ns))
 
 
 def test_two_h100_that_load_weights_wait_for_copies_from_the_host(recordings: Path) -> None:

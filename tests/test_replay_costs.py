@@ -295,12 +295,6 @@ def test_a_busy_window_that_does_not_shrink_with_its_work_is_doubted(path: Path)
     assert found.refused is None
 
 
-def test_short_calls_that_wait_for_nothing_are_no_reason_for_doubt(path: Path) -> None:
-    found = costs_of(path, polling("cudaGetDevice_v3020"), (100, 500))
-    assert found.proofs.elastic_frac < 0.4
-    assert found.at_least is None
-
-
 def test_without_an_account_there_is_no_replay(path: Path) -> None:
     rank = rank_of(path, starved())
     window = one_window("none", "", 0, us(290))

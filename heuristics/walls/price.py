@@ -46,7 +46,7 @@ class Price:
 
 def price(measurements: Sequence[RankMeasurements], wall: WallId) -> Price | Missing:
     """The price of a wall's handicap, or why no rank tells it."""
-    told = [(place, rank, cost) for place, rank in enumerate(measurements) if (cost := _cost(rank, wall))]
+    told = [(place, rank, cost) for place, rank in enumerate(measurements) if (cost := cost_of(rank, wall))]
     if not told:
         return _why(measurements[0], wall)
     window_ns = sum(rank.budget.window_ns for _, rank, _ in told)
@@ -82,14 +82,15 @@ def _steady_frac(told: Sequence[tuple[RankMeasurements, Cost]]) -> float | None:
 def _doubt(measurements: Sequence[RankMeasurements], wall: WallId) -> Missing | None:
     """Why the price may be more than it seems: a rank's replay says so, or a rank has none."""
     for rank in measurements:
-        if _cost(rank, wall) is None:
+        if cost_of(rank, wall) is None:
             return _why(rank, wall)
         if not isinstance(rank.costs, Missing) and rank.costs.at_least:
             return rank.costs.at_least
     return None
 
 
-def _cost(rank: RankMeasurements, wall: WallId) -> Cost | None:
+def cost_of(rank: RankMeasurements, wall: WallId) -> Cost | None:
+    """What a wall costs one rank; None where its replay cannot tell."""
     if isinstance(rank.costs, Missing) or rank.costs.refused:
         return None
     by_wall = {

@@ -67,7 +67,7 @@ def judged(wall: WallId, price: Price, evidence: Sequence[Evidence]) -> WallJudg
         steady = Evidence("steady_cost_frac", price.steady_frac, STEADY.unit, STEADY.value, STEADY.because)
         stands, shown = stands and price.steady_frac >= STEADY.value, [cost, steady]
     if not stands and price.at_least is not None:
-        return unmeasurable(wall, price.at_least, evidence)
+        return unmeasurable(wall, price.at_least, (*shown, *evidence))
     outcome: Outcome = "finding" if stands else "clear"
     return WallJudgement(
         wall, outcome, price.ns, price.frac, price.by_kind_ns, price.step_frac, (*shown, *evidence)

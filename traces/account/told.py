@@ -1,8 +1,8 @@
 """How many events the stream of each piece of GPU work was told to wait for: inferred producers need them.
 
 Which stream a wait is for stands in the recorded event rows only. Without them a wait belongs, most likely,
-to the next launch of its thread; where none precedes a launch at once, any wait since the launch before it on
-its stream may be its own.
+to the next launch of its thread; where none precedes a launch at once, the waits since the launch before it
+on its stream may be its own, but for one of each launch that was preceded by some.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ def waits_told(rank: RankTimeline) -> IntArray | None:
         return None
     calls = calls[np.argsort(columns.calls.start_ns[calls], kind="stable")]
     wait_ns, thread = columns.calls.start_ns[calls], columns.calls.thread_gid[calls]
-    since_ns = _launched_before(rows.stream_id, rows.launch_ns)
-    of_any = _between(wait_ns, since_ns, rows.launch_ns)
-    since_ns = np.maximum(_launched_before(rows.launch_thread, rows.launch_ns), since_ns)
+    stream_ns = _launched_before(rows.stream_id, rows.launch_ns)
+    since_ns = np.maximum(_launched_before(rows.launch_thread, rows.launch_ns), stream_ns)
     of_own = np.zeros(len(rows), dtype=np.int64)
     for one in distinct(thread).tolist():
         mine = rows.launch_thread == one
         of_own[mine] = _between(wait_ns[thread == one], since_ns[mine], rows.launch_ns[mine])
-    return np.where(of_own > 0, of_own, of_any)
+    claims_ns = distinct(rows.launch_ns[of_own > 0])
+    left = _between(wait_ns, stream_ns, rows.launch_ns) - _between(claims_ns, stream_ns + 1, rows.launch_ns)
+    return np.where(of_own > 0, of_own, np.maximum(left, 0))
 
 
 def wait_call_count(rank: RankTimeline) -> int:

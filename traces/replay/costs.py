@@ -16,26 +16,14 @@ from traces.limits import Limit
 from traces.missing import Missing
 from traces.replay.edits import Edits, Subject
 from traces.replay.graph import Graph, Timing, build_graph
+from traces.replay.proofs import Proofs, doubt, refusal
 from traces.replay.run import Replayed, replay
 from traces.steps.found import Steps
 
-OFF: Final = Limit(
-    0.10,
-    "fraction of the window",
-    "ours: a replay that is further off without its unexplained waits explains too little to price anything",
+FIRST: Final = Limit(
+    0.10, "fraction of the windows", "ours: as much as a wall; less is no first thing to mend"
 )
-LONG: Final = Limit(
-    500_000, "ns of one pause or call", "ours: Python between two launches takes microseconds to tens of them"
-)
-HIDDEN: Final = Limit(0.10, "fraction of the window", "ours: as much as a wall, so it could hide one")
 WORTH: Final = Limit(0.05, "fraction of the windows", "ours: half a wall; below it nobody asks which kind")
-BUSY: Final = Limit(0.9, "fraction of the window", "ours: the step waits for a GPU as busy as that")
-ELASTIC: Final = Limit(
-    0.4,
-    "fraction saved when all GPU work halves",
-    "ours: where a busy window shrinks less, the host's waits are not understood; real recordings gave 0.43 "
-    "to 0.50 where they were, 0.06 where not",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,23 +40,22 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class Proofs:
-    """Whether the replay means anything.
+class Without:
+    """The run without one wall's handicap, and what the others cost in it; these costs have no kinds.
 
-    `residual_free_error_frac`: by how much the window is missed when waits over 2 us that no constraint
-    explains are set to none; `unexplained_frac`: those waits, as part of the window. `elastic_frac`: how much
-    the window shrinks when all GPU work halves.
+    `window_ns` is what is left of the windows, `step_ns` of each step (empty where there are none).
     """
 
-    residual_free_error_frac: float
-    elastic_frac: float
-    unexplained_frac: float
+    window_ns: int
+    step_ns: tuple[int, ...]
+    costs: Mapping[str, Cost]
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
     """What each handicap costs one rank; `compute` is None where no launch shape was recorded.
 
+    `without`: by each wall that costs a tenth of the windows or more, the run without it.
     Where `refused` is set, the first proof failed, and the costs are not to be used. Where `at_least` is set,
     the second did: the host may wait for the GPU in ways unseen, so the costs may be larger, never smaller.
     """
@@ -77,6 +64,7 @@ class Costs:
     host_overhead: Cost
     memory: Cost
     compute: Cost | None
+    without: Mapping[str, Without]
     proofs: Proofs
     refused: Missing | None
     at_least: Missing | None
@@ -106,28 +94,46 @@ class _Pricing:
         self._lasting = self._lengths(replay(self._graph, self._timing))
 
     def costs(self) -> Costs:
-        edits = self._edits
-        proofs = self._proofs()
-        compute = edits.filled()
+        edits, proofs = self._edits, self._proofs()
+        whole, kinds = edits.walls(), edits.kinds()
+        left = {wall: self._lengths(replay(self._graph, timing)) for wall, timing in whole.items()}
+        found = {wall: self._split(after, kinds[wall]) for wall, after in left.items()}
+        found["host_overhead"] = self._capped(found["host_overhead"])
+        worth = [wall for wall, cost in found.items() if cost.ns >= FIRST.value * self._windows.total_ns]
         return Costs(
-            self._cost(edits.communication(), edits.communication_kinds),
-            self._capped(self._cost(edits.host(), edits.host_kinds)),
-            self._cost(edits.memory(), edits.memory_kinds),
-            None if compute is None else self._cost(compute, edits.filled_kinds),
+            found["communication"],
+            found["host_overhead"],
+            found["memory"],
+            found.get("compute"),
+            {wall: self._without(wall, whole[wall], left[wall]) for wall in worth},
             proofs,
-            _refusal(proofs),
+            refusal(proofs),
             self._doubt(proofs),
         )
 
-    def _cost(self, edited: Timing, kinds: Callable[[], Mapping[str, Timing]]) -> Cost:
-        """What an edit saves; its kinds are edited, and replayed, only where it saves enough to be split."""
-        saved = self._saved(edited)
-        total = int(saved.sum())
-        by_kind: dict[str, int] = {}
-        if total >= WORTH.value * int(self._lasting.sum()):
-            alone = {kind: min(total, int(self._saved(timing).sum())) for kind, timing in kinds().items()}
-            by_kind = {kind: ns for kind, ns in alone.items() if ns > 0}
-        return Cost(max(0, total), by_kind, tuple(saved.tolist()) if self._has_steps else ())
+    def _split(self, left: IntArray, kinds: Callable[[], Mapping[str, Timing]]) -> Cost:
+        """What a handicap costs; its kinds are edited, and replayed, only where it is enough to be split."""
+        cost = self._cost(self._lasting, left)
+        if cost.ns < WORTH.value * int(self._lasting.sum()):
+            return cost
+        alone = {kind: self._cost_of(timing, self._lasting).ns for kind, timing in kinds().items()}
+        return replace(cost, by_kind_ns={kind: min(ns, cost.ns) for kind, ns in alone.items() if ns > 0})
+
+    def _without(self, wall: str, timing: Timing, left: IntArray) -> Without:
+        """The costs of the other walls in a run without this one."""
+        others = {
+            other: self._cost_of(edited, left)
+            for other, edited in self._edits.on(timing).walls().items()
+            if other != wall
+        }
+        return Without(int(left.sum()), tuple(left.tolist()) if self._has_steps else (), others)
+
+    def _cost_of(self, timing: Timing, before: IntArray) -> Cost:
+        return self._cost(before, self._lengths(replay(self._graph, timing)))
+
+    def _cost(self, before: IntArray, after: IntArray) -> Cost:
+        saved = before - after
+        return Cost(max(0, int(saved.sum())), {}, tuple(saved.tolist()) if self._has_steps else ())
 
     def _capped(self, cost: Cost) -> Cost:
         """Never more than what the account lays on the host, on latency and on copies to the host.
@@ -144,9 +150,6 @@ class _Pricing:
         steps = tuple(round(ns * most / cost.ns) for ns in cost.step_ns)
         return Cost(most, by_kind, steps)
 
-    def _saved(self, timing: Timing) -> IntArray:
-        return self._lasting - self._lengths(replay(self._graph, timing))
-
     def _lengths(self, done: Replayed) -> IntArray:
         reached = done.reached_ns(self._graph.rows.end_ns, self._borders.ravel()).reshape(-1, 2)
         result: IntArray = reached[:, 1] - reached[:, 0]
@@ -154,29 +157,22 @@ class _Pricing:
 
     def _proofs(self) -> Proofs:
         recorded, timing = int(self._recorded.sum()), self._graph.timing
-        halved = self._saved(replace(self._timing, duration_ns=self._timing.duration_ns // 2))
+        halved = replace(self._timing, duration_ns=self._timing.duration_ns // 2)
+        shrunk = self._lasting - self._lengths(replay(self._graph, halved))
         rows, long = self._graph.rows, timing.residual_ns > UNEXPLAINED.value
         waited = union((rows.start_ns - timing.residual_ns)[long], rows.start_ns[long])
         unexplained = intersect(waited, self._windows).total_ns
         off = abs(int((self._recorded - self._lasting).sum()))
         return Proofs(
             off / recorded if recorded else 0.0,
-            float(halved.sum()) / recorded if recorded else 0.0,
+            float(shrunk.sum()) / recorded if recorded else 0.0,
             unexplained / self._windows.total_ns,
         )
 
     def _doubt(self, proofs: Proofs) -> Missing | None:
-        """Set where a busy GPU's window hardly shrinks with its work, and host time could hide waits."""
-        rows, whole_ns = self._graph.rows, self._windows.total_ns
-        busy = intersect(union(rows.start_ns, rows.end_ns), self._windows).total_ns / whole_ns
-        hidden = self._edits.unexplained_host_ns(int(LONG.value)) / whole_ns
-        if busy < BUSY.value or proofs.elastic_frac >= ELASTIC.value or hidden < HIDDEN.value:
-            return None
-        reason = (
-            f"the GPU is busy {busy:.0%} of the window, yet a replay with all GPU work halved saves only "
-            f"{proofs.elastic_frac:.0%} of it: what the host waits for is not understood"
-        )
-        return Missing("replay", reason, "record with --trace=cuda,nvtx,osrt and --cuda-event-trace=true")
+        rows = self._graph.rows
+        busy_ns = intersect(union(rows.start_ns, rows.end_ns), self._windows).total_ns
+        return doubt(proofs, busy_ns / self._windows.total_ns)
 
 
 def _explained(timing: Timing) -> Timing:
@@ -188,13 +184,3 @@ def _explained(timing: Timing) -> Timing:
     return replace(
         timing, residual_ns=np.where(timing.residual_ns > UNEXPLAINED.value, 0, timing.residual_ns)
     )
-
-
-def _refusal(proofs: Proofs) -> Missing | None:
-    if proofs.residual_free_error_frac <= OFF.value:
-        return None
-    reason = (
-        f"a replay without unexplained waits misses the window by {proofs.residual_free_error_frac:.0%}: "
-        "what GPU work waits for is not in the trace"
-    )
-    return Missing("replay", reason, "record with --cuda-event-trace=true, and more steps")

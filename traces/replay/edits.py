@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,6 +19,7 @@ from traces.replay.handicaps import (
     without_activities,
     without_allocator,
     without_arrival,
+    without_copies,
     without_host,
     without_stretch,
     without_work,
@@ -58,6 +60,27 @@ class Edits:
     def __init__(self, subject: Subject, graph: Graph, timing: Timing) -> None:
         self._subject, self._graph, self._timing = subject, graph, timing
         self._pauses = measure_pauses(subject.rank, graph.calls)
+
+    def on(self, timing: Timing) -> Edits:
+        """The same edits of another timing of this graph."""
+        other = copy(self)
+        other._timing = timing
+        return other
+
+    def walls(self) -> dict[str, Timing]:
+        """The timing without each wall's handicap; `compute` is not in it where no launch shape is known."""
+        found = {"communication": self.communication(), "host_overhead": self.host(), "memory": self.memory()}
+        filled = self.filled()
+        return found if filled is None else found | {"compute": filled}
+
+    def kinds(self) -> Mapping[str, Callable[[], Mapping[str, Timing]]]:
+        """Of each wall what gives the timing without each of its kinds alone."""
+        return {
+            "communication": self.communication_kinds,
+            "host_overhead": self.host_kinds,
+            "memory": self.memory_kinds,
+            "compute": self.filled_kinds,
+        }
 
     def communication(self) -> Timing:
         """Communication takes no time on the GPU, and compute beside it is no longer stretched."""
@@ -102,8 +125,8 @@ class Edits:
         return edits
 
     def memory(self) -> Timing:
-        """Recomputed stretches, offload copies and allocator calls are gone."""
-        offloaded = without_work(self._timing, self._mask(self._subject.offloaded))
+        """Recomputed stretches, offload copies with their calls, and allocator calls are gone."""
+        offloaded = without_copies(self._graph, self._timing, self._mask(self._subject.offloaded))
         freed = without_allocator(self._graph, offloaded, self._allocating())
         return without_activities(self._graph, freed, self._mask(self._subject.recomputed))
 
@@ -112,7 +135,7 @@ class Edits:
         recomputed, offloaded = (self._mask(at) for at in (self._subject.recomputed, self._subject.offloaded))
         return {
             "recompute": without_activities(self._graph, self._timing, recomputed),
-            "offload": without_work(self._timing, offloaded),
+            "offload": without_copies(self._graph, self._timing, offloaded),
             "allocator": without_allocator(self._graph, self._timing, self._allocating()),
         }
 
@@ -126,22 +149,6 @@ class Edits:
         codes = sorted(set(rows.key[(rows.bucket == Bucket.COMPUTE) & self._under_filled()].tolist()))
         timings = {KEYS[Bucket.COMPUTE][code]: self._filled(rows.key == code) for code in codes}
         return {kind: timing for kind, timing in timings.items() if timing is not None}
-
-    def unexplained_host_ns(self, long_ns: int) -> int:
-        """Host time that could be waiting unseen: pauses and calls that are long, or poll the GPU's state.
-
-        What ranges explain (collection, loading, the profiler) is not counted.
-        """
-        calls, timing, pauses = self._graph.calls, self._timing, self._pauses
-        names = self._subject.rank.columns.call_names
-        polls = np.array([*("Query" in name for name in names), False], dtype=np.bool_)
-        polling = polls[self._subject.rank.columns.calls.name[calls.row]]
-        said = pauses.profiler_ns + pauses.gc_ns + pauses.data_ns + pauses.os_wait_ns
-        pause_ns, own_ns = timing.pause_ns - said, timing.own_ns
-        open_ = ~is_kind(calls, *_ALLOCATING, CallKind.INIT)
-        ns = np.where((pause_ns >= long_ns) | polling, pause_ns, 0)
-        ns += np.where(((own_ns >= long_ns) | polling) & open_, own_ns, 0)
-        return int(ns.sum())
 
     def _silent(self, which: BoolArray) -> Timing:
         rows, stretch = self._graph.rows, self._subject.stretch_frac

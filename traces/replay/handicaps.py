@@ -4,7 +4,7 @@ communication: its kernels take no GPU time, and compute is no longer stretched 
 host_overhead: pauses, launch calls, the overhead of synchronising calls and arrival take no time, and small
 copies that only feed a waiting call go. Allocator calls, gaps between kernels, the profiler's own work and
 every GPU dependency stay.
-memory: recomputed stretches are gone whole, offload copies take no time, allocator calls are gone.
+memory: recomputed stretches are gone whole, offload copies with their calls, and allocator calls.
 compute: kernels with fewer blocks than SMs take blocks / SMs of their time.
 """
 
@@ -76,28 +76,59 @@ def without_activities(graph: Graph, timing: Timing, which: BoolArray) -> Timing
 
     A call between two launches that both go, of the same thread, goes too: synchronisations, event records.
     """
-    gone = _calls_of(graph, which)
-    keep = ~which
+    return _without(timing, which, _calls_of(graph, which))
+
+
+def without_copies(graph: Graph, timing: Timing, which: BoolArray) -> Timing:
+    """Copies to the host and back are gone, a mask of shape (n,), with their calls.
+
+    What their streams were told goes too: the calls without a launch that lead up to the copy, and the one
+    that follows it.
+    """
+    calls = graph.calls
+    gone, launches = _calls_of(graph, which), _launches(graph)
+    for thread in set(calls.thread[gone].tolist()):
+        mine = np.flatnonzero(calls.thread == thread)
+        tells = (calls.kind[mine] == CallKind.OTHER) & ~launches[mine]
+        copies = gone[mine]
+        places = np.arange(len(mine))
+        stop = np.minimum.accumulate(np.where(tells, len(mine), places)[::-1])[::-1]
+        leads = tells & (stop < len(mine))
+        leads[leads] = copies[stop[leads]]
+        follows = np.zeros(len(mine), dtype=np.bool_)
+        follows[1:] = tells[1:] & copies[:-1]
+        gone[mine[leads | follows]] = True
+    return _without(timing, which, gone)
+
+
+def _without(timing: Timing, which: BoolArray, calls: BoolArray) -> Timing:
+    """Activities, a mask of shape (n,), and calls, one of shape (m,), take no time and wait for nothing."""
     return replace(
         timing,
-        duration_ns=np.where(keep, timing.duration_ns, 0),
-        gap_ns=np.where(keep, timing.gap_ns, 0),
-        arrival_ns=np.where(keep, timing.arrival_ns, 0),
-        residual_ns=np.where(keep, timing.residual_ns, 0),
-        own_ns=np.where(gone, 0, timing.own_ns),
-        pause_ns=np.where(gone, 0, timing.pause_ns),
-        waits=[() if gone[call] else one for call, one in enumerate(timing.waits)],
-        polled=[() if gone[call] else one for call, one in enumerate(timing.polled)],
+        duration_ns=np.where(which, 0, timing.duration_ns),
+        gap_ns=np.where(which, 0, timing.gap_ns),
+        arrival_ns=np.where(which, 0, timing.arrival_ns),
+        residual_ns=np.where(which, 0, timing.residual_ns),
+        own_ns=np.where(calls, 0, timing.own_ns),
+        pause_ns=np.where(calls, 0, timing.pause_ns),
+        waits=[() if calls[call] else one for call, one in enumerate(timing.waits)],
+        polled=[() if calls[call] else one for call, one in enumerate(timing.polled)],
     )
+
+
+def _launches(graph: Graph) -> BoolArray:
+    """Which calls launched work."""
+    by = graph.launched_by
+    result: BoolArray = np.bincount(by[by != NONE], minlength=len(graph.calls)) > 0
+    return result
 
 
 def _calls_of(graph: Graph, which: BoolArray) -> BoolArray:
     """Calls that launched only what goes, and those between two of them without a launch of their own."""
     count = len(graph.calls)
     by = graph.launched_by
-    launches = np.bincount(by[by != NONE], minlength=count) > 0
     stays = np.bincount(by[(by != NONE) & ~which], minlength=count) > 0
-    gone: BoolArray = launches & ~stays
+    gone: BoolArray = _launches(graph) & ~stays
     for thread in set(graph.calls.thread.tolist()):
         mine = np.flatnonzero(graph.calls.thread == thread)
         marks = np.where(gone[mine], 1, np.where(stays[mine], -1, 0))

@@ -1,0 +1,65 @@
+"""What comes next once the verdict's wall is gone: of what is left, and only where it was looked at."""
+
+from __future__ import annotations
+
+from heuristics.next_wall import NextWall, find_next
+from heuristics.walls import judge_walls
+from tests.opinions_doubles import costs, rank
+from traces.measure.measurements import RankMeasurements
+from traces.replay.costs import Cost, Without
+
+
+def left(window_ns: int, **other_ns: int) -> Without:
+    """A run of four steps in which the other walls cost so much, evenly."""
+    each = {wall: Cost(ns, {}, (ns // 4,) * 4) for wall, ns in other_ns.items()}
+    return Without(window_ns, (window_ns // 4,) * 4, each)
+
+
+def after_communication(*ranks: RankMeasurements) -> NextWall:
+    return find_next("communication", ranks, judge_walls(ranks))
+
+
+def test_the_next_wall_is_the_largest_cost_of_what_is_left() -> None:
+    without = {"communication": left(600, host_overhead=120, memory=60, compute=0)}
+    found = after_communication(rank(costs(400, 200, 60, without=without)))
+    assert (found.wall, found.frac) == ("host_overhead", 0.2)
+    assert found.because == (
+        "without communication the next is host overhead: at most 20.0 % of what is left"
+    )
+
+
+def test_a_wall_that_only_showed_up_behind_the_first_is_named() -> None:
+    without = {"communication": left(500, host_overhead=0, memory=100, compute=0)}
+    assert after_communication(rank(costs(500, 0, 20, without=without))).wall == "memory"
+
+
+def test_a_wall_that_goes_with_the_first_is_not_next() -> None:
+    without = {"communication": left(500, host_overhead=0, memory=0, compute=0)}
+    found = after_communication(rank(costs(500, 300, without=without)))
+    assert (found.wall, found.frac) == (None, None)
+    assert found.because == "without communication nothing else removable costs a tenth"
+
+
+def test_where_a_wall_could_not_be_looked_at_none_is_only_perhaps() -> None:
+    without = {"communication": left(500, host_overhead=0, memory=0)}
+    found = after_communication(rank(costs(500, compute=None, without=without)))
+    assert found.wall is None
+    assert found.missing is not None
+    assert found.missing.path == "verdict.next_wall"
+
+
+def test_ranks_are_added_and_one_that_loses_little_counts_as_it_is() -> None:
+    """600 ns left of the first rank, all 1000 of the second: 120 and 40 of 1600."""
+    first = rank(
+        costs(400, 200, without={"communication": left(600, host_overhead=120, memory=0, compute=0)})
+    )
+    second = rank(costs(50, 40))
+    found = after_communication(first, second)
+    assert (found.wall, found.frac) == ("host_overhead", 0.1)
+
+
+def test_what_only_the_first_step_pays_is_not_next() -> None:
+    warm_up = Cost(150, {}, (150, 0, 0, 0))
+    none = Cost(0, {}, (0,) * 4)
+    run = Without(600, (150,) * 4, {"host_overhead": warm_up, "memory": none, "compute": none})
+    assert after_communication(rank(costs(400, 150, without={"communication": run}))).wall is None
