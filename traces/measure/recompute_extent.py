@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from traces.columns import BoolArray, IntArray, distinct
+from traces.names.kinds import COMM_KINDS
 from traces.resolve.neighbours import launch_order
-from traces.timeline import Activities, Source
+from traces.timeline import Activities, Bucket, Source
 
 
 def stretches(rows: Activities, recomputed: IntArray, original: IntArray, backward: BoolArray) -> IntArray:
@@ -15,7 +16,8 @@ def stretches(rows: Activities, recomputed: IntArray, original: IntArray, backwa
     `recomputed` and `original`, shape (m,), are places of a pass run again and of its first run (-1: none,
     then only the pass itself counts). From both, the launches of their threads are compared outwards, as long
     as the same kernel or kind of copy comes; the next recomputed pass ends it, and so does a kernel that is
-    `backward` by its name, shape (n,). Where another microbatch's launches come between, the stretch is
+    `backward` by its name, shape (n,). Parameters gathered at its edges are prefetched, not repeated. Where
+    another microbatch's launches come between, or another thread launches the collectives, the stretch is
     found too short.
     """
     order = launch_order(rows)
@@ -27,15 +29,29 @@ def stretches(rows: Activities, recomputed: IntArray, original: IntArray, backwa
     taken[recomputed] = True
     ends = taken | backward | (rows.source == Source.REPLAY)  # which graph a replay is, its row does not say
     paired = original >= 0
+    starts, originals = place[recomputed[paired]], place[original[paired]]
+    gathers = (rows.bucket == Bucket.COMM) & (rows.key == COMM_KINDS.index("dp_all_gather"))
     for way in (-1, 1):
-        new, old = place[recomputed[paired]], place[original[paired]]
-        while len(new):
+        open_, reach = np.arange(len(starts)), starts.copy()
+        new, old = starts, originals
+        while len(open_):
             inside = _on_one_thread(rows, sequence, new, way) & _on_one_thread(rows, sequence, old, way)
-            new, old = new[inside] + way, old[inside] + way
+            open_, new, old = open_[inside], new[inside] + way, old[inside] + way
             alike = (kind[sequence[new]] == kind[sequence[old]]) & ~ends[sequence[new]]
-            new, old = new[alike], old[alike]
-            taken[sequence[new]] = True
+            open_, new, old = open_[alike], new[alike], old[alike]
+            own = ~gathers[sequence[new]]
+            reach[open_[own]] = new[own]
+        taken[sequence[_covered(np.minimum(starts, reach), np.maximum(starts, reach), len(rows))]] = True
     return np.flatnonzero(taken)
+
+
+def _covered(low: IntArray, high: IntArray, count: int) -> BoolArray:
+    """Which of `count` places lie in one of the ranges, both ends included, shape (count,)."""
+    change = np.zeros(count + 1, dtype=np.int64)
+    np.add.at(change, low, 1)
+    np.add.at(change, high + 1, -1)
+    result: BoolArray = np.cumsum(change[:-1]) > 0
+    return result
 
 
 def _kinds(rows: Activities) -> IntArray:

@@ -3,7 +3,8 @@
 It knows nothing of steps, walls or gaps. An activity starts at the latest of: its submission plus arrival,
 the end of what precedes it on its stream plus a gap, the end of the events its stream waits for plus a gap.
 Compute kernels share the SMs that communication leaves: their rates change whenever something starts or
-ends, and the work that is left is integrated. Times are nanoseconds from the program's start.
+ends, and the work that is left is integrated. Times are nanoseconds from the program's start. A thread runs
+on to its next wait before another moves, so threads must hand over, as Python's do, and not launch at once.
 """
 
 from __future__ import annotations
@@ -99,6 +100,8 @@ class _Run:
             self._go_on()
         if any(getgeneratorstate(thread) != GEN_CLOSED for thread in threads):
             raise ValueError("a thread of the program waits for an event that never comes")
+        if any(activity.end_ns < 0 for activity in self.activities):
+            raise ValueError("a stream of the program waits for an event that never comes")
         end_ns = max([self._last_ns, *(call.end_ns for call in self.calls)])
         return Executed(tuple(self.activities), tuple(self.calls), tuple(self.spans), end_ns)
 
@@ -234,7 +237,7 @@ class _Run:
             self._share(now)
         stream = self.stream(activity.work.stream)
         stream.items.popleft()
-        stream.busy, stream.free_ns = False, now
+        stream.busy, stream.free_ns, stream.gate_ns = False, now, -1
         activity.done.complete(now)
         if activity.mark is not None:
             self.event(activity.mark).complete(now)

@@ -94,7 +94,7 @@ class Launch(NamedTuple):
 
 
 class Record(NamedTuple):
-    """Record an event on a stream."""
+    """Record an event on a stream, once: a wait follows the only record of its event."""
 
     event: int
     stream: int
@@ -137,14 +137,14 @@ class Signal(NamedTuple):
 
 
 class Await(NamedTuple):
-    """Wait for a flag without any CUDA call; the thread goes on `wake_ns` after it is up."""
+    """Wait for a flag without any CUDA call; the thread goes on `wake_ns` after it was up."""
 
     flag: int
     wake_ns: int
 
 
 class Spin(NamedTuple):
-    """Read host memory until the GPU wrote it: no call; the thread goes on `poll_ns` after the mark."""
+    """Read host memory until the GPU wrote it: no call; it goes on `poll_ns` after the mark, or at once."""
 
     mark: int
     poll_ns: int

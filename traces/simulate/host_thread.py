@@ -175,8 +175,9 @@ class HostThread:
         self._driver.flag(signal.flag).complete(self._now)
 
     def _await(self, wait: Await) -> Waits:
-        yield from self._wait_for(self._driver.flag(wait.flag))
-        self._now += wait.wake_ns
+        before_ns, flag = self._now, self._driver.flag(wait.flag)
+        yield from self._wait_for(flag)
+        self._now = max(before_ns, (flag.done_ns or 0) + wait.wake_ns)
 
     def _spin(self, spin: Spin) -> Waits:
         yield from self._wait_until_back([self._driver.event(spin.mark)], spin.poll_ns)
