@@ -190,8 +190,10 @@ class Told:
                 if call is not None and last is not None and self.calls[last].end < end:
                     found.append((call, p, self.calls[call].start - end))
             usual = median(after for *_, after in found) if found else 0
-            hits = [one for one in found if abs(one[2] - usual) <= 10 * US]
-            if usual < 200 * US and len(hits) >= 0.8 * len(mine):
+            hits = [one for one in found if abs(one[2] - usual) <= max(10 * US, 0.75 * usual)]
+            pauses = [self.calls[call].start - self.calls[self.before[call] or 0].end for call, *_ in found]
+            late = apart(pauses) < apart([after for *_, after in found])
+            if usual < 200 * US and not late and len(hits) >= 0.8 * len(mine):
                 for call, p, after in hits:
                     takes.polled[call].append((p, after))
                     takes.pause[call] = min(takes.pause[call], after)
@@ -312,19 +314,26 @@ class Told:
         for p, work in enumerate(story.works):
             held, engine = self.launch[p], takes.engine[p]
             behind = self.producers(p) + ([] if engine is None else [engine])
-            ready = []
+            ready: list[tuple[int, int, list[int] | None]] = []  # when, of equals launch before gap, whose
             if behind:
                 ended = max(story.works[q].end for q in behind)
                 takes.gap[p] = min(work.start - ended, story.usual_gap)
-                ready.append(ended + takes.gap[p])
+                ready.append((ended + takes.gap[p], 0, takes.gap))
             if held is not None:
                 call = self.calls[held]
                 if self.in_its_call(p):
-                    ready.append(call.start + self.into_call(p, takes.own[held]))
+                    ready.append((call.start + self.into_call(p, takes.own[held]), 1, None))
                 else:
                     takes.arrival[p] = min(work.start - call.end, story.usual_arrival)
-                    ready.append(call.end + takes.arrival[p])
-            takes.residual[p] = work.start - max(ready, default=work.start)
+                    ready.append((call.end + takes.arrival[p], 1, takes.arrival))
+            if not ready:
+                continue
+            last, _, latency = max(ready, key=lambda one: one[:2])
+            rest = work.start - last
+            if rest <= 2 * US and latency is not None:  # latencies vary
+                latency[p] += rest
+            else:
+                takes.residual[p] = rest
 
     def in_its_call(self, p: int) -> bool:
         """Work that began before its call returned, or for which its call waits, needs no return."""
@@ -347,6 +356,12 @@ class Told:
 
 
 Moment = tuple[str, int]
+
+
+def apart(values: list[int]) -> float:
+    """How far values are from their middle, on average."""
+    middle = median(values) if values else 0
+    return sum(abs(value - middle) for value in values) / len(values) if values else 0.0
 
 
 def run_again(told: Told, takes: Takes) -> list[tuple[int, int]]:

@@ -152,8 +152,9 @@ def test_a_recommender_is_compute_bound_and_its_exchange_is_no_expert_traffic(
     reason, and no more of it than such copies ran without compute. The profiler recorded no events, so what
     waited for the exchange's own stream is told by nothing, and said to be: `dependency_stalled`.
 
-    So no wall can be judged, for want of what GPU work waits for, and all are `unmeasurable`, never clear. By
-    hand, the exchange is exposed for 9.8 % and hides under compute for 24 % more, which it slows down: enough
+    So no wall can be judged, for want of what GPU work waits for: a third of the window are waits that no
+    edge explains, and both proofs of the replay fail (off by 6 %, and 37 % where 40 should be saved). All
+    walls are `unmeasurable`, never clear. By hand, the exchange is exposed for 9.8 % and hides under compute for 24 % more, which it slows down: enough
     for a wall, and not proven to be one. A fifth of its kernels begin over a millisecond after both their
     launch and the end of the exchange before them, and nothing recorded says what they waited for.
     """
@@ -162,7 +163,9 @@ def test_a_recommender_is_compute_bound_and_its_exchange_is_no_expert_traffic(
     rank, events = stepped(path, document)
     assert verdict(document) == (None, None, "compute", None)
     assert outcomes(document) == ["unmeasurable"] * 4
-    assert rank["replay"]["residual_free_error_frac"] > 0.1
+    assert 0.05 < rank["replay"]["residual_free_error_frac"] < 0.1
+    assert 0.35 < rank["replay"]["elastic_frac"] < 0.4
+    assert rank["replay"]["unexplained_frac"] > 0.3
     assert share(rank, "exposed_comm") == 0.098
     assert rank["hidden_comm_ns"] > 0.2 * rank["budget_ns"]["window"]
     work = work_of_events(events)

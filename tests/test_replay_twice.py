@@ -74,8 +74,8 @@ def story_of(rank: RankTimeline, steps: Steps) -> Story:
         [[one for one in line if one >= 0] for line in found.place.tolist()],
         dict(zip(syncs[mine].tolist(), columns.syncs.stream_id[mine].tolist(), strict=True)),
         asides_of(columns),
-        usual.gap_ns,
-        usual.arrival_ns,
+        usual.usual_gap_ns,
+        usual.usual_arrival_ns,
         int(steps.windows.start_ns[0]),
         int(steps.windows.end_ns[-1]),
     )

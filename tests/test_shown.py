@@ -122,9 +122,9 @@ def test_a_rank_without_expert_layers_does_not_hide_the_dispatcher_of_the_others
 
 @pytest.mark.parametrize(
     ("exposed", "hidden", "overlap"),
-    [(50, 50, True), (0, 10, True), (51, 49, None), (89, 11, None), (90, 10, False), (10, 0, False)],
+    [(70, 30, True), (0, 10, True), (71, 29, None), (89, 11, None), (90, 10, False), (10, 0, False)],
 )
-def test_expert_traffic_is_overlapped_from_a_half_and_not_up_to_a_tenth(
+def test_expert_traffic_is_overlapped_from_three_tenths_and_not_up_to_a_tenth(
     exposed: int, hidden: int, overlap: bool | None
 ) -> None:
     assert shown(a2a("alltoall", exposed, hidden)).ep_overlap is overlap

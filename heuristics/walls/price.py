@@ -80,13 +80,13 @@ def _steady_frac(told: Sequence[tuple[RankMeasurements, Cost]]) -> float | None:
 
 
 def _doubt(measurements: Sequence[RankMeasurements], wall: WallId) -> Missing | None:
-    """Why the price may be more than it seems: a rank's replay says so, or a rank has none."""
+    """Why the price may be more than it seems: a rank has none, or the least elastic of those in doubt."""
     for rank in measurements:
         if cost_of(rank, wall) is None:
             return _why(rank, wall)
-        if not isinstance(rank.costs, Missing) and rank.costs.at_least:
-            return rank.costs.at_least
-    return None
+    costs = [rank.costs for rank in measurements if not isinstance(rank.costs, Missing)]
+    doubted = [one for one in costs if one.at_least is not None]
+    return min(doubted, key=lambda one: one.proofs.elastic_frac).at_least if doubted else None
 
 
 def cost_of(rank: RankMeasurements, wall: WallId) -> Cost | None:

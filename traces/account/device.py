@@ -21,20 +21,22 @@ MULTIPLE: Final = Limit(2, "times this trace's own latency", "ours: twice the us
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """What this trace's launches and dependent kernels usually take, in ns."""
+    """What this trace's launches and dependent kernels take, in ns: at least, and usually."""
 
     arrival_ns: int
     gap_ns: int
+    usual_arrival_ns: int
+    usual_gap_ns: int
 
     @property
     def most_arrival_ns(self) -> int:
         """Above this, waiting for a launch to arrive is no latency any more."""
-        return int(max(LATENCY.value, MULTIPLE.value * self.arrival_ns))
+        return _most_ns(self.arrival_ns)
 
     @property
     def most_gap_ns(self) -> int:
         """Above this, the gap after a producer is no latency any more."""
-        return int(max(LATENCY.value, MULTIPLE.value * self.gap_ns))
+        return _most_ns(self.gap_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +65,40 @@ def calibrate(rows: Activities, producers: Producers) -> Latencies:
 
     Over all launches arrival would be the host's lead: 329 us in a real recording. So only launches that came
     after all known producers had ended count (5th percentile), and gaps only where the launch was long there.
+    Nodes of a graph but its first follow more closely, so they do not count. What is usual is the median of
+    those up to their limit.
     """
     everything = np.arange(len(rows))
     ready, ended = ready_ns(rows, everything), _ended_ns(rows, producers, everything)
     lead = rows.start_ns - ready
     onto_empty = (ready > BEGINNING) & (ended <= np.where(rows.launch_ns == NULL, BEGINNING, rows.launch_ns))
     dependent = (ended > BEGINNING) & (ready < ended) & (ended <= rows.start_ns) & (ready > BEGINNING)
-    gaps = (rows.start_ns - ended)[dependent]
-    return Latencies(
-        int(np.percentile(lead[onto_empty], 5)) if onto_empty.any() else 0,
-        int(np.percentile(gaps, 5)) if len(gaps) else 0,
+    dependent &= _first_of_call(rows)
+    (arrival_ns, usual_arrival_ns), (gap_ns, usual_gap_ns) = (
+        _least_and_usual(lead[onto_empty]),
+        _least_and_usual((rows.start_ns - ended)[dependent]),
     )
+    return Latencies(arrival_ns, gap_ns, usual_arrival_ns, usual_gap_ns)
+
+
+def _first_of_call(rows: Activities) -> BoolArray:
+    """Which activities are the only ones, or the first, of the call that launched them, shape (n,)."""
+    order = np.lexsort((rows.start_ns, rows.call))
+    first = np.ones(len(rows), dtype=np.bool_)
+    first[order[1:]] = (rows.call[order[1:]] != rows.call[order[:-1]]) | (rows.call[order[1:]] < 0)
+    return first
+
+
+def _least_and_usual(values_ns: IntArray) -> tuple[int, int]:
+    """The 5th percentile, and the median of what is no more than latency; 0 where there are no values."""
+    if not len(values_ns):
+        return 0, 0
+    least = int(np.percentile(values_ns, 5))
+    return least, int(np.median(values_ns[values_ns <= _most_ns(least)]))
+
+
+def _most_ns(least_ns: int) -> int:
+    return int(max(LATENCY.value, MULTIPLE.value * least_ns))
 
 
 def judge_device(

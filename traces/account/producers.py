@@ -1,7 +1,7 @@
 """What a piece of GPU work had to wait for on the GPU: its producers, recorded or inferred.
 
 Recorded: the work before it on its stream, and the work before the event its stream was told to wait for.
-Inferred: see `inferred` and `tight`. A producer is a place in the activities.
+Inferred: see `inferred`, `tight` and `current_stream`. A producer is a place in the activities.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from traces.account.current_stream import current_stream_producers
 from traces.account.inferred import infer_producers, signature
 from traces.account.tight import TIGHT, tight_producers
 from traces.account.told import is_wait_call, wait_call_count, waits_told
@@ -28,6 +29,10 @@ MOST: Final = 8
 """Producers kept per activity, latest end first; one that ran may be lost behind eight that end later."""
 
 
+Edges = tuple[IntArray, IntArray]
+"""Consumers and their producers, shape (k,) each."""
+
+
 @dataclass(frozen=True, slots=True)
 class Producers:
     """Producers of each activity, shape (n, `MOST`), latest end first, -1 where there are fewer."""
@@ -38,37 +43,35 @@ class Producers:
 
 def find_producers(rank: RankTimeline) -> Producers:
     """Recorded and inferred producers of every activity of a rank."""
-    rows = rank.activities
+    rows, told = rank.activities, waits_told(rank)
     before = previous_on_stream(rows)
+    follows = np.flatnonzero(before >= 0)
     consumer, producer, every_wait = event_edges(rank)
-    guess_consumer, guess_producer = infer_producers(rows, before)
-    kept = _believable(rank, guess_consumer, guess_producer, every_wait)
-    guess_consumer, guess_producer = guess_consumer[kept], guess_producer[kept]
-    has = np.flatnonzero(before >= 0)
-    consumers = np.concatenate((has, consumer, guess_consumer))
-    producers = np.concatenate((before[has], producer, guess_producer))
-    ended = np.full(len(rows), NULL, dtype=np.int64)
-    np.maximum.at(ended, consumers, rows.end_ns[producers])
-    tight_consumer, tight_producer = tight_producers(rank, ended)
-    known = len(has) + len(consumer)
-    guessed = len(guess_consumer) + len(tight_consumer)
-    return _latest(
-        rows,
-        np.concatenate((consumers, tight_consumer)),
-        np.concatenate((producers, tight_producer)),
-        np.concatenate((np.zeros(known, bool), np.ones(guessed, bool))),
-    )
+    recorded = _joined((follows, before[follows]), (consumer, producer))
+    edges = _joined(recorded, _believable(rows, told, infer_producers(rows, before), every_wait))
+    ended_ns = np.full(len(rows), NULL, dtype=np.int64)
+    np.maximum.at(ended_ns, edges[0], rows.end_ns[edges[1]])
+    edges = _joined(edges, tight_producers(rows, ended_ns, told))
+    if told is not None and not every_wait:
+        has_other = np.zeros(len(rows), dtype=np.bool_)
+        has_other[edges[0][rows.stream_id[edges[0]] != rows.stream_id[edges[1]]]] = True
+        edges = _joined(edges, current_stream_producers(rows, told, has_other))
+    return _latest(rows, *edges, np.arange(len(edges[0])) >= len(recorded[0]))
 
 
-def _believable(rank: RankTimeline, consumer: IntArray, producer: IntArray, every_wait: bool) -> BoolArray:
-    """Which inferred pairs can be true: the consumer's stream was told to wait for as many events.
+def _joined(edges: Edges, more: Edges) -> Edges:
+    return np.concatenate((edges[0], more[0])), np.concatenate((edges[1], more[1]))
+
+
+def _believable(rows: Activities, told: IntArray | None, pairs: Edges, every_wait: bool) -> Edges:
+    """Inferred pairs that can be true: the consumer's stream was told to wait for as many events.
 
     Of more pairs than waits those stay that bound most often: the consumer began as the producer ended.
     Where `every_wait` was recorded nothing is left to infer, but within a graph, whose work waits untold.
     """
-    rows, told = rank.activities, waits_told(rank)
+    consumer, producer = pairs
     if told is None or not len(consumer):
-        return np.ones(len(consumer), dtype=np.bool_)
+        return pairs
     since_ns, what = rows.start_ns[consumer] - rows.end_ns[producer], signature(rows)
     pair = group_of(what[consumer], what[producer], rows.stream_id[producer])
     bound = np.bincount(pair, weights=(since_ns >= 0) & (since_ns <= TIGHT.value))[pair]
@@ -76,8 +79,8 @@ def _believable(rank: RankTimeline, consumer: IntArray, producer: IntArray, ever
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order)) - np.searchsorted(consumer[order], consumer[order], side="left")
     kept = place < (0 if every_wait else told[consumer])
-    result: BoolArray = kept | (rows.launch_ns[consumer] == rows.launch_ns[producer])
-    return result
+    kept |= rows.launch_ns[consumer] == rows.launch_ns[producer]
+    return consumer[kept], producer[kept]
 
 
 def previous_on_stream(rows: Activities) -> IntArray:

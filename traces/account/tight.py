@@ -12,10 +12,9 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.told import waits_told
 from traces.columns import NULL, IntArray
 from traces.limits import Limit
-from traces.timeline import Activities, RankTimeline
+from traces.timeline import Activities, Source
 
 UNEXPLAINED: Final = Limit(2_000, "ns", "ours: longer than any gap between dependent kernels")
 TIGHT: Final = Limit(
@@ -23,16 +22,18 @@ TIGHT: Final = Limit(
 )
 
 
-def tight_producers(rank: RankTimeline, ended_ns: IntArray) -> tuple[IntArray, IntArray]:
+def tight_producers(rows: Activities, ended_ns: IntArray, told: IntArray | None) -> tuple[IntArray, IntArray]:
     """(consumer, producer) pairs; `ended_ns`, shape (n,): when all known producers of each had ended.
+
+    `told`, shape (n,): for how many events each was told to wait, None where no such call was recorded.
 
     Only work counts whose launch was recorded and that waited, unexplained, for over 2 us.
     """
-    rows = rank.activities
-    launched = np.minimum(rows.launch_end_ns, rows.start_ns)
+    # a copy may be waited for within its own call, which then returns after it
+    within = (rows.source == Source.COPY) & (rows.launch_end_ns >= rows.start_ns)
+    launched = np.where(within, rows.launch_ns, np.minimum(rows.launch_end_ns, rows.start_ns))
     since = np.maximum(ended_ns, launched)
     waited = (rows.launch_ns != NULL) & (rows.start_ns - since > UNEXPLAINED.value)
-    told = waits_told(rank)
     waited &= True if told is None else told > 0
     by_end = np.argsort(rows.end_ns, kind="stable")
     ends = rows.end_ns[by_end]

@@ -16,7 +16,7 @@ from traces.timeline import RankTimeline
 def waits_told(rank: RankTimeline) -> IntArray | None:
     """At most how many events each activity waited for, shape (n,); None where no such call was recorded."""
     rows, columns = rank.activities, rank.columns
-    calls = np.flatnonzero(is_wait_call(columns)[columns.calls.name])
+    calls = _wait_calls(rank)
     if not len(calls):
         return None
     calls = calls[np.argsort(columns.calls.start_ns[calls], kind="stable")]
@@ -34,9 +34,16 @@ def waits_told(rank: RankTimeline) -> IntArray | None:
 
 def wait_call_count(rank: RankTimeline) -> int:
     """How many waits of streams the process of a rank called; a driver call within a runtime call is one."""
+    return int(np.bincount(rank.columns.calls.name[_wait_calls(rank)]).max(initial=0))
+
+
+def _wait_calls(rank: RankTimeline) -> IntArray:
+    """Rows of the process's calls that let a stream wait."""
     calls = rank.columns.calls
-    mine = is_wait_call(rank.columns)[calls.name] & (calls.thread_gid & PROCESS_BITS == rank.process_gid)
-    return int(np.bincount(calls.name[mine]).max(initial=0))
+    mine = is_wait_call(rank.columns)[calls.name]
+    if rank.process_gid != NULL:
+        mine &= calls.thread_gid & PROCESS_BITS == rank.process_gid
+    return np.flatnonzero(mine)
 
 
 def is_wait_call(columns: Columns) -> BoolArray:

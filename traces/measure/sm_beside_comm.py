@@ -76,6 +76,17 @@ def measure_comm_blocks(kernels: Activities, grid_blocks: IntArray, windows: Spa
     )
 
 
+def stretch_by_sms(blocks: CommBlocks | None, sm_count: int | None) -> float | None:
+    """How much longer compute that fills the GPU takes on the SMs that communication leaves; None if unknown.
+
+    For where no kernel ran both beside communication and alone.
+    """
+    if blocks is None or sm_count is None or not blocks.running_ns:
+        return None
+    left = sm_count - min(blocks.mean_count, sm_count - 1)
+    return sm_count / left - 1
+
+
 def measure_stretch(kernels: Activities, grid: IntArray) -> Stretch | Missing:
     """Compute kernels beside communication kernels against alone. `grid` of each kernel, shape (n, 3)."""
     comm = kernels.bucket == Bucket.COMM

@@ -9,11 +9,12 @@ import numpy as np
 
 from traces.account.device import Latencies, calibrate
 from traces.account.producers import find_producers
+from traces.account.tight import UNEXPLAINED
 from traces.columns import COPY_KINDS, NULL, BoolArray, IntArray
 from traces.intervals import Spans
 from traces.limits import Limit
-from traces.names.kinds import COMM_KINDS
 from traces.replay.host import NONE, HostCalls, host_calls, launching_call
+from traces.replay.polls import find_polls
 from traces.replay.waits import Wait, host_waits
 from traces.timeline import Activities, Bucket, RankTimeline
 
@@ -21,16 +22,6 @@ BEGIN, RETURN, WORK = 0, 1, 2
 """Events of a replay: a call begins, a call returns, GPU work starts."""
 
 ENGINE: Final = Limit(5_000, "ns", "ours: a copy that waited for its engine starts within a few microseconds")
-SPIN: Final = Limit(
-    200_000, "ns", "ours: a host that polls goes on within microseconds; Python between takes tens of them"
-)
-SPREAD: Final = Limit(
-    0.75, "of the median", "ours: the return from a poll takes about the same time in every layer"
-)
-SHORT_SPREAD: Final = Limit(10_000, "ns around the median", "ours: the least that the spread is taken for")
-SPINS: Final = Limit(
-    0.8, "fraction of the control kernels", "ours: a poll comes with every layer, a coincidence does not"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +81,7 @@ def build_graph(rank: RankTimeline, windows: Spans) -> Graph:
     found = find_producers(rank)
     place, engine = _settled(rows, found.place), _engine_before(rows)
     producers = [tuple(one for one in line if one >= 0) for line in place.tolist()]
-    polled, pause_ns = _polls(rows, calls)
+    polled, pause_ns = find_polls(rows, calls)
     all_before = np.concatenate((place, engine[:, None]), axis=1)
     within_ns = _within_call(rows, calls, launched_by, waits.of_call)
     launched_ns = _launched_ns(calls, launched_by, within_ns, waits.own_ns)
@@ -158,19 +149,23 @@ def _latencies(
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Gap, arrival and residual of each activity, shape (n,), which together give back the recording.
 
-    `before`, shape (n, k): what each starts after. Gap and arrival are no longer than usual; the residual is
-    what is left, waiting that no constraint explains.
+    `before`, shape (n, k): what each starts after. Gap and arrival are no longer than usual; the later one
+    takes what is left up to 2 us, for latencies vary; what is longer no constraint explains.
     """
     some = before >= 0
     ended = np.where(some, rows.end_ns[before], NULL).max(axis=1)
     has_producer, has_launch = some.any(axis=1), launched_ns != NULL
-    gap = np.where(has_producer, np.minimum(rows.start_ns - ended, usual.gap_ns), 0)
+    gap = np.where(has_producer, np.minimum(rows.start_ns - ended, usual.usual_gap_ns), 0)
     after = has_launch & (within_ns < 0)
-    arrival = np.where(after, np.minimum(rows.start_ns - launched_ns, usual.arrival_ns), 0)
-    ready = np.maximum(
-        np.where(has_producer, ended + gap, NULL), np.where(has_launch, launched_ns + arrival, NULL)
-    )
-    return gap, arrival, np.where(has_producer | has_launch, rows.start_ns - ready, 0)
+    arrival = np.where(after, np.minimum(rows.start_ns - launched_ns, usual.usual_arrival_ns), 0)
+    produced = np.where(has_producer, ended + gap, NULL)
+    arrived = np.where(has_launch, launched_ns + arrival, NULL)
+    rest = np.where(has_producer | has_launch, rows.start_ns - np.maximum(produced, arrived), 0)
+    varies = rest <= UNEXPLAINED.value
+    late = varies & after & (arrived >= produced)
+    waited = varies & has_producer & (produced > arrived)
+    taken = np.where(late | waited, rest, 0)
+    return gap + np.where(waited, taken, 0), arrival + np.where(late, taken, 0), rest - taken
 
 
 def _engine_before(rows: Activities) -> IntArray:
@@ -185,44 +180,6 @@ def _engine_before(rows: Activities) -> IntArray:
         follows = (after >= 0) & (after <= ENGINE.value)
         before[copies[1:][follows]] = copies[:-1][follows]
     return before
-
-
-def _polls(rows: Activities, calls: HostCalls) -> tuple[list[tuple[Wait, ...]], IntArray]:
-    """Where the host polls for a control kernel's result without a call, and its pauses without that.
-
-    DeepEP's host reads token counts that way: in most layers the next call comes shortly after the end of
-    the same control kernel, and no call of the thread was made while it ended.
-    """
-    polled: list[tuple[Wait, ...]] = [()] * len(calls)
-    pause = calls.pause_ns.copy()
-    control = np.flatnonzero(
-        (rows.bucket == Bucket.COMM) & (rows.key == COMM_KINDS.index("ep_control")) & (rows.call >= 0)
-    )
-    for name in sorted(set(rows.name[control].tolist())):
-        works = control[rows.name[control] == name]
-        found = [(work, *_next_call(rows, calls, int(work))) for work in works.tolist()]
-        usual = float(np.median([after for _, call, after in found if call != NONE] or [0]))
-        near = max(SPREAD.value * usual, SHORT_SPREAD.value)
-        hits = [one for one in found if one[1] != NONE and abs(one[2] - usual) <= near]
-        if usual >= SPIN.value:
-            continue
-        if len(hits) >= SPINS.value * len(works):
-            for work, call, after in hits:
-                polled[call] = (*polled[call], (work, after))
-                pause[call] = min(int(pause[call]), after)
-    return polled, pause
-
-
-def _next_call(rows: Activities, calls: HostCalls, work: int) -> tuple[int, int]:
-    """The first call after some work's end, where none was made while it ended; and how long after."""
-    end = int(rows.end_ns[work])
-    first = int(np.searchsorted(calls.start_ns, end, side="left"))
-    if first >= len(calls):
-        return NONE, 0
-    before = int(calls.before[first])
-    if before == NONE or calls.end_ns[before] >= end:
-        return NONE, 0
-    return first, int(calls.start_ns[first]) - end
 
 
 def _returns_ns(calls: HostCalls, launched_by: IntArray) -> IntArray:
