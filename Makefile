@@ -1,6 +1,6 @@
 # make demo   set up and diagnose a small simulated run      make test    set up and run all tests
 # make check  format, lint, types and tests                  make clean   remove what these made
-# make score  simulate a few hundred runs, diagnose them, print how often that is right (RUNS=, SEED=, JOBS=)
+# make score  simulate a few hundred runs, diagnose them, print how often that is right (RUNS=, SEED=, JOBS=, ONLY=family)
 
 PYTHON ?= python3
 VENV   := .venv
@@ -10,6 +10,7 @@ CODE   := diagnoser traces heuristics reports tests
 RUNS   := 300
 SEED   := 5000
 JOBS   := 2
+ONLY   :=
 
 .PHONY: demo test lint check score format clean
 
@@ -27,7 +28,7 @@ lint: $(VENV)/installed-test
 check: lint test
 
 score: $(VENV)/installed-test
-	$(BIN)/python -m tests.score --runs $(RUNS) --seed $(SEED) --jobs $(JOBS)
+	$(BIN)/python -m tests.score --runs $(RUNS) --seed $(SEED) --jobs $(JOBS) $(if $(ONLY),--only "$(ONLY)")
 
 format: $(VENV)/installed-test
 	$(BIN)/ruff format $(CODE)

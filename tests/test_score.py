@@ -48,7 +48,8 @@ def result(true_frac: dict[str, float] | None = None, **changes: object) -> Resu
         family="drawn",
         group="",
         name="seed 1",
-        recorded={"schema": "3.25.0", "calls": "True"},
+        recorded={"schema": "3.25.0", "calls": "True", "ranges": "steps", "cut": "no"},
+        made={"end of step": "none", "optimizers": "adam", "accumulation": "2"},
         true_frac=true,
         retries=False,
         hidden=(),
@@ -260,7 +261,7 @@ def test_errors_of_costs_and_rows_are_counted_in_points() -> None:
 
 
 def test_steps_are_counted_by_how_they_were_found() -> None:
-    blind = result(recorded={"calls": "False"}, steps_found=1)
+    blind = result(recorded={**result().recorded, "calls": "False"}, steps_found=1)
     scores = distance.by_step_source([result(), blind])
     assert [score.source for score in scores] == ["nvtx", "nvtx, no calls recorded"]
     assert [score.exactly for score in scores] == [Count(1, 1), Count(0, 1)]
@@ -294,6 +295,7 @@ def test_a_run_that_failed_is_no_right_answer_anywhere() -> None:
 def test_the_table_says_date_seeds_and_simulator() -> None:
     text = table([result()], date="2026-01-02", simulator="0123456789ab", seeds="5000 to 5000")
     assert text.startswith("Scored on 2026-01-02: 1 drawn runs, seeds 5000 to 5000, simulator `0123456789ab`")
+    assert "| verdict, where it is clear | 99 % | 100.0 % (1 of 1) | none |" in text
     assert "| **5 and more** | 100.0 % (1 of 1) | 0 | 0 | 0.0 % (0 of 1) | 100.0 % (1 of 1) |" in text
 
 
@@ -308,6 +310,13 @@ def test_seeds_that_limits_were_tuned_on_are_refused() -> None:
     cases = corpus(FIRST_SEED, 2)
     assert FIRST_SEED not in SEARCHED
     assert not {case.knobs.seed for case in cases} & {*TUNED, *SEARCHED}
+
+
+def test_one_family_can_be_run_alone() -> None:
+    assert {case.family for case in corpus(FIRST_SEED, 4, "steps")} == {"steps"}
+    assert len(corpus(FIRST_SEED, 4, "steps")) == 2  # a third of the drawn ones, rounded up
+    with pytest.raises(ValueError, match="no family 'stesp'; there are broken, dense, drawn"):
+        corpus(FIRST_SEED, 4, "stesp")
 
 
 def test_the_naive_rule_adds_up_kernels_by_their_names(tmp_path: Path) -> None:

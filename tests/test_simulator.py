@@ -18,10 +18,10 @@ from traces.simulate.happened import Activity
 from traces.simulate.host_program import Engine, Place
 from traces.simulate.identity import simulator_hash
 from traces.simulate.kernels import GPUS, kernels_of
-from traces.simulate.knobs import Knobs, draw_knobs, knob_names, on_gpu
-from traces.simulate.ranges import CHOICES, RANGES
+from traces.simulate.knobs import Knobs, draw_knobs, draw_wider, knob_names, on_gpu
+from traces.simulate.ranges import CHOICES, RANGES, WIDER
 from traces.simulate.recorded import View, draw_view, record
-from traces.simulate.run import Run, run
+from traces.simulate.run import Run, run, run_halved
 from traces.simulate.scenarios import SCENARIOS
 from traces.simulate.truth import true_costs
 
@@ -194,14 +194,31 @@ def test_the_same_model_is_bound_by_communication_on_one_gpu_and_by_the_host_on_
 
 
 def test_every_knob_is_drawn_from_a_stated_range() -> None:
-    stated = {one.knob for one in RANGES} | {choice.knob for choice in CHOICES} | {"seed", "layer_count"}
+    stated = {one.knob for one in (*RANGES, *CHOICES, *WIDER)} | {"seed", "layer_count"}
     assert stated == set(knob_names())
-    assert all(one.because for one in (*RANGES, *CHOICES))
+    assert all(one.because for one in (*RANGES, *CHOICES, *WIDER))
     for seed in range(200):
         knobs = draw_knobs(seed)
         for one in RANGES:
             value = getattr(knobs, one.knob)
             assert one.low <= value <= one.high or (one.zero_frac and value == 0)
+
+
+def test_wider_draws_change_only_what_finding_steps_hangs_on() -> None:
+    wider = [draw_wider(seed) for seed in range(100)]
+    counts = [knobs.microbatch_count for knobs in wider]
+    assert min(counts) == 1
+    assert 24 < max(counts) <= 32
+    assert {knobs.optimizers for knobs in wider} == {"adam", "two_adams", "muon_adam"}
+    assert {draw_knobs(seed).optimizers for seed in range(100)} == {"adam"}
+    others = set(knob_names()) - {one.knob for one in WIDER} - {"layer_count"}
+    changed = {
+        name
+        for knobs in wider
+        for name in others
+        if getattr(knobs, name) != getattr(draw_knobs(knobs.seed), name)
+    }
+    assert changed == set()
 
 
 def test_drawn_runs_are_neither_tiny_nor_huge() -> None:
@@ -314,3 +331,47 @@ def test_the_hash_of_the_simulator_names_all_its_sources() -> None:
     parts = {path.name for path in folder.glob("*.py") if not path.name.startswith("workload")}
     assert named == parts - other
     assert len(simulator_hash()) == 12
+
+
+def adams(knobs: Knobs) -> tuple[int, int]:
+    """How many Adam launches a step has, and how many other pieces of work lie between them."""
+    step = [one for one in run(knobs).activities if one.work.place.step == 1]
+    places = [place for place, one in enumerate(step) if one.work.kernel == "adam"]
+    return len(places), places[-1] - places[0] + 1 - len(places)
+
+
+def test_the_dense_parameters_and_the_experts_can_have_an_optimizer_each() -> None:
+    assert adams(SMALL) == (6, 0)
+    assert adams(replace(SMALL, optimizers="two_adams")) == (12, 0)
+    one, two = run(SMALL), run(replace(SMALL, optimizers="two_adams"))
+    norms = [sum(a.work.kernel == "l2norm" for a in found.activities) for found in (one, two)]
+    assert norms == [3, 6]
+
+
+def test_muon_multiplies_matrices_before_adam_takes_the_rest() -> None:
+    products = [
+        activity
+        for activity in run(replace(SMALL, optimizers="muon_adam")).activities
+        if activity.work.place.operation == "newton_schulz"
+    ]
+    assert len(products) == 3 * 2 * 5 * 3  # steps, layers, rounds, products of each
+
+
+def test_two_handicaps_gone_leave_less_than_either() -> None:
+    lengths = [
+        sum(run(FULL, without=first, and_without=second).step_ns)
+        for first, second in (
+            (None, None),
+            (Handicap.COMMUNICATION, None),
+            (Handicap.COMMUNICATION, Handicap.MEMORY),
+            (Handicap.MEMORY, Handicap.COMMUNICATION),
+        )
+    ]
+    assert lengths[0] > lengths[1] > lengths[2] == lengths[3]
+
+
+def test_with_all_gpu_work_halved_a_step_bound_by_the_gpu_takes_half_its_time() -> None:
+    bound = replace(SMALL, python_us=0.8, data_stall_ms=0.0, token_sync=False)
+    assert sum(run_halved(bound).step_ns) == pytest.approx(sum(run(bound).step_ns) / 2, rel=0.1)
+    by_host = replace(SMALL, gpu="GB200", python_us=60.0)
+    assert sum(run_halved(by_host).step_ns) == pytest.approx(sum(run(by_host).step_ns), rel=0.1)

@@ -24,10 +24,11 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--runs", type=int, default=300, help="drawn runs, beside the families")
     parser.add_argument("--seed", type=int, default=FIRST_SEED, help="the first seed")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="runs at once")
+    parser.add_argument("--only", default="", help="one family, such as scenarios or steps")
     parser.add_argument("--json", type=Path, help="write every result here as well")
     options = parser.parse_args(words)
     try:
-        cases = corpus(options.seed, options.runs)
+        cases = corpus(options.seed, options.runs, options.only)
     except ValueError as error:
         parser.error(str(error))
     results = _scored(cases, options.jobs)

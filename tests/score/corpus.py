@@ -1,4 +1,4 @@
-"""Which runs are scored: drawn ones, and small families that each show one thing."""
+"""Which runs are scored: drawn ones, the scenarios, and small families that each show one thing."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from tests.score.scenario import Scenario, perturbed
+from tests.score.scenarios import SCENARIOS as BUILT
 from traces.simulate.draws import between, uniforms
-from traces.simulate.knobs import Knobs, draw_knobs, on_gpu
+from traces.simulate.knobs import Knobs, draw_knobs, draw_wider, on_gpu
 from traces.simulate.recorded import View, draw_view
 from traces.simulate.scenarios import SCENARIOS
 
@@ -17,13 +19,17 @@ SEARCHED: Final = range(1000, 2000)
 """Seeds that errors were looked for in; a published table uses others."""
 FIRST_SEED: Final = 5000
 """Where the scored seeds begin unless told: 1000, and 4000 beyond it for the seeds searched."""
+_STEPS_SHARE: Final = 3
 _FAMILY_SEED: Final = 10_000_000
 """Families take their seeds from here on, plus the first seed, so that they are as fresh as the drawn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One run as it is simulated, recorded and perhaps broken. `group`: runs that are held together."""
+    """One run as it is simulated, recorded and perhaps broken. `group`: runs that are held together.
+
+    `scenario`: what it is built for, None where nobody says.
+    """
 
     family: str
     group: str
@@ -31,19 +37,56 @@ class Case:
     knobs: Knobs
     view: View
     damage: str = ""
+    scenario: Scenario | None = None
 
 
-def corpus(first_seed: int, count: int) -> list[Case]:
-    """`count` drawn runs and all families. Raises ValueError for seeds that limits were tuned on."""
+def corpus(first_seed: int, count: int, only: str = "") -> list[Case]:
+    """`count` drawn runs, a third as many whose steps are hard to find, the scenarios, and all families.
+
+    `only`: one family. Raises ValueError for a family that is not there, and for seeds that limits were tuned
+    on.
+    """
     if first_seed < TUNED.stop:
         raise ValueError(f"seeds {TUNED.start} to {TUNED.stop - 1} are those that limits were tuned on")
-    drawn = [drawn_case(seed) for seed in range(first_seed, first_seed + count)]
-    return [*drawn, *families(_FAMILY_SEED + first_seed)]
+    later = _FAMILY_SEED + first_seed
+    cases = [
+        *(drawn_case(seed) for seed in range(first_seed, first_seed + count)),
+        *(steps_case(seed) for seed in range(later, later + -(-count // _STEPS_SHARE))),
+        *scenario_cases(later),
+        *families(later),
+    ]
+    names = sorted({case.family for case in cases})
+    if only and only not in names:
+        raise ValueError(f"no family {only!r}; there are {', '.join(names)}")
+    return [case for case in cases if only in ("", case.family)]
 
 
 def drawn_case(seed: int) -> Case:
     """A run whose knobs and view are drawn, whatever comes of them."""
     return Case("drawn", "", f"seed {seed}", draw_knobs(seed), draw_view(seed))
+
+
+def steps_case(seed: int) -> Case:
+    """A run whose steps are hard to find: accumulation, two optimizers, half of them cut captures."""
+    cut, at = uniforms(f"{seed}/cut"), between(uniforms(f"{seed}/cut")[1], 0.1, 0.9)
+    begins, ends = ((0.0, 0.0), (at, 0.0), (0.0, at), (at, between(cut[2], 0.1, 0.9)), (1.0, 1.0))[
+        max(0, int(8 * cut[0]) - 3)
+    ]
+    view, knobs = replace(draw_view(seed), begin_frac=begins, end_frac=ends), draw_wider(seed)
+    if begins == ends == 1:  # what was recorded once does not repeat
+        knobs = replace(knobs, step_count=4)
+    return Case("steps", "", f"steps {seed}", knobs, view)
+
+
+def scenario_cases(seed: int) -> Iterator[Case]:
+    """Every scenario as this seed draws it: with step ranges and without, or as it says."""
+    for family, scenarios in BUILT.items():
+        for scenario in scenarios:
+            knobs = perturbed(scenario, seed)
+            views = (scenario.view,) if scenario.view else (View(), View(ranges="none"))
+            for view in views:
+                name = f"{scenario.name}, ranges {view.ranges}, {seed}"
+                yield Case("scenarios", family, name, knobs, view, scenario.damage, scenario)
 
 
 def families(seed: int) -> Iterator[Case]:

@@ -13,6 +13,9 @@ from tests.score.truth import WALLS
 
 COST_NEAR: Final = 0.015
 ROW_NEAR: Final = 0.02
+CEILING_TIMES: Final = 1.5
+CEILING_SLACK: Final = 0.005
+"""A ceiling may be so much below the truth, and so much above one under a point, of which half is nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +34,41 @@ def cost_errors(results: Sequence[Result], wall: str) -> Spread | None:
 
 
 def _cost_errors(results: Sequence[Result], wall: str) -> list[float]:
-    return [
-        abs(found - result.true_frac[wall])
-        for result in results
-        if wall not in result.hidden and (found := result.found_frac.get(wall)) is not None
-    ]
+    return [cost_error(result, wall) for result in results if is_told(result, wall)]
+
+
+def is_told(result: Result, wall: str) -> bool:
+    """Whether a wall that the recording shows was given a cost."""
+    return wall not in result.hidden and result.found_frac.get(wall) is not None
+
+
+def cost_error(result: Result, wall: str) -> float:
+    """How far a cost that was told is from the truth."""
+    return abs((result.found_frac[wall] or 0.0) - result.true_frac[wall])
+
+
+def compute_told(results: Iterable[Result]) -> list[Result]:
+    """Runs whose compute was given a ceiling."""
+    return [result for result in results if is_told(result, "compute")]
+
+
+def compute_is_ceiling(result: Result) -> bool:
+    """Whether the true saving lies under the ceiling, and the ceiling at most half as much above it."""
+    found, true = result.found_frac["compute"] or 0.0, result.true_frac["compute"]
+    return true - CEILING_SLACK <= found <= max(CEILING_TIMES * true, true + CEILING_SLACK)
+
+
+def rows_off(result: Result) -> list[str] | None:
+    """Rows of the account that are more than 2 points off; None where the account was not told."""
+    told = [(row, found, true) for row, (found, true) in result.rows.items() if found is not None]
+    if set(result.hidden) == set(WALLS) or len(told) < len(result.rows) or not told:
+        return None
+    return [row for row, found, true in told if abs(found - true) > ROW_NEAR]
+
+
+def steps_exact(result: Result) -> bool:
+    """Whether every step that was recorded whole was found by its borders, and nothing else was used."""
+    return result.steps_found == result.steps_true and not result.steps_wrong
 
 
 def row_errors(results: Sequence[Result], row: str) -> Spread | None:
@@ -123,7 +156,7 @@ def by_step_source(results: Sequence[Result]) -> list[StepScore]:
     return [
         StepScore(
             source,
-            Count(sum(one.steps_found == one.steps_true for one in group), len(group)),
+            Count(sum(map(steps_exact, group)), len(group)),
             sum(0 < one.steps_found < one.steps_true for one in group),
             Count(sum(one.steps_used for one in group), sum(one.steps_true for one in group)),
         )

@@ -8,7 +8,7 @@ from typing import Final
 
 from tests.score.naive import largest, without_compute
 from tests.score.one import Result
-from tests.score.truth import WALL_FRAC, WALLS, Verdict, verdict
+from tests.score.truth import WALL_FRAC, WALLS, Verdict, right_words, verdict
 
 BINS: Final = ((0.0, 0.03), (0.03, 0.05), (0.05, 0.10), (0.10, 0.20), (0.20, 2.0))
 """Margins between the two largest true costs, as fractions of the steps."""
@@ -59,6 +59,41 @@ def is_right(result: Result) -> bool:
     """Whether the verdict is the true one, or truly too near to it to tell apart."""
     truth = true_verdict(result)
     return truth is not None and (result.wall == truth.wall or result.wall in truth.near)
+
+
+def words_for(result: Result) -> frozenset[str | None]:
+    """Every verdict that is right for a run whose recording shows some wall."""
+    return right_words(result.true_frac, retries=result.retries, hidden=result.hidden)
+
+
+def clear_runs(results: Iterable[Result]) -> list[Result]:
+    """Runs with one right verdict: 3 points before the next and from a wall's limit, or 3 points below it."""
+    return [result for result in told_runs(results) if len(words_for(result)) == 1]
+
+
+def close_runs(results: Iterable[Result]) -> list[Result]:
+    """Runs with more than one."""
+    return [result for result in told_runs(results) if len(words_for(result)) > 1]
+
+
+def says_right(result: Result) -> bool:
+    """Whether the verdict is right; where it is close, a right word among those it is tied with will do."""
+    words = words_for(result)
+    return result.wall in words or (len(words) > 1 and bool(words & set(result.tied_with)))
+
+
+def next_told(results: Iterable[Result]) -> list[Result]:
+    """Runs with a second wall, truly, of which a first was said."""
+    return [result for result in results if _next_seen(result)]
+
+
+def next_is_right(result: Result) -> bool:
+    """Whether the wall said to come next is one that truly may, once the first is gone."""
+    return result.next_wall in right_words(_next_seen(result))
+
+
+def _next_seen(result: Result) -> dict[str, float]:
+    return {wall: frac for wall, frac in result.next_frac.items() if wall not in result.hidden}
 
 
 def abstained(result: Result, wall: str) -> bool:

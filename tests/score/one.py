@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import diagnoser
 from tests.score import truth
+from tests.score.built import is_as_built
 from tests.score.corpus import Case
 from tests.score.naive import raw_shares
 from tests.score.true_account import account
@@ -27,6 +28,8 @@ _TABLES: Final = {
     "metrics": "GPU_METRICS",
     "memory": "CUDA_GPU_MEMORY_USAGE_EVENTS",
 }
+_WHOLE: Final = ("warm-up",)
+"""Why a step is left out that was found as the whole step it is."""
 _GPU_TABLES: Final = ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")
 
 
@@ -36,7 +39,11 @@ class Result:
 
     `told`: wall -> outcome. `found_frac`, None where no cost was given, beside `true_frac`. `rows`: account
     row -> what was found (None: not told) and what is true. `steps_true`, `steps_found`, `steps_used`: how
-    many there are, how many of them were named with their borders, how many were used.
+    many were recorded whole, how many of them were named with their borders, how many were used, and
+    `steps_wrong`: used, but no step. `next_wall`: the wall said to come after the verdict's; `next_frac`:
+    what the others truly cost then, empty where no two are walls. `proofs`: the replay's two, and what the
+    second truly is. `made`: how the run was made, where finding its steps hangs on it. `as_built`: whether a
+    scenario truly is what it is built for, None of other runs.
     """
 
     family: str
@@ -55,14 +62,20 @@ class Result:
     steps_true: int = 0
     steps_found: int = 0
     steps_used: int = 0
+    steps_wrong: int = 0
     step_source: str = ""
+    next_wall: str | None = None
+    next_frac: Mapping[str, float] = field(default_factory=dict)
+    proofs: Mapping[str, float | None] = field(default_factory=dict)
+    made: Mapping[str, str] = field(default_factory=dict)
+    as_built: bool | None = None
     raw: Mapping[str, float] = field(default_factory=dict)
     error: str = ""
 
 
 def score(case: Case) -> Result:
     """Score one case; whatever goes wrong in the diagnosis is in the result."""
-    by_step, by_optimizer = truth.truths(case.knobs)
+    by_step, by_optimizer = truth.truths(case.knobs, case.view)
     simulated = by_step.run
     basis: dict[str, Any] = {
         "family": case.family,
@@ -71,7 +84,9 @@ def score(case: Case) -> Result:
         "retries": truth.retries_in_steady_steps(simulated),
         "hidden": truth.hidden_walls(case, simulated),
         "veiled": truth.veiled_walls(case, simulated),
-        "steps_true": case.knobs.step_count,
+        "steps_true": len(by_step.recorded),
+        "made": _made(case),
+        "as_built": None if case.scenario is None else is_as_built(case.scenario, by_step),
     }
     recording = record(simulated, case.view)
     basis["recorded"] = _recorded(case, recording)
@@ -84,27 +99,49 @@ def score(case: Case) -> Result:
             document = diagnoser.analyze(path).to_dict()
         except Exception as error:  # a run that cannot be diagnosed is a result, and the others go on
             said = f"{type(error).__name__}: {error}"
-            everything = truth.costs_of(by_step.costs, range(case.knobs.step_count))
+            everything = truth.costs_of(by_step.costs, by_step.recorded)
             return Result(**basis, raw=raw, true_frac=everything, error=said)
     rank = document["ranks"][0]
     told = by_optimizer if rank["steps"]["source"] in _BY_OPTIMIZER else by_step
     borders = _borders(told)
-    steps = _used(borders, rank)
+    steps = _used(borders, rank, told.recorded)
+    costs, judged = truth.costs_of(told.costs, steps), _judged(document)
     windows = [(told.borders_ns[step], told.borders_ns[step + 1]) for step in steps]
     return Result(
         **basis,
         raw=raw,
-        true_frac=truth.costs_of(told.costs, steps),
-        **_judged(document),
-        **_steps(borders, rank),
+        true_frac=costs,
+        next_frac=truth.next_costs(told, judged["wall"], steps) if _has_next(case, judged, costs) else {},
+        **judged,
+        **_steps([borders[step] for step in told.recorded], rank),
+        proofs=_proofs(rank, truth.elastic_frac(told, steps)),
         rows=_rows(rank, account(simulated, windows)),
     )
+
+
+def _has_next(case: Case, judged: Mapping[str, Any], costs: Mapping[str, float]) -> bool:
+    """Whether a wall was said, and another may stand behind it."""
+    walls = sum(frac >= truth.WALL_FRAC for frac in costs.values())
+    masks = case.scenario is not None and case.scenario.masked is not None
+    return judged["wall"] is not None and (walls > 1 or masks)
 
 
 def _recorded(case: Case, recording: Recording) -> dict[str, str]:
     """The view, and of what hangs on a table whether the schema has it."""
     there = {what: table in recording.rows for what, table in _TABLES.items()}
-    return {key: str(there.get(key, value)) for key, value in asdict(case.view).items()}
+    said = asdict(case.view)
+    begins, ends = said.pop("begin_frac"), said.pop("end_frac")
+    cut = " and ".join(word for word, frac in (("begin", begins), ("end", ends)) if frac)
+    return {key: str(there.get(key, value)) for key, value in said.items()} | {"cut": cut or "no"}
+
+
+def _made(case: Case) -> dict[str, str]:
+    knobs = case.knobs
+    return {
+        "end of step": knobs.end_of_step,
+        "optimizers": knobs.optimizers,
+        "accumulation": str(knobs.microbatch_count),
+    }
 
 
 def _damage(recording: Recording, damage: str) -> None:
@@ -122,15 +159,15 @@ def _borders(told: truth.Told) -> list[tuple[int, int]]:
     return list(pairwise(START_NS + border for border in told.borders_ns))
 
 
-def _used(borders: Sequence[tuple[int, int]], rank: Mapping[str, Any]) -> list[int]:
-    """True steps of which more than half lies in the windows; all where none does."""
+def _used(borders: Sequence[tuple[int, int]], rank: Mapping[str, Any], recorded: range) -> list[int]:
+    """True steps of which more than half lies in the windows; all recorded ones where none does."""
     windows = rank["windows_ns"]
     used = [
         step
         for step, (start, end) in enumerate(borders)
         if sum(max(0, min(end, b) - max(start, a)) for a, b in windows) > (end - start) / 2
     ]
-    return used or list(range(len(borders)))
+    return used or list(recorded)
 
 
 def _judged(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -138,6 +175,7 @@ def _judged(document: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "wall": verdict["wall"],
         "tied_with": tuple(verdict["tied_with"]),
+        "next_wall": verdict["next_wall"],
         "told": {wall["id"]: wall["outcome"] for wall in walls},
         "found_frac": {wall["id"]: _cost_frac(wall) for wall in walls},
     }
@@ -151,10 +189,23 @@ def _cost_frac(wall: Mapping[str, Any]) -> float | None:
 
 
 def _steps(borders: Sequence[tuple[int, int]], rank: Mapping[str, Any]) -> dict[str, Any]:
+    """How the whole steps, by their true borders, were found."""
     steps = rank["steps"]
-    named = [(step["start_ns"], step["end_ns"]) for step in (*steps["used"], *steps["dropped"])]
-    found = sum(any(_same(step, other) for other in named) for step in borders)
-    return {"steps_found": found, "steps_used": len(steps["used"]), "step_source": steps["source"]}
+    whole = [step for step in steps["dropped"] if step["reason"].startswith(_WHOLE)]
+    used = [(step["start_ns"], step["end_ns"]) for step in steps["used"]]
+    named = [*used, *((step["start_ns"], step["end_ns"]) for step in whole)]
+    return {
+        "steps_found": sum(any(_same(step, other) for other in named) for step in borders),
+        "steps_used": len(used),
+        "steps_wrong": sum(not any(_same(step, other) for step in borders) for other in used),
+        "step_source": steps["source"],
+    }
+
+
+def _proofs(rank: Mapping[str, Any], true_elastic_frac: float) -> dict[str, float | None]:
+    """The replay's proofs, None where there is no replay, and by how much the steps truly shrink."""
+    replayed, names = rank["replay"] or {}, ("residual_free_error_frac", "elastic_frac")
+    return {name: replayed.get(name) for name in names} | {"true_elastic_frac": true_elastic_frac}
 
 
 def _same(step: tuple[int, int], other: tuple[int, int]) -> bool:

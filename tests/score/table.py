@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from tests.score import distance, grade, shown
 from tests.score.distance import Spread
 from tests.score.grade import Count, MarginScore
+from tests.score.lines import lines
 from tests.score.one import Result
 from tests.score.truth import WALLS
 
@@ -17,7 +18,14 @@ def table(results: Sequence[Result], *, date: str, simulator: str, seeds: str) -
     """All figures as markdown. `date` is an ISO date, `simulator` the hash of what simulated the runs."""
     drawn = [result for result in results if result.family == "drawn"]
     parts = [
-        *_head(drawn, date, simulator, seeds),
+        f"Scored on {date}: {len(drawn)} drawn runs, seeds {seeds}, simulator `{simulator}`; with "
+        f"{_of(results, 'steps')} runs whose steps are hard to find and "
+        f"{_of(results, 'scenarios')} of scenarios.",
+        "",
+        *_lines(results),
+        "What follows is of the drawn runs alone.",
+        "",
+        *_head(drawn),
         *_verdicts(drawn),
         *_walls(drawn),
         *_rows(drawn),
@@ -28,12 +36,21 @@ def table(results: Sequence[Result], *, date: str, simulator: str, seeds: str) -
     return "\n".join(parts) + "\n"
 
 
-def _head(drawn: Sequence[Result], date: str, simulator: str, seeds: str) -> Iterator[str]:
+def _of(results: Sequence[Result], family: str) -> int:
+    return sum(result.family == family for result in results)
+
+
+def _lines(results: Sequence[Result]) -> Iterator[str]:
+    yield from _header("asked", "of the runs", "with step ranges", "without")
+    for line in lines(results):
+        yield _line(line.what, line.asked, _count(line.ranges), _count(line.bare))
+    yield ""
+
+
+def _head(drawn: Sequence[Result]) -> Iterator[str]:
     alarms, hidden = grade.false_alarms(drawn), grade.hiding(drawn)
     veiled, ties, said = grade.veiled_clear(drawn), grade.near_ties(drawn), grade.ties_said(drawn)
     failed = [result for result in drawn if result.error]
-    yield f"Scored on {date}: {len(drawn)} drawn runs, seeds {seeds}, simulator `{simulator}`."
-    yield ""
     yield f"- False alarms: {_count(alarms)} of the runs in which nothing costs a tenth of the step."
     yield f"- Near ties (two walls, under 3 points apart) named as ties: {_count(ties)}."
     yield f"- Called tied at a true margin of 5 points and more: {_count(said)}."
@@ -142,7 +159,7 @@ def wrong_ones(results: Sequence[Result]) -> Iterator[str]:
             yield f"{result.name}: {result.error}"
             continue
         truth = grade.true_verdict(result)
-        if truth is None or grade.is_right(result):
+        if truth is None or grade.says_right(result):
             continue
         costs = ", ".join(f"{wall} {_cost(result, wall)}" for wall in WALLS)
         yield f"{result.family} {result.name}: said {result.wall}, true {truth.wall}; {costs}"

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Final
 
 from tests.score.corpus import Case
 from traces.simulate.handicaps import Handicap
 from traces.simulate.happened import CallMade
-from traces.simulate.host_program import Allocate
+from traces.simulate.host_program import Allocate, Engine
 from traces.simulate.knobs import Knobs
-from traces.simulate.run import Run, run
+from traces.simulate.recorded import View, recorded_steps
+from traces.simulate.run import Run, run, run_halved
 from traces.simulate.truth import TrueCosts
 
 WALLS: Final = tuple(handicap.value for handicap in Handicap)
@@ -53,25 +55,51 @@ def verdict(cost_frac: Mapping[str, float], *, retries: bool, hidden: Sequence[s
     return Verdict(first, margin, near)
 
 
+def right_words(
+    cost_frac: Mapping[str, float], *, retries: bool = False, hidden: Sequence[str] = ()
+) -> frozenset[str | None]:
+    """Every word that is right for these costs, None for no wall; more than one where it is close.
+
+    Close: the next cost is under 3 points from the largest, or the largest so near to a wall's limit.
+    """
+    seen = {wall: frac for wall, frac in cost_frac.items() if wall not in hidden}
+    if retries and "memory" in seen:
+        return frozenset({"memory"})
+    most = max(seen.values())
+    least = max(most - NEAR_FRAC, WALL_FRAC - NEAR_FRAC)
+    words: set[str | None] = {wall for wall, frac in seen.items() if frac > least}
+    return frozenset(words if most >= WALL_FRAC + NEAR_FRAC else words | {None})
+
+
+Borders = Callable[[Run], tuple[int, ...]]
+
+
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A run and what each of its steps would lose without each handicap; borders as in `Run.borders_ns`."""
+    """A run and what each of its steps would lose without each handicap.
+
+    `recorded`: steps of which the view shows every launch. `borders_of` cuts any run of these knobs alike.
+    """
 
     run: Run
     borders_ns: tuple[int, ...]
     costs: TrueCosts
+    recorded: range
+    borders_of: Borders
 
 
-def truths(knobs: Knobs) -> tuple[Told, Told]:
+def truths(knobs: Knobs, view: View) -> tuple[Told, Told]:
     """The truth by the borders of the definition, and where a step ends with its optimizer.
 
     The second is how steps are cut where no range names them: what follows the optimizer is the next step's.
     """
     whole, without = run(knobs), {one.value: run(knobs, without=one) for one in Handicap}
-    return _told(whole, without, lambda one: one.borders_ns), _told(whole, without, optimizer_borders_ns)
+    ways = (partial(shown_borders_ns, view, of) for of in (step_borders_ns, optimizer_borders_ns))
+    by_step, by_optimizer = (_told(whole, without, recorded_steps(whole, view), way) for way in ways)
+    return by_step, by_optimizer
 
 
-def _told(whole: Run, without: Mapping[str, Run], borders_of: Callable[[Run], tuple[int, ...]]) -> Told:
+def _told(whole: Run, without: Mapping[str, Run], recorded: range, borders_of: Borders) -> Told:
     borders = borders_of(whole)
     lengths = _lengths(borders)
     saved = {
@@ -80,11 +108,35 @@ def _told(whole: Run, without: Mapping[str, Run], borders_of: Callable[[Run], tu
         )
         for wall, other in without.items()
     }
-    return Told(whole, borders, TrueCosts(lengths, saved))
+    return Told(whole, borders, TrueCosts(lengths, saved), recorded, borders_of)
+
+
+def next_costs(told: Told, first: str, steps: Sequence[int]) -> dict[str, float]:
+    """What each other wall costs once the first one's handicap is gone: a fraction of what is left."""
+    knobs, gone = told.run.knobs, Handicap(first)
+    left = _lengths(told.borders_of(run(knobs, without=gone)))
+    saved = {}
+    for other in Handicap:
+        if other is not gone:
+            after = _lengths(told.borders_of(run(knobs, without=gone, and_without=other)))
+            saved[other.value] = tuple(a - b for a, b in zip(left, after, strict=True))
+    return costs_of(TrueCosts(left, saved), steps)
+
+
+def elastic_frac(told: Told, steps: Sequence[int]) -> float:
+    """How much these steps truly shrink when all GPU work takes half its time."""
+    after_ns = _lengths(told.borders_of(run_halved(told.run.knobs)))
+    before_ns = told.costs.step_ns
+    return 1 - sum(after_ns[step] for step in steps) / sum(before_ns[step] for step in steps)
 
 
 def _lengths(borders_ns: Sequence[int]) -> tuple[int, ...]:
     return tuple(after - before for before, after in pairwise(borders_ns))
+
+
+def step_borders_ns(simulated: Run) -> tuple[int, ...]:
+    """The borders of the definition, by where a step begins on the host."""
+    return simulated.borders_ns
 
 
 def optimizer_borders_ns(simulated: Run) -> tuple[int, ...]:
@@ -95,6 +147,17 @@ def optimizer_borders_ns(simulated: Run) -> tuple[int, ...]:
             step = activity.work.place.step
             ends[step] = max(ends[step], activity.end_ns)
     return (simulated.borders_ns[0], *ends)
+
+
+def shown_borders_ns(view: View, borders_of: Borders, simulated: Run) -> tuple[int, ...]:
+    """Borders as a view shows them: where nothing before a step was recorded, it begins with its compute."""
+    borders = list(borders_of(simulated))
+    if view.begin_frac == 1:
+        computing = (
+            one for one in simulated.activities if one.work.place.step == 1 and one.work.engine is Engine.SMS
+        )
+        borders[1] = min(one.start_ns for one in computing)
+    return tuple(borders)
 
 
 def costs_of(costs: TrueCosts, steps: Sequence[int]) -> dict[str, float]:

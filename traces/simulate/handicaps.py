@@ -35,15 +35,24 @@ class Handicap(Enum):
 
 def taken_away(program: Program, handicap: Handicap) -> Program:
     """The same program without a handicap; all else, and every draw, stays."""
-    edit = _EDITS[handicap](program)
+    return _edited(program, _EDITS[handicap](program))
+
+
+def halved(program: Program) -> Program:
+    """The same program with all GPU work in half its time, as the second proof of a replay asks."""
+    half = _on_works(lambda one: one._replace(alone_ns=one.alone_ns // 2, peer_ns=one.peer_ns // 2))
+    return _edited(program, half)
+
+
+_Edit = Callable[[Operation], Operation | None]
+
+
+def _edited(program: Program, edit: _Edit) -> Program:
     threads = {
         name: [edited for operation in operations if (edited := edit(operation)) is not None]
         for name, operations in program.threads.items()
     }
     return Program(program.machine, threads)
-
-
-_Edit = Callable[[Operation], Operation | None]
 
 
 def _no_communication(program: Program) -> _Edit:

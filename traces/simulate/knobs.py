@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 
 from traces.simulate.draws import between, uniform
 from traces.simulate.kernels import GPUS
-from traces.simulate.ranges import CHOICES, RANGES
+from traces.simulate.ranges import CHOICES, RANGES, WIDER, Choice, Range
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,8 +14,9 @@ class Knobs:
     """A run. Times of kernels are those of one layer and microbatch, forward, on all SMs of an H100.
 
     `dispatcher`: alltoall, deepep, hybridep, allgather, or none for a dense model. `recompute`: none,
-    norm_act, core_attn, moe or full. `end_of_step`: none, read_back or device. A size or time of 0 takes its
-    feature out of the run.
+    norm_act, core_attn, moe or full. `end_of_step`: none, read_back or device. `optimizers`: adam, two_adams
+    (one for the dense parameters, one for the experts) or muon_adam (Muon for matrices, Adam for the rest). A
+    size or time of 0 takes its feature out of the run.
     """
 
     seed: int = 0
@@ -76,6 +77,7 @@ class Knobs:
     free_us: float = 150.0
     malloc_us: float = 250.0
     reserved_frac: float = 0.8
+    optimizers: str = "adam"
 
 
 def draw_knobs(seed: int, **fixed: object) -> Knobs:
@@ -84,15 +86,8 @@ def draw_knobs(seed: int, **fixed: object) -> Knobs:
     Raises TypeError for a knob that does not exist.
     """
     drawn: dict[str, object] = {"seed": seed}
-    for one in RANGES:
-        share = uniform(f"{seed}/knob/{one.knob}")
-        if one.zero_frac and uniform(f"{seed}/knob/{one.knob}/there") < one.zero_frac:
-            drawn[one.knob] = 0.0
-            continue
-        value = between(share, one.low, one.high, by_factors=one.by_factors)
-        drawn[one.knob] = round(value) if one.whole else value
-    for choice in CHOICES:
-        drawn[choice.knob] = choice.of(uniform(f"{seed}/knob/{choice.knob}"))
+    for one in (*RANGES, *CHOICES):
+        drawn[one.knob] = _drawn(seed, one)
     if drawn["gpu"] == "A100":  # no FP8, and the fused dispatchers need Hopper
         drawn |= {"fp8": False}
         drawn |= {"dispatcher": "alltoall"} if drawn["dispatcher"] in ("deepep", "hybridep") else {}
@@ -102,6 +97,21 @@ def draw_knobs(seed: int, **fixed: object) -> Knobs:
         layers = round(between(uniform(f"{seed}/knob/layer_count"), 24, 64, by_factors=True) / passes)
         knobs = replace(knobs, layer_count=min(max(layers, 2), 12))
     return knobs
+
+
+def draw_wider(seed: int) -> Knobs:
+    """The same run with what only finding its steps hangs on drawn from `WIDER`: accumulation, optimizers."""
+    return draw_knobs(seed, **{one.knob: _drawn(seed, one) for one in WIDER})
+
+
+def _drawn(seed: int, one: Range | Choice) -> object:
+    share = uniform(f"{seed}/knob/{one.knob}")
+    if isinstance(one, Choice):
+        return one.of(share)
+    if one.zero_frac and uniform(f"{seed}/knob/{one.knob}/there") < one.zero_frac:
+        return 0.0
+    value = between(share, one.low, one.high, by_factors=one.by_factors)
+    return round(value) if one.whole else value
 
 
 def on_gpu(knobs: Knobs, gpu: str) -> Knobs:

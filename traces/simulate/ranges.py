@@ -121,3 +121,15 @@ CHOICES: Final = (
         "selective recompute is the guides' first choice, full the last",
     ),
 )
+
+WIDER: Final[tuple[Range | Choice, ...]] = (
+    Range("step_count", 3, 4, "a capture that begins or ends within a step holds parts of three", whole=True),
+    Range("microbatch_count", 1, 32, "accumulation over a small data-parallel group", whole=True),
+    Choice(
+        "optimizers",
+        (("adam", 0.4), ("two_adams", 0.35), ("muon_adam", 0.25)),
+        "Megatron-Core chains an optimizer of the dense parameters and one of the experts; Muon leaves "
+        "embeddings and norms to Adam",
+    ),
+)
+"""What finding steps hangs on, for runs that are drawn to try just that; other runs have one Adam."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import takewhile
+from math import ceil, floor
 from typing import Final
 
 from traces.simulate.draws import uniform, uniforms
 from traces.simulate.export import schema_tables
-from traces.simulate.happened import Activity, CallMade
+from traces.simulate.happened import Activity, CallMade, Span
 from traces.simulate.host_program import (
     AUTOGRAD,
     MAIN,
@@ -42,6 +43,11 @@ class View:
 
     Without `calls` (runtime rows) there are neither ranges of events nor memory rows to join. Tables that a
     schema does not have are left out whatever the view says.
+
+    `begin_frac`: of the first step's launches, those before the recording began, as with a delay or a capture
+    range; 1: it began with the second step. `end_frac`: of the last step's, those after it ended; 1: it ended
+    with the step before. Work launched while it recorded is there to its end, and a range left open
+    ends with it.
     """
 
     schema: str = "3.25.0"
@@ -52,6 +58,8 @@ class View:
     memory: bool = False
     graphs: str = "node"
     gpu_table: bool = True
+    begin_frac: float = 0.0
+    end_frac: float = 0.0
 
 
 _SCHEMAS: Final = ("2.9.1", "3.1.2", "3.4.0", "3.16.1", "3.20.3", "3.24.14", "3.25.0", "3.28.1")
@@ -78,10 +86,35 @@ def record(run: Run, view: View) -> Recording:
     return _Recorder(run, view).recording
 
 
+def recorded_steps(run: Run, view: View) -> range:
+    """The steps of which a view shows every launch."""
+    return range(int(view.begin_frac > 0), run.knobs.step_count - int(view.end_frac > 0))
+
+
+def _recorded_ns(run: Run, view: View) -> tuple[int, int]:
+    """From when on the host, and until when, calls are recorded."""
+    begin_ns, end_ns = 0, run.executed.end_ns + 1
+    starts_ns = sorted(span.start_ns for span in run.executed.spans if span.kind == "step")
+    if view.begin_frac:
+        launches = _launches_ns(run, 0)
+        begin_ns = [*launches, starts_ns[1]][ceil(view.begin_frac * len(launches))]
+    if view.end_frac:
+        launches = _launches_ns(run, run.knobs.step_count - 1)
+        end_ns = [starts_ns[-1], *launches][floor((1 - view.end_frac) * len(launches))]
+    return begin_ns, end_ns
+
+
+def _launches_ns(run: Run, step: int) -> list[int]:
+    """When each launch of a step began, in order."""
+    calls = {activity.call for activity in run.activities if activity.work.place.step == step}
+    return sorted(run.executed.calls[call].start_ns for call in calls)
+
+
 class _Recorder:
     def __init__(self, run: Run, view: View) -> None:
         self.recording = Recording()
         self._run, self._view = run, view
+        self._begin_ns, self._end_ns = _recorded_ns(run, view)
         self._model: GpuModel = GPUS[run.knobs.gpu]
         self._kernels = kernels_of(run.knobs.gpu, run.knobs.fp8, run.knobs.grouped_gemm)
         if view.gpu_table:
@@ -93,7 +126,8 @@ class _Recorder:
             self._reserve()
         if view.calls:
             for number, call in enumerate(run.executed.calls):
-                self._call(call, number + 1)
+                if self._sees(call):
+                    self._call(call, number + 1)
         self._work()
         self._ranges()
         if view.events and view.calls:
@@ -102,6 +136,9 @@ class _Recorder:
             self._metrics()
         tables = schema_tables(view.schema)
         self.recording.rows = {name: rows for name, rows in self.recording.rows.items() if name in tables}
+
+    def _sees(self, happened: CallMade | Span) -> bool:
+        return self._begin_ns <= happened.start_ns < self._end_ns
 
     def _call(self, call: CallMade, correlation: int) -> None:
         self.recording.call(
@@ -130,6 +167,8 @@ class _Recorder:
     def _work(self) -> None:
         replayed: dict[int, list[Activity]] = {}
         for activity in self._run.executed.activities:
+            if not self._sees(self._run.executed.calls[activity.call]):
+                continue
             if activity.work.graph_node is not None and self._view.graphs == "graph":
                 replayed.setdefault(activity.call, []).append(activity)
             else:
@@ -180,14 +219,16 @@ class _Recorder:
             "layers": {"step", "layer", "node", "loader", "gc"},
         }[self._view.ranges]
         for span in self._run.executed.spans:
-            if span.kind in wanted:
-                start_ns, end_ns = START_NS + span.start_ns, START_NS + span.end_ns
+            if span.kind in wanted and self._sees(span):
+                start_ns, end_ns = START_NS + span.start_ns, START_NS + min(span.end_ns, self._end_ns)
                 self.recording.range(span.text, start_ns, end_ns, pid=PID, tid=_THREADS[span.thread])
 
     def _events(self) -> None:
         """Rows of event records and of waits, joined to their calls."""
         unique = _newer(self._view.schema, _EVENT_SYNC_FROM)
         for place, call in enumerate(self._run.executed.calls):
+            if not self._sees(call):
+                continue
             operation, correlation = call.operation, place + 1
             times = START_NS + call.start_ns, START_NS + call.end_ns
             if isinstance(operation, Record):
@@ -215,24 +256,25 @@ class _Recorder:
 
     def _reserve(self) -> None:
         """What the caching allocator took before the first step."""
+        recording = Recording() if self._view.begin_frac else self.recording
         left = int(self._model.memory_bytes * self._run.knobs.reserved_frac)
         for place in range(left // _SEGMENT_BYTES):
             start_ns = 1_000_000 * (place + 1)
-            self.recording.memory_use(
+            recording.memory_use(
                 start_ns, size_bytes=_SEGMENT_BYTES, address=_SEGMENT_BYTES * (place + 1), pid=PID
             )
         allocator = (call.operation for call in self._run.executed.calls)
         made = [one for one in allocator if isinstance(one, Allocate)]
         for place, first in enumerate(takewhile(lambda one: one.frees, made)):
             address = _SEGMENT_BYTES * 512 + first.size_bytes * place
-            self.recording.memory_use(
-                START_NS - 1_000_000, size_bytes=first.size_bytes, address=address, pid=PID
-            )
+            recording.memory_use(START_NS - 1_000_000, size_bytes=first.size_bytes, address=address, pid=PID)
             self._held.append(address)
 
     def _metrics(self) -> None:
         """Samples of the SMs: active while any kernel runs, issuing and on tensor cores as its kind does."""
         for time_ns, active, issue, tensor in _samples(self._run):
+            if not self._begin_ns <= time_ns < self._end_ns:
+                continue
             percent = {
                 "SMs Active [Throughput %]": active,
                 "SM Issue [Throughput %]": issue,

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from traces.simulate.engine import execute
-from traces.simulate.handicaps import Handicap, taken_away
+from traces.simulate.handicaps import Handicap, halved, taken_away
 from traces.simulate.happened import Activity, Executed
-from traces.simulate.host_program import Engine
+from traces.simulate.host_program import Engine, Program
 from traces.simulate.knobs import Knobs
 from traces.simulate.step import program_of
 
@@ -32,10 +32,21 @@ class Run:
         return self.executed.activities
 
 
-def run(knobs: Knobs, *, without: Handicap | None = None) -> Run:
-    """Simulate a run, or the same run with one handicap taken away."""
+def run(knobs: Knobs, *, without: Handicap | None = None, and_without: Handicap | None = None) -> Run:
+    """Simulate a run, or the same run with one or two handicaps taken away."""
     program = program_of(knobs)
-    executed = execute(program if without is None else taken_away(program, without))
+    for handicap in (without, and_without):
+        program = program if handicap is None else taken_away(program, handicap)
+    return _run(knobs, program)
+
+
+def run_halved(knobs: Knobs) -> Run:
+    """Simulate the same run with all GPU work in half its time."""
+    return _run(knobs, halved(program_of(knobs)))
+
+
+def _run(knobs: Knobs, program: Program) -> Run:
+    executed = execute(program)
     return Run(knobs, executed, _borders(executed, knobs.step_count))
 
 

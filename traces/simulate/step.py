@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from traces.simulate.dispatchers import begin, finish
@@ -12,6 +13,13 @@ from traces.simulate.layer import Layer
 from traces.simulate.script import COMPUTE, DATA_PARALLEL, PIPELINE, Script
 
 _ADAM_LAUNCHES: Final = 6
+_ADAM_SHARES: Final = {"adam": (1.0,), "two_adams": (0.35, 0.65), "muon_adam": (0.1,)}
+"""Of the optimizer's time, what each Adam takes, in order."""
+_MUON_FRAC: Final = 2.0
+"""Muon orthogonalises what it updates: matrix products beside Adam's one pass over memory."""
+_MUON_ROUNDS: Final = 5
+_MUON_PRODUCTS: Final = 3
+"""Newton-Schulz rounds, and matrix products of each (Jordan and others, "Muon", 2024)."""
 _RETRY_CALLS: Final = 3
 _RETRY_BYTES: Final = 512 << 20
 _GRADIENT_BYTES: Final = 200 << 20
@@ -19,8 +27,12 @@ _BATCH_BYTES: Final = 256 << 10
 _SCALAR_BYTES: Final = 4
 
 
+@lru_cache(maxsize=1)
 def program_of(knobs: Knobs) -> Program:
-    """The program of a run: all its steps, one after the other."""
+    """The program of a run: all its steps, one after the other.
+
+    The last is kept: the same run is asked for again without each handicap.
+    """
     run = _Run(knobs)
     for step in range(knobs.step_count):
         run.step(step)
@@ -242,15 +254,16 @@ class _Run:
                 self._reduce_layer(layer)
         self._outside("optimizer")
         script.after(DATA_PARALLEL, COMPUTE)
-        script.kernel("l2norm", knobs.optimizer_us * 0.1)
-        script.kernel("l2norm_cleanup", 0.2, blocks=8)
-        script.after(COMPUTE, DATA_PARALLEL)
-        script.communicate("nccl_all_reduce", 8.0, DATA_PARALLEL, name="norm", late_us=knobs.peer_late_us)
-        script.after(DATA_PARALLEL, COMPUTE)
+        shares = _ADAM_SHARES[knobs.optimizers]
+        for share in shares:
+            self._norm(knobs.optimizer_us * 0.1 * share)
         if knobs.end_of_step == "read_back":
             self._read_scalar("norm")
-        for _ in range(_ADAM_LAUNCHES):
-            script.kernel("adam", knobs.optimizer_us * 0.9 / _ADAM_LAUNCHES)
+        if knobs.optimizers == "muon_adam":
+            self._muon()
+        for share in shares:
+            for _ in range(_ADAM_LAUNCHES):
+                script.kernel("adam", knobs.optimizer_us * 0.9 / _ADAM_LAUNCHES * share)
         script.after(COMPUTE, DATA_PARALLEL)
         if not knobs.gradient_overlap:
             for layer in self._layers:
@@ -262,3 +275,23 @@ class _Run:
             self._read_scalar("loss")
         elif knobs.end_of_step == "device":
             script.synchronise("device")
+
+    def _norm(self, us: float) -> None:
+        """The norm of all gradients that one optimizer has."""
+        script = self.script
+        script.kernel("l2norm", us)
+        script.kernel("l2norm_cleanup", 0.2, blocks=8)
+        script.after(COMPUTE, DATA_PARALLEL)
+        late_us = self.knobs.peer_late_us
+        script.communicate("nccl_all_reduce", 8.0, DATA_PARALLEL, name="norm", late_us=late_us)
+        script.after(DATA_PARALLEL, COMPUTE)
+
+    def _muon(self) -> None:
+        """Momentum, and its orthogonal factor by matrix products, for the matrices of every layer."""
+        script, knobs = self.script, self.knobs
+        products = _MUON_ROUNDS * _MUON_PRODUCTS
+        for _ in self._layers:
+            script.kernel("scale", knobs.small_kernel_us, name="momentum")
+            for _ in range(products):
+                us = _MUON_FRAC * knobs.optimizer_us / (products * knobs.layer_count)
+                script.kernel("gemm_fwd", us, blocks=knobs.dense_tile_count, name="newton_schulz")
