@@ -17,6 +17,7 @@ GROUPS: Final[Mapping[str, str]] = {
     "account": "Why no compute ran",
     "cause": "What the host did when a launch was late",
     "a2a": "Expert all-to-all",
+    "moe": "The MoE ledger",
     "sm": "How the SMs were used",
     "memory": "What saving memory costs",
     "steps": "Steps",

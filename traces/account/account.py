@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
+from traces.account.absent import AbsentPieces, Notes
 from traces.account.clocks import clock_offset_ns
 from traces.account.device import DevicePieces, calibrate, judge_device, ready_ns
 from traces.account.gaps import NO_KERNEL, Gaps, compute_gaps
@@ -36,7 +37,7 @@ class Account:
 
     `masked_ns` is the part of launch_starved in which a producer of the late kernel ran as well: mending the
     host alone does not win it. `decided_ns`: by what each part was decided; keys of `DECIDED`. Maps hold no
-    zero, but for `decided_ns`.
+    zero, but for `decided_ns`. `pieces`: what was added up, None behind bare figures.
     """
 
     launch_starved_ns: Mapping[str, int]
@@ -50,6 +51,7 @@ class Account:
     decided_ns: Mapping[str, int]
     arrival_calibrated_ns: int
     kernel_gap_calibrated_ns: int
+    pieces: AbsentPieces | None = field(default=None, repr=False, compare=False)
 
     @property
     def total_ns(self) -> int:
@@ -89,6 +91,13 @@ def measure_account(rank: RankTimeline, windows: Spans) -> Account | Missing:
     return _Accountant(rank, windows).account()
 
 
+def absent_pieces(account: Account | Missing) -> AbsentPieces | Missing:
+    """The pieces an account adds up; `Missing` where it is."""
+    if isinstance(account, Missing):
+        return account
+    return account.pieces or Missing("absent_ns", "only sums are known", "none is needed")
+
+
 class _Accountant:
     """One pass over the intervals without compute."""
 
@@ -102,14 +111,17 @@ class _Accountant:
         self._starved = np.zeros(len(CAUSES), dtype=np.int64)
         self._blocking: dict[str, int] = {}
         self._decided = dict.fromkeys(DECIDED, 0)
+        self._notes = Notes(self._rows)
 
     def account(self) -> Account:
         gaps = self._gaps
         everything = Pieces(gaps.start_ns, gaps.end_ns, np.arange(len(gaps)), gaps.kernel)
         ended = everything.kernel != NO_KERNEL
         self._ns["trailing"] = self._add(everything.take(~ended), "none")
+        self._notes.trailing(everything.take(~ended))
         pieces, within, running = GraphNodes(self._rank).split(everything.take(ended))
         self._ns["opaque"] = self._add(within, "none")
+        self._notes.opaque(within)
         self._add_work(running.pieces, running.work, np.zeros(len(running.pieces), dtype=np.bool_))
         self._judge(pieces)
         return Account(
@@ -124,6 +136,7 @@ class _Accountant:
             self._decided,
             self._latencies.arrival_ns,
             self._latencies.gap_ns,
+            self._notes.pieces(),
         )
 
     def _judge(self, pieces: Pieces) -> None:
@@ -139,12 +152,14 @@ class _Accountant:
             self._add_device(part)
 
     def _add_host(self, left: HostPieces) -> None:
+        self._notes.host(left)
         ns = self._covered(left.pieces)
         np.add.at(self._starved, left.cause, ns)
         self._decided["recorded"] += int(ns.sum())
         self._ns["masked"] += self._masked(left.pieces)
 
     def _add_device(self, part: DevicePieces) -> None:
+        self._notes.device(part)
         ran = part.work >= 0
         self._add_work(part.pieces.take(ran), part.work[ran], part.inferred[ran])
         ns = self._covered(part.pieces)
@@ -159,6 +174,7 @@ class _Accountant:
 
     def _add_work(self, pieces: Pieces, work: IntArray, inferred: BoolArray) -> None:
         """Time in which awaited work ran, by the kind of that work."""
+        self._notes.work(pieces, work)
         ns = self._covered(pieces)
         for bucket in (Bucket.COMM, Bucket.COPY):
             mine = self._rows.bucket[work] == bucket

@@ -6,17 +6,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traces.account.account import Account, measure_account
+from traces.account.account import Account, absent_pieces, measure_account
 from traces.account.clocks import clock_offset_ns
 from traces.columns import NULL, Gpu, distinct
 from traces.intervals import covered_ns
 from traces.measure.a2a import A2a, measure_a2a
 from traces.measure.budget import Budget, measure_budget
 from traces.measure.detected import Detected, detect
+from traces.measure.ledger import LedgerRow, measure_ledger
 from traces.measure.memory import Memory, measure_memory, offload_places
+from traces.measure.moe_ledger import MoeLedger, measure_moe
 from traces.measure.precision import Precision, detect_precision
 from traces.measure.recompute import Recompute, measure_recompute
 from traces.measure.sm import SmUse, measure_sm
+from traces.measure.sm_beside_comm import stretch_by_sms
 from traces.measure.totals import Totals, measure_totals
 from traces.measure.unknown import UnknownKernel, unknown_kernels
 from traces.missing import Missing
@@ -64,6 +67,8 @@ class RankMeasurements:
     recompute: Recompute
     memory: Memory
     precision: Precision
+    moe: MoeLedger | Missing
+    ledger: tuple[LedgerRow, ...]
     unknown_kernels: tuple[UnknownKernel, ...]
     kernel_count: int
     launched_count: int
@@ -90,6 +95,8 @@ def measure_rank(rank: RankTimeline, selection: Selection) -> RankMeasurements:
     recompute = measure_recompute(rank, steps.windows)
     account = measure_account(rank, steps.windows)
     sm = measure_sm(rank, steps.windows, gpu, rank.columns.gpu_samples)
+    absent = absent_pieces(account)
+    moe = measure_moe(rank, resolution, steps, recompute, absent)
     return RankMeasurements(
         trace=rank.columns.info.name,
         kind=rank.columns.info.kind,
@@ -113,6 +120,8 @@ def measure_rank(rank: RankTimeline, selection: Selection) -> RankMeasurements:
         memory=measure_memory(rank, steps, gpu, recompute),
         precision=detect_precision(rank, steps.windows),
         sm=sm,
+        moe=moe,
+        ledger=measure_ledger(rows, steps, absent, moe),
         unknown_kernels=unknown_kernels(rank, steps.windows),
         kernel_count=int(is_kernel.sum()),
         launched_count=int((is_kernel & (rows.launch_ns != NULL)).sum()),
@@ -133,7 +142,7 @@ def _host_rows(rank: RankTimeline, steps: Steps) -> int:
 def _subject(rank: RankTimeline, steps: Steps, recompute: Recompute, sm: SmUse) -> Subject:
     offloaded = offload_places(rank, steps)
     known = np.empty(0, dtype=np.int64) if isinstance(offloaded, Missing) else offloaded
-    stretch_frac = None if sm.stretch is None else sm.stretch.frac
+    stretch_frac = sm.stretch.frac if sm.stretch else stretch_by_sms(sm.comm_blocks, sm.sm_count)
     return Subject(rank, steps, recompute.places, known, stretch_frac, sm.sm_count)
 
 

@@ -1,0 +1,82 @@
+"""The ledgers in `ranks[]`: every row two runs are compared by, and the MoE layers by module and pass."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any, Final
+
+from traces.account.account import Account
+from traces.measure.ledger import LedgerRow
+from traces.measure.measurements import RankMeasurements
+from traces.measure.moe.rows import LayerRow, MoeRow
+from traces.measure.moe_ledger import MoeLedger
+from traces.missing import Missing
+
+_OF_ACCOUNT: Final = ("blocking_ns", "host_wait_ns")
+_UNTOLD: Final = {"moe.tax_ns": ("moe.tax_ns", "moe.tax_frac"), "moe.layers": ("moe.layers",)}
+
+
+def ledger_section(rank: RankMeasurements) -> list[dict[str, Any]] | None:
+    """The contract's `ledger`; None where communication cannot be told from compute."""
+    return [_ledger_row(row) for row in rank.ledger] if rank.communication_told else None
+
+
+def _ledger_row(row: LedgerRow) -> dict[str, Any]:
+    return asdict(row) | {"per_step_ns": list(row.per_step_ns)}
+
+
+def moe_section(moe: MoeLedger | Missing) -> dict[str, Any] | None:
+    """`moe`: the tax, and what each module takes by pass and by layer; None where there is none."""
+    if isinstance(moe, Missing):
+        return None
+    return {
+        "tax_ns": moe.tax_ns,
+        "tax_frac": moe.tax_frac,
+        "layers": moe.layers,
+        "rows": [_moe_row(row) for row in moe.rows],
+        "by_layer": [_layer_row(row) for row in moe.by_layer],
+    }
+
+
+def _moe_row(row: MoeRow) -> dict[str, Any]:
+    values = asdict(row)
+    name = {"module": values.pop("module"), "pass": values.pop("pass_")}
+    return name | values | {"per_step_ns": list(row.per_step_ns)}
+
+
+def _layer_row(row: LayerRow) -> dict[str, Any]:
+    return {
+        "layer": row.layer,
+        "module": row.module,
+        "pass": row.pass_,
+        "count": row.count,
+        "work_ns": row.work_ns,
+        "wall_ns": row.wall_ns,
+    }
+
+
+def ledger_gaps(path: str, rank: RankMeasurements) -> list[Missing]:
+    """Entries for what is None in both sections of the rank at `path`, and for rows that are left out."""
+    return [*_ledger_gaps(f"{path}.ledger", rank), *_moe_gaps(path, rank.moe, rank.account)]
+
+
+def _ledger_gaps(path: str, rank: RankMeasurements) -> list[Missing]:
+    if not rank.communication_told:
+        reason = "communication cannot be told from compute"
+        return [Missing(path, reason, "record with --cuda-graph-trace=node, and export all tables")]
+    gaps = [Missing(f"{path}[*].wall", "taking away no single wall shrinks these rows", "none is needed")]
+    if isinstance(rank.account, Missing):
+        reason = f"rows of time without compute are left out: {rank.account.reason}"
+        gaps.append(Missing(f"{path}.absent", reason, rank.account.cure))
+    return gaps
+
+
+def _moe_gaps(path: str, moe: MoeLedger | Missing, account: Account | Missing) -> list[Missing]:
+    if isinstance(moe, Missing):
+        return [Missing(f"{path}.moe", moe.reason, moe.cure)]
+    gaps = [
+        Missing(f"{path}.{key}", gap.reason, gap.cure) for gap in moe.missing for key in _UNTOLD[gap.path]
+    ]
+    if isinstance(account, Missing):
+        gaps += [Missing(f"{path}.moe.rows[*].{key}", account.reason, account.cure) for key in _OF_ACCOUNT]
+    return gaps

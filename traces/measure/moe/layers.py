@@ -1,0 +1,97 @@
+"""Which layer each pass belongs to: as its range says, else by its turn in the step, checked everywhere."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from traces.columns import IntArray, distinct
+from traces.measure.ledger_steps import Borders
+from traces.measure.moe.lanes import Lanes
+from traces.measure.moe.passes import Kind, Passes
+from traces.measure.moe.reach import next_at
+from traces.missing import Missing
+from traces.resolve.communication import communication_of
+from traces.resolve.neighbours import launch_order
+from traces.resolve.ranges import enclosing_ranges
+from traces.resolve.resolution import UNTOLD
+from traces.timeline import RankTimeline
+
+_CURE: Final = "record NVTX ranges of the layers (layer_0f, layer_0b)"
+
+
+def layers_of(rank: RankTimeline, borders: Borders, lanes: Lanes, passes: Passes) -> IntArray | Missing:
+    """Layer of each pass, shape (p,), `UNTOLD` outside of the used steps; `Missing` where it cannot be told.
+
+    Forward passes go through the layers upwards, backward ones downwards, the same ones in every microbatch
+    and step. Where ranges name some passes, the others are counted from them; where ranges name all, nothing
+    is counted. A schedule that runs all microbatches forward before any backward looks like more layers.
+    """
+    head = lanes.order[np.where(passes.to_last >= passes.to_first, passes.to_first, passes.from_first)]
+    start = rank.activities.start_ns[head]
+    step = np.searchsorted(borders.start_ns, start, side="right") - 1
+    step = np.where((step >= 0) & (start < borders.end_ns[step]), step, UNTOLD)
+    told = _named(rank, head, passes.kind)
+    mine = step != UNTOLD
+    layers = _counted(told, step, passes.kind, _numbers(rank, told, step, passes.kind, head))
+    if layers is None and mine.any() and (told[mine] != UNTOLD).all():
+        layers = np.where(mine, told, UNTOLD)
+    if layers is None:
+        reason = "the passes through MoE layers are not the same in every microbatch and step, or take turns"
+        return Missing("moe.layers", reason, _CURE)
+    return _with_recomputed(layers, passes.kind, lanes.lane[passes.to_first])
+
+
+def _named(rank: RankTimeline, head: IntArray, kind: IntArray) -> IntArray:
+    """Layer that the range around each pass's first launch names; its backward's where one range has both."""
+    comm = communication_of(rank)
+    ranges = enclosing_ranges(comm)
+    layer, backward = (np.full(len(rank.activities), UNTOLD, dtype=np.int64) for _ in range(2))
+    layer[comm.index], backward[comm.index] = ranges.layer, ranges.layer_backward
+    return np.where(kind == Kind.FORWARD, layer[head], backward[head])
+
+
+def _numbers(rank: RankTimeline, told: IntArray, step: IntArray, kind: IntArray, head: IntArray) -> IntArray:
+    """Numbers of the layers, ascending: those named, else 0 to as many as one microbatch runs through.
+
+    That many divides every run of forward and of backward passes. Empty where the two take turns one by one.
+    """
+    named = distinct(told[(kind == Kind.FORWARD) & (step != UNTOLD) & (told != UNTOLD)])
+    if len(named):
+        return named
+    mine = np.flatnonzero((step != UNTOLD) & np.isin(kind, (Kind.FORWARD, Kind.BACKWARD)))
+    if not len(mine):
+        return mine
+    place = np.argsort(launch_order(rank.activities), kind="stable")[head[mine]]
+    mine = mine[np.lexsort((place, step[mine]))]
+    changes = (np.diff(step[mine]) != 0) | (np.diff(kind[mine]) != 0)
+    begins = np.flatnonzero(np.concatenate(([True], changes)))
+    count = int(np.gcd.reduce(np.diff(np.append(begins, len(mine)))))
+    takes_turns = count == 1 and len(begins) > 2 * len(distinct(step[mine]))
+    return np.arange(0 if takes_turns else count)
+
+
+def _counted(told: IntArray, step: IntArray, kind: IntArray, numbers: IntArray) -> IntArray | None:
+    """The layers by counting, None where what is told of them, or how many passes there are, does not fit."""
+    if not len(numbers):
+        return None
+    result = np.full(len(told), UNTOLD, dtype=np.int64)
+    lengths = set()
+    for which, order in ((Kind.FORWARD, numbers), (Kind.BACKWARD, numbers[::-1])):
+        for number in distinct(step[step != UNTOLD]):
+            mine = np.flatnonzero((step == number) & (kind == which))
+            result[mine] = np.resize(order, len(mine))
+            lengths.add(len(mine))
+    checked = (result != UNTOLD) & (told != UNTOLD)
+    if len(lengths) != 1 or lengths.pop() % len(numbers) or (result[checked] != told[checked]).any():
+        return None
+    return result
+
+
+def _with_recomputed(layer: IntArray, kind: IntArray, lane: IntArray) -> IntArray:
+    """A recomputed pass is of the layer whose backward comes next on its lane."""
+    following = next_at(kind == Kind.BACKWARD)[: len(kind)]
+    after = np.minimum(following, len(kind) - 1)
+    fits = (following < len(kind)) & (lane[after] == lane) & (kind == Kind.RECOMPUTE) & (layer == UNTOLD)
+    return np.where(fits, layer[after], layer)

@@ -1,0 +1,174 @@
+"""Layer passes: tokens go to their experts, experts work, tokens come back.
+
+Forward and backward look alike: what moves like a dispatch in backward is the backward of combine. A pass is
+found on its lane (`traces.measure.moe.lanes`), so another microbatch between does not matter.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+import numpy as np
+
+from traces.columns import BoolArray, IntArray
+from traces.measure.moe.lanes import Lanes, Part
+from traces.names.kernels import UNNAMED, KernelClass, classify_kernel
+from traces.resolve.communication import communication_of
+from traces.resolve.resolution import OPERATIONS, PHASES, UNTOLD, Resolution
+from traces.timeline import RankTimeline
+
+_TO, _FROM = OPERATIONS.index("dispatch"), OPERATIONS.index("combine")
+_BACKWARD_NAME: Final = re.compile(r"_bwd|[bB]ackward|_grad")
+
+
+class Kind(IntEnum):
+    """Which pass through a layer it is."""
+
+    FORWARD = 0
+    RECOMPUTE = 1
+    BACKWARD = 2
+
+
+KINDS: Final = tuple(kind.name.lower() for kind in Kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Of each activity, shape (n,) each, what tells the pass: masks but for `phase`, which is in `PHASES`.
+
+    `autograd`: launched by a thread of autograd; `recomputed`: in a recomputed stretch; `phase`: as its name
+    says; `resolved`: the phase that expert traffic was resolved to. `UNTOLD` where nothing tells.
+    """
+
+    autograd: BoolArray
+    recomputed: BoolArray
+    phase: IntArray
+    resolved: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """Passes in order of their lanes, shape (p,): places in `Lanes.order`.
+
+    Tokens leave in [to_first, to_last], come back in [from_first, from_last], both ends included. Where the
+    other half lies outside of the recording it is empty, and `whole` is False. `kind` is a `Kind`, `UNTOLD`
+    where nothing tells.
+    """
+
+    to_first: IntArray
+    to_last: IntArray
+    from_first: IntArray
+    from_last: IntArray
+    whole: BoolArray
+    kind: IntArray
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+
+def evidence_of(
+    rank: RankTimeline, resolution: Resolution, recomputed: IntArray, autograd: BoolArray
+) -> Evidence:
+    """Gather what tells forward from backward. `recomputed`: places of recomputed activities."""
+    rows = rank.activities
+    again = np.zeros(len(rows), dtype=np.bool_)
+    again[recomputed] = True
+    names = (*rank.columns.kernel_names, "")
+    classes = (*map(classify_kernel, rank.columns.kernel_names), UNNAMED)
+    by_name = [_phase_named(name, kernel) for name, kernel in zip(names, classes, strict=True)]
+    phase = np.array(by_name, dtype=np.int64)[rows.name]
+    phase[resolution.index] = communication_of(rank).phase_by_name()
+    resolved = np.full(len(rows), UNTOLD, dtype=np.int64)
+    resolved[resolution.index] = resolution.phase
+    return Evidence(autograd, again, phase, resolved)
+
+
+def _phase_named(name: str, kernel: KernelClass) -> int:
+    if kernel.class_ in ("permute", "router", "activation") and _BACKWARD_NAME.search(name):
+        return PHASES.index("bwd")
+    for said in (kernel.phase, kernel.subclass):
+        if said in PHASES:
+            return PHASES.index(said)
+    return UNTOLD
+
+
+def passes_of(lanes: Lanes, resolution: Resolution, told: Evidence) -> Passes:
+    """Find the layer passes of a rank."""
+    operation = np.full(len(lanes.order), UNTOLD, dtype=np.int64)
+    operation[resolution.index] = resolution.operation
+    first, last, way = _groups(lanes, operation[lanes.order])
+    crossed = np.cumsum(np.isin(lanes.part, (Part.BORDER, Part.ROUTER)))[first]
+    lane = lanes.lane[first]
+    beside = (lane[1:] == lane[:-1]) & (crossed[1:] == crossed[:-1])
+    whole = (way == _TO) & np.concatenate((beside & (way[1:] == _FROM), [False]))
+    alone = (way == _FROM) & ~np.concatenate(([False], whole[:-1]))
+    starts = np.flatnonzero((way == _TO) | alone)
+    ends = np.where(whole[starts], starts + 1, starts)
+    after, before = last[starts] + 1, first[starts]
+    kept = whole[starts]
+    returns = alone[starts]
+    to_first, to_last = first[starts], np.where(returns, before - 1, last[starts])
+    from_first = np.where(kept, first[ends], np.where(returns, first[starts], after))
+    from_last = np.where(kept, last[ends], np.where(returns, last[starts], after - 1))
+    kind = _kinds(lanes, told, to_first, from_last)
+    return Passes(to_first, to_last, from_first, from_last, kept, kind)
+
+
+def _groups(lanes: Lanes, operation: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Payload kernels that move one thing: first and last place of each group, and its way.
+
+    Where the way is not resolved: after expert work tokens come back, else they leave.
+    """
+    worked, ordered, crossed = (
+        np.cumsum(np.isin(lanes.part, parts))
+        for parts in ((Part.GEMM, Part.GROUPED), (Part.REORDER,), (Part.BORDER, Part.ROUTER))
+    )
+    reorders = bool(len(lanes.places(Part.REORDER)))
+    groups: list[list[int]] = []
+    before = -1
+    for at in lanes.places(Part.PAYLOAD).tolist():
+        beside = before >= 0 and lanes.lane[at] == lanes.lane[before]
+        near = beside and crossed[at] == crossed[before]
+        apart = worked[at] > worked[before] and (ordered[at] > ordered[before] or not reorders)
+        way = int(operation[at])
+        if way not in (_TO, _FROM):
+            way = _TO if not near else _FROM if apart and groups[-1][2] == _TO else groups[-1][2]
+        if near and not apart and groups[-1][2] == way:
+            groups[-1][1] = at
+        else:
+            groups.append([at, at, way])
+        before = at
+    table = np.array(groups, dtype=np.int64).reshape(-1, 3)
+    return table[:, 0], table[:, 1], table[:, 2]
+
+
+def _kinds(lanes: Lanes, told: Evidence, first: IntArray, last: IntArray) -> IntArray:
+    """Kind of each pass: by the thread and the names between its first and its last payload kernel.
+
+    Where nothing in the recording is backward, all are forward.
+    """
+    forward, backward = (
+        _any_within(told.phase[lanes.order] == PHASES.index(phase), first, last) for phase in PHASES
+    )
+    resolved = _any_within(told.resolved[lanes.order] == PHASES.index("bwd"), first, last)
+    expected = _any_within(told.resolved[lanes.order] == PHASES.index("fwd"), first, last)
+    payload = lanes.part == Part.PAYLOAD
+    again = _any_within(told.recomputed[lanes.order] & payload, first, last) & ~backward
+    by_autograd = told.autograd[lanes.order[first]]
+    by_thread = bool(told.autograd.any())
+    again |= by_autograd & forward & ~backward
+    back = by_autograd if by_thread else backward | (resolved & ~forward)
+    only_forward = not (told.phase == PHASES.index("bwd")).any()
+    known = forward | backward | resolved | expected | by_thread | only_forward
+    kind = np.where(again, Kind.RECOMPUTE, np.where(back, Kind.BACKWARD, Kind.FORWARD))
+    return np.where(known | again, kind, UNTOLD)
+
+
+def _any_within(mask: BoolArray, first: IntArray, last: IntArray) -> BoolArray:
+    """Whether the mask holds anywhere in [first, last]."""
+    held = np.concatenate(([0], np.cumsum(mask)))
+    result: BoolArray = held[last + 1] > held[first]
+    return result

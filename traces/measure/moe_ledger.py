@@ -1,0 +1,171 @@
+"""The MoE ledger of a rank: what each module of its MoE layers takes, by pass and layer, and the MoE tax."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from traces.account.absent import AbsentPieces
+from traces.account.account import OPAQUE_GRAPHS
+from traces.columns import IntArray
+from traces.intervals import covered_ns
+from traces.limits import Limit
+from traces.measure.ledger_steps import borders_of
+from traces.measure.moe.lanes import Lanes, lanes_of
+from traces.measure.moe.layers import layers_of
+from traces.measure.moe.modules import MODULES, Membership, members_of
+from traces.measure.moe.passes import Evidence, Kind, Passes, evidence_of, passes_of
+from traces.measure.moe.rows import LayerRow, Measured, MoeRow, layer_rows, moe_rows, tax_spans
+from traces.measure.recompute import TWICE, Recompute
+from traces.missing import Missing
+from traces.resolve.resolution import (
+    OPERATIONS,
+    PAYLOAD_KINDS,
+    PHASES,
+    UNTOLD,
+    Resolution,
+)
+from traces.steps.found import Steps
+from traces.steps.training import roles_of
+from traces.timeline import RankTimeline, Source
+
+BROKEN: Final = Limit(
+    0.1,
+    "fraction of the layer passes",
+    "ours: the edges of a recording cut a few; more means that launches of two microbatches are mixed",
+)
+_GATHERS: Final = (OPERATIONS.index("all_gather"), OPERATIONS.index("reduce_scatter"))
+EDGES: Final = Limit(2, "layer passes", "ours: one cut at each end of the recording")
+
+
+@dataclass(frozen=True, slots=True)
+class MoeLedger:
+    """Modules of the MoE layers in the windows.
+
+    `tax_ns` is the wall time that exists only because tokens are routed: the union of router, preprocess and
+    token-count copies, permute, dispatch, combine and unpermute (all passes), with the time in which the host
+    kept the GPU waiting behind a read of token counts, less every instant at which compute outside of these
+    ran: what is hidden under other work costs nothing. Experts and shared expert are no tax. Other
+    communication does not hide it. A host that polls memory for its counts (DeepEP) makes no call that would
+    tell, and is not in it. `tax_frac` is its part of the windows.
+
+    `layers` is how many MoE layers there are. Where `tax_ns` or `layers` is None, `missing` says why.
+    """
+
+    rows: tuple[MoeRow, ...]
+    layers: int | None
+    by_layer: tuple[LayerRow, ...]
+    tax_ns: int | None
+    tax_frac: float | None
+    missing: tuple[Missing, ...]
+
+
+def measure_moe(
+    rank: RankTimeline,
+    resolution: Resolution,
+    steps: Steps,
+    recompute: Recompute,
+    absent: AbsentPieces | Missing,
+) -> MoeLedger | Missing:
+    """The ledger of one rank, whose activities carry the resolved kinds; `Missing` where nothing is routed.
+
+    Needs no ranges: a pass is dispatch, experts, combine in the order of one thread's launches. Layers are
+    counted where that can be checked (`traces.measure.moe.layers`), else named by ranges, else missing.
+    """
+    if refused := _refused(rank, steps):
+        return refused
+    lanes = lanes_of(rank, resolution)
+    told = evidence_of(rank, resolution, recompute.places, roles_of(rank).autograd)
+    passes = passes_of(lanes, resolution, told)
+    members = members_of(lanes, passes, told)
+    if refused := _unclear(passes) or _untold_recompute(passes, recompute):
+        return refused
+    if not (members.module != UNTOLD).any():
+        reason = "no kernel routes tokens, and no expert traffic ran"
+        return Missing("moe", reason, "none is needed for a dense model")
+    known = None if isinstance(absent, Missing) else absent
+    measured = Measured(rank.activities, steps.windows, borders_of(steps), known)
+    layers = _layers(rank, steps, lanes, passes)
+    by_layer = () if isinstance(layers, Missing) else layer_rows(measured, members, _of_each(layers, members))
+    gap = _no_tax(resolution, members, absent)
+    tax_ns = None if gap else tax_spans(measured, members).total_ns
+    return MoeLedger(
+        moe_rows(measured, members, _kinds(told)),
+        len({row.layer for row in by_layer}) or None,
+        by_layer,
+        tax_ns,
+        None if tax_ns is None else tax_ns / steps.windows.total_ns,
+        tuple(one for one in (layers, gap) if isinstance(one, Missing)),
+    )
+
+
+def _refused(rank: RankTimeline, steps: Steps) -> Missing | None:
+    rows = rank.activities
+    replayed = (rows.source == Source.REPLAY) & (covered_ns(rows.start_ns, rows.end_ns, steps.windows) > 0)
+    opaque = rank.opaque_graph_frac > OPAQUE_GRAPHS.value
+    if replayed.any() or opaque or not rank.has_kernels:
+        reason = "graph replays were recorded whole or not at all, and parts of the MoE layers may be in them"
+        return Missing("moe", reason, "record with --cuda-graph-trace=node")
+    return None
+
+
+def _unclear(passes: Passes) -> Missing | None:
+    """Set where passes do not close: launches of two microbatches in one sequence."""
+    broken = int((~passes.whole | (passes.kind == UNTOLD)).sum())
+    if broken <= EDGES.value + BROKEN.value * len(passes):
+        return None
+    reason = f"{broken} of {len(passes)} passes through a MoE layer do not close, or tell no direction"
+    return Missing("moe", reason, "record with --trace=cuda,nvtx, so that every launch has its thread")
+
+
+def _untold_recompute(passes: Passes, recompute: Recompute) -> Missing | None:
+    """Set where more passes run forward than backward, and nobody can say which of them run again."""
+    forward, backward = (int((passes.kind == kind).sum()) for kind in (Kind.FORWARD, Kind.BACKWARD))
+    if recompute.missing is None or not backward or forward <= TWICE.value * backward:
+        return None
+    reason = f"{forward} forward and {backward} backward passes, and which run again is not told"
+    return Missing("moe", f"{reason}: {recompute.missing.reason}", recompute.missing.cure)
+
+
+def _layers(rank: RankTimeline, steps: Steps, lanes: Lanes, passes: Passes) -> IntArray | Missing:
+    if not len(passes):
+        reason = "no expert all-to-all is told that could mark a pass: modules are told by their names alone"
+        return Missing("moe.layers", reason, "none for a run on one rank; else record NVTX ranges")
+    if not steps.used:
+        reason = "without steps the passes of a step cannot be counted"
+        return Missing("moe.layers", reason, "record whole steps, or name a range with --nvtx")
+    return layers_of(rank, borders_of(steps), lanes, passes)
+
+
+def _of_each(layers: IntArray, members: Membership) -> IntArray:
+    return np.append(layers, UNTOLD)[members.of]
+
+
+def _no_tax(resolution: Resolution, members: Membership, absent: AbsentPieces | Missing) -> Missing | None:
+    """Why the tax cannot be told, where it cannot."""
+    if resolution.unresolved:
+        first = resolution.unresolved[0]
+        reason = f"some SendRecv could be expert traffic: {first.reason}"
+        return Missing("moe.tax_ns", reason, first.cure)
+    gathers = resolution.of_kind("other_comm") & np.isin(resolution.operation, _GATHERS)
+    if gathers.any() and not resolution.of_kind(*PAYLOAD_KINDS).any():
+        reason = "gathers and scatters whose purpose is not told could be the dispatcher's"
+        return Missing("moe.tax_ns", reason, "record NVTX ranges (Megatron-LM: --nvtx-ranges)")
+    if (resolution.operation == OPERATIONS.index("fused")).any():
+        reason = "dispatch, experts and combine run in one kernel"
+        return Missing("moe.tax_ns", reason, "none: the kernel does not say when it does what")
+    if not np.isin(members.module, [MODULES.index(name) for name in ("permute", "unpermute")]).any():
+        reason = "tokens are routed, but no kernel is told by its name that permutes them"
+        return Missing("moe.tax_ns", reason, "run with fused permutes (Megatron-LM: --moe-permute-fusion)")
+    if isinstance(absent, Missing):
+        return Missing("moe.tax_ns", f"waits for token counts: {absent.reason}", absent.cure)
+    return None
+
+
+def _kinds(told: Evidence) -> IntArray:
+    """Kind of every activity by itself, shape (n,)."""
+    backward = told.autograd | (told.phase == PHASES.index("bwd"))
+    kind = np.where(backward, Kind.BACKWARD, Kind.FORWARD)
+    return np.where(told.recomputed, Kind.RECOMPUTE, kind)
