@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from heuristics.bound import Bound, LargestBucket, find_bound, largest_bucket
 from heuristics.choosers.choices import Choice, choose_all
 from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.gains import Replayed, gains_of
 from heuristics.plan import Plan, make_plan
 from heuristics.run import Given, Guidance, Run
 from heuristics.shown import shown_by
@@ -54,7 +55,12 @@ def judge(measurements: Sequence[RankMeasurements], given: Given | None = None) 
     found = [wall for wall in walls if wall.outcome == "finding"]
     found.sort(key=lambda wall: (wall.id != verdict.wall, -(wall.cost_ns or 0)))
     full = bound.bucket == "compute" and all(wall.cost_ns is not None for wall in walls)
-    plan = make_plan(run, [wall.id for wall in found], CATALOGUE, levers=full)
+    told = [
+        Replayed(rank.costs, rank.costs.changes, rank.budget.window_ns)
+        for rank in measurements
+        if not isinstance(rank.costs, Missing) and rank.costs.refused is None
+    ]
+    plan = make_plan(run, [wall.id for wall in found], CATALOGUE, levers=full, gains=gains_of(told))
     gaps = []
     if bound.bucket is None:
         gaps.append(Missing("verdict.bound", bound.because, bound.cure))

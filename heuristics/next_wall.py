@@ -69,7 +69,8 @@ def _frac(left: Sequence[tuple[RankMeasurements, Without]], wall: WallId) -> flo
         return None
     if _is_warm_up(told):
         return 0.0
-    return sum(cost.ns for _, cost in told) / sum(without.window_ns for without, _ in told)
+    window_ns = sum(without.window_ns for without, _ in told)
+    return sum(cost.ns for _, cost in told) / window_ns if window_ns else 0.0
 
 
 def _is_warm_up(told: Sequence[tuple[Without, Cost]]) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from heuristics.fixes.fix import Fix, Knobs, Precondition
+from heuristics.gains import Gain
 from heuristics.run import Run, WallId
 from traces.limits import Limit
 
@@ -22,6 +23,10 @@ skill perf-moe-optimization-workflow), in its order; then the catalogue's others
 LEVERS: Final = ("CMP-3", "CMP-4")
 """What still helps a step that nothing removable holds back: lower precision, larger shapes."""
 
+NOT_REPLAYED: Final = "only a ceiling is known: what the change does to a step cannot be replayed"
+NOT_FOUND: Final = (
+    "only a ceiling is known: nothing that the change would act on was found, or it costs little"
+)
 UNRESOLVED: Final = "sendrecv_unresolved"
 DIRECT: Final = Limit(
     0.5,
@@ -37,12 +42,22 @@ TOUCHED: Final = Limit(
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A fix of the plan. `ceiling_frac`: what it acts on, as part of the window, so no gain is above it."""
+    """A fix of the plan.
+
+    `ceiling_frac`: no gain is above it, as part of the window: what it acts on costs no more, and a replay of
+    the change at its best gives no more; only the latter where it acts on several walls. `low_frac`: what a
+    pessimistic replay of it gives, negative where it may cost more than it gives, None where no lower end can
+    be defended, as `low_because` says. `shares_with`: fixes of the plan that act on the same costs, so that
+    their gains do not add up.
+    """
 
     fix: Fix
     knobs: Knobs
     preconditions: tuple[Precondition, ...]
     ceiling_frac: float | None
+    low_frac: float | None = None
+    low_because: str = ""
+    shares_with: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +78,16 @@ class Plan:
     levers: tuple[Planned, ...]
 
 
-def make_plan(run: Run, walls: Sequence[WallId], catalogue: Mapping[str, Fix], levers: bool = False) -> Plan:
+def make_plan(
+    run: Run,
+    walls: Sequence[WallId],
+    catalogue: Mapping[str, Fix],
+    levers: bool = False,
+    gains: Mapping[str, Gain] | None = None,
+) -> Plan:
     """Plan for the walls that were found, the verdict's first; without any, and with `levers`, the levers.
+
+    `gains`: what the kinds of change that were replayed give.
 
     No fix in the plan has an unmet precondition, unless an earlier fix of the plan meets it, no two exclude
     each other, and each is planned or refused once.
@@ -79,17 +102,36 @@ def make_plan(run: Run, walls: Sequence[WallId], catalogue: Mapping[str, Fix], l
         for fix in _ordered(run, wall, catalogue):
             if fix.id in seen or (fix.wall != wall and fix.wall in walls):
                 continue  # a fix of another wall that was found too is planned there
-            planned = _planned(run, fix)
+            planned = _planned(run, fix, gains or {})
             if (why := _refusal(run, planned, chosen)) is None:
                 chosen.append(planned)
             else:
                 refused.append(why)
-    return Plan(tuple(chosen), tuple(refused), ())
+    return Plan(tuple(replace(one, shares_with=_sharing(one, chosen)) for one in chosen), tuple(refused), ())
+
+
+def _sharing(planned: Planned, chosen: Sequence[Planned]) -> tuple[str, ...]:
+    """Other fixes of the plan that win by the same kinds of the same wall."""
+    return tuple(
+        other.fix.id
+        for other in chosen
+        if other is not planned and other.fix.wall == planned.fix.wall and _overlap(planned.fix, other.fix)
+    )
+
+
+def _overlap(one: Fix, other: Fix) -> bool:
+    mine, its = _wins(one), _wins(other)
+    return not (one.direct == () or other.direct == ()) and (not mine or not its or bool({*mine} & {*its}))
+
+
+def _wins(fix: Fix) -> tuple[str, ...]:
+    """The kinds of its wall's cost that a fix can win; empty means all."""
+    return fix.kinds if fix.wins is None else fix.wins
 
 
 def _lever(run: Run, fix: Fix) -> Planned:
     """A lever makes all work shorter, so no wall's cost is its ceiling."""
-    return Planned(fix, fix.knobs(run), fix.preconditions(run), None)
+    return Planned(fix, fix.knobs(run), fix.preconditions(run), None, low_because=NOT_REPLAYED)
 
 
 def _ordered(run: Run, wall: WallId, catalogue: Mapping[str, Fix]) -> list[Fix]:
@@ -118,7 +160,7 @@ def _with_perhaps(kinds: tuple[str, ...]) -> tuple[str, ...]:
     return (*kinds, UNRESOLVED) if "ep_a2a" in kinds else kinds
 
 
-def _planned(run: Run, fix: Fix) -> Planned:
+def _planned(run: Run, fix: Fix, gains: Mapping[str, Gain]) -> Planned:
     """A fix with what it needs. One that does not act by the wall's own handicap has no ceiling from it."""
     kinds, conditions = _with_perhaps(fix.kinds), fix.preconditions(run)
     if UNRESOLVED in kinds and run.cost_ns(fix.wall, (UNRESOLVED,)):
@@ -126,8 +168,30 @@ def _planned(run: Run, fix: Fix) -> Planned:
             "the unresolved SendRecv is expert all-to-all", "unknown", "record NVTX ranges"
         )
         conditions = (*conditions, unresolved)
-    ceiling = None if fix.direct == () else _ceiling_frac(run, fix.wall, kinds)
-    return Planned(fix, fix.knobs(run), conditions, ceiling)
+    ceiling = None if fix.direct == () else _ceiling_frac(run, fix.wall, _with_perhaps(_wins(fix)))
+    planned = Planned(fix, fix.knobs(run), conditions, ceiling, low_because=NOT_REPLAYED)
+    return planned if ceiling is None else _replayed(planned, ceiling, fix.changes(run), gains)
+
+
+def _replayed(
+    planned: Planned, ceiling_frac: float, changes: Sequence[str], gains: Mapping[str, Gain]
+) -> Planned:
+    """With the range that the replay of its changes gives.
+
+    Made together, several give at least what the best of them gives alone, and at most the sum.
+    """
+    found = [gains[change] for change in changes if change in gains]
+    if not changes:
+        return planned
+    if not found:
+        return replace(planned, low_because=NOT_FOUND)
+    high = sum(gain.high_frac for gain in found)
+    if not any(gain.across for gain in found):
+        high = min(ceiling_frac, high)
+    lows = [gain.low_frac for gain in found if gain.low_frac is not None]
+    if not lows:
+        return replace(planned, ceiling_frac=high, low_because=found[0].because or NOT_FOUND)
+    return replace(planned, ceiling_frac=high, low_frac=min(high, max(lows)), low_because="")
 
 
 def _ceiling_frac(run: Run, wall: WallId, kinds: tuple[str, ...]) -> float | None:

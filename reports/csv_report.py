@@ -34,10 +34,11 @@ def render_csv(document: Document, everything: bool = False) -> str:
     """One row per rank and figure, and per wall of the run, with a header; lines end in a line feed.
 
     Groups: `bucket`, `exposed_comm_kind`, `exposed_copy_kind`, `compute_class`, `absent` (keys such as
-    `launch_starved.sync`), `step` (of the used ones); of the whole run, without trace and rank, `wall` and
-    `wall_kind` (`communication.tp`). `frac` is of the rank's window, for walls of the windows. What could not
-    be told is an empty cell. `everything` adds `dropped_step` and `unknown_kernel`. A name that a spreadsheet
-    would take for a formula has an apostrophe before it.
+    `launch_starved.sync`), `moe` (`tax`, and the wall time of `dispatch.forward` and so on), `step` (of the
+    used ones); of the whole run, without trace and rank, `wall` and `wall_kind` (`communication.tp`). `frac`
+    is of the rank's window, for walls of the windows. What could not be told is an empty cell. `everything`
+    adds `dropped_step` and `unknown_kernel`. A name that a spreadsheet would take for a formula has an
+    apostrophe before it.
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -69,6 +70,7 @@ def _of_rank(rank: dict[str, Any], everything: bool) -> Iterator[Row]:
             yield group, key, ns, ns / window_ns
     for key, ns in _absent(rank["absent_ns"]):
         yield "absent", key, ns, None if ns is None else ns / window_ns
+    yield from _moe(rank.get("moe"), window_ns)
     for step in rank["steps"]["used"]:
         ns = step["end_ns"] - step["start_ns"]
         yield "step", str(step["index"]), ns, ns / window_ns
@@ -86,6 +88,14 @@ def _absent(absent: dict[str, Any] | None) -> Iterator[tuple[str, int | None]]:
             yield from ((f"{reason}.{key}", ns) for key, ns in value.items())
         else:
             yield reason, value
+
+
+def _moe(moe: dict[str, Any] | None, window_ns: int) -> Iterator[Row]:
+    """The tax and every module by pass; nothing where no tokens are routed."""
+    if moe:  # results of earlier versions have none
+        yield "moe", "tax", moe["tax_ns"], moe["tax_frac"]
+        for row in moe["rows"]:
+            yield "moe", f"{row['module']}.{row['pass']}", row["wall_ns"], row["wall_ns"] / window_ns
 
 
 def _of_walls(document: Document) -> Iterator[Row]:

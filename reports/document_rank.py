@@ -8,6 +8,7 @@ from typing import Any, Final
 from reports.cures import cures
 from reports.document_a2a import a2a_section, communication_gaps, detected_section
 from reports.document_account import account_gaps, account_section
+from reports.document_ledger import ledger_gaps, ledger_section, moe_section
 from reports.document_memory import (
     detected_precision,
     detected_recompute,
@@ -69,7 +70,8 @@ def rank_section(index: int, rank: RankMeasurements) -> RankSection:
         },
         "kernels_without_launch": rank.kernel_count - rank.launched_count,
         "unknown_kernels": [{"name": kernel.name, "frac": kernel.frac} for kernel in rank.unknown_kernels],
-        "ledger": None,
+        "moe": moe_section(rank.moe),
+        "ledger": ledger_section(rank),
         "replay": _replay_section(rank.costs),
     }
     return RankSection(values, tuple(_gaps(f"ranks[{index}]", rank, values)))
@@ -127,6 +129,7 @@ def _gaps(path: str, rank: RankMeasurements, values: dict[str, Any]) -> list[Mis
     gaps += communication_gaps(path, rank)
     gaps += sm_gaps(path, rank.sm)
     gaps += memory_gaps(path, rank.memory, rank.precision, rank.recompute)
+    gaps += ledger_gaps(path, rank)
     gaps += account_gaps(path, rank.account, rank.clock_offset_ns)
     if isinstance(rank.costs, Missing):
         gaps.append(Missing(f"{path}.replay", rank.costs.reason, rank.costs.cure))

@@ -28,6 +28,7 @@ def verdict_section(judgement: Judgement) -> dict[str, Any]:
         "confidence_because": list(confidence.because) if confidence else [],
         "because": [*verdict.because, *_following(verdict), judgement.bound.because],
         "next_wall": verdict.following.wall if verdict.following else None,
+        "next_wall_frac": verdict.following.frac if verdict.following else None,
         "largest_bucket": judgement.largest.bucket,
         "largest_bucket_frac": judgement.largest.frac,
     }
@@ -53,7 +54,7 @@ def wall_section(wall: WallJudgement) -> dict[str, Any]:
 
 
 def fix_section(planned: Planned) -> dict[str, Any]:
-    """One of the contract's `fixes`. The gain's lower end needs a replay of the fix itself: None."""
+    """One of the contract's `fixes`. The gain's lower end is None where the fix itself was not replayed."""
     fix, ceiling = planned.fix, planned.ceiling_frac
     return {
         "id": fix.id,
@@ -63,8 +64,9 @@ def fix_section(planned: Planned) -> dict[str, Any]:
         "versions": fix.versions,
         "preconditions": [asdict(one) for one in planned.preconditions],
         "checked": [],
-        "gain_frac": None if ceiling is None else [None, ceiling],
+        "gain_frac": None if ceiling is None else [planned.low_frac, ceiling],
         "gain_source": "; ".join(f"{gain.text} ({gain.source})" for gain in fix.gains) or None,
+        "shares_with": list(planned.shares_with),
         "side_effects": list(fix.side_effects),
         "verify": fix.verify,
         "sources": list(fix.sources),
@@ -110,8 +112,9 @@ def verdict_gaps(judgement: Judgement) -> Iterator[Missing]:
         yield from _evidence_gaps(f"walls[{place}].evidence", wall)
     for name, plan in (("fixes", judgement.plan.fixes), ("levers", judgement.plan.levers)):
         for place, planned in enumerate(plan):
-            why = "only a ceiling is known: the change itself is not replayed by this version"
-            yield Missing(f"{name}[{place}].gain_frac", why, "compare with a recording that has the change")
+            if planned.low_frac is None:
+                cure = "compare with a recording that has the change"
+                yield Missing(f"{name}[{place}].gain_frac", planned.low_because, cure)
             if not planned.fix.gains:
                 none = "no measurement of this change is published with its shape"
                 yield Missing(f"{name}[{place}].gain_source", none, "measure it on one run of your own")
@@ -121,9 +124,13 @@ def _next_gaps(verdict: Verdict, cure: str) -> Iterator[Missing]:
     """Why no next wall is named: there is none, or it cannot be seen."""
     following = verdict.following
     if following is None:
-        yield Missing("verdict.next_wall", "no wall, so none comes after it", cure)
+        gap = Missing("", "no wall, so none comes after it", cure)
     elif following.wall is None:
-        yield following.missing or Missing("verdict.next_wall", following.because, "none is needed")
+        gap = following.missing or Missing("", following.because, "none is needed")
+    else:
+        return
+    for key in ("next_wall", "next_wall_frac"):
+        yield Missing(f"verdict.{key}", gap.reason, gap.cure)
 
 
 def _evidence_gaps(path: str, wall: WallJudgement) -> Iterator[Missing]:

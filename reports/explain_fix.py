@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from importlib import import_module
 from types import ModuleType
+from typing import Final
 
 import heuristics.fixes
 from heuristics.fixes.catalogue import CATALOGUE
@@ -17,6 +18,23 @@ from reports.explain_wall import paragraphs
 from reports.layout import wrap
 from reports.sentences import SPELLINGS
 from reports.words import kind_words, wall_words
+
+_CHANGES: Final = {
+    "graph_attn": "attention's launches become one call",
+    "graph_moe_router": "the router's launches become one call",
+    "graph_moe_preprocess": "the launches of preprocessing become one call",
+    "graph_scopes": "launches of attention, router and preprocessing become one call each",
+    "fused_kernels": "of each row of router, permute, or norm and quantisation kernels only one is launched",
+    "collection_at_edges": "each step that collected does so once, as it begins",
+    "token_counts_stay": "nothing waits for token counts",
+    "expert_overlap": "exchanges hide under the compute of the other microbatch, slowed as measured here",
+    "faster_dispatcher": "what moves takes less time by the published factors, waiting for peers does not",
+    "recompute_dropped": "recomputed stretches are gone, with their launches and collectives",
+    "recompute_narrowed": "of recomputed stretches only norms and activations are left",
+    "no_retries": "allocator calls after the first step are gone",
+    "grouped_experts": "GEMMs of the experts in a row are one, by whole waves of blocks",
+}
+"""How kinds of change are called where people read."""
 
 
 def fix_lines(number: str) -> Iterator[str]:
@@ -29,6 +47,7 @@ def fix_lines(number: str) -> Iterator[str]:
     yield from _knobs(fix, run)
     yield from _section("Versions", [fix.versions])
     yield from _section("Needs", map(_need, fix.preconditions(run)))
+    yield from _section("Replayed as", (_CHANGES[change] for change in fix.changes(run)))
     yield from _section("Measured elsewhere", (f"{gain.text} ({gain.source})" for gain in fix.gains))
     yield from _section("Side effects", fix.side_effects)
     yield from _section("Not in one plan with", map(_titled, fix.excludes))

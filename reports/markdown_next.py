@@ -15,6 +15,7 @@ from reports.sentences import (
     fix_title,
     lever_sentence,
     needs,
+    sharing_sentence,
 )
 
 _SHOWN_FIXES: Final = 3
@@ -35,6 +36,8 @@ def next_lines(document: Document, everything: bool) -> Iterator[str]:
     if shown:
         yield ""
     told = advice(document)
+    if sharing := sharing_sentence(shown):
+        yield f"- {plain(sharing)}"
     yield from (f"- {line}" for line in _left_out(document, len(fixes) - len(shown), everything))
     if everything or document["fixes"]:
         yield from (f"- {plain(said)}" for said in choice_sentences(document, everything))

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from reports.document import Document
 from reports.markdown_marks import code, folded, plain, table
+from reports.markdown_moe import moe_lines
 from reports.sentences import replays_only, who
 from reports.words import milliseconds, percent, seconds
 
@@ -97,6 +98,7 @@ def _details(rank: dict[str, Any]) -> Iterator[str]:
     why = [*table(["Reason", *head], reasons, numbers=3), "", f"Decided by an edge: {decided}."]
     yield from folded("Classes and kinds", table(["Part", *head], parts, numbers=3) if parts else [])
     yield from folded("Why no compute ran", why if reasons else [])
+    yield from moe_lines(rank)
     yield from folded("Figures", table(["Figure", "Value"], _figures(rank), numbers=1))
     yield from folded("Steps", _step_table(rank))
     unknown = [[code(one["name"], _NAME_WIDTH), percent(one["frac"])] for one in rank["unknown_kernels"]]

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from reports.document import Document
 from reports.markdown_marks import folded, plain, table
-from reports.sentences import verdict_sentences, wall_sentence
+from reports.sentences import replay_sentences, verdict_sentences, wall_sentence
 from reports.words import kind_words, milliseconds, percent, seconds, wall_words
 
 _SHOWN_KINDS: Final = 4
@@ -34,6 +34,7 @@ def wall_lines(document: Document) -> Iterator[str]:
     yield from table(["Wall", "Outcome", per, "Share"], rows, numbers=2)
     if found:
         yield from ("", *found)
+    yield from ("", *(plain(said) for said in replay_sentences(document)))
     headers = ["Wall", "Measure", "Where", "Because", "Value", "Limit"]
     evidence = [_evidence(wall, one) for wall in walls for one in wall["evidence"]]
     yield from folded("Evidence of each wall", table(headers, evidence, numbers=2) if evidence else [])

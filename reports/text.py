@@ -8,6 +8,7 @@ from typing import Any, Final
 from reports.document import Document
 from reports.layout import INDENT, wrap
 from reports.sentences import origin, replays_only, who
+from reports.text_moe import moe_lines
 from reports.text_verdict import next_lines, verdict_lines, wall_lines
 from reports.words import milliseconds, percent, printable, seconds
 
@@ -82,6 +83,7 @@ def _rank(rank: dict[str, Any]) -> Iterator[str]:
     if rank["kernels_without_launch"]:
         yield from wrap(f"kernels whose launch was not recorded: {rank['kernels_without_launch']:,}")
     yield from _unknown(rank)
+    yield from moe_lines(rank)
 
 
 def _sms(rank: dict[str, Any]) -> Iterator[str]:

@@ -15,6 +15,8 @@ from reports.sentences import (
     fix_title,
     lever_sentence,
     needs,
+    replay_sentences,
+    sharing_sentence,
     verdict_sentences,
     wall_sentence,
 )
@@ -46,6 +48,8 @@ def wall_lines(document: Document) -> Iterator[str]:
         if parts and wall["outcome"] == "finding":
             alone = "; ".join(f"{kind_words(kind)} {milliseconds(ns)}" for kind, ns in parts[:4])
             yield from wrap(f"  each kind alone, ms: {alone}", INDENT, INDENT + "  ")
+    for said in replay_sentences(document):
+        yield from wrap(said)
 
 
 def _untold(wall: dict[str, Any]) -> str:
@@ -79,6 +83,8 @@ def _plan(document: Document, everything: bool) -> Iterator[list[str]]:
         yield [lever_sentence(document)]
     for place, fix in enumerate(fixes[:shown], start=1):
         yield [f"{place}. {fix['id']} {fix_title(fix)}", *_fix_lines(fix, everything)]
+    if sharing := sharing_sentence(fixes[:shown]):
+        yield [f"- {sharing}"]
     more = len(fixes) - shown
     left = [f"{more} more fix{'es' if more > 1 else ''}"] if more > 0 else []
     if document["refused"] and not everything:

@@ -154,9 +154,10 @@ def test_a_recommender_is_compute_bound_and_its_exchange_is_no_expert_traffic(
 
     So no wall can be judged, for want of what GPU work waits for: a third of the window are waits that no
     edge explains, and both proofs of the replay fail (off by 6 %, and 37 % where 40 should be saved). All
-    walls are `unmeasurable`, never clear. By hand, the exchange is exposed for 9.8 % and hides under compute for 24 % more, which it slows down: enough
-    for a wall, and not proven to be one. A fifth of its kernels begin over a millisecond after both their
-    launch and the end of the exchange before them, and nothing recorded says what they waited for.
+    walls are `unmeasurable`, never clear. By hand, the exchange is exposed for 9.8 % and hides under compute
+    for 24 % more, which it slows down: enough for a wall, and not proven to be one. A fifth of its kernels
+    begin over a millisecond after both their launch and the end of the exchange before them, and nothing
+    recorded says what they waited for.
     """
     path = recordings / "hta_trace_diff_test_test.json.gz"
     document = diagnoser.analyze(path).to_dict()

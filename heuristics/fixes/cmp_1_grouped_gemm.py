@@ -64,4 +64,5 @@ FIX: Final = Fix(
         "Megatron-Bridge skill perf-moe-optimization-workflow",
     ),
     direct=("gemm", "grouped_gemm"),
+    changes=lambda run: ("grouped_experts",),
 )

@@ -141,4 +141,5 @@ FIX: Final = Fix(
             "d98e8a64"
         ),
     ),
+    changes=lambda run: ("faster_dispatcher",),
 )

@@ -45,14 +45,20 @@ class Gain:
     source: str
 
 
+def nothing_replayed(run: Run) -> tuple[str, ...]:
+    """No kind of change: what the fix does to a run cannot be said as an edit of its replay."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Fix:
     """One fix of the catalogue. `id` is the catalogue's (COM-2).
 
     `kinds`: the kinds of the wall's cost that it acts on; empty means all. `direct`: those that, when they
-    dominate, put it before the general order (None: its kinds). `excludes`: fixes that must not be in one
-    plan with it; `same_as`: a fix of another wall that makes the same change. `versions`: from which release
-    it is there, and where its names changed.
+    dominate, put it before the general order (None: its kinds). `wins`: those whose cost bounds its gain
+    (None: its kinds). `changes`: the kinds of change, as `traces.replay.changes` names them, that it makes to
+    a run. `excludes`: fixes that must not be in one plan with it; `same_as`: a fix of another wall that makes
+    the same change. `versions`: from which release it is there, and where its names changed.
     """
 
     id: str
@@ -69,3 +75,5 @@ class Fix:
     sources: tuple[str, ...]
     direct: tuple[str, ...] | None = None
     same_as: str = ""
+    wins: tuple[str, ...] | None = None
+    changes: Callable[[Run], tuple[str, ...]] = nothing_replayed

@@ -64,4 +64,5 @@ FIX: Final = Fix(
         ),
         "Megatron-Bridge, docs/training/moe-optimization.md and docs/performance-guide.md at 067f987d",
     ),
+    changes=lambda run: ("collection_at_edges",),
 )

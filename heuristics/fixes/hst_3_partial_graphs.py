@@ -26,6 +26,7 @@ from heuristics.fixes.preconditions import (
 )
 from heuristics.run import Run
 from traces.limits import Limit
+from traces.replay.changes.scopes import SCOPES
 
 GRAPHED: Final = Limit(
     0.2,
@@ -104,6 +105,14 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
     return tuple(needs)
 
 
+def changes(run: Run) -> tuple[str, ...]:
+    """The scopes that the guide chooses here."""
+    modules = partial_choice(run).modules
+    if set(SCOPES) <= set(modules):
+        return ("graph_scopes",)
+    return tuple(f"graph_{module}" for module in modules if module in SCOPES)
+
+
 FIX: Final = Fix(
     id="HST-3",
     wall="host_overhead",
@@ -154,4 +163,5 @@ FIX: Final = Fix(
         "Megatron-Bridge skill perf-cuda-graphs",
         "Megatron-Bridge, docs/performance-guide.md and scripts/performance/utils/overrides.py at 067f987d",
     ),
+    changes=changes,
 )

@@ -101,4 +101,5 @@ FIX: Final = Fix(
         ),
         "Megatron-Bridge skill perf-moe-comm-overlap (the failing stack)",
     ),
+    changes=lambda run: ("fused_kernels",),
 )

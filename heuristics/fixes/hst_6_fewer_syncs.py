@@ -100,4 +100,5 @@ FIX: Final = Fix(
         "Megatron-LM, megatron/core/transformer/transformer_config.py at d98e8a64",
         "Megatron-Bridge, src/megatron/bridge/perf_recipes/deepseek/common.py at 067f987d",
     ),
+    changes=lambda run: ("token_counts_stay",),
 )

@@ -61,4 +61,5 @@ FIX: Final = Fix(
         "Megatron-LM, megatron/training/arguments.py at d98e8a64",
     ),
     direct=("allocator",),
+    changes=lambda run: ("no_retries",),
 )

@@ -98,6 +98,16 @@ def _module_needs(run: Run, choice: RecomputeChoice) -> list[Precondition]:
     return needs
 
 
+def changes(run: Run) -> tuple[str, ...]:
+    """All recompute gone, or all but norms and activations; where something else is chosen, neither."""
+    choice = choose_recompute(run)
+    if choice.granularity == "none":
+        return ("recompute_dropped",)
+    return (
+        ("recompute_narrowed",) if choice.modules and set(choice.modules) <= {"moe_act", "layernorm"} else ()
+    )
+
+
 FIX: Final = Fix(
     id="MEM-2",
     wall="memory",
@@ -143,4 +153,6 @@ FIX: Final = Fix(
             " at 1d9edcf8, 2.2.2"
         ),
     ),
+    wins=("recompute", "allocator"),
+    changes=changes,
 )

@@ -44,4 +44,5 @@ FIX: Final = Fix(
         "Megatron-Bridge, src/megatron/bridge/training/mixed_precision.py at 067f987d",
         "Megatron-Bridge skill perf-moe-optimization-workflow",
     ),
+    wins=("recompute", "allocator"),  # with room, both can go
 )

@@ -79,4 +79,5 @@ FIX: Final = Fix(
     ),
     sources=com_2_dispatcher.FIX.sources,
     same_as="COM-2",
+    wins=("recompute", "allocator"),  # with room, both can go
 )

@@ -95,4 +95,5 @@ FIX: Final = Fix(
         "Megatron-LM, megatron/training/arguments.py at d98e8a64",
         "Megatron-Bridge skill perf-cpu-offloading and src/megatron/bridge/training/config.py at 067f987d",
     ),
+    wins=("recompute", "allocator"),  # with room, both can go
 )

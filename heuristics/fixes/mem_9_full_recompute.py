@@ -83,4 +83,5 @@ FIX: Final = Fix(
         "Megatron-LM, megatron/core/transformer/transformer_config.py at d98e8a64",
         "Megatron-Bridge skill perf-activation-recompute",
     ),
+    wins=("offload", "allocator"),
 )

@@ -35,6 +35,7 @@ def judge(measurements: Sequence[RankMeasurements]) -> WallJudgement:
     if isinstance(told, Missing):
         result = unmeasurable("memory", told)
     else:
+        told = replace(told, at_least=told.at_least or _in_graphs(measurements))
         result = judged("memory", told, _context(measurements))
     fracs = [rank.memory.allocator_retry_frac for rank in measurements]
     if worst := max((frac for frac in fracs if frac is not None), default=None):
@@ -48,6 +49,14 @@ def judge(measurements: Sequence[RankMeasurements]) -> WallJudgement:
     if result.outcome == "clear" and (gap := _open_question(measurements)):
         return replace(result, outcome="unmeasurable", missing=(gap.reason,), cure=gap.cure)
     return result
+
+
+def _in_graphs(measurements: Sequence[RankMeasurements]) -> Missing | None:
+    """Why the price may be more: what is computed again in a graph recorded whole is not seen."""
+    if any(rank.replays_recorded and rank.recompute.places.size for rank in measurements):
+        reason = "something is computed a second time, and graphs recorded whole may hold more of it"
+        return Missing("memory", reason, "record with --cuda-graph-trace=node")
+    return None
 
 
 def _open_question(measurements: Sequence[RankMeasurements]) -> Missing | None:

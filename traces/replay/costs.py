@@ -14,6 +14,8 @@ from traces.columns import IntArray
 from traces.intervals import Spans, intersect, union
 from traces.limits import Limit
 from traces.missing import Missing
+from traces.replay.changes.change import Change
+from traces.replay.changes.measure import Priced, measure_changes
 from traces.replay.edits import Edits, Subject
 from traces.replay.graph import Graph, Timing, build_graph
 from traces.replay.proofs import Proofs, doubt, refusal
@@ -55,7 +57,8 @@ class Without:
 class Costs:
     """What each handicap costs one rank; `compute` is None where no launch shape was recorded.
 
-    `without`: by each wall that costs a tenth of the windows or more, the run without it.
+    `without`: by each wall that costs a tenth of the windows or more, the run without it. `changes`: what
+    single changes of the run would give.
     Where `refused` is set, the first proof failed, and the costs are not to be used. Where `at_least` is set,
     the second did: the host may wait for the GPU in ways unseen, so the costs may be larger, never smaller.
     """
@@ -68,6 +71,7 @@ class Costs:
     proofs: Proofs
     refused: Missing | None
     at_least: Missing | None
+    changes: tuple[Change, ...] = ()
 
 
 def measure_costs(subject: Subject, steps: Steps, account: Account | Missing) -> Costs | Missing:
@@ -81,7 +85,7 @@ class _Pricing:
     """One rank's graph, replayed with one thing taken away at a time."""
 
     def __init__(self, subject: Subject, steps: Steps, account: Account) -> None:
-        self._account = account
+        self._account, self._subject = account, subject
         self._windows: Spans = steps.windows
         self._graph: Graph = build_graph(subject.rank, steps.windows)
         self._timing = _explained(self._graph.timing)
@@ -109,7 +113,14 @@ class _Pricing:
             proofs,
             refusal(proofs),
             self._doubt(proofs),
+            self._changes(found),
         )
+
+    def _changes(self, found: Mapping[str, Cost]) -> tuple[Change, ...]:
+        """What changes of the run would give, of those whose kinds cost enough to be split."""
+        priced = {wall: Priced(cost.ns, cost.by_kind_ns) for wall, cost in found.items()}
+        worth_ns = round(WORTH.value * int(self._lasting.sum()))
+        return measure_changes(self._subject, self._graph, self._timing, self._borders, priced, worth_ns)
 
     def _split(self, left: IntArray, kinds: Callable[[], Mapping[str, Timing]]) -> Cost:
         """What a handicap costs; its kinds are edited, and replayed, only where it is enough to be split."""

@@ -1,0 +1,50 @@
+"""Fewer kernels: neighbours of routing, permutation, or norm and quantisation launched as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from traces.names.kernels import KernelClass
+from traces.replay.changes.change import Draft, Recorded
+from traces.replay.changes.launches import launched_at_once, merge, runs_of, uninterrupted
+from traces.replay.graph import Timing
+
+_KINDS: Final = {"host_overhead": ("launch", "python", "arrival")}
+
+
+def fusion_drafts(recorded: Recorded) -> Iterator[Draft]:
+    """`fused_kernels`: of each run of kernels that a fusion exists for, only the first is launched.
+
+    The fusions are Megatron-Core's of the router and of the permutation, and norm or activation with the
+    quantisation that follows. What the kernels do still takes its time in the pessimistic end.
+    """
+    runs = [
+        run
+        for places in uninterrupted(recorded)
+        for family in range(3)
+        for run in runs_of(places, [_family(recorded.classes[place]) == family for place in places])
+    ]
+    if not runs:
+        return
+    merged = merge(recorded, runs)
+
+    def low(timing: Timing) -> Timing:
+        return launched_at_once(recorded, timing, merged)
+
+    def high(timing: Timing) -> Timing:
+        gap_ns, arrival_ns = timing.gap_ns.copy(), timing.arrival_ns.copy()
+        gap_ns[merged.followers] = arrival_ns[merged.followers] = 0
+        return replace(low(timing), gap_ns=gap_ns, arrival_ns=arrival_ns)
+
+    yield Draft("fused_kernels", _KINDS, low, high)
+
+
+def _family(kind: KernelClass) -> int | None:
+    """Which fusion a kernel could be part of; None where none."""
+    if kind.class_ == "router" and kind.subclass != "map":
+        return 0
+    if kind.class_ in ("permute", "router"):
+        return 1
+    return 2 if kind.class_ in ("norm", "activation", "quantize") else None

@@ -1,0 +1,188 @@
+"""Expert all-to-alls under the compute of the other microbatch: forward beside the backward before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from traces.columns import IntArray
+from traces.replay.changes.change import Draft, Recorded
+from traces.replay.changes.exchanges import (
+    EP_KINDS,
+    Exchange,
+    autograd_compute,
+    find_exchanges,
+    of_kinds,
+    running_ns,
+)
+from traces.replay.changes.syncs import reads_counts
+from traces.replay.graph import Timing
+from traces.replay.host import NONE
+
+NODES: Final = 4
+"""Backward nodes of a layer in the merged schedule: combine, experts, dispatch, attention with the router."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """The exchanges of one microbatch's forward or backward."""
+
+    exchanges: list[Exchange]
+    backward: bool
+
+
+def overlap_drafts(recorded: Recorded) -> Iterator[Draft]:
+    """`expert_overlap`: where backward of one microbatch is followed by forward of the next in the same step.
+
+    Each exchange hides at most what compute of the other pass lies beside it in the merged schedule, which is
+    slower beside communication by as much as in this recording; control kernels stay as they are, and the
+    first forward and the last backward of a step stay exposed. The host hands over to autograd for every
+    node of every layer, which takes as long as its handovers here; where it reads token counts in forward, it
+    then waits for backward's work as well, in each layer.
+    """
+    pairs = _pairs(recorded)
+    if not pairs:
+        return
+    expert = of_kinds(recorded, EP_KINDS)
+
+    def high(timing: Timing) -> Timing:
+        return replace(timing, duration_ns=np.where(expert, 0, timing.duration_ns))
+
+    acts_on = {"communication": EP_KINDS}
+    stretch = recorded.subject.stretch_frac
+    if stretch is None:
+        why = "how much slower compute runs beside communication was not measured in this recording"
+        yield Draft("expert_overlap", acts_on, why, high)
+        return
+    hidden_ns = _hidden_ns(recorded, pairs, max(0.0, stretch))
+    handed_ns = _handover_ns(recorded) * 2 * NODES
+    handing = _handing(recorded, pairs)
+    drained, drain_ns = _drains(recorded, pairs)
+
+    def low(timing: Timing) -> Timing:
+        pause_ns = timing.pause_ns.copy()
+        np.add.at(pause_ns, handing, handed_ns // 4)  # a layer has four exchanges
+        np.add.at(pause_ns, drained, drain_ns)
+        left = np.maximum(timing.duration_ns - hidden_ns, 0)
+        return replace(timing, duration_ns=left, pause_ns=pause_ns)
+
+    yield Draft("expert_overlap", acts_on, low, high)
+
+
+def _pairs(recorded: Recorded) -> list[tuple[_Pass, _Pass]]:
+    """Backward passes, each with the forward pass right after it in its step, of equally many exchanges.
+
+    Passes of an odd number are not whole, or are merged already.
+    """
+    passes: list[_Pass] = []
+    for exchange in find_exchanges(recorded):
+        if not passes or passes[-1].backward != exchange.backward:
+            passes.append(_Pass([], exchange.backward))
+        passes[-1].exchanges.append(exchange)
+    return [
+        (one, other)
+        for one, other in pairwise(passes)
+        if one.backward
+        and len(one.exchanges) == len(other.exchanges)
+        and len(one.exchanges) % 2 == 0
+        and _same_step(recorded, one, other)
+    ]
+
+
+def _same_step(recorded: Recorded, one: _Pass, other: _Pass) -> bool:
+    starts = np.array([step.start_ns for step in recorded.subject.steps.used], dtype=np.int64)
+    times = recorded.rows.start_ns[[one.exchanges[0].works[0], other.exchanges[-1].works[-1]]]
+    first, last = np.searchsorted(starts, times, side="right")
+    return bool(first == last and first > 0)
+
+
+def _hidden_ns(recorded: Recorded, pairs: Sequence[tuple[_Pass, _Pass]], stretch: float) -> IntArray:
+    """How much shorter each payload kernel would be if what hides of its exchange took no time, shape (n,).
+
+    With so much compute C beside it, an exchange of T hides C where it is longer than C takes beside
+    communication, else T less what it slows C down.
+    """
+    rows = recorded.rows
+    length = rows.end_ns - rows.start_ns
+    hidden = np.zeros(len(rows), dtype=np.int64)
+    for backward, forward in pairs:
+        for exchange, cover_ns in _covers(recorded, backward, forward):
+            whole_ns = int(length[exchange.works].sum())
+            saved = min(whole_ns / (1 + stretch), cover_ns)
+            hidden[exchange.works] = (length[exchange.works] * (saved / max(whole_ns, 1))).astype(np.int64)
+    return hidden
+
+
+def _covers(recorded: Recorded, backward: _Pass, forward: _Pass) -> Iterator[tuple[Exchange, int]]:
+    """Each exchange of two passes and the compute beside it: of the other pass, between its exchanges.
+
+    Merged, the k-th exchange of backward runs beside forward's compute before its k-th exchange, and that of
+    forward beside backward's compute after its k-th.
+    """
+    of_backward, of_forward = autograd_compute(recorded)
+    (b_start, b_end), (f_start, f_end) = _times(recorded, backward), _times(recorded, forward)
+    before = running_ns(recorded, of_forward, np.concatenate((b_end[-1:], f_end[:-1])), f_start)
+    until = np.concatenate((b_start[1:], f_start[:1]))
+    after = running_ns(recorded, of_backward, b_end, until)
+    yield from zip(backward.exchanges, before.tolist(), strict=True)
+    yield from zip(forward.exchanges, after.tolist(), strict=True)
+
+
+def _times(recorded: Recorded, one: _Pass) -> tuple[IntArray, IntArray]:
+    rows = recorded.rows
+    start = rows.start_ns[[exchange.works[0] for exchange in one.exchanges]]
+    return start, rows.end_ns[[exchange.works[-1] for exchange in one.exchanges]]
+
+
+def _handover_ns(recorded: Recorded) -> int:
+    """How much longer the pause is where another thread goes on, as a median; 0 where none does."""
+    calls = recorded.graph.calls
+    known = calls.before != NONE
+    other = known & (calls.thread != calls.thread[np.maximum(calls.before, 0)])
+    if not other.any():
+        return 0
+    pause = recorded.graph.timing.pause_ns
+    return max(0, int(np.median(pause[other]) - np.median(pause[known & ~other])))
+
+
+def _handing(recorded: Recorded, pairs: Sequence[tuple[_Pass, _Pass]]) -> IntArray:
+    """The call that launches each exchange of the merged passes."""
+    by = recorded.graph.launched_by
+    works = [one.works[0] for pair in pairs for each in pair for one in each.exchanges]
+    calls = by[np.array(works, dtype=np.int64)]
+    known: IntArray = calls[calls != NONE]
+    return known
+
+
+def _drains(recorded: Recorded, pairs: Sequence[tuple[_Pass, _Pass]]) -> tuple[IntArray, IntArray]:
+    """Calls of backward before which the host would wait for the GPU in each layer, and for how long.
+
+    That is as far as the host is ahead of the GPU there, less what it has waited in the layers before; none
+    where forward reads no token counts.
+    """
+    reading, polling = reads_counts(recorded)
+    graph, rows = recorded.graph, recorded.rows
+    if not (reading.any() or polling.any()):
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    of_backward, _ = autograd_compute(recorded)
+    launched = np.flatnonzero(of_backward & (graph.launched_by != NONE))
+    launched = launched[np.argsort(graph.launched_by[launched], kind="stable")]
+    by = graph.launched_by[launched]
+    found = []
+    for backward, _ in pairs:
+        waited = 0
+        for exchange in backward.exchanges[::2]:
+            call = int(graph.launched_by[exchange.works[0]])
+            before = int(np.searchsorted(by, call)) - 1
+            if call == NONE or before < 0:
+                continue
+            ahead = int(rows.end_ns[launched[before]] - graph.calls.start_ns[call]) - waited
+            if ahead > 0:
+                found.append((call, ahead))
+                waited += ahead
+    calls, waits = np.array(found, dtype=np.int64).reshape(-1, 2).T
+    return calls, waits
