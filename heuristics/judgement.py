@@ -60,7 +60,9 @@ def judge(measurements: Sequence[RankMeasurements], given: Given | None = None) 
         for rank in measurements
         if not isinstance(rank.costs, Missing) and rank.costs.refused is None
     ]
-    plan = make_plan(run, [wall.id for wall in found], CATALOGUE, levers=full, gains=gains_of(told))
+    trains = run.shown.training is not False  # the fixes are Megatron's, and act on training
+    stand = [wall.id for wall in found] if trains else []
+    plan = make_plan(run, stand, CATALOGUE, levers=full and trains, gains=gains_of(told))
     gaps = []
     if bound.bucket is None:
         gaps.append(Missing("verdict.bound", bound.because, bound.cure))

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from heuristics.run import WALL_IDS, WallId
 from heuristics.walls.price import ENOUGH_STEPS, STEADY, WALL, cost_of
 from heuristics.walls.wall import WallJudgement
+from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
-from traces.replay.costs import Cost, Costs, Without
+from traces.replay.costs import FIRST, Cost, Without
+
+WORTH_SAYING: Final = Limit(0.01, "fraction of what is left", "ours: under a point nobody asks what is next")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,27 +37,54 @@ def find_next(
     others = [wall for wall in walls if wall.id != first]
     blind = [wall for wall in others if wall.cost_frac is None]
     missing = Missing("verdict.next_wall", blind[0].missing[0], blind[0].cure) if blind else None
-    left = [
-        (rank, _left(rank, rank.costs, first))
-        for rank in measurements
-        if not isinstance(rank.costs, Missing) and cost_of(rank, first) is not None
-    ]
-    seen = [wall.id for wall in others if wall.cost_frac is not None]
-    fracs = {one: frac for one in seen if (frac := _frac(left, one)) is not None}
-    name = first.replace("_", " ")
+    name = _words(first)
+    told = [rank for rank in measurements if cost_of(rank, first) is not None]
+    left = [(rank, _left(rank, first)) for rank in told]
+    known = [(rank, without) for rank, without in left if without is not None]
+    if len(known) < len(left):
+        reason = f"{name} costs less than its replay says, so what is left without it was not replayed"
+        gap = Missing("verdict.next_wall", reason, "none is needed")
+        return NextWall(None, None, f"what comes after {name} is not known", gap)
+    seen = {wall.id: wall.cost_frac for wall in others if wall.cost_frac is not None}
+    fracs = {one: frac for one in seen if (frac := _frac(known, one)) is not None}
     wall = max(fracs, key=lambda one: fracs[one], default=None)
     if wall is None or fracs[wall] < WALL.value:
-        return NextWall(None, None, f"without {name} nothing else removable costs a tenth", missing)
-    said = f"without {name} the next is {wall.replace('_', ' ')}: at most {fracs[wall]:.1%} of what is left"
-    return NextWall(wall, fracs[wall], said.replace("%", " %"), None)
+        said = f"without {name} no other wall is known to stand"
+        if blind:
+            said += f", but {', '.join(_words(one.id) for one in blind)} could not be judged"
+        if wall is not None and fracs[wall] >= WORTH_SAYING.value:
+            said += f"; the largest cost is then {_words(wall)}, {_percent(fracs[wall])} of what is left"
+        return NextWall(None, None, said, missing)
+    said = f"the next wall is {_words(wall)}: at most {_percent(fracs[wall])} of what is left without {name}"
+    if (today := seen[wall]) < WALL.value:
+        said += f", though {_percent(today)} of the run as it is"
+    if blind:
+        said += f"; {', '.join(_words(one.id) for one in blind)} could not be judged"
+    return NextWall(wall, fracs[wall], said, missing)
 
 
-def _left(rank: RankMeasurements, costs: Costs, first: WallId) -> Without:
-    """The run of a rank without the first wall; where that costs little there, the run as it is."""
+def _words(wall: WallId) -> str:
+    return wall.replace("_", " ")
+
+
+def _percent(frac: float) -> str:
+    return f"{frac * 100:.1f} %"
+
+
+def _left(rank: RankMeasurements, first: WallId) -> Without | None:
+    """The run of a rank without the first wall; where that costs little there, the run as it is.
+
+    None where it costs much, and what is left was not replayed.
+    """
+    costs, cost = rank.costs, cost_of(rank, first)
+    if isinstance(costs, Missing) or cost is None:
+        return None
     if (without := costs.without.get(first)) is not None:
         return without
+    if cost.ns >= FIRST.value * rank.budget.window_ns:
+        return None
     others: dict[str, Cost] = {
-        one: cost for one in WALL_IDS if one != first and (cost := cost_of(rank, one)) is not None
+        one: other for one in WALL_IDS if one != first and (other := cost_of(rank, one)) is not None
     }
     return Without(rank.budget.window_ns, tuple(rank.steps.lengths_ns()), others)
 

@@ -24,10 +24,13 @@ LEVERS: Final = ("CMP-3", "CMP-4")
 """What still helps a step that nothing removable holds back: lower precision, larger shapes."""
 
 NOT_REPLAYED: Final = "only a ceiling is known: what the change does to a step cannot be replayed"
+NO_WALL: Final = "not told: it makes the work itself shorter or fit, so no wall's cost bounds it"
 NOT_FOUND: Final = (
     "only a ceiling is known: nothing that the change would act on was found, or it costs little"
 )
 UNRESOLVED: Final = "sendrecv_unresolved"
+PERHAPS: Final = {"ep_a2a": "expert all-to-all", "pp_p2p": "the pipeline's exchange"}
+"""What such SendRecv may be: kinds of cost, in words."""
 DIRECT: Final = Limit(
     0.5,
     "fraction of the wall's cost",
@@ -131,7 +134,7 @@ def _wins(fix: Fix) -> tuple[str, ...]:
 
 def _lever(run: Run, fix: Fix) -> Planned:
     """A lever makes all work shorter, so no wall's cost is its ceiling."""
-    return Planned(fix, fix.knobs(run), fix.preconditions(run), None, low_because=NOT_REPLAYED)
+    return Planned(fix, fix.knobs(run), fix.preconditions(run), None, low_because=NO_WALL)
 
 
 def _ordered(run: Run, wall: WallId, catalogue: Mapping[str, Fix]) -> list[Fix]:
@@ -156,20 +159,26 @@ def _share(run: Run, wall: WallId, kinds: tuple[str, ...]) -> float | None:
 
 
 def _with_perhaps(kinds: tuple[str, ...]) -> tuple[str, ...]:
-    """With expert traffic goes the SendRecv that may be it."""
-    return (*kinds, UNRESOLVED) if "ep_a2a" in kinds else kinds
+    """With expert traffic, or the pipeline's, goes the SendRecv that may be it."""
+    return (*kinds, UNRESOLVED) if {*kinds} & {*PERHAPS} else kinds
+
+
+def _if_resolved(run: Run, fix: Fix, kinds: tuple[str, ...]) -> tuple[Precondition, ...]:
+    """What a fix needs where part of what it acts on is SendRecv that nothing resolved."""
+    if UNRESOLVED not in kinds or not run.cost_ns(fix.wall, (UNRESOLVED,)):
+        return ()
+    is_it = next(what for kind, what in PERHAPS.items() if kind in kinds)
+    cure = "NVTX ranges of layers, or NCCL's own, say what it is"
+    return (Precondition(f"the unresolved SendRecv is {is_it}", "unknown", cure),)
 
 
 def _planned(run: Run, fix: Fix, gains: Mapping[str, Gain]) -> Planned:
     """A fix with what it needs. One that does not act by the wall's own handicap has no ceiling from it."""
     kinds, conditions = _with_perhaps(fix.kinds), fix.preconditions(run)
-    if UNRESOLVED in kinds and run.cost_ns(fix.wall, (UNRESOLVED,)):
-        unresolved = Precondition(
-            "the unresolved SendRecv is expert all-to-all", "unknown", "record NVTX ranges"
-        )
-        conditions = (*conditions, unresolved)
+    conditions = (*_if_resolved(run, fix, kinds), *conditions)
     ceiling = None if fix.direct == () else _ceiling_frac(run, fix.wall, _with_perhaps(_wins(fix)))
-    planned = Planned(fix, fix.knobs(run), conditions, ceiling, low_because=NOT_REPLAYED)
+    why = NO_WALL if ceiling is None else NOT_REPLAYED
+    planned = Planned(fix, fix.knobs(run), conditions, ceiling, low_because=why)
     return planned if ceiling is None else _replayed(planned, ceiling, fix.changes(run), gains)
 
 
@@ -223,4 +232,6 @@ def _refusal(run: Run, planned: Planned, chosen: Iterable[Planned]) -> Refused |
     if share is not None and share < TOUCHED.value and not _is_direct(run, fix):
         kinds = ", ".join(fix.kinds)
         return Refused(fix, f"what it acts on ({kinds}) is {share:.0%} of this wall's cost", "")
+    if planned.ceiling_frac == 0.0 and _wins(fix):
+        return Refused(fix, f"what it could win ({', '.join(_wins(fix))}) costs nothing here", "")
     return None

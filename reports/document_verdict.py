@@ -26,16 +26,13 @@ def verdict_section(judgement: Judgement) -> dict[str, Any]:
         "runner_up": verdict.runner_up,
         "confidence": confidence.level if confidence else None,
         "confidence_because": list(confidence.because) if confidence else [],
-        "because": [*verdict.because, *_following(verdict), judgement.bound.because],
+        "because": [*verdict.because, judgement.bound.because],
         "next_wall": verdict.following.wall if verdict.following else None,
         "next_wall_frac": verdict.following.frac if verdict.following else None,
+        "next_because": verdict.following.because if verdict.following else "",
         "largest_bucket": judgement.largest.bucket,
         "largest_bucket_frac": judgement.largest.frac,
     }
-
-
-def _following(verdict: Verdict) -> list[str]:
-    return [verdict.following.because] if verdict.following else []
 
 
 def wall_section(wall: WallJudgement) -> dict[str, Any]:
@@ -96,7 +93,7 @@ def verdict_gaps(judgement: Judgement) -> Iterator[Missing]:
     """An entry for every None above."""
     verdict: Verdict = judgement.verdict
     cure = next((wall.cure for wall in judgement.walls if wall.cure), "none is needed")
-    yield from _next_gaps(verdict, cure)
+    yield from _next_gaps(verdict)
     if verdict.wall is None:
         for key in ("wall", "confidence"):
             yield Missing(f"verdict.{key}", verdict.because[0], cure)
@@ -120,11 +117,11 @@ def verdict_gaps(judgement: Judgement) -> Iterator[Missing]:
                 yield Missing(f"{name}[{place}].gain_source", none, "measure it on one run of your own")
 
 
-def _next_gaps(verdict: Verdict, cure: str) -> Iterator[Missing]:
+def _next_gaps(verdict: Verdict) -> Iterator[Missing]:
     """Why no next wall is named: there is none, or it cannot be seen."""
     following = verdict.following
     if following is None:
-        gap = Missing("", "no wall, so none comes after it", cure)
+        gap = Missing("", "no wall, so none comes after it", "none is needed")
     elif following.wall is None:
         gap = following.missing or Missing("", following.because, "none is needed")
     else:

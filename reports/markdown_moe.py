@@ -15,7 +15,7 @@ def moe_lines(rank: dict[str, Any]) -> Iterator[str]:
     if not moe or not moe["rows"]:
         return
     count = len(rank["steps"]["used"]) or 1
-    headers = ["Module", "Pass", "Kernels", "Wall, ms per step", "Work", "Exposed", "Blocking", "Host waits"]
+    headers = ["Module", "Pass", "Kernels, all steps", "Wall, ms per step", "Work", "Exposed", "Blocking", "Host waits"]
     keys = ("wall_ns", "work_ns", "exposed_ns", "blocking_ns", "host_wait_ns")
     rows = [
         [plain(row["module"]), row["pass"], f"{row['count']:,}", *(_ms(row[key], count) for key in keys)]

@@ -15,7 +15,7 @@ from reports.sentences import (
     fix_title,
     lever_sentence,
     needs,
-    sharing_sentence,
+    sharing_sentences,
 )
 
 _SHOWN_FIXES: Final = 3
@@ -36,7 +36,7 @@ def next_lines(document: Document, everything: bool) -> Iterator[str]:
     if shown:
         yield ""
     told = advice(document)
-    if sharing := sharing_sentence(shown):
+    for sharing in sharing_sentences(shown):
         yield f"- {plain(sharing)}"
     yield from (f"- {line}" for line in _left_out(document, len(fixes) - len(shown), everything))
     if everything or document["fixes"]:

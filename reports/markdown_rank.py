@@ -60,7 +60,10 @@ def _open(rank: dict[str, Any]) -> Iterator[str]:
     if steps["disagreement"]:
         yield from ("", plain(steps["disagreement"]))
     if detected["training_step"] is False:
-        yield from ("", f"This is not a training step: {plain(detected['training_evidence'])}.")
+        yield from (
+            "",
+            f"This is not a training step: {plain(detected['training_evidence'])}; so no fix is planned.",
+        )
     budget, shares = rank["budget_ns"], rank["budget_frac"]
     rows = [_row(rank, _bucket(rank, bucket), budget[bucket], shares[bucket]) for bucket in _BUCKETS]
     rows.append(_row(rank, "window", budget["window"], 1.0))

@@ -64,7 +64,7 @@ def _finding(wall: dict[str, Any]) -> Iterator[str]:
     parts = sorted((wall["cost_by_kind_ns"] or {}).items(), key=lambda part: -part[1])[:_SHOWN_KINDS]
     if parts:
         alone = ", ".join(f"{plain(kind_words(kind))} {milliseconds(ns)}" for kind, ns in parts)
-        yield f", each kind alone, ms of all steps: {alone}"
+        yield f", each kind alone (they overlap), ms of all steps: {alone}"
     for one in wall["evidence"]:
         if one["start_ns"] is not None:
             value = _value(one["value"], one["unit"])

@@ -53,7 +53,8 @@ def verdict_sentences(document: Document) -> Iterator[str]:
     if verdict["confidence"]:
         why = "; ".join(verdict["confidence_because"]) or "nothing speaks against it"
         yield f"Confidence {verdict['confidence']}: {why}."
-    yield from _next_wall(verdict)
+    if following := verdict.get("next_because"):  # results of earlier versions have none
+        yield f"{following[:1].upper()}{following[1:]}."
     share = percent(verdict["largest_bucket_frac"])
     of = "the window" if len(document["ranks"]) == 1 else f"the windows of {len(document['ranks'])} ranks"
     others = [
@@ -68,16 +69,6 @@ def verdict_sentences(document: Document) -> Iterator[str]:
     yield f"{verdict['because'][-1][:1].upper()}{verdict['because'][-1][1:]}."
 
 
-def _next_wall(verdict: dict[str, Any]) -> Iterator[str]:
-    if not verdict["wall"]:
-        return
-    if verdict["next_wall"] is None:
-        yield f"Without {wall_words(verdict['wall'])} no other wall is known to stand."
-    else:
-        most = percent(verdict["next_wall_frac"])
-        yield f"The next wall is {wall_words(verdict['next_wall'])}: at most {most} of what is then left."
-
-
 def replay_sentences(document: Document) -> Iterator[str]:
     """The two proofs of each rank's replay: how far it is off, and how much of it is GPU work."""
     for rank in document["ranks"]:
@@ -86,8 +77,9 @@ def replay_sentences(document: Document) -> Iterator[str]:
         of = "" if len(document["ranks"]) == 1 else f" of {who(rank)}"
         off, waits = percent(proofs["residual_free_error_frac"]), percent(proofs["unexplained_frac"])
         saved = percent(proofs["elastic_frac"])
-        missed = f"The replay{of} misses the window by {off} without the waits that nothing explains"
-        yield f"{missed} ({waits} of it); with all GPU work halved it saves {saved}."
+        without = f"without unexplained waits ({waits} of the window) its length is off by {off}"
+        halved = f"with all GPU work halved it shrinks by {saved} (bound by the GPU: about 50 %)"
+        yield f"Two checks of the replay{of}: {without}; {halved}."
 
 
 def _largest(document: Document) -> str:
@@ -150,6 +142,10 @@ def fix_title(fix: dict[str, Any]) -> str:
     return f"{fix['title']}. {gain[:1].upper()}{gain[1:]}.".removesuffix(" .")
 
 
+LOSS: Final = 0.0005
+"""A lower end below zero by less is none that a figure with one decimal shows."""
+
+
 def gain_words(gain_frac: list[float | None] | None) -> str:
     """What a fix wins: a range, a ceiling where there is no lower end, nothing where there is neither."""
     if gain_frac is None or gain_frac[1] is None:
@@ -157,20 +153,24 @@ def gain_words(gain_frac: list[float | None] | None) -> str:
     low, high = gain_frac[0], gain_frac[1]
     if low is None:
         return f"at most {percent(high)} of the step"
-    if low < 0 and percent(-low) != percent(0.0):
+    if low <= -LOSS:
         return f"wins at most {percent(high)} of the step, or loses up to {percent(-low)}"
     if percent(max(0.0, low)) == percent(high):
         return f"wins {percent(high)} of the step"
     return f"wins {percent(max(0.0, low)).removesuffix(' %')} to {percent(high)} of the step"
 
 
-def sharing_sentence(fixes: list[dict[str, Any]]) -> str:
-    """That what some fixes win is in part the same, so that it must not be added; empty where none does."""
-    shown = {fix["id"] for fix in fixes}
-    sharing = [fix["id"] for fix in fixes if shown & {*fix["shares_with"]}]
-    if not sharing:
-        return ""
-    return f"{', '.join(sharing[:-1])} and {sharing[-1]} act on the same costs: their gains do not add up."
+def sharing_sentences(fixes: list[dict[str, Any]]) -> Iterator[str]:
+    """What fixes win is in part the same, so that it must not be added; one sentence a group of them."""
+    groups: list[list[str]] = []
+    for fix in fixes:
+        others = {*fix.get("shares_with", ())}  # results of earlier versions have none
+        joined = [group for group in groups if others & {*group}]
+        groups = [group for group in groups if group not in joined]
+        groups.append([*(one for group in joined for one in group), fix["id"]])
+    for group in groups:
+        if len(group) > 1:
+            yield f"{', '.join(group[:-1])} and {group[-1]} act on the same costs: their gains do not add up."
 
 
 def needs(fix: dict[str, Any]) -> Iterator[str]:

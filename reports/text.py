@@ -170,7 +170,7 @@ def _about_steps(rank: dict[str, Any]) -> Iterator[str]:
     if steps["disagreement"]:
         yield from wrap(steps["disagreement"])
     if detected["training_step"] is False:
-        yield from wrap(f"this is not a training step: {detected['training_evidence']}")
+        yield from wrap(f"this is not a training step: {detected['training_evidence']}; so no fix is planned")
 
 
 def _steps(rank: dict[str, Any]) -> str:

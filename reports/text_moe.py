@@ -17,13 +17,17 @@ def moe_lines(rank: dict[str, Any]) -> Iterator[str]:
     if not moe or not moe["rows"]:
         return
     yield ""
-    yield from wrap(f"{tax_sentence(moe)}; {_layers(moe['layers'])}, ms:")
+    yield from wrap(f"{tax_sentence(moe)}.")
+    yield from wrap(f"{_layers(moe['layers'])}, ms of all steps, hidden time included; experts are no tax:")
     there = [name for name in PASSES if any(row["pass"] == name for row in moe["rows"])]
     yield f"{INDENT}  {'':<25}" + "".join(f"{name:>11}" for name in (*there, "blocking"))
     for module, by_pass in by_module(moe["rows"]).items():
         walls = [_ms(by_pass[name]["wall_ns"] if name in by_pass else 0) for name in there]
         cells = [*walls, _ms(total(by_pass, "blocking_ns"))]
         yield f"{INDENT}  {module:<25}" + "".join(f"{cell:>11}" for cell in cells)
+    waits = [row["host_wait_ns"] for row in moe["rows"] if row.get("host_wait_ns")]
+    if waits:
+        yield from wrap(f"  of the tax, the GPU waited for the host to read token counts: {_ms(sum(waits))}")
 
 
 def tax_sentence(moe: dict[str, Any]) -> str:
@@ -49,7 +53,7 @@ def total(by_pass: dict[str, dict[str, Any]], key: str) -> int | None:
 
 def _layers(count: int | None) -> str:
     if count is None:
-        return "all MoE layers"
+        return "All MoE layers, their number not told"
     return f"{count} MoE layer{'s' if count > 1 else ''}"
 
 

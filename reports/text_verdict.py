@@ -16,7 +16,7 @@ from reports.sentences import (
     lever_sentence,
     needs,
     replay_sentences,
-    sharing_sentence,
+    sharing_sentences,
     verdict_sentences,
     wall_sentence,
 )
@@ -47,7 +47,7 @@ def wall_lines(document: Document) -> Iterator[str]:
         parts = sorted((wall["cost_by_kind_ns"] or {}).items(), key=lambda part: -part[1])
         if parts and wall["outcome"] == "finding":
             alone = "; ".join(f"{kind_words(kind)} {milliseconds(ns)}" for kind, ns in parts[:4])
-            yield from wrap(f"  each kind alone, ms: {alone}", INDENT, INDENT + "  ")
+            yield from wrap(f"  each kind alone (they overlap), ms: {alone}", INDENT, INDENT + "  ")
     for said in replay_sentences(document):
         yield from wrap(said)
 
@@ -83,7 +83,7 @@ def _plan(document: Document, everything: bool) -> Iterator[list[str]]:
         yield [lever_sentence(document)]
     for place, fix in enumerate(fixes[:shown], start=1):
         yield [f"{place}. {fix['id']} {fix_title(fix)}", *_fix_lines(fix, everything)]
-    if sharing := sharing_sentence(fixes[:shown]):
+    for sharing in sharing_sentences(fixes[:shown]):
         yield [f"- {sharing}"]
     more = len(fixes) - shown
     left = [f"{more} more fix{'es' if more > 1 else ''}"] if more > 0 else []

@@ -135,6 +135,8 @@ _FAMILIES: Final = (
     ("multihot", "row_id_map", "permute", "unpermute", "sort_chunks", "hybridep_permute", "hybridep_unperm"),
     ("norm_", "activation", "quantize"),
 )
+_QUANTISED: Final = 2
+"""The last of them: a norm or an activation, and the quantisations that follow it."""
 
 
 def _family(one: Operation) -> int | None:
@@ -154,7 +156,8 @@ def _fused_operations(operations: Sequence[Operation]) -> list[Operation]:
     family: int | None = None
     for one in operations:
         mine = _family(one)
-        if mine is not None and mine == family and isinstance(one, Launch):
+        goes_on = mine == family and (mine != _QUANTISED or _quantises(one))
+        if mine is not None and goes_on and isinstance(one, Launch):
             if isinstance(made[-1], Busy):
                 made.pop()
             first = made[-1]
@@ -162,9 +165,15 @@ def _fused_operations(operations: Sequence[Operation]) -> list[Operation]:
             made[-1] = first._replace(works=first.works + one.works)
         else:
             made.append(one)
+            if _quantises(one):
+                mine = None  # nothing is fused to a quantisation that stands alone
         if not isinstance(one, Busy):
             family = mine
     return made
+
+
+def _quantises(one: Operation) -> bool:
+    return isinstance(one, Launch) and one.works[0].kernel.startswith("quantize")
 
 
 def _each_thread(program: Program, edit: Callable[[Sequence[Operation]], list[Operation]]) -> Program:

@@ -18,6 +18,7 @@ from traces.measure.memory import offload_places
 from traces.measure.recompute import measure_recompute
 from traces.measure.sm import measure_sm
 from traces.missing import Missing
+from traces.replay.borders import Borders
 from traces.replay.changes.change import Change
 from traces.replay.changes.measure import Priced, measure_changes
 from traces.replay.costs import WORTH, Costs, measure_costs
@@ -57,7 +58,8 @@ def changes_of(rank: RankTimeline, steps: Steps, worth_frac: float = WORTH.value
     walls = ("communication", "host_overhead", "memory", "compute")
     told = {wall: cost for wall in walls if (cost := getattr(costs, wall)) is not None}
     priced = {wall: Priced(cost.ns, cost.by_kind_ns) for wall, cost in told.items()}
-    borders = np.array([(step.start_ns, step.end_ns) for step in steps.used], dtype=np.int64)
+    pairs = np.array([(step.start_ns, step.end_ns) for step in steps.used], dtype=np.int64)
+    borders = Borders(graph.rows, pairs)
     window_ns = steps.windows.total_ns
     worth_ns = round(worth_frac * window_ns)
     found = measure_changes(_subject(rank, steps), graph, explained, borders, priced, worth_ns)

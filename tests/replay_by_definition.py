@@ -179,7 +179,11 @@ class Told:
     def _poll(self) -> None:
         """A host that polls goes on equally soon after the same control kernel in most layers."""
         works, takes = self.story.works, self.takes
+        usual_pause = median(takes.pause) if takes.pause else 0
         control = [p for p, w in enumerate(works) if w.kind == "ep_control" and w.call is not None]
+        since = min((call.start for call in self.calls), default=0)
+        until = max((call.end for call in self.calls), default=0)
+        control = [p for p in control if since < works[p].end <= until]
         for name in {works[p].name for p in control}:
             mine = [p for p in control if works[p].name == name]
             found = []
@@ -196,7 +200,7 @@ class Told:
             if usual < 200 * US and not late and len(hits) >= 0.8 * len(mine):
                 for call, p, after in hits:
                     takes.polled[call].append((p, after))
-                    takes.pause[call] = min(takes.pause[call], after)
+                    takes.pause[call] = min(takes.pause[call], after, int(usual_pause))
 
     # --- what calls wait for ---
 

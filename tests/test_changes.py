@@ -11,6 +11,7 @@ import pytest
 
 from tests.replay_doubles import GEMM, SENDRECV, SYNC, US, Said, rank_of, subject_of, us
 from traces.account.tight import UNEXPLAINED
+from traces.replay.borders import Borders
 from traces.replay.changes.change import Change, Recorded
 from traces.replay.changes.launches import uninterrupted
 from traces.replay.changes.measure import SURE, Priced, measure_changes
@@ -57,7 +58,8 @@ def changes(
     costs = {wall: Priced(us(most), dict.fromkeys(KINDS, us(most))) for wall in ALL}
     kept = graph.timing.residual_ns
     explained = replace(graph.timing, residual_ns=np.where(kept > UNEXPLAINED.value, 0, kept))
-    borders = np.array([(step.start_ns, step.end_ns) for step in found.used], dtype=np.int64)
+    pairs = np.array([(step.start_ns, step.end_ns) for step in found.used], dtype=np.int64)
+    borders = Borders(graph.rows, pairs)
     subject = subject_of(rank, found, **about)  # type: ignore[arg-type]
     return {one.kind: one for one in measure_changes(subject, graph, explained, borders, costs, 1)}
 

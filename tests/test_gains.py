@@ -14,7 +14,7 @@ from heuristics.plan import NOT_FOUND, NOT_REPLAYED, Planned, make_plan
 from heuristics.run import Given, Run, Shown, WallId
 from reports.document_verdict import fix_section
 from reports.explain_fix import fix_lines
-from reports.sentences import fix_title, gain_words, sharing_sentence
+from reports.sentences import fix_title, gain_words, sharing_sentences
 from tests.opinions_doubles import a_fix, catalogue_of, cost, costs, paying
 from traces.replay.changes.change import Change
 
@@ -183,9 +183,9 @@ def test_a_fix_without_a_gain_is_its_title() -> None:
 
 
 def test_shared_gains_are_said_once_and_only_of_fixes_that_are_shown() -> None:
-    one, two, three = ({"id": f"COM-{n}", "shares_with": []} for n in (1, 2, 3))
+    one, two, three = ({"id": f"COM-{n}", "wall": "communication", "shares_with": []} for n in (1, 2, 3))
     one["shares_with"], two["shares_with"] = ["COM-2"], ["COM-1"]
-    assert sharing_sentence([one, two, three]) == (
+    assert list(sharing_sentences([one, two, three])) == [
         "COM-1 and COM-2 act on the same costs: their gains do not add up."
-    )
-    assert sharing_sentence([one, three]) == ""
+    ]
+    assert list(sharing_sentences([one, three])) == []

@@ -24,7 +24,7 @@ def test_the_next_wall_is_the_largest_cost_of_what_is_left() -> None:
     found = after_communication(rank(costs(400, 200, 60, without=without)))
     assert (found.wall, found.frac) == ("host_overhead", 0.2)
     assert found.because == (
-        "without communication the next is host overhead: at most 20.0 % of what is left"
+        "the next wall is host overhead: at most 20.0 % of what is left without communication"
     )
 
 
@@ -37,7 +37,7 @@ def test_a_wall_that_goes_with_the_first_is_not_next() -> None:
     without = {"communication": left(500, host_overhead=0, memory=0, compute=0)}
     found = after_communication(rank(costs(500, 300, without=without)))
     assert (found.wall, found.frac) == (None, None)
-    assert found.because == "without communication nothing else removable costs a tenth"
+    assert found.because == "without communication no other wall is known to stand"
 
 
 def test_where_a_wall_could_not_be_looked_at_none_is_only_perhaps() -> None:

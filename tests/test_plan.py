@@ -153,7 +153,11 @@ def test_kinds_that_add_up_to_more_than_the_wall_have_its_cost_as_ceiling() -> N
 
 
 EXPERTS = {"kinds": ("ep_dispatch", "ep_combine", "ep_a2a", "ep_control")}
-PERHAPS = Precondition("the unresolved SendRecv is expert all-to-all", "unknown", "record NVTX ranges")
+PERHAPS = Precondition(
+    "the unresolved SendRecv is expert all-to-all",
+    "unknown",
+    "NVTX ranges of layers, or NCCL's own, say what it is",
+)
 
 
 def test_sendrecv_that_may_be_expert_traffic_counts_with_it_and_is_to_be_settled_first() -> None:
@@ -177,15 +181,17 @@ def test_sendrecv_that_may_be_expert_traffic_puts_its_fixes_before_the_general_o
     assert ids(make_plan(little, ["communication"], fixes)) == ["COM-4", "COM-10"]
 
 
-def test_fixes_of_other_traffic_are_refused_where_all_of_it_may_be_experts() -> None:
+def test_fixes_of_other_traffic_are_refused_where_all_of_it_may_be_experts_or_the_pipeline() -> None:
     plan = make_plan(paying("communication", {"sendrecv_unresolved": 200}), ["communication"], CATALOGUE)
-    expert = {fix.id for fix in CATALOGUE.values() if "ep_a2a" in fix.kinds}
-    assert {"COM-1", "COM-2", "COM-3"} <= expert
-    assert set(ids(plan)) <= expert
-    assert plan.fixes
-    assert all(PERHAPS in one.preconditions and one.ceiling_frac == 0.2 for one in plan.fixes)
-    others = {number: why for number, why in refused(plan).items() if number not in expert}
-    assert set(others) == {"COM-4", "COM-5", "COM-6"}
+    perhaps = {fix.id for fix in CATALOGUE.values() if {"ep_a2a", "pp_p2p"} & {*fix.kinds}}
+    assert {"COM-1", "COM-2", "COM-3", "COM-6"} <= perhaps
+    assert "COM-6" in ids(plan)
+    assert set(ids(plan)) <= perhaps
+    asked = {one.preconditions[0].text for one in plan.fixes}
+    assert asked == {PERHAPS.text, "the unresolved SendRecv is the pipeline's exchange"}
+    assert all(one.ceiling_frac == 0.2 for one in plan.fixes)
+    others = {number: why for number, why in refused(plan).items() if number not in perhaps}
+    assert set(others) == {"COM-4", "COM-5"}
 
 
 def test_resolved_traffic_asks_for_nothing_more() -> None:

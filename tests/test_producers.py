@@ -131,3 +131,16 @@ def test_calls_that_a_full_queue_held_return_as_work_ends_so_the_clocks_agree(ex
 def test_calls_that_return_at_any_time_of_the_gpus_say_nothing_of_clocks(export: Export) -> None:
     rows = rank_of(export(held_by_the_queue(apart_us=50))).activities
     assert clock_offset_ns(rows) != 0
+
+
+def test_where_work_ends_all_the_time_calls_that_return_with_it_say_nothing(export: Export) -> None:
+    """Kernels of 10 us back to back: any instant lies within 20 us of some end."""
+    recording = Recording()
+    for turn in range(400):
+        begin, held = 3_000 + 10 * turn, turn >= 380
+        call = 3_400 + 40 * (turn - 380) if held else 2 * turn
+        recording.kernel(
+            GEMM, begin * US, (begin + 10) * US, launch_ns=(call - 3_300 * held) * US,
+            launch_end_ns=(call - 3_260 * held if held else call + 1) * US,
+        )  # fmt: skip
+    assert clock_offset_ns(rank_of(export(recording)).activities) != 0

@@ -239,7 +239,7 @@ def test_the_fuser_recording_is_a_host_that_builds_kernels(recordings: Path) -> 
     path = recordings / "fuser_h200_2025.sqlite"
     document = diagnoser.analyze(path).to_dict()
     rank, work = one_window(path, document)
-    assert verdict(document) == ("host_overhead", "long_python_pauses", "host_overhead", "medium")
+    assert verdict(document) == ("host_overhead", "long_python_pauses", "host_overhead", "low")
     assert outcomes(document) == ["unmeasurable", "clear", "finding", "clear"]
     settled(document, "host_overhead", *host_bounds_ns(rank, work))
     settled(document, "communication", 0, 0)
@@ -302,7 +302,7 @@ def test_saxpy_waits_for_its_host_and_for_its_copies(recordings: Path) -> None:
     path = recordings / "pipit_saxpy_mpi.sqlite"
     document = diagnoser.analyze(path).to_dict()
     rank, work = one_window(path, document)
-    assert verdict(document) == ("host_overhead", "python", "host_overhead", "medium")
+    assert verdict(document) == ("host_overhead", "python", "host_overhead", "low")
     assert outcomes(document) == ["unmeasurable", "clear", "finding", "clear"]
     settled(document, "host_overhead", *host_bounds_ns(rank, work))
     settled(document, "communication", 0, 0)
@@ -350,7 +350,7 @@ def test_reports_of_programs_that_wait_for_the_system(
     (path,) = tmp_path.glob("*.sqlite")
     work = work_of_export(path, rank["process"])
     agrees(rank, work, work.whole)
-    assert verdict(document) == ("host_overhead", cause, "host_overhead", "medium")
+    assert verdict(document) == ("host_overhead", cause, "host_overhead", "low")
     assert outcomes(document) == ["unmeasurable", "clear", "finding", "clear"]
     settled(document, "host_overhead", *host_bounds_ns(rank, work))
     settled(document, "communication", 0, 0)

@@ -302,3 +302,21 @@ def test_without_an_account_there_is_no_replay(path: Path) -> None:
     assert measure_costs(subject_of(rank, window), window, missing) == Missing(
         "replay", "clocks are apart", "record again"
     )
+
+
+def test_a_kernel_across_a_border_counts_for_its_part_inside(path: Path) -> None:
+    """A window of 50 in the middle of an exchange of 1,000: without it all 50 are gone, and no more."""
+    said = Said()
+    said.kernel(GEMM, 0, 100, launch=(-20, -18))
+    said.kernel(SENDRECV, 100, 1_100, launch=(-17, -15))
+    said.kernel(GEMM, 1_100, 1_200, launch=(-14, -12))
+    assert costs_of(path, said, (600, 650)).communication.ns == 50 * US
+
+
+def test_half_of_the_work_across_a_border_is_half_of_it_in_the_replay(path: Path) -> None:
+    said = Said()
+    said.kernel(GEMM, 100, 300, launch=(10, 12), grid=(50, 1, 1))
+    said.kernel(GEMM, 300, 400, launch=(13, 15), grid=(200, 1, 1))
+    found = costs_of(path, said, (200, 400), sm_count=100)
+    assert found.compute is not None
+    assert found.compute.ns == 50 * US  # half of what filling it saves

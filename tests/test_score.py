@@ -104,8 +104,9 @@ RETRYING = replace(SCENARIOS["allocator"].knobs, layer_count=2, step_count=3)
 
 
 def test_steady_retries_are_told_from_none() -> None:
-    assert truth.retries_in_steady_steps(run(RETRYING))
-    assert not truth.retries_in_steady_steps(run(replace(RETRYING, retries_per_step=0.0)))
+    assert truth.retries_in_steady_steps(run(RETRYING), range(RETRYING.step_count))
+    steady = replace(RETRYING, retries_per_step=0.0)
+    assert not truth.retries_in_steady_steps(run(steady), range(steady.step_count))
 
 
 @pytest.mark.parametrize("name", ["communication", "token_sync", "offload", "deepep"])

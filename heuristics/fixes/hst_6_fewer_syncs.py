@@ -73,6 +73,7 @@ FIX: Final = Fix(
     wall="host_overhead",
     title="Fixed expert budgets, no token-count syncs",
     kinds=("token_count_sync",),
+    wins=("token_count_sync", "launch", "python"),
     knobs=knobs,
     preconditions=preconditions,
     versions=(

@@ -46,7 +46,12 @@ def judge(measurements: Sequence[RankMeasurements]) -> WallJudgement:
         result = replace(result, evidence=(*result.evidence, retried))
         if worst >= RETRIES.value:
             return replace(result, outcome="finding", comes_first=True)
-    if result.outcome == "clear" and (gap := _open_question(measurements)):
+    if result.outcome != "clear":
+        return result
+    if (gap := _unpriced(measurements)) is not None:
+        evidence = tuple(one for one in result.evidence if not one.measure.endswith("cost_frac"))
+        return unmeasurable("memory", gap, evidence)
+    if (gap := _without_room(measurements)) is not None:
         return replace(result, outcome="unmeasurable", missing=(gap.reason,), cure=gap.cure)
     return result
 
@@ -59,20 +64,30 @@ def _in_graphs(measurements: Sequence[RankMeasurements]) -> Missing | None:
     return None
 
 
-def _open_question(measurements: Sequence[RankMeasurements]) -> Missing | None:
-    """What keeps a small price from being clear: recompute that cannot be told, or room that cannot."""
+def _unpriced(measurements: Sequence[RankMeasurements]) -> Missing | None:
+    """What keeps the price itself from being known: whether anything is computed a second time."""
     for rank in measurements:
-        why = {gap.path: gap for gap in rank.memory.missing}
         if rank.memory.recompute_ns is None:
-            gap = why.get("memory.recompute_ns", Missing("", "the trace does not say", ""))
-            reason = "whether anything is computed a second time could not be told"
-            return Missing("memory", f"{reason}: {gap.reason}", gap.cure)
+            gap = _gap(rank, "recompute_ns")
+            reason = f"whether anything is computed a second time could not be told: {gap.reason}"
+            return Missing("memory", reason, gap.cure)
+    return None
+
+
+def _without_room(measurements: Sequence[RankMeasurements]) -> Missing | None:
+    """What keeps a small price from being clear: whether there is room."""
+    for rank in measurements:
         for key in ("peak_bytes", "capacity_bytes"):
             if getattr(rank.memory, key) is None:
-                gap = why.get(f"memory.{key}", Missing("", "the trace does not say", ""))
+                gap = _gap(rank, key)
                 reason = f"whether the run has room cannot be told: {gap.reason}; its price can"
                 return Missing("memory", reason, gap.cure)
     return None
+
+
+def _gap(rank: RankMeasurements, key: str) -> Missing:
+    gaps = {gap.path: gap for gap in rank.memory.missing}
+    return gaps.get(f"memory.{key}", Missing("", "the trace does not say", ""))
 
 
 def _context(measurements: Sequence[RankMeasurements]) -> list[Evidence]:

@@ -11,7 +11,7 @@ from tests.score.truth import WALL_FRAC, Told, costs_of, next_costs, retries_in_
 def is_as_built(scenario: Scenario, told: Told) -> bool:
     """Whether the true costs of the recorded steps say what the scenario does."""
     costs = costs_of(told.costs, told.recorded)
-    if not _shows(scenario, costs, retries=retries_in_steady_steps(told.run)):
+    if not _shows(scenario, costs, retries=retries_in_steady_steps(told.run, told.recorded)):
         return False
     if scenario.masked is None or scenario.wall is None:
         return True

@@ -81,7 +81,6 @@ def score(case: Case) -> Result:
         "family": case.family,
         "group": case.group,
         "name": case.name,
-        "retries": truth.retries_in_steady_steps(simulated),
         "hidden": truth.hidden_walls(case, simulated),
         "veiled": truth.veiled_walls(case, simulated),
         "steps_true": len(by_step.recorded),
@@ -100,7 +99,8 @@ def score(case: Case) -> Result:
         except Exception as error:  # a run that cannot be diagnosed is a result, and the others go on
             said = f"{type(error).__name__}: {error}"
             everything = truth.costs_of(by_step.costs, by_step.recorded)
-            return Result(**basis, raw=raw, true_frac=everything, error=said)
+            retries = truth.retries_in_steady_steps(simulated, by_step.recorded)
+            return Result(**basis, raw=raw, true_frac=everything, retries=retries, error=said)
     rank = document["ranks"][0]
     told = by_optimizer if rank["steps"]["source"] in _BY_OPTIMIZER else by_step
     borders = _borders(told)
@@ -111,6 +111,7 @@ def score(case: Case) -> Result:
         **basis,
         raw=raw,
         true_frac=costs,
+        retries=truth.retries_in_steady_steps(simulated, steps),
         next_frac=truth.next_costs(told, judged["wall"], steps) if _has_next(case, judged, costs) else {},
         **judged,
         **_steps([borders[step] for step in told.recorded], rank),

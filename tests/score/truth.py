@@ -168,10 +168,11 @@ def costs_of(costs: TrueCosts, steps: Sequence[int]) -> dict[str, float]:
     }
 
 
-def retries_in_steady_steps(simulated: Run) -> bool:
-    """Whether at least half of the steps after the first free memory and take it again."""
+def retries_in_steady_steps(simulated: Run, steps: Sequence[int]) -> bool:
+    """Whether at least half of some steps, but the first of them, free memory and take it again."""
     ranges = [span for span in simulated.executed.spans if span.kind == "step"]
-    later = sorted(ranges, key=lambda span: span.start_ns)[1:]
+    ranges.sort(key=lambda span: span.start_ns)
+    later = [ranges[step] for step in steps[1:]]
     calls = [call for call in simulated.executed.calls if isinstance(call.operation, Allocate)]
     retried = 0
     for span in later:

@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import NULL, distinct
+from traces.intervals import union
 from traces.limits import Limit
 from traces.timeline import Activities, Source
 
@@ -20,6 +21,11 @@ HELD: Final = Limit(
 LONG: Final = Limit(5, "times the usual launch call", "ours: a call that waits for room lasts far longer")
 ROOM: Final = Limit(20_000, "ns", "ours: a call that waited for room returns within microseconds of it")
 MOST: Final = Limit(0.8, "fraction of the held calls", "ours: kernels of 100 us would give a fifth by chance")
+CHANCE: Final = Limit(
+    0.5,
+    "fraction of the time that lies so soon after some end",
+    "ours: where more does, chance would agree too",
+)
 
 
 def clock_offset_ns(rows: Activities) -> int | None:
@@ -47,6 +53,9 @@ def _held_calls_return_with_work(rows: Activities) -> bool:
     returns_ns = distinct(rows.launch_end_ns[length_ns > LONG.value * np.median(length_ns)])
     ends_ns = np.sort(rows.end_ns)
     place = np.searchsorted(ends_ns, returns_ns, side="right") - 1
+    near = union(ends_ns, ends_ns + int(ROOM.value)).total_ns
+    if near > CHANCE.value * max(1, int(ends_ns[-1] - ends_ns[0])):
+        return False
     since_ns = (returns_ns - ends_ns[np.maximum(place, 0)])[place >= 0]
     held = since_ns <= ROOM.value
     return int(held.sum()) >= HELD.value and held.sum() >= MOST.value * len(returns_ns)

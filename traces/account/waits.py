@@ -34,6 +34,12 @@ TOKEN_COUNT: Final = Limit(
 )
 
 
+def is_token_count(size_bytes: IntArray) -> BoolArray:
+    """Which copies to the host are small enough to be a read of token counts; one of unknown size is none."""
+    result: BoolArray = (size_bytes >= 0) & (size_bytes <= TOKEN_COUNT.value)
+    return result
+
+
 @dataclass(frozen=True, slots=True)
 class Waited:
     """Pieces in which the host waited for work that still ran: `work` is its place in the activities."""
@@ -59,7 +65,7 @@ class Waits:
         self._own = own[np.argsort(rows.call[own], kind="stable")]
         sizes = rank.columns.copies.size_bytes
         is_count = (rows.bucket == Bucket.COPY) & (rows.key == COPY_KINDS.index("memcpy_d2h"))
-        is_count[is_count] = sizes[rows.row[is_count]] <= TOKEN_COUNT.value
+        is_count[is_count] = is_token_count(sizes[rows.row[is_count]])
         self._is_count = is_count & _routes(rows)
 
     def is_waiting(self, call: IntArray) -> BoolArray:

@@ -143,7 +143,8 @@ def _subject(rank: RankTimeline, steps: Steps, recompute: Recompute, sm: SmUse) 
     offloaded = offload_places(rank, steps)
     known = np.empty(0, dtype=np.int64) if isinstance(offloaded, Missing) else offloaded
     stretch_frac = sm.stretch.frac if sm.stretch else stretch_by_sms(sm.comm_blocks, sm.sm_count)
-    return Subject(rank, steps, recompute.places, known, stretch_frac, sm.sm_count)
+    measured = sm.stretch is not None
+    return Subject(rank, steps, recompute.places, known, stretch_frac, sm.sm_count, measured)
 
 
 def gpu_of(rank: RankTimeline) -> Gpu | None:

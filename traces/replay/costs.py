@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from typing import Final
 
 import numpy as np
@@ -14,12 +15,13 @@ from traces.columns import IntArray
 from traces.intervals import Spans, intersect, union
 from traces.limits import Limit
 from traces.missing import Missing
+from traces.replay.borders import Borders
 from traces.replay.changes.change import Change
 from traces.replay.changes.measure import Priced, measure_changes
 from traces.replay.edits import Edits, Subject
 from traces.replay.graph import Graph, Timing, build_graph
 from traces.replay.proofs import Proofs, doubt, refusal
-from traces.replay.run import Replayed, replay
+from traces.replay.run import replay
 from traces.steps.found import Steps
 
 FIRST: Final = Limit(
@@ -57,8 +59,8 @@ class Without:
 class Costs:
     """What each handicap costs one rank; `compute` is None where no launch shape was recorded.
 
-    `without`: by each wall that costs a tenth of the windows or more, the run without it. `changes`: what
-    single changes of the run would give.
+    `without`: by each wall that costs a tenth of the windows or more, the run without it; not the host's
+    where the account holds it well below its replay. `changes`: what single changes of the run would give.
     Where `refused` is set, the first proof failed, and the costs are not to be used. Where `at_least` is set,
     the second did: the host may wait for the GPU in ways unseen, so the costs may be larger, never smaller.
     """
@@ -93,17 +95,22 @@ class _Pricing:
         used = [(step.start_ns, step.end_ns) for step in steps.used]
         self._has_steps = bool(used)
         pairs = used or list(zip(self._windows.start_ns.tolist(), self._windows.end_ns.tolist(), strict=True))
-        self._borders = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-        self._recorded = self._lengths(replay(self._graph, self._graph.timing))
-        self._lasting = self._lengths(replay(self._graph, self._timing))
+        self._borders = Borders(self._graph.rows, np.array(pairs, dtype=np.int64).reshape(-1, 2))
+        self._recorded = self._borders.lengths_ns(replay(self._graph, self._graph.timing))
+        self._lasting = self._borders.lengths_ns(replay(self._graph, self._timing))
 
     def costs(self) -> Costs:
         edits, proofs = self._edits, self._proofs()
         whole, kinds = edits.walls(), edits.kinds()
-        left = {wall: self._lengths(replay(self._graph, timing)) for wall, timing in whole.items()}
+        left = {wall: self._borders.lengths_ns(replay(self._graph, timing)) for wall, timing in whole.items()}
         found = {wall: self._split(after, kinds[wall]) for wall, after in left.items()}
-        found["host_overhead"] = self._capped(found["host_overhead"])
-        worth = [wall for wall, cost in found.items() if cost.ns >= FIRST.value * self._windows.total_ns]
+        capped, whole_ns = self._capped(found["host_overhead"]), self._windows.total_ns
+        worth = [wall for wall, cost in found.items() if cost.ns >= FIRST.value * whole_ns]
+        if found["host_overhead"].ns - capped.ns >= WORTH.value * whole_ns:
+            worth = [
+                wall for wall in worth if wall != "host_overhead"
+            ]  # what is left is not what was replayed
+        found["host_overhead"] = capped
         return Costs(
             found["communication"],
             found["host_overhead"],
@@ -140,7 +147,7 @@ class _Pricing:
         return Without(int(left.sum()), tuple(left.tolist()) if self._has_steps else (), others)
 
     def _cost_of(self, timing: Timing, before: IntArray) -> Cost:
-        return self._cost(before, self._lengths(replay(self._graph, timing)))
+        return self._cost(before, self._borders.lengths_ns(replay(self._graph, timing)))
 
     def _cost(self, before: IntArray, after: IntArray) -> Cost:
         saved = before - after
@@ -149,7 +156,8 @@ class _Pricing:
     def _capped(self, cost: Cost) -> Cost:
         """Never more than what the account lays on the host, on latency and on copies to the host.
 
-        Those copies count because small ones that only feed a call go with it, and what they queued behind.
+        Those copies count because small ones that only feed a call go with it, and what they queued behind:
+        in simulated runs a read of token counts waits for the offload before it, and is saved with it.
         """
         account, others = self._account, ("allocator", "profiler")
         most = sum(ns for cause, ns in account.launch_starved_ns.items() if cause not in others)
@@ -158,18 +166,13 @@ class _Pricing:
         if cost.ns <= most:
             return cost
         by_kind = {kind: min(ns, most) for kind, ns in cost.by_kind_ns.items()}
-        steps = tuple(round(ns * most / cost.ns) for ns in cost.step_ns)
-        return Cost(most, by_kind, steps)
-
-    def _lengths(self, done: Replayed) -> IntArray:
-        reached = done.reached_ns(self._graph.rows.end_ns, self._borders.ravel()).reshape(-1, 2)
-        result: IntArray = reached[:, 1] - reached[:, 0]
-        return result
+        ends = [total * most // cost.ns for total in accumulate(cost.step_ns)]
+        return Cost(most, by_kind, tuple(end - before for before, end in pairwise((0, *ends))))
 
     def _proofs(self) -> Proofs:
         recorded, timing = int(self._recorded.sum()), self._graph.timing
         halved = replace(self._timing, duration_ns=self._timing.duration_ns // 2)
-        shrunk = self._lasting - self._lengths(replay(self._graph, halved))
+        shrunk = self._lasting - self._borders.lengths_ns(replay(self._graph, halved))
         rows, long = self._graph.rows, timing.residual_ns > UNEXPLAINED.value
         waited = union((rows.start_ns - timing.residual_ns)[long], rows.start_ns[long])
         unexplained = intersect(waited, self._windows).total_ns

@@ -43,7 +43,8 @@ class Subject:
     """A rank and what was measured of it that an edit needs.
 
     `recomputed` and `offloaded` are places in its activities; `stretch_frac`: how much longer compute takes
-    beside communication; `sm_count` of its GPU. None where it could not be told.
+    beside communication, in this recording where `stretch_measured`, else by the SMs that it takes;
+    `sm_count` of its GPU. None where it could not be told.
     """
 
     rank: RankTimeline
@@ -52,6 +53,7 @@ class Subject:
     offloaded: IntArray
     stretch_frac: float | None
     sm_count: int | None
+    stretch_measured: bool = True
 
 
 class Edits:
@@ -156,6 +158,8 @@ class Edits:
         if not stretch or stretch < 0:
             return timing
         beside = covered_ns(rows.start_ns, rows.end_ns, union(rows.start_ns[which], rows.end_ns[which]))
+        # work that an earlier edit made shorter was beside it for as much less
+        beside = beside * self._timing.duration_ns // np.maximum(rows.end_ns - rows.start_ns, 1)
         return without_stretch(timing, np.where(rows.bucket == Bucket.COMPUTE, beside, 0), stretch)
 
     def _long_pauses(self, pause_ns: IntArray) -> BoolArray:

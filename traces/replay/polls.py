@@ -25,6 +25,7 @@ SPREAD: Final = Limit(
     0.75, "of the median", "ours: the return from a poll takes about the same time in every layer"
 )
 SHORT_SPREAD: Final = Limit(10_000, "ns around the median", "ours: the least that the spread is taken for")
+LEAST: Final = Limit(3, "control kernels", "ours: fewer follow a late host by coincidence")
 SPINS: Final = Limit(
     0.8, "fraction of the control kernels", "ours: a poll comes with every layer, a coincidence does not"
 )
@@ -34,9 +35,13 @@ def find_polls(rows: Activities, calls: HostCalls) -> tuple[list[tuple[Wait, ...
     """What the begin of each call waits for, and the pause before each, shape (m,), without that."""
     polled: list[tuple[Wait, ...]] = [()] * len(calls)
     pause = calls.pause_ns.copy()
+    usual_ns = int(np.median(pause)) if len(pause) else 0
     control = np.flatnonzero(
         (rows.bucket == Bucket.COMM) & (rows.key == COMM_KINDS.index("ep_control")) & (rows.call >= 0)
     )
+    if len(calls):  # what ended where no calls are known could not be followed by one
+        ended = rows.end_ns[control]
+        control = control[(ended > calls.start_ns[0]) & (ended <= calls.end_ns.max())]
     for name in sorted(set(rows.name[control].tolist())):
         works = control[rows.name[control] == name]
         found = [one for work in works.tolist() if (one := (work, *_next_call(rows, calls, work)))[1] != NONE]
@@ -47,10 +52,10 @@ def find_polls(rows: Activities, calls: HostCalls) -> tuple[list[tuple[Wait, ...
         is_late = len(found) > 0 and _scatter(calls.pause_ns[[call for _, call, _ in found]]) < _scatter(
             afters
         )
-        if usual < SPIN.value and not is_late and len(hits) >= SPINS.value * len(works):
+        if usual < SPIN.value and not is_late and len(hits) >= max(LEAST.value, SPINS.value * len(works)):
             for work, call, after in hits:
                 polled[call] = (*polled[call], (work, after))
-                pause[call] = min(int(pause[call]), after)
+                pause[call] = min(int(pause[call]), after, usual_ns)  # the rest is the poll's return
     return polled, pause
 
 

@@ -18,17 +18,6 @@ class Replayed:
     start_ns: IntArray
     end_ns: IntArray
 
-    def reached_ns(self, rows_end_ns: IntArray, borders_ns: IntArray) -> IntArray:
-        """When all work was done that had ended by each border of the recording, shape (k,).
-
-        `rows_end_ns`: ends as recorded, shape (n,). Where none had ended, when the first work starts.
-        """
-        order = np.argsort(rows_end_ns, kind="stable")
-        latest = np.maximum.accumulate(self.end_ns[order])
-        place = np.searchsorted(rows_end_ns[order], borders_ns, side="right") - 1
-        result: IntArray = np.where(place >= 0, latest[np.maximum(place, 0)], self.start_ns.min())
-        return result
-
 
 def replay(graph: Graph, timing: Timing) -> Replayed:
     """Everything as early as its constraints allow. The graph's own timing gives back the recording."""

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from traces.account.calls import CallKind
-from traces.account.waits import BLOCKING_COPY, TOKEN_COUNT
+from traces.account.waits import BLOCKING_COPY, is_token_count
 from traces.columns import COPY_KINDS, NULL, BoolArray, IntArray, distinct
 from traces.launches import join_launches
 from traces.limits import Limit
@@ -76,7 +76,7 @@ class _Finder:
         ]
         small = (rows.source == Source.COPY) & (rows.bucket == Bucket.COPY)
         small &= rows.key == COPY_KINDS.index("memcpy_d2h")
-        small[small] = rank.columns.copies.size_bytes[rows.row[small]] <= TOKEN_COUNT.value
+        small[small] = is_token_count(rank.columns.copies.size_bytes[rows.row[small]])
         self._small_copy = small
         self._of_call: list[tuple[Wait, ...]] = [()] * len(calls)
         self._own = (calls.end_ns - calls.start_ns).copy()

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.waits import TOKEN_COUNT
+from traces.account.waits import is_token_count
 from traces.columns import COPY_KINDS, NULL, BoolArray, IntArray
 from traces.names.kernels import UNNAMED, KernelClass, classify_kernel
 from traces.resolve.neighbours import Role, launch_order, role
@@ -103,7 +103,7 @@ def _small_reads(rank: RankTimeline) -> BoolArray:
     rows = rank.activities
     small = (rows.bucket == Bucket.COPY) & (rows.key == COPY_KINDS.index("memcpy_d2h"))
     sizes = rank.columns.copies.size_bytes
-    small[small] = sizes[rows.row[small]] <= TOKEN_COUNT.value
+    small[small] = is_token_count(sizes[rows.row[small]])
     return np.asarray(small, dtype=np.bool_)
 
 

@@ -51,6 +51,8 @@ def _edges(recorded: Recorded, gc_ns: IntArray) -> IntArray:
         mine = launched & (rows.start_ns >= step.start_ns) & (rows.start_ns < step.end_ns)
         if mine.any():
             firsts.append(int(by[mine].min()))
+    if not firsts:
+        return np.empty(0, dtype=np.int64)
     collected = np.searchsorted(np.array(firsts), np.flatnonzero(gc_ns), side="right") - 1
     edges = sorted({firsts[max(place, 0)] for place in collected.tolist()})
     return np.array([edge for edge in edges if edge < len(calls)], dtype=np.int64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -23,9 +23,10 @@ def fusion_drafts(recorded: Recorded) -> Iterator[Draft]:
     runs = [
         run
         for places in uninterrupted(recorded)
-        for family in range(3)
+        for family in range(2)
         for run in runs_of(places, [_family(recorded.classes[place]) == family for place in places])
     ]
+    runs += [run for places in uninterrupted(recorded) for run in _quantised(recorded, places)]
     if not runs:
         return
     merged = merge(recorded, runs)
@@ -47,4 +48,15 @@ def _family(kind: KernelClass) -> int | None:
         return 0
     if kind.class_ in ("permute", "router"):
         return 1
-    return 2 if kind.class_ in ("norm", "activation", "quantize") else None
+    return None
+
+
+def _quantised(recorded: Recorded, places: Sequence[int]) -> Iterator[list[int]]:
+    """A norm or an activation with the quantisations that follow it at once."""
+    classes = [recorded.classes[place].class_ for place in places]
+    for at, class_ in enumerate(classes):
+        end = at + 1
+        while end < len(classes) and classes[end] == "quantize":
+            end += 1
+        if class_ in ("norm", "activation") and end > at + 1:
+            yield list(places[at:end])

@@ -8,8 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import IntArray
 from traces.limits import Limit
+from traces.replay.borders import Borders
 from traces.replay.changes.change import Change, Draft, Recorded
 from traces.replay.changes.collection import collection_drafts
 from traces.replay.changes.dispatcher import dispatcher_drafts
@@ -52,17 +52,17 @@ def measure_changes(
     subject: Subject,
     graph: Graph,
     explained: Timing,
-    borders_ns: IntArray,
+    borders: Borders,
     costs: Mapping[str, Priced],
     worth_ns: int,
 ) -> tuple[Change, ...]:
     """The changes found in a recording whose kinds cost at least `worth_ns`, each with what it would give.
 
     `explained` is the graph's timing without unexplained waits, from which the `costs` of the walls, by name,
-    were measured; `borders_ns`, shape (k, 2), are the stretches whose lengths count. A pessimistic replay
+    were measured; `borders` are those of the stretches whose lengths count. A pessimistic replay
     is run with those waits as well, and the smaller saving counts, less what replays are off.
     """
-    gains = _Gains(graph, explained, borders_ns)
+    gains = _Gains(graph, explained, borders)
     found = []
     for draft in _drafts(Recorded(subject, graph)):
         most_ns = sum(_cost_ns(costs[wall], kinds) for wall, kinds in draft.acts_on.items() if wall in costs)
@@ -86,8 +86,8 @@ def _cost_ns(cost: Priced, kinds: tuple[str, ...]) -> int:
 class _Gains:
     """Savings against a replay of the same timing without the change."""
 
-    def __init__(self, graph: Graph, explained: Timing, borders_ns: IntArray) -> None:
-        self._graph, self._borders = graph, borders_ns
+    def __init__(self, graph: Graph, explained: Timing, borders: Borders) -> None:
+        self._graph, self._borders = graph, borders
         kept = graph.timing
         self._bases = [(explained, self._length_ns(explained))]
         if not np.array_equal(kept.residual_ns, explained.residual_ns):
@@ -107,6 +107,4 @@ class _Gains:
         return Change(draft.kind, draft.acts_on, min(sure_ns, high_ns), high_ns, None)
 
     def _length_ns(self, timing: Timing) -> int:
-        done = replay(self._graph, timing)
-        reached = done.reached_ns(self._graph.rows.end_ns, self._borders.ravel()).reshape(-1, 2)
-        return int((reached[:, 1] - reached[:, 0]).sum())
+        return int(self._borders.lengths_ns(replay(self._graph, timing)).sum())

@@ -54,7 +54,7 @@ def overlap_drafts(recorded: Recorded) -> Iterator[Draft]:
 
     acts_on = {"communication": EP_KINDS}
     stretch = recorded.subject.stretch_frac
-    if stretch is None:
+    if stretch is None or not recorded.subject.stretch_measured:
         why = "how much slower compute runs beside communication was not measured in this recording"
         yield Draft("expert_overlap", acts_on, why, high)
         return
