@@ -15,13 +15,16 @@ def moe_lines(rank: dict[str, Any]) -> Iterator[str]:
     if not moe or not moe["rows"]:
         return
     count = len(rank["steps"]["used"]) or 1
-    headers = ["Module", "Pass", "Kernels, all steps", "Wall, ms per step", "Work", "Exposed", "Blocking", "Host waits"]
+    headers = ["Module", "Pass", "Kernels", "Wall, ms per step", "Work", "Exposed", "Blocking", "Host waits"]
     keys = ("wall_ns", "work_ns", "exposed_ns", "blocking_ns", "host_wait_ns")
     rows = [
         [plain(row["module"]), row["pass"], f"{row['count']:,}", *(_ms(row[key], count) for key in keys)]
         for row in moe["rows"]
     ]
-    yield from folded("MoE layers", [f"{tax_sentence(moe)}.", "", *table(headers, rows, numbers=6)])
+    yield from folded(
+        "MoE layers",
+        [f"{tax_sentence(moe)}. Kernels are of all steps.", "", *table(headers, rows, numbers=6)],
+    )
     yield from folded("MoE layers, one by one", _by_layer(moe, count) if moe["by_layer"] else [])
 
 

@@ -196,10 +196,10 @@ class Told:
             usual = median(after for *_, after in found) if found else 0
             hits = [one for one in found if abs(one[2] - usual) <= max(10 * US, 0.75 * usual)]
             pauses = [self.calls[call].start - self.calls[self.before[call] or 0].end for call, *_ in found]
-            late = apart(pauses) < apart([after for *_, after in found])
+            late = apart(pauses) < 2 * apart([after for *_, after in found])
             if usual < 200 * US and not late and len(hits) >= 0.8 * len(mine):
                 for call, p, after in hits:
-                    takes.polled[call].append((p, after))
+                    takes.polled[call] = [min([*takes.polled[call], (p, after)], key=lambda one: one[1])]
                     takes.pause[call] = min(takes.pause[call], after, int(usual_pause))
 
     # --- what calls wait for ---

@@ -26,6 +26,9 @@ SPREAD: Final = Limit(
 )
 SHORT_SPREAD: Final = Limit(10_000, "ns around the median", "ours: the least that the spread is taken for")
 LEAST: Final = Limit(3, "control kernels", "ours: fewer follow a late host by coincidence")
+STEADIER: Final = Limit(
+    2, "times", "ours: in simulated polls 50 times and more, beside a host that is late 1.0"
+)
 SPINS: Final = Limit(
     0.8, "fraction of the control kernels", "ours: a poll comes with every layer, a coincidence does not"
 )
@@ -49,12 +52,12 @@ def find_polls(rows: Activities, calls: HostCalls) -> tuple[list[tuple[Wait, ...
         usual = float(np.median(afters)) if len(found) else 0.0
         near = max(SPREAD.value * usual, SHORT_SPREAD.value)
         hits = [one for one in found if abs(one[2] - usual) <= near]
-        is_late = len(found) > 0 and _scatter(calls.pause_ns[[call for _, call, _ in found]]) < _scatter(
-            afters
-        )
+        pauses = calls.pause_ns[[call for _, call, _ in found]] if found else afters
+        is_late = len(found) > 0 and _scatter(pauses) < STEADIER.value * _scatter(afters)
         if usual < SPIN.value and not is_late and len(hits) >= max(LEAST.value, SPINS.value * len(works)):
             for work, call, after in hits:
-                polled[call] = (*polled[call], (work, after))
+                # of several control kernels in a row the host waits for the last
+                polled[call] = (min((*polled[call], (work, after)), key=lambda one: one[1]),)
                 pause[call] = min(int(pause[call]), after, usual_ns)  # the rest is the poll's return
     return polled, pause
 
