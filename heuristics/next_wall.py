@@ -90,7 +90,7 @@ def _left(rank: RankMeasurements, first: WallId) -> Without | None:
 
 
 def _frac(left: Sequence[tuple[RankMeasurements, Without]], wall: WallId) -> float | None:
-    """The cost of a wall as part of what is left; 0 where only the first step pays it."""
+    """The cost of a wall as part of what is left; 0 of one that only the first step pays."""
     told = [
         (without, without.costs[wall])
         for rank, without in left
@@ -98,10 +98,9 @@ def _frac(left: Sequence[tuple[RankMeasurements, Without]], wall: WallId) -> flo
     ]
     if not told:
         return None
-    if _is_warm_up(told):
-        return 0.0
     window_ns = sum(without.window_ns for without, _ in told)
-    return sum(cost.ns for _, cost in told) / window_ns if window_ns else 0.0
+    frac = sum(cost.ns for _, cost in told) / window_ns if window_ns else 0.0
+    return 0.0 if frac >= WALL.value and _is_warm_up(told) else frac
 
 
 def _is_warm_up(told: Sequence[tuple[Without, Cost]]) -> bool:

@@ -25,6 +25,7 @@ US = 1_000
 GEMM = "nvjet_tst_128x256_64x4_2x1_v_bz_TNT"
 SENDRECV = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<(unsigned long)4096>)"
 GATHER = "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<(unsigned long)4096>)"
+LAYOUT = "void deep_ep::layout::get_dispatch_layout<(int)256, (int)32, (int)8>(const long *, int *)"
 NOTIFY = "void deep_ep::intranode::notify_dispatch<(int)8>(const int *, int *)"
 SYNC, DEVICE_SYNC = "cudaStreamSynchronize_v3020", "cudaDeviceSynchronize_v3020"
 RECORD, WAIT = "cudaEventRecord_v3020", "cudaStreamWaitEvent_v3020"

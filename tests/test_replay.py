@@ -10,6 +10,7 @@ import pytest
 from tests.replay_doubles import (
     DEVICE_SYNC,
     GEMM,
+    LAYOUT,
     NOTIFY,
     SENDRECV,
     SYNC,
@@ -264,6 +265,26 @@ def test_the_host_goes_on_when_the_control_kernel_that_it_polls_for_has_ended(pa
     found = again(path, said)
     assert found.times(work={1: 20})[1:3] == [(100, 120), (135, 220)]
     assert found.graph.timing.polled[2] == ((1, 5 * US),)
+
+
+def test_of_two_control_kernels_in_a_row_the_host_polls_for_the_last(path: Path) -> None:
+    said = Said()
+    for layer in range(3):
+        at = 200 * layer
+        said.kernel(LAYOUT, at + 90, at + 100, launch=(at + 56, at + 58))
+        said.kernel(NOTIFY, at + 100, at + 150, launch=(at + 60, at + 62))
+        said.kernel(GEMM, at + 165, at + 250, launch=(at + 155, at + 160))
+    assert again(path, said).graph.timing.polled[3] == ((2, 5 * US),)
+
+
+def test_a_host_that_comes_late_by_itself_does_not_poll(path: Path) -> None:
+    """Its pause is 90 in every layer, and the kernel ends now sooner, now later within it."""
+    said = Said()
+    for layer, end in enumerate((150, 140, 150, 140, 150)):
+        at = 200 * layer
+        said.kernel(NOTIFY, at + 100, at + end, launch=(at + 60, at + 62))
+        said.kernel(GEMM, at + 165, at + 250, launch=(at + 152, at + 160))
+    assert not any(again(path, said).graph.timing.polled)
 
 
 def test_a_control_kernel_that_mostly_ends_within_calls_is_not_polled_for(path: Path) -> None:
