@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from heuristics.run import WALL_IDS, WallId
+from heuristics.words import percent
 from traces.account.account import Account
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
@@ -47,11 +48,11 @@ def find_bound(measurements: Sequence[RankMeasurements]) -> Bound:
         shares = {wall: ns / window_ns for wall, ns in total.items()}
         largest = max(shares, key=lambda wall: shares[wall])
         listed = sorted(shares.items(), key=lambda part: -part[1])
-        words = ", ".join(f"{wall.replace('_', ' ')} {_percent(share)}" for wall, share in listed)
+        words = ", ".join(f"{wall.replace('_', ' ')} {percent(share)}" for wall, share in listed)
         rest = 1 - sum(shares.values())
         if rest > shares[largest]:
             cure = "read why no compute ran: the largest reason is named there"
-            return Bound(None, f"{_percent(rest)} of the windows belongs to no wall; {words}", cure)
+            return Bound(None, f"{percent(rest)} of the windows belongs to no wall; {words}", cure)
         return Bound(largest, f"time of the windows: {words}")
     return _over_half(told, len(told) < len(measurements), window_ns)
 
@@ -80,7 +81,7 @@ def _over_half(told: Sequence[RankMeasurements], some_untold: bool, window_ns: i
     for wall, share in shares.items():
         if share > HALF.value:
             what = "exposed communication" if wall == "communication" else "compute"
-            return Bound(wall, f"{what} fills {_percent(share)} of the windows, over half")
+            return Bound(wall, f"{what} fills {percent(share)} of the windows, over half")
     if some_untold:
         return Bound(
             None,
@@ -90,14 +91,10 @@ def _over_half(told: Sequence[RankMeasurements], some_untold: bool, window_ns: i
         )
     return Bound(
         None,
-        f"neither compute ({_percent(shares['compute'])}) nor exposed communication "
-        f"({_percent(shares['communication'])}) fills over half of the windows; the rest was not told apart",
+        f"neither compute ({percent(shares['compute'])}) nor exposed communication "
+        f"({percent(shares['communication'])}) fills over half of the windows; the rest was not told apart",
         "read the budget: the largest bucket is named there",
     )
-
-
-def _percent(frac: float) -> str:
-    return f"{frac * 100:.1f} %"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from heuristics.run import WallId
 from heuristics.walls.wall import WallJudgement
+from heuristics.words import wall_words
 from traces.account.account import Account
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
@@ -112,7 +113,7 @@ def _about_profiler(wall: WallId, measurements: Sequence[RankMeasurements]) -> I
 
 def _about_others(wall: WallId, walls: Sequence[WallJudgement]) -> Iterator[str]:
     blind = [
-        one.id.replace("_", " ")
+        wall_words(one.id)
         for one in walls
         if one.id != wall and one.outcome == "unmeasurable" and one.cost_ns is None
     ]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from traces.replay.changes.change import Change
-from traces.replay.costs import Cost, Costs
+from traces.replay.costs import Costs
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +55,5 @@ def _gain(kind: str, ranks: Sequence[Replayed], whole_ns: int) -> Gain:
 
 def _most_ns(costs: Costs, change: Change) -> int:
     """What the kinds that a change acts on cost a rank; all of the wall where its cost is not split."""
-    by_wall: dict[str, Cost | None] = {
-        "communication": costs.communication,
-        "host_overhead": costs.host_overhead,
-        "memory": costs.memory,
-        "compute": costs.compute,
-    }
-    most = 0
-    for wall, kinds in change.acts_on.items():
-        if (cost := by_wall[wall]) is not None:
-            split = sum(ns for kind, ns in cost.by_kind_ns.items() if kind in kinds)
-            most += min(cost.ns, split) if cost.by_kind_ns else cost.ns
-    return most
+    told = ((costs.of(wall), kinds) for wall, kinds in change.acts_on.items())
+    return sum(cost.of_kinds_ns(kinds) for cost, kinds in told if cost is not None)

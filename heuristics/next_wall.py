@@ -9,10 +9,12 @@ from typing import Final
 from heuristics.run import WALL_IDS, WallId
 from heuristics.walls.price import ENOUGH_STEPS, STEADY, WALL, cost_of
 from heuristics.walls.wall import WallJudgement
+from heuristics.words import percent, wall_words
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
-from traces.replay.costs import FIRST, Cost, Without
+from traces.replay.cost import Cost
+from traces.replay.costs import FIRST, Without
 
 WORTH_SAYING: Final = Limit(0.01, "fraction of what is left", "ours: under a point nobody asks what is next")
 
@@ -37,7 +39,7 @@ def find_next(
     others = [wall for wall in walls if wall.id != first]
     blind = [wall for wall in others if wall.cost_frac is None]
     missing = Missing("verdict.next_wall", blind[0].missing[0], blind[0].cure) if blind else None
-    name = _words(first)
+    name = wall_words(first)
     told = [rank for rank in measurements if cost_of(rank, first) is not None]
     left = [(rank, _left(rank, first)) for rank in told]
     known = [(rank, without) for rank, without in left if without is not None]
@@ -51,24 +53,18 @@ def find_next(
     if wall is None or fracs[wall] < WALL.value:
         said = f"without {name} no other wall is known to stand"
         if blind:
-            said += f", but {', '.join(_words(one.id) for one in blind)} could not be judged"
+            said += f", but {', '.join(wall_words(one.id) for one in blind)} could not be judged"
         if wall is not None and fracs[wall] >= WORTH_SAYING.value:
-            said += f"; the largest cost is then {_words(wall)}, {_percent(fracs[wall])} of what is left"
+            said += f"; the largest cost is then {wall_words(wall)}, {percent(fracs[wall])} of what is left"
         return NextWall(None, None, said, missing)
-    said = f"the next wall is {_words(wall)}: at most {_percent(fracs[wall])} of what is left without {name}"
+    said = (
+        f"the next wall is {wall_words(wall)}: at most {percent(fracs[wall])} of what is left without {name}"
+    )
     if (today := seen[wall]) < WALL.value:
-        said += f", though {_percent(today)} of the run as it is"
+        said += f", though {percent(today)} of the run as it is"
     if blind:
-        said += f"; {', '.join(_words(one.id) for one in blind)} could not be judged"
+        said += f"; {', '.join(wall_words(one.id) for one in blind)} could not be judged"
     return NextWall(wall, fracs[wall], said, missing)
-
-
-def _words(wall: WallId) -> str:
-    return wall.replace("_", " ")
-
-
-def _percent(frac: float) -> str:
-    return f"{frac * 100:.1f} %"
 
 
 def _left(rank: RankMeasurements, first: WallId) -> Without | None:

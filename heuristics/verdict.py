@@ -13,6 +13,7 @@ from heuristics.next_wall import NextWall, find_next
 from heuristics.run import WallId
 from heuristics.walls.price import WALL
 from heuristics.walls.wall import WallJudgement
+from heuristics.words import percent, wall_words
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
 
@@ -78,9 +79,11 @@ def _none(walls: Sequence[WallJudgement], told: Sequence[WallJudgement]) -> Verd
         return Verdict(None, None, (), None, None, ("no wall could be measured", *blind))
     said, nearest = "nothing removable that could be measured costs a tenth of the windows", told[0]
     if _frac(nearest) >= WALL.value:
-        said = f"{_name(nearest.id)} costs {_cost(nearest)} at most, but in the first step: that is warm-up"
+        said = (
+            f"{wall_words(nearest.id)} costs {_cost(nearest)} at most, but in the first step: that is warm-up"
+        )
     elif nearest.cost_ns:
-        said += f"; the closest is {_name(nearest.id)}, {_cost(nearest)}"
+        said += f"; the closest is {wall_words(nearest.id)}, {_cost(nearest)}"
     return Verdict(None, None, (), nearest.id if nearest.cost_ns else None, None, (said, *blind))
 
 
@@ -89,9 +92,9 @@ def _why(first: WallJudgement, walls: Sequence[WallJudgement]) -> tuple[str, ...
     if first.comes_first:
         said.append("memory is freed and allocated again in most steps: what does not fit cannot be tuned")
     if first.cost_ns:
-        said.append(f"without {_name(first.id)} the windows would be at most {_cost(first)} shorter")
+        said.append(f"without {wall_words(first.id)} the windows would be at most {_cost(first)} shorter")
     said += [
-        f"{_name(wall.id)} at most {_cost(wall)}"
+        f"{wall_words(wall.id)} at most {_cost(wall)}"
         for wall in sorted(walls, key=lambda one: -_frac(one))
         if wall.id != first.id and wall.outcome == "finding" and wall.cost_ns
     ]
@@ -100,18 +103,14 @@ def _why(first: WallJudgement, walls: Sequence[WallJudgement]) -> tuple[str, ...
 
 def _blind(walls: Sequence[WallJudgement]) -> tuple[str, ...]:
     return tuple(
-        f"{_name(wall.id)} could not be judged: {wall.missing[0]}"
+        f"{wall_words(wall.id)} could not be judged: {wall.missing[0]}"
         for wall in walls
         if wall.outcome == "unmeasurable" and wall.missing
     )
 
 
-def _name(wall: WallId) -> str:
-    return wall.replace("_", " ")
-
-
 def _cost(wall: WallJudgement) -> str:
-    return f"{_frac(wall) * 100:.1f} %"
+    return percent(_frac(wall))
 
 
 def _kind(wall: WallJudgement) -> str | None:

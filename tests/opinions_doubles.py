@@ -29,7 +29,8 @@ from traces.measure.budget import Budget
 from traces.measure.measurements import RankMeasurements, measure_rank
 from traces.missing import Missing
 from traces.names.kinds import COMM_KINDS, compute_classes
-from traces.replay.costs import Cost, Costs, Without
+from traces.replay.cost import Cost
+from traces.replay.costs import Costs, Without
 from traces.replay.proofs import Proofs
 from traces.simulate.export import write_export
 from traces.simulate.recording import Recording

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.replay_doubles import GEMM, SENDRECV, SYNC, US, Said, rank_of, subject_of, us
-from traces.account.tight import UNEXPLAINED
 from traces.replay.borders import Borders
 from traces.replay.changes.change import Change, Recorded
 from traces.replay.changes.launches import uninterrupted
-from traces.replay.changes.measure import SURE, Priced, measure_changes
+from traces.replay.changes.measure import SURE, measure_changes
 from traces.replay.changes.scopes import find_scopes
+from traces.replay.cost import Cost
 from traces.replay.graph import build_graph
+from traces.replay.handicaps import without_unexplained
+from traces.replay.run import replay
 from traces.steps.found import Step, from_steps
 from traces.timeline import RankTimeline
 
@@ -55,13 +56,13 @@ def changes(
     """Changes over some steps where every kind costs `most`, unless what is asked about says otherwise."""
     found = from_steps("user", "", tuple(Step(n, us(a), us(b)) for n, (a, b) in enumerate(steps)))
     graph = build_graph(rank, found.windows)
-    costs = {wall: Priced(us(most), dict.fromkeys(KINDS, us(most))) for wall in ALL}
-    kept = graph.timing.residual_ns
-    explained = replace(graph.timing, residual_ns=np.where(kept > UNEXPLAINED.value, 0, kept))
+    costs = {wall: Cost(us(most), dict.fromkeys(KINDS, us(most)), ()) for wall in ALL}
     pairs = np.array([(step.start_ns, step.end_ns) for step in found.used], dtype=np.int64)
     borders = Borders(graph.rows, pairs)
     subject = subject_of(rank, found, **about)  # type: ignore[arg-type]
-    return {one.kind: one for one in measure_changes(subject, graph, explained, borders, costs, 1)}
+    timings = (without_unexplained(graph.timing), graph.timing)
+    bases = [(timing, int(borders.lengths_ns(replay(graph, timing)).sum())) for timing in timings]
+    return {one.kind: one for one in measure_changes(subject, graph, bases, borders, costs, 1)}
 
 
 def surely(saved_us: float) -> int:

@@ -6,7 +6,8 @@ from heuristics.next_wall import NextWall, find_next
 from heuristics.walls import judge_walls
 from tests.opinions_doubles import costs, rank
 from traces.measure.measurements import RankMeasurements
-from traces.replay.costs import Cost, Without
+from traces.replay.cost import Cost
+from traces.replay.costs import Without
 
 
 def left(window_ns: int, **other_ns: int) -> Without:

@@ -33,6 +33,12 @@ def distinct(values: IntArray) -> IntArray:
     return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if len(ordered) else ordered
 
 
+def grid_blocks(grid: IntArray) -> IntArray:
+    """Blocks of grids, shape (n, 3) -> (n,), NULL where a grid was not recorded."""
+    has_grid = grid.min(axis=1) > 0  # NULL is negative
+    return np.where(has_grid, grid[:, 0] * grid[:, 1] * grid[:, 2], NULL)
+
+
 def group_of(*columns: IntArray) -> IntArray:
     """A number for each row, from 0, the same where all columns, shape (n,) each, are the same."""
     order = np.lexsort(columns)

@@ -10,7 +10,7 @@ from heuristics.run import WallId
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
-from traces.replay.costs import Cost
+from traces.replay.cost import Cost
 
 WALL: Final = Limit(
     0.10,
@@ -93,13 +93,9 @@ def cost_of(rank: RankMeasurements, wall: WallId) -> Cost | None:
     """What a wall costs one rank; None where its replay cannot tell."""
     if isinstance(rank.costs, Missing) or rank.costs.refused:
         return None
-    by_wall = {
-        "communication": rank.costs.communication if rank.communication_told else None,
-        "host_overhead": rank.costs.host_overhead,
-        "memory": rank.costs.memory,
-        "compute": rank.costs.compute,
-    }
-    return by_wall[wall]
+    if wall == "communication" and not rank.communication_told:
+        return None
+    return rank.costs.of(wall)
 
 
 def _why(rank: RankMeasurements, wall: WallId) -> Missing:

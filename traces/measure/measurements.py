@@ -112,7 +112,7 @@ def measure_rank(rank: RankTimeline, selection: Selection) -> RankMeasurements:
         budget=measure_budget(rows, steps.windows),
         clock_offset_ns=clock_offset_ns(rows),
         account=account,
-        costs=measure_costs(_subject(rank, steps, recompute, sm), steps, account),
+        costs=measure_costs(subject_of(rank, steps, recompute, sm), steps, account),
         a2a=measure_a2a(rank, resolution, steps.windows, steps),
         unresolved=resolution.unresolved,
         detected=detect(rank, steps.windows),
@@ -139,7 +139,8 @@ def _host_rows(rank: RankTimeline, steps: Steps) -> int:
     return count
 
 
-def _subject(rank: RankTimeline, steps: Steps, recompute: Recompute, sm: SmUse) -> Subject:
+def subject_of(rank: RankTimeline, steps: Steps, recompute: Recompute, sm: SmUse) -> Subject:
+    """What a replay of a rank takes away, by what was measured of it."""
     offloaded = offload_places(rank, steps)
     known = np.empty(0, dtype=np.int64) if isinstance(offloaded, Missing) else offloaded
     stretch_frac = sm.stretch.frac if sm.stretch else stretch_by_sms(sm.comm_blocks, sm.sm_count)

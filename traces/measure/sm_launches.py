@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, BoolArray, Gpu, IntArray, distinct
+from traces.columns import NULL, BoolArray, Gpu, IntArray, distinct, grid_blocks
 from traces.gpu_samples import FloatArray
 from traces.intervals import Spans, covered_ns
 from traces.limits import Limit
@@ -70,11 +70,11 @@ def launch_shapes(rank: RankTimeline, kernels: Activities) -> LaunchShapes:
     table, row = rank.columns.kernels, kernels.row
     grid, block, registers = table.grid[row], table.block[row], table.registers[row]
     static, dynamic = table.static_shared_bytes[row], table.dynamic_shared_bytes[row]
-    has_grid: BoolArray = grid.min(axis=1) > 0  # NULL is negative
-    known = has_grid & (block.min(axis=1) > 0) & (registers >= 0) & (static >= 0) & (dynamic >= 0)
+    blocks = grid_blocks(grid)
+    known = (blocks != NULL) & (block.min(axis=1) > 0) & (registers >= 0) & (static >= 0) & (dynamic >= 0)
     return LaunchShapes(
         known,
-        np.where(has_grid, grid[:, 0] * grid[:, 1] * grid[:, 2], NULL),
+        blocks,
         block[known].prod(axis=1),
         registers[known],
         static[known] + dynamic[known],

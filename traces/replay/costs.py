@@ -17,9 +17,11 @@ from traces.limits import Limit
 from traces.missing import Missing
 from traces.replay.borders import Borders
 from traces.replay.changes.change import Change
-from traces.replay.changes.measure import Priced, measure_changes
+from traces.replay.changes.measure import measure_changes
+from traces.replay.cost import Cost
 from traces.replay.edits import Edits, Subject
 from traces.replay.graph import Graph, Timing, build_graph
+from traces.replay.handicaps import without_unexplained
 from traces.replay.proofs import Proofs, doubt, refusal
 from traces.replay.run import replay
 from traces.steps.found import Steps
@@ -28,19 +30,6 @@ FIRST: Final = Limit(
     0.10, "fraction of the windows", "ours: as much as a wall; less is no first thing to mend"
 )
 WORTH: Final = Limit(0.05, "fraction of the windows", "ours: half a wall; below it nobody asks which kind")
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """One handicap's ceiling.
-
-    `by_kind_ns`: each kind taken away alone, so they need not add up; kinds that give nothing are left out.
-    `step_ns`: of each used step, in order; empty where there are no steps.
-    """
-
-    ns: int
-    by_kind_ns: Mapping[str, int]
-    step_ns: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +64,15 @@ class Costs:
     at_least: Missing | None
     changes: tuple[Change, ...] = ()
 
+    def of(self, wall: str) -> Cost | None:
+        """The cost of a wall by its name; None where compute has none. Raises KeyError for another name."""
+        return {
+            "communication": self.communication,
+            "host_overhead": self.host_overhead,
+            "memory": self.memory,
+            "compute": self.compute,
+        }[wall]
+
 
 def measure_costs(subject: Subject, steps: Steps, account: Account | Missing) -> Costs | Missing:
     """Costs of one rank over its windows; `Missing` where there is no account: a replay needs the same."""
@@ -90,7 +88,7 @@ class _Pricing:
         self._account, self._subject = account, subject
         self._windows: Spans = steps.windows
         self._graph: Graph = build_graph(subject.rank, steps.windows)
-        self._timing = _explained(self._graph.timing)
+        self._timing = without_unexplained(self._graph.timing)
         self._edits = Edits(subject, self._graph, self._timing)
         used = [(step.start_ns, step.end_ns) for step in steps.used]
         self._has_steps = bool(used)
@@ -107,9 +105,7 @@ class _Pricing:
         capped, whole_ns = self._capped(found["host_overhead"]), self._windows.total_ns
         worth = [wall for wall, cost in found.items() if cost.ns >= FIRST.value * whole_ns]
         if found["host_overhead"].ns - capped.ns >= WORTH.value * whole_ns:
-            worth = [
-                wall for wall in worth if wall != "host_overhead"
-            ]  # what is left is not what was replayed
+            worth.remove("host_overhead")  # what is left is not what was replayed
         found["host_overhead"] = capped
         return Costs(
             found["communication"],
@@ -125,9 +121,12 @@ class _Pricing:
 
     def _changes(self, found: Mapping[str, Cost]) -> tuple[Change, ...]:
         """What changes of the run would give, of those whose kinds cost enough to be split."""
-        priced = {wall: Priced(cost.ns, cost.by_kind_ns) for wall, cost in found.items()}
-        worth_ns = round(WORTH.value * int(self._lasting.sum()))
-        return measure_changes(self._subject, self._graph, self._timing, self._borders, priced, worth_ns)
+        lasting_ns, kept = int(self._lasting.sum()), self._graph.timing
+        bases = [(self._timing, lasting_ns)]
+        if not np.array_equal(kept.residual_ns, self._timing.residual_ns):
+            bases.append((kept, int(self._recorded.sum())))
+        worth_ns = round(WORTH.value * lasting_ns)
+        return measure_changes(self._subject, self._graph, bases, self._borders, found, worth_ns)
 
     def _split(self, left: IntArray, kinds: Callable[[], Mapping[str, Timing]]) -> Cost:
         """What a handicap costs; its kinds are edited, and replayed, only where it is enough to be split."""
@@ -187,14 +186,3 @@ class _Pricing:
         rows = self._graph.rows
         busy_ns = intersect(union(rows.start_ns, rows.end_ns), self._windows).total_ns
         return doubt(proofs, busy_ns / self._windows.total_ns)
-
-
-def _explained(timing: Timing) -> Timing:
-    """The timing without long waits that no constraint explains.
-
-    Kept, they would hold work back in every edit as the recording did: a delay that is a constant explains
-    nothing. Without them the window comes back nearly the same where what matters is understood.
-    """
-    return replace(
-        timing, residual_ns=np.where(timing.residual_ns > UNEXPLAINED.value, 0, timing.residual_ns)
-    )

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from traces.account.calls import CallKind
-from traces.columns import NULL, BoolArray, IntArray, distinct
+from traces.columns import NULL, BoolArray, IntArray, distinct, grid_blocks
 from traces.intervals import covered_ns, union
 from traces.limits import Limit
 from traces.replay.graph import Graph, Timing
@@ -25,7 +25,6 @@ from traces.replay.handicaps import (
     without_work,
 )
 from traces.replay.host import is_kind
-from traces.replay.pauses import measure_pauses
 from traces.steps.found import Steps
 from traces.timeline import KEYS, Bucket, RankTimeline, Source
 
@@ -55,13 +54,43 @@ class Subject:
     sm_count: int | None
     stretch_measured: bool = True
 
+    def mask(self, places: IntArray) -> BoolArray:
+        """Places in the activities as a mask of shape (n,)."""
+        mask = np.zeros(len(self.rank.activities), dtype=np.bool_)
+        mask[places] = True
+        return mask
+
+    def blocks(self) -> IntArray:
+        """Blocks of each activity's grid, shape (n,), NULL where it has none."""
+        rows = self.rank.activities
+        blocks = np.full(len(rows), NULL, dtype=np.int64)
+        kernel = rows.source == Source.KERNEL
+        blocks[kernel] = grid_blocks(self.rank.columns.kernels.grid[rows.row[kernel]])
+        return blocks
+
+
+def steady_allocator_calls(subject: Subject, graph: Graph) -> BoolArray:
+    """Allocator calls in steps after the first recorded: that one fills the cache, as it should.
+
+    A mask of shape (m,). Without steps, all.
+    """
+    calls, rows, used = graph.calls, graph.rows, subject.steps.used
+    allocating = is_kind(calls, *_ALLOCATING)
+    if not used:
+        return allocating
+    later = [step.start_ns for step in used if step.index > 0]
+    if not later:
+        return np.zeros(len(calls), dtype=np.bool_)
+    after = (rows.start_ns >= later[0]) & (rows.launch_ns != NULL)
+    result: BoolArray = allocating & (calls.start_ns >= rows.launch_ns[after].min(initial=later[0]))
+    return result
+
 
 class Edits:
     """Edits of one graph's timing; each method gives it without a handicap."""
 
     def __init__(self, subject: Subject, graph: Graph, timing: Timing) -> None:
         self._subject, self._graph, self._timing = subject, graph, timing
-        self._pauses = measure_pauses(subject.rank, graph.calls)
 
     def on(self, timing: Timing) -> Edits:
         """The same edits of another timing of this graph."""
@@ -98,13 +127,13 @@ class Edits:
     def host(self) -> Timing:
         """The host takes no time; the profiler's own work and allocator calls stay."""
         every = np.ones(len(self._graph.calls), dtype=np.bool_)
-        return without_arrival(without_host(self._graph, self._timing, self._pauses.profiler_ns, every))
+        return without_arrival(without_host(self._graph, self._timing, self._graph.pauses.profiler_ns, every))
 
     def host_kinds(self) -> Mapping[str, Timing]:
         """The same of each of the host's occupations alone."""
-        calls, timing, pauses = self._graph.calls, self._timing, self._pauses
+        calls, timing, pauses = self._graph.calls, self._timing, self._graph.pauses
         none = np.zeros(len(calls), dtype=np.bool_)
-        said = pauses.profiler_ns + pauses.gc_ns + pauses.data_ns + pauses.os_wait_ns
+        said = pauses.said_ns
         counts = self._count_reads()
         sync = is_kind(calls, CallKind.SYNC)
         named = {"gc": pauses.gc_ns, "data": pauses.data_ns, "os_wait": pauses.os_wait_ns}
@@ -128,17 +157,18 @@ class Edits:
 
     def memory(self) -> Timing:
         """Recomputed stretches, offload copies with their calls, and allocator calls are gone."""
-        offloaded = without_copies(self._graph, self._timing, self._mask(self._subject.offloaded))
-        freed = without_allocator(self._graph, offloaded, self._allocating())
-        return without_activities(self._graph, freed, self._mask(self._subject.recomputed))
+        graph, subject = self._graph, self._subject
+        without = without_copies(graph, self._timing, subject.mask(subject.offloaded))
+        without = without_allocator(graph, without, steady_allocator_calls(subject, graph))
+        return without_activities(graph, without, subject.mask(subject.recomputed))
 
     def memory_kinds(self) -> Mapping[str, Timing]:
         """The same of each alone."""
-        recomputed, offloaded = (self._mask(at) for at in (self._subject.recomputed, self._subject.offloaded))
+        graph, timing, subject = self._graph, self._timing, self._subject
         return {
-            "recompute": without_activities(self._graph, self._timing, recomputed),
-            "offload": without_copies(self._graph, self._timing, offloaded),
-            "allocator": without_allocator(self._graph, self._timing, self._allocating()),
+            "recompute": without_activities(graph, timing, subject.mask(subject.recomputed)),
+            "offload": without_copies(graph, timing, subject.mask(subject.offloaded)),
+            "allocator": without_allocator(graph, timing, steady_allocator_calls(subject, graph)),
         }
 
     def filled(self) -> Timing | None:
@@ -178,45 +208,15 @@ class Edits:
         waits, feeds = self._timing.waits, self._graph.feeds_host
         return np.array([any(feeds[work] for work, _ in one) for one in waits], dtype=np.bool_).reshape(-1)
 
-    def _allocating(self) -> BoolArray:
-        """Allocator calls in steps after the first recorded: that one fills the cache, as it should.
-
-        Without steps, all.
-        """
-        calls, rows, used = self._graph.calls, self._graph.rows, self._subject.steps.used
-        allocating = is_kind(calls, *_ALLOCATING)
-        if not used:
-            return allocating
-        later = [step.start_ns for step in used if step.index > 0]
-        if not later:
-            return np.zeros(len(calls), dtype=np.bool_)
-        after = (rows.start_ns >= later[0]) & (rows.launch_ns != NULL)
-        result: BoolArray = allocating & (calls.start_ns >= rows.launch_ns[after].min(initial=later[0]))
-        return result
-
-    def _mask(self, places: IntArray) -> BoolArray:
-        mask = np.zeros(len(self._graph.rows), dtype=np.bool_)
-        mask[places] = True
-        return mask
-
-    def _blocks(self) -> IntArray:
-        """Blocks of each activity's grid, shape (n,), NULL where it has none."""
-        rows, table = self._graph.rows, self._subject.rank.columns.kernels
-        blocks = np.full(len(rows), NULL, dtype=np.int64)
-        kernel = rows.source == Source.KERNEL
-        grid = table.grid[rows.row[kernel]]
-        blocks[kernel] = np.where(grid.min(axis=1) > 0, grid[:, 0] * grid[:, 1] * grid[:, 2], NULL)
-        return blocks
-
     def _under_filled(self) -> BoolArray:
-        blocks, count = self._blocks(), self._subject.sm_count
+        blocks, count = self._subject.blocks(), self._subject.sm_count
         result: BoolArray = (
             (blocks > 0) & (blocks < (count or 0)) & (self._graph.rows.bucket == Bucket.COMPUTE)
         )
         return result
 
     def _filled(self, which: BoolArray) -> Timing | None:
-        count, blocks = self._subject.sm_count, self._blocks()
+        count, blocks = self._subject.sm_count, self._subject.blocks()
         if count is None or not (blocks > 0).any():
             return None
         return with_filled_grids(self._timing, blocks / count, which & self._under_filled())

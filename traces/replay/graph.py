@@ -14,6 +14,7 @@ from traces.columns import COPY_KINDS, NULL, BoolArray, IntArray
 from traces.intervals import Spans
 from traces.limits import Limit
 from traces.replay.host import NONE, HostCalls, host_calls, launching_call
+from traces.replay.pauses import Pauses, measure_pauses
 from traces.replay.polls import find_polls
 from traces.replay.waits import Wait, host_waits
 from traces.timeline import Activities, Bucket, RankTimeline
@@ -53,7 +54,7 @@ class Graph:
     `within_ns`: how far into that call it started, -1 where after its return. `anchor`: the window's first
     activity, where no work precedes it; it stays where it is, or its own wait would move the window.
     `producers`: of each activity those it starts after. `feeds_host`: small copies that only a waiting call
-    needs. Times outside of `events` stay as recorded.
+    needs. `pauses`: what the host did before each call. Times outside of `events` stay as recorded.
     """
 
     rows: Activities
@@ -65,6 +66,7 @@ class Graph:
     feeds_host: BoolArray
     events: list[int]
     timing: Timing
+    pauses: Pauses
 
 
 def build_graph(rank: RankTimeline, windows: Spans) -> Graph:
@@ -108,7 +110,8 @@ def build_graph(rank: RankTimeline, windows: Spans) -> Graph:
     )
     events = _events(calls, begins, np.flatnonzero(inside), np.flatnonzero(calls.end_ns > since_ns))
     anchor = NONE if (rows.end_ns <= first_ns).any() else int(np.flatnonzero(inside)[0])
-    return Graph(rows, calls, launched_by, within_ns, anchor, producers, waits.feeds_host, events, timing)
+    feeds, pauses = waits.feeds_host, measure_pauses(rank, calls)
+    return Graph(rows, calls, launched_by, within_ns, anchor, producers, feeds, events, timing, pauses)
 
 
 def _settled(rows: Activities, place: IntArray) -> IntArray:

@@ -15,10 +15,22 @@ from dataclasses import replace
 import numpy as np
 
 from traces.account.calls import CallKind
+from traces.account.tight import UNEXPLAINED
 from traces.columns import BoolArray, IntArray
 from traces.gpu_samples import FloatArray
 from traces.replay.graph import Graph, Timing
 from traces.replay.host import NONE, is_kind
+
+
+def without_unexplained(timing: Timing) -> Timing:
+    """The timing without long waits that no constraint explains.
+
+    Kept, they would hold work back in every edit as the recording did: a delay that is a constant explains
+    nothing. Without them the window comes back nearly the same where what matters is understood.
+    """
+    return replace(
+        timing, residual_ns=np.where(timing.residual_ns > UNEXPLAINED.value, 0, timing.residual_ns)
+    )
 
 
 def without_work(timing: Timing, which: BoolArray) -> Timing:
@@ -104,13 +116,20 @@ def without_copies(graph: Graph, timing: Timing, which: BoolArray) -> Timing:
 def _without(timing: Timing, which: BoolArray, calls: BoolArray) -> Timing:
     """Activities, a mask of shape (n,), and calls, one of shape (m,), take no time and wait for nothing."""
     return replace(
-        timing,
+        without_waits(timing, calls),
         duration_ns=np.where(which, 0, timing.duration_ns),
         gap_ns=np.where(which, 0, timing.gap_ns),
         arrival_ns=np.where(which, 0, timing.arrival_ns),
         residual_ns=np.where(which, 0, timing.residual_ns),
         own_ns=np.where(calls, 0, timing.own_ns),
         pause_ns=np.where(calls, 0, timing.pause_ns),
+    )
+
+
+def without_waits(timing: Timing, calls: BoolArray) -> Timing:
+    """Calls, a mask of shape (m,), wait for nothing, and neither do their begins."""
+    return replace(
+        timing,
         waits=[() if calls[call] else one for call, one in enumerate(timing.waits)],
         polled=[() if calls[call] else one for call, one in enumerate(timing.polled)],
     )

@@ -26,6 +26,11 @@ class Pauses:
     data_ns: IntArray
     os_wait_ns: IntArray
 
+    @property
+    def said_ns(self) -> IntArray:
+        """The part of each pause, shape (m,), that something other than Python took."""
+        return self.profiler_ns + self.gc_ns + self.data_ns + self.os_wait_ns
+
 
 def measure_pauses(rank: RankTimeline, calls: HostCalls) -> Pauses:
     """Split the pauses of a rank's calls."""

@@ -13,7 +13,6 @@ from traces.names.kernels import UNNAMED, KernelClass, classify_kernel
 from traces.replay.edits import Subject
 from traces.replay.graph import Graph, Timing
 from traces.replay.host import NONE
-from traces.replay.pauses import Pauses, measure_pauses
 from traces.timeline import Activities, Source
 
 Edit = Callable[[Timing], Timing]
@@ -63,17 +62,6 @@ class Recorded:
         return self.graph.rows
 
     @cached_property
-    def pauses(self) -> Pauses:
-        """What the host did between calls, where it says so."""
-        return measure_pauses(self.subject.rank, self.graph.calls)
-
-    @cached_property
-    def said_ns(self) -> IntArray:
-        """The part of the pause before each call, shape (m,), that something other than Python took."""
-        pauses = self.pauses
-        return pauses.profiler_ns + pauses.gc_ns + pauses.data_ns + pauses.os_wait_ns
-
-    @cached_property
     def classes(self) -> list[KernelClass]:
         """Of each activity what its name says; copies and graph replays are unnamed."""
         named = [*map(classify_kernel, self.subject.rank.columns.kernel_names), UNNAMED]
@@ -96,11 +84,3 @@ class Recorded:
         """Which activities are single kernels, shape (n,)."""
         result: BoolArray = self.rows.source == Source.KERNEL
         return result
-
-    def blocks(self) -> IntArray:
-        """Blocks of each activity's grid, shape (n,), 0 where none is known."""
-        found = np.zeros(len(self.rows), dtype=np.int64)
-        kernel = self.is_kernel()
-        grid = self.subject.rank.columns.kernels.grid[self.rows.row[kernel]]
-        found[kernel] = np.where(grid.min(axis=1) > 0, grid[:, 0] * grid[:, 1] * grid[:, 2], 0)
-        return found

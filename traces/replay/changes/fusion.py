@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 from traces.names.kernels import KernelClass
 from traces.replay.changes.change import Draft, Recorded
-from traces.replay.changes.launches import launched_at_once, merge, runs_of, uninterrupted
+from traces.replay.changes.launches import back_to_back, launched_at_once, merge, runs_of, uninterrupted
 from traces.replay.graph import Timing
 
 _KINDS: Final = {"host_overhead": ("launch", "python", "arrival")}
@@ -20,13 +19,14 @@ def fusion_drafts(recorded: Recorded) -> Iterator[Draft]:
     The fusions are Megatron-Core's of the router and of the permutation, and norm or activation with the
     quantisation that follows. What the kernels do still takes its time in the pessimistic end.
     """
+    stretches = uninterrupted(recorded)
     runs = [
         run
-        for places in uninterrupted(recorded)
+        for places in stretches
         for family in range(2)
         for run in runs_of(places, [_family(recorded.classes[place]) == family for place in places])
     ]
-    runs += [run for places in uninterrupted(recorded) for run in _quantised(recorded, places)]
+    runs += [run for places in stretches for run in _quantised(recorded, places)]
     if not runs:
         return
     merged = merge(recorded, runs)
@@ -35,9 +35,7 @@ def fusion_drafts(recorded: Recorded) -> Iterator[Draft]:
         return launched_at_once(recorded, timing, merged)
 
     def high(timing: Timing) -> Timing:
-        gap_ns, arrival_ns = timing.gap_ns.copy(), timing.arrival_ns.copy()
-        gap_ns[merged.followers] = arrival_ns[merged.followers] = 0
-        return replace(low(timing), gap_ns=gap_ns, arrival_ns=arrival_ns)
+        return back_to_back(low(timing), merged)
 
     yield Draft("fused_kernels", _KINDS, low, high)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from traces.columns import IntArray
 from traces.limits import Limit
 from traces.replay.changes.change import Draft, Recorded
-from traces.replay.changes.launches import launched_at_once, merge
+from traces.replay.changes.launches import back_to_back, launched_at_once, merge
 from traces.replay.changes.scopes import find_scopes
 from traces.replay.graph import Timing
 
@@ -41,19 +40,9 @@ def _draft(recorded: Recorded, kind: str, runs: Sequence[Sequence[int]]) -> Draf
 
     def high(timing: Timing) -> Timing:
         free = launched_at_once(recorded, timing, merged, np.zeros_like(call_ns))
-        return replace(
-            free,
-            gap_ns=_zero(timing.gap_ns, merged.followers),
-            arrival_ns=_zero(timing.arrival_ns, merged.followers),
-        )
+        return back_to_back(free, merged)
 
     return Draft(kind, _KINDS, low, high)
-
-
-def _zero(values: IntArray, places: IntArray) -> IntArray:
-    result = values.copy()
-    result[places] = 0
-    return result
 
 
 def _call_ns(recorded: Recorded, size: IntArray) -> IntArray:

@@ -12,7 +12,7 @@ import numpy as np
 from traces.columns import IntArray
 from traces.names.kinds import COMM_KINDS
 from traces.replay.changes.change import Draft, Recorded
-from traces.replay.changes.launches import launched_at_once, merge, uninterrupted
+from traces.replay.changes.launches import back_to_back, launched_at_once, merge, uninterrupted
 from traces.replay.graph import Timing
 from traces.timeline import Bucket
 
@@ -43,7 +43,7 @@ def grouped_drafts(recorded: Recorded) -> Iterator[Draft]:
         return
     merged = merge(recorded, [run.all for run in runs])
     count = recorded.subject.sm_count
-    blocks = recorded.blocks()
+    blocks = recorded.subject.blocks()
     rows = recorded.rows
     lengths = (rows.end_ns - rows.start_ns)[rows.bucket == Bucket.COMPUTE]
     fixed_ns = int(lengths[lengths > 0].min())
@@ -53,11 +53,9 @@ def grouped_drafts(recorded: Recorded) -> Iterator[Draft]:
         return replace(once, duration_ns=_by_waves(timing.duration_ns, blocks, runs, count))
 
     def high(timing: Timing) -> Timing:
-        once = launched_at_once(recorded, timing, merged)
-        gap_ns, arrival_ns = timing.gap_ns.copy(), timing.arrival_ns.copy()
-        gap_ns[merged.followers] = arrival_ns[merged.followers] = 0
+        once = back_to_back(launched_at_once(recorded, timing, merged), merged)
         filled = _filled(timing.duration_ns, blocks, runs, count, fixed_ns)
-        return replace(once, duration_ns=filled, gap_ns=gap_ns, arrival_ns=arrival_ns)
+        return replace(once, duration_ns=filled)
 
     yield Draft("grouped_experts", _KINDS, low, high)
 

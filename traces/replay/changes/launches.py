@@ -12,6 +12,7 @@ from traces.account.calls import CallKind
 from traces.columns import IntArray, distinct
 from traces.replay.changes.change import Recorded
 from traces.replay.graph import Timing
+from traces.replay.handicaps import without_waits
 from traces.replay.host import NONE
 from traces.timeline import Bucket
 
@@ -92,17 +93,19 @@ def launched_at_once(
     """
     own, pause = timing.own_ns.copy(), timing.pause_ns.copy()
     own[merged.gone] = 0
-    pause[merged.gone] = np.minimum(pause, recorded.said_ns)[merged.gone]
+    pause[merged.gone] = np.minimum(pause, recorded.graph.pauses.said_ns)[merged.gone]
     if call_ns is not None:
         own[merged.first] = call_ns
-    gone = set(merged.gone.tolist())
-    return replace(
-        timing,
-        own_ns=own,
-        pause_ns=pause,
-        waits=[() if call in gone else one for call, one in enumerate(timing.waits)],
-        polled=[() if call in gone else one for call, one in enumerate(timing.polled)],
-    )
+    gone = np.zeros(len(own), dtype=np.bool_)
+    gone[merged.gone] = True
+    return replace(without_waits(timing, gone), own_ns=own, pause_ns=pause)
+
+
+def back_to_back(timing: Timing, merged: Merged) -> Timing:
+    """Kernels of each run follow its first without a gap, and arrive with it."""
+    gap, arrival = timing.gap_ns.copy(), timing.arrival_ns.copy()
+    gap[merged.followers] = arrival[merged.followers] = 0
+    return replace(timing, gap_ns=gap, arrival_ns=arrival)
 
 
 def runs_of(places: Sequence[int], wanted: Sequence[bool]) -> Iterator[list[int]]:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
-
-import numpy as np
 
 from traces.limits import Limit
 from traces.replay.borders import Borders
@@ -19,6 +16,7 @@ from traces.replay.changes.grouped import grouped_drafts
 from traces.replay.changes.memory import memory_drafts
 from traces.replay.changes.overlap import overlap_drafts
 from traces.replay.changes.syncs import sync_drafts
+from traces.replay.cost import Cost
 from traces.replay.edits import Subject
 from traces.replay.graph import Graph, Timing
 from traces.replay.run import replay
@@ -40,33 +38,34 @@ _FINDERS: Final[tuple[Callable[[Recorded], Iterator[Draft]], ...]] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Priced:
-    """What a wall costs, and each of its kinds alone, in ns."""
-
-    ns: int
-    by_kind_ns: Mapping[str, int]
+Base = tuple[Timing, int]
+"""A timing without the change, and how long its steps last, in ns."""
 
 
 def measure_changes(
     subject: Subject,
     graph: Graph,
-    explained: Timing,
+    bases: Sequence[Base],
     borders: Borders,
-    costs: Mapping[str, Priced],
+    costs: Mapping[str, Cost],
     worth_ns: int,
 ) -> tuple[Change, ...]:
     """The changes found in a recording whose kinds cost at least `worth_ns`, each with what it would give.
 
-    `explained` is the graph's timing without unexplained waits, from which the `costs` of the walls, by name,
-    were measured; `borders` are those of the stretches whose lengths count. A pessimistic replay
-    is run with those waits as well, and the smaller saving counts, less what replays are off.
+    `bases`: first the graph's timing without unexplained waits, from which the `costs` of the walls, by name,
+    were measured; then, where there are any, with them. `borders` are those of the stretches whose lengths
+    count. A pessimistic replay is run on each base; the smallest saving counts, less what replays are off.
     """
-    gains = _Gains(graph, explained, borders)
+    worth_ns = max(worth_ns, 1)
+    if sum(cost.ns for cost in costs.values()) < worth_ns:
+        return ()
+    gains = _Gains(graph, bases, borders)
     found = []
     for draft in _drafts(Recorded(subject, graph)):
-        most_ns = sum(_cost_ns(costs[wall], kinds) for wall, kinds in draft.acts_on.items() if wall in costs)
-        if most_ns >= max(worth_ns, 1):
+        most_ns = sum(
+            costs[wall].of_kinds_ns(kinds) for wall, kinds in draft.acts_on.items() if wall in costs
+        )
+        if most_ns >= worth_ns:
             found.append(gains.of(draft, most_ns if len(draft.acts_on) == 1 else None))
     return tuple(found)
 
@@ -76,22 +75,11 @@ def _drafts(recorded: Recorded) -> Iterator[Draft]:
         yield from finder(recorded)
 
 
-def _cost_ns(cost: Priced, kinds: tuple[str, ...]) -> int:
-    """What some kinds cost together; all of it where it was not split."""
-    if not cost.by_kind_ns:
-        return cost.ns
-    return min(cost.ns, sum(ns for kind, ns in cost.by_kind_ns.items() if kind in kinds))
-
-
 class _Gains:
     """Savings against a replay of the same timing without the change."""
 
-    def __init__(self, graph: Graph, explained: Timing, borders: Borders) -> None:
-        self._graph, self._borders = graph, borders
-        kept = graph.timing
-        self._bases = [(explained, self._length_ns(explained))]
-        if not np.array_equal(kept.residual_ns, explained.residual_ns):
-            self._bases.append((kept, self._length_ns(kept)))
+    def __init__(self, graph: Graph, bases: Sequence[Base], borders: Borders) -> None:
+        self._graph, self._bases, self._borders = graph, bases, borders
 
     def of(self, draft: Draft, most_ns: int | None) -> Change:
         """What a change gives, at most `most_ns` where that is a bound."""

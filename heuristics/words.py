@@ -1,0 +1,15 @@
+"""How opinions spell walls and shares in their sentences."""
+
+from __future__ import annotations
+
+from heuristics.run import WallId
+
+
+def wall_words(wall: WallId) -> str:
+    """A wall's name in a sentence."""
+    return wall.replace("_", " ")
+
+
+def percent(frac: float) -> str:
+    """A share with one decimal."""
+    return f"{frac * 100:.1f} %"
