@@ -161,6 +161,19 @@ def test_the_host_costs_no_more_than_the_account_lays_on_it(path: Path) -> None:
     assert max(cost.by_kind_ns.values()) <= cost.ns
 
 
+def test_a_host_below_a_wall_of_which_the_account_lays_less_on_it_is_no_first_thing_to_mend(
+    path: Path,
+) -> None:
+    said = Said()
+    said.kernel(SENDRECV, 160, 260, launch=(150, 155), stream=20)
+    said.event(20, 156, 7, 158)
+    said.kernel(GEMM, 260, 1_550, launch=(160, 165))
+    # 150 of 1,550 is below a tenth, and the account lays 80 less on the host, which is above a twentieth
+    costs = costs_of(path, said, (0, 1_550))
+    assert costs.host_overhead.ns == 70 * US
+    assert "host_overhead" not in costs.without
+
+
 # memory
 
 

@@ -103,16 +103,16 @@ class _Pricing:
         left = {wall: self._borders.lengths_ns(replay(self._graph, timing)) for wall, timing in whole.items()}
         found = {wall: self._split(after, kinds[wall]) for wall, after in left.items()}
         capped, whole_ns = self._capped(found["host_overhead"]), self._windows.total_ns
-        worth = [wall for wall, cost in found.items() if cost.ns >= FIRST.value * whole_ns]
+        worth = {wall for wall, cost in found.items() if cost.ns >= FIRST.value * whole_ns}
         if found["host_overhead"].ns - capped.ns >= WORTH.value * whole_ns:
-            worth.remove("host_overhead")  # what is left is not what was replayed
+            worth -= {"host_overhead"}  # what is left is not what was replayed
         found["host_overhead"] = capped
         return Costs(
             found["communication"],
             found["host_overhead"],
             found["memory"],
             found.get("compute"),
-            {wall: self._without(wall, whole[wall], left[wall]) for wall in worth},
+            {wall: self._without(wall, whole[wall], left[wall]) for wall in found if wall in worth},
             proofs,
             refusal(proofs),
             self._doubt(proofs),
