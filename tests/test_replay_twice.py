@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, reject, settings
+from hypothesis import example, given, reject, settings
 from hypothesis import strategies as st
 
 from tests import replay_edits_by_definition as by_hand
@@ -197,8 +197,22 @@ def random_rank(path: Path, told: list[Any], with_ids: bool) -> RankTimeline:
 stories = st.lists(words, min_size=6, max_size=25)
 
 
+WAIT_BETWEEN_COPIES = [
+    (what, thread, 7, 1, 1, 0, 1)
+    for what, thread in (
+        ("compute", 1001),
+        ("sync", 1000),
+        ("graph", 1001),
+        ("compute", 1000),
+        ("compute", 1000),
+        ("compute", 1000),
+    )
+]
+
+
 @settings(max_examples=80, deadline=None)
 @given(stories, st.booleans())
+@example(WAIT_BETWEEN_COPIES, False)
 def test_both_replays_agree_on_random_calls_and_work(
     tmp_path_factory: pytest.TempPathFactory, told: list[Any], with_ids: bool
 ) -> None:

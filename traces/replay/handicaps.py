@@ -98,7 +98,8 @@ def without_copies(graph: Graph, timing: Timing, which: BoolArray) -> Timing:
     that follows it.
     """
     calls = graph.calls
-    gone, launches = _calls_of(graph, which), _launches(graph)
+    launches = _launches(graph)
+    gone = launches & ~_launches(graph, ~which)
     for thread in set(calls.thread[gone].tolist()):
         mine = np.flatnonzero(calls.thread == thread)
         tells = (calls.kind[mine] == CallKind.OTHER) & ~launches[mine]
@@ -135,18 +136,16 @@ def without_waits(timing: Timing, calls: BoolArray) -> Timing:
     )
 
 
-def _launches(graph: Graph) -> BoolArray:
-    """Which calls launched work."""
-    by = graph.launched_by
+def _launches(graph: Graph, which: BoolArray | None = None) -> BoolArray:
+    """Which calls launched work; only activities of a mask of shape (n,), if one is given."""
+    by = graph.launched_by if which is None else graph.launched_by[which]
     result: BoolArray = np.bincount(by[by != NONE], minlength=len(graph.calls)) > 0
     return result
 
 
 def _calls_of(graph: Graph, which: BoolArray) -> BoolArray:
     """Calls that launched only what goes, and those between two of them without a launch of their own."""
-    count = len(graph.calls)
-    by = graph.launched_by
-    stays = np.bincount(by[(by != NONE) & ~which], minlength=count) > 0
+    stays = _launches(graph, ~which)
     gone: BoolArray = _launches(graph) & ~stays
     for thread in set(graph.calls.thread.tolist()):
         mine = np.flatnonzero(graph.calls.thread == thread)
