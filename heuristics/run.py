@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from traces.settings.settings import Settings
+from traces.training_log.log import TrainingLog
+
 WallId = Literal["memory", "communication", "host_overhead", "compute"]
 WALL_IDS: Final[tuple[WallId, ...]] = ("memory", "communication", "host_overhead", "compute")
 """Order of the workflow: what does not fit cannot be tuned; compute comes after the others."""
@@ -113,6 +116,9 @@ class Run:
     """Hard evidence that memory is too small."""
     total_frac: Mapping[WallId, float] = field(default_factory=dict)
     """What each wall would give back at most, as part of the windows of the ranks that tell it."""
+    settings: Settings = field(default_factory=Settings)
+    """The configuration: the options, then what a file says, then a log, then what the trace shows."""
+    log: TrainingLog | None = None
 
     @property
     def gpu(self) -> str | None:
