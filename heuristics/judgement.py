@@ -1,22 +1,31 @@
-"""Measurements -> judgement: where the time goes, four walls, one verdict, and what to try."""
+"""What was observed of a run and what was said of it -> judgement: four walls, one verdict, what to try."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from heuristics.bound import Bound, LargestBucket, find_bound, largest_bucket
+from heuristics.bound import Bound, LargestBucket
 from heuristics.choosers.choices import Choice, choose_all
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.gains import Replayed, gains_of
+from heuristics.gains import gains_of
+from heuristics.observed import Observed, observe
 from heuristics.plan import Plan, make_plan
 from heuristics.run import Given, Guidance, Run
-from heuristics.shown import shown_by
-from heuristics.verdict import Verdict, find_verdict
-from heuristics.walls import judge_walls
+from heuristics.verdict import Verdict
 from heuristics.walls.wall import WallJudgement
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
+from traces.settings.settings import Settings
+from traces.training_log.log import TrainingLog
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """What files say of a run: its configuration, and the log of its training."""
+
+    settings: Settings = field(default_factory=Settings)
+    log: TrainingLog | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,46 +47,54 @@ class Judgement:
     missing: tuple[Missing, ...]
 
 
-def judge(measurements: Sequence[RankMeasurements], given: Given | None = None) -> Judgement:
-    """Judge a run by the measurements of all its ranks (at least one) and what was given about it."""
-    given = given or Given()
-    bound, walls = find_bound(measurements), judge_walls(measurements)
-    verdict = find_verdict(measurements, walls)
-    run = Run(
-        shown=shown_by(measurements),
-        given=given,
-        cost_by_kind_ns={wall.id: dict(wall.cost_by_kind_ns) for wall in walls if wall.cost_ns is not None},
-        window_ns=sum(rank.budget.window_ns for rank in measurements if _has_costs(rank)),
-        total_ns={wall.id: wall.cost_ns for wall in walls if wall.cost_ns is not None},
-        does_not_fit=any(wall.comes_first for wall in walls),
-        total_frac={wall.id: wall.cost_frac for wall in walls if wall.cost_frac is not None},
-    )
+def judge(
+    measurements: Sequence[RankMeasurements],
+    given: Given | None = None,
+    configured: Configured | None = None,
+) -> Judgement:
+    """Judge a run by the measurements of all its ranks (at least one) and what was said of it."""
+    return judge_observed(observe(measurements), given, configured)
+
+
+def judge_observed(
+    observed: Observed, given: Given | None = None, configured: Configured | None = None
+) -> Judgement:
+    """Judge a run by what was observed of it, in a trace or without one."""
+    run = run_of(observed, given or Given(), configured or Configured())
+    walls, verdict, bound = observed.walls, observed.verdict, observed.bound
     found = [wall for wall in walls if wall.outcome == "finding"]
     found.sort(key=lambda wall: (wall.id != verdict.wall, -(wall.cost_ns or 0)))
     full = bound.bucket == "compute" and all(wall.cost_ns is not None for wall in walls)
-    told = [
-        Replayed(rank.costs, rank.costs.changes, rank.budget.window_ns)
-        for rank in measurements
-        if not isinstance(rank.costs, Missing) and rank.costs.refused is None
-    ]
     trains = run.shown.training is not False  # the fixes are Megatron's, and act on training
     stand = [wall.id for wall in found] if trains else []
-    plan = make_plan(run, stand, CATALOGUE, levers=full and trains, gains=gains_of(told))
+    plan = make_plan(run, stand, CATALOGUE, levers=full and trains, gains=gains_of(observed.replayed))
     gaps = []
     if bound.bucket is None:
         gaps.append(Missing("verdict.bound", bound.because, bound.cure))
     return Judgement(
         bound=bound,
-        largest=largest_bucket(measurements),
+        largest=observed.largest,
         walls=walls,
         verdict=verdict,
         plan=plan,
         choices=choose_all(run) if run.shown.moe or run.shown.moe is None else (),
         run=run,
-        guidance=given.guidance,
+        guidance=run.given.guidance,
         missing=tuple(gaps),
     )
 
 
-def _has_costs(rank: RankMeasurements) -> bool:
-    return not isinstance(rank.costs, Missing) and rank.costs.refused is None
+def run_of(observed: Observed, given: Given, configured: Configured) -> Run:
+    """Everything opinions may rest on, in one place."""
+    walls = observed.walls
+    return Run(
+        shown=observed.shown,
+        given=given,
+        cost_by_kind_ns={wall.id: dict(wall.cost_by_kind_ns) for wall in walls if wall.cost_ns is not None},
+        window_ns=observed.window_ns,
+        total_ns={wall.id: wall.cost_ns for wall in walls if wall.cost_ns is not None},
+        does_not_fit=any(wall.comes_first for wall in walls),
+        total_frac={wall.id: wall.cost_frac for wall in walls if wall.cost_frac is not None},
+        settings=configured.settings,
+        log=configured.log,
+    )

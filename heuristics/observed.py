@@ -1,0 +1,52 @@
+"""What opinions rest on: walls, verdict and what a run shows, measured from a trace or said as symptoms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from heuristics.bound import Bound, LargestBucket, find_bound, largest_bucket
+from heuristics.gains import Replayed
+from heuristics.run import Shown
+from heuristics.shown import shown_by
+from heuristics.verdict import Verdict, find_verdict
+from heuristics.walls import judge_walls
+from heuristics.walls.wall import WallJudgement
+from traces.measure.measurements import RankMeasurements
+from traces.missing import Missing
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A run as it was observed.
+
+    `window_ns`: the windows of the ranks whose costs are known, together; `replayed`: these ranks' costs and
+    the changes found in them, none where nothing was replayed.
+    """
+
+    bound: Bound
+    largest: LargestBucket
+    walls: tuple[WallJudgement, ...]
+    verdict: Verdict
+    shown: Shown
+    window_ns: int
+    replayed: tuple[Replayed, ...] = ()
+
+
+def observe(measurements: Sequence[RankMeasurements]) -> Observed:
+    """Observe a run by the measurements of all its ranks, at least one."""
+    walls = judge_walls(measurements)
+    replayed = tuple(
+        Replayed(rank.costs, rank.costs.changes, rank.budget.window_ns)
+        for rank in measurements
+        if not isinstance(rank.costs, Missing) and rank.costs.refused is None
+    )
+    return Observed(
+        bound=find_bound(measurements),
+        largest=largest_bucket(measurements),
+        walls=walls,
+        verdict=find_verdict(measurements, walls),
+        shown=shown_by(measurements),
+        window_ns=sum(rank.window_ns for rank in replayed),
+        replayed=replayed,
+    )
