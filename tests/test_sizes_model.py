@@ -1,0 +1,155 @@
+"""Sizes and parameters of a model from a configuration."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.sizes_doubles import TINY, estimated, published, sized, tiny
+from traces.missing import Missing
+from traces.settings.settings import Value, settings
+from traces.sizes.layout import Layout, chunks_in_flight, layout_of
+from traces.sizes.model import ModelSize, model_size
+from traces.sizes.parameters import activated_counts, parameter_counts, rank_counts
+
+
+def laid_out(model: str, **run: Value) -> tuple[ModelSize, Layout]:
+    known = published(model, seq_length=4096, train__micro_batch_size=1, **run)
+    size = sized(known)
+    found = layout_of(known, size)
+    assert isinstance(found, Layout), found.reason
+    return size, found
+
+
+def test_parameters_of_a_tiny_model_add_up_by_hand() -> None:
+    # Attention: 4 matrices of 8 x 8. Dense MLP: 2 of 8 x 16. Experts: 4 times 2 of 8 x 5. Five norms.
+    assert dict(parameter_counts(sized(tiny()))) == {
+        "embedding": 800, "attention": 2 * 256, "router": 32, "experts": 320, "shared_experts": 0,
+        "dense_mlp": 256, "norms": 5 * 8, "mtp": 0, "output": 800,
+    }  # fmt: skip
+
+
+def test_a_token_activates_two_of_four_experts() -> None:
+    assert activated_counts(sized(tiny()))["experts"] == 160
+
+
+def test_tensor_and_expert_parallel_ranks_share_what_they_cut() -> None:
+    known = tiny(tensor_model_parallel_size=2, expert_model_parallel_size=2, expert_tensor_parallel_size=1,
+                 world_size=2)  # fmt: skip
+    found = layout_of(known, sized(known))
+    assert isinstance(found, Layout)
+    counts = rank_counts(sized(known), found, 0)
+    assert (counts["attention"], counts["experts"], counts["embedding"]) == (256, 160, 400)
+    assert counts["router"] == 32
+
+
+@pytest.mark.parametrize(
+    ("model", "total", "active"),
+    [
+        ("qwen3_30b_a3b", 30.5, 3.3),
+        ("qwen3_235b_a22b", 235.1, 22.2),
+        ("gpt_oss_120b", 116.8, 5.7),
+        ("kimi_k2", 1026.4, 32.9),
+        ("llama3_70b", 70.6, 70.6),
+        ("moonlight_16b", 16.0, 3.0),
+    ],
+)
+def test_published_models_have_their_published_parameters(model: str, total: float, active: float) -> None:
+    size = sized(published(model, seq_length=4096))
+    assert sum(parameter_counts(size).values()) / 1e9 == pytest.approx(total, abs=0.06)
+    assert sum(activated_counts(size).values()) / 1e9 == pytest.approx(active, abs=0.9)
+
+
+def test_deepseek_v3_has_671_billion_parameters_without_its_extra_prediction() -> None:
+    size = sized(published("deepseek_v3", seq_length=4096, mtp_num_layers=None))
+    assert sum(parameter_counts(size).values()) / 1e9 == pytest.approx(671.0, abs=0.1)
+    assert sum(activated_counts(size).values()) / 1e9 == pytest.approx(37.6, abs=0.1)
+
+
+def test_what_is_missing_is_named() -> None:
+    found = model_size(settings({"num_layers": 2, "num_moe_experts": 4}, "test"))
+    assert isinstance(found, Missing)
+    for knob in ("hidden_size", "num_attention_heads", "moe_router_topk", "vocab_size", "seq_length"):
+        assert knob in found.reason
+    assert "num_layers" not in found.reason
+
+
+def test_a_knob_taken_at_its_default_is_said() -> None:
+    known = settings({k: v for k, v in TINY.items() if k != "gated_linear_unit"}, "test")
+    assert "gated_linear_unit off (not said)" in sized(known).assumed
+    assert not sized(tiny()).assumed
+
+
+def test_mamba_layers_are_not_counted_as_attention() -> None:
+    assert isinstance(model_size(tiny(hybrid_override_pattern="MEM*")), Missing)
+
+
+def test_a_pattern_of_the_wrong_length_is_refused() -> None:
+    assert isinstance(model_size(tiny(moe_layer_freq=(1, 1, 1))), Missing)
+
+
+def test_every_second_layer_is_of_experts() -> None:
+    assert sized(tiny(num_layers=4, moe_layer_freq=2)).is_moe == (True, False, True, False)
+
+
+def test_a_pipeline_layout_string_says_what_each_stage_holds() -> None:
+    _, found = laid_out(
+        "deepseek_v3", pipeline_model_parallel_size=4, expert_model_parallel_size=64, world_size=256,
+        train__global_batch_size=2048, pipeline_model_parallel_layout="Et*4|(t*4|)*14tmL",
+    )  # fmt: skip
+    first, last = found.stages[0][0], found.stages[3][3]
+    assert (first.dense, first.moe, first.embedding) == (3, 1, True)
+    assert (last.moe, last.mtp, last.output) == (1, 1, True)
+    assert sum(chunk.dense + chunk.moe for stage in found.stages for chunk in stage) == 61
+    assert (found.dp, found.edp, found.vpp) == (64, 1, 4)
+
+
+@pytest.mark.parametrize("said", ["Et*4|t", "(t|)*999)*999", "Ex|L", "E" * 5])
+def test_a_layout_that_does_not_fit_is_missing_not_wrong(said: str) -> None:
+    known = tiny(pipeline_model_parallel_size=2, world_size=2, pipeline_model_parallel_layout=said)
+    assert isinstance(layout_of(known, sized(known)), Missing)
+
+
+def test_experts_that_do_not_divide_over_their_ranks_are_refused() -> None:
+    known = tiny(expert_model_parallel_size=3, expert_tensor_parallel_size=1, world_size=3)
+    assert isinstance(layout_of(known, sized(known)), Missing)
+
+
+def test_a_layer_count_beyond_reason_is_refused() -> None:
+    assert isinstance(model_size(tiny(num_layers=10**12)), Missing)
+
+
+def test_layers_that_do_not_divide_need_a_layout() -> None:
+    known = tiny(num_layers=3, moe_layer_freq=1, pipeline_model_parallel_size=2, world_size=2)
+    found = layout_of(known, sized(known))
+    assert isinstance(found, Missing)
+    assert "pipeline_model_parallel_layout" in found.cure
+    uneven = known.changed({"num_layers_in_first_pipeline_stage": 1}, "test")
+    assert isinstance(layout_of(uneven, sized(uneven)), Layout)
+
+
+@pytest.mark.parametrize("wrong", [{"world_size": 3}, {"train.global_batch_size": 3}, {"world_size": 0}])
+def test_sizes_that_do_not_divide_are_refused(wrong: dict[str, Value]) -> None:
+    known = tiny(tensor_model_parallel_size=2, world_size=4).changed(wrong, "test")
+    assert isinstance(layout_of(known, sized(known)), Missing)
+
+
+def test_a_plain_pipeline_holds_as_many_micro_batches_as_stages_are_left() -> None:
+    known = tiny(pipeline_model_parallel_size=2, world_size=2).changed({"train.global_batch_size": 8}, "test")
+    found = layout_of(known, sized(known))
+    assert isinstance(found, Layout)
+    assert [chunks_in_flight(found, rank, (1,)) for rank in (0, 1)] == [(2,), (1,)]
+
+
+def test_interleaved_ranks_of_four_hold_19_17_15_13_chunks() -> None:
+    _, found = laid_out(
+        "deepseek_v3", pipeline_model_parallel_size=4, expert_model_parallel_size=64, world_size=256,
+        train__global_batch_size=2048, pipeline_model_parallel_layout="Et*4|(t*4|)*14tmL",
+    )  # fmt: skip
+    flying = [chunks_in_flight(found, rank, (1, 1, 1, 1)) for rank in range(4)]
+    assert [sum(counts) for counts in flying] == [19, 17, 15, 13]
+    assert flying[0] == (7, 4, 4, 4)
+
+
+def test_few_micro_batches_bound_what_is_in_flight() -> None:
+    known = tiny(pipeline_model_parallel_size=2, world_size=2)
+    assert estimated(known, stage=0).layer_microbatches == 1

@@ -1,0 +1,1 @@
+"""Sizes of a run in numbers, from its configuration alone: parameters, memory, operations, throughput."""

@@ -1,0 +1,181 @@
+"""How a run is cut into ranks: parallel sizes, the layers of each pipeline stage, micro-batches in flight."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from traces.missing import Missing
+from traces.settings.settings import Settings
+from traces.sizes.knobs import Knobs
+from traces.sizes.model import ModelSize
+
+_PATH: Final = "sizes.layout"
+_GROUP: Final = re.compile(r"\(([^()]+)\)\*(\d{1,3})")
+_REPEAT: Final = re.compile(r"([EtmL|])\*(\d{1,3})")
+_MOST: Final = 2_000
+"""Letters of an unrolled pipeline layout: no model has as many layers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """What one virtual stage holds: decoder layers by kind, multi-token prediction, embedding, output."""
+
+    dense: int = 0
+    moe: int = 0
+    mtp: int = 0
+    embedding: bool = False
+    output: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Parallel sizes. `stages[pp rank]` are its chunks, in the order they run; one chunk without VPP.
+
+    `dp` counts the ranks that share a dense parameter's optimizer state (context parallel ranks included),
+    `edp` those of an expert's parameter.
+    """
+
+    world: int
+    tp: int
+    cp: int
+    pp: int
+    vpp: int | None
+    ep: int
+    etp: int
+    dp: int
+    edp: int
+    sequence_parallel: bool
+    micro_batch: int
+    microbatch_count: int
+    stages: tuple[tuple[Chunk, ...], ...]
+    assumed: tuple[str, ...] = ()
+
+
+def layout_of(settings: Settings, model: ModelSize) -> Layout | Missing:
+    """The layout a configuration describes; Missing names the knobs, or says that the sizes do not divide."""
+    knobs = Knobs(settings)
+    tp, cp, pp, ep = (
+        knobs.whole(f"{axis}_parallel_size", 1)
+        for axis in ("tensor_model", "context", "pipeline_model", "expert_model")
+    )
+    etp = knobs.whole("expert_tensor_parallel_size", tp)
+    world = knobs.need("world_size")
+    micro_batch = knobs.need("train.micro_batch_size")
+    batch = knobs.need("train.global_batch_size")
+    vpp = knobs.optional("virtual_pipeline_model_parallel_size") if pp > 1 else None
+    # Megatron-Core trains experts under tensor parallelism only with sequence parallelism.
+    sequence_parallel = tp > 1 and (model.experts is not None or knobs.flag("sequence_parallel", False))
+    if gap := knobs.gap(_PATH):
+        return gap
+    if min(tp, cp, pp, ep, etp) < 1 or world % (tp * cp * pp) or world % (etp * ep * pp):
+        return _illegal("the parallel sizes do not divide world_size")
+    if model.experts and model.experts.count % ep:
+        return _illegal("expert_model_parallel_size does not divide num_moe_experts")
+    dp = world // (tp * cp * pp)
+    if batch % (dp * micro_batch):
+        return _illegal("train.global_batch_size is not a multiple of data parallel size times micro-batch")
+    stages = _stages(knobs, model, pp, vpp or 1)
+    if isinstance(stages, Missing):
+        return stages
+    return Layout(
+        world, tp, cp, pp, max(map(len, stages)) if pp > 1 and (vpp or len(stages[0]) > 1) else None, ep, etp,
+        dp * cp, world // (etp * ep * pp), sequence_parallel, micro_batch, batch // (dp * micro_batch),
+        stages, tuple(knobs.assumed),
+    )  # fmt: skip
+
+
+def chunks_in_flight(layout: Layout, rank: int, weights: Sequence[int]) -> tuple[int, ...]:
+    """How many micro-batches of each chunk a pipeline rank holds when together they weigh most.
+
+    Megatron-Core's schedules (megatron/core/pipeline_parallel/schedules.py): 1F1B holds `pp - rank`;
+    interleaved warms up (pp - rank - 1) * 2 + (chunks - 1) * pp forwards in groups of `pp` micro-batches and
+    then runs one forward before each backward. Overlap of expert communication warms up one more, but merges
+    each later forward with a backward, which frees as much: it adds nothing here.
+    """
+    if layout.vpp is None:
+        held = min(layout.pp - rank, layout.microbatch_count)
+        return (held,) * len(weights)
+    pp, chunks = layout.pp, len(weights)
+    total = min(layout.microbatch_count, 4 * pp) * chunks
+    warm_up = min(total, (pp - rank - 1) * 2 + (chunks - 1) * pp)
+    alive = [0] * chunks
+    most, best = -1, tuple(alive)
+    for forward in range(total):
+        alive[forward % (pp * chunks) // pp] += 1
+        weight = sum(n * w for n, w in zip(alive, weights, strict=True))
+        if weight > most:
+            most, best = weight, tuple(alive)
+        if forward >= warm_up:
+            backward = forward - warm_up
+            alive[chunks - 1 - backward % (pp * chunks) // pp] -= 1
+    return best
+
+
+def _illegal(why: str) -> Missing:
+    return Missing(_PATH, why, "check the sizes of the configuration")
+
+
+def _stages(knobs: Knobs, model: ModelSize, pp: int, vpp: int) -> tuple[tuple[Chunk, ...], ...] | Missing:
+    said = knobs.settings.value("pipeline_model_parallel_layout")
+    given = isinstance(said, str) and said
+    letters = _unrolled(str(said)) if given else _even(knobs, model, pp, vpp)
+    if letters is None:
+        why = "the decoder layers do not divide over the pipeline stages, and no layout says how they are cut"
+        return Missing(
+            _PATH, why, "give pipeline_model_parallel_layout, or the layers of first and last stage"
+        )
+    if len(letters) % pp or sum(stage.count("t") for stage in letters) != len(model.is_moe):
+        return _illegal("pipeline_model_parallel_layout does not fit num_layers and the pipeline size")
+    chunks, first = [], 0
+    for stage in letters:
+        held = model.is_moe[first : first + stage.count("t")]
+        first += len(held)
+        mtp = model.mtp_layers if "m" in stage else 0
+        chunks.append(Chunk(len(held) - sum(held), sum(held), mtp, "E" in stage, "L" in stage))
+    return tuple(tuple(chunks[rank::pp]) for rank in range(pp))
+
+
+def _unrolled(said: str) -> list[str] | None:
+    text = said.replace(",", "")
+    if len(text) > _MOST:
+        return None
+    for pattern in (_GROUP, _REPEAT):
+        text = pattern.sub(lambda found: found[1] * int(found[2]), text)
+        if len(text) > _MOST:
+            return None
+    return text.split("|") if set(text) <= set("EtmL|") else None
+
+
+def _even(knobs: Knobs, model: ModelSize, pp: int, vpp: int) -> list[str] | None:
+    layers = len(model.is_moe)
+    first = knobs.optional("num_layers_in_first_pipeline_stage")
+    last = knobs.optional("num_layers_in_last_pipeline_stage")
+    embedding = knobs.settings.value("account_for_embedding_in_pipeline_split") is True
+    loss = knobs.settings.value("account_for_loss_in_pipeline_split") is True
+    ends = (first is not None) + (last is not None)
+    if ends and pp > 1:
+        rest = layers - (first or 0) - (last or 0)
+        middle = rest // (pp - ends) if pp > ends else 0
+        by_rank = [middle] * pp
+        by_rank[0] = first if first is not None else middle
+        by_rank[-1] = last if last is not None else middle
+        if sum(by_rank) != layers:
+            return None
+    else:
+        padded = layers + embedding + loss
+        if padded % pp:
+            return None
+        by_rank = [padded // pp] * pp
+    if any(count % vpp for count in by_rank):
+        return None
+    counts = [by_rank[rank] // vpp for _ in range(vpp) for rank in range(pp)]
+    if not ends:
+        counts[0] -= embedding
+        counts[-1] -= loss
+    letters = ["t" * count for count in counts]
+    letters[0] = "E" + letters[0]
+    letters[-1] += "m" * bool(model.mtp_layers) + "L"
+    return letters

@@ -1,0 +1,183 @@
+"""An estimate of a rank's memory in bytes, for the pipeline stage that needs most, and what a change adds.
+
+Counted at the end of the forward passes, when most activations are held: parameters, gradients, optimizer
+state, activations times micro-batches in flight, logits. Not counted: what lives for one kernel, one layer's
+recomputed activations, dispatcher and NCCL buffers, CUDA graphs, the CUDA context: the rest, which only a
+measured peak tells. A peak set elsewhere (the optimizer's step, say) moves less than a change of activations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from traces.missing import Missing
+from traces.settings.settings import Settings, Value
+from traces.sizes.activations import (
+    ACTIVATION_BYTES,
+    Keeping,
+    keeping,
+    layer_bytes,
+    shard_count,
+    token_count,
+)
+from traces.sizes.layout import Chunk, Layout, chunks_in_flight, layout_of
+from traces.sizes.model import ModelSize, model_size
+from traces.sizes.states import StateBytes, state_bytes, states
+
+_PATH: Final = "sizes.memory"
+_FSDP: Final = ("ddp.use_megatron_fsdp", "use_torch_fsdp2")
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Bytes of one rank of pipeline rank `stage`. `by_part`: its activations by part of a layer.
+
+    `layer_microbatches`: layers times micro-batches in flight. `rest_bytes`: what a measured peak holds
+    beyond the estimate (below zero where the estimate is too high), None before `calibrated`.
+    """
+
+    stage: int
+    parameters_bytes: int
+    gradients_bytes: int
+    optimizer_bytes: int
+    activations_bytes: int
+    logits_bytes: int
+    by_part: Mapping[str, int]
+    layer_microbatches: int
+    assumed: tuple[str, ...]
+    rest_bytes: int | None = None
+    calibrated_by: str = ""
+
+    @property
+    def total_bytes(self) -> int:
+        """All of it; without the rest where no peak was measured."""
+        static = self.parameters_bytes + self.gradients_bytes + self.optimizer_bytes
+        return static + self.activations_bytes + self.logits_bytes + (self.rest_bytes or 0)
+
+
+def estimate(
+    settings: Settings, core_version: str | None = None, stage: int | None = None
+) -> Estimate | Missing:
+    """The memory of the heaviest pipeline rank, or of the one asked for; Missing names the knobs needed.
+
+    `core_version`: Megatron-Core's release, such as "0.13.1"; unknown counts as the newest.
+    """
+    model = model_size(settings)
+    if isinstance(model, Missing):
+        return model
+    if any(settings.value(knob) is True for knob in _FSDP):
+        return Missing(_PATH, "fully sharded weights are not counted", "nothing: not counted yet")
+    layout = layout_of(settings, model)
+    if isinstance(layout, Missing):
+        return layout
+    if stage is not None and not 0 <= stage < layout.pp:
+        return Missing(_PATH, "there is no such pipeline rank", "ask for one below the pipeline size")
+    kept, state = keeping(settings, core_version), state_bytes(settings)
+    ranks = range(layout.pp) if stage is None else (stage,)
+    found = [_of_rank(settings, model, layout, kept, state, rank) for rank in ranks]
+    return max(found, key=lambda one: one.total_bytes)
+
+
+def calibrated(guess: Estimate, peak_bytes: int, said: str = "the log's peak") -> Estimate:
+    """The estimate with the rest set so that it meets a measured peak; `said`: where the peak was read."""
+    known = replace(guess, rest_bytes=None).total_bytes
+    how = f"{said} of {peak_bytes / 1e9:.1f} GB, {known / 1e9:.1f} GB of it estimated"
+    return replace(guess, rest_bytes=peak_bytes - known, calibrated_by=how)
+
+
+def delta(
+    settings: Settings,
+    changes: Mapping[str, Value],
+    core_version: str | None = None,
+    stage: int | None = None,
+) -> int | Missing:
+    """Bytes that changed knobs add to the heaviest rank; below zero is what they free."""
+    before = estimate(settings, core_version, stage)
+    after = estimate(settings.changed(changes, "change"), core_version, stage)
+    if isinstance(before, Missing):
+        return before
+    return after if isinstance(after, Missing) else after.total_bytes - before.total_bytes
+
+
+def _of_rank(
+    settings: Settings, model: ModelSize, layout: Layout, kept: Keeping, state: StateBytes, rank: int
+) -> Estimate:
+    chunks = layout.stages[rank]
+    parts = [_chunk_bytes(settings, model, layout, kept, chunk) for chunk in chunks]
+    flying = chunks_in_flight(layout, rank, [sum(part.values()) for part in parts])
+    by_part: dict[str, int] = {}
+    for count, part in zip(flying, parts, strict=True):
+        for name, held in part.items():
+            by_part[name] = by_part.get(name, 0) + count * held
+    parameters, gradients, optimizer = states(model, layout, state, rank)
+    return Estimate(
+        stage=rank,
+        parameters_bytes=parameters,
+        gradients_bytes=gradients,
+        optimizer_bytes=optimizer,
+        activations_bytes=sum(by_part.values()),
+        logits_bytes=sum(_logits(settings, model, layout, chunk) for chunk in chunks),
+        by_part=by_part,
+        layer_microbatches=sum(n * _layer_count(c) for n, c in zip(flying, chunks, strict=True)),
+        assumed=(*model.assumed, *layout.assumed, *state.assumed, *_ASSUMED),
+    )
+
+
+_ASSUMED: Final = ("every expert gets equally many tokens and none is dropped",)
+
+
+def _chunk_bytes(
+    settings: Settings, model: ModelSize, layout: Layout, kept: Keeping, chunk: Chunk
+) -> dict[str, int]:
+    moe_count = chunk.moe + chunk.mtp * model.mtp_is_moe
+    dense = layer_bytes(model, layout, kept, moe=False)
+    moe = layer_bytes(model, layout, kept, moe=True) if moe_count else {}
+    held: dict[str, int] = {}
+    for parts, count in ((dense, _layer_count(chunk) - moe_count), (moe, moe_count)):
+        for name, one in parts.items():
+            held[name] = held.get(name, 0) + count * one
+    if settings.value("recompute_granularity") == "full":
+        held = _full_recompute(settings, model, layout, chunk, held)
+    if settings.value("cpu_offloading") is True:
+        held = _layers_offloaded(settings, chunk, held)
+    stream = round(shard_count(model, layout) * model.hidden_size * ACTIVATION_BYTES)
+    held["ends"] = stream * (4 * chunk.mtp + 2 * chunk.output)
+    return held
+
+
+def _full_recompute(
+    settings: Settings, model: ModelSize, layout: Layout, chunk: Chunk, held: dict[str, int]
+) -> dict[str, int]:
+    """Full recompute keeps a layer's input: of every n-th layer (uniform), or of the first n (block)."""
+    layers = _layer_count(chunk)
+    said = settings.value("recompute_num_layers")
+    each = said if isinstance(said, int) and said > 0 else 1
+    stream = round(shard_count(model, layout) * model.hidden_size * ACTIVATION_BYTES)
+    if settings.value("recompute_method") != "block":
+        return {"residual": -(-layers // each) * stream}
+    saved = min(each, layers)
+    rest = {name: whole * (layers - saved) // max(1, layers) for name, whole in held.items()}
+    return rest | {"residual": rest["residual"] + saved * stream}
+
+
+def _layers_offloaded(settings: Settings, chunk: Chunk, held: dict[str, int]) -> dict[str, int]:
+    said, layers = settings.value("cpu_offloading_num_layers"), _layer_count(chunk)
+    sent = min(said, layers) if isinstance(said, int) else 0
+    if settings.value("cpu_offloading_activations") is False:
+        return held
+    return {name: whole * (layers - sent) // max(1, layers) for name, whole in held.items()}
+
+
+def _layer_count(chunk: Chunk) -> int:
+    return chunk.dense + chunk.moe + chunk.mtp
+
+
+def _logits(settings: Settings, model: ModelSize, layout: Layout, chunk: Chunk) -> int:
+    """Logits of one micro-batch: BF16, and FP32 for the loss unless TE's fused loss works in place."""
+    fused = settings.value("cross_entropy_loss_fusion") is True
+    in_place = fused and settings.value("cross_entropy_fusion_impl") == "te"
+    element = ACTIVATION_BYTES if in_place else ACTIVATION_BYTES + 4
+    one = round(token_count(model, layout) * model.vocab_size / layout.tp * element)
+    return one * (chunk.output + chunk.mtp)

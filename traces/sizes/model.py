@@ -1,0 +1,203 @@
+"""The sizes of a model, from the knobs that Megatron-Core's TransformerConfig and the model provider take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from traces.missing import Missing
+from traces.settings.settings import Settings
+from traces.sizes.knobs import Knobs
+
+_PATH: Final = "sizes.model"
+_MOST_LAYERS: Final = 2_000
+"""No model has as many; a slip of the pen must not fill memory."""
+
+_OTHER_LAYERS: Final = ("hybrid_layer_pattern", "hybrid_override_pattern", "experimental_attention_variant")
+
+
+@dataclass(frozen=True, slots=True)
+class Latent:
+    """Multi-latent attention (MLA); `q_rank` None: queries are not compressed."""
+
+    q_rank: int | None
+    kv_rank: int
+    qk_head_dim: int
+    qk_pos_dim: int
+    v_head_dim: int
+
+
+@dataclass(frozen=True, slots=True)
+class Experts:
+    """Routed and shared experts. `hidden_size` is what routed experts take in (the latent size, if any)."""
+
+    count: int
+    topk: int
+    ffn_size: int
+    hidden_size: int
+    latent: bool
+    shared_ffn_size: int
+    shared_gate: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Sliding-window attention: tokens seen, and each how many layers one sees everything (None: never)."""
+
+    token_count: int
+    full_every: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSize:
+    """A GPT-like model. `is_moe`: per decoder layer, whether its MLP is a mixture of experts.
+
+    `heads`, `query_groups` and `head_dim` are of ordinary attention; MLA takes its dimensions from `latent`.
+    `assumed`: knobs taken at Megatron's default because the configuration does not say them.
+    """
+
+    is_moe: tuple[bool, ...]
+    hidden_size: int
+    heads: int
+    query_groups: int
+    head_dim: int
+    ffn_size: int
+    gated: bool
+    vocab_size: int
+    tied_embeddings: bool
+    mtp_layers: int
+    seq_length: int
+    latent: Latent | None = None
+    experts: Experts | None = None
+    window: Window | None = None
+    norm_weights: int = 1
+    bias: bool = False
+    qk_norm: bool = False
+    output_gate: bool = False
+    silu: bool = True
+    assumed: tuple[str, ...] = ()
+
+    @property
+    def mtp_is_moe(self) -> bool:
+        """Multi-token prediction layers are built like the last decoder layer."""
+        return self.is_moe[-1]
+
+    @property
+    def moe_layer_count(self) -> int:
+        """MoE layers, those of multi-token prediction included."""
+        return sum(self.is_moe) + self.mtp_layers * self.mtp_is_moe
+
+    @property
+    def dense_layer_count(self) -> int:
+        """Layers with a dense MLP, those of multi-token prediction included."""
+        return len(self.is_moe) + self.mtp_layers - self.moe_layer_count
+
+    @property
+    def qk_size(self) -> int:
+        """Width of all queries of a token."""
+        return self.heads * (
+            self.latent.qk_head_dim + self.latent.qk_pos_dim if self.latent else self.head_dim
+        )
+
+    @property
+    def v_size(self) -> int:
+        """Width of what attention gives back for a token."""
+        return self.heads * (self.latent.v_head_dim if self.latent else self.head_dim)
+
+
+def model_size(settings: Settings) -> ModelSize | Missing:
+    """Sizes of the model a configuration describes; Missing names the knobs that are not there.
+
+    Models with other than attention layers (Mamba, linear or sparse attention) are Missing too.
+    """
+    strange = next((knob for knob in _OTHER_LAYERS if settings.value(knob) is not None), None)
+    if strange is not None:
+        why = f"{strange} is set: only layers of ordinary or multi-latent attention are counted"
+        return Missing(_PATH, why, "nothing: such layers are not counted yet")
+    knobs = Knobs(settings)
+    layers, hidden, heads = (knobs.need(k) for k in ("num_layers", "hidden_size", "num_attention_heads"))
+    if layers > _MOST_LAYERS:
+        return Missing(_PATH, "num_layers is not that of a model", "check num_layers")
+    experts = _experts(knobs, hidden)
+    is_moe = _pattern(knobs, layers) if experts else (False,) * layers
+    vocab = "padded_vocab_size" if settings.value("padded_vocab_size") is not None else "vocab_size"
+    size = ModelSize(
+        is_moe=is_moe,
+        hidden_size=hidden,
+        heads=heads,
+        query_groups=knobs.optional("num_query_groups") or heads,
+        head_dim=knobs.optional("kv_channels") or max(1, hidden // heads),
+        ffn_size=0 if all(is_moe) else knobs.need("ffn_hidden_size"),
+        gated=knobs.flag("gated_linear_unit", False),
+        vocab_size=knobs.need(vocab),
+        tied_embeddings=knobs.flag("share_embeddings_and_output_weights", True),
+        mtp_layers=knobs.optional("mtp_num_layers") or 0,
+        seq_length=knobs.need("seq_length"),
+        latent=_latent(knobs),
+        experts=experts,
+        window=_window(settings),
+        norm_weights=2 if settings.value("normalization") == "LayerNorm" else 1,
+        bias=settings.value("add_bias_linear") is True,
+        qk_norm=settings.value("qk_layernorm") is True,
+        output_gate=settings.value("attention_output_gate") is True,
+        silu=settings.value("activation_func") in (None, "silu"),
+        assumed=tuple(knobs.assumed),
+    )
+    return knobs.gap(_PATH) or size
+
+
+def _experts(knobs: Knobs, hidden: int) -> Experts | None:
+    if knobs.settings.value("num_moe_experts") is None:
+        if (
+            "num_moe_experts" not in knobs.settings
+            and knobs.settings.value("moe_ffn_hidden_size") is not None
+        ):
+            knobs.missing.append("num_moe_experts")
+        return None
+    latent = knobs.optional("moe_latent_size")
+    ffn = knobs.optional("moe_ffn_hidden_size")
+    return Experts(
+        count=knobs.need("num_moe_experts"),
+        topk=knobs.need("moe_router_topk"),
+        ffn_size=ffn or knobs.need("ffn_hidden_size"),
+        hidden_size=latent or hidden,
+        latent=latent is not None,
+        shared_ffn_size=knobs.optional("moe_shared_expert_intermediate_size") or 0,
+        shared_gate=knobs.settings.value("moe_shared_expert_gate") is True,
+    )
+
+
+def _pattern(knobs: Knobs, layers: int) -> tuple[bool, ...]:
+    freq = knobs.settings.value("moe_layer_freq")
+    if isinstance(freq, tuple):
+        if len(freq) != layers or not all(kind in (0, 1) for kind in freq):
+            knobs.missing.append("moe_layer_freq with one 0 or 1 for each layer")
+            return (True,) * layers
+        return tuple(bool(kind) for kind in freq)
+    every = max(1, knobs.whole("moe_layer_freq", 1))
+    return tuple(layer % every == 0 for layer in range(layers))
+
+
+def _latent(knobs: Knobs) -> Latent | None:
+    if knobs.settings.value("multi_latent_attention") is not True:
+        return None
+    return Latent(
+        q_rank=knobs.optional("q_lora_rank")
+        if "q_lora_rank" in knobs.settings
+        else knobs.need("q_lora_rank"),
+        kv_rank=knobs.need("kv_lora_rank"),
+        qk_head_dim=knobs.whole("qk_head_dim", 128),
+        qk_pos_dim=knobs.whole("qk_pos_emb_head_dim", 64),
+        v_head_dim=knobs.whole("v_head_dim", 128),
+    )
+
+
+def _window(settings: Settings) -> Window | None:
+    size, skip = settings.value("window_size"), settings.value("window_attn_skip_freq")
+    if isinstance(size, tuple) and len(size) == 2 and all(isinstance(n, int) and n >= 0 for n in size):
+        seen = sum(int(n) for n in size if n is not None) + 1
+    elif isinstance(size, int) and not isinstance(size, bool) and size > 0:
+        seen = size
+    else:
+        return None
+    return Window(seen, skip if isinstance(skip, int) and not isinstance(skip, bool) and skip > 0 else None)
