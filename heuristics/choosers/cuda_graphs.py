@@ -11,6 +11,7 @@ from heuristics.choosers.graph_config import MODULES, GraphConfig, Impl, graph_c
 from heuristics.choosers.graph_constraints import graph_needs, graph_refusals
 from heuristics.choosers.graph_knobs import graph_knobs
 from heuristics.choosers.graph_rules import PP_DEEP, RULES, GraphRule
+from heuristics.choosers.informed import informed
 from heuristics.choosers.table import Facts, Refusal, fire
 from heuristics.run import Guidance, Run
 from traces.limits import Limit
@@ -31,6 +32,7 @@ _MEMORY: Final[dict[Impl, str]] = {
 
 def choose_graphs(run: Run) -> GraphChoice:
     """Choose for a run by its guidance; what the other edition says stands beside it where it differs."""
+    run = informed(run)
     choice, other = _choose(run, run.given.guidance), _choose(run, _OTHER[run.given.guidance])
     same = (choice.impl, choice.modules, choice.then) == (other.impl, other.modules, other.then)
     return choice if same else replace(choice, other=other)

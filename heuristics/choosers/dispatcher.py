@@ -24,6 +24,7 @@ from heuristics.choosers.dispatcher_rules import (
 )
 from heuristics.choosers.facts import ep_share, is_low_precision, options_for, pipeline_dominates
 from heuristics.choosers.hardware import hardware_class, nvlink_domain, spans_domain
+from heuristics.choosers.informed import informed
 from heuristics.choosers.table import Facts, Refusal, fire
 from heuristics.run import Guidance, Run
 from heuristics.walls.price import WALL
@@ -58,6 +59,7 @@ _OTHER: Final[dict[Guidance, Guidance]] = {"seed": "main-2026-08", "main-2026-08
 
 def choose_dispatcher(run: Run, earlier: Run | None = None) -> DispatcherChoice:
     """Choose for a run by its guidance; with an earlier run, a change of precision in between is minded."""
+    run = informed(run)
     choice = _choose(run, earlier, run.given.guidance)
     other = _choose(run, earlier, _OTHER[run.given.guidance])
     same = (choice.first, choice.candidates) == (other.first, other.candidates)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from heuristics.choosers.facts import is_sync_free
+from heuristics.choosers.facts import all_of, is_sync_free, negated
+from heuristics.choosers.recompute_modules import has_dense_layers, has_shared_experts
+from heuristics.fixes.preconditions import is_on, overlap_on, second_fsdp
 from heuristics.run import Run
 
 Impl = Literal["none", "local", "transformer_engine", "full_iteration"]
@@ -76,7 +78,11 @@ class GraphConfig:
 
 
 def graph_config(run: Run, impl: Impl, modules: tuple[str, ...]) -> GraphConfig:
-    """A setting on a run: what the trace shows and what was given, the rest unknown."""
+    """A setting on a run: what the trace shows, what was given and what is configured, the rest unknown.
+
+    Left out is what a fix sets together with its graphs: the tracker of random numbers, NaN checks, NCCL's
+    registration.
+    """
     shown, given = run.shown, run.given
     drop_pad = None if given.routing is None else given.routing == "drop_pad"
     padded_alltoall = shown.dispatcher == "alltoall" and given.router_padding
@@ -94,4 +100,16 @@ def graph_config(run: Run, impl: Impl, modules: tuple[str, ...]) -> GraphConfig:
         ep_overlap=shown.ep_overlap,
         full_recompute=shown.recompute_full,
         recompute_modules=shown.recompute_modules,
+        dense_layers=has_dense_layers(run),
+        shared_expert_in_router=all_of(
+            has_shared_experts(run), negated(is_on(run, "moe_shared_expert_overlap"))
+        ),
+        delay_wgrad=overlap_on(run, "delay_wgrad_compute"),
+        wgrad_fusion=is_on(run, "gradient_accumulation_fusion"),
+        attention_bias=is_on(run, "add_qkv_bias", "add_bias_linear"),
+        attention_dropout=is_on(run, "attention_dropout"),
+        hidden_dropout=is_on(run, "hidden_dropout"),
+        input_jitter=is_on(run, "moe_input_jitter_eps"),
+        cpu_offloading=is_on(run, "cpu_offloading"),
+        mfsdp_v2=second_fsdp(run),
     )

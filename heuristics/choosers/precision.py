@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from heuristics.choosers.hardware import gpu_capability
+from heuristics.choosers.informed import informed
 from heuristics.choosers.table import Fact, When, fire
 from heuristics.run import Run
 
@@ -100,6 +101,7 @@ class PrecisionChoice:
 
 def choose_precision(run: Run) -> PrecisionChoice:
     """Look the run up; an unknown or unlisted GPU stays with BF16."""
+    run = informed(run)
     bits = element_bits(run.precision)
     facts: dict[str, Fact] = {
         "architecture": _architecture(run),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from heuristics.choosers.informed import informed
 from heuristics.choosers.recompute_modules import INSIDE_MOE, MODULES, Module, label_of
 from heuristics.choosers.table import Refusal
 from heuristics.run import Run
@@ -89,6 +90,7 @@ class RecomputeChoice:
 
 def choose_recompute(run: Run) -> RecomputeChoice:
     """Look the run up. Labels whose need is unknown are taken only where nearly every MoE run meets it."""
+    run = informed(run)
     now = recomputed_now(run)
     rule = next(rule for rule in RULES if rule.when(run, now))
     modules, then = _next(run, rule, now)
@@ -106,6 +108,7 @@ def choose_recompute(run: Run) -> RecomputeChoice:
 
 def recomputed_now(run: Run) -> frozenset[str]:
     """Labels that the trace shows recomputed; none where that is unknown or whole layers are."""
+    run = informed(run)
     if run.shown.recompute_full:
         return frozenset()
     return frozenset(label_of(name) for name in run.shown.recompute_modules or ())

@@ -8,7 +8,7 @@ from typing import Final
 
 from heuristics.choosers.facts import all_of
 from heuristics.choosers.graph_modules import captured_alone
-from heuristics.fixes.preconditions import core_before, numbers
+from heuristics.fixes.preconditions import core_before, is_on, numbers, said
 from heuristics.run import Run
 
 NICKNAMES: Final = {"up_proj": "mla_up_proj", "norm": "layernorm", "swiglu": "moe_act", "moe_layer": "moe"}
@@ -24,6 +24,7 @@ _NO_DENSE: Final = _NO_MLA
 _NO_SHARED: Final = ("qwen3_235b", "qwen3_30b")
 _SHARED: Final = (*_MLA, "qwen3_next")
 _GDN: Final = ("qwen3_next",)
+_GDN_NAMES: Final = ("gdn", "gdn2", "gated_delta_net")
 
 
 def label_of(name: str) -> str:
@@ -69,18 +70,39 @@ def _scaling_allows(run: Run) -> bool | None:
     return None if precision in ("fp8", "fp8_per_tensor") or te is None else True
 
 
-def _dense_layers(run: Run) -> bool | None:
-    return True if run.shown.moe is False else _family(run, _MLA, _NO_DENSE)
+def _up_projection(run: Run) -> bool | None:
+    configured = is_on(run, "multi_latent_attention")
+    return _family(run, _MLA, _NO_MLA) if configured is None else configured
+
+
+def has_dense_layers(run: Run) -> bool | None:
+    """Whether some layers have no experts: by the configuration, else by the family of the model."""
+    pattern = said(run, "moe_layer_freq")
+    if run.shown.moe is False:
+        return True
+    if isinstance(pattern, tuple):
+        return 0 in pattern
+    return pattern != 1 if isinstance(pattern, int) else _family(run, _MLA, _NO_DENSE)
+
+
+def has_shared_experts(run: Run) -> bool | None:
+    """Whether every token also goes to shared experts: by the configuration, else by the family."""
+    if run.shown.moe is False:
+        return False
+    configured = is_on(run, "moe_shared_expert_intermediate_size")
+    return _family(run, _SHARED, _NO_SHARED) if configured is None else configured
 
 
 def _shared_experts(run: Run) -> bool | None:
-    if run.shown.moe is False or core_before(run, "0.14.0"):
+    if core_before(run, "0.14.0") or is_on(run, "moe_shared_expert_overlap"):
         return False
-    return _family(run, _SHARED, _NO_SHARED)
+    return has_shared_experts(run)
 
 
 def _gated_delta_net(run: Run) -> bool | None:
-    known = _family(run, _GDN, (*_MLA, "qwen3_235b", "qwen3_30b"))
+    variant = said(run, "experimental_attention_variant")
+    by_family = _family(run, _GDN, (*_MLA, "qwen3_235b", "qwen3_30b"))
+    known = by_family if variant is None else variant in _GDN_NAMES
     return False if core_before(run, "0.19.0") else known
 
 
@@ -118,12 +140,12 @@ MODULES: Final = {
         Module(
             "mla_up_proj",
             "multi-latent attention",
-            lambda run: _family(run, _MLA, _NO_MLA),
+            _up_projection,
             True,
             _CONFIG,
             option="--family",
         ),
-        Module("mlp", "dense layers", _dense_layers, False, _SKILL, option="--family"),
+        Module("mlp", "dense layers", has_dense_layers, False, _SKILL, option="--family"),
         Module(
             "shared_experts",
             "shared experts, not overlapped with the dispatch, and Megatron-Core >= 0.14",

@@ -11,6 +11,7 @@ from typing import Final
 
 from heuristics.choosers.facts import is_low_precision
 from heuristics.choosers.hardware import gpu_capability
+from heuristics.choosers.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.fixes.preconditions import at_least, holds, is_not
 from heuristics.run import Run
@@ -29,6 +30,7 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """Experts that run one by one, on a GPU and a library that can group them."""
+    run = informed(run)
     capability = gpu_capability(run)
     needs = [
         holds("the model has experts", run.shown.moe, "record a whole step"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from heuristics.choosers.informed import informed
 from heuristics.fixes import hst_4_fewer_kernels
 from heuristics.fixes.fix import Fix, Precondition
 from heuristics.fixes.preconditions import holds
@@ -17,6 +18,7 @@ from heuristics.run import Run
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """As HST-4, for a model that routes tokens."""
+    run = informed(run)
     routes = holds("the model routes tokens", run.shown.moe, "record a whole step")
     return (routes, *hst_4_fewer_kernels.preconditions(run))
 

@@ -11,8 +11,10 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.choosers.hardware import expert_tensor_size
+from heuristics.choosers.informed import informed
+from heuristics.choosers.sizes import experts_divide, wider_ep
+from heuristics.fixes.batch import batch_needs, doubled
 from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.mem_8_parallelism import wider_ep
 from heuristics.fixes.preconditions import head_room, holds
 from heuristics.run import Run
 
@@ -20,15 +22,12 @@ from heuristics.run import Run
 def knobs(run: Run) -> Knobs:
     """ETP 1 where experts are cut; else twice the EP inside the domain; else twice the micro-batch (2N of
     N)."""
+    run = informed(run)
     if _experts_cut(run):
         return _sized("expert_tensor_parallel_size", 1)
     if ep := wider_ep(run):
         return _sized("expert_model_parallel_size", ep)
-    return Knobs(
-        megatron_lm=("--micro-batch-size 2N",),
-        megatron_bridge=("train.micro_batch_size=2N",),
-        bridge_harness=("--micro_batch_size 2N",),
-    )
+    return doubled(run)
 
 
 def _sized(field: str, size: int) -> Knobs:
@@ -45,9 +44,11 @@ def _experts_cut(run: Run) -> bool:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """What each of the three changes needs; memory is what a larger micro-batch takes."""
+    run = informed(run)
     if not _experts_cut(run) and (ep := wider_ep(run)):
-        return (holds(f"EP {ep} divides the experts", None, "num_moe_experts of the configuration"),)
-    return (head_room(run, None),)
+        cure = "num_moe_experts of the configuration"
+        return (holds(f"EP {ep} divides the experts", experts_divide(run, ep), cure),)
+    return head_room(run, None), *(() if _experts_cut(run) else batch_needs(run))
 
 
 FIX: Final = Fix(

@@ -12,6 +12,7 @@ from typing import Final
 
 from heuristics.choosers.facts import EP_KINDS
 from heuristics.choosers.hardware import nvlink_domain, spans_domain
+from heuristics.choosers.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.fixes.preconditions import asked, expert_parallel, holds, is_not
 from heuristics.run import Run
@@ -19,6 +20,7 @@ from heuristics.run import Run
 
 def expert_ranks(run: Run) -> int | None:
     """Largest divisor of EP, hence of the experts, that one NVLink domain holds; None where unknown."""
+    run = informed(run)
     ep, domain = run.given.ep, nvlink_domain(run)
     if ep is None or domain is None:
         return None
@@ -27,7 +29,8 @@ def expert_ranks(run: Run) -> int | None:
 
 def knobs(run: Run) -> Knobs:
     """EP that fits (N where EP or the domain is unknown), each expert whole on its rank."""
-    ep = expert_ranks(run) or "N"
+    run = informed(run)
+    ep: int | str = expert_ranks(run) or "N"
     return Knobs(
         megatron_lm=(f"--expert-model-parallel-size {ep}", "--expert-tensor-parallel-size 1"),
         megatron_bridge=(f"model.expert_model_parallel_size={ep}", "model.expert_tensor_parallel_size=1"),
@@ -37,6 +40,7 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """Expert traffic leaves the domain, and memory holds what a smaller EP puts on each rank."""
+    run = informed(run)
     tight, leaves = run.given.memory_tight, _leaves(run)
     return (
         expert_parallel(run),

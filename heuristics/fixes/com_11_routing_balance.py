@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.choosers.facts import EP_KINDS
+from heuristics.choosers.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.fixes.preconditions import WAITING, asked, expert_parallel, holds, is_not
 from heuristics.run import Run
@@ -27,6 +28,7 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """Waiting dominates, and routing is free to be uneven."""
+    run = informed(run)
     waiting, routing = run.shown.a2a_waiting_frac, run.given.routing
     return (
         expert_parallel(run),

@@ -11,17 +11,21 @@ from __future__ import annotations
 
 from typing import Final
 
+from heuristics.choosers.connections import connections
 from heuristics.choosers.facts import EP_KINDS
-from heuristics.choosers.hardware import gpu_capability, hardware_class
+from heuristics.choosers.hardware import hardware_class
+from heuristics.choosers.informed import informed
 from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
 from heuristics.fixes.preconditions import (
     asked,
     at_least,
     core_before,
     core_version,
+    count,
     expert_parallel,
     holds,
     is_not,
+    is_on,
     pipeline_parallel,
 )
 from heuristics.run import Run
@@ -33,20 +37,16 @@ SMALL_EP: Final = Limit(
     "Megatron-Bridge, docs/training/communication-overlap.md: not with alltoall and EP <= 4 on <= 2 nodes",
 )
 _WIDER: Final = ("fp32", "tf32")
+_SHARED: Final = "moe_shared_expert_overlap"
+_MTP: Final = "mtp_num_layers"
 
 
 def knobs(run: Run) -> Knobs:
-    """Switch it on. More than one hardware queue is needed, or nothing runs beside anything.
-
-    32 queues with a flex dispatcher and on Blackwell, else 8: Megatron-Bridge,
-    scripts/performance/utils/overrides.py.
-    """
-    capability = gpu_capability(run)
-    many = run.shown.dispatcher in ("deepep", "hybridep") or (
-        capability is not None and capability >= (10, 0)
-    )
+    """Switch it on. More than one hardware queue is needed, or nothing runs beside anything."""
+    run = informed(run)
+    shared = ("(leave out --moe-shared-expert-overlap)",) if is_on(run, _SHARED) else ()
     return Knobs(
-        megatron_lm=("--overlap-moe-expert-parallel-comm",),
+        megatron_lm=("--overlap-moe-expert-parallel-comm", *shared),
         megatron_bridge=(
             "comm_overlap.overlap_moe_expert_parallel_comm=true",
             "comm_overlap.delay_wgrad_compute=false",
@@ -57,12 +57,13 @@ def knobs(run: Run) -> Knobs:
             "comm_overlap.overlap_moe_expert_parallel_comm=true",
             "model.moe_shared_expert_overlap=false",
         ),
-        environment=(f"CUDA_DEVICE_MAX_CONNECTIONS={32 if many else 8}",),
+        environment=(f"CUDA_DEVICE_MAX_CONNECTIONS={connections(run, ep_overlap=True)}",),
     )
 
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """What Megatron-Core asserts, and where its authors found that it does not pay."""
+    run = informed(run)
     shown, given = run.shown, run.given
     needs = [
         is_not(
@@ -81,9 +82,12 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
         at_least("PyTorch", given.torch_version, "2.6.0", "--torch-version"),
         at_least("Megatron-Core", core_version(run), "0.14.0", "--core-version"),
         _virtual_stages(run),
-        holds("at most one MTP layer", None, "mtp_num_layers of the configuration"),
+        *_mtp(run),
         is_not("no CUDA graph holds the moe or mlp module", _whole_experts_graphed(run), "--graph-modules"),
     ]
+    fsdp = is_on(run, "overlap_dispatch_backward_with_experts_wgrad")
+    if fsdp:
+        needs.append(is_not("no other overlap of dispatch's backward is on", fsdp, "COM-14 taken back"))
     if not core_before(run, "0.17.0"):
         modules = shown.recompute_modules
         needs.append(is_not("moe is not recomputed", None if modules is None else "moe" in modules, "MEM-2"))
@@ -102,6 +106,19 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
             )
         )
     return tuple(needs)
+
+
+def _mtp(run: Run) -> tuple[Precondition, ...]:
+    """One MTP layer goes with the overlap; in Megatron-Core 0.16 and 0.17 only beside pipeline stages."""
+    layers = count(run, _MTP) or (0 if _MTP in run.settings else None)
+    one = holds(
+        "at most one MTP layer",
+        None if layers is None else layers <= 1,
+        "mtp_num_layers of the configuration" if layers is None else "",
+    )
+    if layers != 1 or core_before(run, "0.16.0") or not core_before(run, "0.18.0"):
+        return (one,)
+    return one, holds("pipeline stages beside the MTP layer", pipeline_parallel(run), "Megatron-Core 0.18")
 
 
 def _dispatcher_fits(dispatcher: str) -> bool | None:
@@ -160,7 +177,7 @@ FIX: Final = Fix(
         "shared-expert overlap goes off",
         "the peak of memory may rise: ep_overlap_early_attn_memory_release lowers it for some of the overlap",
     ),
-    excludes=("MEM-9",),
+    excludes=("MEM-9", "COM-8", "COM-13", "COM-14"),
     verify=(
         "NVTX ranges layer_<i>f-layer_<j>b appear, exposed expert all-to-all falls and hidden grows; summed "
         "kernel time may rise. Judge by unprofiled steps"

@@ -14,6 +14,7 @@ from heuristics.choosers.dispatcher import choose_dispatcher
 from heuristics.choosers.dispatcher_extras import backend_extras
 from heuristics.choosers.dispatcher_limits import LIMITS
 from heuristics.choosers.facts import EP_KINDS
+from heuristics.choosers.informed import informed
 from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
 from heuristics.fixes.preconditions import (
     at_least,
@@ -22,6 +23,7 @@ from heuristics.fixes.preconditions import (
     expert_parallel,
     holds,
     is_not,
+    is_on,
     mostly_moving,
 )
 from heuristics.run import Run
@@ -33,6 +35,7 @@ _TELLING: Final = "--gpu-model, --ep, --tp, --routing, --core-version, --bridge-
 
 def backend_to_set(run: Run) -> str:
     """The guide's first; where it has no winner, its first candidate that does not run already."""
+    run = informed(run)
     choice = choose_dispatcher(run)
     others = [backend for backend in choice.candidates if backend != run.shown.dispatcher]
     return choice.first or others[0]
@@ -40,6 +43,7 @@ def backend_to_set(run: Run) -> str:
 
 def knobs(run: Run) -> Knobs:
     """Type and backend together: the backend alone does nothing. Flex backends want fp32 probabilities."""
+    run = informed(run)
     backend = backend_to_set(run)
     if backend in _WITHOUT_BACKEND:
         return Knobs(
@@ -51,11 +55,13 @@ def knobs(run: Run) -> Knobs:
             bridge_harness=("--moe_flex_dispatcher_backend None",) if backend == "alltoall" else (),
         )
     old = core_before(run, "0.16.0")
+    shared = ("(leave out --moe-shared-expert-overlap)",) if is_on(run, "moe_shared_expert_overlap") else ()
     return Knobs(
         megatron_lm=(
             "--moe-token-dispatcher-type flex",
             "--moe-enable-deepep" if old else f"--moe-flex-dispatcher-backend {backend}",
             "--moe-router-dtype fp32",
+            *shared,
         ),
         megatron_bridge=(
             "model.moe_token_dispatcher_type=flex",
@@ -70,6 +76,7 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """A backend other than the one that runs, allowed here, installed, and moving data to speed up."""
+    run = informed(run)
     choice, backend, now = choose_dispatcher(run), backend_to_set(run), run.shown.dispatcher
     needs = [
         expert_parallel(run),
@@ -85,6 +92,8 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
         package = True if now == backend else run.given.flex_package
         needs.append(holds(f"the package of {backend} can be imported", package, "--flex-package"))
         needs.append(at_least("Megatron-Core", core_version(run), _ADDED_IN[backend], "--core-version"))
+        if is_on(run, "fake_process_group"):
+            needs.append(holds("process groups are real", False, "--fake-process-group left out"))
     needs += [
         is_not(f"outside this limit: {limit.reason}", limit.broken(run), _TELLING)
         for limit in LIMITS
@@ -128,7 +137,7 @@ FIX: Final = Fix(
         ),
         "flex cannot be combined with --fake-process-group",
     ),
-    excludes=(),
+    excludes=("MEM-5", "COM-8"),
     verify=(
         "kernels of the new backend (deep_ep::, hybrid_ep::) in place of NCCL SendRecv in MoE layers; same "
         "routing mode, layout, graphs and container as before"

@@ -11,7 +11,9 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.choosers.dispatcher_extras import (
+    DEEPEP_SMS,
     DEEPEP_SMS_B200_DSV3,
+    HYBRIDEP_SMS,
     HYBRIDEP_SMS_HARNESS,
     SHARED_SM_KNOB,
     SM_KNOBS,
@@ -19,16 +21,26 @@ from heuristics.choosers.dispatcher_extras import (
 )
 from heuristics.choosers.facts import EP_KINDS
 from heuristics.choosers.hardware import nvlink_domain
+from heuristics.choosers.informed import informed
+from heuristics.fixes.com_2_dispatcher import backend_to_set
 from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
-from heuristics.fixes.preconditions import core_before, expert_parallel, holds, mostly_moving
+from heuristics.fixes.preconditions import core_before, count, expert_parallel, holds, mostly_moving
 from heuristics.run import Run
+
+_SWEEP: Final = {
+    "deepep": (DEEPEP_SMS_B200_DSV3, DEEPEP_SMS),
+    "hybridep": (HYBRIDEP_SMS_HARNESS, HYBRIDEP_SMS),
+}
 
 
 def knobs(run: Run) -> Knobs:
-    """One value beside the default; sweep around it. HybridEP's where the backend is unknown."""
-    backend = "deepep" if run.shown.dispatcher == "deepep" else "hybridep"
-    sms = int((DEEPEP_SMS_B200_DSV3 if backend == "deepep" else HYBRIDEP_SMS_HARNESS).value)
+    """One value beside the default; sweep around it. Without a backend, that of COM-2, else HybridEP's."""
+    run = informed(run)
+    backends = (run.shown.dispatcher, backend_to_set(run), "hybridep")
+    backend = next(name for name in backends if name in SM_KNOBS)
     flag = SM_KNOBS[backend] if core_before(run, "0.19.0") else SHARED_SM_KNOB
+    now = count(run, "moe_flex_dispatcher_num_sms", f"moe_{backend}_num_sms")
+    sms = next(int(sms.value) for sms in _SWEEP[backend] if now != int(sms.value))
     return Knobs(
         megatron_lm=(f"{flag} {sms}",),
         megatron_bridge=(f"model.{flag[2:].replace('-', '_')}={sms}",),
@@ -38,6 +50,7 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """A flex backend that moves data, and a topology that is known."""
+    run = informed(run)
     dispatcher = run.shown.dispatcher
     told = None if dispatcher == "unknown" else dispatcher in ("deepep", "hybridep")
     needs = [
@@ -75,7 +88,7 @@ FIX: Final = Fix(
         "more SMs slow the GEMMs that run beside the dispatcher",
         "a domain size that does not fit the topology costs speed and sometimes correctness",
     ),
-    excludes=(),
+    excludes=("CMP-5",),
     verify=(
         "dispatch and combine kernels get shorter, GEMMs beside them do not get longer, device_sync_kernel "
         "stays short"

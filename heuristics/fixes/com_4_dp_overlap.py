@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from heuristics.choosers.facts import all_of
+from heuristics.choosers.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import asked, holds
+from heuristics.fixes.preconditions import asked, holds, is_not, overlap_on
 from heuristics.run import Run
 from traces.limits import Limit
 
@@ -20,16 +22,20 @@ NORM_MARGIN: Final = Limit(
 )
 
 
+_OVERLAPS: Final = ("overlap_grad_reduce", "overlap_param_gather")
+
+
 def knobs(run: Run) -> Knobs:
     """Both overlaps, with what they need; aligned across stages where stages are cut into virtual ones."""
+    run = informed(run)
     aligned = run.given.vpp is not None and run.given.vpp > 1
     margin = int(NORM_MARGIN.value)
+    section = "comm_overlap" if any(f"comm_overlap.{name}" in run.settings for name in _OVERLAPS) else "ddp"
     return Knobs(
         megatron_lm=("--use-distributed-optimizer", "--overlap-grad-reduce", "--overlap-param-gather"),
         megatron_bridge=(
             "ddp.use_distributed_optimizer=true",
-            "ddp.overlap_grad_reduce=true",
-            "ddp.overlap_param_gather=true",
+            *(f"{section}.{name}=true" for name in _OVERLAPS),
             *(("ddp.align_param_gather=true",) if aligned else ()),
         ),
         environment=(
@@ -41,16 +47,18 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """Data parallelism that communicates. Whether the overlaps are on, no trace says for sure."""
+    run = informed(run)
+    on = all_of(*(overlap_on(run, name) for name in _OVERLAPS))
     return (
         holds(
             "data-parallel collectives run",
             run.shown.dp_active,
             asked(run.shown.dp_active, "record with NVTX ranges, so that NCCL is told apart"),
         ),
-        holds(
+        is_not(
             "the overlaps are off so far",
-            None,
-            "overlap_grad_reduce and overlap_param_gather of the configuration",
+            on,
+            asked(on, "overlap_grad_reduce and overlap_param_gather of the configuration"),
         ),
     )
 

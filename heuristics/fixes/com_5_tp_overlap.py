@@ -11,13 +11,15 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.choosers.hardware import gpu_capability
+from heuristics.choosers.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import asked, holds, is_not, tensor_parallel
+from heuristics.fixes.preconditions import asked, holds, is_not, is_on, said, tensor_parallel
 from heuristics.run import Run
 
 
 def knobs(run: Run) -> Knobs:
     """The overlap with sequence parallelism, and one hardware queue where the GPU is older than Blackwell."""
+    run = informed(run)
     capability = gpu_capability(run)
     blackwell = capability is not None and capability >= (10, 0)
     return Knobs(
@@ -29,6 +31,7 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """Tensor parallelism that is not overlapped yet, Transformer Engine, and sizes that stay."""
+    run = informed(run)
     cut = tensor_parallel(run)
     return (
         is_not(
@@ -37,13 +40,20 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
             asked(run.shown.tp_overlap, "tp_comm_overlap of the configuration"),
         ),
         holds("layers are cut across ranks (TP above 1)", cut, asked(cut, "--tp")),
-        holds("Transformer Engine is used", True if run.given.te_version else None, "--te-version"),
-        holds(
+        holds("Transformer Engine is used", _engine(run), "--te-version"),
+        is_not(
             "activations keep their size between steps and layers",
-            None,
+            is_on(run, "variable_seq_lengths"),
             "variable_seq_lengths of the configuration",
         ),
     )
+
+
+def _engine(run: Run) -> bool | None:
+    implementation = said(run, "transformer_impl")
+    if implementation is not None:
+        return implementation == "transformer_engine"
+    return True if run.given.te_version else None
 
 
 FIX: Final = Fix(
@@ -62,7 +72,7 @@ FIX: Final = Fix(
         "before Blackwell it wants CUDA_DEVICE_MAX_CONNECTIONS=1, overlap of expert all-to-all wants more",
         "its communication takes SMs, 16 by default",
     ),
-    excludes=(),
+    excludes=("MEM-10", "COM-13"),
     verify="user-buffer kernels run beside GEMMs, NCCL collectives of tensor parallelism are gone",
     sources=(
         "Megatron-LM, megatron/training/arguments.py at d98e8a64",

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from heuristics.choosers.informed import informed
+from heuristics.choosers.sizes import even_layout, microbatches, virtual_stages
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.fixes.preconditions import (
     asked,
@@ -17,37 +19,85 @@ from heuristics.fixes.preconditions import (
     core_before,
     core_version,
     holds,
+    is_not,
+    is_on,
     pipeline_parallel,
+    said,
 )
 from heuristics.run import Run
 
+_COUNT: Final = "--num-virtual-stages-per-pipeline-rank"
+_OTHERS: Final = ("num_layers_per_virtual_pipeline_stage",)
+
 
 def knobs(run: Run) -> Knobs:
-    """LAYOUT and N are the model's, to be filled in; before 0.13 only equal stages can be asked for."""
+    """Virtual stages that divide a rank's layers; where none do, or some are cut already, stages by name.
+
+    LAYOUT and N are the model's, to be filled in; before 0.13 only equal stages can be asked for.
+    """
+    run = informed(run)
+    virtual, layout = _virtual(run), even_layout(run)
+    if virtual is not None:
+        return _stages(virtual, run)
     if core_before(run, "0.13.0"):
-        return Knobs(
-            megatron_lm=("--num-layers-per-virtual-pipeline-stage N",),
-            megatron_bridge=("model.virtual_pipeline_model_parallel_size=N",),
-        )
+        return _stages("N", run) if layout is None else Knobs()
+    named, stages = layout or ("LAYOUT", 0)
+    size = stages if stages > 1 else "null"
+    count_too = (f"model.virtual_pipeline_model_parallel_size={size}",) if stages else ()
     return Knobs(
-        megatron_lm=('--pipeline-model-parallel-layout "LAYOUT"',),
-        megatron_bridge=('model.pipeline_model_parallel_layout="LAYOUT"',),
-        bridge_harness=('--pipeline_model_parallel_layout "LAYOUT"',),
+        megatron_lm=(f'--pipeline-model-parallel-layout "{named}"', *_left_out(run)),
+        megatron_bridge=(f'model.pipeline_model_parallel_layout="{named}"', *count_too),
+        bridge_harness=(f'--pipeline_model_parallel_layout "{named}"',),
     )
+
+
+def _virtual(run: Run) -> int | None:
+    """Virtual stages to add, where there are none so far and layers divide."""
+    return None if run.given.pp_layout or (run.given.vpp or 1) > 1 else virtual_stages(run)
+
+
+def _stages(size: int | str, run: Run) -> Knobs:
+    flag = "--num-layers-per-virtual-pipeline-stage" if size == "N" else _COUNT
+    return Knobs(
+        megatron_lm=(f"{flag} {size}", *(() if size == "N" else _left_out(run))),
+        megatron_bridge=(f"model.virtual_pipeline_model_parallel_size={size}",),
+    )
+
+
+def _left_out(run: Run) -> tuple[str, ...]:
+    """Flags that say the same another way, of which Megatron-LM takes one only."""
+    told = [name for name in _OTHERS if said(run, name) is not None]
+    return (f"(leave out --{told[0].replace('_', '-')})",) if told else ()
 
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """Pipeline stages, and a layout that is not already given in another way."""
+    run = informed(run)
     stages = pipeline_parallel(run)
     return (
+        *_interleaved(run),
         holds("layers are cut into pipeline stages (PP above 1)", stages, asked(stages, "--pp")),
         at_least("Megatron-Core", core_version(run), "0.13.0", "--core-version"),
-        holds(
+        is_not(
             "no layer counts are set for the first or last stage",
-            None,
+            _uneven(run),
             "num_layers_in_first_pipeline_stage and num_layers_in_last_pipeline_stage of the configuration",
         ),
     )
+
+
+def _interleaved(run: Run) -> tuple[Precondition, ...]:
+    """Virtual stages take microbatches in rounds of the stages; said where the sizes are known."""
+    number, pp = microbatches(run), run.given.pp
+    if number is None or pp is None:
+        return ()
+    text = "microbatches are a multiple of the stages, as virtual ones take them in rounds"
+    return (holds(text, number % pp == 0, "global_batch_size of the configuration"),)
+
+
+def _uneven(run: Run) -> bool | None:
+    counts = [is_on(run, f"num_layers_in_{place}_pipeline_stage") for place in ("first", "last")]
+    return True if True in counts else None if None in counts else False
 
 
 FIX: Final = Fix(

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from heuristics.choosers.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import holds
+from heuristics.fixes.preconditions import already, holds
 from heuristics.run import Run
 from traces.limits import Limit
 
@@ -33,10 +34,13 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """Collections within steps. That none is seen tells nothing: unnamed ones look like Python."""
+    run = informed(run)
+    collects = True if run.cost_ns("host_overhead", ("gc",)) else None  # long pauses only make it likely
     return (
+        *already(run, "train.manual_gc", active=False if collects else None),
         holds(
             "the collector stops the host within steps",
-            True if run.cost_ns("host_overhead", ("gc",)) else None,  # long pauses only make it likely
+            collects,
             "NVTX ranges around collections, or manual_gc of the configuration",
         ),
     )

@@ -14,14 +14,17 @@ from typing import Final
 from heuristics.choosers.cuda_graphs import choose_graphs
 from heuristics.choosers.graph_choice import GraphChoice
 from heuristics.choosers.graph_knobs import graph_knobs
+from heuristics.choosers.informed import informed, words
 from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
 from heuristics.fixes.preconditions import (
+    already_so,
     at_least,
     core_version,
     head_room,
     holds,
     is_not,
     no_layer_offload,
+    said,
     static_shapes,
 )
 from heuristics.run import Run
@@ -42,6 +45,7 @@ ROOM: Final = Limit(
 
 def partial_choice(run: Run) -> GraphChoice:
     """The guide's choice where it is such graphs, else the smallest of them (attention without experts)."""
+    run = informed(run)
     choice = choose_graphs(_with_fit_recompute(run))
     if choice.impl == "transformer_engine":
         return choice
@@ -59,6 +63,7 @@ def _with_fit_recompute(run: Run) -> Run:
 
 def knobs(run: Run) -> Knobs:
     """What the CUDA-graph guide names, spelled for the version; NCCL keeps out of graphs' memory."""
+    run = informed(run)
     choice, core = partial_choice(run), core_version(run)
     return Knobs(
         megatron_lm=(*graph_knobs(choice, core, bridge=False), "--te-rng-tracker"),
@@ -77,9 +82,11 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """What Megatron-Core asserts for the modules that were chosen, and room for them."""
+    run = informed(run)
     choice, shown = choose_graphs(_with_fit_recompute(run)), run.shown
     modules, recomputed, graphed = partial_choice(run).modules, shown.recompute_modules, shown.graph_frac
     needs = [
+        *already_so("cuda_graph_impl", graphed != 0 and _configured(run, modules)),
         holds(
             f"graphs of parts are what the CUDA-graph guide names ({choice.rule})",
             choice.impl == "transformer_engine",
@@ -105,8 +112,17 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
     return tuple(needs)
 
 
+def _configured(run: Run, modules: tuple[str, ...]) -> bool:
+    """Whether these modules, or whole layers, are asked for already."""
+    asked = words(run, "cuda_graph_modules")
+    return said(run, "cuda_graph_impl") == "transformer_engine" and (
+        asked is not None and (not asked or set(modules) <= set(asked))
+    )
+
+
 def changes(run: Run) -> tuple[str, ...]:
     """The scopes that the guide chooses here."""
+    run = informed(run)
     modules = partial_choice(run).modules
     if set(SCOPES) <= set(modules):
         return ("graph_scopes",)

@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.choosers.facts import all_of
+from heuristics.choosers.informed import informed
 from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
-from heuristics.fixes.preconditions import asked, at_least, core_before, is_not
+from heuristics.fixes.preconditions import asked, at_least, core_before, is_not, is_on
 from heuristics.run import Run
 from traces.limits import Limit
 
@@ -25,6 +26,7 @@ ROUTER_KERNELS: Final = Limit(
 
 def knobs(run: Run) -> Knobs:
     """What is not fused already; without MoE only the loss. The norm's fusion is for MXFP8."""
+    run = informed(run)
     lm, bridge = _moe_knobs(run) if run.shown.moe is not False else ([], [])
     norm = ("NVTE_NORM_FWD_USE_CUDNN=1", "NVTE_NORM_BWD_USE_CUDNN=1") if run.precision == "mxfp8" else ()
     return Knobs(
@@ -49,11 +51,12 @@ def _moe_knobs(run: Run) -> tuple[list[str], list[str]]:
 
 def _router_fused(run: Run) -> bool | None:
     kernels = run.shown.router_kernels_per_layer
-    return None if kernels is None else kernels <= ROUTER_KERNELS.value
+    return is_on(run, "moe_router_fusion") if kernels is None else kernels <= ROUTER_KERNELS.value
 
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """Something left to fuse, and a Transformer Engine that has the fused kernels; without MoE, neither."""
+    run = informed(run)
     if run.shown.moe is False:
         return ()
     router, permute = _router_fused(run), run.shown.permute_fused
@@ -89,7 +92,7 @@ FIX: Final = Fix(
         ),
     ),
     side_effects=("fused permutation failed on one PyTorch 25.11 stack: switch it off there",),
-    excludes=(),
+    excludes=("CMP-2",),
     verify=(
         "fewer launches a step and fewer kernels under 10 us; the router's kernels fall towards 31 a layer"
     ),

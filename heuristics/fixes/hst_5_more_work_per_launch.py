@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from heuristics.choosers.informed import informed
+from heuristics.fixes.batch import batch_needs, doubled
 from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import head_room, holds, tensor_parallel
+from heuristics.fixes.preconditions import head_room, holds, is_on, tensor_parallel
 from heuristics.run import Run
 from traces.limits import Limit
 
@@ -21,24 +23,38 @@ SHORT: Final = Limit(
 
 def knobs(run: Run) -> Knobs:
     """Twice the micro-batch (2N of the N there is), and half the tensor parallelism where there is some."""
-    tp = run.given.tp
-    halves = tensor_parallel(run) is True and (tp is None or tp % 2 == 0)
-    half = "TP/2" if tp is None else tp // 2
+    run = informed(run)
+    batch = doubled(run)
+    if not _halves(run):
+        return batch
+    half: int | str = run.given.tp // 2 if run.given.tp else "TP/2"
+    alone = half == 1 and is_on(run, "sequence_parallel")
     return Knobs(
-        megatron_lm=("--micro-batch-size 2N", *((f"--tensor-model-parallel-size {half}",) if halves else ())),
+        megatron_lm=(
+            *batch.megatron_lm,
+            f"--tensor-model-parallel-size {half}",
+            *(("(leave out --sequence-parallel)",) if alone else ()),
+        ),
         megatron_bridge=(
-            "train.micro_batch_size=2N",
-            *((f"model.tensor_model_parallel_size={half}",) if halves else ()),
+            *batch.megatron_bridge,
+            f"model.tensor_model_parallel_size={half}",
+            *(("model.sequence_parallel=false",) if alone else ()),
         ),
-        bridge_harness=(
-            "--micro_batch_size 2N",
-            *((f"--tensor_model_parallel_size {half}",) if halves else ()),
-        ),
+        bridge_harness=(*batch.bridge_harness, f"--tensor_model_parallel_size {half}"),
     )
+
+
+def _halves(run: Run) -> bool:
+    """Whether TP can go down: not to 1 where its overlap is on, which wants more."""
+    tp = run.given.tp
+    if tensor_parallel(run) is not True or (tp is not None and tp % 2):
+        return False
+    return not (tp == 2 and run.shown.tp_overlap)
 
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """Short kernels, and memory. What a larger micro-batch takes cannot be told from the peak alone."""
+    run = informed(run)
     short = run.shown.short_kernel_frac
     return (
         holds(
@@ -47,6 +63,7 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
             "record kernels, not whole graphs" if short is None else "",
         ),
         head_room(run, None),
+        *batch_needs(run, ranks_times=2 if _halves(run) else 1),
     )
 
 

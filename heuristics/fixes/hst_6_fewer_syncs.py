@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from heuristics.choosers.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.fixes.preconditions import (
+    already,
     asked,
     at_least,
     core_version,
@@ -47,9 +49,11 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """A read of token counts in each layer, HybridEP, and routing that is not of fixed size already."""
+    run = informed(run)
     shown, routing = run.shown, run.given.routing
     syncs = shown.token_count_sync
     return (
+        *already(run, "moe_expert_rank_capacity_factor", active=False if syncs else None),
         expert_parallel(run),
         holds("layers wait for their token counts", syncs, asked(syncs, "record CUDA API calls and copies")),
         holds(

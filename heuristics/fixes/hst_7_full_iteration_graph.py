@@ -15,6 +15,7 @@ from heuristics.choosers.cuda_graphs import choose_graphs
 from heuristics.choosers.facts import is_sync_free
 from heuristics.choosers.graph_knobs import graph_knobs
 from heuristics.choosers.hardware import hardware_class
+from heuristics.choosers.informed import informed
 from heuristics.fixes import hst_6_fewer_syncs
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.fixes.preconditions import (
@@ -41,6 +42,7 @@ GROWTH: Final = Limit(
 
 def knobs(run: Run) -> Knobs:
     """One graph, spelled for the version; dropless routing adds HST-6's budget and the stash it feeds."""
+    run = informed(run)
     core = core_version(run)
     choice = replace(choose_graphs(run), impl="full_iteration", modules=())
     stash = _dropless(run) and not core_before(run, "0.18.0")
@@ -68,6 +70,7 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """Nothing read back in the step, shapes that stay, and memory for every buffer at once."""
+    run = informed(run)
     peak, whole = run.shown.peak_bytes, _is_whole(run)
     return (
         holds("no expert size goes back to the host", _sizes_stay(run), _sizes_cure(run)),

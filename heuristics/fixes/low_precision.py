@@ -6,10 +6,18 @@ from dataclasses import dataclass
 from typing import Final
 
 from heuristics.choosers.graph_modules import captured_alone
+from heuristics.choosers.informed import informed
 from heuristics.choosers.precision import BITS, ROUTER, RecipeName, choose_precision, element_bits
 from heuristics.choosers.recompute import recomputed_now
 from heuristics.fixes.fix import Knobs, Precondition
-from heuristics.fixes.preconditions import at_least, core_before, core_version, holds, is_not
+from heuristics.fixes.preconditions import (
+    at_least,
+    core_before,
+    core_version,
+    distributed_optimizer,
+    holds,
+    is_not,
+)
 from heuristics.run import Run
 
 
@@ -64,6 +72,7 @@ scripts/performance/utils/precision.py, at 067f987d."""
 
 def low_precision_knobs(run: Run) -> Knobs:
     """Spellings of the recipe that the table chooses, the router kept in FP32; none where that is BF16."""
+    run = informed(run)
     spelling = _SPELLINGS.get(choose_precision(run).recipe)
     if spelling is None:
         return Knobs()
@@ -90,6 +99,7 @@ def _routing(run: Run) -> tuple[tuple[str, str, str], ...]:
 
 def low_precision_needs(run: Run) -> tuple[Precondition, ...]:
     """A GPU that a row names, a wider format until now, a stable run before, and the library for it."""
+    run = informed(run)
     choice = choose_precision(run)
     spelling, bits = _SPELLINGS.get(choice.recipe), element_bits(run.precision)
     needs = [holds("the guides name a low precision for this GPU and stage", _named(run), _cure(run))]
@@ -111,7 +121,7 @@ def low_precision_needs(run: Run) -> tuple[Precondition, ...]:
     ]
     if "--fp8-param-gather" in spelling.megatron_lm:
         text = "the optimizer is distributed, or FSDP's, as parameters are gathered in FP8"
-        needs.append(holds(text, None, "--use-distributed-optimizer"))
+        needs.append(holds(text, distributed_optimizer(run), "--use-distributed-optimizer"))
     dropped = recomputed_now(run) & {"moe_act", "layernorm"}
     if dropped and choice.recipe != "nvfp4":
         beside = f"Transformer Engine beside recompute of {' and '.join(sorted(dropped))}"

@@ -11,27 +11,39 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.choosers.graph_modules import replays
+from heuristics.choosers.informed import informed
 from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
-from heuristics.fixes.preconditions import holds
+from heuristics.fixes.preconditions import is_not, is_on, said
 from heuristics.run import Run
 
-_SEGMENTS: Final = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+_VARIABLE: Final = "PYTORCH_CUDA_ALLOC_CONF"
+_EXPANDABLE: Final = "expandable_segments:True"
+_SEGMENTS: Final = f"{_VARIABLE}={_EXPANDABLE}"
 _NO_REGISTER: Final = "NCCL_GRAPH_REGISTER=0"
 
 
 def knobs(run: Run) -> Knobs:
     """Environment of every rank; NCCL's goes with it unless it is known that no CUDA graph replays."""
+    run = informed(run)
     environment = (_SEGMENTS,) if replays(run) is False else (_SEGMENTS, _NO_REGISTER)
     return Knobs(bridge_harness=tuple(f"--env {one}" for one in environment), environment=environment)
 
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """A trace shows neither the environment nor how NCCL got its buffers."""
+    run = informed(run)
+    allocator = said(run, f"env.{_VARIABLE}")
     return (
-        holds(
-            "expandable segments are not set yet", None, "PYTORCH_CUDA_ALLOC_CONF in the run's environment"
+        is_not(
+            "expandable segments are not set yet",
+            None if allocator is None else _EXPANDABLE in str(allocator),
+            "" if allocator is not None else "PYTORCH_CUDA_ALLOC_CONF in the run's environment",
         ),
-        holds("NCCL user buffers are off", None, "--use-nccl-ub (--nccl_ub) left out of the run"),
+        is_not(
+            "NCCL user buffers are off",
+            is_on(run, "ddp.nccl_ub"),
+            "--use-nccl-ub (--nccl_ub) left out of the run",
+        ),
     )
 
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from heuristics.choosers.informed import informed
 from heuristics.choosers.recompute import RecomputeChoice, choose_recompute, recomputed_now
 from heuristics.choosers.recompute_modules import MODULES
 from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
-from heuristics.fixes.preconditions import at_least, holds, is_not
+from heuristics.fixes.preconditions import at_least, holds, is_not, layer_offload
 from heuristics.run import Run
 
 _TRACE: Final = "record whole steps with nsys, which notes the names of threads"
@@ -22,6 +23,7 @@ _TRACE: Final = "record whole steps with nsys, which notes the names of threads"
 
 def knobs(run: Run) -> Knobs:
     """The chosen modules; no recompute at all where memory has room; nothing where only MEM-9 is left."""
+    run = informed(run)
     choice = choose_recompute(run)
     if choice.granularity != "none" and not choice.modules:
         return Knobs()
@@ -50,18 +52,13 @@ def _no_layers(run: Run) -> tuple[str, ...]:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """Something narrower or more to recompute than now, and what its modules need."""
+    run = informed(run)
     choice = choose_recompute(run)
     needs = [_changes(run, choice)]
     if choice.granularity == "selective":
         needs += _module_needs(run, choice)
-        offload = run.shown.offload
-        needs.append(
-            holds(
-                "layer-level CPU offloading is off",
-                True if offload is False else None,
-                "cpu_offloading=false",
-            )
-        )
+        off = is_not("layer-level CPU offloading is off", layer_offload(run), "cpu_offloading=false")
+        needs.append(off)
     return tuple(needs)
 
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from heuristics.choosers.dispatcher import choose_dispatcher
+from heuristics.choosers.informed import informed
 from heuristics.fixes import com_2_dispatcher
 from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
 from heuristics.fixes.preconditions import holds, is_not, mostly_moving
@@ -28,11 +29,13 @@ def _short_of_memory(run: Run) -> Run:
 
 def knobs(run: Run) -> Knobs:
     """As COM-2."""
+    run = informed(run)
     return com_2_dispatcher.knobs(_short_of_memory(run))
 
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """As COM-2, but a flex backend in place of another kind, and waiting does not matter."""
+    run = informed(run)
     tight = _short_of_memory(run)
     backend, now = com_2_dispatcher.backend_to_set(tight), run.shown.dispatcher
     return (
@@ -72,7 +75,7 @@ FIX: Final = Fix(
         ),
     ),
     side_effects=com_2_dispatcher.FIX.side_effects,
-    excludes=("COM-2",),
+    excludes=("COM-2", "COM-8"),
     verify=(
         "half as many permute kernels, kernels of the new backend in place of NCCL SendRecv, lower "
         "allocated peak"

@@ -12,9 +12,19 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.choosers.graph_modules import captured_alone, replays
+from heuristics.choosers.informed import informed
 from heuristics.choosers.recompute import recomputed_now
 from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
-from heuristics.fixes.preconditions import at_least, core_before, core_version, holds, is_not, numbers
+from heuristics.fixes.preconditions import (
+    at_least,
+    core_before,
+    core_version,
+    holds,
+    is_not,
+    layer_offload,
+    numbers,
+    said,
+)
 from heuristics.run import Run
 from traces.limits import Limit
 
@@ -29,6 +39,7 @@ _ATTENTION: Final = ("core_attn", "attn_proj")
 
 def knobs(run: Run) -> Knobs:
     """Modules to start with; where copies run already, a part of them only."""
+    run = informed(run)
     if run.shown.offload:
         return _less(run)
     modules = _modules(run)
@@ -68,18 +79,19 @@ def _environment(run: Run) -> tuple[str, ...]:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """Releases, and what must not run beside it."""
-    shown = run.shown
+    run = informed(run)
+    shown, implementation = run.shown, said(run, "transformer_impl")
     needs = [
         at_least("Megatron-Core", core_version(run), "0.16.0", "--core-version"),
         is_not(
             "no full recompute: it keeps nothing inside a layer to offload", shown.recompute_full, "MEM-2"
         ),
+        is_not("layer-level CPU offloading is off", layer_offload(run), "cpu_offloading=false"),
         holds(
-            "layer-level CPU offloading is off",
-            True if shown.offload is False else None,
-            "cpu_offloading=false",
+            "layers are Transformer Engine's",
+            None if implementation is None else implementation == "transformer_engine",
+            "transformer_impl of the configuration",
         ),
-        holds("layers are Transformer Engine's", None, "transformer_impl of the configuration"),
     ]
     if replays(run):
         needs += [
@@ -117,7 +129,7 @@ FIX: Final = Fix(
         "not for expert modules with paged stash; not with recompute of mhc",
         "host memory fills",
     ),
-    excludes=("MEM-9",),
+    excludes=("MEM-9", "MEM-11"),
     verify="NVTX ranges activation offloading and reloading; their copies lie under compute",
     sources=(
         "Megatron-LM, docs/user-guide/features/fine_grained_activation_offloading.md at d98e8a64",

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from heuristics.choosers.informed import informed
 from heuristics.choosers.precision import BITS, element_bits
 from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
-from heuristics.fixes.preconditions import holds
+from heuristics.fixes.preconditions import already, distributed_optimizer, holds, is_on
 from heuristics.run import Run
 from traces.limits import Limit
 
@@ -28,6 +29,7 @@ FRACTION: Final = Limit(
 
 def knobs(run: Run) -> Knobs:
     """A quarter of the state first, its copies overlapped."""
+    run = informed(run)
     fraction = FRACTION.value
     return Knobs(
         megatron_lm=(
@@ -47,17 +49,25 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """What Megatron-LM asserts."""
+    run = informed(run)
     bits = element_bits(run.precision)
     allowed = run.precision == "fp8_delayed" or (bits is not None and bits > BITS["mxfp8"])
     return (
+        *already(run, "optimizer.optimizer_cpu_offload"),
         holds("it is a training step, with an optimizer", run.shown.training, "record a whole step"),
-        holds("the optimizer is distributed", None, "--use-distributed-optimizer"),
+        holds("the optimizer is distributed", distributed_optimizer(run), "--use-distributed-optimizer"),
         holds(
             "parameters are not gathered in FP8, or the recipe is delayed scaling",
-            True if allowed else None,
+            _gathers(run, allowed),
             "--precision, or --fp8-param-gather left out",
         ),
     )
+
+
+def _gathers(run: Run, allowed: bool) -> bool | None:
+    """Parameters are gathered in FP8 only where that is asked for, whatever the precision."""
+    gathered = is_on(run, "ddp.fp8_param_gather", "mixed_precision.fp8_param_gather")
+    return True if allowed or gathered is False else None
 
 
 FIX: Final = Fix(
@@ -89,7 +99,7 @@ FIX: Final = Fix(
         ),
         "host memory fills",
     ),
-    excludes=("MEM-4", "CMP-3"),
+    excludes=("MEM-4", "CMP-3", "HST-8"),
     verify="copies to and from the host only around the optimizer; the step's growth is what was accepted",
     sources=(
         "Megatron-LM, megatron/training/arguments.py at d98e8a64",

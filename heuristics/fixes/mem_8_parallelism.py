@@ -11,24 +11,21 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.choosers.hardware import expert_tensor_size, nvlink_domain
+from heuristics.choosers.informed import informed
+from heuristics.choosers.sizes import deeper_pp, experts_divide, wider_ep
 from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import holds
+from heuristics.fixes.preconditions import count, holds
 from heuristics.run import Run
-
-
-def wider_ep(run: Run) -> int | None:
-    """Twice the EP, where experts are spread and the NVLink domain is known to hold it; None otherwise."""
-    ep, domain = run.given.ep, nvlink_domain(run)
-    if run.shown.moe is False or ep is None or domain is None:
-        return None
-    return 2 * ep if 2 * ep * (expert_tensor_size(run) or 1) <= domain else None
 
 
 def knobs(run: Run) -> Knobs:
     """Twice the EP inside the domain, else twice the stages (N where PP is unknown)."""
+    run = informed(run)
     ep = wider_ep(run)
     name = "expert" if ep else "pipeline"
-    size: int | str = ep or (2 * run.given.pp if run.given.pp else "N")
+    size: int | str = ep or deeper_pp(run) or "N"
+    if size == "N" and run.given.pp is not None:
+        return Knobs()
     field = f"{name}_model_parallel_size"
     return Knobs(
         megatron_lm=(f"--{field.replace('_', '-')} {size}",),
@@ -39,19 +36,26 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """A reason to cut further, and sizes that divide."""
+    run = informed(run)
     needs = [
         holds("memory has no room left", run.given.memory_tight, "--memory-tight"),
         holds("EP, ETP and the NVLink domain are known", _told(run), "--ep, --etp and --nvlink-domain"),
     ]
-    if wider_ep(run):
-        needs.append(
-            holds(f"EP {wider_ep(run)} divides the experts", None, "num_moe_experts of the configuration")
-        )
+    if ep := wider_ep(run):
+        cure = "num_moe_experts of the configuration"
+        needs.append(holds(f"EP {ep} divides the experts", experts_divide(run, ep), cure))
     else:
-        needs.append(
-            holds("a layout of stages and virtual stages fits the layers", None, "COM-6, or num_layers")
-        )
+        text = "a layout of stages and virtual stages fits the layers"
+        fit = _stages_fit(run)
+        cure = "COM-6, or num_layers" if fit is None else "more ranks, or a layout of unequal stages"
+        needs.append(holds(text, fit, cure))
     return tuple(needs)
+
+
+def _stages_fit(run: Run) -> bool | None:
+    """Known where layers and stages are: then the next PP divides them, or none does."""
+    known = count(run, "num_layers") is not None and run.given.pp is not None
+    return deeper_pp(run) is not None if known else None
 
 
 def _told(run: Run) -> bool | None:

@@ -11,14 +11,18 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.choosers.graph_modules import replays, whole_iteration
+from heuristics.choosers.informed import informed
 from heuristics.choosers.recompute import choose_recompute
 from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import holds, is_not
+from heuristics.fixes.preconditions import count, holds, is_not, layer_offload
 from heuristics.run import Run
 
 
 def knobs(run: Run) -> Knobs:
     """Every layer; with `block` and fewer layers, only the first ones of each stage."""
+    run = informed(run)
+    layers, stages = count(run, "num_layers"), run.given.pp
+    each = layers // stages if layers and stages else "N"
     return Knobs(
         megatron_lm=(
             "--recompute-granularity full",
@@ -30,12 +34,13 @@ def knobs(run: Run) -> Knobs:
             "model.recompute_method=uniform",
             "model.recompute_num_layers=1",
         ),
-        bridge_harness=("--recompute_num_layers N",),
+        bridge_harness=(f"--recompute_num_layers {each}",),
     )
 
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """Nothing narrower is left, and what it asserts against is off."""
+    run = informed(run)
     shown = run.shown
     narrower = choose_recompute(run).granularity != "full"
     return (
@@ -51,11 +56,7 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
             True if replays(run) is False else whole_iteration(run),
             "cuda_graph_impl=none",
         ),
-        holds(
-            "layer-level CPU offloading is off",
-            True if shown.offload is False else None,
-            "cpu_offloading=false",
-        ),
+        is_not("layer-level CPU offloading is off", layer_offload(run), "cpu_offloading=false"),
     )
 
 
@@ -76,7 +77,7 @@ FIX: Final = Fix(
         "dispatch and combine run three times per layer and microbatch instead of twice",
         "expert all-to-all overlap and CUDA graphs of single modules become impossible",
     ),
-    excludes=("MEM-2", "MEM-6", "COM-1", "HST-3"),
+    excludes=("MEM-2", "MEM-6", "MEM-12", "COM-1", "COM-9", "HST-3"),
     verify="the run fits; every layer's forward runs twice",
     sources=(
         "Megatron-Bridge, docs/performance-guide.md at 067f987d",

@@ -8,10 +8,13 @@ from typing import Final
 from heuristics.fixes.fix import Precondition
 from heuristics.run import Run
 from traces.limits import Limit
+from traces.settings.settings import Value
 
 CORE_OF_BRIDGE: Final = {(0, 3): "0.16.1", (0, 4): "0.17.0", (0, 5): "0.18.0", (0, 6): "0.19.0"}
 """Megatron-Core in a Megatron-Bridge release, by its major and minor number: its submodule
 3rdparty/Megatron-LM at v0.3.1, v0.4.0, v0.5.0 and v0.6.0."""
+
+_OFF: Final = ("", "0", "false", "no", "off", "none", "null")
 
 WAITING: Final = Limit(
     0.5,
@@ -38,7 +41,7 @@ def asked(fact: object, source: str) -> str:
 def at_least(what: str, version: str | None, needed: str, cure: str = "") -> Precondition:
     """Met where a version such as "2.8.0" is `needed` or later; letters after the numbers do not count."""
     told = None if version is None else numbers(version) >= numbers(needed)
-    return holds(f"{what} >= {needed}", told, cure)
+    return holds(f"{what} >= {needed}", told, cure if told is None else f"an upgrade to {needed} or later")
 
 
 def numbers(version: str) -> tuple[int, int, int]:
@@ -47,6 +50,47 @@ def numbers(version: str) -> tuple[int, int, int]:
     parts = [int(part) for part in found[0].split(".")] if found else []
     major, minor, micro = (*parts, 0, 0, 0)[:3]
     return major, minor, micro
+
+
+def said(run: Run, *knobs: str) -> Value:
+    """The first value that the configuration gives any of these knobs; None: it gives none, or null."""
+    values = (run.settings.value(knob) for knob in knobs)
+    return next((value for value in values if value is not None), None)
+
+
+def is_on(run: Run, *knobs: str) -> bool | None:
+    """Whether the configuration has the first of these knobs that it names on; null is off, unnamed unknown.
+
+    A number is on unless it is 0, a text unless it says so, as variables of the environment do.
+    """
+    value = said(run, *knobs)
+    if value is None:
+        return False if any(knob in run.settings for knob in knobs) else None
+    return value.lower() not in _OFF if isinstance(value, str) else bool(value)
+
+
+def count(run: Run, *knobs: str) -> int | None:
+    """A whole number above 0 that the configuration gives; None where it gives none."""
+    value = said(run, *knobs)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+def already(run: Run, *knobs: str, active: bool | None = None) -> tuple[Precondition, ...]:
+    """The refusal of a fix whose knob is on already; nothing where it is off or unknown.
+
+    Nor where the trace shows that it is not `active` (False): then the fix may be what makes it so.
+    """
+    return already_so(knobs[0], active is not False and is_on(run, *knobs) is True)
+
+
+def already_so(knob: str, fact: bool) -> tuple[Precondition, ...]:
+    """The refusal of a fix that the configuration has made already, where that is a fact; else nothing."""
+    return (Precondition(f"{knob} is not already set", "unmet"),) if fact else ()
+
+
+def evident(text: str, fact: bool | None, cure: str) -> Precondition:
+    """Met only where it is known to be so: without that evidence the fix is not to be tried."""
+    return Precondition(text, "met" if fact else "unmet", cure)
 
 
 def core_version(run: Run) -> str | None:
@@ -109,15 +153,42 @@ def head_room(run: Run, needed_bytes: float | None) -> Precondition:
 
 
 def static_shapes(run: Run) -> Precondition:
-    """Shapes that stay: packed sequences tell that they do not, nothing tells that they do."""
+    """Shapes that stay: only the configuration can tell that they do."""
+    packed, varies = run.given.packed_sequences, is_on(run, "variable_seq_lengths")
+    changes = True if packed or varies else False if packed is False and varies is False else None
     return is_not(
         "sequence length and micro-batch size never change, and no packed sequences",
-        True if run.given.packed_sequences else None,
+        changes,
         "--packed-sequences, and variable_seq_lengths of the configuration",
     )
 
 
 def no_layer_offload(run: Run) -> Precondition:
     """Layers kept off the CPU; offload that shows may be the fine-grained one, which is no layer's."""
-    shown = False if run.shown.offload is False else None
-    return is_not("no layer is offloaded to the CPU", shown, "cpu_offloading of the configuration")
+    cure = "cpu_offloading of the configuration"
+    return is_not("no layer is offloaded to the CPU", layer_offload(run), cure)
+
+
+def layer_offload(run: Run) -> bool | None:
+    """Whether whole layers are offloaded: by the configuration, else not where no copies show."""
+    configured = is_on(run, "cpu_offloading")
+    return False if configured is None and run.shown.offload is False else configured
+
+
+def distributed_optimizer(run: Run) -> bool | None:
+    """Whether the optimizer is distributed, as Megatron-FSDP's always is."""
+    fsdp = is_on(run, "ddp.use_megatron_fsdp")
+    return True if fsdp else is_on(run, "ddp.use_distributed_optimizer")
+
+
+def second_fsdp(run: Run) -> bool | None:
+    """Whether Megatron-FSDP 2 shards the model; its first version is the default."""
+    version = said(run, "ddp.megatron_fsdp_version")
+    if version is not None:
+        return version == 2
+    return False if is_on(run, "ddp.use_megatron_fsdp") is False else None
+
+
+def overlap_on(run: Run, name: str) -> bool | None:
+    """A communication overlap: by Megatron-Bridge's own section where that names it, else by its field."""
+    return is_on(run, f"comm_overlap.{name}", name, f"ddp.{name}")

@@ -1,0 +1,27 @@
+"""A larger micro-batch, as both HST-5 and CMP-4 make it: its spellings, and what it needs of the batch."""
+
+from __future__ import annotations
+
+from heuristics.choosers.sizes import batch_divides, doubled_micro_batch
+from heuristics.fixes.fix import Knobs, Precondition
+from heuristics.fixes.preconditions import holds
+from heuristics.run import Run
+
+
+def doubled(run: Run) -> Knobs:
+    """Twice the micro-batch; 2N of the N there is where that is unknown."""
+    size = doubled_micro_batch(run) or "2N"
+    return Knobs(
+        megatron_lm=(f"--micro-batch-size {size}",),
+        megatron_bridge=(f"train.micro_batch_size={size}",),
+        bridge_harness=(f"--micro_batch_size {size}",),
+    )
+
+
+def batch_needs(run: Run, ranks_times: int = 1) -> tuple[Precondition, ...]:
+    """The global batch divides, where sizes are known; `ranks_times`: how often as many ranks share it."""
+    divides = batch_divides(run, ranks_times)
+    if divides is None:
+        return ()
+    text = "twice the micro-batch, over all data-parallel ranks, divides the global batch"
+    return (holds(text, divides, "global_batch_size of the configuration"),)

@@ -1,0 +1,69 @@
+"""COM-12: DeepEP's way onto the network.
+
+Changes how DeepEP's kernels reach the network cards: GPUs post the transfers themselves (IBGDA) instead of a
+thread of the host, and each GPU uses the card beside it. Helps only where DeepEP's kernels cross nodes and
+move data. The cluster's administrators must have set the fabric up for it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heuristics.choosers.facts import EP_KINDS
+from heuristics.choosers.informed import informed
+from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
+from heuristics.fixes.preconditions import already, evident, expert_parallel, holds, mostly_moving
+from heuristics.run import Run
+
+_IBGDA: Final = "NVSHMEM_IB_ENABLE_IBGDA"
+_PLACED: Final = "NVSHMEM_ENABLE_NIC_PE_MAPPING"
+
+
+def knobs(run: Run) -> Knobs:
+    """Environment of every rank; which card is beside which GPU only the machine tells."""
+    del run
+    return Knobs(
+        environment=(
+            f"{_IBGDA}=true",
+            f"{_PLACED}=1",
+            "(and DEEP_EP_DEVICE_TO_HCA_MAPPING with the card of each GPU, as nvidia-smi topo -m shows them)",
+        ),
+    )
+
+
+def preconditions(run: Run) -> tuple[Precondition, ...]:
+    """DeepEP across nodes, moving data, on a fabric that allows it."""
+    run = informed(run)
+    dispatcher = run.shown.dispatcher
+    return (
+        *already(run, f"env.{_IBGDA}"),
+        expert_parallel(run),
+        evident("DeepEP dispatches tokens", dispatcher == "deepep", "COM-2"),
+        evident("its kernels cross nodes", run.shown.internode, "record kernel names of a run across nodes"),
+        mostly_moving(run),
+        holds("the fabric is set up for GPUDirect Async", None, "ask who runs the cluster"),
+    )
+
+
+FIX: Final = Fix(
+    id="COM-12",
+    wall="communication",
+    title="Give DeepEP its own way onto the network",
+    kinds=EP_KINDS,
+    knobs=knobs,
+    preconditions=preconditions,
+    versions=(
+        "no matter of Megatron's. DeepEP's main has no fallback to transfers by the host; NVSHMEM 3.5 "
+        "chooses the transport by itself, with a DeepEP built for it"
+    ),
+    gains=(
+        Gain(
+            "about 10 % more across nodes, roughly 55 GB/s; cluster and model not named",
+            "Megatron-Bridge, docs/performance-guide.md at 067f987d",
+        ),
+    ),
+    side_effects=("a wrong list of cards sends all traffic through one of them",),
+    excludes=(),
+    verify="deep_ep::internode kernels get shorter, and every network card carries as much",
+    sources=("Megatron-Bridge, docs/performance-guide.md at 067f987d",),
+)

@@ -1,0 +1,62 @@
+"""COM-13: as many hardware queues as the run's overlaps want.
+
+Changes CUDA_DEVICE_MAX_CONNECTIONS. With one queue kernels start in the order they were launched, which
+overlap of TP and CP before Blackwell relies on; everything that is to run beside something else wants more.
+Helps where the variable is known to be set for another kind of run. The other fixes that need it set it
+themselves.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heuristics.choosers.connections import connections
+from heuristics.choosers.informed import informed
+from heuristics.fixes.fix import Fix, Knobs, Precondition
+from heuristics.fixes.preconditions import evident, said
+from heuristics.run import Run
+
+_NAME: Final = "CUDA_DEVICE_MAX_CONNECTIONS"
+
+
+def knobs(run: Run) -> Knobs:
+    """What the run as it is wants."""
+    setting = f"{_NAME}={connections(informed(run))}"
+    return Knobs(bridge_harness=(f"--env {setting}",), environment=(setting,))
+
+
+def preconditions(run: Run) -> tuple[Precondition, ...]:
+    """Another value than the run wants."""
+    run = informed(run)
+    now = said(run, f"env.{_NAME}")
+    return (
+        evident(f"{_NAME} of the run is known", now is not None, f"{_NAME} in what --config reads"),
+        evident(
+            f"{_NAME} is not {connections(run)} already",
+            now is not None and str(now) != str(connections(run)),
+            f"{_NAME} in what --config reads" if now is None else "",
+        ),
+    )
+
+
+FIX: Final = Fix(
+    id="COM-13",
+    wall="communication",
+    title="Set the number of hardware queues",
+    kinds=(),
+    knobs=knobs,
+    preconditions=preconditions,
+    versions=(
+        "any release. Before Blackwell Megatron-LM asserts 1 with TP or CP above 1, unless expert all-to-all "
+        "is overlapped (it warns) or FSDP runs (it asserts another value); on Blackwell nothing asks for 1"
+    ),
+    gains=(),
+    side_effects=("before Blackwell, overlap of TP or CP and of expert all-to-all cannot both have theirs",),
+    excludes=("COM-1", "COM-5", "MEM-10"),
+    verify="kernels of streams that do not wait for each other run at the same time",
+    sources=(
+        "Megatron-LM, megatron/training/arguments.py at d98e8a64",
+        "Megatron-Bridge, scripts/performance/utils/overrides.py at 067f987d",
+        "Megatron-Bridge skill perf-moe-hardware-configs",
+    ),
+)

@@ -1,0 +1,64 @@
+"""COM-15: communication's streams before compute's.
+
+Changes the priority of the stream that overlapped expert all-to-all runs on, and of NCCL's: their blocks are
+placed first as soon as SMs get free, so that a transfer starts when it can, not when a GEMM ends. Helps only
+where the overlap runs and dispatch or combine start late.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heuristics.choosers.facts import EP_KINDS
+from heuristics.choosers.informed import informed
+from heuristics.fixes.fix import Fix, Knobs, Precondition
+from heuristics.fixes.preconditions import already, at_least, core_version, evident, expert_parallel
+from heuristics.run import Run
+
+_KNOB: Final = "high_priority_a2a_comm_stream"
+
+
+def knobs(run: Run) -> Knobs:
+    """Megatron's stream and NCCL's."""
+    del run
+    return Knobs(
+        megatron_lm=(f"--{_KNOB.replace('_', '-')}",),
+        megatron_bridge=(f"model.{_KNOB}=true",),
+        environment=("TORCH_NCCL_HIGH_PRIORITY=1",),
+    )
+
+
+def preconditions(run: Run) -> tuple[Precondition, ...]:
+    """The overlap, whose stream it is."""
+    run = informed(run)
+    return (
+        *already(run, _KNOB),
+        expert_parallel(run),
+        evident("expert all-to-all overlap is active", run.shown.ep_overlap, "COM-1"),
+        at_least("Megatron-Core", core_version(run), "0.18.0", "--core-version"),
+    )
+
+
+FIX: Final = Fix(
+    id="COM-15",
+    wall="communication",
+    title="Let expert all-to-all go before compute",
+    kinds=EP_KINDS,
+    knobs=knobs,
+    preconditions=preconditions,
+    versions=(
+        "high_priority_a2a_comm_stream since Megatron-Core 0.18; TORCH_NCCL_HIGH_PRIORITY is PyTorch's, in "
+        "every recipe of Megatron-Bridge's"
+    ),
+    gains=(),
+    side_effects=("GEMMs beside it wait for their SMs",),
+    excludes=(),
+    verify="dispatch and combine start sooner after what they wait for, exposed time falls",
+    sources=(
+        "Megatron-LM, megatron/core/transformer/transformer_config.py at d98e8a64",
+        (
+            "Megatron-Bridge, src/megatron/bridge/perf_recipes/environment.py and deepseek/common.py at "
+            "067f987d"
+        ),
+    ),
+)

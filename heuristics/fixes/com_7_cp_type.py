@@ -1,0 +1,108 @@
+"""COM-7: another way for context parallelism to exchange keys and values.
+
+Changes the kind of exchange. A ring of sends (p2p) runs under attention, all-gather and all-to-all never do;
+a ring of many ranks has chunks too short to hide under, and then all-to-all inside NVLink with a ring between
+domains (a2a+p2p) is the middle way. Helps where the exchange is exposed. All-to-all needs heads that its
+ranks divide.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import Final
+
+from heuristics.choosers.hardware import nvlink_domain
+from heuristics.choosers.informed import informed
+from heuristics.fixes.fix import Fix, Knobs, Precondition
+from heuristics.fixes.preconditions import asked, count, holds, is_not, said
+from heuristics.run import Run
+
+_RING: Final = "p2p"
+_BOTH: Final = "a2a+p2p"
+_INSIDE: Final = "a2a"
+
+
+def kind_and_sizes(run: Run) -> tuple[str, tuple[int, ...]]:
+    """The kind to try next, and the ranks of its levels: the ring, unless it is known to run already."""
+    run = informed(run)
+    if said(run, "cp_comm_type") != _RING or run.given.cp is None:
+        return _RING, ()
+    inner = _inside(run, run.given.cp)
+    outer = run.given.cp // inner
+    return (_BOTH, (inner, outer)) if inner > 1 and outer > 1 else (_INSIDE, ())
+
+
+def _inside(run: Run, cp: int) -> int:
+    """Largest part of CP that divides CP and the heads, and that one NVLink domain holds."""
+    domain = nvlink_domain(run) or cp
+    heads = count(run, "num_query_groups") or count(run, "num_attention_heads") or cp
+    heads //= run.given.tp if run.given.tp and not heads % run.given.tp else 1
+    both = gcd(cp, heads)
+    return max(size for size in range(1, min(both, domain) + 1) if not both % size)
+
+
+def knobs(run: Run) -> Knobs:
+    """One kind for all layers, with the ranks of each level where there are two."""
+    kind, sizes = kind_and_sizes(run)
+    levels = " ".join(map(str, sizes))
+    return Knobs(
+        megatron_lm=(
+            f"--cp-comm-type {kind}",
+            *((f"--hierarchical-context-parallel-sizes {levels}",) if sizes else ()),
+        ),
+        megatron_bridge=(
+            f"model.cp_comm_type={kind}",
+            *((f"model.hierarchical_context_parallel_sizes=[{','.join(map(str, sizes))}]",) if sizes else ()),
+        ),
+    )
+
+
+def preconditions(run: Run) -> tuple[Precondition, ...]:
+    """Context parallelism, of another kind so far, and heads to spread."""
+    run = informed(run)
+    kind, now = kind_and_sizes(run)[0], said(run, "cp_comm_type")
+    cut = run.shown.cp_active if run.given.cp is None else run.given.cp > 1
+    needs = [
+        holds("sequences are cut across ranks (CP above 1)", cut, asked(cut, "--cp")),
+        is_not(
+            f"context parallelism does not run as {kind} already",
+            None if now is None else now == kind,
+            asked(now, "cp_comm_type of the configuration"),
+        ),
+    ]
+    if kind == _INSIDE and run.given.cp is not None:
+        heads = count(run, "num_query_groups") or count(run, "num_attention_heads")
+        told = None if heads is None else heads % (run.given.cp * (run.given.tp or 1)) == 0
+        needs.append(
+            holds("CP divides the heads of a rank", told, "num_attention_heads of the configuration")
+        )
+    return tuple(needs)
+
+
+FIX: Final = Fix(
+    id="COM-7",
+    wall="communication",
+    title="Exchange keys and values another way",
+    kinds=("cp",),
+    knobs=knobs,
+    preconditions=preconditions,
+    versions=(
+        "every Megatron-Core release here; a list names a kind for each layer. Megatron-LM and "
+        "Megatron-Bridge refuse a2a+p2p without hierarchical_context_parallel_sizes, whose product is CP"
+    ),
+    gains=(),
+    side_effects=(
+        "all-to-all and all-gather stay exposed: they pay only where they are shorter than what is now",
+        "heads, or groups of them, limit how far all-to-all can cut",
+    ),
+    excludes=(),
+    verify="the exchange lies under attention, exposed cp time falls",
+    sources=(
+        (
+            "Megatron-LM, megatron/core/transformer/transformer_config.py and megatron/training/arguments.py "
+            "at d98e8a64"
+        ),
+        "Megatron-Bridge, docs/performance-guide.md and src/megatron/bridge/training/config.py at 067f987d",
+        "Megatron-Bridge skill perf-hierarchical-context-parallel",
+    ),
+)

@@ -1,0 +1,95 @@
+"""COM-8: the shared expert's GEMMs beside dispatch and combine.
+
+Changes when the shared expert runs: on a stream of its own, while tokens travel. Helps where a model has
+shared experts and the overlap of whole microbatches (COM-1) is not to be had, which hides more and excludes
+it. Refused beside COM-1, beside recompute of shared experts, and with flex dispatchers before Megatron-Core
+0.18.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heuristics.choosers.facts import EP_KINDS, negated
+from heuristics.choosers.informed import informed
+from heuristics.choosers.recompute import recomputed_now
+from heuristics.choosers.recompute_modules import has_shared_experts
+from heuristics.fixes.fix import Fix, Knobs, Precondition
+from heuristics.fixes.preconditions import (
+    already,
+    core_before,
+    evident,
+    expert_parallel,
+    holds,
+    is_not,
+    is_on,
+)
+from heuristics.run import Run
+
+
+def knobs(run: Run) -> Knobs:
+    """Switch it on."""
+    del run
+    return Knobs(
+        megatron_lm=("--moe-shared-expert-overlap",),
+        megatron_bridge=("model.moe_shared_expert_overlap=true",),
+    )
+
+
+def preconditions(run: Run) -> tuple[Precondition, ...]:
+    """A shared expert, nothing that hides more, and a dispatcher that leaves room for it."""
+    run = informed(run)
+    shown, flex = run.shown, not core_before(run, "0.18.0")
+    fitting = ("alltoall", "deepep", "hybridep", "ncclep") if flex else ("alltoall",)
+    modules = shown.recompute_modules
+    return (
+        *already(run, "moe_shared_expert_overlap"),
+        expert_parallel(run),
+        evident(
+            "the model has shared experts",
+            has_shared_experts(run),
+            "--family, or moe_shared_expert_intermediate_size of the configuration",
+        ),
+        evident(
+            "expert all-to-all overlap, which excludes it, is known to be off",
+            negated(shown.ep_overlap),
+            "overlap_moe_expert_parallel_comm of the configuration",
+        ),
+        holds(
+            "the dispatcher is alltoall, or flex from Megatron-Core 0.18",
+            None if shown.dispatcher == "unknown" else shown.dispatcher in fitting,
+            "record kernel names (not whole graphs)",
+        ),
+        is_not(
+            "shared experts are not recomputed",
+            None if modules is None else "shared_experts" in recomputed_now(run),
+            "MEM-2",
+        ),
+        is_not("linear layers have no bias", is_on(run, "add_bias_linear"), "--disable-bias-linear"),
+    )
+
+
+FIX: Final = Fix(
+    id="COM-8",
+    wall="communication",
+    title="Run shared experts while tokens travel",
+    kinds=EP_KINDS,
+    knobs=knobs,
+    preconditions=preconditions,
+    versions=(
+        "every Megatron-Core release here, with alltoall only before 0.18. Megatron-Bridge's "
+        "apply_flex_dispatcher_backend switches it off"
+    ),
+    gains=(),
+    side_effects=(
+        "shared experts leave the CUDA graph of moe_router",
+        "gradients are added in another order: small differences in numbers",
+    ),
+    excludes=("COM-1", "COM-2", "MEM-5"),
+    verify="GEMMs of the shared expert run on a stream of their own, beside dispatch and combine",
+    sources=(
+        "Megatron-LM, megatron/core/transformer/transformer_config.py at d98e8a64 and its tags",
+        "Megatron-LM, megatron/core/transformer/moe/README.md at d98e8a64",
+        "Megatron-Bridge, src/megatron/bridge/training/flex_dispatcher_backend.py at 067f987d",
+    ),
+)

@@ -1,0 +1,107 @@
+"""MEM-10: weights, gradients and optimizer state sharded over data-parallel ranks (Megatron-FSDP).
+
+Changes what each data-parallel rank keeps: a part of every layer, gathered just before it is used. Helps
+where the model's state fills memory and EP, PP and the optimizer's own cures have been taken; activations
+stay as they are. Refused by one hardware queue, by PyTorch's own FSDP2, by another checkpoint format, and by
+optimizers other than Adam and SGD.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heuristics.choosers.connections import connections
+from heuristics.choosers.informed import informed
+from heuristics.choosers.sizes import data_parallel
+from heuristics.fixes.fix import Fix, Knobs, Precondition
+from heuristics.fixes.preconditions import already, core_before, evident, holds, is_not, is_on, said
+from heuristics.run import Run
+
+_SHARDED: Final = "optim_grads_params"
+
+
+def knobs(run: Run) -> Knobs:
+    """Everything sharded, in the checkpoint format that it asserts, with more than one hardware queue."""
+    run = informed(run)
+    switch = "--use-custom-fsdp" if core_before(run, "0.14.0") else "--use-megatron-fsdp"
+    return Knobs(
+        megatron_lm=(
+            switch,
+            "--use-distributed-optimizer",
+            f"--data-parallel-sharding-strategy {_SHARDED}",
+            "--ckpt-format fsdp_dtensor",
+        ),
+        megatron_bridge=(
+            "ddp.use_megatron_fsdp=true",
+            "ddp.use_distributed_optimizer=true",
+            f"ddp.data_parallel_sharding_strategy={_SHARDED}",
+            "ddp.average_in_collective=false",
+            "checkpoint.ckpt_format=fsdp_dtensor",
+        ),
+        bridge_harness=("--use_megatron_fsdp true",),
+        environment=(f"CUDA_DEVICE_MAX_CONNECTIONS={connections(run, fsdp=True)}",),
+    )
+
+
+def preconditions(run: Run) -> tuple[Precondition, ...]:
+    """What Megatron-LM and Megatron-Bridge assert, and ranks to share the state."""
+    run = informed(run)
+    kind = said(run, "optimizer.optimizer")
+    return (
+        *already(run, "ddp.use_megatron_fsdp"),
+        holds("it is a training step, with an optimizer", run.shown.training, "record a whole step"),
+        evident(
+            "more than one data-parallel rank is known to share the state",
+            run.shown.dp_active or (data_parallel(run) or 1) > 1,
+            "record with NVTX ranges, so that NCCL is told apart; or world_size and parallel sizes",
+        ),
+        is_not("PyTorch's FSDP2 is off", is_on(run, "use_torch_fsdp2"), "--use-torch-fsdp2 left out"),
+        holds(
+            "the optimizer is Adam or SGD",
+            None if kind is None else kind in ("adam", "sgd"),
+            "--optimizer adam",
+        ),
+        is_not(
+            "ranks are ordered as usual",
+            is_on(run, "use_tp_pp_dp_mapping"),
+            "--use-tp-pp-dp-mapping left out",
+        ),
+        is_not(
+            "expert weights are not one grouped tensor",
+            is_on(run, "moe_single_grouped_weight", "moe_single_grouped_bias"),
+            "moe_single_grouped_weight of the configuration",
+        ),
+    )
+
+
+FIX: Final = Fix(
+    id="MEM-10",
+    wall="memory",
+    title="Shard weights, gradients and optimizer state (Megatron-FSDP)",
+    kinds=(),
+    knobs=knobs,
+    preconditions=preconditions,
+    versions=(
+        "Megatron-Core 0.14 and later, before as --use-custom-fsdp. Version 2 on main trains dense models in "
+        "BF16 with data parallelism only, so this is version 1. Megatron-Bridge switches dist and ddp "
+        "together and turns average_in_collective off by itself"
+    ),
+    gains=(),
+    side_effects=(
+        "an all-gather before each layer, forward and backward, and a reduce-scatter after: more to hide",
+        (
+            "before Blackwell, TP and CP want CUDA_DEVICE_MAX_CONNECTIONS=1, which it refuses: Megatron-LM "
+            "advises against having both"
+        ),
+        "checkpoints of other formats cannot be loaded, nor its own elsewhere",
+        "reuse of the gradient buffer for MXFP8 parameters goes off",
+    ),
+    excludes=("COM-5", "COM-13"),
+    verify="allocated memory falls; an all-gather per layer lies under compute, and no layer waits for it",
+    sources=(
+        "Megatron-LM, megatron/training/arguments.py at d98e8a64",
+        "Megatron-Bridge, docs/training/megatron-fsdp.md, src/megatron/bridge/training/config.py at 067f987d",
+        "Megatron-Bridge skill perf-megatron-fsdp",
+    ),
+    wins=("recompute", "allocator"),  # with room, both can go
+)

@@ -1,0 +1,105 @@
+"""MEM-11: what backward keeps of the experts, packed in pages.
+
+Changes how activations of routed experts are kept: packed into pages of a buffer for what was routed, not for
+the budget. Helps only where experts have a fixed budget per rank (HST-6), whose buffers are sized for the
+worst rank. Refused without that budget, beside layer-level CPU offloading, and where fine-grained offload
+takes the experts' activations. A step whose tokens overflow the pages runs again.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heuristics.choosers.informed import informed, words
+from heuristics.fixes.fix import Fix, Knobs, Precondition
+from heuristics.fixes.preconditions import (
+    already,
+    at_least,
+    core_version,
+    evident,
+    expert_parallel,
+    holds,
+    is_not,
+    is_on,
+    no_layer_offload,
+)
+from heuristics.run import Run
+from traces.limits import Limit
+
+PAGES: Final = Limit(
+    1.2,
+    "times the activations of perfect balance, on the GPU",
+    "Megatron-Bridge, src/megatron/bridge/perf_recipes/deepseek/common.py at 067f987d",
+)
+SPILL: Final = Limit(
+    1.0,
+    "times the activations of perfect balance, on the host",
+    "Megatron-Bridge, src/megatron/bridge/perf_recipes/deepseek/common.py at 067f987d",
+)
+_EXPERTS: Final = frozenset({"expert_fc1", "moe_act", "fused_group_mlp"})
+
+
+def knobs(run: Run) -> Knobs:
+    """The stash with the buffers of Megatron-Bridge's tuned recipes; what overflows goes to the host."""
+    del run
+    return Knobs(
+        megatron_lm=(
+            "--moe-paged-stash",
+            f"--moe-paged-stash-buffer-size-factor-cuda {PAGES.value}",
+            f"--moe-paged-stash-buffer-size-factor-cpu {SPILL.value}",
+        ),
+        megatron_bridge=(
+            "model.moe_paged_stash=true",
+            f"model.moe_paged_stash_buffer_size_factor_cuda={PAGES.value}",
+            f"model.moe_paged_stash_buffer_size_factor_cpu={SPILL.value}",
+        ),
+    )
+
+
+def preconditions(run: Run) -> tuple[Precondition, ...]:
+    """A budget whose buffers are worth packing, and nothing else that moves the same activations."""
+    run = informed(run)
+    shown, offloaded = run.shown, words(run, "offload_modules")
+    budget = is_on(run, "moe_expert_rank_capacity_factor")
+    return (
+        *already(run, "moe_paged_stash"),
+        expert_parallel(run),
+        evident("experts have a fixed budget (moe_expert_rank_capacity_factor)", budget, "HST-6"),
+        holds(
+            "HybridEP dispatches tokens",
+            None if shown.dispatcher == "unknown" else shown.dispatcher in ("hybridep", "ncclep"),
+            "COM-2",
+        ),
+        at_least("Megatron-Core", core_version(run), "0.18.0", "--core-version"),
+        holds("experts run as grouped GEMM", shown.grouped_gemm, "CMP-1"),
+        no_layer_offload(run),
+        is_not(
+            "no activations of experts are offloaded",
+            False if shown.offload is False else None if offloaded is None else bool(_EXPERTS & {*offloaded}),
+            "offload_modules of the configuration",
+        ),
+    )
+
+
+FIX: Final = Fix(
+    id="MEM-11",
+    wall="memory",
+    title="Pack the experts' kept activations in pages",
+    kinds=(),
+    knobs=knobs,
+    preconditions=preconditions,
+    versions="Megatron-Core 0.18 and later, experimental; with HybridEP, from 0.19 also with NCCL EP",
+    gains=(),
+    side_effects=(
+        "steps that overflow the pages run twice: size them from the imbalance that is measured",
+        "what spills takes host memory and copies",
+    ),
+    excludes=("MEM-6",),
+    verify="allocated peak falls towards what balanced routing needs; few repeated steps",
+    sources=(
+        "Megatron-LM, docs/user-guide/features/paged_stash.md at d98e8a64",
+        "Megatron-LM, megatron/core/transformer/transformer_config.py at d98e8a64",
+        "Megatron-Bridge, src/megatron/bridge/perf_recipes/deepseek/common.py at 067f987d",
+    ),
+    wins=("recompute", "allocator"),  # with room, both can go
+)
