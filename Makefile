@@ -1,10 +1,12 @@
 # make demo   set up and diagnose a small simulated run      make test    set up and run all tests
 # make check  format, lint, types and tests                  make clean   remove what these made
+# make test-megatron  the tests that ask megatron-core, in an environment of their own with it and PyTorch (1 GB)
 # make score  simulate a few hundred runs, diagnose them, print how often that is right (RUNS=, SEED=, JOBS=, ONLY=family)
 
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+MEGATRON := .venv-megatron
 CODE   := diagnoser traces heuristics reports tests
 
 RUNS   := 300
@@ -12,13 +14,16 @@ SEED   := 5000
 JOBS   := 2
 ONLY   :=
 
-.PHONY: demo test lint check score format clean
+.PHONY: demo test test-megatron lint check score format clean
 
 demo: $(VENV)/installed
 	$(BIN)/moe-diag demo
 
 test: $(VENV)/installed-test
 	$(BIN)/python -m pytest
+
+test-megatron: $(MEGATRON)/installed
+	MOE_DIAG_MEGATRON=required $(MEGATRON)/bin/python -m pytest -m megatron
 
 lint: $(VENV)/installed-test
 	$(BIN)/ruff format --check $(CODE)
@@ -47,5 +52,13 @@ $(VENV)/installed-test: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
 	@touch $@
 
+$(MEGATRON)/installed: pyproject.toml
+	$(PYTHON) -m venv $(MEGATRON)
+	$(MEGATRON)/bin/python -m pip install --quiet --editable '.[test-megatron]' || \
+	  { echo "PyTorch 2.13.0 or megatron-core 0.16.1 cannot be installed (above is why), so nothing was tested."; \
+	    echo "A PyTorch for the CPU may be put there first: $(MEGATRON)/bin/pip install torch==2.13.0 --index-url URL"; \
+	    exit 1; }
+	@touch $@
+
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(MEGATRON) .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,7 +1,7 @@
 """argv -> exit code. The only place that prints or exits.
 
-Exit codes: 0 ran; 2 usage; 3 input or environment; 4 read, but nothing to diagnose; 70 our bug; 130
-interrupted.
+Exit codes: 0 ran; 1 an illegal configuration (check-config); 2 usage; 3 input or environment; 4 read, but
+nothing to diagnose; 70 our bug; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import os
 import signal
 import sys
 import traceback
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 
@@ -19,6 +17,26 @@ import typer
 
 from diagnoser import __version__
 from diagnoser.about import given_from, with_about
+from diagnoser.commands import Files, Output, asker, diagnose_and_write, renderer_names, write_all
+from diagnoser.options import (
+    AskMegatron,
+    CacheDir,
+    ConfigFile,
+    DeviceNumber,
+    EmitConfig,
+    EndTime,
+    Everything,
+    Force,
+    Form,
+    Forms,
+    LogFile,
+    NsysPath,
+    NvtxPattern,
+    OutputPlace,
+    RankNumber,
+    StartTime,
+    StepRange,
+)
 from traces.errors import InputError, MoeDiagError, NothingToDiagnose, UsageError
 
 if TYPE_CHECKING:
@@ -41,36 +59,6 @@ app = typer.Typer(
 )
 
 
-class Form(StrEnum):
-    """Formats of a result."""
-
-    TEXT = "text"
-    MARKDOWN = "markdown"
-    CSV = "csv"
-    JSON = "json"
-
-
-Forms = Annotated[
-    list[Form] | None,
-    typer.Option(
-        "--format",
-        "-f",
-        metavar="text|markdown|json|csv",
-        show_default="text",
-        help="Format; repeat for several.",
-    ),
-]
-NsysPath = Annotated[
-    str | None,
-    typer.Option(metavar="PATH", help="The nsys that exports reports (else $NSYS, PATH, usual folders)."),
-]
-Everything = Annotated[bool, typer.Option("--all", help="Show every fix, and those refused with the reason.")]
-CacheDir = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Where exports are kept [default: ~/.cache/moe-diag].")
-]
-"""Options that several commands share, each said once."""
-
-
 def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"moe-diag {__version__}")
@@ -90,6 +78,7 @@ def _root(
     moe-diag analyze run.nsys-rep             the report, on stdout
     moe-diag analyze run.sqlite -f json       the same as a JSON document
     moe-diag doctor run.nsys-rep              is this recording good enough
+    moe-diag check-config run.yaml            is this configuration legal, what to try
     moe-diag demo                             simulate a run with a known wall and diagnose it
     """
 
@@ -106,38 +95,19 @@ def analyze(
             help=".nsys-rep, .qdrep, SQLite export of one, or PyTorch profiler .json[.gz].",
         ),
     ],
-    steps: Annotated[
-        str | None,
-        typer.Option(metavar="A:B", help="Use recorded steps A to B only, counted from 0, B excluded."),
-    ] = None,
-    nvtx: Annotated[
-        str | None,
-        typer.Option(
-            metavar="REGEX", help="Take each NVTX range matching REGEX on the launching thread as a step."
-        ),
-    ] = None,
-    start: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Cut the window here: 1.5s, 1500ms, ... on the trace's clock."),
-    ] = None,
-    end: Annotated[str | None, typer.Option(metavar="TIME", help="Cut the window here.")] = None,
-    rank: Annotated[
-        int | None, typer.Option(metavar="N", help="Only this rank, where the trace records ranks.")
-    ] = None,
-    gpu: Annotated[int | None, typer.Option(metavar="N", help="Only this CUDA device.")] = None,
+    steps: StepRange = None,
+    nvtx: NvtxPattern = None,
+    start: StartTime = None,
+    end: EndTime = None,
+    rank: RankNumber = None,
+    gpu: DeviceNumber = None,
+    config: ConfigFile = None,
+    log: LogFile = None,
+    emit_config: EmitConfig = None,
+    ask_megatron: AskMegatron = True,
     form: Forms = None,
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="PATH",
-            help="File, folder, '-' (stdout), or '.': <base>_moe-diag.<ext> beside the trace.",
-        ),
-    ] = "-",
-    force_overwrite: Annotated[
-        bool, typer.Option("--force-overwrite", help="Replace existing output files.")
-    ] = False,
+    output: OutputPlace = "-",
+    force_overwrite: Force = False,
     everything: Everything = False,
     nsys: NsysPath = None,
     cache_dir: CacheDir = None,
@@ -153,6 +123,7 @@ def analyze(
     moe-diag analyze run.sqlite --steps 2:5
     moe-diag analyze run.sqlite --nvtx 'train_step_\\d+' -f json -o result.json
     moe-diag analyze run.sqlite --start 12.5s --end 13s
+    moe-diag analyze run.sqlite --config run.yaml --log train.log
     moe-diag analyze run.sqlite --gpu-model H100 --ep 16 --core-version 0.16.1 --all
     """
     from traces.formats.open import ReadOptions
@@ -160,8 +131,61 @@ def analyze(
 
     selection = parse_selection(steps, nvtx, start, end, rank, gpu)
     options = ReadOptions(nsys=nsys, cache_dir=cache_dir)
-    output_to = _Output([str(one) for one in form or [Form.TEXT]], output, force_overwrite, everything)
-    _run(traces, selection, options, output_to, about)
+    output_to = Output(renderer_names(form, emit_config), output, force_overwrite, everything)
+    files = Files(config, log, ask_megatron)
+    _run(traces, selection, options, output_to, about, files)
+
+
+@app.command("check-config")
+@with_about
+def check_config(
+    config: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            readable=False,
+            show_default=False,
+            help="Megatron-Bridge YAML or overrides, Megatron-LM command or script, or a log's arguments.",
+        ),
+    ],
+    symptoms: Annotated[
+        Path | None,
+        typer.Option(metavar="S.json", help="Measurements by the document's names, or an earlier result."),
+    ] = None,
+    log: LogFile = None,
+    emit_config: EmitConfig = None,
+    ask_megatron: AskMegatron = True,
+    form: Forms = None,
+    output: OutputPlace = "-",
+    force_overwrite: Force = False,
+    everything: Everything = False,
+    about: dict[str, object] | None = None,
+) -> None:
+    """Is a configuration legal for its versions, what does the workflow say of it, what to try.
+
+    Needs no trace. Exit code 1 where the configuration is illegal. With --symptoms the walls are judged too.
+
+    \b
+    moe-diag check-config run.yaml --core-version 0.16.1 --gpu-model H100
+    moe-diag check-config train.sh --log train.log
+    moe-diag check-config run.yaml --symptoms symptoms.json --emit-config bridge
+    """
+    from diagnoser.check_config import check_config as checked
+    from diagnoser.output import plan_targets
+    from diagnoser.progress import progress_display
+    from reports.render import CHECK_RENDERERS, EXTENSIONS
+
+    forms = renderer_names(form, emit_config)
+    if unknown := [one for one in forms if one not in CHECK_RENDERERS]:
+        raise UsageError(f"a configuration has no {unknown[0]} report. Give -f text or -f json.")
+    targets = plan_targets(forms, output, [config], EXTENSIONS, force_overwrite)
+    given, ask = given_from(about or {}), asker(ask_megatron)
+    with progress_display() as progress:
+        diagnosis = checked(config, log=log, symptoms=symptoms, given=given, ask=ask, progress=progress)
+    document = diagnosis.to_dict()
+    write_all(document, targets, CHECK_RENDERERS, Output(forms, output, force_overwrite, everything))
+    if not document["configuration"]["legal"]:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -260,38 +284,19 @@ def demo(
         path = keep or Path(folder) / f"{scenario}.sqlite"
         simulate_to(path, scenario)
         forms = [str(one) for one in form or [Form.TEXT]]
-        _run([path], Selection(), ReadOptions(), _Output(forms, "-", False, everything))
-
-
-@dataclass(frozen=True, slots=True)
-class _Output:
-    forms: list[str]
-    place: str
-    force: bool
-    everything: bool
+        _run([path], Selection(), ReadOptions(), Output(forms, "-", False, everything))
 
 
 def _run(
     traces: list[Path],
     selection: Selection,
     options: ReadOptions,
-    output: _Output,
+    output: Output,
     about: dict[str, object] | None = None,
+    files: Files | None = None,
 ) -> None:
-    from diagnoser.output import plan_targets, write
-    from diagnoser.pipeline import diagnose
-    from diagnoser.progress import progress_display
-    from reports.render import EXTENSIONS, RENDERERS
-
-    given = given_from(about or {})
-    targets = plan_targets(output.forms, output.place, traces, EXTENSIONS, output.force)
-    with progress_display() as progress:
-        diagnosis = diagnose(traces, selection=selection, options=options, given=given, progress=progress)
-    for reason in diagnosis.skipped:
+    for reason in diagnose_and_write(traces, selection, options, output, given_from(about or {}), files):
         _say(f"skipped: {reason}", 0)
-    document = diagnosis.to_dict()
-    for target in targets:
-        write(target, RENDERERS[target.form](document, output.everything), output.force)
 
 
 def main() -> NoReturn:
@@ -332,7 +337,7 @@ def run(arguments: list[str]) -> int:
 def _what_to_type(arguments: list[str]) -> str:
     """The help of the command that was meant; the whole line where only `analyze` was forgotten."""
     first = arguments[0] if arguments else ""
-    if first in ("analyze", "demo", "doctor", "explain", "workload"):
+    if first in ("analyze", "check-config", "demo", "doctor", "explain", "workload"):
         return f"Type moe-diag {first} --help."
     if Path(first).exists() or first.endswith((".nsys-rep", ".qdrep", ".sqlite", ".json", ".json.gz")):
         return f"Type moe-diag analyze {' '.join(arguments)}"

@@ -15,7 +15,8 @@ from diagnoser.gaps import (
     why_skipped,
     window_warnings,
 )
-from heuristics import judge
+from heuristics import Configured, judge
+from heuristics.asked import Ask
 from heuristics.run import Given
 from reports.document import TraceResult, build_document
 from traces.columns import Columns
@@ -35,9 +36,14 @@ def diagnose(
     selection: Selection | None = None,
     options: ReadOptions | None = None,
     given: Given | None = None,
+    configured: Configured | None = None,
+    ask: Ask | None = None,
     progress: Progress = silent,
 ) -> Diagnosis:
-    """Diagnose traces of one run; see `diagnoser.analyze` for what it raises."""
+    """Diagnose traces of one run; see `diagnoser.analyze` for what it raises.
+
+    `configured`: what files say of the run; `ask`: asks Megatron-Core whether it takes a change.
+    """
     if not paths:
         raise UsageError("no trace given. Name one: moe-diag analyze run.nsys-rep")
     _check_distinct(paths)
@@ -57,7 +63,7 @@ def diagnose(
             for trace in measured
         ],
         ranks=ranks,
-        judgement=judge(ranks, given),
+        judgement=judge(ranks, given, configured, ask),
         warnings=[*warnings, *window_warnings(ranks)],
         missing=missing,
     )

@@ -9,7 +9,7 @@ What it is not: a wall. A compute-bound step may have nothing to remove.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -45,16 +45,20 @@ def find_bound(measurements: Sequence[RankMeasurements]) -> Bound:
         for rank in told:
             for wall, ns in _time_by_wall(rank).items():
                 total[wall] += ns
-        shares = {wall: ns / window_ns for wall, ns in total.items()}
-        largest = max(shares, key=lambda wall: shares[wall])
-        listed = sorted(shares.items(), key=lambda part: -part[1])
-        words = ", ".join(f"{wall.replace('_', ' ')} {percent(share)}" for wall, share in listed)
-        rest = 1 - sum(shares.values())
-        if rest > shares[largest]:
-            cure = "read why no compute ran: the largest reason is named there"
-            return Bound(None, f"{percent(rest)} of the windows belongs to no wall; {words}", cure)
-        return Bound(largest, f"time of the windows: {words}")
+        return bound_of_shares({wall: ns / window_ns for wall, ns in total.items()})
     return _over_half(told, len(told) < len(measurements), window_ns)
+
+
+def bound_of_shares(shares: Mapping[WallId, float]) -> Bound:
+    """Bound of a run whose windows are split by the wall they belong to, each as a part of them."""
+    largest = max(shares, key=lambda wall: shares[wall])
+    listed = sorted(shares.items(), key=lambda part: -part[1])
+    words = ", ".join(f"{wall.replace('_', ' ')} {percent(share)}" for wall, share in listed)
+    rest = 1 - sum(shares.values())
+    if rest > shares[largest]:
+        cure = "read why no compute ran: the largest reason is named there"
+        return Bound(None, f"{percent(rest)} of the windows belongs to no wall; {words}", cure)
+    return Bound(largest, f"time of the windows: {words}")
 
 
 def _time_by_wall(rank: RankMeasurements) -> dict[WallId, int]:
@@ -78,17 +82,23 @@ def _over_half(told: Sequence[RankMeasurements], some_untold: bool, window_ns: i
         "compute": sum(rank.budget.compute_ns for rank in told) / window_ns,
         "communication": sum(rank.budget.exposed_comm_ns for rank in told) / window_ns,
     }
-    for wall, share in shares.items():
-        if share > HALF.value:
-            what = "exposed communication" if wall == "communication" else "compute"
-            return Bound(wall, f"{what} fills {percent(share)} of the windows, over half")
-    if some_untold:
+    bound = bound_of_most(shares)
+    if bound.bucket is None and some_untold:
         return Bound(
             None,
             "graph replays were recorded whole, or kernels without names: compute and communication "
             "cannot be told apart",
             "record with --cuda-graph-trace=node, and export all tables",
         )
+    return bound
+
+
+def bound_of_most(shares: Mapping[WallId, float]) -> Bound:
+    """Bound of a run of which only compute and exposed communication are told, by what fills over half."""
+    for wall, share in shares.items():
+        if share > HALF.value:
+            what = "exposed communication" if wall == "communication" else "compute"
+            return Bound(wall, f"{what} fills {percent(share)} of the windows, over half")
     return Bound(
         None,
         f"neither compute ({percent(shares['compute'])}) nor exposed communication "

@@ -2,30 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from heuristics.asked import OWN, Ask, Asked, plan_asked
 from heuristics.bound import Bound, LargestBucket
+from heuristics.checked import Checked, check, contradicted
 from heuristics.choosers.choices import Choice, choose_all
+from heuristics.configured import given_of, settings_by_trust, settings_of
+from heuristics.constraints.megatron.answer import Answer
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.gains import gains_of
 from heuristics.observed import Observed, observe
-from heuristics.plan import Plan, make_plan
+from heuristics.plan import Plan, Rejection, make_plan
+from heuristics.room import Room, rooms_of
 from heuristics.run import Given, Guidance, Run
+from heuristics.symptoms.fit import with_fit
 from heuristics.verdict import Verdict
 from heuristics.walls.wall import WallJudgement
+from heuristics.workflow.experiments import Experiments, plan_of_experiments
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
+from traces.settings.configuration import Problem
 from traces.settings.settings import Settings
 from traces.training_log.log import TrainingLog
+from traces.training_log.steady import perturbation_frac, steady_step
 
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """What files say of a run: its configuration, and the log of its training."""
+    """What files say of a run: its configuration with its problems, and the log of its training.
+
+    `versions`: of packages, by name (core, bridge, torch, te), as files tell them.
+    """
 
     settings: Settings = field(default_factory=Settings)
     log: TrainingLog | None = None
+    problems: tuple[Problem, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def told(self) -> bool:
+        """Whether any file says anything."""
+        return bool(self.settings.by_knob or self.problems) or self.log is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +52,8 @@ class Judgement:
     """What we make of a run.
 
     `choices`: what the guides' tables choose, none for a dense model. `run` is what the opinions rest on;
-    `guidance` names the guide that decided.
+    `guidance` names the guide that decided. Where files told of the run: `checked`, its configuration judged;
+    `answers` of Megatron-Core by fix id; `rooms`, whether a fix's change fits the memory.
     """
 
     bound: Bound
@@ -45,48 +65,70 @@ class Judgement:
     run: Run
     guidance: Guidance
     missing: tuple[Missing, ...]
+    experiments: Experiments
+    checked: Checked | None = None
+    answers: Mapping[str, tuple[Answer, ...]] = field(default_factory=dict)
+    rooms: Mapping[str, Room] = field(default_factory=dict)
+    perturbation_frac: float | None = None
+    step_ns: int | None = None
 
 
 def judge(
     measurements: Sequence[RankMeasurements],
     given: Given | None = None,
     configured: Configured | None = None,
+    ask: Ask | None = None,
 ) -> Judgement:
     """Judge a run by the measurements of all its ranks (at least one) and what was said of it."""
-    return judge_observed(observe(measurements), given, configured)
+    given, configured = given or Given(), configured or Configured()
+    observed = with_fit(_beside_log(observe(measurements), configured.log), given, configured.log)
+    return judge_observed(observed, given, configured, ask)
 
 
 def judge_observed(
-    observed: Observed, given: Given | None = None, configured: Configured | None = None
+    observed: Observed,
+    given: Given | None = None,
+    configured: Configured | None = None,
+    ask: Ask | None = None,
 ) -> Judgement:
-    """Judge a run by what was observed of it, in a trace or without one."""
-    run = run_of(observed, given or Given(), configured or Configured())
-    walls, verdict, bound = observed.walls, observed.verdict, observed.bound
-    found = [wall for wall in walls if wall.outcome == "finding"]
-    found.sort(key=lambda wall: (wall.id != verdict.wall, -(wall.cost_ns or 0)))
-    full = bound.bucket == "compute" and all(wall.cost_ns is not None for wall in walls)
-    trains = run.shown.training is not False  # the fixes are Megatron's, and act on training
-    stand = [wall.id for wall in found] if trains else []
-    plan = make_plan(run, stand, CATALOGUE, levers=full and trains, gains=gains_of(observed.replayed))
+    """Judge a run by what was observed of it, in a trace or without one. `ask`: asks Megatron-Core itself."""
+    configured = configured or Configured()
+    run = run_of(observed, given or Given(), configured)
+    disagrees = contradicted(_as_written(run, configured), configured.problems, observed.perturbation_frac)
+    asked = _plan(run, observed, disagrees.untunable, ask if configured.told else None)
     gaps = []
-    if bound.bucket is None:
-        gaps.append(Missing("verdict.bound", bound.because, bound.cure))
+    if observed.bound.bucket is None:
+        gaps.append(Missing("verdict.bound", observed.bound.because, observed.bound.cure))
+    own = asked.answers.get(OWN, ())
+    told = configured.told
     return Judgement(
-        bound=bound,
+        bound=observed.bound,
         largest=observed.largest,
-        walls=walls,
-        verdict=verdict,
-        plan=plan,
+        walls=observed.walls,
+        verdict=observed.verdict,
+        plan=asked.plan,
         choices=choose_all(run) if run.shown.moe or run.shown.moe is None else (),
         run=run,
         guidance=run.given.guidance,
         missing=tuple(gaps),
+        experiments=plan_of_experiments(run, asked.plan),
+        checked=check(run, disagrees, configured.problems, own, observed.step_ns) if told else None,
+        answers=asked.answers,
+        rooms=rooms_of(run, asked.plan) if told else {},
+        perturbation_frac=observed.perturbation_frac,
+        step_ns=observed.step_ns,
     )
 
 
 def run_of(observed: Observed, given: Given, configured: Configured) -> Run:
-    """Everything opinions may rest on, in one place."""
-    walls = observed.walls
+    """Everything opinions may rest on, in one place: options, then files, then what was observed."""
+    settings, walls = Settings(), observed.walls
+    if configured.told:
+        log = configured.log
+        own = settings_of(given, observed.shown)
+        settings = settings_by_trust(own, configured.settings, log.settings if log else None)
+        versions = {**(log.versions if log else {}), **configured.versions}
+        given = given_of(settings, given, versions)
     return Run(
         shown=observed.shown,
         given=given,
@@ -95,6 +137,35 @@ def run_of(observed: Observed, given: Given, configured: Configured) -> Run:
         total_ns={wall.id: wall.cost_ns for wall in walls if wall.cost_ns is not None},
         does_not_fit=any(wall.comes_first for wall in walls),
         total_frac={wall.id: wall.cost_frac for wall in walls if wall.cost_frac is not None},
-        settings=configured.settings,
+        settings=settings,
         log=configured.log,
     )
+
+
+def _plan(run: Run, observed: Observed, waits: Mapping[str, Rejection], ask: Ask | None) -> Asked:
+    walls, verdict, bound = observed.walls, observed.verdict, observed.bound
+    found = [wall for wall in walls if wall.outcome == "finding"]
+    found.sort(key=lambda wall: (wall.id != verdict.wall, -(wall.cost_ns or 0)))
+    priced = all(wall.cost_ns is not None for wall in walls if wall.id != "compute")
+    trains = run.shown.training is not False  # the fixes are Megatron's, and act on training
+    stand = [wall.id for wall in found] if trains else []
+    levers, gains = bound.bucket == "compute" and priced and trains, gains_of(observed.replayed)
+
+    def make(rejected: Mapping[str, Rejection]) -> Plan:
+        return make_plan(run, stand, CATALOGUE, levers, gains, {**waits, **rejected})
+
+    return plan_asked(run, make, ask)
+
+
+def _as_written(run: Run, configured: Configured) -> Run:
+    """The run with the settings of its files alone: what the trace tells must not count as asked for."""
+    logged = configured.log.settings if configured.log else None
+    return replace(run, settings=(logged or Settings()).under(configured.settings))
+
+
+def _beside_log(observed: Observed, log: TrainingLog | None) -> Observed:
+    """With how much longer the profiled step is than the log's steady one."""
+    steady = steady_step(log) if log else None
+    if steady is None or observed.step_ns is None:
+        return observed
+    return replace(observed, perturbation_frac=perturbation_frac(observed.step_ns, steady))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from heuristics.bound import Bound, LargestBucket, find_bound, largest_bucket
 from heuristics.gains import Replayed
@@ -21,7 +22,9 @@ class Observed:
     """A run as it was observed.
 
     `window_ns`: the windows of the ranks whose costs are known, together; `replayed`: these ranks' costs and
-    the changes found in them, none where nothing was replayed.
+    the changes found in them, none where nothing was replayed. `step_ns`: the median length of the steps
+    used, over all ranks; None where no steps were found. `perturbation_frac`: how much longer the profiled
+    step is than a step without the profiler, where that is known.
     """
 
     bound: Bound
@@ -31,6 +34,8 @@ class Observed:
     shown: Shown
     window_ns: int
     replayed: tuple[Replayed, ...] = ()
+    step_ns: int | None = None
+    perturbation_frac: float | None = None
 
 
 def observe(measurements: Sequence[RankMeasurements]) -> Observed:
@@ -49,4 +54,10 @@ def observe(measurements: Sequence[RankMeasurements]) -> Observed:
         shown=shown_by(measurements),
         window_ns=sum(rank.window_ns for rank in replayed),
         replayed=replayed,
+        step_ns=_step_ns(measurements),
     )
+
+
+def _step_ns(measurements: Sequence[RankMeasurements]) -> int | None:
+    lengths = [step.end_ns - step.start_ns for rank in measurements for step in rank.steps.used]
+    return round(median(lengths)) if lengths else None

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from heuristics.allowed import Allowed, Permits
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.gains import Gain
 from heuristics.run import Run, WallId
 from traces.limits import Limit
+from traces.replay.costs import WORTH
 
 WALL_ORDER: Final[Mapping[WallId, tuple[str, ...]]] = {
     "memory": (
@@ -25,7 +27,7 @@ WALL_ORDER: Final[Mapping[WallId, tuple[str, ...]]] = {
     ),
     "communication": (
         *("COM-2", "COM-1", "COM-4", "COM-5", "COM-6"),
-        *("COM-10", "COM-3", "COM-11"),
+        *("COM-3", "COM-10", "COM-11"),
         "COM-7",  # as COM-6: on traffic of its own, which comes first where it dominates
         "COM-15",  # the overlap's stream, once there is one
         "COM-9",  # after the overlap was measured alone
@@ -78,7 +80,7 @@ class Planned:
     the change at its best gives no more; only the latter where it acts on several walls. `low_frac`: what a
     pessimistic replay of it gives, negative where it may cost more than it gives, None where no lower end can
     be defended, as `low_because` says. `shares_with`: fixes of the plan that act on the same costs, so that
-    their gains do not add up.
+    their gains do not add up. `after`: earlier fixes of the plan without which the configuration forbids it.
     """
 
     fix: Fix
@@ -88,15 +90,28 @@ class Planned:
     low_frac: float | None = None
     low_because: str = ""
     shares_with: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A fix that is not in the plan, why, and what would let it in."""
+    """A fix that is not in the plan, why, and what would let it in.
+
+    `source`: who forbids it, empty where the fix's own sources say so.
+    """
 
     fix: Fix
     because: str
     unlocked_by: str
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """What the framework says of a fix that it rejects, in its own words, and which release says so."""
+
+    text: str
+    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,30 +129,55 @@ def make_plan(
     catalogue: Mapping[str, Fix],
     levers: bool = False,
     gains: Mapping[str, Gain] | None = None,
+    rejected: Mapping[str, Rejection] | None = None,
 ) -> Plan:
     """Plan for the walls that were found, the verdict's first; without any, and with `levers`, the levers.
 
-    `gains`: what the kinds of change that were replayed give.
+    `gains`: what the kinds of change that were replayed give. `rejected`: fixes, by id, that the framework
+    itself was asked about and rejects.
 
-    No fix in the plan has an unmet precondition, unless an earlier fix of the plan meets it, no two exclude
-    each other, and each is planned or refused once.
+    No fix in the plan has an unmet precondition, unless an earlier fix for the same wall meets it: what
+    another wall's fix would allow is for the next recording. No two exclude each other, none breaks a rule
+    once it is merged into the configuration, and each is planned or refused once.
     """
+    permits, rejected = Permits(run), rejected or {}
     if not walls:
         named = [_lever(run, catalogue[number]) for number in LEVERS if levers and number in catalogue]
-        return Plan((), (), tuple(lever for lever in named if not _unmet(lever)))
+        fit = [lever for lever in named if not _unmet(lever) and lever.fix.id not in rejected]
+        return Plan((), (), tuple(lever for lever in fit if not permits.judge(lever.knobs, {}).broken))
     chosen: list[Planned] = []
     refused: list[Refused] = []
     for wall in walls:
         seen = {one.fix.id for one in chosen} | {one.fix.id for one in refused}
-        for fix in _ordered(run, wall, catalogue):
-            if fix.id in seen or (fix.wall != wall and fix.wall in walls):
-                continue  # a fix of another wall that was found too is planned there
+        ordered = _ordered(run, wall, catalogue)
+        dominated = any(_is_direct(run, fix) for fix in ordered)
+        for fix in ordered:
+            if fix.id in seen:
+                continue
             planned = _planned(run, fix, gains or {})
-            if (why := _refusal(run, planned, chosen)) is None:
-                chosen.append(planned)
-            else:
+            if why := _refusal(run, planned, chosen, dominated) or _rejected(fix, rejected.get(fix.id)):
                 refused.append(why)
+                continue
+            allowed = permits.judge(planned.knobs, {one.fix.id: one.knobs for one in chosen})
+            if why := _forbidden(fix, allowed):
+                refused.append(why)
+            else:
+                chosen.append(replace(planned, after=allowed.after))
     return Plan(tuple(replace(one, shares_with=_sharing(one, chosen)) for one in chosen), tuple(refused), ())
+
+
+def _rejected(fix: Fix, rejection: Rejection | None) -> Refused | None:
+    if rejection is None:
+        return None
+    return Refused(fix, f"the framework rejects it here: {rejection.text}", "", rejection.source)
+
+
+def _forbidden(fix: Fix, allowed: Allowed) -> Refused | None:
+    """Why the rules of the run's versions forbid it, whatever comes before it in the plan."""
+    if not allowed.broken:
+        return None
+    rule = allowed.broken[0].rule
+    return Refused(fix, f"the configuration forbids it: {rule.text}", rule.fix or rule.cure, rule.source)
 
 
 def _sharing(planned: Planned, chosen: Sequence[Planned]) -> tuple[str, ...]:
@@ -244,21 +284,33 @@ def _unmet(planned: Planned) -> list[Precondition]:
     return [one for one in planned.preconditions if one.state == "unmet"]
 
 
-def _refusal(run: Run, planned: Planned, chosen: Iterable[Planned]) -> Refused | None:
+def _too_little(run: Run, fix: Fix, dominated: bool) -> str | None:
+    """How little of its wall a fix acts on; None where that is worth an experiment.
+
+    Where one kind dominates the wall, a fix of others must act on a part of the windows worth asking about.
+    """
+    share = _share(run, fix.wall, fix.kinds)
+    if share is None or share >= 1 or _is_direct(run, fix):
+        return None
+    if share < TOUCHED.value:
+        return f"{share:.0%} of this wall's cost"
+    part = _ceiling_frac(run, fix.wall, _with_perhaps(fix.kinds)) if dominated else None
+    return None if part is None or part >= WORTH.value else f"{part:.1%} of the windows"
+
+
+def _refusal(run: Run, planned: Planned, chosen: Iterable[Planned], dominated: bool) -> Refused | None:
     fix, before = planned.fix, [one.fix for one in chosen]
     for other in before:
         if other.id in fix.excludes or fix.id in other.excludes:
             return Refused(
                 fix, f"not in one plan with {other.id}, which comes first", f"leaving out {other.id}"
             )
-    met_by = {name for other in before for name in (other.id, other.same_as)}
+    met_by = {other.id for other in before if other.wall == fix.wall} | {other.same_as for other in before}
     for condition in _unmet(planned):
         if not condition.cure or condition.cure not in met_by:
             return Refused(fix, f"needs: {condition.text}", condition.cure)
-    share = _share(run, fix.wall, fix.kinds)
-    if share is not None and share < TOUCHED.value and not _is_direct(run, fix):
-        kinds = ", ".join(fix.kinds)
-        return Refused(fix, f"what it acts on ({kinds}) is {share:.0%} of this wall's cost", "")
+    if little := _too_little(run, fix, dominated):
+        return Refused(fix, f"what it acts on ({', '.join(fix.kinds)}) is {little}", "")
     if planned.ceiling_frac == 0.0 and _wins(fix):
         return Refused(fix, f"what it could win ({', '.join(_wins(fix))}) costs nothing here", "")
     return None

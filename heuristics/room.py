@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from heuristics.allowed import change_set
+from heuristics.plan import Plan
 from heuristics.run import Run
 from traces.limits import Limit
 from traces.missing import Missing
@@ -90,3 +92,13 @@ def _core_version(run: Run) -> str | None:
 
 def _gb(count: int) -> str:
     return f"{count / 1e9:.1f} GB"
+
+
+def rooms_of(run: Run, plan: Plan) -> dict[str, Room]:
+    """By fix id, whether its change fits, for the fixes and levers of a plan whose change moves memory."""
+    found = {}
+    for one in (*plan.fixes, *plan.levers):
+        room = room_for(run, change_set(one.knobs, run.settings.framework).knobs)
+        if room.delta_bytes:
+            found[one.fix.id] = room
+    return found

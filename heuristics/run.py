@@ -135,5 +135,7 @@ class Run:
         by_kind = self.cost_by_kind_ns.get(wall)
         if by_kind is None:
             return None
+        if not by_kind:
+            return self.total_ns.get(wall)
         total_ns = self.total_ns.get(wall, sum(by_kind.values()))
         return min(total_ns, sum(ns for kind, ns in by_kind.items() if kind in kinds)) if kinds else total_ns

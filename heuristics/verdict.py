@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from statistics import fmean, stdev
 from typing import Final
@@ -53,7 +53,19 @@ class Verdict:
 
 
 def find_verdict(measurements: Sequence[RankMeasurements], walls: Sequence[WallJudgement]) -> Verdict:
-    """The finding with the largest cost; memory before it where the run does not fit."""
+    """The verdict of walls that were measured, with how sure it is and what comes after it."""
+    verdict = verdict_of(walls)
+    if verdict.wall is None:
+        return verdict
+    confidence = confidence_in(verdict.wall, measurements, walls)
+    return replace(verdict, confidence=confidence, following=find_next(verdict.wall, measurements, walls))
+
+
+def verdict_of(walls: Sequence[WallJudgement]) -> Verdict:
+    """The finding with the largest cost; memory before it where the run does not fit.
+
+    How sure that is, and what comes after it, is left open: both rest on what was recorded.
+    """
     costed = sorted((wall for wall in walls if wall.cost_frac is not None), key=lambda w: -_frac(w))
     told = [wall for wall in costed if wall.outcome != "unmeasurable"]
     found = [wall for wall in walls if wall.outcome == "finding"]
@@ -63,10 +75,7 @@ def find_verdict(measurements: Sequence[RankMeasurements], walls: Sequence[WallJ
     first = found[0]
     tied = tuple(wall.id for wall in found[1:] if not first.comes_first and _near(first, wall))
     others = [wall.id for wall in told if wall.id != first.id and wall.cost_ns]
-    confidence = confidence_in(first.id, measurements, walls)
-    following = find_next(first.id, measurements, walls)
-    why = _why(first, walls)
-    return Verdict(first.id, _kind(first), tied, others[0] if others else None, confidence, why, following)
+    return Verdict(first.id, _kind(first), tied, others[0] if others else None, None, _why(first, walls))
 
 
 def _frac(wall: WallJudgement) -> float:

@@ -12,15 +12,9 @@ from typing import Any, Final
 
 from heuristics import Judgement
 from reports.cures import cures
+from reports.document_config import config_gaps, config_sections
 from reports.document_rank import rank_section
-from reports.document_verdict import (
-    choice_section,
-    fix_section,
-    refused_section,
-    verdict_gaps,
-    verdict_section,
-    wall_section,
-)
+from reports.document_verdict import judged_sections, verdict_gaps
 from traces.columns import Gpu, TraceInfo
 from traces.measure.measurements import RankMeasurements
 from traces.measure.messages import Messages
@@ -28,13 +22,6 @@ from traces.missing import Missing
 
 SCHEMA_VERSION: Final = "1.0"
 Document = dict[str, Any]
-
-_LATER = "not measured by this version of moe-diag"
-_NOT_YET: Final = (
-    "traces[*].capture.perturbation_frac",
-    "throughput",
-)
-"""Parts of the contract no code fills yet, so that a reader sees a gap and never a zero."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +42,15 @@ def build_document(
     missing: Sequence[Missing],
 ) -> Document:
     """The whole document. Its values are plain: dict, list, str, int, float, bool, None."""
-    sections = [rank_section(index, rank) for index, rank in enumerate(ranks)]
+    sections = [rank_section(index, rank, judgement.run.shown.ep_overlap) for index, rank in enumerate(ranks)]
     gaps = [gap for index, trace in enumerate(traces) for gap in _trace_gaps(index, trace)]
     gaps += [gap for section in sections for gap in section.missing]
     gaps += [
         *judgement.missing,
         *verdict_gaps(judgement),
+        *config_gaps(judgement),
+        *_perturbation_gaps(judgement),
         *missing,
-        *(Missing(path, _LATER, "use a later version") for path in _NOT_YET),
     ]
     return {
         "schema_version": SCHEMA_VERSION,
@@ -70,20 +58,21 @@ def build_document(
         "warnings": list(warnings),
         "missing": [{"path": gap.path, "reason": gap.reason, "cure": gap.cure} for gap in gaps],
         "redacted": True,
-        "traces": [_trace_section(trace) for trace in traces],
+        "traces": [_trace_section(trace, judgement.perturbation_frac) for trace in traces],
         "ranks": [section.values for section in sections],
-        "throughput": None,
-        "verdict": verdict_section(judgement),
-        "walls": [wall_section(wall) for wall in judgement.walls],
-        "fixes": [fix_section(planned) for planned in judgement.plan.fixes],
-        "levers": [fix_section(planned) for planned in judgement.plan.levers],
-        "refused": [refused_section(one) for one in judgement.plan.refused],
-        "choices": [choice_section(choice) for choice in judgement.choices],
-        "config_findings": [],
+        **judged_sections(judgement),
+        **config_sections(judgement),
     }
 
 
-def _trace_section(trace: TraceResult) -> Document:
+def _perturbation_gaps(judgement: Judgement) -> list[Missing]:
+    if judgement.perturbation_frac is not None:
+        return []
+    why = "no length of a step without the profiler is known"
+    return [Missing("traces[*].capture.perturbation_frac", why, "give the training log: --log FILE")]
+
+
+def _trace_section(trace: TraceResult, perturbation_frac: float | None) -> Document:
     info = trace.info
     return {
         "name": info.name,
@@ -97,7 +86,7 @@ def _trace_section(trace: TraceResult) -> Document:
         "capture": {
             "correlation_frac": trace.correlation_frac,
             "diagnostics": list(info.diagnostics),
-            "perturbation_frac": None,
+            "perturbation_frac": perturbation_frac,
         },
     }
 

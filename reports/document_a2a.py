@@ -11,7 +11,6 @@ from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.resolve.resolution import CONTROL_KIND, PAYLOAD_KINDS
 
-_UNTOLD: Final = ("ep_overlap",)
 _EXPERT_KINDS: Final = (*PAYLOAD_KINDS, CONTROL_KIND)
 
 
@@ -33,22 +32,24 @@ def a2a_section(rank: RankMeasurements) -> dict[str, Any] | None:
     }
 
 
-def detected_section(rank: RankMeasurements) -> dict[str, Any]:
-    """The contract's `detected`."""
+def detected_section(rank: RankMeasurements, ep_overlap: bool | None) -> dict[str, Any]:
+    """The contract's `detected`. `ep_overlap`: of the whole run."""
     return {
         "dispatcher": rank.a2a.dispatcher if rank.a2a else "unknown",
         "graph_share_frac": rank.detected.graph_share_frac,
         "short_kernel_frac": rank.detected.short_kernel_frac,
-        "ep_overlap": None,
+        "ep_overlap": ep_overlap,
         "training_step": rank.steps.training,
         "training_evidence": rank.steps.training_evidence,
     }
 
 
-def communication_gaps(path: str, rank: RankMeasurements) -> list[Missing]:
+def communication_gaps(path: str, rank: RankMeasurements, ep_overlap: bool | None) -> list[Missing]:
     """Entries for what is None in both sections, and for SendRecv whose purpose could not be told."""
-    later = "not measured by this version of moe-diag"
-    gaps = [Missing(f"{path}.detected.{key}", later, "use a later version") for key in _UNTOLD]
+    gaps = []
+    if ep_overlap is None:
+        why = "there is no expert all-to-all, or it is hidden more than by chance and less than on purpose"
+        gaps.append(Missing(f"{path}.detected.ep_overlap", why, "--config FILE"))
     if rank.detected.short_kernel_frac is None:
         cure = "record with --cuda-graph-trace=node"
         gaps.append(Missing(f"{path}.detected.short_kernel_frac", "no single kernel was recorded", cure))

@@ -40,8 +40,11 @@ class RankSection:
     missing: tuple[Missing, ...]
 
 
-def rank_section(index: int, rank: RankMeasurements) -> RankSection:
-    """The entry of one rank; `index` is its place in `ranks[]`, for the paths of its gaps."""
+def rank_section(index: int, rank: RankMeasurements, ep_overlap: bool | None) -> RankSection:
+    """The entry of one rank; `index` is its place in `ranks[]`, for the paths of its gaps.
+
+    `ep_overlap`: whether expert all-to-all runs under compute on purpose, over all ranks.
+    """
     seen = rank.communication_told
     values: dict[str, Any] = {
         "trace": rank.trace,
@@ -64,7 +67,7 @@ def rank_section(index: int, rank: RankMeasurements) -> RankSection:
         "sm": sm_section(rank.sm),
         "memory": memory_section(rank.memory),
         "detected": {
-            **detected_section(rank),
+            **detected_section(rank, ep_overlap),
             **detected_precision(rank.precision),
             "recompute": detected_recompute(rank.recompute),
         },
@@ -126,7 +129,7 @@ def _shares(budget: Budget, kernels_recorded: bool) -> dict[str, Any]:
 
 def _gaps(path: str, rank: RankMeasurements, values: dict[str, Any]) -> list[Missing]:
     gaps = []
-    gaps += communication_gaps(path, rank)
+    gaps += communication_gaps(path, rank, values["detected"]["ep_overlap"])
     gaps += sm_gaps(path, rank.sm)
     gaps += memory_gaps(path, rank.memory, rank.precision, rank.recompute)
     gaps += ledger_gaps(path, rank)

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from heuristics import Judgement
 from heuristics.choosers.choices import Choice
 from heuristics.plan import Planned, Refused
+from heuristics.room import Room
 from heuristics.verdict import Verdict
 from heuristics.walls.wall import WallJudgement
+from reports.document_config import checked_section
 from traces.missing import Missing
+
+
+def judged_sections(judgement: Judgement) -> dict[str, Any]:
+    """Verdict, walls, and what to try."""
+    plan = judgement.plan
+    return {
+        "verdict": verdict_section(judgement),
+        "walls": [wall_section(wall) for wall in judgement.walls],
+        "fixes": _fix_sections(judgement, plan.fixes),
+        "levers": _fix_sections(judgement, plan.levers),
+        "refused": [refused_section(one) for one in plan.refused],
+        "choices": [choice_section(choice) for choice in judgement.choices],
+    }
 
 
 def verdict_section(judgement: Judgement) -> dict[str, Any]:
@@ -50,8 +65,19 @@ def wall_section(wall: WallJudgement) -> dict[str, Any]:
     }
 
 
-def fix_section(planned: Planned) -> dict[str, Any]:
-    """One of the contract's `fixes`. The gain's lower end is None where the fix itself was not replayed."""
+def _fix_sections(judgement: Judgement, several: Sequence[Planned]) -> list[dict[str, Any]]:
+    return [
+        fix_section(one, checked_section(judgement, one), judgement.rooms.get(one.fix.id)) for one in several
+    ]
+
+
+def fix_section(
+    planned: Planned, checked: Sequence[Mapping[str, str]] = (), room: Room | None = None
+) -> dict[str, Any]:
+    """One of the contract's `fixes`. The gain's lower end is None where the fix itself was not replayed.
+
+    `checked`: what each tier says of it; `room`: whether it fits the memory.
+    """
     fix, ceiling = planned.fix, planned.ceiling_frac
     return {
         "id": fix.id,
@@ -60,7 +86,9 @@ def fix_section(planned: Planned) -> dict[str, Any]:
         "knobs": {key: list(value) for key, value in asdict(planned.knobs).items()},
         "versions": fix.versions,
         "preconditions": [asdict(one) for one in planned.preconditions],
-        "checked": [],
+        "checked": [dict(one) for one in checked],
+        "after": list(planned.after),
+        "room": asdict(room) if room else None,
         "gain_frac": None if ceiling is None else [planned.low_frac, ceiling],
         "gain_source": "; ".join(f"{gain.text} ({gain.source})" for gain in fix.gains) or None,
         "shares_with": list(planned.shares_with),
@@ -79,7 +107,7 @@ def refused_section(refused: Refused) -> dict[str, Any]:
         "title": fix.title,
         "because": refused.because,
         "unlocked_by": refused.unlocked_by,
-        "source": "; ".join(fix.sources),
+        "source": refused.source or "; ".join(fix.sources),
     }
 
 
@@ -112,6 +140,9 @@ def verdict_gaps(judgement: Judgement) -> Iterator[Missing]:
             if planned.low_frac is None:
                 cure = "compare with a recording that has the change"
                 yield Missing(f"{name}[{place}].gain_frac", planned.low_because, cure)
+            if planned.fix.id not in judgement.rooms:
+                why = "it moves no memory that an estimate tells, or no configuration was given"
+                yield Missing(f"{name}[{place}].room", why, "--config FILE and --log FILE")
             if not planned.fix.gains:
                 none = "no measurement of this change is published with its shape"
                 yield Missing(f"{name}[{place}].gain_source", none, "measure it on one run of your own")

@@ -8,6 +8,7 @@ from typing import Any, Final
 from reports.document import Document
 from reports.layout import INDENT, wrap
 from reports.sentences import origin, replays_only, who
+from reports.text_config import config_lines
 from reports.text_moe import moe_lines
 from reports.text_verdict import next_lines, verdict_lines, wall_lines
 from reports.words import milliseconds, percent, printable, seconds
@@ -33,6 +34,7 @@ def render_text(document: Document, everything: bool = False) -> str:
         "",
         *wall_lines(document),
         *_ranks(document),
+        *config_lines(document, everything),
         "",
         *next_lines(document, everything),
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from reports.config_sentences import checked_sentence
 from reports.cures import cures
 from reports.document import Document
 from reports.layout import INDENT, titled, wrap
@@ -61,22 +62,23 @@ def _untold(wall: dict[str, Any]) -> str:
 
 def next_lines(document: Document, everything: bool) -> Iterator[str]:
     """The plan, what could not be told and how to tell it; `everything`: all fixes and all refusals."""
-    parts = [*_plan(document, everything)]
+    parts = [*plan_lines(document, everything)]
     if everything or document["fixes"]:
         parts += [["- " + said] for said in choice_sentences(document, everything)]
     open_ = advice(document)
     if not parts and not open_:
         open_ = [cures(document["traces"][0]["kind"])["look"]]
     parts += [["- " + text] for text in open_]
-    later = sum("this version" in gap["reason"] for gap in document["missing"])
-    parts.append([f"- {later} parts are not measured by this version; -f json lists them under `missing`."])
+    if document.get("configuration") is None:
+        parts.append(["- Nothing was checked against your configuration: give --config FILE, --log FILE."])
     for index, (first, *rest) in enumerate(parts):
         yield from titled("Next" if index == 0 else "", first)
         for line in rest:
             yield from wrap(line, INDENT + "   ", INDENT + "     ")
 
 
-def _plan(document: Document, everything: bool) -> Iterator[list[str]]:
+def plan_lines(document: Document, everything: bool) -> Iterator[list[str]]:
+    """The plan as paragraphs: the first line of each, and those under it."""
     fixes = document["fixes"] or document["levers"]
     shown = len(fixes) if everything else _SHOWN_FIXES
     if document["levers"]:
@@ -102,6 +104,10 @@ def _fix_lines(fix: dict[str, Any], everything: bool) -> Iterator[str]:
         if fix["knobs"][key] and (everything or key != "bridge_harness"):
             yield f"{name}: {' '.join(fix['knobs'][key])}"
     yield f"versions: {fix['versions']}"
+    if checked := checked_sentence(fix):
+        yield checked
+    if room := fix.get("room"):  # results of earlier versions have none
+        yield f"memory: {room['because']}"
     conditions = [*needs(fix)]
     shown = len(conditions) if everything else _SHOWN_CHECKS
     yield from conditions[:shown]

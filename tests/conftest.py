@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,15 @@ def real_nsys() -> str:
     if nsys is None:
         pytest.skip("no nsys on PATH: would have shown that real reports export and give their true totals")
     return nsys
+
+
+@pytest.fixture(scope="session")
+def megatron() -> None:
+    """The installed megatron-core and PyTorch."""
+    if find_spec("megatron") is None or find_spec("torch") is None:
+        if os.environ.get("MOE_DIAG_MEGATRON") == "required":
+            pytest.fail("megatron-core is not installed, and MOE_DIAG_MEGATRON=required says that it must be")
+        pytest.skip("megatron-core is not installed: would have shown what it accepts and rejects")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

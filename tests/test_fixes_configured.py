@@ -282,7 +282,6 @@ def test_a_collector_that_is_seen_although_it_is_set_is_not_refused() -> None:
         ("COM-5", "keep their size", {"variable_seq_lengths": True}, "unmet"),
         ("COM-5", "keep their size", {"variable_seq_lengths": False}, "met"),
         ("COM-5", "Transformer Engine", {"transformer_impl": "local"}, "unmet"),
-        ("COM-6", "no layer counts", {"num_layers_in_first_pipeline_stage": 3}, "unmet"),
         ("MEM-1", "user buffers", {"ddp.nccl_ub": True}, "unmet"),
         ("MEM-6", "layer-level", {"cpu_offloading": True}, "unmet"),
         ("MEM-6", "layer-level", {"cpu_offloading": False}, "met"),

@@ -164,10 +164,10 @@ def test_sendrecv_that_may_be_expert_traffic_counts_with_it_and_is_to_be_settled
     fixes = catalogue_of(
         a_fix("COM-1", "communication", **EXPERTS), a_fix("COM-5", "communication", kinds=("tp",))
     )
-    run = paying("communication", {"ep_dispatch": 20, "sendrecv_unresolved": 60, "tp": 20})
+    run = paying("communication", {"ep_dispatch": 60, "sendrecv_unresolved": 180, "tp": 60})
     experts, tensor = make_plan(run, ["communication"], fixes).fixes
-    assert (experts.fix.id, experts.ceiling_frac, experts.preconditions) == ("COM-1", 0.08, (PERHAPS,))
-    assert (tensor.fix.id, tensor.ceiling_frac, tensor.preconditions) == ("COM-5", 0.02, ())
+    assert (experts.fix.id, experts.ceiling_frac, experts.preconditions) == ("COM-1", 0.24, (PERHAPS,))
+    assert (tensor.fix.id, tensor.ceiling_frac, tensor.preconditions) == ("COM-5", 0.06, ())
 
 
 def test_sendrecv_that_may_be_expert_traffic_puts_its_fixes_before_the_general_order() -> None:
@@ -175,7 +175,7 @@ def test_sendrecv_that_may_be_expert_traffic_puts_its_fixes_before_the_general_o
         a_fix("COM-4", "communication", kinds=("tp",)), a_fix("COM-10", "communication", **EXPERTS)
     )
     much, little = (
-        paying("communication", {"sendrecv_unresolved": ns, "tp": 100 - ns}, False) for ns in (51, 50)
+        paying("communication", {"sendrecv_unresolved": ns, "tp": 200 - ns}, False) for ns in (102, 100)
     )
     assert ids(make_plan(much, ["communication"], fixes)) == ["COM-10", "COM-4"]
     assert ids(make_plan(little, ["communication"], fixes)) == ["COM-4", "COM-10"]
@@ -367,3 +367,23 @@ def test_a_refused_fix_in_the_document_has_its_reason_and_what_unlocks_it() -> N
     assert section["id"] == "COM-1"
     assert (section["because"], section["unlocked_by"]) == ("needs: PyTorch >= 2.6", "--torch-version")
     assert section["source"] == "a guide"
+
+
+def test_where_one_kind_dominates_a_fix_of_under_a_twentieth_of_the_windows_waits() -> None:
+    fixes = catalogue_of(
+        a_fix("COM-4", "communication", kinds=("dp",)), a_fix("COM-5", "communication", kinds=("tp",))
+    )
+    at, below = (
+        make_plan(paying("communication", {"dp": 200, "tp": ns}), ["communication"], fixes) for ns in (50, 49)
+    )
+    assert ids(at) == ["COM-4", "COM-5"]
+    assert refused(below) == {"COM-5": "what it acts on (tp) is 4.9% of the windows"}
+
+
+def test_what_another_walls_fix_would_allow_is_not_in_the_plan() -> None:
+    needs = Precondition("no full recompute", "unmet", "MEM-2")
+    fixes = catalogue_of(a_fix("MEM-2", "memory"), a_fix("COM-1", "communication", needs))
+    run = paying("communication", {"ep_dispatch": 200})
+    plan = make_plan(run, ["memory", "communication"], fixes)
+    assert ids(plan) == ["MEM-2"]
+    assert refused(plan) == {"COM-1": "needs: no full recompute"}

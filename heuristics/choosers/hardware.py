@@ -127,3 +127,10 @@ def hybrid_topology(run: Run) -> HybridTopology | None:
     if ep is None or domain is None:
         return None
     return HybridTopology(min(ep, domain), domain, domain > 8)
+
+
+def told_topology(run: Run) -> bool | None:
+    """Whether HybridEP is told the ranks of its group in a domain as they are; None where unknown."""
+    told = run.settings.value("env.NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN")
+    known = hybrid_topology(run)
+    return None if told is None or known is None else str(told) == str(known.ranks_per_domain)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.dispatcher import choose_dispatcher
+from heuristics.choosers.dispatcher import DispatcherChoice, choose_dispatcher
 from heuristics.choosers.dispatcher_extras import backend_extras
 from heuristics.choosers.dispatcher_limits import LIMITS
 from heuristics.choosers.facts import EP_KINDS
@@ -86,6 +86,9 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
             "record with --cuda-graph-trace=node" if now == "unknown" else ", ".join(choice.asks),
         ),
         mostly_moving(run),
+        holds(
+            "the guide names a winner, or no flex backend runs yet", _better_than_tuned(choice, now), "COM-3"
+        ),
         *(holds(f"{fix} comes first, says the dispatcher guide", False, fix) for fix in choice.before),
     ]
     if backend in _ADDED_IN:
@@ -100,6 +103,11 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
         if limit.backend == backend
     ]
     return tuple(needs)
+
+
+def _better_than_tuned(choice: DispatcherChoice, now: str) -> bool | None:
+    """Where the guide has no winner, a flex backend that runs is tuned before another is tried."""
+    return None if now == "unknown" else choice.first is not None or now not in _ADDED_IN
 
 
 FIX: Final = Fix(

@@ -20,7 +20,7 @@ from heuristics.choosers.dispatcher_extras import (
     backend_extras,
 )
 from heuristics.choosers.facts import EP_KINDS
-from heuristics.choosers.hardware import nvlink_domain
+from heuristics.choosers.hardware import nvlink_domain, told_topology
 from heuristics.choosers.informed import informed
 from heuristics.fixes.com_2_dispatcher import backend_to_set
 from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
@@ -34,17 +34,23 @@ _SWEEP: Final = {
 
 
 def knobs(run: Run) -> Knobs:
-    """One value beside the default; sweep around it. Without a backend, that of COM-2, else HybridEP's."""
+    """One value beside the default; sweep around it. Without a backend, that of COM-2, else HybridEP's.
+
+    Where HybridEP is told another NVLink domain than there is, that comes first, and alone.
+    """
     run = informed(run)
     backends = (run.shown.dispatcher, backend_to_set(run), "hybridep")
     backend = next(name for name in backends if name in SM_KNOBS)
     flag = SM_KNOBS[backend] if core_before(run, "0.19.0") else SHARED_SM_KNOB
+    topology = tuple(extra for extra in backend_extras(run, backend) if "=" in extra)
+    if told_topology(run) is False:
+        return Knobs(environment=topology)
     now = count(run, "moe_flex_dispatcher_num_sms", f"moe_{backend}_num_sms")
     sms = next(int(sms.value) for sms in _SWEEP[backend] if now != int(sms.value))
     return Knobs(
         megatron_lm=(f"{flag} {sms}",),
         megatron_bridge=(f"model.{flag[2:].replace('-', '_')}={sms}",),
-        environment=tuple(extra for extra in backend_extras(run, backend) if "=" in extra),
+        environment=topology,
     )
 
 

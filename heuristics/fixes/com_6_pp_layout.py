@@ -19,15 +19,14 @@ from heuristics.fixes.preconditions import (
     core_before,
     core_version,
     holds,
-    is_not,
-    is_on,
     pipeline_parallel,
     said,
 )
 from heuristics.run import Run
 
 _COUNT: Final = "--num-virtual-stages-per-pipeline-rank"
-_OTHERS: Final = ("num_layers_per_virtual_pipeline_stage",)
+_COUNTS: Final = ("num_layers_in_first_pipeline_stage", "num_layers_in_last_pipeline_stage")
+_OTHERS: Final = ("num_layers_per_virtual_pipeline_stage", *_COUNTS)
 
 
 def knobs(run: Run) -> Knobs:
@@ -46,7 +45,7 @@ def knobs(run: Run) -> Knobs:
     count_too = (f"model.virtual_pipeline_model_parallel_size={size}",) if stages else ()
     return Knobs(
         megatron_lm=(f'--pipeline-model-parallel-layout "{named}"', *_left_out(run)),
-        megatron_bridge=(f'model.pipeline_model_parallel_layout="{named}"', *count_too),
+        megatron_bridge=(f'model.pipeline_model_parallel_layout="{named}"', *count_too, *_nulls(run)),
         bridge_harness=(f'--pipeline_model_parallel_layout "{named}"',),
     )
 
@@ -66,23 +65,22 @@ def _stages(size: int | str, run: Run) -> Knobs:
 
 def _left_out(run: Run) -> tuple[str, ...]:
     """Flags that say the same another way, of which Megatron-LM takes one only."""
-    told = [name for name in _OTHERS if said(run, name) is not None]
-    return (f"(leave out --{told[0].replace('_', '-')})",) if told else ()
+    return tuple(f"(leave out --{name.replace('_', '-')})" for name in _OTHERS if said(run, name) is not None)
+
+
+def _nulls(run: Run) -> tuple[str, ...]:
+    """The same in Megatron-Bridge, where a layout goes with no layer counts of single stages."""
+    return tuple(f"model.{name}=null" for name in _COUNTS if said(run, name) is not None)
 
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
-    """Pipeline stages, and a layout that is not already given in another way."""
+    """Pipeline stages, of which there may be virtual ones."""
     run = informed(run)
     stages = pipeline_parallel(run)
     return (
         *_interleaved(run),
         holds("layers are cut into pipeline stages (PP above 1)", stages, asked(stages, "--pp")),
         at_least("Megatron-Core", core_version(run), "0.13.0", "--core-version"),
-        is_not(
-            "no layer counts are set for the first or last stage",
-            _uneven(run),
-            "num_layers_in_first_pipeline_stage and num_layers_in_last_pipeline_stage of the configuration",
-        ),
     )
 
 
@@ -93,11 +91,6 @@ def _interleaved(run: Run) -> tuple[Precondition, ...]:
         return ()
     text = "microbatches are a multiple of the stages, as virtual ones take them in rounds"
     return (holds(text, number % pp == 0, "global_batch_size of the configuration"),)
-
-
-def _uneven(run: Run) -> bool | None:
-    counts = [is_on(run, f"num_layers_in_{place}_pipeline_stage") for place in ("first", "last")]
-    return True if True in counts else None if None in counts else False
 
 
 FIX: Final = Fix(

@@ -38,6 +38,11 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
     """A reason to cut further, and sizes that divide."""
     run = informed(run)
     needs = [
+        holds(
+            "what costs less was tried: expandable segments and selective recompute",
+            _recomputes(run),
+            "a run with MEM-1 and MEM-2 that still does not fit",
+        ),
         holds("memory has no room left", run.given.memory_tight, "--memory-tight"),
         holds("EP, ETP and the NVLink domain are known", _told(run), "--ep, --etp and --nvlink-domain"),
     ]
@@ -50,6 +55,11 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
         cure = "COM-6, or num_layers" if fit is None else "more ranks, or a layout of unequal stages"
         needs.append(holds(text, fit, cure))
     return tuple(needs)
+
+
+def _recomputes(run: Run) -> bool | None:
+    modules = run.shown.recompute_modules
+    return True if run.shown.recompute_full else None if modules is None else bool(modules)
 
 
 def _stages_fit(run: Run) -> bool | None:

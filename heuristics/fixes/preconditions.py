@@ -146,6 +146,8 @@ def head_room(run: Run, needed_bytes: float | None) -> Precondition:
     text, shown, tight = "memory has room for it", run.shown, run.given.memory_tight
     if tight is not None:
         return holds(text, not tight, "MEM-2")
+    if layer_offload(run):
+        return holds(f"{text}: layers are kept on the CPU for want of it", False, "MEM-6")
     if needed_bytes is None or shown.memory_bytes is None or shown.peak_bytes is None:
         return holds(text, None, "--memory-tight")
     free = shown.memory_bytes - shown.peak_bytes

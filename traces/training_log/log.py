@@ -15,7 +15,10 @@ Stage = Literal["setup", "forward", "backward", "optimizer", "optimizer_state", 
 class Iteration:
     """One logged iteration: its number, how long it took, and what the trainer says it reached.
 
-    `tflops_per_gpu` is the trainer's own model TFLOP/s; None where it says none.
+    `length_ns` is the mean over the iterations since the line before, where not every one is logged. `index`
+    is the line's place from 1 where the log numbers none (Megatron-Bridge's `Step Time` lines alone).
+    `tflops_per_gpu` is the trainer's own model TFLOP/s; None where it says none, or 0 as Megatron-Bridge
+    0.2 does for hybrid models. `global_batch_size` counts samples.
     """
 
     index: int
@@ -23,6 +26,7 @@ class Iteration:
     line: int
     tflops_per_gpu: float | None = None
     tokens_per_s_per_gpu: float | None = None
+    global_batch_size: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +42,22 @@ class LoggedMemory:
 
 
 @dataclass(frozen=True, slots=True)
+class TheoreticalMemory:
+    """What the trainer computes that a rank needs, before it measures; None where it computes none."""
+
+    line: int
+    weight_and_optimizer_bytes: int
+    activation_bytes: int | None = None
+    total_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class OutOfMemory:
-    """One out-of-memory error and the stage it happened in."""
+    """One out-of-memory error and the stage it happened in.
+
+    `reserved_bytes`: all that PyTorch holds, allocated or not. `graph_pool_bytes`: the part of the allocated
+    in private pools, such as those of CUDA graphs. `device` is CUDA's number on its node, not a rank.
+    """
 
     line: int
     stage: Stage
@@ -47,11 +65,18 @@ class OutOfMemory:
     capacity_bytes: int | None = None
     reserved_bytes: int | None = None
     allocated_bytes: int | None = None
+    requested_bytes: int | None = None
+    free_bytes: int | None = None
+    graph_pool_bytes: int | None = None
+    device: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A line that one of our patterns knows: the pattern's id, the line, and its named groups."""
+    """A line that one of our patterns knows: the pattern's id, the line, and its named groups.
+
+    Groups hold numbers, versions, or words that the pattern lists: nothing else of a line is kept.
+    """
 
     id: str
     line: int
@@ -62,18 +87,26 @@ class Message:
 class TrainingLog:
     """A whole log.
 
-    `versions`: by package (`core`, `bridge`, `torch`, `te`, `nccl`, `cuda`, `python`). `settings`: those of
-    its `arguments` block or dumped configuration, None where it holds none. `skipped`: lines that
-    could not be read as text. `stopped`: the log ends without a word of its end.
+    `versions`: by package (`core`, `bridge`, `torch`, `te`, `nccl`, `cuda`, `python`, `container`).
+    `settings`: those of its `arguments` block or of Megatron-Bridge's configuration summary, None where it
+    holds neither; not shown in `repr`, as values may be paths. `skipped`: the first lines that could not be
+    read as text or were too long, `skipped_count` how many there were. `stopped`: the log ends without a word
+    of its end, neither a last iteration nor an error; None where training never began in it.
     """
 
     name: str
     line_count: int
     iterations: tuple[Iteration, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
-    settings: Settings | None = None
+    settings: Settings | None = field(default=None, repr=False)
     memory: tuple[LoggedMemory, ...] = ()
     out_of_memory: tuple[OutOfMemory, ...] = ()
     messages: tuple[Message, ...] = ()
     skipped: tuple[int, ...] = ()
     stopped: bool | None = None
+    theoretical: tuple[TheoreticalMemory, ...] = ()
+    skipped_count: int = 0
+
+    def first(self, *ids: str) -> Message | None:
+        """The first line that one of these patterns knows."""
+        return next((message for message in self.messages if message.id in ids), None)

@@ -1,0 +1,47 @@
+"""A configuration judged without a trace, alone or with symptoms that are said of the run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import diagnoser
+from diagnoser.configuration import read_configured
+from diagnoser.diagnosis import Diagnosis
+from heuristics.asked import Ask
+from heuristics.judgement import judge_observed
+from heuristics.run import Given
+from heuristics.symptoms import Symptoms, observed_from, read_symptoms
+from heuristics.symptoms.fit import with_fit
+from reports.document_check import build_check_document
+from traces.errors import InputError
+from traces.progress import Progress, silent
+
+
+def check_config(
+    config: Path,
+    *,
+    log: Path | None = None,
+    symptoms: Path | None = None,
+    given: Given | None = None,
+    ask: Ask | None = None,
+    progress: Progress = silent,
+) -> Diagnosis:
+    """Judge a configuration. `symptoms`: JSON of measurements by the contract's names, or an earlier result.
+
+    `ask`: asks Megatron-Core itself. Raises `InputError` for files that are not what they should be.
+    """
+    given = given or Given()
+    configured = read_configured(config, log, given, progress)
+    said = Symptoms() if symptoms is None else read_symptoms(_text(symptoms), symptoms.name)
+    progress("checking the configuration", None)
+    observed = with_fit(observed_from(said, configured.settings), given, configured.log, said)
+    judgement = judge_observed(observed, given, configured, ask)
+    document = build_check_document(diagnoser.__version__, config.name, judgement, symptoms is not None)
+    return Diagnosis(document)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise InputError(f"{path}: cannot be read as text. Give a JSON file of symptoms.") from None

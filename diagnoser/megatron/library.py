@@ -1,0 +1,157 @@
+"""The installed megatron-core: its classes and fields, and configurations built with it.
+
+Only `diagnoser.megatron.worker` imports this, in a process of its own: what is assumed of other packages is
+put into the library's own global names.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from importlib import import_module
+from types import ModuleType
+from typing import Any, Final
+from unittest import mock
+
+from heuristics.constraints.megatron.core_fields import SOMETIMES
+from heuristics.constraints.megatron.request import Request
+from heuristics.fixes.preconditions import numbers
+from traces.settings.settings import Value
+
+NEWEST_TE: Final = "99"
+"""Newer than any Transformer Engine: what is rejected even then is rejected whatever the run has."""
+
+_FUSED: Final = (
+    ("megatron.core.transformer.moe.moe_utils", "fused_permute", "2.1.0"),
+    ("megatron.core.transformer.moe.moe_utils", "fused_permute_with_probs", "2.1.0"),
+    ("megatron.core.transformer.moe.moe_utils", "fused_sort_chunks_by_index", "2.1.0"),
+    ("megatron.core.transformer.moe.moe_utils", "fused_sort_chunks_by_index_with_probs", "2.1.0"),
+    ("megatron.core.transformer.moe.moe_utils", "fused_unpermute", "2.1.0"),
+    ("megatron.core.models.common.embeddings.rope_utils", "fused_apply_rotary_pos_emb", "1.4"),
+    ("megatron.core.models.common.embeddings.rope_utils", "fused_apply_rotary_pos_emb_thd", "1.4"),
+)
+"""Functions that megatron-core looks for before it accepts a fusion, and the Transformer Engine that brings
+them: its messages "Please install TE >= 2.1.0" and ">= 1.4" (transformer_config.py of core_v0.16.1)."""
+
+_OF_FLEX: Final = (
+    "fused_dispatch",
+    "fused_combine",
+    "set_deepep_num_sms",
+    "hybrid_ep_dispatch",
+    "hybrid_ep_combine",
+)
+"""What the flex dispatcher wants of DeepEP and HybridEP (token_dispatcher.py of core_v0.16.1)."""
+
+_DISPATCHER: Final = "megatron.core.transformer.moe.token_dispatcher"
+
+_DTYPES: Final = {
+    "bf16": "bfloat16",
+    "fp16": "float16",
+    "fp32": "float32",
+    "half": "float16",
+    "float": "float32",
+    "fp64": "float64",
+}
+_DTYPE_FIELDS: Final = ("params_dtype", "pipeline_dtype", "autocast_dtype", "mamba_training_ssm_states_dtype")
+_ACTIVATIONS: Final = ("silu", "gelu", "relu")
+_OFF: Final[tuple[object, ...]] = (None, False, (), [], "")
+
+
+class Library:
+    """The installed megatron-core. Raises whatever its import raises.
+
+    `assumes_te`: a version of Transformer Engine can be put in place of the one here. It goes into a private
+    name, which a version of the library may lack; then nothing is assumed.
+    """
+
+    def __init__(self) -> None:
+        warnings.simplefilter("ignore")
+        tempfile.tempdir = os.sep  # asked for the place, Python writes a file to try it
+        self.torch: ModuleType = import_module("torch")
+        config = import_module("megatron.core.transformer.transformer_config")
+        self.version: str = import_module("megatron.core").__version__
+        self._utils = import_module("megatron.core.utils")
+        self._versions = import_module("packaging.version")
+        self._enums = import_module("megatron.core.transformer.enums")
+        self.assumes_te = hasattr(self._utils, "_te_version")
+        self._plain = config.TransformerConfig
+        self._mla = config.MLATransformerConfig
+
+    def unknown(self, request: Request) -> tuple[str, ...]:
+        """Fields of the request that this version lacks; those left as they are by default do not count."""
+        fields = self._spelled(request)
+        known = self._config_class(fields).__dataclass_fields__
+        return tuple(
+            name
+            for name, value in fields.items()
+            if name not in known
+            and value not in _OFF
+            and not (name in SOMETIMES and value == SOMETIMES[name].default)
+        )
+
+    def build(self, request: Request) -> Any:
+        """The configuration object. Raises what the library raises."""
+        fields = self._spelled(request)
+        chosen = self._config_class(fields)
+        known = chosen.__dataclass_fields__
+        return chosen(**{name: self._value(name, value) for name, value in fields.items() if name in known})
+
+    @contextmanager
+    def assumed(self, te_version: str | None, *, flex_package: bool) -> Iterator[None]:
+        """Answer as with this Transformer Engine (None: as it is here), and with DeepEP and HybridEP."""
+        with ExitStack() as undo:
+            if te_version is not None and self.assumes_te:
+                version = self._versions.Version(te_version)
+                undo.enter_context(mock.patch.object(self._utils, "_te_version", version))
+                for module, name, since in _FUSED:
+                    there = _never_called if numbers(te_version) >= numbers(since) else None
+                    undo.enter_context(_named(module, name, there))
+            for name in _OF_FLEX if flex_package else ():
+                undo.enter_context(_named(_DISPATCHER, name, _never_called))
+            yield
+
+    def _config_class(self, fields: Mapping[str, Value]) -> Any:
+        return self._mla if fields.get("multi_latent_attention") is True else self._plain
+
+    def _spelled(self, request: Request) -> dict[str, Value]:
+        """The request's fields in this version's spelling.
+
+        Before 0.18 CUDA graph modules were a scope, before 0.16 DeepEP had a switch of its own.
+        """
+        fields, known = dict(request.fields), self._plain.__dataclass_fields__
+        if "moe_flex_dispatcher_backend" not in known and fields.get("moe_token_dispatcher_type") == "flex":
+            fields.setdefault("moe_enable_deepep", fields.get("moe_flex_dispatcher_backend") == "deepep")
+        if "cuda_graph_modules" in known:
+            return fields
+        if "cuda_graph_modules" in fields:
+            fields["cuda_graph_scope"] = fields.pop("cuda_graph_modules")
+        newer = numbers(request.core_version or "0") >= (0, 18, 0)
+        if newer and fields.get("cuda_graph_impl") == "full_iteration":
+            fields |= {"cuda_graph_impl": "local", "cuda_graph_scope": ("full_iteration",)}
+        return fields
+
+    def _value(self, name: str, value: Value) -> Any:
+        if isinstance(value, tuple | list):
+            return list(value)
+        if not isinstance(value, str):
+            return value
+        last = value.rpartition(".")[2]
+        if name in _DTYPE_FIELDS:
+            return getattr(self.torch, _DTYPES.get(last, last))
+        if name == "activation_func":
+            functional = self.torch.nn.functional
+            return getattr(functional, last) if last in _ACTIVATIONS else functional.gelu
+        if name == "attention_backend":
+            return self._enums.AttnBackend[last]
+        return value
+
+
+def _named(module: str, name: str, value: object) -> AbstractContextManager[object]:
+    return mock.patch.object(import_module(module), name, value, create=True)
+
+
+def _never_called(*given: object) -> None:
+    """Stands where a function of another package would: building only looks whether it is there."""

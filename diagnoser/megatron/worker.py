@@ -1,0 +1,150 @@
+"""The program that asks megatron-core: requests on stdin as JSON, one answer a line on stdout.
+
+It needs no GPU, opens no connection and writes no file. The first line says which version answers, or that
+none does. Run it by `diagnoser.megatron.check`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import Final, TextIO
+
+from diagnoser.megatron.layer import build_layer
+from diagnoser.megatron.library import NEWEST_TE, Library
+from heuristics.constraints.megatron.answer import (
+    FLEX_PACKAGES,
+    TRANSFORMER_ENGINE,
+    Answer,
+    Tier,
+    accepted,
+    host_lacks,
+    needs,
+    no_such_knob,
+    not_checked,
+    rejected,
+    words,
+)
+from heuristics.constraints.megatron.request import Request
+
+_UNBUILT: Final = "nothing was laid out, since the configuration itself is not accepted"
+
+
+def main() -> None:
+    """Answer the requests on stdin; only our own lines reach stdout."""
+    out = _stdout_of_our_own()
+    requests = [Request(**plain) for plain in json.load(sys.stdin)]
+    try:
+        library = Library()
+    except Exception as error:
+        _write(out, {"absent": type(error).__name__})
+        return
+    _write(out, {"version": library.version})
+    for request in requests:
+        for answer in answers(library, request):
+            _write(out, asdict(answer))
+
+
+def answers(library: Library, request: Request) -> Iterator[Answer]:
+    """The answers of both tiers, each as soon as it is there."""
+    config = _config_answer(library, request)
+    yield config
+    if config.answer in ("ok", "needs"):
+        yield _layer_answer(library, request)
+    else:
+        yield not_checked("layer", _UNBUILT, library.version)
+
+
+def _config_answer(library: Library, request: Request) -> Answer:
+    if unknown := library.unknown(request):
+        return no_such_knob(request, library.version, unknown)
+
+    def build() -> tuple[str, ...]:
+        library.build(request)
+        return ()
+
+    return _answer(library, request, "config", build)
+
+
+def _layer_answer(library: Library, request: Request) -> Answer:
+    # Which Transformer Engine there is was the other tier's matter.
+    told = request if request.te_version else replace(request, te_version=NEWEST_TE)
+    return _answer(
+        library,
+        told,
+        "layer",
+        lambda: build_layer(library.torch, library.build(request), request.world_size),
+    )
+
+
+def _answer(library: Library, request: Request, tier: Tier, build: Callable[[], tuple[str, ...]]) -> Answer:
+    """Build it; where this host lacks something, with a stand-in, so that a rejection still shows.
+
+    What is rejected even with the newest Transformer Engine is no matter of what is installed here.
+    """
+    version, te_version, flex = library.version, request.te_version, request.flex_package
+    lacking: list[str] = []
+    while True:
+        made = _made(library, request, te_version, flex, build)
+        if not isinstance(made, _Failed):
+            if lacking:
+                return needs(request, tier, version, lacking, rest_fits=True)
+            return accepted(request, tier, version, made)
+        if made.lacking is None:
+            return rejected(request, tier, version, made.said)
+        if made.lacking == TRANSFORMER_ENGINE and te_version is None:
+            te_version = NEWEST_TE
+        elif made.lacking in FLEX_PACKAGES and not flex:
+            flex = True
+        else:
+            return needs(request, tier, version, [made.lacking], rest_fits=False)
+        lacking.append(made.lacking)
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """What this host lacks (None: nothing, it is rejected), and the library's words."""
+
+    lacking: str | None
+    said: str
+
+
+def _made(
+    library: Library,
+    request: Request,
+    te_version: str | None,
+    flex: bool,
+    build: Callable[[], tuple[str, ...]],
+) -> tuple[str, ...] | _Failed:
+    """What was built, by what had to be left out; or why it was not."""
+    try:
+        with library.assumed(te_version, flex_package=flex):
+            return build()
+    except Exception as error:
+        kind, message = type(error).__name__, str(error)
+        frames = traceback.extract_tb(error.__traceback__)
+        said = words(kind, message, frames[-1].line or "", request.fields)
+        te_known = te_version is not None and library.assumes_te
+        return _Failed(host_lacks(kind, message, te_known), said)
+
+
+def _stdout_of_our_own() -> TextIO:
+    """Stdout, taken away from everybody else: what libraries print goes nowhere."""
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)
+    return out
+
+
+def _write(out: TextIO, line: dict[str, object]) -> None:
+    out.write(json.dumps(line) + "\n")
+    out.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""The command line's options as types, each said once; commands that share one share its words."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Form(StrEnum):
+    """Formats of a result."""
+
+    TEXT = "text"
+    MARKDOWN = "markdown"
+    CSV = "csv"
+    JSON = "json"
+
+
+Forms = Annotated[
+    list[Form] | None,
+    typer.Option(
+        "--format",
+        "-f",
+        metavar="text|markdown|json|csv",
+        show_default="text",
+        help="Format; repeat for several.",
+    ),
+]
+NsysPath = Annotated[
+    str | None,
+    typer.Option(metavar="PATH", help="The nsys that exports reports (else $NSYS, PATH, usual folders)."),
+]
+Everything = Annotated[bool, typer.Option("--all", help="Show every fix, and those refused with the reason.")]
+CacheDir = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Where exports are kept [default: ~/.cache/moe-diag].")
+]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="The run's configuration: Megatron-Bridge YAML or overrides, Megatron-LM command or script.",
+    ),
+]
+LogFile = Annotated[
+    Path | None, typer.Option("--log", metavar="FILE", help="The training log: steps, versions, memory.")
+]
+EmitConfig = Annotated[
+    str | None,
+    typer.Option(
+        metavar="bridge|megatron-lm", help="Print the first step's patch to paste, instead of the report."
+    ),
+]
+AskMegatron = Annotated[
+    bool,
+    typer.Option(
+        "--megatron/--no-megatron",
+        help="Ask the installed megatron-core whether it takes each change (about 5 s).",
+    ),
+]
+OutputPlace = Annotated[
+    str,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="PATH",
+        help="File, folder, '-' (stdout), or '.': <base>_moe-diag.<ext> beside the input.",
+    ),
+]
+Force = Annotated[bool, typer.Option("--force-overwrite", help="Replace existing output files.")]
+
+StepRange = Annotated[
+    str | None,
+    typer.Option(metavar="A:B", help="Use recorded steps A to B only, counted from 0, B excluded."),
+]
+
+NvtxPattern = Annotated[
+    str | None,
+    typer.Option(
+        metavar="REGEX", help="Take each NVTX range matching REGEX on the launching thread as a step."
+    ),
+]
+
+StartTime = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="Cut the window here: 1.5s, 1500ms, ... on the trace's clock."),
+]
+
+EndTime = Annotated[str | None, typer.Option(metavar="TIME", help="Cut the window here.")]
+
+RankNumber = Annotated[
+    int | None, typer.Option(metavar="N", help="Only this rank, where the trace records ranks.")
+]
+
+DeviceNumber = Annotated[int | None, typer.Option(metavar="N", help="Only this CUDA device.")]

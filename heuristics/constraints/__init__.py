@@ -1,0 +1,1 @@
+"""Which configurations are refused, and by whom: our rules by version, and a configuration after a change."""

@@ -1,0 +1,34 @@
+"""Every contradiction of a run, in a fixed order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from heuristics.findings import compute, dispatcher, graphs, host, memory, overlap
+from heuristics.findings.finding import ConfigFinding, Detector, Recognised, case_of
+from heuristics.findings.spelling import misspelled
+from heuristics.run import Run
+from traces.settings.configuration import Problem
+
+DETECTORS: Final[tuple[Detector, ...]] = (
+    *dispatcher.DETECTORS,
+    *overlap.DETECTORS,
+    *graphs.DETECTORS,
+    *compute.DETECTORS,
+    *memory.DETECTORS,
+    *host.DETECTORS,
+)
+
+
+def find_contradictions(
+    run: Run, failures: Iterable[Recognised] = (), problems: Iterable[Problem] = ()
+) -> tuple[ConfigFinding, ...]:
+    """Where configuration, log and trace disagree, after what in the configuration is misspelled.
+
+    The run's settings are those that were written, and what it shows is what its trace shows, neither filled
+    in from the other. What one of them cannot tell makes no contradiction.
+    """
+    case = case_of(run, failures)
+    found = (detect(case) for detect in DETECTORS)
+    return (*misspelled(problems), *(one for one in found if one is not None))

@@ -1,0 +1,217 @@
+"""Contradictions of the dispatcher: a backend without flex, on the wrong GPU, or one that does not run."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heuristics.choosers.hardware import family_of
+from heuristics.findings.finding import Case, ConfigFinding, Detector
+from heuristics.workflow.features import (
+    dispatcher_asked,
+    flex_asked,
+    graph_modules,
+    graphs_asked,
+    shared_overlap_asked,
+)
+from heuristics.workflow.needs_dispatcher import (
+    DOMAIN_RANKS,
+    backend_wanted,
+    domain_ranks_said,
+    gpu_takes,
+    ranks_a_domain,
+)
+from heuristics.workflow.said import before, flag, where, word
+from traces.limits import Limit
+
+DEFAULT_BACKEND: Final = "deepep"
+"""Of `moe_flex_dispatcher_backend` in Megatron-Core 0.16 to main (transformer_config.py)."""
+WHOLE: Final = Limit(
+    100,
+    "knobs",
+    "ours: overrides and scripts name tens, a dumped configuration or block of arguments every one",
+)
+_PADDING: Final = "moe_router_padding_for_quantization"
+_TYPE: Final = "moe_token_dispatcher_type"
+_BACKEND: Final = "moe_flex_dispatcher_backend"
+
+
+def _chosen_backend(case: Case) -> str | None:
+    """A backend that somebody chose: not the default as every whole configuration repeats it."""
+    run = case.run
+    backend, said = backend_wanted(run), case.said.said(_BACKEND)
+    knobs = [one for one in case.said.by_knob.values() if one.said != "default"]
+    if backend != DEFAULT_BACKEND:
+        return backend
+    return None if said == "default" or len(knobs) >= WHOLE.value else backend
+
+
+def backend_without_flex(case: Case) -> ConfigFinding | None:
+    """The backend alone does nothing while the type is another."""
+    run = case.run
+    backend, kind = _chosen_backend(case), word(run, _TYPE)
+    if backend is None or kind not in ("alltoall", "allgather") or run.shown.dispatcher == backend:
+        return None
+    seen = run.shown.dispatcher
+    shows = f"; the trace shows {seen}" if seen not in ("unknown", "none") else ""
+    return ConfigFinding(
+        "CFG-flex-type",
+        "inert",
+        f"{backend} is set as backend, but the dispatcher's type is {kind}: the backend alone does nothing",
+        f"{_BACKEND} in {where(run, _BACKEND)}, {_TYPE} in {where(run, _TYPE)}{shows}",
+        f"{_TYPE}=flex beside {_BACKEND}={backend}; in Megatron-Bridge apply_flex_dispatcher_backend(...)",
+    )
+
+
+def backend_skipped(case: Case) -> ConfigFinding | None:
+    """Megatron-Bridge skips, replaces or refuses a backend on a GPU that it does not know for it."""
+    for line in ("flex-skipped", "flex-gpu"):
+        if line in case.lines:
+            backend = case.backend_of(line) or backend_wanted(case.run) or "the backend"
+            return _skipped(case, backend, f"{case.line_of(line)} says so")
+    run, backend = case.run, dispatcher_asked(case.run) or ""
+    if not _through_bridge(case) or run.shown.dispatcher == backend:
+        return None
+    if gpu_takes(run, backend) is False:
+        return _skipped(case, backend, f"the GPU is a {_gpu(case)}")
+    if backend == "deepep" and _gpu(case) == "B300" and before(run, "bridge", "0.4.0"):
+        why = 'before 0.4 the name must be exactly "NVIDIA B300", and the device is "NVIDIA B300 SXM6 AC"'
+        return _skipped(case, backend, why)
+    return None
+
+
+def _through_bridge(case: Case) -> bool:
+    return case.run.settings.framework == "megatron_bridge" or case.run.given.bridge_version is not None
+
+
+def _gpu(case: Case) -> str:
+    family = family_of(case.run)
+    return family.name if family else "GPU that it does not take"
+
+
+def _skipped(case: Case, backend: str, evidence: str) -> ConfigFinding:
+    return ConfigFinding(
+        "CFG-dispatcher-gpu",
+        "rejected",
+        f"Megatron-Bridge does not run {backend} on this GPU: it skips it or falls back to alltoall with a "
+        "warning, and raises where flex is set by hand",
+        evidence,
+        "hybridep on GB200 and GB300; deepep on Hopper, B200 and B300 (B300 from Megatron-Bridge 0.4); else "
+        "alltoall",
+    )
+
+
+def backend_not_installed(case: Case) -> ConfigFinding | None:
+    """The package of the backend is not there."""
+    line = next(
+        (one for one in ("deepep-missing", "hybridep-missing", "ncclep-missing") if one in case.lines), ""
+    )
+    if not line:
+        return None
+    backend = line.removesuffix("-missing")
+    return ConfigFinding(
+        "CFG-dispatcher-package",
+        "rejected",
+        f"{backend} is asked for, and its package is not installed",
+        case.line_of(line),
+        "a container that has it, or alltoall",
+    )
+
+
+def dispatcher_not_active(case: Case) -> ConfigFinding | None:
+    """The trace shows another dispatcher than the one asked for."""
+    run, seen = case.run, case.run.shown.dispatcher
+    asked = dispatcher_asked(run)
+    if asked in (None, "flex", seen) or seen in ("unknown", "none"):
+        return None
+    kernels = "NCCL SendRecv" if seen == "alltoall" else f"the kernels of {seen}"
+    unasked = asked in ("alltoall", "allgather")
+    return ConfigFinding(
+        "CFG-dispatcher-not-active",
+        "active_not_requested" if unasked else "requested_not_active",
+        f"{asked} is asked for, and {seen} runs",
+        f"{_TYPE} in {where(run, _TYPE)}; the trace shows {kernels}",
+        "look into the log for a warning that it was skipped, and at the GPU and the package"
+        if not unasked
+        else "take the trace and the configuration of the same run",
+    )
+
+
+def wrong_topology(case: Case) -> ConfigFinding | None:
+    """HybridEP told of another NVLink domain than there is."""
+    run = case.run
+    said, right = domain_ranks_said(run), ranks_a_domain(run)
+    used = "hybridep" in (dispatcher_asked(run), run.shown.dispatcher)
+    if said is None or right is None or said == right or not used:
+        return None
+    return ConfigFinding(
+        "CFG-hybridep-topology",
+        "illegal",
+        f"HybridEP is told of {said} ranks in an NVLink domain, here there are {right}: RDMA traffic inside "
+        "the domain, long device_sync kernels, possibly deadlock",
+        f"NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN in {where(run, DOMAIN_RANKS)}",
+        f"NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN={right}, before any other tuning (COM-3)",
+    )
+
+
+def shared_overlap_dropped(case: Case) -> ConfigFinding | None:
+    """Bridge's helper for flex turns the overlap of shared experts off."""
+    run = case.run
+    if not (flex_asked(run) and shared_overlap_asked(run) and _through_bridge(case)):
+        return None
+    return ConfigFinding(
+        "CFG-shared-overlap-flex",
+        "overwritten",
+        "overlap of shared experts is on, and the helper that sets the flex dispatcher turns it off",
+        f"moe_shared_expert_overlap in {where(run, 'moe_shared_expert_overlap')}; "
+        "training/flex_dispatcher_backend.py",
+        "moe_shared_expert_overlap: false with flex",
+    )
+
+
+def fake_group_with_flex(case: Case) -> ConfigFinding | None:
+    """The single-GPU check cannot run the flex dispatcher."""
+    run = case.run
+    refused = "flex-fake-group" in case.lines
+    if not refused and not (flag(run, "fake_process_group") and flex_asked(run)):
+        return None
+    return ConfigFinding(
+        "CFG-fake-group-flex",
+        "illegal",
+        "--fake-process-group refuses the flex dispatcher",
+        case.line_of("flex-fake-group")
+        if refused
+        else f"fake_process_group in {where(run, 'fake_process_group')}",
+        f"{_TYPE}=alltoall for the single-GPU check",
+    )
+
+
+def padding_sync(case: Case) -> ConfigFinding | None:
+    """Padding for quantisation makes alltoall copy counts to the host, inside what a graph should hold."""
+    run = case.run
+    padded = flag(run, _PADDING)
+    graphed = "moe_preprocess" in (graph_modules(run) or ())
+    planned = padded and graphed and graphs_asked(run) == "transformer_engine"
+    tripped = "graph-sync-order" in case.lines
+    if not tripped and not (planned and dispatcher_asked(run) == "alltoall"):
+        return None
+    said = f"{_PADDING} in {where(run, _PADDING)}" if padded else case.line_of("graph-sync-order")
+    return ConfigFinding(
+        "CFG-padding-sync",
+        "illegal",
+        "alltoall with padding for quantisation copies token counts to the host, which a graph of "
+        "moe_preprocess cannot hold: the configuration passes, the run trips an assertion on its sync points",
+        said,
+        "graphs of moe_router only, or the flex dispatcher",
+    )
+
+
+DETECTORS: Final[tuple[Detector, ...]] = (
+    backend_without_flex,
+    backend_skipped,
+    backend_not_installed,
+    dispatcher_not_active,
+    wrong_topology,
+    shared_overlap_dropped,
+    fake_group_with_flex,
+    padding_sync,
+)

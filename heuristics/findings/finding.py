@@ -1,0 +1,83 @@
+"""A contradiction between configuration, log and trace, as a finding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from heuristics.run import Run
+from heuristics.workflow.features import as_understood
+from traces.settings.settings import Settings
+
+FindingState = Literal[
+    "requested_not_active",
+    "rejected",
+    "overwritten",
+    "inert",
+    "active_not_requested",
+    "default_left_off",
+    "misspelled",
+    "illegal",
+    "not_representative",
+]
+"""Asked for and not running; refused or skipped by the framework; another setting wins; has no effect as it
+stands; runs unasked; left off by default where it would help; a name nobody reads; refused as a whole;
+recorded otherwise than it runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFinding:
+    """One finding. `text`: what is wrong; `evidence`: how it is known, with where each part was said; `fix`.
+
+    `id` is stable: CFG and a name.
+    """
+
+    id: str
+    state: FindingState
+    text: str
+    evidence: str
+    fix: str
+
+
+class Recognised(Protocol):
+    """A failure that was recognised; only what it is counts here."""
+
+    @property
+    def id(self) -> str:
+        """The known line's id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A run, the ids of the lines that are known in its log, and its settings as the framework has them.
+
+    `run` holds the latter; `said` what was written, before anything was written over it.
+    """
+
+    run: Run
+    said: Settings
+    lines: frozenset[str] = field(default_factory=frozenset)
+
+    def line_of(self, line: str) -> str:
+        """Where the log says it, for sentences."""
+        messages = self.run.log.messages if self.run.log else ()
+        number = next((one.line for one in messages if one.id == line), None)
+        return "the log" if number is None else f"line {number} of the log"
+
+    def backend_of(self, line: str) -> str | None:
+        """Backend that a line of the log names, deepep or hybridep."""
+        messages = self.run.log.messages if self.run.log else ()
+        named = (one.said.get("backend", "").lower() for one in messages if one.id == line)
+        return next((one for one in named if one in ("deepep", "hybridep")), None)
+
+
+Detector = Callable[[Case], ConfigFinding | None]
+"""Looks for one contradiction; None where there is none, or where nothing tells."""
+
+
+def case_of(run: Run, failures: Iterable[Recognised]) -> Case:
+    """A run with every line that its log or its failures name."""
+    messages = run.log.messages if run.log else ()
+    lines = frozenset((*(one.id for one in messages), *(one.id for one in failures)))
+    return Case(as_understood(run), run.settings, lines)

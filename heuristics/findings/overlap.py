@@ -1,0 +1,190 @@
+"""Contradictions of overlaps: overwritten, silently dropped, not running, or left off by a recipe."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heuristics.choosers.facts import ep_share
+from heuristics.choosers.hardware import gpu_capability
+from heuristics.findings.finding import Case, ConfigFinding, Detector
+from heuristics.run import Run
+from heuristics.walls.price import WALL
+from heuristics.words import percent
+from heuristics.workflow.features import expert_overlap_asked, spreads_experts
+from heuristics.workflow.said import flag, size, told, value, where
+from traces.settings.settings import Settings
+
+OVERWRITTEN: Final = {
+    "overlap_moe_expert_parallel_comm": "EP overlap",
+    "delay_wgrad_compute": "delayed weight gradients",
+    "tp_comm_overlap": "TP overlap",
+}
+"""Fields of the model that Megatron-Bridge's CommOverlapConfig writes, False where it says nothing."""
+_GRADIENTS: Final = ("overlap_grad_reduce", "overlap_param_gather")
+_OVERLAP: Final = "overlap_moe_expert_parallel_comm"
+_CONNECTIONS: Final = "env.CUDA_DEVICE_MAX_CONNECTIONS"
+
+
+def overwritten(knob: str) -> Detector:
+    """An overlap set on the model while a CommOverlapConfig writes over it."""
+
+    def detect(case: Case) -> ConfigFinding | None:
+        run, field = case.run, f"comm_overlap.{knob}"
+        asked = case.said.value(knob) is True
+        if not asked or flag(run, knob) is not False or value(run, field) is True:
+            return None
+        says = f"false ({where(run, field)})" if told(run, field) else "false, unless its recipe sets it"
+        return ConfigFinding(
+            f"CFG-overwritten-{knob.replace('_', '-')}",
+            "overwritten",
+            f"{OVERWRITTEN[knob]} is set on the model, and CommOverlapConfig writes over it: {says}",
+            f"model.{knob} in {case.said.said(knob)}; training/comm_overlap.py, setup",
+            f"comm_overlap.{knob}=true in place of model.{knob}",
+        )
+
+    return detect
+
+
+def gradients_overwritten(case: Case) -> ConfigFinding | None:
+    """What DDP says of its overlaps while a CommOverlapConfig says the opposite."""
+    run = case.run
+    for knob in _GRADIENTS:
+        ddp, ours = case.said.value(f"ddp.{knob}"), value(run, f"comm_overlap.{knob}")
+        if isinstance(ours, bool) and isinstance(ddp, bool) and ddp != ours:
+            return ConfigFinding(
+                "CFG-overwritten-ddp-overlap",
+                "overwritten",
+                f"ddp.{knob} is {_on(ddp)}, and CommOverlapConfig writes {_on(ours)} over it",
+                f"ddp.{knob} in {case.said.said(f'ddp.{knob}')}, comm_overlap.{knob} in "
+                f"{where(run, f'comm_overlap.{knob}')}",
+                f"say it once, in comm_overlap.{knob}",
+            )
+    return None
+
+
+def _on(state: bool) -> str:
+    return "on" if state else "off"
+
+
+def expert_overlap_not_active(case: Case) -> ConfigFinding | None:
+    """Asked for, and the exchanges run alone."""
+    run = case.run
+    if not expert_overlap_asked(run) or run.shown.ep_overlap is not False:
+        return None
+    energon = "overlap-energon-off" in case.lines
+    said = where(run, f"comm_overlap.{_OVERLAP}" if told(run, f"comm_overlap.{_OVERLAP}") else _OVERLAP)
+    return ConfigFinding(
+        "CFG-ep-overlap-not-active",
+        "requested_not_active",
+        "EP overlap is asked for, and expert all-to-all runs with nothing beside it",
+        f"{_OVERLAP} in {said}; the trace hides next to nothing of expert all-to-all"
+        + (f"; {case.line_of('overlap-energon-off')} turns it off" if energon else ""),
+        "an unpacked data path: Energon's packing turns it off"
+        if energon
+        else "look for merged layer ranges, enough microbatches, and CUDA_DEVICE_MAX_CONNECTIONS above 1",
+    )
+
+
+def _tensor_asked(case: Case) -> bool:
+    said = case.said.value("comm_overlap.tp_comm_overlap")
+    return said is True or (said is None and flag(case.run, "tp_comm_overlap") is True)
+
+
+def tensor_overlap_dropped(case: Case) -> ConfigFinding | None:
+    """TP overlap without TP or sequence parallelism."""
+    run = case.run
+    tp, dropped = size(run, "tensor_model_parallel_size"), "tp-overlap-off" in case.lines
+    without = "TP is 1" if tp == 1 else "sequence parallelism is off"
+    idle = tp == 1 or flag(run, "sequence_parallel") is False
+    if not dropped and not (_tensor_asked(case) and idle):
+        return None
+    return ConfigFinding(
+        "CFG-tp-overlap-off",
+        "inert",
+        "TP overlap is asked for where Megatron-Bridge turns it off and Megatron-LM asserts",
+        case.line_of("tp-overlap-off") if dropped else without,
+        "sequence_parallel with TP of at least 2 and Transformer Engine (COM-5), or leave it out",
+    )
+
+
+def recipe_left_off(case: Case) -> ConfigFinding | None:
+    """EP overlap off by default while expert all-to-all is a wall."""
+    run, share = case.run, ep_share(case.run)
+    if share is None or share < WALL.value or run.shown.ep_overlap is not False:
+        return None
+    if not _left_off(case) or spreads_experts(run) is False:
+        return None
+    return ConfigFinding(
+        "CFG-ep-overlap-left-off",
+        "default_left_off",
+        "EP overlap is off, as most public recipes leave it, while expert all-to-all holds the step up",
+        f"expert all-to-all is exposed for {percent(share)} of the step; {_said_off(case.said)}",
+        "COM-1, where what it needs is met",
+    )
+
+
+def _left_off(case: Case) -> bool:
+    """Off, or named nowhere in Megatron-Bridge's configuration; not where the model's field asks for it."""
+    if case.said.value(_OVERLAP) is True:
+        return False
+    asked = expert_overlap_asked(case.run)
+    return asked is False or (asked is None and case.said.framework == "megatron_bridge")
+
+
+def _said_off(said: Settings) -> str:
+    for knob in (f"comm_overlap.{_OVERLAP}", _OVERLAP):
+        if knob in said:
+            return f"{knob} in {said.said(knob)}"
+    return "nothing in the configuration names it"
+
+
+def connections(case: Case) -> ConfigFinding | None:
+    """CUDA_DEVICE_MAX_CONNECTIONS against what parallelism and overlap ask of it.
+
+    Source: Megatron-LM, megatron/training/arguments.py at d98e8a64; README of its MoE for EP overlap.
+    """
+    run, said = case.run, value(case.run, _CONNECTIONS)
+    if said is None:
+        return None
+    one = str(said) == "1"
+    if one and (flag(run, "ddp.use_megatron_fsdp") or flag(run, "use_torch_fsdp2")):
+        return _connections(run, "illegal", "FSDP asserts that it is not 1", "a larger value, or none")
+    overlap, capability = expert_overlap_asked(run), gpu_capability(run)
+    cut = [size(run, knob) or 1 for knob in ("tensor_model_parallel_size", "context_parallel_size")]
+    old = capability is not None and capability[0] < 10
+    if one and overlap and max(cut) > 1 and old:
+        text = (
+            "EP overlap wants it larger, TP and CP before Blackwell want it to be 1: 1 gives up the overlap"
+        )
+        return _connections(run, "inert", text, "measure 1 against 32, or EP overlap without TP and CP")
+    if one and overlap:
+        return _connections(
+            run, "inert", "EP overlap needs it above 1, or nothing runs beside anything", "8 or 32"
+        )
+    if not one and max(cut) > 1 and old and overlap is False and not _sharded(run):
+        return _connections(run, "illegal", "TP or CP above 1 before Blackwell asserts that it is 1", "1")
+    return None
+
+
+def _sharded(run: Run) -> bool:
+    return bool(flag(run, "ddp.use_megatron_fsdp") or flag(run, "use_torch_fsdp2"))
+
+
+def _connections(run: Run, state: str, text: str, fix: str) -> ConfigFinding:
+    return ConfigFinding(
+        "CFG-max-connections",
+        "illegal" if state == "illegal" else "inert",
+        f"CUDA_DEVICE_MAX_CONNECTIONS: {text}",
+        f"in {where(run, _CONNECTIONS)}",
+        fix,
+    )
+
+
+DETECTORS: Final[tuple[Detector, ...]] = (
+    *(overwritten(knob) for knob in OVERWRITTEN),
+    gradients_overwritten,
+    expert_overlap_not_active,
+    tensor_overlap_dropped,
+    recipe_left_off,
+    connections,
+)

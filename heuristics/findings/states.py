@@ -1,0 +1,190 @@
+"""Three states of every feature: asked for by the configuration, accepted by the log, active in the trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from heuristics.choosers.graph_config import MODULES as GRAPH_MODULES
+from heuristics.choosers.recompute_modules import MODULES as LABELS
+from heuristics.choosers.recompute_modules import label_of
+from heuristics.findings.finding import Case, Recognised, case_of
+from heuristics.findings.graphs import CAPTURES
+from heuristics.findings.memory import expandable_segments
+from heuristics.findings.refused import (
+    FLEX_REFUSED,
+    GRAPHS_REFUSED,
+    OVERLAP_REFUSED,
+    RECOMPUTE_REFUSED,
+    WGRAD_REFUSED,
+)
+from heuristics.run import Run
+from heuristics.workflow.features import (
+    delayed_wgrad_asked,
+    dispatcher_asked,
+    expert_overlap_asked,
+    graph_modules,
+    graphs_asked,
+    precision_asked,
+    shared_overlap_asked,
+)
+from heuristics.workflow.said import flag, names, told, word
+
+State = bool | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureStates:
+    """One feature. A word names which kind of it; None is unknown, never no.
+
+    `accepted`: False where the log refuses, skips or drops it; True where steps were logged with nothing
+    against it.
+    """
+
+    feature: str
+    requested: State
+    accepted: State
+    active: State
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """How to tell a feature's states. `refused`: known lines of a log that say it is not accepted."""
+
+    name: str
+    requested: Callable[[Run], State]
+    active: Callable[[Run], State]
+    refused: tuple[str, ...] = ()
+
+
+def feature_states(run: Run, failures: Iterable[Recognised] = ()) -> tuple[FeatureStates, ...]:
+    """All features of a run."""
+    case = case_of(run, failures)
+    return tuple(
+        FeatureStates(one.name, one.requested(case.run), _accepted(case, one), one.active(run))
+        for one in FEATURES
+    )
+
+
+def _accepted(case: Case, feature: Feature) -> State:
+    if {*feature.refused} & case.lines:
+        return False
+    wanted = feature.requested(case.run)
+    if wanted in (None, False, "none"):
+        return None
+    if feature.name.startswith("CUDA graphs") and {*CAPTURES} & case.lines:
+        return True
+    return True if case.run.log is not None and case.run.log.iterations else None
+
+
+def _granularity(run: Run) -> State:
+    if not told(run, "recompute_granularity"):
+        return None
+    found = word(run, "recompute_granularity")
+    return found if found in ("full", "selective") else "none"
+
+
+def _granularity_shown(run: Run) -> State:
+    shown = run.shown
+    if shown.recompute_modules is None:
+        return None
+    return "full" if shown.recompute_full else "selective" if shown.recompute_modules else "none"
+
+
+def _listed(found: Iterable[str] | None, known: Iterable[str]) -> State:
+    """Known names of a list; an unknown one stays unsaid."""
+    if found is None:
+        return None
+    return " ".join(sorted({*found} & {*known})) or "none"
+
+
+def _recompute_modules(run: Run) -> State:
+    asked = names(run, "recompute_modules")
+    return _listed(None if asked is None else map(label_of, asked), LABELS)
+
+
+def _impl(run: Run) -> State:
+    impl = graphs_asked(run)
+    return impl if impl in ("none", "local", "transformer_engine", "full_iteration") else None
+
+
+def _any_flag(*knobs: str) -> Callable[[Run], State]:
+    def requested(run: Run) -> State:
+        found = [flag(run, knob) for knob in knobs]
+        return True if True in found else False if None not in found else None
+
+    return requested
+
+
+def _tensor_overlap(run: Run) -> State:
+    """As asked of CommOverlapConfig, which drops it silently, where there is one."""
+    asked = run.settings.value("comm_overlap.tp_comm_overlap")
+    return asked if isinstance(asked, bool) else flag(run, "tp_comm_overlap")
+
+
+def _nothing(run: Run) -> State:
+    return None
+
+
+def _dispatcher_shown(run: Run) -> State:
+    return None if run.shown.dispatcher == "unknown" else run.shown.dispatcher
+
+
+def _graphs_shown(run: Run) -> State:
+    return None if run.shown.graph_frac is None else run.shown.graph_frac > 0
+
+
+def _collects_shown(run: Run) -> State:
+    """Collection that never makes a launch late looks manual; that it does, does not."""
+    absent = run.shown.absent_frac
+    return False if absent is not None and absent.get("gc", 0.0) > 0 else None
+
+
+FEATURES: Final = (
+    Feature("dispatcher", dispatcher_asked, _dispatcher_shown, FLEX_REFUSED),
+    Feature("EP overlap", expert_overlap_asked, lambda run: run.shown.ep_overlap, OVERLAP_REFUSED),
+    Feature("delayed weight gradients", delayed_wgrad_asked, _nothing, WGRAD_REFUSED),
+    Feature("CUDA graphs", _impl, _graphs_shown, GRAPHS_REFUSED),
+    Feature(
+        "CUDA graphs: modules",
+        lambda run: _listed(graph_modules(run), GRAPH_MODULES),
+        _nothing,
+        GRAPHS_REFUSED,
+    ),
+    Feature("recompute", _granularity, _granularity_shown, RECOMPUTE_REFUSED),
+    Feature(
+        "recompute: modules",
+        _recompute_modules,
+        lambda run: _listed(run.shown.recompute_modules, LABELS),
+        RECOMPUTE_REFUSED,
+    ),
+    Feature("precision", precision_asked, lambda run: run.shown.precision, ("precision-te",)),
+    Feature("grouped GEMM", lambda run: flag(run, "moe_grouped_gemm"), lambda run: run.shown.grouped_gemm),
+    Feature(
+        "permute fusion", lambda run: flag(run, "moe_permute_fusion"), lambda run: run.shown.permute_fused
+    ),
+    Feature("shared-expert overlap", shared_overlap_asked, _nothing, ("flex-shared-experts",)),
+    Feature("gradient-reduce overlap", lambda run: flag(run, "ddp.overlap_grad_reduce"), _nothing),
+    Feature("parameter-gather overlap", lambda run: flag(run, "ddp.overlap_param_gather"), _nothing),
+    Feature(
+        "TP overlap",
+        _tensor_overlap,
+        lambda run: run.shown.tp_overlap,
+        ("tp-overlap-off", "tp-overlap-layer-off", "tp-overlap-no-sp"),
+    ),
+    Feature(
+        "activation offload",
+        _any_flag("cpu_offloading", "fine_grained_activation_offloading"),
+        lambda run: run.shown.offload,
+        ("offload-pipeline", "offload-both", "offload-te-env"),
+    ),
+    Feature(
+        "optimizer offload",
+        _any_flag("optimizer.optimizer_cpu_offload"),
+        _nothing,
+        ("optimizer-offload-precision",),
+    ),
+    Feature("manual garbage collection", lambda run: flag(run, "train.manual_gc"), _collects_shown),
+    Feature("expandable segments", expandable_segments, _nothing, ("graph-expandable",)),
+)

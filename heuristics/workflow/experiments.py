@@ -1,0 +1,162 @@
+"""A plan as experiments: the baseline first, then one variable at a time, and the whole winner last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from heuristics.choosers.graph_config import MODULES
+from heuristics.plan import Plan, Planned
+from heuristics.run import WALL_IDS, Run, WallId
+from heuristics.words import percent, wall_words
+from heuristics.workflow.features import as_understood, dispatcher_asked, graph_modules, graphs_asked
+from heuristics.workflow.layout import layout_of
+from heuristics.workflow.said import flag
+from traces.limits import Limit
+
+STEPS: Final = Limit(
+    50,
+    "unprofiled steps",
+    "Megatron-Bridge, docs/training/moe-optimization.md, Phase 5: a winner runs at least 50 steps",
+)
+VARIABLES: Final = {
+    "dispatcher": ("COM-2", "COM-3", "COM-12", "MEM-5"),
+    "CUDA graphs": ("HST-3", "HST-7", "HST-8"),
+    "parallel layout": ("MEM-8", "MEM-10", "COM-6", "COM-7", "COM-10"),
+    "batch shape and parallel layout": ("HST-5", "CMP-4"),
+    "precision": ("CMP-3", "MEM-4"),
+    "recompute": ("MEM-2", "MEM-9"),
+    "routing mode": ("COM-11",),
+}
+"""What a fix changes of that which is held fixed otherwise -> its ids; the others change none of it."""
+MEASURE: Final = (
+    "step time of the steady steps, without the profiler",
+    "tokens/s a GPU (and MFU only within one precision)",
+    "peak memory",
+    "loss: finite and as before",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """One run to make. `fix`: the catalogue's id, empty for the baseline and the whole winner.
+
+    `variable`: all that changes; `holds`: what stays as it is. `measure`: what to note, over `step_count`
+    unprofiled steps. `next`: what comes after it.
+    """
+
+    title: str
+    fix: str
+    variable: str
+    holds: tuple[str, ...]
+    measure: tuple[str, ...]
+    step_count: int
+    next: str
+
+
+@dataclass(frozen=True, slots=True)
+class Experiments:
+    """`first`: the baseline and the first change; `then`: the verdict's wall; `later`: the rest."""
+
+    first: tuple[Experiment, ...]
+    then: tuple[Experiment, ...]
+    later: tuple[Experiment, ...]
+
+
+def plan_of_experiments(run: Run, plan: Plan) -> Experiments:
+    """Turn a plan into experiments in its order; without fixes, the baseline and the levers."""
+    run = as_understood(run)
+    made = [_experiment(run, planned) for planned in plan.fixes]
+    levers = [_experiment(run, planned) for planned in plan.levers]
+    wall = plan.fixes[0].fix.wall if plan.fixes else None
+    same = [one for one, planned in zip(made, plan.fixes, strict=True) if planned.fix.wall == wall]
+    other = [one for one, planned in zip(made, plan.fixes, strict=True) if planned.fix.wall != wall]
+    later = [*other, *levers]
+    last = (_winner(run),) if made or levers else ()
+    return Experiments((_baseline(run, wall), *same[:1]), tuple(same[1:]), (*later, *last))
+
+
+def held_fixed(run: Run, variable: str = "") -> tuple[str, ...]:
+    """What must be the same on both sides, with its value where known; without the variable itself.
+
+    Source: Megatron-Bridge, skill perf-moe-dispatcher-selection, pitfalls 1 and 4.
+    """
+    layout = layout_of(run)
+    held = {
+        "routing mode": _routing(run),
+        "parallel layout": f"{layout.attention}; {layout.experts}" if layout.tp or layout.ep else "",
+        "CUDA graphs": _graphs(run),
+        "dispatcher": dispatcher_asked(run) or run.shown.dispatcher.replace("unknown", ""),
+        "precision": run.precision or "",
+        "recompute": "",
+        "batch shape": "",
+        "container and versions": "",
+    }
+    return tuple(f"{name} ({now})" if now else name for name, now in held.items() if name not in variable)
+
+
+def _graphs(run: Run) -> str:
+    impl, held = graphs_asked(run), graph_modules(run) or ()
+    if impl not in ("none", "local", "transformer_engine", "full_iteration"):
+        return ""
+    return " ".join((impl, *(one for one in held if one in MODULES)))
+
+
+def _routing(run: Run) -> str:
+    if flag(run, "moe_router_force_load_balancing"):
+        return "forced balance: a benchmark"
+    return (run.given.routing or "").replace("_", " ")
+
+
+def _baseline(run: Run, wall: WallId | None) -> Experiment:
+    title = "the smallest change that fits" if run.does_not_fit else "the run as it is"
+    return Experiment(
+        f"baseline: {title}",
+        "",
+        "nothing",
+        held_fixed(run),
+        MEASURE,
+        int(STEPS.value),
+        "the first change" if wall else "the levers, if any: no wall stands",
+    )
+
+
+def _experiment(run: Run, planned: Planned) -> Experiment:
+    fix = planned.fix
+    variable = next((name for name, ids in VARIABLES.items() if fix.id in ids), "")
+    after = _after(run, fix.wall)
+    if planned.shares_with:
+        after += f"; {', '.join(planned.shares_with)} act on the same costs, so the gains do not add up"
+    return Experiment(
+        fix.title,
+        fix.id,
+        variable or f"{fix.id} alone",
+        held_fixed(run, variable),
+        (*MEASURE, fix.verify),
+        int(STEPS.value),
+        f"keep it if it pays; profile again: {after}",
+    )
+
+
+def _after(run: Run, wall: WallId) -> str:
+    """The largest other wall by what it costs today; without costs, the workflow's order."""
+    others = {one: frac for one, frac in run.total_frac.items() if one != wall and frac > 0}
+    if others:
+        largest = max(others, key=lambda one: others[one])
+        return f"{wall_words(largest)} is the next largest, {percent(others[largest])} today"
+    following = WALL_IDS[WALL_IDS.index(wall) + 1 :]
+    return (
+        f"{wall_words(following[0])} is what usually shows next" if following else "nothing larger is known"
+    )
+
+
+def _winner(run: Run) -> Experiment:
+    return Experiment(
+        "everything that paid, together",
+        "",
+        "all kept changes against the baseline",
+        held_fixed(run),
+        (*MEASURE, "that each kept feature really ran: dispatcher, overlap, graph replay, precision"),
+        int(STEPS.value),
+        "the next wall, from a new profile",
+    )

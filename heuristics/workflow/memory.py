@@ -1,0 +1,66 @@
+"""How full the memory of a run is, and whether the run fits at all."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heuristics.run import Run
+from traces.limits import Limit
+
+HEAD_ROOM: Final = Limit(
+    0.05,
+    "fraction of the GPU's memory",
+    "ours: what varies from step to step (tokens an expert gets, fragments) has to fit into the rest",
+)
+ROOM_TO_HALVE: Final = Limit(
+    0.5,
+    "fraction of the GPU's memory",
+    "ours: half the tensor or pipeline parallelism at most doubles what a rank holds",
+)
+TIGHT: Final = Limit(
+    0.9,
+    "fraction of the GPU's memory",
+    "ours: another tenth of sequence length, or a graph's buffers, and it is full",
+)
+
+
+def fits(run: Run) -> bool | None:
+    """Whether the run has been seen to fit; False where it ran out of memory or is known to be too large."""
+    if run.does_not_fit or (run.log is not None and run.log.out_of_memory):
+        return False
+    ran = run.window_ns > 0 or (run.log is not None and bool(run.log.iterations))
+    return True if ran else None
+
+
+def used_frac(run: Run) -> float | None:
+    """Largest allocated memory of a rank as part of the GPU's: by the log, else by the trace.
+
+    The trace shows what PyTorch reserves, which is no less.
+    """
+    log, capacity = run.log, run.shown.memory_bytes
+    peaks = [one.peak_allocated_bytes for one in log.memory if one.peak_allocated_bytes] if log else []
+    if capacity is None and log:
+        capacity = next((one.capacity_bytes for one in log.out_of_memory if one.capacity_bytes), None)
+    peak = max(peaks, default=None) or run.shown.peak_bytes
+    return None if peak is None or not capacity else peak / capacity
+
+
+def has_room_to_halve(run: Run) -> bool | None:
+    """Whether a rank could hold twice what it holds."""
+    used = used_frac(run)
+    if fits(run) is False or run.given.memory_tight:
+        return False
+    return None if used is None else used <= ROOM_TO_HALVE.value
+
+
+def is_tight(run: Run) -> bool | None:
+    """Whether memory is short: out of it, said to be, or nearly full by the log or the trace."""
+    if fits(run) is False:
+        return True
+    if run.given.memory_tight is not None:
+        return run.given.memory_tight
+    used = used_frac(run)
+    return None if used is None else used > TIGHT.value
+
+
+ASK_MEMORY: Final = "a log with the trainer's memory report, or a trace with --cuda-memory-usage=true"

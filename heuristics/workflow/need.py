@@ -1,0 +1,81 @@
+"""One need of a feature, as a row, and the rule that it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from heuristics.run import Run
+from heuristics.workflow.rule import Judged, WorkflowRule, met, not_applicable, unknown, violated
+from heuristics.workflow.said import before, version
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A row. `asked`: whether the run asks for the feature; `holds`: whether the need is met, None: unknown.
+
+    `says` is the figure that decides, for the sentence. `advice` and `fix` where it is not met, `tells` where
+    it is unknown.
+    """
+
+    id: str
+    feature: str
+    title: str
+    seed: str
+    asked: Callable[[Run], bool | None]
+    holds: Callable[[Run], bool | None]
+    says: Callable[[Run], str]
+    advice: str
+    tells: str
+    fix: str = ""
+
+
+def rule_of(need: Need) -> WorkflowRule:
+    """The rule that a row makes."""
+
+    def judge(run: Run) -> Judged:
+        asked = need.asked(run)
+        if asked is None:
+            return unknown(f"whether the run asks for {need.feature} is not known", "the configuration")
+        if not asked:
+            return not_applicable(f"the run asks for no {need.feature}")
+        holds, says = need.holds(run), need.says(run)
+        if holds is None:
+            return unknown(f"{need.feature}: {says}", need.tells)
+        return (
+            met(f"{need.feature}: {says}")
+            if holds
+            else violated(f"{need.feature}: {says}", need.advice, need.fix)
+        )
+
+    return WorkflowRule(need.id, "prerequisites", need.title, need.seed, judge)
+
+
+def negation(asked: Callable[[Run], bool | None]) -> Callable[[Run], bool | None]:
+    """The opposite of a fact; unknown stays unknown."""
+
+    def holds(run: Run) -> bool | None:
+        found = asked(run)
+        return None if found is None else not found
+
+    return holds
+
+
+def from_release(package: str, release: str) -> Callable[[Run], bool | None]:
+    """Whether a package is of a release or later."""
+    return negation(lambda run: before(run, package, release))
+
+
+def says_version(package: str, name: str) -> Callable[[Run], str]:
+    """A package and its version, in words."""
+
+    def says(run: Run) -> str:
+        found = version(run, package)
+        return f"{name} {'of unknown version' if found is None else '.'.join(map(str, found))}"
+
+    return says
+
+
+def switch(state: bool | None) -> str:
+    """A switch in words."""
+    return "not known" if state is None else "on" if state else "off"

@@ -1,0 +1,201 @@
+"""Phase 2 of the workflow: how a run that fits is spread over more ranks."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heuristics.choosers.hardware import nvlink_domain
+from heuristics.run import Run
+from heuristics.workflow.layout import layout_of
+from heuristics.workflow.long_context import judge_long_context
+from heuristics.workflow.memory import ASK_MEMORY, fits, has_room_to_halve
+from heuristics.workflow.rule import Judged, WorkflowRule, met, not_applicable, unknown, violated
+from heuristics.workflow.said import flag, number, size, word
+from traces.settings.stages import stage_count
+
+_SIZES: Final = "--tp, --cp, --pp, --ep and the number of ranks, or the configuration"
+_FIRST_LAST: Final = ("num_layers_in_first_pipeline_stage", "num_layers_in_last_pipeline_stage")
+
+
+def judge_data_parallel_first(run: Run) -> Judged:
+    """All ranks that memory does not need for the model carry copies of it."""
+    layout = layout_of(run)
+    if fits(run) is False:
+        return not_applicable("it does not fit yet")
+    if layout.tp is None or layout.cp is None or layout.pp is None:
+        return unknown("TP, CP or PP is not known", _SIZES)
+    split = layout.tp * layout.cp * layout.pp
+    copies = f"TP{layout.tp} x CP{layout.cp} x PP{layout.pp} = {split} ranks a copy, DP{layout.dp or '?'}"
+    if split == 1:
+        return met(f"{copies}: every rank carries one")
+    if layout.dp != 1 and flag(run, "ddp.use_distributed_optimizer") is False:
+        return violated(
+            f"{copies}, and every copy keeps all of the optimizer's state",
+            "the distributed optimizer shares it out, so that fewer ranks hold a copy and DP grows",
+            "COM-4",
+        )
+    room = has_room_to_halve(run)
+    if room is None:
+        return unknown(f"{copies}; whether fewer ranks could hold a copy is not known", ASK_MEMORY)
+    if room and layout.tp * layout.pp > 1:
+        more = "twice that" if layout.dp is None else f"DP{layout.dp * 2}"
+        advice = f"{more} by half the TP or PP"
+        return violated(f"{copies}, and half as many ranks would hold it", advice, "MEM-8")
+    return met(f"{copies}, and memory needs them")
+
+
+def judge_fast_domain(run: Run) -> Judged:
+    """Tensor parallelism and expert exchanges, the hot paths, stay on NVLink."""
+    layout, domain = layout_of(run), nvlink_domain(run)
+    tp, experts = layout.tp, layout.expert_ranks
+    if domain is None:
+        return unknown("the size of an NVLink domain is not known", "--nvlink-domain or --gpu-model")
+    said = f"TP{tp or '?'} and EP x ETP = {experts or '?'}, in NVLink domains of {domain}"
+    if tp is not None and tp > domain:
+        return violated(said, f"TP up to {domain}; pipeline stages across nodes", "MEM-8")
+    if experts is not None and experts > domain:
+        advice = "EP x ETP inside one domain where memory allows; else a dispatcher made for it, and overlap"
+        return violated(said, advice, "COM-10")
+    if tp is None or experts is None:
+        return unknown(said, _SIZES)
+    return met(said)
+
+
+def judge_pipeline_across_nodes(run: Run) -> Judged:
+    """Beyond one NVLink domain it is pipeline stages that scale, not wider TP."""
+    layout, domain = layout_of(run), nvlink_domain(run)
+    if domain is None or layout.world is None or layout.pp is None or layout.tp is None:
+        return unknown("the world, its NVLink domains, TP or PP are not known", f"{_SIZES}; --nvlink-domain")
+    if layout.world <= domain:
+        return not_applicable(f"{layout.world} ranks are inside one NVLink domain of {domain}")
+    if layout.pp > 1:
+        return met(f"PP{layout.pp} over {layout.world} ranks in domains of {domain}")
+    hot = max(layout.tp, layout.expert_ranks or 1)
+    if hot > domain:
+        return violated(
+            f"PP1, and {hot} ranks share a layer over domains of {domain}",
+            "pipeline stages across nodes, tensor and expert ranks inside them",
+            "MEM-8",
+        )
+    return met(f"PP1, and a layer stays inside a domain of {domain}")
+
+
+def judge_virtual_stages(run: Run) -> Judged:
+    """Pipeline stages without virtual ones wait longer, and cannot hide their transfers."""
+    layout = layout_of(run)
+    if layout.pp is None:
+        return unknown("PP is not known", "--pp, or the configuration")
+    if layout.pp == 1:
+        return not_applicable("PP1")
+    if layout.vpp is None:
+        return unknown(f"PP{layout.pp}; virtual stages are not known", "--vpp, or the configuration")
+    if layout.vpp > 1:
+        return met(f"PP{layout.pp} with {layout.vpp} virtual stages a rank")
+    return violated(
+        f"PP{layout.pp} without virtual stages: the whole bubble, and transfers that nothing hides",
+        "virtual stages; of the divisors of layers / PP a middle one is usual",
+        "COM-6",
+    )
+
+
+def judge_even_stages(run: Run) -> Judged:
+    """Layers divide into the stages, or a layout says how they are shared out."""
+    layout, layers = layout_of(run), size(run, "num_layers")
+    if layout.pp == 1:
+        return not_applicable("PP1")
+    text = word(run, "pipeline_model_parallel_layout")
+    counts = [knob for knob in _FIRST_LAST if number(run, knob) is not None]
+    if text and counts:
+        advice = "one of them: Megatron-Core refuses a layout beside counts"
+        return violated(f"a pipeline layout and {' and '.join(counts)} are both set", advice, "COM-6")
+    stages = stage_count(text or "")
+    if stages and layout.pp and stages % layout.pp:
+        advice = "a layout whose stages are a multiple of PP"
+        return violated(f"a layout of {stages} stages for PP{layout.pp}", advice, "COM-6")
+    if text or counts:
+        return met("the configuration says which layers a stage holds")
+    if layers is None or layout.pp is None:
+        return unknown("layers or PP are not known", "num_layers of the configuration, and --pp")
+    parts = layout.pp * (layout.vpp or 1)
+    if layers % parts:
+        return violated(
+            f"{layers} layers do not divide by PP{layout.pp} x VPP{layout.vpp or 1} = {parts}",
+            "a pipeline layout, which also makes room for embedding, MTP and loss",
+            "COM-6",
+        )
+    return met(f"{layers} layers in {parts} parts of {layers // parts}")
+
+
+def judge_experts_before_tensor(run: Run) -> Judged:
+    """Experts are spread, not cut, while a rank still holds several."""
+    layout, experts = layout_of(run), size(run, "num_moe_experts")
+    if layout.etp is None:
+        return unknown("ETP and TP are not known", "--etp or --tp, or the configuration")
+    if layout.etp == 1:
+        return met("ETP1: every expert is whole on its rank")
+    said = f"ETP{layout.etp}"
+    if size(run, "expert_tensor_parallel_size") is None:
+        said += f" (not set, so it is TP{layout.tp})"
+    if experts is None or layout.ep is None:
+        return unknown(f"{said}; experts or EP are not known", "num_moe_experts, and --ep")
+    if (local := experts // layout.ep) > 1:
+        return violated(
+            f"{said}, while a rank holds {local} of {experts} experts (EP{layout.ep})",
+            f"ETP1 and up to EP{layout.ep * layout.etp}: larger GEMMs and less communication",
+            "COM-10",
+        )
+    return met(f"{said}, and a rank holds one expert: EP cannot grow")
+
+
+SCALE_RULES: Final = (
+    WorkflowRule(
+        "scale-dp-first",
+        "scale",
+        "Data parallelism is as large as memory allows",
+        "002 and 003, Phase 2, 1",
+        judge_data_parallel_first,
+    ),
+    WorkflowRule(
+        "scale-fast-domain",
+        "scale",
+        "Hot communication stays inside the fast domain",
+        "002 and 003, Phase 2, 2",
+        judge_fast_domain,
+    ),
+    WorkflowRule(
+        "scale-pp-across-nodes",
+        "scale",
+        "Pipeline stages for more than one node",
+        "002 and 003, Phase 2, 3",
+        judge_pipeline_across_nodes,
+    ),
+    WorkflowRule(
+        "scale-vpp",
+        "scale",
+        "Virtual stages where there are pipeline stages",
+        "002 and 003, Phase 2, 3",
+        judge_virtual_stages,
+    ),
+    WorkflowRule(
+        "scale-even-stages",
+        "scale",
+        "Stages hold equal parts, or a layout says which",
+        "000, Key Interactions",
+        judge_even_stages,
+    ),
+    WorkflowRule(
+        "scale-ep-before-tp",
+        "scale",
+        "EP before more TP for expert layers",
+        "002 and 003, Phase 2, 4",
+        judge_experts_before_tensor,
+    ),
+    WorkflowRule(
+        "scale-cp-long-context",
+        "scale",
+        "CP for long context, and only for that",
+        "002 and 003, Phase 2, 5",
+        judge_long_context,
+    ),
+)
+"""In the order of the documents, which is one of priority."""

@@ -1,0 +1,36 @@
+"""The workflow walked: every rule on one run, in the order of the documents."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heuristics.run import Run
+from heuristics.workflow.features import as_understood
+from heuristics.workflow.fit_rules import FIT_RULES
+from heuristics.workflow.folding_rules import FOLDING_RULES
+from heuristics.workflow.need import rule_of
+from heuristics.workflow.needs_dispatcher import DISPATCHER_NEEDS
+from heuristics.workflow.needs_graphs import GRAPH_NEEDS
+from heuristics.workflow.needs_overlap import EP_OVERLAP
+from heuristics.workflow.needs_precision import PRECISION_NEEDS
+from heuristics.workflow.needs_wgrad import DELAYED_WGRAD
+from heuristics.workflow.profile_rules import PROFILE_RULES
+from heuristics.workflow.rule import Step, WorkflowRule
+from heuristics.workflow.scale_rules import SCALE_RULES
+
+NEEDS: Final = (*EP_OVERLAP, *DELAYED_WGRAD, *DISPATCHER_NEEDS, *GRAPH_NEEDS, *PRECISION_NEEDS)
+
+RULES: Final[tuple[WorkflowRule, ...]] = (
+    *FIT_RULES,
+    *SCALE_RULES,
+    *FOLDING_RULES,
+    *map(rule_of, NEEDS),
+    *PROFILE_RULES,
+)
+"""All rules: fit, scale, folding, prerequisites, profile."""
+
+
+def walk(run: Run) -> tuple[Step, ...]:
+    """Every rule and what it says of a run as the framework understands it, in workflow order."""
+    understood = as_understood(run)
+    return tuple(Step(rule, rule.judge(understood)) for rule in RULES)

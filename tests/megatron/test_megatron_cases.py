@@ -1,0 +1,114 @@
+"""The ninety configurations, what megatron-core says of each, and what only this host lacks."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from heuristics.constraints.megatron.answer import Answer
+from heuristics.constraints.megatron.request import Request, request_of
+from heuristics.run import Given, Run
+from tests.megatron.conftest import Ask
+from traces.settings.settings import Value, settings
+
+pytestmark = pytest.mark.megatron
+
+TABLE = tomllib.loads((Path(__file__).parent.parent / "data" / "megatron_cases.toml").read_text("utf-8"))
+CASES: list[dict[str, Any]] = TABLE["case"]
+HOST = {55, 57, 58, 59, 60, 64, 66}
+REJECTED_BY_OLD_TE = {
+    55: "TE version >= 2.10.0 is required for delay_wgrad_compute with partial cuda graph",
+    57: "Only transformer-engine>=1.7.0 supports MoE FP8 training, but your version is 1.3.0.",
+    58: "Only transformer-engine>=1.7.0 supports MoE FP8 training, but your version is 1.3.0.",
+    59: "Only transformer-engine>=1.7.0 supports MoE FP8 training, but your version is 1.3.0.",
+    60: "Only transformer-engine>=1.7.0 supports MoE FP8 training, but your version is 1.3.0.",
+    64: "fused permutation is not available. Please install TE >= 2.1.0.",
+    66: "apply_rope_fusion is not available. Please install TE >= 1.4.",
+}
+Answers = dict[tuple[int, str | None], tuple[Answer, Answer]]
+
+
+def knob(value: Any) -> Value:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def request_for(case: dict[str, Any], te_version: str | None) -> Request:
+    values = {**TABLE["base"], **case["changes"], **dict.fromkeys(case.get("unset", ()))}
+    said = settings({name: knob(value) for name, value in values.items()}, "table")
+    request = request_of(Run(given=Given(te_version=te_version), settings=said))
+    assert isinstance(request, Request)
+    if case["number"] == 87:  # no version has it, so a reader of configurations does not let it through
+        request = dataclasses.replace(request, fields={**request.fields, **case["changes"]})
+    return request
+
+
+@pytest.fixture(scope="module")
+def answers(ask: Ask) -> Answers:
+    keys = [(case["number"], te) for case in CASES for te in (None, "2.12.0", "1.3.0")]
+    by_number = {case["number"]: case for case in CASES}
+    asked = ask([request_for(by_number[number], te) for number, te in keys])
+    return dict(zip(keys, asked, strict=True))
+
+
+def test_the_table_has_ninety_cases() -> None:
+    assert [case["number"] for case in CASES] == list(range(1, 91))
+    assert {case["number"] for case in CASES if case.get("host")} == HOST
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['number']}-{case['name']}")
+def test_a_case_is_answered_as_megatron_core_answers_it(case: dict[str, Any], answers: Answers) -> None:
+    config, _ = answers[case["number"], None]
+    assert config.version == "0.16.1"
+    if case["number"] in HOST:
+        assert (config.answer, "Transformer Engine" in config.text) == ("needs", True)
+    elif case["number"] == 87:
+        assert config.answer == "no_such_knob"
+        assert "moe_a2a_overlap" in config.text
+    else:
+        assert config.answer == case["answer"], config.text
+        said = config.text.rstrip("…").removeprefix(f"{case.get('error')}: ")
+        assert case.get("message", "") == "" or said.startswith(case["message"])
+
+
+@pytest.mark.parametrize("number", sorted(HOST))
+def test_with_transformer_engine_said_the_host_is_no_matter(number: int, answers: Answers) -> None:
+    assert answers[number, "2.12.0"][0].answer == "ok"
+    assert "Transformer Engine 2.12.0 taken as given" in answers[number, "2.12.0"][0].text
+    old = answers[number, "1.3.0"][0]
+    assert (old.answer, old.text) == ("rejected", REJECTED_BY_OLD_TE[number])
+
+
+def test_what_does_not_hang_on_transformer_engine_is_answered_alike(answers: Answers) -> None:
+    for case in CASES:
+        if case["number"] not in HOST:
+            kinds = {answers[case["number"], te][0].answer for te in (None, "2.12.0")}
+            assert len(kinds) == 1, case["name"]
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (6, "Invalid backend: nonsense"),
+        (8, "Unsupported token dispatcher type: all_to_all"),
+        (13, "AssertionError at assert self.config.num_moe_experts % ep_size == 0"),
+        (73, "num_layers should be divisible by pipeline_model_parallel_size"),
+        (74, "num_layers_per_pipeline_rank 4 should be divisible by vp_size 3"),
+    ],
+)
+def test_the_layer_rejects_what_the_configuration_lets_pass(
+    number: int, words: str, answers: Answers
+) -> None:
+    config, layer = answers[number, None]
+    assert (config.answer, layer.answer) == ("ok", "rejected")
+    assert layer.text.startswith(words)
+
+
+def test_a_rejected_configuration_is_not_laid_out(answers: Answers) -> None:
+    for case in CASES:
+        config, layer = answers[case["number"], None]
+        if config.answer in ("rejected", "no_such_knob"):
+            assert layer.answer == "not_checked"

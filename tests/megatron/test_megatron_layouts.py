@@ -1,0 +1,192 @@
+"""Worlds of up to 1,024 ranks, their pipeline stages and one MoE layer, laid out by megatron-core itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+import pytest
+
+from heuristics.constraints.megatron.answer import Answer
+from heuristics.constraints.megatron.request import Request, request_of
+from heuristics.run import Given, Run
+from tests.megatron.conftest import Ask
+from traces.settings.settings import Value, settings
+
+pytestmark = pytest.mark.megatron
+
+FULL_NAMES = {
+    "tp": "tensor_model_parallel_size",
+    "pp": "pipeline_model_parallel_size",
+    "vpp": "virtual_pipeline_model_parallel_size",
+    "cp": "context_parallel_size",
+    "ep": "expert_model_parallel_size",
+    "etp": "expert_tensor_parallel_size",
+    "dispatcher": "moe_token_dispatcher_type",
+    "backend": "moe_flex_dispatcher_backend",
+    "world": "world_size",
+}
+KNOWN = {"num_moe_experts": 64, "moe_router_topk": 8}
+
+
+def request_for(
+    knobs: Mapping[str, Value], flex_package: bool | None = None, core_version: str | None = None
+) -> Request:
+    values = {**KNOWN, **{FULL_NAMES.get(name, name): value for name, value in knobs.items()}}
+    given = Given(te_version="2.9.0", flex_package=flex_package, core_version=core_version)
+    request = request_of(Run(given=given, settings=settings(values, "test")))
+    assert isinstance(request, Request)
+    return request
+
+
+FITS: dict[str, dict[str, Value]] = {
+    "8 ranks EP8": {"world": 8, "ep": 8},
+    "256 ranks TP2 PP4 EP8": {"world": 256, "tp": 2, "pp": 4, "ep": 8, "etp": 1},
+    "1,024 ranks TP4 PP8 EP32": {"world": 1024, "tp": 4, "pp": 8, "ep": 32, "etp": 1},
+    "top-k above the experts": {"world": 8, "ep": 8, "moe_router_topk": 100},
+    "61 layers by a layout": {
+        "world": 256,
+        "pp": 8,
+        "vpp": 4,
+        "ep": 32,
+        "num_layers": 61,
+        "mtp_num_layers": 1,
+        "pipeline_model_parallel_layout": "Et*3|(tt|)*29m|L",
+    },
+    "low precision and latent experts": {"world": 8, "ep": 8, "fp8": "e4m3", "moe_latent_size": 64},
+    "shared experts overlapped": {
+        "world": 8,
+        "ep": 8,
+        "moe_shared_expert_intermediate_size": 256,
+        "moe_shared_expert_overlap": True,
+    },
+    "a dense model": {"world": 8, "tp": 2, "pp": 2, "cp": 2, "num_moe_experts": None},
+}
+REJECTED: dict[str, tuple[dict[str, Value], str]] = {
+    "EP6 of 8": (
+        {"world": 8, "ep": 6},
+        "world_size (8) is not divisible by expert_tensor_model_pipeline_parallel size (6)",
+    ),
+    "TP8 of 12": ({"world": 12, "tp": 8}, "world_size (12) is not divisible by 8"),
+    "PP2 EP8 of 8": (
+        {"world": 8, "pp": 2, "ep": 8},
+        "world_size (8) is not divisible by expert_tensor_model_pipeline_parallel size (16)",
+    ),
+    "60 experts EP8": (
+        {"world": 8, "ep": 8, "num_moe_experts": 60},
+        "AssertionError at assert self.config.num_moe_experts % ep_size == 0",
+    ),
+    "18 layers PP4": (
+        {"world": 4, "pp": 4, "num_layers": 18},
+        "num_layers should be divisible by pipeline_model_parallel_size",
+    ),
+    "16 layers PP4 VPP3": (
+        {"world": 4, "pp": 4, "vpp": 3, "num_layers": 16},
+        "num_layers_per_pipeline_rank 4 should be divisible by vp_size 3",
+    ),
+    "all_to_all": (
+        {"world": 8, "ep": 8, "dispatcher": "all_to_all"},
+        "Unsupported token dispatcher type: all_to_all",
+    ),
+    "a backend that is none": (
+        {"world": 8, "ep": 8, "dispatcher": "flex", "backend": "nonsense"},
+        "Invalid backend: nonsense",
+    ),
+    "flex on one rank": ({"world": 1, "dispatcher": "flex"}, "Flex token dispatcher requires TPxEP > 1"),
+}
+DEEPEP: dict[str, Value] = {"world": 8, "ep": 8, "dispatcher": "flex", "backend": "deepep"}
+HYBRIDEP: dict[str, Value] = {**DEEPEP, "backend": "hybridep"}
+
+
+@pytest.fixture(scope="module")
+def answers(ask: Ask) -> dict[str, tuple[Answer, Answer]]:
+    requests = {name: request_for(knobs) for name, knobs in FITS.items()}
+    requests |= {name: request_for(knobs) for name, (knobs, _) in REJECTED.items()}
+    requests["DeepEP"] = request_for(DEEPEP)
+    requests["HybridEP"] = request_for(HYBRIDEP)
+    requests["DeepEP there"] = request_for(DEEPEP, flex_package=True)
+    requests["HybridEP there"] = request_for(HYBRIDEP, flex_package=True)
+    requests["60 experts DeepEP"] = request_for(DEEPEP | {"num_moe_experts": 60})
+    newer: dict[str, dict[str, Value]] = {
+        "newer knob": {"moe_paged_stash": True},
+        "newer knob off": {"moe_paged_stash": False, "moe_paged_stash_page_size": 64},
+        "newer whole graph": {"cuda_graph_impl": "full_iteration"},
+    }
+    for name, knobs in newer.items():
+        requests[name] = request_for(knobs | {"world": 8, "ep": 8}, core_version="0.18.0")
+    odd: dict[str, Value] = {"params_dtype": "no_such_type", "attention_backend": "odd", "world": 8}
+    requests["values that are none"] = request_for(odd)
+    requests["after it"] = request_for({"world": 8})
+    return dict(zip(requests, ask(list(requests.values())), strict=True))
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_a_layout_that_fits_is_built(name: str, answers: dict[str, tuple[Answer, Answer]]) -> None:
+    config, layer = answers[name]
+    assert (config.answer, layer.answer) == ("ok", "ok"), layer.text
+    assert layer.text.startswith(f"{FITS[name]['world']} ranks")
+
+
+@pytest.mark.parametrize("name", REJECTED)
+def test_a_layout_that_does_not_fit_is_rejected_in_megatron_cores_words(
+    name: str, answers: dict[str, tuple[Answer, Answer]]
+) -> None:
+    _, layer = answers[name]
+    assert layer.answer == "rejected"
+    assert layer.text.startswith(REJECTED[name][1])
+
+
+@pytest.mark.parametrize("package", ["DeepEP", "HybridEP"])
+def test_a_package_this_host_lacks_is_no_rejection(
+    package: str, answers: dict[str, tuple[Answer, Answer]]
+) -> None:
+    assert answers[package][1].answer == "needs"
+    assert package in answers[package][1].text
+    assert answers[f"{package} there"][1].answer == "ok"
+
+
+def test_a_rejection_behind_a_package_this_host_lacks_still_shows(
+    answers: dict[str, tuple[Answer, Answer]],
+) -> None:
+    assert answers["60 experts DeepEP"][1].answer == "rejected"
+
+
+def test_what_the_layer_is_built_without_is_said(answers: dict[str, tuple[Answer, Answer]]) -> None:
+    assert "without fp8, moe_latent_size" in answers["low precision and latent experts"][1].text
+
+
+def test_a_knob_of_a_newer_version_is_named_with_both_versions(
+    answers: dict[str, tuple[Answer, Answer]],
+) -> None:
+    config, layer = answers["newer knob"]
+    assert (config.answer, layer.answer) == ("no_such_knob", "not_checked")
+    assert config.text == (
+        "megatron-core 0.16.1 has no moe_paged_stash (from 0.18); "
+        "asked was megatron-core 0.16.1, the run has 0.18.0"
+    )
+
+
+def test_knobs_of_a_newer_version_left_as_they_are_do_not_matter(
+    answers: dict[str, tuple[Answer, Answer]],
+) -> None:
+    assert answers["newer knob off"][0].answer == "ok"
+
+
+def test_a_newer_spelling_of_graphs_is_understood(answers: dict[str, tuple[Answer, Answer]]) -> None:
+    assert answers["newer whole graph"][0].answer == "ok"
+
+
+def test_values_that_are_none_are_answered_and_the_next_is_too(
+    answers: dict[str, tuple[Answer, Answer]],
+) -> None:
+    assert answers["values that are none"][0].answer == "rejected"
+    assert answers["after it"][0].answer == "ok"
+
+
+def test_a_thousand_configurations_take_one_start(ask: Ask, capsys: pytest.CaptureFixture[str]) -> None:
+    started = time.perf_counter()
+    answers = ask([request_for({"world": 8, "ep": 8})] * 500 + [request_for({"world": 8, "ep": 6})] * 500)
+    all_s = time.perf_counter() - started
+    assert [layer.answer for _, layer in answers] == ["ok"] * 500 + ["rejected"] * 500
+    with capsys.disabled():
+        print(f"\n1,000 configurations in both tiers, with the start: {all_s:.1f} s")

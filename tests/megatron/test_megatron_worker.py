@@ -1,0 +1,101 @@
+"""The process that asks: it opens nothing, writes nothing, and does not hold up who asked."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from diagnoser.megatron import check
+from heuristics.constraints.megatron.request import Request
+from traces.limits import Limit
+
+pytestmark = [pytest.mark.megatron, pytest.mark.usefixtures("megatron")]
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+FIELDS = {"num_layers": 2, "hidden_size": 256, "num_attention_heads": 2, "num_moe_experts": 8}
+MOE = Request({**FIELDS, "expert_model_parallel_size": 8, "add_bias_linear": False}, world_size=8)
+WATCHED = """
+import json, os, sys
+opened = []
+def watch(event, args):
+    if event.startswith("socket.") or event in ("subprocess.Popen", "os.system", "os.rename"):
+        opened.append(event)
+    if event == "os.mkdir" and not os.path.exists(args[0]):
+        opened.append(event)
+    if event == "open" and set(args[1] or "") & set("wxa+"):
+        opened.append("write")
+    if event == "open" and args[1] is None and args[2] & (os.O_WRONLY | os.O_RDWR):
+        opened.append("write")
+sys.addaudithook(watch)
+import diagnoser.megatron.worker as worker
+library = worker.Library()
+requests = [worker.Request(**plain) for plain in json.load(sys.stdin)]
+kinds = [answer.answer for request in requests for answer in worker.answers(library, request)]
+sys.stdout.write(json.dumps({"kinds": kinds, "opened": opened}))
+"""
+WITHOUT_THE_PRIVATE_NAME = """
+import json, sys
+import diagnoser.megatron.worker as worker
+import megatron.core.utils as utils
+del utils._te_version
+utils.get_te_version = lambda: None
+library = worker.Library()
+requests = [worker.Request(**plain) for plain in json.load(sys.stdin)]
+kinds = [answer.answer for request in requests for answer in worker.answers(library, request)]
+sys.stdout.write(json.dumps({"kinds": kinds}))
+"""
+
+
+def run(program: str, requests: list[Request]) -> dict[str, list[str]]:
+    told = json.dumps([asdict(request) for request in requests])
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", program],
+        cwd=ROOT,
+        env=check.worker_environment(),
+        input=told,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    said: dict[str, list[str]] = json.loads(done.stdout)
+    return said
+
+
+def test_it_opens_no_connection_and_writes_no_file() -> None:
+    said = run(WATCHED, [MOE, replace(MOE, world_size=1024), replace(MOE, world_size=9)])
+    assert said == {"kinds": ["ok", "ok", "ok", "ok", "ok", "rejected"], "opened": []}
+
+
+def test_where_the_librarys_version_cache_is_gone_nothing_is_assumed() -> None:
+    low = replace(MOE, fields={**MOE.fields, "fp8": "e4m3"}, te_version="2.9.0")
+    assert run(WITHOUT_THE_PRIVATE_NAME, [MOE, low])["kinds"][::2] == ["ok", "needs"]
+
+
+def test_one_that_hangs_costs_its_limit_and_leaves_the_rest_unchecked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(check, "REQUEST_S", Limit(2.0, "seconds", "ours: a test"))
+    started = time.monotonic()
+    answers = check.check_with_megatron([MOE, replace(MOE, world_size=2**26), MOE])
+    assert [(config.answer, layer.answer) for config, layer in answers] == [
+        ("ok", "ok"),
+        ("ok", "not_checked"),
+        ("not_checked", "not_checked"),
+    ]
+    assert "in time" in answers[2][0].text
+    assert time.monotonic() - started < 60
+
+
+def test_the_diagnosis_itself_imports_neither_pytorch_nor_megatron_core() -> None:
+    program = (
+        "import sys; from diagnoser.cli import run; import diagnoser.megatron.check; code = run(['demo']);"
+        "assert code == 0; sys.stderr.write(str({'torch', 'megatron'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "set()")

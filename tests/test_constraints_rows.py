@@ -1,0 +1,61 @@
+"""Every rule: one configuration that breaks it, and the least change of it that does not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, cast
+
+import pytest
+
+from heuristics.constraints.check import check_rules, undecided
+from heuristics.constraints.rule import verdict
+from heuristics.constraints.rules import RULE, RULES
+from heuristics.constraints.view import Config
+from heuristics.fixes.catalogue import CATALOGUE
+from tests.constraint_doubles import read, run_with
+
+ROWS: Final = cast(Mapping[str, Mapping[str, dict[str, object]]], read("constraint_rows.toml"))
+
+
+def test_every_rule_has_a_row_and_every_row_a_rule() -> None:
+    assert sorted(ROWS) == sorted(RULE)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_a_rule_breaks_where_it_must_and_just_not_beside_it(rule: object) -> None:
+    one = RULE[rule.id]  # type: ignore[attr-defined]
+    row = ROWS[one.id]
+    assert verdict(one, Config(run_with(row["breaks"]))) is True
+    assert verdict(one, Config(run_with({**row["breaks"], **row["mends"]}))) is False
+
+
+def test_a_configuration_of_which_nothing_is_known_breaks_nothing() -> None:
+    assert check_rules(run_with({})) == ()
+    assert undecided(run_with({})) == ()
+
+
+def test_a_rule_speaks_of_the_knobs_that_break_it() -> None:
+    about = {"core", "bridge", "te", "torch", "gpu", "capability", "packed", "lm", "mb"}
+    context = {"pipeline_model_parallel_size", "tensor_model_parallel_size", "context_parallel_size"}
+    for rule in RULES:
+        row = ROWS[rule.id]
+        spoken = {*row["breaks"], *row["mends"]} - about - context
+        assert spoken & set(rule.knobs), rule.id
+        assert set(row["mends"]) & {*rule.knobs, *about, *context}, rule.id
+
+
+def test_every_rule_says_who_refuses_where_it_is_written_and_what_would_meet_it() -> None:
+    for rule in RULES:
+        assert all((rule.text, rule.source, rule.cure, rule.knobs)), rule.id
+        assert not rule.core_message or rule.says == "core", rule.id
+        assert len(rule.id.split()) == 1
+
+
+def test_the_fix_that_mends_is_one_of_the_catalogue() -> None:
+    assert {rule.fix for rule in RULES} <= {"", *CATALOGUE}
+
+
+def test_breaking_any_row_is_told_as_the_rule_has_it() -> None:
+    for rule in RULES:
+        found = {one.rule.id: one for one in check_rules(run_with(ROWS[rule.id]["breaks"]))}
+        assert (found[rule.id].text, found[rule.id].level) == (rule.text, rule.level)

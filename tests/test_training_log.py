@@ -1,0 +1,360 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.log_doubles import crash, frame, iteration, log_of, out_of_memory, step_time
+from traces.errors import InputError
+from traces.training_log.lines import LONGEST_LINE
+from traces.training_log.log import Stage
+from traces.training_log.peak import most_unallocated, peak_memory
+from traces.training_log.read import read_log
+
+GIB = 1 << 30
+MIB = 1 << 20
+
+
+def test_an_iteration_line_of_megatron_lm_tells_number_length_and_throughput(tmp_path: Path) -> None:
+    tail = " throughput per GPU (TFLOP/s/GPU): 199.1 |"
+    (read,) = log_of(tmp_path, "starting", iteration(10, 31310.0, tail=tail)).iterations
+    assert (read.index, read.line) == (10, 2)
+    assert read.length_ns == 31_310_000_000
+    assert read.tflops_per_gpu == 199.1
+    assert read.global_batch_size == 8
+
+
+@pytest.mark.parametrize(
+    "prefix", ["", "0: ", "[rank7]: ", "2026-08-22T10:00:00Z ", "\x1b[32mnode 3 |\x1b[0m "]
+)
+def test_an_iteration_line_is_read_behind_any_prefix(tmp_path: Path, prefix: str) -> None:
+    (read,) = log_of(tmp_path, prefix + iteration(2, 100.0)).iterations
+    assert (read.index, read.length_ns) == (2, 100_000_000)
+
+
+def test_step_time_lines_alone_are_iterations_in_their_order(tmp_path: Path) -> None:
+    log = log_of(tmp_path, step_time(20.15, 299.4), step_time(20.25, 297.0))
+    assert [(one.index, one.length_ns, one.tflops_per_gpu) for one in log.iterations] == [
+        (1, 20_150_000_000, 299.4),
+        (2, 20_250_000_000, 297.0),
+    ]
+
+
+def test_a_step_time_line_adds_its_throughput_to_the_iteration_of_its_length(tmp_path: Path) -> None:
+    lines = (step_time(1.00, 10.0), iteration(1, 1000.0), iteration(2, 2000.0), step_time(2.00, 5.0))
+    log = log_of(tmp_path, *lines, iteration(3, 3000.0))
+    assert [(one.index, one.tflops_per_gpu) for one in log.iterations] == [(1, 10.0), (2, 5.0), (3, None)]
+
+
+def test_a_throughput_of_zero_is_none_said(tmp_path: Path) -> None:
+    assert log_of(tmp_path, step_time(1.0, 0.0)).iterations[0].tflops_per_gpu is None
+
+
+@pytest.mark.parametrize("length", ["nan", "1.2.3", "1" * 400, "-5.0", ""])
+def test_an_odd_length_is_no_iteration(tmp_path: Path, length: str) -> None:
+    assert log_of(tmp_path, iteration(1, 7.0).replace("7.0", length)).iterations == ()
+
+
+def test_megatron_lm_reports_binary_megabytes(tmp_path: Path) -> None:
+    line = "[Rank 5] (after 2 iterations) memory (MB) | allocated: 10.00 | max allocated: 30.5 | "
+    (told,) = log_of(tmp_path, line + "reserved: 20.00 | max reserved: 40.00").memory
+    assert told.rank == 5
+    assert (told.allocated_bytes, told.peak_allocated_bytes) == (10 * MIB, 61 * MIB // 2)
+    assert (told.reserved_bytes, told.peak_reserved_bytes) == (20 * MIB, 40 * MIB)
+
+
+def test_megatron_bridge_reports_decimal_gigabytes(tmp_path: Path) -> None:
+    line = (
+        "[Rank 0] (after 2 iterations) memory (GB) | mem-allocated-gigabytes: 10.5 | "
+        "mem-active-gigabytes: 10.5 | mem-inactive-gigabytes: 1.5 | mem-reserved-gigabytes: 50.0 | "
+        "mem-max-allocated-gigabytes: 40.0 | mem-max-reserved-gigabytes: 50.0 | mem-alloc-retires: 0"
+    )
+    log = log_of(tmp_path, line)
+    assert log.memory[0].allocated_bytes == 10_500_000_000
+    assert log.memory[0].peak_allocated_bytes == 40_000_000_000
+    waste = most_unallocated(log)
+    assert waste is not None
+    assert (waste.unallocated_bytes, waste.unallocated_frac) == (10_000_000_000, 0.2)
+
+
+def test_the_peak_is_the_largest_of_all_ranks(tmp_path: Path) -> None:
+    ranks = (
+        f"[Rank {rank}] (after 2 iterations) memory (MB) | allocated: 1.0 | max allocated: {peak}.0 | "
+        f"reserved: 1.0 | max reserved: {peak + 5}.0"
+        for rank, peak in ((0, 10), (8, 30), (16, 20))
+    )
+    peak = peak_memory(log_of(tmp_path, *ranks))
+    assert peak is not None
+    assert (peak.allocated_bytes, peak.reserved_bytes, peak.rank) == (30 * MIB, 35 * MIB, 8)
+    assert peak.ranks_count == 3
+
+
+def test_the_trainers_own_sum_of_memory_is_read(tmp_path: Path) -> None:
+    line = (
+        "Theoretical memory footprints: weight and optimizer=100.00 MB, activation=20.00 MB, total=120.00 MB"
+    )
+    alone = "Theoretical memory footprints: weight and optimizer=100.00 MB"
+    both, one = log_of(tmp_path, line, alone).theoretical
+    assert (both.weight_and_optimizer_bytes, both.activation_bytes) == (100 * MIB, 20 * MIB)
+    assert both.total_bytes == 120 * MIB
+    assert (one.weight_and_optimizer_bytes, one.total_bytes) == (100 * MIB, None)
+
+
+def test_an_out_of_memory_error_tells_its_sizes(tmp_path: Path) -> None:
+    pools = " with 3.00 GiB allocated in private pools (e.g., CUDA Graphs),"
+    (error,) = log_of(tmp_path, out_of_memory(pools=pools)).out_of_memory
+    assert (error.rank, error.device) == (3, 3)
+    assert (error.requested_bytes, error.free_bytes) == (2 * GIB, 512 * MIB)
+    assert (error.capacity_bytes, error.allocated_bytes) == (80 * GIB, 70 * GIB)
+    assert error.reserved_bytes == 71 * GIB
+    assert error.graph_pool_bytes == 3 * GIB
+
+
+def test_the_error_of_older_pytorch_tells_its_sizes(tmp_path: Path) -> None:
+    line = (
+        "RuntimeError: CUDA out of memory. Tried to allocate 20.00 GiB (GPU 1; 80.00 GiB total capacity; "
+        "60.00 GiB already allocated; 8.00 GiB free; 65.00 GiB reserved in total by PyTorch) If"
+    )
+    (error,) = log_of(tmp_path, line).out_of_memory
+    assert (error.device, error.capacity_bytes) == (1, 80 * GIB)
+    assert (error.allocated_bytes, error.reserved_bytes, error.free_bytes) == (60 * GIB, 65 * GIB, 8 * GIB)
+
+
+OPTIM = "/usr/lib/python3.12/site-packages/torch/optim/adam.py"
+STAGES: list[tuple[Stage, tuple[str, ...]]] = [
+    ("setup", ("pretrain", "setup_model_and_optimizer", "get_model")),
+    ("forward", ("train_step", "forward_backward_no_pipelining", "forward_step", "forward")),
+    ("backward", ("train_step", "backward_step", "custom_backward")),
+    ("backward", ("train_step", "backward@/opt/torch/autograd/__init__.py", "forward", "forward")),
+    ("optimizer", ("train_step", "step@/opt/megatron/core/optimizer/optimizer.py", "wrapper")),
+    ("optimizer_state", ("train_step", f"step@{OPTIM}", f"_init_group@{OPTIM}")),
+    (
+        "graph_capture",
+        ("train_step", "create_cudagraphs", "_make_graphed_callables", "forward", "backward_step"),
+    ),
+    ("unknown", ("main", "run")),
+]
+
+
+@pytest.mark.parametrize(
+    ("stage", "names"), STAGES, ids=lambda value: value if isinstance(value, str) else None
+)
+def test_the_stage_is_that_of_the_tracebacks_frames(
+    tmp_path: Path, stage: Stage, names: tuple[str, ...]
+) -> None:
+    (error,) = log_of(tmp_path, *crash(*names, last=out_of_memory())).out_of_memory
+    assert error.stage == stage
+
+
+def test_tracebacks_of_other_ranks_do_not_mix(tmp_path: Path) -> None:
+    other = frame("forward_step").replace("rank3", "rank4")
+    lines = ("[rank3]: Traceback (most recent call last):", frame("backward_step"), other, out_of_memory())
+    late = out_of_memory().replace("[rank3]", "[rank4]")
+    assert [error.stage for error in log_of(tmp_path, *lines, late).out_of_memory] == ["backward", "forward"]
+
+
+def test_versions_are_those_the_log_prints(tmp_path: Path) -> None:
+    log = log_of(
+        tmp_path,
+        "NVIDIA Release 26.02 (build 12345)",
+        "PyTorch Version 2.10.0a0+b4e4ee8",
+        "> PyTorch version ................ 9.9.9",
+        "> Megatron-Core version .......... 0.19.0",
+        "> Transformer Engine version ... 2.14.0+abc",
+        "NCCL version 2.29.3+cuda13.0",
+        "megatron-bridge==0.6.0",
+        frame("main", "/usr/local/lib/python3.12/dist-packages/x.py"),
+    )
+    assert log.versions == {
+        "container": "26.02",
+        "torch": "2.10.0a0",
+        "core": "0.19.0",
+        "te": "2.14.0",
+        "nccl": "2.29.3",
+        "cuda": "13.0",
+        "bridge": "0.6.0",
+        "python": "3.12",
+    }
+
+
+def test_an_assert_tells_the_version_it_found(tmp_path: Path) -> None:
+    line = "AssertionError: TE version >= 2.7.0 is required for x. Current TE version: 2.6.0"
+    assert log_of(tmp_path, line).versions == {"te": "2.6.0"}
+
+
+def test_arguments_become_settings_with_the_line_that_said_them(tmp_path: Path) -> None:
+    def argument(name: str, value: str) -> str:
+        return f"  {name} {'.' * (48 - len(name))} {value}"
+
+    log = log_of(
+        tmp_path,
+        "0: hello",
+        "0: ------------------------ arguments ------------------------",
+        "0: " + argument("expert_model_parallel_size", "16"),
+        "1: something of another rank",
+        "0: " + argument("moe_token_dispatcher_type", "alltoall"),
+        "0: -------------------- end of arguments ---------------------",
+        iteration(1, 5.0),
+    )
+    assert log.settings is not None
+    assert log.settings.value("expert_model_parallel_size") == 16
+    assert log.settings.value("moe_token_dispatcher_type") == "alltoall"
+    assert log.settings.said("moe_token_dispatcher_type") == f"{log.name}:5"
+    assert len(log.iterations) == 1
+
+
+def test_bridges_summary_becomes_settings(tmp_path: Path) -> None:
+    log = log_of(
+        tmp_path,
+        "=" * 70,
+        "Configuration Summary (Non-Default Values vs Megatron Core)",
+        "=" * 70,
+        "[ddp] Non-default values (vs Mcore DistributedDataParallelConfig):",
+        "  overlap_grad_reduce: True  (Mcore default: False)",
+        "",
+        "[model] Non-default values (vs Mcore TransformerConfig):",
+        "  cuda_graph_impl: 'transformer_engine'  (Mcore default: 'none')",
+        "  cuda_graph_modules: [<CudaGraphModule.moe_router: 5>, <CudaGraphModule.attn: 1>]  (Mcore "
+        "default: [])",
+        "  num_layers: 48  (Mcore default: 0)",
+        "[tokenizer]:",
+        "  tokenizer_model: '/secret/path'",
+        "=" * 70,
+        iteration(1, 5.0),
+    )
+    assert log.settings is not None
+    assert log.settings.framework == "megatron_bridge"
+    assert log.settings.value("ddp.overlap_grad_reduce") is True
+    assert log.settings.value("cuda_graph_impl") == "transformer_engine"
+    assert log.settings.value("cuda_graph_modules") == ("moe_router", "attn")
+    assert log.settings.value("num_layers") == 48
+    assert not any("/secret" in str(one.value) for one in log.settings.by_knob.values())
+    assert len(log.iterations) == 1
+
+
+END = "[after training is done] datetime: 2026-08-22 10:00:00 "
+BEGIN = "[before the start of training step] datetime: 2026-08-22 10:00:00 "
+
+
+@pytest.mark.parametrize(
+    ("lines", "stopped"),
+    [
+        ((iteration(1, 5.0),), True),
+        ((BEGIN,), True),
+        ((iteration(1, 5.0), END), False),
+        ((iteration(100, 5.0),), False),
+        ((iteration(1, 5.0), "[rank0]: Traceback (most recent call last):"), False),
+        (("no training in it",), None),
+    ],
+    ids=["mid-training", "first step", "a word", "last iteration", "an error", "no training"],
+)
+def test_a_log_that_just_stops_is_told_from_one_that_ends(
+    tmp_path: Path, lines: tuple[str, ...], stopped: bool | None
+) -> None:
+    assert log_of(tmp_path, *lines).stopped is stopped
+
+
+def test_lines_that_are_no_text_or_too_long_are_skipped_with_their_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    long = b"Error: " + b"x" * int(LONGEST_LINE.value)
+    good = iteration(7, 5.0).encode()
+    path.write_bytes(b"\n".join([b"first", b"\xff\xfe Error: ", long, good, b"\xff"]))
+    log = read_log(path)
+    assert (log.skipped, log.skipped_count, log.line_count) == ((2, 3, 5), 3, 5)
+    assert [(one.index, one.line) for one in log.iterations] == [(7, 4)]
+
+
+def test_a_line_far_longer_than_a_chunk_does_not_shift_the_next(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_bytes(b"a\n" + b"x" * 3_000_000 + b"\n" + iteration(7, 5.0).encode())
+    log = read_log(path)
+    assert (log.skipped, log.iterations[0].line) == ((2,), 3)
+
+
+def test_line_numbers_hold_over_many_chunks(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    block = b"filler\n" * 99
+    path.write_bytes(b"".join(block + iteration(i, 5.0).encode() + b"\n" for i in range(1, 3001)))
+    log = read_log(path)
+    assert [one.line for one in log.iterations] == [100 * i for i in range(1, 3001)]
+    assert log.line_count == 300_000
+
+
+def test_a_gzip_log_reads_as_the_plain_one(tmp_path: Path) -> None:
+    text = (iteration(1, 5.0) + "\n" + iteration(2, 6.0) + "\n").encode()
+    (tmp_path / "run.log.gz").write_bytes(gzip.compress(text))
+    (tmp_path / "run.log").write_bytes(text)
+    assert read_log(tmp_path / "run.log.gz").iterations == read_log(tmp_path / "run.log").iterations
+
+
+def test_what_is_no_log_is_an_input_error_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "empty.log").write_bytes(b"")
+    (tmp_path / "binary.log").write_bytes(b"SQLite format 3\x00" + bytes(range(256)))
+    (tmp_path / "cut.log.gz").write_bytes(gzip.compress(b"hello\n" * 1000)[:40])
+    for name in ("empty.log", "binary.log", "cut.log.gz", "missing.log", "."):
+        with pytest.raises(InputError, match="--log"):
+            read_log(tmp_path / name)
+
+
+@given(
+    st.binary(min_size=1, max_size=400),
+    st.sampled_from([b"Error: ", b"memory (", b'File "', b" arguments -"]),
+)
+def test_random_bytes_never_raise_but_for_a_log_that_is_none(
+    tmp_path_factory: pytest.TempPathFactory, noise: bytes, word: bytes
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "random.log"
+    path.write_bytes(b"text\n" + noise.replace(b"\0", b"") + word + noise.replace(b"\0", b"\n"))
+    assert read_log(path).line_count >= 2
+
+
+LINE_PARTS = st.lists(
+    st.sampled_from(
+        [
+            "iteration 1/ 2 |",
+            "elapsed time per iteration (ms): 5.0 |",
+            "Step Time : 1.0s GPU utilization: 2.0MODEL_TFLOP/s/GPU",
+            "[Rank 1] (after 2 iterations) memory (MB) | allocated: 1.0 |",
+            "CUDA out of memory. Tried to allocate 1.00 GiB. GPU 0 has a total capacity of 1 GiB of which",
+            "-------------------- arguments --------------------",
+            "Configuration Summary (Non-Default Values vs Megatron Core)",
+            "======================================================================",
+            "  num_layers: 1  (Mcore default: 0)",
+            "Error: DeepEP is not installed",
+            "NCCL version 2.29.3+cuda13.0",
+            "\n",
+        ]
+    ),
+    max_size=20,
+)
+
+
+@given(LINE_PARTS)
+def test_pieces_of_known_lines_in_any_order_never_raise(
+    tmp_path_factory: pytest.TempPathFactory, parts: list[str]
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "pieces.log"
+    path.write_text("x" + "".join(parts), encoding="utf-8")
+    assert read_log(path).skipped == ()
+
+
+def test_nothing_secret_of_a_log_is_in_what_we_show_of_it(tmp_path: Path) -> None:
+    log = log_of(
+        tmp_path,
+        "------------------------ arguments ------------------------",
+        "  wandb_api_key ................................... hunter2",
+        "  save ............................................ /home/hunter2/ckpt",
+        "-------------------- end of arguments ---------------------",
+        "hunter2: " + iteration(1, 5.0, tail=" hunter2 |"),
+        "Disabling tensor parallel communication overlap due to hunter2",
+        "[hunter2 rank 3]: AssertionError: DeepEP is not installed hunter2",
+        "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, OpType=hunter2, x",
+        "NCCL version 2.29.3+hunter2 on hunter2",
+        "PyTorch Version 2.10.0a0+hunter2",
+        *crash("hunter2@/home/hunter2/x.py", last=out_of_memory() + " hunter2"),
+    )
+    assert len(log.messages) == 2
+    assert "hunter2" not in repr(log)

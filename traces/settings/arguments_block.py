@@ -1,0 +1,84 @@
+"""The arguments that Megatron-LM prints at the start of its log, one a line behind dots."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from traces.settings.configuration import Draft
+from traces.settings.knobs import FIRST, MAIN, Knob, Release, by_dest, knobs
+from traces.settings.taking import take
+
+HEADER: Final = re.compile(r"-{8,} arguments -{8,}")
+END: Final = re.compile(r"-{8,} end of arguments -{8,}")
+_ENTRY: Final = re.compile(r"(?:^|\s)([A-Za-z_]\w{0,100}) \.+ (.*?)\s*$")
+"""`  num_layers ..... 61`, behind a rank or a time where the launcher puts one (_print_args)."""
+
+
+def has_arguments(text: str) -> bool:
+    """Whether a text holds the block."""
+    return HEADER.search(text) is not None
+
+
+def take_arguments(draft: Draft, lines: Iterable[str]) -> bool:
+    """Take the last block of a log's lines. Whether it was read to its end."""
+    found: list[tuple[int, str, str]] = []
+    is_inside = is_whole = False
+    for number, line in enumerate(lines, 1):
+        if HEADER.search(line):
+            found, is_inside, is_whole = [], True, False
+        elif is_inside and END.search(line):
+            is_inside, is_whole = False, True
+        elif is_inside and (entry := _ENTRY.search(line[:2000])):
+            found.append((number, entry[1], entry[2]))
+    draft.framework = "megatron_lm"
+    for number, name, text in found:
+        for knob in by_dest().get(name, ()):
+            _take(draft, knob, name, text, number)
+    names = {name for _, name, _ in found}
+    if is_whole:
+        used = {knob for name in names for knob in by_dest().get(name, ())}
+        renamed = [old.until for knob in used if knob.dest in names for old in knob.older]
+        tell_release(draft, [*(knob.flag_since for knob in used), *renamed], names)
+    else:
+        draft.problem(None, "the arguments end before their last line", "the whole log from its start")
+    return is_whole
+
+
+def _take(draft: Draft, knob: Knob, name: str, text: str, line: int) -> None:
+    older = {old.name for old in knob.older}
+    if knob.kind == "bool" and text in ("True", "False"):
+        draft.put(knob.id, (text == "True") != (knob.dest_is_opposite and name not in older), line)
+    elif text == "None":
+        if name not in older or knob.id not in draft.by_knob:
+            draft.put(knob.id, None, line)
+    else:
+        take(draft, knob, name, text, line)
+
+
+def tell_release(draft: Draft, used: Iterable[Release], names: set[str]) -> None:
+    """Note what the names used, and those not there, tell of Megatron-Core's release.
+
+    `names`: everything the framework wrote, so that what is missing was not in it.
+    """
+    at_least = max(used, default=FIRST)
+    missing = [
+        knob.flag_since
+        for knob in knobs().values()
+        if knob.dest and knob.dest not in names and knob.flag_since > at_least and knob.until is None
+    ]
+    note_releases(draft, at_least, min(missing, default=None))
+
+
+def note_releases(draft: Draft, at_least: Release, before: Release | None) -> None:
+    """Write a range of releases into the versions of a draft."""
+    if at_least > FIRST:
+        draft.versions["core_at_least"] = spelled(at_least)
+    if before is not None:
+        draft.versions["core_before"] = spelled(before)
+
+
+def spelled(core: Release) -> str:
+    """A release as text."""
+    return "main" if core == MAIN else ".".join(str(part) for part in core)

@@ -1,0 +1,110 @@
+"""Megatron-Bridge's configuration: a dumped ConfigContainer, a file of overrides, and Hydra's overrides."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from traces.settings.configuration import Draft
+from traces.settings.knobs import Release, by_path, knobs
+from traces.settings.names import VERY_NEAR, bridge_groups, bridge_paths, nearest, open_groups, shown
+from traces.settings.taking import is_wrong_in, take, take_correction
+from traces.settings.values import Raw
+from traces.settings.wrong import alias, corrected_path, is_alias, nearest_path, spellings
+
+OVERRIDE: Final = re.compile(
+    r"(\+{0,2}|~)((?:cfg\.)?[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*)*)(?:=(.*))?", re.DOTALL
+)
+"""Hydra's `key=value`, `+key=value`, `++key=value` and `~key`."""
+
+MAKERS: Final = frozenset({"_target_", "_call_", "_partial_", "_args_", "_name_", "_kwargs_", "_recursive_"})
+"""Keys of a dump that say what builds an entry again (megatron/training/config/yaml_utils.py)."""
+
+
+def is_override(word: str) -> bool:
+    """Whether a word is an override of a group of Bridge's configuration."""
+    found = OVERRIDE.fullmatch(word)
+    if found is None or (found[3] is None and found[1] != "~"):
+        return False
+    path = found[2].removeprefix("cfg.")
+    return path.partition(".")[0] in bridge_groups() and (path in by_path() or "." in path)
+
+
+def take_override(draft: Draft, word: str, line: int | None, core: Release | None) -> None:
+    """Take one override of Hydra."""
+    found = OVERRIDE.fullmatch(word)
+    if found is None:
+        return
+    if found[1] == "~":
+        take_path(draft, found[2], None, line, core)
+    else:
+        take_path(draft, found[2], hydra_value(found[3] or ""), line, core)
+
+
+def hydra_value(text: str) -> Raw:
+    """A value of Hydra's grammar: quotes, lists and null; the rest as its text."""
+    text = text.strip()
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
+        return text[1:-1]
+    if text in ("null", "None"):
+        return None
+    if text.startswith("[") and text.endswith("]"):
+        return [part.strip().strip("'\"") for part in text[1:-1].split(",") if part.strip()]
+    return text
+
+
+def take_path(
+    draft: Draft, path: str, raw: Raw, line: int | None, core: Release | None, dumped: bool = False
+) -> None:
+    """Take the value at a path such as `model.moe_grouped_gemm`.
+
+    `dumped`: the framework wrote the file, so that a name we do not know is most likely the class's own.
+    """
+    if path.startswith("cfg."):
+        path = path.removeprefix("cfg.")
+        draft.problem(line, "overrides do not begin with cfg.", shown(path))
+    path = re.sub(r"^model\.(transformer|config)\.", "model.", path)
+    wrong = spellings().get(path)
+    if wrong is not None and is_wrong_in(wrong, core):
+        take_correction(draft, path, wrong, raw, line)
+        if wrong.sets:
+            return
+    if (knob := by_path().get(path)) is not None:
+        take(draft, knob, path, raw, line)
+    elif is_alias(path):
+        _take_alias(draft, path, raw, line)
+    elif path.startswith("env_vars."):
+        _take_environment(draft, path.removeprefix("env_vars."), raw, line)
+    elif path not in bridge_paths():
+        _unknown(draft, path, raw, line, dumped)
+
+
+def _take_alias(draft: Draft, path: str, raw: Raw, line: int | None) -> None:
+    meant = alias(path, str(raw))
+    if meant is not None and not any(knob in draft.by_knob for knob, _ in meant.sets):
+        take_correction(draft, path, meant, raw, line)
+
+
+def _take_environment(draft: Draft, name: str, raw: Raw, line: int | None) -> None:
+    if (knob := knobs().get(f"env.{name}")) is not None:
+        take(draft, knob, knob.bridge, raw, line)
+
+
+def _unknown(draft: Draft, path: str, raw: Raw, line: int | None, dumped: bool) -> None:
+    group, _, name = path.partition(".")
+    if draft.is_full:
+        return
+    if group in open_groups() or group in MAKERS or name.startswith("_"):
+        return
+    if group not in bridge_groups():
+        draft.problem(line, f"{shown(group)}: no group of Megatron-Bridge", nearest(group, bridge_groups()))
+        return
+    if not name or name.count("."):
+        return
+    meant = corrected_path(path)
+    if meant is not None and not dumped:
+        take_correction(draft, path, meant, raw, line)
+        return
+    near = nearest(path, bridge_paths(), VERY_NEAR) if dumped else nearest_path(path)
+    if near or not dumped:
+        draft.problem(line, f"{shown(path)}: no field of Megatron-Bridge that we know", near)

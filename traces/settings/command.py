@@ -1,0 +1,243 @@
+"""A training command of a script: Megatron-LM's flags, or Megatron-Bridge's overrides and script flags."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from traces.settings.bridge import is_override
+from traces.settings.configuration import Draft, NotAConfiguration
+from traces.settings.harness import harness_count, runs_scripts, take_harness
+from traces.settings.knobs import Knob, Release, by_flag, knobs
+from traces.settings.launch import is_bound, world_size
+from traces.settings.names import lm_flags, nearest, shown
+from traces.settings.shell import UNKNOWN, Command, Script, Word, read_script
+from traces.settings.taking import is_wrong_in, set_false, take, take_correction, unclear
+from traces.settings.values import Raw
+from traces.settings.wrong import Correction, alias, corrected_flag, is_alias, nearest_flag, spellings
+
+_NEGATIVE: Final = re.compile(r"-\d")
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A flag with the words behind it. Not `sure`: a condition decides whether it is there."""
+
+    name: str
+    words: tuple[Word, ...]
+    line: int
+    sure: bool
+
+    @property
+    def is_told(self) -> bool:
+        """Whether each of its words is known, and there for sure."""
+        return self.sure and all(word.is_told and word.sure for word in self.words)
+
+    @property
+    def raw(self) -> Raw:
+        """Its value as said: one word, or several."""
+        texts: list[Raw] = [word.text for word in self.words]
+        return texts[0] if len(texts) == 1 else texts
+
+
+def take_script(draft: Draft, text: str, core: Release | None) -> bool:
+    """Take what the training command of a script says. Whether it is Megatron-LM's and told in full.
+
+    Raises:
+        NotAConfiguration: no command of it has a flag or an override that we know.
+    """
+    script = read_script(text)
+    command = _training(draft, script)
+    launch, arguments = _split(command)
+    if draft.framework == "megatron_bridge":
+        take_harness(draft, arguments, core, runs_scripts(command.words))
+        is_complete = False
+    else:
+        is_complete = _take_flags(draft, arguments, core)
+    _take_environment(draft, script, command, launch)
+    around = (*command.around, *launch)
+    size = world_size(around, script.directives, {**script.assigned, **script.exported})
+    if size is not None and "world_size" not in draft.by_knob:
+        draft.put("world_size", size, command.words[0].line)
+    if is_bound(around):
+        draft.put("launcher.numa_binding", True, (launch or arguments)[0].line)
+    _container(draft, script)
+    return is_complete
+
+
+def flags_of(words: tuple[Word, ...]) -> Iterator[Flag]:
+    """Flags with their words; words before the first flag are left out."""
+    name: Word | None = None
+    behind: list[Word] = []
+    for word in words:
+        if not is_flag(word.text):
+            behind.append(word)
+            continue
+        if name is not None:
+            yield _flag(name, behind)
+        name, behind = word, []
+    if name is not None:
+        yield _flag(name, behind)
+
+
+def is_flag(text: str) -> bool:
+    """Whether a word is a flag, `-1` is none."""
+    return text.startswith("-") and not _NEGATIVE.match(text) and text.strip("-") != ""
+
+
+def _flag(word: Word, behind: list[Word]) -> Flag:
+    name, equals, text = word.text.partition("=")
+    words = (Word(text, word.line, word.sure), *behind) if equals else tuple(behind)
+    return Flag(name, words, word.line, word.sure)
+
+
+def _training(draft: Draft, script: Script) -> Command:
+    """The command with the most names that we know; its framework."""
+    scored = [(_score(command), command) for command in script.commands]
+    best = max((score for score, _ in scored), default=(0, 0))
+    if not any(best):
+        raise NotAConfiguration(
+            f"{draft.name}: no training command in it that we know; give the file that has Megatron's flags, "
+            "a YAML of Megatron-Bridge or a log with its arguments"
+        )
+    found = [command for score, command in scored if score == best]
+    draft.framework = "megatron_bridge" if best[0] < best[1] else "megatron_lm"
+    others = [command for score, command in scored if max(score) > 2 and command is not found[-1]]
+    for command in others:
+        draft.problem(command.words[0].line, "another training command, which was not read", "one a file")
+    return found[-1]
+
+
+def _score(command: Command) -> tuple[int, int]:
+    """How many flags of Megatron-LM a command has, and how many flags or overrides of Bridge."""
+    names = {word.text.partition("=")[0] for word in command.words if is_flag(word.text)}
+    overrides = sum(is_override(word.text) for word in command.words)
+    if runs_scripts(command.words):
+        return 0, overrides + len(names) + 1
+    known = {name for name in names if name in by_flag() or name in spellings() or is_alias(name)}
+    return len(known), overrides + harness_count(names)
+
+
+def _split(command: Command) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
+    """Words of the launcher, and those of the program."""
+    ends = [index for index, word in enumerate(command.words) if word.text.endswith(".py")]
+    modules = [
+        index + 1
+        for index, word in enumerate(command.words[:-1])
+        if word.text == "-m" and not command.words[index + 1].text.startswith("torch.distributed")
+    ]
+    end = min(ends + modules, default=-1) + 1
+    return command.words[:end], command.words[end:]
+
+
+def _take_flags(draft: Draft, words: tuple[Word, ...], core: Release | None) -> bool:
+    """Take Megatron-LM's flags. Whether none of them is hidden in a variable from outside."""
+    is_complete = True
+    for before, word in zip((None, *words), words, strict=False):
+        if word.text == UNKNOWN:
+            is_complete = is_complete and _is_value(before)
+    for flag in flags_of(words):
+        take_flag(draft, flag, core)
+    if not is_complete:
+        draft.problem(
+            words[0].line, "flags come from outside the file, so that no default is certain", "a log of it"
+        )
+    return is_complete
+
+
+def _is_value(before: Word | None) -> bool:
+    """Whether what follows a word is the value of a flag that takes one: then it hides no flags."""
+    if before is None:
+        return False
+    rows = by_flag().get(before.text, ())
+    if rows:
+        return any(not is_off and knob.kind != "bool" for knob, is_off in rows)
+    return before.text in lm_flags()
+
+
+def take_flag(draft: Draft, flag: Flag, core: Release | None) -> None:
+    """Take a flag of Megatron-LM with its value."""
+    wrong = spellings().get(flag.name)
+    rows = by_flag().get(flag.name)
+    if wrong is not None and is_wrong_in(wrong, core):
+        _take_meant(draft, flag, wrong)
+        if wrong.sets:
+            return
+    if rows is not None:
+        for knob, is_off in rows:
+            _take_knob(draft, flag, knob, is_off)
+    elif is_alias(flag.name):
+        meant = alias(flag.name, str(flag.raw))
+        if meant is not None:
+            _take_meant(draft, flag, meant)
+    elif flag.name in lm_flags() or wrong is not None:
+        return
+    elif (meant := corrected_flag(flag.name)) is not None:
+        _take_meant(draft, flag, meant)
+    elif not draft.is_full:
+        near = nearest_flag(flag.name)
+        draft.problem(flag.line, f"{shown(flag.name)}: no flag of Megatron-LM that we know", near)
+
+
+def _take_meant(draft: Draft, flag: Flag, meant: Correction) -> None:
+    raw = flag.raw if flag.words else True
+    if flag.is_told:
+        take_correction(draft, shown(flag.name), meant, raw, flag.line)
+        return
+    for knob_id, _ in meant.sets:
+        unclear(draft, knobs()[knob_id], shown(flag.name), flag.line, "it comes from outside the file")
+
+
+def _take_knob(draft: Draft, flag: Flag, knob: Knob, is_off: bool) -> None:
+    if not flag.is_told:
+        why = "its value comes from outside the file" if flag.sure else "a condition of the script decides"
+        unclear(draft, knob, flag.name, flag.line, why)
+    elif is_off:
+        set_false(draft, knob, flag.line)
+    elif knob.kind == "bool":
+        draft.put(knob.id, True, flag.line)
+        if flag.words and flag.raw not in ("true", "True"):
+            draft.problem(flag.line, f"{flag.name} takes no value; Megatron-LM stops at one", flag.name)
+    elif flag.words:
+        take(draft, knob, flag.name, flag.raw, flag.line)
+    elif knob.kind == "list":
+        draft.put(knob.id, (), flag.line)
+    else:
+        draft.leave(knob.id)
+        draft.problem(flag.line, f"{flag.name} has no value", "the value behind it")
+
+
+def _take_environment(draft: Draft, script: Script, command: Command, launch: tuple[Word, ...]) -> None:
+    """Variables that matter to a run, and no others: a script's environment holds secrets."""
+    told = dict(script.exported) | command.environment
+    for word in (*command.around, *launch):
+        name, equals, text = word.text.partition("=")
+        if equals:
+            told |= {name: Word(text, word.line, word.sure)}
+    for name, word in told.items():
+        knob = knobs().get(f"env.{name}")
+        if knob is None:
+            _misspelt_variable(draft, name, word.line)
+        elif word.is_told and word.sure:
+            take(draft, knob, name, word.text, word.line)
+        else:
+            unclear(draft, knob, name, word.line, "its value comes from outside the file")
+
+
+def _misspelt_variable(draft: Draft, name: str, line: int) -> None:
+    known = [one.removeprefix("env.") for one in knobs() if one.startswith("env.")]
+    stem = name.rpartition("_")[0]
+    near = nearest(name, [one for one in known if one.startswith(stem)]) if stem.count("_") > 1 else ""
+    if near and near != name:
+        draft.problem(line, f"{shown(name)}: an environment variable nobody reads", near)
+
+
+def _container(draft: Draft, script: Script) -> None:
+    """The NeMo container that a script names: releases of a run hang on it."""
+    texts = [word.text for command in script.commands for word in (*command.around, *command.words)]
+    texts += [word.text for word in (*script.assigned.values(), *script.directives)]
+    for text in texts:
+        if found := re.search(r"\bnemo[:/_-](\d{2}\.\d{2}(?:\.\d{2})?)\b", text):
+            draft.versions["container"] = f"nemo:{found[1]}"

@@ -1,0 +1,136 @@
+"""What Megatron-LM's arguments imply: what is not said has its default, and some facts follow from others.
+
+Source of all: megatron/training/arguments.py, validate_args, and argument_utils.py,
+core_transformer_config_from_args, at core_v0.16.1 and main.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from traces.settings.configuration import Draft
+from traces.settings.knobs import Release, knobs
+from traces.settings.settings import Setting, Value
+from traces.settings.stages import stage_count
+
+DEFAULT: Final = "default"
+"""Where a setting was said that nobody said."""
+
+
+def add_defaults(draft: Draft, core: Release | None, before: Release | None = None) -> None:
+    """Give knobs that were not said their default: those that the release has, or all where none is known.
+
+    `before`: the release is older than this one.
+    """
+    for knob in knobs().values():
+        if knob.id in draft.by_knob or knob.id in draft.unclear or not knob.dest:
+            continue
+        is_there = core is None or knob.is_known_in(core)
+        if is_there and (before is None or knob.since < before):
+            default = knob.default_in(core)
+            if default is not None:
+                draft.by_knob[knob.id] = Setting(default[0], DEFAULT)
+
+
+def add_derived(draft: Draft, is_complete: bool) -> None:
+    """Facts that follow from those said. `is_complete`: what was not said is at its default."""
+    _virtual_stages(draft, is_complete)
+    _data_parallel(draft)
+    _types(draft)
+    if _is(draft, "gated_linear_unit", True):
+        _follow(draft, "activation_func", "silu", "gated_linear_unit")
+    elif _is(draft, "squared_relu", True):
+        _follow(draft, "activation_func", "squared_relu", "squared_relu")
+    elif is_complete and _is(draft, "gated_linear_unit", False):
+        _follow(draft, "activation_func", "gelu", "gated_linear_unit")
+    if _is(draft, "group_query_attention", False):
+        _follow(draft, "num_query_groups", None, "group_query_attention", over_default=True)
+    if (overlap := draft.by_knob.get("overlap_p2p_comm")) is not None:
+        _follow(draft, "batch_p2p_comm", overlap.value is False, "overlap_p2p_comm")
+    if is_complete:
+        _follow(draft, "variable_seq_lengths", False, "")
+
+
+def _virtual_stages(draft: Draft, is_complete: bool) -> None:
+    knob = "virtual_pipeline_model_parallel_size"
+    if knob in draft.by_knob:
+        return
+    stages = _number(draft, "pipeline_model_parallel_size")
+    layout, each = draft.by_knob.get("pipeline_model_parallel_layout"), _number(draft, _EACH)
+    pattern = draft.by_knob.get("hybrid_layer_pattern")
+    if pattern is not None and pattern.value is not None:
+        return
+    if layout is not None and isinstance(layout.value, str):
+        count = stage_count(layout.value)
+        if stages and count and count % stages == 0:
+            _follow(draft, knob, _more_than_one(count // stages), "pipeline_model_parallel_layout")
+        return
+    if each is not None:
+        layers = _layers(draft)
+        if stages and layers and each > 0 and layers % (stages * each) == 0:
+            _follow(draft, knob, _more_than_one(layers // stages // each), _EACH)
+    elif is_complete and not draft.unclear & {*_STAGED, knob}:
+        _follow(draft, knob, None, "")
+
+
+_EACH: Final = "num_layers_per_virtual_pipeline_stage"
+_STAGED: Final = frozenset({_EACH, "pipeline_model_parallel_layout", "hybrid_layer_pattern"})
+"""What virtual stages are told by."""
+
+
+def _layers(draft: Draft) -> int | None:
+    layers = _number(draft, "num_layers")
+    if layers is None:
+        return None
+    extra = ("account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split")
+    return layers + sum(_is(draft, knob, True) for knob in extra)
+
+
+def _more_than_one(size: int) -> int | None:
+    return size if size > 1 else None
+
+
+def _data_parallel(draft: Draft) -> None:
+    ranks = _number(draft, "world_size")
+    cut = [_number(draft, knob) for knob in _CUTS]
+    if ranks is None or None in cut:
+        return
+    tp, pp, cp = (size or 1 for size in cut)
+    if ranks % (tp * pp * cp) == 0:
+        _follow(draft, "data_parallel_size", ranks // (tp * pp * cp), "world_size")
+
+
+_CUTS: Final = ("tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size")
+
+
+def _types(draft: Draft) -> None:
+    """Parameters and what goes between stages are of the type asked for."""
+    for knob in ("bf16", "fp16"):
+        if _is(draft, knob, True):
+            for dtype in ("params_dtype", "pipeline_dtype"):
+                _follow(draft, dtype, knob, knob)
+            return
+    if _is(draft, "bf16", False) and _is(draft, "fp16", False):
+        for dtype in ("params_dtype", "pipeline_dtype"):
+            _follow(draft, dtype, "fp32", "bf16")
+
+
+def _is(draft: Draft, knob: str, value: bool) -> bool:
+    found = draft.by_knob.get(knob)
+    return found is not None and found.value is value
+
+
+def _number(draft: Draft, knob: str) -> int | None:
+    found = draft.by_knob.get(knob)
+    is_count = found is not None and isinstance(found.value, int) and not isinstance(found.value, bool)
+    return int(str(found.value)) if found is not None and is_count else None
+
+
+def _follow(draft: Draft, knob: str, value: Value, source: str, over_default: bool = False) -> None:
+    """Set a knob that was not said, as said where its source was."""
+    known = draft.by_knob.get(knob)
+    if known is not None and not (over_default and known.said == DEFAULT):
+        return
+    if knob not in draft.unclear:
+        said = draft.by_knob[source].said if source else DEFAULT
+        draft.by_knob[knob] = Setting(value, said)

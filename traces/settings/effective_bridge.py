@@ -1,0 +1,145 @@
+"""What Megatron-Bridge makes of its configuration (training/config.py, runtime_config_update, 067f987d)."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final, cast
+
+from traces.settings.knobs import MAIN, data, knobs
+from traces.settings.rules import Change, Facts, Rule
+from traces.settings.settings import Value
+
+_OVERLAP: Final = "comm_overlap, by Megatron-Bridge, CommOverlapConfig.setup"
+_OFF_BY_DEFAULT: Final = ("overlap_moe_expert_parallel_comm", "delay_wgrad_compute")
+BUCKET_ELEMENTS: Final = 128 * 1024 * 1024
+"""Megatron-Bridge, training/comm_overlap.py, where data-parallel ranks are more than one."""
+
+
+@cache
+def recipe(name: str) -> dict[str, Value]:
+    """Fields of a mixed-precision recipe; empty where there is none of that name."""
+    tables = cast("dict[str, dict[str, dict[str, Value]]]", data("precision_recipes.toml"))
+    own = tables["recipe"].get(name)
+    if own is None:
+        return {}
+    base = tables["base"]["fp16" if name.startswith("fp16") else "bf16"]
+    fields = {**cast("dict[str, Value]", tables["default"]), **base, **own}
+    return {field: None if value == "null" else value for field, value in fields.items()}
+
+
+def _precision(facts: Facts) -> tuple[Change, ...]:
+    """The precision's fields are written over those of model, data-parallel wrapper and optimizer."""
+    name = facts.value("mixed_precision")
+    fields: dict[str, Value] = dict(recipe(name)) if isinstance(name, str) else {}
+    for knob in facts.group("mixed_precision."):
+        fields[knob.partition(".")[2]] = facts.value(knob)
+    why = "mixed_precision, by Megatron-Bridge, MixedPrecisionConfig.setup"
+    return tuple(
+        Change(target, value, why)
+        for field, value in fields.items()
+        for target in (field, f"ddp.{field}", f"optimizer.{field}")
+        if target in knobs()
+    )
+
+
+def _has_overlap(facts: Facts) -> bool:
+    return bool(facts.group("comm_overlap."))
+
+
+def _tensor_parallel(facts: Facts) -> tuple[Change, ...]:
+    """Asked of comm_overlap, and dropped without tensor or sequence parallelism."""
+    if not _has_overlap(facts):
+        return ()
+    asked = facts.value("comm_overlap.tp_comm_overlap")
+    if not _is_told(facts, "tp_comm_overlap"):
+        return ()
+    if asked is not True:
+        return (Change("tp_comm_overlap", False, _OVERLAP),)
+    size = facts.count("tensor_model_parallel_size")
+    if size is not None and size < 2:
+        return (Change("tp_comm_overlap", False, f"tensor_model_parallel_size below 2: dropped; {_OVERLAP}"),)
+    if facts.value("sequence_parallel") is False:
+        return (Change("tp_comm_overlap", False, f"sequence_parallel off: dropped; {_OVERLAP}"),)
+    is_told = size is not None and facts.value("sequence_parallel") is True
+    return (Change("tp_comm_overlap", True, _OVERLAP),) if is_told else ()
+
+
+def _expert_parallel(facts: Facts) -> tuple[Change, ...]:
+    """comm_overlap's values, False where it has none, are written over the model's."""
+    if not _has_overlap(facts):
+        return ()
+    return tuple(
+        Change(name, facts.value(f"comm_overlap.{name}") is True, _OVERLAP)
+        for name in _OFF_BY_DEFAULT
+        if _is_told(facts, name)
+    )
+
+
+def _is_told(facts: Facts, name: str) -> bool:
+    """Whether the file says the knob in either place; else a recipe we do not see may say it."""
+    return facts.said(f"comm_overlap.{name}") or facts.said(name)
+
+
+def _pipeline(facts: Facts) -> tuple[Change, ...]:
+    """Between stages: overlapped with virtual stages, batched without."""
+    stages = facts.count("pipeline_model_parallel_size")
+    if not _has_overlap(facts) or stages is None:
+        return ()
+    if stages > 1 and not facts.said("virtual_pipeline_model_parallel_size"):
+        return ()
+    is_virtual = (facts.count("virtual_pipeline_model_parallel_size") or 1) > 1
+    ways = {"overlap_p2p_comm": stages > 1 and is_virtual, "batch_p2p_comm": stages > 1 and not is_virtual}
+    return tuple(Change(name, _or_own(facts, name, value), _OVERLAP) for name, value in ways.items())
+
+
+def _data_parallel(facts: Facts) -> tuple[Change, ...]:
+    """With the distributed optimizer: on where data-parallel ranks are more than one."""
+    if not _has_overlap(facts) or facts.value("ddp.use_distributed_optimizer") is not True:
+        return ()
+    ranks = facts.count("comm_overlap.data_parallel_size") or facts.count("data_parallel_size")
+    found: list[Change] = []
+    for name in ("overlap_grad_reduce", "overlap_param_gather"):
+        own = facts.value(f"comm_overlap.{name}")
+        if own is not None or ranks is not None:
+            value = (ranks or 0) > 1 if own is None else own
+            found.append(Change(f"ddp.{name}", value, _OVERLAP))
+    own_size = facts.value("comm_overlap.bucket_size")
+    if own_size is not None or ranks is not None:
+        size = (BUCKET_ELEMENTS if (ranks or 0) > 1 else None) if own_size is None else own_size
+        found.append(Change("ddp.bucket_size", size, _OVERLAP))
+    return tuple(found)
+
+
+def _or_own(facts: Facts, name: str, value: bool) -> Value:
+    own = facts.value(f"comm_overlap.{name}")
+    return value if own is None else own
+
+
+def _flex(facts: Facts) -> tuple[Change, ...]:
+    """Since main of August 2026, flex without a backend is the all-to-all."""
+    is_flex = facts.value("moe_token_dispatcher_type") == "flex"
+    if facts.core < MAIN or not is_flex or not facts.is_null("moe_flex_dispatcher_backend"):
+        return ()
+    why = "flex without a backend, by Megatron-Bridge, validate_flex_dispatcher_backend"
+    return (Change("moe_token_dispatcher_type", "alltoall", why),)
+
+
+def _rng_tracker(facts: Facts) -> tuple[Change, ...]:
+    """Either of the two switches both on."""
+    both = ("rng.te_rng_tracker", "use_te_rng_tracker")
+    if not any(facts.value(knob) is True for knob in both):
+        return ()
+    why = "the other te_rng_tracker, by Megatron-Bridge, ConfigContainer.validate"
+    return tuple(Change(knob, True, why) for knob in both)
+
+
+BRIDGE_RULES: Final[tuple[Rule, ...]] = (
+    _precision,
+    _tensor_parallel,
+    _expert_parallel,
+    _pipeline,
+    _data_parallel,
+    _flex,
+    _rng_tracker,
+)
+"""In the order of runtime_config_update."""

@@ -1,0 +1,130 @@
+"""A command of Megatron-Bridge: its scripts/performance with their flags, or any program with overrides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from traces.settings.bridge import is_override, take_override
+from traces.settings.configuration import Draft
+from traces.settings.knobs import Release, by_harness, by_path, knobs
+from traces.settings.names import harness_flags, nearest, shown
+from traces.settings.shell import Word
+from traces.settings.taking import take, take_correction, unclear
+from traces.settings.wrong import alias, corrected_harness_flag, is_alias
+
+SCRIPTS: Final = frozenset({"run_script.py", "setup_experiment.py"})
+"""Programs of Megatron-Bridge, scripts/performance, that take these flags."""
+
+SHORT: Final = {
+    "-tp": "--tensor_model_parallel_size",
+    "-pp": "--pipeline_model_parallel_size",
+    "-cp": "--context_parallel_size",
+    "-vp": "--virtual_pipeline_model_parallel_size",
+    "-ep": "--expert_model_parallel_size",
+    "-et": "--expert_tensor_parallel_size",
+    "-gb": "--global_batch_size",
+    "-mb": "--micro_batch_size",
+    "-sl": "--seq_length",
+    "-ng": "--num_gpus",
+    "-ms": "--max_steps",
+    "-c": "--compute_dtype",
+    "-rl": "--recompute_num_layers",
+    "-ol": "--activation_offload_layers",
+    "-E": "--env",
+    "-ce": "--custom_env_vars",
+}
+"""Megatron-Bridge, scripts/performance/argument_parser.py."""
+
+_ENVIRONMENT: Final = ("--env", "--custom_env_vars")
+
+
+def harness_count(names: Iterable[str]) -> int:
+    """How many flags are of Bridge's scripts by their underscores; Megatron-LM's have dashes."""
+    known = {*by_harness(), "--moe_a2a_overlap", "--compute_dtype", "--recompute_modules"}
+    return sum("_" in name and name in known for name in names)
+
+
+def runs_scripts(words: Iterable[Word]) -> bool:
+    """Whether a command runs one of the performance scripts: other programs have flags of their own."""
+    return any(word.text.rpartition("/")[2] in SCRIPTS for word in words)
+
+
+def take_harness(draft: Draft, words: tuple[Word, ...], core: Release | None, is_script: bool = True) -> None:
+    """Take the flags of the scripts and the overrides among the words.
+
+    `is_script`: a flag that they do not have is a mistake, not some other program's own.
+    """
+    name: Word | None = None
+    for word in words:
+        if word.text.startswith("-") and not word.text[1:2].isdigit():
+            if name is not None:
+                _take_flag(draft, name, None, is_script)
+            name = word
+            if "=" in word.text:
+                flag, _, text = word.text.partition("=")
+                _take_flag(
+                    draft, Word(flag, word.line, word.sure), Word(text, word.line, word.sure), is_script
+                )
+                name = None
+        elif name is not None:
+            _take_flag(draft, name, word, is_script)
+            name = None
+        elif is_override(word.text) and word.sure and word.is_told:
+            take_override(draft, word.text, word.line, core)
+        elif (hidden := by_path().get(word.text.partition("=")[0])) is not None:
+            unclear(draft, hidden, hidden.bridge, word.line, "its value comes from outside the file")
+    if name is not None:
+        _take_flag(draft, name, None, is_script)
+
+
+def take_harness_flag(draft: Draft, flag: str, text: str | None, line: int | None) -> None:
+    """Take one flag of the scripts with its value."""
+    _take_flag(draft, Word(flag, line or 0), None if text is None else Word(text, line or 0))
+
+
+def _take_flag(draft: Draft, word: Word, value: Word | None, is_script: bool = True) -> None:
+    flag = SHORT.get(word.text, word.text)
+    knob = by_harness().get(flag)
+    is_told = word.sure and (value is None or (value.sure and value.is_told))
+    text = "true" if value is None else value.text
+    if not is_told:
+        if knob is not None:
+            unclear(draft, knob, flag, word.line, "its value comes from outside the file")
+    elif flag in _ENVIRONMENT:
+        _take_environment(draft, text, word.line)
+    elif is_alias(flag):
+        _take_alias(draft, flag, text, word.line)
+    elif knob is not None:
+        if not (flag == "--virtual_pipeline_model_parallel_size" and text == "-1"):
+            take(draft, knob, flag, text, word.line)
+    elif is_script and flag not in harness_flags() and flag.startswith("--"):
+        _unknown(draft, flag, text, word.line)
+
+
+def _take_alias(draft: Draft, flag: str, text: str, line: int) -> None:
+    meant = alias(flag, text)
+    if meant is None:
+        draft.problem(line, f"{flag} does not take this word")
+    else:
+        take_correction(draft, flag, meant, text, line)
+
+
+def _unknown(draft: Draft, flag: str, text: str, line: int) -> None:
+    if draft.is_full:
+        return
+    right = corrected_harness_flag(flag)
+    if right:
+        draft.problem(line, f"{shown(flag)}: flags of Bridge's scripts have underscores", right)
+        take_harness_flag(draft, right, text, line)
+    else:
+        draft.problem(
+            line, f"{shown(flag)}: no flag of Bridge's scripts that we know", nearest(flag, harness_flags())
+        )
+
+
+def _take_environment(draft: Draft, text: str, line: int) -> None:
+    for pair in text.split(","):
+        name, equals, value = pair.partition("=")
+        if equals and (knob := knobs().get(f"env.{name.strip()}")) is not None:
+            take(draft, knob, name.strip(), value, line)

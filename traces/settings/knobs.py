@@ -1,0 +1,208 @@
+"""The table of knobs: under which name each framework and release takes each knob, and what it takes."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Final, Literal, TypedDict, cast
+
+from traces.settings.settings import Value
+
+Kind = Literal["bool", "int", "float", "str", "list", "int|list", "float|list", "str|list"]
+"""What a knob takes; `int|list` takes a single number or a list with one entry a layer."""
+
+Release = tuple[int, int, int]
+MAIN: Final[Release] = (99, 0, 0)
+FIRST: Final[Release] = (0, 12, 0)
+"""Oldest release the table knows; what was there then may have been there before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Older:
+    """A name that a knob had before `until`, the first release with the new one."""
+
+    name: str
+    until: Release
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """One row. `flag`, `off_flag`: of Megatron-LM, the latter sets it False; empty where there is none.
+
+    `dest`: its name in the arguments that Megatron-LM prints; `dest_is_opposite`: of the opposite meaning.
+    `bridge`, `harness`: path of a Megatron-Bridge override, flag of its scripts/performance; empty: none.
+    `since` and `until` (None: still there) hold for the knob, `flag_since` and `flag_until` for its flag.
+    `choices`: the words it takes; empty: any. `defaults`: what megatron/training/arguments.py has, each from
+    a release on. `core_field`: its field of TransformerConfig or a parent; empty: none.
+    """
+
+    id: str
+    kind: Kind
+    flag: str
+    off_flag: str
+    dest: str
+    dest_is_opposite: bool
+    bridge: str
+    harness: str
+    since: Release
+    until: Release | None
+    flag_since: Release
+    flag_until: Release | None
+    choices: tuple[str, ...]
+    defaults: tuple[tuple[Release, Value], ...]
+    core_field: str
+    older: tuple[Older, ...]
+    source: str
+
+    def is_known_in(self, core: Release) -> bool:
+        """Whether that release of Megatron-Core has it, under this name or an older one."""
+        return self.since <= core and (self.until is None or core < self.until)
+
+    def default_in(self, core: Release | None) -> tuple[Value] | None:
+        """(Its default,) in Megatron-LM; None where it has none, or releases differ and none is given."""
+        if core is None:
+            return (self.defaults[0][1],) if len(self.defaults) == 1 else None
+        found = [value for since, value in self.defaults if since <= core]
+        return (found[-1],) if found else None
+
+    def name_in(self, core: Release | None) -> str:
+        """Its field's name in a release; the newest where none is given."""
+        name = self.id.rpartition(".")[2]
+        return next((old.name for old in self.older if core is not None and core < old.until), name)
+
+
+def release(version: str | None) -> Release | None:
+    """(0, 16, 1) of "0.16.1", "core_v0.16.1" or "0.16.1+abc"; main is the newest; None where no number is."""
+    if version is None or version in ("main", "dev"):
+        return None if version is None else MAIN
+    found = re.search(r"\d{1,4}(?:\.\d{1,4}){0,2}", version)
+    if found is None:
+        return None
+    major, minor, micro = (*(int(part) for part in found[0].split(".")), 0, 0)[:3]
+    return major, minor, micro
+
+
+class _Row(TypedDict, total=False):
+    kind: Kind
+    flag: str
+    off: str
+    dest: str
+    bridge: str
+    harness: str
+    since: str
+    until: str
+    flag_since: str
+    flag_until: str
+    choices: list[str]
+    default: object
+    defaults: list[tuple[str, object]]
+    older: list[dict[str, str]]
+    source: str
+
+
+class _Group(TypedDict):
+    prefix: str
+    bridge: str
+    core: bool
+    source: str
+    knobs: dict[str, _Row]
+
+
+def data(name: str) -> dict[str, object]:
+    """A table beside this file."""
+    return tomllib.loads(files("traces.settings").joinpath(name).read_text(encoding="utf-8"))
+
+
+@cache
+def knobs() -> Mapping[str, Knob]:
+    """Every knob by its id."""
+    groups = cast("list[_Group]", data("knobs.toml")["group"])
+    rows = [_knob(group, name, row) for group in groups for name, row in group["knobs"].items()]
+    return MappingProxyType({knob.id: knob for knob in rows})
+
+
+def _knob(group: _Group, name: str, row: _Row) -> Knob:
+    flag, off = row.get("flag", ""), row.get("off", "")
+    since, until = _told(row.get("since")) or FIRST, _told(row.get("until"))
+    dest = row.get("dest", (flag[2:].replace("-", "_") if flag else name) if flag or off else "")
+    moved = row.get("defaults", [("0.12", row["default"])] if "default" in row else [])
+    return Knob(
+        id=group["prefix"] + name,
+        kind=row["kind"],
+        flag=flag,
+        off_flag=off,
+        dest=dest.lstrip("!"),
+        dest_is_opposite=dest.startswith("!"),
+        bridge=row.get("bridge", group["bridge"] + name if group["bridge"] else ""),
+        harness=row.get("harness", ""),
+        since=since,
+        until=until,
+        flag_since=_told(row.get("flag_since")) or since,
+        flag_until=_told(row.get("flag_until")) or until,
+        choices=tuple(row.get("choices", ())),
+        defaults=tuple((_told(start) or FIRST, _value(value)) for start, value in moved),
+        core_field=name if group["core"] else "",
+        older=tuple(Older(one["name"], _told(one["until"]) or MAIN) for one in row.get("older", ())),
+        source=row.get("source", group["source"]),
+    )
+
+
+def _told(version: str | None) -> Release | None:
+    return release(version) if version else None
+
+
+def _value(raw: object) -> Value:
+    if raw == "null":
+        return None
+    return tuple(raw) if isinstance(raw, list) else cast("Value", raw)
+
+
+def known_in(knob_id: str, core_version: str | None) -> bool | None:
+    """Whether a release of Megatron-Core has the knob; None where knob or version is unknown."""
+    knob, core = knobs().get(knob_id), release(core_version)
+    return None if knob is None or core is None else knob.is_known_in(core)
+
+
+@cache
+def by_flag() -> Mapping[str, tuple[tuple[Knob, bool], ...]]:
+    """Each flag of Megatron-LM: the knobs it sets, and whether it sets them False. Older names included."""
+    found: dict[str, list[tuple[Knob, bool]]] = {}
+    for knob in knobs().values():
+        flags = [(knob.flag, False), (knob.off_flag, True)]
+        flags += [("--" + old.name.replace("_", "-"), False) for old in knob.older]
+        for flag, is_off in flags:
+            if flag:
+                found.setdefault(flag, []).append((knob, is_off))
+    return MappingProxyType({flag: tuple(rows) for flag, rows in found.items()})
+
+
+@cache
+def by_dest() -> Mapping[str, tuple[Knob, ...]]:
+    """Each name of Megatron-LM's printed arguments: the knobs it tells. Older names included."""
+    found: dict[str, list[Knob]] = {}
+    for knob in knobs().values():
+        for name in (knob.dest, *(old.name for old in knob.older)):
+            if name:
+                found.setdefault(name, []).append(knob)
+    return MappingProxyType({name: tuple(rows) for name, rows in found.items()})
+
+
+@cache
+def by_path() -> Mapping[str, Knob]:
+    """Each path of a Megatron-Bridge configuration: its knob. Older names included."""
+    found = {knob.bridge: knob for knob in knobs().values() if knob.bridge}
+    for knob in knobs().values():
+        group = knob.bridge.rpartition(".")[0]
+        found |= {f"{group}.{old.name}": knob for old in knob.older}
+    return MappingProxyType(found)
+
+
+@cache
+def by_harness() -> Mapping[str, Knob]:
+    """Each flag of Megatron-Bridge's scripts/performance: its knob."""
+    return MappingProxyType({knob.harness: knob for knob in knobs().values() if knob.harness})

@@ -1,0 +1,109 @@
+"""Names the frameworks know, the nearest of them to one they do not, and which names may be shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
+from functools import cache
+from typing import Final, TypedDict, cast
+
+from traces.limits import Limit
+from traces.settings.knobs import by_flag, by_harness, by_path, data
+
+NEAR: Final = Limit(
+    0.7,
+    "similarity of two names (difflib, 0 to 1)",
+    "ours: one letter or one word of four wrong is near, another knob of the same family mostly is not",
+)
+VERY_NEAR: Final = Limit(
+    0.92,
+    "similarity of two names (difflib, 0 to 1)",
+    "ours: one letter wrong; a model's own class may have fields that look like ours from further away",
+)
+LONGEST_NAME: Final = Limit(80, "characters", "ours: no knob's path is longer; what is may be anything")
+GROUP_WORDS: Final = frozenset({"cfg", "config", "env", "env_vars", "launcher"})
+
+
+class _Named(TypedDict):
+    source: str
+    flags: str
+
+
+class _Bridge(TypedDict):
+    source: str
+    open_groups: str
+    groups: dict[str, str]
+
+
+@cache
+def _names() -> tuple[frozenset[str], frozenset[str], Mapping[str, frozenset[str]], frozenset[str]]:
+    """Flags of Megatron-LM, of Bridge's harness, fields by group of Bridge, and its open groups."""
+    table = data("known_names.toml")
+    lm, harness = cast("_Named", table["megatron_lm"]), cast("_Named", table["harness"])
+    bridge = cast("_Bridge", table["bridge"])
+    groups = {group: frozenset(text.split()) for group, text in bridge["groups"].items()}
+    return (
+        frozenset(lm["flags"].split()),
+        frozenset(harness["flags"].split()),
+        groups,
+        frozenset(bridge["open_groups"].split()),
+    )
+
+
+@cache
+def lm_flags() -> frozenset[str]:
+    """Every flag of Megatron-LM, those of knobs included."""
+    return _names()[0] | by_flag().keys()
+
+
+@cache
+def harness_flags() -> frozenset[str]:
+    """Every flag of Bridge's scripts/performance, those of knobs included."""
+    return _names()[1] | by_harness().keys()
+
+
+@cache
+def bridge_paths() -> frozenset[str]:
+    """Every path of a Bridge configuration that we can name."""
+    fields = {f"{group}.{name}" for group, names in _names()[2].items() for name in names}
+    return frozenset(fields | by_path().keys())
+
+
+@cache
+def bridge_groups() -> frozenset[str]:
+    """Top-level names of a Bridge configuration."""
+    return frozenset({path.partition(".")[0] for path in bridge_paths()} | open_groups())
+
+
+def open_groups() -> frozenset[str]:
+    """Groups of Bridge whose fields depend on the class chosen; any name goes there."""
+    return _names()[3]
+
+
+def nearest(name: str, known: Collection[str], near: Limit = NEAR) -> str:
+    """The known name nearest to one that is not; empty where none is near. Dashes are underscores here."""
+    if len(name) > LONGEST_NAME.value:
+        return ""
+    plain = {_plain(one): one for one in sorted(known, reverse=True)}
+    if (same := plain.get(_plain(name))) is not None:
+        return same
+    found = get_close_matches(_plain(name), plain, n=1, cutoff=near.value)
+    return plain[found[0]] if found else ""
+
+
+def _plain(name: str) -> str:
+    return name.lower().lstrip("-").replace("-", "_")
+
+
+@cache
+def _words() -> frozenset[str]:
+    names = lm_flags() | harness_flags() | bridge_paths() | open_groups() | GROUP_WORDS
+    return frozenset(word for name in names for word in re.split(r"[^A-Za-z0-9]+", name))
+
+
+def shown(name: str) -> str:
+    """A name of the file as it may leave it: words that we do not know, which may be anything, are dots."""
+    if len(name) > LONGEST_NAME.value:
+        return "..."
+    return re.sub(r"[^\W_]+", lambda word: word[0] if word[0] in _words() else "...", name, flags=re.ASCII)

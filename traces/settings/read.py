@@ -1,0 +1,160 @@
+"""A run's configuration from a file: a YAML or overrides, a command line or script, a log's arguments."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from traces.limits import Limit
+from traces.settings.arguments_block import END, has_arguments, note_releases, take_arguments
+from traces.settings.bridge import is_override, take_override, take_path
+from traces.settings.command import take_script
+from traces.settings.configuration import Configuration, Draft, NotAConfiguration
+from traces.settings.derive import add_defaults, add_derived
+from traces.settings.flat import is_flat, take_flat
+from traces.settings.knobs import FIRST, Release, knobs, release
+from traces.settings.names import bridge_groups
+from traces.settings.yaml_nodes import Document
+
+LARGEST: Final = Limit(
+    500_000, "bytes", "ours: a dumped ConfigContainer has under 100 kB, a log's arguments under 50 kB"
+)
+GIVE: Final = "give a YAML or overrides of Megatron-Bridge, a command line or script, or a log's arguments"
+_YAML_SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
+_MAPPING_LINE: Final = re.compile(r"[\"']?[\w.-]+[\"']?\s*:(\s|$)")
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0e-\x1f]")
+
+
+def read_configuration(path: Path, core_version: str | None = None) -> Configuration:
+    """Read a configuration file; nothing in it is run. `core_version`: of Megatron-Core, where known.
+
+    Raises:
+        NotAConfiguration: missing, too large, binary, empty, broken, or of no kind that we know.
+    """
+    return configuration_of(_text(path), path.name, core_version)
+
+
+def configuration_of(text: str, name: str, core_version: str | None = None) -> Configuration:
+    """Read a configuration's text. `name` names it in problems and errors.
+
+    Raises:
+        NotAConfiguration: empty, broken, or of no kind that we know.
+    """
+    if not text.strip():
+        raise NotAConfiguration(f"{name}: empty; {GIVE}")
+    draft, core = Draft(name), release(core_version)
+    if has_arguments(text):
+        _take_log(draft, text, core)
+    elif _is_yaml(text, name):
+        _take_document(draft, text, core)
+    elif all(is_override(line) for _, line in _override_lines(text)):
+        draft.framework = "megatron_bridge"
+        for number, line in _override_lines(text):
+            take_override(draft, line, number, core)
+    else:
+        is_complete = take_script(draft, text, core)
+        if draft.framework == "megatron_lm":
+            if is_complete:
+                add_defaults(draft, core)
+            add_derived(draft, is_complete)
+    _both_sm_knobs(draft)
+    return draft.finished()
+
+
+def _text(path: Path) -> str:
+    limit = int(LARGEST.value)
+    try:
+        with path.open("rb") as file:
+            raw = file.read(limit + 1)
+    except OSError as error:
+        raise NotAConfiguration(f"{path.name}: cannot be read; {GIVE}") from error
+    text = raw.decode("utf-8-sig", errors="replace").replace("\r\n", "\n")
+    if len(raw) > limit and not (has_arguments(text) and END.search(text)):
+        raise NotAConfiguration(
+            f"{path.name}: over {LARGEST.value:,.0f} bytes, too large for a configuration; "
+            "cut out the part that sets the run up, such as a log's arguments"
+        )
+    if _CONTROL.search(text) or text.count("�") > len(text) // 100:
+        raise NotAConfiguration(f"{path.name}: binary; {GIVE}")
+    return text
+
+
+def _is_yaml(text: str, name: str) -> bool:
+    if Path(name).suffix.lower() in _YAML_SUFFIXES or text.lstrip().startswith(("{", "---", "%YAML")):
+        return True
+    if text.startswith("#!"):
+        return False
+    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    shaped = [line for line in lines if line[:1] in " \t-" or _MAPPING_LINE.match(line)]
+    return bool(lines) and len(shaped) == len(lines) and bool(_MAPPING_LINE.match(lines[0]))
+
+
+def _override_lines(text: str) -> list[tuple[int, str]]:
+    """Lines with their numbers, without comments, list marks and continuations."""
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        plain = re.sub(r"(^|\s)#.*$", "", line).strip().removesuffix("\\").strip()
+        plain = plain.removeprefix("- ").strip()
+        if plain:
+            found.append((number, plain))
+    return found
+
+
+def _take_log(draft: Draft, text: str, core: Release | None) -> None:
+    is_whole = take_arguments(draft, text.splitlines())
+    if is_whole:
+        at_least = release(draft.versions.get("core_at_least")) or FIRST
+        add_defaults(draft, core or at_least, release(draft.versions.get("core_before")))
+    add_derived(draft, is_whole)
+
+
+def _take_document(draft: Draft, text: str, core: Release | None) -> None:
+    """A YAML or JSON: Bridge's groups, or names of Megatron-LM's arguments."""
+    # valid JSON has tabs only between its values, where YAML does not take them
+    document = Document(text.replace("\t", " "), draft.name)
+    items = list(document.items())
+    if items:
+        draft.framework = "megatron_bridge"
+        for item in items:
+            if isinstance(item.raw, str) and is_override(item.raw):
+                take_override(draft, item.raw, item.line, core)
+            else:
+                draft.problem(item.line, "no override of Megatron-Bridge", "group.name=value")
+        return
+    keys = document.outermost()
+    if is_flat(keys):
+        take_flat(draft, document, core)
+        return
+    known = sum(key.removeprefix("cfg.").partition(".")[0] in bridge_groups() for key in keys)
+    if known == 0 or 2 * known < len(keys):
+        raise NotAConfiguration(f"{draft.name}: no group or argument in it that we know; {GIVE}")
+    _take_groups(draft, document, core)
+
+
+def _take_groups(draft: Draft, document: Document, core: Release | None) -> None:
+    draft.framework = "megatron_bridge"
+    entries = [(".".join(entry.path), entry) for entry in document.entries(3)]
+    dumped = any(path == "model._target_" for path, _ in entries)
+    for path, entry in entries:
+        take_path(draft, path.removeprefix("cfg."), entry.raw, entry.line, core, dumped)
+    if not dumped:
+        return
+    there = {path.removeprefix("model.").removeprefix("transformer.") for path, _ in entries}
+    fields = [knob for knob in knobs().values() if knob.core_field]
+    used = [knob for knob in fields if knob.core_field in there]
+    renamed = [old.until for knob in used for old in knob.older]
+    at_least = max([knob.since for knob in used] + renamed, default=FIRST)
+    missing = [knob.since for knob in fields if knob.core_field not in there and knob.since > at_least]
+    note_releases(draft, at_least, min(missing, default=None))
+
+
+def _both_sm_knobs(draft: Draft) -> None:
+    """Two counts of SMs for one dispatcher: Megatron-Core 0.19 raises where they differ."""
+    both = [draft.by_knob.get(knob) for knob in ("moe_deepep_num_sms", "moe_hybridep_num_sms")]
+    first, second = both
+    if first is None or second is None or "default" in (first.said, second.said):
+        return
+    if None not in (first.value, second.value) and first.value != second.value:
+        right = "moe_flex_dispatcher_num_sms, or the one of the backend in use"
+        draft.problem(None, "moe_deepep_num_sms and moe_hybridep_num_sms differ; core 0.19 raises", right)

@@ -1,0 +1,343 @@
+"""What commands a shell script would start, with which words and environment, as far as its text tells."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from traces.limits import Limit
+from traces.settings.configuration import NotAConfiguration
+from traces.settings.shell_words import Lexer, Part, Token
+from traces.settings.sums import sum_of
+
+UNKNOWN: Final = "\0"
+"""Stands in a word for what only a running shell could tell."""
+
+MOST_CHARACTERS: Final = Limit(
+    4e6, "characters", "ours: a script's words with all variables put in, many times over"
+)
+DEEPEST: Final = Limit(8, "nested texts", "ours: bash -c in bash -c, or ${A:-${B:-...}}")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of a command. Not `sure`: a condition of the script decides whether it is there."""
+
+    text: str
+    line: int
+    sure: bool = True
+
+    @property
+    def is_told(self) -> bool:
+        """Whether its whole text is known."""
+        return UNKNOWN not in self.text
+
+
+Pieces = tuple[Word, ...]
+"""A text in pieces, each with its line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command, its words with variables put in, and what stands before it as `A=B`.
+
+    `around`: words of the command that starts it, as in `srun ... bash -c COMMAND`.
+    """
+
+    words: tuple[Word, ...]
+    environment: dict[str, Word]
+    around: tuple[Word, ...] = ()
+
+
+@dataclass(slots=True)
+class Script:
+    """All commands of a script in order, what it assigns and exports, and its `#SBATCH` words."""
+
+    commands: list[Command] = field(default_factory=list)
+    assigned: dict[str, Word] = field(default_factory=dict)
+    exported: dict[str, Word] = field(default_factory=dict)
+    directives: list[Word] = field(default_factory=list)
+
+
+_ASSIGNED: Final = re.compile(r"([A-Za-z_]\w*)(\+?)=")
+_OPENING: Final = frozenset({"if", "case"})
+_CLOSING: Final = frozenset({"fi", "esac"})
+_SKIPPED: Final = frozenset({"then", "else", "do", "{", "}", "!", "time", "exec", "done", "while", "until"})
+_DECLARING: Final = frozenset({"export", "declare", "local", "readonly", "typeset"})
+_TESTS: Final = frozenset({"[", "[[", "test"})
+
+
+def read_script(text: str) -> Script:
+    """Follow a script from its first line to its last.
+
+    Raises:
+        NotAConfiguration: its variables grow without bound.
+    """
+    reader = _Reader()
+    reader.follow(text, 1)
+    for name, pieces in reader.texts.items():
+        reader.script.assigned[name] = _joined(pieces, 0)
+    return reader.script
+
+
+class _Reader:
+    """Follows a script: keeps its variables, and the conditions it is in."""
+
+    def __init__(self) -> None:
+        self.script = Script()
+        self.texts: dict[str, Pieces] = {}
+        self.arrays: dict[str, tuple[Word, ...]] = {}
+        self.to_export: set[str] = set()
+        self.conditions = 0
+        self.depth = 0
+        self.after_test = False
+        self.around: tuple[Word, ...] = ()
+        self.left = int(MOST_CHARACTERS.value)
+
+    def follow(self, text: str, line: int) -> None:
+        self.depth += 1
+        statement: list[Token] = []
+        for token in Lexer(text, line).tokens():
+            if token.operator == "#":
+                self._directive(token)
+            elif token.operator == "<>":
+                continue
+            elif token.operator:
+                self._statement(statement)
+                self.after_test = token.operator in ("&&", "||") and self._was_test(statement)
+                statement = []
+            else:
+                statement.append(token)
+        self._statement(statement)
+        self.depth -= 1
+
+    def _was_test(self, statement: list[Token]) -> bool:
+        return self.after_test or (bool(statement) and statement[0].plain in _TESTS)
+
+    def _directive(self, token: Token) -> None:
+        if token.comment.startswith("#SBATCH"):
+            words = token.comment[len("#SBATCH") :].partition(" #")[0].split()
+            self.script.directives += [Word(word, token.line) for word in words]
+
+    def _statement(self, tokens: list[Token]) -> None:
+        while tokens and (word := tokens[0].plain) in _OPENING | _CLOSING | _SKIPPED | {"elif", "for"}:
+            self.conditions += (word in _OPENING) - (word in _CLOSING)
+            self.conditions = max(self.conditions, 0)
+            if word == "for":
+                self._loop(tokens)
+                return
+            if word == "case":
+                return
+            tokens = tokens[1:]
+        if not tokens:
+            return
+        is_declared = tokens[0].plain in _DECLARING
+        rest = tokens[1:] if is_declared else tokens
+        before: dict[str, Word] = {}
+        while rest and (found := self._assigned(rest[0])):
+            before |= found
+            rest = rest[1:]
+        if is_declared:
+            self._declare(tokens[0].plain, tokens[1:])
+        elif rest:
+            self._command(rest, before)
+        else:
+            self._keep(tokens)
+
+    def _loop(self, tokens: list[Token]) -> None:
+        if len(tokens) > 1:
+            self.texts[tokens[1].plain] = (Word(UNKNOWN, tokens[1].line),)
+
+    def _assigned(self, token: Token) -> dict[str, Word]:
+        """{name: its text} where a word is `NAME=text`; an array's text is left out."""
+        found = _ASSIGNED.match(token.parts[0].text) if token.parts and not token.parts[0].quoted else None
+        if found is None or token.parts[0].kind != "text":
+            return {}
+        return {found[1]: _joined(self._pieces(_after(token, found.end())), token.line)}
+
+    def _keep(self, tokens: list[Token]) -> None:
+        for token in tokens:
+            found = _ASSIGNED.match(token.parts[0].text)
+            if found is None:
+                continue
+            name, more = found[1], bool(found[2])
+            if token.entries is not None:
+                self._keep_array(name, more, self._words(token.entries))
+            else:
+                pieces = self._pieces(_after(token, found.end()))
+                self._keep_text(name, self.texts.get(name, ()) + pieces if more else pieces)
+            self._export(name)
+
+    def _keep_text(self, name: str, pieces: Pieces) -> None:
+        before = self.texts.get(name, ())
+        if self.conditions or self.after_test:
+            pieces = _perhaps(_told(before), _told(pieces))
+        self.arrays.pop(name, None)
+        self.texts[name] = pieces
+
+    def _keep_array(self, name: str, more: bool, words: tuple[Word, ...]) -> None:
+        before = self.arrays.get(name, ())
+        words = before + words if more else words
+        if self.conditions or self.after_test:
+            words = _perhaps(before, words)
+        self.texts.pop(name, None)
+        self.arrays[name] = words
+
+    def _declare(self, how: str, tokens: list[Token]) -> None:
+        kept = [token for token in tokens if token.parts and _ASSIGNED.match(token.parts[0].text)]
+        names = [found[1] for token in kept if (found := _ASSIGNED.match(token.parts[0].text))]
+        bare = [token.plain for token in tokens if token not in kept]
+        exports = how == "export" or any(word.startswith("-") and "x" in word for word in bare)
+        if exports:
+            self.to_export.update(names, bare)
+        self._keep(kept)
+        for name in bare:
+            self._export(name)
+
+    def _export(self, name: str) -> None:
+        if name in self.to_export and name in self.texts:
+            pieces = self.texts[name]
+            line = pieces[0].line if pieces else 0
+            self.script.exported[name] = _joined(pieces, line)
+
+    def _command(self, tokens: list[Token], before: dict[str, Word]) -> None:
+        words = self._words(tokens)
+        nested = _nested(words)
+        if nested is not None and self.depth < DEEPEST.value:
+            outside, self.around = self.around, self.around + words
+            first = len(self.script.commands)
+            self.follow(nested.text, nested.line)
+            self.around = outside
+            if not nested.sure:
+                # which of its words a condition decides is not kept in a quoted text
+                self.script.commands[first:] = [_unsure(one) for one in self.script.commands[first:]]
+        elif words:
+            self.script.commands.append(Command(words, before, self.around))
+
+    def _words(self, tokens: Iterable[Token]) -> tuple[Word, ...]:
+        return tuple(word for token in tokens for word in self._cut(token))
+
+    def _cut(self, token: Token) -> Iterator[Word]:
+        """A token's words: unquoted variables are cut at blanks, arrays at their entries."""
+        current: list[Word] = []
+        is_word = False
+        is_bare = any(part.kind == "arguments" for part in token.parts) and not any(
+            part.text for part in token.parts
+        )
+        for part in token.parts:
+            if part.kind == "all" and part.quoted:
+                entries = self._entries(part)
+                for index, entry in enumerate(entries):
+                    if index:
+                        yield _joined(current, token.line)
+                        current = []
+                    current.append(entry)
+                is_word = is_word or bool(entries)
+                continue
+            for piece in self._part(part):
+                if part.quoted or part.kind == "text":
+                    current.append(piece)
+                    is_word = is_word or not is_bare
+                    continue
+                for text in re.split(r"(\s+)", piece.text):
+                    if text.strip():
+                        current.append(Word(text, piece.line, piece.sure))
+                        is_word = True
+                    elif text and current:
+                        yield _joined(current, token.line)
+                        current, is_word = [], False
+        if is_word:
+            yield _joined(current, token.line)
+
+    def _entries(self, part: Part) -> tuple[Word, ...]:
+        if part.text in self.arrays:
+            return self.arrays[part.text]
+        pieces = self._part(Part("name", part.text, part.line, part.quoted, part.instead))
+        return (_joined(pieces, part.line),) if pieces else ()
+
+    def _pieces(self, parts: Iterable[Part]) -> Pieces:
+        return tuple(piece for part in parts for piece in self._part(part))
+
+    def _part(self, part: Part) -> Pieces:
+        if part.kind == "text":
+            return self._counted((Word(part.text, part.line),))
+        if part.kind == "sum":
+            result = sum_of(part.text, self._number)
+            return (Word(UNKNOWN if result is None else str(result), part.line),)
+        if part.kind in ("name", "joined") and part.text in self.texts:
+            return self._counted(self.texts[part.text])
+        if part.kind == "name" and self.arrays.get(part.text):
+            return self._counted(self.arrays[part.text][:1])
+        if part.kind in ("all", "joined") and part.text in self.arrays:
+            blank = Word(" ", part.line)
+            entries = self.arrays[part.text]
+            return self._counted(tuple(one for entry in entries for one in (entry, blank))[:-1])
+        if part.kind == "arguments":
+            return ()
+        if part.instead is not None and self.depth < DEEPEST.value:
+            return self._instead(part.instead, part.line)
+        return (Word(UNKNOWN, part.line),)
+
+    def _instead(self, text: str, line: int) -> Pieces:
+        """What `${NAME:-text}` is where the script does not set NAME."""
+        self.depth += 1
+        quoted = '"' + text.strip('"') + '"'
+        pieces = [piece for token in Lexer(quoted, line).tokens() for piece in self._pieces(token.parts)]
+        self.depth -= 1
+        return tuple(pieces)
+
+    def _number(self, name: str) -> int | None:
+        pieces = self.texts.get(name)
+        text = "".join(piece.text for piece in pieces).strip() if pieces else ""
+        is_sure = bool(pieces) and all(piece.sure for piece in pieces or ())
+        return int(text) if is_sure and re.fullmatch(r"\d{1,15}", text) else None
+
+    def _counted(self, pieces: Pieces) -> Pieces:
+        self.left -= sum(len(piece.text) + 1 for piece in pieces)
+        if self.left < 0:
+            raise NotAConfiguration("the script's variables grow without bound: give the command line itself")
+        return pieces
+
+
+def _joined(pieces: Iterable[Word], line: int, between: str = "") -> Word:
+    pieces = tuple(pieces)
+    told = [piece for piece in pieces if piece.text.strip()]
+    return Word(
+        between.join(piece.text for piece in pieces),
+        told[0].line if told else line,
+        all(piece.sure for piece in pieces),
+    )
+
+
+def _unsure(command: Command) -> Command:
+    return replace(command, words=tuple(replace(word, sure=False) for word in command.words))
+
+
+def _after(token: Token, end: int) -> list[Part]:
+    """A token's parts behind `NAME=`."""
+    first = token.parts[0]
+    return [Part("text", first.text[end:], first.line, False), *token.parts[1:]]
+
+
+def _perhaps(before: tuple[Word, ...], after: tuple[Word, ...]) -> tuple[Word, ...]:
+    """What a variable is behind a condition that may have set it: what both say, then what is unsure."""
+    if [word.text for word in before] == [word.text for word in after[: len(before)]]:
+        return before + tuple(Word(word.text, word.line, False) for word in after[len(before) :])
+    return (Word(UNKNOWN, after[0].line if after else 0, False),)
+
+
+def _told(pieces: Pieces) -> Pieces:
+    return tuple(piece for piece in pieces if piece.text)
+
+
+def _nested(words: tuple[Word, ...]) -> Word | None:
+    """The script in `bash -c SCRIPT` or `eval SCRIPT`."""
+    if words and words[0].text == "eval":
+        return Word(" ".join(word.text for word in words[1:]), words[0].line)
+    for first, second, script in zip(words, words[1:], words[2:], strict=False):
+        is_shell = first.text.rpartition("/")[2] in ("bash", "sh")
+        if is_shell and re.fullmatch(r"-[a-z]*c", second.text):
+            return script
+    return None

@@ -1,0 +1,69 @@
+"""A knob's value taken into a draft, with a problem where it cannot be."""
+
+from __future__ import annotations
+
+from traces.settings.configuration import Draft
+from traces.settings.knobs import Knob, Release, knobs
+from traces.settings.settings import Value
+from traces.settings.stages import layout_of, stage_count
+from traces.settings.values import NotAValue, Raw, value_of
+from traces.settings.wrong import SAID, Correction, corrected_words
+
+
+def take(draft: Draft, knob: Knob, name: str, raw: Raw, line: int | None) -> None:
+    """Set a knob as said. `name`: as the file has it, one that may be shown."""
+    corrected = corrected_words(knob, raw)
+    if corrected is not None:
+        raw, text, instead = corrected
+        draft.problem(line, text, instead)
+    try:
+        draft.put(knob.id, _value(knob, raw), line)
+    except NotAValue as error:
+        draft.leave(knob.id)
+        draft.problem(line, f"{name} {error}", "")
+
+
+def _value(knob: Knob, raw: Raw) -> Value:
+    """A knob's value; layouts have two spellings, and recipes are registered with dashes too."""
+    if knob.id == "mixed_precision" and isinstance(raw, str):
+        raw = raw.replace("-", "_")
+    return _layout(knob, raw) if knob.id == "pipeline_model_parallel_layout" else value_of(knob, raw)
+
+
+def _layout(knob: Knob, raw: Raw) -> str | None:
+    """A text, or Megatron-Bridge's list of stages."""
+    layout: Value
+    if isinstance(raw, list):
+        stages = [[str(layer) for layer in stage] for stage in raw if isinstance(stage, list)]
+        layout = layout_of(stages) if len(stages) == len(raw) else ""
+    else:
+        layout = value_of(knob, raw)
+    if layout is None and not isinstance(raw, list):
+        return None
+    if not isinstance(layout, str) or stage_count(layout) is None:
+        raise NotAValue("takes a text such as Et*3|(tt|)*29m|L, or a list of stages")
+    return layout.strip("'\"")
+
+
+def set_false(draft: Draft, knob: Knob, line: int | None) -> None:
+    """Set a knob by the flag that switches it off."""
+    draft.put(knob.id, False, line)
+
+
+def take_correction(draft: Draft, name: str, meant: Correction, raw: Raw, line: int | None) -> None:
+    """Set what a spelling means, and say what is wrong with it."""
+    if meant.text:
+        draft.problem(line, f"{name}: {meant.text}", meant.instead)
+    for knob_id, value in meant.sets:
+        take(draft, knobs()[knob_id], name, raw if value == SAID else value, line)
+
+
+def is_wrong_in(meant: Correction, core: Release | None) -> bool:
+    """Whether a spelling is wrong in a release; one that became wrong is not where none is known."""
+    return meant.since is None or (core is not None and core >= meant.since)
+
+
+def unclear(draft: Draft, knob: Knob, name: str, line: int | None, why: str) -> None:
+    """Note that a knob was said and what is not known."""
+    draft.leave(knob.id)
+    draft.problem(line, f"{name}: {why}, so that it stays unknown", "the value itself")

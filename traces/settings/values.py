@@ -1,0 +1,193 @@
+"""A knob's value from a word, or from what a YAML or JSON file holds."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Final
+
+from traces.limits import Limit
+from traces.settings.knobs import Kind, Knob
+from traces.settings.layer_pattern import pattern_of
+from traces.settings.settings import Scalar, Value
+
+Raw = bool | int | float | str | None | list["Raw"] | dict[str, "Raw"]
+"""What a YAML or JSON file holds at a key."""
+
+
+class NotAValue(ValueError):
+    """The knob does not take this. The message says what it takes, never what was there."""
+
+
+DTYPES: Final = {
+    "torch.float32": "fp32",
+    "torch.float": "fp32",
+    "float32": "fp32",
+    "torch.bfloat16": "bf16",
+    "bfloat16": "bf16",
+    "torch.float16": "fp16",
+    "torch.half": "fp16",
+    "float16": "fp16",
+    "torch.uint8": "fp8",
+    "torch.float64": "fp64",
+    "float64": "fp64",
+}
+"""Spellings of PyTorch's types in a dumped configuration (megatron/training/config/yaml_utils.py)."""
+
+NULLS: Final = frozenset({"null", "None", "~", ""})
+TRUE: Final = frozenset({"true", "yes", "on", "1"})
+FALSE: Final = frozenset({"false", "no", "off", "0"})
+_ENUM: Final = re.compile(r"<\w+\.(\w+): [^>]*>")
+DIGITS: Final = Limit(18, "digits", "ours: no count of a run is longer, and 64 bits hold it")
+_TAKES: Final[dict[Kind, str]] = {
+    "bool": "true or false",
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a word",
+    "list": "a list of words",
+    "int|list": "a whole number, or a list of 0 and 1",
+    "float|list": "a number, or a list of them",
+    "str|list": "a word, or a list of them",
+}
+
+
+def value_of(knob: Knob, raw: Raw) -> Value:
+    """A knob's value.
+
+    Raises:
+        NotAValue: the knob does not take it.
+    """
+    raw = _plain(raw)
+    if raw is None or (isinstance(raw, str) and raw.strip() in NULLS and knob.kind != "str"):
+        return None
+    if raw in ("null", "None", "~"):
+        return None
+    try:
+        value = _of_kind(knob.kind, raw)
+    except (ValueError, OverflowError, TypeError) as error:
+        raise NotAValue(f"takes {_TAKES[knob.kind]}") from error
+    return _chosen(knob, value)
+
+
+def _plain(raw: Raw) -> Raw:
+    """A dumped enum or type as its name: Bridge writes them as what would build them again."""
+    if isinstance(raw, dict):
+        target = raw.get("_target_")
+        if isinstance(name := raw.get("_name_"), str):
+            return name
+        if isinstance(target, str) and target in DTYPES:
+            return DTYPES[target]
+        if (isinstance(target, str) and "activations" in target) or target == "torch.nn.functional.silu":
+            return str(target).rpartition(".")[2]
+        if isinstance(target, str) and target.startswith(("torch.nn.functional.", "torch._C._nn.")):
+            return target.rpartition(".")[2]
+        raise NotAValue("takes a plain value")
+    if isinstance(raw, list):
+        return [_plain(one) for one in raw]
+    return DTYPES.get(raw, raw) if isinstance(raw, str) else raw
+
+
+def _of_kind(kind: Kind, raw: Raw) -> Value:
+    if kind == "bool":
+        return _bool(raw)
+    if kind == "list":
+        return tuple(_scalar(one) for one in _entries(raw))
+    if kind in ("int|list", "float|list", "str|list"):
+        entries = _layers(raw) if kind == "int|list" else _entries(raw)
+        values = tuple(_of_kind(_single(kind), one) for one in entries)
+        scalars = tuple(one for one in values if isinstance(one, bool | int | float | str))
+        is_listed = isinstance(raw, list) or (isinstance(raw, str) and "[" in raw)
+        is_one = len(scalars) == 1 and not (kind == "int|list" and is_listed)
+        return scalars[0] if is_one else scalars
+    if isinstance(raw, list):
+        raw = _only(raw)
+    if kind == "int":
+        return _int(raw)
+    return _float(raw) if kind == "float" else _str(raw)
+
+
+def _single(kind: Kind) -> Kind:
+    return "int" if kind == "int|list" else "float" if kind == "float|list" else "str"
+
+
+def _only(raw: list[Raw]) -> Raw:
+    if len(raw) != 1:
+        raise ValueError
+    return raw[0]
+
+
+def _bool(raw: Raw) -> bool:
+    raw = _only(raw) if isinstance(raw, list) else raw
+    word = str(raw).strip().lower()
+    if isinstance(raw, bool) or word in TRUE or word in FALSE:
+        return word in TRUE
+    raise ValueError
+
+
+def _int(raw: Raw) -> int:
+    if isinstance(raw, bool) or not isinstance(raw, int | float | str):
+        raise ValueError
+    if isinstance(raw, str):
+        raw = raw.strip()
+        if not re.fullmatch(r"[+-]?\d(_?\d)*", raw) or len(raw) > DIGITS.value:
+            raise ValueError
+        return int(raw)
+    if raw != int(raw) or abs(raw) >= 10**DIGITS.value:
+        raise ValueError
+    return int(raw)
+
+
+def _float(raw: Raw) -> float:
+    if isinstance(raw, bool) or not isinstance(raw, int | float | str):
+        raise ValueError
+    value = float(raw)
+    if not math.isfinite(value):
+        raise ValueError
+    return value
+
+
+def _str(raw: Raw) -> str:
+    if isinstance(raw, list | dict) or raw is None:
+        raise ValueError
+    if isinstance(raw, bool):
+        return "true" if raw else "false"
+    text = str(raw).strip()
+    return found[1] if (found := _ENUM.fullmatch(text)) else text
+
+
+def _scalar(raw: Raw) -> Scalar:
+    if isinstance(raw, bool | int | float):
+        return raw
+    text = _str(raw)
+    return int(text) if re.fullmatch(r"[+-]?\d{1,18}", text) else text
+
+
+def _entries(raw: Raw) -> list[Raw]:
+    """Entries of a list, of `[a, b]`, of Python's `['a', 'b']`, or of `a,b`."""
+    if isinstance(raw, list):
+        flat = [one for part in raw for one in (_entries(part) if isinstance(part, str) else [part])]
+        return flat
+    if not isinstance(raw, str):
+        return [raw]
+    text = raw.strip()
+    if text.startswith("[") and text.endswith("]"):
+        text = text[1:-1]
+    found: list[Raw] = [part.strip().strip("'\"") for part in re.split(r",|(?<!:)\s+", text)]
+    return [part for part in found if part]
+
+
+def _layers(raw: Raw) -> list[Raw]:
+    """One entry a layer, from a list or from Megatron-LM's `([0]*3+[1]*58)`; a single number stays one."""
+    if isinstance(raw, str) and "[" in raw:
+        return list[Raw](pattern_of(raw))
+    return raw if isinstance(raw, list) else [raw]
+
+
+def _chosen(knob: Knob, value: Value) -> Value:
+    """The value, if each of its words is one of the knob's choices."""
+    if not knob.choices:
+        return value
+    words = value if isinstance(value, tuple) else (value,)
+    if all(word in knob.choices for word in words):
+        return value
+    raise NotAValue(f"takes {', '.join(knob.choices)}")

@@ -1,0 +1,159 @@
+"""Spellings found in the wild that the frameworks do not take, or no longer, with what to write instead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import Final, TypedDict, cast
+
+from traces.settings.knobs import Knob, Release, by_dest, by_flag, by_path, data, knobs, release
+from traces.settings.names import bridge_paths, harness_flags, lm_flags, nearest
+from traces.settings.values import NotAValue, Raw, value_of
+
+SAID: Final = "said"
+"""In a row's `sets`: the knob takes the value that was said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """What a name means. `sets`: knob and value, where SAID is what was said; `text`, `instead`: the problem.
+
+    `text` is empty where nothing is wrong with it. `since`: it is wrong from that release on; before, it is
+    its own knob.
+    """
+
+    sets: tuple[tuple[str, Raw], ...]
+    text: str = ""
+    instead: str = ""
+    since: Release | None = None
+
+
+class _Spelling(TypedDict, total=False):
+    wrong: list[str]
+    right: str
+    sets: dict[str, Raw]
+    since: str
+    text: str
+
+
+class _Alias(TypedDict, total=False):
+    name: str
+    when: str
+    sets: dict[str, Raw]
+
+
+class _Words(TypedDict):
+    knob: str
+    words: dict[str, str]
+
+
+@cache
+def spellings() -> Mapping[str, Correction]:
+    """Wrong flags and paths, each with its correction."""
+    rows = cast("list[_Spelling]", data("wrong_spellings.toml")["spelling"])
+    return MappingProxyType(
+        {
+            name: Correction(
+                tuple(row.get("sets", {}).items()), row["text"], row["right"], release(row.get("since"))
+            )
+            for row in rows
+            for name in row["wrong"]
+        }
+    )
+
+
+@cache
+def _aliases() -> Mapping[str, tuple[tuple[str, Correction], ...]]:
+    found: dict[str, list[tuple[str, Correction]]] = {}
+    for row in cast("list[_Alias]", data("wrong_spellings.toml")["alias"]):
+        correction = Correction(tuple(row["sets"].items()))
+        found.setdefault(row["name"], []).append((row.get("when", ""), correction))
+    return MappingProxyType({name: tuple(rows) for name, rows in found.items()})
+
+
+def alias(name: str, said: str) -> Correction | None:
+    """What a flag that says several knobs sets; None where it is none, or not with this word."""
+    rows = _aliases().get(name, ())
+    return next((found for when, found in rows if when in ("", said.strip().lower())), None)
+
+
+def is_alias(name: str) -> bool:
+    """Whether a flag or path says several knobs."""
+    return name in _aliases()
+
+
+@cache
+def _nicknames() -> Mapping[str, Mapping[str, str]]:
+    rows = cast("list[_Words]", data("wrong_spellings.toml")["word"])
+    return MappingProxyType({row["knob"]: MappingProxyType(row["words"]) for row in rows})
+
+
+def corrected_words(knob: Knob, raw: Raw) -> tuple[Raw, str, str] | None:
+    """(Value with nicknames replaced, the text of the problem, what to write); None where none is in it."""
+    nicknames = _nicknames().get(knob.id)
+    if nicknames is None:
+        return None
+    said = raw if isinstance(raw, list) else str(raw).strip("[] ").replace(",", " ").split()
+    words = [str(one).strip("'\" ") for one in said]
+    used = [word for word in words if word in nicknames]
+    if not used:
+        return None
+    right = [nicknames.get(word, word) for word in words]
+    try:
+        value_of(knob, list[Raw](right))
+    except NotAValue:
+        return None
+    swaps = ", ".join(f"{nicknames[word]} for {word}" for word in used)
+    return list[Raw](right), f"{knob.id.rpartition('.')[2]} has a nickname in it", f"write {swaps}"
+
+
+def corrected_flag(flag: str) -> Correction | None:
+    """What an unknown flag of Megatron-LM certainly means: underscores for dashes, or a field's name."""
+    right = dashed(flag)
+    if right != flag and right in lm_flags():
+        sets = tuple((knob.id, False if is_off else SAID) for knob, is_off in by_flag().get(right, ()))
+        return Correction(sets, "flags of Megatron-LM have dashes, no underscores", right)
+    if (knob := knobs().get(flag[2:].replace("-", "_"))) is not None and knob.flag:
+        return Correction(((knob.id, SAID),), "Megatron-LM has it under another name", knob.flag)
+    return None
+
+
+def corrected_harness_flag(flag: str) -> str:
+    """A flag of Bridge's performance scripts with the underscores it has; empty where none is meant."""
+    right = "--" + flag[2:].replace("-", "_")
+    return right if right != flag and (right in harness_flags() or is_alias(right)) else ""
+
+
+def corrected_path(path: str) -> Correction | None:
+    """What an unknown path of a Bridge configuration certainly means: Megatron-LM's name of a field."""
+    group, _, name = path.rpartition(".")
+    if "-" in name and f"{group}.{name.replace('-', '_')}" in by_path():
+        knob = by_path()[f"{group}.{name.replace('-', '_')}"]
+        return Correction(((knob.id, SAID),), "fields have underscores, no dashes", knob.bridge)
+    found = [knob for knob in by_dest().get(name, ()) if knob.bridge and not knob.dest_is_opposite]
+    if len(found) == 1:
+        text = "Megatron-Bridge has it under another name"
+        return Correction(((found[0].id, SAID),), text, found[0].bridge)
+    return None
+
+
+def dashed(flag: str) -> str:
+    """A flag with dashes for underscores."""
+    return "--" + flag[2:].replace("_", "-")
+
+
+def nearest_flag(flag: str) -> str:
+    """The flag of Megatron-LM nearest to an unknown one; empty where none is near."""
+    return nearest(flag, lm_flags())
+
+
+def nearest_path(path: str) -> str:
+    """The path of a Bridge configuration nearest to an unknown one; empty where none is near.
+
+    A name that is right in another group comes first.
+    """
+    name = path.rpartition(".")[2]
+    elsewhere = sorted(known for known in bridge_paths() if known.rpartition(".")[2] == name)
+    return elsewhere[0] if elsewhere else nearest(path, bridge_paths())

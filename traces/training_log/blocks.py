@@ -1,0 +1,109 @@
+"""Blocks of a log that hold the run's configuration: where they begin and end, and their lines.
+
+Megatron-LM prints `---- arguments ----` to `---- end of arguments ----` (_print_args in
+megatron/training/arguments.py, core_v0.12.0 to d98e8a64). Megatron-Bridge prints a summary between lines of
+`=` with `[group] ...` headings and `field: value` lines (ConfigContainer.log_non_default_values in
+training/config.py, v0.2.2 to 067f987d).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from traces.limits import Limit
+from traces.settings.configuration import Draft
+from traces.settings.knobs import by_path
+from traces.settings.read import configuration_of
+from traces.settings.settings import Setting, Settings
+from traces.settings.values import NotAValue, value_of
+
+WORDS: Final = (b" arguments -", b"Configuration Summary (Non-Default")
+LONGEST_BLOCK: Final = Limit(
+    5_000, "lines", "ours: Megatron-LM has under 1,500 arguments; other ranks' lines may lie between"
+)
+_ARGUMENTS: Final = re.compile(r"^(.{0,120}?)-{20,} arguments -{20,}$")
+_ARGUMENTS_END: Final = re.compile(r"-{10,} end of arguments -{10,}")
+_SUMMARY: Final = re.compile(r"^(.{0,120}?)Configuration Summary \(Non-Default Values vs Megatron Core\)$")
+_SUMMARY_END: Final = re.compile(r"={60,}")
+_HEADING: Final = re.compile(r"^\[(\w{1,40})\](?: Non-default values .*)?:$")
+_FIELD: Final = re.compile(r"^  (\w{1,80}): (.*?)(?:  \(Mcore default: .*\))?$")
+_SUMMARY_RULES: Final = 2
+"""Rules of `=` after the title: one under it, one at the end."""
+
+
+class Blocks:
+    """Collects the blocks of one log. `open`: the next line belongs to one."""
+
+    def __init__(self, name: str) -> None:
+        self.open = False
+        self._name = name
+        self._arguments: list[tuple[int, str]] = []
+        self._summary: list[tuple[int, str]] = []
+        self._lines = self._arguments
+        self._prefix = ""
+        self._rules = 0
+        self._end = _ARGUMENTS_END
+
+    def begins(self, number: int, text: str) -> bool:
+        """Whether the line opens a block; the first of each kind is read."""
+        if " arguments -" not in text and "Configuration Summary" not in text:
+            return False
+        for pattern, end, lines in (
+            (_ARGUMENTS, _ARGUMENTS_END, self._arguments),
+            (_SUMMARY, _SUMMARY_END, self._summary),
+        ):
+            found = pattern.match(text)
+            if found and not lines:
+                self.open, self._prefix, self._end, self._lines = True, found[1], end, lines
+                self._rules = 1 if end is _ARGUMENTS_END else _SUMMARY_RULES
+                self._lines.append((number, text.removeprefix(self._prefix)))
+                return True
+        return False
+
+    def take(self, number: int, text: str) -> None:
+        """A line of the open block; other ranks' lines may be among them."""
+        text = text.removeprefix(self._prefix)
+        if self._end.search(text):
+            self._rules -= 1
+        self._lines.append((number, text))
+        self.open = self._rules > 0 and len(self._lines) < LONGEST_BLOCK.value
+
+    def settings(self, core_version: str | None) -> Settings | None:
+        """What the blocks say together, in Megatron-Core's version; None where the log holds none."""
+        told: Settings | None = None
+        if self._arguments:
+            text = "\n".join(line for _, line in self._arguments)
+            found = configuration_of(text, self._name, core_version).settings
+            told = _moved(found, self._name, self._arguments[0][0] - 1)
+        if self._summary:
+            summary = _read_summary(self._summary, self._name)
+            told = summary if told is None else told.under(summary)
+        return told
+
+
+def _moved(settings: Settings, name: str, lines_before: int) -> Settings:
+    """Settings said in lines of a block, as said in lines of the log."""
+
+    def place(said: str) -> str:
+        head, _, line = said.rpartition(":")
+        return f"{name}:{int(line) + lines_before}" if head == name and line.isdecimal() else said
+
+    moved = {knob: Setting(one.value, place(one.said)) for knob, one in settings.by_knob.items()}
+    return Settings(moved, settings.framework)
+
+
+def _read_summary(lines: list[tuple[int, str]], name: str) -> Settings:
+    """Known knobs of the summary: only what differs from Megatron-Core's defaults is in it."""
+    draft = Draft(name, "megatron_bridge")
+    group = ""
+    for number, text in lines:
+        if heading := _HEADING.match(text):
+            group = heading[1]
+        elif (field := _FIELD.match(text)) and (knob := by_path().get(f"{group}.{field[1]}")):
+            word = field[2].strip("'\"")
+            try:
+                draft.put(knob.id, value_of(knob, word), number)
+            except NotAValue:
+                draft.leave(knob.id)
+    return draft.finished().settings
