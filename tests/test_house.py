@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "diagnoser": {"diagnoser", "reports", "heuristics", "traces"},
 }
 MODULES = [path for package in MAY_IMPORT for path in sorted((ROOT / package).rglob("*.py"))]
-HEAVY = ("numpy", "pandas", "sqlite_utils", "matplotlib", "rich")
+HEAVY = ("numpy", "pandas", "sqlite_utils", "matplotlib", "rich", "yaml", "torch", "megatron")
 
 
 def imported(path: Path) -> Iterator[str]:
@@ -95,6 +95,11 @@ def test_the_wheel_holds_exactly_our_four_packages(tmp_path: Path) -> None:
         "reports/schema.json",
         "reports/measures.toml",
         "traces/names/kernel_rules.toml",
+        "traces/settings/knobs.toml",
+        "traces/settings/known_names.toml",
+        "traces/settings/precision_recipes.toml",
+        "traces/settings/wrong_spellings.toml",
+        "traces/training_log/known_lines.toml",
         "traces/simulate/export_schemas.json",
     }
     assert shipped | {f"{package}/py.typed" for package in MAY_IMPORT} <= set(names)

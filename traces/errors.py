@@ -9,6 +9,8 @@ MoeDiagError
   |   + DamagedTrace      a trace once: truncated, half exported, or being written
   |   + NsysUnavailable   a report needs nsys, and none is here or it is too old
   |   + ExportFailed      nsys ran and could not export
+  |   + NotAConfiguration no configuration of a run, or too large, broken, binary (traces.settings)
+  |   + LogNotFound, NotALog, DamagedLog   of a training log (traces.training_log)
   |   + OutputNotWritable the result cannot be put where it was asked for
   + NothingToDiagnose     read, but neither kernels nor graph rows
 

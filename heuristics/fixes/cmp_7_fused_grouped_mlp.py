@@ -32,7 +32,6 @@ def knobs(run: Run) -> Knobs:
             "model.use_transformer_engine_op_fuser=true",
             f"model.moe_mlp_glu_interleave_size={units}",
         ),
-        bridge_harness=("--cutedsl_fused_grouped_mlp true",),
     )
 
 
