@@ -1,9 +1,12 @@
 """The public API of moe-diag.
 
     import diagnoser
-    diagnosis = diagnoser.analyze(["run.nsys-rep"])
+    diagnosis = diagnoser.analyze(["run.nsys-rep"], config="run.yaml", log="train.log")
     diagnosis.to_dict()     # the JSON document, version 1.0
     diagnosis.to_frame()    # pandas: one row per rank and bucket, kind or class
+
+    checked = diagnoser.check_config("run.yaml", about={"core_version": "0.16.1"})
+    checked.to_dict()["configuration"]["legal"]
 
 Importing this package loads neither numpy nor pandas; `analyze` does.
 """
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
     from diagnoser.diagnosis import Diagnosis
 
 __version__ = "0.1.0"
-__all__ = ["InputError", "MoeDiagError", "NothingToDiagnose", "UsageError", "analyze"]
+__all__ = ["InputError", "MoeDiagError", "NothingToDiagnose", "UsageError", "analyze", "check_config"]
 
 
 def _check_siblings() -> None:
@@ -53,29 +56,73 @@ def analyze(
     gpu: int | None = None,
     nsys: str | None = None,
     cache_dir: str | PathLike[str] | None = None,
+    config: str | PathLike[str] | None = None,
+    log: str | PathLike[str] | None = None,
     about: Mapping[str, object] | None = None,
+    ask_megatron: bool = True,
 ) -> Diagnosis:
     """Diagnose one trace, or several of one run.
 
     `paths` are `.nsys-rep`, `.qdrep`, SQLite exports, or `.json[.gz]` of the PyTorch profiler. `steps`
     ("2:5"), `nvtx` (a regular expression), `start` and `end` ("1.5s"), `rank` and `gpu` choose as the options
-    of the command do; `nsys` is the program that exports reports, `cache_dir` where exports are kept. `about`
-    says what the trace cannot tell of the run: {"gpu": "H100", "ep": 16, "core_version": "0.16.1"}; its keys
-    are the fields of `heuristics.run.Given`.
+    of the command do; `nsys` is the program that exports reports, `cache_dir` where exports are kept.
 
-    Raises `UsageError` for a selection that cannot be or matches nothing, `InputError` for the traces,
-    `NothingToDiagnose` where neither kernels nor graph rows were recorded; all are `MoeDiagError`. A trace
-    that cannot be used beside others that can becomes a warning of the document.
+    `config` is the run's configuration: a YAML or overrides of Megatron-Bridge, a command or script of
+    Megatron-LM; `log` the text that the training run printed. `about` says what neither tells of the run:
+    {"gpu": "H100", "ep": 16, "core_version": "0.16.1"}; its keys are the fields of `heuristics.run.Given`.
+    With `ask_megatron`, an installed megatron-core is asked about each change, in a process of its own.
+
+    Raises `UsageError` for a selection that cannot be or matches nothing, `InputError` for a file that cannot
+    be used, `NothingToDiagnose` where neither kernels nor graph rows were recorded; all are `MoeDiagError`. A
+    trace that cannot be used beside others that can becomes a warning of the document.
     """
     from diagnoser.about import given_from
+    from diagnoser.commands import asker
+    from diagnoser.configuration import read_configured
     from diagnoser.pipeline import diagnose
     from traces.formats.open import ReadOptions
     from traces.steps.selection import parse_selection
 
     several = [paths] if isinstance(paths, str | PathLike) else list(paths)
+    given = given_from(about or {})
     return diagnose(
         [Path(path) for path in several],
         selection=parse_selection(steps, nvtx, start, end, rank, gpu),
-        options=ReadOptions(nsys, None if cache_dir is None else Path(cache_dir)),
-        given=given_from(about or {}),
+        options=ReadOptions(nsys, _path(cache_dir)),
+        given=given,
+        configured=read_configured(_path(config), _path(log), given),
+        ask=asker(ask_megatron),
     )
+
+
+def check_config(
+    path: str | PathLike[str],
+    *,
+    log: str | PathLike[str] | None = None,
+    symptoms: str | PathLike[str] | None = None,
+    about: Mapping[str, object] | None = None,
+    ask_megatron: bool = True,
+) -> Diagnosis:
+    """Judge a configuration without a trace: is it legal, what does the workflow say, what to try.
+
+    `path` is as `config` of `analyze`. `symptoms` is a JSON file of measurements by the document's names, or
+    an earlier result: with it the walls are judged and a plan is made. The others are as for `analyze`.
+
+    The document has the contract's keys, without traces and ranks; `configuration.legal` is the answer.
+    Raises `InputError` for a file that cannot be used.
+    """
+    from diagnoser.about import given_from
+    from diagnoser.check import check_config as check
+    from diagnoser.commands import asker
+
+    return check(
+        Path(path),
+        log=_path(log),
+        symptoms=_path(symptoms),
+        given=given_from(about or {}),
+        ask=asker(ask_megatron),
+    )
+
+
+def _path(given: str | PathLike[str] | None) -> Path | None:
+    return None if given is None else Path(given)

@@ -21,6 +21,7 @@ from diagnoser.commands import Files, Output, asker, diagnose_and_write, rendere
 from diagnoser.options import (
     AskMegatron,
     CacheDir,
+    CheckForms,
     ConfigFile,
     DeviceNumber,
     EmitConfig,
@@ -79,6 +80,7 @@ def _root(
     moe-diag analyze run.sqlite -f json       the same as a JSON document
     moe-diag doctor run.nsys-rep              is this recording good enough
     moe-diag check-config run.yaml            is this configuration legal, what to try
+    moe-diag explain COM-2                    what a fix, a wall or a measure means
     moe-diag demo                             simulate a run with a known wall and diagnose it
     """
 
@@ -123,8 +125,11 @@ def analyze(
     moe-diag analyze run.sqlite --steps 2:5
     moe-diag analyze run.sqlite --nvtx 'train_step_\\d+' -f json -o result.json
     moe-diag analyze run.sqlite --start 12.5s --end 13s
-    moe-diag analyze run.sqlite --config run.yaml --log train.log
     moe-diag analyze run.sqlite --gpu-model H100 --ep 16 --core-version 0.16.1 --all
+    moe-diag analyze run.sqlite --config run.yaml --log train.log
+    moe-diag analyze run.sqlite --config train.sh --emit-config megatron-lm -o patch.sh
+
+    With --config no fix is shown that the configuration forbids; what it contradicts, and numbers, are.
     """
     from traces.formats.open import ReadOptions
     from traces.steps.selection import parse_selection
@@ -155,7 +160,7 @@ def check_config(
     log: LogFile = None,
     emit_config: EmitConfig = None,
     ask_megatron: AskMegatron = True,
-    form: Forms = None,
+    form: CheckForms = None,
     output: OutputPlace = "-",
     force_overwrite: Force = False,
     everything: Everything = False,
@@ -163,22 +168,26 @@ def check_config(
 ) -> None:
     """Is a configuration legal for its versions, what does the workflow say of it, what to try.
 
-    Needs no trace. Exit code 1 where the configuration is illegal. With --symptoms the walls are judged too.
+    Needs no trace, and runs nothing of the file. Exit code 0: legal; 1: illegal; 2: usage; 3: not readable.
+    With --symptoms the walls are judged too, and a plan is made.
 
     \b
     moe-diag check-config run.yaml --core-version 0.16.1 --gpu-model H100
-    moe-diag check-config train.sh --log train.log
-    moe-diag check-config run.yaml --symptoms symptoms.json --emit-config bridge
+    moe-diag check-config train.sh --log train.log --all
+    moe-diag check-config run.yaml --symptoms symptoms.json
+    moe-diag check-config run.yaml --symptoms symptoms.json --emit-config bridge -o patch.yaml
+
+    Symptoms are measurements by the document's names: {"budget_frac": {"compute": 0.70,
+    "exposed_comm": 0.26, "idle": 0.04}}; an earlier result (analyze -f json) serves as well.
     """
-    from diagnoser.check_config import check_config as checked
+    from diagnoser.check import check_config as checked
     from diagnoser.output import plan_targets
     from diagnoser.progress import progress_display
     from reports.render import CHECK_RENDERERS, EXTENSIONS
 
     forms = renderer_names(form, emit_config)
-    if unknown := [one for one in forms if one not in CHECK_RENDERERS]:
-        raise UsageError(f"a configuration has no {unknown[0]} report. Give -f text or -f json.")
-    targets = plan_targets(forms, output, [config], EXTENSIONS, force_overwrite)
+    inputs = [config, *(path for path in (log, symptoms) if path)]
+    targets = plan_targets(forms, output, inputs, EXTENSIONS, force_overwrite)
     given, ask = given_from(about or {}), asker(ask_megatron)
     with progress_display() as progress:
         diagnosis = checked(config, log=log, symptoms=symptoms, given=given, ask=ask, progress=progress)

@@ -56,7 +56,8 @@ def diagnose_and_write(
     from reports.render import EXTENSIONS, RENDERERS
 
     files = files or Files()
-    targets = plan_targets(output.forms, output.place, traces, EXTENSIONS, output.force)
+    inputs = [*traces, *(path for path in (files.config, files.log) if path)]
+    targets = plan_targets(output.forms, output.place, inputs, EXTENSIONS, output.force)
     with progress_display() as progress:
         configured = read_configured(files.config, files.log, given, progress)
         diagnosis = diagnose(

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from traces.errors import InputError
 from traces.progress import Progress, silent
 
 if TYPE_CHECKING:
     from heuristics.judgement import Configured
     from heuristics.run import Given
+    from traces.training_log.log import TrainingLog
 
 
 def read_configured(
@@ -23,11 +25,36 @@ def read_configured(
     from heuristics.judgement import Configured
     from heuristics.run import Run
     from traces.settings.read import read_configuration
-    from traces.training_log.read import read_log
 
-    logged = read_log(log, progress) if log else None
+    for path in (config, log):
+        _check(path)
+    logged = _read_log(log, progress) if log else None
     core = core_version(Run(given=given)) or (logged.versions.get("core") if logged else None)
     if config is None:
         return Configured(log=logged)
     read = read_configuration(config, core)
     return Configured(read.settings, logged, read.problems, read.versions)
+
+
+def _check(path: Path | None) -> None:
+    """Say plainly what a path names that no reader can open."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise InputError(f"{path} is a folder. Name the file in it.")
+    if not path.exists():
+        raise InputError(f"{path} does not exist. Check the path.")
+
+
+def _read_log(path: Path, progress: Progress) -> TrainingLog:
+    """The log. Raises `InputError` for a text of which no line is one that a training run prints."""
+    from traces.training_log.read import read_log
+
+    log = read_log(path, progress)
+    said = (log.iterations, log.versions, log.settings, log.memory, log.out_of_memory, log.messages)
+    if not any((*said, log.theoretical)):
+        raise InputError(
+            f"{path.name} holds no line that we know of a training run. Give --log the text that the run "
+            "printed, or leave it out."
+        )
+    return log

@@ -29,7 +29,7 @@ class Diagnosis:
     """Why traces given beside the ones diagnosed were left out, one line each."""
 
     def __repr__(self) -> str:
-        names = ", ".join(trace["name"] for trace in self._document["traces"])
+        names = ", ".join(trace["name"] for trace in self._document["traces"]) or self._document["about"]
         return f"<Diagnosis of {names}: {len(self._document['ranks'])} ranks>"
 
     def to_dict(self) -> Document:

@@ -28,11 +28,28 @@ Forms = Annotated[
         help="Format; repeat for several.",
     ),
 ]
+
+
+class CheckForm(StrEnum):
+    """Formats of a judged configuration."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+CheckForms = Annotated[
+    list[CheckForm] | None,
+    typer.Option(
+        "--format", "-f", metavar="text|json", show_default="text", help="Format; repeat for several."
+    ),
+]
 NsysPath = Annotated[
     str | None,
     typer.Option(metavar="PATH", help="The nsys that exports reports (else $NSYS, PATH, usual folders)."),
 ]
-Everything = Annotated[bool, typer.Option("--all", help="Show every fix, and those refused with the reason.")]
+Everything = Annotated[
+    bool, typer.Option("--all", help="Show every fix and rule, and those refused with the reason.")
+]
 CacheDir = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Where exports are kept [default: ~/.cache/moe-diag].")
 ]
@@ -41,23 +58,31 @@ ConfigFile = Annotated[
     typer.Option(
         "--config",
         metavar="FILE",
-        help="The run's configuration: Megatron-Bridge YAML or overrides, Megatron-LM command or script.",
+        help="The run's configuration: Megatron-Bridge YAML or overrides, Megatron-LM command or script. "
+        "Fixes are then checked against it.",
     ),
 ]
 LogFile = Annotated[
-    Path | None, typer.Option("--log", metavar="FILE", help="The training log: steps, versions, memory.")
+    Path | None,
+    typer.Option(
+        "--log",
+        metavar="FILE",
+        help="What the run printed: step time without the profiler, versions, memory, failures.",
+    ),
 ]
 EmitConfig = Annotated[
     str | None,
     typer.Option(
-        metavar="bridge|megatron-lm", help="Print the first step's patch to paste, instead of the report."
+        metavar="bridge|megatron-lm",
+        help="The first step of the plan as a patch to paste, instead of the report.",
     ),
 ]
 AskMegatron = Annotated[
     bool,
     typer.Option(
         "--megatron/--no-megatron",
-        help="Ask the installed megatron-core whether it takes each change (about 5 s).",
+        show_default=False,
+        help="Ask the installed megatron-core whether it takes each change (about 5 s); on by default.",
     ),
 ]
 OutputPlace = Annotated[

@@ -6,10 +6,11 @@ Asking is done by the caller, in a process of its own; here only what to ask and
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from heuristics.allowed import changed
+from heuristics.allowed import change_set, changed
+from heuristics.configured import is_whole
 from heuristics.constraints.megatron.answer import Answer
 from heuristics.constraints.megatron.request import NotAsked, Request, request_of
 from heuristics.fixes.preconditions import core_version, numbers
@@ -21,6 +22,10 @@ Ask = Callable[[Sequence[Request]], Sequence[tuple[Answer, ...]]]
 """Gives the answers of both tiers for each request, in order."""
 
 ROUNDS: Final = Limit(3, "rounds", "ours: a plan is made again where a fix is rejected; more never happened")
+
+_TO_FILL_IN: Final = (
+    Answer("config", "not_checked", "the change has a value to fill in, so that nobody was asked"),
+)
 
 OWN: Final = ""
 """Key of the run's own configuration among the answers."""
@@ -45,10 +50,21 @@ def plan_asked(run: Run, make: Callable[[Mapping[str, Rejection]], Plan], ask: A
         new = [one for one in (*plan.fixes, *plan.levers) if one.fix.id not in answers]
         if not new:
             break
-        answers |= _ask(ask, {one.fix.id: _with(run, one, plan) for one in new})
+        answers |= {one.fix.id: _TO_FILL_IN for one in new if _is_open(run, one)}
+        whole = [one for one in new if one.fix.id not in answers]
+        answers |= _ask(ask, {one.fix.id: _with(run, one, plan) for one in whole})
         rejected |= {name: why for name in answers if (why := _rejection(run, name, answers))}
         plan = make(rejected)
     return Asked(plan, answers)
+
+
+def _is_open(run: Run, planned: Planned) -> bool:
+    """Whether a line of the change cannot be read, as one with a size that only the user knows.
+
+    What stands in brackets is for people.
+    """
+    unread = change_set(planned.knobs, run.settings.framework).unknown
+    return any(not line.startswith("(") for line in unread)
 
 
 def _with(run: Run, planned: Planned, plan: Plan) -> Run:
@@ -61,10 +77,19 @@ def _ask(ask: Ask, runs: Mapping[str, Run]) -> dict[str, tuple[Answer, ...]]:
     requests = {name: request_of(run) for name, run in runs.items()}
     asked = {name: one for name, one in requests.items() if isinstance(one, Request)}
     answers = dict(zip(asked, ask(list(asked.values())), strict=True)) if asked else {}
+    answers = {name: tuple(_weighed(runs[name], one) for one in several) for name, several in answers.items()}
     for name, one in requests.items():
         if isinstance(one, NotAsked):
             answers[name] = (Answer("config", "not_checked", f"{one.because}; give {one.cure}"),)
     return answers
+
+
+def _weighed(run: Run, answer: Answer) -> Answer:
+    """A rejection of a configuration of which only a part is known may rest on what nobody said."""
+    if answer.answer != "rejected" or is_whole(run.settings):
+        return answer
+    text = f"rejected with Megatron-Core's own defaults for all that nobody said: {answer.text}"
+    return replace(answer, answer="needs", text=f"{text}; give the whole configuration")
 
 
 def _rejection(run: Run, name: str, answers: Mapping[str, tuple[Answer, ...]]) -> Rejection | None:

@@ -10,9 +10,15 @@ from dataclasses import replace
 from typing import Final
 
 from heuristics.run import Given, Routing, Shown
+from traces.limits import Limit
 from traces.settings.settings import Setting, Settings, Value
 
 TRACE: Final = "trace"
+WHOLE: Final = Limit(
+    100,
+    "knobs",
+    "ours: overrides and scripts name tens, a dumped configuration or block of arguments every one",
+)
 
 FIELD_KNOBS: Final[Mapping[str, tuple[str, ...]]] = {
     "ep": ("expert_model_parallel_size",),
@@ -125,6 +131,11 @@ def settings_of(given: Given, shown: Shown) -> Settings:
     for knob, value in _routing_knobs(given.routing).items():
         options[knob] = Setting(value, "--routing")
     return Settings({**_trace_knobs(shown), **options})
+
+
+def is_whole(settings: Settings) -> bool:
+    """Whether the file says all that the run has: what it does not name is then the framework's default."""
+    return settings.framework == "megatron_lm" or len(settings.by_knob) >= WHOLE.value
 
 
 def settings_by_trust(options_and_trace: Settings, file: Settings | None, log: Settings | None) -> Settings:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from heuristics.allowed import Allowed, Permits
+from heuristics.clues import first_by_clue
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.gains import Gain
 from heuristics.run import Run, WallId
@@ -70,6 +71,12 @@ TOUCHED: Final = Limit(
     "fraction of the wall's cost",
     "ours: a fix of less is not worth one experiment while the wall stands",
 )
+
+
+ASIDE: Final = ("HST-1",)
+"""What changes nothing of the run itself, so that another wall's fix that waits for it may follow in the
+same plan: on GB200 and GB300 the binding of CPUs comes before a dispatcher is swapped (Megatron-Bridge, skill
+perf-moe-dispatcher-selection)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,15 +162,29 @@ def make_plan(
             if fix.id in seen:
                 continue
             planned = _planned(run, fix, gains or {})
+            chosen += _before(run, planned, catalogue, {one.fix.id for one in chosen}, gains or {})
             if why := _refusal(run, planned, chosen, dominated) or _rejected(fix, rejected.get(fix.id)):
                 refused.append(why)
                 continue
+            planned = replace(planned, knobs=fix.knobs(run))
             allowed = permits.judge(planned.knobs, {one.fix.id: one.knobs for one in chosen})
             if why := _forbidden(fix, allowed):
                 refused.append(why)
             else:
                 chosen.append(replace(planned, after=allowed.after))
     return Plan(tuple(replace(one, shares_with=_sharing(one, chosen)) for one in chosen), tuple(refused), ())
+
+
+def _before(
+    run: Run, planned: Planned, catalogue: Mapping[str, Fix], chosen: set[str], gains: Mapping[str, Gain]
+) -> list[Planned]:
+    """What a fix waits for and may stand beside it, where that is all that it waits for."""
+    waits = _unmet(planned)
+    aside = [one.cure for one in waits if one.cure in ASIDE and one.cure in catalogue]
+    if not aside or len(aside) < len(waits) or {*aside} <= chosen:
+        return []
+    first = [_planned(run, catalogue[number], gains) for number in dict.fromkeys(aside)]
+    return [] if any(_unmet(one) for one in first) else first
 
 
 def _rejected(fix: Fix, rejection: Rejection | None) -> Refused | None:
@@ -173,10 +194,13 @@ def _rejected(fix: Fix, rejection: Rejection | None) -> Refused | None:
 
 
 def _forbidden(fix: Fix, allowed: Allowed) -> Refused | None:
-    """Why the rules of the run's versions forbid it, whatever comes before it in the plan."""
+    """Why the rules of the run's versions forbid it, as the configuration is or after an earlier fix."""
     if not allowed.broken:
         return None
-    rule = allowed.broken[0].rule
+    rule, first = allowed.broken[0].rule, allowed.beside
+    if first:
+        why = f"not in one plan with {first}, which comes first: {rule.text}"
+        return Refused(fix, why, f"leaving out {first}", rule.source)
     return Refused(fix, f"the configuration forbids it: {rule.text}", rule.fix or rule.cure, rule.source)
 
 
@@ -205,9 +229,10 @@ def _lever(run: Run, fix: Fix) -> Planned:
 
 
 def _ordered(run: Run, wall: WallId, catalogue: Mapping[str, Fix]) -> list[Fix]:
-    """The wall's fixes in its order, but those of direct evidence first."""
+    """The wall's fixes in its order, but what a clue names first, then those of direct evidence."""
     fixes = [catalogue[number] for number in WALL_ORDER[wall] if number in catalogue]
-    return sorted(fixes, key=lambda fix: not _is_direct(run, fix))
+    named = first_by_clue(run, wall)
+    return sorted(fixes, key=lambda fix: (fix.id != named, not _is_direct(run, fix)))
 
 
 def _is_direct(run: Run, fix: Fix) -> bool:
@@ -240,12 +265,15 @@ def _if_resolved(run: Run, fix: Fix, kinds: tuple[str, ...]) -> tuple[Preconditi
 
 
 def _planned(run: Run, fix: Fix, gains: Mapping[str, Gain]) -> Planned:
-    """A fix with what it needs. One that does not act by the wall's own handicap has no ceiling from it."""
+    """A fix with what it needs, its change left out: what is refused makes none.
+
+    One that does not act by the wall's own handicap has no ceiling from it.
+    """
     kinds, conditions = _with_perhaps(fix.kinds), fix.preconditions(run)
     conditions = (*_if_resolved(run, fix, kinds), *conditions)
     ceiling = None if fix.direct == () else _ceiling_frac(run, fix.wall, _with_perhaps(_wins(fix)))
     why = NO_WALL if ceiling is None else NOT_REPLAYED
-    planned = Planned(fix, fix.knobs(run), conditions, ceiling, low_because=why)
+    planned = Planned(fix, Knobs(), conditions, ceiling, low_because=why)
     return planned if ceiling is None else _replayed(planned, ceiling, fix.changes(run), gains)
 
 
@@ -305,7 +333,8 @@ def _refusal(run: Run, planned: Planned, chosen: Iterable[Planned], dominated: b
             return Refused(
                 fix, f"not in one plan with {other.id}, which comes first", f"leaving out {other.id}"
             )
-    met_by = {other.id for other in before if other.wall == fix.wall} | {other.same_as for other in before}
+    met_by = {other.id for other in before if other.wall == fix.wall or other.id in ASIDE}
+    met_by |= {other.same_as for other in before}
     for condition in _unmet(planned):
         if not condition.cure or condition.cure not in met_by:
             return Refused(fix, f"needs: {condition.text}", condition.cure)

@@ -98,6 +98,8 @@ class Shown:
     token_count_sync: bool | None = None
     a2a_waiting_frac: float | None = None
     short_kernel_frac: float | None = None
+    late_cause: str | None = None
+    out_of_memory: str | None = None
     absent_frac: Mapping[str, float] | None = None
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from heuristics import Judgement
 from heuristics.checked import Checked
@@ -14,13 +13,23 @@ from heuristics.plan import Planned
 from heuristics.run import Run
 from heuristics.workflow.rule import Step
 from traces.missing import Missing
-from traces.settings.settings import Value
+from traces.settings.knobs import knobs
+from traces.settings.settings import Setting, Value
+from traces.settings.stages import stage_count
 from traces.sizes.memory import Estimate
-from traces.sizes.throughput import Throughput
 from traces.training_log.peak import peak_memory
 
-_PLAIN: Final = re.compile(r"[\w.,:|*()+= \[\]-]{1,80}")
-"""What a text value may be made of to be shown; anything else might be a path or a secret."""
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_KNOWN_WORDS: Final = frozenset(
+    {
+        *("0", "1", "true", "false", "expandable_segments:True", "INFO", "WARN", "VERSION"),
+        *("adam", "sgd", "muon", "dist_muon", "silu", "gelu", "swiglu", "squared_relu", "relu"),
+    }
+)
+"""Texts of knobs that take any word, as the frameworks' own recipes have them: nobody's name or path."""
+_LAYOUT: Final = "pipeline_model_parallel_layout"
 _GIVE: Final = "give the run's configuration: --config FILE"
 _GIVE_LOG: Final = "give the training log: --log FILE"
 Section = dict[str, Any]
@@ -43,12 +52,12 @@ def config_sections(judgement: Judgement) -> Section:
     return {
         "configuration": _configuration(judgement.run, checked),
         "config_findings": [
-            *(asdict(one) for one in checked.findings),
+            *(_plain(one) for one in checked.findings),
             *(_failure(one) for one in checked.failures),
         ],
         "rules": _rules(checked),
         "workflow": [_step(one) for one in checked.steps],
-        "experiments": asdict(judgement.experiments),
+        "experiments": _plain(judgement.experiments),
         "memory_estimate": _memory(checked.memory),
         "throughput": _throughput(checked, judgement),
         "log": _log(judgement.run, checked),
@@ -65,20 +74,43 @@ def config_gaps(judgement: Judgement) -> Iterator[Missing]:
     for key, found in (("memory_estimate", checked.memory), ("throughput", checked.throughput)):
         if isinstance(found, Missing):
             yield Missing(key, found.reason, found.cure)
-    if isinstance(found := checked.throughput, Throughput) and found.peak is None:
-        yield Missing("throughput", "the GPU's peak in this precision is unknown", "--gpu-model, --precision")
-    if judgement.run.log is None:
-        yield Missing("log", "no training log was given", _GIVE_LOG)
-    elif checked.steady is None or not judgement.run.log.memory:
-        yield Missing("log", "the log holds no steady iteration, or no memory report", "a longer log")
+    yield from _throughput_gaps(checked)
+    if isinstance(checked.memory, Estimate) and checked.memory.rest_bytes is None:
+        yield Missing("memory_estimate.rest_bytes", "no log tells the peak of memory", _GIVE_LOG)
+    yield from _log_gaps(_log(judgement.run, checked))
     for package, version in _versions(judgement.run).items():
         if version is None:
             yield Missing(f"configuration.versions.{package}", "nobody says it", f"--{package}-version")
-    hidden = any(_shown(one.value) is None for one in judgement.run.settings.by_knob.values())
-    if hidden or judgement.run.settings.framework is None:
-        yield Missing(
-            "configuration", "some values are null, or are not shown as they may hold a path", "none"
-        )
+    if judgement.run.settings.framework is None:
+        yield Missing("configuration.framework", "no file says whose spelling it is", _GIVE)
+    shown = [_shown(knob, one.value) for knob, one in judgement.run.settings.by_knob.items()]
+    if any(one is None or (isinstance(one, list) and None in one) for one in shown):
+        why = "it is null, or a text that is not shown, as it may be a path or a name"
+        yield Missing("configuration.settings", why, "none is needed: look into the file")
+
+
+def _log_gaps(log: Section | None) -> Iterator[Missing]:
+    if log is None:
+        yield Missing("log", "no training log was given", _GIVE_LOG)
+        return
+    for key, value in log.items():
+        if value is None:
+            memory = key.endswith("_bytes")
+            why = "no report of memory in it says that" if memory else "it holds no steady iterations"
+            cure = "give the log from its start, where trainers report it" if memory else "give a longer log"
+            yield Missing(f"log.{key}", why, cure)
+
+
+def _throughput_gaps(checked: Checked) -> Iterator[Missing]:
+    found = checked.throughput
+    if isinstance(found, Missing):
+        return
+    if found.peak is None:
+        for key in ("mfu_frac", "peak"):
+            why = "the GPU, or its peak in this precision, is unknown"
+            yield Missing(f"throughput.{key}", why, "--gpu-model, --precision")
+    if any(value is None for one in checked.references for value in asdict(one).values()):
+        yield Missing("throughput.references", "the published row does not say it", "none is needed")
 
 
 def checked_section(judgement: Judgement, planned: Planned) -> list[Section]:
@@ -98,11 +130,8 @@ def _configuration(run: Run, checked: Checked) -> Section:
         "framework": settings.framework,
         "legal": checked.legal,
         "versions": _versions(run),
-        "settings": [
-            {"knob": knob, "value": _shown(one.value), "said": one.said}
-            for knob, one in sorted(settings.by_knob.items())
-        ],
-        "problems": [asdict(one) for one in checked.problems],
+        "settings": [_setting(knob, one) for knob, one in sorted(settings.by_knob.items())],
+        "problems": [_plain(one) for one in checked.problems],
         "checked": [{"tier": one.tier, "answer": one.answer, "text": one.text} for one in checked.answers],
     }
 
@@ -117,11 +146,38 @@ def _versions(run: Run) -> dict[str, str | None]:
     }
 
 
-def _shown(value: Value) -> Any:
-    """A value as it may be shown."""
+def _plain(found: DataclassInstance) -> Section:
+    """The fields of a dataclass as plain values: lists in place of tuples."""
+    return {key: _listed(value) for key, value in asdict(found).items()}
+
+
+def _listed(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _listed(one) for key, one in value.items()}
+    return [_listed(one) for one in value] if isinstance(value, tuple | list) else value
+
+
+def _setting(knob: str, setting: Setting) -> Section:
+    """`withheld`: the value is a text that is not shown, as it may be a path or a name."""
+    shown = _shown(knob, setting.value)
+    return {"knob": knob, "value": shown, "said": setting.said, "withheld": _withheld(shown, setting.value)}
+
+
+def _withheld(shown: Any, value: Value) -> bool:
+    hidden = isinstance(shown, list) and None in shown
+    return hidden or (shown is None and value is not None)
+
+
+def _shown(knob: str, value: Value) -> Any:
+    """A value as it may be shown: None for a text that is none of those the frameworks themselves have."""
     if isinstance(value, tuple):
-        return [_shown(one) for one in value]
-    return value if not isinstance(value, str) or _PLAIN.fullmatch(value) else None
+        return [_shown(knob, one) for one in value]
+    if not isinstance(value, str):
+        return value
+    row = knobs().get(knob)
+    known = row is not None and value in row.choices
+    is_layout = knob == _LAYOUT and stage_count(value) is not None
+    return value if known or is_layout or value in _KNOWN_WORDS or value.isdecimal() else None
 
 
 def _failure(one: Failure) -> Section:
@@ -157,13 +213,13 @@ def _rules(checked: Checked) -> Section:
 def _step(step: Step) -> Section:
     rule, judged = step.rule, step.judged
     about = {"id": rule.id, "phase": rule.phase, "title": rule.title, "seed": rule.seed}
-    return {**about, **asdict(judged)}
+    return {**about, **_plain(judged)}
 
 
 def _memory(found: Estimate | Missing) -> Section | None:
     if isinstance(found, Missing):
         return None
-    return {**asdict(found), "total_bytes": found.total_bytes}
+    return {**_plain(found), "total_bytes": found.total_bytes}
 
 
 def _throughput(checked: Checked, judgement: Judgement) -> Section | None:
@@ -176,9 +232,9 @@ def _throughput(checked: Checked, judgement: Judgement) -> Section | None:
         "tokens_per_s_per_gpu": found.tokens_per_s_per_gpu,
         "model_tflops_per_gpu": found.model_tflops_per_gpu,
         "mfu_frac": found.mfu_frac,
-        "peak": asdict(found.peak) if found.peak else None,
+        "peak": _plain(found.peak) if found.peak else None,
         "source": "configuration and the log's steady step" if logged else "configuration and profiled step",
-        "references": [asdict(one) for one in checked.references],
+        "references": [_plain(one) for one in checked.references],
     }
 
 

@@ -5,15 +5,23 @@ Comments name the fix, its evidence, what is left to check and how to verify it;
 
 from __future__ import annotations
 
+import re
+import shlex
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from reports.config_sentences import answer_sentences, first_mends, no_plan_sentence
 from reports.document import Document
+from reports.emit_values import yaml_value
 from reports.words import kind_words, percent, printable, wall_words
+from traces.settings.settings import Framework
+from traces.settings.spelling import change_of
 
 _WIDTH: Final = 88
-_Tree = dict[str, Any]
+_VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9_]*=.*")
+_LEFT_OUT: Final = re.compile(r"\((?:leave|left) out ([^()]+)\)")
+Tree = dict[str, "str | Tree"]
 
 
 def emit_config(framework: str, document: Document, everything: bool = False) -> str:
@@ -23,8 +31,10 @@ def emit_config(framework: str, document: Document, everything: bool = False) ->
     """
     fix = next(iter(document["fixes"] or document["levers"]), None)
     lines = [*_comment(f"moe-diag {document['tool']['version']}: first step of the plan for {_of(document)}")]
+    for said in first_mends(document):
+        lines += _comment(f"Mend first: {said}")
     if fix is None:
-        lines += _comment(f"No change is planned: {'; '.join(document['verdict']['because'])}.")
+        lines += _comment(f"No change is planned: {no_plan_sentence(document)}")
         return "\n".join(lines) + "\n"
     lines += [*_about(document, fix), "#", *_PATCHES[framework](fix["knobs"])]
     return "\n".join(lines) + "\n"
@@ -40,8 +50,10 @@ def _about(document: Document, fix: Mapping[str, Any]) -> Iterator[str]:
     yield from _comment(f"Evidence: {_evidence(document, fix['wall'])}.")
     if fix["gain_frac"] and fix["gain_frac"][1] is not None:
         yield from _comment(f"Gain: at most {percent(fix['gain_frac'][1])} of the step.")
-    for answer in fix["checked"]:
-        yield from _comment(f"Checked ({answer['tier']}): {answer['answer']}. {answer['text']}".rstrip())
+    for said in answer_sentences(fix["checked"]):
+        yield from _comment(f"Checked: {said}.")
+    if fix["room"]:
+        yield from _comment(f"Memory: {fix['room']['because']}.")
     for one in fix["preconditions"]:
         if one["state"] != "met":
             yield from _comment(f"To check: {one['text']}.")
@@ -59,27 +71,45 @@ def _evidence(document: Document, wall_id: str) -> str:
 
 
 def _comment(text: str) -> Iterator[str]:
-    yield from (f"# {line}" for line in textwrap.wrap(text, _WIDTH, break_long_words=False))
+    """A comment of our own text; a line break in it cannot end the comment."""
+    yield from textwrap.wrap(
+        text,
+        _WIDTH,
+        initial_indent="# ",
+        subsequent_indent="#   ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _bridge(knobs: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """Overrides as nested YAML, environment as comments: a configuration file has none."""
-    yield from (f"# export {line}" for line in knobs["environment"])
-    tree: _Tree = {}
+    for line in knobs["environment"]:
+        yield from (f"# {said}" for said in _environment(line))
+    tree: Tree = {}
     for line in knobs["megatron_bridge"]:
         path, mark, value = line.partition("=")
         if not mark or line.startswith("("):
-            yield from _comment(line)
-            continue
-        *groups, name = path.split(".")
-        place = tree
-        for group in groups:
-            place = place.setdefault(group, {})
-        place[name] = value
+            yield from _comment(_note(line))
+        elif _is_to_fill_in(line, "megatron_bridge"):
+            yield from _comment(f"Choose the value yourself: {line}")
+        else:
+            _put(tree, path.split("."), yaml_value(value))
     yield from _nested(tree, "")
 
 
-def _nested(tree: _Tree, margin: str) -> Iterator[str]:
+def _put(tree: Tree, path: Sequence[str], value: str) -> None:
+    """A value at its path."""
+    *groups, name = path
+    for group in groups:
+        below = tree.setdefault(group, {})
+        if isinstance(below, str):
+            raise ValueError(f"{group} is a value and a group")
+        tree = below
+    tree[name] = value
+
+
+def _nested(tree: Tree, margin: str) -> Iterator[str]:
     for name, value in tree.items():
         if isinstance(value, dict):
             yield f"{margin}{name}:"
@@ -90,14 +120,43 @@ def _nested(tree: _Tree, margin: str) -> Iterator[str]:
 
 def _megatron_lm(knobs: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """A fragment to source before the launch: exports, and the flags as an array."""
-    yield from (f"export {line}" if "=" in line else f"# {line}" for line in knobs["environment"])
+    for line in knobs["environment"]:
+        is_shell = _VARIABLE.fullmatch(line) or _LEFT_OUT.fullmatch(line)
+        yield from _environment(line) if is_shell else (f"# {said}" for said in _environment(line))
+    flags = []
     for line in knobs["megatron_lm"]:
         if not line.startswith("--"):
-            yield from _comment(line)
-    yield "MOE_DIAG_ARGS=("
-    yield from (f"  {line}" for line in knobs["megatron_lm"] if line.startswith("--"))
-    yield ")"
+            yield from _comment(_note(line))
+        elif _is_to_fill_in(line, "megatron_lm"):
+            yield from _comment(f"Choose the value yourself: {line}")
+        else:
+            flags.append("  " + " ".join(shlex.quote(word) for word in shlex.split(line)))
+    yield from ("MOE_DIAG_ARGS=(", *flags, ")")
     yield '# append "${MOE_DIAG_ARGS[@]}" to the arguments of the training script'
+
+
+def _environment(line: str) -> Iterator[str]:
+    """A line of a fix's environment in the shell's words: a variable, or what else to do."""
+    if _VARIABLE.fullmatch(line):
+        name, _, value = line.partition("=")
+        yield f"export {name}={shlex.quote(value)}"
+    elif left_out := _LEFT_OUT.fullmatch(line):
+        yield f"unset {left_out[1]}"
+    elif line.endswith(" COMMAND"):
+        yield f"Launch with: {line}"
+    else:
+        yield from textwrap.wrap(_note(line), _WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def _note(line: str) -> str:
+    """What a line in brackets says, as a sentence."""
+    said = line.removeprefix("(").removesuffix(")")
+    return f"{said[:1].upper()}{said[1:]}."
+
+
+def _is_to_fill_in(line: str, framework: Framework) -> bool:
+    """Whether a line holds a placeholder such as N, which no framework takes."""
+    return bool(change_of((line,), framework).unknown)
 
 
 _PATCHES: Final[Mapping[str, Callable[[Mapping[str, Sequence[str]]], Iterator[str]]]] = {

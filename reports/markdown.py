@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from reports.document import Document
+from reports.markdown_config import config_lines
 from reports.markdown_marks import code, plain
 from reports.markdown_next import gap_lines, next_lines
 from reports.markdown_rank import rank_lines
@@ -26,6 +27,7 @@ def render_markdown(document: Document, everything: bool = False) -> str:
         *_head(document),
         *verdict_lines(document),
         *wall_lines(document),
+        *config_lines(document, everything),
         *next_lines(document, everything),
         *rank_lines(document),
         *gap_lines(document, everything),

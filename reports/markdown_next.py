@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from reports.config_sentences import checked_sentence
 from reports.cures import cures
 from reports.document import Document
 from reports.markdown_marks import code, folded, plain, table
@@ -54,6 +55,10 @@ def _fix(fix: dict[str, Any]) -> Iterator[str]:
     for key, name in SPELLINGS:
         if fix["knobs"][key] and key != "bridge_harness":
             yield f"{name}: {' '.join(map(code, fix['knobs'][key]))}"
+    if checked := checked_sentence(fix):
+        yield plain(checked)
+    if room := fix.get("room"):  # results of earlier versions have none
+        yield f"memory: {plain(room['because'])}"
     if open_ := [plain(need) for need in needs(fix)]:
         yield "; ".join(open_)
     yield f"verify: {plain(fix['verify'])}"

@@ -27,6 +27,7 @@ GROUPS: Final[Mapping[str, str]] = {
     "verdict": "The verdict",
     "walls": "Walls and their costs",
     "fixes": "Fixes",
+    "configuration": "The configuration and the log",
     "trace": "The recording",
 }
 """Groups of measures and their titles, in the order of a report."""

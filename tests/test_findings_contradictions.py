@@ -25,6 +25,7 @@ DEEPEP: Config = {**FLEX, "moe_flex_dispatcher_backend": "deepep"}
 HYBRIDEP: Config = {**FLEX, "moe_flex_dispatcher_backend": "hybridep"}
 ALLTOALL: Config = {"moe_token_dispatcher_type": "alltoall"}
 OVERLAP = "overlap_moe_expert_parallel_comm"
+SEGMENTS: Config = {"env.PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
 GRAPHS: Config = {
     "cuda_graph_impl": "transformer_engine",
     "cuda_graph_modules": ("moe_router", "moe_preprocess"),
@@ -58,6 +59,8 @@ def seen(knobs: Mapping[str, Value], **shown: object) -> Run:
 ROWS: tuple[tuple[str, FindingState, Run], ...] = (
     ("CFG-flex-type", "inert", run_with({**HYBRIDEP, **ALLTOALL})),
     ("CFG-flex-type", "inert", run_with({**DEEPEP, **ALLTOALL})),
+    ("CFG-flex-backend", "inert", run_with({**FLEX, "moe_flex_dispatcher_backend": None})),
+    ("CFG-graph-register", "illegal", run_with({**GRAPHS, **SEGMENTS})),
     ("CFG-dispatcher-gpu", "rejected", bridge(DEEPEP, given={"gpu": "GB200"})),
     (
         "CFG-dispatcher-gpu",
@@ -224,6 +227,12 @@ def test_a_finding_has_evidence_a_fix_and_a_stable_id(run: Run) -> None:
             run_with({CONNECTIONS: "32", **TP2, OVERLAP: False}, given={"gpu": "B200"}),
             id="Blackwell does not ask",
         ),
+        pytest.param(run_with(FLEX), id="flex with the backend of the release"),
+        pytest.param(run_with({**GRAPHS, **SEGMENTS, "env.NCCL_GRAPH_REGISTER": "0"}), id="no register"),
+        pytest.param(
+            run_with({**GRAPHS, **SEGMENTS}, given={"core_version": "0.15.0"}), id="not asserted before 0.16"
+        ),
+        pytest.param(run_with(SEGMENTS), id="segments without graphs"),
         pytest.param(seen(GRAPHS, graph_frac=None), id="graphs not told"),
         pytest.param(seen(GRAPHS, graph_frac=0.3), id="graphs as asked"),
         pytest.param(seen({"fp8": "e4m3"}, precision=None), id="precision not told"),

@@ -17,6 +17,8 @@ from traces.errors import InputError
 
 CASES = cases()
 JUDGED = [case for case in CASES if "error" not in case.expected]
+FURTHER = 200
+"""Numbers from here on are cases of the kind that are no rows of the table."""
 RULES = ("fix", "first", "before", "together", "knob", "text")
 
 
@@ -35,7 +37,7 @@ def test_every_row_of_the_golden_table_is_a_case_and_so_are_the_controls() -> No
     rows = (1, 2, 4, 5, 7, 8, 10, 11, 13, 14, 15, 16, 18, 19, 21, 22, 24, 26, 28, 30, 31, 32, 34, 35, 37, 38)
     more = (39, 41, 43, 44, 46, 47, 48, 49, 50, 51)
     controls = (101, 102, 103)
-    assert [case.number for case in CASES] == [*rows, *more, *controls]
+    assert [case.number for case in CASES if case.number < FURTHER] == [*rows, *more, *controls]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.number}")

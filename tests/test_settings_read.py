@@ -30,6 +30,10 @@ def test_a_script_of_megatron_lm_is_followed_through_its_variables() -> None:
     assert found.versions == {"container": "nemo:26.04"}
 
 
+def test_a_configuration_said_to_be_empty_tells_nothing() -> None:
+    assert read("{}\n", "run.yaml") == {}
+
+
 def test_facts_of_megatron_lm_follow_from_its_flags() -> None:
     value = read_configuration(DATA / "run.sh").settings.value
     assert value("virtual_pipeline_model_parallel_size") == 2  # 16 layers, 4 stages, 2 layers each

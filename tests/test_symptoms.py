@@ -172,6 +172,30 @@ def test_one_gemm_per_expert_is_the_compute_wall_where_nothing_is_said_of_the_sm
     assert wall("compute", kernels={"expert_gemms_per_layer": 6}, **said).outcome == "unmeasurable"
 
 
+def test_unfused_routing_and_permutation_are_the_compute_wall_from_a_tenth_of_the_window() -> None:
+    said = {"compute_by_class_frac": {"gemm": 0.5, "permute": 0.12, "router": 0.08}}
+    many, few = ({"router_kernels_per_layer": count} for count in (72, 31))
+    found = wall("compute", detected={"permute_fused": False}, kernels=many, **said)
+    assert found.cost_by_kind_ns == {"permute": 120_000_000, "router": 80_000_000}
+    fused = wall("compute", detected={"permute_fused": True}, kernels=few, **said)
+    assert fused.outcome == "unmeasurable"
+    filled = wall("compute", detected={"permute_fused": False}, sm={"fill_frac": 0.95}, **said)
+    assert filled.cost_by_kind_ns == {"permute": 120_000_000}
+
+
+def test_the_configuration_says_that_permutation_is_unfused_where_the_symptoms_do_not() -> None:
+    said = read_symptoms('{"compute_by_class_frac": {"permute": 0.2}}', "symptoms.json")
+    costs = [
+        next(
+            one.cost_frac
+            for one in observed_from(said, settings(knobs, "run.yaml")).walls
+            if one.id == "compute"
+        )
+        for knobs in ({"moe_permute_fusion": False}, {"moe_permute_fusion": True})
+    ]
+    assert costs == [pytest.approx(0.2), None]
+
+
 def test_sums_of_kernels_alone_decide_nothing() -> None:
     seen = observed(kernels={"sum_by_class_frac": {"comm": 0.9}})
     assert seen.verdict.wall is None

@@ -41,6 +41,28 @@ def test_an_unknown_key_is_named_with_the_nearest() -> None:
     assert "'ep_dispatch'" in refusal('{"exposed_comm_by_kind_frac": {"ep_dispach": 0.1}}')
 
 
+def test_an_unknown_key_beside_known_ones_is_noted_and_not_read() -> None:
+    text = '{"launch_starved_frac": 0.2, "comment": "x", "detected": {"dispatcher": "alltoall", "mood": 1}}'
+    found = read_symptoms(text, "symptoms.json")
+    assert [one.split(" is ")[0] for one in found.unread] == ["not read: comment", "not read: detected.mood"]
+    assert found.ranks[0].starved_frac == {"launch": 0.2}
+
+
+def test_a_part_that_nobody_knows_is_refused_as_it_would_be_left_out_of_the_whole() -> None:
+    assert "exposed_comm_by_kind_frac.wire" in refusal(
+        '{"launch_starved_frac": 0.2, "exposed_comm_by_kind_frac": {"wire": 0.1}}'
+    )
+
+
+def test_a_percentage_in_place_of_a_part_says_how_to_write_it() -> None:
+    assert "26 % is 0.26" in refusal('{"exposed_comm_frac": 26}')
+
+
+def test_no_time_needs_no_window() -> None:
+    found = read_symptoms('{"memory": {"recompute_ns": 0}, "compute_frac": 0.9}', "symptoms.json")
+    assert found.ranks[0].recompute_frac == 0.0
+
+
 def test_an_unknown_key_is_not_repeated_at_length() -> None:
     assert "k" * 41 not in refusal(json.dumps({"k" * 400: 1}))
 

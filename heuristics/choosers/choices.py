@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from heuristics.choosers.cuda_graphs import GraphChoice, choose_graphs
 from heuristics.choosers.dispatcher import DispatcherChoice, choose_dispatcher
@@ -30,7 +30,8 @@ class Choice:
 
 def choose_all(run: Run) -> tuple[Choice, ...]:
     """Dispatcher, CUDA graphs, precision and recompute of a run."""
-    return (_dispatcher(run), _graphs(run), _precision(run), _recompute(run))
+    found = (_dispatcher(run), _graphs(run), _precision(run), _recompute(run))
+    return tuple(replace(one, other="") if one.other == one.answer else one for one in found)
 
 
 def _dispatcher(run: Run) -> Choice:

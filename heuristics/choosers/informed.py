@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
+from functools import lru_cache
 from typing import Final
 
 from heuristics.fixes.preconditions import count, is_on, overlap_on, said
@@ -47,6 +48,25 @@ def informed(run: Run) -> Run:
     """The run where its configuration and its log answer what nobody gave and nothing shows."""
     if not run.settings.by_knob and run.log is None:
         return run
+    return _informed(_Same(run))
+
+
+class _Same:
+    """A run, told by which object it is: what it holds cannot be hashed."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    def __hash__(self) -> int:
+        return id(self.run)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.run is self.run
+
+
+@lru_cache(maxsize=8)  # every fix of the catalogue asks it of the same run, several times
+def _informed(same: _Same) -> Run:
+    run = same.run
     given = replace(run.given, **_open(run.given, _to_give(run)))  # type: ignore[arg-type]
     known = replace(run, given=given)
     return replace(known, shown=replace(run.shown, **_open(run.shown, _to_show(run))))  # type: ignore[arg-type]

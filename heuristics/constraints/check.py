@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Final
 
 from heuristics.configured import FIELD_KNOBS, given_of
-from heuristics.constraints.rule import Level, Rule, verdict
+from heuristics.constraints.rule import Level, Rule, has_rule, verdict
 from heuristics.constraints.rules import RULES
-from heuristics.constraints.view import Config
+from heuristics.constraints.view import Config, Version
 from heuristics.run import Run
 from traces.settings.settings import Value
 
@@ -37,9 +38,15 @@ class Undecided:
 def check_rules(run: Run) -> tuple[Broken, ...]:
     """What a run's configuration breaks for certain: errors, then warnings, then what is ignored."""
     config = Config(run)
-    broken = [rule for rule in RULES if verdict(rule, config)]
+    broken = [rule for rule in _rules_of(config.core, config.bridge, config.framework) if rule.broken(config)]
     order: tuple[Level, ...] = ("error", "warning", "ignored")
     return tuple(Broken(rule, rule.text, level) for level in order for rule in broken if rule.level == level)
+
+
+@cache
+def _rules_of(core: Version | None, bridge: Version | None, framework: str | None) -> tuple[Rule, ...]:
+    """Those that are certain to apply."""
+    return tuple(rule for rule in RULES if has_rule(rule, core, bridge, framework))
 
 
 def undecided(run: Run) -> tuple[Undecided, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final, cast
 
 from heuristics.choosers.facts import all_of, negated
@@ -36,6 +37,7 @@ def graph_modules(config: Config) -> tuple[str, ...] | None:
     return None if names is None else () if names == ("full",) else names
 
 
+@lru_cache(maxsize=4)  # every row of the tables asks it of the same configuration
 def graph_view(config: Config) -> GraphConfig | None:
     """The setting; None where implementation or modules are unknown, or no release has such a one."""
     impl, modules = graph_impl(config), graph_modules(config)

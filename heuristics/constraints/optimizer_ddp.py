@@ -202,5 +202,7 @@ RULES: Final = (
 
 
 def _distributed(config: Config) -> bool | None:
-    said = config.on(_DISTRIBUTED)
-    return config.on("optimizer.use_distributed_optimizer") if said is None else said
+    """By either switch, which are one to both frameworks, or by Megatron-FSDP, which sets them."""
+    knobs = (_DISTRIBUTED, "optimizer.use_distributed_optimizer", _FSDP)
+    known = [config.on(knob) for knob in knobs if config.known(knob)]
+    return any(known) if known else None

@@ -157,6 +157,16 @@ RULES: Final = (
         fix="COM-6",
     ),
     Rule(
+        "virtual-one-stage",
+        (_VPP, _PP),
+        "virtual stages need more than one pipeline stage",
+        lambda c: all_of(negated(c.null(_VPP)), negated(c.more_than_one(c.pp))),
+        "dispatcher",
+        "Megatron-Core, parallel_state.py",
+        "more pipeline stages, or virtual_pipeline_model_parallel_size null",
+        fix="COM-6",
+    ),
+    Rule(
         "layout-text",
         (_LAYOUT,),
         "a layout string has the letters E, t, m, L, bars and repeats only",

@@ -62,7 +62,7 @@ def verdict(rule: Rule, config: Config) -> bool | None:
 
     An unknown version counts as the newest; a rule that the newest no longer has is then unknown.
     """
-    applies = _applies(rule, config)
+    applies = has_rule(rule, config.core, config.bridge, config.framework)
     if applies is False:
         return False
     broken = rule.broken(config)
@@ -78,11 +78,11 @@ def in_force(rule: Rule, version: Version | None) -> bool | None:
     return not early and not late
 
 
-def _applies(rule: Rule, config: Config) -> bool | None:
+def has_rule(rule: Rule, core: Version | None, bridge: Version | None, framework: str | None) -> bool | None:
+    """Whether these releases and this framework have a rule; None where that is unknown."""
     if rule.says not in ("megatron_lm", "megatron_bridge"):
-        return in_force(rule, config.core)
-    if config.framework not in (None, rule.says):
+        return in_force(rule, core)
+    if framework not in (None, rule.says):
         return False
-    version = config.bridge if rule.says == "megatron_bridge" else config.core
-    forced = in_force(rule, version)
-    return None if forced and config.framework is None else forced
+    forced = in_force(rule, bridge if rule.says == "megatron_bridge" else core)
+    return None if forced and framework is None else forced

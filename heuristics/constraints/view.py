@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Final, Literal
 
 from heuristics.choosers.hardware import gpu_capability
 from heuristics.choosers.precision import element_bits
 from heuristics.fixes.preconditions import core_version, numbers
 from heuristics.run import Run
-from traces.settings.settings import Value
+from traces.settings.effective_bridge import recipe
+from traces.settings.knobs import knobs
+from traces.settings.settings import Setting, Settings, Value
 
 Version = tuple[int, int, int]
 Package = Literal["core", "bridge", "te", "torch"]
@@ -21,23 +24,24 @@ class Config:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.settings = run.settings
+        self.settings = _with_recipe(run.settings)
+        self._values = {knob: said.value for knob, said in self.settings.by_knob.items()}
 
     def known(self, knob: str) -> bool:
         """Whether anybody said it, null included."""
-        return knob in self.settings
+        return knob in self._values
 
     def value(self, knob: str) -> Value:
         """Its value; None where unknown or null."""
-        return self.settings.value(knob)
+        return self._values.get(knob)
 
     def on(self, knob: str) -> bool | None:
         """Whether it is switched on or set; null and zero are off."""
-        return bool(self.value(knob)) if self.known(knob) else None
+        return bool(self._values[knob]) if knob in self._values else None
 
     def null(self, knob: str) -> bool | None:
         """Whether it is said to be null."""
-        return self.value(knob) is None if self.known(knob) else None
+        return self._values[knob] is None if knob in self._values else None
 
     def one_of(self, knob: str, *values: Value) -> bool | None:
         """Whether it is one of these."""
@@ -82,27 +86,27 @@ class Config:
         value = self.env(name)
         return None if value is None else value == text
 
-    @property
+    @cached_property
     def core_text(self) -> str | None:
         """Megatron-Core's version as text: as given, else that of the Megatron-Bridge release."""
         return core_version(self.run)
 
-    @property
+    @cached_property
     def core(self) -> Version | None:
         """Megatron-Core's version, and so Megatron-LM's."""
         return _version(self.core_text)
 
-    @property
+    @cached_property
     def bridge(self) -> Version | None:
         """Megatron-Bridge's version."""
         return _version(self.run.given.bridge_version)
 
-    @property
+    @cached_property
     def te(self) -> Version | None:
         """Transformer Engine's version."""
         return _version(self.run.given.te_version)
 
-    @property
+    @cached_property
     def torch(self) -> Version | None:
         """PyTorch's version."""
         return _version(self.run.given.torch_version)
@@ -112,14 +116,14 @@ class Config:
         found = {"core": self.core, "bridge": self.bridge, "te": self.te, "torch": self.torch}[package]
         return None if found is None else found < numbers(version)
 
-    @property
+    @cached_property
     def framework(self) -> str | None:
         """Whose spelling the configuration is in, else Bridge where its version was given."""
         if self.settings.framework:
             return self.settings.framework
         return "megatron_bridge" if self.run.given.bridge_version else None
 
-    @property
+    @cached_property
     def capability(self) -> tuple[int, int] | None:
         """Compute capability of the GPU (major, minor)."""
         return gpu_capability(self.run)
@@ -223,6 +227,29 @@ class Config:
         """What fine-grained offload moves; nothing while it is off."""
         switched = self.on("fine_grained_activation_offloading")
         return self.names("offload_modules") if switched else None if switched is None else ()
+
+
+def _with_recipe(said: Settings) -> Settings:
+    """With the fields that a named recipe of Bridge writes over those of model, wrapper and optimizer.
+
+    Source: Megatron-Bridge, training/mixed_precision.py, MixedPrecisionConfig.setup.
+    """
+    name = said.value("mixed_precision")
+    fields = recipe(name) if isinstance(name, str) else {}
+    if not fields:
+        return said
+    own = "mixed_precision."
+    groups = ("", "ddp.", "optimizer.")
+    values = fields | {
+        knob.removeprefix(own): said.value(knob) for knob in said.by_knob if knob.startswith(own)
+    }
+    written = {
+        f"{group}{field}": Setting(value, said.said("mixed_precision"))
+        for field, value in values.items()
+        for group in groups
+        if f"{group}{field}" in knobs()
+    }
+    return said.under(Settings(written))
 
 
 def _version(text: str | None) -> Version | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.choosers.hardware import family_of
+from heuristics.configured import WHOLE
 from heuristics.findings.finding import Case, ConfigFinding, Detector
 from heuristics.workflow.features import (
     dispatcher_asked,
@@ -21,15 +22,9 @@ from heuristics.workflow.needs_dispatcher import (
     ranks_a_domain,
 )
 from heuristics.workflow.said import before, flag, where, word
-from traces.limits import Limit
 
 DEFAULT_BACKEND: Final = "deepep"
 """Of `moe_flex_dispatcher_backend` in Megatron-Core 0.16 to main (transformer_config.py)."""
-WHOLE: Final = Limit(
-    100,
-    "knobs",
-    "ours: overrides and scripts name tens, a dumped configuration or block of arguments every one",
-)
 _PADDING: Final = "moe_router_padding_for_quantization"
 _TYPE: Final = "moe_token_dispatcher_type"
 _BACKEND: Final = "moe_flex_dispatcher_backend"
@@ -59,6 +54,25 @@ def backend_without_flex(case: Case) -> ConfigFinding | None:
         f"{backend} is set as backend, but the dispatcher's type is {kind}: the backend alone does nothing",
         f"{_BACKEND} in {where(run, _BACKEND)}, {_TYPE} in {where(run, _TYPE)}{shows}",
         f"{_TYPE}=flex beside {_BACKEND}={backend}; in Megatron-Bridge apply_flex_dispatcher_backend(...)",
+    )
+
+
+def flex_without_backend(case: Case) -> ConfigFinding | None:
+    """Flex with a backend of null: nothing is left that could dispatch."""
+    said = case.said
+    if said.value(_TYPE) != "flex" or _BACKEND not in said or said.value(_BACKEND) is not None:
+        return None
+    if said.value("moe_enable_deepep"):
+        return None
+    return ConfigFinding(
+        "CFG-flex-backend",
+        "inert",
+        "the flex dispatcher is asked for without a backend: Megatron-Bridge goes back to alltoall, or "
+        "Megatron-Core stops",
+        f"{_TYPE} in {where(case.run, _TYPE)}, {_BACKEND} is null in {where(case.run, _BACKEND)}; "
+        "training/flex_dispatcher_backend.py",
+        f"{_BACKEND}=deepep or hybridep, in Megatron-Bridge by apply_flex_dispatcher_backend(...); or "
+        f"{_TYPE}=alltoall",
     )
 
 
@@ -207,6 +221,7 @@ def padding_sync(case: Case) -> ConfigFinding | None:
 
 DETECTORS: Final[tuple[Detector, ...]] = (
     backend_without_flex,
+    flex_without_backend,
     backend_skipped,
     backend_not_installed,
     dispatcher_not_active,

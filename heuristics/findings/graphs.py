@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.findings.finding import Case, ConfigFinding, Detector
+from heuristics.findings.memory import expandable_segments
 from heuristics.workflow.features import graphs_asked
-from heuristics.workflow.said import where
+from heuristics.workflow.said import before, told, where
 
+_REGISTER: Final = "env.NCCL_GRAPH_REGISTER"
 CAPTURES: Final = ("graph-captured", "graph-built", "graph-capture-begins")
 """Lines of a log that say graphs were captured."""
 
@@ -49,4 +51,24 @@ def graphs_unasked(case: Case) -> ConfigFinding | None:
     )
 
 
-DETECTORS: Final[tuple[Detector, ...]] = (graphs_not_replayed, graphs_unasked)
+def register_unsaid(case: Case) -> ConfigFinding | None:
+    """Graphs with expandable segments, and nobody says that NCCL does not register graph buffers.
+
+    The frameworks assert it where the variable is not 0, so unset is refused too; a container may set it.
+    """
+    run = case.run
+    if graphs_asked(run) != "transformer_engine" or not expandable_segments(run) or told(run, _REGISTER):
+        return None
+    if "graph-register" in case.lines or before(run, "core", "0.16.0"):
+        return None
+    return ConfigFinding(
+        "CFG-graph-register",
+        "illegal",
+        "CUDA graphs of Transformer Engine with expandable segments stop with an assertion unless "
+        "NCCL_GRAPH_REGISTER=0, and nothing here sets it",
+        f"cuda_graph_impl in {where(run, 'cuda_graph_impl')}; expandable_segments:True",
+        "NCCL_GRAPH_REGISTER=0 for every rank; keep the expandable segments",
+    )
+
+
+DETECTORS: Final[tuple[Detector, ...]] = (graphs_not_replayed, graphs_unasked, register_unsaid)

@@ -14,7 +14,7 @@ from heuristics.choosers.facts import EP_KINDS
 from heuristics.choosers.hardware import nvlink_domain, spans_domain
 from heuristics.choosers.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import asked, expert_parallel, holds, is_not
+from heuristics.fixes.preconditions import asked, expert_parallel, holds, is_not, right_topology
 from heuristics.run import Run
 
 
@@ -44,6 +44,7 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
     tight, leaves = run.given.memory_tight, _leaves(run)
     return (
         expert_parallel(run),
+        *right_topology(run),
         holds(
             "EP x ETP is more than one NVLink domain holds",
             leaves,
@@ -54,8 +55,13 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
 
 
 def _leaves(run: Run) -> bool | None:
+    """Where ETP is unknown, an EP that fits stays inside unless kernels are seen to cross nodes."""
     spans = spans_domain(run)
-    return False if spans is None and run.shown.internode is False else spans
+    if spans is not None:
+        return spans
+    ep, domain = run.given.ep, nvlink_domain(run)
+    fits = ep is not None and domain is not None and ep <= domain
+    return False if run.shown.internode is False or (fits and not run.shown.internode) else None
 
 
 FIX: Final = Fix(

@@ -13,7 +13,7 @@ from typing import Final
 from heuristics.choosers.facts import EP_KINDS
 from heuristics.choosers.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import WAITING, asked, expert_parallel, holds, is_not
+from heuristics.fixes.preconditions import WAITING, asked, evident, expert_parallel, is_not, right_topology
 from heuristics.run import Run
 
 
@@ -27,14 +27,17 @@ def knobs(run: Run) -> Knobs:
 
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
-    """Waiting dominates, and routing is free to be uneven."""
+    """Waiting dominates, which has to be seen: the change is of what is learned. Routing may be uneven."""
     run = informed(run)
     waiting, routing = run.shown.a2a_waiting_frac, run.given.routing
+    uneven = run.shown.late_cause == "routing_imbalance"
     return (
         expert_parallel(run),
-        holds(
-            f"waiting is more than {WAITING.value:.0%} of the expert all-to-all",
-            None if waiting is None else waiting > WAITING.value,
+        *right_topology(run),
+        evident(
+            f"waiting is more than {WAITING.value:.0%} of the expert all-to-all, or "
+            "routing makes a rank late",
+            uneven or (None if waiting is None else waiting > WAITING.value),
             asked(waiting, "record several ranks of a group"),
         ),
         is_not(

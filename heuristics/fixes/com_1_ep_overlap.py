@@ -13,7 +13,7 @@ from typing import Final
 
 from heuristics.choosers.connections import connections
 from heuristics.choosers.facts import EP_KINDS
-from heuristics.choosers.hardware import hardware_class, told_topology
+from heuristics.choosers.hardware import hardware_class
 from heuristics.choosers.informed import informed
 from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
 from heuristics.fixes.preconditions import (
@@ -27,6 +27,7 @@ from heuristics.fixes.preconditions import (
     is_not,
     is_on,
     pipeline_parallel,
+    right_topology,
 )
 from heuristics.run import Run
 from traces.limits import Limit
@@ -105,9 +106,7 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
                 "more than two nodes, as EP is small: on fewer it was flat or slower", None, "the node count"
             )
         )
-    if told_topology(run) is False:
-        needs.append(holds("HybridEP is told the NVLink domain as it is", False, "COM-3"))
-    return tuple(needs)
+    return (*needs, *right_topology(run))
 
 
 def _mtp(run: Run) -> tuple[Precondition, ...]:

@@ -39,7 +39,8 @@ def knobs(run: Run) -> Knobs:
     Where HybridEP is told another NVLink domain than there is, that comes first, and alone.
     """
     run = informed(run)
-    backends = (run.shown.dispatcher, backend_to_set(run), "hybridep")
+    default = "deepep" if core_before(run, "0.16.0") else "hybridep"
+    backends = (run.shown.dispatcher, backend_to_set(run), default)
     backend = next(name for name in backends if name in SM_KNOBS)
     flag = SM_KNOBS[backend] if core_before(run, "0.19.0") else SHARED_SM_KNOB
     topology = tuple(extra for extra in backend_extras(run, backend) if "=" in extra)
@@ -61,14 +62,22 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
     told = None if dispatcher == "unknown" else dispatcher in ("deepep", "hybridep")
     needs = [
         expert_parallel(run),
-        holds("DeepEP or HybridEP dispatches tokens", told, "COM-2"),
-        mostly_moving(run),
+        holds("DeepEP or HybridEP dispatches tokens", told, _cure(run, told)),
     ]
+    if told_topology(run) is not False:  # else its waiting is what the wrong topology makes
+        needs.append(mostly_moving(run))
     if dispatcher == "hybridep":
         known = {"--ep": run.given.ep, "--nvlink-domain": nvlink_domain(run)}
         missing = ", ".join(option for option, value in known.items() if value is None)
         needs.append(holds("EP and NVLink domain are known", None if missing else True, missing))
     return tuple(needs)
+
+
+def _cure(run: Run, told: bool | None) -> str:
+    """COM-2, unless it would set a dispatcher that has no SMs to give either."""
+    chosen = backend_to_set(run)
+    other = told is False and chosen != run.shown.dispatcher and chosen not in SM_KNOBS
+    return "moe_token_dispatcher_type flex" if other else "COM-2"
 
 
 FIX: Final = Fix(

@@ -25,8 +25,15 @@ from heuristics.fixes.preconditions import (
 from heuristics.run import Run
 
 _COUNT: Final = "--num-virtual-stages-per-pipeline-rank"
-_COUNTS: Final = ("num_layers_in_first_pipeline_stage", "num_layers_in_last_pipeline_stage")
-_OTHERS: Final = ("num_layers_per_virtual_pipeline_stage", *_COUNTS)
+_COUNTS: Final = {
+    "num_layers_in_first_pipeline_stage": "--decoder-first-pipeline-num-layers",
+    "num_layers_in_last_pipeline_stage": "--decoder-last-pipeline-num-layers",
+}
+"""Field of Megatron-Core -> flag of Megatron-LM."""
+_OTHERS: Final = {
+    "num_layers_per_virtual_pipeline_stage": "--num-layers-per-virtual-pipeline-stage",
+    **_COUNTS,
+}
 
 
 def knobs(run: Run) -> Knobs:
@@ -65,7 +72,7 @@ def _stages(size: int | str, run: Run) -> Knobs:
 
 def _left_out(run: Run) -> tuple[str, ...]:
     """Flags that say the same another way, of which Megatron-LM takes one only."""
-    return tuple(f"(leave out --{name.replace('_', '-')})" for name in _OTHERS if said(run, name) is not None)
+    return tuple(f"(leave out {flag})" for name, flag in _OTHERS.items() if said(run, name) is not None)
 
 
 def _nulls(run: Run) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from heuristics.fixes.preconditions import (
     distributed_optimizer,
     holds,
     is_not,
+    is_on,
 )
 from heuristics.run import Run
 
@@ -30,6 +31,8 @@ class _Spelling:
     harness: str | None
     te_version: str
 
+
+_GATHERS: Final = ("--fp8-param-gather", "--reuse-grad-buf-for-mxfp8-param-ag")
 
 _SPELLINGS: Final[dict[RecipeName, _Spelling]] = {
     "fp8_delayed": _Spelling(
@@ -73,19 +76,43 @@ scripts/performance/utils/precision.py, at 067f987d."""
 def low_precision_knobs(run: Run) -> Knobs:
     """Spellings of the recipe that the table chooses, the router kept in FP32; none where that is BF16."""
     run = informed(run)
-    spelling = _SPELLINGS.get(choose_precision(run).recipe)
+    recipe = choose_precision(run).recipe
+    spelling = _SPELLINGS.get(recipe)
     if spelling is None:
         return Knobs()
     routing = () if run.shown.moe is False else _routing(run)
     return Knobs(
-        megatron_lm=spelling.megatron_lm
-        + tuple(f"--{name.replace('_', '-')}{arg}" for name, arg, _ in routing),
+        megatron_lm=(
+            *_flags(run, spelling),
+            *_left_out(run, recipe),
+            *(f"--{name.replace('_', '-')}{arg}" for name, arg, _ in routing),
+        ),
         megatron_bridge=(
             f"mixed_precision={spelling.bridge}",
             *(f"model.{name}={value}" for name, _, value in routing),
         ),
         bridge_harness=(f"--compute_dtype {spelling.harness}",) if spelling.harness else (),
     )
+
+
+def _flags(run: Run, spelling: _Spelling) -> tuple[str, ...]:
+    """The recipe's flags; parameters stay in BF16 where no optimizer is distributed that could gather FP8."""
+    if distributed_optimizer(run) is not False:
+        return spelling.megatron_lm
+    return tuple(flag for flag in spelling.megatron_lm if flag not in _GATHERS)
+
+
+def _left_out(run: Run, recipe: RecipeName) -> tuple[str, ...]:
+    """Flags of FP8, where FP4 takes its place: Megatron-Core refuses both at once."""
+    if recipe != "nvfp4":
+        return ()
+    buffers = "ddp.reuse_grad_buf_for_mxfp8_param_ag"
+    flags = {
+        "--fp8-format": is_on(run, "fp8") or element_bits(run.precision) == BITS["mxfp8"],
+        "--fp8-param-gather": is_on(run, "fp8_param"),
+        "--reuse-grad-buf-for-mxfp8-param-ag": is_on(run, buffers),
+    }
+    return tuple(f"(leave out {flag})" for flag, on in flags.items() if on)
 
 
 def _routing(run: Run) -> tuple[tuple[str, str, str], ...]:
@@ -119,7 +146,8 @@ def low_precision_needs(run: Run) -> tuple[Precondition, ...]:
         ),
         at_least("Transformer Engine", run.given.te_version, spelling.te_version, "--te-version"),
     ]
-    if "--fp8-param-gather" in spelling.megatron_lm:
+    by_flag = run.settings.framework == "megatron_lm"  # a recipe of Bridge gathers, flags need not
+    if "--fp8-param-gather" in (_flags(run, spelling) if by_flag else spelling.megatron_lm):
         text = "the optimizer is distributed, or FSDP's, as parameters are gathered in FP8"
         needs.append(holds(text, distributed_optimizer(run), "--use-distributed-optimizer"))
     dropped = recomputed_now(run) & {"moe_act", "layernorm"}

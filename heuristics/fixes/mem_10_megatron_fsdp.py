@@ -18,6 +18,7 @@ from heuristics.fixes.preconditions import already, core_before, evident, holds,
 from heuristics.run import Run
 
 _SHARDED: Final = "optim_grads_params"
+_AVERAGE: Final = "ddp.average_in_collective"
 
 
 def knobs(run: Run) -> Knobs:
@@ -30,6 +31,7 @@ def knobs(run: Run) -> Knobs:
             "--use-distributed-optimizer",
             f"--data-parallel-sharding-strategy {_SHARDED}",
             "--ckpt-format fsdp_dtensor",
+            *(("(leave out --ddp-average-in-collective)",) if is_on(run, _AVERAGE) else ()),
         ),
         megatron_bridge=(
             "ddp.use_megatron_fsdp=true",

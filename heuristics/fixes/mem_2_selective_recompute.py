@@ -15,7 +15,7 @@ from heuristics.choosers.informed import informed
 from heuristics.choosers.recompute import RecomputeChoice, choose_recompute, recomputed_now
 from heuristics.choosers.recompute_modules import MODULES
 from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
-from heuristics.fixes.preconditions import at_least, holds, is_not, layer_offload
+from heuristics.fixes.preconditions import at_least, holds, is_not, is_on, layer_offload
 from heuristics.run import Run
 
 _TRACE: Final = "record whole steps with nsys, which notes the names of threads"
@@ -29,11 +29,15 @@ def knobs(run: Run) -> Knobs:
         return Knobs()
     if choice.granularity == "none":
         return Knobs(
-            megatron_lm=("(leave out --recompute-granularity)",),
+            megatron_lm=("(leave out --recompute-granularity)", *_without_layers(run)),
             megatron_bridge=("model.recompute_granularity=null", *_no_layers(run)),
         )
     return Knobs(
-        megatron_lm=("--recompute-granularity selective", f"--recompute-modules {' '.join(choice.modules)}"),
+        megatron_lm=(
+            "--recompute-granularity selective",
+            f"--recompute-modules {' '.join(choice.modules)}",
+            *_without_layers(run),
+        ),
         megatron_bridge=(
             "model.recompute_granularity=selective",
             f"model.recompute_modules=[{','.join(choice.modules)}]",
@@ -48,6 +52,15 @@ def _no_layers(run: Run) -> tuple[str, ...]:
     if run.shown.recompute_full is False:
         return ()
     return ("model.recompute_method=null", "model.recompute_num_layers=null")
+
+
+def _without_layers(run: Run) -> tuple[str, ...]:
+    """The same for Megatron-LM, of those that are set; selective recompute refuses them there as well."""
+    return tuple(
+        f"(leave out --{knob.replace('_', '-')})"
+        for knob in ("recompute_method", "recompute_num_layers")
+        if is_on(run, knob)
+    )
 
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Final
 
+from heuristics.choosers.hardware import told_topology
 from heuristics.fixes.fix import Precondition
 from heuristics.run import Run
 from traces.limits import Limit
@@ -44,6 +46,7 @@ def at_least(what: str, version: str | None, needed: str, cure: str = "") -> Pre
     return holds(f"{what} >= {needed}", told, cure if told is None else f"an upgrade to {needed} or later")
 
 
+@cache
 def numbers(version: str) -> tuple[int, int, int]:
     """(2, 8, 0) of "2.8" and of "core_v2.8.0rc1"; zeros where no number is."""
     found = re.search(r"\d+(?:\.\d+){0,2}", version)
@@ -194,3 +197,9 @@ def second_fsdp(run: Run) -> bool | None:
 def overlap_on(run: Run, name: str) -> bool | None:
     """A communication overlap: by Megatron-Bridge's own section where that names it, else by its field."""
     return is_on(run, f"comm_overlap.{name}", name, f"ddp.{name}")
+
+
+def right_topology(run: Run) -> tuple[Precondition, ...]:
+    """The wait for COM-3 where HybridEP is told another NVLink domain than there is; else nothing."""
+    wrong = told_topology(run) is False
+    return (holds("HybridEP is told the NVLink domain as it is", False, "COM-3"),) if wrong else ()

@@ -20,10 +20,23 @@ class Fields:
     """An object of a symptoms file. Getters give None where a field is absent or null, and raise InputError.
 
     `path` is its place in the file. `window_ns` turns lengths in ns into fractions; None: they are refused.
+    `unread`: sentences of keys that mean nothing to us, of the whole file.
     """
 
-    def __init__(self, source: str, path: str, values: Json, window_ns: float | None = None) -> None:
+    def __init__(
+        self,
+        source: str,
+        path: str,
+        values: Json,
+        window_ns: float | None = None,
+        unread: list[str] | None = None,
+    ) -> None:
         self.source, self.path, self.values, self.window_ns = source, path, values, window_ns
+        self.unread = [] if unread is None else unread
+
+    def timed(self, window_ns: float | None) -> Fields:
+        """The same object, with lengths in ns of this window."""
+        return Fields(self.source, self.path, self.values, window_ns, self.unread)
 
     def __contains__(self, key: str) -> bool:
         return self.values.get(key) is not None
@@ -35,21 +48,27 @@ class Fields:
     def only(self, known: Collection[str]) -> None:
         """Raise InputError for a key that is none of `known`, with the nearest that is."""
         for key in self.values:
-            if key in known:
-                continue
-            near = get_close_matches(key, sorted(known), n=1, cutoff=0.5)
-            shown = "".join(one for one in key[:SHOWN_LENGTH] if one.isprintable())
-            hint = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(sorted(known))}"
-            raise InputError(f"{self.source}: {self._place(shown)} is no symptom; {hint}")
+            if key not in known:
+                raise InputError(f"{self.source}: {self._unknown(key, known)}")
+
+    def note(self, known: Collection[str]) -> None:
+        """Remember each key that is none of `known`: it is not read, as the contract may grow."""
+        self.unread += [f"not read: {self._unknown(key, known)}" for key in self.values if key not in known]
+
+    def _unknown(self, key: str, known: Collection[str]) -> str:
+        near = get_close_matches(key, sorted(known), n=1, cutoff=0.5)
+        shown = "".join(one for one in key[:SHOWN_LENGTH] if one.isprintable())
+        hint = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(sorted(known))}"
+        return f"{self._place(shown)} is no symptom; {hint}"
 
     def under(self, key: str) -> Fields:
         """The object at `key`; an empty one where it is absent."""
         value = self.values.get(key)
         if value is None:
-            return Fields(self.source, self._place(key), {}, self.window_ns)
+            return Fields(self.source, self._place(key), {}, self.window_ns, self.unread)
         if not isinstance(value, dict):
             self.wrong(key, "is to be an object")
-        return Fields(self.source, self._place(key), cast("Json", value), self.window_ns)
+        return Fields(self.source, self._place(key), cast("Json", value), self.window_ns, self.unread)
 
     def each(self, key: str) -> list[Fields]:
         """The objects of the list at `key`."""
@@ -59,7 +78,10 @@ class Fields:
         if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
             self.wrong(key, "is to be a list of objects")
         listed = cast("list[Json]", value)
-        return [Fields(self.source, f"{self._place(key)}[{at}]", one) for at, one in enumerate(listed)]
+        return [
+            Fields(self.source, f"{self._place(key)}[{at}]", one, unread=self.unread)
+            for at, one in enumerate(listed)
+        ]
 
     def number(self, key: str, least: float = 0.0, most: float = math.inf) -> float | None:
         """A finite number within limits."""
@@ -89,7 +111,10 @@ class Fields:
 
     def share(self, key: str) -> float | None:
         """A fraction, 0 to 1."""
-        return self.number(key, most=1.0)
+        told = self.number(key, least=-math.inf)
+        if told is not None and not 0.0 <= told <= 1.0:
+            self.wrong(key, "is to be 0 to 1, a part of the whole: 26 % is 0.26")
+        return told
 
     def flag(self, key: str) -> bool | None:
         """True or false."""
@@ -145,6 +170,8 @@ class Fields:
         }
 
     def _of_window(self, key: str, told_ns: float) -> float:
+        if told_ns == 0:
+            return 0.0
         if not self.window_ns:
             self.wrong(key, "is in ns, so budget_ns.window has to be said; or say it as a part, with _frac")
         if told_ns > self.window_ns * 1.001:

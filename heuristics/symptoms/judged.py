@@ -68,9 +68,7 @@ def _with_capacity(found: WallJudgement, symptoms: Symptoms) -> WallJudgement:
         return replace(found, outcome="finding", comes_first=True, missing=(), cure="")
     used = [rank.peak_bytes is not None and rank.capacity_bytes is not None for rank in symptoms.ranks]
     if found.outcome == "clear" and not any(used):
-        reason = (
-            "whether the run has room cannot be told: its peak and the capacity are not said; its price is"
-        )
+        reason = "whether the run has room cannot be told: its peak and the capacity are not said"
         cure = "say memory.peak_bytes and memory.capacity_bytes"
         return replace(found, outcome="unmeasurable", missing=(reason,), cure=cure)
     return found

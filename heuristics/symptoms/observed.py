@@ -38,13 +38,19 @@ def observed_from(symptoms: Symptoms, settings: Settings | None = None) -> Obser
         largest=_largest(symptoms),
         walls=walls,
         verdict=_verdict(symptoms, walls),
-        shown=shown_by(symptoms.ranks),
+        shown=replace(
+            shown_by(symptoms.ranks),
+            late_cause=symptoms.late.cause if symptoms.late else None,
+            out_of_memory=symptoms.out_of_memory,
+        ),
         window_ns=_window_ns(walls),
     )
 
 
 def _as_configured(rank: RankSymptoms, settings: Settings) -> RankSymptoms:
-    """The rank, with what the configuration recomputes where the rank does not say it."""
+    """The rank, with what the configuration recomputes and leaves unfused where the rank does not say it."""
+    if rank.permute_fused is None and settings.value("moe_permute_fusion") is False:
+        rank = replace(rank, permute_fused=False)
     if "recompute_granularity" not in settings:
         return rank
     if rank.recompute_modules is not None or rank.recompute_full is not None:
@@ -122,6 +128,9 @@ def _bound(symptoms: Symptoms) -> Bound:
     blocking = mean_of(ranks, blocking_frac)
     starved = parts_of(ranks, lambda rank: rank.starved_frac)
     waits = exposed if blocking is None else blocking
+    if busy is None and exposed is None:
+        why = "the symptoms do not say where the time of the window goes"
+        return Bound(None, why, "say budget_frac: compute, exposed_comm, exposed_copy, idle")
     if busy is None or again is None or waits is None or starved is None:
         shares: dict[WallId, float] = {"compute": busy or 0.0, "communication": exposed or 0.0}
         return bound_of_most(shares)

@@ -27,6 +27,11 @@ FILLED: Final = Limit(
 ONE_BY_ONE: Final = Limit(
     6, "GEMMs of a MoE layer", "ours: grouped, forward has two and backward four; more run expert by expert"
 )
+FUSED_ROUTER: Final = Limit(
+    31,
+    "kernels of a layer",
+    "Megatron-LM at 1d9edcf8, DeepSeek-V3 GB200 guide, 2.1.4: what the router fusion leaves of 72",
+)
 NOT_HOST: Final = ("allocator", "profiler")
 """Causes of a late launch that are memory's, or the recording's own."""
 _HOST_LATE: Final = ("slow_host", "data_loader", "rotating_jitter")
@@ -173,17 +178,29 @@ def _unbounded(ranks: Sequence[RankSymptoms]) -> float:
 
 
 def compute(ranks: Sequence[RankSymptoms]) -> Price | Missing:
-    """What kernels that leave SMs empty could lose; without a word of SMs, what one GEMM per expert could."""
+    """What kernels that leave SMs empty could lose, and unfused ones; else what one GEMM per expert could."""
     known = [(rank, lost) for rank in ranks if (lost := _unfilled(rank)) is not None]
-    if not known:
+    unfused = parts_of(ranks, _unfused) or {}
+    if not known and sum(unfused.values()) < WALL.value:
         return _unsaid(ranks, "how full the SMs are", "sm.fill_frac")
-    lost = sum(one for _, one in known) / len(known)
+    lost = sum(one for _, one in known) / len(known) if known else 0.0
     serial = any((rank.expert_gemms_per_layer or 0) > ONE_BY_ONE.value for rank, _ in known)
     classes = parts_of(ranks, lambda rank: rank.compute_by_class_frac) or {}
     classes = {} if serial else {name: part for name, part in classes.items() if name != "grouped_gemm"}
     whole = sum(classes.values())
     by_class = {name: lost * part / whole for name, part in classes.items()} if whole else {"gemm": lost}
+    by_class |= {name: max(part, by_class.get(name, 0.0)) for name, part in unfused.items()}
     return _price({name: part for name, part in by_class.items() if part})
+
+
+def _unfused(rank: RankSymptoms) -> dict[str, float]:
+    """Routing and permutation where their parts run one by one: a fused kernel moves their data once."""
+    apart = {
+        "router": (rank.router_kernels_per_layer or 0) > FUSED_ROUTER.value,
+        "permute": rank.permute_fused is False,
+    }
+    classes = rank.compute_by_class_frac or {}
+    return {name: classes[name] for name, is_apart in apart.items() if is_apart and name in classes}
 
 
 def _unfilled(rank: RankSymptoms) -> float | None:

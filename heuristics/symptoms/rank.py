@@ -80,7 +80,7 @@ def read_rank(said: Fields, strict: bool) -> RankSymptoms:
     window_ns = _window_ns(said.under("budget_ns"))
     if window_ns == 0:
         said.wrong("budget_ns.window", "is 0: a window without time cannot be judged")
-    said = Fields(said.source, said.path, said.values, window_ns)
+    said = said.timed(window_ns)
     found = RankSymptoms(
         rank=said.count("rank"),
         gpu=said.text("gpu"),
@@ -123,7 +123,7 @@ def _with_absent(said: Fields, found: RankSymptoms, strict: bool) -> RankSymptom
     key = "absent_ns" if "absent_ns" in said and "absent_frac" not in said else "absent_frac"
     absent, in_ns = said.under(key), key == "absent_ns"
     if strict:
-        absent.only(_ABSENT_KEYS)
+        absent.note(_ABSENT_KEYS)
     starved = _split(absent, "launch_starved", CAUSES, "launch", in_ns)
     if starved is None and (alone := said.share("launch_starved_frac")) is not None:
         starved = {"launch": alone}
@@ -163,7 +163,7 @@ def _part(said: Fields, key: str, in_ns: bool) -> float | None:
 
 def _with_a2a(said: Fields, found: RankSymptoms, strict: bool) -> RankSymptoms:
     if strict:
-        said.only(_A2A_KEYS)
+        said.note(_A2A_KEYS)
     return replace(
         found,
         a2a_exposed_frac=said.time("exposed"),
@@ -176,7 +176,7 @@ def _with_a2a(said: Fields, found: RankSymptoms, strict: bool) -> RankSymptoms:
 def _with_memory(said: Fields, found: RankSymptoms, strict: bool) -> RankSymptoms:
     memory = said.under("memory")
     if strict:
-        memory.only(_MEMORY_KEYS)
+        memory.note(_MEMORY_KEYS)
     alone = Fields(said.source, said.path, {key: said.values.get(key) for key in _MEMORY_ALONE})
     modules, holds_comm = _modules(memory)
     return replace(
@@ -216,8 +216,8 @@ def _modules(memory: Fields) -> tuple[tuple[str, ...] | None, bool]:
 
 def _with_detected(said: Fields, kernels: Fields, found: RankSymptoms, strict: bool) -> RankSymptoms:
     if strict:
-        said.only(_DETECTED_KEYS)
-        kernels.only(_KERNEL_KEYS)
+        said.note(_DETECTED_KEYS)
+        kernels.note(_KERNEL_KEYS)
     modules, full = _recompute(said, found)
     return replace(
         found,

@@ -1,13 +1,14 @@
 """A symptoms file -> Symptoms: the contract's names, as parts of the window or in ns, or an earlier result.
 
 A file says a run flat, or rank by rank under `ranks`. Beside the contract's own keys it may say `kernels`,
-`capture` and `log`. An earlier result (`schema_version`) may hold keys that we do not know; a file written by
-hand may not.
+`capture` and `log`. A key that we do not know is noted and not read: the contract may grow. Only where parts
+are named (kinds, causes, classes) it is an error, as leaving one out would change the whole.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Final, get_args
 
 from heuristics.symptoms.earlier import read_verdict, read_walls
@@ -29,6 +30,9 @@ CAUSES: Final = (
 )
 """Why one rank is late, as the contract's `run.late` says it."""
 
+UNREAD: Final = 20
+"""Sentences of unknown keys that are kept: enough to see what a file speaks of."""
+
 _RUN_KEYS: Final = ("capture", "run", "log", "ranks", "walls", "verdict")
 _UNREAD_KEYS: Final = (
     *("schema_version", "tool", "warnings", "missing", "redacted", "traces", "throughput"),
@@ -45,8 +49,8 @@ _LATE_KEYS: Final = ("index", "rank", "cause", "wait_frac", "wait_ns")
 def read_symptoms(text: str, name: str) -> Symptoms:
     """Symptoms of a JSON text; `name` is the file's, for messages.
 
-    Raises InputError: no JSON, an unknown key, a wrong type or value, parts that add up to more than the
-    whole, or nothing said.
+    Raises InputError: no JSON, an unknown part, a wrong type or value, parts that add up to more than the
+    whole, or nothing said that we know.
     """
     document = parse_object(text, name)
     earlier = "schema_version" in document
@@ -55,7 +59,7 @@ def read_symptoms(text: str, name: str) -> Symptoms:
         if not version.startswith("1."):
             document.wrong("schema_version", "is no version of ours; results of 1.0 can be read")
     else:
-        document.only({*_RUN_KEYS, *_UNREAD_KEYS, *RANK_KEYS})
+        document.note({*_RUN_KEYS, *_UNREAD_KEYS, *RANK_KEYS})
     ranks = _ranks(document, strict=not earlier)
     walls = read_walls(document)
     found = Symptoms(
@@ -67,10 +71,14 @@ def read_symptoms(text: str, name: str) -> Symptoms:
         told=read_verdict(document.under("verdict")) if walls and "verdict" in document else None,
     )
     if found == Symptoms(ranks=(RankSymptoms(),)):
-        raise InputError(
-            f"{name}: nothing is said; say budget_frac, exposed_comm_by_kind_frac and absent_frac"
-        )
-    return found
+        raise InputError(f"{name}: {_nothing(document.unread)}")
+    return replace(found, unread=tuple(document.unread[:UNREAD]))
+
+
+def _nothing(unread: list[str]) -> str:
+    if unread:
+        return f"nothing is said that we know; {unread[0]}"
+    return "nothing is said; say budget_frac, exposed_comm_by_kind_frac and absent_frac"
 
 
 def _ranks(document: Fields, strict: bool) -> tuple[RankSymptoms, ...]:
@@ -82,7 +90,7 @@ def _ranks(document: Fields, strict: bool) -> tuple[RankSymptoms, ...]:
     listed = document.each("ranks")
     if strict:
         for one in listed:
-            one.only(RANK_KEYS)
+            one.note(RANK_KEYS)
     return tuple(read_rank(one, strict) for one in listed)
 
 
@@ -90,8 +98,8 @@ def _capture(document: Fields, strict: bool) -> Capture:
     """Of `capture`, of the earlier result's traces, and of `run`, where the contract has the counts."""
     own, run = document.under("capture"), document.under("run")
     if strict:
-        own.only(_CAPTURE_KEYS)
-        run.only(_RUN_SECTION)
+        own.note(_CAPTURE_KEYS)
+        run.note(_RUN_SECTION)
     traces = [one.under("capture") for one in document.each("traces")]
     perturbed = [one.number("perturbation_frac", least=-1.0, most=math.inf) for one in (own, *traces)]
     seen, world = own.count("ranks_seen"), own.count("world_size")
@@ -111,9 +119,9 @@ def _late(run: Fields, ranks: tuple[RankSymptoms, ...]) -> Late | None:
     if "late" not in run:
         return None
     said = run.under("late")
-    said.only(_LATE_KEYS)
+    said.note(_LATE_KEYS)
     windows = [rank.window_ns for rank in ranks if rank.window_ns]
-    timed = Fields(said.source, said.path, said.values, max(windows, default=None))
+    timed = said.timed(max(windows, default=None))
     number, place = said.count("rank"), said.count("index")
     if number is None and place is not None and place < len(ranks):
         number = ranks[place].rank
@@ -122,6 +130,6 @@ def _late(run: Fields, ranks: tuple[RankSymptoms, ...]) -> Late | None:
 
 
 def _out_of_memory(log: Fields) -> Stage | None:
-    log.only(("out_of_memory",))
+    log.note(("out_of_memory",))
     told = log.text("out_of_memory", get_args(Stage))
     return next((stage for stage in get_args(Stage) if stage == told), None)

@@ -113,7 +113,7 @@ class Symptoms:
     """What is said of a run.
 
     `walls` and what was `told` of them: of an earlier result, taken as they stand. `out_of_memory`: the stage
-    in which the log says that memory ran out.
+    in which the log says that memory ran out. `unread`: sentences of keys that mean nothing to us.
     """
 
     ranks: tuple[RankSymptoms, ...] = ()
@@ -122,6 +122,7 @@ class Symptoms:
     out_of_memory: Stage | None = None
     walls: tuple[WallJudgement, ...] = ()
     told: Told | None = None
+    unread: tuple[str, ...] = ()
 
 
 def mean_of(ranks: Sequence[RankSymptoms], read: Callable[[RankSymptoms], float | None]) -> float | None:

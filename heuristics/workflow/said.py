@@ -77,7 +77,7 @@ def names(run: Run, knob: str) -> tuple[str, ...] | None:
 def where(run: Run, knob: str) -> str:
     """Where a knob was said, for sentences; an option of ours where no file said it."""
     said = run.settings.said(knob)
-    return said or "the options"
+    return "the framework's defaults" if said == "default" else said or "the options"
 
 
 def version(run: Run, package: str) -> tuple[int, int, int] | None:

@@ -123,6 +123,8 @@ def _take_document(draft: Draft, text: str, core: Release | None) -> None:
                 draft.problem(item.line, "no override of Megatron-Bridge", "group.name=value")
         return
     keys = document.outermost()
+    if not keys and text.strip() == "{}":
+        return  # said to be empty: nothing is known
     if is_flat(keys):
         take_flat(draft, document, core)
         return

@@ -10,17 +10,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from heuristics.constraints.megatron.core_fields import is_core_field
+from traces.settings.effective_bridge import recipe
 from traces.settings.settings import Settings, Value
-
-_LOW_PRECISION: Final[tuple[tuple[str, Mapping[str, Value]], ...]] = (
-    ("fp8_delayed_scaling", {"fp8": "hybrid", "fp8_recipe": "delayed"}),
-    ("nanov2_bf16_with_fp8_current_scaling", {"fp8": "hybrid", "fp8_recipe": "blockwise"}),
-    ("fp8_current_scaling", {"fp8": "hybrid", "fp8_recipe": "tensorwise"}),
-    ("fp8_subchannel_scaling", {"fp8": "hybrid", "fp8_recipe": "blockwise"}),
-    ("mxfp8", {"fp8": "e4m3", "fp8_recipe": "mxfp8"}),
-    ("nvfp4", {"fp8": None, "fp4": "e2m1", "fp4_recipe": "nvfp4"}),
-)
-"""Part of a recipe's name -> what it sets; the first that fits counts."""
 
 _OVERLAP: Final = (
     "tp_comm_overlap",
@@ -45,11 +36,10 @@ def laid_over(said: Mapping[str, Value], settings: Settings) -> dict[str, Value]
     return {**fields, **_of_overlap(settings)}
 
 
-def _of_recipe(recipe: Value) -> dict[str, Value]:
-    if not isinstance(recipe, str) or ("bf16" not in recipe and "fp16" not in recipe):
-        return {}
-    low = next((sets for part, sets in _LOW_PRECISION if part in recipe), {"fp8": None})
-    return {"bf16": "bf16" in recipe, "fp16": "bf16" not in recipe, **low}
+def _of_recipe(name: Value) -> dict[str, Value]:
+    """All of them: a format that a recipe leaves off is off, whatever the model says."""
+    fields = recipe(name) if isinstance(name, str) else {}
+    return {field: value for field, value in fields.items() if is_core_field(field)}
 
 
 def _of_overlap(settings: Settings) -> dict[str, Value]:

@@ -37,7 +37,7 @@ def check_config(
     observed = with_fit(observed_from(said, configured.settings), given, configured.log, said)
     judgement = judge_observed(observed, given, configured, ask)
     document = build_check_document(diagnoser.__version__, config.name, judgement, symptoms is not None)
-    return Diagnosis(document)
+    return Diagnosis({**document, "warnings": [*document["warnings"], *said.unread]})
 
 
 def _text(path: Path) -> str:

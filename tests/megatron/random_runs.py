@@ -1,0 +1,211 @@
+"""Whole, legal configurations and symptoms drawn at random, for plans that must stay legal.
+
+A configuration is drawn knob by knob, and what a rule refuses is reset until no rule refuses anything, so
+that no draw is thrown away. The same draws come from a seed and from hypothesis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from math import lcm
+from random import Random
+from typing import Final
+
+from hypothesis import strategies as st
+
+from heuristics.allowed import changed
+from heuristics.constraints.check import check_rules
+from heuristics.judgement import Configured, Judgement, run_of
+from heuristics.observed import Observed
+from heuristics.plan import Planned
+from heuristics.run import Given, Run
+from heuristics.symptoms import Symptoms, observed_from
+from heuristics.symptoms.fit import with_fit
+from tests.constraint_doubles import DEFAULTS
+from tests.megatron.random_knobs import LISTS, MODELS, POOL, RESET, SIZES, VERSIONS
+from tests.megatron.random_symptoms import random_symptoms
+from traces.settings.configuration import Draft
+from traces.settings.derive import add_defaults, add_derived
+from traces.settings.knobs import knobs, release
+from traces.settings.settings import Framework, Settings, Value
+
+FILE: Final = "drawn"
+MOST_RESETS: Final = 200
+MOST_RANKS: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class RandomRun:
+    """What was observed of a run, what options and files say of it: as a diagnosis takes them."""
+
+    observed: Observed = field(repr=False)
+    given: Given
+    configured: Configured
+
+    @property
+    def run(self) -> Run:
+        """As opinions see it."""
+        return run_of(self.observed, self.given, self.configured)
+
+
+def seeds() -> st.SearchStrategy[int]:
+    """Seeds of runs; drawing one costs nothing, and it can be typed again."""
+    return st.integers(0, 2**32)
+
+
+def runs() -> st.SearchStrategy[RandomRun]:
+    """Every draw of hypothesis, which prefers the first of all values, and leaves few where one fails."""
+    return st.randoms(use_true_random=False).map(random_run)
+
+
+def random_run(draw: Random, versions: tuple[tuple[str | None, str | None], ...] = VERSIONS) -> RandomRun:
+    """One run; `Random(seed)` gives the same one again. `versions`: of Megatron-Core and -Bridge."""
+    core, bridge = draw.choice(versions)
+    given = _given(draw, core, bridge)
+    framework: Framework = "megatron_bridge" if bridge else "megatron_lm"
+    said = _legal(_drawn(draw, framework, core), given, framework, core)
+    settings = _whole(said, framework, core)
+    symptoms = random_symptoms(draw, settings)
+    observed = with_fit(observed_from(symptoms, settings), given, None, symptoms)
+    return RandomRun(observed, given, Configured(settings))
+
+
+def planned_runs(judgement: Judgement) -> list[tuple[Planned, Run]]:
+    """Every fix and lever of a plan, with the run after it and the steps that it stands on."""
+    plan, found = judgement.plan, []
+    for planned in (*plan.fixes, *plan.levers):
+        steps = [one.knobs for one in plan.fixes if one.fix.id in planned.after]
+        found.append((planned, changed(judgement.run, (*steps, planned.knobs))))
+    return found
+
+
+def _given(draw: Random, core: str | None, bridge: str | None) -> Given:
+    return Given(
+        gpu=draw.choice(("A100", "H100", "H100", "H200", "B200", "GB200", "GB300", None)),
+        stage=draw.choice(("tuned", "bring_up", None)),
+        memory_tight=draw.choice((True, False, None, None)),
+        flex_package=draw.choice((True, True, None, False)),
+        core_version=core if bridge is None or draw.random() < 0.5 else None,
+        bridge_version=bridge,
+        torch_version=draw.choice(("2.9.0", "2.9.0", "2.11.0", "2.5.1", None)),
+        te_version=draw.choice(("2.12.0", "2.9.0", "2.5.0", "2.1.0", "1.10.0", None)),
+        packed_sequences=draw.choice((False, None)),
+        guidance=draw.choice(("seed", "main-2026-08", "main-2026-08")),
+    )
+
+
+def _drawn(draw: Random, framework: Framework, core: str | None) -> dict[str, Value]:
+    """Knobs that are not at their defaults, of those that the framework's release can say."""
+    said = dict(draw.choice(MODELS)) | _layout(draw)
+    for knob, values in POOL.items():
+        said[knob] = draw.choice(values)
+    for knob, names in LISTS.items():
+        said[knob] = tuple(draw.sample(names, draw.choice((1, 1, 2, 3))))
+    if said["recompute_granularity"] == "full":
+        said |= {"recompute_method": "uniform", "recompute_num_layers": 1, "recompute_modules": None}
+    if draw.random() < 0.5:
+        said |= _in_bridges_sections(draw, said)
+    said = _without_sequence_parallel(said)
+    return {knob: value for knob, value in said.items() if _can_say(knob, framework, core)}
+
+
+def _layout(draw: Random) -> dict[str, Value]:
+    """Sizes of both meshes, and ranks that hold them."""
+    sizes = {knob: draw.choice(values) for knob, values in SIZES.items()}
+    tp, cp, pp, ep, etp = sizes.values()
+    smallest = pp * lcm(tp * cp, ep * etp)
+    world = smallest * (draw.choice((1, 1, 2, 4)) if smallest <= MOST_RANKS // 4 else 1)
+    batch = world * draw.choice((1, 4, 8))  # whole micro-batches however the ranks are cut
+    return {**sizes, "world_size": world, "train.micro_batch_size": 1, "train.global_batch_size": batch}
+
+
+def _in_bridges_sections(draw: Random, said: Mapping[str, Value]) -> dict[str, Value]:
+    """Overlaps said in comm_overlap, where Bridge reads them, and precision as a recipe."""
+    overlaps = {
+        f"comm_overlap.{name}": said.get(knob)
+        for name, knob in (
+            ("overlap_moe_expert_parallel_comm", "overlap_moe_expert_parallel_comm"),
+            ("delay_wgrad_compute", "delay_wgrad_compute"),
+            ("tp_comm_overlap", "tp_comm_overlap"),
+            ("overlap_grad_reduce", "ddp.overlap_grad_reduce"),
+            ("overlap_param_gather", "ddp.overlap_param_gather"),
+        )
+    }
+    recipe = draw.choice(("bf16_mixed", "bf16_with_mxfp8_mixed", "bf16_with_fp8_current_scaling_mixed", None))
+    return overlaps | ({"mixed_precision": recipe} if recipe else {})
+
+
+@cache
+def _can_say(knob: str, framework: Framework, core: str | None) -> bool:
+    row, at = knobs()[knob], release(core)
+    if at is not None and not row.is_known_in(at):
+        return False
+    if knob.startswith("env.") or knob == "world_size":
+        return True
+    return bool(row.bridge) if framework == "megatron_bridge" else bool(row.flag or row.off_flag)
+
+
+def _whole(said: Mapping[str, Value], framework: Framework, core: str | None) -> Settings:
+    """With defaults and what follows, as a complete command line or a dumped configuration has them."""
+    draft = Draft(FILE, framework)
+    for knob, value in said.items():
+        draft.put(knob, value, None)
+    if framework == "megatron_lm":
+        add_defaults(draft, release(core))
+        add_derived(draft, is_complete=True)
+        return draft.finished().settings
+    for knob, value in _bridge_defaults(core).items():
+        if knob not in draft.by_knob:
+            draft.put(knob, value, None)
+    if (draft.by_knob["pipeline_dtype"].value) is None:
+        half = next((name for name in ("bf16", "fp16") if draft.by_knob[name].value), "fp32")
+        draft.put("pipeline_dtype", half, None)
+    return draft.finished().settings
+
+
+@cache
+def _bridge_defaults(core: str | None) -> dict[str, Value]:
+    """A dump has every field of the model, at the class's defaults, of the wrapper and of the optimizer."""
+    at = release(core)
+    rows = [row for row in knobs().values() if row.id.startswith(("ddp.", "optimizer.", "checkpoint."))]
+    found = {row.id: default[0] for row in rows if (default := row.default_in(at)) is not None}
+    fields = {knob: value for knob, value in DEFAULTS.items() if knob in knobs()}
+    known = {
+        knob: value for knob, value in (fields | found).items() if _can_say(knob, "megatron_bridge", core)
+    }
+    return {**known, "cuda_graph_modules": (), "gradient_accumulation_fusion": True}
+
+
+def _legal(said: dict[str, Value], given: Given, framework: Framework, core: str | None) -> dict[str, Value]:
+    """The same with knobs reset until no rule refuses anything."""
+    blank = _nothing_observed()
+    for _ in range(MOST_RESETS):
+        configured = Configured(_whole(said, framework, core))
+        errors = [one for one in check_rules(run_of(blank, given, configured)) if one.level == "error"]
+        if not errors:
+            return said
+        resets = {_culprit(one.rule.knobs, said, framework, core) for one in errors}
+        said = _without_sequence_parallel({**said, **{knob: RESET[knob] for knob in resets}})
+    raise AssertionError(f"still refused: {errors[0].rule.id}")
+
+
+def _culprit(
+    spoken: tuple[str, ...], said: Mapping[str, Value], framework: Framework, core: str | None
+) -> str:
+    """The first knob of a rule that can be reset and is not."""
+    for knob in spoken:
+        if knob in RESET and said.get(knob, ...) != RESET[knob] and _can_say(knob, framework, core):
+            return knob
+    raise AssertionError(f"nothing of {spoken} can be reset")
+
+
+def _without_sequence_parallel(said: dict[str, Value]) -> dict[str, Value]:
+    """Where there is no tensor parallelism."""
+    return said | ({"sequence_parallel": False} if said["tensor_model_parallel_size"] == 1 else {})
+
+
+@cache
+def _nothing_observed() -> Observed:
+    return observed_from(Symptoms(), None)

@@ -1,0 +1,181 @@
+"""A trace beside its configuration and log: what each format adds, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from markdown_it import MarkdownIt
+
+import diagnoser
+from diagnoser.cli import run
+from reports.markdown import render_markdown
+from reports.text import render_text
+from tests.check_doubles import ABOUT, CONTRADICTS, SCRIPT, log, script, written
+from tests.document_doubles import DISPATCH, HOSTILE, exposed
+from tests.test_markdown import KEYWORDS, is_ours_alone, replaced
+from traces.errors import InputError
+from traces.simulate.export import write_export
+
+GIVEN = {"gpu": "H100", "core_version": "0.16.1"}
+
+
+def trace(folder: Path) -> Path:
+    """Four steps of 10 ms, of which 3 are exposed expert dispatch."""
+    path = folder / "run.sqlite"
+    write_export(path, exposed(comm=DISPATCH))
+    return path
+
+
+def analyzed(folder: Path, config: Path | None = None, log: Path | None = None) -> dict[str, Any]:
+    path = trace(folder)
+    return diagnoser.analyze(path, config=config, log=log, about=GIVEN, ask_megatron=False).to_dict()
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_the_log_says_how_much_the_profiler_added(tmp_path: Path) -> None:
+    document = analyzed(tmp_path, log=log(tmp_path, step_ms=8.0))
+    assert document["traces"][0]["capture"]["perturbation_frac"] == pytest.approx(0.25)  # 10 ms against 8
+    assert "The profiled step is 25.0 % longer than that." in words(render_text(document))
+    assert [one["id"] for one in document["config_findings"]] == ["CAP-1"]
+
+
+def test_a_log_alone_is_not_called_a_configuration(tmp_path: Path) -> None:
+    document = analyzed(tmp_path, log=log(tmp_path, step_ms=10.0))
+    text = words(render_text(document))
+    assert "Config not given: only what the trace shows of it is known. Give --config FILE." in text
+    assert "legal" not in text
+
+
+def test_throughput_is_of_the_steady_step_or_else_of_the_profiled_one(tmp_path: Path) -> None:
+    whole = analyzed(tmp_path, config=script(tmp_path), log=log(tmp_path, step_ms=8.0))
+    assert whole["throughput"]["step_ns"] == 8_000_000
+    (tmp_path / "run.sqlite").unlink()
+    profiled = analyzed(tmp_path, config=script(tmp_path))
+    assert profiled["throughput"]["step_ns"] == 10_000_000
+    ratio = whole["throughput"]["tokens_per_s_per_gpu"] / profiled["throughput"]["tokens_per_s_per_gpu"]
+    assert ratio == pytest.approx(10 / 8)
+
+
+def test_the_text_names_legality_contradictions_and_numbers_before_what_to_try(tmp_path: Path) -> None:
+    document = analyzed(tmp_path, config=script(tmp_path), log=log(tmp_path, step_ms=10.0))
+    text = render_text(document)
+    places = [text.index(f"\n{title}") for title in ("Verdict", "Why", "Config", "Numbers", "Next")]
+    assert places == sorted(places)
+    assert max(map(len, text.splitlines())) <= 80
+    assert "legal for core 0.16.1" in text
+    assert "give --config FILE" not in text
+
+
+def test_without_a_configuration_nothing_is_said_of_one(tmp_path: Path) -> None:
+    document = analyzed(tmp_path)
+    text = render_text(document)
+    assert "\nConfig " not in text
+    assert "## Configuration" not in render_markdown(document)
+    assert "checked:" not in text
+    assert "Nothing was checked against your configuration" in text
+
+
+def test_every_fix_says_in_each_format_what_was_checked(tmp_path: Path) -> None:
+    document = analyzed(tmp_path, config=script(tmp_path))
+    assert document["fixes"]
+    for fix in document["fixes"]:
+        assert [one["tier"] for one in fix["checked"]][:1] == ["rules"]
+    shown = min(3, len(document["fixes"]))
+    assert render_text(document).count("checked: our rules: ok") == shown
+    assert render_markdown(document).count("checked: our rules: ok") == shown
+
+
+def test_whether_a_change_fits_is_said_with_its_figures(tmp_path: Path) -> None:
+    document = analyzed(tmp_path, config=script(tmp_path), log=log(tmp_path, step_ms=10.0))
+    rooms = [fix["room"] for fix in document["fixes"] if fix["room"]]
+    for render in (render_text, render_markdown):
+        text = words(render(document, everything=True))
+        assert [room for room in rooms if f"memory: {room['because']}" not in text] == []
+
+
+def test_the_markdown_holds_the_configuration_and_folds_its_rules(tmp_path: Path) -> None:
+    path = written(tmp_path, "a|b`c`.yaml", CONTRADICTS)
+    document = analyzed(tmp_path, config=path)
+    text = render_markdown(document)
+    titles = [line for line in text.splitlines() if line.startswith("## ")]
+    assert titles[:4] == ["## Verdict", "## Why", "## Configuration", "## Next"]
+    assert "CFG-overwritten-" in text
+    assert text.index("<details><summary>Rules of the workflow") < text.index("## Next")
+    assert "not applicable" not in text
+    assert "not applicable" in render_markdown(document, everything=True)
+    html = MarkdownIt("gfm-like", {"linkify": False}).render(text)
+    assert "a|b`c`.yaml" in html.replace("&#124;", "|")
+    assert html.count("<details>") == html.count("</details>") == text.count("<details>")
+
+
+def test_no_string_of_a_configured_document_can_harm_the_page(tmp_path: Path) -> None:
+    document = analyzed(tmp_path, config=script(tmp_path), log=log(tmp_path, step_ms=8.0))
+    for everything in (False, True):
+        page = render_markdown(replaced(document, HOSTILE, KEYWORDS), everything)
+        assert is_ours_alone(page)
+        assert "## Configuration" in page
+
+
+def test_what_is_to_be_mended_is_said_in_the_text_of_a_trace(tmp_path: Path) -> None:
+    document = analyzed(tmp_path, config=written(tmp_path, "run.yaml", CONTRADICTS))
+    assert "Mend first what does not run as written: CFG-dispatcher-not-active" in words(
+        render_text(document)
+    )
+
+
+def test_a_fix_that_the_configuration_forbids_is_refused_with_the_reason(tmp_path: Path) -> None:
+    full = SCRIPT.replace(
+        "--bf16", "--bf16 --recompute-granularity full --recompute-method uniform --recompute-num-layers 1"
+    )
+    free = analyzed(tmp_path, config=script(tmp_path))
+    (tmp_path / "run.sqlite").unlink()
+    bound = analyzed(tmp_path, config=written(tmp_path, "full.sh", full))
+    assert "COM-1" in [fix["id"] for fix in free["fixes"]]
+    assert "COM-1" not in [fix["id"] for fix in bound["fixes"]]
+    (refused,) = [one for one in bound["refused"] if one["id"] == "COM-1"]
+    assert "recompute" in refused["because"]
+    assert refused["unlocked_by"]
+
+
+def test_a_patch_goes_to_a_file_and_inputs_are_never_overwritten(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, config, out = str(trace(tmp_path)), script(tmp_path), tmp_path / "patch.sh"
+    options = ["--config", str(config), *ABOUT, "--emit-config", "megatron-lm"]
+    assert run(["analyze", path, *options, "-o", str(out)]) == 0
+    assert out.read_text(encoding="utf-8").startswith("# moe-diag ")
+    assert run(["analyze", path, *options, "-o", str(out)]) == 2
+    before = config.read_bytes()
+    assert run(["analyze", path, *options, "-o", str(config), "--force-overwrite"]) == 2
+    assert config.read_bytes() == before
+    assert capsys.readouterr().err.count("\n") == 2
+
+
+def test_the_api_takes_the_files_as_the_command_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config, said = script(tmp_path), log(tmp_path, step_ms=10.0)
+    found = analyzed(tmp_path, config=config, log=said)
+    options = ["--config", str(config), "--log", str(said), *ABOUT, "-f", "json"]
+    assert run(["analyze", str(tmp_path / "run.sqlite"), *options]) == 0
+    assert json.loads(capsys.readouterr().out) == found
+
+
+@pytest.mark.parametrize("option", ["--config", "--log"])
+def test_a_trace_given_as_another_file_is_one_clear_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    path = str(trace(tmp_path))
+    assert run(["analyze", path, option, path]) == 3
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert "run.sqlite" in err
+    assert "binary" in err
+    with pytest.raises(InputError, match="binary"):
+        diagnoser.analyze(path, **{option.removeprefix("--"): path})  # type: ignore[arg-type]
