@@ -17,6 +17,7 @@ from heuristics.constraints.rules import RULES
 from heuristics.constraints.view import Config
 from heuristics.run import Given, Run, Shown
 from tests.constraint_doubles import DEFAULTS, megatron_cases, run_with, whole_run
+from traces.settings.settings import Value, settings
 
 OVERLAP = "overlap_moe_expert_parallel_comm"
 BASE = cast(dict[str, object], megatron_cases()[0]["knobs"])
@@ -164,3 +165,11 @@ def test_every_verdict_is_true_false_or_unknown_on_any_knob_of_any_type() -> Non
         knobs = {knob: value for rule in RULES for knob in rule.knobs}
         config = Config(run_with({"mb": True, "core": "0.19.0", **knobs}))
         assert {verdict(rule, config) for rule in RULES} <= {True, False, None}
+
+
+def test_what_megatron_lm_mends_itself_breaks_no_rule() -> None:
+    knobs: dict[str, Value] = {"tensor_model_parallel_size": 1, "sequence_parallel": True}
+    of_core = Run(settings=settings(knobs, "config.yaml", "megatron_bridge"))
+    of_lm = Run(settings=settings(knobs, "run.sh", "megatron_lm"))
+    assert [one.rule.id for one in check_rules(of_core) if one.level == "error"] != []
+    assert [one.rule.id for one in check_rules(of_lm) if one.level == "error"] == []

@@ -17,10 +17,7 @@ _BOTH: Final = (KNOB, f"comm_overlap.{KNOB}")
 
 def delayed(config: Config) -> bool | None:
     """Whether weight gradients are delayed; with a CommOverlapConfig, Bridge's value wins."""
-    bridge = f"comm_overlap.{KNOB}"
-    if config.framework == "megatron_bridge" and config.known(bridge):
-        return config.on(bridge)
-    return config.on(KNOB)
+    return config.expert_overlap(KNOB)
 
 
 def reduces_early(config: Config) -> bool | None:

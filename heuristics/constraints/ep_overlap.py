@@ -15,10 +15,7 @@ _SOURCE: Final = f"{CORE}; {BRIDGE_OVERLAP}"
 
 def overlap(config: Config) -> bool | None:
     """Whether EP overlap is asked for where it counts: with a CommOverlapConfig, Bridge's value wins."""
-    bridge = f"comm_overlap.{KNOB}"
-    if config.framework == "megatron_bridge" and config.known(bridge):
-        return config.on(bridge)
-    return config.on(KNOB)
+    return config.expert_overlap(KNOB)
 
 
 def with_overlap(*conditions: Condition) -> Condition:

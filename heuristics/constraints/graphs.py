@@ -245,16 +245,6 @@ RULES: Final = (
         "Transformer Engine 2.12 and gradient_accumulation_fusion, or attn out of the graphs",
         since="0.17.0",
     ),
-    Rule(
-        "graphs-rng-tracker-lm",
-        (IMPL, "use_te_rng_tracker"),
-        "graphs switch Transformer Engine's random number tracker on",
-        lambda c: all_of(_graphs(c), negated(c.on("use_te_rng_tracker"))),
-        "megatron_lm",
-        LM,
-        "--te-rng-tracker",
-        level="ignored",
-    ),
 )
 
 

@@ -9,6 +9,7 @@ from heuristics.choosers.hardware import gpu_capability
 from heuristics.choosers.precision import element_bits
 from heuristics.fixes.preconditions import core_version, numbers
 from heuristics.run import Run
+from traces.settings.effective import effective
 from traces.settings.effective_bridge import recipe
 from traces.settings.knobs import knobs
 from traces.settings.settings import Setting, Settings, Value
@@ -24,7 +25,7 @@ class Config:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.settings = _with_recipe(run.settings)
+        self.settings = _with_recipe(as_validated(run))
         self._values = {knob: said.value for knob, said in self.settings.by_knob.items()}
 
     def known(self, knob: str) -> bool:
@@ -197,6 +198,17 @@ class Config:
         bits = element_bits(self.run.given.precision)
         return None if bits is None else bits <= _ONE_BYTE_BITS
 
+    def expert_overlap(self, name: str) -> bool | None:
+        """A switch of EP overlap; Bridge's comm_overlap, where there is one, wins, and is off unless it says.
+
+        Source: Megatron-Bridge, training/comm_overlap.py, CommOverlapConfig.setup.
+        """
+        section = "comm_overlap."
+        if self.framework != "megatron_bridge" or not any(knob.startswith(section) for knob in self._values):
+            return self.on(name)
+        own = self.on(f"{section}{name}")
+        return False if own is None and self.known(name) else own
+
     def fp8(self) -> bool | None:
         """Whether matrix work is in FP8."""
         if self.known("fp8"):
@@ -227,6 +239,15 @@ class Config:
         """What fine-grained offload moves; nothing while it is off."""
         switched = self.on("fine_grained_activation_offloading")
         return self.names("offload_modules") if switched else None if switched is None else ()
+
+
+def as_validated(run: Run) -> Settings:
+    """Settings as Megatron-LM hands them on: its arguments are mended, as said, before any is looked at.
+
+    Sequence parallelism without TP goes off with a warning, for one. Megatron-Bridge's are judged as written.
+    """
+    is_lm = run.settings.framework == "megatron_lm"
+    return effective(run.settings, core_version(run)) if is_lm else run.settings
 
 
 def _with_recipe(said: Settings) -> Settings:

@@ -15,6 +15,7 @@ from heuristics.constraints.megatron.assumed import (
 )
 from heuristics.constraints.megatron.core_fields import OF_MLA, is_core_field
 from heuristics.constraints.megatron.of_bridge import laid_over
+from heuristics.constraints.view import as_validated
 from heuristics.fixes.preconditions import core_version, numbers
 from heuristics.run import Run
 from traces.settings.settings import Value
@@ -110,8 +111,9 @@ def request_of(run: Run) -> Request | NotAsked:
 
 def _said(run: Run) -> dict[str, Value]:
     """Core's fields that somebody said, as they reach core."""
-    own = {knob: said.value for knob, said in run.settings.by_knob.items() if is_core_field(knob)}
-    fields = laid_over(own, run.settings)
+    settings = as_validated(run)
+    own = {knob: said.value for knob, said in settings.by_knob.items() if is_core_field(knob)}
+    fields = laid_over(own, settings)
     for name in _LISTS:
         if isinstance(value := fields.get(name), str):
             fields[name] = tuple(part for part in value.replace(",", " ").split() if part)
