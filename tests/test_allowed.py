@@ -220,3 +220,16 @@ def test_a_format_that_a_recipe_of_bridge_leaves_off_is_asked_about_as_off() -> 
     request = request_of(run_of(framework="megatron_bridge", knobs=said))
     assert isinstance(request, Request)
     assert (request.fields["fp8_recipe"], request.fields["fp4"]) == ("mxfp8", None)
+
+
+def test_the_first_setting_of_bridges_overlap_section_keeps_what_the_model_has_on() -> None:
+    said: dict[str, Value] = {"overlap_moe_expert_parallel_comm": True}
+    kept = "comm_overlap.overlap_moe_expert_parallel_comm=true"
+    run = run_of(framework="megatron_bridge", knobs=said)
+    for name in ("COM-5", "COM-9"):
+        assert kept in CATALOGUE[name].knobs(run).megatron_bridge
+    alone = Knobs((), ("comm_overlap.delay_wgrad_compute=true",))
+    assert [one.rule.id for one in Permits(run).judge(alone, {}).broken] == ["delayed-wgrad-overlap"]
+    section: dict[str, Value] = {**said, "comm_overlap.overlap_moe_expert_parallel_comm": True}
+    has_one = run_of(framework="megatron_bridge", knobs=section)
+    assert kept not in CATALOGUE["COM-9"].knobs(has_one).megatron_bridge

@@ -13,7 +13,7 @@ from typing import Final
 from heuristics.choosers.hardware import gpu_capability
 from heuristics.choosers.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import asked, holds, is_not, is_on, said, tensor_parallel
+from heuristics.fixes.preconditions import asked, holds, is_not, is_on, kept_in_section, said, tensor_parallel
 from heuristics.run import Run
 
 
@@ -24,7 +24,11 @@ def knobs(run: Run) -> Knobs:
     blackwell = capability is not None and capability >= (10, 0)
     return Knobs(
         megatron_lm=("--tp-comm-overlap", "--sequence-parallel"),
-        megatron_bridge=("comm_overlap.tp_comm_overlap=true", "model.sequence_parallel=true"),
+        megatron_bridge=(
+            "comm_overlap.tp_comm_overlap=true",
+            "model.sequence_parallel=true",
+            *kept_in_section(run, "overlap_moe_expert_parallel_comm", "delay_wgrad_compute"),
+        ),
         environment=() if blackwell else ("CUDA_DEVICE_MAX_CONNECTIONS=1",),
     )
 

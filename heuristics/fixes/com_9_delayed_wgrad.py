@@ -24,6 +24,7 @@ from heuristics.fixes.preconditions import (
     holds,
     is_not,
     is_on,
+    kept_in_section,
     overlap_on,
     said,
 )
@@ -37,10 +38,10 @@ _IN_GRAPH: Final = "2.12.0"
 
 def knobs(run: Run) -> Knobs:
     """Switch it on; in Bridge beside the overlap, as that section overwrites the model's fields."""
-    del run
+    overlap = kept_in_section(run, "overlap_moe_expert_parallel_comm")
     return Knobs(
         megatron_lm=("--delay-wgrad-compute",),
-        megatron_bridge=("comm_overlap.delay_wgrad_compute=true",),
+        megatron_bridge=("comm_overlap.delay_wgrad_compute=true", *overlap),
         bridge_harness=("--moe_a2a_overlap true",),
     )
 

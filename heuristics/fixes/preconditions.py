@@ -203,3 +203,14 @@ def right_topology(run: Run) -> tuple[Precondition, ...]:
     """The wait for COM-3 where HybridEP is told another NVLink domain than there is; else nothing."""
     wrong = told_topology(run) is False
     return (holds("HybridEP is told the NVLink domain as it is", False, "COM-3"),) if wrong else ()
+
+
+def kept_in_section(run: Run, *names: str) -> tuple[str, ...]:
+    """Overrides that repeat in Bridge's comm_overlap which of these the model alone has on.
+
+    They go with the section's first setting: what a section leaves out it switches off
+    (training/comm_overlap.py, CommOverlapConfig.setup).
+    """
+    if any(knob.startswith("comm_overlap.") for knob in run.settings.by_knob):
+        return ()
+    return tuple(f"comm_overlap.{name}=true" for name in names if is_on(run, name))
