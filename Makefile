@@ -20,7 +20,7 @@ demo: $(VENV)/installed
 	$(BIN)/moe-diag demo
 
 test: $(VENV)/installed-test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 test-megatron: $(MEGATRON)/installed
 	MOE_DIAG_MEGATRON=required $(MEGATRON)/bin/python -m pytest -m megatron
