@@ -85,13 +85,14 @@ def analyze(
 
     several = [paths] if isinstance(paths, str | PathLike) else list(paths)
     given = given_from(about or {})
+    configured = read_configured(_path(config), _path(log), given)
     return diagnose(
         [Path(path) for path in several],
         selection=parse_selection(steps, nvtx, start, end, rank, gpu),
         options=ReadOptions(nsys, _path(cache_dir)),
         given=given,
-        configured=read_configured(_path(config), _path(log), given),
-        ask=asker(ask_megatron),
+        configured=configured,
+        ask=asker(ask_megatron and configured.told),
     )
 
 

@@ -66,7 +66,7 @@ def diagnose_and_write(
             options=options,
             given=given,
             configured=configured,
-            ask=asker(files.ask_megatron),
+            ask=asker(files.ask_megatron and configured.told),
             progress=progress,
         )
     write_all(diagnosis.to_dict(), targets, RENDERERS, output)

@@ -21,17 +21,19 @@ def read_configured(
 
     Raises `InputError` for a file that is missing, too large, binary, or of no kind that we know.
     """
-    from heuristics.fixes.preconditions import core_version
     from heuristics.judgement import Configured
-    from heuristics.run import Run
-    from traces.settings.read import read_configuration
 
     for path in (config, log):
         _check(path)
     logged = _read_log(log, progress) if log else None
-    core = core_version(Run(given=given)) or (logged.versions.get("core") if logged else None)
     if config is None:
         return Configured(log=logged)
+
+    from heuristics.fixes.preconditions import core_version
+    from heuristics.run import Run
+    from traces.settings.read import read_configuration
+
+    core = core_version(Run(given=given)) or (logged.versions.get("core") if logged else None)
     read = read_configuration(config, core)
     return Configured(read.settings, logged, read.problems, read.versions)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import diagnoser
 from diagnoser.diagnosis import Diagnosis
@@ -16,7 +17,6 @@ from diagnoser.gaps import (
     window_warnings,
 )
 from heuristics import Configured, judge
-from heuristics.asked import Ask
 from heuristics.run import Given
 from reports.document import TraceResult, build_document
 from traces.columns import Columns
@@ -28,6 +28,9 @@ from traces.measure.messages import measure_messages
 from traces.progress import Progress, silent
 from traces.steps.selection import Selection
 from traces.timeline import RankTimeline, Timeline, build
+
+if TYPE_CHECKING:
+    from heuristics.asked import Ask
 
 
 def diagnose(

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from heuristics.asked import OWN, Ask, Asked, plan_asked
 from heuristics.bound import Bound, LargestBucket
-from heuristics.checked import Checked, check, contradicted
 from heuristics.choosers.choices import Choice, choose_all
 from heuristics.configured import given_of, settings_by_trust, settings_of
-from heuristics.constraints.megatron.answer import Answer
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.gains import gains_of
 from heuristics.observed import Observed, observe
 from heuristics.plan import Plan, Rejection, make_plan
-from heuristics.room import Room, rooms_of
 from heuristics.run import Given, Guidance, Run
-from heuristics.symptoms.fit import with_fit
 from heuristics.verdict import Verdict
 from heuristics.walls.wall import WallJudgement
-from heuristics.workflow.experiments import Experiments, plan_of_experiments
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.settings.configuration import Problem
 from traces.settings.settings import Settings
 from traces.training_log.log import TrainingLog
 from traces.training_log.steady import perturbation_frac, steady_step
+
+if TYPE_CHECKING:
+    from heuristics.asked import Ask
+    from heuristics.told import Told
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +51,7 @@ class Judgement:
     """What we make of a run.
 
     `choices`: what the guides' tables choose, none for a dense model. `run` is what the opinions rest on;
-    `guidance` names the guide that decided. Where files told of the run: `checked`, its configuration judged;
-    `answers` of Megatron-Core by fix id; `rooms`, whether a fix's change fits the memory.
+    `guidance` names the guide that decided. `told`: what files add, None where none told of the run.
     """
 
     bound: Bound
@@ -65,10 +63,7 @@ class Judgement:
     run: Run
     guidance: Guidance
     missing: tuple[Missing, ...]
-    experiments: Experiments
-    checked: Checked | None = None
-    answers: Mapping[str, tuple[Answer, ...]] = field(default_factory=dict)
-    rooms: Mapping[str, Room] = field(default_factory=dict)
+    told: Told | None = None
     perturbation_frac: float | None = None
     step_ns: int | None = None
 
@@ -81,7 +76,11 @@ def judge(
 ) -> Judgement:
     """Judge a run by the measurements of all its ranks (at least one) and what was said of it."""
     given, configured = given or Given(), configured or Configured()
-    observed = with_fit(_beside_log(observe(measurements), configured.log), given, configured.log)
+    observed = _beside_log(observe(measurements), configured.log)
+    if configured.log is not None or given.memory_tight:
+        from heuristics.symptoms.fit import with_fit
+
+        observed = with_fit(observed, given, configured.log)
     return judge_observed(observed, given, configured, ask)
 
 
@@ -94,27 +93,21 @@ def judge_observed(
     """Judge a run by what was observed of it, in a trace or without one. `ask`: asks Megatron-Core itself."""
     configured = configured or Configured()
     run = run_of(observed, given or Given(), configured)
-    disagrees = contradicted(_as_written(run, configured), configured.problems, observed.perturbation_frac)
-    asked = _plan(run, observed, disagrees.untunable, ask if configured.told else None)
+    told = _told(run, observed, configured, ask) if configured.told else None
     gaps = []
     if observed.bound.bucket is None:
         gaps.append(Missing("verdict.bound", observed.bound.because, observed.bound.cure))
-    own = asked.answers.get(OWN, ())
-    told = configured.told
     return Judgement(
         bound=observed.bound,
         largest=observed.largest,
         walls=observed.walls,
         verdict=observed.verdict,
-        plan=asked.plan,
+        plan=told.plan if told else _plan(run, observed, {}),
         choices=choose_all(run) if run.shown.moe or run.shown.moe is None else (),
         run=run,
         guidance=run.given.guidance,
         missing=tuple(gaps),
-        experiments=plan_of_experiments(run, asked.plan),
-        checked=check(run, disagrees, configured.problems, own, observed.step_ns) if told else None,
-        answers=asked.answers,
-        rooms=rooms_of(run, asked.plan) if told else {},
+        told=told,
         perturbation_frac=observed.perturbation_frac,
         step_ns=observed.step_ns,
     )
@@ -142,25 +135,30 @@ def run_of(observed: Observed, given: Given, configured: Configured) -> Run:
     )
 
 
-def _plan(run: Run, observed: Observed, waits: Mapping[str, Rejection], ask: Ask | None) -> Asked:
+def _plan(run: Run, observed: Observed, rejected: Mapping[str, Rejection]) -> Plan:
     walls, verdict, bound = observed.walls, observed.verdict, observed.bound
     found = [wall for wall in walls if wall.outcome == "finding"]
     found.sort(key=lambda wall: (wall.id != verdict.wall, -(wall.cost_ns or 0)))
     priced = all(wall.cost_ns is not None for wall in walls if wall.id != "compute")
     trains = run.shown.training is not False  # the fixes are Megatron's, and act on training
     stand = [wall.id for wall in found] if trains else []
-    levers, gains = bound.bucket == "compute" and priced and trains, gains_of(observed.replayed)
-
-    def make(rejected: Mapping[str, Rejection]) -> Plan:
-        return make_plan(run, stand, CATALOGUE, levers, gains, {**waits, **rejected})
-
-    return plan_asked(run, make, ask)
+    levers = bound.bucket == "compute" and priced and trains
+    return make_plan(run, stand, CATALOGUE, levers, gains_of(observed.replayed), rejected)
 
 
-def _as_written(run: Run, configured: Configured) -> Run:
-    """The run with the settings of its files alone: what the trace tells must not count as asked for."""
+def _told(run: Run, observed: Observed, configured: Configured, ask: Ask | None) -> Told:
+    from heuristics.told import judge_told
+
     logged = configured.log.settings if configured.log else None
-    return replace(run, settings=(logged or Settings()).under(configured.settings))
+    return judge_told(
+        run,
+        (logged or Settings()).under(configured.settings),
+        configured.problems,
+        lambda rejected: _plan(run, observed, rejected),
+        ask,
+        observed.step_ns,
+        observed.perturbation_frac,
+    )
 
 
 def _beside_log(observed: Observed, log: TrainingLog | None) -> Observed:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from heuristics.allowed import Allowed, Permits
 from heuristics.clues import first_by_clue
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.gains import Gain
 from heuristics.run import Run, WallId
 from traces.limits import Limit
 from traces.replay.costs import WORTH
+
+if TYPE_CHECKING:
+    from heuristics.allowed import Allowed, Permits
 
 WALL_ORDER: Final[Mapping[WallId, tuple[str, ...]]] = {
     "memory": (
@@ -147,11 +149,13 @@ def make_plan(
     another wall's fix would allow is for the next recording. No two exclude each other, none breaks a rule
     once it is merged into the configuration, and each is planned or refused once.
     """
-    permits, rejected = Permits(run), rejected or {}
+    permits, rejected = _permits(run), rejected or {}
     if not walls:
         named = [_lever(run, catalogue[number]) for number in LEVERS if levers and number in catalogue]
         fit = [lever for lever in named if not _unmet(lever) and lever.fix.id not in rejected]
-        return Plan((), (), tuple(lever for lever in fit if not permits.judge(lever.knobs, {}).broken))
+        if permits is not None:
+            fit = [lever for lever in fit if not permits.judge(lever.knobs, {}).broken]
+        return Plan((), (), tuple(fit))
     chosen: list[Planned] = []
     refused: list[Refused] = []
     for wall in walls:
@@ -166,13 +170,28 @@ def make_plan(
             if why := _refusal(run, planned, chosen, dominated) or _rejected(fix, rejected.get(fix.id)):
                 refused.append(why)
                 continue
-            planned = replace(planned, knobs=fix.knobs(run))
-            allowed = permits.judge(planned.knobs, {one.fix.id: one.knobs for one in chosen})
-            if why := _forbidden(fix, allowed):
+            planned = _made(run, planned)
+            before = {one.fix.id: one.knobs for one in chosen}
+            allowed = permits.judge(planned.knobs, before) if permits else None
+            if allowed is not None and (why := _forbidden(fix, allowed)):
                 refused.append(why)
             else:
-                chosen.append(replace(planned, after=allowed.after))
+                chosen.append(replace(planned, after=allowed.after if allowed else ()))
     return Plan(tuple(replace(one, shares_with=_sharing(one, chosen)) for one in chosen), tuple(refused), ())
+
+
+def _permits(run: Run) -> Permits | None:
+    """The rules of all releases, which are loaded only where there are settings to hold against them."""
+    if not run.settings.by_knob:
+        return None
+    from heuristics.allowed import Permits
+
+    return Permits(run)
+
+
+def _made(run: Run, planned: Planned) -> Planned:
+    """With its change, which is made only of a fix that nothing refused before."""
+    return replace(planned, knobs=planned.fix.knobs(run))
 
 
 def _before(
@@ -183,7 +202,7 @@ def _before(
     aside = [one.cure for one in waits if one.cure in ASIDE and one.cure in catalogue]
     if not aside or len(aside) < len(waits) or {*aside} <= chosen:
         return []
-    first = [_planned(run, catalogue[number], gains) for number in dict.fromkeys(aside)]
+    first = [_made(run, _planned(run, catalogue[number], gains)) for number in dict.fromkeys(aside)]
     return [] if any(_unmet(one) for one in first) else first
 
 

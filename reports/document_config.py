@@ -7,20 +7,21 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from heuristics import Judgement
-from heuristics.checked import Checked
-from heuristics.failures.failure import Failure
 from heuristics.plan import Planned
 from heuristics.run import Run
-from heuristics.workflow.rule import Step
 from traces.missing import Missing
 from traces.settings.knobs import knobs
 from traces.settings.settings import Setting, Value
 from traces.settings.stages import stage_count
-from traces.sizes.memory import Estimate
 from traces.training_log.peak import peak_memory
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # loaded with a configuration only
     from _typeshed import DataclassInstance
+
+    from heuristics.checked import Checked
+    from heuristics.failures.failure import Failure
+    from heuristics.workflow.rule import Step
+    from traces.sizes.memory import Estimate
 
 _KNOWN_WORDS: Final = frozenset(
     {
@@ -37,8 +38,8 @@ Section = dict[str, Any]
 
 def config_sections(judgement: Judgement) -> Section:
     """Every key about the configuration; None and empty where no file was given."""
-    checked = judgement.checked
-    if checked is None:
+    told = judgement.told
+    if told is None:
         return {
             "configuration": None,
             "config_findings": [],
@@ -49,6 +50,7 @@ def config_sections(judgement: Judgement) -> Section:
             "throughput": None,
             "log": None,
         }
+    checked = told.checked
     return {
         "configuration": _configuration(judgement.run, checked),
         "config_findings": [
@@ -57,7 +59,7 @@ def config_sections(judgement: Judgement) -> Section:
         ],
         "rules": _rules(checked),
         "workflow": [_step(one) for one in checked.steps],
-        "experiments": _plain(judgement.experiments),
+        "experiments": _plain(told.experiments),
         "memory_estimate": _memory(checked.memory),
         "throughput": _throughput(checked, judgement),
         "log": _log(judgement.run, checked),
@@ -66,16 +68,16 @@ def config_sections(judgement: Judgement) -> Section:
 
 def config_gaps(judgement: Judgement) -> Iterator[Missing]:
     """An entry for every None above."""
-    checked = judgement.checked
-    if checked is None:
+    if judgement.told is None:
         for key in ("configuration", "rules", "experiments", "memory_estimate", "throughput", "log"):
             yield Missing(key, "no configuration was given", _GIVE)
         return
+    checked = judgement.told.checked
     for key, found in (("memory_estimate", checked.memory), ("throughput", checked.throughput)):
         if isinstance(found, Missing):
             yield Missing(key, found.reason, found.cure)
     yield from _throughput_gaps(checked)
-    if isinstance(checked.memory, Estimate) and checked.memory.rest_bytes is None:
+    if not isinstance(checked.memory, Missing) and checked.memory.rest_bytes is None:
         yield Missing("memory_estimate.rest_bytes", "no log tells the peak of memory", _GIVE_LOG)
     yield from _log_gaps(_log(judgement.run, checked))
     for package, version in _versions(judgement.run).items():
@@ -115,11 +117,12 @@ def _throughput_gaps(checked: Checked) -> Iterator[Missing]:
 
 def checked_section(judgement: Judgement, planned: Planned) -> list[Section]:
     """What each tier says of a fix, merged into the whole configuration."""
-    if judgement.checked is None:
+    told = judgement.told
+    if told is None:
         return [{"tier": "rules", "answer": "not_checked", "text": f"no configuration was given; {_GIVE}"}]
     after = f" after {' and '.join(planned.after)}" if planned.after else ""
     said = f"merged into the configuration{after} it breaks no rule of these versions"
-    answers = judgement.answers.get(planned.fix.id, ())
+    answers = told.answers.get(planned.fix.id, ())
     own = [{"tier": "rules", "answer": "ok", "text": said}]
     return [*own, *({"tier": one.tier, "answer": one.answer, "text": one.text} for one in answers)]
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from heuristics import Judgement
 from heuristics.choosers.choices import Choice
 from heuristics.plan import Planned, Refused
-from heuristics.room import Room
 from heuristics.verdict import Verdict
 from heuristics.walls.wall import WallJudgement
 from reports.document_config import checked_section
 from traces.missing import Missing
+
+if TYPE_CHECKING:
+    from heuristics.room import Room
 
 
 def judged_sections(judgement: Judgement) -> dict[str, Any]:
@@ -66,9 +68,8 @@ def wall_section(wall: WallJudgement) -> dict[str, Any]:
 
 
 def _fix_sections(judgement: Judgement, several: Sequence[Planned]) -> list[dict[str, Any]]:
-    return [
-        fix_section(one, checked_section(judgement, one), judgement.rooms.get(one.fix.id)) for one in several
-    ]
+    rooms = judgement.told.rooms if judgement.told else {}
+    return [fix_section(one, checked_section(judgement, one), rooms.get(one.fix.id)) for one in several]
 
 
 def fix_section(
@@ -135,12 +136,13 @@ def verdict_gaps(judgement: Judgement) -> Iterator[Missing]:
         if wall.outcome == "unmeasurable" or wall.cost_ns is None:
             yield Missing(f"walls[{place}]", "; ".join(wall.missing), wall.cure)
         yield from _evidence_gaps(f"walls[{place}].evidence", wall)
+    rooms = judgement.told.rooms if judgement.told else {}
     for name, plan in (("fixes", judgement.plan.fixes), ("levers", judgement.plan.levers)):
         for place, planned in enumerate(plan):
             if planned.low_frac is None:
                 cure = "compare with a recording that has the change"
                 yield Missing(f"{name}[{place}].gain_frac", planned.low_because, cure)
-            if planned.fix.id not in judgement.rooms:
+            if planned.fix.id not in rooms:
                 why = "it moves no memory that an estimate tells, or no configuration was given"
                 yield Missing(f"{name}[{place}].room", why, "--config FILE and --log FILE")
             if not planned.fix.gains:

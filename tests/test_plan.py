@@ -15,7 +15,7 @@ from heuristics import judge
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Gain, Precondition
 from heuristics.plan import LEVERS, WALL_ORDER, Plan, make_plan
-from heuristics.run import WALL_IDS, Run, WallId
+from heuristics.run import WALL_IDS, Given, Run, Shown, WallId
 from reports.document_verdict import fix_section, refused_section, verdict_gaps
 from tests.opinions_doubles import (
     KERNEL,
@@ -290,6 +290,7 @@ def test_no_plan_asks_for_what_cannot_be_done(run: Run, found: list[WallId]) -> 
         needed = {one.cure for one in planned.preconditions if one.state == "unmet"}
         assert needed <= done - {""}, f"{planned.fix.id} needs {needed}, after {done}"
         done |= {planned.fix.id, planned.fix.same_as}
+    assert all(planned.knobs == planned.fix.knobs(run) for planned in plan.fixes)
     for one, other in combinations([planned.fix for planned in plan.fixes], 2):
         assert other.id not in one.excludes
         assert one.id not in other.excludes
@@ -387,3 +388,12 @@ def test_what_another_walls_fix_would_allow_is_not_in_the_plan() -> None:
     plan = make_plan(run, ["memory", "communication"], fixes)
     assert ids(plan) == ["MEM-2"]
     assert refused(plan) == {"COM-1": "needs: no full recompute"}
+
+
+def test_what_is_put_before_another_walls_fix_is_planned_with_its_own_change() -> None:
+    said = Given(gpu="GB200", ep=64, tp=1, nvlink_domain=72, flex_package=True, cpu_bound_to_numa=False)
+    run = Run(Shown(dispatcher="alltoall"), said)
+    before = make_plan(run, ["communication"], CATALOGUE).fixes[0]
+    assert before.fix.id == "HST-1"
+    assert before.knobs == CATALOGUE["HST-1"].knobs(run)
+    assert before.knobs.environment or before.knobs.bridge_harness or before.knobs.megatron_bridge

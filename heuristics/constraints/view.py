@@ -10,8 +10,7 @@ from heuristics.choosers.precision import element_bits
 from heuristics.fixes.preconditions import core_version, numbers
 from heuristics.run import Run
 from traces.settings.effective import effective
-from traces.settings.effective_bridge import recipe
-from traces.settings.knobs import knobs
+from traces.settings.effective_bridge import of_precision, recipe
 from traces.settings.settings import Setting, Settings, Value
 
 Version = tuple[int, int, int]
@@ -251,26 +250,15 @@ def as_validated(run: Run) -> Settings:
 
 
 def _with_recipe(said: Settings) -> Settings:
-    """With the fields that a named recipe of Bridge writes over those of model, wrapper and optimizer.
-
-    Source: Megatron-Bridge, training/mixed_precision.py, MixedPrecisionConfig.setup.
-    """
+    """With the fields that a named recipe of Bridge writes over those of model, wrapper and optimizer."""
     name = said.value("mixed_precision")
-    fields = recipe(name) if isinstance(name, str) else {}
-    if not fields:
+    if not isinstance(name, str) or not recipe(name):
         return said
-    own = "mixed_precision."
-    groups = ("", "ddp.", "optimizer.")
-    values = fields | {
-        knob.removeprefix(own): said.value(knob) for knob in said.by_knob if knob.startswith(own)
-    }
-    written = {
-        f"{group}{field}": Setting(value, said.said("mixed_precision"))
-        for field, value in values.items()
-        for group in groups
-        if f"{group}{field}" in knobs()
-    }
-    return said.under(Settings(written))
+    own = {knob: said.value(knob) for knob in said.by_knob if knob.startswith("mixed_precision.")}
+    because = said.said("mixed_precision")
+    return said.under(
+        Settings({knob: Setting(value, because) for knob, value in of_precision(name, own).items()})
+    )
 
 
 def _version(text: str | None) -> Version | None:

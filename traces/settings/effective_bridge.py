@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Final, cast
 
@@ -10,7 +11,8 @@ from traces.settings.rules import Change, Facts, Rule
 from traces.settings.settings import Value
 
 _OVERLAP: Final = "comm_overlap, by Megatron-Bridge, CommOverlapConfig.setup"
-_OFF_BY_DEFAULT: Final = ("overlap_moe_expert_parallel_comm", "delay_wgrad_compute")
+OFF_UNLESS_SAID: Final = ("overlap_moe_expert_parallel_comm", "delay_wgrad_compute")
+"""Fields of comm_overlap that are written over the model's, off where it does not say them."""
 BUCKET_ELEMENTS: Final = 128 * 1024 * 1024
 """Megatron-Bridge, training/comm_overlap.py, where data-parallel ranks are more than one."""
 
@@ -27,19 +29,27 @@ def recipe(name: str) -> dict[str, Value]:
     return {field: None if value == "null" else value for field, value in fields.items()}
 
 
-def _precision(facts: Facts) -> tuple[Change, ...]:
-    """The precision's fields are written over those of model, data-parallel wrapper and optimizer."""
-    name = facts.value("mixed_precision")
-    fields: dict[str, Value] = dict(recipe(name)) if isinstance(name, str) else {}
-    for knob in facts.group("mixed_precision."):
-        fields[knob.partition(".")[2]] = facts.value(knob)
-    why = "mixed_precision, by Megatron-Bridge, MixedPrecisionConfig.setup"
-    return tuple(
-        Change(target, value, why)
+def of_precision(name: Value, own: Mapping[str, Value]) -> dict[str, Value]:
+    """Knobs that a precision writes over those of model, data-parallel wrapper and optimizer.
+
+    `name`: of a recipe, or anything else for none; `own`: what the file says, as `mixed_precision.FIELD`.
+    Source: Megatron-Bridge, training/mixed_precision.py, MixedPrecisionConfig.setup.
+    """
+    said = {knob.removeprefix("mixed_precision."): value for knob, value in own.items()}
+    fields = (recipe(name) if isinstance(name, str) else {}) | said
+    return {
+        target: value
         for field, value in fields.items()
         for target in (field, f"ddp.{field}", f"optimizer.{field}")
         if target in knobs()
-    )
+    }
+
+
+def _precision(facts: Facts) -> tuple[Change, ...]:
+    own = {knob: facts.value(knob) for knob in facts.group("mixed_precision.")}
+    why = "mixed_precision, by Megatron-Bridge, MixedPrecisionConfig.setup"
+    written = of_precision(facts.value("mixed_precision"), own)
+    return tuple(Change(knob, value, why) for knob, value in written.items())
 
 
 def _has_overlap(facts: Facts) -> bool:
@@ -70,7 +80,7 @@ def _expert_parallel(facts: Facts) -> tuple[Change, ...]:
         return ()
     return tuple(
         Change(name, facts.value(f"comm_overlap.{name}") is True, _OVERLAP)
-        for name in _OFF_BY_DEFAULT
+        for name in OFF_UNLESS_SAID
         if _is_told(facts, name)
     )
 

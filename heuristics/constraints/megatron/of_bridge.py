@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from heuristics.constraints.megatron.core_fields import is_core_field
-from traces.settings.effective_bridge import recipe
+from traces.settings.effective_bridge import OFF_UNLESS_SAID, of_precision
 from traces.settings.settings import Settings, Value
 
 _OVERLAP: Final = (
@@ -22,28 +22,21 @@ _OVERLAP: Final = (
     "overlap_moe_expert_parallel_comm",
     "delay_wgrad_compute",
 )
-_OFF_UNLESS_SAID: Final = ("overlap_moe_expert_parallel_comm", "delay_wgrad_compute")
-"""CommOverlapConfig, where there is one, sets these to False unless they are said in it."""
 
 
 def laid_over(said: Mapping[str, Value], settings: Settings) -> dict[str, Value]:
-    """The model's fields as Bridge leaves them: its precision and overlap sections win over the model's."""
-    fields = {**said, **_of_recipe(settings.value("mixed_precision"))}
-    for knob, setting in settings.by_knob.items():
-        group, _, field = knob.partition(".")
-        if group == "mixed_precision" and is_core_field(field):
-            fields[field] = setting.value
-    return {**fields, **_of_overlap(settings)}
+    """The model's fields as Bridge leaves them: its precision and overlap sections win over the model's.
 
-
-def _of_recipe(name: Value) -> dict[str, Value]:
-    """All of them: a format that a recipe leaves off is off, whatever the model says."""
-    fields = recipe(name) if isinstance(name, str) else {}
-    return {field: value for field, value in fields.items() if is_core_field(field)}
+    All of a recipe: a format that it leaves off is off, whatever the model says.
+    """
+    own = {knob: settings.value(knob) for knob in settings.by_knob if knob.startswith("mixed_precision.")}
+    written = of_precision(settings.value("mixed_precision"), own)
+    core = {knob: value for knob, value in written.items() if is_core_field(knob)}
+    return {**said, **core, **_of_overlap(settings)}
 
 
 def _of_overlap(settings: Settings) -> dict[str, Value]:
     own = {knob.partition(".")[2]: knob for knob in settings.by_knob if knob.startswith("comm_overlap.")}
-    off: dict[str, Value] = dict.fromkeys(_OFF_UNLESS_SAID, False) if own else {}
+    off: dict[str, Value] = dict.fromkeys(OFF_UNLESS_SAID, False) if own else {}
     said = {field: settings.value(own[field]) for field in _OVERLAP if field in own}
     return {**off, **{field: value for field, value in said.items() if value is not None}}
