@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from heuristics import Judgement
 from heuristics.plan import Planned
-from heuristics.run import Run
+from heuristics.run import Given, Run
+from traces.limits import Limit
 from traces.missing import Missing
 from traces.settings.knobs import knobs
 from traces.settings.settings import Setting, Value
@@ -33,6 +35,12 @@ _KNOWN_WORDS: Final = frozenset(
 _LAYOUT: Final = "pipeline_model_parallel_layout"
 _GIVE: Final = "give the run's configuration: --config FILE"
 _GIVE_LOG: Final = "give the training log: --log FILE"
+_PLAIN: Final = re.compile(r"[0-9]+(\.[0-9a-z]+)*|[a-z0-9_]{1,24}|[A-Z]{1,4}[0-9]{2,4}[A-Z]{0,2}")
+"""A version, a word of the frameworks, a GPU: nothing that could be a path or somebody's name."""
+STEADY_SHOWN: Final = Limit(
+    2000, "iterations", "ours: the last ones, as two runs are compared by hundreds, and a file one can open"
+)
+
 Section = dict[str, Any]
 
 
@@ -49,6 +57,7 @@ def config_sections(judgement: Judgement) -> Section:
             "memory_estimate": None,
             "throughput": None,
             "log": None,
+            "given": given_section(judgement.run.given),
         }
     checked = told.checked
     return {
@@ -63,7 +72,22 @@ def config_sections(judgement: Judgement) -> Section:
         "memory_estimate": _memory(checked.memory),
         "throughput": _throughput(checked, judgement),
         "log": _log(judgement.run, checked),
+        "given": given_section(judgement.run.given),
     }
+
+
+def given_section(given: Given) -> Section:
+    """What is known of the run by option, file or log, by field of `Given`; texts only as we know them."""
+    values = {key: value for key, value in asdict(given).items() if value is not None and key != "guidance"}
+    shown = {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
+    return {key: value for key, value in shown.items() if _is_plain(key, value)}
+
+
+def _is_plain(field: str, value: Any) -> bool:
+    if field == "pp_layout":
+        return stage_count(value) is not None
+    texts = value if isinstance(value, list) else [value]
+    return all(not isinstance(text, str) or _PLAIN.fullmatch(text) for text in texts)
 
 
 def config_gaps(judgement: Judgement) -> Iterator[Missing]:
@@ -257,6 +281,7 @@ def _log(run: Run, checked: Checked) -> Section | None:
         "steady_count": steady.count if steady else 0,
         "left_out": dict(left_out),
         "steady_step_ns": steady.median_ns if steady else None,
+        "steady_ns": [one.length_ns for one in steady.used[-int(STEADY_SHOWN.value) :]] if steady else [],
         "spread_ns": steady.spread_ns if steady else None,
         "peak_allocated_bytes": peak.allocated_bytes if peak else None,
         "peak_reserved_bytes": peak.reserved_bytes if peak else None,

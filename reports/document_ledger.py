@@ -1,11 +1,13 @@
-"""The ledgers in `ranks[]`: every row two runs are compared by, and the MoE layers by module and pass."""
+"""What two runs are compared by in `ranks[]`: the ledger, the kernels, and MoE layers by module and pass."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Any, Final
 
+from reports.cures import cures
 from traces.account.account import Account
+from traces.measure.kernel_table import KernelTable
 from traces.measure.ledger import LedgerRow
 from traces.measure.measurements import RankMeasurements
 from traces.measure.moe.rows import LayerRow, MoeRow
@@ -23,6 +25,17 @@ def ledger_section(rank: RankMeasurements) -> list[dict[str, Any]] | None:
 
 def _ledger_row(row: LedgerRow) -> dict[str, Any]:
     return asdict(row) | {"per_step_ns": list(row.per_step_ns)}
+
+
+def kernels_section(table: KernelTable) -> dict[str, Any]:
+    """`kernel_table`: those with the most work first, and how much is left out of them."""
+    rows = [asdict(row) | {"grid": None if row.grid is None else list(row.grid)} for row in table.rows]
+    left_out = {
+        "rows": table.left_out_rows,
+        "count": table.left_out_count,
+        "work_ns": table.left_out_work_ns,
+    }
+    return {"rows": rows, "left_out": left_out}
 
 
 def moe_section(moe: MoeLedger | Missing) -> dict[str, Any] | None:
@@ -57,7 +70,12 @@ def _layer_row(row: LayerRow) -> dict[str, Any]:
 
 def ledger_gaps(path: str, rank: RankMeasurements) -> list[Missing]:
     """Entries for what is None in both sections of the rank at `path`, and for rows that are left out."""
-    return [*_ledger_gaps(f"{path}.ledger", rank), *_moe_gaps(path, rank.moe, rank.account)]
+    gaps = [*_ledger_gaps(f"{path}.ledger", rank), *_moe_gaps(path, rank.moe, rank.account)]
+    if any(row.grid is None for row in rank.kernels.rows):
+        gaps.append(
+            Missing(f"{path}.kernel_table", "the trace has no grid of these", cures(rank.kind)["version"])
+        )
+    return gaps
 
 
 def _ledger_gaps(path: str, rank: RankMeasurements) -> list[Missing]:

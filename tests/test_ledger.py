@@ -16,7 +16,7 @@ from tests.moe_truth import Found, measured
 from traces.account.account import absent_pieces, measure_account
 from traces.intervals import Spans, intersect, spans, union
 from traces.measure.ledger import LedgerRow, measure_ledger
-from traces.measure.ledger_steps import Borders, cut_at, per_step_ns, table_ns
+from traces.measure.ledger_steps import Borders, cut_at, per_step_ns
 from traces.measure.measurements import measure_rank
 from traces.missing import Missing
 from traces.simulate.knobs import Knobs, draw_knobs
@@ -51,6 +51,9 @@ def check(found: Found) -> None:
     if isinstance(found.account, Missing):
         assert [row for row in rows if row.group == "absent"] == []
         return
+    idle = {row: ns for row, ns in total.items() if row.startswith("idle.")}
+    assert sum(idle.values()) == found.budget.idle_ns
+    assert all(ns <= total[row.removeprefix("idle.")] for row, ns in idle.items())
     absent = [step - busy for step, busy in zip(whole, per_step(rows, "budget", "compute."), strict=True)]
     assert per_step(rows, "absent") == absent
     starved = {f"launch_starved.{key}": ns for key, ns in found.account.launch_starved_ns.items()}
@@ -78,11 +81,12 @@ def test_time_is_cut_at_the_steps_as_single_nanoseconds_say(pairs: Times, sizes:
     start, length = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     steps = list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
     by_hand = [sum(low <= t < high for s, size in pairs for t in range(s, s + size)) for low, high in steps]
-    table = table_ns(start, start + length, np.zeros(len(pairs), dtype=np.int64), 1, borders)
-    assert table.tolist() == [by_hand]
+    pieces = cut_at(start, start + length, borders)
+    found = np.zeros(len(borders), dtype=np.int64)
+    np.add.at(found, pieces.step, pieces.end_ns - pieces.start_ns)
+    assert found.tolist() == by_hand
     held = union(start, start + length)
     assert per_step_ns(held, borders).tolist() == [intersect(held, spans(step)).total_ns for step in steps]
-    pieces = cut_at(start, start + length, borders)
     assert (pieces.end_ns >= pieces.start_ns).all()
 
 
@@ -101,16 +105,24 @@ def two_steps(export: Export) -> tuple[Recording, tuple[LedgerRow, ...]]:
 def test_a_kernel_across_a_border_counts_in_both_steps(export: Export) -> None:
     _, rows = two_steps(export)
     budget = {row.row: (row.wall, row.count, row.per_step_ns) for row in rows if row.group == "budget"}
-    assert budget == {
+    idle = [row for row in budget if row.startswith("idle.")]
+    assert {row: said for row, said in budget.items() if row not in idle} == {
         "compute.gemm": ("compute", 1, (100, 30)),
         "compute.norm": ("compute", 1, (0, 10)),
         "exposed_comm.sendrecv_unresolved": ("communication", 1, (0, 30)),
-        "idle": (None, 2, (0, 30)),
     }
+    assert idle
+    assert per_step(rows, "budget", "idle.") == [0, 30]
     assert per_step(rows, "absent") == [0, 60]
     assert {row.row for row in rows if row.group == "absent" and row.wall == "communication"} <= {
         "blocking.sendrecv_unresolved"
     }
+
+
+def test_work_counts_what_runs_beside_other_work_and_wall_time_does_not(export: Export) -> None:
+    _, rows = two_steps(export)
+    work = {row.row: row.work_ns for row in rows if row.group == "budget"}
+    assert (work["compute.gemm"], work["exposed_comm.sendrecv_unresolved"]) == (130, 40)
 
 
 def test_without_steps_there_is_one_entry_for_the_window(export: Export) -> None:
@@ -133,7 +145,9 @@ def test_every_row_names_the_wall_whose_handicap_it_is(tmp_path: Path) -> None:
     assert rows["exposed_comm.ep_dispatch"] == rows["blocking.ep_dispatch"] == "communication"
     assert rows["launch_starved.token_count_sync"] == rows["launch_latency.arrival"] == "host_overhead"
     assert rows["launch_starved.allocator"] == rows["moe.expert_gemm.recompute"] == "memory"
-    assert rows["launch_latency.kernel_gap"] is rows["idle"] is rows["blocking.memset"] is None
+    assert rows["launch_latency.kernel_gap"] is rows["blocking.memset"] is None
+    assert rows["idle.launch_latency.kernel_gap"] is None
+    assert rows["idle.launch_starved.token_count_sync"] == "host_overhead"
     assert rows["moe.dispatch.backward"] == "communication"
 
 
@@ -147,6 +161,7 @@ def test_both_ledgers_are_plain_in_the_document(export: Export) -> None:
         "group": "budget",
         "wall": "compute",
         "count": 1,
+        "work_ns": 130,
         "per_step_ns": [130],
     }
     assert moe_section(rank.moe) is None

@@ -35,7 +35,7 @@ UNREAD: Final = 20
 
 _RUN_KEYS: Final = ("capture", "run", "log", "ranks", "walls", "verdict")
 _UNREAD_KEYS: Final = (
-    *("schema_version", "tool", "warnings", "missing", "redacted", "traces", "throughput"),
+    *("schema_version", "tool", "warnings", "missing", "redacted", "traces", "throughput", "given"),
     *("fixes", "levers", "refused", "config_findings", "choices"),
 )
 _CAPTURE_KEYS: Final = (

@@ -1,8 +1,9 @@
 """The ledger: every figure that two runs can be compared by, row by row and step by step, exact.
 
-Three groups of rows. `budget`: compute by class, exposed communication and copies by kind, idle; in every
-step they add up to its window. `absent`: why no compute ran; in every step they add up to the window less its
-compute. `moe`: modules of MoE layers by pass, wall time of each, which may overlap and add up to nothing.
+Three groups of rows. `budget`: compute by class, exposed communication and copies by kind, idle by the reason
+why no compute ran, or whole where that is not told; in every step they add up to its window. `absent`: why no
+compute ran, whatever else did; in every step they add up to the window less its compute. `moe`: modules of
+MoE layers by pass, wall time of each, which may overlap and add up to nothing.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from typing import Final, Literal
 import numpy as np
 
 from traces.account.absent import REASONS, AbsentPieces
+from traces.columns import distinct
 from traces.intervals import Spans, covered_ns, intersect, spans, subtract, union
 from traces.measure.budget import Budget, measure_budget
-from traces.measure.ledger_steps import borders_of, table_ns
+from traces.measure.ledger_steps import Borders, borders_of, per_step_ns
 from traces.measure.moe_ledger import MoeLedger
 from traces.missing import Missing
 from traces.names.kinds import COMM_KINDS
@@ -47,17 +49,19 @@ _MOE_WALLS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class LedgerRow:
-    """One row, such as `compute.gemm`, `blocking.ep_dispatch`, `moe.dispatch.backward`.
+    """One row, such as `compute.gemm`, `idle.launch_starved.python`, `moe.dispatch.backward`.
 
     `wall` is the wall whose handicap is in it, None where it is no wall's. `count`: activities with time in
-    the windows; for idle and reasons, stretches of time. `per_step_ns` has an entry per used step, one where
-    there are no steps.
+    the windows; for idle and reasons, stretches of time. `work_ns`: their summed time in the windows, however
+    much of it another row or another activity of this one also has. `per_step_ns`: wall time, an entry per
+    used step, one where there are no steps.
     """
 
     row: str
     group: Group
     wall: str | None
     count: int
+    work_ns: int
     per_step_ns: tuple[int, ...]
 
 
@@ -68,15 +72,16 @@ def measure_ledger(
 
     `rows` carry the resolved kinds. Where `absent` or `moe` is missing, that group has no rows.
     """
-    result = [*_budget_rows(rows, steps)]
-    if not isinstance(absent, Missing):
-        result += _absent_rows(absent, steps)
+    told = None if isinstance(absent, Missing) else absent
+    result = [*_budget_rows(rows, steps, told)]
+    if told is not None:
+        result += _absent_rows(told, steps)
     if not isinstance(moe, Missing):
         result += _moe_rows(moe)
     return tuple(result)
 
 
-def _budget_rows(rows: Activities, steps: Steps) -> Iterator[LedgerRow]:
+def _budget_rows(rows: Activities, steps: Steps, absent: AbsentPieces | None) -> Iterator[LedgerRow]:
     """The budget of each step, measured on what runs in it."""
     borders = borders_of(steps)
     latest = np.maximum.accumulate(rows.end_ns) if len(rows) else rows.end_ns
@@ -84,45 +89,66 @@ def _budget_rows(rows: Activities, steps: Steps) -> Iterator[LedgerRow]:
     for start, end in zip(borders.start_ns.tolist(), borders.end_ns.tolist(), strict=True):
         low, high = np.searchsorted(latest, start, side="right"), np.searchsorted(rows.start_ns, end)
         columns.append(_parts(measure_budget(rows.take(np.arange(low, high)), spans((start, end)))))
-    counts = _counts(rows, steps.windows)
-    names = [*counts, *dict.fromkeys(name for column in columns for name in column if name not in counts)]
-    for name in names:
+    works = _works(rows, steps.windows)
+    for name in dict.fromkeys([*works, *(name for column in columns for name in column)]):
         per_step = tuple(column.get(name, 0) for column in columns)
         if any(per_step):
-            yield LedgerRow(name, "budget", _budget_wall(name), counts.get(name, 0), per_step)
+            yield LedgerRow(name, "budget", _budget_wall(name), *works.get(name, (0, 0)), per_step)
+    idle = subtract(steps.windows, union(rows.start_ns, rows.end_ns))
+    if absent is None:
+        yield from _stretches("idle", "budget", None, idle, borders)
+        return
+    for reason, within in _by_reason(absent, idle):
+        yield from _stretches(f"idle.{reason}", "budget", _absent_wall(reason), within, borders)
 
 
 def _parts(budget: Budget) -> dict[str, int]:
     parts = {f"compute.{key}": ns for key, ns in budget.compute_by_class_ns.items()}
     parts |= {f"exposed_comm.{key}": ns for key, ns in budget.exposed_comm_by_kind_ns.items()}
     parts |= {f"exposed_copy.{key}": ns for key, ns in budget.exposed_copy_by_kind_ns.items()}
-    return parts | {"idle": budget.idle_ns}
+    return parts
 
 
 def _budget_wall(name: str) -> str | None:
     return {"compute": "compute", "exposed_comm": "communication"}.get(name.split(".")[0])
 
 
-def _counts(rows: Activities, windows: Spans) -> dict[str, int]:
-    """How many activities of each row have time in the windows; of idle, how many stretches there are."""
-    there = covered_ns(rows.start_ns, rows.end_ns, windows) > 0
-    counts: dict[str, int] = {}
+def _works(rows: Activities, windows: Spans) -> dict[str, tuple[int, int]]:
+    """Count and summed time of the activities of each row in the windows."""
+    in_windows_ns = covered_ns(rows.start_ns, rows.end_ns, windows)
+    works: dict[str, tuple[int, int]] = {}
     prefixes = {Bucket.COMPUTE: "compute", Bucket.COMM: "exposed_comm", Bucket.COPY: "exposed_copy"}
     for bucket, prefix in prefixes.items():
-        keys = rows.key[there & (rows.bucket == bucket)]
-        number = np.bincount(keys, minlength=len(KEYS[bucket]))
-        counts |= {f"{prefix}.{KEYS[bucket][key]}": int(number[key]) for key in np.flatnonzero(number)}
-    return counts | {"idle": len(subtract(windows, union(rows.start_ns, rows.end_ns)))}
+        mine = (in_windows_ns > 0) & (rows.bucket == bucket)
+        count = np.bincount(rows.key[mine], minlength=len(KEYS[bucket]))
+        work_ns = np.zeros(len(count), dtype=np.int64)
+        np.add.at(work_ns, rows.key[mine], in_windows_ns[mine])
+        works |= {
+            f"{prefix}.{KEYS[bucket][key]}": (int(count[key]), int(work_ns[key]))
+            for key in np.flatnonzero(count).tolist()
+        }
+    return works
 
 
 def _absent_rows(absent: AbsentPieces, steps: Steps) -> Iterator[LedgerRow]:
     """Reasons why no compute ran, each step's own."""
-    table = table_ns(absent.start_ns, absent.end_ns, absent.reason, len(REASONS), borders_of(steps))
-    for reason in np.flatnonzero(table.any(axis=1)).tolist():
+    for reason, within in _by_reason(absent, steps.windows):
+        yield from _stretches(reason, "absent", _absent_wall(reason), within, borders_of(steps))
+
+
+def _by_reason(absent: AbsentPieces, within: Spans) -> Iterator[tuple[str, Spans]]:
+    for reason in distinct(absent.reason).tolist():
         mine = absent.reason == reason
-        stretches = intersect(union(absent.start_ns[mine], absent.end_ns[mine]), steps.windows)
-        name, per_step = REASONS[reason], tuple(table[reason].tolist())
-        yield LedgerRow(name, "absent", _absent_wall(name), len(stretches), per_step)
+        yield REASONS[reason], intersect(union(absent.start_ns[mine], absent.end_ns[mine]), within)
+
+
+def _stretches(
+    name: str, group: Group, wall: str | None, within: Spans, borders: Borders
+) -> Iterator[LedgerRow]:
+    """A row of stretches of time, each of which is its own work; none where there are no stretches."""
+    if len(within):
+        per_step = tuple(per_step_ns(within, borders).tolist())
+        yield LedgerRow(name, group, wall, len(within), within.total_ns, per_step)
 
 
 def _absent_wall(name: str) -> str | None:
@@ -134,4 +160,4 @@ def _moe_rows(moe: MoeLedger) -> Iterator[LedgerRow]:
     """Modules by pass. What is recomputed is the memory wall's, whatever it is."""
     for row in moe.rows:
         wall = "memory" if row.pass_ == "recompute" else _MOE_WALLS.get(row.module)
-        yield LedgerRow(f"moe.{row.module}.{row.pass_}", "moe", wall, row.count, row.per_step_ns)
+        yield LedgerRow(f"moe.{row.module}.{row.pass_}", "moe", wall, row.count, row.work_ns, row.per_step_ns)

@@ -58,13 +58,3 @@ def per_step_ns(held: Spans, borders: Borders) -> IntArray:
     result = np.zeros(len(borders), dtype=np.int64)
     np.add.at(result, pieces.step, pieces.end_ns - pieces.start_ns)
     return result
-
-
-def table_ns(
-    start_ns: IntArray, end_ns: IntArray, row: IntArray, row_count: int, borders: Borders
-) -> IntArray:
-    """Summed time of intervals by row and step, shape (row_count, k); `row`, shape (n,): that of each."""
-    pieces = cut_at(start_ns, end_ns, borders)
-    result = np.zeros((row_count, len(borders)), dtype=np.int64)
-    np.add.at(result, (row[pieces.of], pieces.step), pieces.end_ns - pieces.start_ns)
-    return result

@@ -13,6 +13,7 @@ from traces.intervals import covered_ns
 from traces.measure.a2a import A2a, measure_a2a
 from traces.measure.budget import Budget, measure_budget
 from traces.measure.detected import Detected, detect
+from traces.measure.kernel_table import KernelTable, measure_kernels
 from traces.measure.ledger import LedgerRow, measure_ledger
 from traces.measure.memory import Memory, measure_memory, offload_places
 from traces.measure.moe_ledger import MoeLedger, measure_moe
@@ -69,6 +70,7 @@ class RankMeasurements:
     precision: Precision
     moe: MoeLedger | Missing
     ledger: tuple[LedgerRow, ...]
+    kernels: KernelTable
     unknown_kernels: tuple[UnknownKernel, ...]
     kernel_count: int
     launched_count: int
@@ -122,6 +124,7 @@ def measure_rank(rank: RankTimeline, selection: Selection) -> RankMeasurements:
         sm=sm,
         moe=moe,
         ledger=measure_ledger(rows, steps, absent, moe),
+        kernels=measure_kernels(rank, steps.windows),
         unknown_kernels=unknown_kernels(rank, steps.windows),
         kernel_count=int(is_kernel.sum()),
         launched_count=int((is_kernel & (rows.launch_ns != NULL)).sum()),

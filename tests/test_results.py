@@ -1,0 +1,135 @@
+"""Earlier results, read back as facts: exact, and refused with the place of what is wrong."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import diagnoser
+from traces.errors import TraceNotFound
+from traces.results.fields import NotAResult
+from traces.results.read import is_result, read_result, result_of
+from traces.simulate.export import write_export
+from traces.simulate.recording import Recording
+
+GEMM, SENDRECV = "ampere_fp16_s16816gemm", "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
+
+
+@pytest.fixture(scope="module")
+def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Two steps of 1,000 ns: 600 of GEMM, 300 of SendRecv, 100 of nothing."""
+    recording = Recording()
+    recording.gpu()
+    for step in (0, 1):
+        begin = 1_000 * step
+        recording.range(f"iteration {step}", begin, begin + 1_000)
+        recording.kernel(GEMM, begin, begin + 600, launch_ns=begin - 10, grid=(8, 2, 1))
+        recording.kernel(SENDRECV, begin + 600, begin + 900, launch_ns=begin - 5, stream=20)
+    path = tmp_path_factory.mktemp("results") / "run.sqlite"
+    write_export(path, recording)
+    return diagnoser.analyze(path).to_dict()
+
+
+def test_a_document_is_read_back_as_it_was_measured(document: dict[str, Any]) -> None:
+    result = result_of(document)
+    (rank,) = result.ranks
+    assert (rank.trace, rank.gpu, result.traces[0].kind) == (
+        "run.sqlite",
+        document["ranks"][0]["gpu"],
+        "nsys-sqlite",
+    )
+    assert sum(rank.steps.lengths_ns) == rank.window_ns
+    assert rank.ledger is not None
+    assert rank.kernels is not None
+    budget = [row for row in rank.ledger if row.group == "budget"]
+    per_step = [sum(step) for step in zip(*(row.per_step_ns for row in budget), strict=True)]
+    assert per_step == list(rank.steps.lengths_ns)
+    assert (rank.kernels[0].name, rank.kernels[0].grid) == (GEMM, (8, 2, 1))
+
+
+def test_a_result_read_from_a_file_is_the_result_that_was_written(
+    document: dict[str, Any], tmp_path: Path
+) -> None:
+    plain, packed = tmp_path / "a.json", tmp_path / "b.json.gz"
+    plain.write_text(json.dumps(document, indent=2), encoding="utf-8")
+    packed.write_bytes(gzip.compress(json.dumps(document).encode()))
+    assert is_result(plain)
+    assert is_result(packed)
+    assert read_result(plain) == read_result(packed) == (result_of(document), document)
+
+
+def test_times_beyond_what_a_float_holds_stay_exact(document: dict[str, Any]) -> None:
+    late = copy.deepcopy(document)
+    begin = 1_700_000_000_000_000_001
+    late["ranks"][0]["steps"]["used"] = [{"index": 0, "start_ns": begin, "end_ns": begin + 7}]
+    for row in late["ranks"][0]["ledger"]:
+        row["per_step_ns"] = row["per_step_ns"][:1]
+    assert result_of(late).ranks[0].steps.lengths_ns == (7,)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "says"),
+    [
+        (("schema_version",), "2.0", "its schema_version is 2.0; this moe-diag reads 1.x"),
+        (("schema_version",), "new", "its schema_version is no number"),
+        (("schema_version",), 1, "schema_version is to be text"),
+        (("verdict",), "regression", "it is no diagnosis of one run but a comparison"),
+        (("ranks",), {}, "ranks is to be a list"),
+        (("ranks", 0, "device"), None, "ranks[0].device is to be a whole number"),
+        (("ranks", 0, "device"), True, "ranks[0].device is to be a whole number"),
+        (("ranks", 0, "budget_ns", "window"), -1, "ranks[0].budget_ns.window is to be 0 or more"),
+        (
+            ("ranks", 0, "ledger", 0, "per_step_ns"),
+            [1, 2, 3, 4, 5],
+            "ranks[0].ledger[0].per_step_ns is to have",
+        ),
+        (("ranks", 0, "ledger", 0, "group"), "x", "ranks[0].ledger[0].group is to be one of budget, absent"),
+        (("ranks", 0, "kernel_table", "rows", 0, "grid"), [1, 2], "rows[0].grid is to have three sizes"),
+    ],
+)
+def test_what_is_wrong_is_named_by_its_place(
+    document: dict[str, Any], path: tuple[str | int, ...], value: object, says: str
+) -> None:
+    wrong: Any = copy.deepcopy(document)
+    place = wrong
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    with pytest.raises(NotAResult, match=r".") as raised:
+        result_of(wrong)
+    assert says in str(raised.value)
+
+
+def test_a_later_minor_version_and_unknown_keys_are_read(document: dict[str, Any]) -> None:
+    later = {**document, "schema_version": "1.7", "unheard_of": {"deep": [1]}}
+    assert result_of(later) == result_of(document)
+
+
+def test_documents_of_before_the_list_of_kernels_are_read_without_it(document: dict[str, Any]) -> None:
+    older = copy.deepcopy(document)
+    del older["ranks"][0]["kernel_table"]
+    for row in older["ranks"][0]["ledger"]:
+        del row["work_ns"]
+    (rank,) = result_of(older).ranks
+    assert rank.kernels is None
+    assert {row.work_ns for row in rank.ledger or ()} == {None}
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"\xff\xfe", b"[" * 100_000, b'{"a": 1}'])
+def test_what_is_no_result_is_said_to_be_none(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_bytes(content)
+    assert not is_result(path)
+    with pytest.raises(NotAResult, match=r"x\.json"):
+        read_result(path)
+
+
+def test_a_result_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
+    assert not is_result(tmp_path / "none.json")
+    with pytest.raises(TraceNotFound, match="cannot be read"):
+        read_result(tmp_path / "none.json")

@@ -1,0 +1,101 @@
+"""Kernels of the windows by name and grid: what two recordings are compared by, kernel by kernel."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from traces.columns import NULL, IntArray, group_of
+from traces.intervals import Spans, covered_ns
+from traces.limits import Limit
+from traces.measure.unknown import NO_NAME
+from traces.timeline import KEYS, Bucket, RankTimeline, Source
+
+ROWS: Final = Limit(
+    600, "rows", "ours: every kernel of every real recording we have (578 at most), in a file one can open"
+)
+NAME_LENGTH: Final = Limit(
+    300, "characters", "ours: templates run to 3,000 and differ where they end, which a digest tells"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRow:
+    """Kernels of one name, grid and key (`compute.gemm`, `comm.ep_dispatch`) in the windows.
+
+    `grid` is None where it was not recorded. `count`: kernels with time in the windows; `work_ns`: that time,
+    summed; `std_ns`: standard deviation of their whole durations.
+    """
+
+    name: str
+    grid: tuple[int, int, int] | None
+    key: str
+    count: int
+    work_ns: int
+    std_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTable:
+    """The rows with the most work, in that order, and how many others there are with how much."""
+
+    rows: tuple[KernelRow, ...]
+    left_out_rows: int = 0
+    left_out_count: int = 0
+    left_out_work_ns: int = 0
+
+
+def measure_kernels(rank: RankTimeline, windows: Spans) -> KernelTable:
+    """The kernels of one rank with time in the windows; work_ns of all rows and the rest add up to theirs."""
+    rows = rank.activities
+    in_windows_ns = covered_ns(rows.start_ns, rows.end_ns, windows)
+    mine = np.flatnonzero((rows.source == Source.KERNEL) & (in_windows_ns > 0))
+    if not len(mine):
+        return KernelTable(())
+    grid = rank.columns.kernels.grid[rows.row[mine]]
+    group = group_of(*grid.T, rows.name[mine], rows.bucket[mine], rows.key[mine])
+    count = np.bincount(group)
+    work_ns = np.zeros(len(count), dtype=np.int64)
+    np.add.at(work_ns, group, in_windows_ns[mine])
+    first = np.zeros(len(count), dtype=np.int64)
+    first[group[::-1]] = np.arange(len(group))[::-1]
+    std_ns = _std_ns((rows.end_ns - rows.start_ns)[mine], group, count)
+    names = rank.columns.kernel_names
+    found = [
+        KernelRow(
+            name=_shortened(names[code]) if (code := int(rows.name[mine[at]])) >= 0 else NO_NAME,
+            grid=None if NULL in (blocks := tuple(grid[at].tolist())) else blocks,
+            key=f"{_PREFIX[Bucket(rows.bucket[mine[at]])]}.{KEYS[rows.bucket[mine[at]]][rows.key[mine[at]]]}",
+            count=int(count[place]),
+            work_ns=int(work_ns[place]),
+            std_ns=std_ns[place],
+        )
+        for place, at in enumerate(first.tolist())
+    ]
+    found.sort(key=lambda row: (-row.work_ns, row.name, row.grid or (), row.key))
+    most = int(ROWS.value)
+    left = found[most:]
+    return KernelTable(
+        tuple(found[:most]), len(left), sum(row.count for row in left), sum(row.work_ns for row in left)
+    )
+
+
+_PREFIX: Final = {Bucket.COMPUTE: "compute", Bucket.COMM: "comm", Bucket.COPY: "copy"}
+
+
+def _std_ns(length_ns: IntArray, group: IntArray, count: IntArray) -> list[int]:
+    """Of the lengths of each group, about its own mean, so that no square loses digits."""
+    mean_ns = np.bincount(group, weights=length_ns) / count
+    variance = np.bincount(group, weights=(length_ns - mean_ns[group]) ** 2) / count
+    return [round(std_ns) for std_ns in np.sqrt(variance).tolist()]
+
+
+def _shortened(name: str) -> str:
+    """The name, or its beginning and a digest of all of it."""
+    most = int(NAME_LENGTH.value)
+    if len(name) <= most:
+        return name
+    return f"{name[:most]}...#{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"

@@ -1,0 +1,1 @@
+"""Earlier results: a finished document read back as facts, whether it is a file or was just made."""
