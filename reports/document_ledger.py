@@ -12,6 +12,7 @@ from traces.measure.ledger import LedgerRow
 from traces.measure.measurements import RankMeasurements
 from traces.measure.moe.rows import LayerRow, MoeRow
 from traces.measure.moe_ledger import MoeLedger
+from traces.measure.step_timeline import Lane, ReasonLane, StepTimeline
 from traces.missing import Missing
 
 _OF_ACCOUNT: Final = ("blocking_ns", "host_wait_ns")
@@ -36,6 +37,24 @@ def kernels_section(table: KernelTable) -> dict[str, Any]:
         "work_ns": table.left_out_work_ns,
     }
     return {"rows": rows, "left_out": left_out}
+
+
+def timeline_section(timeline: StepTimeline) -> dict[str, Any]:
+    """`timeline`: one step by stream, as columns of one length."""
+    return {
+        "step": timeline.step,
+        "start_ns": timeline.start_ns,
+        "end_ns": timeline.end_ns,
+        "left_out": timeline.left_out,
+        "keys": list(timeline.keys),
+        "names": list(timeline.names),
+        "lanes": [_columns(lane) for lane in timeline.lanes],
+        "reasons": None if timeline.reasons is None else _columns(timeline.reasons),
+    }
+
+
+def _columns(lane: Lane | ReasonLane) -> dict[str, Any]:
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(lane).items()}
 
 
 def moe_section(moe: MoeLedger | Missing) -> dict[str, Any] | None:
@@ -71,6 +90,11 @@ def _layer_row(row: LayerRow) -> dict[str, Any]:
 def ledger_gaps(path: str, rank: RankMeasurements) -> list[Missing]:
     """Entries for what is None in both sections of the rank at `path`, and for rows that are left out."""
     gaps = [*_ledger_gaps(f"{path}.ledger", rank), *_moe_gaps(path, rank.moe, rank.account)]
+    if isinstance(rank.account, Missing):
+        gaps.append(Missing(f"{path}.timeline.reasons", rank.account.reason, rank.account.cure))
+    if rank.timeline.step is None:
+        why = "there are no steps: it shows the window"
+        gaps.append(Missing(f"{path}.timeline.step", why, "give --steps, --nvtx, or record step ranges"))
     if any(row.grid is None for row in rank.kernels.rows):
         gaps.append(
             Missing(f"{path}.kernel_table", "the trace has no grid of these", cures(rank.kind)["version"])

@@ -8,7 +8,13 @@ from typing import Any, Final
 from reports.cures import cures
 from reports.document_a2a import a2a_section, communication_gaps, detected_section
 from reports.document_account import account_gaps, account_section
-from reports.document_ledger import kernels_section, ledger_gaps, ledger_section, moe_section
+from reports.document_ledger import (
+    kernels_section,
+    ledger_gaps,
+    ledger_section,
+    moe_section,
+    timeline_section,
+)
 from reports.document_memory import (
     detected_precision,
     detected_recompute,
@@ -76,6 +82,7 @@ def rank_section(index: int, rank: RankMeasurements, ep_overlap: bool | None) ->
         "moe": moe_section(rank.moe),
         "ledger": ledger_section(rank),
         "kernel_table": kernels_section(rank.kernels),
+        "timeline": timeline_section(rank.timeline),
         "replay": _replay_section(rank.costs),
     }
     return RankSection(values, tuple(_gaps(f"ranks[{index}]", rank, values)))

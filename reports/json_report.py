@@ -3,10 +3,38 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from typing import Any, Final
 
 from reports.document import Document
 
+_INDENT: Final = "  "
+
 
 def render_json(document: Document) -> str:
-    """JSON with two-space indents, keys in the order of the contract, ending in a line break."""
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    """JSON with two-space indents and lists of plain values on one line, ending in a line break.
+
+    Keys stand in the order of the contract. Raises ValueError for NaN and infinities, which JSON has not.
+    """
+    return "".join(_pieces(document, "\n")) + "\n"
+
+
+def _pieces(value: Any, line: str) -> Iterator[str]:
+    """The text of a value; `line`: a line break and the indent it stands at."""
+    inner = line + _INDENT
+    if isinstance(value, dict) and value:
+        for place, (key, one) in enumerate(value.items()):
+            yield ("{" if place == 0 else ",") + inner + _plain(key) + ": "
+            yield from _pieces(one, inner)
+        yield line + "}"
+    elif isinstance(value, list) and any(isinstance(one, dict | list) for one in value):
+        for place, one in enumerate(value):
+            yield ("[" if place == 0 else ",") + inner
+            yield from _pieces(one, inner)
+        yield line + "]"
+    else:
+        yield _plain(value)
+
+
+def _plain(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)

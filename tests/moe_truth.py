@@ -17,6 +17,7 @@ from traces.measure.budget import Budget, measure_budget
 from traces.measure.ledger import LedgerRow, measure_ledger
 from traces.measure.moe_ledger import MoeLedger, measure_moe
 from traces.measure.recompute import measure_recompute
+from traces.measure.step_timeline import StepTimeline, measure_timeline
 from traces.missing import Missing
 from traces.resolve.kinds import resolve_kinds
 from traces.resolve.resolution import with_kinds
@@ -59,6 +60,7 @@ class Found:
     account: Account | Missing
     moe: MoeLedger | Missing
     ledger: tuple[LedgerRow, ...]
+    timeline: StepTimeline
 
 
 def measured(run: Run, view: View, folder: Path) -> Found:
@@ -72,7 +74,8 @@ def measured(run: Run, view: View, folder: Path) -> Found:
     absent = absent_pieces(account)
     moe = measure_moe(rank, resolution, steps, measure_recompute(rank, steps.windows), absent)
     ledger = measure_ledger(rank.activities, steps, absent, moe)
-    return Found(steps, measure_budget(rank.activities, steps.windows), account, moe, ledger)
+    timeline = measure_timeline(rank, steps, absent)
+    return Found(steps, measure_budget(rank.activities, steps.windows), account, moe, ledger, timeline)
 
 
 def true_rows(run: Run, windows: Spans) -> dict[Key, Figures]:

@@ -69,7 +69,7 @@ def at_home(document: Document, by_ns: int) -> Document:
     for rank in document["ranks"]:
         rank["windows_ns"] = [[start - by_ns, end - by_ns] for start, end in rank["windows_ns"]]
         a2a = rank["a2a"]["spans"] if rank["a2a"] else []
-        for timed in (*rank["steps"]["used"], *rank["steps"]["dropped"], *a2a):
+        for timed in (*rank["steps"]["used"], *rank["steps"]["dropped"], *a2a, rank["timeline"]):
             timed["start_ns"] -= by_ns
             timed["end_ns"] -= by_ns
     for evidence in (one for wall in document["walls"] for one in wall["evidence"]):
@@ -172,9 +172,11 @@ def called_back(document: Document, processes: Mapping[int, int]) -> Document:
 
 
 def in_order(document: Document) -> Document:
-    """Gaps stand rank by rank, and of two ranks that are alike the evidence may name either."""
+    """Gaps stand rank by rank, alike ranks may name either as evidence; streams have no name."""
     for evidence in (one for wall in document["walls"] for one in wall["evidence"]):
         evidence["rank"] = None
+    for lane in (one for rank in document["ranks"] for one in rank["timeline"]["lanes"]):
+        lane["stream"] = None
     document["missing"].sort(key=lambda gap: (gap["path"], gap["reason"]))
     return document
 
@@ -295,6 +297,7 @@ def without_names_of_all_kernels(document: Document) -> Document:
         for kernel in rank["kernel_table"]["rows"]:
             del kernel["name"]
         rank["kernel_table"]["rows"].sort(key=str)
+        rank["timeline"]["names"].clear()
     return document
 
 

@@ -36,7 +36,13 @@ _READ: Final = ("rank", "gpu", "a2a", "sm", "memory", "detected", "kernels")
 _UNREAD: Final = (
     *("trace", "process", "device", "totals", "windows_ns", "steps", "masked_ns", "masked_frac"),
     *("clock_offset_ns", "absent_decided_by_frac", "unknown_kernels", "ledger", "replay", "moe"),
-    *("kernels_without_launch", "kernel_table", "exposed_copy_by_kind_ns", "exposed_copy_by_kind_frac"),
+    *(
+        "kernels_without_launch",
+        "kernel_table",
+        "timeline",
+        "exposed_copy_by_kind_ns",
+        "exposed_copy_by_kind_frac",
+    ),
 )
 RANK_KEYS: Final = (
     *_READ,

@@ -66,9 +66,9 @@ def measure_kernels(rank: RankTimeline, windows: Spans) -> KernelTable:
     names = rank.columns.kernel_names
     found = [
         KernelRow(
-            name=_shortened(names[code]) if (code := int(rows.name[mine[at]])) >= 0 else NO_NAME,
+            name=shortened(names[code]) if (code := int(rows.name[mine[at]])) >= 0 else NO_NAME,
             grid=None if NULL in (blocks := tuple(grid[at].tolist())) else blocks,
-            key=f"{_PREFIX[Bucket(rows.bucket[mine[at]])]}.{KEYS[rows.bucket[mine[at]]][rows.key[mine[at]]]}",
+            key=f"{PREFIX[Bucket(rows.bucket[mine[at]])]}.{KEYS[rows.bucket[mine[at]]][rows.key[mine[at]]]}",
             count=int(count[place]),
             work_ns=int(work_ns[place]),
             std_ns=std_ns[place],
@@ -83,7 +83,7 @@ def measure_kernels(rank: RankTimeline, windows: Spans) -> KernelTable:
     )
 
 
-_PREFIX: Final = {Bucket.COMPUTE: "compute", Bucket.COMM: "comm", Bucket.COPY: "copy"}
+PREFIX: Final = {Bucket.COMPUTE: "compute", Bucket.COMM: "comm", Bucket.COPY: "copy"}
 
 
 def _std_ns(length_ns: IntArray, group: IntArray, count: IntArray) -> list[int]:
@@ -93,7 +93,7 @@ def _std_ns(length_ns: IntArray, group: IntArray, count: IntArray) -> list[int]:
     return [round(std_ns) for std_ns in np.sqrt(variance).tolist()]
 
 
-def _shortened(name: str) -> str:
+def shortened(name: str) -> str:
     """The name, or its beginning and a digest of all of it."""
     most = int(NAME_LENGTH.value)
     if len(name) <= most:

@@ -21,6 +21,7 @@ from traces.measure.precision import Precision, detect_precision
 from traces.measure.recompute import Recompute, measure_recompute
 from traces.measure.sm import SmUse, measure_sm
 from traces.measure.sm_beside_comm import stretch_by_sms
+from traces.measure.step_timeline import StepTimeline, measure_timeline
 from traces.measure.totals import Totals, measure_totals
 from traces.measure.unknown import UnknownKernel, unknown_kernels
 from traces.missing import Missing
@@ -71,6 +72,7 @@ class RankMeasurements:
     moe: MoeLedger | Missing
     ledger: tuple[LedgerRow, ...]
     kernels: KernelTable
+    timeline: StepTimeline
     unknown_kernels: tuple[UnknownKernel, ...]
     kernel_count: int
     launched_count: int
@@ -125,6 +127,7 @@ def measure_rank(rank: RankTimeline, selection: Selection) -> RankMeasurements:
         moe=moe,
         ledger=measure_ledger(rows, steps, absent, moe),
         kernels=measure_kernels(rank, steps.windows),
+        timeline=measure_timeline(rank, steps, absent),
         unknown_kernels=unknown_kernels(rank, steps.windows),
         kernel_count=int(is_kernel.sum()),
         launched_count=int((is_kernel & (rows.launch_ns != NULL)).sum()),
