@@ -8,7 +8,10 @@
     checked = diagnoser.check_config("run.yaml", about={"core_version": "0.16.1"})
     checked.to_dict()["configuration"]["legal"]
 
-Importing this package loads neither numpy nor pandas; `analyze` does.
+    compared = diagnoser.compare("before.json", "after.nsys-rep", gate="3%")
+    compared.to_dict()["verdict"], compared.to_frame(), compared.gate.state
+
+Importing this package loads neither numpy nor pandas; `analyze` and `compare` do.
 """
 
 from __future__ import annotations
@@ -20,10 +23,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from diagnoser.comparison_result import ComparisonResult
     from diagnoser.diagnosis import Diagnosis
+    from diagnoser.side import Source
 
 __version__ = "0.1.0"
-__all__ = ["InputError", "MoeDiagError", "NothingToDiagnose", "UsageError", "analyze", "check_config"]
+__all__ = [
+    "InputError",
+    "MoeDiagError",
+    "NothingToDiagnose",
+    "UsageError",
+    "analyze",
+    "check_config",
+    "compare",
+]
 
 
 def _check_siblings() -> None:
@@ -123,6 +136,52 @@ def check_config(
         given=given_from(about or {}),
         ask=asker(ask_megatron),
     )
+
+
+def compare(
+    base: str | PathLike[str] | Mapping[str, object] | Diagnosis,
+    new: str | PathLike[str] | Mapping[str, object] | Diagnosis,
+    *,
+    base_gpu: int | None = None,
+    new_gpu: int | None = None,
+    base_config: str | PathLike[str] | None = None,
+    new_config: str | PathLike[str] | None = None,
+    base_log: str | PathLike[str] | None = None,
+    new_log: str | PathLike[str] | None = None,
+    steps: str | None = None,
+    nvtx: str | None = None,
+    nsys: str | None = None,
+    cache_dir: str | PathLike[str] | None = None,
+    about: Mapping[str, object] | None = None,
+    gate: str | None = None,
+) -> ComparisonResult:
+    """Compare two runs: is it really slower, by how much, where, and what changed that can explain it.
+
+    `base` and `new` are each a trace or an earlier result by its path, a document (`to_dict()`), or a
+    diagnosis. `base_gpu`, `new_gpu`: the CUDA device that is compared, the first rank's by default; with them
+    one file may stand on both sides. Logs give the size of the difference without the profiler. `steps` and
+    `nvtx` choose in both traces and are refused for earlier results; `about`, as for `analyze`, is said of
+    both runs. `gate` is a limit such as "3%"; what it says is the `gate` of what comes back.
+
+    Raises what `analyze` does, and `InputError` for a document that is no result of ours or of a newer
+    schema, `NothingToDiagnose` for one without a rank. Messages begin with "base: " or "new: ".
+    """
+    from diagnoser.comparison import compare_sides
+    from diagnoser.gate import gate_frac
+    from diagnoser.side import Reading, Side
+    from traces.formats.open import ReadOptions
+    from traces.steps.selection import parse_selection
+
+    return compare_sides(
+        Side("base", _source(base), base_gpu, _path(base_config), _path(base_log)),
+        Side("new", _source(new), new_gpu, _path(new_config), _path(new_log)),
+        Reading(parse_selection(steps, nvtx), ReadOptions(nsys, _path(cache_dir)), about or {}),
+        None if gate is None else gate_frac(gate),
+    )
+
+
+def _source(given: str | PathLike[str] | Mapping[str, object] | Diagnosis) -> Source:
+    return Path(given) if isinstance(given, str | PathLike) else given
 
 
 def _path(given: str | PathLike[str] | None) -> Path | None:

@@ -1,7 +1,8 @@
 """argv -> exit code. The only place that prints or exits.
 
-Exit codes: 0 ran; 1 an illegal configuration (check-config); 2 usage; 3 input or environment; 4 read, but
-nothing to diagnose; 70 our bug; 130 interrupted.
+Exit codes: 0 ran; 1 an illegal configuration (check-config), or a gate that tripped or is undecided
+(compare), after the results are written; 2 usage; 3 input or environment; 4 read, but nothing to diagnose;
+70 our bug; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -17,11 +18,27 @@ import typer
 
 from diagnoser import __version__
 from diagnoser.about import given_from, with_about
-from diagnoser.commands import Files, Output, asker, diagnose_and_write, renderer_names, write_all
+from diagnoser.commands import (
+    Files,
+    Output,
+    base_and_new,
+    check_and_write,
+    compare_and_write,
+    diagnose_and_write,
+    renderer_names,
+    what_to_type,
+)
+from diagnoser.history.commands import history_app
 from diagnoser.options import (
     AskMegatron,
+    BaseConfig,
+    BaseGpu,
+    Baseline,
+    BaseLog,
+    BaseRun,
     CacheDir,
     CheckForms,
+    ConfigArgument,
     ConfigFile,
     DeviceNumber,
     EmitConfig,
@@ -30,13 +47,22 @@ from diagnoser.options import (
     Force,
     Form,
     Forms,
+    GateLimit,
     LogFile,
+    NewConfig,
+    NewGpu,
+    NewLog,
+    NewRun,
     NsysPath,
     NvtxPattern,
+    OneTrace,
     OutputPlace,
     RankNumber,
     StartTime,
     StepRange,
+    SymptomsFile,
+    Traces,
+    Word,
 )
 from traces.errors import InputError, MoeDiagError, NothingToDiagnose, UsageError
 
@@ -58,6 +84,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
+app.add_typer(history_app, name="history", help="Results kept over time: add, list, trend, baseline.")
 
 
 def _print_version(wanted: bool) -> None:
@@ -79,6 +106,7 @@ def _root(
     moe-diag analyze run.nsys-rep             the report, on stdout
     moe-diag analyze run.sqlite -f json       the same as a JSON document
     moe-diag doctor run.nsys-rep              is this recording good enough
+    moe-diag compare before.json after.sqlite is it really slower, why, what changed
     moe-diag check-config run.yaml            is this configuration legal, what to try
     moe-diag explain COM-2                    what a fix, a wall or a measure means
     moe-diag demo                             simulate a run with a known wall and diagnose it
@@ -88,15 +116,7 @@ def _root(
 @app.command()
 @with_about
 def analyze(
-    traces: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="TRACE",
-            readable=False,
-            show_default=False,
-            help=".nsys-rep, .qdrep, SQLite export of one, or PyTorch profiler .json[.gz].",
-        ),
-    ],
+    traces: Traces,
     steps: StepRange = None,
     nvtx: NvtxPattern = None,
     start: StartTime = None,
@@ -144,19 +164,8 @@ def analyze(
 @app.command("check-config")
 @with_about
 def check_config(
-    config: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            readable=False,
-            show_default=False,
-            help="Megatron-Bridge YAML or overrides, Megatron-LM command or script, or a log's arguments.",
-        ),
-    ],
-    symptoms: Annotated[
-        Path | None,
-        typer.Option(metavar="S.json", help="Measurements by the document's names, or an earlier result."),
-    ] = None,
+    config: ConfigArgument,
+    symptoms: SymptomsFile = None,
     log: LogFile = None,
     emit_config: EmitConfig = None,
     ask_megatron: AskMegatron = True,
@@ -180,29 +189,73 @@ def check_config(
     Symptoms are measurements by the document's names: {"budget_frac": {"compute": 0.70,
     "exposed_comm": 0.26, "idle": 0.04}}; an earlier result (analyze -f json) serves as well.
     """
-    from diagnoser.check import check_config as checked
-    from diagnoser.output import plan_targets
-    from diagnoser.progress import progress_display
-    from reports.render import CHECK_RENDERERS, EXTENSIONS
-
-    forms = renderer_names(form, emit_config)
-    inputs = [config, *(path for path in (log, symptoms) if path)]
-    targets = plan_targets(forms, output, inputs, EXTENSIONS, force_overwrite)
-    given, ask = given_from(about or {}), asker(ask_megatron)
-    with progress_display() as progress:
-        diagnosis = checked(config, log=log, symptoms=symptoms, given=given, ask=ask, progress=progress)
-    document = diagnosis.to_dict()
-    write_all(document, targets, CHECK_RENDERERS, Output(forms, output, force_overwrite, everything))
-    if not document["configuration"]["legal"]:
+    output_to = Output(renderer_names(form, emit_config), output, force_overwrite, everything)
+    if not check_and_write(config, symptoms, log, ask_megatron, output_to, given_from(about or {})):
         raise typer.Exit(1)
 
 
 @app.command()
+@with_about
+def compare(
+    base: BaseRun,
+    new: NewRun = None,
+    gate: GateLimit = None,
+    base_log: BaseLog = None,
+    new_log: NewLog = None,
+    base_config: BaseConfig = None,
+    new_config: NewConfig = None,
+    base_gpu: BaseGpu = None,
+    new_gpu: NewGpu = None,
+    baseline: Baseline = None,
+    steps: StepRange = None,
+    nvtx: NvtxPattern = None,
+    form: Forms = None,
+    output: OutputPlace = "-",
+    force_overwrite: Force = False,
+    everything: Everything = False,
+    nsys: NsysPath = None,
+    cache_dir: CacheDir = None,
+    about: dict[str, object] | None = None,
+) -> None:
+    """Did it really get slower, by how much, where, and what changed that can explain it.
+
+    Every difference is new less base, per step, and the rows add up to it. Without logs, 8 steps a side are
+    needed to tell a difference from chance. Logs of both runs give its size without the profiler.
+
+    \b
+    moe-diag compare before.nsys-rep after.nsys-rep
+    moe-diag compare before.json after.nsys-rep              an earlier result: analyze -f json -o before.json
+    moe-diag compare before.sqlite after.sqlite --base-log before.log --new-log after.log
+    moe-diag compare before.sqlite after.sqlite --base-config before.yaml --new-config after.yaml
+    moe-diag compare run.sqlite run.sqlite --base-gpu 0 --new-gpu 1
+    moe-diag compare before.json after.sqlite --gate 3% -f markdown -o why.md
+    moe-diag compare --baseline main after.sqlite --gate 3%
+
+    The gate trips where new is slower by more than its limit, by the lower end of the 95 % interval. The
+    results are written first. --steps, --nvtx and what is said about the run are for both sides.
+
+    Exit code 0: compared, and the gate passed; 1: it tripped or is undecided; 2: usage; 3: a side, or what is
+    given of it, is not readable; 4: a side has nothing to compare.
+    """
+    from diagnoser.side import Reading, Side
+    from traces.formats.open import ReadOptions
+    from traces.steps.selection import parse_selection
+
+    before, after = base_and_new(base, new, baseline)
+    failed = compare_and_write(
+        Side("base", before, base_gpu, base_config, base_log),
+        Side("new", after, new_gpu, new_config, new_log),
+        Reading(parse_selection(steps, nvtx), ReadOptions(nsys, cache_dir), about or {}),
+        gate,
+        Output(renderer_names(form, None), output, force_overwrite, everything),
+    )
+    if failed:
+        raise typer.Exit(_say(failed, 1))
+
+
+@app.command()
 def doctor(
-    trace: Annotated[
-        Path,
-        typer.Argument(metavar="TRACE", readable=False, show_default=False, help="The recording to look at."),
-    ],
+    trace: OneTrace,
     nsys: NsysPath = None,
     cache_dir: CacheDir = None,
 ) -> None:
@@ -226,10 +279,7 @@ def doctor(
 
 @app.command()
 def explain(
-    word: Annotated[
-        str,
-        typer.Argument(metavar="[WORD]", show_default=False, help="A wall, a fix or a measure; none: list."),
-    ] = "",
+    word: Word = "",
 ) -> None:
     """What a word of a report means: a wall, a fix (COM-2) or a measure (launch_starved)."""
     from diagnoser.output import Target, write
@@ -328,7 +378,7 @@ def run(arguments: list[str]) -> int:
         if "\n" in message:  # the whole help, where no command was given
             print(message, file=sys.stderr)
             return 2
-        return _say(f"{message.rstrip('.')}. {_what_to_type(arguments)}", 2)
+        return _say(f"{message.rstrip('.')}. {what_to_type(arguments)}", 2)
     except (KeyboardInterrupt, typer.Abort):
         return _say("interrupted; nothing was left behind.", _INTERRUPTED)
     except Exception as error:
@@ -341,16 +391,6 @@ def run(arguments: list[str]) -> int:
             "prints under MOE_DIAG_TRACEBACK=1.",
             _BUG,
         )
-
-
-def _what_to_type(arguments: list[str]) -> str:
-    """The help of the command that was meant; the whole line where only `analyze` was forgotten."""
-    first = arguments[0] if arguments else ""
-    if first in ("analyze", "check-config", "demo", "doctor", "explain", "workload"):
-        return f"Type moe-diag {first} --help."
-    if Path(first).exists() or first.endswith((".nsys-rep", ".qdrep", ".sqlite", ".json", ".json.gz")):
-        return f"Type moe-diag analyze {' '.join(arguments)}"
-    return "Type moe-diag --help."
 
 
 def _say(message: str, code: int) -> int:

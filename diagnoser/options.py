@@ -120,3 +120,78 @@ RankNumber = Annotated[
 ]
 
 DeviceNumber = Annotated[int | None, typer.Option(metavar="N", help="Only this CUDA device.")]
+
+Traces = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="TRACE",
+        readable=False,
+        show_default=False,
+        help=".nsys-rep, .qdrep, SQLite export of one, or PyTorch profiler .json[.gz].",
+    ),
+]
+
+OneTrace = Annotated[
+    Path,
+    typer.Argument(metavar="TRACE", readable=False, show_default=False, help="The recording to look at."),
+]
+
+Word = Annotated[
+    str,
+    typer.Argument(metavar="[WORD]", show_default=False, help="A wall, a fix or a measure; none: list."),
+]
+
+ConfigArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        readable=False,
+        show_default=False,
+        help="Megatron-Bridge YAML or overrides, Megatron-LM command or script, or a log's arguments.",
+    ),
+]
+
+SymptomsFile = Annotated[
+    Path | None,
+    typer.Option(metavar="S.json", help="Measurements by the document's names, or an earlier result."),
+]
+
+BaseRun = Annotated[
+    Path,
+    typer.Argument(
+        metavar="BASE",
+        readable=False,
+        show_default=False,
+        help="The run before: a trace as analyze takes it, or its JSON result. Left out with --baseline.",
+    ),
+]
+
+NewRun = Annotated[
+    Path | None,
+    typer.Argument(metavar="NEW", readable=False, show_default=False, help="The run after, likewise."),
+]
+
+GateLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--gate",
+        metavar="PCT",
+        help="Exit with 1 where new is slower by more than this, such as 3%, or where that is undecided.",
+    ),
+]
+
+Baseline = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The base is this baseline of the history; give NEW alone."),
+]
+
+_LOG_HELP = "What the {} run printed: its steps without the profiler give the size."
+_CONFIG_HELP = "Configuration of the {} run, as analyze takes it: what changed in it can explain."
+_GPU_HELP = "CUDA device of the {} run that is compared [default: the first]."
+
+BaseLog = Annotated[Path | None, typer.Option(metavar="FILE", help=_LOG_HELP.format("base"))]
+NewLog = Annotated[Path | None, typer.Option(metavar="FILE", help=_LOG_HELP.format("new"))]
+BaseConfig = Annotated[Path | None, typer.Option(metavar="FILE", help=_CONFIG_HELP.format("base"))]
+NewConfig = Annotated[Path | None, typer.Option(metavar="FILE", help=_CONFIG_HELP.format("new"))]
+BaseGpu = Annotated[int | None, typer.Option(metavar="N", help=_GPU_HELP.format("base"))]
+NewGpu = Annotated[int | None, typer.Option(metavar="N", help=_GPU_HELP.format("new"))]

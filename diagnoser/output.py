@@ -22,11 +22,16 @@ class Target:
 
 
 def plan_targets(
-    forms: Sequence[str], output: str, traces: Sequence[Path], extensions: Mapping[str, str], force: bool
+    forms: Sequence[str],
+    output: str,
+    traces: Sequence[Path],
+    extensions: Mapping[str, str],
+    force: bool,
+    ending: str = "_moe-diag",
 ) -> list[Target]:
     """Where each format goes, checked before any work.
 
-    `output` is `-` (stdout), `.` (`<base>_moe-diag.<ext>` beside the trace), a folder that exists, or a file.
+    `output` is `-` (stdout), `.` (`<base><ending>.<ext>` beside the trace), a folder that exists, or a file.
     Raises `UsageError` for an existing file without `force`, for a trace itself even with it, and for several
     formats into one place.
     """
@@ -35,7 +40,7 @@ def plan_targets(
         targets = [Target(form, None) for form in forms]
     elif output == "." or Path(output).is_dir() or output.endswith(os.sep):
         folder = trace.parent if output == "." else Path(output)
-        targets = [Target(form, folder / f"{base_name(trace)}_moe-diag.{extensions[form]}") for form in forms]
+        targets = [Target(form, folder / f"{base_name(trace)}{ending}.{extensions[form]}") for form in forms]
     else:
         targets = [Target(form, Path(output)) for form in forms]
     if len(targets) > 1 and len({target.path for target in targets}) == 1:
@@ -53,16 +58,20 @@ def base_name(trace: Path) -> str:
     return trace.name
 
 
-def write(target: Target, text: str, force: bool) -> None:
-    """Put the text where the target says. Raises `OutputNotWritable`; no file is left half written."""
+def write(target: Target, content: str | bytes, force: bool) -> None:
+    """Put text, or a figure's bytes, where the target says.
+
+    Raises `OutputNotWritable`; no file is left half written. Bytes need a path: a terminal shows none.
+    """
+    data = content.encode() if isinstance(content, str) else content
     where = target.path if target.path is not None else "standard output"
     try:
         if target.path is None:
-            _print(text)
+            _print(data.decode())
         elif target.path.exists() and not target.path.is_file():
-            target.path.write_text(text, encoding="utf-8")  # a device or a pipe: never replaced by a file
+            target.path.write_bytes(data)  # a device or a pipe: never replaced by a file
         else:
-            _write_whole(target.path, text, force)
+            _write_whole(target.path, data, force)
     except FileExistsError:
         raise _exists(Path(where)) from None
     except OSError as error:
@@ -72,12 +81,12 @@ def write(target: Target, text: str, force: bool) -> None:
         ) from None
 
 
-def _write_whole(path: Path, text: str, force: bool) -> None:
+def _write_whole(path: Path, data: bytes, force: bool) -> None:
     """Write beside the target, then move: a reader sees the old file or the whole new one."""
     handle, temporary = tempfile.mkstemp(prefix=".moe-diag-", dir=path.parent)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
         Path(temporary).chmod(0o666 & ~_umask())
         if force:
             Path(temporary).replace(path)

@@ -82,7 +82,7 @@ def measure_ledger(
 
 
 def _budget_rows(rows: Activities, steps: Steps, absent: AbsentPieces | None) -> Iterator[LedgerRow]:
-    """The budget of each step, measured on what runs in it."""
+    """The budget of each step, measured on what runs in it; work that is wholly hidden has rows of zeros."""
     borders = borders_of(steps)
     latest = np.maximum.accumulate(rows.end_ns) if len(rows) else rows.end_ns
     columns = []
@@ -92,8 +92,7 @@ def _budget_rows(rows: Activities, steps: Steps, absent: AbsentPieces | None) ->
     works = _works(rows, steps.windows)
     for name in dict.fromkeys([*works, *(name for column in columns for name in column)]):
         per_step = tuple(column.get(name, 0) for column in columns)
-        if any(per_step):
-            yield LedgerRow(name, "budget", _budget_wall(name), *works.get(name, (0, 0)), per_step)
+        yield LedgerRow(name, "budget", _budget_wall(name), *works.get(name, (0, 0)), per_step)
     idle = subtract(steps.windows, union(rows.start_ns, rows.end_ns))
     if absent is None:
         yield from _stretches("idle", "budget", None, idle, borders)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, cast, get_args
@@ -34,7 +35,7 @@ def is_result(path: Path) -> bool:
     try:
         with _open(path) as file:
             return b'"schema_version"' in file.read(400)
-    except (OSError, EOFError):
+    except (OSError, EOFError, zlib.error):
         return False
 
 
@@ -43,10 +44,10 @@ def read_result(path: Path) -> tuple[Result, dict[str, Any]]:
     try:
         with _open(path) as file:
             document = json.loads(file.read())
+    except (ValueError, RecursionError, EOFError, zlib.error, gzip.BadGzipFile):
+        raise NotAResult(f"{path} is no whole JSON. Make the result again: moe-diag analyze") from None
     except OSError as error:
         raise TraceNotFound(f"{path} cannot be read ({error.strerror}). Name an earlier result.") from None
-    except (ValueError, RecursionError, EOFError):
-        raise NotAResult(f"{path} is no whole JSON. Make the result again: moe-diag analyze") from None
     try:
         return result_of(document), document
     except NotAResult as error:
@@ -119,6 +120,9 @@ def _rank(node: Node) -> Rank:
     ledger, table, moe = node.under("ledger"), node.under("kernel_table"), node.under("moe")
     window_ns = budget.under("window").length_ns()
     steps = _steps(node.under("steps"), window_ns)
+    rows = tuple(_row(one, steps) for one in ledger.each()) if ledger.told else None
+    if rows is not None and _budget_per_step_ns(rows) != list(steps.lengths_ns):
+        ledger.wrong("does not add up to the steps")
     left_out = table.under("left_out").under("rows")
     return Rank(
         trace=node.under("trace").text(),
@@ -129,7 +133,7 @@ def _rank(node: Node) -> Rank:
         steps=steps,
         window_ns=window_ns,
         budget_ns={key: value for key, value in budget.mapping().items() if key != "window"},
-        ledger=tuple(_row(one, steps) for one in ledger.each()) if ledger.told else None,
+        ledger=rows,
         layers=tuple(_layer(one) for one in moe.under("by_layer").each()) if moe.told else None,
         kernels=tuple(_kernel(one) for one in table.under("rows").each()) if table.told else None,
         kernels_left_out=left_out.length_ns() if left_out.told else 0,
@@ -172,6 +176,12 @@ def _row(node: Node, steps: Steps) -> Row:
         work_ns=work.length_ns() if work.told else None,
         per_step_ns=per_step_ns,
     )
+
+
+def _budget_per_step_ns(rows: tuple[Row, ...]) -> list[int]:
+    return [
+        sum(step) for step in zip(*(row.per_step_ns for row in rows if row.group == "budget"), strict=True)
+    ]
 
 
 def _layer(node: Node) -> LayerRow:

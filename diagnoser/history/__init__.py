@@ -1,0 +1,1 @@
+"""Results kept over time in one local SQLite file: add, list, trend, baseline."""

@@ -1,0 +1,37 @@
+"""A file -> the document that is kept: an earlier result as it is, a trace once it is diagnosed."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+from typing import Any
+
+from diagnoser.history.store import Added, Store
+from traces.errors import NotATrace
+from traces.formats.open import ReadOptions
+from traces.results.read import is_result, read_result
+
+
+def add_file(
+    store: Store, path: Path, options: ReadOptions, tag: str = "", keep_origin: bool = False
+) -> Added:
+    """Keep a result or a trace. Raises `InputError` and `NothingToDiagnose` for what cannot be used."""
+    document = document_of(path, options)
+    origin = (platform.node(), str(path.resolve())) if keep_origin else None
+    return store.add(document, tag, origin)
+
+
+def document_of(path: Path, options: ReadOptions) -> dict[str, Any]:
+    """The document of an earlier result, or of a trace, which is diagnosed as `analyze` does."""
+    if path.is_file() and is_result(path):
+        return read_result(path)[1]
+    from diagnoser.pipeline import diagnose
+    from diagnoser.progress import progress_display
+
+    try:
+        with progress_display() as progress:
+            return diagnose([path], options=options, progress=progress).to_dict()
+    except NotATrace:
+        if not path.name.endswith((".json", ".json.gz")):
+            raise
+    return read_result(path)[1]  # its keys were sorted

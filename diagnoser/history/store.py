@@ -1,0 +1,257 @@
+"""The history file: one row per result, written and evolved in place through sqlite-utils.
+
+Each addition is one transaction that waits for other writers, with SQLite's rollback journal: all stays in
+one file, which can be read where nothing can be written. A file of an older layout gains the columns it lacks
+when it is next written, and keeps its rows; one of a newer layout is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from diagnoser.history.metrics import alike, metrics
+from diagnoser.history.place import APPLICATION_ID, NotAHistory, check_is_history, make_folder, unusable
+from traces.errors import NothingToDiagnose
+from traces.results.read import result_of
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
+    from sqlite_utils.db import Table
+
+LAYOUT: Final = 1
+"""Raised with every new column; a file says its own in `user_version`."""
+
+TABLES: Final[Mapping[str, Mapping[str, type]]] = {
+    "results": {
+        "id": int,
+        "added_at": str,
+        "name": str,
+        "tag": str,
+        "digest": str,
+        "tool_version": str,
+        "schema_version": str,
+        "gpu": str,
+        "wall": str,
+        "step_ns": int,
+        "alike": str,
+        "metrics": str,
+        "host": str,
+        "path": str,
+        "document": bytes,
+    },
+    "baselines": {"name": str, "result": int, "set_at": str},
+}
+"""Columns by table, the key first. `alike` and `metrics` are JSON, `document` is JSON under zlib."""
+
+_WAIT_S: Final = 60
+_BUSY, _DAMAGED = {5, 6}, {11, 26}  # https://www.sqlite.org/rescode.html: BUSY, LOCKED; CORRUPT, NOTADB
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A result in the history, without its document. `alike`: what has to agree within one trend."""
+
+    id: int
+    added_at: str
+    name: str
+    tag: str
+    gpu: str | None
+    wall: str | None
+    step_ns: int | None
+    metrics: Mapping[str, float]
+    alike: Mapping[str, Any]
+    origin: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """Where a result is kept; `is_new` is False where it was there already. `size_bytes`: its document's."""
+
+    id: int
+    is_new: bool
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The history in one file, which need not exist before the first addition."""
+
+    path: Path
+
+    def add(self, document: Mapping[str, Any], tag: str = "", origin: tuple[str, str] | None = None) -> Added:
+        """Keep a result, unless the same is kept already. `origin`: machine and path, where asked for.
+
+        Raises `NotAResult`, `NothingToDiagnose` for one without a trace, `NotAHistory`, `OutputNotWritable`.
+        """
+        record = _record(document)
+        host, path = origin or (None, None)
+        with self._writing() as database:
+            results = _table(database, "results")
+            for row in results.rows_where("digest = ?", [record["digest"]], select="id"):
+                return Added(int(row["id"]), False, len(record["document"]))
+            results.insert({**record, "added_at": _now(), "tag": tag, "host": host, "path": path}, pk="id")
+            (newest,) = database.query("select max(id) as id from results")
+        return Added(int(newest["id"]), True, len(record["document"]))
+
+    def rows(self) -> tuple[Kept, ...]:
+        """All results in the order they were added; none where there is no history."""
+        with self._reading() as database:
+            return tuple(map(_kept, _rows(database, "results"))) if database else ()
+
+    def document(self, number: int) -> dict[str, Any] | None:
+        """The whole document of a result; None where there is no such number. Raises `NotAHistory`."""
+        with self._reading() as database:
+            found = database.query("select document from results where id = ?", [number]) if database else ()
+            for row in found:
+                try:
+                    document: dict[str, Any] = json.loads(zlib.decompress(row["document"]))
+                except (zlib.error, ValueError):
+                    raise _damaged(self.path) from None
+                return document
+        return None
+
+    def baselines(self) -> dict[str, int]:
+        """Number of the result that each baseline is, by name."""
+        with self._reading() as database:
+            rows = _rows(database, "baselines") if database else ()
+            return {str(row["name"]): int(row["result"]) for row in rows}
+
+    def set_baseline(self, name: str, number: int) -> None:
+        """Let `name` be the result of that number from now on."""
+        with self._writing() as database:
+            row = {"name": name, "result": number, "set_at": _now()}
+            _table(database, "baselines").insert(row, pk="name", replace=True)
+
+    @contextmanager
+    def _writing(self) -> Iterator[Database]:
+        """One transaction, which no other writer is in; undone where it fails."""
+        from sqlite_utils import Database  # here, because no other command is to pay for its import
+
+        check_is_history(self.path)
+        make_folder(self.path)
+        with _explained(self.path), closing(sqlite3.connect(self.path, timeout=_WAIT_S)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            database = Database(connection, recursive_triggers=False)
+            _evolve(database, self.path)
+            yield database
+            connection.commit()
+
+    @contextmanager
+    def _reading(self) -> Iterator[Database | None]:
+        """The file as it is, never changed; None where there is none yet."""
+        if not check_is_history(self.path):
+            yield None
+            return
+        from sqlite_utils import Database
+
+        address = f"{self.path.resolve().as_uri()}?mode=ro"
+        with (
+            _explained(self.path),
+            closing(sqlite3.connect(address, uri=True, timeout=_WAIT_S)) as connection,
+        ):
+            database = Database(connection, recursive_triggers=False)
+            _check_layout(database, self.path)
+            yield database
+
+
+def _record(document: Mapping[str, Any]) -> dict[str, Any]:
+    result = result_of(document)
+    if not result.ranks:
+        raise NothingToDiagnose("this result has no trace in it. Add what moe-diag analyze made of one.")
+    text = json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+    measured, same = metrics(result), alike(result)
+    return {
+        "name": result.traces[0].name if result.traces else result.ranks[0].trace,
+        "digest": hashlib.sha256(text).hexdigest(),
+        "tool_version": result.tool_version,
+        "schema_version": document["schema_version"],
+        "gpu": same["gpu"],
+        "wall": result.verdict.get("wall"),
+        "step_ns": measured.get("step_ns"),
+        "alike": json.dumps(same, sort_keys=True),
+        "metrics": json.dumps(measured),
+        "document": zlib.compress(text, 9),
+    }
+
+
+def _evolve(database: Database, path: Path) -> None:
+    """Make the tables, or add the columns that an older layout lacks."""
+    if _check_layout(database, path) == LAYOUT:
+        return
+    for name, columns in TABLES.items():
+        table = _table(database, name)
+        if not table.exists():
+            table.create(dict(columns), pk=next(iter(columns)))
+        for column in columns.keys() - table.columns_dict.keys():
+            table.add_column(column, columns[column])
+    _table(database, "results").create_index(["digest"], unique=True, if_not_exists=True)
+    database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    database.execute(f"PRAGMA user_version = {LAYOUT}")
+
+
+def _check_layout(database: Database, path: Path) -> int:
+    ((layout,),) = database.execute("PRAGMA user_version").fetchall()
+    if layout > LAYOUT:
+        raise NotAHistory(
+            f"the history {path} has layout {layout}; this moe-diag knows up to {LAYOUT}. It is left alone: "
+            "update moe-diag (pip install --upgrade moe-diag), or give another --store FILE."
+        )
+    return int(layout)
+
+
+def _table(database: Database, name: str) -> Table:
+    return database.table(name)
+
+
+def _rows(database: Database, name: str) -> list[dict[str, Any]]:
+    """Rows in order of the key, without documents; a column that an older layout lacks is None."""
+    table = _table(database, name)
+    there = [column for column in TABLES[name] if column in table.columns_dict and column != "document"]
+    found = table.rows_where(select=", ".join(there), order_by=next(iter(TABLES[name])))
+    return [dict.fromkeys(TABLES[name]) | row for row in found]
+
+
+def _kept(row: Mapping[str, Any]) -> Kept:
+    return Kept(
+        id=row["id"],
+        added_at=row["added_at"],
+        name=row["name"],
+        tag=row["tag"] or "",
+        gpu=row["gpu"],
+        wall=row["wall"],
+        step_ns=row["step_ns"],
+        metrics=json.loads(row["metrics"] or "{}"),
+        alike=json.loads(row["alike"] or "{}"),
+        origin=f"{row['host']}:{row['path']}" if row["path"] else None,
+    )
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """What SQLite raises as one line that says what to do."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in _DAMAGED:
+            raise _damaged(path) from None
+        if code in _BUSY:
+            raise unusable(path, f"another program has kept it locked for {_WAIT_S} s") from None
+        raise unusable(path, str(error)) from None
+
+
+def _damaged(path: Path) -> NotAHistory:
+    return NotAHistory(f"the history {path} is damaged. Put a copy of it back, or give another --store FILE.")
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,141 @@
+"""One side of a comparison: what is given of it, and the finished document that is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from diagnoser.about import given_from
+from diagnoser.configuration import read_configured
+from diagnoser.diagnosis import Diagnosis
+from diagnoser.earlier import with_about, with_files
+from diagnoser.pipeline import diagnose
+from reports.document import Document
+from traces.errors import MoeDiagError, NotATrace, NothingToDiagnose, UsageError
+from traces.formats.open import ReadOptions
+from traces.progress import Progress, silent
+from traces.results.fields import NotAResult
+from traces.results.read import is_result, read_result, result_of
+from traces.steps.selection import Selection
+
+SideName = Literal["base", "new"]
+Source = Path | Mapping[str, Any] | Diagnosis
+"""A trace or an earlier result by its path, a document, or a diagnosis just made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What is given of one side. `gpu`: the CUDA device that is compared, None for the first."""
+
+    name: SideName
+    source: Source
+    gpu: int | None = None
+    config: Path | None = None
+    log: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How both sides are read. `about`: fields of `heuristics.run.Given`, said of both runs."""
+
+    selection: Selection = field(default_factory=Selection)
+    options: ReadOptions = field(default_factory=ReadOptions)
+    about: Mapping[str, object] = field(default_factory=dict)
+
+
+@contextmanager
+def named(side: SideName) -> Iterator[None]:
+    """Whatever goes wrong within names the side, and stays of its class."""
+    try:
+        yield
+    except MoeDiagError as error:
+        error.args = (f"{side}: {error}",)
+        raise
+
+
+def read_sides(
+    base: Side, new: Side, reading: Reading, progress: Progress = silent
+) -> tuple[Document, Document]:
+    """The documents of both sides, each with at least one rank. One file for both is read once.
+
+    Raises what `diagnoser.compare` says; each message begins with the name of its side.
+    """
+    given_from(reading.about)  # said of both: what is wrong in it is of no side
+    base_document = _read(base, reading, progress)
+    if isinstance(base.source, Path) and _files(base) == _files(new):
+        return base_document, base_document
+    return base_document, _read(new, reading, progress)
+
+
+def _files(side: Side) -> tuple[Path | None, ...]:
+    given = (side.source if isinstance(side.source, Path) else None, side.config, side.log)
+    return tuple(one and one.resolve() for one in given)
+
+
+def _read(side: Side, reading: Reading, progress: Progress) -> Document:
+    def shown(doing: str, fraction: float | None) -> None:
+        progress(f"{side.name}: {doing}", fraction)
+
+    with named(side.name):
+        document = _document(side, reading, shown)
+        if not result_of(document).ranks:
+            what = side.source if isinstance(side.source, Path) else "this result"
+            raise NothingToDiagnose(
+                f"{what} has no trace in it. Give a trace, or what moe-diag analyze made of one."
+            )
+        return document
+
+
+def _document(side: Side, reading: Reading, progress: Progress) -> Document:
+    if not isinstance(side.source, Path):
+        return _from_earlier(_plain(side.source), side, reading, progress)
+    if side.source.is_dir():
+        raise NotATrace(f"{side.source} is a folder. Name one trace or one earlier result in it.")
+    if side.source.is_file() and is_result(side.source):
+        return _from_earlier(_result(side.source), side, reading, progress)
+    try:
+        return _diagnosed(side.source, side, reading, progress)
+    except NotATrace:
+        if not (side.source.is_file() and side.source.name.endswith((".json", ".json.gz"))):
+            raise
+    return _from_earlier(_result(side.source), side, reading, progress)  # its keys were sorted
+
+
+def _plain(source: Mapping[str, Any] | Diagnosis) -> Document:
+    document = source.to_dict() if isinstance(source, Diagnosis) else dict(source)
+    result_of(document)
+    return document
+
+
+def _result(path: Path) -> Document:
+    try:
+        return read_result(path)[1]
+    except NotAResult as error:
+        raise NotAResult(f"{str(error).rstrip('.')}, or give a trace") from None
+
+
+def _diagnosed(path: Path, side: Side, reading: Reading, progress: Progress) -> Document:
+    given = given_from(reading.about)
+    return diagnose(
+        [path],
+        selection=reading.selection,
+        options=reading.options,
+        given=given,
+        configured=read_configured(side.config, side.log, given, progress),
+        progress=progress,
+    ).to_dict()
+
+
+def _from_earlier(document: Document, side: Side, reading: Reading, progress: Progress) -> Document:
+    """An earlier result, with what is given beside it. Raises `UsageError` where a trace would be needed."""
+    if reading.selection != Selection():
+        raise UsageError(
+            "steps can be chosen in a trace only, and this is an earlier result. Give its trace, or leave "
+            "--steps and --nvtx out."
+        )
+    if side.config or side.log:
+        return with_files(document, side.config, side.log, reading.about, progress)
+    return with_about(document, reading.about) if reading.about else document

@@ -1,0 +1,1 @@
+"""Judging a difference: are two runs comparable, is it real, what can explain it."""

@@ -1,0 +1,67 @@
+"""Two results -> a comparison: comparable, real, why, what changed. The one entry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from heuristics.comparison.comparable import Comparable, judge_comparable
+from heuristics.comparison.facts import Facts
+from heuristics.comparison.pairs import Pair, pair_ranks
+from heuristics.comparison.size import Gate, Judged, Size, judge_gate, judge_size, measure_size
+from heuristics.comparison.suspects import Suspect, can_explain, find_suspects
+from traces.difference.changed import changed
+from traces.difference.kernels import compare_kernels
+from traces.difference.rows import attribute, layers
+from traces.results.result import Result
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What `moe-diag compare` says. `explained`: per entry of `facts.changed`, the rows it can explain."""
+
+    facts: Facts
+    pairs: tuple[Pair, ...]
+    comparable: Comparable
+    size: Size
+    judged: Judged
+    explained: tuple[tuple[str, ...], ...]
+    suspects: tuple[Suspect, ...]
+    gate: Gate | None = None
+
+
+def compare(
+    base: Result,
+    new: Result,
+    gpus: Sequence[int | None] = (None, None),
+    gate_frac: float | None = None,
+) -> Comparison:
+    """Compare two results with at least one rank each; `gpus`: the CUDA device of each side, None for any.
+
+    Raises `EmptySelection` where a side has no such GPU.
+    """
+    pairs = pair_ranks(base, new, *gpus)
+    base_rank, new_rank = pairs[0].base, pairs[0].new
+    facts = Facts(
+        base,
+        new,
+        base_rank,
+        new_rank,
+        attribution=attribute(base_rank, new_rank),
+        layers=layers(base_rank, new_rank),
+        kernels=compare_kernels(base_rank, new_rank),
+        changed=changed(base, new, base_rank, new_rank),
+    )
+    comparable = judge_comparable(base, new, base_rank, new_rank)
+    size = measure_size(base_rank, new_rank, base.log, new.log)
+    judged = judge_size(size, comparable, base_rank, new_rank)
+    return Comparison(
+        facts=facts,
+        pairs=pairs,
+        comparable=comparable,
+        size=size,
+        judged=judged,
+        explained=can_explain(facts),
+        suspects=find_suspects(facts),
+        gate=None if gate_frac is None else judge_gate(size, judged, gate_frac),
+    )

@@ -1,0 +1,202 @@
+"""What is said of both runs: does a step do the same work, on the same stack?
+
+Only what both sides say can differ: unknown on one side is no difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from heuristics.comparison.difference import Difference, State
+from traces.difference.shown import trace_facts
+from traces.limits import Limit
+from traces.results.result import Rank, Result, Value
+
+Said = Mapping[str, Value]
+"""By field of `Given` and by knob."""
+
+GRAPHS_MOVED: Final = Limit(
+    0.05, "of kernel work in CUDA graphs", "ours: a scope more or less moves more, 0.36 in a simulated run"
+)
+
+_REVIEW: Final = "Megatron-Bridge, skills/review-pr/SKILL.md (same model, parallelism, sequence, batch shape)"
+_STACK: Final = "Megatron-Bridge, skills/nemo-mbridge-perf-moe-dispatcher-selection/SKILL.md, pitfall 1"
+_ROUTING: Final = "Megatron-Bridge, skills/nemo-mbridge-perf-moe-dispatcher-selection/SKILL.md, pitfall 4"
+_TOKENS: Final = "Megatron-Bridge, skills/nemo-mbridge-perf-moe-vlm-training/SKILL.md, pitfall 3"
+_MFU: Final = "Megatron-Bridge, skills/nemo-mbridge-perf-moe-hardware-configs/SKILL.md, pitfall 4"
+
+_OTHER_WORK: Final = "A step does another amount of work. Compare tokens per second per GPU instead."
+_OTHER_MODEL: Final = "It is another model: its step does other work."
+_OTHER_SHARE: Final = "A rank does another share of the step. The step is the same work; single rows are not."
+_UNTOLD_SHARE: Final = (
+    "A rank does another share of the step, and nothing says that the step is the same work. "
+    "Give both configurations, with world size and global batch size."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One thing to be alike. `fields`: of `Given`; `knobs` are asked where no field is told on both.
+
+    `settled_by`: things that, if both sides say the same of them, make it `with_differences`, for `settled`.
+    `shown`: what a trace shows of it, as `trace_facts` names it.
+    """
+
+    what: str
+    fields: tuple[str, ...]
+    knobs: tuple[str, ...]
+    state: State
+    because: str
+    source: str
+    settled_by: tuple[str, ...] = ()
+    settled: str = ""
+    shown: str = ""
+
+
+def _parallel(what: str, field: str, knob: str) -> Rule:
+    same = ("world size", "global batch size")
+    return Rule(what, (field,), (knob,), "no", _UNTOLD_SHARE, _REVIEW, same, _OTHER_SHARE)
+
+
+RULES: Final = (
+    Rule("world size", (), ("world_size",), "no", _OTHER_WORK, _TOKENS),
+    _parallel("tensor-parallel size", "tp", "tensor_model_parallel_size"),
+    _parallel("context-parallel size", "cp", "context_parallel_size"),
+    _parallel("pipeline-parallel size", "pp", "pipeline_model_parallel_size"),
+    _parallel("expert-parallel size", "ep", "expert_model_parallel_size"),
+    _parallel("expert-tensor-parallel size", "etp", "expert_tensor_parallel_size"),
+    Rule(
+        "virtual pipeline stages", ("vpp",), ("virtual_pipeline_model_parallel_size",), "with_differences",
+        "The pipeline has another schedule. No verdict on the dispatcher across pipeline layouts.", _STACK,
+    ),
+    Rule(
+        "pipeline layout", ("pp_layout",),
+        (
+            "pipeline_model_parallel_layout", "num_layers_in_first_pipeline_stage",
+            "num_layers_in_last_pipeline_stage",
+        ),
+        "with_differences",
+        "A rank holds other layers. No verdict on the dispatcher across pipeline layouts.", _STACK,
+    ),
+    Rule("model family", ("family",), (), "no", _OTHER_MODEL, _REVIEW),
+    Rule(
+        "model", (),
+        (
+            "num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads", "num_moe_experts",
+            "moe_router_topk", "moe_ffn_hidden_size", "moe_layer_freq", "mtp_num_layers",
+        ),
+        "no", _OTHER_MODEL, _REVIEW,
+    ),
+    Rule("sequence length", (), ("seq_length",), "no", _OTHER_WORK, _TOKENS),
+    Rule("global batch size", (), ("train.global_batch_size",), "no", _OTHER_WORK, _TOKENS),
+    Rule(
+        "micro batch size", (), ("train.micro_batch_size",), "no",
+        "Nothing says that a step holds as many tokens. Give both global batch sizes.",
+        _TOKENS, ("global batch size",), "The same tokens in larger or smaller kernels: their counts differ.",
+    ),
+    Rule(
+        "precision", ("precision",), ("bf16", "fp16", "fp8", "fp8_recipe", "fp4"), "with_differences",
+        "Kernels of matrix work are others. Compare time, not MFU: its peak differs.", _MFU,
+        shown="detected.precision",
+    ),
+    Rule(
+        "routing mode", ("routing",),
+        (
+            "moe_expert_capacity_factor", "moe_pad_expert_input_to_capacity",
+            "moe_router_force_load_balancing",
+        ),
+        "with_differences",
+        "Experts get other loads. No verdict on the dispatcher across routing modes.", _ROUTING,
+    ),
+    Rule(
+        "CUDA graph scope", ("graph_impl", "graph_modules"),
+        ("cuda_graph_impl", "cuda_graph_modules", "enable_cuda_graph", "external_cuda_graph"),
+        "with_differences",
+        "Other work runs in graphs. No verdict on the dispatcher across graph scopes.", _STACK,
+        shown="detected.graph_share_frac",
+    ),
+    Rule(
+        "container", ("container",), (), "with_differences",
+        "Libraries may differ beyond those listed. No verdict on the dispatcher across containers.", _STACK,
+    ),
+)  # fmt: skip
+
+SHARES: Final = frozenset(
+    rule.what
+    for rule in RULES
+    if rule.settled_by or rule.what in ("virtual pipeline stages", "pipeline layout")
+)
+"""Differences that cut the same step another way: kernels of a rank differ in number and size."""
+
+
+def configured_differences(
+    base: Result, new: Result, base_rank: Rank, new_rank: Rank
+) -> Iterator[Difference]:
+    """What both say and say differently; where they do not, what their traces show to differ."""
+    sides = _said(base), _said(new)
+    alike = {rule.what: _alike(rule, *sides) for rule in RULES}
+    for rule in RULES:
+        shown = _differ(rule, *sides) or _shown(rule, base_rank, new_rank)
+        if shown:
+            settled = bool(rule.settled_by) and all(alike[what] for what in rule.settled_by)
+            state = "with_differences" if settled else rule.state
+            yield Difference(rule.what, *shown, state, rule.settled if settled else rule.because, rule.source)
+
+
+def _differ(rule: Rule, base: Said, new: Said) -> tuple[str, str] | None:
+    """What each side says where both do and it is not the same; by name where a rule has several names."""
+    keys = [key for key in _told_keys(rule, base, new) if base[key] != new[key]]
+    if not keys:
+        return None
+    several = len(rule.fields) > 1 or (keys[0] in rule.knobs and len(rule.knobs) > 1)
+    texts = [
+        ", ".join(f"{key} {_text(said[key])}" if several else _text(said[key]) for key in keys)
+        for said in (base, new)
+    ]
+    return texts[0], texts[1]
+
+
+def _alike(rule: Rule, base: Said, new: Said) -> bool:
+    """Whether both say the same."""
+    keys = _told_keys(rule, base, new)
+    return bool(keys) and all(base[key] == new[key] for key in keys)
+
+
+def _told_keys(rule: Rule, base: Said, new: Said) -> list[str]:
+    """What both sides say: fields, or knobs where they share no field."""
+    told = [key for key in rule.fields if key in base and key in new]
+    return told or [knob for knob in rule.knobs if knob in base and knob in new]
+
+
+def _shown(rule: Rule, base: Rank, new: Rank) -> tuple[str, str] | None:
+    """What the traces show where both do and it is not the same, shares by more than `GRAPHS_MOVED`."""
+    one, other = trace_facts(base).get(rule.shown), trace_facts(new).get(rule.shown)
+    if not one or not other or not one.differs(other):
+        return None
+    if isinstance(one.value, float | int) and isinstance(other.value, float | int):
+        moved = abs(one.value - other.value) > GRAPHS_MOVED.value
+        return (f"{one.value:.0%} of kernel work", f"{other.value:.0%} of kernel work") if moved else None
+    return _text(one.value), _text(other.value)
+
+
+def _said(result: Result) -> Said:
+    """What files and options say. What a trace shows is not said: it is compared as shown."""
+    configuration, log = result.configuration, result.log
+    container = log.versions.get("container") if log else None
+    settings = configuration.settings if configuration else {}
+    said = configuration.said if configuration else {}
+    return {
+        **{knob: value for knob, value in settings.items() if said.get(knob) != "trace"},
+        **({"container": container} if container else {}),
+        **result.given,
+    }
+
+
+def _text(value: Value) -> str:
+    if isinstance(value, tuple):
+        return " ".join(str(one) for one in value) or "none"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return "none" if value is None else str(value)

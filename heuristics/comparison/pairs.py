@@ -1,0 +1,43 @@
+"""Which rank of one result is held against which of the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from traces.errors import EmptySelection
+from traces.results.result import Rank, Result
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two ranks that are the same place of the run, and how that is known."""
+
+    base: Rank
+    new: Rank
+    by: Literal["rank", "order", "chosen"]
+
+
+def pair_ranks(base: Result, new: Result, base_gpu: int | None, new_gpu: int | None) -> tuple[Pair, ...]:
+    """Pairs, the one that is compared in full first. At least one.
+
+    By number of rank where both sides record it and share one; else in their order. Where a GPU is chosen,
+    the first rank on it. Raises `EmptySelection` where a side has no such GPU.
+    """
+    if base_gpu is not None or new_gpu is not None:
+        return (Pair(_on(base, base_gpu, "base"), _on(new, new_gpu, "new"), "chosen"),)
+    numbered = {rank.rank: rank for rank in new.ranks if rank.rank is not None}
+    shared = sorted(
+        (rank.rank, rank) for rank in base.ranks if rank.rank is not None and rank.rank in numbered
+    )
+    if shared:
+        return tuple(Pair(rank, numbered[number], "rank") for number, rank in shared)
+    return tuple(Pair(one, other, "order") for one, other in zip(base.ranks, new.ranks, strict=False))
+
+
+def _on(result: Result, gpu: int | None, side: str) -> Rank:
+    for rank in result.ranks:
+        if gpu is None or rank.device == gpu:
+            return rank
+    there = ", ".join(str(device) for device in sorted({rank.device for rank in result.ranks}))
+    raise EmptySelection(f"{side} has no GPU {gpu}; it has {there}. Give --{side}-gpu {there.split(',')[0]}")

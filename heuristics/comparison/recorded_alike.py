@@ -1,0 +1,105 @@
+"""How both runs were recorded: what one recording holds and the other does not limits what can be said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from heuristics.comparison.difference import Difference
+from traces.limits import Limit
+from traces.results.result import Rank, Result, Trace
+
+PERTURBED: Final = Limit(
+    0.05, "of a step", "ours: a difference of 5 % is worth a post-mortem, and the profiler must not make it"
+)
+_RECORDERS: Final = {"nsys-sqlite": "nsys", "kineto": "PyTorch profiler"}
+_TABLES: Final = {
+    "CUPTI_ACTIVITY_KIND_RUNTIME": "CUDA calls",
+    "NVTX_EVENTS": "NVTX ranges",
+    "cuda_runtime": "CUDA calls",
+    "user_annotation": "annotations",
+    "cpu_op": "operators",
+}
+"""Tables that something is told by alone; the rest is absent where nothing happened to be recorded in it."""
+
+
+def trace_of(result: Result, rank: Rank) -> Trace | None:
+    """The trace that a rank is of."""
+    return next((one for one in result.traces if one.name == rank.trace), next(iter(result.traces), None))
+
+
+def recorded_differences(base: Result, new: Result, base_rank: Rank, new_rank: Rank) -> Iterator[Difference]:
+    """Recorder, its version, what was recorded, and how much it slowed the run."""
+    one, other = trace_of(base, base_rank), trace_of(new, new_rank)
+    if one and other:
+        yield from _recorders(one, other)
+        yield from _perturbed(one, other)
+    yield from _told_by_one(base_rank, new_rank)
+    if base.tool_version != new.tool_version:
+        because = "What is measured may be defined otherwise. Make both results with one version."
+        yield _limits("moe-diag version", base.tool_version, new.tool_version, because)
+
+
+def _recorders(base: Trace, new: Trace) -> Iterator[Difference]:
+    if base.kind != new.kind:
+        shown = [_RECORDERS.get(one.kind, one.kind) for one in (base, new)]
+        because = (
+            "Recorders slow a run differently and spell kernels differently: the host's rows most of all."
+        )
+        yield _limits("recorder", shown[0], shown[1], because)
+        return
+    releases = [_release(one.exporter_version) for one in (base, new)]
+    if all(releases) and releases[0] != releases[1]:
+        because = "Its overhead on the host may differ between releases."
+        yield _limits("recorder version", releases[0], releases[1], because)
+    elif base.schema and new.schema and base.schema != new.schema:
+        yield _limits(
+            "schema", base.schema, new.schema, "One export may hold what the other has no column for."
+        )
+    tables = [{_TABLES[name] for name in one.missing_tables if name in _TABLES} for one in (base, new)]
+    if tables[0] != tables[1]:
+        shown = [", ".join(sorted(mine)) or "nothing" for mine in tables]
+        yield _limits("not recorded", shown[0], shown[1], "What rests on these is told on one side only.")
+
+
+def _release(version: str | None) -> str:
+    """Year and release of `2026.2.1.210`: builds of one release do not matter."""
+    return ".".join((version or "").split(".")[:2])
+
+
+def _perturbed(base: Trace, new: Trace) -> Iterator[Difference]:
+    one, other = base.perturbation_frac, new.perturbation_frac
+    if one is not None and other is not None and abs(one - other) > PERTURBED.value:
+        because = "The profiler slowed one run more. The size is to come from both logs."
+        yield _limits("slowed by the profiler", f"{one:.1%}", f"{other:.1%}", because)
+
+
+def _told_by_one(base: Rank, new: Rank) -> Iterator[Difference]:
+    """What the document tells on one side only."""
+    if (base.ledger is None) != (new.ledger is None):
+        because = "Whole graph replays hide their kernels. Busy time can be compared, classes cannot."
+        yield _limits("kernels", *_sides(base.ledger, new.ledger), because)
+    elif whole_replays(base) != whole_replays(new):
+        because = (
+            "What runs inside whole graph replays has no class. Record both with --cuda-graph-trace=node."
+        )
+        shown = ["whole replays" if whole_replays(one) else "single kernels" for one in (base, new)]
+        yield _limits("graph capture", shown[0], shown[1], because)
+    if (base.absent_ns is None) != (new.absent_ns is None):
+        because = (
+            "One recording lacks what host rows rest on (CUDA calls, or one clock). Idle time is one row."
+        )
+        yield _limits("why no compute ran", *_sides(base.absent_ns, new.absent_ns), because)
+
+
+def whole_replays(rank: Rank) -> bool:
+    """Whether CUDA graphs were recorded as whole replays, without their kernels."""
+    return any(row.row == "compute.graph_replay" for row in rank.ledger or ()) or rank.ledger is None
+
+
+def _sides(base: object, new: object) -> tuple[str, str]:
+    return "not told" if base is None else "told", "not told" if new is None else "told"
+
+
+def _limits(what: str, base: str, new: str, because: str) -> Difference:
+    return Difference(what, base, new, "with_differences", because)

@@ -1,0 +1,138 @@
+"""All suspects of a difference, the one that explains most and is surest first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from heuristics.comparison.facts import Facts
+from heuristics.comparison.suspects.movers import Movable, movable
+from heuristics.comparison.suspects.rules import (
+    communication,
+    compute,
+    dispatcher,
+    graphs,
+    host,
+    memory,
+    precision,
+    published,
+)
+from heuristics.comparison.suspects.rules.rule import Found, Rule, find
+from heuristics.comparison.suspects.sentences import change_sentences, row_sentences
+from heuristics.comparison.suspects.suspect import Confidence, Suspect
+from heuristics.comparison.suspects.view import View
+from traces.difference.changed import Changed
+from traces.limits import Limit
+
+RULES: Final[tuple[Rule, ...]] = (
+    *published.RULES,
+    *host.RULES,
+    *graphs.RULES,
+    *dispatcher.RULES,
+    *precision.RULES,
+    *memory.RULES,
+    *communication.RULES,
+    *compute.RULES,
+)
+MOST: Final = Limit(8, "suspects", "ours: a judgement: nobody tries more; the list of changes has them all")
+LEAST: Final = Limit(0.02, "fraction of all that moved", "ours: a judgement: less is not worth an A/B run")
+OPPOSED: Final = Limit(
+    0.5, "of what its rows moved", "ours: GEMMs that shrink and launches that grow may have one cause"
+)
+WEIGHTS: Final[dict[Confidence, Limit]] = {
+    "high": Limit(1.0, "weight", "ours: said and seen"),
+    "medium": Limit(
+        0.7, "weight", "ours: a judgement: goes before up to twice as much that is neither said nor seen"
+    ),
+    "low": Limit(0.35, "weight", "ours: only consistent: half of a cause that is said or seen"),
+}
+
+
+def can_explain(facts: Facts) -> tuple[tuple[str, ...], ...]:
+    """For each of `facts.changed`: the rows that it can move and that moved. Empty: it explains nothing."""
+    rows = tuple(View(facts).rows.values())
+    return tuple(movable(change, rows).rows for change in facts.changed)
+
+
+def find_suspects(facts: Facts) -> tuple[Suspect, ...]:
+    """Causes, by the part of all movement that their rows are, weighted by how sure they are.
+
+    Those that move the step the other way than it went come last. Swapped sides give the same suspects,
+    mirrored. Empty where nothing we know explains what moved.
+    """
+    view = View(facts)
+    if not view.moved_ns:
+        return ()
+    found = _by_rules(view)
+    ranked = sorted((*found, *_by_changes(view, found)), key=lambda one: _place(view, one))
+    large = [one for one in ranked if one.gross_ns >= LEAST.value * view.moved_ns]
+    return tuple(one.suspect for one in _without_repeats(large))[: int(MOST.value)]
+
+
+def _by_rules(view: View) -> tuple[Found, ...]:
+    """One of each rule: that of the direction which moves more; of two alike, the one the step went."""
+    found: dict[str, Found] = {}
+    for side in (view, view.other()):
+        for rule in RULES:
+            one = find(rule, side)
+            if one and (rule.id not in found or _place(view, one) < _place(view, found[rule.id])):
+                found[rule.id] = one
+    return tuple(found.values())
+
+
+_RULE_PLACE: Final = {rule.id: place for place, rule in enumerate(RULES)}
+
+
+def _place(view: View, found: Found) -> tuple[bool, float, bool, int, str]:
+    """Where a suspect stands: of two that are alike what is said goes first, then as the rules are listed."""
+    suspect = found.suspect
+    against = suspect.explains_ns * view.facts.attribution.step_delta_ns < 0
+    opposed = against and abs(suspect.explains_ns) >= OPPOSED.value * found.gross_ns
+    weighted_ns = found.gross_ns * WEIGHTS[suspect.confidence].value
+    place = _RULE_PLACE.get(suspect.id, len(RULES))
+    return opposed, -weighted_ns, not found.spoken_for, place, suspect.id
+
+
+def _without_repeats(ranked: list[Found]) -> list[Found]:
+    """Without those whose rows and changes a suspect that is at least as sure has all."""
+    kept: list[Found] = []
+    for one in ranked:
+        covered = any(
+            set(one.suspect.rows) <= set(other.suspect.rows)
+            and set(one.spoken_for) <= set(other.spoken_for)
+            and WEIGHTS[other.suspect.confidence].value >= WEIGHTS[one.suspect.confidence].value
+            for other in kept
+        )
+        if one.is_known or not covered:
+            kept.append(one)
+    return kept
+
+
+def _by_changes(view: View, found: tuple[Found, ...]) -> list[Found]:
+    """A suspect for each change that can move rows which no rule explained by it."""
+    rows = tuple(view.rows.values())
+    result = []
+    for change in view.facts.changed:
+        if change.source == "trace" and not change.what.startswith("gpu"):
+            continue  # an observation, which rules look at: no cause
+        able = movable(change, rows)
+        spoken = {row for one in found if change.what in one.spoken_for for row in one.suspect.rows}
+        left = replace(able, rows=tuple(row for row in able.rows if row not in spoken))
+        if left.rows:
+            result.append(_of_change(view, change, left))
+    return result
+
+
+def _of_change(view: View, change: Changed, able: Movable) -> Found:
+    rows = [view.rows[name] for name in able.rows]
+    suspect = Suspect(
+        id=f"knob.{change.what}" if change.source == "configuration" else change.what,
+        title=f"{change.what} changed, which can move these rows",
+        rows=able.rows,
+        explains_ns=sum(row.delta_ns for row in rows),
+        confidence="low" if able.is_broad else "medium",
+        because=(*change_sentences(view, (change,)), *row_sentences(view, rows)),
+        next=f"run the new side with {change.what} as on the base, nothing else changed",
+        source=able.sources[0],
+    )
+    return Found(suspect, sum(abs(row.delta_ns) for row in rows), (change.what,))

@@ -1,0 +1,102 @@
+"""Which rows a setting, a version or a machine can move: the fixes' own knobs, and a table for all others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from heuristics.comparison.suspects.direction import is_off, way
+from heuristics.comparison.suspects.mover_rows import MOVERS
+from heuristics.comparison.suspects.mover_table import Mover
+from heuristics.comparison.suspects.view import matches
+from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.fixes.fix import Fix
+from heuristics.run import Given, Run, Shown, WallId
+from traces.difference.changed import Changed
+from traces.difference.rows import RowDelta
+from traces.settings.settings import Framework
+from traces.settings.spelling import change_of
+
+_HOST_ROWS: Final = {
+    "arrival": ("launch_latency.arrival", "launch_latency.kernel_gap"),
+    "long_python_pauses": ("launch_starved.python",),
+}
+"""Kinds of the host wall that are rows of another name."""
+
+_GO_ALONG: Final = ("*te_rng_tracker", "moe_router_dtype", "ddp.use_distributed_optimizer")
+"""What fixes set beside their own knobs, because those need it: it moves none of their rows by itself."""
+
+_RUNS: Final = (
+    Run(),
+    Run(given=Given(gpu="H100"), shown=Shown(moe=True, dispatcher="alltoall")),
+    Run(given=Given(gpu="GB200", precision="mxfp8"), shown=Shown(moe=True, dispatcher="hybridep")),
+)
+"""Runs that fixes are asked for their knobs on: what they spell hangs on the GPU."""
+
+
+@dataclass(frozen=True, slots=True)
+class Movable:
+    """Rows that a change can have moved the way it went; `is_broad`: it can move nearly everything."""
+
+    rows: tuple[str, ...]
+    is_broad: bool
+    sources: tuple[str, ...]
+
+
+def movable(change: Changed, rows: Sequence[RowDelta]) -> Movable:
+    """Which of the rows that moved a change can explain."""
+    movers = [one for one in (*MOVERS, *fix_movers()) if matches(change.what, one.what)]
+    explained = tuple(row.row for row in rows if any(_moves(one, change, row) for one in movers))
+    used = [one for one in movers if any(_moves(one, change, row) for row in rows)]
+    sources = tuple(dict.fromkeys(one.source for one in used))
+    return Movable(explained, any(one.is_broad for one in used), sources)
+
+
+def _moves(mover: Mover, change: Changed, row: RowDelta) -> bool:
+    """Whether a change can move a row the way it moved; where its direction is unknown, either way."""
+    if matches(row.row, mover.either):
+        return True
+    longer = row.delta_ns > 0
+    went = way(change)
+    with_it, against_it = (mover.faster, mover.slower) if longer else (mover.slower, mover.faster)
+    return (went != 1 and matches(row.row, with_it)) or (went != -1 and matches(row.row, against_it))
+
+
+@cache
+def fix_movers() -> tuple[Mover, ...]:
+    """What fixes of the catalogue switch on, and the rows of the kinds that they act on."""
+    found: dict[tuple[str, str], Mover] = {}
+    for fix in CATALOGUE.values():
+        rows = _rows(fix)
+        if not rows:
+            continue
+        for knob, is_switch in _knobs(fix).items():
+            faster, either = (rows, ()) if is_switch else ((), rows)
+            found[fix.id, knob] = Mover((knob,), fix.sources[0], faster=faster, either=either)
+    return tuple(found.values())
+
+
+def _rows(fix: Fix) -> tuple[str, ...]:
+    prefix: dict[WallId, str] = {
+        "communication": "exposed_comm",
+        "host_overhead": "launch_starved",
+        "compute": "compute",
+        "memory": "launch_starved",
+    }
+    return tuple(row for kind in fix.kinds for row in _HOST_ROWS.get(kind, (f"{prefix[fix.wall]}.{kind}",)))
+
+
+def _knobs(fix: Fix) -> dict[str, bool]:
+    """Knobs that a fix sets to something, and whether it switches them on. What it leaves out is no mover."""
+    frameworks: tuple[Framework, Framework] = ("megatron_lm", "megatron_bridge")
+    found: dict[str, bool] = {}
+    for run in _RUNS:
+        knobs = fix.knobs(run)
+        spelled = (knobs.megatron_lm, knobs.megatron_bridge)
+        for lines, framework in zip(spelled, frameworks, strict=True):
+            for knob, value in change_of((*lines, *knobs.environment), framework).knobs.items():
+                if not is_off(value) and not matches(knob, _GO_ALONG):
+                    found[knob] = value is True
+    return found

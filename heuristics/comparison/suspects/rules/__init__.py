@@ -1,0 +1,1 @@
+"""Causes that we know the look of, one small file per family."""

@@ -1,0 +1,307 @@
+"""Compute that takes longer: all of it, or one class by slower, other, more, or differently cut kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final, Literal
+
+from heuristics.comparison.figures import milliseconds
+from heuristics.comparison.suspects.rules.rule import Rule, Signs, way_of
+from heuristics.comparison.suspects.rules.signs import (
+    CLASSES,
+    LAUNCHES,
+    MAIN,
+    kernel_counts,
+    main_part,
+    same_count,
+)
+from heuristics.comparison.suspects.view import View
+from heuristics.words import percent
+from traces.difference.kernels import KernelDelta
+from traces.limits import Limit
+from traces.results.result import Rank
+
+SLOWER: Final = Limit(
+    0.02, "fraction", "ours: the classes of two GPUs of one real run differ by 0.6 % at most"
+)
+SPREAD: Final = Limit(
+    0.5, "of the slowdown", "ours: a judgement: what waits for memory loses less with the clock"
+)
+SHARE: Final = Limit(
+    0.05, "fraction of compute", "ours: a judgement: smaller classes are a few short kernels"
+)
+MOST: Final = Limit(0.8, "fraction of compute", "ours: the rest are classes too small to be told")
+EXCHANGED: Final = Limit(
+    0.25, "fraction of the class", "ours: a judgement: less is one GEMM of a layer out of many"
+)
+SMALL: Final = (
+    "activation", "elementwise", "embedding", "loss", "memory", "norm", "permute", "quantize", "rope",
+    "router", "softmax",
+)  # fmt: skip
+"""Classes of kernels that fusing takes away."""
+
+SIZES: Final = (
+    "train.micro_batch_size", "train.global_batch_size", "*seq_length", "num_layers", "hidden_size",
+    "ffn_hidden_size", "moe_ffn_hidden_size", "num_moe_experts", "moe_router_topk", "mtp_num_layers",
+    "*model_parallel_size", "tp", "ep", "etp", "pp", "vpp", "cp", "context_parallel_size",
+    "expert_tensor_parallel_size", "data_parallel_size", "world_size",
+)  # fmt: skip
+LIBRARIES: Final = (
+    "version.te",
+    "version.torch",
+    "version.cuda",
+    "version.core",
+    "version.container",
+    "env.NVTE_*",
+)
+FUSIONS: Final = (
+    "*_fusion", "*_fusion_impl", "moe_permute_fusion_into_hybridep", "use_transformer_engine_op_fuser",
+    "transformer_impl", "fused_*", "use_te_*", "moe_grouped_gemm",
+)  # fmt: skip
+Way = Literal["more", "exchanged", "grid", "slower"]
+
+
+def _mean_ns(rank: Rank) -> dict[str, tuple[float, int]]:
+    """Of each class the mean time of a kernel and the work of all."""
+    rows = [row for row in rank.ledger or () if row.row in CLASSES and row.count and row.work_ns]
+    return {row.row: ((row.work_ns or 0) / row.count, row.work_ns or 0) for row in rows}
+
+
+def slowdowns(view: View) -> dict[str, float]:
+    """How many times longer a kernel of each large class takes; only of classes with as many as before."""
+    before, after = _mean_ns(view.before), _mean_ns(view.after)
+    total_ns = sum(work_ns for _, work_ns in before.values())
+    large = [name for name, (_, work_ns) in before.items() if work_ns >= SHARE.value * total_ns]
+    both = [name for name in large if name in after and same_count(*view.counts[name])]
+    return {name: after[name][0] / before[name][0] for name in both}
+
+
+def all_slower(view: View) -> float | None:
+    """By how many times all large classes of compute are slower alike; None where they are not."""
+    times, work = slowdowns(view), _mean_ns(view.before)
+    told_ns = sum(work[name][1] for name in times)
+    if len(times) < 3 or told_ns < MOST.value * sum(one[1] for one in work.values()):
+        return None
+    mean = sum(times[name] * work[name][1] for name in times) / told_ns
+    alike = all(abs(one - mean) <= SPREAD.value * (mean - 1) for one in times.values())
+    return mean if mean - 1 >= SLOWER.value and alike else None
+
+
+def _clocks(view: View) -> Signs:
+    mean = all_slower(view)
+    if mean is None:
+        return None
+    times = slowdowns(view)
+    least, most = percent(min(times.values()) - 1), percent(max(times.values()) - 1)
+    return (
+        f"{len(times)} classes with as many kernels as before differ alike: {percent(mean - 1)} in the mean, "
+        f"from {least} to {most}",
+    )
+
+
+def way_of_class(view: View, class_: str) -> Way | None:
+    """How a class of compute that grew got longer; None where it did not, or nothing is the main part."""
+    row = view.rows.get(f"compute.{class_}")
+    if row is None or row.delta_ns <= 0:
+        return None
+    deltas = view.kernels(row.row)
+    work_ns = max(row.base_ns, row.new_ns)
+    new_ns, gone_ns = (_work_ns(deltas, change) for change in ("new", "gone"))
+    if min(new_ns, gone_ns) >= EXCHANGED.value * work_ns:
+        return "exchanged"
+    if _work_ns(deltas, "grid") >= EXCHANGED.value * work_ns:
+        return "grid"
+    part = main_part((row,))
+    if part != "duration":
+        counts = row.base_count, row.new_count
+        return "more" if part != "overlap" and counts[1] > counts[0] and not same_count(*counts) else None
+    return "slower"
+
+
+def _work_ns(deltas: tuple[KernelDelta, ...], change: str) -> float:
+    """Work per step of the kernels of one change, on the side that has more of it."""
+    mine = [one for one in deltas if one.change == change]
+    return sum(
+        max((one.base_each_ns or 0) * one.base_count, (one.new_each_ns or 0) * one.new_count) for one in mine
+    )
+
+
+def _class_seen(class_: str, wanted: Way, view: View) -> Signs:
+    if way_of_class(view, class_) != wanted or (wanted == "slower" and all_slower(view) is not None):
+        return None
+    row = view.rows[f"compute.{class_}"]
+    counts = view.arrow(f"{class_} kernels a step", f"{row.base_count:.0f}", f"{row.new_count:.0f}")
+    changes: dict[Way, tuple[str, ...]] = {
+        "slower": ("slower",), "more": ("more", "new"), "exchanged": ("new", "gone"), "grid": ("grid",),
+    }  # fmt: skip
+    deltas = [one for one in view.kernels(row.row) if one.change in changes[wanted]]
+    return (counts, *(_kernel(view, one) for one in deltas[:2]))
+
+
+def _kernel(view: View, kernel: KernelDelta) -> str:
+    before, after = (_each(ns) for ns in (kernel.base_each_ns, kernel.new_each_ns))
+    grids = ""
+    if kernel.base_grid != kernel.new_grid and kernel.base_grid and kernel.new_grid:
+        grids = ", " + view.arrow("grid", _grid(kernel.base_grid), _grid(kernel.new_grid))
+    return view.arrow(f"one {kernel.name[:60]}", before, after) + grids
+
+
+def _each(ns: int | None) -> str:
+    return "none" if ns is None else milliseconds(ns)
+
+
+def _grid(grid: tuple[int, int, int]) -> str:
+    return "x".join(str(blocks) for blocks in grid)
+
+
+def _more_small(view: View) -> Signs:
+    small, others = (
+        kernel_counts(view, [name for name in CLASSES if (name.partition(".")[2] in SMALL) is wanted])
+        for wanted in (True, False)
+    )
+    if not same_count(*others) or small[1] <= small[0] or same_count(*small):
+        return None
+    return (
+        view.arrow("small kernels a step", f"{small[0]:.0f}", f"{small[1]:.0f}"),
+        view.arrow("all other compute kernels a step", f"{others[0]:.0f}", f"{others[1]:.0f}"),
+    )
+
+
+def _ungrouped(view: View) -> Signs:
+    grouped = view.counts.get("compute.grouped_gemm", (0.0, 0.0))
+    gemms = view.counts.get("compute.gemm", (0.0, 0.0))
+    if grouped[1] > (1 - MAIN.value) * grouped[0] or gemms[1] <= gemms[0] or not grouped[0]:
+        return None
+    return (
+        view.arrow("grouped GEMMs a step", f"{grouped[0]:.0f}", f"{grouped[1]:.0f}"),
+        view.arrow("other GEMMs a step", f"{gemms[0]:.0f}", f"{gemms[1]:.0f}"),
+    )
+
+
+def _more_work(view: View) -> Signs:
+    """All large classes have more kernels, alike."""
+    before, after = kernel_counts(view)
+    if after <= before or same_count(before, after):
+        return None
+    large = [counts for name, counts in view.counts.items() if name in CLASSES and counts[0] >= 1]
+    times = [one[1] / one[0] for one in large]
+    mean = after / before
+    alike = [abs(one - mean) <= SPREAD.value * (mean - 1) for one in times]
+    if len(times) < 3 or sum(alike) < len(alike) - 1:
+        return None
+    return (view.arrow("compute kernels a step, classes alike", f"{before:.0f}", f"{after:.0f}"),)
+
+
+CLOCKS: Final = Rule(
+    id="gpu_slower",
+    title="All compute is slower alike: clock, power limit or heat of the GPU",
+    mirrored="All compute is faster alike: clock, power limit or heat of the GPU",
+    slower=CLASSES,
+    seen=_clocks,
+    said=("gpu", "gpu_model"),
+    needs="seen",
+    next="nvidia-smi -q -d CLOCK,POWER,PERFORMANCE on both hosts while the job runs (CMP-8)",
+    source="ours: only what holds all SMs back slows unlike kernels alike",
+)
+GROUPED: Final = Rule(
+    id="grouped_gemm_lost",
+    title="The experts run one GEMM each instead of a grouped one",
+    mirrored="The experts run in grouped GEMMs instead of one GEMM each",
+    slower=("compute.gemm", *LAUNCHES),
+    faster=("compute.grouped_gemm",),
+    seen=_ungrouped,
+    said=("moe_grouped_gemm", "version.te"),
+    says=way_of(-1),
+    needs="seen",
+    next="run the new side with moe_grouped_gemm, and a Transformer Engine that has it (CMP-1)",
+    source="Megatron-LM, megatron/core/transformer/moe/README.md at d98e8a64: grouped GEMM",
+)
+FUSION: Final = Rule(
+    id="fusion_lost",
+    title="More small kernels for the same GEMMs: a fusion is off",
+    mirrored="Fewer small kernels for the same GEMMs: a fusion is on",
+    slower=(*(f"compute.{class_}" for class_ in SMALL), *LAUNCHES),
+    seen=_more_small,
+    said=(*FUSIONS, *LIBRARIES),
+    says=way_of(-1),
+    next="compare the fusion settings of both logs; run the new side with those of the base (HST-4, CMP-2)",
+    source="Megatron-LM, megatron/core/transformer/moe/README.md at d98e8a64: fusions of router and permute",
+)
+MORE_WORK: Final = Rule(
+    id="more_work",
+    title="The step has more of everything: microbatches, layers or sizes",
+    mirrored="The step has less of everything: microbatches, layers or sizes",
+    slower=(*CLASSES, "exposed_comm.*", "exposed_copy.*", *LAUNCHES),
+    seen=_more_work,
+    said=SIZES,
+    needs="seen",
+    next="compare tokens a second instead of steps, or run both sides with the same sizes",
+    source="ours: a step of more tokens is no slower step",
+)
+
+
+def _of_classes(
+    way: Way, title: str, mirrored: str, said: tuple[str, ...], next_: str, source: str
+) -> tuple[Rule, ...]:
+    return tuple(
+        Rule(
+            id=f"kernels_{way}.{class_}",
+            title=title.format(class_=class_),
+            mirrored=mirrored.format(class_=class_),
+            slower=(f"compute.{class_}",),
+            seen=_seen(class_, way),
+            said=said,
+            needs="seen",
+            next=next_,
+            source=source,
+        )
+        for class_ in (name.partition(".")[2] for name in CLASSES)
+    )
+
+
+def _seen(class_: str, way: Way) -> Callable[[View], Signs]:
+    return partial(_class_seen, class_, way)
+
+
+_LIBRARY_NEXT: Final = "run the new side with the libraries of the base one by one: CUDA, Transformer Engine"
+_TUNED: Final = (
+    "Megatron-Bridge v0.5.1 release notes: fused MXFP8 kernels of cudnn-frontend (issue 256) got slower; "
+    "skills/nemo-mbridge-perf-moe-hardware-configs: container versions can cost much"
+)
+KERNELS: Final = (
+    *_of_classes(
+        "slower",
+        "The same {class_} kernels take longer",
+        "The same {class_} kernels take less",
+        (*LIBRARIES, "moe_*num_sms*"),
+        _LIBRARY_NEXT,
+        _TUNED,
+    ),
+    *_of_classes(
+        "exchanged",
+        "Other {class_} kernels do the work, and take longer",
+        "Other {class_} kernels do the work, and take less",
+        (*LIBRARIES, *FUSIONS, "attention_backend", "fp8*", "fp4*", "moe_use_*"),
+        _LIBRARY_NEXT,
+        _TUNED,
+    ),
+    *_of_classes(
+        "grid",
+        "The {class_} kernels have another grid: another shape, and take longer",
+        "The {class_} kernels have another grid: another shape, and take less",
+        SIZES,
+        "compare microbatch, sequence length and parallel sizes of both runs",
+        "Megatron-LM, megatron/core/transformer/moe/README.md at d98e8a64: shapes by TP, EP and microbatch",
+    ),
+    *_of_classes(
+        "more",
+        "More {class_} kernels run",
+        "Fewer {class_} kernels run",
+        (*FUSIONS, *SIZES, *LIBRARIES),
+        "find the operation they belong to in the new trace, by its NVTX range or its neighbours",
+        "ours: what the counts say",
+    ),
+)
+
+RULES: Final = (CLOCKS, GROUPED, FUSION, MORE_WORK, *KERNELS)

@@ -1,0 +1,109 @@
+"""What a rule is, and how one is held against a difference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from heuristics.comparison.suspects.direction import Way, way
+from heuristics.comparison.suspects.sentences import change_sentences, row_sentences
+from heuristics.comparison.suspects.suspect import Confidence, Suspect
+from heuristics.comparison.suspects.view import View
+from traces.difference.changed import Changed
+from traces.difference.rows import RowDelta
+
+Signs = tuple[str, ...] | None
+"""Sentences of what the trace shows of a cause; empty: it shows nothing of it; None: it rules it out."""
+
+_ORDER: Final[tuple[Confidence, ...]] = ("low", "medium", "high")
+
+
+def shows_nothing(view: View) -> Signs:
+    """No sign in a trace is known."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A cause that comes up on the new side; where it went away there, `mirrored` is its title.
+
+    `slower`, `faster`, `either`: patterns of the rows that it makes longer, shorter, or either. `seen`: what
+    the trace shows of it besides these rows. `said`: patterns of changed things that are the cause, `says`
+    whether one of them changed the way that brings it (`way_of` makes one). `needs`: the evidence without
+    which it is no suspect. `at_most`, `at_least`: between which its confidence lies.
+    """
+
+    id: str
+    title: str
+    mirrored: str
+    next: str
+    source: str
+    slower: tuple[str, ...] = ()
+    faster: tuple[str, ...] = ()
+    either: tuple[str, ...] = ()
+    seen: Callable[[View], Signs] = shows_nothing
+    said: tuple[str, ...] = ()
+    says: Callable[[Changed], bool] = lambda change: True
+    needs: Literal["seen", "said", "any"] = "any"
+    at_most: Confidence = "high"
+    at_least: Confidence = "low"
+
+
+def way_of(wanted: Way) -> Callable[[Changed], bool]:
+    """Whether a setting went one way; also where that cannot be said."""
+    return lambda change: way(change) in (0, wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A suspect, what its rows moved whatever their sign, and the changes it speaks for.
+
+    `is_known`: a published cause, or one that was seen to change, which no other suspect stands for.
+    """
+
+    suspect: Suspect
+    gross_ns: int
+    spoken_for: tuple[str, ...]
+    is_known: bool = False
+
+
+def find(rule: Rule, view: View) -> Found | None:
+    """The rule's suspect in a view, or None where its rows did not move its way or evidence is lacking."""
+    rows = moved_its_way(rule, view)
+    if not rows:
+        return None
+    seen = rule.seen(view)
+    said = tuple(change for change in view.changes(*rule.said) if rule.says(change))
+    if seen is None or not _enough(rule, bool(seen), bool(said)):
+        return None
+    sentences = (*row_sentences(view, rows), *seen, *change_sentences(view, said))
+    suspect = Suspect(
+        id=rule.id,
+        title=rule.title if view.sign == 1 else rule.mirrored,
+        rows=tuple(row.row for row in rows),
+        explains_ns=view.sign * sum(row.delta_ns for row in rows),
+        confidence=_confidence(rule, bool(seen), bool(said)),
+        because=sentences,
+        next=rule.next,
+        source=rule.source,
+    )
+    gross_ns = sum(abs(row.delta_ns) for row in rows)
+    return Found(suspect, gross_ns, tuple(change.what for change in said), rule.needs == "said")
+
+
+def moved_its_way(rule: Rule, view: View) -> tuple[RowDelta, ...]:
+    """Rows of a rule that moved as it would move them, in the order of the rows."""
+    longer = {row.row for row in view.matching(*rule.slower) if row.delta_ns > 0}
+    shorter = {row.row for row in view.matching(*rule.faster) if row.delta_ns < 0}
+    any_way = {row.row for row in view.matching(*rule.either)}
+    return tuple(row for name, row in view.rows.items() if name in longer | shorter | any_way)
+
+
+def _enough(rule: Rule, seen: bool, said: bool) -> bool:
+    return {"seen": seen, "said": said, "any": seen or said}[rule.needs]
+
+
+def _confidence(rule: Rule, seen: bool, said: bool) -> Confidence:
+    least, most = _ORDER.index(rule.at_least), _ORDER.index(rule.at_most)
+    return _ORDER[min(max(int(seen) + int(said), least), most)]

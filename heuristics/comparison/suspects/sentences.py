@@ -1,0 +1,55 @@
+"""How a suspect's evidence is said: figures per step, always from base to new."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from heuristics.comparison.figures import milliseconds, signed_milliseconds
+from heuristics.comparison.suspects.view import View
+from heuristics.words import percent
+from traces.difference.changed import Changed
+from traces.difference.rows import RowDelta
+from traces.limits import Limit
+from traces.results.result import Value
+
+SHOWN_ROWS: Final = Limit(3, "rows", "ours: what else moved stands in the table of rows")
+SHOWN_CHANGES: Final = Limit(4, "changes", "ours: all of them stand in the list of changes")
+
+
+def row_sentences(view: View, rows: Sequence[RowDelta]) -> tuple[str, ...]:
+    """The largest rows with their times, and how many more there are."""
+    most = int(SHOWN_ROWS.value)
+    largest = sorted(rows, key=lambda row: (-abs(row.delta_ns), row.row))
+    said = [_row(view, row) for row in largest[:most]]
+    if left := largest[most:]:
+        moved_ns = view.sign * sum(row.delta_ns for row in left)
+        said.append(f"{len(left)} more rows move {signed_milliseconds(moved_ns)} a step together")
+    return tuple(said)
+
+
+def _row(view: View, row: RowDelta) -> str:
+    part = percent(abs(row.delta_ns) / view.moved_ns)
+    said = view.arrow(f"{row.row} a step", milliseconds(row.base_ns), milliseconds(row.new_ns))
+    return f"{said} ({signed_milliseconds(view.sign * row.delta_ns)}, {part} of all that moved)"
+
+
+def change_sentences(view: View, changes: Sequence[Changed]) -> tuple[str, ...]:
+    """What is said to have changed."""
+    return tuple(_change(view, one) for one in changes[: int(SHOWN_CHANGES.value)])
+
+
+def _change(view: View, change: Changed) -> str:
+    if change.withheld:
+        return f"{change.what} differs; its value is not shown"
+    before = _value(change.base) if change.said_base else "not said"
+    after = _value(change.new) if change.said_new else "not said"
+    return f"{view.arrow(change.what, before, after)} ({change.source})"
+
+
+def _value(value: Value) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(_value(one) for one in value)}]"
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,1 @@
+"""Figures, drawn with matplotlib: the same bytes for the same content, readable alone and without colour."""

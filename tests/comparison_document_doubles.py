@@ -1,0 +1,220 @@
+"""Comparisons said by hand, with round numbers, for the tests of their document and its texts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from heuristics.comparison.comparable import Comparable, Difference
+from heuristics.comparison.comparison import Comparison
+from heuristics.comparison.facts import Facts
+from heuristics.comparison.pairs import Pair
+from heuristics.comparison.size import Gate, Judged, Size
+from heuristics.comparison.suspects import Suspect
+from tests.comparison_doubles import log, rank, result, row, trace
+from traces.difference.changed import Changed
+from traces.difference.interval import Interval
+from traces.difference.kernels import KernelDelta
+from traces.difference.rows import Attribution, LayerDelta, RowDelta
+
+MS = 1_000_000
+US = 1_000
+HOST, COMM = "host_overhead", "communication"
+
+
+def moved(
+    name: str,
+    base_ms: int,
+    new_ms: int,
+    count_ms: int = 0,
+    overlap_ms: int = 0,
+    wall: str | None = None,
+    **fields: Any,
+) -> RowDelta:
+    """A row: what is neither count nor overlap is duration. An interval of 1 ms around it."""
+    delta_ns = (new_ms - base_ms) * MS
+    plain: dict[str, Any] = {
+        "count_ns": count_ms * MS,
+        "duration_ns": delta_ns - (count_ms + overlap_ms) * MS,
+        "overlap_ns": overlap_ms * MS,
+        "base_count": 10.0,
+        "new_count": 10.0,
+        "low_ns": delta_ns - MS // 2,
+        "high_ns": delta_ns + MS // 2,
+    }
+    return RowDelta(name, wall, delta_ns, base_ns=base_ms * MS, new_ns=new_ms * MS, **{**plain, **fields})
+
+
+NOISE = moved("noise", 20, 21, low_ns=None, high_ns=None, parts=("compute.norm", "compute.router"))
+ROWS = (
+    moved("launch_starved.launch", 1, 5, 4, wall=HOST, base_count=100.0, new_count=500.0),
+    moved("exposed_comm.ep_dispatch", 10, 8, 0, -1, wall=COMM),
+    moved("compute.grouped_gemm", 9, 10, wall="compute"),
+    NOISE,
+)
+"""40 ms a step, then 44: +4 - 2 + 1 + 1."""
+
+KERNELS = (
+    KernelDelta("grouped<8>(int4*)", "compute.grouped_gemm", "slower", MS, (132, 1, 1), (132, 1, 1), 8.0, 8.0,
+                125 * US, 250 * US),
+    KernelDelta("nvjet_tst_128x256", "compute.gemm", "grid", 200 * US, (132, 1, 1), (66, 1, 1), 4.0, 4.0,
+                100 * US, 150 * US),
+    KernelDelta("cast_fp8", "compute.quantise", "new", 100 * US, None, (8, 1, 1), 0.0, 2.0, None, 50 * US),
+    KernelDelta("old_norm", "compute.norm", "gone", -100 * US, None, None, 2.5, 0.0, 40 * US, None),
+)  # fmt: skip
+CHANGED = (
+    Changed("cuda_graph_impl", "local", "none", "configuration"),
+    Changed("save", None, None, "configuration", withheld=True),
+    Changed("version.nccl", "2.29", "2.30", "log"),
+    Changed("moe_layer_freq", None, (0, 1, 1), "configuration", said_base=False),
+    Changed("detected.graph_share_frac", 0.5, 0.0, "trace"),
+)
+EXPLAINED = (("launch_starved.launch",), (), ("launch_starved.launch",), (), ("launch_starved.launch",))
+GRAPHS = Suspect(
+    "graphs_stopped",
+    "CUDA graphs stopped replaying",
+    ("launch_starved.launch",),
+    4 * MS,
+    "high",
+    (
+        "cuda_graph_impl went from local to none",
+        "50.0 % of kernel work was in CUDA graphs, and now 0.0 % is",
+        "launch calls a step went from 100 to 500",
+    ),
+    "set --cuda-graph-impl local again and record 8 steps",
+    "Megatron-Core user guide on CUDA graphs",
+)
+NCCL = Suspect(
+    "nccl_host_cpu",
+    "NCCL 2.30 takes more of the host's CPU where its threads are not bound",
+    ("launch_starved.launch",),
+    4 * MS,
+    "low",
+    ("version.nccl went from 2.29 to 2.30",),
+    "bind each rank to its CPUs, or go back to 2.29",
+    "NCCL release notes 2.30",
+)
+OTHER_NSYS = Difference(
+    "exporter_version", "2025.6", "2026.2", "with_differences", "another nsys may slow steps by another share"
+)
+OTHER_ROUTING = Difference(
+    "moe_router_load_balancing_type",
+    "aux_loss",
+    "none",
+    "no",
+    "dispatchers are not to be judged across routing modes",
+)
+RECORD = "record 8 or more steps of each run, or give --base-log and --new-log"
+
+
+def facts(steps: int = 20, **fields: Any) -> Facts:
+    """Steps of 40 ms in base and 44 in new, on two ranks."""
+    base_ranks, new_ranks = (
+        tuple(rank(row("compute.gemm", *(ms * MS,) * steps), rank=place, device=place, trace=name)
+              for place in range(2))
+        for ms, name in ((40, "before.sqlite"), (44, "after.sqlite"))
+    )  # fmt: skip
+    verdict = {"wall": None, "bound": "compute", "kind": None, "confidence": None}
+    plain: dict[str, Any] = {
+        "base": result(*base_ranks, traces=(trace(name="before.sqlite"),), verdict=verdict),
+        "new": result(
+            *new_ranks,
+            traces=(trace(name="after.sqlite"),),
+            verdict={"wall": HOST, "bound": HOST, "kind": "launch", "confidence": "high"},
+        ),
+        "attribution": Attribution(4 * MS, ROWS, ROWS[:1], ROWS[1:2]),
+        "layers": (LayerDelta(3, 2 * MS, 5 * MS, 7 * MS, "dispatch", MS),),
+        "kernels": KERNELS,
+        "changed": CHANGED,
+    }
+    told = {**plain, **fields}
+    return Facts(**{"base_rank": told["base"].ranks[0], "new_rank": told["new"].ranks[0], **told})
+
+
+def traced(steps: int, interval: bool) -> Size:
+    """40 against 44 ms, plus and minus half a ms."""
+    around = Interval(3_500 * US, 4_500 * US, 0.95, "bootstrap over steps, 10,000 draws")
+    return Size(
+        "trace", steps, steps, 40 * MS, 44 * MS, 40 * MS, 44 * MS, 4 * MS, around if interval else None
+    )
+
+
+def regression(**fields: Any) -> Comparison:
+    """20 steps a side: +4 ms, launch calls first, a gate of 3 % tripped."""
+    told = fields.get("facts") or facts()
+    why = ("the whole interval is above zero, and above 1.0 % of a step",)
+    plain: dict[str, Any] = {
+        "facts": told,
+        "pairs": tuple(
+            Pair(one, other, "rank") for one, other in zip(told.base.ranks, told.new.ranks, strict=True)
+        ),
+        "comparable": Comparable("with_differences", (OTHER_NSYS,)),
+        "size": traced(20, interval=True),
+        "judged": Judged("regression", why, ""),
+        "explained": EXPLAINED,
+        "suspects": (GRAPHS, NCCL),
+        "gate": Gate(0.03, "tripped", "the lower end of the interval, +8.8 %, is above it"),
+    }
+    return Comparison(**{**plain, **fields})
+
+
+def undecided() -> Comparison:
+    """Two steps a side, no intervals, no rows of kernels: figures are shown, nothing is decided."""
+    untold: dict[str, Any] = {
+        "count_ns": None,
+        "duration_ns": None,
+        "overlap_ns": None,
+        "low_ns": None,
+        "high_ns": None,
+    }
+    rows = tuple(replace(one, **untold) for one in ROWS)
+    told = facts(2, attribution=Attribution(4 * MS, rows), kernels=None, layers=(), changed=())
+    return regression(
+        facts=told,
+        pairs=(Pair(told.base_rank, told.new_rank, "rank"),),
+        comparable=Comparable("yes", ()),
+        size=traced(2, interval=False),
+        judged=Judged("undecided", ("2 steps a side say nothing of how much steps scatter",), RECORD),
+        explained=(),
+        suspects=(),
+        gate=None,
+    )
+
+
+def not_comparable() -> Comparison:
+    """Another routing mode."""
+    why = ("dispatchers are not to be judged across routing modes",)
+    return regression(
+        comparable=Comparable("no", (OTHER_NSYS, OTHER_ROUTING)),
+        judged=Judged("not_comparable", why, "record both with the same routing"),
+        suspects=(),
+        gate=None,
+    )
+
+
+def unchanged() -> Comparison:
+    """A run against itself: no row but `noise`, of no length."""
+    base = result(*facts().base.ranks, traces=(trace(name="before.sqlite"),))
+    still = moved("noise", 40, 40, low_ns=None, high_ns=None)
+    told = facts(base=base, new=base, attribution=Attribution(0, (still,)), kernels=(), layers=(), changed=())
+    size = replace(traced(20, interval=True), new_mean_ns=40 * MS, new_median_ns=40 * MS, delta_ns=0)
+    return regression(
+        facts=told,
+        pairs=(Pair(told.base_rank, told.new_rank, "rank"),),
+        comparable=Comparable("yes", ()),
+        size=replace(size, interval=Interval(0, 0, 0.95, "step by step")),
+        judged=Judged("no_change", ("both sides are the same, step by step",), ""),
+        explained=(),
+        suspects=(),
+        gate=Gate(0.03, "passed", "nothing is slower"),
+    )
+
+
+def by_logs() -> Comparison:
+    """The size from 500 iterations a side, 30 and 33 ms; the traces say 40 and 44."""
+    told = facts()
+    base = replace(told.base, log=log(*(30 * MS,) * 500))
+    new = replace(told.new, log=log(*(33 * MS,) * 500))
+    around = Interval(2_900 * US, 3_100 * US, 0.95, "bootstrap over blocks of iterations")
+    size = Size("log", 500, 500, 30 * MS, 33 * MS, 30 * MS, 33 * MS, 3 * MS, around)
+    return regression(facts=replace(told, base=base, new=new), size=size)

@@ -1,0 +1,134 @@
+"""Is a step the same work on both sides: as many kernels, of the same names, through as many layers."""
+
+from __future__ import annotations
+
+import pytest
+
+from heuristics.comparison.comparable import Comparable, judge_comparable
+from heuristics.comparison.same_work import same_unit_frac, shared_work_frac
+from tests.comparison_doubles import configuration, kernel, rank, result, trace
+from traces.results.result import Rank, Result, Value
+
+GEMM = kernel("gemm", 80, count=8)
+ADAM = kernel("adam", 20, count=2, key="compute.optimizer")
+DISPATCH = kernel("ncclDevKernel_SendRecv", 20, count=8, key="comm.ep_dispatch")
+
+
+def between(base: Result, new: Result) -> Comparable:
+    return judge_comparable(base, new, base.ranks[0], new.ranks[0])
+
+
+def of_ranks(base: Rank, new: Rank) -> Comparable:
+    return between(result(base), result(new))
+
+
+def states(found: Comparable) -> dict[str, str]:
+    return {one.what: one.state for one in found.differences}
+
+
+def many(*, times: int, longer: int = 1) -> Rank:
+    """GEMMs and an optimizer, some times as often and some times as long."""
+    kernels = (
+        kernel("gemm", 80 * times * longer, count=8 * times),
+        kernel("adam", 20 * times * longer, count=2 * times, key="compute.optimizer"),
+    )
+    return rank(kernels=kernels)
+
+
+def test_twice_the_kernels_of_the_same_length_is_not_the_same_step() -> None:
+    found = of_ranks(many(times=1), many(times=2))
+    assert states(found) == {"step": "no"}
+    assert found.differences[0].base == "by nvtx, 5 kernels"
+    assert found.differences[0].new == "by nvtx, 10 kernels"
+    assert "--steps" in found.differences[0].because
+
+
+def test_slower_kernels_are_the_same_step() -> None:
+    assert of_ranks(many(times=1), many(times=1, longer=2)).state == "yes"
+
+
+def test_half_as_many_kernels_twice_as_long_are_the_same_step() -> None:
+    few = rank(kernels=(kernel("gemm", 80, count=4), kernel("adam", 20, count=1, key="compute.optimizer")))
+    assert of_ranks(many(times=1), few).state == "yes"
+
+
+def test_a_forward_that_runs_again_is_the_same_step() -> None:
+    wgrad = kernel("wgrad", 80, count=8)
+    base, new = rank(kernels=(GEMM, wgrad)), rank(kernels=(kernel("gemm", 160, count=16), wgrad))
+    assert same_unit_frac(base, new) == 0.4
+    assert of_ranks(base, new).state == "yes"
+
+
+def test_a_rank_with_another_share_of_the_same_step_has_other_kernels() -> None:
+    same: dict[str, Value] = {"world_size": 64, "train.global_batch_size": 512}
+    sides = [
+        result(many(times=times), configuration=configuration({**same, "pipeline_model_parallel_size": pp}))
+        for times, pp in ((2, 2), (1, 4))
+    ]
+    found = between(*sides)
+    assert states(found) == {"pipeline-parallel size": "with_differences", "step": "with_differences"}
+
+
+def test_a_window_of_several_steps_is_no_step() -> None:
+    window = rank(source="none", lengths_ns=(20,), kernels=(GEMM, ADAM))
+    assert states(of_ranks(rank(kernels=(GEMM, ADAM)), window)) == {"step": "no"}
+
+
+def test_a_window_against_steps_cannot_be_told_without_kernels() -> None:
+    window = rank(source="none", lengths_ns=(20,), kernels=None)
+    assert states(of_ranks(rank(kernels=None), window)) == {"step": "no"}
+
+
+def test_a_window_that_holds_one_step_is_one() -> None:
+    steps = rank(kernels=(kernel("gemm", 80, count=8),))
+    window = rank(source="none", lengths_ns=(10,), kernels=(kernel("gemm", 40, count=4),))
+    assert states(of_ranks(steps, window)) == {"step": "with_differences"}
+
+
+def test_two_windows_are_compared_with_their_borders() -> None:
+    windows = [rank(source="none", lengths_ns=(length,), kernels=(GEMM,)) for length in (100, 110)]
+    assert states(of_ranks(*windows)) == {"step": "with_differences"}
+    assert of_ranks(windows[0], windows[0]).state == "yes"
+
+
+def test_steps_found_another_way_only_limit_it() -> None:
+    found = of_ranks(rank(kernels=(GEMM,)), rank(kernels=(GEMM,), source="optimizer"))
+    assert states(found) == {"step": "with_differences"}
+
+
+@pytest.mark.parametrize(("shared", "state"), [(10, "no"), (20, "with_differences"), (90, "yes")])
+def test_programs_are_told_apart_by_the_names_of_their_kernels(shared: int, state: str) -> None:
+    sides = [
+        rank(kernels=(kernel("both", shared), kernel(f"only in {side}", 100 - shared)))
+        for side in ("base", "new")
+    ]
+    assert shared_work_frac(*sides) == shared / 100
+    assert of_ranks(*sides).state == state
+
+
+def test_the_side_that_shares_less_decides() -> None:
+    small, large = rank(kernels=(kernel("both", 10),)), rank(kernels=(kernel("both", 10), kernel("more", 90)))
+    assert shared_work_frac(small, large) == shared_work_frac(large, small) == 0.1
+
+
+def test_a_window_of_several_steps_is_none_though_ranks_share_the_step_otherwise() -> None:
+    same: dict[str, Value] = {"world_size": 64, "train.global_batch_size": 512}
+    ranks = rank(kernels=(GEMM, ADAM)), rank(source="none", lengths_ns=(20,), kernels=(GEMM, ADAM))
+    sides = [
+        result(one, configuration=configuration({**same, "pipeline_model_parallel_size": pp}))
+        for one, pp in zip(ranks, (2, 4), strict=True)
+    ]
+    assert states(between(*sides))["step"] == "no"
+
+
+def test_names_of_two_recorders_are_spelled_differently_and_forbid_nothing() -> None:
+    base = result(rank(kernels=(kernel("void a<(int)4>()", 100),)))
+    new = result(rank(kernels=(kernel("void a<4>()", 100),)), traces=(trace(kind="kineto"),))
+    assert states(between(base, new)) == {"kernel set": "with_differences", "recorder": "with_differences"}
+
+
+def test_layers_of_one_side_only_limit_it() -> None:
+    found = of_ranks(
+        rank(kernels=(DISPATCH,), moe={"layers": 4}), rank(kernels=(DISPATCH,), moe={"layers": 8})
+    )
+    assert states(found) == {"MoE layers": "with_differences"}

@@ -1,0 +1,207 @@
+"""The JSON contract of a comparison: valid, every null explained, rows that add up, mirrored when swapped."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from importlib.resources import files
+from typing import Any
+
+import jsonschema
+import pytest
+
+from heuristics.comparison.comparison import Comparison
+from heuristics.comparison.pairs import Pair
+from reports.comparison.document import comparison_document
+from reports.comparison.gaps import gaps
+from reports.comparison.render import COMPARISON_RENDERERS
+from reports.document import Document
+from tests.comparison_document_doubles import (
+    MS,
+    by_logs,
+    facts,
+    not_comparable,
+    regression,
+    traced,
+    unchanged,
+    undecided,
+)
+from tests.comparison_doubles import rank, result, row
+from tests.test_document import uncovered
+
+ALL = (regression, undecided, not_comparable, unchanged, by_logs)
+
+
+def validate(document: Document) -> None:
+    text = files("reports").joinpath("comparison_schema.json").read_text(encoding="utf-8")
+    schema = json.loads(text)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.Draft202012Validator(schema).validate(document)
+
+
+def document_of(comparison: Comparison) -> Document:
+    return comparison_document("0.2", comparison)
+
+
+def windows() -> Comparison:
+    """Two recordings without steps, on a GPU, in a process and of a rank that nobody recorded."""
+    unknown: dict[str, Any] = {"source": "none", "gpu": None, "process": None, "rank": None}
+    base, new = (result(rank(row("compute.gemm", ms * MS), **unknown), guidance=str(ms)) for ms in (40, 44))
+    told = facts(base=base, new=new)
+    pairs = (Pair(base.ranks[0], new.ranks[0], "order"),)
+    return regression(facts=told, pairs=pairs, size=traced(1, interval=False))
+
+
+@pytest.mark.parametrize("make", [*ALL, windows])
+def test_every_document_is_valid_and_every_null_is_explained(make: Callable[[], Comparison]) -> None:
+    document = document_of(make())
+    validate(document)
+    assert uncovered(document) == []
+    assert json.loads(COMPARISON_RENDERERS["json"](document, False)) == document
+
+
+def test_the_schema_refuses_another_verdict_and_a_row_without_its_parts() -> None:
+    for harm in ({"verdict": "slower"}, {"attribution": [{"row": "compute.gemm", "delta_ns": 1}]}):
+        with pytest.raises(jsonschema.ValidationError):
+            validate({**document_of(regression()), **harm})
+
+
+def test_a_null_that_nobody_thought_of_is_our_bug_and_does_not_pass() -> None:
+    with pytest.raises(KeyError):
+        gaps({**document_of(regression()), "surprise": None})
+
+
+def test_the_keys_of_the_contract_are_there_in_its_order() -> None:
+    assert list(document_of(regression())) == [
+        *(
+            "schema_version",
+            "tool",
+            "kind",
+            "warnings",
+            "missing",
+            "redacted",
+            "verdict",
+            "because",
+            "record",
+        ),
+        *("comparable", "base", "new", "size", "step_delta_ns", "step_delta_frac", "step_delta_ci95_ns"),
+        *("attribution", "reasons", "modules", "layers", "kernels", "changed", "suspects", "pairs", "gate"),
+    ]
+
+
+@pytest.mark.parametrize("make", ALL)
+def test_rows_add_up_to_the_step_on_each_side_and_one_is_noise(make: Callable[[], Comparison]) -> None:
+    document = document_of(make())
+    rows = document["attribution"]
+    assert sum(one["delta_ns"] for one in rows) == document["step_delta_ns"]
+    assert sum(one["base_ns"] for one in rows) == document["base"]["step_ns"]
+    assert sum(one["new_ns"] for one in rows) == document["new"]["step_ns"]
+    assert [one["row"] for one in rows].count("noise") == 1
+    for one in rows:
+        told = [one[key] for key in ("count_ns", "duration_ns", "overlap_ns")]
+        assert None in told or sum(told) == one["delta_ns"]
+
+
+def test_the_figures_of_a_side_are_those_of_its_steps() -> None:
+    side = document_of(regression())["new"]
+    assert side["steps"] == {
+        "source": "nvtx",
+        "count": 20,
+        "mean_ns": 44 * MS,
+        "median_ns": 44 * MS,
+        "min_ns": 44 * MS,
+        "max_ns": 44 * MS,
+        "dropped": [],
+    }
+    assert (side["name"], side["rank"], side["wall"]) == ("after.sqlite", 0, "host_overhead")
+
+
+def test_the_size_and_its_interval_are_of_the_logs_and_the_rows_are_of_the_traces() -> None:
+    document = document_of(by_logs())
+    assert (document["size"]["source"], document["size"]["delta_ns"]) == ("log", 3 * MS)
+    assert document["step_delta_ns"] == 4 * MS
+    assert document["step_delta_ci95_ns"] == [document["size"]["low_ns"], document["size"]["high_ns"]]
+    assert document["new"]["log"]["mean_ns"] == 33 * MS
+
+
+def test_without_an_interval_its_absence_is_said_with_what_to_record() -> None:
+    gap = next(one for one in document_of(undecided())["missing"] if one["path"] == "step_delta_ci95_ns")
+    assert gap["reason"] == "fewer than 8 steps on a side"
+    assert "at least 8 steps" in gap["cure"]
+
+
+def test_a_window_is_no_step() -> None:
+    document = document_of(windows())
+    assert document["base"]["steps"]["count"] == 0
+    assert document["base"]["steps"]["mean_ns"] is None
+    assert document["base"]["step_ns"] == 40 * MS
+    assert document["pairs"][0]["step_delta_ns"] is None
+    assert document["tool"]["guidance"] is None
+
+
+def test_the_step_of_every_pair_moves_by_the_difference_of_its_means() -> None:
+    pairs = document_of(regression())["pairs"]
+    assert [(one["base"]["index"], one["new"]["rank"], one["step_delta_ns"]) for one in pairs] == [
+        (0, 0, 4 * MS),
+        (1, 1, 4 * MS),
+    ]
+
+
+def test_means_that_fall_between_two_nanoseconds_mirror_when_swapped() -> None:
+    ranks = [rank(row("compute.gemm", *lengths)) for lengths in ((10, 11), (14, 14))]
+    one, other = (result(single) for single in ranks)
+    there, back = (
+        document_of(
+            regression(
+                facts=facts(base=base, new=new),
+                pairs=(Pair(base.ranks[0], new.ranks[0], "order"),),
+            )
+        )
+        for base, new in ((one, other), (other, one))
+    )
+    assert there["pairs"][0]["step_delta_ns"] == -back["pairs"][0]["step_delta_ns"] == 4
+    assert (there["base"], there["new"]) == (back["new"], back["base"])
+
+
+def test_a_withheld_text_and_one_that_nobody_said_are_told_apart() -> None:
+    changed = {one["what"]: one for one in document_of(regression())["changed"]}
+    assert changed["save"]["withheld"] is True
+    assert (changed["moe_layer_freq"]["said_base"], changed["moe_layer_freq"]["new"]) == (False, [0, 1, 1])
+    assert changed["version.nccl"]["can_explain"] == ["launch_starved.launch"]
+
+
+def test_every_change_has_its_explanation_or_the_document_is_refused() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        document_of(replace(regression(), explained=()))
+
+
+def test_the_table_holds_the_same_figures() -> None:
+    document = document_of(regression())
+    rows = list(csv.DictReader(io.StringIO(COMPARISON_RENDERERS["csv"](document, False))))
+    told = [one for one in rows if one["section"] == "attribution"]
+    assert [(one["row"], int(one["delta_ns"])) for one in told] == [
+        (one["row"], one["delta_ns"]) for one in document["attribution"]
+    ]
+    step = next(one for one in rows if one["section"] == "step")
+    assert sum(int(one["delta_ns"]) for one in told) == int(step["delta_ns"])
+    assert {one["section"] for one in rows} == {
+        *("size", "step", "attribution", "reason", "module", "layer", "kernel", "changed", "suspect"),
+        *("difference", "pair", "gate"),
+    }
+
+
+def test_in_the_table_what_is_not_told_is_an_empty_cell() -> None:
+    rows = csv.DictReader(io.StringIO(COMPARISON_RENDERERS["csv"](document_of(undecided()), False)))
+    told: list[dict[str, Any]] = [one for one in rows if one["section"] in ("step", "attribution")]
+    assert {one["low_ns"] for one in told} == {one["count_ns"] for one in told} == {""}
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@x"])
+def test_in_the_table_a_name_is_no_formula_and_no_line_break(name: str) -> None:
+    document = document_of(regression())
+    document["kernels"][0]["name"] = f'{name}"\n,\x1b\u202e'
+    rows = list(csv.DictReader(io.StringIO(COMPARISON_RENDERERS["csv"](document, False))))
+    assert next(one for one in rows if one["section"] == "kernel")["row"] == f"'{name}\" ,  "

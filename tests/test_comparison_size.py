@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from heuristics.comparison.comparable import Comparable, Difference
+from heuristics.comparison.figures import signed_milliseconds, signed_percent
+from heuristics.comparison.size import Gate, Judged, Size, judge_gate, judge_size, measure_size
+from tests.comparison_doubles import log, rank, row
+from traces.difference.interval import Interval
+from traces.results.result import Log, Rank
+
+MS = 1_000_000
+YES = Comparable("yes", ())
+NO = Comparable("no", (Difference("routing", "forced", "free", "no", "tokens are spread differently"),))
+MIRRORED = {"regression": "improvement", "improvement": "regression"}
+
+
+def steps(*lengths_ms: float) -> Rank:
+    return rank(lengths_ns=tuple(round(one * MS) for one in lengths_ms))
+
+
+def sized(low_ms: float, high_ms: float, count: int = 10) -> Size:
+    """Base 100 ms; new in the middle of the interval."""
+    delta_ns = round((low_ms + high_ms) / 2 * MS)
+    new_ns = 100 * MS + delta_ns
+    ends = Interval(round(low_ms * MS), round(high_ms * MS), 0.95, "bootstrap of single values")
+    return Size("trace", count, count, 100 * MS, new_ns, 100 * MS, new_ns, delta_ns, ends)
+
+
+def judged_steps(base: Rank, new: Rank, comparable: Comparable = YES) -> tuple[Size, Judged]:
+    size = measure_size(base, new, None, None)
+    return size, judge_size(size, comparable, base, new)
+
+
+def judged_at(low_ms: float, high_ms: float) -> Judged:
+    return judge_size(sized(low_ms, high_ms), YES, steps(100, 100), steps(100, 101))
+
+
+def gate_at(low_ms: float, high_ms: float, limit_frac: float = 0.03) -> Gate:
+    return judge_gate(sized(low_ms, high_ms), judged_at(low_ms, high_ms), limit_frac)
+
+
+def test_without_logs_the_size_is_the_difference_of_means_over_used_steps() -> None:
+    size = measure_size(steps(100, 101, 105), steps(110, 110), None, None)
+    assert (size.source, size.base_count, size.new_count) == ("trace", 3, 2)
+    assert (size.base_mean_ns, size.new_mean_ns, size.delta_ns) == (102 * MS, 110 * MS, 8 * MS)
+    assert (size.base_median_ns, size.new_median_ns) == (101 * MS, 110 * MS)
+    assert size.interval is None
+
+
+def test_logs_of_both_sides_give_the_size_whatever_the_steps_say() -> None:
+    base_log, new_log = log(*(90, 92) * 4), log(*(100,) * 8)
+    size = measure_size(steps(100, 100), steps(150, 150), base_log, new_log)
+    assert (size.source, size.base_count, size.new_count) == ("log", 8, 8)
+    assert (size.base_mean_ns, size.new_mean_ns, size.delta_ns) == (91, 100, 9)
+    assert size.interval is not None
+
+
+@pytest.mark.parametrize(("new_log", "logged"), [(None, 0), (log(*(100,) * 7), 7)])
+def test_a_log_of_one_side_alone_gives_no_size(new_log: Log | None, logged: int) -> None:
+    size = measure_size(steps(10, 10), steps(10, 10), log(*(100,) * 300), new_log)
+    assert (size.source, size.base_logged, size.new_logged) == ("trace", 300, logged)
+    lacking = f"the logs hold 300 steady iterations in base, {logged} in new, where 8 a side are needed"
+    assert lacking in judge_size(size, YES, steps(1), steps(2)).because
+
+
+def test_a_window_is_no_step() -> None:
+    window, stepped = rank(lengths_ns=(900,), source="none"), rank(lengths_ns=(100,) * 9)
+    size, judged = judged_steps(window, stepped)
+    assert (size.base_count, size.base_mean_ns, size.new_count) == (0, 900, 9)
+    assert judged.verdict == "undecided"
+    assert judged.because[0].startswith("no steps in base, 9 in new: fewer than 8")
+    assert "no steps were found in base: its figure is that of one window" in judged.because
+
+
+lengths = some.lists(some.integers(1, 10**9), min_size=1, max_size=10)
+
+
+@given(lengths, lengths)
+def test_swapped_sides_mirror_size_and_verdict(base_ns: list[int], new_ns: list[int]) -> None:
+    base, new = rank(lengths_ns=tuple(base_ns)), rank(lengths_ns=tuple(new_ns))
+    (one, judged), (other, swapped) = judged_steps(base, new), judged_steps(new, base)
+    assert one.delta_ns == -other.delta_ns
+    exact = Fraction(sum(new_ns), len(new_ns)) - Fraction(sum(base_ns), len(base_ns))
+    assert abs(one.delta_ns - exact) <= Fraction(1, 2)
+    assert (one.base_mean_ns, one.new_count) == (other.new_mean_ns, other.base_count)
+    assert swapped.verdict == MIRRORED.get(judged.verdict, judged.verdict)
+    assert (swapped.record, swapped.same) == (judged.record, judged.same)
+
+
+def test_runs_that_cannot_be_compared_get_no_verdict_but_their_figures() -> None:
+    _, judged = judged_steps(steps(*[100] * 8), steps(*[200] * 8), NO)
+    assert judged.verdict == "not_comparable"
+    assert judged.because[0] == "routing: tokens are spread differently"
+    assert "100.000 ms in base, 200.000 ms in new: +100.000 ms, +100.00 %" in judged.because[1]
+
+
+@pytest.mark.parametrize("count", [1, 2, 8])
+def test_a_run_against_itself_is_no_change_however_few_its_steps(count: int) -> None:
+    size, judged = judged_steps(steps(*range(100, 100 + count)), steps(*range(100, 100 + count)))
+    assert (judged.verdict, judged.same, judged.record) == ("no_change", True, "")
+    assert judge_gate(size, judged, 0.0).state == "passed"
+
+
+def test_steps_as_long_but_spent_otherwise_are_not_one_recording() -> None:
+    base = rank(row("compute.gemm", 60, 60), row("idle", 40, 40))
+    new = rank(row("compute.gemm", 50, 50), row("idle", 50, 50))
+    assert judged_steps(base, new)[1].verdict == "undecided"
+
+
+def test_one_recording_read_under_other_names_of_its_idle_time_is_one_recording() -> None:
+    base = rank(row("compute.gemm", 60, 60), row("idle", 40, 40))
+    new = rank(row("compute.gemm", 60, 60), row("idle.launch_starved.sync", 40, 40))
+    assert judged_steps(base, new)[1].verdict == "no_change"
+
+
+def test_one_recording_with_logs_that_differ_is_decided_by_the_logs() -> None:
+    same = steps(100, 100)
+    size = measure_size(same, same, log(*(100,) * 8), log(*(120,) * 8))
+    assert judge_size(size, YES, same, same).verdict == "regression"
+
+
+def test_few_steps_are_undecided_and_say_what_to_record() -> None:
+    _, judged = judged_steps(steps(100, 100), steps(200, 200, 200))
+    assert judged.verdict == "undecided"
+    assert judged.because[0].startswith("2 steps in base, 3 in new: fewer than 8 a side")
+    assert "+100.000 ms, +100.00 %" in judged.because[-1]
+    assert judged.record.startswith("record 8 steps or more a side: nsys profile ")
+    assert "--profile-step-start 10 --profile-step-end 20" in judged.record
+    assert "-o run_%q{RANK} " in judged.record
+    assert judged.record.endswith("--base-log FILE --new-log FILE")
+
+
+def test_an_interval_above_zero_is_a_regression_and_one_below_an_improvement() -> None:
+    slower, faster = judged_at(4, 6), judged_at(-6, -4)
+    assert (slower.verdict, slower.because[0]) == ("regression", "the whole interval is above zero")
+    assert (faster.verdict, faster.because[0]) == ("improvement", "the whole interval is below zero")
+    assert (
+        "95 % interval: +4.000 ms to +6.000 ms per step, +4.00 % to +6.00 % of the base's" in slower.because
+    )
+    assert judged_at(0, 6).verdict == "undecided"
+    assert slower.record == faster.record == ""
+
+
+def test_a_narrow_interval_around_zero_is_no_change_and_says_what_it_could_have_shown() -> None:
+    judged = judged_at(-0.3, 0.5)
+    assert (judged.verdict, judged.record) == ("no_change", "")
+    assert judged.because[0].startswith("the interval holds zero and nothing beyond 0.50 % of a step")
+    assert judged.because[1].endswith("is about 0.40 %, 0.400 ms per step")
+
+
+def test_a_wide_interval_around_zero_is_undecided_and_says_how_many_steps_would_do() -> None:
+    judged = judged_at(-2, 2)
+    assert judged.verdict == "undecided"
+    assert "changes of up to 2.00 %, more than 1 %" in judged.because[0]
+    assert judged.record.startswith("record 40 steps or more a side: nsys profile ")
+
+
+def test_where_very_many_steps_are_needed_logs_are_asked_for() -> None:
+    assert judged_at(-10, 10).record.startswith("about 1,000 steps a side would decide it: give the training")
+
+
+def test_the_limit_of_no_change_is_one_per_cent_of_the_shorter_step() -> None:
+    assert judged_at(-1, 1).verdict == "no_change"
+    assert judged_at(-1.02, 1).verdict == "undecided"
+
+
+def test_logs_decide_where_the_traces_hold_two_steps_and_their_slowness_is_said() -> None:
+    base, new = steps(110, 110), steps(112, 112)
+    size = measure_size(base, new, log(*(99 * MS, 101 * MS) * 50), log(*(101 * MS, 103 * MS) * 50))
+    judged = judge_size(size, YES, base, new)
+    assert judged.verdict == "regression"
+    assert "100 logged iterations in base, 100 in new" in judged.because[1]
+    beside = "profiled steps against logged ones, by medians: +10.00 % in base, +9.80 % in new"
+    assert beside in judged.because
+    assert not any("profiled steps differ" in one for one in judged.because)
+
+
+@pytest.mark.parametrize(
+    ("new_ms", "how"),
+    [(130, "+20.000 ms, outside of the logs' interval"), (100, "-10.000 ms, the other way than the logs")],
+)
+def test_traces_that_disagree_with_the_logs_are_said_to(new_ms: int, how: str) -> None:
+    base, new = steps(110, 110), steps(new_ms, new_ms)
+    size = measure_size(base, new, log(*(100 * MS,) * 100), log(*(102 * MS,) * 100))
+    judged = judge_size(size, YES, base, new)
+    assert judged.verdict == "regression"
+    (disagree,) = (one for one in judged.because if "profiled steps differ" in one)
+    assert f"the 2 and 2 profiled steps differ by {how}: the logs decide" in disagree
+
+
+def test_the_gate_trips_where_even_the_lower_end_is_above_the_limit() -> None:
+    gate = gate_at(4, 6)
+    assert (gate.state, gate.limit_frac) == ("tripped", 0.03)
+    assert gate.because == "the lower end of the interval, +4.00 %, is above the limit of 3.00 %"
+    assert gate_at(3, 6).state == "passed"
+
+
+def test_an_interval_that_straddles_the_limit_passes_and_says_so() -> None:
+    gate = gate_at(2, 6)
+    assert gate.state == "passed"
+    assert "+2.00 % to +6.00 %, straddles the limit of 3.00 %" in gate.because
+
+
+def test_an_interval_within_the_limit_passes() -> None:
+    gate = gate_at(-1, 2)
+    assert gate.state == "passed"
+    assert gate.because == "the upper end of the interval, +2.00 %, is not above the limit of 3.00 %"
+
+
+def test_a_gate_that_cannot_be_judged_is_undecided() -> None:
+    few, judged = judged_steps(steps(100, 100), steps(200, 200))
+    gate = judge_gate(few, judged, 0.03)
+    assert gate.state == "undecided"
+    assert gate.because.startswith("2 steps in base, 2 in new, where 8 a side are needed")
+    many, differ = judged_steps(steps(*[100] * 8), steps(*[200] * 8), NO)
+    assert judge_gate(many, differ, 0.03).state == "undecided"
+
+
+def test_differences_are_spelled_with_their_sign() -> None:
+    assert signed_milliseconds(5 * MS) == "+5.000 ms"
+    assert signed_milliseconds(-1_234_567_890) == "-1,234.568 ms"
+    assert signed_milliseconds(-400) == signed_milliseconds(0) == "0.000 ms"
+    assert signed_percent(5, 200) == "+2.50 %"
+    assert signed_percent(-1, 10**6) == "0.00 %"
+    assert signed_percent(5, 0) == "an unknown share"

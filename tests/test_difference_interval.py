@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from statistics import mean, quantiles, stdev
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from traces.difference.interval import Interval, interval_of
+
+MS = 1_000_000
+STUDENT = {8: 2.3646, 20: 2.2622}
+"""Student's t at 97.5 % by steps a side: 7 degrees of freedom for 8 steps, 9 for 10 blocks of 20 steps."""
+Made = Callable[[random.Random, int], list[int]]
+
+sides = some.lists(some.integers(0, 10**10), min_size=8, max_size=16)
+
+
+def even(rng: random.Random, count: int) -> list[int]:
+    """100 ms, give or take 1 %."""
+    return [round(rng.gauss(100, 1) * MS) for _ in range(count)]
+
+
+def skewed(rng: random.Random, count: int) -> list[int]:
+    """Never under 99 ms, 100 ms on average."""
+    return [round((99 + rng.expovariate(1)) * MS) for _ in range(count)]
+
+
+def paused(rng: random.Random, count: int) -> list[int]:
+    """One step in ten is 10 ms longer; 100 ms on average."""
+    return [round((rng.gauss(99, 0.5) + 10 * (rng.random() < 0.1)) * MS) for _ in range(count)]
+
+
+def uneven(rng: random.Random, count: int) -> list[int]:
+    """100 ms, give or take 5 %."""
+    return [round(rng.gauss(100, 5) * MS) for _ in range(count)]
+
+
+def alike(rng: random.Random, count: int) -> list[int]:
+    """100 ms, give or take 1 %, each like the one before: an autocorrelation of 0.6."""
+    now, made = rng.gauss(0, 1), []
+    for _ in range(count):
+        now = 0.6 * now + 0.8 * rng.gauss(0, 1)
+        made.append(round((100 + now) * MS))
+    return made
+
+
+def around(base_ns: list[int], new_ns: list[int]) -> Interval:
+    interval = interval_of(base_ns, new_ns)
+    assert interval is not None
+    return interval
+
+
+def half_ns(interval: Interval) -> float:
+    return (interval.high_ns - interval.low_ns) / 2
+
+
+CALIBRATED: list[tuple[Made, int, Made, int]] = [
+    (even, 8, even, 8),
+    (skewed, 8, skewed, 8),
+    (paused, 20, paused, 20),
+    (even, 8, uneven, 8),
+    (paused, 8, paused, 50),
+    (alike, 200, alike, 200),
+]
+
+
+def test_the_interval_covers_the_true_difference() -> None:
+    """A sample of the calibration in the docstring of the module; plain normal intervals fall short of it."""
+    rng, repeats = random.Random(7), 80
+    covered, narrow = [], []
+    for base, base_count, new, new_count in CALIBRATED:
+        held = held_by_normal = 0
+        for _ in range(repeats):
+            base_ns, new_ns = base(rng, base_count), new(rng, new_count)
+            interval = around(base_ns, [one + 5 * MS for one in new_ns])
+            held += interval.low_ns <= 5 * MS <= interval.high_ns
+            error_ns = math.hypot(stdev(base_ns) / base_count**0.5, stdev(new_ns) / new_count**0.5)
+            held_by_normal += abs(mean(new_ns) - mean(base_ns)) <= 1.96 * error_ns
+        covered.append(held / repeats)
+        narrow.append(held_by_normal / repeats)
+    assert min(covered) >= 0.90
+    assert mean(covered) >= 0.93
+    assert mean(narrow) < 0.90
+
+
+def test_fewer_than_eight_values_on_a_side_give_none() -> None:
+    assert interval_of([100] * 7, [100] * 50) is None
+    assert interval_of([100] * 50, [100] * 7) is None
+    assert interval_of([100] * 8, [100] * 8) is not None
+
+
+def test_values_that_never_vary_give_an_interval_without_width() -> None:
+    interval = around([100] * 8, [107] * 30)
+    assert (interval.low_ns, interval.high_ns) == (7, 7)
+
+
+@settings(max_examples=30)
+@given(sides, sides)
+def test_swapped_sides_give_the_mirrored_interval(base_ns: list[int], new_ns: list[int]) -> None:
+    one, other = around(base_ns, new_ns), around(new_ns, base_ns)
+    assert (one.low_ns, one.high_ns) == (-other.high_ns, -other.low_ns)
+    assert one.method == other.method
+
+
+@settings(max_examples=30)
+@given(sides, sides, some.integers(0, 10**12))
+def test_only_differences_count_and_not_how_long_the_steps_are(
+    base_ns: list[int], new_ns: list[int], more_ns: int
+) -> None:
+    longer = around([one + more_ns for one in base_ns], [one + more_ns for one in new_ns])
+    assert around(base_ns, new_ns) == longer
+
+
+def test_equal_values_on_both_sides_still_have_the_width_of_two_runs() -> None:
+    values_ns = even(random.Random(1), 8)
+    interval = around(values_ns, list(values_ns))
+    assert interval.low_ns == -interval.high_ns
+    usual_ns = STUDENT[8] * stdev(values_ns) * (2 / 8) ** 0.5
+    assert interval.high_ns == pytest.approx(usual_ns, rel=0.1)
+
+
+@pytest.mark.parametrize("count", [8, 20])
+def test_for_normal_steps_it_is_student_s_interval(count: int) -> None:
+    """Another seed moves the ends by 1.5 %, the wider of two counts, and blocks are not single values."""
+    rng, ratios = random.Random(2), []
+    for _ in range(40):
+        base_ns, new_ns = even(rng, count), even(rng, count)
+        error_ns = math.hypot(stdev(base_ns), stdev(new_ns)) / count**0.5
+        ratios.append(half_ns(around(base_ns, new_ns)) / (STUDENT[count] * error_ns))
+    assert mean(ratios) == pytest.approx(1.0, abs=0.05)
+
+
+def test_a_second_bootstrap_in_plain_python_agrees() -> None:
+    base_ns, new_ns = skewed(random.Random(3), 8), skewed(random.Random(4), 8)
+    widened = (8 / 7) ** 0.5 * STUDENT[8] / 1.95996
+    rng = random.Random(5)
+
+    def drawn_ns(of_base: list[float], of_new: list[float]) -> float:
+        drawn = (abs(mean(rng.choices(of_base, k=8)) - mean(rng.choices(of_new, k=8))) for _ in range(4000))
+        return quantiles(drawn, n=20)[-1]
+
+    base, new = ([(one - mean(side)) * widened for one in side] for side in (base_ns, new_ns))
+    wider_ns = max(drawn_ns(base, new), drawn_ns(base + new, base + new))
+    assert half_ns(around(base_ns, new_ns)) == pytest.approx(wider_ns, rel=0.05)
+
+
+def test_a_real_difference_is_outside_of_the_noise() -> None:
+    rng = random.Random(6)
+    interval = around(even(rng, 12), [one + 10 * MS for one in even(rng, 12)])
+    assert 8 * MS < interval.low_ns < 10 * MS < interval.high_ns < 12 * MS
+
+
+def test_iterations_like_their_neighbours_say_less_than_as_many_independent_ones() -> None:
+    rng = random.Random(8)
+    slow_and_fast = ([101 * MS] * 25 + [99 * MS] * 25) * 4
+    mixed = rng.sample(slow_and_fast, k=200)
+    assert half_ns(around(slow_and_fast, slow_and_fast)) > 3 * half_ns(around(mixed, mixed))
+
+
+def test_a_side_that_met_no_pause_is_not_faster_for_it() -> None:
+    without, with_pauses = [99 * MS, 101 * MS] * 4, [*[99 * MS, 101 * MS] * 4, 99 * MS, 120 * MS]
+    assert around(without, with_pauses * 5).low_ns < 0
+
+
+def test_the_level_is_how_much_is_held() -> None:
+    rng = random.Random(9)
+    base_ns, new_ns = even(rng, 20), even(rng, 20)
+    interval = interval_of(base_ns, new_ns, level=0.8)
+    assert interval is not None
+    assert interval.level == 0.8
+    assert half_ns(interval) < half_ns(around(base_ns, new_ns))
+
+
+def test_the_method_says_whether_blocks_were_drawn() -> None:
+    assert around([100] * 15, [100] * 2000).method == "bootstrap of single values"
+    assert around([100] * 200, [100] * 2000).method == "bootstrap of blocks of 25 values"

@@ -1,0 +1,126 @@
+"""The interval of a difference of means, by bootstrap over steps or logged iterations.
+
+Deviations from each side's mean are drawn with replacement, and the interval is the difference of the means
+give or take the length that `level` of the drawn differences stay below. Three things make it hold with few
+values and long logs:
+
+- Deviations are widened for few values, by sqrt(n / (n - 1)) and by Student's t over the normal quantile
+  (the expanded percentile interval: T. Hesterberg, What Teachers Should Know About the Bootstrap, The
+  American Statistician 69, 2015).
+- Values that follow each other are alike, so means of consecutive blocks are drawn in place of single ones
+  from twice `LEAST` values a side on: `LEAST` blocks or more, of one length on both sides.
+- A side with few values may not have met the rare slow step that the other met: deviations are drawn from
+  their own side and from both sides together, and the wider of the two counts.
+
+Calibration, 2026-11-22: share of 2,000 made pairs whose 95 % interval holds the true difference, in percent.
+
+| steps (iterations) a side | 8 | 12 | 20 | 50 | 200 | 500 | 2,000 |
+|---|---|---|---|---|---|---|---|
+| normal | 96.3 | 95.7 | 96.3 | 97.4 | 97.2 | 97.0 | 96.3 |
+| lognormal, sigma 0.3 | 96.5 | 96.1 | 96.2 | 96.9 | 97.0 | 97.0 | 95.9 |
+| exponential jitter | 98.0 | 96.8 | 96.5 | 96.9 | | | |
+| one step in ten 10 % longer | 98.9 | 98.1 | 97.5 | 97.3 | 97.1 | 96.8 | 96.2 |
+| five times the spread on one side | 95.7 | 95.7 | 95.5 | | | | |
+| autocorrelation 0.3 | | | 92.1 | 95.0 | 96.0 | 97.0 | 97.2 |
+| autocorrelation 0.6 | | | 82.8 | 92.5 | 95.6 | 96.6 | 97.0 |
+| drift of 2 % over the log | | | | | 100.0 | 100.0 | 100.0 |
+
+With 8 against 50 steps: 97 or more in the first four rows; five times the spread on one side: 95.6 where it
+is the side of 8 against 20, 99 or more where it is the longer one. So at most 5 % of unchanged pairs look
+changed, but for steps that follow each other closely where there are few of them: give logs there. A pause
+that one side has by its nature and never met in its steps is in no interval. A difference is found in 80 %
+of the pairs from 1.6 standard deviations of a step with 8 steps a side, from 1.0 with 20, 0.33 with 200.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, sqrt
+from statistics import NormalDist
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traces.limits import Limit
+
+LEAST: Final = Limit(
+    8, "steps a side", "measurement of this project, section 8: below, an interval says nothing"
+)
+RESAMPLES: Final = Limit(
+    4000, "resamples", "ours: another seed then moves the ends by some 1.5 % of half the interval"
+)
+DRAWN: Final = Limit(
+    1_000_000, "values drawn, at most", "ours: under 0.1 s; only reached by a few values against thousands"
+)
+SEED: Final = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An interval of new mean less base mean, both ends in ns, and how it was made."""
+
+    low_ns: int
+    high_ns: int
+    level: float
+    method: str
+
+
+def interval_of(base_ns: Sequence[int], new_ns: Sequence[int], level: float = 0.95) -> Interval | None:
+    """The interval; None with fewer than `LEAST` values on a side. Swapped sides give the mirrored one.
+
+    Values in the order they were recorded. Values that never vary give an interval without width.
+    """
+    fewest = min(len(base_ns), len(new_ns))
+    if fewest < LEAST.value:
+        return None
+    length = max(1, fewest // int(LEAST.value))
+    first, second = (_deviations(side, length, level) for side in sorted((tuple(base_ns), tuple(new_ns))))
+    half_ns = ceil(_half_width(first, second, level))
+    delta_ns = round(Fraction(sum(new_ns), len(new_ns)) - Fraction(sum(base_ns), len(base_ns)))
+    method = "bootstrap of single values" if length == 1 else f"bootstrap of blocks of {length} values"
+    return Interval(delta_ns - half_ns, delta_ns + half_ns, level, method)
+
+
+def _deviations(values_ns: tuple[int, ...], length: int, level: float) -> NDArray[np.float64]:
+    """Per block, what it adds to the deviation from the mean, widened for few blocks; they add up to 0."""
+    count = len(values_ns)
+    blocks = count // length
+    shifted = np.array([one - values_ns[0] for one in values_ns], dtype=np.float64)
+    starts = np.arange(blocks) * count // blocks
+    sums = np.add.reduceat(shifted - shifted.mean(), starts)
+    normal = NormalDist().inv_cdf((1 + level) / 2)
+    widened = sqrt(blocks / (blocks - 1)) * _student(normal, blocks - 1) / normal
+    return sums * (blocks / count * widened)
+
+
+def _half_width(first: NDArray[np.float64], second: NDArray[np.float64], level: float) -> float:
+    """What `level` of the drawn differences stay below, whichever sign they have."""
+    both = np.concatenate((first, second))
+    # Raw bits: the one stream of random numbers that numpy promises never to change.
+    resamples = int(min(RESAMPLES.value, DRAWN.value // both.size))
+    bits = np.random.PCG64(SEED).random_raw(resamples * both.size)
+    of_first, of_second = np.split(bits.reshape(both.size, -1) >> np.uint64(32), [first.size])
+    own = _means(first, of_first) - _means(second, of_second)
+    together = _means(both, of_first) - _means(both, of_second)
+    place = min(ceil(level * (resamples + 1)), resamples) - 1
+    return max(float(np.partition(np.abs(drawn), place)[place]) for drawn in (own, together))
+
+
+def _means(values: NDArray[np.float64], bits: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """Means of values drawn with replacement, one per column of `bits`, of 32 random bits each."""
+    places = ((bits * np.uint64(values.size)) >> np.uint64(32)).astype(np.intp)
+    means: NDArray[np.float64] = values[places].mean(axis=0)
+    return means
+
+
+def _student(normal: float, freedom: int) -> float:
+    """Student's t for the level of a normal quantile (Abramowitz and Stegun 26.7.5), from 7 degrees on."""
+    terms = (
+        (normal**3 + normal) / 4,
+        (5 * normal**5 + 16 * normal**3 + 3 * normal) / 96,
+        (3 * normal**7 + 19 * normal**5 + 17 * normal**3 - 15 * normal) / 384,
+    )
+    return normal + sum(float(term / freedom**power) for power, term in enumerate(terms, start=1))
