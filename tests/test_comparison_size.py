@@ -125,10 +125,9 @@ def test_one_recording_with_logs_that_differ_is_decided_by_the_logs() -> None:
 
 
 def test_few_steps_are_undecided_and_say_what_to_record() -> None:
-    _, judged = judged_steps(steps(100, 100), steps(200, 200, 200))
-    assert judged.verdict == "undecided"
+    size, judged = judged_steps(steps(100, 100), steps(200, 200, 200))
+    assert (judged.verdict, size.delta_ns) == ("undecided", 100 * MS)
     assert judged.because[0].startswith("2 steps in base, 3 in new: fewer than 8 a side")
-    assert "+100.000 ms, +100.00 %" in judged.because[-1]
     assert judged.record.startswith("record 8 steps or more a side: nsys profile ")
     assert "--profile-step-start 10 --profile-step-end 20" in judged.record
     assert "-o run_%q{RANK} " in judged.record
@@ -139,9 +138,6 @@ def test_an_interval_above_zero_is_a_regression_and_one_below_an_improvement() -
     slower, faster = judged_at(4, 6), judged_at(-6, -4)
     assert (slower.verdict, slower.because[0]) == ("regression", "the whole interval is above zero")
     assert (faster.verdict, faster.because[0]) == ("improvement", "the whole interval is below zero")
-    assert (
-        "95 % interval: +4.000 ms to +6.000 ms per step, +4.00 % to +6.00 % of the base's" in slower.because
-    )
     assert judged_at(0, 6).verdict == "undecided"
     assert slower.record == faster.record == ""
 
@@ -174,7 +170,7 @@ def test_logs_decide_where_the_traces_hold_two_steps_and_their_slowness_is_said(
     size = measure_size(base, new, log(*(99 * MS, 101 * MS) * 50), log(*(101 * MS, 103 * MS) * 50))
     judged = judge_size(size, YES, base, new)
     assert judged.verdict == "regression"
-    assert "100 logged iterations in base, 100 in new" in judged.because[1]
+    assert (size.source, size.base_count, size.new_count) == ("log", 100, 100)
     beside = "profiled steps against logged ones, by medians: +10.00 % in base, +9.80 % in new"
     assert beside in judged.because
     assert not any("profiled steps differ" in one for one in judged.because)

@@ -266,6 +266,6 @@ def test_a_name_longer_than_a_line_is_cut_and_breaks_no_column() -> None:
 
 def test_figures_are_written_honestly() -> None:
     assert [signed(ns) for ns in (4_120_000, 0, -500_000)] == ["+4.120", "0.000", "-0.500"]
-    assert [signed_percent(frac) for frac in (0.098, 0, -0.0001)] == ["+9.8 %", "0.0 %", "-<0.1 %"]
+    assert [signed_percent(frac) for frac in (0.098, 0, -0.0001)] == ["+9.8 %", "0.0 %", "<0.1 %"]
     assert [share(frac) for frac in (None, 0.25, -1.5)] == ["", "25.0 %", "-150.0 %"]
     assert [per_step(count) for count in (3400.0, 2.5, 0.001, 0.0)] == ["3,400", "2.5", "<0.01", "0"]

@@ -132,16 +132,14 @@ def judge_size(size: Size, comparable: Comparable, base: Rank, new: Rank) -> Jud
         return Judged("not_comparable", (*no, _means(size), *_spread(size), *traced), "")
     if same_recording(base, new) and size.delta_ns == 0:
         same = "both sides have the same figures step by step: they are one recording"
-        return Judged("no_change", (same, _means(size)), "", same=True)
+        return Judged("no_change", (same,), "", same=True)
     if size.interval is None:
-        because = (*_lacking(size, base, new), _means(size))
-        return Judged("undecided", because, _record_for(LEAST.value))
+        return Judged("undecided", tuple(_lacking(size, base, new)), _record_for(LEAST.value))
     if size.interval.low_ns <= 0 <= size.interval.high_ns:
         return _judge_around_zero(size, size.interval, traced)
     slower = size.interval.low_ns > 0
     whole = f"the whole interval is {'above' if slower else 'below'} zero"
-    because = (whole, _means(size), *_spread(size), *traced, _OTHER_RUNS)
-    return Judged("regression" if slower else "improvement", because, "")
+    return Judged("regression" if slower else "improvement", (whole, *traced, _OTHER_RUNS), "")
 
 
 def same_recording(base: Rank, new: Rank) -> bool:
@@ -180,7 +178,7 @@ def _judge_around_zero(size: Size, interval: Interval, traced: tuple[str, ...]) 
     furthest_ns = max(-interval.low_ns, interval.high_ns)
     furthest, shows = (signed_percent(one, shorter_ns).lstrip("+") for one in (furthest_ns, size.shows_ns))
     seen = f"the smallest change it could have shown is about {shows}, {milliseconds(size.shows_ns)} per step"
-    rest = (seen, _means(size), *_spread(size), *traced)
+    rest = (seen, *traced)
     matters = f"{MATTERS.value * 100:.0f} %"
     if furthest_ns <= MATTERS.value * shorter_ns:
         held = (

@@ -39,9 +39,9 @@ def unsigned(ns: int | None) -> str:
 
 
 def signed_percent(frac: float) -> str:
-    """A relative difference: `+9.8 %`."""
+    """A relative difference: `+9.8 %`; one of under 0.1 % has no sign."""
     said = percent(abs(frac))
-    return said if frac == 0 else f"{'-' if frac < 0 else '+'}{said}"
+    return said if frac == 0 or said.startswith("<") else f"{'-' if frac < 0 else '+'}{said}"
 
 
 def share(frac: float | None) -> str:
