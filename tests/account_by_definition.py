@@ -198,7 +198,11 @@ def cause(story: Story, thread: int, inside: list[Call], t: int) -> str:
 def of_call(story: Story, call: Call) -> str:
     if "Synchronize" in call.name:
         ended = ended_within(story, call)
-        last = [work for work in ended if work.end == max(other.end for other in ended)]
+        last = [
+            work
+            for work in ended
+            if work.end == max(other.end for other in ended if other.stream == work.stream)
+        ]
         small = any(work.kind == "memcpy_d2h" and work.size_bytes <= SMALL_COPY_BYTES for work in last)
         return "token_count_sync" if small else "sync"
     if any(word in call.name for word in ("Free", "Malloc", "cuMem")) and "Memcpy" not in call.name:

@@ -132,6 +132,17 @@ def test_the_read_of_token_counts_is_named_where_tokens_are_routed(
     assert us(dict(found.launch_starved_ns)) == {sync: 21, "launch": 3}
 
 
+def test_a_kernel_of_another_stream_that_ends_while_the_call_returns_does_not_rename_the_read(
+    export: Export,
+) -> None:
+    said = Said()
+    said.copy("d2h", 100, 104, launch=(20, 22), size_bytes=256)
+    said.kernel(GEMM, 90, 112, launch=(10, 12), stream=20)
+    said.call(SYNC, 30, 120)
+    said.kernel("_permute_kernel", 130, 200, launch=(125, 128))
+    assert us(dict(account(export, said).launch_starved_ns)) == {"token_count_sync": 13, "launch": 3}
+
+
 def test_of_two_that_run_the_one_that_ends_last_holds_the_launch(export: Export) -> None:
     said = Said()
     said.kernel(SENDRECV, 95, 140, launch=(10, 12), stream=20)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ from tests.account_by_definition import (
     clocks_agree,
 )
 from traces.account.account import Account, measure_account
+from traces.columns import IntArray
 from traces.formats.open import read_trace
 from traces.intervals import union
 from traces.simulate.export import write_export
@@ -70,11 +73,18 @@ def recorded(story: Story) -> Recording:
     return recording
 
 
+def no_edges(*_: object) -> tuple[IntArray, IntArray]:
+    return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+
+
 def by_program(path: Path, story: Story, windows: list[tuple[int, int]]) -> Account | None:
     write_export(path, recorded(story))
     (rank,) = build(read_trace(path)).ranks
     edges = np.array(windows, dtype=np.int64).T
-    found = measure_account(rank, union(edges[0], edges[1]))
+    with ExitStack() as recorded_edges_only:  # the definition knows no others
+        for guess in ("infer_producers", "tight_producers", "current_stream_producers"):
+            recorded_edges_only.enter_context(patch(f"traces.account.producers.{guess}", no_edges))
+        found = measure_account(rank, union(edges[0], edges[1]))
     return found if isinstance(found, Account) else None
 
 

@@ -16,7 +16,7 @@ from traces.account.calls import CallKind
 from traces.account.host import CAUSE, Host, HostPieces
 from traces.account.pieces import Pieces, joined
 from traces.account.running import last_to_end
-from traces.columns import COPY_KINDS, NULL, BoolArray, IntArray
+from traces.columns import COPY_KINDS, NULL, BoolArray, IntArray, distinct
 from traces.limits import Limit
 from traces.timeline import KEYS, Activities, Bucket, RankTimeline, Source
 
@@ -117,17 +117,23 @@ class Waits:
         return np.concatenate((some, own[rows.end_ns[own] > begin]))
 
     def _cause(self, call: int, cause: int) -> int:
-        """`token_count_sync` where a synchronising call waited for a small copy to the host last."""
+        """`token_count_sync` where a small copy to the host was the last that a call waited for on a stream.
+
+        Of each stream the last: a kernel of another one that ends while the call returns was not waited for.
+        """
         if cause != CAUSE["sync"]:
             return cause
         begin, back = self._calls.start_ns[call], self._calls.end_ns[call]
         low, high = np.searchsorted(self._ends, (begin, back), side="right")
         some = self._all_by_end[low:high]
         some = some[self._launched[some] < begin]
-        if not len(some):
-            return cause
-        last = some[self._rows.end_ns[some] == self._rows.end_ns[some[-1]]]  # of equals, the copy says more
-        return CAUSE["token_count_sync"] if self._is_count[last].any() else cause
+        counts = some[self._is_count[some]]
+        for stream in distinct(self._rows.stream_id[counts]).tolist():
+            beside = some[self._rows.stream_id[some] == stream]
+            latest_ns = self._rows.end_ns[beside[-1]]  # of equals, the copy says more
+            if self._is_count[beside[self._rows.end_ns[beside] == latest_ns]].any():
+                return CAUSE["token_count_sync"]
+        return cause
 
     def _name_cold_starts(self, host: HostPieces) -> HostPieces:
         """Give the cold start after a synchronising call the name of that call."""
