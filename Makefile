@@ -2,6 +2,7 @@
 # make check  format, lint, types and tests                  make clean   remove what these made
 # make test-megatron  the tests that ask megatron-core, in an environment of their own with it and PyTorch (1 GB)
 # make score  simulate a few hundred runs, diagnose them, print how often that is right (RUNS=, SEED=, JOBS=, ONLY=family)
+# make score-compare  simulate pairs with known causes, compare them, print how often that is right (PAIRS_SEED=, JOBS=, ONLY=)
 
 PYTHON ?= python3
 VENV   := .venv
@@ -11,10 +12,11 @@ CODE   := diagnoser traces heuristics reports tests
 
 RUNS   := 300
 SEED   := 5000
+PAIRS_SEED := 20000000
 JOBS   := 2
 ONLY   :=
 
-.PHONY: demo test test-megatron lint check score format clean
+.PHONY: demo test test-megatron lint check score score-compare format clean
 
 demo: $(VENV)/installed
 	$(BIN)/moe-diag demo
@@ -34,6 +36,9 @@ check: lint test
 
 score: $(VENV)/installed-test
 	$(BIN)/python -m tests.score --runs $(RUNS) --seed $(SEED) --jobs $(JOBS) $(if $(ONLY),--only "$(ONLY)")
+
+score-compare: $(VENV)/installed-test
+	$(BIN)/python -m tests.compare_score --seed $(PAIRS_SEED) --jobs $(JOBS) $(if $(ONLY),--only "$(ONLY)")
 
 format: $(VENV)/installed-test
 	$(BIN)/ruff format $(CODE)

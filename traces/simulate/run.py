@@ -37,15 +37,16 @@ def run(knobs: Knobs, *, without: Handicap | None = None, and_without: Handicap 
     program = program_of(knobs)
     for handicap in (without, and_without):
         program = program if handicap is None else taken_away(program, handicap)
-    return _run(knobs, program)
+    return run_program(knobs, program)
 
 
 def run_halved(knobs: Knobs) -> Run:
     """Simulate the same run with all GPU work in half its time."""
-    return _run(knobs, halved(program_of(knobs)))
+    return run_program(knobs, halved(program_of(knobs)))
 
 
-def _run(knobs: Knobs, program: Program) -> Run:
+def run_program(knobs: Knobs, program: Program) -> Run:
+    """Simulate a program that was made of these knobs, and perhaps edited."""
     executed = execute(program)
     return Run(knobs, executed, _borders(executed, knobs.step_count))
 

@@ -18,6 +18,10 @@ class Scenario:
 
 
 _TUNED: Final = Knobs(dispatch_us=25.0, peer_late_us=1.0, gradient_us=40.0, data_stall_ms=0.0)
+_GRAPHED: Final = replace(
+    _TUNED, gpu="GB200", step_count=10, layer_count=3, python_us=12, api_us=5, token_sync=False,
+    attention_us=40, dense_gemm_us=60, expert_gemm_us=160, small_kernel_us=8, dispatch_us=20,
+)  # fmt: skip
 
 SCENARIOS: Final[Mapping[str, Scenario]] = {
     "communication": Scenario(
@@ -75,6 +79,13 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
     "two_walls": Scenario(
         Knobs(dispatch_us=230, recompute="full", microbatch_count=2),
         "communication and recompute, about equally dear",
+    ),
+    "graphs": Scenario(
+        replace(_GRAPHED, graph_attention=True, graph_router=True),
+        "CUDA graphs of attention and router keep a slow host ahead: a base to compare with",
+    ),
+    "graphs_lost": Scenario(
+        replace(_GRAPHED, seed=1), "the same run after its graphs stopped replaying: compare graphs with it"
     ),
     "pipeline": Scenario(
         replace(_TUNED, pipeline_us=60, pipeline_bubble_us=4000, microbatch_count=2),
