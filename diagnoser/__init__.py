@@ -56,6 +56,7 @@ def _check_siblings() -> None:
 _check_siblings()
 
 from traces.errors import InputError, MoeDiagError, NothingToDiagnose, UsageError  # noqa: E402 - after the check
+from traces.progress import Progress, silent  # noqa: E402 - likewise
 
 
 def analyze(
@@ -73,6 +74,8 @@ def analyze(
     log: str | PathLike[str] | None = None,
     about: Mapping[str, object] | None = None,
     ask_megatron: bool = True,
+    redact: bool = True,
+    progress: Progress = silent,
 ) -> Diagnosis:
     """Diagnose one trace, or several of one run.
 
@@ -85,27 +88,39 @@ def analyze(
     {"gpu": "H100", "ep": 16, "core_version": "0.16.1"}; its keys are the fields of `heuristics.run.Given`.
     With `ask_megatron`, an installed megatron-core is asked about each change, in a process of its own.
 
+    The document names traces by their base names and withholds texts of the configuration that could be a
+    path or a name; without `redact` it holds both. `progress` is called with what is done and its fraction.
+
     Raises `UsageError` for a selection that cannot be or matches nothing, `InputError` for a file that cannot
     be used, `NothingToDiagnose` where neither kernels nor graph rows were recorded; all are `MoeDiagError`. A
     trace that cannot be used beside others that can becomes a warning of the document.
     """
     from diagnoser.about import given_from
-    from diagnoser.commands import asker
+    from diagnoser.command_line import command_line
     from diagnoser.configuration import read_configured
+    from diagnoser.megatron.asker import asker
     from diagnoser.pipeline import diagnose
     from traces.formats.open import ReadOptions
     from traces.steps.selection import parse_selection
 
-    several = [paths] if isinstance(paths, str | PathLike) else list(paths)
+    several = [Path(path) for path in ([paths] if isinstance(paths, str | PathLike) else paths)]
+    selection = parse_selection(steps, nvtx, start, end, rank, gpu)
     given = given_from(about or {})
-    configured = read_configured(_path(config), _path(log), given)
+    configured = read_configured(_path(config), _path(log), given, progress)
+    options = {
+        **{"--steps": steps, "--nvtx": nvtx, "--start": start, "--end": end, "--rank": rank, "--gpu": gpu},
+        **{"--config": _path(config), "--log": _path(log), "--no-megatron": not ask_megatron},
+    }
     return diagnose(
-        [Path(path) for path in several],
-        selection=parse_selection(steps, nvtx, start, end, rank, gpu),
+        several,
+        selection=selection,
         options=ReadOptions(nsys, _path(cache_dir)),
         given=given,
         configured=configured,
         ask=asker(ask_megatron and configured.told),
+        progress=progress,
+        redact=redact,
+        command=command_line("analyze", several, options, about, redact),
     )
 
 
@@ -116,6 +131,8 @@ def check_config(
     symptoms: str | PathLike[str] | None = None,
     about: Mapping[str, object] | None = None,
     ask_megatron: bool = True,
+    redact: bool = True,
+    progress: Progress = silent,
 ) -> Diagnosis:
     """Judge a configuration without a trace: is it legal, what does the workflow say, what to try.
 
@@ -127,14 +144,21 @@ def check_config(
     """
     from diagnoser.about import given_from
     from diagnoser.check import check_config as check
-    from diagnoser.commands import asker
+    from diagnoser.command_line import command_line
+    from diagnoser.megatron.asker import asker
 
+    files = {"--log": _path(log), "--symptoms": _path(symptoms)}
     return check(
         Path(path),
         log=_path(log),
         symptoms=_path(symptoms),
         given=given_from(about or {}),
         ask=asker(ask_megatron),
+        progress=progress,
+        redact=redact,
+        command=command_line(
+            "check-config", [Path(path)], {**files, "--no-megatron": not ask_megatron}, about, redact
+        ),
     )
 
 
@@ -154,6 +178,7 @@ def compare(
     cache_dir: str | PathLike[str] | None = None,
     about: Mapping[str, object] | None = None,
     gate: str | None = None,
+    redact: bool = True,
 ) -> ComparisonResult:
     """Compare two runs: is it really slower, by how much, where, and what changed that can explain it.
 
@@ -161,7 +186,8 @@ def compare(
     diagnosis. `base_gpu`, `new_gpu`: the CUDA device that is compared, the first rank's by default; with them
     one file may stand on both sides. Logs give the size of the difference without the profiler. `steps` and
     `nvtx` choose in both traces and are refused for earlier results; `about`, as for `analyze`, is said of
-    both runs. `gate` is a limit such as "3%"; what it says is the `gate` of what comes back.
+    both runs. `gate` is a limit such as "3%"; what it says is the `gate` of what comes back. `redact` is as
+    for `analyze`; with it a result made without it is refused.
 
     Raises what `analyze` does, and `InputError` for a document that is no result of ours or of a newer
     schema, `NothingToDiagnose` for one without a rank. Messages begin with "base: " or "new: ".
@@ -175,7 +201,13 @@ def compare(
     return compare_sides(
         Side("base", _source(base), base_gpu, _path(base_config), _path(base_log)),
         Side("new", _source(new), new_gpu, _path(new_config), _path(new_log)),
-        Reading(parse_selection(steps, nvtx), ReadOptions(nsys, _path(cache_dir)), about or {}),
+        Reading(
+            parse_selection(steps, nvtx),
+            ReadOptions(nsys, _path(cache_dir)),
+            about or {},
+            redact,
+            {"--gate": gate, "--steps": steps, "--nvtx": nvtx},
+        ),
         None if gate is None else gate_frac(gate),
     )
 

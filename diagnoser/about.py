@@ -53,13 +53,15 @@ def option_of(field: str) -> str:
     return "--" + _RENAMED.get(field, field.replace("_", "-"))
 
 
-def with_about(command: Callable[..., None]) -> Callable[..., None]:
+def with_about(command: Callable[..., int]) -> Callable[..., int]:
     """Add an option per field to a command, which takes what was given as the mapping `about`."""
 
     @wraps(command)
-    def wrapped(*args: Any, **kwargs: Any) -> None:
+    def wrapped(*args: Any, **kwargs: Any) -> int:
         about = {field: kwargs.pop(_PREFIX + field) for field in ABOUT}
-        command(*args, about={key: value for key, value in about.items() if value is not None}, **kwargs)
+        return command(
+            *args, about={key: value for key, value in about.items() if value is not None}, **kwargs
+        )
 
     own = inspect.signature(command, eval_str=True)
     kept = [parameter for name, parameter in own.parameters.items() if name != "about"]

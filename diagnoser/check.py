@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import diagnoser
+from diagnoser.command_line import command_line
 from diagnoser.configuration import read_configured
 from diagnoser.diagnosis import Diagnosis
 from heuristics.asked import Ask
@@ -12,6 +13,7 @@ from heuristics.judgement import judge_observed
 from heuristics.run import Given
 from heuristics.symptoms import Symptoms, observed_from, read_symptoms
 from heuristics.symptoms.fit import with_fit
+from reports.document import with_command
 from reports.document_check import build_check_document
 from traces.errors import InputError
 from traces.progress import Progress, silent
@@ -25,10 +27,13 @@ def check_config(
     given: Given | None = None,
     ask: Ask | None = None,
     progress: Progress = silent,
+    redact: bool = True,
+    command: str | None = None,
 ) -> Diagnosis:
     """Judge a configuration. `symptoms`: JSON of measurements by the contract's names, or an earlier result.
 
-    `ask`: asks Megatron-Core itself. Raises `InputError` for files that are not what they should be.
+    `ask`: asks Megatron-Core itself; `command`: the line that makes the result again, None for that without
+    options. Raises `InputError` for files that are not what they should be.
     """
     given = given or Given()
     configured = read_configured(config, log, given, progress)
@@ -36,8 +41,12 @@ def check_config(
     progress("checking the configuration", None)
     observed = with_fit(observed_from(said, configured.settings), given, configured.log, said)
     judgement = judge_observed(observed, given, configured, ask)
-    document = build_check_document(diagnoser.__version__, config.name, judgement, symptoms is not None)
-    return Diagnosis({**document, "warnings": [*document["warnings"], *said.unread]})
+    document = build_check_document(
+        diagnoser.__version__, config.name, judgement, symptoms is not None, redact
+    )
+    document["warnings"] += said.unread
+    command = command or command_line("check-config", [config], {}, redact=redact)
+    return Diagnosis(with_command(document, command))
 
 
 def _text(path: Path) -> str:

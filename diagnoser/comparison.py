@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import diagnoser
+from diagnoser.command_line import Value, command_line
 from diagnoser.comparison_result import ComparisonResult
 from diagnoser.side import Reading, Side, read_sides
 from heuristics.comparison.comparison import compare
 from reports.comparison.document import comparison_document
+from reports.document import with_command
 from traces.progress import Progress, silent
 from traces.results.read import result_of
 
@@ -19,7 +23,8 @@ def compare_sides(
     progress: Progress = silent,
 ) -> ComparisonResult:
     """Compare two runs; see `diagnoser.compare` for what it raises. `gate_frac`: 0.03 for a gate of 3 %."""
-    base_document, new_document = read_sides(base, new, reading or Reading(), progress)
+    reading = reading or Reading()
+    base_document, new_document = read_sides(base, new, reading, progress)
     progress("comparing", None)
     results = result_of(base_document), result_of(new_document)
     comparison = compare(*results, (base.gpu, new.gpu), gate_frac)
@@ -31,6 +36,27 @@ def compare_sides(
             for side, result in zip(("base", "new"), results, strict=True)
             for warning in result.warnings
         ],
-        redacted=all(result.redacted for result in results),
+        redacted=reading.redact,
     )
-    return ComparisonResult(document, comparison.gate)
+    files = [base.file(base_document), new.file(new_document)]
+    command = command_line(
+        "compare",
+        files[1:] if base.baseline else files,
+        _options(base, new, reading),
+        reading.about,
+        reading.redact,
+    )
+    return ComparisonResult(with_command(document, command), comparison.gate)
+
+
+def _options(base: Side, new: Side, reading: Reading) -> Mapping[str, Value]:
+    return {
+        "--baseline": base.baseline,
+        **reading.said,
+        "--base-gpu": base.gpu,
+        "--new-gpu": new.gpu,
+        "--base-config": base.config,
+        "--new-config": new.config,
+        "--base-log": base.log,
+        "--new-log": new.log,
+    }

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from traces.missing import Missing
 
 
-def with_about(document: Document, about: Mapping[str, object]) -> Document:
-    """The result with what is said of the run; `about` as `analyze` takes it."""
-    said = {key: value for key, value in given_section(given_from(about)).items() if key in about}
+def with_about(document: Document, about: Mapping[str, object], redact: bool = True) -> Document:
+    """The result with what is said of the run; `about` and `redact` as `analyze` takes them."""
+    said = {key: value for key, value in given_section(given_from(about), redact).items() if key in about}
     return {**document, "given": {**(document.get("given") or {}), **said}}
 
 
@@ -38,6 +38,7 @@ def with_files(
     log: Path | None,
     about: Mapping[str, object],
     progress: Progress = silent,
+    redact: bool = True,
 ) -> Document:
     """The result with the sections that a configuration and a log make; its verdict stays as it was.
 
@@ -56,10 +57,10 @@ def with_files(
     observed = observed_from(read_symptoms(json.dumps(document), "the result"), configured.settings)
     observed = replace(observed, step_ns=_step_ns(document), perturbation_frac=slower_frac)
     judgement = judge_observed(observed, given, configured)
-    sections = config_sections(judgement)
+    sections = config_sections(judgement, redact)
     if configured_before:
         sections = {"log": sections["log"]}
-    laid = {**document, **sections, "missing": _missing(document, sections, config_gaps(judgement))}
+    laid = {**document, **sections, "missing": _missing(document, sections, config_gaps(judgement, redact))}
     return laid if slower_frac is None else _perturbed(laid, slower_frac)
 
 

@@ -14,33 +14,61 @@ class Form(StrEnum):
 
     TEXT = "text"
     MARKDOWN = "markdown"
-    CSV = "csv"
+    HTML = "html"
     JSON = "json"
-
-
-Forms = Annotated[
-    list[Form] | None,
-    typer.Option(
-        "--format",
-        "-f",
-        metavar="text|markdown|json|csv",
-        show_default="text",
-        help="Format; repeat for several.",
-    ),
-]
+    CSV = "csv"
+    PNG = "png"
+    SVG = "svg"
+    PDF = "pdf"
+    PERFETTO = "perfetto"
 
 
 class CheckForm(StrEnum):
     """Formats of a judged configuration."""
 
     TEXT = "text"
+    MARKDOWN = "markdown"
     JSON = "json"
 
 
+class Flavor(StrEnum):
+    """Who reads the markdown."""
+
+    GITHUB = "github"
+    JIRA = "jira"
+
+
+_FORM_HELP = "Format; repeat for several [default: as -o ends, or text]."
+
+Forms = Annotated[
+    list[Form] | None,
+    typer.Option("--format", "-f", metavar="|".join(Form), show_default=False, help=_FORM_HELP),
+]
 CheckForms = Annotated[
     list[CheckForm] | None,
+    typer.Option("--format", "-f", metavar="|".join(CheckForm), show_default=False, help=_FORM_HELP),
+]
+MarkdownFlavor = Annotated[
+    Flavor | None,
     typer.Option(
-        "--format", "-f", metavar="text|json", show_default="text", help="Format; repeat for several."
+        "--flavor", metavar="github|jira", show_default=False, help="Whose markup -f markdown is [github]."
+    ),
+]
+TicketFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--ticket",
+        metavar="DIR",
+        help="Write what a ticket needs into DIR: the report as .md, .html and .json, its picture as .png, "
+        "and a manifest; all or nothing.",
+    ),
+]
+Redact = Annotated[
+    bool,
+    typer.Option(
+        "--redact/--no-redact",
+        show_default=False,
+        help="--no-redact shows paths as given and texts of the configuration; withheld by default.",
     ),
 ]
 NsysPath = Annotated[
@@ -154,6 +182,16 @@ ConfigArgument = Annotated[
 SymptomsFile = Annotated[
     Path | None,
     typer.Option(metavar="S.json", help="Measurements by the document's names, or an earlier result."),
+]
+
+ResultFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="RESULT.json",
+        readable=False,
+        show_default=False,
+        help="What analyze, compare or check-config wrote with -f json; .json.gz too.",
+    ),
 ]
 
 BaseRun = Annotated[

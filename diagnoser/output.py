@@ -1,16 +1,25 @@
-"""Where results go: stdout, or files that appear whole or not at all."""
+"""Where results go: stdout, or files that appear whole or not at all. Notes go to stderr."""
 
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from traces.errors import OutputNotWritable, UsageError
+
+_TRACES: Final = (".nsys-rep", ".qdrep", ".sqlite", ".sqlite3", ".db")
+_RESULTS: Final = (".json", ".json.gz")
+_ENDINGS: Final = ("_moe-diag", "_compared", "_report")
+"""What the names of our own results end with, so that a report of one is not named twice."""
+_FOR_PEOPLE: Final = frozenset({"text", "markdown", "jira"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +37,23 @@ def plan_targets(
     extensions: Mapping[str, str],
     force: bool,
     ending: str = "_moe-diag",
+    binary: Collection[str] = (),
 ) -> list[Target]:
     """Where each format goes, checked before any work.
 
     `output` is `-` (stdout), `.` (`<base><ending>.<ext>` beside the trace), a folder that exists, or a file.
-    Raises `UsageError` for an existing file without `force`, for a trace itself even with it, and for several
-    formats into one place.
+    Raises `UsageError` for an existing file without `force`, for a trace itself even with it, for several
+    formats into one place, and for formats of `binary`, which are no text, on stdout.
     """
     trace, forms = traces[0], list(dict.fromkeys(forms))
+    if output == "-" and (shown := [form for form in forms if form in binary]):
+        name = f"{base_name(trace)}{ending}.{extensions[shown[0]]}"
+        kind = "are no texts" if len(shown) > 1 else "is no text"
+        place = f"-o {shlex.quote(name)}" if len(forms) == 1 else "-o FOLDER/"
+        raise UsageError(
+            f"{' and '.join(shown)} {kind} for a terminal. Type the same line with {place}, "
+            "or with -o . to put it beside the input."
+        )
     if output == "-":
         targets = [Target(form, None) for form in forms]
     elif output == "." or Path(output).is_dir() or output.endswith(os.sep):
@@ -51,11 +69,24 @@ def plan_targets(
 
 
 def base_name(trace: Path) -> str:
-    """The trace's name without the extension of its format."""
-    for extension in (".nsys-rep", ".qdrep", ".sqlite", ".sqlite3", ".db"):
-        if trace.name.endswith(extension) and trace.name != extension:
-            return trace.name[: -len(extension)]
-    return trace.name
+    """The name of a trace or a result, without the extension of its format and what ours end with."""
+    name = trace.name
+    for extension in _TRACES:
+        if name.endswith(extension) and name != extension:
+            return name[: -len(extension)]
+    for extension in _RESULTS:
+        if name.endswith(extension) and name != extension:
+            name = name[: -len(extension)]
+            ours = next((ending for ending in _ENDINGS if name.endswith(ending) and name != ending), "")
+            return name.removesuffix(ours)
+    return name
+
+
+def say(message: str) -> None:
+    """One line to the user, beside the results."""
+    line = "moe-diag: " + " ".join(message.split())
+    with suppress(BrokenPipeError):  # nobody listens
+        print(_harmless(line) if sys.stderr.isatty() else line, file=sys.stderr)
 
 
 def write(target: Target, content: str | bytes, force: bool) -> None:
@@ -63,11 +94,11 @@ def write(target: Target, content: str | bytes, force: bool) -> None:
 
     Raises `OutputNotWritable`; no file is left half written. Bytes need a path: a terminal shows none.
     """
-    data = content.encode() if isinstance(content, str) else content
+    data = as_bytes(content)
     where = target.path if target.path is not None else "standard output"
     try:
         if target.path is None:
-            _print(data.decode())
+            _print(data.decode(), target.form)
         elif target.path.exists() and not target.path.is_file():
             target.path.write_bytes(data)  # a device or a pipe: never replaced by a file
         else:
@@ -81,22 +112,27 @@ def write(target: Target, content: str | bytes, force: bool) -> None:
         ) from None
 
 
+def as_bytes(content: str | bytes) -> bytes:
+    """A text as UTF-8; half a character of a foreign name becomes an escape, as JSON writes it."""
+    return content.encode(errors="backslashreplace") if isinstance(content, str) else content
+
+
 def _write_whole(path: Path, data: bytes, force: bool) -> None:
     """Write beside the target, then move: a reader sees the old file or the whole new one."""
     handle, temporary = tempfile.mkstemp(prefix=".moe-diag-", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-        Path(temporary).chmod(0o666 & ~_umask())
+        Path(temporary).chmod(0o666 & ~umask())
         if force:
             Path(temporary).replace(path)
         else:
-            _move_to_new(temporary, path)
+            move_to_new(temporary, path)
     finally:
         Path(temporary).unlink(missing_ok=True)
 
 
-def _move_to_new(temporary: str, path: Path) -> None:
+def move_to_new(temporary: str, path: Path) -> None:
     """Move to a name that must not exist; raises FileExistsError where it has appeared meanwhile."""
     try:
         os.link(temporary, path)
@@ -106,16 +142,37 @@ def _move_to_new(temporary: str, path: Path) -> None:
         Path(temporary).replace(path)
 
 
-def _print(text: str) -> None:
-    encoding = sys.stdout.encoding or "utf-8"
+def _print(text: str, form: str) -> None:
+    """To a terminal only what moves no cursor; where a program reads, its own encoding stays whole."""
     try:
-        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        if sys.stdout.isatty():
+            sys.stdout.write(_encodable(_harmless(text)))
+        elif form in _FOR_PEOPLE:
+            sys.stdout.write(_encodable(text))
+        else:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(text.encode())
         sys.stdout.flush()
     except BrokenPipeError:  # the reader has seen enough
         _forget_stdout()
     except OSError:
         _forget_stdout()
         raise
+
+
+def _encodable(text: str) -> str:
+    encoding = sys.stdout.encoding or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def _harmless(text: str) -> str:
+    """Control characters and turned reading as escapes, as JSON writes them too."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cf") else f"\\u{ord(char):04x}"
+        for char in text
+    )
 
 
 def _forget_stdout() -> None:
@@ -130,7 +187,7 @@ def _check(path: Path | None, traces: Sequence[Path], force: bool) -> None:
     if path.is_dir():
         raise UsageError(f"{path} is a folder. Give -o {path}/ to put the result in it.")
     if any(trace.exists() and path.exists() and path.samefile(trace) for trace in traces):
-        raise UsageError(f"{path} is the trace itself, which is never changed. Give another place with -o.")
+        raise UsageError(f"{path} is the input itself, which is never changed. Give another place with -o.")
     if path.is_file() and not force:
         raise _exists(path)
     if not path.parent.is_dir():
@@ -141,7 +198,8 @@ def _exists(path: Path) -> UsageError:
     return UsageError(f"{path} exists. Give --force-overwrite to replace it, or another place with -o.")
 
 
-def _umask() -> int:
+def umask() -> int:
+    """The mask of permissions that new files of this process get."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import diagnoser
+from diagnoser.command_line import command_line, path_words
 from diagnoser.diagnosis import Diagnosis
 from diagnoser.gaps import (
     no_such_rank,
@@ -18,14 +19,15 @@ from diagnoser.gaps import (
 )
 from heuristics import Configured, judge
 from heuristics.run import Given
-from reports.document import TraceResult, build_document
+from reports.document import TraceResult, build_document, with_command
 from traces.columns import Columns
-from traces.errors import EmptySelection, InputError, NothingToDiagnose, UsageError
+from traces.errors import EmptySelection, InputError, NotATrace, NothingToDiagnose, UsageError
 from traces.formats.known_texts import trace_name
 from traces.formats.open import ReadOptions, read_trace
 from traces.measure.measurements import RankMeasurements, measure_rank
 from traces.measure.messages import measure_messages
 from traces.progress import Progress, silent
+from traces.results.read import is_result
 from traces.steps.selection import Selection
 from traces.timeline import RankTimeline, Timeline, build
 
@@ -42,10 +44,13 @@ def diagnose(
     configured: Configured | None = None,
     ask: Ask | None = None,
     progress: Progress = silent,
+    redact: bool = True,
+    command: str | None = None,
 ) -> Diagnosis:
     """Diagnose traces of one run; see `diagnoser.analyze` for what it raises.
 
-    `configured`: what files say of the run; `ask`: asks Megatron-Core whether it takes a change.
+    `configured`: what files say of the run; `ask`: asks Megatron-Core whether it takes a change; `command`:
+    the line that makes the result again, None for that without options.
     """
     if not paths:
         raise UsageError("no trace given. Name one: moe-diag analyze run.nsys-rep")
@@ -62,15 +67,22 @@ def diagnose(
     document = build_document(
         version=diagnoser.__version__,
         traces=[
-            TraceResult(trace.columns.info, _launched_frac(trace.ranks), measure_messages(trace.columns))
+            TraceResult(
+                trace.columns.info,
+                _launched_frac(trace.ranks),
+                measure_messages(trace.columns),
+                None if redact else path_words(trace.path, redact),
+            )
             for trace in measured
         ],
         ranks=ranks,
         judgement=judge(ranks, given, configured, ask),
         warnings=[*warnings, *window_warnings(ranks)],
         missing=missing,
+        redact=redact,
     )
-    return Diagnosis(document, skipped)
+    command = command or command_line("analyze", paths, {}, redact=redact)
+    return Diagnosis(with_command(document, command), skipped)
 
 
 def _check_distinct(paths: Sequence[Path]) -> None:
@@ -81,10 +93,17 @@ def _check_distinct(paths: Sequence[Path]) -> None:
             raise UsageError(f"{path} is given twice (also as {first}), and would count twice. Name it once.")
 
 
+def _check_no_result(path: Path) -> None:
+    """An earlier result is rendered, not diagnosed."""
+    if path.name.endswith((".json", ".json.gz")) and path.is_file() and is_result(path):
+        raise NotATrace(f"{path} is an earlier result, no trace. Type moe-diag report {path}")
+
+
 @dataclass(frozen=True, slots=True)
 class _Trace:
     """One trace on its way through the flow."""
 
+    path: Path
     columns: Columns
     timeline: Timeline
     ranks: tuple[RankMeasurements, ...] = ()
@@ -100,6 +119,7 @@ def _read_all(
     read, failed, warnings = [], [], []
     for path in paths:
         try:
+            _check_no_result(path)
             columns = read_trace(path, options, progress)
             progress(f"measuring {path.name}", None)
             timeline = build(columns)
@@ -109,7 +129,7 @@ def _read_all(
             failed.append(error)
             warnings.append(f"{trace_name(path)} was skipped: {why_skipped(error)}")
             continue
-        read.append(_Trace(columns, timeline))
+        read.append(_Trace(path, columns, timeline))
         warnings += [f"{trace_name(path)}: {warning}" for warning in timeline.warnings]
     if not read:
         raise failed[0]
@@ -135,7 +155,7 @@ def _measure_all(read: Sequence[_Trace], selection: Selection, warnings: list[st
                 missed.append(error)
                 warnings.append(f"process {rank.process}, GPU {rank.device} is left out: {error}")
         if done:
-            measured.append(_Trace(trace.columns, trace.timeline, tuple(done)))
+            measured.append(replace(trace, ranks=tuple(done)))
     if not measured:
         raise missed[0]
     return measured

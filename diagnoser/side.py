@@ -28,22 +28,39 @@ Source = Path | Mapping[str, Any] | Diagnosis
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What is given of one side. `gpu`: the CUDA device that is compared, None for the first."""
+    """What is given of one side. `gpu`: the CUDA device that is compared, None for the first.
+
+    `baseline`: the name of the history that the source came by.
+    """
 
     name: SideName
     source: Source
     gpu: int | None = None
     config: Path | None = None
     log: Path | None = None
+    baseline: str | None = None
+
+    def files(self) -> list[Path]:
+        """Every file that is given of it."""
+        return [path for path in (self.source, self.config, self.log) if isinstance(path, Path)]
+
+    def file(self, document: Document) -> Path:
+        """The file that is compared; for a document given as such, the trace it is of."""
+        return self.source if isinstance(self.source, Path) else Path(document["traces"][0]["name"])
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How both sides are read. `about`: fields of `heuristics.run.Given`, said of both runs."""
+    """How both sides are read. `about`: fields of `heuristics.run.Given`, said of both runs.
+
+    `redact`: paths and texts of configurations are withheld. `said`: options of both sides as typed.
+    """
 
     selection: Selection = field(default_factory=Selection)
     options: ReadOptions = field(default_factory=ReadOptions)
     about: Mapping[str, object] = field(default_factory=dict)
+    redact: bool = True
+    said: Mapping[str, str | None] = field(default_factory=dict)
 
 
 @contextmanager
@@ -126,16 +143,25 @@ def _diagnosed(path: Path, side: Side, reading: Reading, progress: Progress) -> 
         given=given,
         configured=read_configured(side.config, side.log, given, progress),
         progress=progress,
+        redact=reading.redact,
     ).to_dict()
 
 
 def _from_earlier(document: Document, side: Side, reading: Reading, progress: Progress) -> Document:
-    """An earlier result, with what is given beside it. Raises `UsageError` where a trace would be needed."""
+    """An earlier result, with what is given beside it.
+
+    Raises `UsageError` where a trace would be needed, and for a result that is not redacted as it should be.
+    """
+    if reading.redact and document.get("redacted") is False:
+        raise UsageError(
+            "this earlier result was made with --no-redact and holds paths. Give --no-redact to show them, "
+            "or make it again without it."
+        )
     if reading.selection != Selection():
         raise UsageError(
             "steps can be chosen in a trace only, and this is an earlier result. Give its trace, or leave "
             "--steps and --nvtx out."
         )
     if side.config or side.log:
-        return with_files(document, side.config, side.log, reading.about, progress)
-    return with_about(document, reading.about) if reading.about else document
+        return with_files(document, side.config, side.log, reading.about, progress, reading.redact)
+    return with_about(document, reading.about, reading.redact) if reading.about else document

@@ -1,7 +1,8 @@
 """Result -> plain dict: the JSON contract, version 1.0. Keys may be added; none may change.
 
 Integers are nanoseconds over the used steps. A value that could not be told is None and has an entry in
-`missing`, whose path is its own or a parent's. Nothing in the document names a host, a user or a folder.
+`missing`, whose path is its own or a parent's. A redacted document names no host, user or folder; one that is
+not holds the paths of traces as they were given and the texts of the configuration.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ class TraceResult:
     info: TraceInfo
     correlation_frac: float | None
     messages: tuple[Messages, ...] | None = None
+    path: str | None = None
+    """As it was given; None in a redacted document."""
 
 
 def build_document(
@@ -40,15 +43,19 @@ def build_document(
     judgement: Judgement,
     warnings: Sequence[str],
     missing: Sequence[Missing],
+    redact: bool = True,
 ) -> Document:
-    """The whole document. Its values are plain: dict, list, str, int, float, bool, None."""
+    """The whole document. Its values are plain: dict, list, str, int, float, bool, None.
+
+    `redact`: texts of the configuration are withheld where they could be a path or a name.
+    """
     sections = [rank_section(index, rank, judgement.run.shown.ep_overlap) for index, rank in enumerate(ranks)]
     gaps = [gap for index, trace in enumerate(traces) for gap in _trace_gaps(index, trace)]
     gaps += [gap for section in sections for gap in section.missing]
     gaps += [
         *judgement.missing,
         *verdict_gaps(judgement),
-        *config_gaps(judgement),
+        *config_gaps(judgement, redact),
         *_perturbation_gaps(judgement),
         *missing,
     ]
@@ -57,12 +64,22 @@ def build_document(
         "tool": {"name": "moe-diag", "version": version, "guidance": judgement.guidance},
         "warnings": list(warnings),
         "missing": [{"path": gap.path, "reason": gap.reason, "cure": gap.cure} for gap in gaps],
-        "redacted": True,
+        "redacted": redact,
         "traces": [_trace_section(trace, judgement.perturbation_frac) for trace in traces],
         "ranks": [section.values for section in sections],
         **judged_sections(judgement),
-        **config_sections(judgement),
+        **config_sections(judgement, redact),
     }
+
+
+def with_command(document: Document, command: str) -> Document:
+    """The document of any kind with the line that makes it again, as a key after `redacted`."""
+    whole: Document = {}
+    for key, value in document.items():
+        whole[key] = value
+        if key == "redacted":
+            whole["command"] = command
+    return whole
 
 
 def _perturbation_gaps(judgement: Judgement) -> list[Missing]:
@@ -76,6 +93,7 @@ def _trace_section(trace: TraceResult, perturbation_frac: float | None) -> Docum
     info = trace.info
     return {
         "name": info.name,
+        **({} if trace.path is None else {"path": trace.path}),
         "kind": info.kind,
         "exporter_version": info.exporter_version,
         "schema": info.schema,

@@ -15,17 +15,19 @@ _UNSAID: Final = "unknown"
 _CURE: Final = "give symptoms (--symptoms), or analyze a trace"
 
 
-def build_check_document(version: str, name: str, judgement: Judgement, judged: bool) -> Document:
+def build_check_document(
+    version: str, name: str, judgement: Judgement, judged: bool, redact: bool = True
+) -> Document:
     """The document of `check-config`. `name`: of the configuration file; `judged`: symptoms were given.
 
     A log that ran out of memory tells a wall without them.
     """
     judged = judged or any(wall.outcome != "unmeasurable" for wall in judgement.walls)
     if judged:
-        gaps = [*judgement.missing, *verdict_gaps(judgement), *config_gaps(judgement)]
+        gaps = [*judgement.missing, *verdict_gaps(judgement), *config_gaps(judgement, redact)]
     else:
         why = "no symptoms were given"
-        gaps = [Missing("verdict", why, _CURE), Missing("walls", why, _CURE), *config_gaps(judgement)]
+        gaps = [Missing("verdict", why, _CURE), Missing("walls", why, _CURE), *config_gaps(judgement, redact)]
     sections = judged_sections(judgement)
     if judgement.largest.bucket == _UNSAID:
         sections["verdict"] = _without_budget(sections["verdict"])
@@ -38,11 +40,11 @@ def build_check_document(version: str, name: str, judgement: Judgement, judged: 
         "judged": judged,
         "warnings": [],
         "missing": [{"path": gap.path, "reason": gap.reason, "cure": gap.cure} for gap in gaps],
-        "redacted": True,
+        "redacted": redact,
         "traces": [],
         "ranks": [],
         **sections,
-        **config_sections(judgement),
+        **config_sections(judgement, redact),
     }
 
 

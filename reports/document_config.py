@@ -44,8 +44,11 @@ STEADY_SHOWN: Final = Limit(
 Section = dict[str, Any]
 
 
-def config_sections(judgement: Judgement) -> Section:
-    """Every key about the configuration; None and empty where no file was given."""
+def config_sections(judgement: Judgement, redact: bool = True) -> Section:
+    """Every key about the configuration; None and empty where no file was given.
+
+    `redact`: texts that may be a path or a name are withheld.
+    """
     told = judgement.told
     if told is None:
         return {
@@ -57,11 +60,11 @@ def config_sections(judgement: Judgement) -> Section:
             "memory_estimate": None,
             "throughput": None,
             "log": None,
-            "given": given_section(judgement.run.given),
+            "given": given_section(judgement.run.given, redact),
         }
     checked = told.checked
     return {
-        "configuration": _configuration(judgement.run, checked),
+        "configuration": _configuration(judgement.run, checked, redact),
         "config_findings": [
             *(_plain(one) for one in checked.findings),
             *(_failure(one) for one in checked.failures),
@@ -72,15 +75,18 @@ def config_sections(judgement: Judgement) -> Section:
         "memory_estimate": _memory(checked.memory),
         "throughput": _throughput(checked, judgement),
         "log": _log(judgement.run, checked),
-        "given": given_section(judgement.run.given),
+        "given": given_section(judgement.run.given, redact),
     }
 
 
-def given_section(given: Given) -> Section:
-    """What is known of the run by option, file or log, by field of `Given`; texts only as we know them."""
+def given_section(given: Given, redact: bool = True) -> Section:
+    """What is known of the run by option, file or log, by field of `Given`.
+
+    `redact`: texts only as we know them.
+    """
     values = {key: value for key, value in asdict(given).items() if value is not None and key != "guidance"}
     shown = {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
-    return {key: value for key, value in shown.items() if _is_plain(key, value)}
+    return {key: value for key, value in shown.items() if not redact or _is_plain(key, value)}
 
 
 def _is_plain(field: str, value: Any) -> bool:
@@ -90,7 +96,7 @@ def _is_plain(field: str, value: Any) -> bool:
     return all(not isinstance(text, str) or _PLAIN.fullmatch(text) for text in texts)
 
 
-def config_gaps(judgement: Judgement) -> Iterator[Missing]:
+def config_gaps(judgement: Judgement, redact: bool = True) -> Iterator[Missing]:
     """An entry for every None above."""
     if judgement.told is None:
         for key in ("configuration", "rules", "experiments", "memory_estimate", "throughput", "log"):
@@ -109,7 +115,8 @@ def config_gaps(judgement: Judgement) -> Iterator[Missing]:
             yield Missing(f"configuration.versions.{package}", "nobody says it", f"--{package}-version")
     if judgement.run.settings.framework is None:
         yield Missing("configuration.framework", "no file says whose spelling it is", _GIVE)
-    shown = [_shown(knob, one.value) for knob, one in judgement.run.settings.by_knob.items()]
+    by_knob = judgement.run.settings.by_knob
+    shown = [_shown(knob, one.value, redact) for knob, one in by_knob.items()]
     if any(one is None or (isinstance(one, list) and None in one) for one in shown):
         why = "it is null, or a text that is not shown, as it may be a path or a name"
         yield Missing("configuration.settings", why, "none is needed: look into the file")
@@ -151,13 +158,13 @@ def checked_section(judgement: Judgement, planned: Planned) -> list[Section]:
     return [*own, *({"tier": one.tier, "answer": one.answer, "text": one.text} for one in answers)]
 
 
-def _configuration(run: Run, checked: Checked) -> Section:
+def _configuration(run: Run, checked: Checked, redact: bool) -> Section:
     settings = run.settings
     return {
         "framework": settings.framework,
         "legal": checked.legal,
         "versions": _versions(run),
-        "settings": [_setting(knob, one) for knob, one in sorted(settings.by_knob.items())],
+        "settings": [_setting(knob, one, redact) for knob, one in sorted(settings.by_knob.items())],
         "problems": [_plain(one) for one in checked.problems],
         "checked": [{"tier": one.tier, "answer": one.answer, "text": one.text} for one in checked.answers],
     }
@@ -184,9 +191,9 @@ def _listed(value: Any) -> Any:
     return [_listed(one) for one in value] if isinstance(value, tuple | list) else value
 
 
-def _setting(knob: str, setting: Setting) -> Section:
+def _setting(knob: str, setting: Setting, redact: bool) -> Section:
     """`withheld`: the value is a text that is not shown, as it may be a path or a name."""
-    shown = _shown(knob, setting.value)
+    shown = _shown(knob, setting.value, redact)
     return {"knob": knob, "value": shown, "said": setting.said, "withheld": _withheld(shown, setting.value)}
 
 
@@ -195,11 +202,11 @@ def _withheld(shown: Any, value: Value) -> bool:
     return hidden or (shown is None and value is not None)
 
 
-def _shown(knob: str, value: Value) -> Any:
-    """A value as it may be shown: None for a text that is none of those the frameworks themselves have."""
+def _shown(knob: str, value: Value, redact: bool) -> Any:
+    """A value as it may be shown: redacted, None for a text that is none of the frameworks' own."""
     if isinstance(value, tuple):
-        return [_shown(knob, one) for one in value]
-    if not isinstance(value, str):
+        return [_shown(knob, one, redact) for one in value]
+    if not isinstance(value, str) or not redact:
         return value
     row = knobs().get(knob)
     known = row is not None and value in row.choices

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
 from reports.document import Document
 
 _INDENT: Final = "  "
+_ESCAPED: Final = re.compile(
+    r"[\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]"
+)
+"""What turns reading or commands a terminal, of names alone; JSON has another spelling for it."""
 
 
 def render_json(document: Document) -> str:
@@ -16,7 +21,8 @@ def render_json(document: Document) -> str:
 
     Keys stand in the order of the contract. Raises ValueError for NaN and infinities, which JSON has not.
     """
-    return "".join(_pieces(document, "\n")) + "\n"
+    text = "".join(_pieces(document, "\n")) + "\n"
+    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _pieces(value: Any, line: str) -> Iterator[str]:

@@ -1,15 +1,15 @@
-"""The MoE layers of a rank as GitHub markdown: rows by module and pass, and the layers beside each other."""
+"""The MoE layers of a rank in a ticket: rows by module and pass, and the layers beside each other."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from reports.markdown_marks import folded, plain, table
+from reports.markdown_blocks import Block, Fold, Line, folded, table
 from reports.text_moe import tax_sentence
 
 
-def moe_lines(rank: dict[str, Any]) -> Iterator[str]:
+def moe_blocks(rank: dict[str, Any]) -> Iterator[Fold]:
     """Folded tables; nothing where no tokens are routed."""
     moe = rank.get("moe")  # results of earlier versions have none
     if not moe or not moe["rows"]:
@@ -18,17 +18,15 @@ def moe_lines(rank: dict[str, Any]) -> Iterator[str]:
     headers = ["Module", "Pass", "Kernels", "Wall, ms per step", "Work", "Exposed", "Blocking", "Host waits"]
     keys = ("wall_ns", "work_ns", "exposed_ns", "blocking_ns", "host_wait_ns")
     rows = [
-        [plain(row["module"]), row["pass"], f"{row['count']:,}", *(_ms(row[key], count) for key in keys)]
+        [row["module"], row["pass"], f"{row['count']:,}", *(_ms(row[key], count) for key in keys)]
         for row in moe["rows"]
     ]
-    yield from folded(
-        "MoE layers",
-        [f"{tax_sentence(moe)}. Kernels are of all steps.", "", *table(headers, rows, numbers=6)],
-    )
+    told = Line(f"{tax_sentence(moe)}. Kernels are of all steps.")
+    yield from folded("MoE layers", [told, *table(headers, rows, numbers=6)])
     yield from folded("MoE layers, one by one", _by_layer(moe, count) if moe["by_layer"] else [])
 
 
-def _by_layer(moe: dict[str, Any], count: int) -> Iterator[str]:
+def _by_layer(moe: dict[str, Any], count: int) -> Iterator[Block]:
     """Wall time of each module, its passes added up."""
     found: dict[int, dict[str, int]] = {}
     for row in moe["by_layer"]:
@@ -39,9 +37,8 @@ def _by_layer(moe: dict[str, Any], count: int) -> Iterator[str]:
         [str(layer), *(_ms(of_layer.get(module, 0), count) for module in modules)]
         for layer, of_layer in sorted(found.items())
     ]
-    yield "Wall time in ms per step, all passes."
-    yield ""
-    yield from table(["Layer", *map(plain, modules)], rows, numbers=len(modules))
+    yield Line("Wall time in ms per step, all passes.")
+    yield from table(["Layer", *modules], rows, numbers=len(modules))
 
 
 def _ms(ns: int | None, count: int) -> str:

@@ -1,4 +1,4 @@
-"""Where the time of each rank goes, as GitHub markdown."""
+"""Where the time of each rank goes, in a ticket."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from reports.document import Document
-from reports.markdown_marks import code, folded, plain, table
-from reports.markdown_moe import moe_lines
+from reports.markdown_blocks import Block, Code, Fold, Line, folded, table
+from reports.markdown_moe import moe_blocks
 from reports.sentences import replays_only, who
-from reports.words import milliseconds, percent, seconds
+from reports.words import milliseconds, percent, printable, seconds
 
 _BUCKETS: Final = ("compute", "exposed_comm", "exposed_copy", "idle")
 _DETAILED: Final = 8
@@ -24,50 +24,54 @@ _UNTOLD: Final = "not told"
 _NAME_WIDTH: Final = 120
 
 
-def rank_lines(document: Document) -> Iterator[str]:
-    """One rank open, several in a table with a folded block each."""
+def rank_blocks(document: Document) -> Iterator[Block]:
+    """One rank open, several in a table with a fold each."""
     ranks = document["ranks"]
-    yield from ("", "## Where the time goes", "")
     if len(ranks) == 1:
-        yield from _open(ranks[0])
+        yield from _doubts(ranks[0])
+        yield _budget(ranks[0])
         yield from _details(ranks[0])
         return
     yield from _all_ranks(ranks[:_DETAILED])
-    for rank in ranks[:_DETAILED]:
-        yield from folded(who(rank), [*_open(rank), *_details(rank)])
     if (more := len(ranks) - _DETAILED) > 0:
-        yield from ("", f"{more} more ranks are in the JSON document.")
+        yield Line(f"{more} more ranks are in the JSON document.")
+    for rank in ranks[:_DETAILED]:
+        told = Line(about_rank(rank))
+        yield from folded(who(rank), [told, *_doubts(rank), _budget(rank), *_details(rank)])
 
 
-def _all_ranks(ranks: list[dict[str, Any]]) -> Iterator[str]:
-    headers = ["Rank", "Steps", "Median, ms", "Min, ms", "Max, ms", *(bucket for bucket in _BUCKETS)]
+def about_rank(rank: dict[str, Any]) -> str:
+    """Who, which steps, how long and where."""
+    return f"{who(rank)}: {_steps(rank)}"
+
+
+def _doubts(rank: dict[str, Any]) -> Iterator[Line]:
+    """Slow steps, and ways of finding steps that disagree."""
+    steps = rank["steps"]
+    if steps["slow"]:
+        named = ", ".join(map(str, steps["slow"]))
+        yield Line(f"Slow steps: {named}; used, but left out of the median.")
+    if steps["disagreement"]:
+        yield Line(steps["disagreement"])
+
+
+def _all_ranks(ranks: list[dict[str, Any]]) -> Iterator[Block]:
+    headers = ["Rank", "Steps", "Median, ms", "Min, ms", "Max, ms", *_BUCKETS]
     rows = []
     for rank in ranks:
         steps = rank["steps"]
         spread = [_ms(steps[f"{key}_ns"]) for key in ("median", "min", "max")]
         shares = [_share(rank["budget_frac"][bucket]) for bucket in _BUCKETS]
-        rows.append([plain(who(rank)), str(len(steps["used"])), *spread, *shares])
+        rows.append([who(rank), str(len(steps["used"])), *spread, *shares])
     yield from table(headers, rows, numbers=8)
 
 
-def _open(rank: dict[str, Any]) -> Iterator[str]:
-    """Who, which steps, and the budget."""
-    yield f"{plain(who(rank))}: {_steps(rank)}"
-    steps, detected = rank["steps"], rank["detected"]
-    if steps["slow"]:
-        named = ", ".join(map(str, steps["slow"]))
-        yield from ("", f"Slow steps: {named}; used, but left out of the median.")
-    if steps["disagreement"]:
-        yield from ("", plain(steps["disagreement"]))
-    if detected["training_step"] is False:
-        yield from (
-            "",
-            f"This is not a training step: {plain(detected['training_evidence'])}; so no fix is planned.",
-        )
+def _budget(rank: dict[str, Any]) -> Block:
     budget, shares = rank["budget_ns"], rank["budget_frac"]
     rows = [_row(rank, _bucket(rank, bucket), budget[bucket], shares[bucket]) for bucket in _BUCKETS]
     rows.append(_row(rank, "window", budget["window"], 1.0))
-    yield from ("", *table(["Part", _per(rank), "Share", "ns in all"], rows, numbers=3))
+    (block,) = table(["Part", _per(rank), "Share", "ns in all"], rows, numbers=3)
+    return block
 
 
 def _bucket(rank: dict[str, Any], bucket: str) -> str:
@@ -79,15 +83,15 @@ def _steps(rank: dict[str, Any]) -> str:
     start_ns, end_ns = windows[0][0], windows[-1][1]
     where = f"{seconds(start_ns)} to {seconds(end_ns)} ({start_ns} to {end_ns} ns)"
     if not steps["used"]:
-        return f"one window, {where}: {plain(steps['what'])}."
+        return f"one window, {where}: {steps['what']}."
     spread = ", ".join(f"{key} {_ms(steps[f'{key}_ns'])}" for key in ("median", "min", "max"))
     left_out = f"; {len(steps['dropped'])} left out" if steps["dropped"] else ""
-    found = f"n = {len(steps['used'])} steps by {plain(steps['what'], 80)}"
+    found = f"n = {len(steps['used'])} steps by {printable(steps['what'], 80)}"
     return f"{found}, ms per step: {spread}; {where}{left_out}."
 
 
-def _details(rank: dict[str, Any]) -> Iterator[str]:
-    """Folded: parts of the buckets and reasons, figures, steps, kernels without a name."""
+def _details(rank: dict[str, Any]) -> Iterator[Fold]:
+    """Parts of the buckets and reasons, figures, steps, kernels without a name."""
     head = [_per(rank), "Share", "ns in all"]
     window_ns = rank["budget_ns"]["window"]
     parts = [
@@ -95,19 +99,23 @@ def _details(rank: dict[str, Any]) -> Iterator[str]:
         for bucket, section in _PARTS
         for key, ns in _largest_first(rank[section] or {})
     ]
-    reasons = [_row(rank, key, ns, ns / window_ns) for key, ns in absent_parts(rank["absent_ns"]) if ns]
-    by = rank["absent_decided_by_frac"]
-    decided = by and ", ".join(f"{plain(key)} {percent(frac)}" for key, frac in by.items())
-    why = [*table(["Reason", *head], reasons, numbers=3), "", f"Decided by an edge: {decided}."]
-    yield from folded("Classes and kinds", table(["Part", *head], parts, numbers=3) if parts else [])
-    yield from folded("Why no compute ran", why if reasons else [])
-    yield from moe_lines(rank)
+    yield from folded("Classes and kinds", table(["Part", *head], parts, numbers=3))
+    yield from folded("Why no compute ran", _reasons(rank, ["Reason", *head]))
+    yield from moe_blocks(rank)
     yield from folded("Figures", table(["Figure", "Value"], _figures(rank), numbers=1))
     yield from folded("Steps", _step_table(rank))
-    unknown = [[code(one["name"], _NAME_WIDTH), percent(one["frac"])] for one in rank["unknown_kernels"]]
-    yield from folded(
-        "Kernels that no rule names", table(["Kernel", "Share"], unknown, numbers=1) if unknown else []
-    )
+    unknown = [((Code(one["name"], _NAME_WIDTH),), percent(one["frac"])) for one in rank["unknown_kernels"]]
+    yield from folded("Kernels that no rule names", table(["Kernel", "Share"], unknown, numbers=1))
+
+
+def _reasons(rank: dict[str, Any], head: list[str]) -> Iterator[Block]:
+    window_ns = rank["budget_ns"]["window"]
+    reasons = [_row(rank, key, ns, ns / window_ns) for key, ns in absent_parts(rank["absent_ns"]) if ns]
+    if reasons:
+        by = rank["absent_decided_by_frac"]
+        decided = by and ", ".join(f"{key} {percent(frac)}" for key, frac in by.items())
+        yield from table(head, reasons, numbers=3)
+        yield Line(f"Decided by an edge: {decided}.")
 
 
 def absent_parts(absent: Mapping[str, Any] | None) -> Iterator[tuple[str, int]]:
@@ -128,9 +136,9 @@ def _figures(rank: dict[str, Any]) -> Iterator[list[str]]:
         figures |= {f"{name}.{key}": value for key, value in (section or {}).items()}
     for key, value in figures.items():
         if isinstance(value, (bool, str)):
-            yield [plain(key), plain(str(value))]
+            yield [key, str(value)]
         elif isinstance(value, (int, float)):
-            yield [plain(key), _figure(key, value)]
+            yield [key, _figure(key, value)]
 
 
 def _figure(key: str, value: float) -> str:
@@ -141,11 +149,11 @@ def _figure(key: str, value: float) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.3f}"
 
 
-def _step_table(rank: dict[str, Any]) -> Iterator[str]:
+def _step_table(rank: dict[str, Any]) -> Iterator[Block]:
     steps = rank["steps"]
     rows = [
         [
-            plain(one.get("reason", "used"), 80),
+            printable(one.get("reason", "used"), 80),
             str(one["index"]),
             seconds(one["start_ns"]),
             seconds(one["end_ns"]),
@@ -155,16 +163,15 @@ def _step_table(rank: dict[str, Any]) -> Iterator[str]:
         ]
         for one in sorted([*steps["used"], *steps["dropped"]], key=lambda one: int(one["index"]))
     ]
-    if rows:
-        headers = ["State", "Step", "Start", "End", "Start, ns", "End, ns", "ms"]
-        yield from table(headers, rows, numbers=6)
+    headers = ["State", "Step", "Start", "End", "Start, ns", "End, ns", "ms"]
+    yield from table(headers, rows, numbers=6)
 
 
 def _row(rank: dict[str, Any], label: str, ns: int | None, frac: float | None) -> list[str]:
     if ns is None:
-        return [plain(label), _UNTOLD, _UNTOLD, _UNTOLD]
+        return [label, _UNTOLD, _UNTOLD, _UNTOLD]
     count = len(rank["steps"]["used"]) or 1
-    return [plain(label), f"{ns / count / 1e6:,.3f}", _share(frac), f"{ns:,}"]
+    return [label, f"{ns / count / 1e6:,.3f}", _share(frac), f"{ns:,}"]
 
 
 def _per(rank: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Verdict and walls, as GitHub markdown."""
+"""Verdict and walls of a ticket: what holds the run back, what it costs at most, where that shows."""
 
 from __future__ import annotations
 
@@ -6,44 +6,41 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from reports.document import Document
-from reports.markdown_marks import folded, plain, table
+from reports.markdown_blocks import Block, Line, Strong, folded, items, table
 from reports.sentences import replay_sentences, verdict_sentences, wall_sentence
 from reports.words import kind_words, milliseconds, percent, seconds, wall_words
 
 _SHOWN_KINDS: Final = 4
+_SHOWN_PLACES: Final = 2
 
 
-def verdict_lines(document: Document) -> Iterator[str]:
+def verdict_blocks(document: Document) -> Iterator[Block]:
     """The wall or none, how sure, what bounds the run."""
-    yield from ("", "## Verdict", "", f"**{plain(wall_sentence(document))}**", "")
-    yield from (f"- {plain(sentence)}" for sentence in verdict_sentences(document))
+    yield Line((Strong(wall_sentence(document)),))
+    yield from items(verdict_sentences(document))
 
 
-def wall_lines(document: Document) -> Iterator[str]:
-    """What each wall costs at most; the evidence folded."""
+def wall_blocks(document: Document) -> Iterator[Block]:
+    """What each wall costs at most, and where it shows; the evidence folded."""
     count = _step_count(document)
     per = f"At most, ms per step (mean of {count})" if count else "At most, ms of all windows"
     walls = sorted(document["walls"], key=lambda one: -(one["cost_frac"] or 0))
-    rows, found = [], []
-    for wall in walls:
-        name = plain(wall_words(wall["id"]))
-        rows.append([name, _outcome(wall), *_cost(wall, count)])
-        if wall["outcome"] == "finding":
-            found += [f"- {name}{said}" for said in _finding(wall)]
-    yield from ("", "## Why", "", "What each wall costs at most, by replay without its handicap:", "")
+    rows = [(wall_words(one["id"]), _outcome(one), *_cost(one, count)) for one in walls]
+    yield Line("What each wall costs at most, by replay without its handicap:")
     yield from table(["Wall", "Outcome", per, "Share"], rows, numbers=2)
-    if found:
-        yield from ("", *found)
-    yield from ("", *(plain(said) for said in replay_sentences(document)))
-    headers = ["Wall", "Measure", "Where", "Because", "Value", "Limit"]
-    evidence = [_evidence(wall, one) for wall in walls for one in wall["evidence"]]
-    yield from folded("Evidence of each wall", table(headers, evidence, numbers=2) if evidence else [])
+    found = [said for one in walls if one["outcome"] == "finding" for said in _finding(one, count)]
+    places = [said for one in walls if one["outcome"] == "finding" for said in _places(one)]
+    proofs = list(replay_sentences(document))
+    is_sure = document["verdict"]["confidence"] is not None
+    shown = [] if is_sure else proofs[:1]
+    yield from items([*found, *places[:_SHOWN_PLACES], *_unmeasurable(walls), *shown])
+    yield from folded(
+        "Evidence of each wall", _evidence_blocks(walls, [*places[_SHOWN_PLACES:], *proofs[len(shown) :]])
+    )
 
 
 def _outcome(wall: dict[str, Any]) -> str:
-    if wall["outcome"] != "unmeasurable":
-        return plain(wall["outcome"])
-    return f"not measurable: {plain('; '.join(wall['missing']))}"
+    return "not measurable" if wall["outcome"] == "unmeasurable" else str(wall["outcome"])
 
 
 def _cost(wall: dict[str, Any], count: int) -> tuple[str, str]:
@@ -59,29 +56,45 @@ def _step_count(document: Document) -> int:
     return len(ranks[0]["steps"]["used"]) if len(ranks) == 1 else 0
 
 
-def _finding(wall: dict[str, Any]) -> Iterator[str]:
-    """Its kinds, and where it can be seen."""
+def _finding(wall: dict[str, Any], count: int) -> Iterator[str]:
+    """What it is made of."""
     parts = sorted((wall["cost_by_kind_ns"] or {}).items(), key=lambda part: -part[1])[:_SHOWN_KINDS]
     if parts:
-        alone = ", ".join(f"{plain(kind_words(kind))} {milliseconds(ns)}" for kind, ns in parts)
-        yield f", each kind alone (they overlap), ms of all steps: {alone}"
+        alone = ", ".join(f"{kind_words(kind)} {ns / (count or 1) / 1e6:,.3f}" for kind, ns in parts)
+        per = "ms per step" if count else "ms of all windows"
+        yield f"{wall_words(wall['id'])}, each kind alone (they overlap), {per}: {alone}"
+
+
+def _places(wall: dict[str, Any]) -> Iterator[str]:
     for one in wall["evidence"]:
         if one["start_ns"] is not None:
             value = _value(one["value"], one["unit"])
-            yield f", where to look: {plain(one['measure'])} {value}, {_where(one)}"
+            yield f"Where to look for {wall_words(wall['id'])}: {one['because']}, {value}, {_where(one)}"
+
+
+def _unmeasurable(walls: list[dict[str, Any]]) -> Iterator[str]:
+    """Why walls could not be measured, those of one reason together."""
+    reasons: dict[str, list[str]] = {}
+    for wall in walls:
+        if wall["outcome"] == "unmeasurable":
+            reasons.setdefault("; ".join(wall["missing"]), []).append(wall_words(wall["id"]))
+    for reason, names in reasons.items():
+        named = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+        yield f"Not measurable: {named}. {reason[:1].upper()}{reason[1:]}."
+
+
+def _evidence_blocks(walls: list[dict[str, Any]], also: list[str]) -> Iterator[Block]:
+    headers = ["Wall", "Measure", "Where", "Because", "Value", "Limit"]
+    rows = [_evidence(wall, one) for wall in walls for one in wall["evidence"]]
+    yield from table(headers, rows, numbers=2)
+    yield from items(also)
 
 
 def _evidence(wall: dict[str, Any], one: dict[str, Any]) -> list[str]:
     limit = "" if one["limit"] is None else _value(one["limit"], one["unit"])
     value = _value(one["value"], one["unit"])
-    return [
-        plain(wall_words(wall["id"])),
-        plain(one["measure"]),
-        _where(one),
-        f"{plain(one['because'])} ({plain(one['unit'])})",
-        value,
-        limit,
-    ]
+    because = f"{one['because']} ({one['unit']})"
+    return [wall_words(wall["id"]), one["measure"], _where(one), because, value, limit]
 
 
 def _where(one: dict[str, Any]) -> str:
@@ -90,7 +103,7 @@ def _where(one: dict[str, Any]) -> str:
     start_ns, end_ns = one["start_ns"], one["end_ns"]
     if start_ns is not None and end_ns is not None:
         said.append(f"{seconds(start_ns)} to {seconds(end_ns)} ({start_ns} to {end_ns} ns)")
-    return plain(", ".join(said))
+    return ", ".join(said)
 
 
 def _value(value: float, unit: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from reports.document import Document
 from reports.layout import INDENT, wrap
+from reports.redaction import redaction_sentence
 from reports.sentences import origin, replays_only, who
 from reports.text_config import config_lines
 from reports.text_moe import moe_lines
@@ -37,8 +38,10 @@ def render_text(document: Document, everything: bool = False) -> str:
         *config_lines(document, everything),
         "",
         *next_lines(document, everything),
+        "",
+        *wrap(redaction_sentence(document), ""),
     ]
-    return "\n".join(line.rstrip() for line in lines) + "\n"
+    return "\n".join(printable(line, len(line)).rstrip() for line in lines) + "\n"
 
 
 def _head(document: Document) -> Iterator[str]:

@@ -14,6 +14,7 @@ from reports.config_sentences import (
 )
 from reports.document import Document
 from reports.layout import INDENT, titled, wrap
+from reports.redaction import redaction_sentence
 from reports.sentences import choice_sentences, wall_sentence
 from reports.text_config import config_lines, items
 from reports.text_verdict import plan_lines
@@ -42,8 +43,10 @@ def render_check(document: Document, everything: bool = False) -> str:
         *_walls(document),
         "",
         *_next(document, everything),
+        "",
+        *wrap(redaction_sentence(document), ""),
     ]
-    return "\n".join(line.rstrip() for line in lines) + "\n"
+    return "\n".join(printable(line, len(line)).rstrip() for line in lines) + "\n"
 
 
 def _warnings(document: Document) -> Iterator[str]:

@@ -71,6 +71,27 @@ def kernel(
     return Kernel(name, grid, key, count, work_ns, std_ns)
 
 
+def timeline(*kernels: tuple[str, int, int], name: str = "nvjet_128x256", stream: int = 7) -> dict[str, Any]:
+    """One step of 10 ms on one stream: `kernels` by key, start and length; a GEMM of 6 ms where not said."""
+    shown = kernels or (("compute.gemm", 1_000_000, 6_000_000),)
+    keys = sorted({key for key, _, _ in shown})
+    lane = {
+        "stream": stream,
+        "at_ns": [at_ns for _, at_ns, _ in shown],
+        "length_ns": [length_ns for _, _, length_ns in shown],
+        "key": [keys.index(key) for key, _, _ in shown],
+        "name": [0] * len(shown),
+    }
+    reasons = {
+        "at_ns": [0],
+        "length_ns": [shown[0][1]],
+        "reason": [0],
+        "reasons": ["launch_starved.launch"],
+    }
+    ends = {"step": 1, "start_ns": 50_000_000, "end_ns": 60_000_000, "left_out": 0}
+    return {**ends, "keys": keys, "names": [name], "lanes": [lane], "reasons": reasons}
+
+
 def rank(*rows: Row, lengths_ns: tuple[int, ...] | None = None, source: str = "nvtx", **fields: Any) -> Rank:
     """A rank whose steps are as long as its budget rows add up to; without rows, two steps of 10 ns.
 
@@ -103,6 +124,7 @@ def rank(*rows: Row, lengths_ns: tuple[int, ...] | None = None, source: str = "n
         "sm": {"sm_count": 132, "comm_blocks": 20},
         "absent_ns": {},
         "a2a": {"instances": 8},
+        "timeline": timeline(),
     }
     return Rank(steps=steps, detected=detected, **{**plain, **fields})
 

@@ -15,7 +15,8 @@ from reports.markdown import render_markdown
 from reports.text import render_text
 from tests.check_doubles import ABOUT, CONTRADICTS, SCRIPT, log, script, written
 from tests.document_doubles import DISPATCH, HOSTILE, exposed
-from tests.test_markdown import KEYWORDS, is_ours_alone, replaced
+from tests.planted import replaced
+from tests.test_markdown import KEYWORDS, is_ours_alone
 from traces.errors import InputError
 from traces.simulate.export import write_export
 
@@ -104,9 +105,9 @@ def test_the_markdown_holds_the_configuration_and_folds_its_rules(tmp_path: Path
     document = analyzed(tmp_path, config=path)
     text = render_markdown(document)
     titles = [line for line in text.splitlines() if line.startswith("## ")]
-    assert titles[:4] == ["## Verdict", "## Why", "## Configuration", "## Next"]
+    assert titles[:4] == ["## Verdict", "## Why", "## Next", "## Configuration"]
     assert "CFG-overwritten-" in text
-    assert text.index("<details><summary>Rules of the workflow") < text.index("## Next")
+    assert text.index("## Next") < text.index("<details><summary>Rules of the workflow")
     assert "not applicable" not in text
     assert "not applicable" in render_markdown(document, everything=True)
     html = MarkdownIt("gfm-like", {"linkify": False}).render(text)

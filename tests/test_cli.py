@@ -215,7 +215,7 @@ def test_a_trace_is_never_replaced_by_its_result(tmp_path: Path, capsys: pytest.
     before = path.read_bytes()
     for traces in ([path], [tmp_path / "link.sqlite"]):
         assert run(["analyze", *map(str, traces), "-o", str(path), "--force-overwrite"]) == 2
-        assert "is the trace itself" in capsys.readouterr().err
+        assert "is the input itself" in capsys.readouterr().err
     assert path.read_bytes() == before
 
 

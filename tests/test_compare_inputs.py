@@ -249,8 +249,8 @@ def test_errors_stay_of_their_class(tmp_path: Path, earlier: Json) -> None:
 
 
 def facts(document: Json) -> Json:
-    """All but what to try, which a configuration changes and a comparison does not read."""
-    advice = ("fixes", "refused", "levers", "choices")
+    """All but what to try and the line that was typed, which a comparison does not read."""
+    advice = ("fixes", "refused", "levers", "choices", "command")
     gaps = [one for one in document["missing"] if not one["path"].startswith(advice)]
     gaps.sort(key=lambda one: one["path"])
     return {key: one for key, one in document.items() if key not in advice} | {"missing": gaps}

@@ -205,3 +205,24 @@ def test_in_the_table_a_name_is_no_formula_and_no_line_break(name: str) -> None:
     document["kernels"][0]["name"] = f'{name}"\n,\x1b\u202e'
     rows = list(csv.DictReader(io.StringIO(COMPARISON_RENDERERS["csv"](document, False))))
     assert next(one for one in rows if one["section"] == "kernel")["row"] == f"'{name}\" ,  "
+
+
+def test_the_picture_of_a_side_is_one_step_of_it_and_rows_that_add_up_to_its_mean() -> None:
+    document = document_of(regression())
+    for side in ("base", "new"):
+        assert document[side]["timeline"]["step"] == 1
+        assert sum(one["mean_ns"] for one in document[side]["budget_rows"]) == document[side]["step_ns"]
+
+
+def test_a_side_whose_result_has_no_timeline_says_so() -> None:
+    told = facts()
+    older = replace(told.base_rank, timeline=None)
+    base = replace(told.base, ranks=(older, *told.base.ranks[1:]))
+    document = document_of(
+        regression(
+            facts=replace(told, base=base, base_rank=older), pairs=(Pair(older, told.new_rank, "rank"),)
+        )
+    )
+    validate(document)
+    assert uncovered(document) == []
+    assert "base.timeline" in {one["path"] for one in document["missing"]}

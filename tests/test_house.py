@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "diagnoser": {"diagnoser", "reports", "heuristics", "traces"},
 }
 MODULES = [path for package in MAY_IMPORT for path in sorted((ROOT / package).rglob("*.py"))]
-HEAVY = ("numpy", "pandas", "sqlite_utils", "matplotlib", "rich", "yaml", "torch", "megatron")
+HEAVY = ("numpy", "pandas", "sqlite_utils", "matplotlib", "jinja2", "rich", "yaml", "torch", "megatron")
 
 
 def imported(path: Path) -> Iterator[str]:
@@ -93,6 +93,9 @@ def test_the_wheel_holds_exactly_our_four_packages(tmp_path: Path) -> None:
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == set(MAY_IMPORT)
     shipped = {
         "reports/schema.json",
+        "reports/comparison_schema.json",
+        *(f"reports/html/{name}" for name in ("page.css", "comparison.css", "page.js", "timeline.js")),
+        *(f"reports/html/templates/{name}.html.j2" for name in ("base", "analysis", "comparison", "marks")),
         "reports/measures.toml",
         "traces/names/kernel_rules.toml",
         "traces/settings/knobs.toml",

@@ -15,9 +15,12 @@ from markdown_it import MarkdownIt
 
 import diagnoser
 from reports.document import Document
-from reports.markdown import render_markdown
-from reports.markdown_marks import code, plain, table
+from reports.markdown import analysis_page, render_markdown
+from reports.markdown_blocks import Code, Fold, Line, Page, Section, table
+from reports.markdown_marks import github, plain
+from reports.markdown_room import GITHUB_LENGTH, within
 from tests.document_doubles import DISPATCH, HOSTILE, exposed, graph_only
+from tests.planted import replaced
 from traces.simulate.recording import Recording
 
 Export = Callable[..., Path]
@@ -58,17 +61,15 @@ def is_ours_alone(text: str) -> bool:
 
 
 def open_lines(text: str) -> list[str]:
-    folded = re.compile(r"<details>.*?</details>\n", re.DOTALL)
-    return [line for line in folded.sub("", text).splitlines() if line]
-
-
-def replaced(value: Any, text: str, kept: tuple[str, ...]) -> Any:
-    """The document with every string that is not one of our own keywords replaced."""
-    if isinstance(value, dict):
-        return {key: part if key in kept else replaced(part, text, kept) for key, part in value.items()}
-    if isinstance(value, list):
-        return [replaced(part, text, kept) for part in value]
-    return text if isinstance(value, str) else value
+    """Lines with something on them that no fold holds."""
+    found, depth = [], 0
+    for line in text.splitlines():
+        depth += line.startswith("<details>")
+        if line and not depth:
+            found.append(line)
+        depth -= line == "</details>"
+    assert depth == 0
+    return found
 
 
 @pytest.mark.parametrize("everything", [False, True])
@@ -92,7 +93,6 @@ def test_verdict_why_and_next_come_first_and_about_sixty_lines_are_open(document
         "Why",
         "Next",
         "Where the time goes",
-        "How to reproduce",
     ]
     assert len(open_lines(text)) <= 60
     assert text.count("<details>") == text.count("</details>") >= 5
@@ -108,10 +108,14 @@ def test_times_are_per_step_and_exact_and_ranges_are_in_seconds_and_ns(document:
 
 
 def test_what_could_not_be_told_is_said_and_never_zero(export: Export) -> None:
-    text = render_markdown(diagnoser.analyze(export(graph_only())).to_dict())
+    document = diagnoser.analyze(export(graph_only())).to_dict()
+    text = render_markdown(document)
     assert "| exposed_comm | not told | not told | not told |" in text
     assert "| busy | 0.000 | 90.0 % | 90 |" in text
-    assert "| communication | not measurable: " in text
+    assert "| communication | not measurable | not told | not told |" in text
+    reasons = {"; ".join(wall["missing"]) for wall in document["walls"] if wall["missing"]}
+    assert reasons
+    assert all(f"{reason[1:]}." in shown(text) for reason in reasons)
 
 
 def test_a_finding_whose_cost_is_not_told_is_no_zero(document: Document) -> None:
@@ -131,20 +135,78 @@ def test_numbers_are_right_aligned(document: Document) -> None:
         assert lines[place].count("|") == lines[place - 1].count("|") == lines[place + 1].count("|")
 
 
-def test_it_ends_with_the_command_and_both_versions(document: Document) -> None:
-    text = render_markdown(document)
-    assert "<code>moe-diag analyze run.sqlite -f markdown</code>" in text
-    assert f"moe-diag {diagnoser.__version__}, guidance {document['tool']['guidance']}, document 1.0." in text
+def test_it_ends_with_the_command_the_versions_and_whether_it_is_redacted(document: Document) -> None:
+    text = render_markdown({**document, "command": "moe-diag analyze run.sqlite --ep 16"})
+    assert "<code>moe-diag analyze run.sqlite --ep 16</code>" in text
+    assert "To make this report again" not in render_markdown(without(document, "command"))
+    rules = f"moe-diag {diagnoser.__version__} and the rules of that version"
+    assert f"{rules}, guidance {document['tool']['guidance']}, document 1.0." in text
+    assert text.splitlines()[-1].startswith("Redacted: ")
+    assert render_markdown({**document, "redacted": False}).splitlines()[-1].startswith("Not redacted: ")
 
 
-def test_all_shows_more_fixes_and_the_refused_ones(with_fixes: Document) -> None:
+def without(document: Document, key: str) -> Document:
+    return {name: value for name, value in document.items() if name != key}
+
+
+def test_a_ticket_holds_every_fix_and_refusal_and_all_opens_them(with_fixes: Document) -> None:
     some, every = render_markdown(with_fixes), render_markdown(with_fixes, everything=True)
     assert len(open_lines(some)) <= 60
     assert some.count("<summary>More about ") == min(3, len(with_fixes["fixes"])) > 1
-    assert "with <code>--all</code>" in some
-    assert "--all</code>" not in every
     for one in [*with_fixes["fixes"], *with_fixes["refused"]]:
-        assert f"**{one['id']}**" in every
+        assert f"**{one['id']}**" in some
+        assert any(f"**{one['id']}**" in line for line in open_lines(every))
+
+
+def test_the_first_fix_is_whole_and_its_environment_stands_with_each(with_fixes: Document) -> None:
+    first, second = with_fixes["fixes"][:2]
+    second["knobs"] = {key: ["X=1"] if key == "environment" else ["--x", "y"] for key in second["knobs"]}
+    lines = open_lines(render_markdown(with_fixes))
+    start, end = (
+        next(place for place, line in enumerate(lines) if line.startswith(f"{number}. **"))
+        for number in (1, 2)
+    )
+    whole, short = " ".join(lines[start:end]), " ".join(lines[end : end + 3])
+    assert all(plain(knob) in whole for knob in first["knobs"]["megatron_bridge"])
+    assert f"check next time: {plain(first['verify'])}" in whole
+    assert "Megatron-LM: <code>--x</code> <code>y</code>" in short
+    assert "environment: <code>X=1</code>" in short
+    assert "Bridge" not in short
+
+
+def test_walls_that_cannot_be_measured_for_one_reason_are_named_together(document: Document) -> None:
+    for wall in document["walls"]:
+        wall |= {"outcome": "unmeasurable", "missing": ["no clock"], "cost_ns": None, "cost_frac": None}
+    text = render_markdown(document)
+    assert [line for line in open_lines(text) if line.startswith("- Not measurable")] == [
+        "- Not measurable: memory, communication, host overhead and compute. No clock."
+    ]
+
+
+def test_the_fullest_ticket_has_sixty_open_lines(with_fixes: Document) -> None:
+    text = render_markdown(fullest(with_fixes))
+    assert len(open_lines(text)) <= 60
+    assert "<summary>Where the time goes</summary>" in text
+    assert "1. **COM-1**" in text
+
+
+def fullest(document: Document) -> Document:
+    """Everything that can be said, said as often as it can be."""
+    full = copy.deepcopy(document)
+    evidence = next(one for wall in full["walls"] for one in wall["evidence"])
+    for wall in full["walls"]:
+        wall |= {"outcome": "finding", "cost_ns": 10, "cost_frac": 0.2, "cost_by_kind_ns": {"sync": 10}}
+        wall["evidence"] = [{**evidence, "start_ns": 1, "end_ns": 2}] * 3
+    full["verdict"] |= {"tied_with": ["memory"], "next_because": "x"}
+    full["fixes"] = [{**fix, "room": {"because": "it fits"}} for fix in full["fixes"] * 3]
+    open_ = {"text": "x", "state": "unmet", "cure": "y"}
+    for fix in full["fixes"]:
+        fix["knobs"] = {key: ["x"] for key in fix["knobs"]}
+        fix["preconditions"] = [open_] * 5
+        fix["shares_with"] = [one["id"] for one in full["fixes"]]
+    full["traces"], full["warnings"] = full["traces"] * 9, ["w"] * 9
+    full["refused"] *= 3
+    return {**full, "command": "moe-diag analyze"}
 
 
 def test_several_ranks_stand_in_a_table_and_fold_one_by_one(document: Document) -> None:
@@ -154,6 +216,7 @@ def test_several_ranks_stand_in_a_table_and_fold_one_by_one(document: Document) 
     assert "2 more ranks are in the JSON document." in text
     assert len(open_lines(text)) <= 60
     assert "| Wall | Outcome | At most, ms of all windows | Share |" in text
+    assert any(line.startswith("| rank 7, process 1000") for line in open_lines(text))
 
 
 def test_a_hostile_kernel_name_reads_as_itself(export: Export) -> None:
@@ -177,7 +240,8 @@ def test_no_string_of_a_document_can_harm_the_page(with_fixes: Document, everyth
 
 def test_no_string_of_a_document_adds_a_line_or_a_table(with_fixes: Document) -> None:
     texts = [
-        render_markdown(replaced(with_fixes, text, KEYWORDS), everything=True) for text in ("x", HOSTILE)
+        github(analysis_page(replaced(with_fixes, text, KEYWORDS), everything=True))
+        for text in ("x", HOSTILE)
     ]
     plain_lines, hostile_lines = (text.splitlines() for text in texts)
     assert len(plain_lines) == len(hostile_lines)
@@ -203,8 +267,23 @@ def test_plain_text_reads_as_itself_whatever_it_is(text: str) -> None:
 
 @given(st.text(), st.text())
 def test_a_cell_stays_one_cell_whatever_is_in_it(first: str, second: str) -> None:
-    text = "\n".join(table(["a", "b"], [[code(first), code(second)]]))
-    assert [one.type for one in pieces(text)].count("td_open") == 2
+    page = Page("x", (Section("", tuple(table(["a", "b"], [[(Code(first),), second]]))),))
+    assert [one.type for one in pieces(github(page))].count("td_open") == 2
+
+
+def test_a_name_of_ten_kilobytes_is_cut(export: Export) -> None:
+    text = render_markdown(diagnoser.analyze(export(exposed(kernel="k" * 10_000))).to_dict())
+    assert max(map(len, text.splitlines())) < 1_000
+    assert "kkk...kkk" in text
+
+
+def test_what_no_ticket_takes_is_left_out_whole_and_named() -> None:
+    row = tuple(Fold(f"part {place}", (Line("x" * 600),) * 50) for place in range(4))
+    text = within(Page("t", (Section("", row), Section("", (Line("end"),)))), github, GITHUB_LENGTH)
+    assert len(text) <= 65_536
+    assert re.findall("<summary>(.*?)</summary>", text) == ["part 0", "part 1"]
+    assert "Left out, as a ticket takes 65,536 characters: part 2; part 3." in text
+    assert text.endswith("\nend\n")
 
 
 def test_mentions_references_and_addresses_are_taken_apart() -> None:

@@ -49,6 +49,7 @@ def test_a_document_is_read_back_as_it_was_measured(document: dict[str, Any]) ->
     budget = [row for row in rank.ledger if row.group == "budget"]
     per_step = [sum(step) for step in zip(*(row.per_step_ns for row in budget), strict=True)]
     assert per_step == list(rank.steps.lengths_ns)
+    assert rank.timeline == document["ranks"][0]["timeline"]
     assert (rank.kernels[0].name, rank.kernels[0].grid) == (GEMM, (8, 2, 1))
 
 
@@ -90,6 +91,11 @@ def test_times_beyond_what_a_float_holds_stay_exact(document: dict[str, Any]) ->
         (("ranks", 0, "ledger", 0, "per_step_ns"), [1], "ranks[0].ledger does not add up to the steps"),
         (("ranks", 0, "ledger", 0, "group"), "x", "ranks[0].ledger[0].group is to be one of budget, absent"),
         (("ranks", 0, "kernel_table", "rows", 0, "grid"), [1, 2], "rows[0].grid is to have three sizes"),
+        (("ranks", 0, "timeline", "end_ns"), None, "ranks[0].timeline.end_ns is to be a whole number"),
+        (("ranks", 0, "timeline", "lanes", 0, "at_ns"), [0] * 9, "lanes[0] is to have at_ns, length_ns, key"),
+        (("ranks", 0, "timeline", "lanes", 0, "key"), [7], "lanes[0].key has an entry that is no time, or"),
+        (("ranks", 0, "timeline", "lanes", 0, "length_ns"), [-1], "lanes[0].length_ns has an entry that is"),
+        (("ranks", 0, "timeline", "reasons", "reasons"), [], "reasons.reason has an entry that is no time"),
     ],
 )
 def test_what_is_wrong_is_named_by_its_place(
@@ -112,11 +118,12 @@ def test_a_later_minor_version_and_unknown_keys_are_read(document: dict[str, Any
 
 def test_documents_of_before_the_list_of_kernels_are_read_without_it(document: dict[str, Any]) -> None:
     older = copy.deepcopy(document)
-    del older["ranks"][0]["kernel_table"]
+    del older["ranks"][0]["kernel_table"], older["ranks"][0]["timeline"]
     for row in older["ranks"][0]["ledger"]:
         del row["work_ns"]
     (rank,) = result_of(older).ranks
     assert rank.kernels is None
+    assert rank.timeline is None
     assert {row.work_ns for row in rank.ledger or ()} == {None}
 
 

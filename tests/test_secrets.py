@@ -1,20 +1,35 @@
-"""What an export knows of people and machines stays in it."""
+"""What an export, a configuration and a log know of people and machines stays in them, in every format."""
 
 from __future__ import annotations
 
+import base64
+import json
+import re
 import shutil
 import sqlite3
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 import pytest
+import yaml
 
 from diagnoser.cli import run
+from reports.comparison.render import COMPARISON_FIGURES, COMPARISON_RENDERERS
+from reports.render import FIGURES, RENDERERS
+from tests.check_doubles import BRIDGE, COMMUNICATION, SCRIPT, log_lines
 from tests.moe_pattern import moe_recording
+from traces.settings.knobs import Knob, knobs
 from traces.simulate.export import schema_versions, write_export
 
 SECRET = "hunter2_sesame"
+ADDRESS = "10.98.97.96"
+PATCHES = ("megatron-lm", "bridge")
+FORMS = [form for form in (*RENDERERS, *FIGURES) if form not in ("jira", *PATCHES)]
+COMPARED_FORMS = [form for form in (*COMPARISON_RENDERERS, *COMPARISON_FIGURES) if form != "jira"]
 PUBLIC = {"demangledName", "shortName", "mangledName", "textId"}
 """Columns whose StringIds texts a report may print: kernel and NVTX names."""
 
@@ -94,6 +109,300 @@ def test_a_known_diagnostic_is_told_in_our_words(tmp_path: Path, capsys: pytest.
     out = printed(path, capsys)
     assert "the profiler lost events" in out
     assert SECRET not in out
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder on a machine where all has the secret for its name: folders, user, host, variables."""
+    folder = tmp_path / SECRET / "runs"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    for name in (
+        "USER",
+        "LOGNAME",
+        "HOSTNAME",
+        "SLURM_NODELIST",
+        "MASTER_ADDR",
+        "WANDB_API_KEY",
+        "NCCL_DEBUG",
+    ):
+        monkeypatch.setenv(name, f"{SECRET}.{ADDRESS}")
+    monkeypatch.setattr("socket.gethostname", lambda: SECRET)
+    monkeypatch.setattr("platform.node", lambda: SECRET)
+    monkeypatch.setattr("getpass.getuser", lambda: SECRET)
+    monkeypatch.setenv("MOE_DIAG_HISTORY", str(folder / "history.sqlite"))
+    return folder
+
+
+def planted(path: Path, layers: int = 1) -> Path:
+    """A recording that keeps secrets wherever one can; its own steps are named as those of any run."""
+    recording = moe_recording(steps=8, layers=layers)
+    recording.gpu(f"NVIDIA {SECRET}")
+    recording.diagnostic(f"{SECRET} {ADDRESS}: 17 records were lost")
+    recording.mpi_rank(4200, 3)
+    for registered in (False, True):
+        recording.range(f"{SECRET} {ADDRESS}", 1_010_000, 1_020_000, pid=4200, registered=registered)
+        recording.range(f"/home/{SECRET}/data", 1_021_000, 1_022_000, pid=4200, registered=registered)
+    write_export(path, recording, lazy=False)
+    assert plant(path) >= 10
+    return path
+
+
+def keeping_secrets(folder: Path) -> dict[str, Path]:
+    """Configurations whose texts, and a log whose lines, have the secret wherever a run may put one."""
+    script = SCRIPT.replace("--bf16", f"--bf16 --save /home/{SECRET}/out --wandb-project {SECRET}").replace(
+        "export CUDA", f"export WANDB_API_KEY={SECRET}\nexport NCCL_DEBUG={SECRET}\nexport CUDA"
+    )
+    bridge = (
+        f"{BRIDGE}  save: /home/{SECRET}/out\nlogger:\n  wandb_project: {SECRET}\n"
+        f"my:\n  own: [{SECRET}, {ADDRESS}]\n"
+        f"tokenizer:\n  tokenizer_model: /home/{SECRET}/tokens\ndataset:\n  blend: [/data/{SECRET}]\n"
+    )
+    files = {"script": folder / "train.sh", "bridge": folder / "train.yaml", "log": folder / "train.log"}
+    files["script"].write_text(f"# {SECRET}\n{script}\n# {ADDRESS}\n", encoding="utf-8")
+    files["bridge"].write_text(f"# {SECRET}\n{bridge}", encoding="utf-8")
+    lines = [
+        f"[{SECRET}:{ADDRESS}] W0822 launched by {SECRET}@{SECRET}.example: torchrun /home/{SECRET}/train.py",
+        f"{SECRET}:1234:1301 [0] NCCL INFO Bootstrap : Using eth0:{ADDRESS}<0>",
+        f"{SECRET}:1234:1301 [0] NCCL INFO NCCL_DEBUG set by environment to {SECRET}",
+        *log_lines(),
+        f'[rank3]:   File "/home/{SECRET}/train.py", line 10, in {SECRET}',
+        f"[rank3]: RuntimeError: {SECRET} at {ADDRESS}: cannot open /home/{SECRET}/data",
+        f"{SECRET}: NCCL WARN Call to connect returned Connection refused by {ADDRESS}",
+    ]
+    files["log"].write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return files
+
+
+def spellings(secret: str) -> list[bytes]:
+    """A secret as a format might carry it: as it is, in base64 at each place, in UTF-16, per cent encoded."""
+    raw = secret.encode()
+    inner = [base64.b64encode(b" " * shift + raw)[4 if shift else 0 : -4] for shift in range(3)]
+    return [raw, *inner, raw.hex().encode(), secret.encode("utf-16-be"), secret.encode("utf-16-le"),
+            quote(secret, safe="").replace("_", "%5F").encode(), secret.replace("_", "\\_").encode(),
+            secret.replace("_", "&#95;").encode()]  # fmt: skip
+
+
+def laid_open(content: bytes) -> bytes:
+    """With every packed stream of a picture beside it, and text that a PDF shows piece by piece in one."""
+    parts = [content]
+    for found in re.finditer(rb"stream\r?\n|IDAT|zTXt....|iTXt", content):
+        try:
+            parts.append(zlib.decompressobj().decompress(content[found.end() :]))
+        except zlib.error:
+            continue
+    shown = [b"".join(re.findall(rb"\(((?:[^()\\]|\\.)*)\)", part)) for part in parts]
+    return b"\n".join([*parts, *shown])
+
+
+def secrets_in(content: bytes) -> list[bytes]:
+    whole = laid_open(content)
+    lower = whole.lower()
+    found = [one for one in spellings(SECRET) if one in whole]
+    return found + [one for one in (SECRET.encode(), ADDRESS.encode()) if one in lower]
+
+
+def assert_kept(folder: Path, said: pytest.CaptureFixture[str], least: int = 0) -> None:
+    """Nothing said and no file of the folder has a secret; there are at least so many files."""
+    out = said.readouterr()
+    assert secrets_in(out.out.encode()) == []
+    assert secrets_in(out.err.encode()) == []
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert len(files) >= least
+    assert {path.name: found for path in files if (found := secrets_in(path.read_bytes()))} == {}
+    assert SECRET not in " ".join(path.name for path in files)
+
+
+def as_options(forms: list[str]) -> list[str]:
+    return [word for form in forms for word in ("-f", form)]
+
+
+def test_the_search_finds_a_secret_however_it_is_spelled() -> None:
+    packed = b"stream\n" + zlib.compress(SECRET.encode() * 2)
+    pieces = b"[(hunter2) 3 (_sesame)] TJ"
+    for hidden in (*spellings(SECRET), SECRET.upper().encode(), packed, pieces, ADDRESS.encode()):
+        assert secrets_in(b"x" + hidden + b"y"), hidden
+    assert secrets_in(base64.b64encode(f"at /home/{SECRET}/x".encode()))
+    assert not secrets_in(b"hunter2 and sesame")
+
+
+def test_analyze_keeps_every_secret_in_every_format(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    planted(place / "run.sqlite")
+    files = keeping_secrets(place)
+    for config, emit in zip(("script", "bridge"), PATCHES, strict=True):
+        words = ["analyze", "run.sqlite", "--config", files[config].name, "--log", "train.log", "--all"]
+        words.append("--no-megatron")
+        texts = [form for form in FORMS if form not in FIGURES]
+        for page, forms in (("github", texts), ("jira", ["markdown"])):
+            out = place / f"{config}-{page}"
+            out.mkdir()
+            assert run([*words, "--flavor", page, *as_options(forms), "-o", f"{out}/"]) == 0
+            assert_kept(out, capsys, least=len(forms))
+        assert run([*words, "--emit-config", emit]) == 0
+        assert_kept(place / "nothing", capsys)
+    assert run(["analyze", "run.sqlite", *as_options([*FIGURES]), "-o", "."]) == 0
+    pictures = place / "pictures"
+    pictures.mkdir()
+    for path in place.glob("run_moe-diag.*"):
+        path.rename(pictures / path.name)
+    assert_kept(pictures, capsys, least=len(FIGURES))
+
+
+def test_compare_keeps_every_secret_in_every_format(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    planted(place / "base.sqlite")
+    planted(place / "new.sqlite", layers=2)
+    keeping_secrets(place)
+    words = ["compare", "base.sqlite", "new.sqlite", "--all", "--gate", "3%"]
+    words += ["--base-config", "train.sh", "--new-config", "train.yaml"]
+    words += ["--base-log", "train.log", "--new-log", "train.log"]
+    for page, forms in (("github", COMPARED_FORMS), ("jira", ["markdown", "text"])):
+        out = place / page
+        out.mkdir()
+        assert run([*words, "--flavor", page, *as_options(forms), "-o", f"{page}/"]) in (0, 1)
+        assert_kept(out, capsys, least=len(forms))
+
+
+def test_a_report_a_ticket_and_the_history_keep_every_secret(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    planted(place / "run.sqlite")
+    keeping_secrets(place)
+    words = ["analyze", "run.sqlite", "--config", "train.yaml", "--log", "train.log", "--no-megatron"]
+    assert run([*words, "-f", "json", "-o", "run.json"]) == 0
+    for folder, page in (("first", []), ("second", ["--flavor", "jira"])):
+        assert run(["report", "run.json", "--ticket", folder, *page]) == 0
+        assert_kept(place / folder, capsys, least=5)
+    assert run(["analyze", "run.sqlite", "--ticket", "third"]) == 0
+    assert_kept(place / "third", capsys, least=5)
+    for words in (
+        ["add", "run.json"],
+        ["add", "run.sqlite"],
+        ["list"],
+        ["trend"],
+        ["trend", "step_ns"],
+        ["trend", "step_ns", "-o", "trend.png"],
+        ["trend", "step_ns", "-o", "trend.svg"],
+        ["baseline", "main", "1"],
+    ):
+        assert run(["history", *words]) == 0
+    out = place / "kept"
+    out.mkdir()
+    for name in ("trend.png", "trend.svg", "history.sqlite"):
+        shutil.move(place / name, out / name)
+    assert_kept(out, capsys, least=3)
+
+
+def test_a_judged_configuration_and_the_doctor_keep_every_secret(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    planted(place / "run.sqlite")
+    keeping_secrets(place)
+    symptoms = {**COMMUNICATION, "traces": [{"name": SECRET}]}
+    (place / "symptoms.json").write_text(json.dumps(symptoms), encoding="utf-8")
+    for config in ("train.sh", "train.yaml"):
+        for form in ("text", "markdown", "json"):
+            words = ["check-config", config, "--log", "train.log", "--symptoms", "symptoms.json", "--all"]
+            assert run([*words, "--no-megatron", "-f", form]) in (0, 1)
+    assert run(["doctor", "run.sqlite"]) == 0
+    assert_kept(place / "nothing", capsys)
+
+
+def test_an_error_says_no_secret_of_a_file_or_folder(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    noise = f"{SECRET} {ADDRESS} /home/{SECRET}\n" * 200
+    for name in ("run.sqlite", "run.nsys-rep", "run.json", "train.yaml", "train.sh", "train.log"):
+        (place / name).write_text(noise, encoding="utf-8")
+    for name, said in (
+        ("known.json", {"schema_version": SECRET, SECRET: SECRET}),
+        ("events.json", {"traceEvents": [{SECRET: SECRET}]}),
+        ("said.json", {SECRET: {"budget_frac": SECRET}}),
+    ):
+        (place / name).write_text(json.dumps(said), encoding="utf-8")
+    broken = f"model:\n  num_moe_experts: {SECRET}\n  - {SECRET}: [\n"
+    (place / "keyed.yaml").write_text(broken, encoding="utf-8")
+    planted(place / "good.sqlite")
+    truncated = place / "cut.sqlite"
+    truncated.write_bytes((place / "good.sqlite").read_bytes()[:-4096])
+    refused = 0
+    for words in (
+        *(["analyze", name] for name in ("run.sqlite", "run.nsys-rep", "run.json", "events.json")),
+        *(["analyze", name] for name in ("cut.sqlite", "none")),
+        *(["doctor", name] for name in ("run.sqlite", "cut.sqlite")),
+        *(["report", name] for name in ("run.json", "known.json", "events.json")),
+        *(["check-config", name] for name in ("train.yaml", "train.sh", "keyed.yaml")),
+        ["check-config", "keyed.yaml", "--symptoms", "said.json"],
+        ["compare", "run.json", "good.sqlite"],
+        ["compare", "known.json", "good.sqlite"],
+        ["history", "add", "known.json"],
+        ["analyze", "good.sqlite", "--config", "keyed.yaml"],
+        ["analyze", "good.sqlite", "--log", "train.log"],
+        ["analyze", "good.sqlite", "--nvtx", "no_such_range"],
+        ["analyze", "good.sqlite", "--steps", "90:99"],
+    ):  # fmt: skip
+        code = run(words)
+        out = capsys.readouterr()
+        assert code != 70, (words, out.err)
+        assert secrets_in((out.err + out.out).encode()) == [], (words, out.err)
+        refused += code != 0
+    assert refused >= 15
+
+
+def test_without_redaction_only_paths_and_the_configuration_are_told(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = place.parents[1] / "told" / "home"
+    told.mkdir(parents=True)
+    shutil.move(planted(place / "run.sqlite"), told / "run.sqlite")
+    config = told / "train.yaml"
+    config.write_text(BRIDGE.replace("dispatcher_type: alltoall", "dispatcher_type: alltoall_told"), "utf-8")
+    out = told / "out"
+    out.mkdir()
+    words = ["analyze", f"{told}/run.sqlite", "--config", str(config), "--no-megatron", "--no-redact"]
+    assert run([*words, *as_options([form for form in FORMS if form not in FIGURES]), "-o", f"{out}/"]) == 0
+    assert_kept(out, capsys, least=5)
+    (kept,) = (path for path in out.glob("*.json") if "perfetto" not in path.name)
+    text = kept.read_text(encoding="utf-8")
+    assert json.loads(text)["redacted"] is False
+    assert f"{told}/run.sqlite" in text
+
+
+def knobs_in_yaml(group: Iterable[Knob]) -> str:
+    """A configuration of Bridge in which these knobs are the secret."""
+    tree: dict[str, Any] = yaml.safe_load(BRIDGE)
+    for knob in group:
+        *path, last = knob.bridge.split(".")
+        inner = tree
+        for part in path:
+            inner = inner.setdefault(part, {}) if isinstance(inner, dict) else {}
+        if isinstance(inner, dict):
+            inner[last] = SECRET
+    return json.dumps(tree)
+
+
+def knobs_in_script(group: Iterable[Knob]) -> str:
+    """The same for Megatron-LM."""
+    words = [f"{knob.flag} {SECRET}" for knob in group if knob.flag]
+    return SCRIPT.replace("--bf16", "--bf16 " + " ".join(words))
+
+
+@pytest.mark.parametrize("written", [knobs_in_yaml, knobs_in_script])
+def test_no_knob_tells_what_it_was_given(
+    written: Callable[[Iterable[Knob]], str], place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Words and numbers are known or not told, whether they are read, refused or contradict each other."""
+    texts = [knob for knob in knobs().values() if knob.bridge and "str" in knob.kind]
+    numbers = [knob for knob in knobs().values() if knob.bridge and knob.kind in ("int", "float")]
+    assert len(texts) > 20
+    path = place / ("train.yaml" if written is knobs_in_yaml else "train.sh")
+    codes = set()
+    for group in (texts, numbers, *(texts[place::6] for place in range(6))):
+        path.write_text(written(group), encoding="utf-8")
+        words = ["check-config", path.name, "--no-megatron", "--all", "-o", ".", "--force-overwrite"]
+        codes.add(run([*words, "-f", "json", "-f", "text"]))
+        for name in ("train_moe-diag.json", "train_moe-diag.txt"):
+            assert not (found := place / name).exists() or secrets_in(found.read_bytes()) == []
+    assert codes <= {0, 1, 3}
+    assert codes & {0, 1}
+    assert_kept(place / "nothing", capsys)
 
 
 def test_only_product_names_and_versions_pass() -> None:

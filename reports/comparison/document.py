@@ -10,12 +10,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from heuristics.comparison.comparison import Comparison
+from heuristics.comparison.facts import Facts
 from heuristics.comparison.pairs import Pair
 from heuristics.comparison.size import Size
 from reports.comparison.gaps import gaps
 from reports.comparison.sides import mean_delta_ns, place, side_section
 from reports.document import SCHEMA_VERSION, Document
 from traces.difference.kernels import KernelDelta
+from traces.difference.matched import budget_rows
 from traces.difference.rows import RowDelta
 from traces.results.result import Result
 
@@ -30,7 +32,7 @@ def comparison_document(
     facts, judged = comparison.facts, comparison.judged
     base, new = facts.base, facts.new
     told = facts.attribution
-    base_side, new_side = side_section(base, facts.base_rank), side_section(new, facts.new_rank)
+    base_side, new_side = _sides(facts)
     size = _size(comparison.size)
     document: Document = {
         "schema_version": SCHEMA_VERSION,
@@ -71,6 +73,16 @@ def comparison_document(
     }
     document["missing"] = [asdict(gap) for gap in gaps(document)]
     return document
+
+
+def _sides(facts: Facts) -> tuple[Document, Document]:
+    """Both sides; their steps are made of the same rows, those that only one has included."""
+    rows = budget_rows(facts.base_rank, facts.new_rank)
+    named = {one.row for one in facts.attribution.rows}
+    return (
+        side_section(facts.base, facts.base_rank, {one.row: one.base.mean_ns for one in rows}, named),
+        side_section(facts.new, facts.new_rank, {one.row: one.new.mean_ns for one in rows}, named),
+    )
 
 
 def _size(size: Size) -> Document:

@@ -51,6 +51,12 @@ _SIDE: Final[Mapping[str, tuple[str, str]]] = {
     "bound": ("its own diagnosis names nothing that bounds it", "moe-diag analyze says why"),
     "kind": ("its own diagnosis names no kind of wall", "moe-diag analyze says why"),
     "confidence": ("its own diagnosis names no wall to be sure of", "moe-diag analyze says why"),
+    "timeline.step": (
+        "no steps were found: the window is shown",
+        "give --steps, --nvtx, or record step ranges",
+    ),
+    "timeline.reasons": ("time without compute is not explained", "moe-diag analyze says why"),
+    "timeline": ("a result has no timeline, as those before 0.2", _AGAIN),
 }
 _REST: Final[Mapping[str, tuple[str, str]]] = {
     "tool.guidance": ("the two results follow different editions of the guides", _AGAIN),

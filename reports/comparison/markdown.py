@@ -1,13 +1,12 @@
-"""The comparison as GitHub markdown, for a ticket: Verdict, Why, What changed, Next on top, tables folded."""
+"""The comparison as GitHub markdown, for a ticket: Verdict, Why, Next on top, tables folded."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator
 from typing import Final
 
 from reports.comparison.figures import listed
-from reports.comparison.markdown_rows import detail_lines, row_lines
+from reports.comparison.markdown_rows import detail_blocks, row_blocks
 from reports.comparison.sentences import (
     before_suspects,
     change_words,
@@ -21,13 +20,32 @@ from reports.comparison.sentences import (
     verdict_sentences,
 )
 from reports.document import Document
-from reports.markdown_marks import code, folded, plain, table
+from reports.markdown_blocks import (
+    Block,
+    Code,
+    Fold,
+    Item,
+    Items,
+    Line,
+    Page,
+    Phrase,
+    Section,
+    Strong,
+    folded,
+    items,
+    section,
+    table,
+)
+from reports.markdown_foot import foot_blocks
+from reports.markdown_marks import github
+from reports.markdown_room import GITHUB_LENGTH, opened, within
 
 _WARNINGS: Final = 3
 _SUSPECTS: Final = 3
 _EVIDENCE: Final = 3
 _CHANGED: Final = 5
 _LIMITS: Final = 3
+_NAME: Final = 120
 
 
 def render_comparison_markdown(document: Document, everything: bool = False) -> str:
@@ -35,122 +53,112 @@ def render_comparison_markdown(document: Document, everything: bool = False) -> 
 
     Otherwise at most 60 lines are open. Foreign text cannot change how the page reads.
     """
+    return within(comparison_page(document, everything), github, GITHUB_LENGTH)
+
+
+def comparison_page(document: Document, everything: bool) -> Page:
+    """The ticket of one comparison, for any markup. What forbids it stands before all that it finds."""
     forbidden = document["verdict"] == "not_comparable"
     limits = list(_limits(document, everything))
-    lines = [
-        *_head(document),
-        *_verdict(document),
-        *(limits if forbidden else ()),
-        *_why(document, everything),
-        *(folded("Rows, though the runs are not comparable", row_lines(document)) if forbidden else ()),
-        *(() if forbidden else ("", *row_lines(document))),
-        *detail_lines(document),
-        *_changed(document, everything),
-        *(() if forbidden else limits),
-        *_next(document, everything),
-        *_gaps(document),
-        *_foot(document),
+    rows = list(row_blocks(document))
+    parts = [
+        section("", _head(document)),
+        section("Verdict", _verdict(document)),
+        section("Limits", limits if forbidden else ()),
+        section("Why", _why(document, everything)),
+        section("Next", _next(document, everything)),
+        section("Where the difference lies", () if forbidden else rows, first=False),
+        section("Limits", () if forbidden else limits, first=False),
+        section("What changed", _changed(document, everything), first=False),
+        section("", folded("Rows, though the runs are not comparable", rows if forbidden else ())),
+        section("", detail_blocks(document)),
+        section("", _gaps(document)),
+        section("", foot_blocks(document)),
     ]
-    return "\n".join(lines) + "\n"
+    page = Page("moe-diag: new against base", tuple(filter(_is_told, parts)))
+    return page if everything else opened(page)
 
 
-def _head(document: Document) -> Iterator[str]:
-    yield from ("# moe-diag: new against base", "")
-    for side in ("base", "new"):
-        about = document[side]
-        yield f"- {side} {code(about['name'], 120)}: {plain(side_sentence(about))}"
-    for warning in document["warnings"][:_WARNINGS]:
-        yield f"- Warning: {plain(warning)}"
-    if (more := len(document["warnings"]) - _WARNINGS) > 0:
-        yield f"- and {more} more warnings in the JSON document"
+def _is_told(one: Section) -> bool:
+    return bool(one.blocks)
 
 
-def _verdict(document: Document) -> Iterator[str]:
-    yield from ("", "## Verdict", "", f"**{plain(headline(document))}**", "")
-    yield from (f"- {plain(said)}" for said in verdict_sentences(document))
+def _head(document: Document) -> Iterator[Block]:
+    said = [
+        Item((f"{side} ", Code(document[side]["name"], _NAME), f": {side_sentence(document[side])}"))
+        for side in ("base", "new")
+    ]
+    warnings = document["warnings"]
+    said += [Item(f"Warning: {warning}") for warning in warnings[:_WARNINGS]]
+    if (more := len(warnings) - _WARNINGS) > 0:
+        said.append(Item(f"and {more} more warnings in the JSON document"))
+    yield from items(said)
 
 
-def _why(document: Document, everything: bool) -> Iterator[str]:
+def _verdict(document: Document) -> Iterator[Block]:
+    yield Line((Strong(headline(document)),))
+    yield from items(verdict_sentences(document))
+
+
+def _why(document: Document, everything: bool) -> Iterator[Block]:
     suspects = document["suspects"]
-    yield from ("", "## Why", "")
     if not suspects:
-        yield plain(no_suspect(document))
+        yield Line(no_suspect(document))
+        return
     if before := before_suspects(document):
-        yield from (before, "")
+        yield Line(before)
     shown = len(suspects) if everything else _SUSPECTS
-    for place, one in enumerate(suspects[:shown], start=1):
-        yield from _suspect(document, place, one, everything)
+    yield Items(tuple(_suspect(document, one, everything) for one in suspects[:shown]), numbered=True)
     if sharing := sharing_sentence(suspects[:shown]):
-        yield from ("", plain(sharing))
-    rest = [
-        line
-        for place, one in enumerate(suspects[shown:], start=shown + 1)
-        for line in _suspect(document, place, one, everything)
-    ]
-    yield from folded("Less likely causes", rest)
+        yield Line(sharing)
+    rest = (_suspect(document, one, everything) for one in suspects[shown:])
+    yield from folded("Less likely causes", items(rest))
 
 
-def _suspect(document: Document, place: int, suspect: Document, everything: bool) -> Iterator[str]:
-    yield f"{place}. **{plain(suspect['title'])}.** {plain(suspect_sentence(document, suspect))}"
-    evidence = suspect["because"] if everything else suspect["because"][:_EVIDENCE]
-    yield from (f"   - {plain(said)}" for said in evidence)
-    if everything:
-        yield f"   - source: {plain(suspect['source'])}"
+def _suspect(document: Document, suspect: Document, everything: bool) -> Item:
+    evidence: list[Phrase] = suspect["because"] if everything else suspect["because"][:_EVIDENCE]
+    source = [f"source: {suspect['source']}"] if everything else []
+    words = (Strong(f"{suspect['title']}."), f" {suspect_sentence(document, suspect)}")
+    return Item(words, (*evidence, *source))
 
 
-def _changed(document: Document, everything: bool) -> Iterator[str]:
+def _changed(document: Document, everything: bool) -> Iterator[Block]:
     """What can explain something first, the rest folded."""
     ordered = sorted(document["changed"], key=lambda one: not one["can_explain"])
     shown = len(ordered) if everything else _CHANGED
-    yield from ("", "## What changed", "")
     if not ordered:
-        yield "Nothing that either side says of configuration, versions or the run."
-        return
+        yield Line("Nothing that either side says of configuration, versions or the run.")
     yield from _changes(ordered[:shown])
-    yield from folded("What else changed", _changes(ordered[shown:]) if ordered[shown:] else ())
+    yield from folded("What else changed", _changes(ordered[shown:]))
 
 
-def _changes(changes: Iterable[Document]) -> Iterator[str]:
+def _changes(changes: Iterable[Document]) -> Iterator[Block]:
     rows = [
         [
-            code(one["what"], 120),
-            plain(change_words(one)),
-            plain(one["source"]),
-            plain(listed(one["can_explain"]) or "no row that moved"),
+            (Code(one["what"], _NAME),),
+            change_words(one),
+            one["source"],
+            listed(one["can_explain"]) or "no row that moved",
         ]
         for one in changes
     ]
     yield from table(["What", "base -> new", "Said by", "Can explain"], rows)
 
 
-def _limits(document: Document, everything: bool) -> Iterator[str]:
+def _limits(document: Document, everything: bool) -> Iterator[Block]:
     """What limits or forbids the comparison, the gravest first."""
     grave = ("no", "with_differences", "yes")
     ordered = sorted(document["comparable"]["differences"], key=lambda one: grave.index(one["state"]))
-    if not ordered:
-        return
     shown = len(ordered) if everything else _LIMITS
-    yield from ("", "## Limits", "")
-    yield from (f"- {plain(difference_sentence(one))}" for one in ordered[:shown])
-    yield from folded("More limits", (f"- {plain(difference_sentence(one))}" for one in ordered[shown:]))
+    yield from items(map(difference_sentence, ordered[:shown]))
+    yield from folded("More limits", items(map(difference_sentence, ordered[shown:])))
 
 
-def _next(document: Document, everything: bool) -> Iterator[str]:
+def _next(document: Document, everything: bool) -> Iterator[Block]:
     shown = len(document["suspects"]) if everything else _SUSPECTS
-    said = list(next_sentences(document, shown)) or ["Nothing more is needed."]
-    yield from ("", "## Next", "")
-    yield from (f"- {plain(one)}" for one in said)
+    yield from items(list(next_sentences(document, shown)) or ["Nothing more is needed."])
 
 
-def _gaps(document: Document) -> Iterator[str]:
-    rows = [[code(gap["path"]), plain(gap["reason"]), plain(gap["cure"])] for gap in document["missing"]]
-    yield from folded("What could not be told", table(["Where", "Why", "To tell"], rows) if rows else ())
-
-
-def _foot(document: Document) -> Iterator[str]:
-    """The command that gives the same again, and what wrote this."""
-    names = " ".join(shlex.quote(document[side]["name"]) for side in ("base", "new"))
-    gate = f" --gate {document['gate']['limit_frac'] * 100:g}%" if document["gate"] else ""
-    name, version = (plain(document["tool"][key]) for key in ("name", "version"))
-    yield from ("", code(f"moe-diag compare {names}{gate} -f markdown", 600))
-    yield from ("", f"{name} {version}, document {plain(document['schema_version'])}.")
+def _gaps(document: Document) -> Iterator[Fold]:
+    rows = [((Code(gap["path"]),), gap["reason"], gap["cure"]) for gap in document["missing"]]
+    yield from folded("What could not be told", table(["Where", "Why", "To tell"], rows))

@@ -1,25 +1,69 @@
-"""Format name -> renderer of a comparison. One line adds a format."""
+"""Format name -> renderer of a comparison. One line adds a format; its module loads when it is asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
-from reports.comparison.csv_report import render_comparison_csv
-from reports.comparison.markdown import render_comparison_markdown
-from reports.comparison.text import render_comparison_text
 from reports.document import Document
-from reports.json_report import render_json
-from reports.render import Renderer
+from reports.render import Figure, FigureForm, Renderer, as_json
 
 
-def _json(document: Document, everything: bool) -> str:
-    return render_json(document)
+def _text(document: Document, everything: bool) -> str:
+    from reports.comparison.text import render_comparison_text
+
+    return render_comparison_text(document, everything)
+
+
+def _markdown(document: Document, everything: bool) -> str:
+    from reports.comparison.markdown import render_comparison_markdown
+
+    return render_comparison_markdown(document, everything)
+
+
+def _jira(document: Document, everything: bool) -> str:
+    from reports.comparison.jira import render_comparison_jira
+
+    return render_comparison_jira(document, everything)
+
+
+def _html(document: Document, everything: bool) -> str:
+    from reports.html.comparison_page import render_comparison_html
+
+    return render_comparison_html(document, everything)
+
+
+def _csv(document: Document, everything: bool) -> str:
+    from reports.comparison.csv_report import render_comparison_csv
+
+    return render_comparison_csv(document, everything)
+
+
+def _perfetto(document: Document, everything: bool) -> str:
+    from reports.comparison.perfetto import render_comparison_perfetto
+
+    return render_comparison_perfetto(document, everything)
+
+
+def _figure(form: FigureForm, document: Document, everything: bool) -> bytes:
+    from reports.figures.comparison import draw_comparison
+
+    return draw_comparison(document, form)
 
 
 COMPARISON_RENDERERS: Final[Mapping[str, Renderer]] = {
-    "text": render_comparison_text,
-    "markdown": render_comparison_markdown,
-    "csv": render_comparison_csv,
-    "json": _json,
+    "text": _text,
+    "markdown": _markdown,
+    "jira": _jira,
+    "html": _html,
+    "csv": _csv,
+    "json": as_json,
+    "perfetto": _perfetto,
+}
+
+COMPARISON_FIGURES: Final[Mapping[str, Figure]] = {
+    "png": partial(_figure, "png"),
+    "svg": partial(_figure, "svg"),
+    "pdf": partial(_figure, "pdf"),
 }

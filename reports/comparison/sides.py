@@ -1,17 +1,23 @@
-"""One side of a comparison in the document: which run, which rank of it, its steps, its own verdict."""
+"""One side in the document: which run and rank, its steps, what they are made of, its own verdict."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 
 from reports.document import Document
 from traces.results.result import Log, Rank, Result, Steps
 
 
-def side_section(result: Result, rank: Rank) -> Document:
-    """The contract's `base` or `new`. `step_ns`: the mean of its used steps, or the window without steps."""
+def side_section(
+    result: Result, rank: Rank, means_ns: Mapping[str, Fraction], named: Collection[str]
+) -> Document:
+    """The contract's `base` or `new`. `step_ns`: the mean of its used steps, or the window without steps.
+
+    `means_ns`: what its step is made of, by row; `named`: the rows that the attribution names.
+    """
     verdict = result.verdict
+    step_ns = round(_mean(rank.steps.lengths_ns))
     return {
         "name": rank.trace,
         "traces": [trace.name for trace in result.traces],
@@ -21,14 +27,33 @@ def side_section(result: Result, rank: Rank) -> Document:
         "process": rank.process,
         "tool_version": result.tool_version,
         "guidance": result.guidance,
-        "step_ns": round(_mean(rank.steps.lengths_ns)),
+        "step_ns": step_ns,
         "steps": _steps(rank.steps),
         "log": _log(result.log),
         "wall": verdict.get("wall"),
         "bound": verdict.get("bound"),
         "kind": verdict.get("kind"),
         "confidence": verdict.get("confidence"),
+        "budget_rows": _budget_rows(means_ns, named, step_ns),
+        "timeline": None if rank.timeline is None else dict(rank.timeline),
     }
+
+
+def _budget_rows(means_ns: Mapping[str, Fraction], named: Collection[str], step_ns: int) -> list[Document]:
+    """Every row of the step, rounded as the attribution rounds it; the rows add up to `step_ns`.
+
+    What rounding leaves over goes to the largest row that is part of the attribution's `noise`.
+    """
+    rounded = {row: round(mean_ns) for row, mean_ns in means_ns.items()}
+    rest_ns = step_ns - sum(rounded.values())
+    if rest_ns:
+        rounded[_taker(rounded, named, rest_ns)] += rest_ns
+    return [{"row": row, "mean_ns": mean_ns} for row, mean_ns in rounded.items()]
+
+
+def _taker(rounded: Mapping[str, int], named: Collection[str], rest_ns: int) -> str:
+    unnamed = [row for row, mean_ns in rounded.items() if row not in named and mean_ns + rest_ns >= 0]
+    return max(unnamed or rounded, key=lambda row: (rounded[row], row))
 
 
 def place(result: Result, rank: Rank) -> Document:

@@ -22,6 +22,7 @@ from reports.comparison.sentences import (
 from reports.comparison.text_rows import kernel_lines, moe_lines, reason_lines, row_lines
 from reports.document import Document
 from reports.layout import INDENT, titled, wrap
+from reports.redaction import redaction_sentence
 from reports.words import printable
 
 _NAME: Final = 50
@@ -47,6 +48,7 @@ def render_comparison_text(document: Document, everything: bool = False) -> str:
         _missing(told) if everything else [],
     ]
     lines = [*_head(told), *(line for part in parts for line in _apart(part))]
+    lines += ["", *wrap(redaction_sentence(told), "")]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import textwrap
 from io import BytesIO
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final
 
+from reports.figures.canvas import NO_DATE, FigureForm, own_style
+from reports.figures.paint import COLOURS, SOFT
 from reports.trend import Trend, group_words, left_out_words, step_words, unit_of
 from reports.words import printable
 
@@ -15,37 +17,26 @@ if TYPE_CHECKING:
 
     from reports.trend import Unit
 
-_BLUE, _VERMILION, _GREY = "#0072B2", "#D55E00", "#555555"
-"""Of the palette of Okabe and Ito (https://jfly.uni-koeln.de/color/), apart for colour-blind readers."""
-
-FigureForm = Literal["png", "svg"]
+_BLUE, _VERMILION, _GREY = COLOURS["blue"], COLOURS["vermillion"], SOFT
 
 _INCHES: Final = (9.0, 5.0)
 _DOTS_PER_INCH: Final = 120
 _TICKS: Final = 9
 _LINE: Final = 110
-_NO_DATE: Final[dict[str, dict[str, Any]]] = {
-    "svg": {"Date": None, "Creator": None},
-    "png": {"Software": None},
-}
 
 
 def draw_trend(trend: Trend, form: FigureForm) -> bytes:
     """The figure's file: values with their gaps, the mean between changes, each change with its size."""
-    import matplotlib
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()  # not what the user's own style file says
-        matplotlib.rcParams["svg.hashsalt"] = "moe-diag"
-        matplotlib.rcParams["text.parse_math"] = False  # a tag may hold a dollar sign
+    with own_style():
         figure = Figure(figsize=_INCHES, dpi=_DOTS_PER_INCH, layout="constrained")
         axes = figure.add_subplot()
         _draw(axes, trend, unit_of(trend.metric))
         caption = textwrap.wrap(f"Results of {group_words(trend.alike)}. {_left_out(trend)}", _LINE)
         figure.supxlabel("\n".join(caption), fontsize=8, color=_GREY, x=0.01, ha="left")
         file = BytesIO()
-        figure.savefig(file, format=form, metadata=_NO_DATE[form])
+        figure.savefig(file, format=form, metadata=NO_DATE[form])
     return file.getvalue()
 
 

@@ -28,6 +28,7 @@ from traces.results.result import (
 
 KNOWN_MAJOR: Final = 1
 """Documents of version 1.x can be read: keys may be added to it, none may change."""
+_TIME: Final = range(2**63)
 
 
 def is_result(path: Path) -> bool:
@@ -145,7 +146,34 @@ def _rank(node: Node) -> Rank:
         absent_ns=node.under("absent_ns").mapping() or None,
         a2a=node.under("a2a").mapping() or None,
         moe=moe.mapping() or None,
+        timeline=_timeline(node.under("timeline")),
     )
+
+
+def _timeline(node: Node) -> Mapping[str, Any] | None:
+    """The section as it stands; its columns are of one length and point at what is there."""
+    if not node.told:
+        return None
+    for key in ("start_ns", "end_ns"):
+        node.under(key).integer()
+    node.under("left_out").length_ns()
+    keys, names = (len(node.under(key).texts()) for key in ("keys", "names"))
+    for lane in node.under("lanes").each():
+        lane.under("stream").integer()
+        _columns(lane, {"at_ns": _TIME, "length_ns": _TIME, "key": range(keys), "name": range(-1, names)})
+    if (reasons := node.under("reasons")).told:
+        seen = len(reasons.under("reasons").texts())
+        _columns(reasons, {"at_ns": _TIME, "length_ns": _TIME, "reason": range(seen)})
+    return node.mapping()
+
+
+def _columns(node: Node, allowed: Mapping[str, range]) -> None:
+    lists = [node.under(key).value for key in allowed]
+    if not all(isinstance(one, list) for one in lists) or len({len(one) for one in lists}) != 1:
+        node.wrong(f"is to have {', '.join(allowed)} as lists of one length")
+    for key, values in zip(allowed, lists, strict=True):
+        if not all(type(one) is int and one in allowed[key] for one in values):
+            node.under(key).wrong("has an entry that is no time, or points at nothing")
 
 
 def _steps(node: Node, window_ns: int) -> Steps:

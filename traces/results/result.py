@@ -72,7 +72,7 @@ class Rank:
     """One process on one GPU. `ledger` is None where communication could not be told from compute.
 
     `budget_ns` by bucket, without the window; a bucket is None where not told. `detected`, `memory`, `sm`,
-    `absent_ns`, `a2a` are the document's own sections, as plain values.
+    `absent_ns`, `a2a`, `timeline` are the document's own sections, as plain values.
     """
 
     trace: str
@@ -96,6 +96,8 @@ class Rank:
     absent_ns: Mapping[str, Any] | None
     a2a: Mapping[str, Any] | None
     moe: Mapping[str, Any] | None = None
+    timeline: Mapping[str, Any] | None = None
+    """One step by stream; None in documents that do not say it (before 0.2)."""
 
 
 @dataclass(frozen=True, slots=True)

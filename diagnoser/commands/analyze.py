@@ -1,0 +1,103 @@
+"""`moe-diag analyze`: one run."""
+
+from __future__ import annotations
+
+import diagnoser
+from diagnoser.about import with_about
+from diagnoser.emitted import or_patch
+from diagnoser.options import (
+    AskMegatron,
+    CacheDir,
+    ConfigFile,
+    DeviceNumber,
+    EmitConfig,
+    EndTime,
+    Everything,
+    Force,
+    Forms,
+    LogFile,
+    MarkdownFlavor,
+    NsysPath,
+    NvtxPattern,
+    OutputPlace,
+    RankNumber,
+    Redact,
+    StartTime,
+    StepRange,
+    TicketFolder,
+    Traces,
+)
+from diagnoser.output import say
+from diagnoser.progress import progress_display
+from diagnoser.results import output_of, plan_results, write_results
+
+
+@with_about
+def analyze(
+    traces: Traces,
+    steps: StepRange = None,
+    nvtx: NvtxPattern = None,
+    start: StartTime = None,
+    end: EndTime = None,
+    rank: RankNumber = None,
+    gpu: DeviceNumber = None,
+    config: ConfigFile = None,
+    log: LogFile = None,
+    emit_config: EmitConfig = None,
+    ask_megatron: AskMegatron = True,
+    form: Forms = None,
+    flavor: MarkdownFlavor = None,
+    output: OutputPlace = "-",
+    ticket: TicketFolder = None,
+    force_overwrite: Force = False,
+    everything: Everything = False,
+    redact: Redact = True,
+    nsys: NsysPath = None,
+    cache_dir: CacheDir = None,
+    about: dict[str, object] | None = None,
+) -> int:
+    """Diagnose a trace: which wall holds the run back, where its steps go, what to try, what is not told.
+
+    Reads an Nsight Systems report (through your own nsys), an SQLite export of one, or the PyTorch
+    profiler's JSON. Never changes the input, never writes beside it unless asked, never opens the network.
+
+    \b
+    moe-diag analyze run.nsys-rep
+    moe-diag analyze run.sqlite --steps 2:5
+    moe-diag analyze run.sqlite --nvtx 'train_step_\\d+' -f json -o result.json
+    moe-diag analyze run.sqlite --start 12.5s --end 13s
+    moe-diag analyze run.sqlite --gpu-model H100 --ep 16 --core-version 0.16.1 --all
+    moe-diag analyze run.sqlite --config run.yaml --log train.log
+    moe-diag analyze run.sqlite --config train.sh --emit-config megatron-lm -o patch.sh
+    moe-diag analyze run.sqlite -o run.html           one page, opens anywhere
+    moe-diag analyze run.sqlite -f markdown --flavor jira
+    moe-diag analyze run.sqlite -f png -f perfetto -o .
+    moe-diag analyze run.sqlite --ticket perf-1234    all a perf ticket needs
+
+    With --config no fix is shown that the configuration forbids; what it contradicts, and numbers, are.
+    Results name no path, host, user or text of the configuration, unless --no-redact is given.
+    """
+    wanted = output_of(or_patch(form, emit_config), output, force_overwrite, everything, flavor, ticket)
+    plan = plan_results("analysis", wanted, traces, [config, log])
+    with progress_display() as progress:
+        diagnosis = diagnoser.analyze(
+            traces,
+            steps=steps,
+            nvtx=nvtx,
+            start=start,
+            end=end,
+            rank=rank,
+            gpu=gpu,
+            nsys=nsys,
+            cache_dir=cache_dir,
+            config=config,
+            log=log,
+            about=about,
+            ask_megatron=ask_megatron,
+            redact=redact,
+            progress=progress,
+        )
+    write_results(diagnosis.to_dict(), plan, wanted)
+    for reason in diagnosis.skipped:
+        say(f"skipped: {reason}")
+    return 0

@@ -1,0 +1,67 @@
+"""`moe-diag check-config`: a configuration without a trace."""
+
+from __future__ import annotations
+
+import diagnoser
+from diagnoser.about import with_about
+from diagnoser.emitted import or_patch
+from diagnoser.options import (
+    AskMegatron,
+    CheckForms,
+    ConfigArgument,
+    EmitConfig,
+    Everything,
+    Force,
+    LogFile,
+    OutputPlace,
+    Redact,
+    SymptomsFile,
+)
+from diagnoser.progress import progress_display
+from diagnoser.results import output_of, plan_results, write_results
+
+
+@with_about
+def check_config(
+    config: ConfigArgument,
+    symptoms: SymptomsFile = None,
+    log: LogFile = None,
+    emit_config: EmitConfig = None,
+    ask_megatron: AskMegatron = True,
+    form: CheckForms = None,
+    output: OutputPlace = "-",
+    force_overwrite: Force = False,
+    everything: Everything = False,
+    redact: Redact = True,
+    about: dict[str, object] | None = None,
+) -> int:
+    """Is a configuration legal for its versions, what does the workflow say of it, what to try.
+
+    Needs no trace, and runs nothing of the file. Exit code 0: legal; 1: illegal; 2: usage; 3: not readable.
+    With --symptoms the walls are judged too, and a plan is made.
+
+    \b
+    moe-diag check-config run.yaml --core-version 0.16.1 --gpu-model H100
+    moe-diag check-config train.sh --log train.log --all
+    moe-diag check-config run.yaml --symptoms symptoms.json
+    moe-diag check-config run.yaml --symptoms symptoms.json --emit-config bridge -o patch.yaml
+    moe-diag check-config run.yaml -o checked.md
+
+    Symptoms are measurements by the document's names: {"budget_frac": {"compute": 0.70,
+    "exposed_comm": 0.26, "idle": 0.04}}; an earlier result (analyze -f json) serves as well.
+    """
+    wanted = output_of(or_patch(form, emit_config), output, force_overwrite, everything)
+    plan = plan_results("configuration", wanted, [config], [log, symptoms])
+    with progress_display() as progress:
+        diagnosis = diagnoser.check_config(
+            config,
+            log=log,
+            symptoms=symptoms,
+            about=about,
+            ask_megatron=ask_megatron,
+            redact=redact,
+            progress=progress,
+        )
+    document = diagnosis.to_dict()
+    write_results(document, plan, wanted)
+    return 0 if document["configuration"]["legal"] else 1

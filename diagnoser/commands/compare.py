@@ -1,0 +1,129 @@
+"""`moe-diag compare`: the post-mortem of two runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from diagnoser.about import with_about
+from diagnoser.gate import gate_frac
+from diagnoser.options import (
+    BaseConfig,
+    BaseGpu,
+    Baseline,
+    BaseLog,
+    BaseRun,
+    CacheDir,
+    Everything,
+    Force,
+    Forms,
+    GateLimit,
+    MarkdownFlavor,
+    NewConfig,
+    NewGpu,
+    NewLog,
+    NewRun,
+    NsysPath,
+    NvtxPattern,
+    OutputPlace,
+    Redact,
+    StepRange,
+    TicketFolder,
+)
+from diagnoser.output import say
+from diagnoser.progress import progress_display
+from diagnoser.results import output_of, plan_results, write_results
+from traces.errors import UsageError
+
+if TYPE_CHECKING:
+    from diagnoser.side import Source
+
+
+@with_about
+def compare(
+    base: BaseRun,
+    new: NewRun = None,
+    gate: GateLimit = None,
+    base_log: BaseLog = None,
+    new_log: NewLog = None,
+    base_config: BaseConfig = None,
+    new_config: NewConfig = None,
+    base_gpu: BaseGpu = None,
+    new_gpu: NewGpu = None,
+    baseline: Baseline = None,
+    steps: StepRange = None,
+    nvtx: NvtxPattern = None,
+    form: Forms = None,
+    flavor: MarkdownFlavor = None,
+    output: OutputPlace = "-",
+    ticket: TicketFolder = None,
+    force_overwrite: Force = False,
+    everything: Everything = False,
+    redact: Redact = True,
+    nsys: NsysPath = None,
+    cache_dir: CacheDir = None,
+    about: dict[str, object] | None = None,
+) -> int:
+    """Did it really get slower, by how much, where, and what changed that can explain it.
+
+    Every difference is new less base, per step, and the rows add up to it. Without logs, 8 steps a side are
+    needed to tell a difference from chance. Logs of both runs give its size without the profiler.
+
+    \b
+    moe-diag compare before.nsys-rep after.nsys-rep
+    moe-diag compare before.json after.nsys-rep              an earlier result: analyze -f json -o before.json
+    moe-diag compare before.sqlite after.sqlite --base-log before.log --new-log after.log
+    moe-diag compare before.sqlite after.sqlite --base-config before.yaml --new-config after.yaml
+    moe-diag compare run.sqlite run.sqlite --base-gpu 0 --new-gpu 1
+    moe-diag compare before.json after.sqlite --gate 3% -o why.html
+    moe-diag compare before.json after.sqlite --ticket perf-1234
+    moe-diag compare --baseline main after.sqlite --gate 3%
+
+    The gate trips where new is slower by more than its limit, by the lower end of the 95 % interval. The
+    results are written first. --steps, --nvtx and what is said about the run are for both sides.
+
+    Exit code 0: compared, and the gate passed; 1: it tripped or is undecided; 2: usage; 3: a side, or what is
+    given of it, is not readable; 4: a side has nothing to compare.
+    """
+    from diagnoser.comparison import compare_sides
+    from diagnoser.side import Reading, Side
+    from traces.formats.open import ReadOptions
+    from traces.steps.selection import parse_selection
+
+    before, after = _base_and_new(base, new, baseline)
+    limit_frac = None if gate is None else gate_frac(gate)
+    base_side = Side("base", before, base_gpu, base_config, base_log, baseline)
+    new_side = Side("new", after, new_gpu, new_config, new_log)
+    said = {"--gate": gate, "--steps": steps, "--nvtx": nvtx}
+    options = ReadOptions(nsys, cache_dir)
+    reading = Reading(parse_selection(steps, nvtx), options, about or {}, redact, said)
+    wanted = output_of(form, output, force_overwrite, everything, flavor, ticket)
+    plan = plan_results("comparison", wanted, [after], [*new_side.files(), *base_side.files()])
+    with progress_display() as progress:
+        result = compare_sides(base_side, new_side, reading, limit_frac, progress)
+    write_results(result.to_dict(), plan, wanted)
+    if result.gate is None or result.gate.state == "passed":
+        return 0
+    say(f"gate {gate} {result.gate.state}: {result.gate.because}")
+    return 1
+
+
+def _base_and_new(first: Path, second: Path | None, baseline: str | None) -> tuple[Source, Path]:
+    """What is compared with what. Raises `UsageError` where one of the two is missing or given twice."""
+    if baseline is None:
+        if second is None:
+            raise UsageError(
+                f"{first} has nothing to be compared with. Type moe-diag compare BASE NEW, or "
+                f"moe-diag compare --baseline NAME {first}"
+            )
+        return first, second
+    if second is not None:
+        raise UsageError(
+            f"the base is given twice: as {first} and as --baseline {baseline}. "
+            f"Type moe-diag compare {first} {second}, or moe-diag compare --baseline {baseline} {second}"
+        )
+    from diagnoser.history.baseline import baseline_document
+    from diagnoser.side import named
+
+    with named("base"):
+        return baseline_document(baseline, None), first

@@ -1,0 +1,54 @@
+"""`moe-diag demo`: a simulated run with a known wall."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from diagnoser.options import Everything, Force, Forms, MarkdownFlavor, OutputPlace
+from diagnoser.output import Target, write
+from diagnoser.results import output_of, plan_results, write_results
+
+
+def demo(
+    scenario: Annotated[
+        str,
+        typer.Argument(metavar="[SCENARIO]", show_default=False, help="The run to simulate; list: names."),
+    ] = "communication",
+    form: Forms = None,
+    flavor: MarkdownFlavor = None,
+    output: OutputPlace = "-",
+    force_overwrite: Force = False,
+    everything: Everything = False,
+    keep: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="Keep the simulated export here, to analyze it yourself."),
+    ] = None,
+) -> int:
+    """Simulate a run with a known wall, write it as an nsys export, and diagnose that export.
+
+    \b
+    moe-diag demo                  expert all-to-all across nodes, nothing beside it
+    moe-diag demo host_overhead    a host that launches too slowly
+    moe-diag demo list             all scenarios
+    moe-diag demo -o demo.html     the page that analyze -o report.html makes
+    """
+    import tempfile
+
+    from diagnoser.command_line import command_line
+    from diagnoser.pipeline import diagnose
+    from diagnoser.scenarios import listed, simulate_to
+
+    if scenario == "list":
+        write(Target("text", None), f"{listed()}\n", force=False)
+        return 0
+    wanted = output_of(form, output, force_overwrite, everything, flavor)
+    plan = plan_results("analysis", wanted, [keep or Path(f"{scenario}.sqlite")])
+    with tempfile.TemporaryDirectory(prefix="moe-diag-") as folder:
+        path = keep or Path(folder) / f"{scenario}.sqlite"
+        simulate_to(path, scenario)
+        diagnosis = diagnose([path], command=command_line("demo", [Path(scenario)], {}))
+    write_results(diagnosis.to_dict(), plan, wanted)
+    return 0

@@ -1,0 +1,28 @@
+"""`moe-diag doctor`: is a recording good enough."""
+
+from __future__ import annotations
+
+from diagnoser.options import CacheDir, NsysPath, OneTrace
+from diagnoser.output import Target, write
+from diagnoser.progress import progress_display
+
+
+def doctor(
+    trace: OneTrace,
+    nsys: NsysPath = None,
+    cache_dir: CacheDir = None,
+) -> None:
+    """Is this recording good enough: what it holds, what it lacks, how to record it better.
+
+    Diagnoses nothing. Says what is missing and what that makes impossible, whether host and GPU clocks agree,
+    what the profiler itself noted, and the line to record with next time.
+    """
+    from reports.capture import render_capture
+    from traces.formats.open import ReadOptions, read_trace
+    from traces.measure.capture import measure_capture
+    from traces.timeline import build
+
+    with progress_display() as progress:
+        columns = read_trace(trace, ReadOptions(nsys=nsys, cache_dir=cache_dir), progress)
+        capture = measure_capture(columns, build(columns))
+    write(Target("text", None), render_capture(columns.info, capture), force=False)

@@ -1,0 +1,53 @@
+"""`moe-diag report`: an earlier result in any format."""
+
+from __future__ import annotations
+
+from diagnoser.options import (
+    Everything,
+    Force,
+    Forms,
+    MarkdownFlavor,
+    OutputPlace,
+    Redact,
+    ResultFile,
+    TicketFolder,
+)
+from diagnoser.results import output_of, plan_results, write_results
+
+
+def report(
+    result: ResultFile,
+    form: Forms = None,
+    flavor: MarkdownFlavor = None,
+    output: OutputPlace = "-",
+    ticket: TicketFolder = None,
+    force_overwrite: Force = False,
+    everything: Everything = False,
+    redact: Redact = True,
+) -> int:
+    """Render an earlier result again, in any format: of analyze, compare or check-config.
+
+    Needs no trace and measures nothing: what the JSON says is what is shown. The same result gives the same
+    bytes.
+
+    \b
+    moe-diag analyze run.nsys-rep -o run.json         the one to keep
+    moe-diag report run.json                          the text
+    moe-diag report run.json -o run.html              one page, opens anywhere
+    moe-diag report run.json -f markdown --flavor jira
+    moe-diag report run.json -f png -f pdf -o .       pictures, beside it
+    moe-diag report run.json -o run.perfetto.json     for ui.perfetto.dev
+    moe-diag report run.json --ticket perf-1234       all a ticket needs
+
+    A configuration that was judged without a trace has text, markdown and json. What was made with
+    --no-redact holds paths, and is rendered with --no-redact only.
+
+    Exit code 0: rendered; 2: usage; 3: the file is no result of ours, or of a newer moe-diag.
+    """
+    from diagnoser.saved import saved_result
+
+    wanted = output_of(form, output, force_overwrite, everything, flavor, ticket)
+    kind, document = saved_result(result, redact)
+    plan = plan_results(kind, wanted, [result])
+    write_results(document, plan, wanted)
+    return 0

@@ -1,0 +1,135 @@
+"""What is attached to a perf ticket: a report in three formats, a picture, a manifest; all or nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from diagnoser.output import as_bytes, move_to_new, umask
+from reports.document import Document
+from reports.json_report import render_json
+from reports.render import EXTENSIONS
+from traces.errors import OutputNotWritable, UsageError
+
+_FORMS: Final = ("html", "json", "png")
+"""Of a ticket, beside its page in markdown or for Jira."""
+
+Render = Callable[[str], str | bytes]
+"""Name of a format -> the report in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """Where a ticket goes. `files`: name of a format -> name of its file."""
+
+    folder: Path
+    files: Mapping[str, str]
+    manifest: str
+    force: bool
+
+
+def plan_ticket(folder: Path, base: str, page: str, force: bool) -> Ticket:
+    """The names of a ticket's files, checked before any work. `page`: `markdown` or `jira`.
+
+    Raises `UsageError` for an existing file without `force`, `OutputNotWritable` where there is no place.
+    """
+    files = {form: f"{base}_report.{EXTENSIONS[form]}" for form in (page, *_FORMS)}
+    ticket = Ticket(folder, files, f"{base}_manifest.json", force)
+    if not folder.parent.is_dir():
+        raise OutputNotWritable(f"{folder.parent} is no folder. Create it, or give another --ticket DIR.")
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise UsageError(f"{folder} is no folder. Give another --ticket DIR.")
+    for name in (*files.values(), ticket.manifest):
+        if (folder / name).is_dir():
+            raise UsageError(f"{folder / name} is a folder. Give another --ticket DIR.")
+        if os.path.lexists(folder / name) and not force:
+            raise _exists(folder / name)
+    return ticket
+
+
+def write_ticket(ticket: Ticket, document: Document, render: Render) -> None:
+    """Render everything, write it aside, and move it to its place: whole or not at all, whatever ends it.
+
+    Raises `OutputNotWritable`, and `UsageError` for a file that has appeared meanwhile.
+    """
+    contents = {name: as_bytes(render(form)) for form, name in ticket.files.items()}
+    contents[ticket.manifest] = as_bytes(render_json(_manifest(document, contents)))
+    is_new = not ticket.folder.exists()
+    try:
+        near = ticket.folder.parent if is_new else ticket.folder
+        aside = Path(tempfile.mkdtemp(prefix=".moe-diag-", dir=near))
+        try:
+            for name, data in contents.items():
+                (aside / name).write_bytes(data)
+            if is_new:
+                aside.chmod(0o777 & ~umask())
+                aside.rename(ticket.folder)
+            else:
+                _move(aside, ticket, list(contents))
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+    except FileExistsError as error:
+        raise _exists(Path(error.filename2 or error.filename)) from None
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise OutputNotWritable(
+            f"{ticket.folder} cannot be written ({reason}). Give another --ticket DIR; nothing was left here."
+        ) from None
+
+
+def _move(aside: Path, ticket: Ticket, names: Sequence[str]) -> None:
+    """Move every file into a folder that is there; what was moved and replaced is put back if one fails."""
+    kept = aside / "replaced"
+    kept.mkdir()
+    numbers = {name: (aside / name).stat().st_ino for name in names}
+    try:
+        for name in names:
+            place = ticket.folder / name
+            if ticket.force and os.path.lexists(place):
+                place.rename(kept / name)
+            move_to_new(str(aside / name), place)
+    except BaseException:  # Ctrl-C as well
+        for name, number in numbers.items():
+            place = ticket.folder / name
+            if os.path.lexists(place) and place.lstat().st_ino == number:
+                place.unlink()
+            if os.path.lexists(kept / name):
+                (kept / name).rename(place)
+        raise
+
+
+def _manifest(document: Document, contents: Mapping[str, bytes]) -> Document:
+    tool = document["tool"]
+    return {
+        "tool": {"name": tool["name"], "version": tool["version"]},
+        "schema_version": document["schema_version"],
+        "runs": _runs(document),
+        "redacted": document["redacted"],
+        "files": [
+            {"name": name, "size_bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+            for name, data in contents.items()
+        ],
+    }
+
+
+def _runs(document: Document) -> list[str]:
+    """Base names of what the ticket is of."""
+    if "traces" in document:
+        return [trace["name"] for trace in document["traces"]]
+    return [document["base"]["name"], document["new"]["name"]]
+
+
+def ticket_words(ticket: Ticket) -> str:
+    """What to attach, and where it is."""
+    names = [*ticket.files.values(), ticket.manifest]
+    return "\n".join([f"Ticket in {ticket.folder}:", *(f"  {name}" for name in names)]) + "\n"
+
+
+def _exists(path: Path) -> UsageError:
+    return UsageError(f"{path} exists. Give --force-overwrite to replace it, or another --ticket DIR.")

@@ -1,0 +1,1 @@
+"""Pages: one file each, that asks for nothing and reads without JavaScript."""

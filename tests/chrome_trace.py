@@ -1,0 +1,159 @@
+"""A reader of the Trace Event Format that shares nothing with its writer, and refuses what breaks its rules.
+
+Rules from Google's "Trace Event Format" (its sections "JSON Object Format", "Complete Events", "Counter
+Events", "Metadata Events"; docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU) and from
+what Perfetto answers about it (perfetto.dev/docs/faq: events of a thread nest or lie apart, or are dropped).
+Perfetto reads a time as a double, multiplies it by 1000 and cuts off the rest (`CoerceToTs` of its JSON
+importer), and drops events before zero; so times are read both exactly and its way, and both must agree.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+KEYS = {"traceEvents", "displayTimeUnit", "otherData"}
+METADATA = {
+    "process_name": "name",
+    "thread_name": "name",
+    "process_sort_index": "sort_index",
+    "thread_sort_index": "sort_index",
+}
+ALLOWED = {
+    "X": {"ph", "pid", "tid", "ts", "dur", "name", "cat", "args"},
+    "C": {"ph", "pid", "ts", "name", "args"},
+    "M": {"ph", "pid", "tid", "name", "args"},
+}
+TOO_MUCH = Decimal("0.25")
+"""Of a nanosecond: what a time may lie behind a whole one, so that cut off or rounded it is that one."""
+
+
+class NotATrace(AssertionError):
+    """What is wrong, and with which event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A complete event, in ns from the file's origin."""
+
+    start_ns: int
+    end_ns: int
+    name: str
+    category: str
+    args: dict[str, Any]
+
+
+@dataclass(slots=True)
+class Read:
+    """Events by process and thread name in order of their sort indexes; points of counters."""
+
+    origin_ns: int
+    other: dict[str, Any]
+    tracks: dict[str, dict[str, list[Event]]] = field(default_factory=dict)
+    counters: dict[str, dict[str, list[tuple[int, dict[str, Decimal]]]]] = field(default_factory=dict)
+
+    def track(self, process: str, thread: str) -> list[Event]:
+        """The events of the one track so named in the one process whose name begins so."""
+        (found,) = [tracks for name, tracks in self.tracks.items() if name.startswith(process)]
+        return found[thread]
+
+
+def read(text: str) -> Read:
+    """The file, every rule checked; raises NotATrace."""
+    value = json.loads(text, parse_float=Decimal, parse_constant=_refused)
+    _that(isinstance(value, dict) and value.keys() <= KEYS, "the file is an object of known keys", value)
+    _that(value.get("displayTimeUnit") in ("ms", "ns"), "times are shown in ms or ns", "displayTimeUnit")
+    _that(isinstance(value.get("traceEvents"), list), "there are events", "traceEvents")
+    names: dict[tuple[Any, Any, str], Any] = {}
+    threads: dict[tuple[int, int], list[tuple[Event, tuple[int, int]]]] = defaultdict(list)
+    counters: dict[int, dict[str, list[tuple[int, dict[str, Decimal]]]]] = defaultdict(dict)
+    for event in value["traceEvents"]:
+        _fields(event)
+        if event["ph"] == "M":
+            key = (event["pid"], event.get("tid"), event["name"])
+            _that(key not in names, "a name is given once", event)
+            names[key] = event["args"][METADATA[event["name"]]]
+        elif event["ph"] == "X":
+            threads[event["pid"], event["tid"]].append(_complete(event))
+        else:
+            points = counters[event["pid"]].setdefault(event["name"], [])
+            points.append((_ns(event["ts"]), event["args"]))
+            _that(sorted({at for at, _ in points}) == [at for at, _ in points], "points are in order", event)
+    found = Read(int(value["otherData"]["origin_ns"]), value["otherData"])
+    for (pid, tid), events in sorted(threads.items(), key=lambda one: _place(names, *one[0])):
+        _nested([one for one, _ in events])
+        _nested([Event(*as_read, one.name, "", {}) for one, as_read in events])
+        tracks = found.tracks.setdefault(names[pid, None, "process_name"], {})
+        thread = names[pid, tid, "thread_name"]
+        _that(thread not in tracks, "threads of a process have names of their own", thread)
+        tracks[thread] = [one for one, _ in events]
+    for pid, series in counters.items():
+        found.counters[names[pid, None, "process_name"]] = series
+    return found
+
+
+def _place(names: dict[tuple[Any, Any, str], Any], pid: int, tid: int) -> tuple[int, int]:
+    """Where a thread stands; each must have names and places."""
+    for key in ((pid, None, "process_name"), (pid, tid, "thread_name")):
+        _that(isinstance(names.get(key), str) and names[key], "processes and threads are named", key)
+    places = (names.get((pid, None, "process_sort_index")), names.get((pid, tid, "thread_sort_index")))
+    _that(all(isinstance(one, int) for one in places), "processes and threads have places", (pid, tid))
+    return places  # type: ignore[return-value]
+
+
+def _fields(event: Any) -> None:
+    _that(isinstance(event, dict) and event.get("ph") in ALLOWED, "an event is of a known phase", event)
+    _that(event.keys() <= ALLOWED[event["ph"]], "an event has known fields", event)
+    _that(isinstance(event.get("pid"), int) and event["pid"] > 0, "an event has a process", event)
+    _that(isinstance(event.get("name"), str) and event["name"], "an event has a name", event)
+    _that(isinstance(event.get("args", {}), dict), "arguments are an object", event)
+    if event["ph"] == "M":
+        _that(event["name"] in METADATA and METADATA[event["name"]] in event["args"], "it names", event)
+    if event["ph"] == "C":
+        numbers = all(isinstance(one, int | Decimal) for one in event["args"].values())
+        _that(event["args"] and numbers, "a counter has numbers", event)
+    if event["ph"] == "X":
+        _that(isinstance(event.get("tid"), int) and event["tid"] > 0, "an event has a thread", event)
+        _that(isinstance(event.get("cat"), str) and event["cat"], "an event has a category", event)
+
+
+def _complete(event: dict[str, Any]) -> tuple[Event, tuple[int, int]]:
+    """The event, and its start and end the way Perfetto reads them."""
+    start_ns, length_ns = _ns(event["ts"]), _ns(event["dur"])
+    start_read, length_read = (int(float(event[key]) * 1000.0) for key in ("ts", "dur"))
+    _that((start_read, length_read) == (start_ns, length_ns), "Perfetto reads every nanosecond", event)
+    args = event.get("args", {})
+    whole = Event(start_ns, start_ns + length_ns, event["name"], event["cat"], args)
+    return whole, (start_read, start_read + length_read)
+
+
+def _ns(microseconds: Any) -> int:
+    """The whole nanoseconds of a time; a number with decimals, or it holds none."""
+    _that(isinstance(microseconds, Decimal), "a time has decimals", microseconds)
+    ns = int(microseconds * 1000)
+    _that(microseconds >= 0, "a time is not before zero", microseconds)
+    _that(microseconds * 1000 - ns <= TOO_MUCH, "a time is a whole number of ns", microseconds)
+    return ns
+
+
+def _nested(events: list[Event]) -> None:
+    """Every event lies within the one that is open, or after it."""
+    open_: list[Event] = []
+    for one in sorted(events, key=lambda one: (one.start_ns, -one.end_ns)):
+        while open_ and open_[-1].end_ns <= one.start_ns:
+            open_.pop()
+        if open_:
+            _that(one.end_ns <= open_[-1].end_ns, "events of a thread nest or lie apart", one)
+        open_.append(one)
+
+
+def _refused(constant: str) -> None:
+    raise NotATrace(f"JSON has no {constant}")
+
+
+def _that(holds: Any, rule: str, where: Any) -> None:
+    if not holds:
+        raise NotATrace(f"{rule}: {str(where)[:300]}")

@@ -1,0 +1,380 @@
+"""The trace for Perfetto: read by rules of its own, every nanosecond kept, no event lost to an overlap."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import diagnoser
+from reports.comparison.document import comparison_document
+from reports.comparison.perfetto import render_comparison_perfetto
+from reports.document import Document
+from reports.perfetto import render_perfetto
+from reports.trace_events import Process, Slice, Track, microseconds, render_events, rows
+from tests.chrome_trace import NotATrace, read
+from tests.comparison_document_doubles import not_comparable, regression, undecided
+from tests.document_doubles import DISPATCH, HOSTILE, exposed, graph_only
+from tests.planted import replaced
+from traces.simulate.export import write_export
+from traces.simulate.recording import Recording
+
+Export = Callable[..., Path]
+MS = 1_000_000
+EPOCH_NS = 1_669_783_687_389_324_001
+KEYWORDS = ("id", "wall", "kind", "bound", "outcome", "unit", "source", "state", "row", "group", "path")
+
+
+@pytest.fixture(scope="module")
+def diagnosed(tmp_path_factory: pytest.TempPathFactory) -> Document:
+    path = tmp_path_factory.mktemp("perfetto") / "run.sqlite"
+    write_export(path, exposed(comm=DISPATCH))
+    return diagnoser.analyze(path).to_dict()
+
+
+@pytest.fixture
+def document(diagnosed: Document) -> Document:
+    return copy.deepcopy(diagnosed)
+
+
+def timeline(*lanes: list[tuple[int, int]], start_ns: int = 1_000) -> Document:
+    """A step of streams 0, 1 ...: each activity from its offset, with its length, all of one kernel."""
+    return {
+        "step": 0,
+        "start_ns": start_ns,
+        "end_ns": start_ns + 100,
+        "left_out": 0,
+        "keys": ["compute.gemm", "copy.memset"],
+        "names": ["gemm_kernel"],
+        "lanes": [
+            {
+                "stream": stream,
+                "at_ns": [at for at, _ in lane],
+                "length_ns": [length for _, length in lane],
+                "key": [0] * len(lane),
+                "name": [0] * len(lane),
+            }
+            for stream, lane in enumerate(lanes)
+        ],
+        "reasons": None,
+    }
+
+
+def moved(document: Any, by_ns: int) -> Any:
+    """The document on a clock that is ahead: every point in time is later."""
+    if isinstance(document, dict):
+        return {
+            key: [[start + by_ns, end + by_ns] for start, end in part]
+            if key == "windows_ns"
+            else part + by_ns
+            if key in ("start_ns", "end_ns") and part is not None
+            else moved(part, by_ns)
+            for key, part in document.items()
+        }
+    return [moved(part, by_ns) for part in document] if isinstance(document, list) else document
+
+
+def is_printable(text: str) -> bool:
+    """Whether no name or text, once its escapes are read, can act on a terminal."""
+    return json.dumps(json.loads(text), ensure_ascii=False).isprintable()
+
+
+def test_the_tracks_of_a_rank_are_what_was_found_then_what_was_recorded(document: Document) -> None:
+    trace = read(render_perfetto(document))
+    assert list(trace.tracks) == ["moe-diag: verdict", "process 1000, GPU 0 (NVIDIA H100 80GB HBM3)"]
+    verdict, rank = trace.tracks.values()
+    assert list(verdict)[:2] == ["verdict", "communication: finding"]
+    assert [name for name in rank if not name.startswith("stream ")] == [
+        "communication: where to look",
+        "steps",
+        "windows",
+        "expert all-to-all",
+        "why no compute ran, step 0",
+    ]
+
+
+def test_the_verdict_lies_over_all_windows_and_says_what_to_do(document: Document) -> None:
+    trace = read(render_perfetto(document))
+    (verdict,) = trace.track("moe-diag", "verdict")
+    assert (verdict.start_ns, verdict.end_ns) == (1 * MS, 41 * MS)
+    assert verdict.name.startswith("communication (expert all-to-all). Without it the run would be at most")
+    (wall,) = trace.track("moe-diag", "communication: finding")
+    assert wall.args["cost_ns"] == 12 * MS
+    assert wall.args["next"][0].startswith(document["fixes"][0]["id"])
+
+
+def test_evidence_lies_where_it_can_be_seen(document: Document) -> None:
+    (seen,) = read(render_perfetto(document)).track("process 1000", "communication: where to look")
+    (told,) = [one for wall in document["walls"] for one in wall["evidence"] if one["start_ns"] is not None]
+    assert (seen.start_ns, seen.end_ns) == (told["start_ns"], told["end_ns"])
+    assert (seen.args["start"], seen.args["end"]) == ("0.007000000s", "0.010000000s")
+
+
+def test_steps_are_used_slow_or_left_out(document: Document) -> None:
+    steps = document["ranks"][0]["steps"]
+    steps["slow"] = [2]
+    steps["dropped"] = [{**steps["used"].pop(0), "reason": "warm-up"}]
+    trace = read(render_perfetto(document))
+    assert [(one.name, one.start_ns // MS, one.end_ns // MS) for one in trace.track("process", "steps")] == [
+        ("step 0, left out: warm-up", 1, 11),
+        ("step 1, used", 11, 21),
+        ("step 2, slow", 21, 31),
+        ("step 3, used", 31, 41),
+    ]
+    assert [one.name for one in trace.track("process", "slow steps")] == ["step 2, slow"]
+
+
+def test_the_recorded_step_is_there_activity_by_activity(document: Document) -> None:
+    (rank,) = document["ranks"]
+    trace = read(render_perfetto(document))
+    shown = trace.tracks[next(reversed(trace.tracks))]
+    for lane in rank["timeline"]["lanes"]:
+        told = zip(lane["at_ns"], lane["length_ns"], strict=True)
+        start_ns = rank["timeline"]["start_ns"]
+        assert [(one.start_ns, one.end_ns) for one in shown[f"stream {lane['stream']}, step 0"]] == [
+            (start_ns + at, start_ns + at + length) for at, length in told
+        ]
+    assert Counter(one.category for name in shown for one in shown[name] if name.startswith("stream")) == {
+        "compute.gemm": 1,
+        "compute.elementwise": 1,
+        "comm.ep_dispatch": 1,
+    }
+
+
+def test_lost_time_adds_up_to_the_step_less_its_compute(document: Document) -> None:
+    trace = read(render_perfetto(document))
+    lost = trace.track("process", "why no compute ran, step 0")
+    assert sum(one.end_ns - one.start_ns for one in lost) == 3 * MS
+    assert {one.category for one in lost} <= {"launch_starved", "blocking", "launch_latency"}
+
+
+def test_counters_hold_each_used_step_in_ms_and_end_with_it(document: Document) -> None:
+    counters = read(render_perfetto(document)).counters["process 1000, GPU 0 (NVIDIA H100 80GB HBM3)"]
+    points = counters["used steps, ms"]
+    assert [at // MS for at, _ in points] == [1, 11, 21, 31, 41]
+    for _, values in points[:-1]:
+        assert values == {"compute": 7, "exposed_comm": 3}
+    assert points[-1][1] == {"compute": 0, "exposed_comm": 0}
+    assert sum(counters["no compute in used steps, ms"][0][1].values()) == 3
+
+
+@pytest.mark.parametrize("start_ns", [EPOCH_NS, -7, 2**50 + 1])
+def test_times_that_a_reader_could_not_hold_begin_at_the_first(document: Document, start_ns: int) -> None:
+    there = moved(document, start_ns - 1 * MS)
+    here, trace = read(render_perfetto(document)), read(render_perfetto(there))
+    assert (here.origin_ns, trace.origin_ns) == (0, start_ns)
+    (verdict,) = trace.track("moe-diag", "verdict")
+    assert verdict.start_ns == 0
+    for one, other in zip(here.track("process", "steps"), trace.track("process", "steps"), strict=True):
+        assert one.start_ns - 1 * MS == other.start_ns
+        assert one.end_ns - one.start_ns == other.end_ns - other.start_ns
+
+
+@given(st.integers(-(2**50), 2**50))
+def test_a_time_is_exact_however_it_is_read(ns: int) -> None:
+    text = microseconds(ns)
+    assert int(Decimal(text) * 1000) == int(float(text) * 1000.0) == round(float(text) * 1000.0) == ns
+
+
+def test_a_time_has_three_decimals_unless_a_double_would_lose_a_nanosecond() -> None:
+    assert [microseconds(ns) for ns in (0, 1_234_567, -5)] == ["0.000", "1234.567", "-0.005"]
+    assert microseconds(EPOCH_NS) == "1669783687389324.001"
+    assert int(1.001 * 1000.0) == 1_000
+    assert microseconds(1_001) == "1.0010000000000001"
+
+
+def test_what_overlaps_on_a_stream_goes_to_a_further_track_and_is_not_lost(document: Document) -> None:
+    overlapping = [(0, 10), (10, 10), (15, 10), (18, 4), (30, 0), (30, 5)]
+    document["ranks"][0]["timeline"] = timeline(overlapping, [(0, 100)])
+    tracks = read(render_perfetto(document)).tracks["process 1000, GPU 0 (NVIDIA H100 80GB HBM3)"]
+    found = {
+        name: [(one.start_ns - 1_000, one.end_ns - one.start_ns) for one in track]
+        for name, track in tracks.items()
+        if name.startswith("stream")
+    }
+    assert found == {
+        "stream 0, step 0": [(0, 10), (10, 10), (30, 0), (30, 5)],
+        "stream 0, step 0 (2)": [(15, 10)],
+        "stream 0, step 0 (3)": [(18, 4)],
+        "stream 1, step 0": [(0, 100)],
+    }
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 9))))
+def test_rows_hold_all_once_lie_apart_and_are_no_more_than_needed(
+    pairs: list[tuple[int, int]],
+) -> None:
+    slices = [Slice(at, at + length, "x", "x") for at, length in pairs]
+    found = rows(slices)
+    assert Counter(one for row in found for one in map(id, row)) == Counter(map(id, slices))
+    for row in found:
+        assert all(one.end_ns <= other.start_ns for one, other in pairwise(row))
+    busiest = max((sum(at <= t < at + max(length, 1) for at, length in pairs) for t in range(40)), default=0)
+    assert len(found) <= max(busiest, 1)
+
+
+def test_many_ranks_show_the_streams_of_eight_unless_all_are_asked_for(document: Document) -> None:
+    document["ranks"] = [{**document["ranks"][0], "rank": number} for number in range(10)]
+    some, every = (read(render_perfetto(document, everything)) for everything in (False, True))
+    assert [trace.other["ranks_without_streams"] for trace in (some, every)] == [2, 0]
+    with_streams = [
+        sum(any(name.startswith("stream") for name in tracks) for tracks in trace.tracks.values())
+        for trace in (some, every)
+    ]
+    assert with_streams == [8, 10]
+    assert len(some.tracks) == len(every.tracks) == 11
+
+
+@pytest.mark.parametrize("make", [graph_only, exposed])
+def test_what_is_not_told_is_left_out(export: Export, make: Callable[[], Recording]) -> None:
+    document = diagnoser.analyze(export(make())).to_dict()
+    trace = read(render_perfetto(document))
+    assert "null" not in render_perfetto(document)
+    (rank,) = [tracks for name, tracks in trace.tracks.items() if name.startswith("process")]
+    assert "expert all-to-all" not in rank
+    assert ("steps" in rank) == bool(document["ranks"][0]["steps"]["used"]) == (make is exposed)
+
+
+def test_a_result_of_an_earlier_version_has_no_timeline_and_still_opens(document: Document) -> None:
+    for key in ("timeline", "ledger", "moe"):
+        document["ranks"][0].pop(key)
+    trace = read(render_perfetto(document))
+    assert trace.track("process", "steps")
+    assert trace.counters == {}
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_no_string_of_a_document_harms_a_reader_or_a_terminal(document: Document, everything: bool) -> None:
+    hostile = HOSTILE + "\udc80\x00{{ x }}\"'" + "y" * 10_000
+    text = render_perfetto(replaced(document, hostile, KEYWORDS), everything)
+    read(text)
+    assert text.isascii()
+    assert is_printable(text)
+    tame = render_perfetto(replaced(document, "x", KEYWORDS), everything)
+    assert len(text.splitlines()) == len(tame.splitlines())
+
+
+def test_the_same_document_gives_the_same_bytes(document: Document) -> None:
+    assert render_perfetto(document) == render_perfetto(json.loads(json.dumps(document)))
+
+
+def test_the_largest_timeline_stays_under_four_megabytes(document: Document) -> None:
+    long = timeline([(place, 1) for place in range(12_000)], start_ns=10**15)
+    document["ranks"][0]["timeline"] = {**long, "names": ["x" * 300]}
+    assert len(render_perfetto(document)) < 4_000_000
+
+
+def test_without_further_tracks_the_reader_would_see_the_overlap() -> None:
+    track = Track("t", [Slice(0, 10, "a", "x"), Slice(5, 15, "b", "x")])
+    text = render_events([Process("p", [track])], {})
+    assert len(read(text).tracks["p"]) == 2
+    with pytest.raises(NotATrace, match="nest or lie apart"):
+        read(text.replace('"tid":100002,"ts"', '"tid":100001,"ts"'))
+
+
+def compared(make: Callable[[], Any] = regression) -> Document:
+    """The comparison of the doubles, each side with a step of 100 ns recorded at its own time."""
+    document = comparison_document("0.2", make())
+    for side, start_ns in (("base", 5_000), ("new", EPOCH_NS)):
+        document[side]["timeline"] = timeline([(0, 60), (60, 40)], start_ns=start_ns)
+        document[side]["budget_rows"] = [{"row": "compute.gemm", "mean_ns": 100}]
+    document["new"]["timeline"] |= {"end_ns": EPOCH_NS + 120, "left_out": 3}
+    return document
+
+
+def test_both_steps_of_a_comparison_begin_at_zero() -> None:
+    trace = read(render_comparison_perfetto(compared()))
+    assert trace.origin_ns == 0
+    assert list(trace.tracks) == [
+        "moe-diag: new against base",
+        "base before.sqlite",
+        "new after.sqlite",
+    ]
+    for side, length_ns in (("base", 100), ("new", 120)):
+        (step,) = trace.track(side, "step")
+        assert (step.start_ns, step.end_ns) == (0, length_ns)
+        assert [one.start_ns for one in trace.track(side, "stream 0, step 0")] == [0, 60]
+    assert trace.track("new", "step")[0].args["activities_left_out"] == 3
+    assert trace.track("new", "step")[0].args["start"] == "1669783687.389324001s"
+
+
+def test_the_verdict_suspects_and_rows_of_a_comparison_lie_over_the_longer_step() -> None:
+    notes = read(render_comparison_perfetto(compared())).tracks["moe-diag: new against base"]
+    assert {(one.start_ns, one.end_ns) for (one,) in notes.values()} == {(0, 120)}
+    assert list(notes)[:4] == ["verdict", "suspect 1", "suspect 2", "launch_starved.launch"]
+    assert notes["verdict"][0].name.startswith("REGRESSION: a step takes 4.000 ms longer")
+    assert notes["suspect 1"][0].name == "1. CUDA graphs stopped replaying"
+    assert notes["launch_starved.launch"][0].name == "launch_starved.launch +4.000000 ms (100.0 %)"
+
+
+@pytest.mark.parametrize("make", [undecided, not_comparable, regression])
+def test_a_comparison_without_recorded_steps_keeps_its_notes(make: Callable[[], Any]) -> None:
+    document = comparison_document("0.2", make())
+    for side in ("base", "new"):
+        document[side]["timeline"] = None
+    trace = read(render_comparison_perfetto(document))
+    assert list(trace.tracks) == ["moe-diag: new against base"]
+    assert trace.track("moe-diag", "verdict")[0].end_ns == 44 * MS
+
+
+def test_rows_of_a_comparison_beyond_ten_are_noted_where_all_are_asked_for() -> None:
+    told = compared()
+    told["attribution"] = [{**told["attribution"][0], "row": f"compute.class_{place}"} for place in range(14)]
+    some, every = (read(render_comparison_perfetto(told, everything)) for everything in (False, True))
+    assert [trace.other["rows_left_out"] for trace in (some, every)] == [4, 0]
+    assert len(every.tracks["moe-diag: new against base"]) == 1 + 2 + 14
+
+
+def test_no_string_of_a_comparison_harms_a_reader_or_a_terminal() -> None:
+    kept = (*KEYWORDS, "verdict", "change", "by", "confidence")
+    text = render_comparison_perfetto(replaced(compared(), HOSTILE, kept), everything=True)
+    read(text)
+    assert text.isascii()
+    assert is_printable(text)
+
+
+def test_the_comparison_of_the_same_is_the_same_bytes() -> None:
+    assert render_comparison_perfetto(compared()) == render_comparison_perfetto(
+        compared(lambda: replace(regression()))
+    )
+
+
+REAL = (
+    "nsysai_mfu_2gpu_before.sqlite",
+    "hta_trace_diff_test_test.json.gz",
+    "tl_moe_03_top1_sparse.json.gz",
+    "hta_nccl_parser_config_nccl_data.json.gz",
+)
+"""Overlaps on a stream, clocks of the UNIX epoch and of 50 days."""
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_a_real_recording_is_a_trace_whose_activities_are_all_there(recordings: Path, name: str) -> None:
+    document = diagnoser.analyze(recordings / name).to_dict()
+    text = render_perfetto(document)
+    trace = read(text)
+    assert len(text) < 4_000_000
+    shown = Counter(
+        (one.start_ns + trace.origin_ns, one.end_ns - one.start_ns, one.category)
+        for tracks in trace.tracks.values()
+        for name, track in tracks.items()
+        if name.startswith("stream ")
+        for one in track
+    )
+    told = Counter(
+        (line["start_ns"] + at, length, line["keys"][key])
+        for line in (rank["timeline"] for rank in document["ranks"])
+        for lane in line["lanes"]
+        for at, length, key in zip(lane["at_ns"], lane["length_ns"], lane["key"], strict=True)
+    )
+    assert shown == told
