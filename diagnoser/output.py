@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import sys
@@ -170,7 +171,7 @@ def _harmless(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(
-        char if char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cf") else f"\\u{ord(char):04x}"
+        char if char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cf") else json.dumps(char)[1:-1]
         for char in text
     )
 

@@ -83,10 +83,10 @@ def _steps(rank: dict[str, Any]) -> str:
     start_ns, end_ns = windows[0][0], windows[-1][1]
     where = f"{seconds(start_ns)} to {seconds(end_ns)} ({start_ns} to {end_ns} ns)"
     if not steps["used"]:
-        return f"one window, {where}: {steps['what']}."
+        return f"one window, {where}: {printable(steps['what'], 120)}."
     spread = ", ".join(f"{key} {_ms(steps[f'{key}_ns'])}" for key in ("median", "min", "max"))
     left_out = f"; {len(steps['dropped'])} left out" if steps["dropped"] else ""
-    found = f"n = {len(steps['used'])} steps by {printable(steps['what'], 80)}"
+    found = f"n = {len(steps['used'])} steps by {printable(steps['what'], 120)}"
     return f"{found}, ms per step: {spread}; {where}{left_out}."
 
 

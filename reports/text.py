@@ -182,12 +182,12 @@ def _steps(rank: dict[str, Any]) -> str:
     steps, windows = rank["steps"], rank["windows_ns"]
     where = f"{seconds(windows[0][0])} to {seconds(windows[-1][1])}"
     if not steps["used"]:
-        return f"one window, {where}: {steps['what']}"
+        return f"one window, {where}: {printable(steps['what'], 120)}"
     spread = ", ".join(f"{name} {milliseconds(steps[name + '_ns'])}" for name in ("median", "min", "max"))
     dropped = "".join(f"; step {step['index']} left out ({step['reason']})" for step in steps["dropped"][:4])
     more = f"; {len(steps['dropped']) - 4} more left out" if len(steps["dropped"]) > 4 else ""
     count = f"{len(steps['used'])} step{'s' if len(steps['used']) > 1 else ''}"
-    return f"{count} by {printable(steps['what'], 60)}: {spread} ms, {where}{dropped}{more}"
+    return f"{count} by {printable(steps['what'], 120)}: {spread} ms, {where}{dropped}{more}"
 
 
 def _unknown(rank: dict[str, Any]) -> Iterator[str]:

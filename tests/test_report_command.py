@@ -18,7 +18,7 @@ import pytest
 
 import diagnoser
 from diagnoser.cli import run
-from diagnoser.output import base_name
+from diagnoser.output import _harmless, base_name
 from diagnoser.results import renderers
 from reports.json_report import render_json
 from tests.check_doubles import SCRIPT, written
@@ -269,6 +269,7 @@ BAD: list[tuple[Callable[[Path, Json], Path], str]] = [
     (bad("no_walls", without("walls")), "walls is missing. Make the result again: moe-diag analyze"),
     (bad("ranks", lambda said: {**said, "ranks": {}}), "ranks is to be array"),
     (bad("rank", with_rank("budget_ns", 7)), "ranks[0].budget_ns is to be object"),
+    (bad("senseless", with_rank("sm", None)), "it does not hold what this format shows (TypeError)"),
     (bad("redacted", lambda said: {**said, "redacted": "no"}), "redacted is to be boolean"),
     (bad("half", lambda said: {**said, "kind": "comparison"}), "Make the result again: moe-diag compare"),
 ]
@@ -291,6 +292,11 @@ def test_what_is_no_result_ends_in_one_line_and_leaves_nothing(
         assert err.startswith(f"moe-diag: {path}")
         assert said in err
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_characters_beyond_the_first_plane_are_escaped_as_json_has_them() -> None:
+    hidden = "\U000e0041"  # a tag, which no terminal shows
+    assert json.loads(f'"{_harmless(hidden)}"') == hidden
 
 
 def test_a_later_1_x_with_new_keys_is_rendered_and_keeps_them(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from diagnoser.options import (
     Everything,
     Force,
@@ -13,6 +15,10 @@ from diagnoser.options import (
     TicketFolder,
 )
 from diagnoser.results import output_of, plan_results, write_results
+from traces.results.fields import NotAResult
+
+_DAMAGE: Final = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError)
+"""What a renderer runs into where a file keeps the contract's shape, but not its sense."""
 
 
 def report(
@@ -49,5 +55,9 @@ def report(
     wanted = output_of(form, output, force_overwrite, everything, flavor, ticket)
     kind, document = saved_result(result, redact)
     plan = plan_results(kind, wanted, [result])
-    write_results(document, plan, wanted)
+    try:
+        write_results(document, plan, wanted)
+    except _DAMAGE as error:
+        lacks = f"it does not hold what this format shows ({type(error).__name__})"
+        raise NotAResult(f"{result}: {lacks}. Make the result again") from error
     return 0

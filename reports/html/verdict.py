@@ -27,11 +27,16 @@ class Verdict:
     evidence: Table
 
 
+def _summed(document: Document) -> str:
+    steps = sum(len(rank["steps"]["used"]) for rank in document["ranks"][:1])
+    return f"the sum of {steps} steps" if steps > 1 else "of one step" if steps else "of the window"
+
+
 def verdict_of(document: Document) -> Verdict:
     """Of the whole document."""
     walls = sorted(document["walls"], key=lambda one: -(one["cost_frac"] or 0))
     headers = ("Wall", "Outcome", "At most, ms", "Share")
-    caption = "What each wall costs at most, by replay without its handicap"
+    caption = f"What each wall costs at most, by replay without its handicap; {_summed(document)}"
     evidence = tuple(_evidence(wall, one) for wall in walls for one in wall["evidence"])
     return Verdict(
         wall=sentence(wall_sentence(document)),
@@ -61,7 +66,7 @@ def _steps(rank: dict[str, Any], count: int) -> str:
     where = f"{seconds(windows[0][0])} to {seconds(windows[-1][1])}"
     of = f"{who(rank)}{f', the first of {count} ranks' if count > 1 else ''}"
     if not steps["used"]:
-        return f"{of}: one window, {where}: {printable(steps['what'], 80)}."
+        return f"{of}: one window, {where}: {printable(steps['what'], 120)}."
     spread = ", ".join(f"{key} {short_ms(steps[f'{key}_ns'])}" for key in ("median", "min", "max"))
     left_out = [
         f"step {one['index']} left out ({one['reason']})" for one in steps["dropped"][:_SHOWN_DROPPED]
@@ -71,7 +76,7 @@ def _steps(rank: dict[str, Any], count: int) -> str:
     if steps["slow"]:
         left_out.append(f"slow steps {', '.join(map(str, steps['slow']))} left out of the median")
     number = len(steps["used"])
-    found = f"{number} step{'s' if number > 1 else ''} by {printable(steps['what'], 80)}"
+    found = f"{number} step{'s' if number > 1 else ''} by {printable(steps['what'], 120)}"
     said = f"{of}: {found}: {spread} ms, {where}"
     return f"{'; '.join([said, *left_out])}."
 
