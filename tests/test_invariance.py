@@ -239,6 +239,7 @@ def of_process(recording: Recording, pid: int) -> Recording:
 
 def as_one_file(document: Document) -> Document:
     """What is said of files is said once; each rank names the first."""
+    del document["command"]  # it names the files
     shares = [trace["capture"].pop("correlation_frac") for trace in document["traces"]]
     first, *others = document["traces"]
     assert shares == [1.0] * len(shares)  # every launch of `told` is recorded

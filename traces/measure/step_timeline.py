@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -78,7 +79,7 @@ def measure_timeline(rank: RankTimeline, steps: Steps, absent: AbsentPieces | Mi
     cut = cut_at(rows.start_ns[mine], rows.end_ns[mine], _border(start_ns, end_ns))
     mine = mine[cut.of]
     keys, key = _indexed(rows.key[mine] + _KEY_BASE[rows.bucket[mine]])
-    names, name = _indexed(rows.name[mine])
+    names, name = _named(rows.name[mine], rank.columns.kernel_names)
     lanes = []
     for stream in distinct(rows.stream_id[mine]).tolist():
         on = rows.stream_id[mine] == stream
@@ -89,7 +90,7 @@ def measure_timeline(rank: RankTimeline, steps: Steps, absent: AbsentPieces | Mi
         start_ns=start_ns,
         end_ns=end_ns,
         keys=tuple(_KEY_NAMES[code] for code in keys),
-        names=tuple(shortened(rank.columns.kernel_names[code]) for code in names),
+        names=names,
         lanes=tuple(lanes),
         reasons=None if isinstance(absent, Missing) else _reasons(absent, start_ns, end_ns),
         left_out=left_out,
@@ -118,6 +119,15 @@ def _indexed(codes: IntArray) -> tuple[list[int], IntArray]:
     """The distinct codes, and the place of each among them; codes below 0 stay -1."""
     known = distinct(codes[codes >= 0])
     return known.tolist(), np.where(codes >= 0, np.searchsorted(known, codes), -1)
+
+
+def _named(codes: IntArray, texts: Sequence[str]) -> tuple[tuple[str, ...], IntArray]:
+    """Names in the order of the alphabet, not of the export, and the place of each code among them."""
+    known, place = _indexed(codes)
+    order = sorted(range(len(known)), key=lambda one: texts[known[one]])
+    rank = np.full(len(known) + 1, -1, dtype=np.int64)  # the last is for no name
+    rank[order] = np.arange(len(known))
+    return tuple(shortened(texts[known[one]]) for one in order), rank[place]
 
 
 def _reasons(absent: AbsentPieces, start_ns: int, end_ns: int) -> ReasonLane:
