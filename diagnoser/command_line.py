@@ -35,6 +35,8 @@ def command_line(
         if value is not True:
             words.append(path_words(value, redact) if isinstance(value, Path) else str(value))
     words += _about(about or {}, redact)
+    if not redact:
+        words.append("--no-redact")
     return shlex.join(printable(word, max(len(word), 3)) for word in words)
 
 

@@ -56,7 +56,7 @@ def _read_log(path: Path, progress: Progress) -> TrainingLog:
     said = (log.iterations, log.versions, log.settings, log.memory, log.out_of_memory, log.messages)
     if not any((*said, log.theoretical)):
         raise InputError(
-            f"{path.name} holds no line that we know of a training run. Give --log the text that the run "
-            "printed, or leave it out."
+            f"{path.name} holds no line that we know of a training run. Give the text that the run "
+            "printed, or leave the log out."
         )
     return log

@@ -288,7 +288,9 @@ def _log(run: Run, checked: Checked) -> Section | None:
         "steady_count": steady.count if steady else 0,
         "left_out": dict(left_out),
         "steady_step_ns": steady.median_ns if steady else None,
-        "steady_ns": [one.length_ns for one in steady.used[-int(STEADY_SHOWN.value) :]] if steady else [],
+        "iterations_ns": [
+            one.length_ns for one in (steady.with_far_above if steady else ())[-int(STEADY_SHOWN.value) :]
+        ],
         "spread_ns": steady.spread_ns if steady else None,
         "peak_allocated_bytes": peak.allocated_bytes if peak else None,
         "peak_reserved_bytes": peak.reserved_bytes if peak else None,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from reports.layout import titled
-from reports.words import milliseconds, printable, wall_words
+from reports.words import printable, wall_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ def render_list(lines: Sequence[Line], baselines: Mapping[str, int]) -> str:
         return "The history is empty. Add a result: moe-diag history add RESULT.json --tag TEXT\n"
     said = [_row("id", "added", "name", "tag", "GPU", "step ms", "wall")]
     for line in lines:
-        step = "not told" if line.step_ns is None else milliseconds(line.step_ns)[:-3]
+        step = "not told" if line.step_ns is None else f"{line.step_ns / 1e6:,.3f}"
         gpu = (line.gpu or "not told").removeprefix("NVIDIA ")[:10]
         wall = "none" if line.wall is None else wall_words(line.wall)
         said.append(_row(str(line.id), line.added_at[:10], line.name, line.tag, gpu, step, wall))

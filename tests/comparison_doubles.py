@@ -144,9 +144,9 @@ def trace(**fields: Any) -> Trace:
     return Trace(**{**plain, **fields})
 
 
-def log(*steady_ns: int, versions: Mapping[str, str] | None = None, **values: Any) -> Log:
+def log(*iterations_ns: int, versions: Mapping[str, str] | None = None, **values: Any) -> Log:
     """A training log by the lengths of its steady iterations; `values`: keys of the document's section."""
-    return Log("train.log", steady_ns, versions or {}, {"name": "train.log", **values})
+    return Log("train.log", iterations_ns, versions or {}, {"name": "train.log", **values})
 
 
 def configuration(

@@ -161,7 +161,7 @@ def config_as_log(where: Path) -> Path:
         (empty, "is empty"),
         (binary, "is binary"),
         (trace, "is binary"),
-        (config_as_log, "other.yaml holds no line that we know of a training run. Give --log the text"),
+        (config_as_log, "other.yaml holds no line that we know of a training run. Give the text"),
     ],
 )
 def test_a_file_that_is_no_log_is_one_clear_line(

@@ -62,8 +62,8 @@ def _numbers(result: Result) -> Iterator[tuple[str, float]]:
     yield from _told("memory.", rank.memory, ("peak_bytes",))
     keys = ("step_ns", "tokens_per_s_per_gpu", "model_tflops_per_gpu", "mfu_frac")
     yield from _told("throughput.", result.throughput or {}, keys)
-    if result.log and result.log.steady_ns:
-        yield "log.step_ns", _mean(result.log.steady_ns)
+    if result.log and result.log.iterations_ns:
+        yield "log.step_ns", _mean(result.log.iterations_ns)
 
 
 def _told(prefix: str, section: Any, keys: tuple[str, ...]) -> Iterator[tuple[str, float]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from heuristics.comparison.comparable import Comparable, judge_comparable
 from heuristics.comparison.facts import Facts
 from heuristics.comparison.pairs import Pair, pair_ranks
-from heuristics.comparison.size import Gate, Judged, Size, judge_gate, judge_size, measure_size
+from heuristics.comparison.size import Gate, Judged, Size, judge_gate, judge_pairs, judge_size, measure_size
 from heuristics.comparison.suspects import Suspect, can_explain, find_suspects
 from traces.difference.changed import changed
 from traces.difference.kernels import compare_kernels
@@ -54,7 +54,7 @@ def compare(
     )
     comparable = judge_comparable(base, new, base_rank, new_rank)
     size = measure_size(base_rank, new_rank, base.log, new.log)
-    judged = judge_size(size, comparable, base_rank, new_rank)
+    judged = judge_pairs(judge_size(size, comparable, base_rank, new_rank), pairs)
     return Comparison(
         facts=facts,
         pairs=pairs,

@@ -21,18 +21,24 @@ class Pair:
 def pair_ranks(base: Result, new: Result, base_gpu: int | None, new_gpu: int | None) -> tuple[Pair, ...]:
     """Pairs, the one that is compared in full first. At least one.
 
-    By number of rank where both sides record it and share one; else in their order. Where a GPU is chosen,
-    the first rank on it. Raises `EmptySelection` where a side has no such GPU.
+    By number of rank and device where both sides record it and share one; else in their order. Where a GPU is
+    chosen, the first rank on it. Raises `EmptySelection` where a side has no such GPU.
     """
     if base_gpu is not None or new_gpu is not None:
         return (Pair(_on(base, base_gpu, "base"), _on(new, new_gpu, "new"), "chosen"),)
-    numbered = {rank.rank: rank for rank in new.ranks if rank.rank is not None}
-    shared = sorted(
-        (rank.rank, rank) for rank in base.ranks if rank.rank is not None and rank.rank in numbered
-    )
-    if shared:
-        return tuple(Pair(rank, numbered[number], "rank") for number, rank in shared)
+    before, after = _numbered(base), _numbered(new)
+    if shared := sorted(before.keys() & after.keys()):
+        return tuple(Pair(before[key], after[key], "rank") for key in shared)
     return tuple(Pair(one, other, "order") for one, other in zip(base.ranks, new.ranks, strict=False))
+
+
+def _numbered(result: Result) -> dict[tuple[int, int], Rank]:
+    """Ranks by number and device, as one process may have several GPUs; of equals the first."""
+    numbered: dict[tuple[int, int], Rank] = {}
+    for rank in result.ranks:
+        if rank.rank is not None:
+            numbered.setdefault((rank.rank, rank.device), rank)
+    return numbered
 
 
 def _on(result: Result, gpu: int | None, side: str) -> Rank:

@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 from heuristics.comparison.comparable import Comparable
 from heuristics.comparison.figures import milliseconds, signed_milliseconds, signed_percent
+from heuristics.comparison.pairs import Pair
 from traces.difference.interval import LEAST, Interval, interval_of
 from traces.limits import Limit
 from traces.results.result import Log, Rank
@@ -101,7 +102,7 @@ def measure_size(base: Rank, new: Rank, base_log: Log | None, new_log: Log | Non
 
     Profiled steps are longer than others, so a log's iterations are the true size where both sides have them.
     """
-    logged = [log.steady_ns if log else () for log in (base_log, new_log)]
+    logged = [log.iterations_ns if log else () for log in (base_log, new_log)]
     by_log = all(len(side) >= LEAST.value for side in logged)
     base_ns, new_ns = logged if by_log else (base.steps.lengths_ns, new.steps.lengths_ns)
     base_mean, new_mean = _mean(base_ns), _mean(new_ns)
@@ -130,7 +131,7 @@ def judge_size(size: Size, comparable: Comparable, base: Rank, new: Rank) -> Jud
     if comparable.state == "no":
         no = [f"{one.what}: {one.because}" for one in comparable.differences if one.state == "no"]
         return Judged("not_comparable", (*no, _means(size), *_spread(size), *traced), "")
-    if same_recording(base, new) and size.delta_ns == 0:
+    if same_recording(base, new) and size.delta_ns == 0 and size.source == "trace":
         same = "both sides have the same figures step by step: they are one recording"
         return Judged("no_change", (same,), "", same=True)
     if size.interval is None:
@@ -140,6 +141,21 @@ def judge_size(size: Size, comparable: Comparable, base: Rank, new: Rank) -> Jud
     slower = size.interval.low_ns > 0
     whole = f"the whole interval is {'above' if slower else 'below'} zero"
     return Judged("regression" if slower else "improvement", (whole, *traced, _OTHER_RUNS), "")
+
+
+def judge_pairs(judged: Judged, pairs: Sequence[Pair]) -> Judged:
+    """The verdict of the first pair, unless another contradicts it: one rank does not stand for all."""
+    if judged.verdict != "no_change":
+        return judged
+    for place, pair in enumerate(pairs[1:], 1):
+        base_ns, new_ns = (_mean(side.steps.lengths_ns) for side in (pair.base, pair.new))
+        if abs(new_ns - base_ns) > MATTERS.value * min(base_ns, new_ns):
+            delta_ns = round(new_ns - base_ns)
+            moved = f"{signed_milliseconds(delta_ns)}, {signed_percent(delta_ns, round(base_ns))}"
+            other = f"pair {place + 1} of {len(pairs)} ranks (GPU {pair.base.device}) differs by {moved}"
+            record = "compare that rank: --base-gpu N --new-gpu N"
+            return Judged("undecided", (f"{other}, the first does not", *judged.because), record)
+    return judged
 
 
 def same_recording(base: Rank, new: Rank) -> bool:
@@ -168,6 +184,8 @@ def judge_gate(size: Size, judged: Judged, limit_frac: float) -> Gate:
         return Gate(limit_frac, "tripped", f"the lower end of the interval, {low}, is above {limit}")
     if size.interval.high_ns > limit_ns:
         straddles = f"the interval, {low} to {high}, straddles {limit}: only its lower end is not above it"
+        if judged.verdict == "undecided":
+            return Gate(limit_frac, "undecided", f"{straddles}, and zero lies within it too")
         return Gate(limit_frac, "passed", f"{straddles}, so that more may be lost; more steps would tell")
     return Gate(limit_frac, "passed", f"the upper end of the interval, {high}, is not above {limit}")
 

@@ -128,9 +128,15 @@ def _comparable(comparable: Document) -> str:
 
 
 def _walls(base: Document, new: Document) -> str:
-    one, other = (wall_words(side["wall"]) if side["wall"] else "none" for side in (base, new))
+    one, other = map(_wall, (base, new))
     both = f"{one} in both" if one == other else f"{one} in base, {other} in new"
     return f"Wall of each run alone: {both}."
+
+
+def _wall(side: Document) -> str:
+    if side["wall"]:
+        return wall_words(side["wall"])
+    return "none" if side.get("walls_told", True) else "not measurable"
 
 
 def side_sentence(side: Document) -> str:

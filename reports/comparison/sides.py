@@ -31,6 +31,7 @@ def side_section(
         "steps": _steps(rank.steps),
         "log": _log(result.log),
         "wall": verdict.get("wall"),
+        "walls_told": not result.walls or any(wall["outcome"] != "unmeasurable" for wall in result.walls),
         "bound": verdict.get("bound"),
         "kind": verdict.get("kind"),
         "confidence": verdict.get("confidence"),
@@ -85,7 +86,7 @@ def _steps(steps: Steps) -> Document:
 def _log(log: Log | None) -> Document | None:
     if log is None:
         return None
-    lengths = log.steady_ns
+    lengths = log.iterations_ns
     return {
         "name": log.name,
         "count": len(lengths),

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _HEIGHT: Final = 1.5
-_GATE: Final = COLOURS["vermillion"]
-_BAR: Final = COLOURS["blue"]
+_GATE: Final = COLOURS["orange"]
+_BARS: Final = {"regression": COLOURS["vermillion"], "improvement": COLOURS["blue"]}
 _MIDDLE: Final = 0.5
 _GAP: Final = 0.12
 _UNIT: Final = "ms, new less base: to the right is slower"
@@ -67,10 +67,11 @@ def _draw_size(
     axes: Axes, document: Document, delta: float, ends: tuple[float, float] | None, per_inch: float
 ) -> None:
     size, at = document["size"], _HEIGHT * _MIDDLE
+    bar = _BARS.get(document["verdict"], SOFT)
     if ends is not None:
-        axes.plot(ends, [at, at], color=_BAR, linewidth=7, solid_capstyle="butt")
+        axes.plot(ends, [at, at], color=bar, linewidth=7, solid_capstyle="butt")
         for end in ends:
-            axes.plot([end, end], [at - 0.11, at + 0.11], color=_BAR, linewidth=2)
+            axes.plot([end, end], [at - 0.11, at + 0.11], color=bar, linewidth=2)
     axes.plot(
         [delta], [at], marker="D", markersize=9, color="white", markeredgecolor=INK, markeredgewidth=1.6
     )

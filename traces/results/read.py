@@ -247,7 +247,7 @@ def _log(node: Node) -> Log | None:
         return None
     return Log(
         name=node.under("name").text(),
-        steady_ns=node.under("steady_ns").lengths_ns(),
+        iterations_ns=node.under("iterations_ns").lengths_ns(),
         versions=_versions(node.under("versions").mapping()),
         values=node.mapping(),
     )

@@ -116,10 +116,12 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """What a training log says. `steady_ns`: lengths of its steady iterations, the last 2,000 at most."""
+    """What a training log says. `iterations_ns`: lengths of its last 2,000 iterations at most, without those
+    of a start, of warm-up, under a profiler or at a checkpoint; pauses are in it.
+    """
 
     name: str
-    steady_ns: tuple[int, ...]
+    iterations_ns: tuple[int, ...]
     versions: Mapping[str, str]
     values: Mapping[str, Any]
     """The document's own section."""

@@ -48,6 +48,12 @@ class SteadyStep:
     spread_ns: int
 
     @property
+    def with_far_above(self) -> tuple[Iteration, ...]:
+        """The used ones and those far above them, in order: a mean that leaves out pauses is no mean."""
+        far = [one.iteration for one in self.left_out if one.reason == "far_above"]
+        return tuple(sorted((*self.used, *far), key=lambda one: one.line))
+
+    @property
     def count(self) -> int:
         """How many logged iterations it rests on."""
         return len(self.used)

@@ -24,7 +24,8 @@ def row_sentences(view: View, rows: Sequence[RowDelta]) -> tuple[str, ...]:
     said = [_row(view, row) for row in largest[:most]]
     if left := largest[most:]:
         moved_ns = view.sign * sum(row.delta_ns for row in left)
-        said.append(f"{len(left)} more rows move {signed_milliseconds(moved_ns)} a step together")
+        more = "1 more row moves" if len(left) == 1 else f"{len(left)} more rows together move"
+        said.append(f"{more} {signed_milliseconds(moved_ns)} a step")
     return tuple(said)
 
 

@@ -65,7 +65,10 @@ def _exchanged(view: View) -> Signs:
     if _skipped(view) is not None or _skipped(view.other()) is not None:
         return None
     pair = _pair(view)
-    return () if pair is None else (view.arrow("dispatcher in the trace", *pair),)
+    if pair is not None:
+        return (view.arrow("dispatcher in the trace", *pair),)
+    told = [rank.detected.get("dispatcher") for rank in (view.before, view.after)]
+    return () if {None, "unknown"} & {*told} else None
 
 
 def _container_without(view: View) -> Signs:

@@ -36,7 +36,7 @@ def _replays_less(view: View) -> Signs:
         return ()
     before, after = shares
     if before - after < LESS.value:
-        return None if after - before >= LESS.value else ()
+        return None
     sentence = view.arrow("kernel work in CUDA graphs", percent(before), percent(after))
     if view.changes(*KNOBS) or view.facts.new.configuration is None:
         return (sentence,)

@@ -39,7 +39,7 @@ def _grown(view: View, key: str, words: str) -> Signs:
         return ()
     step_ns = sum(view.before.steps.lengths_ns) / len(view.before.steps.lengths_ns)
     if abs(after - before) < VISIBLE.value * step_ns:
-        return ()
+        return None
     return (
         None
         if after < before

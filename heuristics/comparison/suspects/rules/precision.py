@@ -30,7 +30,8 @@ def _fewer_bits(view: View) -> Signs:
     none, some = view.counts.get("compute.quantize", (0.0, 0.0))
     if not none and some:
         signs += (view.arrow("kernels that cast to fewer bits a step", "0", f"{some:.0f}"),)
-    return signs
+    told = [rank.detected.get("precision") for rank in (view.before, view.after)]
+    return signs or (() if None in told or told[0] != told[1] else None)
 
 
 LOWER: Final = Rule(
