@@ -64,8 +64,8 @@ def test_logs_of_both_sides_give_the_size_whatever_the_steps_say() -> None:
 def test_a_log_of_one_side_alone_gives_no_size(new_log: Log | None, logged: int) -> None:
     size = measure_size(steps(10, 10), steps(10, 10), log(*(100,) * 300), new_log)
     assert (size.source, size.base_logged, size.new_logged) == ("trace", 300, logged)
-    lacking = f"the logs hold 300 steady iterations in base, {logged} in new, where 8 a side are needed"
-    assert lacking in judge_size(size, YES, steps(1), steps(2)).because
+    held = f"the logs hold 300 iterations after their start in base, {logged} in new"
+    assert f"{held}, where 8 a side are needed" in judge_size(size, YES, steps(1), steps(2)).because
 
 
 def test_a_window_is_no_step() -> None:

@@ -98,7 +98,7 @@ class Gate:
 
 
 def measure_size(base: Rank, new: Rank, base_log: Log | None, new_log: Log | None) -> Size:
-    """The size by the logs where both hold at least `LEAST` steady iterations, else by the used steps.
+    """The size by the logs where both hold at least `LEAST` iterations after their start, else by the steps.
 
     Profiled steps are longer than others, so a log's iterations are the true size where both sides have them.
     """
@@ -271,5 +271,5 @@ def _lacking(size: Size, base: Rank, new: Rank) -> Iterator[str]:
         if not side.steps.has_steps:
             yield f"no steps were found in {name}: its figure is that of one window"
     if size.base_logged or size.new_logged:
-        logs = f"the logs hold {size.base_logged} steady iterations in base, {size.new_logged} in new"
-        yield f"{logs}, where {LEAST.value} a side are needed"
+        logs = f"the logs hold {size.base_logged} iterations after their start in base"
+        yield f"{logs}, {size.new_logged} in new, where {LEAST.value} a side are needed"

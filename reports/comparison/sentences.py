@@ -146,7 +146,7 @@ def side_sentence(side: Document) -> str:
     said = f"{where}, {_steps(side)}"
     if log := side["log"]:
         figures = f", mean {unsigned(log['mean_ns'])}, median {unsigned(log['median_ns'])} ms"
-        said += f"; log {printable(log['name'], _NAME)}: {log['count']:,} steady iterations"
+        said += f"; log {printable(log['name'], _NAME)}: {log['count']:,} iterations after its start"
         said += figures if log["count"] else ""
     return said
 
