@@ -30,6 +30,7 @@ from reports.sentences import (
     fix_title,
     lever_sentence,
     needs,
+    no_plan_sentence,
     sharing_sentences,
 )
 
@@ -50,7 +51,7 @@ def next_blocks(document: Document, everything: bool) -> Iterator[Block]:
     told = _advice(document, has_plan)
     shown = len(told) if everything else _ADVICE if has_plan else 2 * _ADVICE
     then = [*told[:shown], *_checking(document)]
-    yield from plan_blocks(document, everything, _no_plan(document), then)
+    yield from plan_blocks(document, everything, no_plan_sentence(document), then)
     yield from folded("What the guides choose", items(choice_sentences(document, everything=True)))
     yield from folded("What else would tell more", items(told[shown:]))
 
@@ -87,15 +88,6 @@ def _before(document: Document, mends: int) -> Iterator[str | Item]:
         yield Item(first, tuple(first_mends(document))[:mends])
     if document["levers"]:
         yield lever_sentence(document)
-
-
-def _no_plan(document: Document) -> str:
-    """What stands in place of a plan."""
-    untrained = [rank for rank in document["ranks"] if rank["detected"]["training_step"] is False]
-    if untrained:
-        why = untrained[0]["detected"]["training_evidence"]
-        return f"This is not a training step: {why}; so no fix is planned."
-    return f"No change is planned: {document['verdict']['because'][0]}."
 
 
 def _step(fix: dict[str, Any], whole: bool) -> Item:

@@ -195,3 +195,12 @@ def advice(document: Document) -> list[str]:
     for trace in document["traces"]:
         said += [f"The recording notes: {note}." for note in trace["capture"]["diagnostics"]]
     return list(dict.fromkeys(said))
+
+
+def no_plan_sentence(document: Document) -> str:
+    """What stands in place of a plan."""
+    untrained = [rank for rank in document["ranks"] if rank["detected"]["training_step"] is False]
+    if untrained:
+        why = untrained[0]["detected"]["training_evidence"]
+        return f"This is not a training step: {why}; so no fix is planned."
+    return f"No change is planned: {document['verdict']['because'][0]}."

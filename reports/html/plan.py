@@ -16,6 +16,7 @@ from reports.sentences import (
     fix_title,
     lever_sentence,
     needs,
+    no_plan_sentence,
     sharing_sentences,
 )
 
@@ -68,7 +69,7 @@ def plan_of(document: Document, everything: bool) -> Plan:
     mend = mend_first_sentence(document)
     return Plan(
         mends=(mend, *first_mends(document)) if mend else (),
-        intro=lever_sentence(document) if document["levers"] else "" if fixes else _no_plan(document),
+        intro=lever_sentence(document) if document["levers"] else "" if fixes else no_plan_sentence(document),
         changes=tuple(_change(fix) for fix in fixes),
         notes=tuple(notes),
         not_now=tuple(refusal(one) for one in not_now[:_SHOWN_REFUSED]),
@@ -81,15 +82,6 @@ def refusal(one: dict[str, Any]) -> str:
     """A fix that is not in the plan, why, and what would let it in."""
     unlocked = f" Unlocked by: {one['unlocked_by'].rstrip('.')}." if one["unlocked_by"] else ""
     return f"{one['id']} {one['title']}: {one['because'].rstrip('.')}.{unlocked}"
-
-
-def _no_plan(document: Document) -> str:
-    """What stands in place of a plan."""
-    untrained = [rank for rank in document["ranks"] if rank["detected"]["training_step"] is False]
-    if untrained:
-        why = untrained[0]["detected"]["training_evidence"]
-        return f"This is not a training step: {why}; so no fix is planned."
-    return f"No change is planned: {document['verdict']['because'][0]}."
 
 
 def _not_now(document: Document) -> list[dict[str, Any]]:
