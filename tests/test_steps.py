@@ -185,10 +185,28 @@ def test_a_step_with_fewer_kernels_is_partial_wherever_it_stands() -> None:
 
 def test_a_slow_first_step_is_warm_up_only_where_the_spread_is_known() -> None:
     slow = [130, 100, 101, 99, 100, 100, 101, 99]
-    assert leave_out_warm_up(steps_of(slow))[0].dropped == "warm-up: 30% slower than the rest"
-    assert leave_out_warm_up(steps_of(slow[:7]))[0].dropped is None
+    assert leave_out_warm_up(steps_of(slow), [0] * 8)[0].dropped == "warm-up: 30% slower than the rest"
+    assert leave_out_warm_up(steps_of(slow[:7]), [0] * 7)[0].dropped is None
     noisy = [130, 100, 140, 80, 120, 100, 135, 90]
-    assert leave_out_warm_up(steps_of(noisy))[0].dropped is None
+    assert leave_out_warm_up(steps_of(noisy), [0] * 8)[0].dropped is None
+
+
+@pytest.mark.parametrize(
+    ("lengths", "initialising", "left_out"),
+    [
+        ([130, 100, 100], [16, 0, 0], True),
+        ([130, 100, 100], [15, 0, 0], False),  # half of what it takes more is not over half
+        ([130, 100, 100], [26, 10, 10], True),
+        ([130, 100, 100], [25, 10, 10], False),  # every step allocates as much
+        ([130, 100, 131], [30, 0, 0], False),  # not the longest
+        ([130, 100], [30, 0], False),  # of two steps none is the odd one
+    ],
+)
+def test_among_few_steps_a_slow_first_one_is_warm_up_only_where_it_initialises(
+    lengths: list[int], initialising: list[int], left_out: bool
+) -> None:
+    first = leave_out_warm_up(steps_of(lengths), initialising)[0]
+    assert (first.dropped == "warm-up: 30% slower than the rest") == left_out
 
 
 def test_communication_without_compute_keeps_its_window(export: Export) -> None:

@@ -33,6 +33,8 @@ BACKWARD = "cudnn_generated_fort_native_sdpa_sm90_flash_bprop_wgmma_f16_knob_26_
 NORM = "void multi_tensor_apply_kernel<TensorListMetadata<1>, L2NormFunctor<float, 1>, float*>(long)"
 ADAM = "void at::native::<unnamed>::multi_tensor_apply_kernel<at::native::<unnamed>::FusedOptimize"
 ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, 3>(int)"
+GATHER = "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+RECEIVE = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
 LAYER_FORWARD = (GEMM, FORWARD, GEMM, ADD)
 LAYER_BACKWARD = (GEMM, GEMM, BACKWARD, GEMM, GEMM, ADD)
 MICROBATCH = LAYER_FORWARD * 2 + LAYER_BACKWARD * 2
@@ -126,17 +128,49 @@ def test_one_whole_step_between_two_parts_is_used(path: Path) -> None:
     assert len(steps_in(train.recording, path).used) == 1
 
 
-def test_model_loading_before_the_first_step_is_no_part_of_a_step(path: Path) -> None:
+def test_model_loading_before_a_whole_first_step_is_cut_off_and_the_step_is_kept(path: Path) -> None:
     train = Train()
     train.run(*[ADD] * 30)
     for _ in range(3):
         train.step()
     steps = steps_in(train.recording, path)
-    assert [step.dropped for step in steps.recorded] == [
-        "begins before its step: 115 kernels where the others have 85",
-        None,
-        None,
-    ]
+    assert times_us(steps) == [(1300, 2200), (2200, 3100), (3100, 4000)]
+    assert not steps.dropped
+
+
+def test_what_comes_before_a_part_of_a_step_stays_with_it(path: Path) -> None:
+    train = Train()
+    train.run(*[ADD] * 90)
+    train.run(*MICROBATCH, *OPTIMIZERS)  # the rest of a step that began before the recording
+    for _ in range(3):
+        train.step()
+    steps = steps_in(train.recording, path)
+    assert [step.dropped for step in steps.recorded][1:] == [None] * 3
+    assert "begins before its step" in str(steps.recorded[0].dropped)
+
+
+def test_gathers_directly_after_the_last_optimizer_kernel_end_its_step(path: Path) -> None:
+    train = Train(first_us=950)
+    for _ in range(3):
+        train.step()
+        train.run(GATHER, GATHER)
+    assert times_us(steps_in(train.recording, path)) == [(1000, 1870), (1870, 2790), (2790, 3710)]
+
+
+def test_what_a_pipeline_receives_after_the_optimizer_is_the_next_steps(path: Path) -> None:
+    train = Train(first_us=950)
+    for _ in range(3):
+        train.step()
+        train.run(RECEIVE)
+    assert times_us(steps_in(train.recording, path))[1][0] == 1850
+
+
+def test_a_gather_behind_compute_is_the_next_steps(path: Path) -> None:
+    train = Train(first_us=950)
+    for _ in range(3):
+        train.step()
+        train.run(ADD, GATHER)
+    assert times_us(steps_in(train.recording, path))[1][0] == 1850
 
 
 def test_a_pause_and_an_evaluation_do_not_make_one_step_of_four(path: Path) -> None:

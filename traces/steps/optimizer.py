@@ -12,13 +12,15 @@ import numpy as np
 
 from traces.columns import BoolArray, IntArray
 from traces.limits import Limit
+from traces.names.kinds import COMM_KINDS
 from traces.names.ranges import is_optimizer_name
 from traces.steps.borders import HostOrder, found_between
 from traces.steps.found import Found, Step, drop, median_ns
+from traces.steps.head import without_initialisation
 from traces.steps.nvtx import matching_ranges
 from traces.steps.rules import PARTIAL, leave_out_partial
 from traces.steps.training import Roles
-from traces.timeline import RankTimeline
+from traces.timeline import Activities, Bucket, RankTimeline, Source
 
 TOGETHER: Final = Limit(
     0.1,
@@ -26,6 +28,8 @@ TOGETHER: Final = Limit(
     "ours: a mixture of experts has an optimizer for its dense part and one for its experts, one after the "
     "other; the nearest work between two steps, a forward and backward, is most of the period",
 )
+_COLLECTIVE_KEYS: Final = [COMM_KINDS.index(kind) for kind in ("all_reduce", "other_comm")]
+"""What gathers and reductions are by their names alone."""
 _LEAST_GAP_NS: Final = 1_000
 """Gaps below are alike: a kernel or none."""
 
@@ -48,7 +52,9 @@ def optimizer_steps(rank: RankTimeline, order: HostOrder, roles: Roles) -> Found
     for marks in (_marks_of_ranges(rank, order), _marks_of_kernels(order, roles)):
         if marks is None or (ends_ns := cluster_ends_ns(marks, order)) is None:
             continue
+        ends_ns = _after_collectives_ns(ends_ns, rank.activities, order)
         found = _steps_ending_at(ends_ns, order, marks.what)
+        found = without_initialisation(found, order, rank.activities)
         if _repeats(found, order, roles):
             return _without_parts(found)
     return None
@@ -67,6 +73,20 @@ def cluster_ends_ns(marks: Marks, order: HostOrder) -> IntArray | None:
         return None
     last = np.concatenate((np.flatnonzero(gap_ns >= level), [len(marks.first) - 1]))
     return marks.until_ns[last]
+
+
+def _after_collectives_ns(ends_ns: IntArray, rows: Activities, order: HostOrder) -> IntArray:
+    """The ends on the host, shape (clusters,), behind the collectives launched directly after each.
+
+    An all-gather of updated weights belongs to the update; what a pipeline receives is the next step's.
+    """
+    collective = (rows.bucket == Bucket.COMM) & (rows.source == Source.KERNEL)
+    collective &= np.isin(rows.key, _COLLECTIVE_KEYS)
+    others = np.flatnonzero(~collective[order.places])
+    launched = order.launched_before(ends_ns)
+    next_other = np.append(others, len(order.places))[np.searchsorted(others, launched)]
+    behind_ns = order.launch_ns[np.maximum(next_other - 1, 0)] + 1
+    return np.where(next_other > launched, np.maximum(ends_ns, behind_ns), ends_ns)
 
 
 def _gap_that_parts(gap_ns: IntArray, own_ns: int) -> int | None:

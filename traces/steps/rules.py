@@ -9,7 +9,9 @@ from typing import Final
 
 import numpy as np
 
+from traces.account.calls import CallKind, call_kinds
 from traces.columns import NULL, PROCESS_BITS, BoolArray, Calls, HostSpans, IntArray
+from traces.intervals import covered_ns, union
 from traces.limits import Limit
 from traces.steps.found import Found, Step, Steps, drop
 from traces.timeline import RankTimeline
@@ -28,6 +30,10 @@ SLOW_FRAC: Final = Limit(
     "measured on real recordings: the deviation rule alone drops a good step in 19-33 % of captures",
 )
 SLOW_STEPS: Final = Limit(8, "steps", "ours: with fewer the deviation is not known")
+FEW_STEPS: Final = Limit(3, "steps", "ours: of two steps none is the odd one")
+WARM_UP: Final = Limit(
+    0.5, "of what the first step takes more", "ours: the greater part of it is initialisation"
+)
 FLUSH: Final = Limit(
     0.05,
     "fraction of the step",
@@ -38,12 +44,15 @@ AGREE: Final = Limit(
 )
 _SCALE: Final = 1.4826
 _CAPTURE_CALLS: Final = ("cudaStreamBeginCapture", "cuStreamBeginCapture")
+_INITIALISING: Final = (CallKind.INIT, CallKind.ALLOCATE, CallKind.FREE)
 _FLUSH_WORDS: Final = ("flush", "stop")
 
 
 def leave_out_unusual(rank: RankTimeline, found: Found) -> list[Step]:
     """The rules all ways share, partial steps aside: graph capture, profiler flush, warm-up."""
-    return leave_out_warm_up(leave_out_flush(rank, leave_out_capture(rank, found)))
+    return leave_out_warm_up(
+        leave_out_flush(rank, leave_out_capture(rank, found)), _initialising_ns(rank, found)
+    )
 
 
 def leave_out_capture(rank: RankTimeline, found: Found) -> list[Step]:
@@ -111,16 +120,35 @@ def _median_without(ordered: list[int], one: int) -> float | None:
     return sum(ordered[min(index, others)] for index in middle) / 2
 
 
-def leave_out_warm_up(steps: list[Step]) -> list[Step]:
-    """Drop the first used step where it is slower than the rest by both slow-step limits."""
-    used = [step for step in steps if step.dropped is None]
+def leave_out_warm_up(steps: list[Step], initialising_ns: list[int]) -> list[Step]:
+    """Drop the first used step where it is slower than the rest by both slow-step limits.
+
+    With fewer than eight steps that is not known. Then the first goes only where it is the longest and calls
+    of initialisation, `initialising_ns` in each step, make up over half of what it takes more than the rest.
+    """
+    used = [place for place, step in enumerate(steps) if step.dropped is None]
+    if len(used) < FEW_STEPS.value:
+        return steps
+    first, rest = used[0], used[1:]
+    lengths = [steps[place].length_ns for place in rest]
+    more_ns = steps[first].length_ns - median(lengths)
     if len(used) < SLOW_STEPS.value:
+        loading_ns = initialising_ns[first] - median(initialising_ns[place] for place in rest)
+        if steps[first].length_ns <= max(lengths) or loading_ns <= WARM_UP.value * more_ns:
+            return steps
+    elif steps[first].length_ns <= _slow_from_ns(lengths):
         return steps
-    first, rest = used[0], [step.length_ns for step in used[1:]]
-    if first.length_ns <= _slow_from_ns(rest):
-        return steps
-    reason = f"warm-up: {first.length_ns / median(rest) - 1:.0%} slower than the rest"
-    return [drop(step, reason) if step is first else step for step in steps]
+    reason = f"warm-up: {more_ns / median(lengths):.0%} slower than the rest"
+    return [drop(step, reason) if place == first else step for place, step in enumerate(steps)]
+
+
+def _initialising_ns(rank: RankTimeline, found: Found) -> list[int]:
+    """How long the rank's process was in calls that load modules or allocate, in each step on the host."""
+    calls = rank.columns.calls
+    of_kind = np.isin(call_kinds(rank.columns.call_names)[calls.name], _INITIALISING)
+    mine = of_kind & (calls.start_ns != NULL) & (calls.end_ns >= calls.start_ns) & _is_of(rank, calls)
+    loading = union(calls.start_ns[mine], calls.end_ns[mine])
+    return covered_ns(found.host_start_ns, found.host_end_ns, loading).tolist()
 
 
 def name_slow(steps: Steps) -> Steps:
