@@ -185,6 +185,18 @@ def test_graph_launches_without_work_beside_kernels_are_named(export: Export) ->
     )
 
 
+def test_graph_launches_at_the_edges_of_a_cut_capture_are_not_missed(export: Export) -> None:
+    recording = Recording()
+    recording.call("cudaGraphLaunch_v10000", 70, 80)
+    recording.graph_replay(100, 160, launch_ns=90)
+    recording.call("cudaGraphLaunch_v10000", 110, 120)
+    recording.graph_replay(170, 190, launch_ns=130)
+    recording.call("cudaGraphLaunch_v10000", 140, 150)
+    missing = diagnoser.analyze(export(recording)).to_dict()["missing"]
+    (gap,) = (one for one in missing if one["path"] == "traces[0].graph_launches")
+    assert "1 of 5 CUDA graph launches" in gap["reason"]
+
+
 def test_kernels_without_launches_are_counted(export: Export) -> None:
     recording = Recording()
     recording.kernel(GEMM, 100, 160, launch_ns=90)

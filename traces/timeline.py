@@ -120,7 +120,7 @@ class Timeline:
 def build(columns: Columns) -> Timeline:
     """Sort a trace's GPU work into ranks; ones with neither kernels nor graph rows are only warned of."""
     all_work = _all_work(columns)
-    launched, opaque = _graph_launches(columns, all_work.call)
+    launched, opaque = _graph_launches(columns, all_work)
     hidden_frac = opaque / launched if launched else 0.0
     ranks, warnings = [], list(all_work.warnings)
     for gid, dev in sorted(set(zip(all_work.process_gid.tolist(), all_work.device_id.tolist(), strict=True))):
@@ -135,17 +135,28 @@ def build(columns: Columns) -> Timeline:
     return Timeline(tuple(ranks), tuple(warnings), launched, opaque)
 
 
-def _graph_launches(columns: Columns, call_of_work: IntArray) -> tuple[int, int]:
-    """How many CUDA graph launches there are, and of how many no work was recorded.
+def _graph_launches(columns: Columns, work: _Work) -> tuple[int, int]:
+    """How many CUDA graph launches there are, and of how many no work was recorded though it should be.
 
-    A launch may have a runtime and a driver row; both share the correlation id and count once.
+    A launch may have a runtime and a driver row; both share the correlation id and count once. Those before
+    the first launch of a process that has compute, and after its last, are a capture cut off, whose work ran
+    outside of it; unless no graph launch shows any work.
     """
     calls = columns.calls
     is_launch = [*map(launches_a_graph, columns.call_names)]
     rows = np.flatnonzero(np.array([*is_launch, False], dtype=np.bool_)[calls.name])
-    worked = rows[np.isin(rows, call_of_work)]
-    ids = {_launch_id(columns, row) for row in rows.tolist()}
-    return len(ids), len(ids - {_launch_id(columns, row) for row in worked.tolist()})
+    worked = {_launch_id(columns, row) for row in rows[np.isin(rows, work.call)].tolist()}
+    computed = work.activities.call[(work.activities.bucket == Bucket.COMPUTE) & (work.activities.call >= 0)]
+    process, computing = calls.thread_gid & PROCESS_BITS, distinct(computed)
+    ids, opaque = {_launch_id(columns, row) for row in rows.tolist()}, set()
+    for one in distinct(process[rows]).tolist():
+        within_ns = calls.start_ns[computing[process[computing] == one]]
+        mine = rows[process[rows] == one]
+        if worked and len(within_ns):
+            launched_ns = calls.start_ns[mine]
+            mine = mine[(launched_ns >= within_ns.min()) & (launched_ns <= within_ns.max())]
+        opaque |= {_launch_id(columns, row) for row in mine.tolist()}
+    return len(ids), len(opaque - worked)
 
 
 def _launch_id(columns: Columns, row: int) -> tuple[int, int]:
