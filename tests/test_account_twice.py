@@ -220,13 +220,39 @@ def test_both_accounts_give_the_same_reasons(
     assert dict(found.decided_ns) == {"recorded": found.total_ns - none, "inferred": 0, "none": none}
 
 
-@settings(max_examples=30, deadline=None)
-@given(st.integers(-20, 120), st.integers(1, 60))
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(-20, 400),
+    st.integers(1, 60),
+    st.sampled_from([1, 31, 32, 40]),
+    st.sampled_from([10, 11, 30]),
+    st.one_of(st.none(), st.integers(0, 40)),
+)
 def test_both_agree_on_whether_the_clocks_do(
-    tmp_path_factory: pytest.TempPathFactory, starts: int, length: int
+    tmp_path_factory: pytest.TempPathFactory,
+    starts: int,
+    length: int,
+    count: int,
+    period: int,
+    syncs: int | None,
 ) -> None:
-    story = Story(
-        [Work(starts * US, (starts + 10) * US, 7, "compute", "gemm", 0)], [Call(1000, 0, length * US, LAUNCH)]
-    )
-    found = by_program(tmp_path_factory.mktemp("clocks") / "run.sqlite", story, [(0, 200 * US)])
+    """Kernels of 10 us, launched every `period` us and run so much later; perhaps a synchronisation."""
+    calls = [Call(1000, turn * period * US, (turn * period + length) * US, LAUNCH) for turn in range(count)]
+    works = [
+        Work(
+            (call.start // US + starts) * US,
+            (call.start // US + starts + 10) * US,
+            7,
+            "compute",
+            "gemm",
+            place,
+        )
+        for place, call in enumerate(calls)
+    ]
+    last = calls[-1].end
+    if syncs is not None:
+        calls.append(Call(1000, last, last + (starts + syncs * 10 + 1) * US, "cudaDeviceSynchronize_v3020"))
+    story = Story(works, calls)
+    until = max(work.end for work in works)
+    found = by_program(tmp_path_factory.mktemp("clocks") / "run.sqlite", story, [(0, max(until, 200 * US))])
     assert (found is not None) == clocks_agree(story)

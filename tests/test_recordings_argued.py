@@ -200,28 +200,23 @@ def test_one_a100_repeats_a_forward_pass_of_32_layers(recordings: Path) -> None:
     settled(document, "compute", 0, filling_of_export(path, passes))
 
 
-def test_a_tiny_vector_addition_copies_and_its_clocks_are_not_trusted(recordings: Path) -> None:
-    """edge_2026_tiny: 90 % copies, both ways, around four kernels; why no compute ran is not told.
+def test_a_tiny_vector_addition_copies_and_too_few_launches_doubt_its_clocks(recordings: Path) -> None:
+    """edge_2026_tiny: 90 % copies, both ways, around four kernels.
 
-    No kernel or copy starts within 50 µs of its launch's start or return, and then host times are not
-    compared with GPU times: no account, no replay, no wall, no bound. (How far the clocks are apart is not
-    asserted. The synchronisation returns 94 µs after the last copy, which speaks for a deep queue rather than
-    clocks 1.5 ms apart.)
+    No kernel or copy starts within 50 µs of its launch's start or return, but ten launches can all have found
+    the GPU busy: fewer than 32 are no evidence of clocks apart, and none starts before its launch. The
+    synchronisation returns 94 µs after the last copy, a deep queue.
     """
     path = recordings / "edge_2026_tiny.sqlite"
     document = diagnoser.analyze(path).to_dict()
     rank, work = one_window(path, document)
-    assert verdict(document) == (None, None, None, None)
-    assert outcomes(document) == ["unmeasurable"] * 4
-    assert all("clock" in wall["missing"][0] for wall in document["walls"])
-    known = work.call != NEVER
-    assert known.all()
+    assert (work.call != NEVER).all()
+    assert len(work.call) < 32
     for delay in (work.start - work.call, work.start - work.call_end):
         assert not ((delay >= 0) & (delay <= 50_000)).any()
-    assert rank["absent_ns"] is None
-    assert any(
-        gap["path"] == "ranks[0].absent_ns" and "clock" in gap["reason"] for gap in document["missing"]
-    )
+    assert (work.start >= work.call).all()
+    assert rank["clock_offset_ns"] == 0
+    assert rank["absent_ns"] is not None
     synchronised = f"SELECT max(r.end) FROM {CALL_NAMES} WHERE s.value LIKE 'cudaEventSynchronize%'"
     assert sql(path, synchronised)[0][0] - int(work.end.max()) == 93_996
     assert share(rank, "exposed_copy") == 0.899

@@ -78,7 +78,7 @@ def measure_account(rank: RankTimeline, windows: Spans) -> Account | Missing:
             "may be work that was not recorded"
         )
         return Missing("absent_ns", reason, "record with --cuda-graph-trace=node")
-    offset_ns = clock_offset_ns(rank.activities)
+    offset_ns = clock_offset_ns(rank)
     if offset_ns is None:
         reason = "no launch of a kernel was recorded, so the host's part cannot be told"
         return Missing("absent_ns", reason, "record with --trace=cuda")

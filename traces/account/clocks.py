@@ -6,56 +6,68 @@ from typing import Final
 
 import numpy as np
 
+from traces.account.calls import CallKind, call_kinds
+from traces.account.gaps import NO_KERNEL, compute_gaps
 from traces.columns import NULL, distinct
-from traces.intervals import union
+from traces.intervals import spans
 from traces.limits import Limit
-from traces.timeline import Activities, Source
+from traces.timeline import Activities, RankTimeline, Source
 
 SOON: Final = Limit(
-    50_000, "ns from launch to start", "some kernel of any recording finds an empty GPU: arrival is 4-13 us"
+    50_000, "ns", "measured: work arrives on an empty GPU after 4-13 us, a synchronising call returns as soon"
 )
-
-HELD: Final = Limit(
-    10, "launch calls held by a full queue", "ours: so many do not end together with GPU work by chance"
-)
-LONG: Final = Limit(5, "times the usual launch call", "ours: a call that waits for room lasts far longer")
-ROOM: Final = Limit(20_000, "ns", "ours: a call that waited for room returns within microseconds of it")
-MOST: Final = Limit(0.8, "fraction of the held calls", "ours: kernels of 100 us would give a fifth by chance")
-CHANCE: Final = Limit(
-    0.5,
-    "fraction of the time that lies so soon after some end",
-    "ours: where more does, chance would agree too",
+LAUNCHES: Final = Limit(32, "launches", "ours: of fewer, all may have found the GPU busy")
+MATTERS: Final = Limit(
+    0.01,
+    "fraction of the recording",
+    "ours, a tenth of a wall: a host so far ahead that its clock is no matter",
 )
 
 
-def clock_offset_ns(rows: Activities) -> int | None:
+def clock_offset_ns(rank: RankTimeline) -> int | None:
     """0 where host and GPU clocks agree, else about how far the GPU's is ahead; None without a launch.
 
-    They agree where some work starts within 0 to 50 us of its launch call's start, or of its return: a first
-    launch that loads its module takes milliseconds and its kernel still follows at once. Copies count too. A
-    capture of a GPU with a full queue has none such; there the calls held by the queue return as work ends.
+    They agree where some work starts within 50 us of its launch call's start, or of its return (a first launch
+    that loads its module takes milliseconds and its kernel still follows at once), or some synchronising call
+    returns within 50 us of the end of what it waited for. Copies count too. They are apart where work starts
+    before its launch. Else the GPU was busy at every launch: fewer than 32 of them say nothing, nor do more
+    where the host stays ahead of the GPU whatever the offset is.
     """
-    joined = rows.launch_ns != NULL
-    if not (joined & (rows.source != Source.COPY)).any():
+    rows = rank.activities.take(rank.activities.launch_ns != NULL)
+    if not (rows.source != Source.COPY).any():
         return None
-    delay = (rows.start_ns - rows.launch_ns)[joined]
-    after_return = (rows.start_ns - rows.launch_end_ns)[joined]
-    if any(((ns >= 0) & (ns <= SOON.value)).any() for ns in (delay, after_return)):
+    delay_ns = rows.start_ns - rows.launch_ns
+    after_return_ns = rows.start_ns - rows.launch_end_ns
+    if any(((ns >= 0) & (ns <= SOON.value)).any() for ns in (delay_ns, after_return_ns)):
         return 0
-    if delay.min() >= 0 and _held_calls_return_with_work(rows.take(joined)):
+    if _some_call_returns_with_its_work(rank, rows):
         return 0
-    return int(delay.min())
+    least_ns = int(delay_ns.min())
+    if least_ns >= 0 and (len(rows) < LAUNCHES.value or _host_stays_ahead(rows, least_ns)):
+        return 0
+    return least_ns
 
 
-def _held_calls_return_with_work(rows: Activities) -> bool:
-    """Whether long launch calls return just after some work has ended, nearly all of them."""
-    length_ns = rows.launch_end_ns - rows.launch_ns
-    returns_ns = distinct(rows.launch_end_ns[length_ns > LONG.value * np.median(length_ns)])
-    ends_ns = np.sort(rows.end_ns)
-    place = np.searchsorted(ends_ns, returns_ns, side="right") - 1
-    near = union(ends_ns, ends_ns + int(ROOM.value)).total_ns
-    if near > CHANCE.value * max(1, int(ends_ns[-1] - ends_ns[0])):
-        return False
-    since_ns = (returns_ns - ends_ns[np.maximum(place, 0)])[place >= 0]
-    held = since_ns <= ROOM.value
-    return int(held.sum()) >= HELD.value and held.sum() >= MOST.value * len(returns_ns)
+def _some_call_returns_with_its_work(rank: RankTimeline, rows: Activities) -> bool:
+    """Whether a synchronising call returns just after the last work launched before it on some stream ended."""
+    calls, kinds = rank.columns.calls, call_kinds(rank.columns.call_names)
+    threads = distinct(rows.launch_thread)
+    syncs = (kinds[calls.name] == CallKind.SYNC) & np.isin(calls.thread_gid, threads) & (calls.end_ns != NULL)
+    for stream in distinct(rows.stream_id).tolist():
+        mine = rows.take(rows.stream_id == stream)
+        mine = mine.take(np.argsort(mine.launch_ns, kind="stable"))
+        last = np.searchsorted(mine.launch_ns, calls.start_ns[syncs]) - 1
+        since_ns = (calls.end_ns[syncs] - mine.end_ns[last])[last >= 0]
+        if ((since_ns >= 0) & (since_ns <= SOON.value)).any():
+            return True
+    return False
+
+
+def _host_stays_ahead(rows: Activities, offset_ns: int) -> bool:
+    """Whether hardly any compute would come late if all launches were later by the most they can be."""
+    begin_ns, end_ns = int(rows.start_ns.min()), int(rows.end_ns.max())
+    gaps = compute_gaps(rows, spans((begin_ns, end_ns)))
+    ended = gaps.kernel != NO_KERNEL
+    launch_ns = rows.launch_ns[gaps.kernel[ended]] + offset_ns
+    late_ns = np.maximum(launch_ns - gaps.start_ns[ended], 0)
+    return int(late_ns.sum()) <= MATTERS.value * (end_ns - begin_ns)

@@ -46,7 +46,7 @@ def measure_capture(columns: Columns, timeline: Timeline) -> Capture:
     return Capture(
         rows,
         launched / total if total else None,
-        {(rank.process, rank.device): clock_offset_ns(rank.activities) for rank in timeline.ranks},
+        {(rank.process, rank.device): clock_offset_ns(rank) for rank in timeline.ranks},
         timeline.graph_launches,
         timeline.opaque_graph_launches,
     )

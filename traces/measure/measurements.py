@@ -114,7 +114,7 @@ def measure_rank(rank: RankTimeline, selection: Selection) -> RankMeasurements:
         totals=measure_totals(rows),
         steps=steps,
         budget=measure_budget(rows, steps.windows),
-        clock_offset_ns=clock_offset_ns(rows),
+        clock_offset_ns=clock_offset_ns(rank),
         account=account,
         costs=measure_costs(subject_of(rank, steps, recompute, sm), steps, account),
         a2a=measure_a2a(rank, resolution, steps.windows, steps),

@@ -37,7 +37,7 @@ def peak_memory(rank: RankTimeline, windows: Spans) -> int | Missing:
     if not mine.any():
         why = "no memory use of this process on this GPU was recorded"
         return Missing(_PATH, why, _TORCH if is_torch else _NSYS)
-    if clock_offset_ns(rank.activities):
+    if clock_offset_ns(rank):
         why = "host and GPU clocks are apart, so what was in use in the windows cannot be told"
         return Missing(_PATH, why, "record again; nothing in this trace can align them")
     time_ns, used_bytes = memory.time_ns[mine], memory.used_bytes[mine]
