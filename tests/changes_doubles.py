@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 from traces.account.account import measure_account
 from traces.formats.open import read_trace
-from traces.measure.measurements import gpu_of, subject_of
+from traces.measure.measurements import subject_of
 from traces.measure.recompute import measure_recompute
 from traces.measure.sm import measure_sm
 from traces.replay.changes.change import Change
@@ -40,7 +40,7 @@ class Found:
 def changes_of(rank: RankTimeline, steps: Steps) -> Found:
     """Changes of a rank over the used steps, of those whose kinds cost a part of them."""
     rank = with_kinds(rank, resolve_kinds(rank))
-    sm = measure_sm(rank, steps.windows, gpu_of(rank), rank.columns.gpu_samples)
+    sm = measure_sm(rank, steps.windows, rank.gpu, rank.columns.gpu_samples)
     subject = subject_of(rank, steps, measure_recompute(rank, steps.windows), sm)
     costs = measure_costs(subject, steps, measure_account(rank, steps.windows))
     assert isinstance(costs, Costs)

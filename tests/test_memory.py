@@ -13,7 +13,6 @@ import pytest
 from reports.document_memory import detected_precision, detected_recompute, memory_gaps, memory_section
 from tests.communication_doubles import GEMM, NORM, NORM_BACKWARD, ROUTER, SENDRECV, Line, rank_of
 from traces.intervals import spans
-from traces.measure.measurements import gpu_of
 from traces.measure.memory import Memory, measure_memory
 from traces.measure.precision import detect_precision
 from traces.measure.recompute import ModulePasses, Recompute, measure_recompute
@@ -157,7 +156,7 @@ def steps_of(count: int) -> Steps:
 
 
 def memory_of(rank: RankTimeline, steps: Steps) -> Memory:
-    return measure_memory(rank, steps, gpu_of(rank), measure_recompute(rank, steps.windows))
+    return measure_memory(rank, steps, rank.gpu, measure_recompute(rank, steps.windows))
 
 
 def offload_step(recording: Recording, step: int, size_bytes: int = 1 << 20, pairs: int = 2) -> None:

@@ -15,7 +15,6 @@ from traces.formats.nsys_metrics import read_gpu_samples
 from traces.formats.nsys_sqlite import read_export
 from traces.formats.sqlite_tables import SqliteTables
 from traces.intervals import spans
-from traces.measure.measurements import gpu_of
 from traces.measure.sm import SmUse, measure_sm
 from traces.measure.sm_launches import LaunchUse
 from traces.simulate.recording import Recording
@@ -33,7 +32,7 @@ def measured(path: Path, start_ns: int = 0, end_ns: int = 10**9) -> SmUse:
         columns = read_export(tables, path)
         samples = read_gpu_samples(tables, path)
     (rank,) = build(columns).ranks
-    return measure_sm(rank, spans((start_ns, end_ns)), gpu_of(rank), samples)
+    return measure_sm(rank, spans((start_ns, end_ns)), rank.gpu, samples)
 
 
 def launches(use: SmUse) -> LaunchUse:
@@ -335,7 +334,7 @@ def test_trimmed_exports_without_a_gpu_table_say_so(recordings: Path) -> None:
     with SqliteTables(path) as tables:
         columns = read_export(tables, path)
     for rank in build(columns).ranks:
-        use = measure_sm(rank, spans((0, 10**15)), gpu_of(rank))
+        use = measure_sm(rank, spans((0, 10**15)), rank.gpu)
         assert (use.launches, use.sm_count, use.capability_at_least) == (None, None, None)
         assert use.comm_blocks is not None
         assert use.comm_blocks.max_count == 32

@@ -14,10 +14,12 @@ from traces.columns import (
     PROCESS_BITS,
     BoolArray,
     Columns,
+    Gpu,
     GpuRows,
     IntArray,
     distinct,
     end_to_end,
+    grid_blocks,
     process_of,
 )
 from traces.launches import join_launches, launches_a_graph
@@ -99,6 +101,27 @@ class RankTimeline:
     def process(self) -> int | None:
         """The operating system's process id."""
         return None if self.process_gid == NULL else process_of(self.process_gid)
+
+    @property
+    def gpu(self) -> Gpu | None:
+        """The GPU it ran on: by the export's own map, else the only one listed, else by CUDA ordinal."""
+        listed, known = self.columns.info.gpus, self.columns.gpu_of
+        if self.process is not None and (place := known.get((self.process, self.device))) is not None:
+            return listed[place]
+        if known:
+            return None
+        if len(listed) == 1:
+            return listed[0]
+        return next((gpu for gpu in listed if gpu.cuda_device == self.device), None)
+
+    @property
+    def blocks(self) -> IntArray:
+        """Blocks of each activity's grid, shape (n,), NULL where it has none."""
+        rows = self.activities
+        blocks = np.full(len(rows), NULL, dtype=np.int64)
+        kernel = rows.source == Source.KERNEL
+        blocks[kernel] = grid_blocks(self.columns.kernels.grid[rows.row[kernel]])
+        return blocks
 
     @property
     def has_kernels(self) -> bool:

@@ -27,11 +27,11 @@ MATTERS: Final = Limit(
 def clock_offset_ns(rank: RankTimeline) -> int | None:
     """0 where host and GPU clocks agree, else about how far the GPU's is ahead; None without a launch.
 
-    They agree where some work starts within 50 us of its launch call's start, or of its return (a first launch
-    that loads its module takes milliseconds and its kernel still follows at once), or some synchronising call
-    returns within 50 us of the end of what it waited for. Copies count too. They are apart where work starts
-    before its launch. Else the GPU was busy at every launch: fewer than 32 of them say nothing, nor do more
-    where the host stays ahead of the GPU whatever the offset is.
+    They agree where some work starts within 50 us of its launch call's start, or of its return (a first
+    launch that loads its module takes milliseconds and its kernel still follows at once), or some
+    synchronising call returns within 50 us of the end of what it waited for. Copies count too. They are apart
+    where work starts before its launch. Else the GPU was busy at every launch: fewer than 32 of them say
+    nothing, nor do more where the host stays ahead of the GPU whatever the offset is.
     """
     rows = rank.activities.take(rank.activities.launch_ns != NULL)
     if not (rows.source != Source.COPY).any():
@@ -49,7 +49,7 @@ def clock_offset_ns(rank: RankTimeline) -> int | None:
 
 
 def _some_call_returns_with_its_work(rank: RankTimeline, rows: Activities) -> bool:
-    """Whether a synchronising call returns just after the last work launched before it on some stream ended."""
+    """Whether a synchronising call returns just after the last work launched before it on a stream ended."""
     calls, kinds = rank.columns.calls, call_kinds(rank.columns.call_names)
     threads = distinct(rows.launch_thread)
     syncs = (kinds[calls.name] == CallKind.SYNC) & np.isin(calls.thread_gid, threads) & (calls.end_ns != NULL)

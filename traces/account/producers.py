@@ -1,7 +1,7 @@
 """What a piece of GPU work had to wait for on the GPU: its producers, recorded or inferred.
 
 Recorded: the work before it on its stream, and the work before the event its stream was told to wait for.
-Inferred: see `inferred`, `tight` and `current_stream`. A producer is a place in the activities.
+Inferred: see `inferred`, `tight`, `sm_room` and `current_stream`. A producer is a place in the activities.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 
 from traces.account.current_stream import current_stream_producers
 from traces.account.inferred import infer_producers, signature
+from traces.account.sm_room import sm_room_producers
 from traces.account.tight import TIGHT, tight_producers
 from traces.account.told import is_wait_call, wait_call_count, waits_told
 from traces.columns import NULL, BoolArray, Columns, IntArray, group_of
@@ -49,14 +50,20 @@ def find_producers(rank: RankTimeline) -> Producers:
     consumer, producer, every_wait = event_edges(rank)
     recorded = _joined((follows, before[follows]), (consumer, producer))
     edges = _joined(recorded, _believable(rows, told, infer_producers(rows, before), every_wait))
-    ended_ns = np.full(len(rows), NULL, dtype=np.int64)
-    np.maximum.at(ended_ns, edges[0], rows.end_ns[edges[1]])
-    edges = _joined(edges, tight_producers(rows, ended_ns, told))
+    edges = _joined(edges, tight_producers(rows, _ended_ns(rows, edges), told))
+    edges = _joined(edges, sm_room_producers(rank, _ended_ns(rows, edges)))
     if told is not None and not every_wait:
         has_other = np.zeros(len(rows), dtype=np.bool_)
         has_other[edges[0][rows.stream_id[edges[0]] != rows.stream_id[edges[1]]]] = True
         edges = _joined(edges, current_stream_producers(rows, told, has_other))
     return _latest(rows, *edges, np.arange(len(edges[0])) >= len(recorded[0]))
+
+
+def _ended_ns(rows: Activities, edges: Edges) -> IntArray:
+    """When the last of each activity's producers ended, shape (n,), NULL where it has none."""
+    ended_ns = np.full(len(rows), NULL, dtype=np.int64)
+    np.maximum.at(ended_ns, edges[0], rows.end_ns[edges[1]])
+    return ended_ns
 
 
 def _joined(edges: Edges, more: Edges) -> Edges:

@@ -8,11 +8,12 @@ as inferred, like all that is not recorded.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, IntArray
+from traces.columns import NULL, BoolArray, IntArray
 from traces.limits import Limit
 from traces.timeline import Activities, Source
 
@@ -22,35 +23,42 @@ TIGHT: Final = Limit(
 )
 
 
+Fits = Callable[[int, IntArray], BoolArray]
+"""Of the places of some work, shape (k,), those that can have held up the work at a place."""
+
+
 def tight_producers(rows: Activities, ended_ns: IntArray, told: IntArray | None) -> tuple[IntArray, IntArray]:
     """(consumer, producer) pairs; `ended_ns`, shape (n,): when all known producers of each had ended.
 
     `told`, shape (n,): for how many events each was told to wait, None where no such call was recorded.
+    """
+    waits = np.ones(len(rows), dtype=np.bool_) if told is None else told > 0
+    return last_to_end(
+        rows, ended_ns, waits, lambda place, others: rows.launch_ns[others] < rows.launch_ns[place]
+    )
 
-    Only work counts whose launch was recorded and that waited, unexplained, for over 2 us.
+
+def last_to_end(
+    rows: Activities, ended_ns: IntArray, which: BoolArray, fits: Fits
+) -> tuple[IntArray, IntArray]:
+    """(consumer, producer) pairs: the work of another stream that fits and ended last as each one began.
+
+    Of the consumers, a mask of shape (n,), only those count whose launch was recorded and that waited,
+    unexplained, for over 2 us; `ended_ns`, shape (n,): when all known producers of each had ended.
     """
     # a copy may be waited for within its own call, which then returns after it
     within = (rows.source == Source.COPY) & (rows.launch_end_ns >= rows.start_ns)
     launched = np.where(within, rows.launch_ns, np.minimum(rows.launch_end_ns, rows.start_ns))
-    since = np.maximum(ended_ns, launched)
-    waited = (rows.launch_ns != NULL) & (rows.start_ns - since > UNEXPLAINED.value)
-    waited &= True if told is None else told > 0
+    since_ns = np.maximum(ended_ns, launched)
+    which = which & (rows.launch_ns != NULL) & (rows.start_ns - since_ns > UNEXPLAINED.value)
     by_end = np.argsort(rows.end_ns, kind="stable")
-    ends = rows.end_ns[by_end]
-    consumers, producers = [], []
-    for place in np.flatnonzero(waited).tolist():
-        found = _last_to_end(rows, by_end, ends, place, int(since[place]))
-        if found >= 0:
-            consumers.append(place)
-            producers.append(found)
-    return np.array(consumers, dtype=np.int64), np.array(producers, dtype=np.int64)
-
-
-def _last_to_end(rows: Activities, by_end: IntArray, ends: IntArray, place: int, since_ns: int) -> int:
-    """Work of another stream, launched before, that ended last before some work began; -1: none just then."""
-    start_ns = int(rows.start_ns[place])
-    low, high = np.searchsorted(ends, (max(since_ns, start_ns - int(TIGHT.value)), start_ns), side="right")
-    for one in by_end[low:high][::-1].tolist():
-        if rows.stream_id[one] != rows.stream_id[place] and rows.launch_ns[one] < rows.launch_ns[place]:
-            return int(one)
-    return -1
+    moments = np.maximum(since_ns, rows.start_ns - int(TIGHT.value)), rows.start_ns
+    low, high = np.searchsorted(rows.end_ns[by_end], moments, side="right")
+    pairs = []
+    for place in np.flatnonzero(which & (high > low)).tolist():
+        ended = by_end[low[place] : high[place]]
+        ended = ended[(rows.stream_id[ended] != rows.stream_id[place]) & fits(place, ended)]
+        if len(ended):
+            pairs.append((place, int(ended[-1])))
+    consumer, producer = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    return consumer, producer

@@ -95,7 +95,7 @@ def measure_rank(rank: RankTimeline, selection: Selection) -> RankMeasurements:
     is_kernel = rows.source == Source.KERNEL
     first, last = int(rows.start_ns.min()), int(rows.end_ns.max())
     starts, ends = steps.windows.start_ns, steps.windows.end_ns
-    gpu = gpu_of(rank)
+    gpu = rank.gpu
     recompute = measure_recompute(rank, steps.windows)
     account = measure_account(rank, steps.windows)
     sm = measure_sm(rank, steps.windows, gpu, rank.columns.gpu_samples)
@@ -152,15 +152,3 @@ def subject_of(rank: RankTimeline, steps: Steps, recompute: Recompute, sm: SmUse
     stretch_frac = sm.stretch.frac if sm.stretch else stretch_by_sms(sm.comm_blocks, sm.sm_count)
     measured = sm.stretch is not None
     return Subject(rank, steps, recompute.places, known, stretch_frac, sm.sm_count, measured)
-
-
-def gpu_of(rank: RankTimeline) -> Gpu | None:
-    """The GPU a rank ran on: by the export's own map, else the only one listed, else by CUDA ordinal."""
-    listed, columns = rank.columns.info.gpus, rank.columns
-    if rank.process is not None and (place := columns.gpu_of.get((rank.process, rank.device))) is not None:
-        return listed[place]
-    if columns.gpu_of:
-        return None
-    if len(listed) == 1:
-        return listed[0]
-    return next((gpu for gpu in listed if gpu.cuda_device == rank.device), None)

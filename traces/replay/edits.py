@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from traces.account.calls import CallKind
-from traces.columns import NULL, BoolArray, IntArray, distinct, grid_blocks
+from traces.columns import NULL, BoolArray, IntArray, distinct
 from traces.intervals import covered_ns, union
 from traces.limits import Limit
 from traces.replay.graph import Graph, Timing
@@ -26,7 +26,7 @@ from traces.replay.handicaps import (
 )
 from traces.replay.host import is_kind
 from traces.steps.found import Steps
-from traces.timeline import KEYS, Bucket, RankTimeline, Source
+from traces.timeline import KEYS, Bucket, RankTimeline
 
 LONG_PAUSE: Final = Limit(
     10,
@@ -59,14 +59,6 @@ class Subject:
         mask = np.zeros(len(self.rank.activities), dtype=np.bool_)
         mask[places] = True
         return mask
-
-    def blocks(self) -> IntArray:
-        """Blocks of each activity's grid, shape (n,), NULL where it has none."""
-        rows = self.rank.activities
-        blocks = np.full(len(rows), NULL, dtype=np.int64)
-        kernel = rows.source == Source.KERNEL
-        blocks[kernel] = grid_blocks(self.rank.columns.kernels.grid[rows.row[kernel]])
-        return blocks
 
 
 def steady_allocator_calls(subject: Subject, graph: Graph) -> BoolArray:
@@ -209,14 +201,14 @@ class Edits:
         return np.array([any(feeds[work] for work, _ in one) for one in waits], dtype=np.bool_).reshape(-1)
 
     def _under_filled(self) -> BoolArray:
-        blocks, count = self._subject.blocks(), self._subject.sm_count
+        blocks, count = self._subject.rank.blocks, self._subject.sm_count
         result: BoolArray = (
             (blocks > 0) & (blocks < (count or 0)) & (self._graph.rows.bucket == Bucket.COMPUTE)
         )
         return result
 
     def _filled(self, which: BoolArray) -> Timing | None:
-        count, blocks = self._subject.sm_count, self._subject.blocks()
+        count, blocks = self._subject.sm_count, self._subject.rank.blocks
         if count is None or not (blocks > 0).any():
             return None
         return with_filled_grids(self._timing, blocks / count, which & self._under_filled())

@@ -148,7 +148,7 @@ def _initialising_ns(rank: RankTimeline, found: Found) -> list[int]:
     of_kind = np.isin(call_kinds(rank.columns.call_names)[calls.name], _INITIALISING)
     mine = of_kind & (calls.start_ns != NULL) & (calls.end_ns >= calls.start_ns) & _is_of(rank, calls)
     loading = union(calls.start_ns[mine], calls.end_ns[mine])
-    return covered_ns(found.host_start_ns, found.host_end_ns, loading).tolist()
+    return [int(ns) for ns in covered_ns(found.host_start_ns, found.host_end_ns, loading)]
 
 
 def name_slow(steps: Steps) -> Steps:

@@ -62,7 +62,7 @@ def _moving_ns(recorded: Recorded) -> IntArray:
 
     Alike are kernels of one name, kind, phase, number of blocks and place in their exchange.
     """
-    rows, blocks = recorded.rows, recorded.subject.blocks()
+    rows, blocks = recorded.rows, recorded.subject.rank.blocks
     length = rows.end_ns - rows.start_ns
     like: dict[tuple[int, ...], list[int]] = {}
     for exchange in find_exchanges(recorded):

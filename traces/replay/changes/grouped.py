@@ -43,7 +43,7 @@ def grouped_drafts(recorded: Recorded) -> Iterator[Draft]:
         return
     merged = merge(recorded, [run.all for run in runs])
     count = recorded.subject.sm_count
-    blocks = recorded.subject.blocks()
+    blocks = recorded.subject.rank.blocks
     rows = recorded.rows
     lengths = (rows.end_ns - rows.start_ns)[rows.bucket == Bucket.COMPUTE]
     fixed_ns = int(lengths[lengths > 0].min())
