@@ -82,7 +82,7 @@ def by_program(path: Path, story: Story, windows: list[tuple[int, int]]) -> Acco
     (rank,) = build(read_trace(path)).ranks
     edges = np.array(windows, dtype=np.int64).T
     with ExitStack() as recorded_edges_only:  # the definition knows no others
-        for guess in ("infer_producers", "tight_producers", "current_stream_producers"):
+        for guess in ("infer_producers", "tight_producers", "sm_room_producers", "current_stream_producers"):
             recorded_edges_only.enter_context(patch(f"traces.account.producers.{guess}", no_edges))
         found = measure_account(rank, union(edges[0], edges[1]))
     return found if isinstance(found, Account) else None

@@ -112,6 +112,39 @@ def test_a_collective_waits_for_what_was_launched_last_on_its_callers_compute_st
     assert [rank.columns.kernel_names[rows.name[one]] for one in find_producers(rank).place[2:3, 0]] == [GEMM]
 
 
+def beside_weight_gradients(
+    second_us: tuple[int, int] = (104, 200),
+    blocks: int = 132,
+    launched_us: int = 40,
+    sm_count: int | None = 132,
+) -> Recording:
+    """A GEMM of 132 blocks on stream 20, 10-100 us, launched at 0, and a norm on stream 7."""
+    recording = Recording()
+    if sm_count:
+        recording.gpu(sm_count=sm_count)
+    recording.call(WAIT, -2 * US, -1 * US)  # the GEMM was told to wait, the norm was not
+    recording.kernel(GEMM, 10 * US, 100 * US, launch_ns=0, stream=20, grid=(132, 1, 1))
+    start, end = (at * US for at in second_us)
+    recording.kernel("rms_norm", start, end, launch_ns=launched_us * US, stream=7, grid=(blocks, 1, 1))
+    return recording
+
+
+@pytest.mark.parametrize(
+    ("recording", "streams"),
+    [
+        (beside_weight_gradients(), {20}),
+        (beside_weight_gradients(second_us=(105, 200)), set()),  # not within 5 us of the end
+        (beside_weight_gradients(launched_us=-4), set()),  # launched before the GEMM
+        (beside_weight_gradients(second_us=(102, 200), launched_us=100), set()),  # it did not wait over 2 us
+        (beside_weight_gradients(blocks=1), {20}),
+        (beside_weight_gradients(blocks=1, sm_count=133), set()),  # together they just fit
+        (beside_weight_gradients(sm_count=None), {20}),  # no SM count: 264 blocks fill any GPU
+    ],
+)
+def test_a_kernel_waits_for_room_on_the_sms(export: Export, recording: Recording, streams: set[int]) -> None:
+    assert streams_before(rank_of(export(recording)), "rms_norm") == [streams]
+
+
 def behind_its_host(pause_us: int, count: int = 40) -> Recording:
     """Kernels of 100 us launched 3 ms ahead, one every 100 us, and so long a pause before each."""
     recording = Recording()
