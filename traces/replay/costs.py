@@ -153,15 +153,10 @@ class _Pricing:
         return Cost(max(0, int(saved.sum())), {}, tuple(saved.tolist()) if self._has_steps else ())
 
     def _capped(self, cost: Cost) -> Cost:
-        """Never more than what the account lays on the host, on latency and on copies to the host.
-
-        Those copies count because small ones that only feed a call go with it, and what they queued behind:
-        in simulated runs a read of token counts waits for the offload before it, and is saved with it.
-        """
-        account, others = self._account, ("allocator", "profiler")
-        most = sum(ns for cause, ns in account.launch_starved_ns.items() if cause not in others)
+        """Never more than what the account lays on the host and on latency."""
+        account = self._account
+        most = sum(account.launch_starved_ns.values())
         most += account.arrival_ns + account.kernel_gap_ns + account.masked_ns
-        most += account.blocking_ns.get("memcpy_d2h", 0)
         if cost.ns <= most:
             return cost
         by_kind = {kind: min(ns, most) for kind, ns in cost.by_kind_ns.items()}

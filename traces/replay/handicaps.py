@@ -47,8 +47,9 @@ def without_stretch(timing: Timing, beside_ns: IntArray, stretch_frac: float) ->
 def without_host(graph: Graph, timing: Timing, pause_ns: IntArray, calls: BoolArray) -> Timing:
     """The host's own time is gone in some calls, a mask of shape (m,); pauses before calls are `pause_ns`.
 
-    Where a small copy only feeds a waiting call that is gone, copy and wait go too. A call that is left waits
-    as before; one that is gone still waits for its GPU work, but returns with its end.
+    Where a small copy only feeds a waiting call that is gone, it takes no time, and the call waits for what
+    produced the copied value. A call that is left waits as before; one that is gone still waits for its GPU
+    work, but returns with its end.
     """
     gone = calls & ~is_kind(graph.calls, CallKind.FREE, CallKind.ALLOCATE)
     feeding = {
@@ -58,7 +59,7 @@ def without_host(graph: Graph, timing: Timing, pause_ns: IntArray, calls: BoolAr
         if graph.feeds_host[work]
     }
     waits = [
-        tuple((work, min(after, 0)) for work, after in one if work not in feeding) if gone[call] else one
+        tuple((work, min(after, 0)) for work, after in one) if gone[call] else one
         for call, one in enumerate(timing.waits)
     ]
     vanished = np.zeros(len(timing.duration_ns), dtype=np.bool_)
@@ -66,6 +67,7 @@ def without_host(graph: Graph, timing: Timing, pause_ns: IntArray, calls: BoolAr
     shorter = pause_ns < timing.pause_ns
     return replace(
         without_work(timing, vanished),
+        gap_ns=np.where(vanished, 0, timing.gap_ns),
         residual_ns=np.where(vanished, 0, timing.residual_ns),
         engine=np.where(vanished, NONE, timing.engine),
         pause_ns=np.minimum(pause_ns, timing.pause_ns),
