@@ -84,14 +84,14 @@ def _without_calls(told: Told, gone: set[int], pauses: list[int]) -> Takes:
 
     waits, polled = [*takes.waits], [*takes.polled]
     for c in gone:
-        waits[c] = [(p, min(after, 0)) for p, after in takes.waits[c] if p not in fed]
+        waits[c] = [(p, min(after, 0)) for p, after in takes.waits[c]]
     shorter = [min(new, old) for new, old in zip(pauses, takes.pause, strict=True)]
     for c, pause in enumerate(shorter):
         if pause < takes.pause[c]:
             polled[c] = [(p, min(after, pause)) for p, after in polled[c]]
     return Takes(
         unless_fed(takes.duration),
-        takes.gap,
+        unless_fed(takes.gap),
         takes.arrival,
         unless_fed(takes.residual),
         [None if p in fed else one for p, one in enumerate(takes.engine)],

@@ -282,8 +282,42 @@ def test_a_host_that_comes_late_by_itself_does_not_poll(path: Path) -> None:
     said = Said()
     for layer, end in enumerate((150, 140, 150, 140, 150)):
         at = 200 * layer
+        said.kernel(LAYOUT, at + 100, at + end, launch=(at + 60, at + 62))
+        said.kernel(GEMM, at + 165, at + 250, launch=(at + 152, at + 160))
+    assert not any(again(path, said).graph.timing.polled)
+
+
+def test_a_host_late_by_itself_still_polls_for_token_counts(path: Path) -> None:
+    """The same with DeepEP's notify_dispatch, within whose run no call was ever made."""
+    said = Said()
+    for layer, end in enumerate((150, 140, 150, 140, 150)):
+        at = 200 * layer
         said.kernel(NOTIFY, at + 100, at + end, launch=(at + 60, at + 62))
         said.kernel(GEMM, at + 165, at + 250, launch=(at + 152, at + 160))
+    polled = again(path, said).graph.timing.polled
+    assert [one for one in polled if one] == [
+        ((place, after * US),) for place, after in zip((1, 3, 5, 7, 9), (2, 12, 2, 12, 2), strict=True)
+    ]
+
+
+def test_a_host_that_comes_much_later_than_the_counts_is_late_by_itself(path: Path) -> None:
+    said = Said()
+    for layer, after in enumerate((5, 200, 5)):
+        at = 500 * layer
+        said.kernel(NOTIFY, at + 100, at + 150, launch=(at + 60, at + 62))
+        said.kernel(GEMM, at + 370, at + 450, launch=(at + 150 + after, at + 160 + after))
+    found = again(path, said)
+    assert found.graph.timing.polled[4] == ((3, 5 * US),)
+    assert found.graph.timing.pause_ns[4] == us(288)
+
+
+def test_a_call_while_the_counts_are_made_shows_that_nobody_polls(path: Path) -> None:
+    said = Said()
+    for layer in range(3):
+        at = 500 * layer
+        said.kernel(NOTIFY, at + 100, at + 150, launch=(at + 60, at + 62))
+        said.call("cudaEventRecord", at + 120, at + 121)
+        said.kernel(GEMM, at + 385, at + 390, launch=(at + 375, at + 380))
     assert not any(again(path, said).graph.timing.polled)
 
 
@@ -300,7 +334,7 @@ def test_a_host_that_goes_on_now_sooner_now_later_does_not_poll(path: Path) -> N
     said = Said()
     for layer, after in enumerate((5, 45, 5, 45)):
         at = 200 * layer
-        said.kernel(NOTIFY, at + 100, at + 150, launch=(at + 60, at + 62))
+        said.kernel(LAYOUT, at + 100, at + 150, launch=(at + 60, at + 62))
         said.kernel(GEMM, at + 199, at + 250, launch=(at + 150 + after, at + 152 + after))
     assert not any(again(path, said).graph.timing.polled)
 

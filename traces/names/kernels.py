@@ -48,6 +48,12 @@ def classify_kernel(name: str) -> KernelClass:
     return UNNAMED
 
 
+def is_polled_kernel(name: str) -> bool:
+    """Whether a host polls for a kernel's token counts: DeepEP's `notify_dispatch`, but no cached one."""
+    kernel = classify_kernel(name)
+    return kernel.subclass == "ep_notify" and kernel.phase == "fwd"
+
+
 def known_classes() -> frozenset[str]:
     """Every class a rule can give, and `other`."""
     return frozenset(kernel_class.class_ for _, kernel_class in _rules()) | {UNNAMED.class_}

@@ -155,7 +155,7 @@ class _Pricing:
     def _capped(self, cost: Cost) -> Cost:
         """Never more than what the account lays on the host and on latency."""
         account = self._account
-        most = sum(account.launch_starved_ns.values())
+        most = sum(ns for cause, ns in account.launch_starved_ns.items() if cause != "profiler")
         most += account.arrival_ns + account.kernel_gap_ns + account.masked_ns
         if cost.ns <= most:
             return cost

@@ -83,7 +83,7 @@ def build_graph(rank: RankTimeline, windows: Spans) -> Graph:
     found = find_producers(rank)
     place, engine = _settled(rows, found.place), _engine_before(rows)
     producers = [tuple(one for one in line if one >= 0) for line in place.tolist()]
-    polled, pause_ns = find_polls(rows, calls)
+    polled, pause_ns = find_polls(rank, calls)
     all_before = np.concatenate((place, engine[:, None]), axis=1)
     within_ns = _within_call(rows, calls, launched_by, waits.of_call)
     launched_ns = _launched_ns(calls, launched_by, within_ns, waits.own_ns)

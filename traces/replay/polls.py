@@ -1,8 +1,10 @@
 """Where the host polls for a control kernel's result, with no call that would say so.
 
-DeepEP's host reads token counts that way: in most layers the next call comes shortly after the end of the
-same control kernel, and no call of the thread was made while it ended. That time then varies less than the
-whole pause before the call; where the pause varies less, the host was late by itself.
+DeepEP's host waits for its token counts that way: until `notify_dispatch` has ended it makes no call. Where
+that holds for every one of them, they are polled, even where the host comes late by itself. Another control
+kernel is polled where in most layers the next call comes shortly after its end, and that time varies less
+than the whole pause before the call; where the pause varies less, the host was late by itself. Once a kernel
+is polled, every occurrence is; what the host does for longer than a poll's return was its own.
 """
 
 from __future__ import annotations
@@ -13,10 +15,11 @@ import numpy as np
 
 from traces.columns import IntArray
 from traces.limits import Limit
+from traces.names.kernels import is_polled_kernel
 from traces.names.kinds import COMM_KINDS
 from traces.replay.host import NONE, HostCalls
 from traces.replay.waits import Wait
-from traces.timeline import Activities, Bucket
+from traces.timeline import Activities, Bucket, RankTimeline
 
 SPIN: Final = Limit(
     200_000, "ns", "ours: a host that polls goes on within microseconds; Python between takes tens of them"
@@ -34,11 +37,12 @@ SPINS: Final = Limit(
 )
 
 
-def find_polls(rows: Activities, calls: HostCalls) -> tuple[list[tuple[Wait, ...]], IntArray]:
+def find_polls(rank: RankTimeline, calls: HostCalls) -> tuple[list[tuple[Wait, ...]], IntArray]:
     """What the begin of each call waits for, and the pause before each, shape (m,), without that."""
+    rows = rank.activities
     polled: list[tuple[Wait, ...]] = [()] * len(calls)
     pause = calls.pause_ns.copy()
-    usual_ns = int(np.median(pause)) if len(pause) else 0
+    usual_pause_ns = int(np.median(pause)) if len(pause) else 0
     control = np.flatnonzero(
         (rows.bucket == Bucket.COMM) & (rows.key == COMM_KINDS.index("ep_control")) & (rows.call >= 0)
     )
@@ -48,18 +52,39 @@ def find_polls(rows: Activities, calls: HostCalls) -> tuple[list[tuple[Wait, ...
     for name in sorted(set(rows.name[control].tolist())):
         works = control[rows.name[control] == name]
         found = [one for work in works.tolist() if (one := (work, *_next_call(rows, calls, work)))[1] != NONE]
-        afters = np.array([after for *_, after in found])
-        usual = float(np.median(afters)) if len(found) else 0.0
-        near = max(SPREAD.value * usual, SHORT_SPREAD.value)
-        hits = [one for one in found if abs(one[2] - usual) <= near]
-        pauses = calls.pause_ns[[call for _, call, _ in found]] if found else afters
-        is_late = len(found) > 0 and _scatter(pauses) < STEADIER.value * _scatter(afters)
-        if usual < SPIN.value and not is_late and len(hits) >= max(LEAST.value, SPINS.value * len(works)):
-            for work, call, after in hits:
-                # of several control kernels in a row the host waits for the last
-                polled[call] = (min((*polled[call], (work, after)), key=lambda one: one[1]),)
-                pause[call] = min(int(pause[call]), after, usual_ns)  # the rest is the poll's return
+        if len(found) < LEAST.value:
+            continue
+        _, by, after = np.array(found, dtype=np.int64).T
+        name_says = is_polled_kernel(rank.columns.kernel_names[name])
+        known = name_says and not _some_call_within(rows, calls, works)
+        if not known and not _looks_polled(after, calls.pause_ns[by], len(works)):
+            continue
+        for work, call, after_ns in found:
+            late = after_ns >= SPIN.value
+            # of several control kernels in a row the host waits for the last
+            wait = (work, int(after.min()) if late else after_ns)
+            polled[call] = (min((*polled[call], wait), key=lambda one: one[1]),)
+            if not late:  # the rest is the poll's return
+                pause[call] = min(int(pause[call]), after_ns, usual_pause_ns)
     return polled, pause
+
+
+def _looks_polled(after_ns: IntArray, pause_ns: IntArray, count: int) -> bool:
+    """Whether the next call comes equally soon after most of `count` kernels, and the pause before it varies.
+
+    `after_ns`, `pause_ns`: of the kernels that a call follows, shape (k,).
+    """
+    usual = float(np.median(after_ns))
+    hits = np.abs(after_ns - usual) <= max(SPREAD.value * usual, SHORT_SPREAD.value)
+    is_late = _scatter(pause_ns) < STEADIER.value * _scatter(after_ns)
+    return usual < SPIN.value and not is_late and int(hits.sum()) >= SPINS.value * count
+
+
+def _some_call_within(rows: Activities, calls: HostCalls, works: IntArray) -> bool:
+    """Whether the host made any call between the launch of some work and its end."""
+    next_call = np.searchsorted(calls.start_ns, rows.launch_end_ns[works], side="left")
+    begins_ns = np.append(calls.start_ns, rows.end_ns.max())[next_call]
+    return bool((begins_ns < rows.end_ns[works]).any())
 
 
 def _scatter(values_ns: IntArray) -> float:
