@@ -165,6 +165,43 @@ def test_kernels_of_many_lengths_alone_say_nothing_of_stretch(export: Export) ->
     assert measured(export(some)).stretch is None
 
 
+def test_kernels_of_many_lengths_beside_communication_say_nothing_of_stretch(export: Export) -> None:
+    some = recording()
+    for turn in range(8):
+        kernel(some, 1000 * turn, 80 + 10 * turn, blocks=200)
+        kernel(some, 1000 * turn, 80 + 10 * turn, blocks=10, name=COMM, stream=20)
+        kernel(some, 1000 * turn + 500, 100, blocks=200)
+    assert measured(export(some)).stretch is None
+
+
+def two_kernels(second_beside_us: int, first_beside_us: int = 120) -> Recording:
+    """Two GEMMs and their stretch: each 100 us alone, and so long beside communication."""
+    some = recording()
+    norm = "rmsnorm_fwd_tuned_kernel"
+    for turn in range(8):
+        for place, (blocks, beside_us) in enumerate(((200, first_beside_us), (300, second_beside_us))):
+            at = 4000 * turn + 2000 * place
+            for begin, length in ((at, beside_us), (at + 1000, 100)):
+                kernel(some, begin - 20, 10, blocks=200, name=norm)
+                kernel(some, begin, length, blocks=blocks)
+                kernel(some, begin + 400, 10, blocks=200, name=norm)
+            kernel(some, at, beside_us, blocks=10, name=COMM, stream=20)
+    return some
+
+
+def test_kernels_that_ran_faster_beside_communication_are_of_another_size(export: Export) -> None:
+    stretch = measured(export(two_kernels(second_beside_us=60))).stretch
+    assert stretch is not None
+    assert stretch.frac == pytest.approx(0.2)
+    assert stretch.group_count == 1
+
+
+def test_where_all_ran_faster_beside_communication_nothing_is_stretched(export: Export) -> None:
+    stretch = measured(export(two_kernels(second_beside_us=60, first_beside_us=90))).stretch
+    assert stretch is not None
+    assert (stretch.frac, stretch.group_count) == (0.0, 2)
+
+
 def test_persistent_kernels_of_other_sizes_are_told_apart_by_their_neighbours(export: Export) -> None:
     """One grid, two GEMMs: 100 us alone after a norm, 400 us beside communication after an activation."""
     some = recording()

@@ -46,8 +46,9 @@ class Stretch:
 
     `frac`: what kernels took more than the median of the same (name, grid) alone, over what the part beside
     communication would have taken alone. The same is between the same compute kernels of its stream, since
-    one grid may stand for many sizes, and groups whose lengths alone differ are left out. `beside_count`
-    kernels, `beside_ns` long. What ran besides communication is not told apart.
+    one grid may stand for many sizes; groups are left out whose lengths alone, or beside, differ, and such as
+    ran faster beside communication: those are of two sizes. Where all ran faster, 0. `beside_count` kernels,
+    `beside_ns` long. What ran besides communication is not told apart.
     """
 
     frac: float
@@ -101,16 +102,17 @@ def measure_stretch(kernels: Activities, grid: IntArray) -> Stretch | Missing:
     group = group_of(*(column[usable] for column in _contexts(kernels, group_of(kernels.name, *grid.T))))
     duration_ns, under_ns = duration_ns[usable], under_ns[usable]
     beside = under_ns >= np.maximum(BESIDE.value * duration_ns, 1)
-    usual_ns = _usual(group, duration_ns, under_ns == 0)[group]
-    often = np.bincount(group[beside], minlength=len(group) + 1)[group] >= STRETCH_KERNELS.value
-    counted = beside & often & (usual_ns > 0)
-    more_ns = int((duration_ns - usual_ns)[counted].sum())
-    beside_ns = int(under_ns[counted].sum())
-    if beside_ns <= more_ns:
+    usual_ns = _usual(group, duration_ns, under_ns == 0)
+    compared = beside & ((usual_ns > 0) & (_usual(group, duration_ns, beside) > 0))[group]
+    more_ns = np.where(compared, duration_ns - usual_ns[group], 0)
+    slower = np.bincount(group, weights=more_ns) > 0
+    counted = compared & slower[group] if (compared & slower[group]).any() else compared
+    beside_ns, longer_ns = int(under_ns[counted].sum()), max(0, int(more_ns[counted].sum()))
+    if beside_ns <= longer_ns:
         reason = f"no kernel ran {STRETCH_KERNELS.value:g} times both beside communication and alone, alike"
         return Missing("sm.stretch", reason, "record more steps")
     groups = len(distinct(group[counted]))
-    return Stretch(more_ns / (beside_ns - more_ns), groups, int(counted.sum()), beside_ns)
+    return Stretch(longer_ns / (beside_ns - longer_ns), groups, int(counted.sum()), beside_ns)
 
 
 def _contexts(kernels: Activities, kind: IntArray) -> list[IntArray]:
