@@ -1,0 +1,86 @@
+"""Recordings of an independent simulator, with the truth of a second execution without each handicap.
+
+Of other authorship than all else here, and nothing is tuned to them: they stand for recordings nobody here made.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+import diagnoser
+
+WALLS: Final = ("communication", "host_overhead", "memory", "compute")
+
+
+class Sample(NamedTuple):
+    """What was found in a recording, and what is true of it."""
+
+    found: dict[str, Any]
+    true: dict[str, Any]
+
+    @property
+    def rank(self) -> dict[str, Any]:
+        (rank,) = self.found["ranks"]
+        return dict(rank)
+
+    @property
+    def borders_ns(self) -> list[int]:
+        used = self.rank["steps"]["used"]
+        return [*(step["start_ns"] for step in used), used[-1]["end_ns"]] if used else []
+
+    def off_frac(self, wall: str) -> float | None:
+        """By how much the cost of a wall is off; None where it could not be measured."""
+        (cost,) = (one["cost_frac"] for one in self.found["walls"] if one["id"] == wall)
+        return None if cost is None else abs(cost - self.true["saving_frac"][wall])
+
+
+@pytest.fixture(scope="module")
+def samples(recordings: Path) -> dict[str, Sample]:
+    folder = recordings / "second-simulator"
+    truth = json.loads((folder / "truth.json").read_text())
+    return {
+        name: Sample(diagnoser.analyze(folder / name, ask_megatron=False).to_dict(), true)
+        for name, true in truth.items()
+    }
+
+
+def test_every_verdict_is_one_that_a_correct_reading_may_name(samples: dict[str, Sample]) -> None:
+    wrong = {
+        name: one.found["verdict"]["wall"]
+        for name, one in samples.items()
+        if one.found["verdict"]["wall"] not in one.true["accept"]
+    }
+    assert len(samples) == 48
+    assert wrong == {}
+
+
+def test_every_step_begins_and_ends_where_the_definition_says(samples: dict[str, Sample]) -> None:
+    wrong = {
+        name
+        for name, one in samples.items()
+        if one.borders_ns != one.true["border_ns"][-one.true["used_steps"] - 1 :]
+    }
+    assert wrong == set()
+
+
+def test_every_budget_is_that_of_the_true_windows(samples: dict[str, Sample]) -> None:
+    wrong = {name for name, one in samples.items() if one.rank["budget_ns"] != one.true["budget_ns"]}
+    assert wrong == set()
+
+
+def test_every_replay_comes_back_without_its_unexplained_waits(samples: dict[str, Sample]) -> None:
+    wrong = {
+        name for name, one in samples.items() if one.rank["replay"]["residual_free_error_frac"] > 0.02
+    }
+    assert wrong == set()
+
+
+@pytest.mark.parametrize("wall", WALLS)
+def test_costs_are_those_of_a_second_execution(samples: dict[str, Sample], wall: str) -> None:
+    """Within 1.5 points; what could not be measured is no cost, and is counted apart."""
+    off = {name: one.off_frac(wall) for name, one in samples.items()}
+    assert {name for name, frac in off.items() if frac is not None and frac > 0.015} == set()
