@@ -24,6 +24,7 @@ US = 1_000
 GEMM = "nvjet_tst_128x256_64x4_2x1_v_bz_TNT"
 SENDRECV = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<(unsigned long)4096>)"
 SYNC = "cudaStreamSynchronize_v3020"
+NOTIFY = "void deep_ep::intranode::notify_dispatch<(int)8>(const int *, int *)"
 
 
 class Said:
@@ -303,6 +304,19 @@ def test_allocation_profiler_and_loader_have_their_names(export: Export) -> None
         "python": 20,
         "launch": 10,
     }
+
+
+def test_a_host_that_polls_waits_for_the_kernel_and_comes_late_by_its_read(export: Export) -> None:
+    """DeepEP's counts: nothing is called between their kernel's launch and its end, 100-150 of each layer."""
+    said = Said()
+    for at in (1_000, 2_000, 3_000):
+        said.kernel(GEMM, at, at + 100, launch=(at - 10, at - 8))
+        said.kernel(NOTIFY, at + 100, at + 150, launch=(at + 2, at + 4), stream=20)
+        said.kernel(GEMM, at + 180, at + 990, launch=(at + 170, at + 175))
+    found = account(export, said, spans((1_000 * US, 1_990 * US)))
+    assert found.blocking_ns == {"ep_control": 50 * US}
+    assert found.launch_starved_ns == {"token_count_sync": 20 * US, "launch": 5 * US}
+    assert found.arrival_ns == 5 * US
 
 
 @pytest.mark.parametrize("apart_ms", [-156, 325, 823])

@@ -1,6 +1,6 @@
 """Recordings of an independent simulator, with the truth of a second execution without each handicap.
 
-Of other authorship than all else here, and nothing is tuned to them: they stand for recordings nobody here made.
+Of other authorship than all else here, and nothing is tuned to them: they stand for recordings of others.
 """
 
 from __future__ import annotations
@@ -73,9 +73,7 @@ def test_every_budget_is_that_of_the_true_windows(samples: dict[str, Sample]) ->
 
 
 def test_every_replay_comes_back_without_its_unexplained_waits(samples: dict[str, Sample]) -> None:
-    wrong = {
-        name for name, one in samples.items() if one.rank["replay"]["residual_free_error_frac"] > 0.02
-    }
+    wrong = {name for name, one in samples.items() if one.rank["replay"]["residual_free_error_frac"] > 0.02}
     assert wrong == set()
 
 

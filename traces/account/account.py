@@ -15,6 +15,7 @@ from traces.account.gaps import NO_KERNEL, Gaps, compute_gaps
 from traces.account.graphs import GraphNodes
 from traces.account.host import CAUSES, Host, HostPieces
 from traces.account.pieces import BEGINNING, Pieces
+from traces.account.polls import with_poll_calls
 from traces.account.producers import Producers, find_producers
 from traces.account.waits import Waits
 from traces.columns import BoolArray, IntArray
@@ -144,8 +145,9 @@ class _Accountant:
         ready = ready_ns(self._rows, pieces.kernel)
         before = pieces.clipped(pieces.start_ns, ready)
         after = pieces.clipped(ready, pieces.end_ns)
-        host = Host(self._rank)
-        left, waited = Waits(self._rank, host).split(host.judge(before, self._gaps.start_ns))
+        rank = with_poll_calls(self._rank)
+        host = Host(rank)
+        left, waited = Waits(rank, host).split(host.judge(before, self._gaps.start_ns))
         self._add_work(waited.pieces, waited.work, np.zeros(len(waited.pieces), dtype=np.bool_))
         self._add_host(left)
         for part in judge_device(self._rows, after, self._producers, self._latencies):

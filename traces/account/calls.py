@@ -23,8 +23,11 @@ class CallKind(IntEnum):
     INIT = 6  # module load, JIT, graph capture and instantiation
 
 
+POLL: Final = "poll of host memory"
+"""Stands for a call where the host waits for the GPU without one."""
+
 _PATTERNS: Final = (
-    (CallKind.SYNC, r"Synchronize"),
+    (CallKind.SYNC, rf"Synchronize|^{POLL}$"),
     (
         CallKind.INIT,
         r"Module|Library|Capture|GraphInstantiate|GraphCreate|cuInit|FuncGetAttributes|FuncSetAttr",

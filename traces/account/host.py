@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.calls import CallKind, call_kinds
+from traces.account.calls import POLL, CallKind, call_kinds
 from traces.account.pieces import BEGINNING, Pieces, Tiling, cut, joined, tile
 from traces.columns import NULL, HostSpans, IntArray, distinct
 from traces.names.host_ranges import is_collector_name, is_loader_name
@@ -71,6 +71,11 @@ class Host:
         self._threads = distinct(rows.launch_thread[rows.launch_thread != NULL])
         mine = np.flatnonzero(np.isin(calls.thread_gid, self._threads))
         self._by_end = mine[np.argsort(calls.end_ns[mine], kind="stable")]
+
+    def is_poll(self, call: int) -> bool:
+        """Whether a call, a row of `Calls`, is a poll of host memory."""
+        columns = self._rank.columns
+        return call >= 0 and columns.call_names[columns.calls.name[call]] == POLL
 
     def judge(self, pieces: Pieces, gap_start_ns: IntArray) -> HostPieces:
         """Causes of pieces of time before the launch of their kernel, which must have one.

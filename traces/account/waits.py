@@ -119,10 +119,13 @@ class Waits:
     def _cause(self, call: int, cause: int) -> int:
         """`token_count_sync` where a small copy to the host was the last that a call waited for on a stream.
 
-        Of each stream the last: a kernel of another one that ends while the call returns was not waited for.
+        A poll is such a read as well. Of each stream the last: a kernel of another one that ends while the
+        call returns was not waited for.
         """
         if cause != CAUSE["sync"]:
             return cause
+        if self._host.is_poll(call):
+            return CAUSE["token_count_sync"]
         begin, back = self._calls.start_ns[call], self._calls.end_ns[call]
         low, high = np.searchsorted(self._ends, (begin, back), side="right")
         some = self._all_by_end[low:high]

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from traces.account.calls import CallKind
+from traces.account.host_calls import is_kind
 from traces.columns import NULL, BoolArray, IntArray, distinct
 from traces.intervals import covered_ns, union
 from traces.limits import Limit
@@ -24,7 +25,6 @@ from traces.replay.handicaps import (
     without_stretch,
     without_work,
 )
-from traces.replay.host import is_kind
 from traces.steps.found import Steps
 from traces.timeline import KEYS, Bucket, RankTimeline
 

@@ -8,14 +8,14 @@ from typing import Final
 import numpy as np
 
 from traces.account.device import Latencies, calibrate
+from traces.account.host_calls import NONE, HostCalls, host_calls, launching_call
+from traces.account.polls import Poll, find_polls
 from traces.account.producers import find_producers
 from traces.account.tight import UNEXPLAINED
 from traces.columns import COPY_KINDS, NULL, BoolArray, IntArray
 from traces.intervals import Spans
 from traces.limits import Limit
-from traces.replay.host import NONE, HostCalls, host_calls, launching_call
 from traces.replay.pauses import Pauses, measure_pauses
-from traces.replay.polls import find_polls
 from traces.replay.waits import Wait, host_waits
 from traces.timeline import Activities, Bucket, RankTimeline
 
@@ -83,7 +83,7 @@ def build_graph(rank: RankTimeline, windows: Spans) -> Graph:
     found = find_producers(rank)
     place, engine = _settled(rows, found.place), _engine_before(rows)
     producers = [tuple(one for one in line if one >= 0) for line in place.tolist()]
-    polled, pause_ns = find_polls(rank, calls)
+    polled, pause_ns = _polled(calls, find_polls(rank, calls))
     all_before = np.concatenate((place, engine[:, None]), axis=1)
     within_ns = _within_call(rows, calls, launched_by, waits.of_call)
     launched_ns = _launched_ns(calls, launched_by, within_ns, waits.own_ns)
@@ -112,6 +112,20 @@ def build_graph(rank: RankTimeline, windows: Spans) -> Graph:
     anchor = NONE if (rows.end_ns <= first_ns).any() else int(np.flatnonzero(inside)[0])
     feeds, pauses = waits.feeds_host, measure_pauses(rank, calls)
     return Graph(rows, calls, launched_by, within_ns, anchor, producers, feeds, events, timing, pauses)
+
+
+def _polled(calls: HostCalls, polls: list[Poll]) -> tuple[list[tuple[Wait, ...]], IntArray]:
+    """What the begin of each call waits for, and the pause before each, shape (m,), without that."""
+    waits: list[tuple[Wait, ...]] = [()] * len(calls)
+    pause_ns = calls.pause_ns.copy()
+    usual_ns = int(np.median(pause_ns)) if len(pause_ns) else 0
+    for poll in polls:
+        wait = (poll.work, poll.soonest_ns if poll.is_late else poll.after_ns)
+        # of several control kernels in a row the host waits for the last
+        waits[poll.call] = (min((*waits[poll.call], wait), key=lambda one: one[1]),)
+        if not poll.is_late:  # the rest is the poll's return
+            pause_ns[poll.call] = min(int(pause_ns[poll.call]), poll.after_ns, usual_ns)
+    return waits, pause_ns
 
 
 def _settled(rows: Activities, place: IntArray) -> IntArray:

@@ -15,11 +15,11 @@ from dataclasses import replace
 import numpy as np
 
 from traces.account.calls import CallKind
+from traces.account.host_calls import NONE, is_kind
 from traces.account.tight import UNEXPLAINED
 from traces.columns import BoolArray, IntArray
 from traces.gpu_samples import FloatArray
 from traces.replay.graph import Graph, Timing
-from traces.replay.host import NONE, is_kind
 
 
 def without_unexplained(timing: Timing) -> Timing:

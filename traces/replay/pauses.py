@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from traces.account.host_calls import HostCalls
 from traces.columns import BoolArray, HostSpans, IntArray, Ranges, distinct
 from traces.intervals import Spans, covered_ns, union
 from traces.names.host_ranges import is_collector_name, is_loader_name
-from traces.replay.host import HostCalls
 from traces.timeline import RankTimeline
 
 

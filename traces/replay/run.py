@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from traces.account.host_calls import NONE
 from traces.columns import NULL, IntArray
 from traces.replay.graph import BEGIN, WORK, Graph, Timing
-from traces.replay.host import NONE
 
 
 @dataclass(frozen=True, slots=True)

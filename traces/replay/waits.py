@@ -14,11 +14,11 @@ from typing import Final
 import numpy as np
 
 from traces.account.calls import CallKind
+from traces.account.host_calls import NONE, HostCalls
 from traces.account.waits import BLOCKING_COPY, is_token_count
 from traces.columns import COPY_KINDS, NULL, BoolArray, IntArray, distinct
 from traces.launches import join_launches
 from traces.limits import Limit
-from traces.replay.host import NONE, HostCalls
 from traces.timeline import Bucket, RankTimeline, Source
 
 QUEUE: Final = Limit(

@@ -8,11 +8,11 @@ from functools import cached_property
 
 import numpy as np
 
+from traces.account.host_calls import NONE
 from traces.columns import BoolArray, IntArray
 from traces.names.kernels import UNNAMED, KernelClass, classify_kernel
 from traces.replay.edits import Subject
 from traces.replay.graph import Graph, Timing
-from traces.replay.host import NONE
 from traces.timeline import Activities, Source
 
 Edit = Callable[[Timing], Timing]

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from traces.account.host_calls import NONE
 from traces.columns import NULL, IntArray
 from traces.replay.changes.change import Draft, Recorded
 from traces.replay.graph import Timing
-from traces.replay.host import NONE
 
 
 def collection_drafts(recorded: Recorded) -> Iterator[Draft]:

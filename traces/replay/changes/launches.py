@@ -9,11 +9,11 @@ from typing import Final
 import numpy as np
 
 from traces.account.calls import CallKind
+from traces.account.host_calls import NONE
 from traces.columns import IntArray, distinct
 from traces.replay.changes.change import Recorded
 from traces.replay.graph import Timing
 from traces.replay.handicaps import without_waits
-from traces.replay.host import NONE
 from traces.timeline import Bucket
 
 _APART: Final = (CallKind.SYNC, CallKind.FREE, CallKind.ALLOCATE, CallKind.INIT, CallKind.COPY)

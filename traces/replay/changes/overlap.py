@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from traces.account.host_calls import NONE
 from traces.columns import IntArray
 from traces.replay.changes.change import Draft, Recorded
 from traces.replay.changes.exchanges import (
@@ -21,7 +22,6 @@ from traces.replay.changes.exchanges import (
 )
 from traces.replay.changes.syncs import reads_counts
 from traces.replay.graph import Timing
-from traces.replay.host import NONE
 
 NODES: Final = 4
 """Backward nodes of a layer in the merged schedule: combine, experts, dispatch, attention with the router."""

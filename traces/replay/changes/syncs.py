@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 
 from traces.account.calls import CallKind
+from traces.account.host_calls import NONE, is_kind
 from traces.columns import BoolArray, IntArray
 from traces.replay.changes.change import Draft, Recorded
 from traces.replay.changes.exchanges import EP_KINDS, HEAVY, of_kinds
 from traces.replay.graph import Timing
 from traces.replay.handicaps import without_activities
-from traces.replay.host import NONE, is_kind
 
 
 def sync_drafts(recorded: Recorded) -> Iterator[Draft]:

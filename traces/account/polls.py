@@ -9,16 +9,17 @@ is polled, every occurrence is; what the host does for longer than a poll's retu
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import replace
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from traces.columns import IntArray
+from traces.account.calls import POLL
+from traces.account.host_calls import NONE, HostCalls, host_calls
+from traces.columns import NULL, Calls, IntArray
 from traces.limits import Limit
 from traces.names.kernels import is_polled_kernel
 from traces.names.kinds import COMM_KINDS
-from traces.replay.host import NONE, HostCalls
-from traces.replay.waits import Wait
 from traces.timeline import Activities, Bucket, RankTimeline
 
 SPIN: Final = Limit(
@@ -37,18 +38,33 @@ SPINS: Final = Limit(
 )
 
 
-def find_polls(rank: RankTimeline, calls: HostCalls) -> tuple[list[tuple[Wait, ...]], IntArray]:
-    """What the begin of each call waits for, and the pause before each, shape (m,), without that."""
+class Poll(NamedTuple):
+    """A call that came when the host had polled for a kernel; places in the activities and in the calls.
+
+    `after_ns`: how long after the kernel's end, `soonest_ns`: the least of all polls for such kernels.
+    """
+
+    work: int
+    call: int
+    after_ns: int
+    soonest_ns: int
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the host was busy with something else when the kernel ended."""
+        return self.after_ns >= SPIN.value
+
+
+def find_polls(rank: RankTimeline, calls: HostCalls) -> list[Poll]:
+    """Every poll in some calls of a rank; of several control kernels in a row the host waits for each."""
     rows = rank.activities
-    polled: list[tuple[Wait, ...]] = [()] * len(calls)
-    pause = calls.pause_ns.copy()
-    usual_pause_ns = int(np.median(pause)) if len(pause) else 0
     control = np.flatnonzero(
         (rows.bucket == Bucket.COMM) & (rows.key == COMM_KINDS.index("ep_control")) & (rows.call >= 0)
     )
     if len(calls):  # what ended where no calls are known could not be followed by one
         ended = rows.end_ns[control]
         control = control[(ended > calls.start_ns[0]) & (ended <= calls.end_ns.max())]
+    polls: list[Poll] = []
     for name in sorted(set(rows.name[control].tolist())):
         works = control[rows.name[control] == name]
         found = [one for work in works.tolist() if (one := (work, *_next_call(rows, calls, work)))[1] != NONE]
@@ -57,16 +73,31 @@ def find_polls(rank: RankTimeline, calls: HostCalls) -> tuple[list[tuple[Wait, .
         _, by, after = np.array(found, dtype=np.int64).T
         name_says = is_polled_kernel(rank.columns.kernel_names[name])
         known = name_says and not _some_call_within(rows, calls, works)
-        if not known and not _looks_polled(after, calls.pause_ns[by], len(works)):
-            continue
-        for work, call, after_ns in found:
-            late = after_ns >= SPIN.value
-            # of several control kernels in a row the host waits for the last
-            wait = (work, int(after.min()) if late else after_ns)
-            polled[call] = (min((*polled[call], wait), key=lambda one: one[1]),)
-            if not late:  # the rest is the poll's return
-                pause[call] = min(int(pause[call]), after_ns, usual_pause_ns)
-    return polled, pause
+        if known or _looks_polled(after, calls.pause_ns[by], len(works)):
+            polls += [Poll(*one, int(after.min())) for one in found]
+    return polls
+
+
+def with_poll_calls(rank: RankTimeline) -> RankTimeline:
+    """The rank with each poll as a call that synchronises, from the call before it to the kernel's end."""
+    rows, columns = rank.activities, rank.columns
+    if not (rows.key[rows.bucket == Bucket.COMM] == COMM_KINDS.index("ep_control")).any():
+        return rank
+    host = host_calls(rank, int(rows.start_ns.min()) - 1, int(rows.end_ns.max()))
+    last = {poll.call: poll.work for poll in sorted(find_polls(rank, host), key=lambda one: -one.after_ns)}
+    call, work = np.array(list(last.items()), dtype=np.int64).reshape(-1, 2).T
+    calls, nothing = columns.calls, np.full(len(call), NULL, dtype=np.int64)
+    more = (
+        host.end_ns[host.before[call]],
+        rows.end_ns[work],
+        host.thread[call],
+        nothing,
+        np.full(len(call), len(columns.call_names), dtype=np.int64),
+    )
+    fields = (getattr(calls, field) for field in Calls.__slots__)
+    polled = Calls(*(np.concatenate(pair) for pair in zip(fields, more, strict=True)))
+    names = (*columns.call_names, POLL)
+    return replace(rank, columns=replace(columns, calls=polled, call_names=names))
 
 
 def _looks_polled(after_ns: IntArray, pause_ns: IntArray, count: int) -> bool:
