@@ -15,10 +15,12 @@ The rules, all times in whole ns:
 - communication takes its peers' time and its own, copies and fills their own;
 - communication holds an SM per block from start to end, all but one at most; compute kernels ask for an SM
   per block, all at most; where they ask for more than is left, each gets the same part of what it asks for;
+- ready compute does not start while it and the compute that runs ask for more SMs than there are, nor before
+  other compute that was ready earlier;
 - beside communication, moving or waiting, compute is slower by `beside_comm_frac` as well;
 - work left is a fraction, never rounded; a compute kernel ends at the first whole ns at which none is left;
 - a thread that waits for what is done goes on at once;
-- at one instant work ends, then work starts, then threads go on.
+- at one instant work ends, then work starts, by submission, then threads go on.
 
 Every event is recorded once, before anything waits for it.
 """
@@ -36,6 +38,7 @@ from traces.simulate.host_program import (
     Await,
     Busy,
     Engine,
+    Initialise,
     Launch,
     Operation,
     Pop,
@@ -117,16 +120,17 @@ class SecondSimulator:
 
     def _share(self) -> Fraction:
         """What a compute kernel does of its time alone in a ns, beside all that runs now."""
-        sm_count = self._machine.sm_count
         communication = [piece for piece in self._running if piece.work.engine is Engine.COMMUNICATION]
-        free = max(1, sm_count - sum(piece.work.block_count for piece in communication))
-        asked = sum(
-            min(piece.work.block_count, sm_count)
-            for piece in self._running
-            if piece.work.engine is Engine.SMS
-        )
+        free = max(1, self._machine.sm_count - sum(piece.work.block_count for piece in communication))
+        asked = self._asked_sms()
         rate = Fraction(free, asked) if asked > free else Fraction(1)
         return rate / (1 + Fraction(self._machine.beside_comm_frac)) if communication else rate
+
+    def _asked_sms(self) -> int:
+        """SMs that the compute which runs asks for."""
+        sm_count = self._machine.sm_count
+        computing = (piece.work for piece in self._running if piece.work.engine is Engine.SMS)
+        return sum(min(work.block_count, sm_count) for work in computing)
 
     def _end_ns(self, piece: Piece) -> int | None:
         """When work ends, if all stays as it is; None where it has not started."""
@@ -148,11 +152,16 @@ class SecondSimulator:
 
     def _start_what_is_ready(self) -> bool:
         ready = [first for first in self._first_of_streams() if first[0] <= self._now_ns]
-        started = False
+        started = full = False
         for _, piece in sorted(ready, key=lambda first: (first[0], first[1].number)):
             engine = piece.work.engine
             if engine in _TAKE_TURNS and any(other.work.engine is engine for other in self._running):
                 continue
+            if engine is Engine.SMS and piece.work.alone_ns:
+                asked = min(piece.work.block_count, self._machine.sm_count) + self._asked_sms()
+                full = full or asked > self._machine.sm_count
+                if full:
+                    continue
             piece.start_ns, piece.left_ns = self._now_ns, Fraction(piece.work.alone_ns)
             self._queued[piece.work.stream].remove(piece)
             self._running.append(piece)
@@ -268,7 +277,7 @@ class SecondSimulator:
         elif isinstance(operation, Pop):
             began_ns, opened = thread.opened.pop()
             thread.ranges.append((began_ns, self._now_ns, opened))
-        elif isinstance(operation, Launch | Record | StreamWait | Synchronise | Allocate):
+        elif isinstance(operation, Launch | Record | StreamWait | Synchronise | Allocate | Initialise):
             thread.calls.append(Call(thread.name, operation, thread.began_ns, self._now_ns))
         thread.place, thread.began_ns = thread.place + 1, self._now_ns
         thread.acted_ns = thread.waits_for = None
@@ -277,4 +286,6 @@ class SecondSimulator:
 def _before_it_acts_ns(operation: Operation) -> int:
     if isinstance(operation, Busy):
         return operation.ns
+    if isinstance(operation, Initialise):
+        return operation.own_ns
     return operation.api_ns if isinstance(operation, Launch | Record | StreamWait | Synchronise) else 0

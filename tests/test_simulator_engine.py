@@ -11,6 +11,7 @@ from traces.simulate.host_program import (
     Await,
     Busy,
     Engine,
+    Initialise,
     Launch,
     Machine,
     Operation,
@@ -82,8 +83,12 @@ def test_a_stream_waits_for_the_end_of_what_an_event_was_recorded_behind() -> No
 
 
 def test_an_event_recorded_before_the_work_is_not_waited_for() -> None:
+    half = SMS // 2
     _, second = ran(
-        Record(1, 7, 1), launch(work(50)), StreamWait(1, 8, 1), launch(work(50, stream=8))
+        Record(1, 7, 1),
+        launch(work(50, blocks=half)),
+        StreamWait(1, 8, 1),
+        launch(work(50, stream=8, blocks=half)),
     ).activities
     assert second.start_ns == 1 + 10 + 1 + 10 + ARRIVAL
 
@@ -176,10 +181,40 @@ def test_traffic_beside_compute_slows_it_further() -> None:
     assert times(compute) == (15, 25 + 135)  # 90 left at two thirds of the rate
 
 
-def test_two_compute_kernels_share_the_sms() -> None:
-    first, second = ran(launch(work(100)), launch(work(100, stream=8))).activities
-    assert (first.start_ns, second.start_ns) == (15, 25)
-    assert (first.end_ns, second.end_ns) == (25 + 180, 215)
+def test_compute_of_another_stream_waits_until_it_has_room_on_the_sms() -> None:
+    first, second = ran(launch(work(100, blocks=60)), launch(work(100, stream=8, blocks=41))).activities
+    assert (times(first), times(second)) == ((15, 115), (115, 215))
+    assert second.bound == "room"
+
+
+def test_compute_kernels_that_fill_the_gpu_together_run_side_by_side() -> None:
+    first, second = ran(launch(work(100, blocks=60)), launch(work(100, stream=8, blocks=40))).activities
+    assert (times(first), times(second)) == ((15, 115), (25, 125))
+    assert second.bound == "launch"
+
+
+def test_what_was_ready_first_has_room_first() -> None:
+    _, large, small = ran(
+        launch(work(100, blocks=60)),
+        launch(work(100, stream=8, blocks=SMS)),
+        launch(work(100, stream=9, blocks=10)),
+    ).activities
+    assert (times(large), times(small)) == ((115, 215), (215, 315))
+
+
+def test_compute_side_by_side_shares_what_communication_leaves() -> None:
+    _, first, second = ran(
+        launch(work(1000, 8, Engine.COMMUNICATION, blocks=20)),
+        launch(work(100, 7, blocks=50)),
+        launch(work(100, 9, blocks=50)),
+    ).activities
+    # the first has 10 of its 100 done at 35; then each has 40 of the 50 SMs it asks for, until 148
+    assert (times(first), times(second)) == ((25, 148), (35, 158))
+
+
+def test_a_call_of_initialisation_takes_its_own_time_and_waits_for_nothing() -> None:
+    done = ran(launch(work(1000)), Initialise("cuLibraryLoadData", 300), launch(work(10, stream=8)))
+    assert [call.end_ns for call in done.calls] == [10, 310, 320]
 
 
 def test_communication_waits_for_its_peers_before_it_moves() -> None:

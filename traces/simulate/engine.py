@@ -2,9 +2,11 @@
 
 It knows nothing of steps, walls or gaps. An activity starts at the latest of: its submission plus arrival,
 the end of what precedes it on its stream plus a gap, the end of the events its stream waits for plus a gap.
-Compute kernels share the SMs that communication leaves: their rates change whenever something starts or
-ends, and the work that is left is integrated. Times are nanoseconds from the program's start. A thread runs
-on to its next wait before another moves, so threads must hand over, as Python's do, and not launch at once.
+Compute kernels of several streams that together ask for more SMs than there are never overlap: the one ready
+later starts when the other ends. Those that run share the SMs that communication leaves: their rates change
+whenever something starts or ends, and the work that is left is integrated. Times are nanoseconds from the
+program's start. A thread runs on to its next wait before another moves, so threads must hand over, as
+Python's do, and not launch at once.
 """
 
 from __future__ import annotations
@@ -70,9 +72,10 @@ class _Run:
         self._events: dict[int, Event] = {}
         self._flags: dict[int, Event] = {}
         self._launched: list[Activity] = []
-        self._heap: list[tuple[int, int, int, Activity]] = []
+        self._heap: list[tuple[int, bool, int, int, Activity]] = []
         self._order = 0
         self._computing: list[Activity] = []
+        self._without_room: deque[Activity] = deque()
         self._communicating: list[Activity] = []
         self._copying: dict[Engine, Activity | None] = dict.fromkeys(_COPY_ENGINES)
         self._queued: dict[Engine, deque[Activity]] = {engine: deque() for engine in _COPY_ENGINES}
@@ -89,7 +92,7 @@ class _Run:
         self._ready = list(threads)
         self._go_on()
         while self._heap:
-            now, _, version, activity = heappop(self._heap)
+            now, _, _, version, activity = heappop(self._heap)
             if version != activity.version:
                 continue
             self._last_ns = max(self._last_ns, now)
@@ -123,6 +126,7 @@ class _Run:
         return self._flags.setdefault(number, Event())
 
     def submit(self, activity: Activity) -> None:
+        activity.number = len(self.activities)
         self.activities.append(activity)
         self._put(activity.work.stream, activity)
 
@@ -163,8 +167,11 @@ class _Run:
                 item.event.complete(max(stream.free_ns, stream.gate_ns, item.submit_ns))
 
     def _at(self, when_ns: int, activity: Activity) -> None:
+        """At one instant work ends before compute starts, and compute starts in order of submission."""
         self._order += 1
-        heappush(self._heap, (when_ns, self._order, activity.version, activity))
+        computes = activity.start_ns < 0 and _takes_sms(activity)
+        order = activity.number if computes else self._order
+        heappush(self._heap, (when_ns, computes, order, activity.version, activity))
 
     @staticmethod
     def _start_of(activity: Activity, stream: _Stream) -> int:
@@ -178,6 +185,12 @@ class _Run:
 
     def _reach_start(self, activity: Activity, now: int) -> None:
         engine = activity.work.engine
+        if _takes_sms(activity):
+            self._without_room.append(activity)
+            self._fill_sms(now)
+            if activity.start_ns < 0:
+                activity.bound = "room"
+            return
         if engine in self._copying:
             if self._copying[engine] is not None:
                 activity.bound = "engine"
@@ -186,10 +199,22 @@ class _Run:
             self._copying[engine] = activity
         self._start(activity, now)
 
+    def _fill_sms(self, now: int) -> None:
+        """Start what waits for room, in the order in which it was ready, as far as it fits."""
+        while self._without_room:
+            asked = sum(map(self._blocks, self._computing)) + self._blocks(self._without_room[0])
+            if asked > self._machine.sm_count:
+                return
+            self._start(self._without_room.popleft(), now)
+
+    def _blocks(self, activity: Activity) -> int:
+        """How many SMs a kernel asks for, one per block."""
+        return min(activity.work.block_count, self._machine.sm_count)
+
     def _start(self, activity: Activity, now: int) -> None:
         work = activity.work
         activity.start_ns = now
-        if work.engine is Engine.SMS and work.alone_ns:
+        if _takes_sms(activity):
             activity.left_ns, activity.since_ns = float(work.alone_ns), now
             self._computing.append(activity)
             self._share(now)
@@ -207,8 +232,8 @@ class _Run:
         if not self._computing:
             return
         sm_count = self._machine.sm_count
-        taken = sum(min(activity.work.block_count, sm_count) for activity in self._communicating)
-        wanted = sum(min(activity.work.block_count, sm_count) for activity in self._computing)
+        taken = sum(map(self._blocks, self._communicating))
+        wanted = sum(map(self._blocks, self._computing))
         rate = min(1.0, max(sm_count - taken, 1) / wanted)
         if self._communicating:
             rate /= 1 + self._machine.beside_comm_frac
@@ -235,6 +260,7 @@ class _Run:
         elif activity in self._computing:
             self._computing.remove(activity)
             self._share(now)
+            self._fill_sms(now)
         stream = self.stream(activity.work.stream)
         stream.items.popleft()
         stream.busy, stream.free_ns, stream.gate_ns = False, now, -1
@@ -242,3 +268,7 @@ class _Run:
         if activity.mark is not None:
             self.event(activity.mark).complete(now)
         self._advance(stream)
+
+
+def _takes_sms(activity: Activity) -> bool:
+    return activity.work.engine is Engine.SMS and activity.work.alone_ns > 0

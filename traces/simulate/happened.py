@@ -34,17 +34,17 @@ class Activity:
 
     `bound`: "launch" (submission and arrival), "queue" (its launch call waited for a full queue), "sync" (its
     thread had waited for the GPU since its last launch), "stream" (the previous work), "event" (an event
-    wait), "engine" (the copy engine).
+    wait), "engine" (the copy engine), "room" (compute of another stream left too few SMs free).
     """
 
     __slots__ = (
-        "bound", "call", "done", "end_ns", "left_ns", "mark", "rate", "returns", "returns_late_ns",
-        "since_ns", "start_ns", "submit_ns", "version", "why_late", "work",
+        "bound", "call", "done", "end_ns", "left_ns", "mark", "number", "rate", "returns",
+        "returns_late_ns", "since_ns", "start_ns", "submit_ns", "version", "why_late", "work",
     )  # fmt: skip
 
     def __init__(self, work: Work, call: int, submit_ns: int, why_late: str, mark: int | None) -> None:
         self.work, self.call, self.submit_ns, self.why_late, self.mark = work, call, submit_ns, why_late, mark
-        self.start_ns = self.end_ns = -1
+        self.start_ns = self.end_ns = self.number = -1
         self.bound = ""
         self.returns: Event | None
         self.left_ns, self.rate, self.since_ns, self.version = 0.0, 0.0, 0, 0

@@ -33,10 +33,12 @@ class Part(Flag):
     """Allocator calls after the first step."""
     READ_BACK = 8
     """A copy of at most 64 KiB to the host and the call that waits for it."""
+    HOST_RESIDENT = 16
+    """Copies of what lives in host memory, weights or optimizer state, and what waits for them."""
 
 
 class Place(NamedTuple):
-    """Where in the run a piece of GPU work belongs. Layer -1: outside of layers."""
+    """Where in the run a piece of GPU work belongs. Layer -1: outside of layers; step -1: before them all."""
 
     step: int
     microbatch: int
@@ -130,6 +132,14 @@ class Allocate(NamedTuple):
     part: Part = Part.STEP
 
 
+class Initialise(NamedTuple):
+    """A call that loads a module or the like: it takes its own time and waits for nothing."""
+
+    api: str
+    own_ns: int
+    part: Part = Part.STEP
+
+
 class Signal(NamedTuple):
     """Tell the other threads that a flag is up."""
 
@@ -165,7 +175,10 @@ class Pop(NamedTuple):
     part: Part = Part.STEP
 
 
-Operation = Busy | Launch | Record | StreamWait | Synchronise | Allocate | Signal | Await | Spin | Push | Pop
+Operation = (
+    Busy | Launch | Record | StreamWait | Synchronise | Allocate | Initialise | Signal | Await | Spin
+    | Push | Pop
+)  # fmt: skip
 
 MAIN = "main"
 AUTOGRAD = "autograd"

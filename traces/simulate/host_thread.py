@@ -10,6 +10,7 @@ from traces.simulate.host_program import (
     Allocate,
     Await,
     Busy,
+    Initialise,
     Launch,
     Operation,
     Pop,
@@ -70,6 +71,7 @@ class HostThread:
             StreamWait: self._stream_wait,
             Synchronise: self._synchronise,
             Allocate: self._allocate,
+            Initialise: self._initialise,
             Signal: self._signal,
             Await: self._await,
             Spin: self._spin,
@@ -170,6 +172,11 @@ class HostThread:
             self._why_late = "sync"
         self._now += allocate.own_ns
         self._call(start_ns, allocate)
+
+    def _initialise(self, call: Initialise) -> None:
+        start_ns = self._now
+        self._now += call.own_ns
+        self._call(start_ns, call)
 
     def _signal(self, signal: Signal) -> None:
         self._driver.flag(signal.flag).complete(self._now)
