@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,18 +54,27 @@ def borders_ns(pieces: Iterable[Piece], *, by_optimizer: bool = False) -> list[i
     """Borders of steps, one more than there are steps.
 
     Before step k: the start of its first compute kernel, or the end of all work before it if that is earlier.
-    `by_optimizer`: where its predecessor's last optimizer kernel ends, as where nothing names the steps.
+    Work of step -1 comes before them all. `by_optimizer`: where its predecessor's optimizer and the
+    communication launched directly behind it end, as where nothing names the steps.
     """
     steps: dict[int, list[Piece]] = {}
     for piece in pieces:
         steps.setdefault(piece.work.place.step, []).append(piece)
-    starts = [min(_ns(p.start_ns) for p in steps[k] if p.work.engine is Engine.SMS) for k in sorted(steps)]
-    ends = [max(_ns(piece.end_ns) for piece in steps[k]) for k in sorted(steps)]
+    before = [_ns(piece.end_ns) for piece in steps.pop(-1, ())]
+    whole = [steps[k] for k in sorted(steps)]
+    starts = [min(_ns(p.start_ns) for p in step if p.work.engine is Engine.SMS) for step in whole]
+    ends = [max(_ns(piece.end_ns) for piece in step) for step in whole]
+    first = min([starts[0], max(before)]) if before else starts[0]
     if by_optimizer:
-        adam = [max(_ns(p.end_ns) for p in steps[k] if p.work.kernel == "adam") for k in sorted(steps)]
-        return [starts[0], *adam]
+        return [first, *(_optimizer_end_ns(step) for step in whole)]
     between = [min(start, max(ends[: k + 1])) for k, start in enumerate(starts[1:])]
-    return [starts[0], *between, max(ends)]
+    return [first, *between, max(ends)]
+
+
+def _optimizer_end_ns(step: Sequence[Piece]) -> int:
+    last = max(place for place, piece in enumerate(step) if piece.work.kernel == "adam")
+    behind = takewhile(lambda piece: piece.work.engine is Engine.COMMUNICATION, step[last + 1 :])
+    return max(_ns(piece.end_ns) for piece in (step[last], *behind))
 
 
 def _ns(time_ns: int | None) -> int:

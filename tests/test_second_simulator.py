@@ -21,6 +21,7 @@ from traces.simulate.host_program import (
     Await,
     Busy,
     Engine,
+    Initialise,
     Launch,
     Machine,
     Operation,
@@ -67,6 +68,12 @@ def drawn(seed: int) -> Knobs:
         return replace(
             knobs, gc_pause_ms=5.0, gc_per_layer_frac=0.2, pageable_host=True, end_of_step="read_back",
             pipeline_us=50.0, graph_attention=True, graph_router=True, graph_preprocess=True,
+        )  # fmt: skip
+    if seed % 4 == 2:
+        return replace(
+            knobs, delayed_wgrad=True, shared_expert=True, shared_expert_stream=True, dense_tile_count=60,
+            cpu_adam_ms=3.0, cpu_adam_frac=0.5, first_step_ms=4.0, initial_kernel_count=6,
+            end_of_step="loss", resident_mib=20.0,
         )  # fmt: skip
     return knobs
 
@@ -154,6 +161,7 @@ def operations(draw: st.DrawFn) -> list[Operation]:
             Record(number, stream, api_ns),
             Synchronise(draw(st.sampled_from(("stream", "device"))), stream, api_ns, draw(SOME)),
             Allocate(draw(SOME), 1, draw(st.booleans())),
+            Initialise("load", draw(SOME)),
             *(StreamWait(event, stream, api_ns) for event in events),
             *(Synchronise("event", event, api_ns, draw(SOME)) for event in events[-1:]),
             *(Spin(mark, draw(SOME)) for mark in marks[-1:]),

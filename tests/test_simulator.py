@@ -19,7 +19,7 @@ from traces.simulate.host_program import Engine, Place
 from traces.simulate.identity import simulator_hash
 from traces.simulate.kernels import GPUS, kernels_of
 from traces.simulate.knobs import Knobs, draw_knobs, draw_wider, knob_names, on_gpu
-from traces.simulate.ranges import CHOICES, RANGES, WIDER
+from traces.simulate.ranges import CHOICES, RANGES, RARE, WIDER
 from traces.simulate.recorded import View, draw_view, record
 from traces.simulate.run import Run, run, run_halved
 from traces.simulate.scenarios import SCENARIOS
@@ -194,9 +194,9 @@ def test_the_same_model_is_bound_by_communication_on_one_gpu_and_by_the_host_on_
 
 
 def test_every_knob_is_drawn_from_a_stated_range() -> None:
-    stated = {one.knob for one in (*RANGES, *CHOICES, *WIDER)} | {"seed", "layer_count"}
+    stated = {one.knob for one in (*RANGES, *CHOICES, *WIDER, *RARE)} | {"seed", "layer_count"}
     assert stated == set(knob_names())
-    assert all(one.because for one in (*RANGES, *CHOICES, *WIDER))
+    assert all(one.because for one in (*RANGES, *CHOICES, *WIDER, *RARE))
     for seed in range(200):
         knobs = draw_knobs(seed)
         for one in RANGES:

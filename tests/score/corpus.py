@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from tests.score.causes import CAUSES
 from tests.score.scenario import Scenario, perturbed
 from tests.score.scenarios import SCENARIOS as BUILT
 from traces.simulate.draws import between, uniforms
@@ -22,6 +23,9 @@ FIRST_SEED: Final = 5000
 _STEPS_SHARE: Final = 3
 _FAMILY_SEED: Final = 10_000_000
 """Families take their seeds from here on, plus the first seed, so that they are as fresh as the drawn."""
+_CAUSE_SEED: Final = 20_000_000
+_CAUSE_RUNS: Final = 10
+"""The same for each family of `CAUSES`, which come one after the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,7 @@ def corpus(first_seed: int, count: int, only: str = "") -> list[Case]:
         *(steps_case(seed) for seed in range(later, later + -(-count // _STEPS_SHARE))),
         *scenario_cases(later),
         *families(later),
+        *cause_cases(_CAUSE_SEED + first_seed),
     ]
     names = sorted({case.family for case in cases})
     if only and only not in names:
@@ -87,6 +92,14 @@ def scenario_cases(seed: int) -> Iterator[Case]:
             for view in views:
                 name = f"{scenario.name}, ranges {view.ranges}, {seed}"
                 yield Case("scenarios", family, name, knobs, view, scenario.damage, scenario)
+
+
+def cause_cases(seed: int) -> Iterator[Case]:
+    """Runs of every cause, each with seeds of its own."""
+    for place, (family, draw) in enumerate(CAUSES.items()):
+        for own in range(seed + place * _CAUSE_RUNS, seed + (place + 1) * _CAUSE_RUNS):
+            knobs, view = draw(own)
+            yield Case(family, "", f"{family} {own}", knobs, view)
 
 
 def families(seed: int) -> Iterator[Case]:

@@ -71,6 +71,11 @@ def steps_exact(result: Result) -> bool:
     return result.steps_found == result.steps_true and not result.steps_wrong
 
 
+def steps_as_defined(result: Result) -> bool:
+    """The same, and every step was used but a first one that is warm-up."""
+    return steps_exact(result) and result.steps_used == result.steps_usable
+
+
 def row_errors(results: Sequence[Result], row: str) -> Spread | None:
     """How far a row of the account is from the true one, over recordings that hide no wall whole."""
     return _spread(_row_errors(results, row), ROW_NEAR)

@@ -39,11 +39,11 @@ class Result:
 
     `told`: wall -> outcome. `found_frac`, None where no cost was given, beside `true_frac`. `rows`: account
     row -> what was found (None: not told) and what is true. `steps_true`, `steps_found`, `steps_used`: how
-    many were recorded whole, how many of them were named with their borders, how many were used, and
-    `steps_wrong`: used, but no step. `next_wall`: the wall said to come after the verdict's; `next_frac`:
-    what the others truly cost then, empty where no two are walls. `proofs`: the replay's two, and what the
-    second truly is. `made`: how the run was made, where finding its steps hangs on it. `as_built`: whether a
-    scenario truly is what it is built for, None of other runs.
+    many were recorded whole, how many of them were named with their borders, how many were used;
+    `steps_usable`: how many are no warm-up; `steps_wrong`: used, but no step. `next_wall`: the wall said to
+    come after the verdict's; `next_frac`: what the others truly cost then, empty where no two are walls.
+    `proofs`: the replay's two, and what the second truly is. `made`: how the run was made, where finding its
+    steps hangs on it. `as_built`: whether a scenario truly is what it is built for, None of other runs.
     """
 
     family: str
@@ -62,6 +62,7 @@ class Result:
     steps_true: int = 0
     steps_found: int = 0
     steps_used: int = 0
+    steps_usable: int = 0
     steps_wrong: int = 0
     step_source: str = ""
     next_wall: str | None = None
@@ -84,6 +85,7 @@ def score(case: Case) -> Result:
         "hidden": truth.hidden_walls(case, simulated),
         "veiled": truth.veiled_walls(case, simulated),
         "steps_true": len(by_step.recorded),
+        "steps_usable": len(by_step.recorded) - truth.warms_up(by_step),
         "made": _made(case),
         "as_built": None if case.scenario is None else is_as_built(case.scenario, by_step),
     }
@@ -131,7 +133,7 @@ def _recorded(case: Case, recording: Recording) -> dict[str, str]:
     """The view, and of what hangs on a table whether the schema has it."""
     there = {what: table in recording.rows for what, table in _TABLES.items()}
     said = asdict(case.view)
-    begins, ends = said.pop("begin_frac"), said.pop("end_frac")
+    begins, ends, _ = (said.pop(name) for name in ("begin_frac", "end_frac", "flushed"))
     cut = " and ".join(word for word, frac in (("begin", begins), ("end", ends)) if frac)
     return {key: str(there.get(key, value)) for key, value in said.items()} | {"cut": cut or "no"}
 

@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from tests.score import distance, grade
+from tests.score.causes import CAUSES
 from tests.score.grade import Count, is_wall
+from tests.score.lines import RESIDUAL_FREE
 from tests.score.one import Result
 from tests.score.truth import WALLS, verdict
 
@@ -84,6 +87,42 @@ def family_scores(results: Sequence[Result]) -> list[FamilyScore]:
             _each(partly, _honest),
         ),
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class CauseScore:
+    """A family of `CAUSES`: how often what is said of its runs is right. `costs`: by wall, to 1.5 points."""
+
+    family: str
+    verdicts: Count
+    steps: Count
+    costs: Sequence[Count]
+    rows: Count
+    replays: Count
+
+
+def cause_scores(results: Iterable[Result]) -> list[CauseScore]:
+    """Every family of `CAUSES` that was run."""
+    of = {family: [one for one in results if one.family == family] for family in CAUSES}
+    return [_cause(family, runs) for family, runs in of.items() if runs]
+
+
+def _cause(family: str, runs: Sequence[Result]) -> CauseScore:
+    done = [one for one in runs if not one.error]
+    priced = {wall: [one for one in done if distance.is_told(one, wall)] for wall in WALLS}
+    near = [
+        sum(distance.cost_error(one, wall) <= distance.COST_NEAR for one in priced[wall]) for wall in WALLS
+    ]
+    accounts = [off for one in done if (off := distance.rows_off(one)) is not None]
+    errors = [error for one in done if (error := one.proofs["residual_free_error_frac"]) is not None]
+    return CauseScore(
+        family,
+        Count(sum(map(grade.says_right, grade.told_runs(runs))), len(runs)),
+        Count(sum(map(distance.steps_as_defined, done)), len(runs)),
+        [Count(hits, len(runs)) for hits in near],
+        Count(sum(not off for off in accounts), len(runs)),
+        Count(sum(error <= RESIDUAL_FREE for error in errors), len(runs)),
+    )
 
 
 _FAMILIES: Final = ("healthy", "dense", "spelled", "two GPUs", "harmless", "broken")

@@ -32,6 +32,7 @@ def table(results: Sequence[Result], *, date: str, simulator: str, seeds: str) -
         *_steps(drawn),
         *_recorded(drawn),
         *_families(results),
+        *_causes(results),
     ]
     return "\n".join(parts) + "\n"
 
@@ -127,6 +128,16 @@ def _families(results: Sequence[Result]) -> Iterator[str]:
     yield from _header("family", "holds")
     for score in shown.family_scores(results):
         yield _line(score.asked, f"{score.held.hits} of {score.held.of}")
+
+
+def _causes(results: Sequence[Result]) -> Iterator[str]:
+    scores = shown.cause_scores(results)
+    if scores:
+        yield ""
+        yield from _header("cause", "verdict", "steps", *WALLS, "account", "replay")
+    for score in scores:
+        counts = (score.verdicts, score.steps, *score.costs, score.rows, score.replays)
+        yield _line(score.family, *(f"{count.hits} of {count.of}" for count in counts))
 
 
 def _header(*names: str) -> Iterator[str]:

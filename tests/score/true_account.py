@@ -131,7 +131,7 @@ class _Teller:
         """The work whose end a start waited for."""
         if activity.bound == "stream":
             return self._before.get(id(activity))
-        if activity.bound in ("event", "engine"):
+        if activity.bound in ("event", "engine", "room"):
             gap_ns = activity.work.event_gap_ns if activity.bound == "event" else 0
             ending = self._ending.get(activity.start_ns - gap_ns, [])
             return next((one for one in ending if one is not activity), None)

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, takewhile
+from statistics import median
 from typing import Final
 
 from tests.score.corpus import Case
 from traces.simulate.handicaps import Handicap
 from traces.simulate.happened import CallMade
-from traces.simulate.host_program import Allocate, Engine
+from traces.simulate.host_program import Allocate, Engine, Initialise
 from traces.simulate.knobs import Knobs
 from traces.simulate.recorded import View, recorded_steps
 from traces.simulate.run import Run, run, run_halved
@@ -71,6 +72,12 @@ def right_words(
     return frozenset(words if most >= WALL_FRAC + NEAR_FRAC else words | {None})
 
 
+_FEW_STEPS: Final = range(3, 8)
+_MADS: Final = 3 * 1.4826
+_SLOWER: Final = 1.05
+"""What is a slow step, and where steps are so few that the first needs another reason to be left out."""
+
+
 Borders = Callable[[Run], tuple[int, ...]]
 
 
@@ -91,7 +98,8 @@ class Told:
 def truths(knobs: Knobs, view: View) -> tuple[Told, Told]:
     """The truth by the borders of the definition, and where a step ends with its optimizer.
 
-    The second is how steps are cut where no range names them: what follows the optimizer is the next step's.
+    The second is how steps are cut where no range names them: a step ends with its optimizer and the
+    collectives launched directly after it.
     """
     whole, without = run(knobs), {one.value: run(knobs, without=one) for one in Handicap}
     ways = (partial(shown_borders_ns, view, of) for of in (step_borders_ns, optimizer_borders_ns))
@@ -140,13 +148,19 @@ def step_borders_ns(simulated: Run) -> tuple[int, ...]:
 
 
 def optimizer_borders_ns(simulated: Run) -> tuple[int, ...]:
-    """The first border, and where the optimizer of each step ends."""
-    ends = [0] * (len(simulated.borders_ns) - 1)
-    for activity in simulated.activities:
-        if activity.work.kernel == "adam":
-            step = activity.work.place.step
-            ends[step] = max(ends[step], activity.end_ns)
-    return (simulated.borders_ns[0], *ends)
+    """The first border, and where each step's optimizer and collectives launched directly after it end.
+
+    Where no optimizer runs on the GPU, the borders of the definition.
+    """
+    first_ns, *ends = simulated.borders_ns
+    for step in range(len(ends)):
+        works = [one for one in simulated.activities if one.work.place.step == step]
+        updates = [place for place, one in enumerate(works) if one.work.kernel == "adam"]
+        if updates:
+            last = updates[-1]
+            behind = takewhile(lambda one: one.work.engine is Engine.COMMUNICATION, works[last + 1 :])
+            ends[step] = max(one.end_ns for one in (works[last], *behind))
+    return (first_ns, *ends)
 
 
 def shown_borders_ns(view: View, borders_of: Borders, simulated: Run) -> tuple[int, ...]:
@@ -168,21 +182,47 @@ def costs_of(costs: TrueCosts, steps: Sequence[int]) -> dict[str, float]:
     }
 
 
+def warms_up(told: Told) -> bool:
+    """Whether the first recorded step is slow and left out by the definition.
+
+    Among few steps it must be the longest, and calls of initialisation over half of its excess.
+    """
+    recorded = told.recorded
+    if len(recorded) < _FEW_STEPS.start:
+        return False
+    first_ns, *others = (told.costs.step_ns[step] for step in recorded)
+    usual_ns = median([first_ns, *others])
+    if len(recorded) >= _FEW_STEPS.stop:
+        off_ns = median(abs(ns - usual_ns) for ns in (first_ns, *others))
+        return first_ns > max(usual_ns + _MADS * off_ns, _SLOWER * usual_ns)
+    start_ns, end_ns = _host_range(told.run, recorded[0])
+    loading_ns = sum(
+        call.end_ns - call.start_ns
+        for call in told.run.executed.calls
+        if start_ns <= call.start_ns < end_ns
+        and (isinstance(call.operation, Initialise) or _takes_memory(call))
+    )
+    return first_ns > max(others) and 2 * loading_ns > first_ns - median(others)
+
+
+def _host_range(simulated: Run, step: int) -> tuple[int, int]:
+    ranges = sorted((s.start_ns, s.end_ns) for s in simulated.executed.spans if s.kind == "step")
+    return ranges[step]
+
+
+def _takes_memory(call: CallMade) -> bool:
+    return isinstance(call.operation, Allocate) and not call.operation.frees
+
+
 def retries_in_steady_steps(simulated: Run, steps: Sequence[int]) -> bool:
     """Whether at least half of some steps, but the first of them, free memory and take it again."""
-    ranges = [span for span in simulated.executed.spans if span.kind == "step"]
-    ranges.sort(key=lambda span: span.start_ns)
-    later = [ranges[step] for step in steps[1:]]
+    later = [_host_range(simulated, step) for step in steps[1:]]
     calls = [call for call in simulated.executed.calls if isinstance(call.operation, Allocate)]
     retried = 0
-    for span in later:
-        inside = [_frees(call) for call in calls if span.start_ns <= call.start_ns < span.end_ns]
+    for start_ns, end_ns in later:
+        inside = [not _takes_memory(call) for call in calls if start_ns <= call.start_ns < end_ns]
         retried += True in inside and False in inside
     return bool(later) and retried >= _RETRIED * len(later)
-
-
-def _frees(call: CallMade) -> bool:
-    return isinstance(call.operation, Allocate) and call.operation.frees
 
 
 def hidden_walls(case: Case, simulated: Run) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from traces.simulate.host_program import (
     Await,
     Busy,
     Engine,
+    Initialise,
     Launch,
     Operation,
     Part,
@@ -88,8 +89,11 @@ def _on_works(work: Callable[[Work], Work]) -> _Edit:
 
 
 def _nothing_again(program: Program) -> _Edit:
-    """No recompute, no offload, no allocator calls after the first step: gone whole, launches too."""
-    gone = Part.RECOMPUTE | Part.OFFLOAD | Part.RETRY
+    """No recompute, no offload, no copies of what lives on the host, no allocator calls after the first step.
+
+    All of it is gone whole, launches too.
+    """
+    gone = Part.RECOMPUTE | Part.OFFLOAD | Part.RETRY | Part.HOST_RESIDENT
 
     def edit(operation: Operation) -> Operation | None:
         if isinstance(operation, Signal | Await):
@@ -120,6 +124,8 @@ def _no_host_time(program: Program) -> _Edit:
             return operation._replace(works=works, api_ns=0, tail_ns=0, return_ns=return_ns)
         if isinstance(operation, Record | StreamWait):
             return operation._replace(api_ns=0)
+        if isinstance(operation, Initialise):
+            return operation._replace(own_ns=0)
         if isinstance(operation, Synchronise):
             return operation._replace(api_ns=0, return_ns=0)
         return operation._replace(poll_ns=0) if isinstance(operation, Spin) else operation

@@ -18,6 +18,7 @@ _SOURCES: Final = (
     "kernels",
     "knobs",
     "layer",
+    "optimizer",
     "ranges",
     "recorded",
     "recording",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 
 from traces.simulate.draws import between, uniform
 from traces.simulate.kernels import GPUS
-from traces.simulate.ranges import CHOICES, RANGES, WIDER, Choice, Range
+from traces.simulate.ranges import CHOICES, RANGES, RARE, WIDER, Choice, Range
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,9 +14,12 @@ class Knobs:
     """A run. Times of kernels are those of one layer and microbatch, forward, on all SMs of an H100.
 
     `dispatcher`: alltoall, deepep, hybridep, allgather, or none for a dense model. `recompute`: none,
-    norm_act, core_attn, moe or full. `end_of_step`: none, read_back or device. `optimizers`: adam, two_adams
-    (one for the dense parameters, one for the experts) or muon_adam (Muon for matrices, Adam for the rest). A
-    size or time of 0 takes its feature out of the run.
+    norm_act, core_attn, moe or full. `end_of_step`: none, read_back, device, or loss (the host waits for the
+    loss of the last microbatch, not for what it launched since). `optimizers`: adam, two_adams (one for the
+    dense parameters, one for the experts) or muon_adam (Muon for matrices, Adam for the rest).
+    `first_step_ms`: what the first step loads, or does in Python (`first_step`: loads or python).
+    `cpu_adam_frac`: of the parameters, those whose Adam runs on the host; `cpu_adam_mib` of gradients go
+    there per layer. A size or time of 0 takes its feature out of the run.
     """
 
     seed: int = 0
@@ -79,6 +82,16 @@ class Knobs:
     reserved_frac: float = 0.8
     optimizers: str = "adam"
 
+    delayed_wgrad: bool = False
+    shared_expert_stream: bool = False
+    resident_mib: float = 0.0
+    cpu_adam_ms: float = 0.0
+    cpu_adam_mib: float = 16.0
+    cpu_adam_frac: float = 1.0
+    first_step: str = "loads"
+    first_step_ms: float = 0.0
+    initial_kernel_count: int = 0
+
 
 def draw_knobs(seed: int, **fixed: object) -> Knobs:
     """Knobs of a seed: every one drawn from its range in `traces.simulate.ranges`, except those given.
@@ -102,6 +115,11 @@ def draw_knobs(seed: int, **fixed: object) -> Knobs:
 def draw_wider(seed: int) -> Knobs:
     """The same run with what only finding its steps hangs on drawn from `WIDER`: accumulation, optimizers."""
     return draw_knobs(seed, **{one.knob: _drawn(seed, one) for one in WIDER})
+
+
+def draw_rare(seed: int, *knobs: str, **fixed: object) -> Knobs:
+    """The same run with some of what `RARE` states drawn as well."""
+    return draw_knobs(seed, **{one.knob: _drawn(seed, one) for one in RARE if one.knob in knobs}, **fixed)
 
 
 def _drawn(seed: int, one: Range | Choice) -> object:

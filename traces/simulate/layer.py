@@ -11,7 +11,9 @@ from traces.simulate.script import (
     CONTEXT_PARALLEL,
     OFFLOAD,
     RELOAD,
+    SHARED_EXPERT,
     TENSOR_PARALLEL,
+    WEIGHT_GRADIENT,
     Script,
 )
 
@@ -46,7 +48,9 @@ class Layer:
         if self.knobs.fp8 and not name.startswith("router"):
             self._small("quantize", 0.6)
             us *= _FP8_FRAC
-        self.script.kernel(kernel, us, blocks=tiles, name=name)
+        delayed = self.knobs.delayed_wgrad and kernel.endswith("wgrad")
+        with self.script.aside(WEIGHT_GRADIENT if delayed else None):
+            self.script.kernel(kernel, us, blocks=tiles, name=name)
 
     def _gemm_bwd(self, us: float, tiles: int, name: str) -> None:
         self._gemm("gemm_dgrad", us, tiles, f"{name}_dgrad")
@@ -132,9 +136,20 @@ class Layer:
         """The expert that every token visits."""
         if self.knobs.shared_expert and self.knobs.dispatcher != "none":
             us, tiles = self.knobs.dense_gemm_us * _SHARED_FRAC, self.knobs.dense_tile_count
-            self._gemm("gemm_fwd", us * _FC1_FRAC, tiles, "shared_fc1")
-            self._small("activation_fwd", 0.4)
-            self._gemm("gemm_fwd", us * (1 - _FC1_FRAC), tiles, "shared_fc2")
+            with self.script.aside(self._shared_stream):
+                self._gemm("gemm_fwd", us * _FC1_FRAC, tiles, "shared_fc1")
+                self._small("activation_fwd", 0.4)
+                self._gemm("gemm_fwd", us * (1 - _FC1_FRAC), tiles, "shared_fc2")
+
+    @property
+    def _shared_stream(self) -> int | None:
+        apart = self.knobs.shared_expert and self.knobs.shared_expert_stream
+        return SHARED_EXPERT if apart else None
+
+    def meet_shared_expert(self) -> None:
+        """Compute goes on with what the shared expert made on its own stream."""
+        if self._shared_stream is not None:
+            self.script.after(self._shared_stream, COMPUTE)
 
     def mixture(self) -> None:
         """Everything after attention, one after the other."""
@@ -147,6 +162,7 @@ class Layer:
             finish(self.script, dispatched)
             self.experts()
             finish(self.script, begin(self.script, "combine"))
+            self.meet_shared_expert()
         self._small("add", 0.7)
 
     def experts_backward(self) -> None:
@@ -165,9 +181,10 @@ class Layer:
         """Backward of the shared expert."""
         if self.knobs.shared_expert and self.knobs.dispatcher != "none":
             us, tiles = self.knobs.dense_gemm_us * _SHARED_FRAC, self.knobs.dense_tile_count
-            self._gemm_bwd(us * (1 - _FC1_FRAC), tiles, "shared_fc2")
-            self._small("activation_bwd", 0.6)
-            self._gemm_bwd(us * _FC1_FRAC, tiles, "shared_fc1")
+            with self.script.aside(self._shared_stream):
+                self._gemm_bwd(us * (1 - _FC1_FRAC), tiles, "shared_fc2")
+                self._small("activation_bwd", 0.6)
+                self._gemm_bwd(us * _FC1_FRAC, tiles, "shared_fc1")
 
     def router_backward(self) -> None:
         """Backward of gate and norm."""
@@ -210,6 +227,7 @@ class Layer:
             combined = begin(self.script, "dispatch_bwd")
             self.shared_expert_backward()
             finish(self.script, combined)
+            self.meet_shared_expert()
         self.router_backward()
 
     def recomputed(self) -> _Recomputed:

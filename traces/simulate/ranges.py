@@ -133,3 +133,16 @@ WIDER: Final[tuple[Range | Choice, ...]] = (
     ),
 )
 """What finding steps hangs on, for runs that are drawn to try just that; other runs have one Adam."""
+
+RARE: Final[tuple[Range | Choice, ...]] = (
+    Choice("delayed_wgrad", ((False, 0.3), (True, 0.7)), "weight gradients on a stream of their own"),
+    Choice("shared_expert_stream", ((False, 0.3), (True, 0.7)), "Megatron's shared-expert overlap"),
+    Range("resident_mib", 4, 400, "weights of a layer that live in host memory"),
+    Range("cpu_adam_ms", 2, 60, "Adam on the cores of one socket over the shard of a rank"),
+    Range("cpu_adam_mib", 4, 128, "gradients of a layer of that shard"),
+    Choice("cpu_adam_frac", ((1.0, 0.5), (0.75, 0.25), (0.4, 0.25)), "Megatron's optimizer_offload_fraction"),
+    Choice("first_step", (("loads", 0.6), ("python", 0.4)), "libraries loaded lazily, or a slow start"),
+    Range("first_step_ms", 8, 60, "modules of a few dozen kernels, 1 to 3 ms each"),
+    Range("initial_kernel_count", 4, 30, "buffers and seeds that are filled", by_factors=False, whole=True),
+)
+"""What no drawn run has unless a family of runs asks for it."""

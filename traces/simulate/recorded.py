@@ -15,6 +15,7 @@ from traces.simulate.host_program import (
     MAIN,
     Allocate,
     Engine,
+    Initialise,
     Launch,
     Record,
     StreamWait,
@@ -35,6 +36,8 @@ _EVENT_SYNC_FROM: Final = "3.17.1"
 _METRICS_EVERY_NS: Final = 100_000
 """nsys's default of 10 kHz."""
 _MASK: Final = 0xFFFFFFFF
+_ARMED_NS: Final = 200_000
+"""GPU work is recorded so much later than calls; ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,8 @@ class View:
     `begin_frac`: of the first step's launches, those before the recording began, as with a delay or a capture
     range; 1: it began with the second step. `end_frac`: of the last step's, those after it ended; 1: it ended
     with the step before. Work launched while it recorded is there to its end, and a range left open
-    ends with it.
+    ends with it. Not `flushed`: the last launches are there without their work, which had not ended when the
+    recording did, and the first ones where it began within a step, since calls are recorded before work is.
     """
 
     schema: str = "3.25.0"
@@ -60,6 +64,7 @@ class View:
     gpu_table: bool = True
     begin_frac: float = 0.0
     end_frac: float = 0.0
+    flushed: bool = True
 
 
 _SCHEMAS: Final = ("2.9.1", "3.1.2", "3.4.0", "3.16.1", "3.20.3", "3.24.14", "3.25.0", "3.28.1")
@@ -87,8 +92,26 @@ def record(run: Run, view: View) -> Recording:
 
 
 def recorded_steps(run: Run, view: View) -> range:
-    """The steps of which a view shows every launch."""
-    return range(int(view.begin_frac > 0), run.knobs.step_count - int(view.end_frac > 0))
+    """The steps of which a view shows every launch, and all that was launched."""
+    steps = range(int(view.begin_frac > 0), run.knobs.step_count - int(view.end_frac > 0))
+    if view.flushed:
+        return steps
+    begin_ns, end_ns = _worked_ns(run, view)
+    lost = {one.work.place.step for one in run.activities if not _has_row(run, one, begin_ns, end_ns)}
+    whole = [step for step in steps if step not in lost]
+    return range(whole[0], whole[-1] + 1) if whole else range(0)
+
+
+def _worked_ns(run: Run, view: View) -> tuple[int, int]:
+    """From which launch on, and ended until when, GPU work is recorded."""
+    begin_ns, end_ns = _recorded_ns(run, view)
+    if view.flushed:
+        return begin_ns, run.executed.end_ns + 1
+    return begin_ns + (_ARMED_NS if view.begin_frac else 0), end_ns
+
+
+def _has_row(run: Run, activity: Activity, begin_ns: int, end_ns: int) -> bool:
+    return run.executed.calls[activity.call].start_ns >= begin_ns and activity.end_ns < end_ns
 
 
 def _recorded_ns(run: Run, view: View) -> tuple[int, int]:
@@ -166,8 +189,10 @@ class _Recorder:
 
     def _work(self) -> None:
         replayed: dict[int, list[Activity]] = {}
+        begin_ns, end_ns = _worked_ns(self._run, self._view)
         for activity in self._run.executed.activities:
-            if not self._sees(self._run.executed.calls[activity.call]):
+            seen = self._sees(self._run.executed.calls[activity.call])
+            if not seen or not _has_row(self._run, activity, begin_ns, end_ns):
                 continue
             if activity.work.graph_node is not None and self._view.graphs == "graph":
                 replayed.setdefault(activity.call, []).append(activity)
@@ -292,7 +317,7 @@ _SYNC_API: Final = {
 
 def _api(call: CallMade) -> str:
     operation = call.operation
-    if isinstance(operation, Launch):
+    if isinstance(operation, Launch | Initialise):
         return operation.api
     if isinstance(operation, Synchronise):
         return _SYNC_API[operation.scope]

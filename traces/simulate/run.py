@@ -53,13 +53,17 @@ def run_program(knobs: Knobs, program: Program) -> Run:
 
 def _borders(executed: Executed, step_count: int) -> tuple[int, ...]:
     """Border before step k: the start of its first compute kernel, or the end of all before it if earlier."""
-    ends, starts = [0] * step_count, [-1] * step_count
+    ends, starts, initialised_ns = [0] * step_count, [-1] * step_count, None
     for activity in executed.activities:
         step = activity.work.place.step
+        if step < 0:
+            initialised_ns = max(initialised_ns or 0, activity.end_ns)
+            continue
         ends[step] = max(ends[step], activity.end_ns)
         if activity.work.engine is Engine.SMS and (starts[step] < 0 or activity.start_ns < starts[step]):
             starts[step] = activity.start_ns
-    borders, before_ns = [starts[0]], 0
+    first_ns = starts[0] if initialised_ns is None else min(starts[0], initialised_ns)
+    borders, before_ns = [first_ns], 0
     for step in range(1, step_count):
         before_ns = max(before_ns, ends[step - 1])
         borders.append(min(starts[step], before_ns))

@@ -15,6 +15,7 @@ from traces.simulate.host_program import (
     Await,
     Busy,
     Engine,
+    Initialise,
     Launch,
     Machine,
     Operation,
@@ -41,7 +42,10 @@ PIPELINE: Final = 32
 CONTEXT_PARALLEL: Final = 36
 OFFLOAD: Final = 40
 RELOAD: Final = 44
-"""Stream numbers: PyTorch's default stream, and one per communicator or copy direction."""
+SHARED_EXPERT: Final = 48
+WEIGHT_GRADIENT: Final = 52
+"""Stream numbers: PyTorch's default, one per communicator or copy direction, and further ones for compute."""
+SCALAR_BYTES: Final = 4
 
 _US: Final = 1_000
 _MS: Final = 1_000_000
@@ -72,6 +76,7 @@ class Script:
         self.part = Part.STEP
         self._said: Counter[str] = Counter()
         self._last_event = self._last_flag = 0
+        self._computes_on = COMPUTE
         self._graph: list[Work] | None = None
         self._nodes: dict[str, int] = {}
 
@@ -122,6 +127,19 @@ class Script:
         api_us = 1.6 * self.knobs.api_us + _GRAPH_NODE_US * len(works)
         self._submit("cudaGraphLaunch_v10000", works, api_us, draw[4])
 
+    @contextmanager
+    def aside(self, stream: int | None) -> Iterator[None]:
+        """Compute in here runs on this stream, behind what compute was given so far; never in a graph.
+
+        None: where it ran before.
+        """
+        before = self._computes_on
+        if self._graph is None and stream is not None:
+            self.after(before, stream)
+            self._computes_on = stream
+        yield
+        self._computes_on = before
+
     def draws(self, operation: str) -> tuple[float, ...]:
         """Draws of this operation here and now; said again in the same place, it is another occurrence."""
         where = f"{self.step}/{self.microbatch}/{self.layer}/{self.phase}/{operation}"
@@ -133,9 +151,7 @@ class Script:
         where = f"{self.knobs.seed}/{self.step}/{self.microbatch}/{self.layer}/tokens"
         return spread(uniform(where), 0.08)
 
-    def kernel(
-        self, part: str, us: float, *, blocks: int | None = None, stream: int = COMPUTE, name: str = ""
-    ) -> None:
+    def kernel(self, part: str, us: float, *, blocks: int | None = None, name: str = "") -> None:
         """A compute kernel that takes `us` on all SMs of an H100; fewer blocks than SMs take longer."""
         kernel, sm_count = self.kernels[part], self.gpu.sm_count
         draw = self.draws(name or part)
@@ -143,7 +159,7 @@ class Script:
         grid = min(grid, sm_count) if kernel.persistent else grid
         filled_ns = us * _US / self.gpu.compute_times * spread(draw[0], _KERNEL_SIGMA)
         alone_ns = _FLOOR_NS + round(filled_ns * sm_count / min(grid, sm_count))
-        self._work(part, Engine.SMS, stream, alone_ns, draw, grid, name or part, kernel.api)
+        self._work(part, Engine.SMS, self._computes_on, alone_ns, draw, grid, name or part, kernel.api)
 
     def communicate(
         self,
@@ -264,8 +280,12 @@ class Script:
             self.copy(Engine.COPY_TO_HOST, size_bytes, stream, name, blocking=blocking)
             self.synchronise("stream", stream)
 
+    def read_scalar(self, name: str) -> None:
+        """A number of compute's to the host, as the loss or the norm of the gradients."""
+        self.read_back(SCALAR_BYTES, COMPUTE, name, pageable=self.knobs.pageable_host)
+
     def synchronise(self, scope: str, target: int = 0) -> None:
-        """Wait for a stream or the whole device."""
+        """Wait for a stream, an event or the whole device."""
         draw = self.draws(f"synchronise {scope}")
         return_ns = round(self.knobs.sync_return_us * _US * spread(draw[0], 0.2))
         self._ops.append(Synchronise(scope, target, self._event_call_ns(), return_ns, self.part))
@@ -282,6 +302,14 @@ class Script:
         own_ns = round(own_us * _US * spread(self.draws(name)[0], 0.2))
         part = self.part | (Part.RETRY if self.step else Part.STEP)
         self._ops.append(Allocate(own_ns, size_bytes, frees, part))
+
+    def initialise(self, api: str, ms: float) -> None:
+        """A call that loads code for what is launched next."""
+        self._ops.append(Initialise(api, round(ms * _MS * spread(self.draws(api)[0], 0.2)), self.part))
+
+    def busy(self, ms: float, name: str) -> None:
+        """Python at work, without a call or a range."""
+        self._ops.append(Busy(round(ms * _MS * spread(self.draws(name)[0], 0.1)), "python", self.part))
 
     def pause(self, ms: float, doing: str, text: str) -> None:
         """Time without a call: garbage collection or a late batch, under a range that says so."""

@@ -7,33 +7,36 @@ from typing import Final
 
 from traces.simulate.dispatchers import begin, finish
 from traces.simulate.draws import uniform
-from traces.simulate.host_program import Engine, Program
+from traces.simulate.host_program import Engine, Part, Program
 from traces.simulate.knobs import Knobs
 from traces.simulate.layer import Layer
-from traces.simulate.script import COMPUTE, DATA_PARALLEL, PIPELINE, Script
+from traces.simulate.optimizer import update
+from traces.simulate.script import (
+    COMPUTE,
+    DATA_PARALLEL,
+    PIPELINE,
+    RELOAD,
+    SCALAR_BYTES,
+    WEIGHT_GRADIENT,
+    Script,
+)
 
-_ADAM_LAUNCHES: Final = 6
-_ADAM_SHARES: Final = {"adam": (1.0,), "two_adams": (0.35, 0.65), "muon_adam": (0.1,)}
-"""Of the optimizer's time, what each Adam takes, in order."""
-_MUON_FRAC: Final = 2.0
-"""Muon orthogonalises what it updates: matrix products beside Adam's one pass over memory."""
-_MUON_ROUNDS: Final = 5
-_MUON_PRODUCTS: Final = 3
-"""Newton-Schulz rounds, and matrix products of each (Jordan and others, "Muon", 2024)."""
 _RETRY_CALLS: Final = 3
 _RETRY_BYTES: Final = 512 << 20
 _GRADIENT_BYTES: Final = 200 << 20
 _BATCH_BYTES: Final = 256 << 10
-_SCALAR_BYTES: Final = 4
+_MIB: Final = 1 << 20
+_LOADS: Final = ("cuLibraryLoadData", "cuModuleLoadDataEx")
 
 
 @lru_cache(maxsize=1)
 def program_of(knobs: Knobs) -> Program:
-    """The program of a run: all its steps, one after the other.
+    """The program of a run: what comes before its steps, and all of them, one after the other.
 
     The last is kept: the same run is asked for again without each handicap.
     """
     run = _Run(knobs)
+    run.initialise()
     for step in range(knobs.step_count):
         run.step(step)
     return run.script.program()
@@ -45,10 +48,22 @@ class _Run:
         self._gathered: dict[int, int] = {}
         self._reduced: list[int] = []
         self._offloaded: dict[tuple[int, int], int] = {}
+        self._fetching: int | None = None
+        self._loss: int | None = None
         self._layers = [Layer(self.script, number, self._offloaded) for number in range(knobs.layer_count)]
 
     def _outside(self, phase: str, microbatch: int = 0) -> None:
         self.script.layer, self.script.phase, self.script.microbatch = -1, phase, microbatch
+
+    def initialise(self) -> None:
+        """Buffers are filled, once, and the host waits for the device."""
+        script, count = self.script, self.knobs.initial_kernel_count
+        if count:
+            script.step = -1
+            self._outside("initialise")
+            for _ in range(count):
+                script.kernel("fill", self.knobs.small_kernel_us)
+            script.synchronise("device")
 
     def step(self, number: int) -> None:
         """One step, under its range."""
@@ -116,8 +131,31 @@ class _Run:
     def _before_forward(self, layer: Layer, microbatch: int) -> None:
         layer.at("forward", microbatch)
         self._disturb()
+        if self.script.step == microbatch == 0:
+            self._warm_up(layer)
+        self._fetch_weights()
         if microbatch == 0 and layer.number in self._gathered:
             self.script.wait(COMPUTE, self._gathered.pop(layer.number))
+
+    def _warm_up(self, layer: Layer) -> None:
+        """What only the first step does: its share of loading code, or of Python."""
+        ms = self.knobs.first_step_ms / self.knobs.layer_count
+        if ms and self.knobs.first_step == "loads":
+            self.script.initialise(_LOADS[layer.number % len(_LOADS)], ms)
+        elif ms:
+            self.script.busy(ms, "first step")
+
+    def _fetch_weights(self) -> None:
+        """Copy a layer's weights from the host to one of two buffers, once the layer before last is done."""
+        script, mib = self.script, self.knobs.resident_mib
+        if not mib:
+            return
+        with script.inside(Part.HOST_RESIDENT):
+            if self._fetching is not None:
+                script.wait(RELOAD, self._fetching)
+            self._fetching = script.record(COMPUTE)
+            script.copy(Engine.COPY_TO_DEVICE, round(mib * _MIB), RELOAD, "weights")
+            script.after(RELOAD, COMPUTE)
 
     def _embed(self, microbatch: int) -> None:
         self._outside("forward", microbatch)
@@ -142,6 +180,10 @@ class _Run:
         script.kernel("gemm_fwd", knobs.head_us, blocks=knobs.dense_tile_count, name="head")
         script.kernel("loss_softmax", knobs.small_kernel_us)
         script.kernel("loss_fwd", knobs.small_kernel_us)
+        if knobs.end_of_step == "loss" and microbatch == knobs.microbatch_count - 1:
+            with script.inside(Part.READ_BACK):
+                script.copy(Engine.COPY_TO_HOST, SCALAR_BYTES, COMPUTE, "loss")
+            self._loss = script.record(COMPUTE)
 
     def _backward(self, microbatch: int) -> None:
         with self.script.on_autograd():
@@ -164,6 +206,7 @@ class _Run:
         layer.at("backward", microbatch)
         with self.script.range(f"layer_{layer.number}b", "layer"):
             layer.reloaded(coming)
+            self._fetch_weights()
             following = self._reload_before(layer, microbatch)
             layer.recompute()
             layer.mixture_backward()
@@ -188,6 +231,8 @@ class _Run:
         layer.at("backward", self.knobs.microbatch_count - 1)
         script = self.script
         script.after(COMPUTE, DATA_PARALLEL)
+        if self.knobs.delayed_wgrad:
+            script.after(WEIGHT_GRADIENT, DATA_PARALLEL)
         late_us = self.knobs.peer_late_us
         script.communicate(
             "nccl_reduce_scatter", self.knobs.gradient_us, DATA_PARALLEL, name="gradients", late_us=late_us
@@ -215,6 +260,7 @@ class _Run:
         with script.on_autograd():
             behind.at("backward", backward)
             behind.reloaded(coming)
+            self._fetch_weights()
             following = self._reload_before(behind, backward)
             behind.recompute()
             combining = begin(script, "combine_bwd")
@@ -236,34 +282,24 @@ class _Run:
         with script.on_autograd():
             behind.at("backward", backward)
             finish(script, undispatching)
+            behind.meet_shared_expert()
             behind.router_backward()
             behind.attention_backward()
         ahead.at("forward", forward)
         finish(script, returning)
+        ahead.meet_shared_expert()
         ahead.offload(forward)
         return following
 
-    def _read_scalar(self, name: str) -> None:
-        self.script.read_back(_SCALAR_BYTES, COMPUTE, name, pageable=self.knobs.pageable_host)
-
     def _optimize(self) -> None:
-        """Gradients to their owners, their norm, Adam, and the parameters back."""
+        """Gradients to their owners, the optimizer, and the parameters back."""
         script, knobs = self.script, self.knobs
         if not knobs.gradient_overlap:
             for layer in reversed(self._layers):
                 self._reduce_layer(layer)
         self._outside("optimizer")
         script.after(DATA_PARALLEL, COMPUTE)
-        shares = _ADAM_SHARES[knobs.optimizers]
-        for share in shares:
-            self._norm(knobs.optimizer_us * 0.1 * share)
-        if knobs.end_of_step == "read_back":
-            self._read_scalar("norm")
-        if knobs.optimizers == "muon_adam":
-            self._muon()
-        for share in shares:
-            for _ in range(_ADAM_LAUNCHES):
-                script.kernel("adam", knobs.optimizer_us * 0.9 / _ADAM_LAUNCHES * share)
+        update(script)
         script.after(COMPUTE, DATA_PARALLEL)
         if not knobs.gradient_overlap:
             for layer in self._layers:
@@ -272,26 +308,8 @@ class _Run:
             script.after(DATA_PARALLEL, COMPUTE)
         self._outside("optimizer")
         if knobs.end_of_step == "read_back":
-            self._read_scalar("loss")
+            script.read_scalar("loss")
         elif knobs.end_of_step == "device":
             script.synchronise("device")
-
-    def _norm(self, us: float) -> None:
-        """The norm of all gradients that one optimizer has."""
-        script = self.script
-        script.kernel("l2norm", us)
-        script.kernel("l2norm_cleanup", 0.2, blocks=8)
-        script.after(COMPUTE, DATA_PARALLEL)
-        late_us = self.knobs.peer_late_us
-        script.communicate("nccl_all_reduce", 8.0, DATA_PARALLEL, name="norm", late_us=late_us)
-        script.after(DATA_PARALLEL, COMPUTE)
-
-    def _muon(self) -> None:
-        """Momentum, and its orthogonal factor by matrix products, for the matrices of every layer."""
-        script, knobs = self.script, self.knobs
-        products = _MUON_ROUNDS * _MUON_PRODUCTS
-        for _ in self._layers:
-            script.kernel("scale", knobs.small_kernel_us, name="momentum")
-            for _ in range(products):
-                us = _MUON_FRAC * knobs.optimizer_us / (products * knobs.layer_count)
-                script.kernel("gemm_fwd", us, blocks=knobs.dense_tile_count, name="newton_schulz")
+        elif self._loss is not None:
+            script.synchronise("event", self._loss)
