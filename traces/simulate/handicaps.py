@@ -104,9 +104,10 @@ def _nothing_again(program: Program) -> _Edit:
 
 
 def _no_host_time(program: Program) -> _Edit:
-    """Host threads take no time of their own, and copies that only feed a synchronising call go with it.
+    """Host threads take no time of their own, and copies that only feed a synchronising call are gone.
 
-    Allocator calls, waits for the GPU that a call makes by itself, gaps and the launch queue stay.
+    Allocator calls, waits for the GPU, gaps and the launch queue stay: where such a copy is gone, the call
+    waits for what it would have copied.
     """
 
     def edit(operation: Operation) -> Operation | None:
@@ -114,11 +115,11 @@ def _no_host_time(program: Program) -> _Edit:
             return operation
         if isinstance(operation, Await):
             return operation._replace(wake_ns=0)
-        if operation.part & Part.READ_BACK:
-            return None
         if isinstance(operation, Busy):
             return None
         if isinstance(operation, Launch):
+            if operation.part & Part.READ_BACK:
+                return None
             works = tuple(work._replace(arrival_ns=0) for work in operation.works)
             return_ns = operation.return_ns if operation.returns_with == "h2d" else 0
             return operation._replace(works=works, api_ns=0, tail_ns=0, return_ns=return_ns)

@@ -32,7 +32,7 @@ class Part(Flag):
     RETRY = 4
     """Allocator calls after the first step."""
     READ_BACK = 8
-    """A copy of at most 64 KiB to the host and the call that waits for it."""
+    """A copy of at most 64 KiB to the host, and the call that waits for it or for what it copies."""
     HOST_RESIDENT = 16
     """Copies of what lives in host memory, weights or optimizer state, and what waits for them."""
 
