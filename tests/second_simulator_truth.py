@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, takewhile
+from itertools import dropwhile, pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,8 +54,8 @@ def borders_ns(pieces: Iterable[Piece], *, by_optimizer: bool = False) -> list[i
     """Borders of steps, one more than there are steps.
 
     Before step k: the start of its first compute kernel, or the end of all work before it if that is earlier.
-    Work of step -1 comes before them all. `by_optimizer`: where its predecessor's optimizer and the
-    communication launched directly behind it end, as where nothing names the steps.
+    Work of step -1 comes before them all. `by_optimizer`: a step begins behind its predecessor's optimizer
+    and the communication launched directly behind that, as where nothing names the steps.
     """
     steps: dict[int, list[Piece]] = {}
     for piece in pieces:
@@ -66,15 +66,19 @@ def borders_ns(pieces: Iterable[Piece], *, by_optimizer: bool = False) -> list[i
     ends = [max(_ns(piece.end_ns) for piece in step) for step in whole]
     first = min([starts[0], max(before)]) if before else starts[0]
     if by_optimizer:
-        return [first, *(_optimizer_end_ns(step) for step in whole)]
+        return [first, *_ends_by_optimizer_ns([piece for step in whole for piece in step])]
     between = [min(start, max(ends[: k + 1])) for k, start in enumerate(starts[1:])]
     return [first, *between, max(ends)]
 
 
-def _optimizer_end_ns(step: Sequence[Piece]) -> int:
-    last = max(place for place, piece in enumerate(step) if piece.work.kernel == "adam")
-    behind = takewhile(lambda piece: piece.work.engine is Engine.COMMUNICATION, step[last + 1 :])
-    return max(_ns(piece.end_ns) for piece in (step[last], *behind))
+def _ends_by_optimizer_ns(pieces: Sequence[Piece]) -> Iterator[int]:
+    """Of pieces in order of submission: all that was submitted until then has ended, or compute begins."""
+    places = {piece.work.place.step: at for at, piece in enumerate(pieces) if piece.work.kernel == "adam"}
+    for place in places.values():
+        rest = list(dropwhile(lambda piece: piece.work.engine is Engine.COMMUNICATION, pieces[place + 1 :]))
+        ended_ns = max(_ns(piece.end_ns) for piece in pieces[: len(pieces) - len(rest)])
+        starts_ns = [_ns(piece.start_ns) for piece in rest if piece.work.engine is Engine.SMS]
+        yield min([ended_ns, *starts_ns])
 
 
 def _ns(time_ns: int | None) -> int:

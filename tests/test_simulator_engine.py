@@ -158,6 +158,11 @@ def test_a_host_that_polls_goes_on_when_the_marked_work_ends() -> None:
     assert len(done.calls) == 3
 
 
+def test_a_host_that_polls_late_goes_on_at_once() -> None:
+    done = ran(launch(work(100), mark=1), Busy(400), Spin(1, 6), launch(work()))
+    assert done.calls[1].start_ns == 10 + 400
+
+
 def test_compute_is_slower_while_communication_holds_its_sms_and_no_longer() -> None:
     compute, moving = ran(
         launch(work(100, blocks=SMS)), launch(work(50, 8, Engine.COMMUNICATION, blocks=20))

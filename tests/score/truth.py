@@ -148,19 +148,19 @@ def step_borders_ns(simulated: Run) -> tuple[int, ...]:
 
 
 def optimizer_borders_ns(simulated: Run) -> tuple[int, ...]:
-    """The first border, and where each step's optimizer and collectives launched directly after it end.
+    """The first border, and those behind each step's optimizer and collectives launched directly after it.
 
-    Where no optimizer runs on the GPU, the borders of the definition.
+    Where no optimizer runs on the GPU, the borders by where a step begins on the host.
     """
-    first_ns, *ends = simulated.borders_ns
-    for step in range(len(ends)):
-        works = [one for one in simulated.activities if one.work.place.step == step]
-        updates = [place for place, one in enumerate(works) if one.work.kernel == "adam"]
-        if updates:
-            last = updates[-1]
-            behind = takewhile(lambda one: one.work.engine is Engine.COMMUNICATION, works[last + 1 :])
-            ends[step] = max(one.end_ns for one in (works[last], *behind))
-    return (first_ns, *ends)
+    borders, works = list(simulated.borders_ns), simulated.activities
+    lasts = {one.work.place.step: at for at, one in enumerate(works) if one.work.kernel == "adam"}
+    for step, last in lasts.items():
+        behind = takewhile(lambda one: one.work.engine is Engine.COMMUNICATION, works[last + 1 :])
+        until = last + 1 + sum(1 for _ in behind)
+        done_ns = max(one.end_ns for one in works[:until])
+        later = [one.start_ns for one in works[until:] if one.work.engine is Engine.SMS]
+        borders[step + 1] = min([done_ns, *later])
+    return tuple(borders)
 
 
 def shown_borders_ns(view: View, borders_of: Borders, simulated: Run) -> tuple[int, ...]:

@@ -26,6 +26,8 @@ _RETRY_BYTES: Final = 512 << 20
 _GRADIENT_BYTES: Final = 200 << 20
 _BATCH_BYTES: Final = 256 << 10
 _MIB: Final = 1 << 20
+_FILLED: Final = 4
+"""A buffer that is filled at the start, in small kernels."""
 _LOADS: Final = ("cuLibraryLoadData", "cuModuleLoadDataEx")
 
 
@@ -62,7 +64,7 @@ class _Run:
             script.step = -1
             self._outside("initialise")
             for _ in range(count):
-                script.kernel("fill", self.knobs.small_kernel_us)
+                script.kernel("fill", _FILLED * self.knobs.small_kernel_us)
             script.synchronise("device")
 
     def step(self, number: int) -> None:
