@@ -18,11 +18,12 @@ from traces.simulate.happened import Activity
 from traces.simulate.host_program import Engine, Place
 from traces.simulate.identity import simulator_hash
 from traces.simulate.kernels import GPUS, kernels_of
-from traces.simulate.knobs import Knobs, draw_knobs, draw_wider, knob_names, on_gpu
+from traces.simulate.knobs import Knobs, draw_knobs, draw_rare, draw_wider, knob_names, on_gpu
 from traces.simulate.ranges import CHOICES, RANGES, RARE, WIDER
 from traces.simulate.recorded import View, draw_view, record
 from traces.simulate.run import Run, run, run_halved
 from traces.simulate.scenarios import SCENARIOS
+from traces.simulate.script import COMPUTE, SHARED_EXPERT, WEIGHT_GRADIENT
 from traces.simulate.truth import true_costs
 
 SMALL = Knobs(step_count=3, layer_count=2, microbatch_count=2)
@@ -219,6 +220,51 @@ def test_wider_draws_change_only_what_finding_steps_hangs_on() -> None:
         if getattr(knobs, name) != getattr(draw_knobs(knobs.seed), name)
     }
     assert changed == set()
+
+
+def test_what_is_rare_is_drawn_only_where_it_is_asked_for() -> None:
+    rare, plain = [one.knob for one in RARE], Knobs()
+    for seed in range(20):
+        drawn = draw_knobs(seed)
+        assert all(getattr(drawn, knob) == getattr(plain, knob) for knob in rare)
+        asked = draw_rare(seed, "resident_mib")
+        assert asked == replace(drawn, resident_mib=asked.resident_mib)
+        assert 4 <= asked.resident_mib <= 400
+
+
+ASIDE = replace(SMALL, delayed_wgrad=True, shared_expert=True, shared_expert_stream=True)
+
+
+def test_streams_of_their_own_change_where_compute_runs_and_nothing_else() -> None:
+    together = replace(ASIDE, delayed_wgrad=False, shared_expert_stream=False)
+    before, after = by_place(run(together)), by_place(run(ASIDE))
+    assert before.keys() == after.keys()
+    for place, works in before.items():
+        moved = [one.work._replace(stream=COMPUTE) for one in after[place]]
+        if works[0].work.engine is Engine.SMS:
+            assert moved == [one.work for one in works]
+    streams = {one.work.stream: one.work.kernel for works in after.values() for one in works}
+    assert {SHARED_EXPERT, WEIGHT_GRADIENT} <= streams.keys()
+    delayed = {one.work.kernel for one in run(ASIDE).activities if one.work.stream == WEIGHT_GRADIENT}
+    assert delayed == {"gemm_wgrad", "expert_gemm_wgrad"}
+
+
+def test_what_needs_work_of_another_compute_stream_waits_for_it() -> None:
+    works = [one for one in run(ASIDE).activities if one.work.place.step == 1]
+    for layer in range(ASIDE.layer_count):
+        mine = [one for one in works if one.work.place.layer == layer]
+        gradients = [one.end_ns for one in mine if one.work.stream == WEIGHT_GRADIENT]
+        (reduced,) = (one.start_ns for one in mine if one.work.kernel == "nccl_reduce_scatter")
+        assert reduced >= max(gradients)
+        for microbatch in range(ASIDE.microbatch_count):
+            forward = [
+                one
+                for one in mine
+                if (one.work.place.phase, one.work.place.microbatch) == ("forward", microbatch)
+            ]
+            shared = [one.end_ns for one in forward if one.work.stream == SHARED_EXPERT]
+            added = max(one.start_ns for one in forward if one.work.kernel == "add")
+            assert added >= max(shared)
 
 
 def test_drawn_runs_are_neither_tiny_nor_huge() -> None:
