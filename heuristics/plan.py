@@ -166,17 +166,19 @@ def make_plan(
             if fix.id in seen:
                 continue
             planned = _planned(run, fix, gains or {})
-            chosen += _before(run, planned, catalogue, {one.fix.id for one in chosen}, gains or {})
-            if why := _refusal(run, planned, chosen, dominated) or _rejected(fix, rejected.get(fix.id)):
+            first = _before(run, planned, catalogue, {one.fix.id for one in chosen}, gains or {})
+            earlier = [*chosen, *first]
+            if why := _refusal(run, planned, earlier, dominated) or _rejected(fix, rejected.get(fix.id)):
                 refused.append(why)
                 continue
             planned = _made(run, planned)
-            before = {one.fix.id: one.knobs for one in chosen}
+            before = {one.fix.id: one.knobs for one in earlier}
             allowed = permits.judge(planned.knobs, before) if permits else None
             if allowed is not None and (why := _forbidden(fix, allowed)):
                 refused.append(why)
-            else:
-                chosen.append(replace(planned, after=allowed.after if allowed else ()))
+                continue
+            chosen = [*earlier, replace(planned, after=allowed.after if allowed else ())]
+            refused = [one for one in refused if one.fix not in [aside.fix for aside in first]]
     return Plan(tuple(replace(one, shares_with=_sharing(one, chosen)) for one in chosen), tuple(refused), ())
 
 

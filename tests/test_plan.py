@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import chain, combinations
+from itertools import chain, combinations, pairwise
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ import diagnoser
 from heuristics import judge
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Gain, Precondition
-from heuristics.plan import LEVERS, WALL_ORDER, Plan, make_plan
+from heuristics.plan import ASIDE, LEVERS, WALL_ORDER, Plan, make_plan
 from heuristics.run import WALL_IDS, Given, Run, Shown, WallId
 from reports.document_verdict import fix_section, refused_section, verdict_gaps
 from tests.opinions_doubles import (
@@ -48,6 +48,15 @@ def refused_ids(plan: Plan) -> list[str]:
 
 def refused(plan: Plan) -> dict[str, str]:
     return {one.fix.id: one.because for one in plan.refused}
+
+
+def waited_for(plan: Plan) -> set[str]:
+    """What stands in a plan directly before a fix that waits for it."""
+    return {
+        first.fix.id
+        for first, then in pairwise(plan.fixes)
+        if first.fix.id in [one.cure for one in then.preconditions if one.state == "unmet"]
+    }
 
 
 def unmet(text: str, cure: str = "") -> Precondition:
@@ -302,8 +311,10 @@ def test_every_fix_of_the_walls_is_planned_or_refused_with_a_reason_once(
     run: Run, found: list[WallId]
 ) -> None:
     plan = make_plan(run, found, CATALOGUE)
-    looked_at = sorted([*ids(plan), *refused_ids(plan)])
-    assert looked_at == sorted(set(chain.from_iterable(WALL_ORDER[about] for about in found)))
+    asked = set(chain.from_iterable(WALL_ORDER[about] for about in found))
+    guests = waited_for(plan) - asked
+    assert guests <= {*ASIDE}
+    assert sorted([*ids(plan), *refused_ids(plan)]) == sorted(asked | guests)
     assert all(len(one.because) > 10 for one in plan.refused)
     assert plan.levers == ()
 
@@ -388,6 +399,30 @@ def test_what_another_walls_fix_would_allow_is_not_in_the_plan() -> None:
     plan = make_plan(run, ["memory", "communication"], fixes)
     assert ids(plan) == ["MEM-2"]
     assert refused(plan) == {"COM-1": "needs: no full recompute"}
+
+
+BOUND = Precondition("ranks are bound to NUMA nodes", "unmet", "HST-1")
+BINDING = a_fix("HST-1", "host_overhead")
+
+
+def test_what_is_put_before_another_walls_fix_is_planned_only_where_that_fix_is() -> None:
+    run = paying("communication", {"tp": 200})
+    waits = a_fix("COM-2", "communication", BOUND)
+    useless = a_fix("COM-2", "communication", BOUND, kinds=("cp",))
+    assert ids(make_plan(run, ["communication"], catalogue_of(BINDING, waits))) == ["HST-1", "COM-2"]
+    plan = make_plan(run, ["communication"], catalogue_of(BINDING, useless))
+    assert (ids(plan), refused_ids(plan)) == ([], ["COM-2"])
+
+
+def test_what_its_own_wall_refused_and_another_walls_fix_waits_for_is_planned_and_not_refused() -> None:
+    binding = replace(BINDING, kinds=("launch",))
+    waits = a_fix("COM-2", "communication", BOUND)
+    run = paying("host_overhead", {"launch": 4, "gc": 96})
+    plan = make_plan(run, ["host_overhead", "communication"], catalogue_of(binding, waits))
+    assert refused(make_plan(run, ["host_overhead"], catalogue_of(binding))) == {
+        "HST-1": "what it acts on (launch) is 4% of this wall's cost"
+    }
+    assert (ids(plan), refused_ids(plan)) == (["HST-1", "COM-2"], [])
 
 
 def test_what_is_put_before_another_walls_fix_is_planned_with_its_own_change() -> None:
