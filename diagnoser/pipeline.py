@@ -18,6 +18,7 @@ from diagnoser.gaps import (
     window_warnings,
 )
 from heuristics import Configured, judge
+from heuristics.configured import only_data_parallel
 from heuristics.run import Given
 from reports.document import TraceResult, build_document, with_command
 from traces.columns import Columns
@@ -57,7 +58,8 @@ def diagnose(
     _check_distinct(paths)
     selection = selection or Selection()
     read, skipped, warnings = _read_all(paths, options or ReadOptions(), progress)
-    measured = _measure_all(read, selection, warnings)
+    alone = only_data_parallel(given or Given(), (configured or Configured()).said)
+    measured = _measure_all(read, selection, warnings, alone)
     ranks = [rank for trace in measured for rank in trace.ranks]
     missing = [
         gap
@@ -136,7 +138,9 @@ def _read_all(
     return read, tuple(map(str, failed)), warnings
 
 
-def _measure_all(read: Sequence[_Trace], selection: Selection, warnings: list[str]) -> list[_Trace]:
+def _measure_all(
+    read: Sequence[_Trace], selection: Selection, warnings: list[str], only_data_parallel: bool
+) -> list[_Trace]:
     """Measure the chosen ranks. A rank the selection misses becomes a warning, unless it misses all."""
     chosen = [
         (trace, [rank for rank in trace.timeline.ranks if _is_chosen(rank, selection)]) for trace in read
@@ -150,7 +154,7 @@ def _measure_all(read: Sequence[_Trace], selection: Selection, warnings: list[st
         done: list[RankMeasurements] = []
         for rank in ranks:
             try:
-                done.append(measure_rank(rank, selection))
+                done.append(measure_rank(rank, selection, only_data_parallel=only_data_parallel))
             except EmptySelection as error:
                 missed.append(error)
                 warnings.append(f"process {rank.process}, GPU {rank.device} is left out: {error}")

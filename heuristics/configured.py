@@ -138,6 +138,18 @@ def is_whole(settings: Settings) -> bool:
     return settings.framework == "megatron_lm" or len(settings.by_knob) >= WHOLE.value
 
 
+def only_data_parallel(given: Given, said: Settings) -> bool:
+    """Whether tensor, expert, pipeline and context parallelism are all said to be 1.
+
+    `said`: what files say of the run. Where they say all that it has, what they leave out is 1.
+    """
+    told = given_of(said, given, {})
+    sizes = [told.tp, told.ep, told.pp, told.cp]
+    if is_whole(said):
+        sizes = [1 if size is None else size for size in sizes]
+    return all(size == 1 for size in sizes) and told.etp in (None, 1)
+
+
 def settings_by_trust(options_and_trace: Settings, file: Settings | None, log: Settings | None) -> Settings:
     """All sources in one: options over the configuration file over the log over the trace."""
     by_knob = options_and_trace.by_knob

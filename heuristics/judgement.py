@@ -41,6 +41,12 @@ class Configured:
     versions: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def said(self) -> Settings:
+        """What the files say, the configuration before the log."""
+        logged = self.log.settings if self.log else None
+        return (logged or Settings()).under(self.settings)
+
+    @property
     def told(self) -> bool:
         """Whether any file says anything."""
         return bool(self.settings.by_knob or self.problems) or self.log is not None
@@ -149,10 +155,9 @@ def _plan(run: Run, observed: Observed, rejected: Mapping[str, Rejection]) -> Pl
 def _told(run: Run, observed: Observed, configured: Configured, ask: Ask | None) -> Told:
     from heuristics.told import judge_told
 
-    logged = configured.log.settings if configured.log else None
     return judge_told(
         run,
-        (logged or Settings()).under(configured.settings),
+        configured.said,
         configured.problems,
         lambda rejected: _plan(run, observed, rejected),
         ask,

@@ -60,9 +60,17 @@ NO_WALL: Final = "not told: it makes the work itself shorter or fit, so no wall'
 NOT_FOUND: Final = (
     "only a ceiling is known: nothing that the change would act on was found, or it costs little"
 )
-UNRESOLVED: Final = "sendrecv_unresolved"
-PERHAPS: Final = {"ep_a2a": "expert all-to-all", "pp_p2p": "the pipeline's exchange"}
-"""What such SendRecv may be: kinds of cost, in words."""
+SENDRECV: Final = "sendrecv_unresolved"
+PERHAPS: Final = {
+    "ep_a2a": (SENDRECV, "the unresolved SendRecv is expert all-to-all"),
+    "pp_p2p": (SENDRECV, "the unresolved SendRecv is the pipeline's exchange"),
+    "dp_all_gather": ("other_comm", "the unresolved gathers and scatters are data parallelism's"),
+}
+"""What communication of no known purpose may be, by kind of cost: its own kind, and what must hold for it."""
+_CURES: Final = {
+    SENDRECV: "NVTX ranges of layers, or NCCL's own, say what it is",
+    "other_comm": "--config FILE with the parallel sizes, or NVTX ranges of layers, say what they are",
+}
 DIRECT: Final = Limit(
     0.5,
     "fraction of the wall's cost",
@@ -267,22 +275,29 @@ def _is_direct(run: Run, fix: Fix) -> bool:
 
 def _share(run: Run, wall: WallId, kinds: tuple[str, ...]) -> float | None:
     """How much of a wall's cost some kinds make up."""
-    whole, part = run.cost_ns(wall, ()), run.cost_ns(wall, _with_perhaps(kinds))
+    whole, part = run.cost_ns(wall, ()), run.cost_ns(wall, _with_perhaps(run, kinds))
     return None if not whole or part is None else part / whole
 
 
-def _with_perhaps(kinds: tuple[str, ...]) -> tuple[str, ...]:
-    """With expert traffic, or the pipeline's, goes the SendRecv that may be it."""
-    return (*kinds, UNRESOLVED) if {*kinds} & {*PERHAPS} else kinds
+def _perhaps(run: Run, kinds: tuple[str, ...]) -> tuple[str, str] | None:
+    """The kind of cost that may belong to some kinds, and what would have to hold; None where none may."""
+    found = next((PERHAPS[kind] for kind in kinds if kind in PERHAPS), None)
+    told = found is not None and found[0] != SENDRECV and not run.shown.gathers_unresolved
+    return None if told else found
 
 
-def _if_resolved(run: Run, fix: Fix, kinds: tuple[str, ...]) -> tuple[Precondition, ...]:
-    """What a fix needs where part of what it acts on is SendRecv that nothing resolved."""
-    if UNRESOLVED not in kinds or not run.cost_ns(fix.wall, (UNRESOLVED,)):
+def _with_perhaps(run: Run, kinds: tuple[str, ...]) -> tuple[str, ...]:
+    """With some kinds goes the communication of no known purpose that may be theirs."""
+    perhaps = _perhaps(run, kinds)
+    return (*kinds, perhaps[0]) if perhaps else kinds
+
+
+def _if_resolved(run: Run, fix: Fix) -> tuple[Precondition, ...]:
+    """What a fix needs where part of what it acts on is communication that nothing resolved."""
+    perhaps = _perhaps(run, fix.kinds)
+    if perhaps is None or not run.cost_ns(fix.wall, perhaps[:1]):
         return ()
-    is_it = next(what for kind, what in PERHAPS.items() if kind in kinds)
-    cure = "NVTX ranges of layers, or NCCL's own, say what it is"
-    return (Precondition(f"the unresolved SendRecv is {is_it}", "unknown", cure),)
+    return (Precondition(perhaps[1], "unknown", _CURES[perhaps[0]]),)
 
 
 def _planned(run: Run, fix: Fix, gains: Mapping[str, Gain]) -> Planned:
@@ -290,9 +305,8 @@ def _planned(run: Run, fix: Fix, gains: Mapping[str, Gain]) -> Planned:
 
     One that does not act by the wall's own handicap has no ceiling from it.
     """
-    kinds, conditions = _with_perhaps(fix.kinds), fix.preconditions(run)
-    conditions = (*_if_resolved(run, fix, kinds), *conditions)
-    ceiling = None if fix.direct == () else _ceiling_frac(run, fix.wall, _with_perhaps(_wins(fix)))
+    conditions = (*_if_resolved(run, fix), *fix.preconditions(run))
+    ceiling = None if fix.direct == () else _ceiling_frac(run, fix.wall, _with_perhaps(run, _wins(fix)))
     why = NO_WALL if ceiling is None else NOT_REPLAYED
     planned = Planned(fix, Knobs(), conditions, ceiling, low_because=why)
     return planned if ceiling is None else _replayed(planned, ceiling, fix.changes(run), gains)
@@ -343,7 +357,7 @@ def _too_little(run: Run, fix: Fix, dominated: bool) -> str | None:
         return None
     if share < TOUCHED.value:
         return f"{share:.0%} of this wall's cost"
-    part = _ceiling_frac(run, fix.wall, _with_perhaps(fix.kinds)) if dominated else None
+    part = _ceiling_frac(run, fix.wall, _with_perhaps(run, fix.kinds)) if dominated else None
     return None if part is None or part >= WORTH.value else f"{part:.1%} of the windows"
 
 

@@ -65,7 +65,8 @@ class Shown:
 
     `moe`: routes tokens. `gpu`: family of the GPU; `capability`: compute capability (major, minor).
     `dispatcher`: as in the document (`alltoall`, `deepep`, ..., `none`, `unknown`); `internode`: its kernels
-    cross nodes. `*_active`: such communication runs. `graph_frac`: share of kernel work in CUDA graphs.
+    cross nodes. `*_active`: such communication runs. `gathers_unresolved`: gathers or scatters run
+    whose purpose nothing tells. `graph_frac`: share of kernel work in CUDA graphs.
     `recompute_modules`: Megatron-Core's labels of what runs again; empty: none. `a2a_waiting_frac`: share of
     expert all-to-all that is like waiting. `short_kernel_frac`: share of kernels under 10 us.
     `absent_frac`: time without compute by cause, as part of the window.
@@ -84,6 +85,7 @@ class Shown:
     pp_active: bool | None = None
     cp_active: bool | None = None
     dp_active: bool | None = None
+    gathers_unresolved: bool | None = None
     tp_overlap: bool | None = None
     graph_frac: float | None = None
     recompute_modules: tuple[str, ...] | None = None

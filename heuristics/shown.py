@@ -51,6 +51,7 @@ def shown_by(measurements: Sequence[RankMeasurements]) -> Shown:
         pp_active="pp_p2p" in kinds or None,
         cp_active="cp" in kinds or None,
         dp_active=bool(kinds & {"dp_reduce_scatter", "dp_all_gather"}) or None,
+        gathers_unresolved=any(one.kind == "other_comm" for rank in measurements for one in rank.unresolved),
         graph_frac=max(rank.detected.graph_share_frac for rank in measurements),
         recompute_modules=modules,
         recompute_full=None

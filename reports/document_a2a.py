@@ -45,7 +45,7 @@ def detected_section(rank: RankMeasurements, ep_overlap: bool | None) -> dict[st
 
 
 def communication_gaps(path: str, rank: RankMeasurements, ep_overlap: bool | None) -> list[Missing]:
-    """Entries for what is None in both sections, and for SendRecv whose purpose could not be told."""
+    """Entries for what is None in both sections, and for communication whose purpose could not be told."""
     gaps = []
     if ep_overlap is None:
         why = "there is no expert all-to-all, or it is hidden more than by chance and less than on purpose"
@@ -57,7 +57,7 @@ def communication_gaps(path: str, rank: RankMeasurements, ep_overlap: bool | Non
         cure = "record whole steps, with the optimizer"
         gaps.append(Missing(f"{path}.detected.training_step", rank.steps.training_evidence, cure))
     for open_ in rank.unresolved:
-        place = f"{path}.exposed_comm_by_kind_ns.sendrecv_unresolved"
+        place = f"{path}.exposed_comm_by_kind_ns.{open_.kind}"
         gaps.append(Missing(place, open_.reason, open_.cure))
     if rank.a2a is None:
         gaps.append(

@@ -23,6 +23,7 @@ _SAID: Final = (
     "process",
     "absent_ns",
     "exposed_comm_by_kind_ns.sendrecv_unresolved",
+    "exposed_comm_by_kind_ns.other_comm",
 )
 """Gaps of a rank that are said where people read; all are in the JSON document."""
 

@@ -288,6 +288,7 @@ SHOWN = st.builds(
     tp_active=optional(True),
     pp_active=optional(True),
     dp_active=optional(True),
+    gathers_unresolved=FLAG,
     graph_frac=optional(0.0, 0.4, 1.0),
     recompute_modules=st.none() | LABELS.map(lambda labels: tuple(sorted(labels))),
     recompute_full=FLAG,

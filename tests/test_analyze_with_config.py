@@ -14,6 +14,7 @@ from diagnoser.cli import run
 from reports.markdown import render_markdown
 from reports.text import render_text
 from tests.check_doubles import ABOUT, CONTRADICTS, SCRIPT, log, script, written
+from tests.communication_doubles import GATHER
 from tests.document_doubles import DISPATCH, HOSTILE, exposed
 from tests.planted import replaced
 from tests.test_markdown import KEYWORDS, is_ours_alone
@@ -180,3 +181,25 @@ def test_a_trace_given_as_another_file_is_one_clear_line(
     assert "binary" in err
     with pytest.raises(InputError, match="binary"):
         diagnoser.analyze(path, **{option.removeprefix("--"): path})  # type: ignore[arg-type]
+
+
+def test_a_gather_is_data_parallel_where_the_configuration_leaves_it_no_other_use(tmp_path: Path) -> None:
+    path = tmp_path / "run.sqlite"
+    write_export(path, exposed(comm=GATHER))
+    alone = {**GIVEN, "tp": 1, "ep": 1, "pp": 1, "cp": 1}
+    found = {
+        name: diagnoser.analyze(path, about=about, ask_megatron=False).to_dict()
+        for name, about in (("unknown", GIVEN), ("alone", alone))
+    }
+    kinds = {name: one["ranks"][0]["exposed_comm_by_kind_ns"] for name, one in found.items()}
+    assert kinds == {"unknown": {"other_comm": 12_000_000}, "alone": {"dp_all_gather": 12_000_000}}
+    planned = {name: next(fix for fix in one["fixes"] if fix["id"] == "COM-4") for name, one in found.items()}
+    asked = {name: fix["preconditions"][0]["text"] for name, fix in planned.items()}
+    assert asked == {
+        "unknown": "the unresolved gathers and scatters are data parallelism's",
+        "alone": "data-parallel collectives run",
+    }
+    gaps = {name: {gap["path"] for gap in one["missing"]} for name, one in found.items()}
+    path_of_gathers = "ranks[0].exposed_comm_by_kind_ns.other_comm"
+    assert (path_of_gathers in gaps["unknown"], path_of_gathers in gaps["alone"]) == (True, False)
+    assert "with TP, EP, PP and CP at 1 they are data parallelism" in words(render_text(found["unknown"]))

@@ -9,6 +9,7 @@ import pytest
 
 from tests.communication_doubles import (
     ADAM,
+    FILL,
     GATHER,
     GEMM,
     GROUPED,
@@ -24,7 +25,16 @@ from tests.communication_doubles import (
     rank_of,
     told,
 )
+from traces.resolve.kinds import resolve_kinds
 
+NORM_OF_GRADIENTS = (
+    "void multi_tensor_apply_kernel<TensorListMetadata<(int)1>, L2NormFunctor<float, (int)512>>"
+)
+UNFUSED_ADAM = (
+    "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<TensorListMetadata<(int)4>, "
+    "PointwiseOpScalarListFunctor<float, (int)4, (int)3, (int)0>, std::divides<float>>"
+)
+REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<(unsigned long)4096>)"
 Export = Callable[..., Path]
 
 
@@ -44,14 +54,75 @@ def test_collectives_beside_the_optimizer_are_data_parallel(export: Export) -> N
     ]
 
 
-def test_a_stream_that_scatters_in_forward_is_not_data_parallel(export: Export) -> None:
+def test_of_a_stream_that_scatters_in_forward_only_what_stands_beside_the_optimizer_is_data_parallel(
+    export: Export,
+) -> None:
     line = Line()
     line.all(NORM)
     line.run(SCATTER, stream=24)
+    line.all(NORM)
+    line.run(GATHER, stream=24)
     line.all(NORM, ADAM)
     line.run(GATHER, stream=24)
     line.all(NORM)
-    assert kinds(rank_of(export(line.recording))) == ["other_comm"] * 2
+    assert [(row[0], row[4]) for row in told(rank_of(export(line.recording)))] == [
+        ("other_comm", "low"),
+        ("other_comm", "low"),
+        ("dp_all_gather", "low"),
+    ]
+
+
+@pytest.mark.parametrize("between", ["", FILL])
+def test_an_optimizer_that_is_not_fused_is_one_and_a_gradient_norm_is_none(
+    export: Export, between: str
+) -> None:
+    line = Line()
+    line.all(NORM_BACKWARD)
+    line.run(SCATTER, stream=24)
+    line.all(NORM_OF_GRADIENTS, UNFUSED_ADAM, *([between] if between else []))
+    line.run(GATHER, stream=28)
+    line.all(NORM, NORM_OF_GRADIENTS)
+    line.run(GATHER, stream=32)
+    line.all(NORM)
+    assert kinds(rank_of(export(line.recording))) == ["dp_reduce_scatter", "dp_all_gather", "other_comm"]
+
+
+def test_gathers_and_scatters_of_a_run_that_is_parallel_over_data_alone_are_data_parallel(
+    export: Export,
+) -> None:
+    line = Line()
+    for name in (GATHER, SCATTER, REDUCE):
+        line.all(GEMM)
+        line.run(name, stream=24)
+    line.all(GEMM)
+    rank = rank_of(export(line.recording))
+    assert kinds(rank) == ["other_comm", "other_comm", "all_reduce"]
+    found = resolve_kinds(rank, only_data_parallel=True)
+    assert [(row[0], *row[3:]) for row in told(rank, found)] == [
+        ("dp_all_gather", "configuration", "high"),
+        ("dp_reduce_scatter", "configuration", "high"),
+        ("all_reduce", "name", "high"),
+    ]
+
+
+def test_what_the_trace_says_outweighs_the_configuration(export: Export) -> None:
+    line = Line()
+    line.within("megatron.core.tensor_parallel.layers.forward", GATHER)
+    line.all(GEMM)
+    rank = rank_of(export(line.recording))
+    ((kind, *_),) = told(rank, resolve_kinds(rank, only_data_parallel=True))
+    assert kind == "tp"
+
+
+def test_gathers_that_nothing_settles_say_what_would(export: Export) -> None:
+    line = Line()
+    for _ in range(2):
+        line.all(GEMM)
+        line.run(GATHER, stream=24)
+    line.all(GEMM)
+    (open_,) = resolve_kinds(rank_of(export(line.recording))).unresolved
+    assert (open_.kind, open_.stream_id, open_.kernel_count, open_.work_ns) == ("other_comm", 24, 2, 20_000)
+    assert "--config" in open_.cure
 
 
 def test_gathers_and_scatters_around_the_permute_are_a_dispatcher_where_nothing_else_is(
@@ -80,6 +151,16 @@ def test_a_gather_of_token_counts_is_control_where_tokens_travel_by_all_to_all(e
     rank = rank_of(export(line.recording))
     assert [row[:2] for row in told(rank)] == [("ep_control", "notify"), ("ep_dispatch", "dispatch")]
     assert measured(rank, [(0, 10_000)]).dispatcher == "alltoall"
+
+
+def test_a_gather_of_token_counts_is_control_where_hybridep_permutes_itself(export: Export) -> None:
+    line = Line()
+    for _ in range(2):
+        line.all(NORM, ROUTER)
+        line.run(GATHER, stream=24)
+        line.run("void hybrid_ep::dispatch_kernel<8, true, true>(P)", stream=20)
+        line.all(GROUPED)
+    assert kinds(rank_of(export(line.recording))) == ["ep_control", "ep_dispatch"] * 2
 
 
 @pytest.mark.parametrize(

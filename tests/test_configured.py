@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from heuristics.configured import FIELD_KNOBS, given_of, settings_by_trust, settings_of
+from heuristics.configured import FIELD_KNOBS, given_of, only_data_parallel, settings_by_trust, settings_of
 from heuristics.run import Given, Shown
-from traces.settings.settings import Settings, Value, settings
+from traces.settings.settings import Framework, Settings, Value, settings
 
 
 def filled(values: dict[str, Value], given: Given | None = None, **versions: str) -> Given:
@@ -28,6 +30,33 @@ def test_one_virtual_stage_is_none_at_all() -> None:
     found = settings_of(Given(vpp=1), Shown())
     assert "virtual_pipeline_model_parallel_size" in found
     assert found.value("virtual_pipeline_model_parallel_size") is None
+
+
+SIZES: dict[str, Value] = {
+    "tensor_model_parallel_size": 1,
+    "expert_model_parallel_size": 1,
+    "pipeline_model_parallel_size": 1,
+    "context_parallel_size": 1,
+}
+
+
+def test_a_run_is_parallel_over_data_alone_where_all_other_sizes_are_said_to_be_1() -> None:
+    def alone(
+        values: dict[str, Value], given: Given | None = None, framework: Framework | None = None
+    ) -> bool:
+        said = replace(settings(values, "config.yaml:1"), framework=framework)
+        return only_data_parallel(given or Given(), said)
+
+    assert alone(SIZES)
+    assert not alone({**SIZES, "context_parallel_size": 2})
+    assert not alone({**SIZES, "expert_tensor_parallel_size": 2})
+    three: dict[str, Value] = {knob: 1 for knob in SIZES if knob != "context_parallel_size"}
+    assert not alone(three)
+    assert alone(three, Given(cp=1))
+    assert alone(three, framework="megatron_lm")
+    assert alone({}, Given(tp=1, ep=1, pp=1, cp=1))
+    assert not alone(SIZES, Given(tp=2))
+    assert not alone({})
 
 
 @pytest.mark.parametrize("backend", ["deepep", "hybridep", "ncclep"])

@@ -203,6 +203,23 @@ def test_fixes_of_other_traffic_are_refused_where_all_of_it_may_be_experts_or_th
     assert set(others) == {"COM-4", "COM-5", "COM-7", "COM-13"}
 
 
+def test_gathers_that_may_be_data_parallel_count_with_it_and_are_to_be_settled_first() -> None:
+    fixes = catalogue_of(CATALOGUE["COM-4"], a_fix("COM-5", "communication", kinds=("tp",)))
+    plain = paying("communication", {"dp_all_gather": 60, "other_comm": 180, "tp": 60})
+    run = replace(plain, shown=Shown(gathers_unresolved=True))
+    data, tensor = make_plan(run, ["communication"], fixes).fixes
+    assert (data.fix.id, data.ceiling_frac) == ("COM-4", 0.24)
+    assert data.preconditions[0].text == "the unresolved gathers and scatters are data parallelism's"
+    assert (tensor.fix.id, tensor.ceiling_frac, tensor.preconditions) == ("COM-5", 0.06, ())
+
+
+def test_other_communication_without_an_open_gather_is_not_data_parallel() -> None:
+    run = paying("communication", {"dp_all_gather": 60, "other_comm": 240})
+    (data,) = make_plan(run, ["communication"], catalogue_of(CATALOGUE["COM-4"])).fixes
+    assert data.ceiling_frac == 0.06
+    assert "unresolved" not in data.preconditions[0].text
+
+
 def test_resolved_traffic_asks_for_nothing_more() -> None:
     fixes = catalogue_of(a_fix("COM-1", "communication", **EXPERTS))
     (planned,) = make_plan(paying("communication", {"ep_a2a": 100}), ["communication"], fixes).fixes

@@ -86,10 +86,15 @@ class RankMeasurements:
         return self.kernels_recorded and self.names_recorded
 
 
-def measure_rank(rank: RankTimeline, selection: Selection) -> RankMeasurements:
-    """Measure one rank. Raises `EmptySelection` where the selection matches nothing of it."""
+def measure_rank(
+    rank: RankTimeline, selection: Selection, *, only_data_parallel: bool = False
+) -> RankMeasurements:
+    """Measure one rank. Raises `EmptySelection` where the selection matches nothing of it.
+
+    `only_data_parallel`: the run's configuration says that it is parallel over data alone.
+    """
     steps = choose_steps(rank, selection)
-    resolution = resolve_kinds(rank)
+    resolution = resolve_kinds(rank, only_data_parallel=only_data_parallel)
     rank = with_kinds(rank, resolution)
     rows = rank.activities
     is_kernel = rows.source == Source.KERNEL

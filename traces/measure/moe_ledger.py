@@ -145,10 +145,10 @@ def _of_each(layers: IntArray, members: Membership) -> IntArray:
 
 def _no_tax(resolution: Resolution, members: Membership, absent: AbsentPieces | Missing) -> Missing | None:
     """Why the tax cannot be told, where it cannot."""
-    if resolution.unresolved:
-        first = resolution.unresolved[0]
-        reason = f"some SendRecv could be expert traffic: {first.reason}"
-        return Missing("moe.tax_ns", reason, first.cure)
+    for open_ in resolution.unresolved:
+        if open_.kind == "sendrecv_unresolved":
+            reason = f"some SendRecv could be expert traffic: {open_.reason}"
+            return Missing("moe.tax_ns", reason, open_.cure)
     gathers = resolution.of_kind("other_comm") & np.isin(resolution.operation, _GATHERS)
     if gathers.any() and not resolution.of_kind(*PAYLOAD_KINDS).any():
         reason = "gathers and scatters whose purpose is not told could be the dispatcher's"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -39,21 +40,27 @@ _CURE_OF_GROUP: Final = (
     "(torch.distributed.new_group(..., group_desc='EXPERT_MODEL_PARALLEL_GROUP'))."
 )
 """What would settle a SendRecv that nothing settles: nothing known of it; its shape known; its group too."""
+_CURE_OF_GATHER: Final = (
+    "Record named ranges around them (Megatron-LM: --nvtx-ranges), or give the configuration "
+    "(--config FILE): with TP, EP, PP and CP at 1 they are data parallelism."
+)
 
 _NO_EXPERTS: Final = ", and no router, permute or grouped GEMM ran"
 
 
-def resolve_kinds(rank: RankTimeline) -> Resolution:
+def resolve_kinds(rank: RankTimeline, *, only_data_parallel: bool = False) -> Resolution:
     """Of each communication activity its kind, operation and phase, with the evidence and its confidence.
 
-    What nothing settles keeps the kind of its name: a SendRecv stays `sendrecv_unresolved`, with what would
-    settle it in `unresolved`. `with_kinds` puts the kinds into a timeline.
+    `only_data_parallel`: the run's configuration has no tensor, expert, pipeline or context parallelism.
+    What nothing settles keeps the kind of its name: a SendRecv stays `sendrecv_unresolved`, a gather or a
+    scatter `other_comm`, with what would settle it in `unresolved`. `with_kinds` puts the kinds into a
+    timeline.
     """
     found = evidence_on(communication_of(rank))
     comm, near = found.comm, found.near
     draft = empty_draft(len(comm))
     settle_sendrecv(draft, found)
-    settle_collectives(draft, found)
+    settle_collectives(draft, found, only_data_parallel=only_data_parallel)
     operation = _operations(draft, found)
     kind, named = _kinds(comm, draft, operation), draft.open
     unresolved = kind == COMM_KINDS.index("sendrecv_unresolved")
@@ -65,7 +72,7 @@ def resolve_kinds(rank: RankTimeline) -> Resolution:
         evidence=np.where(named, EVIDENCE.index("name"), draft.evidence),
         confidence=np.where(named, _confidence_of_names(comm), draft.confidence),
         moe_kernels=near.moe_kernels,
-        unresolved=_unresolved(found, unresolved),
+        unresolved=(*_unresolved(found, unresolved), *_open_gathers(found, draft)),
     )
 
 
@@ -123,23 +130,41 @@ def _confidence_of_names(comm: Communication) -> IntArray:
 
 
 def _unresolved(found: Evidence, which: BoolArray) -> tuple[Unresolved, ...]:
-    """What stays open, by stream, longest first."""
+    """SendRecv that stays open, by stream, longest first."""
     result = []
-    duration_ns = found.comm.rows.end_ns - found.comm.rows.start_ns
-    for number in distinct(found.streams.of_row[which]):
-        mine = which & (found.streams.of_row == number)
+    for mine in _by_stream(found, which):
         reason, cure = _reason(found, mine)
-        result.append(
-            Unresolved(
-                stream_id=int(found.streams.ids[number]),
-                kernel_count=int(mine.sum()),
-                work_ns=int(duration_ns[mine].sum()),
-                spread_frac=spread_frac(duration_ns[mine]),
-                reason=reason if found.near.moe_kernels else f"{reason}{_NO_EXPERTS}",
-                cure=cure,
-            )
-        )
+        said = reason if found.near.moe_kernels else f"{reason}{_NO_EXPERTS}"
+        result.append(_open_stream(found, mine, "sendrecv_unresolved", said, cure))
     return tuple(sorted(result, key=lambda one: (-one.work_ns, one.stream_id)))
+
+
+def _open_gathers(found: Evidence, draft: Draft) -> tuple[Unresolved, ...]:
+    """Gathers and scatters that stay open, by stream, longest first."""
+    which = draft.open & found.comm.of_subclass("all_gather", "reduce_scatter")
+    reason = "what gathers and scatters are for: no named range around them, no optimizer beside their stream"
+    result = [
+        _open_stream(found, mine, "other_comm", reason, _CURE_OF_GATHER) for mine in _by_stream(found, which)
+    ]
+    return tuple(sorted(result, key=lambda one: (-one.work_ns, one.stream_id)))
+
+
+def _by_stream(found: Evidence, which: BoolArray) -> Iterator[BoolArray]:
+    of_row = found.streams.of_row
+    return (which & (of_row == number) for number in distinct(of_row[which]))
+
+
+def _open_stream(found: Evidence, mine: BoolArray, kind: str, reason: str, cure: str) -> Unresolved:
+    duration_ns = (found.comm.rows.end_ns - found.comm.rows.start_ns)[mine]
+    return Unresolved(
+        kind=kind,
+        stream_id=int(found.comm.rows.stream_id[mine][0]),
+        kernel_count=int(mine.sum()),
+        work_ns=int(duration_ns.sum()),
+        spread_frac=spread_frac(duration_ns),
+        reason=reason,
+        cure=cure,
+    )
 
 
 def _reason(found: Evidence, mine: BoolArray) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from traces.columns import NULL, BoolArray, IntArray
 from traces.names.kernels import KernelClass
 from traces.resolve.communication import Communication
 from traces.resolve.resolution import PHASES, UNTOLD
+from traces.steps.training import is_optimizer_kernel
 from traces.timeline import Activities, Bucket, Source
 
 
@@ -24,6 +25,7 @@ class Role(IntEnum):
     GEMM = 2
     ATTENTION = 3
     OPTIMIZER = 4
+    """Updates weights. A gradient norm and a foreach operation stand between anything."""
     ROUTER = 5
     PERMUTE = 6
     UNPERMUTE = 7
@@ -35,7 +37,7 @@ _SILENT: Final = {"elementwise", "memory", "other", "quantize", "rng"}
 _OF_CLASS: Final = {
     "gemm": Role.GEMM,
     "attention": Role.ATTENTION,
-    "optimizer": Role.OPTIMIZER,
+    "optimizer": Role.SILENT,
     "router": Role.ROUTER,
 }
 _OF_SUBCLASS: Final = {
@@ -122,6 +124,8 @@ def launch_order(rows: Activities) -> IntArray:
 
 def role(name: str, kernel: KernelClass) -> Role:
     """Role of a compute kernel. The backward of an unpermute permutes, and the reverse."""
+    if is_optimizer_kernel(name):
+        return Role.OPTIMIZER
     if kernel.class_ in _SILENT:
         return Role.SILENT
     if (kernel.class_, kernel.subclass) == ("permute", "permute") and "sort_chunks" in name:

@@ -35,6 +35,7 @@ EVIDENCE: Final = (
     "communicator",
     "stream",
     "neighbours",
+    "configuration",
 )
 CONFIDENCES: Final = ("low", "medium", "high")
 UNTOLD: Final = -1
@@ -51,12 +52,14 @@ def kind_codes(*kinds: str) -> IntArray:
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """SendRecv of one stream whose purpose could not be told.
+    """SendRecv, or gathers and scatters, of one stream whose purpose could not be told.
 
+    `kind` is the one that they keep: `sendrecv_unresolved`, or `other_comm` for gathers and scatters.
     `work_ns` is the sum of their durations; `spread_frac` is (90th - 10th percentile) / median of these, None
     under ten of them: a hint only, since one rank's duration holds waiting. `cure` is what would settle it.
     """
 
+    kind: str
     stream_id: int
     kernel_count: int
     work_ns: int
