@@ -134,7 +134,7 @@ def test_the_same_batch_on_as_many_gpus_may_be_cut_another_way(what: str, knob: 
     ("what", "base", "new"),
     [
         ("precision", "bf16", "mxfp8"),
-        ("routing", "dropless", "force_balance"),
+        ("routing", "dropless", "drop_pad"),
         ("graph_impl", "none", "transformer_engine"),
         ("pp_layout", "Et*3|L", "Et|t*2L"),
         ("container", "26.04", "26.06"),
@@ -163,11 +163,30 @@ def test_a_knob_is_asked_where_no_field_tells() -> None:
     one = only(
         of_knobs({"moe_router_force_load_balancing": False}, {"moe_router_force_load_balancing": True})
     )
-    assert one.what == "routing mode"
+    assert (one.what, one.state) == ("routing mode", "no")
     assert (one.base, one.new) == (
         "moe_router_force_load_balancing off",
         "moe_router_force_load_balancing on",
     )
+
+
+FORCED: dict[str, Value] = {"moe_router_force_load_balancing": True}
+
+
+def test_routing_that_one_side_forces_forbids_the_comparison() -> None:
+    for mode in ("dropless", "drop_pad"):
+        found = of_given({"routing": "force_balance"}, {"routing": mode})
+        assert states(found) == {"routing mode": "no"}
+    assert of_given({"routing": "force_balance"}, {"routing": "force_balance"}).state == "yes"
+    assert states(dispatchers({**STACK, "routing": "force_balance"}, STACK))["routing mode"] == "no"
+
+
+def test_a_script_that_does_not_name_forced_routing_does_not_force_it() -> None:
+    forced, silent = (result(configuration=configuration(said)) for said in (FORCED, {"num_layers": 4}))
+    assert only(between(forced, silent)).base == "forced"
+    assert between(forced, forced).state == "yes"
+    nothing = result()
+    assert between(forced, nothing).state == "yes"  # unknown on one side is no difference
 
 
 def test_what_the_trace_says_of_a_knob_is_not_what_was_said() -> None:
@@ -212,7 +231,6 @@ def test_dispatchers_on_one_stack_are_judged() -> None:
     ("field", "value", "named"),
     [
         ("container", "26.04", "container"),
-        ("routing", "force_balance", "routing mode"),
         ("routing", "drop_pad", "routing mode"),
         ("vpp", 2, "virtual pipeline stages"),
         ("pp_layout", "Et|t*2L", "pipeline layout"),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from heuristics.comparison.comparable import Comparable, judge_comparable
-from heuristics.comparison.same_work import same_unit_frac, shared_work_frac
+from heuristics.comparison.same_work import shared_work_frac
+from heuristics.comparison.work_amount import same_unit
 from tests.comparison_doubles import configuration, kernel, rank, result, trace
-from traces.results.result import Rank, Result, Value
+from traces.results.result import Kernel, Rank, Result, Value
 
 GEMM = kernel("gemm", 80, count=8)
 ADAM = kernel("adam", 20, count=2, key="compute.optimizer")
@@ -55,8 +56,84 @@ def test_half_as_many_kernels_twice_as_long_are_the_same_step() -> None:
 def test_a_forward_that_runs_again_is_the_same_step() -> None:
     wgrad = kernel("wgrad", 80, count=8)
     base, new = rank(kernels=(GEMM, wgrad)), rank(kernels=(kernel("gemm", 160, count=16), wgrad))
-    assert same_unit_frac(base, new) == 0.4
     assert of_ranks(base, new).state == "yes"
+
+
+ATTENTION, BACKWARD = "flash_fwd_kernel", "flash_bwd_dq_dk_dv_loop_seqk_parallel_kernel"
+
+
+def passes(
+    forward: int, backward: int, *, each: int = 10, adam: int = 0, steps: int = 2
+) -> tuple[Kernel, ...]:
+    """Attention by pass and GEMMs of one name in both, per step; `adam`: ns of the optimizer."""
+    return (
+        kernel(ATTENTION, steps * forward * each, count=steps * forward, key="compute.attention"),
+        kernel(BACKWARD, steps * backward * each, count=steps * backward, key="compute.attention"),
+        kernel("gemm", steps * (forward + 2 * backward) * each, count=steps * (forward + 2 * backward)),
+        kernel("adam", steps * adam, count=steps, key="compute.optimizer"),
+    )
+
+
+def test_a_forward_that_runs_again_is_told_by_backward_kernels_though_gemms_share_a_name() -> None:
+    once, again = rank(kernels=passes(4, 4)), rank(kernels=passes(8, 4))
+    assert same_unit(once, again) is True
+    assert of_ranks(once, again).state == "yes"
+
+
+def test_more_microbatches_are_other_work_however_long_the_optimizer_is() -> None:
+    few, many = rank(kernels=passes(4, 4, adam=300)), rank(kernels=passes(8, 8, adam=300))
+    assert same_unit(few, many) is False
+    assert states(of_ranks(few, many)) == {"step": "no"}
+    one_more = rank(kernels=passes(5, 5, adam=300))
+    assert states(of_ranks(few, one_more)) == {"step": "no"}
+
+
+def test_without_backward_kernels_by_name_the_optimizer_tells_nothing() -> None:
+    few, many = (rank(kernels=(kernel("gemm", 60 * times, count=6 * times), ADAM)) for times in (1, 2))
+    assert states(of_ranks(few, many)) == {"step": "no"}
+
+
+def test_larger_microbatches_are_the_same_work() -> None:
+    small, large = rank(kernels=passes(8, 8)), rank(kernels=passes(4, 4, each=20))
+    assert same_unit(small, large) is True
+    assert same_unit(large, small) is True
+    assert of_ranks(small, large).state == "yes"
+
+
+def test_a_step_that_lost_part_of_its_backward_is_none() -> None:
+    whole, cut = rank(kernels=passes(10, 10)), rank(kernels=passes(10, 9))
+    assert states(of_ranks(whole, cut)) == {"step": "no"}
+
+
+def window(*kernels: Kernel, length: int = 20) -> Rank:
+    return rank(source="none", lengths_ns=(length,), kernels=kernels)
+
+
+def test_windows_of_one_length_that_hold_other_amounts_of_work_are_not_compared() -> None:
+    one, more = window(*passes(50, 50, steps=1)), window(*passes(52, 52, steps=1))
+    assert states(of_ranks(one, more)) == {"step": "no"}
+    nearly = window(*passes(51, 51, steps=1), length=21)
+    assert states(of_ranks(one, nearly)) == {"step": "with_differences"}
+
+
+def test_a_window_with_part_of_another_step_is_no_step() -> None:
+    steps, cut = rank(kernels=passes(10, 10)), window(*passes(12, 11, steps=1))
+    assert states(of_ranks(steps, cut)) == {"step": "no"}
+    assert states(of_ranks(steps, window(*passes(10, 10, steps=1)))) == {"step": "with_differences"}
+
+
+def test_windows_without_kernels_tell_no_amount_of_work() -> None:
+    sides = [rank(source="none", lengths_ns=(length,), kernels=None) for length in (100, 110)]
+    assert states(of_ranks(*sides)) == {"step": "no"}
+    assert of_ranks(sides[0], sides[0]).state == "yes"
+
+
+@pytest.mark.parametrize("kernels", [(GEMM,), (GEMM, ADAM)])
+def test_an_exchange_of_unknown_purpose_may_be_that_of_a_moe_layer(kernels: tuple[Kernel, ...]) -> None:
+    told = rank(kernels=(*kernels, DISPATCH))
+    untold = rank(kernels=(*kernels, kernel(DISPATCH.name, 20, count=8, key="comm.sendrecv_unresolved")))
+    assert "MoE" not in states(of_ranks(told, untold))
+    assert states(of_ranks(told, rank(kernels=kernels)))["MoE"] == "no"
 
 
 def test_a_rank_with_another_share_of_the_same_step_has_other_kernels() -> None:

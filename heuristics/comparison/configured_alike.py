@@ -27,8 +27,16 @@ _ROUTING: Final = "Megatron-Bridge, skills/nemo-mbridge-perf-moe-dispatcher-sele
 _TOKENS: Final = "Megatron-Bridge, skills/nemo-mbridge-perf-moe-vlm-training/SKILL.md, pitfall 3"
 _MFU: Final = "Megatron-Bridge, skills/nemo-mbridge-perf-moe-hardware-configs/SKILL.md, pitfall 4"
 
+_FORCED_WORDS: Final = ("not forced", "forced")
+_ROUTING_MODE: Final = "routing mode"
+_FORCE: Final = "moe_router_force_load_balancing"
+
 _OTHER_WORK: Final = "A step does another amount of work. Compare tokens per second per GPU instead."
 _OTHER_MODEL: Final = "It is another model: its step does other work."
+_FORCED: Final = (
+    "One side forces the router to give every expert the same load: no trained router does, so no difference "
+    "of the two is one of the program. Force it on both sides or on none."
+)
 _OTHER_SHARE: Final = "A rank does another share of the step. The step is the same work; single rows are not."
 _UNTOLD_SHARE: Final = (
     "A rank does another share of the step, and nothing says that the step is the same work. "
@@ -102,11 +110,8 @@ RULES: Final = (
         shown="detected.precision",
     ),
     Rule(
-        "routing mode", ("routing",),
-        (
-            "moe_expert_capacity_factor", "moe_pad_expert_input_to_capacity",
-            "moe_router_force_load_balancing",
-        ),
+        _ROUTING_MODE, ("routing",),
+        ("moe_expert_capacity_factor", "moe_pad_expert_input_to_capacity", _FORCE),
         "with_differences",
         "Experts get other loads. No verdict on the dispatcher across routing modes.", _ROUTING,
     ),
@@ -137,12 +142,28 @@ def configured_differences(
     """What both say and say differently; where they do not, what their traces show to differ."""
     sides = _said(base), _said(new)
     alike = {rule.what: _alike(rule, *sides) for rule in RULES}
+    forced = _forced(base), _forced(new)
     for rule in RULES:
         shown = _differ(rule, *sides) or _shown(rule, base_rank, new_rank)
-        if shown:
+        if rule.what == _ROUTING_MODE and None not in forced and forced[0] != forced[1]:
+            modes = shown or (_FORCED_WORDS[forced[0] is True], _FORCED_WORDS[forced[1] is True])
+            yield Difference(rule.what, *modes, "no", _FORCED, rule.source)
+        elif shown:
             settled = bool(rule.settled_by) and all(alike[what] for what in rule.settled_by)
             state = "with_differences" if settled else rule.state
             yield Difference(rule.what, *shown, state, rule.settled if settled else rule.because, rule.source)
+
+
+def _forced(result: Result) -> bool | None:
+    """Whether experts get even loads by force; None where nothing tells. A script that is silent does not."""
+    said = _said(result)
+    if said.get("routing") is not None:
+        return said["routing"] == "force_balance"
+    if _FORCE in said:
+        return bool(said[_FORCE])
+    script = result.configuration
+    is_silent = script and script.framework == "megatron_lm" and _FORCE not in script.withheld
+    return False if is_silent else None
 
 
 def _differ(rule: Rule, base: Said, new: Said) -> tuple[str, str] | None:

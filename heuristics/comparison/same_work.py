@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
-from fractions import Fraction
 from typing import Final
 
 from heuristics.comparison.difference import Difference
 from heuristics.comparison.recorded_alike import trace_of, whole_replays
+from heuristics.comparison.work_amount import per_step, same_classes, same_unit
 from traces.limits import Limit
 from traces.results.result import Rank, Result
 
@@ -22,16 +21,6 @@ OTHER_KERNELS: Final = Limit(
     "of kernel work by names that both have",
     "ours: a run again shares all of it, one with another dispatcher 0.83 to 0.86",
 )
-SAME_COUNT: Final = Limit(
-    1.25,
-    "times as many kernels, or as much work, per step",
-    "ours: below half of 1 to 2, the least by which two whole steps are more than one",
-)
-SAME_UNIT: Final = Limit(
-    0.2,
-    "of shared kernel work whose count or work per step is the same",
-    "ours: full recompute leaves 0.47, twice the layers or microbatches at most 0.05, a window of steps 0",
-)
 _SELECT: Final = "Say what a step is on both sides: --nvtx REGEX, or --steps A:B."
 _ROUTES: Final = frozenset(
     f"{bucket}.{key}"
@@ -42,6 +31,8 @@ _ROUTES: Final = frozenset(
     for key in keys
 )
 """Keys of kernels that only MoE layers have."""
+_MAY_ROUTE: Final = "comm.sendrecv_unresolved"
+"""Perhaps their all-to-all: without ranges or named permutes nothing tells."""
 
 
 def work_differences(
@@ -61,7 +52,7 @@ def work_differences(
 
 def shared_work_frac(base: Rank, new: Rank) -> float | None:
     """Kernel work by names that both have, as part of all of the side that shares less; None: not told."""
-    one, other = _by_name(base), _by_name(new)
+    one, other = (per_step(rank, lambda kernel: kernel.name) for rank in (base, new))
     if not one or not other:
         return None
     shares = []
@@ -69,35 +60,6 @@ def shared_work_frac(base: Rank, new: Rank) -> float | None:
         total = sum(work for _, work in mine.values())
         shares.append(sum(work for name, (_, work) in mine.items() if name in theirs) / total if total else 0)
     return float(min(shares))
-
-
-def same_unit_frac(base: Rank, new: Rank) -> float | None:
-    """Of kernels that both have, the work of those with the same count or work per step; None: none shared.
-
-    Twice the steps is twice the kernels, each as long as before. Larger microbatches are fewer kernels, each
-    longer; slower kernels are as many as before.
-    """
-    one, other = _by_name(base), _by_name(new)
-    shared = one.keys() & other.keys()
-    total = sum(one[name][1] + other[name][1] for name in shared)
-    if not total:
-        return None
-    near = [name for name in shared if any(_near(*pair) for pair in zip(one[name], other[name], strict=True))]
-    return float(sum(one[name][1] + other[name][1] for name in near) / total)
-
-
-def _by_name(rank: Rank) -> dict[str, tuple[Fraction, Fraction]]:
-    """Count and work per step of each name of a kernel."""
-    per_step: dict[str, tuple[Fraction, Fraction]] = defaultdict(lambda: (Fraction(0), Fraction(0)))
-    steps = len(rank.steps.lengths_ns)
-    for kernel in rank.kernels or ():
-        count, work = per_step[kernel.name]
-        per_step[kernel.name] = count + Fraction(kernel.count, steps), work + Fraction(kernel.work_ns, steps)
-    return per_step
-
-
-def _near(one: Fraction, other: Fraction) -> bool:
-    return max(one, other) <= Fraction(SAME_COUNT.value) * min(one, other)
 
 
 def _gpus(base: Result, new: Result, base_rank: Rank, new_rank: Rank) -> Iterator[Difference]:
@@ -130,25 +92,39 @@ def _places(base: Result, new: Result, base_rank: Rank, new_rank: Rank) -> Itera
 
 def _steps(base: Rank, new: Rank, other_share: bool) -> Iterator[Difference]:
     """Whether a step is the same on both sides, however it was found."""
+    if not (base.steps.has_steps and new.steps.has_steps):
+        yield from _windows(base, new)
+        return
     found = _source(base), _source(new)
-    windows = [not one.steps.has_steps for one in (base, new)]
-    same = None if whole_replays(base) != whole_replays(new) else same_unit_frac(base, new)
-    if same is not None and same < SAME_UNIT.value:
+    same = None if whole_replays(base) != whole_replays(new) else same_unit(base, new)
+    if same is False:
         counts = f"{found[0]}, {_counts(base)}", f"{found[1]}, {_counts(new)}"
-        if other_share and not any(windows):
+        if other_share:
             because = "Kernels of a step are others in number or size, as the configurations say."
             yield Difference("step", *counts, "with_differences", because)
         else:
-            because = f"It holds other work: layers, microbatches, or several steps in one. {_SELECT}"
+            because = f"It holds other work: layers, microbatches, several steps, or part of one. {_SELECT}"
             yield Difference("step", *counts, "no", because)
-    elif same is None and windows[0] != windows[1]:
-        because = f"A window is held against steps, and no kernels tell that it is one. {_SELECT}"
-        yield Difference("step", *found, "no", because)
-    elif all(windows) and base.steps.lengths_ns != new.steps.lengths_ns:
-        because = f"Two windows are compared, no steps: their borders are part of the difference. {_SELECT}"
-        yield Difference("step", *found, "with_differences", because)
     elif found[0] != found[1]:
         because = f"Borders of steps were found another way, so waits at them may move. {_SELECT}"
+        yield Difference("step", *found, "with_differences", because)
+
+
+def _windows(base: Rank, new: Rank) -> Iterator[Difference]:
+    """A window without steps may cut a step or hold several: it is compared where it holds the same work."""
+    found = _source(base), _source(new)
+    same = None if whole_replays(base) != whole_replays(new) else same_classes(base, new)
+    if same is not False and base.steps == new.steps and base.budget_ns == new.budget_ns:
+        return  # one recording
+    if same is None:
+        because = f"No kernels tell how much work a window without steps holds. {_SELECT}"
+        yield Difference("step", *found, "no", because)
+    elif not same:
+        because = f"A window without steps holds another amount of work: it cuts steps anywhere. {_SELECT}"
+        counts = f"{found[0]}, {_counts(base)}", f"{found[1]}, {_counts(new)}"
+        yield Difference("step", *counts, "no", because)
+    else:
+        because = f"No steps on a side: the borders of its window are part of the difference. {_SELECT}"
         yield Difference("step", *found, "with_differences", because)
 
 
@@ -196,7 +172,7 @@ def _experts(base: Rank, new: Rank) -> Iterator[Difference]:
     if whole_replays(base) != whole_replays(new) or not (base.kernels and new.kernels):
         return
     routes = _routes(base), _routes(new)
-    if routes[0] != routes[1]:
+    if "" not in routes and routes[0] != routes[1]:
         yield Difference("MoE", *routes, "no", "Only one side routes tokens: these are two models.")
         return
     layers = [(one.moe or {}).get("layers") for one in (base, new)]
@@ -206,4 +182,8 @@ def _experts(base: Rank, new: Rank) -> Iterator[Difference]:
 
 
 def _routes(rank: Rank) -> str:
-    return "routes tokens" if any(one.key in _ROUTES for one in rank.kernels or ()) else "no MoE kernels"
+    """Whether MoE kernels run; empty where only an exchange of unknown purpose does."""
+    keys = {one.key for one in rank.kernels or ()}
+    if keys & _ROUTES:
+        return "routes tokens"
+    return "" if _MAY_ROUTE in keys else "no MoE kernels"
