@@ -93,6 +93,9 @@ def _none(walls: Sequence[WallJudgement], told: Sequence[WallJudgement]) -> Verd
         )
     elif nearest.cost_ns:
         said += f"; the closest is {wall_words(nearest.id)}, {_cost(nearest)}"
+    unjudged = [f"{wall_words(wall.id)}{_most(wall)}" for wall in walls if wall.cost_frac is None]
+    if unjudged:
+        said += f"; not judged: {', '.join(unjudged)}"
     return Verdict(None, None, (), nearest.id if nearest.cost_ns else None, None, (said, *blind))
 
 
@@ -112,10 +115,16 @@ def _why(first: WallJudgement, walls: Sequence[WallJudgement]) -> tuple[str, ...
 
 def _blind(walls: Sequence[WallJudgement]) -> tuple[str, ...]:
     return tuple(
-        f"{wall_words(wall.id)} could not be judged: {wall.missing[0]}"
+        f"{wall_words(wall.id)} could not be judged{_most(wall)}: {wall.missing[0]}"
         for wall in walls
         if wall.outcome == "unmeasurable" and wall.missing
     )
+
+
+def _most(wall: WallJudgement) -> str:
+    """The most that a wall without a cost can be, where anything bounds it."""
+    most = wall.at_most_frac
+    return "" if most is None or most >= 1.0 else f" (at most {percent(most)})"
 
 
 def _cost(wall: WallJudgement) -> str:

@@ -78,7 +78,7 @@ def _of_rank(rank: dict[str, Any], everything: bool) -> Iterator[Row]:
         for step in rank["steps"]["dropped"]:
             yield "dropped_step", str(step["index"]), step["end_ns"] - step["start_ns"], None
         for kernel in rank["unknown_kernels"]:
-            yield "unknown_kernel", kernel["name"], None, kernel["frac"]
+            yield "unknown_kernel", kernel["name"], kernel["busy_ns"], kernel["frac"]
 
 
 def _absent(absent: dict[str, Any] | None) -> Iterator[tuple[str, int | None]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from heuristics.unknown_kernels import is_finding
 from reports.cures import cures
 from reports.document_a2a import a2a_section, communication_gaps, detected_section
 from reports.document_account import account_gaps, account_section
@@ -24,6 +25,7 @@ from reports.document_memory import (
 from reports.document_sm import sm_gaps, sm_section
 from traces.measure.budget import Budget
 from traces.measure.measurements import RankMeasurements
+from traces.measure.unknown import UnknownKernel
 from traces.missing import Missing
 from traces.replay.costs import Costs
 from traces.steps.found import Step, Steps
@@ -78,7 +80,7 @@ def rank_section(index: int, rank: RankMeasurements, ep_overlap: bool | None) ->
             "recompute": detected_recompute(rank.recompute),
         },
         "kernels_without_launch": rank.kernel_count - rank.launched_count,
-        "unknown_kernels": [{"name": kernel.name, "frac": kernel.frac} for kernel in rank.unknown_kernels],
+        "unknown_kernels": [_unknown_kernel(kernel, rank.steps) for kernel in rank.unknown_kernels],
         "moe": moe_section(rank.moe),
         "ledger": ledger_section(rank),
         "kernel_table": kernels_section(rank.kernels),
@@ -86,6 +88,12 @@ def rank_section(index: int, rank: RankMeasurements, ep_overlap: bool | None) ->
         "replay": _replay_section(rank.costs),
     }
     return RankSection(values, tuple(_gaps(f"ranks[{index}]", rank, values)))
+
+
+def _unknown_kernel(kernel: UnknownKernel, steps: Steps) -> dict[str, Any]:
+    per_step_ns = kernel.busy_ns // len(steps.used) if steps.used else None
+    grid = None if kernel.grid is None else list(kernel.grid)
+    return asdict(kernel) | {"grid": grid, "per_step_ns": per_step_ns, "finding": is_finding(kernel)}
 
 
 def _replay_section(costs: Costs | Missing) -> dict[str, Any] | None:
@@ -156,6 +164,12 @@ def _gaps(path: str, rank: RankMeasurements, values: dict[str, Any]) -> list[Mis
     if not rank.steps.used:
         reason = "no steps: neither step ranges, optimizer nor a period were found, so one window"
         gaps.append(Missing(f"{path}.steps", reason, cure["steps"]))
+        if rank.unknown_kernels:
+            gaps.append(Missing(f"{path}.unknown_kernels[*].per_step_ns", reason, cure["steps"]))
+    if any(kernel.grid is None for kernel in rank.unknown_kernels):
+        gaps.append(
+            Missing(f"{path}.unknown_kernels[*].grid", "the trace has no grid of these", cure["version"])
+        )
     if not rank.kernels_recorded:
         reason = "graph replays were recorded whole: their kernels are not in the trace"
         gaps += [Missing(f"{path}.{key}", reason, cure["graphs"]) for key in _UNSEEN]

@@ -61,6 +61,7 @@ def wall_section(wall: WallJudgement) -> dict[str, Any]:
         "cost_ns": wall.cost_ns if told else None,
         "cost_frac": wall.cost_frac if told else None,
         "cost_by_kind_ns": dict(wall.cost_by_kind_ns) if told else None,
+        "at_most_frac": wall.cost_frac if wall.at_most_frac is None else wall.at_most_frac,
         "evidence": [asdict(one) for one in wall.evidence],
         "missing": list(wall.missing),
         "cure": wall.cure,

@@ -104,8 +104,12 @@ def _details(rank: dict[str, Any]) -> Iterator[Fold]:
     yield from moe_blocks(rank)
     yield from folded("Figures", table(["Figure", "Value"], _figures(rank), numbers=1))
     yield from folded("Steps", _step_table(rank))
-    unknown = [((Code(one["name"], _NAME_WIDTH),), percent(one["frac"])) for one in rank["unknown_kernels"]]
-    yield from folded("Kernels that no rule names", table(["Kernel", "Share"], unknown, numbers=1))
+    unknown = [
+        ((Code(one["name"], _NAME_WIDTH),), f"{one['count']:,}", _ms(one["busy_ns"]), percent(one["frac"]))
+        for one in rank["unknown_kernels"]
+    ]
+    columns = ["Kernel", "Number", "ms in all", "Share"]
+    yield from folded("Kernels that no rule names", table(columns, unknown, numbers=3))
 
 
 def _reasons(rank: dict[str, Any], head: list[str]) -> Iterator[Block]:

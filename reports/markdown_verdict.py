@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from reports.document import Document
 from reports.markdown_blocks import Block, Line, Strong, folded, items, table
-from reports.sentences import replay_sentences, verdict_sentences, wall_sentence
+from reports.sentences import outcome_words, replay_sentences, verdict_sentences, wall_sentence
 from reports.words import kind_words, milliseconds, percent, seconds, wall_words
 
 _SHOWN_KINDS: Final = 4
@@ -25,7 +25,7 @@ def wall_blocks(document: Document) -> Iterator[Block]:
     count = _step_count(document)
     per = f"At most, ms per step (mean of {count})" if count else "At most, ms of all windows"
     walls = sorted(document["walls"], key=lambda one: -(one["cost_frac"] or 0))
-    rows = [(wall_words(one["id"]), _outcome(one), *_cost(one, count)) for one in walls]
+    rows = [(wall_words(one["id"]), outcome_words(one), *_cost(one, count)) for one in walls]
     yield Line("What each wall costs at most, by replay without its handicap:")
     yield from table(["Wall", "Outcome", per, "Share"], rows, numbers=2)
     found = [said for one in walls if one["outcome"] == "finding" for said in _finding(one, count)]
@@ -37,10 +37,6 @@ def wall_blocks(document: Document) -> Iterator[Block]:
     yield from folded(
         "Evidence of each wall", _evidence_blocks(walls, [*places[_SHOWN_PLACES:], *proofs[len(shown) :]])
     )
-
-
-def _outcome(wall: dict[str, Any]) -> str:
-    return "not measurable" if wall["outcome"] == "unmeasurable" else str(wall["outcome"])
 
 
 def _cost(wall: dict[str, Any], count: int) -> tuple[str, str]:

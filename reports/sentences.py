@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from reports.document import Document
-from reports.words import kind_words, percent, wall_words
+from reports.words import kind_words, milliseconds, percent, printable, wall_words
 
 SPELLINGS: Final = (
     ("megatron_lm", "Megatron-LM"),
@@ -45,6 +45,16 @@ def wall_sentence(document: Document) -> str:
     return said
 
 
+def outcome_words(wall: dict[str, Any]) -> str:
+    """An outcome, with the most that the wall can cost where that is more than its cost."""
+    called = "not measurable" if wall["outcome"] == "unmeasurable" else str(wall["outcome"])
+    price = [one["value"] for one in wall["evidence"] if one["measure"] == "cost_frac"]
+    most = wall.get("at_most_frac")  # results of earlier versions have none
+    if most is None or most >= 1.0 or percent(most) in (percent(one) for one in price):
+        return called
+    return f"{called}, up to {percent(most)}"
+
+
 def verdict_sentences(document: Document) -> Iterator[str]:
     """What the wall is tied with, how sure that is, what bounds the run."""
     verdict = document["verdict"]
@@ -68,6 +78,33 @@ def verdict_sentences(document: Document) -> Iterator[str]:
     bound = f"Bound by {wall_words(verdict['bound'])}" if verdict["bound"] else "What bounds it is not told"
     yield f"{bound}; the largest bucket is {_largest(document)}, {share} of {of}."
     yield f"{verdict['because'][-1][:1].upper()}{verdict['because'][-1][1:]}."
+    yield from unknown_sentences(document)
+
+
+def unknown_sentences(document: Document) -> Iterator[str]:
+    """Kernels of unknown class that are findings: each once, where it fills most of a window."""
+    found = [
+        (kernel, rank)
+        for rank in document["ranks"]
+        for kernel in rank["unknown_kernels"]
+        if kernel["finding"]
+    ]
+    found.sort(key=lambda one: -one[0]["frac"])
+    named: set[str] = set()
+    for kernel, rank in found:
+        if kernel["name"] not in named:
+            named.add(kernel["name"])
+            of = "" if len(document["ranks"]) == 1 else f" of {who(rank)}"
+            yield f"{_unknown_kernel(kernel)}{of}. Its class is unknown: no rule names it."
+
+
+def _unknown_kernel(kernel: dict[str, Any]) -> str:
+    """Its share of the window, and how that is made up."""
+    per_step = "" if kernel["per_step_ns"] is None else f"{milliseconds(kernel['per_step_ns'])} ms per step, "
+    grid = "" if kernel["grid"] is None else f", grid {' x '.join(map(str, kernel['grid']))}"
+    launches = f"{kernel['count']:,} launch{'es' if kernel['count'] > 1 else ''}"
+    figures = f"{per_step}{launches} of {milliseconds(kernel['mean_ns'])} ms on average{grid}"
+    return f"Kernel {printable(kernel['name'], 60)} runs {percent(kernel['frac'])} of the window ({figures})"
 
 
 def replay_sentences(document: Document) -> Iterator[str]:

@@ -22,7 +22,8 @@ _PARTS: Final = {
     "exposed_copy": "exposed_copy_by_kind_ns",
 }
 _UNKNOWN_FRAC: Final = 0.01
-"""Unknown kernels above 1 % of the window are named: below, no share of the budget would read differently."""
+"""Unknown kernels above 1 % of the window are named: below, no share of the budget would read differently.
+Those that are findings stand with the verdict."""
 
 
 def render_text(document: Document, everything: bool = False) -> str:
@@ -192,7 +193,7 @@ def _steps(rank: dict[str, Any]) -> str:
 
 def _unknown(rank: dict[str, Any]) -> Iterator[str]:
     for kernel in rank["unknown_kernels"]:
-        if kernel["frac"] > _UNKNOWN_FRAC:
+        if kernel["frac"] > _UNKNOWN_FRAC and not kernel["finding"]:
             name = printable(kernel["name"], 60)
             yield from wrap(
                 f"no rule names a kernel that runs {percent(kernel['frac'])} of the window: {name}"

@@ -16,6 +16,7 @@ from reports.sentences import (
     fix_title,
     lever_sentence,
     needs,
+    outcome_words,
     replay_sentences,
     sharing_sentences,
     verdict_sentences,
@@ -44,7 +45,7 @@ def wall_lines(document: Document) -> Iterator[str]:
             yield from wrap(f"{name:<22}{_untold(wall)}", INDENT, INDENT + " " * 22)
             continue
         row = f"{INDENT}{name:<22}{milliseconds(wall['cost_ns']):>14} ms {percent(wall['cost_frac']):>8}"
-        yield f"{row}  {wall['outcome']}"
+        yield f"{row}  {outcome_words(wall)}"
         parts = sorted((wall["cost_by_kind_ns"] or {}).items(), key=lambda part: -part[1])
         if parts and wall["outcome"] == "finding":
             alone = "; ".join(f"{kind_words(kind)} {milliseconds(ns)}" for kind, ns in parts[:4])
@@ -54,8 +55,9 @@ def wall_lines(document: Document) -> Iterator[str]:
 
 
 def _untold(wall: dict[str, Any]) -> str:
-    """An outcome without a cost: why, and the price of what could be priced."""
-    said = f"{wall['outcome']}: {wall['missing'][0]}" if wall["missing"] else str(wall["outcome"])
+    """An outcome without a cost: why, the price of what could be priced, and the most it can be."""
+    said = outcome_words(wall)
+    said = f"{said}: {wall['missing'][0]}" if wall["missing"] else said
     price = [one["value"] for one in wall["evidence"] if one["measure"] == "cost_frac"]
     return f"{said}. Price: {percent(price[0])}" if price else said
 

@@ -25,6 +25,7 @@ from heuristics.walls.memory import judge as judge_memory
 from heuristics.walls.wall import Evidence, Outcome, WallJudgement
 from traces.account.account import Account
 from traces.formats.open import read_trace
+from traces.measure.bounds import Bounds
 from traces.measure.budget import Budget
 from traces.measure.measurements import RankMeasurements, measure_rank
 from traces.missing import Missing
@@ -48,6 +49,7 @@ JUDGE: dict[WallId, Judge] = {
     "host_overhead": judge_host,
     "compute": judge_compute,
 }
+UNBOUNDED = Bounds(None, None, None, None)
 SURE = Proofs(residual_free_error_frac=0.0, elastic_frac=0.5, unexplained_frac=0.0)
 
 
@@ -141,6 +143,7 @@ def rank(priced: Costs | Missing | None = None, bytes_known: bool = True, **what
         budget=budget(),
         account=account(),
         costs=priced or costs(),
+        bounds=UNBOUNDED,
         memory=memory,
         recorded_host_rows=0,
     )

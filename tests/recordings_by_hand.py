@@ -230,13 +230,12 @@ def settled(document: Document, wall: str, least_ns: int, most_ns: int) -> None:
     assert found["outcome"] == ("finding" if least_ns >= 0.1 * window_ns else "clear")
 
 
-def doubted(document: Document, wall: str, least_ns: int, most_ns: int) -> None:
-    """A small cost between what it must be at least and at most, told as a price beside `unmeasurable`."""
-    window_ns = sum(rank["budget_ns"]["window"] for rank in document["ranks"])
-    (found,) = (one for one in document["walls"] if one["id"] == wall)
-    (price,) = (one["value"] for one in found["evidence"] if one["measure"] == "cost_frac")
-    assert least_ns <= price * window_ns <= most_ns < 0.1 * window_ns
-    assert (found["outcome"], found["cost_ns"], found["cost_frac"]) == ("unmeasurable", None, None)
+def most_frac(document: Document) -> dict[str, float | None]:
+    """The most that each wall can cost by the partition, to a tenth of a point."""
+    return {
+        one["id"]: None if one["at_most_frac"] is None else round(one["at_most_frac"], 3)
+        for one in document["walls"]
+    }
 
 
 def late_ns(work: Work, windows: list[tuple[int, int]]) -> int:

@@ -84,7 +84,7 @@ def test_walls_are_of_the_run_and_name_no_rank(export: Export) -> None:
 def test_all_adds_unknown_kernels_and_dropped_steps(export: Export) -> None:
     document = diagnoser.analyze(export(exposed(kernel="mystery")), steps="1:4").to_dict()
     some, every = rows_of(document), rows_of(document, everything=True)
-    assert keys(every, "unknown_kernel")["mystery"] == ("", "0.1")
+    assert keys(every, "unknown_kernel")["mystery"] == ("3000000", "0.1")
     assert keys(every, "dropped_step")["0"] == ("10000000", "")
     assert [row for row in every if row["group"] not in ("unknown_kernel", "dropped_step")] == some
 

@@ -429,7 +429,10 @@ def on_a_terminal(words: list[str]) -> bytes:
 def test_no_foreign_name_moves_a_cursor_of_a_terminal(tmp_path: Path, results: dict[str, Json]) -> None:
     hostile = "a\x1b[2Jb\u009b31mc\u202ed\x07"
     analysis = json.loads(json.dumps(results["analysis"]))
-    analysis["ranks"][0]["unknown_kernels"] = [{"name": hostile, "frac": 0.5}]
+    analysis["ranks"][0]["unknown_kernels"] = [
+        {"name": hostile, "frac": 0.5, "busy_ns": 5, "per_step_ns": 5, "count": 1, "mean_ns": 5}
+        | {"grid": None, "finding": True}
+    ]
     analysis["warnings"] = [hostile]
     path = str(kept(tmp_path, analysis))
     forms = ("text", "markdown", "json", "csv")

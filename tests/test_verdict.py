@@ -356,13 +356,16 @@ def test_the_document_of_a_recording_holds_its_verdict(export: Export) -> None:
     ("ahead", "said"),
     [
         (True, "Verdict no wall: nothing removable that could be measured costs a tenth of the windows"),
-        (False, "Verdict none: no wall could be measured."),
+        (False, "Verdict none: no wall could be measured"),
     ],
-    ids=["launched ahead", "no launch recorded"],
+    ids=["launched ahead", "whole graphs without a launch"],
 )
 def test_a_text_says_no_wall_only_where_one_could_be_judged(export: Export, ahead: bool, said: str) -> None:
     recording = Recording()
     for at in range(10_000, 50_000, 10_000):
-        recording.kernel(KERNEL, at, at + 10_000, launch_ns=at // 10 if ahead else None)
+        if ahead:
+            recording.kernel(KERNEL, at, at + 10_000, launch_ns=at // 10)
+        else:
+            recording.graph_replay(at, at + 5_000, launch_ns=None)
     text = render_text(diagnoser.analyze(export(recording)).to_dict(), False)
     assert said in " ".join(text.split())

@@ -352,25 +352,30 @@ def test_without_the_gpu_table_small_grids_are_unmeasurable(export: Export) -> N
     assert "GPU table" in found.cure
 
 
-def test_without_recorded_launches_every_wall_is_unmeasurable(export: Export) -> None:
+def test_without_recorded_launches_the_host_costs_at_most_the_time_without_compute(export: Export) -> None:
     recording = Recording()
     recording.gpu()
     for at in range(0, 400, 100):
         recording.kernel(KERNEL, at * US, (at + 60) * US)
     walls = judged(export, recording)
-    assert {wall.outcome for wall in walls.values()} == {"unmeasurable"}
-    assert all("no launch of a kernel was recorded" in wall.missing[0] for wall in walls.values())
-    assert all("--trace=cuda" in wall.cure for wall in walls.values())
+    open_ = [walls["memory"], walls["host_overhead"]]
+    assert {wall.outcome for wall in open_} == {"unmeasurable"}
+    assert all("no launch of a kernel was recorded" in wall.missing[0] for wall in open_)
+    assert all("--trace=cuda" in wall.cure for wall in open_)
+    assert walls["host_overhead"].at_most_frac == 120 / 360  # nothing else runs where no compute does
+    assert [walls[wall].outcome for wall in ("communication", "compute")] == ["clear", "unmeasurable"]
 
 
-def test_where_clocks_are_apart_every_wall_is_unmeasurable(export: Export) -> None:
+def test_where_clocks_are_apart_only_the_partition_bounds_a_wall(export: Export) -> None:
     recording = Recording()
     recording.gpu()
     for at in range(0, 400, 100):
         recording.kernel(KERNEL, (at + 9_000) * US, (at + 9_060) * US, launch_ns=at * US)
     walls = judged(export, recording)
-    assert {wall.outcome for wall in walls.values()} == {"unmeasurable"}
-    assert all("clocks may be apart" in wall.missing[0] for wall in walls.values())
+    open_ = [walls["memory"], walls["host_overhead"]]
+    assert {wall.outcome for wall in open_} == {"unmeasurable"}
+    assert all("clocks may be apart" in wall.missing[0] for wall in open_)
+    assert walls["communication"].outcome == "clear"
 
 
 def test_where_graphs_were_recorded_whole_communication_is_never_clear(export: Export) -> None:

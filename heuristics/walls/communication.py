@@ -14,9 +14,10 @@ References: Megatron-Bridge, skill nsys-analysis (exposed is not blocking; ceili
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from heuristics.walls.price import WALL, price
-from heuristics.walls.wall import Evidence, WallJudgement, judged, unmeasurable
+from heuristics.walls.price import WALL, at_most_frac, price
+from heuristics.walls.wall import Evidence, WallJudgement, judged, unpriced
 from traces.account.account import Account
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
@@ -27,12 +28,13 @@ def judge(measurements: Sequence[RankMeasurements]) -> WallJudgement:
     """Judge the communication of a run's ranks (at least one)."""
     told = price(measurements, "communication")
     if isinstance(told, Missing):
-        return unmeasurable("communication", told, _context(measurements))
+        return unpriced("communication", told, measurements, _context(measurements))
     unexplained = max(_unexplained_fracs(measurements), default=0.0)
     if told.frac < WALL.value <= told.frac + unexplained:
         reason = f"up to {unexplained:.0%} of the window are waits that no edge explains, most likely of it"
         cure = "record with --cuda-event-trace=true (nsys 2024.3 or newer), and more steps"
-        return unmeasurable("communication", Missing("replay", reason, cure), _context(measurements))
+        most = at_most_frac(measurements, "communication", proofs_hold=False)
+        told = replace(told, at_least=Missing("replay", reason, cure), at_most_frac=most)
     return judged("communication", told, _context(measurements))
 
 

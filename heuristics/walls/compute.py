@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from heuristics.walls.price import price
-from heuristics.walls.wall import Evidence, WallJudgement, judged, unmeasurable
+from heuristics.walls.wall import Evidence, WallJudgement, judged, unpriced
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 
@@ -25,7 +25,7 @@ def judge(measurements: Sequence[RankMeasurements]) -> WallJudgement:
     """Judge the compute of a run's ranks (at least one)."""
     told = price(measurements, "compute")
     if isinstance(told, Missing):
-        return unmeasurable("compute", told)
+        return unpriced("compute", told, measurements)
     return judged("compute", told, _context(measurements))
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from heuristics.walls.price import price
-from heuristics.walls.wall import Evidence, WallJudgement, judged, unmeasurable
+from heuristics.walls.wall import Evidence, WallJudgement, judged, unpriced
 from traces.account.account import Account
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
@@ -24,7 +24,7 @@ def judge(measurements: Sequence[RankMeasurements]) -> WallJudgement:
     """Judge the host of a run's ranks (at least one)."""
     told = price(measurements, "host_overhead")
     if isinstance(told, Missing):
-        return unmeasurable("host_overhead", told)
+        return unpriced("host_overhead", told, measurements)
     return judged("host_overhead", told, _context(measurements))
 
 

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Final
 
 from heuristics.walls.price import price
-from heuristics.walls.wall import Evidence, WallJudgement, judged, unmeasurable
+from heuristics.walls.wall import Evidence, WallJudgement, judged, unmeasurable, unpriced
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
@@ -33,7 +33,7 @@ def judge(measurements: Sequence[RankMeasurements]) -> WallJudgement:
     """Judge the memory of a run's ranks (at least one)."""
     told = price(measurements, "memory")
     if isinstance(told, Missing):
-        result = unmeasurable("memory", told)
+        result = unpriced("memory", told, measurements)
     else:
         told = replace(told, at_least=told.at_least or _in_graphs(measurements))
         result = judged("memory", told, _context(measurements))
@@ -46,12 +46,12 @@ def judge(measurements: Sequence[RankMeasurements]) -> WallJudgement:
         result = replace(result, evidence=(*result.evidence, retried))
         if worst >= RETRIES.value:
             return replace(result, outcome="finding", comes_first=True)
-    if result.outcome != "clear":
+    if result.outcome == "finding":
         return result
-    if (gap := _unpriced(measurements)) is not None:
+    if not isinstance(told, Missing) and (gap := _unpriced(measurements)) is not None:
         evidence = tuple(one for one in result.evidence if not one.measure.endswith("cost_frac"))
         return unmeasurable("memory", gap, evidence)
-    if (gap := _without_room(measurements)) is not None:
+    if result.outcome == "clear" and (gap := _without_room(measurements)) is not None:
         return replace(result, outcome="unmeasurable", missing=(gap.reason,), cure=gap.cure)
     return result
 

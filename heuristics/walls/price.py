@@ -32,7 +32,8 @@ class Price:
     """One handicap's ceiling over the ranks that could be replayed; `rank` is the one it costs most.
 
     `steady_frac`: the same in the steps after the first, None with fewer than three. `step_frac`: of each
-    used step of each rank, as part of that step. `at_least`: why it may be more.
+    used step of each rank, as part of that step. `at_least`: why it may be more; `at_most_frac`: the most
+    that it can then be, None where nothing bounds it or the price itself is the most.
     """
 
     ns: int
@@ -42,6 +43,7 @@ class Price:
     step_frac: tuple[float, ...]
     rank: int
     at_least: Missing | None
+    at_most_frac: float | None = None
 
 
 def price(measurements: Sequence[RankMeasurements], wall: WallId) -> Price | Missing:
@@ -65,7 +67,40 @@ def price(measurements: Sequence[RankMeasurements], wall: WallId) -> Price | Mis
         tuple(steps),
         worst[0],
         _doubt(measurements, wall),
+        at_most_frac(measurements, wall),
     )
+
+
+def at_most_frac(
+    measurements: Sequence[RankMeasurements], wall: WallId, proofs_hold: bool = True
+) -> float | None:
+    """The most that a wall can cost where no proven replay tells its cost, as part of all windows.
+
+    Each rank adds its proven cost, or else the bound of its partition; None where a rank has neither, or all
+    are proven. `proofs_hold` False: no replay tells it, whatever its proofs say.
+    """
+    proven = [_proven(rank, wall) if proofs_hold else None for rank in measurements]
+    if None not in proven:
+        return None
+    most = [_most_ns(rank, wall) if ns is None else ns for rank, ns in zip(measurements, proven, strict=True)]
+    known = [ns for ns in most if ns is not None]
+    if len(known) < len(most):
+        return None
+    return sum(known) / sum(rank.budget.window_ns for rank in measurements)
+
+
+def _proven(rank: RankMeasurements, wall: WallId) -> int | None:
+    cost = cost_of(rank, wall)
+    doubted = not isinstance(rank.costs, Missing) and rank.costs.at_least is not None
+    return None if cost is None or doubted else cost.ns
+
+
+def _most_ns(rank: RankMeasurements, wall: WallId) -> int | None:
+    """The bound of the partition; a replay that may say too little is no lower than it says."""
+    if wall == "communication" and not rank.communication_told:
+        return None
+    bound, cost = rank.bounds.of(wall), cost_of(rank, wall)
+    return bound if bound is None or cost is None else max(bound, cost.ns)
 
 
 def _steady_frac(told: Sequence[tuple[RankMeasurements, Cost]]) -> float | None:

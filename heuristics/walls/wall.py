@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from heuristics.run import WallId
-from heuristics.walls.price import STEADY, WALL, Price
+from heuristics.walls.price import STEADY, WALL, Price, at_most_frac
+from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 
 Outcome = Literal["finding", "clear", "unmeasurable"]
@@ -39,6 +40,7 @@ class WallJudgement:
     `cost_ns` is what the windows would lose if the handicap vanished, a ceiling; None where unmeasurable.
     `step_cost_frac`: the same per used step, as part of that step. `comes_first`: hard evidence that puts
     this wall before larger ones. `missing` says what could not be looked at, `cure` how to record it.
+    `at_most_frac`: where no proven replay tells the cost, the most that it can be by the partition alone.
     """
 
     id: WallId
@@ -51,12 +53,13 @@ class WallJudgement:
     comes_first: bool = False
     missing: tuple[str, ...] = ()
     cure: str = ""
+    at_most_frac: float | None = None
 
 
 def judged(wall: WallId, price: Price, evidence: Sequence[Evidence]) -> WallJudgement:
     """A finding from the limit up, else clear; the cost itself is the first evidence.
 
-    A cost that may be more than it seems is never clear.
+    A cost that may be more than it seems is clear only where even the most it can be is below the limit.
     """
     cost = Evidence(
         "cost_frac", price.frac, "fraction of the windows", WALL.value, WALL.because, rank=price.rank
@@ -66,16 +69,48 @@ def judged(wall: WallId, price: Price, evidence: Sequence[Evidence]) -> WallJudg
     if price.steady_frac is not None:
         steady = Evidence("steady_cost_frac", price.steady_frac, STEADY.unit, STEADY.value, STEADY.because)
         stands, shown = stands and price.steady_frac >= STEADY.value, [cost, steady]
-    if not stands and price.at_least is not None:
-        return unmeasurable(wall, price.at_least, (*shown, *evidence))
+    most = price.at_most_frac
+    if not stands and price.at_least is not None and (most is None or most >= WALL.value):
+        return unmeasurable(wall, price.at_least, (*shown, *evidence), most)
     outcome: Outcome = "finding" if stands else "clear"
     return WallJudgement(
-        wall, outcome, price.ns, price.frac, price.by_kind_ns, price.step_frac, (*shown, *evidence)
+        wall,
+        outcome,
+        price.ns,
+        price.frac,
+        price.by_kind_ns,
+        price.step_frac,
+        (*shown, *evidence),
+        at_most_frac=most,
     )
 
 
-def unmeasurable(wall: WallId, why: Missing, evidence: Sequence[Evidence] = ()) -> WallJudgement:
+def unpriced(
+    wall: WallId, why: Missing, measurements: Sequence[RankMeasurements], evidence: Sequence[Evidence] = ()
+) -> WallJudgement:
+    """A wall that no replay tells: clear at its bound where that is below the limit, else unmeasurable."""
+    most = at_most_frac(measurements, wall)
+    if most is None or most >= WALL.value:
+        return unmeasurable(wall, why, evidence, most)
+    ns = round(most * sum(rank.budget.window_ns for rank in measurements))
+    because = f"the most it can be by the partition of the windows; not replayed: {why.reason}"
+    bound = Evidence("cost_frac", most, "fraction of the windows", WALL.value, because)
+    return WallJudgement(wall, "clear", ns, most, {}, (), (bound, *evidence), at_most_frac=most)
+
+
+def unmeasurable(
+    wall: WallId, why: Missing, evidence: Sequence[Evidence] = (), at_most_frac: float | None = None
+) -> WallJudgement:
     """What could not be looked at is never clear."""
     return WallJudgement(
-        wall, "unmeasurable", None, None, {}, (), tuple(evidence), missing=(why.reason,), cure=why.cure
+        wall,
+        "unmeasurable",
+        None,
+        None,
+        {},
+        (),
+        tuple(evidence),
+        missing=(why.reason,),
+        cure=why.cure,
+        at_most_frac=at_most_frac,
     )

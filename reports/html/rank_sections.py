@@ -225,14 +225,28 @@ def kernels(rank: Rank) -> Section:
         for one in table["rows"][:_KERNELS]
     )
     unknown = tuple(
-        (printable(one["name"], _NAME_WIDTH), percent(one["frac"])) for one in rank["unknown_kernels"]
+        (
+            printable(one["name"], _NAME_WIDTH),
+            UNTOLD if one["grid"] is None else " × ".join(map(str, one["grid"])),
+            f"{one['count']:,}",
+            short_ms(one["busy_ns"]),
+            percent(one["frac"]),
+        )
+        for one in rank["unknown_kernels"]
     )
     folded = []
     if rows:
         caption = f"Kernels with the most work, {_whole(rank)}"
         folded.append(Table(caption, ("Kernel", "Class", "Grid", "Number", "Work, ms"), rows, 2))
     if unknown:
-        folded.append(Table("Kernels that no rule names", ("Kernel", "Of the window"), unknown, 1))
+        folded.append(
+            Table(
+                "Kernels that no rule names",
+                ("Kernel", "Grid", "Number", "Wall, ms", "Of the window"),
+                unknown,
+                3,
+            )
+        )
     return Section("kernels", "Kernels", folded=tuple(folded))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reports.html.section import UNTOLD, Table, exact_ms, sentence, short_ms
-from reports.sentences import origin, replay_sentences, verdict_sentences, wall_sentence, who
+from reports.sentences import origin, outcome_words, replay_sentences, verdict_sentences, wall_sentence, who
 from reports.words import kind_words, percent, printable, seconds, wall_words
 
 _SHOWN_KINDS: Final = 4
@@ -82,9 +82,9 @@ def _steps(rank: dict[str, Any], count: int) -> str:
 
 
 def _wall(wall: dict[str, Any]) -> tuple[str, ...]:
-    name, outcome = wall_words(wall["id"]), wall["outcome"]
+    name, outcome = wall_words(wall["id"]), outcome_words(wall)
     if wall["cost_frac"] is None:
-        return (name, "not measurable" if outcome == "unmeasurable" else outcome, UNTOLD, UNTOLD)
+        return (name, outcome, UNTOLD, UNTOLD)
     return (name, outcome, exact_ms(wall["cost_ns"]), percent(wall["cost_frac"]))
 
 

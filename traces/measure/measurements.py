@@ -11,6 +11,7 @@ from traces.account.clocks import clock_offset_ns
 from traces.columns import NULL, Gpu, distinct
 from traces.intervals import covered_ns
 from traces.measure.a2a import A2a, measure_a2a
+from traces.measure.bounds import Bounds, measure_bounds
 from traces.measure.budget import Budget, measure_budget
 from traces.measure.detected import Detected, detect
 from traces.measure.kernel_table import KernelTable, measure_kernels
@@ -62,6 +63,7 @@ class RankMeasurements:
     clock_offset_ns: int | None
     account: Account | Missing
     costs: Costs | Missing
+    bounds: Bounds
     sm: SmUse
     a2a: A2a | None
     unresolved: tuple[Unresolved, ...]
@@ -105,6 +107,7 @@ def measure_rank(
     account = measure_account(rank, steps.windows)
     sm = measure_sm(rank, steps.windows, gpu, rank.columns.gpu_samples)
     absent = absent_pieces(account)
+    subject, budget = subject_of(rank, steps, recompute, sm), measure_budget(rows, steps.windows)
     moe = measure_moe(rank, resolution, steps, recompute, absent)
     return RankMeasurements(
         trace=rank.columns.info.name,
@@ -118,10 +121,11 @@ def measure_rank(
         replays_recorded=bool((rows.source == Source.REPLAY).any()),
         totals=measure_totals(rows),
         steps=steps,
-        budget=measure_budget(rows, steps.windows),
+        budget=budget,
         clock_offset_ns=clock_offset_ns(rank),
         account=account,
-        costs=measure_costs(subject_of(rank, steps, recompute, sm), steps, account),
+        costs=measure_costs(subject, steps, account),
+        bounds=measure_bounds(subject, budget, account, recompute.missing is None),
         a2a=measure_a2a(rank, resolution, steps.windows, steps),
         unresolved=resolution.unresolved,
         detected=detect(rank, steps.windows),

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from traces.intervals import Spans, intersect, union
+import numpy as np
+
+from traces.columns import NULL, group_of
+from traces.intervals import Spans, covered_ns, intersect, union
 from traces.names.kernels import classify_kernel
 from traces.timeline import RankTimeline, Source
 
@@ -13,10 +16,19 @@ NO_NAME = "(no name recorded)"
 
 @dataclass(frozen=True, slots=True)
 class UnknownKernel:
-    """A kernel name no rule matches, and the part of the window in which such a kernel ran."""
+    """A kernel name no rule matches, in the windows.
+
+    `busy_ns` is when such a kernel ran, wall time, and `frac` its part of the windows. `count` kernels had
+    time there; `mean_ns` is their mean whole duration. `grid` holds the most of them, None where it was not
+    recorded.
+    """
 
     name: str
     frac: float
+    busy_ns: int
+    count: int
+    mean_ns: int
+    grid: tuple[int, int, int] | None
 
 
 def unknown_kernels(rank: RankTimeline, windows: Spans) -> tuple[UnknownKernel, ...]:
@@ -25,10 +37,24 @@ def unknown_kernels(rank: RankTimeline, windows: Spans) -> tuple[UnknownKernel, 
     unnamed = {-1: NO_NAME} | {
         code: name for code, name in enumerate(names) if classify_kernel(name).rule is None
     }
+    inside = (rows.source == Source.KERNEL) & (covered_ns(rows.start_ns, rows.end_ns, windows) > 0)
     found = []
     for code, name in unnamed.items():
-        mine = (rows.source == Source.KERNEL) & (rows.name == code)
-        busy_ns = intersect(union(rows.start_ns[mine], rows.end_ns[mine]), windows).total_ns
-        if busy_ns:
-            found.append(UnknownKernel(name, busy_ns / windows.total_ns))
+        mine = rows.take(inside & (rows.name == code))
+        if not len(mine):
+            continue
+        busy_ns = intersect(union(mine.start_ns, mine.end_ns), windows).total_ns
+        grid = rank.columns.kernels.grid[mine.row]
+        group = group_of(*grid.T)
+        often: list[int] = grid[group == np.bincount(group).argmax()][0].tolist()
+        found.append(
+            UnknownKernel(
+                name=name,
+                frac=busy_ns / windows.total_ns,
+                busy_ns=busy_ns,
+                count=len(mine),
+                mean_ns=int((mine.end_ns - mine.start_ns).sum()) // len(mine),
+                grid=None if NULL in often else (often[0], often[1], often[2]),
+            )
+        )
     return tuple(sorted(found, key=lambda kernel: (-kernel.frac, kernel.name)))

@@ -154,9 +154,7 @@ class _Pricing:
 
     def _capped(self, cost: Cost) -> Cost:
         """Never more than what the account lays on the host and on latency."""
-        account = self._account
-        most = sum(ns for cause, ns in account.launch_starved_ns.items() if cause != "profiler")
-        most += account.arrival_ns + account.kernel_gap_ns + account.masked_ns
+        most = self._account.host_most_ns
         if cost.ns <= most:
             return cost
         by_kind = {kind: min(ns, most) for kind, ns in cost.by_kind_ns.items()}

@@ -1,0 +1,128 @@
+"""The most that each handicap can cost a rank, by the partition of its windows alone: no replay is needed.
+
+communication: the time without compute, or its own if less, and what compute is stretched beside it.
+host_overhead: what the account lays on the host; without an account the time without compute.
+memory: recomputed stretches with the waits before them, large copies between GPU and host, and allocator
+starvation; without an account the time without compute in its place, where any allocator call was made.
+compute: what kernels with fewer blocks than SMs would not take if they filled them.
+Where a replay is proven, its cost is the better figure: one handicap can hide behind another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from traces.account.account import Account
+from traces.account.calls import CallKind, call_kinds
+from traces.account.gaps import NO_KERNEL, compute_gaps
+from traces.columns import COPY_KINDS, NULL, BoolArray, IntArray
+from traces.intervals import Spans, covered_ns, intersect, join, union
+from traces.measure.budget import Budget
+from traces.measure.memory import OFFLOAD_BYTES
+from traces.missing import Missing
+from traces.replay.edits import Subject
+from traces.timeline import Activities, Bucket, RankTimeline, Source
+
+_HOST_COPIES: Final = tuple(code for code, kind in enumerate(COPY_KINDS) if kind.endswith(("h2d", "d2h")))
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The most each wall can cost, in ns of the windows; None where the trace does not bound it.
+
+    Graphs recorded whole hide communication, recompute and grids; memory is not bounded either where it is
+    unknown what is computed a second time, compute not without the SM count.
+    """
+
+    communication: int | None
+    host_overhead: int | None
+    memory: int | None
+    compute: int | None
+
+    def of(self, wall: str) -> int | None:
+        """The bound of a wall by its name. Raises KeyError for another name."""
+        return {
+            "communication": self.communication,
+            "host_overhead": self.host_overhead,
+            "memory": self.memory,
+            "compute": self.compute,
+        }[wall]
+
+
+def measure_bounds(
+    subject: Subject, budget: Budget, account: Account | Missing, recompute_known: bool
+) -> Bounds:
+    """Bound the costs of one rank. `recompute_known`: whether it is known what runs a second time."""
+    rows, windows = subject.rank.activities, subject.steps.windows
+    whole_graphs = bool((rows.source == Source.REPLAY).any())
+    absent_ns = budget.window_ns - budget.compute_ns
+    return Bounds(
+        communication=None if whole_graphs else _communication_ns(subject, rows, windows, absent_ns),
+        host_overhead=absent_ns if isinstance(account, Missing) else account.host_most_ns,
+        memory=_memory_ns(subject, account, absent_ns) if recompute_known and not whole_graphs else None,
+        compute=None if whole_graphs else _compute_ns(subject, rows, windows),
+    )
+
+
+def _communication_ns(subject: Subject, rows: Activities, windows: Spans, absent_ns: int) -> int:
+    comm = rows.bucket == Bucket.COMM
+    running = union(rows.start_ns[comm], rows.end_ns[comm])
+    beside_ns = covered_ns(rows.start_ns, rows.end_ns, running)
+    stretch_frac = max(0.0, subject.stretch_frac or 0.0)
+    more_ns = (beside_ns * (stretch_frac / (1 + stretch_frac))).astype(np.int64)
+    stretched = _first(rows, rows.bucket == Bucket.COMPUTE, more_ns)
+    return min(
+        absent_ns + intersect(stretched, windows).total_ns,
+        intersect(join(running, stretched), windows).total_ns,
+    )
+
+
+def _memory_ns(subject: Subject, account: Account | Missing, absent_ns: int) -> int:
+    rank, windows = subject.rank, subject.steps.windows
+    rows, again = rank.activities, subject.mask(subject.recomputed)
+    gaps = compute_gaps(rows, windows)
+    before = (gaps.kernel != NO_KERNEL) & again[gaps.kernel]
+    gone = again | _large_copies(subject)
+    held = union(
+        np.concatenate((rows.start_ns[gone], gaps.start_ns[before])),
+        np.concatenate((rows.end_ns[gone], gaps.end_ns[before])),
+    )
+    return min(windows.total_ns, intersect(held, windows).total_ns + _allocator_ns(rank, account, absent_ns))
+
+
+def _allocator_ns(rank: RankTimeline, account: Account | Missing, absent_ns: int) -> int:
+    """What late allocator calls can cost; without an account all time without compute, if there are any."""
+    if not isinstance(account, Missing):
+        return account.launch_starved_ns.get("allocator", 0)
+    kinds = call_kinds(rank.columns.call_names)
+    seen = kinds[rank.columns.calls.name]
+    none = len(seen) and not np.isin(seen, (CallKind.FREE, CallKind.ALLOCATE)).any()
+    return 0 if none else absent_ns
+
+
+def _large_copies(subject: Subject) -> BoolArray:
+    """Copies between GPU and host that are no small reads, shape (n,): offload is among them."""
+    rows, sizes = subject.rank.activities, subject.rank.columns.copies.size_bytes
+    large = np.zeros(len(rows), dtype=np.bool_)
+    at = np.flatnonzero((rows.bucket == Bucket.COPY) & np.isin(rows.key, _HOST_COPIES))
+    size = sizes[rows.row[at]]
+    large[at] = (size == NULL) | (size >= OFFLOAD_BYTES.value)
+    return large
+
+
+def _compute_ns(subject: Subject, rows: Activities, windows: Spans) -> int | None:
+    count, blocks = subject.sm_count, subject.blocks()
+    if count is None or not (blocks > 0).any():
+        return None
+    under = (blocks > 0) & (blocks < count) & (rows.bucket == Bucket.COMPUTE)
+    length_ns = rows.end_ns - rows.start_ns
+    more_ns = np.where(under, length_ns - length_ns * blocks // count, 0)
+    return intersect(_first(rows, under, more_ns), windows).total_ns
+
+
+def _first(rows: Activities, which: BoolArray, length_ns: IntArray) -> Spans:
+    """The first part of some activities, no less than any chain of them, one after another, can lose."""
+    return union(rows.start_ns[which], (rows.start_ns + length_ns)[which])
