@@ -56,14 +56,9 @@ class Account:
 
     @property
     def host_most_ns(self) -> int:
-        """The most that a host without time of its own would save: what is starved by it, latency and masked.
-
-        Copies to the host count too: small ones that only feed a synchronising call go with it, and what they
-        queued behind (in simulated runs a read of token counts waits for the offload before it).
-        """
+        """The most that a host without time would save: what is starved by it, latency and masked."""
         starved_ns = sum(ns for cause, ns in self.launch_starved_ns.items() if cause != "profiler")
-        copied_ns = self.blocking_ns.get("memcpy_d2h", 0)
-        return starved_ns + self.arrival_ns + self.kernel_gap_ns + self.masked_ns + copied_ns
+        return starved_ns + self.arrival_ns + self.kernel_gap_ns + self.masked_ns
 
     @property
     def total_ns(self) -> int:

@@ -114,7 +114,7 @@ def _large_copies(subject: Subject) -> BoolArray:
 
 
 def _compute_ns(subject: Subject, rows: Activities, windows: Spans) -> int | None:
-    count, blocks = subject.sm_count, subject.blocks()
+    count, blocks = subject.sm_count, subject.rank.blocks
     if count is None or not (blocks > 0).any():
         return None
     under = (blocks > 0) & (blocks < count) & (rows.bucket == Bucket.COMPUTE)
