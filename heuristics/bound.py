@@ -73,7 +73,10 @@ def _time_by_wall(rank: RankMeasurements) -> dict[WallId, int]:
         "communication": sum(ns for kind, ns in account.blocking_ns.items() if kind in COMM_KINDS),
         "host_overhead": sum(ns for cause, ns in starved.items() if cause not in ("allocator", "profiler"))
         + account.arrival_ns,
-        "memory": recomputed_ns + (memory.offload_exposed_ns or 0) + starved.get("allocator", 0),
+        "memory": recomputed_ns
+        + (memory.offload_exposed_ns or 0)
+        + (memory.host_resident_exposed_ns or 0)
+        + starved.get("allocator", 0),
     }
 
 

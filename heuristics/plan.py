@@ -27,6 +27,7 @@ WALL_ORDER: Final[Mapping[WallId, tuple[str, ...]]] = {
         "MEM-11",  # experimental, and only for experts of a fixed budget
         "MEM-10",  # another way of training, and another checkpoint format
         "MEM-9",
+        "MEM-14",  # where copies from the host dominate it comes first
     ),
     "communication": (
         *("COM-2", "COM-1", "COM-4", "COM-5", "COM-6"),

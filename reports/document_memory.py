@@ -12,7 +12,10 @@ from traces.missing import Missing
 
 _GROUPS: Final = {
     "recompute_modules": "recompute_ns",
-    "offload_copies": "offload_exposed_ns",
+    **dict.fromkeys(("offload_copies", "offload_union_ns", "offload_bytes"), "offload_exposed_ns"),
+    **dict.fromkeys(
+        ("host_resident_copies", "host_resident_union_ns", "host_resident_bytes"), "host_resident_exposed_ns"
+    ),
     "allocator_calls": "allocator_ns",
     "allocator_retry_frac": "allocator_retry_frac",
 }

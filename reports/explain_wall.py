@@ -20,8 +20,10 @@ _EVERY_WALL: Final = ("heuristics.walls.price", "heuristics.verdict")
 """Where the limits live that every wall is held against."""
 _MEASURED: Final[Mapping[WallId, tuple[str, ...]]] = {
     "memory": (
-        "traces.measure.memory:OFFLOAD_BYTES",
-        "traces.measure.memory:OFFLOAD_PAIRS",
+        "traces.measure.host_copies:LARGE",
+        "traces.measure.host_copies:OFFLOAD_PAIRS",
+        "traces.measure.host_copies:RECURS",
+        "traces.measure.host_copies:FILLS",
         "traces.measure.recompute:TWICE",
     ),
     "communication": ("heuristics.fixes.preconditions:WAITING",),

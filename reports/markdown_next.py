@@ -105,7 +105,7 @@ def _knobs(fix: dict[str, Any], spelled: Sequence[str]) -> Iterator[Phrase]:
     knobs, names = fix["knobs"], dict(SPELLINGS)
     has = [key for key in _SPELLED if knobs[key]]
     shown = [key for key in has if key in spelled] or has
-    for key in [*shown, "environment"]:
+    for key in [*shown, "environment", "pytorch"]:
         if knobs[key]:
             yield (f"{names[key]}: ", *joined(map(Code, knobs[key])))
 

@@ -13,6 +13,7 @@ SPELLINGS: Final = (
     ("megatron_bridge", "Bridge"),
     ("bridge_harness", "Bridge's scripts/performance"),
     ("environment", "environment"),
+    ("pytorch", "PyTorch"),
 )
 """Keys of a fix's knobs and what they are called."""
 
@@ -58,6 +59,7 @@ def outcome_words(wall: dict[str, Any]) -> str:
 def verdict_sentences(document: Document) -> Iterator[str]:
     """What the wall is tied with, how sure that is, what bounds the run."""
     verdict = document["verdict"]
+    yield from _facts(document)
     if verdict["tied_with"]:
         tied = " and ".join(map(wall_words, verdict["tied_with"]))
         yield f"Tied with {tied}: their costs cannot be told apart."
@@ -105,6 +107,19 @@ def _unknown_kernel(kernel: dict[str, Any]) -> str:
     launches = f"{kernel['count']:,} launch{'es' if kernel['count'] > 1 else ''}"
     figures = f"{per_step}{launches} of {milliseconds(kernel['mean_ns'])} ms on average{grid}"
     return f"Kernel {printable(kernel['name'], 60)} runs {percent(kernel['frac'])} of the window ({figures})"
+
+
+def _facts(document: Document) -> Iterator[str]:
+    """Of walls that were found, what moves between host and GPU."""
+    for wall in document["walls"]:
+        seen = {one["measure"]: one["value"] for one in wall["evidence"]}
+        for kind in ("host_resident", "offload"):
+            if wall["outcome"] == "finding" and f"{kind}_bytes" in seen:
+                count, gigabytes = seen[f"{kind}_copies"], seen[f"{kind}_bytes"] / 1e9
+                speed = seen[f"{kind}_gb_per_s"]
+                of = "" if len(document["ranks"]) == 1 else " on each GPU"
+                what = kind_words(kind)
+                yield f"{what[:1].upper()}{what[1:]}{of}: {count:,}, {gigabytes:.1f} GB, {speed:.1f} GB/s."
 
 
 def replay_sentences(document: Document) -> Iterator[str]:

@@ -32,6 +32,7 @@ _KINDS: Final = {
     "lazy_init": "lazy initialisation",
     "recompute": "recompute",
     "offload": "offload copies",
+    "host_resident": "copies of what lives in host memory",
     "allocator": "allocator calls",
 }
 """How kinds of cost are called where people read; a class of kernels keeps its key."""

@@ -221,7 +221,7 @@ def paying(about: WallId, by_kind_ns: Mapping[str, int], does_not_fit: bool = Fa
 
 
 KINDS: dict[WallId, tuple[str, ...]] = {
-    "memory": ("recompute", "offload", "allocator"),
+    "memory": ("recompute", "offload", "host_resident", "allocator"),
     "communication": COMM_KINDS,
     "host_overhead": (
         "python",

@@ -139,7 +139,7 @@ def costs_of(path: Path, said: Said, *steps: tuple[float, float], **about: Any) 
 
 def subject_of(
     rank: RankTimeline, steps: Steps, recomputed: list[int] | None = None, offloaded: list[int] | None = None,
-    stretch_frac: float | None = None, sm_count: int | None = None,
+    resident: list[int] | None = None, stretch_frac: float | None = None, sm_count: int | None = None,
 ) -> Subject:  # fmt: skip
-    twice, away = (np.array(some or [], dtype=np.int64) for some in (recomputed, offloaded))
-    return Subject(rank, steps, twice, away, stretch_frac, sm_count)
+    twice, away, kept = (np.array(some or [], dtype=np.int64) for some in (recomputed, offloaded, resident))
+    return Subject(rank, steps, twice, away, kept, stretch_frac, sm_count)

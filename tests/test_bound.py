@@ -61,6 +61,12 @@ def test_exposed_offload_copies_are_memorys() -> None:
     assert find_bound([with_memory(rank(budget=budget(400)), offload_exposed_ns=500)]).bucket == "memory"
 
 
+def test_exposed_copies_of_what_lives_on_the_host_are_memorys() -> None:
+    assert (
+        find_bound([with_memory(rank(budget=budget(400)), host_resident_exposed_ns=500)]).bucket == "memory"
+    )
+
+
 def test_the_bound_adds_up_over_ranks() -> None:
     slow = rank(budget=budget(0, 1_000), account=account(blocking={"tp": 1_000}))
     assert find_bound([rank(), slow, slow]).bucket == "communication"

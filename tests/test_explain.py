@@ -47,7 +47,11 @@ RANK = (
 )
 OTHERS = {"id", "trace", "process", "device", "gpu", "rank"}
 """Keys that measure nothing."""
-IN_LOOPS = ("recompute_frac", "offload_exposed_frac", "allocator_frac", "peak_frac", "allocator_retry_frac")
+IN_LOOPS = (
+    *("recompute_frac", "offload_exposed_frac", "host_resident_exposed_frac", "allocator_frac", "peak_frac"),
+    *("allocator_retry_frac", "offload_bytes", "offload_gb_per_s"),
+    *("host_resident", "host_resident_bytes", "host_resident_gb_per_s"),
+)
 
 
 def words(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 
 import pytest
 
@@ -12,7 +13,7 @@ from heuristics.plan import LEVERS, WALL_ORDER
 from heuristics.run import Given, Run, Shown, WallId
 from tests.fix_doubles import complete
 
-FAMILIES = {"MEM": 13, "COM": 15, "HST": 8, "CMP": 8}
+FAMILIES = {"MEM": 14, "COM": 15, "HST": 8, "CMP": 8}
 WALL_OF: dict[str, WallId] = {
     "MEM": "memory",
     "COM": "communication",
@@ -48,7 +49,7 @@ EVERY = pytest.mark.parametrize("fix", CATALOGUE.values(), ids=lambda fix: fix.i
 
 
 def lines(knobs: Knobs) -> list[str]:
-    return [*knobs.megatron_lm, *knobs.megatron_bridge, *knobs.bridge_harness, *knobs.environment]
+    return [line for spelling in asdict(knobs).values() for line in spelling]
 
 
 def flags(knobs: Knobs) -> dict[str, str]:

@@ -203,6 +203,66 @@ def test_batches_that_only_come_in_and_copies_across_steps_are_no_offload(export
     assert memory_of(rank_of(export(recording, "b.sqlite")), window).offload_exposed_ns is None
 
 
+EMBEDDING = "void at::native::embedding_dense_kernel<float>(float*)"
+MIB = 1 << 20
+
+
+def layers_of_weights(recording: Recording, at_us: int, sizes: tuple[int, ...], pass_begins: bool) -> None:
+    """1 ms: four layers of 200 us, each a copy of 60 us and a GEMM of 40; an embedding before, if any."""
+    if pass_begins:
+        recording.copy("h2d", at_us * 1_000, (at_us + 10) * 1_000, size_bytes=4 * MIB)
+        recording.kernel(EMBEDDING, (at_us + 20) * 1_000, (at_us + 30) * 1_000, launch_ns=at_us * 1_000 + 1)
+    for layer in range(4):
+        begin = (at_us + 100 + 200 * layer) * 1_000
+        recording.copy(
+            "h2d", begin, begin + 60_000, size_bytes=sizes[layer % len(sizes)], launch_ns=begin - 9_000
+        )
+        recording.kernel(GEMM, begin + 60_000, begin + 100_000, launch_ns=begin - 5_000)
+
+
+def test_weights_copied_for_every_layer_live_on_the_host_and_the_batch_before_is_none(export: Export) -> None:
+    recording = Recording()
+    for k in range(2):
+        layers_of_weights(recording, 1_000 * k, (2 * MIB,), pass_begins=True)
+    found = memory_of(rank_of(export(recording)), steps_of(2))
+    assert (found.host_resident_copies, found.host_resident_bytes) == (8, 16 * MIB)
+    assert found.host_resident_union_ns == found.host_resident_exposed_ns == 8 * 60_000
+    assert found.offload_copies == 0
+
+
+def test_one_batch_for_every_pass_does_not_live_on_the_host(export: Export) -> None:
+    recording = Recording()
+    for k in range(4):  # four microbatches of one step
+        recording.copy("h2d", k * 250_000, k * 250_000 + 100_000, size_bytes=64 * MIB)
+        recording.kernel(EMBEDDING, k * 250_000 + 100_000, k * 250_000 + 110_000, launch_ns=k * 250_000)
+        recording.kernel(GEMM, k * 250_000 + 110_000, k * 250_000 + 200_000, launch_ns=k * 250_000 + 1)
+    assert memory_of(rank_of(export(recording)), steps_of(1)).host_resident_copies == 0
+
+
+@pytest.mark.parametrize(
+    ("sizes", "copies"),
+    [((2 * MIB, 3 * MIB), 8), ((2 * MIB,), 0)],  # of one size they may be batches: no kernel names a pass
+)
+def test_without_steps_copies_of_different_sizes_that_fill_the_window_live_on_the_host(
+    export: Export, sizes: tuple[int, ...], copies: int
+) -> None:
+    recording = Recording()
+    for k in range(2):
+        layers_of_weights(recording, 1_000 * k, sizes, pass_begins=False)
+    rank = rank_of(export(recording))
+    assert memory_of(rank, one_window("none", "", 0, 2 * 10**6)).host_resident_copies == copies
+    # the same copies, 480 us, are less than a tenth of a longer window
+    assert memory_of(rank, one_window("none", "", 0, 5 * 10**6)).host_resident_copies == 0
+
+
+def test_a_model_that_is_loaded_once_does_not_live_on_the_host(export: Export) -> None:
+    recording = Recording()
+    for place in range(20):
+        recording.copy("h2d", place * 10_000, place * 10_000 + 9_000, size_bytes=(1 + place % 3) * MIB)
+    recording.kernel(GEMM, 200_000, 300_000, launch_ns=1)
+    assert memory_of(rank_of(export(recording)), one_window("none", "", 0, 300_000)).host_resident_copies == 0
+
+
 def test_allocator_calls_count_after_the_first_step_once_and_on_launching_threads(export: Export) -> None:
     recording = Recording()
     for k in range(3):

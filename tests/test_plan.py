@@ -103,6 +103,7 @@ def test_the_order_is_the_workflows_not_the_catalogues() -> None:
         ("host_overhead", {"long_python_pauses": 60, "python": 40}, "HST-2"),
         ("memory", {"allocator": 60, "recompute": 40}, "MEM-1"),
         ("memory", {"offload": 60, "recompute": 40}, "MEM-6"),
+        ("memory", {"host_resident": 60, "recompute": 40}, "MEM-14"),
         ("memory", {"recompute": 60, "offload": 20, "allocator": 20}, "MEM-2"),
         ("communication", {"dp_reduce_scatter": 30, "dp_all_gather": 30, "ep_dispatch": 40}, "COM-4"),
         ("communication", {"tp": 60, "ep_dispatch": 40}, "COM-5"),

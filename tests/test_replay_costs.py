@@ -200,6 +200,17 @@ def test_offload_copies_take_no_time(path: Path) -> None:
     assert (cost.ns, dict(cost.by_kind_ns)) == (70 * US, {"offload": 70 * US})
 
 
+def test_copies_of_what_lives_on_the_host_take_no_time(path: Path) -> None:
+    said = Said()
+    said.copy("h2d", 100, 150, launch=(10, 12))
+    said.kernel(GEMM, 150, 170, launch=(13, 15))
+    said.copy("h2d", 170, 180, launch=(16, 18))
+    said.kernel(GEMM, 180, 200, launch=(19, 21))
+    cost = costs_of(path, said, (100, 200), resident=[1, 3], offloaded=[3]).memory
+    # each alone: 50 + 10 of what lives on the host, 10 of offload, which is one of them
+    assert (cost.ns, dict(cost.by_kind_ns)) == (60 * US, {"host_resident": 60 * US, "offload": 10 * US})
+
+
 def test_allocator_calls_go_in_steps_after_the_first(path: Path) -> None:
     said = Said()
     for at in (100, 200):

@@ -54,7 +54,7 @@ def halves(rank: RankTimeline) -> Steps:
 def every_third(rank: RankTimeline, steps: Steps) -> Subject:
     """A rank of which every third activity counts as recomputed, every fifth as offloaded."""
     places = np.arange(len(rank.activities))
-    return Subject(rank, steps, places[::3], places[::5], STRETCH_FRAC, SM_COUNT)
+    return Subject(rank, steps, places[::3], places[::5], places[1::7], STRETCH_FRAC, SM_COUNT)
 
 
 def story_of(rank: RankTimeline, steps: Steps) -> Story:
@@ -117,7 +117,9 @@ def asides_of(columns: Columns) -> list[Call]:
 def both_ways(subject: Subject, graph: Graph, told: Told) -> dict[str, tuple[Timing, Takes]]:
     """Every edit as the program makes it and as the definition does."""
     edits, timing, takes = Edits(subject, graph, graph.timing), graph.timing, told.takes
-    recomputed, offloaded = set(subject.recomputed.tolist()), set(subject.offloaded.tolist())
+    recomputed, offloaded, resident = (
+        set(places.tolist()) for places in (subject.recomputed, subject.offloaded, subject.resident)
+    )
     later = [
         told.story.calls[work.call].start
         for work in told.story.works
@@ -141,6 +143,7 @@ def both_ways(subject: Subject, graph: Graph, told: Told) -> dict[str, tuple[Tim
         "host": (edits.host(), by_hand.without_host(told)),
         "recompute": (edits.memory_kinds()["recompute"], by_hand.without_stretch_of_work(told, recomputed)),
         "offload": (edits.memory_kinds()["offload"], by_hand.without_copies(told, offloaded)),
+        "host_resident": (edits.memory_kinds()["host_resident"], by_hand.without_copies(told, resident)),
         "allocator": (edits.memory_kinds()["allocator"], by_hand.without_allocator(told, since)),
     }
     without: Any = {

@@ -213,6 +213,24 @@ def test_what_memory_pays_for_is_said_where_anything_is_paid() -> None:
     assert "offload_exposed_frac" not in seen(found)
 
 
+def test_what_copies_move_and_how_fast_stands_beside_their_cost() -> None:
+    """2 and 4 copies of 3 GB in 100 ms, and 5 GB in 100 ms: 4 GB on each GPU, 40 GB/s."""
+    ms = 10**6
+    ranks = [
+        with_memory(
+            rank(costs(memory=200)),
+            host_resident_copies=copies,
+            host_resident_bytes=gigabytes * 10**9,
+            host_resident_union_ns=100 * ms,
+        )
+        for copies, gigabytes in ((2, 3), (4, 5))
+    ]
+    found = judge_memory(ranks)
+    values = [evidence(found, f"host_resident_{key}").value for key in ("copies", "bytes", "gb_per_s")]
+    assert values == [3, 4 * 10**9, 40.0]
+    assert "offload_bytes" not in seen(found)
+
+
 def test_every_wall_says_how_we_tell_what_it_is_not_and_where_it_is_from() -> None:
     assert tuple(module.__name__.rpartition(".")[2] for module in JUDGES) == WALL_IDS
     for module in JUDGES:

@@ -50,6 +50,7 @@ from heuristics.fixes import (
     mem_11_paged_stash,
     mem_12_early_release,
     mem_13_nccl_environment,
+    mem_14_host_resident,
 )
 from heuristics.fixes.fix import Fix
 
@@ -67,6 +68,7 @@ _MODULES: Final = (
     mem_11_paged_stash,
     mem_12_early_release,
     mem_13_nccl_environment,
+    mem_14_host_resident,
     com_1_ep_overlap,
     com_2_dispatcher,
     com_3_dispatcher_sms,

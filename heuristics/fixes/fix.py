@@ -28,13 +28,14 @@ class Knobs:
     """One change in its spellings.
 
     Flags of Megatron-LM, overrides of Megatron-Bridge, flags of Bridge's performance harness
-    (scripts/performance), and environment or launcher.
+    (scripts/performance), environment or launcher, and lines for a program that is PyTorch's own.
     """
 
     megatron_lm: tuple[str, ...] = ()
     megatron_bridge: tuple[str, ...] = ()
     bridge_harness: tuple[str, ...] = ()
     environment: tuple[str, ...] = ()
+    pytorch: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,4 +140,5 @@ FIX: Final = Fix(
         "Megatron-Bridge, src/megatron/bridge/training/config.py at 067f987d",
     ),
     direct=("offload",),
+    wins=("recompute", "offload", "allocator"),  # weights that live on the host stay there
 )

@@ -86,6 +86,8 @@ def _memory(ranks: Sequence[RankSymptoms]) -> Iterator[Evidence | None]:
     yield _context("recompute_frac", mean_of(ranks, lambda rank: rank.recompute_frac), again)
     offload = mean_of(ranks, lambda rank: rank.offload_exposed_frac)
     yield _context("offload_exposed_frac", offload, "exposed offload copies")
+    resident = mean_of(ranks, lambda rank: rank.host_resident_exposed_frac)
+    yield _context("host_resident_exposed_frac", resident, "exposed copies of what lives in host memory")
     allocator = mean_of(ranks, lambda rank: rank.allocator_frac)
     yield _context("allocator_frac", allocator, "host time in allocator calls")
 

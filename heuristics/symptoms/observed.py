@@ -134,14 +134,15 @@ def _bound(symptoms: Symptoms) -> Bound:
     if busy is None or again is None or waits is None or starved is None:
         shares: dict[WallId, float] = {"compute": busy or 0.0, "communication": exposed or 0.0}
         return bound_of_most(shares)
-    offload = mean_of(ranks, lambda rank: rank.offload_exposed_frac) or 0.0
+    copies = mean_of(ranks, lambda rank: rank.offload_exposed_frac) or 0.0
+    copies += mean_of(ranks, lambda rank: rank.host_resident_exposed_frac) or 0.0
     arrival = mean_of(ranks, lambda rank: rank.arrival_frac) or 0.0
     return bound_of_shares(
         {
             "compute": max(0.0, busy - again),
             "communication": waits,
             "host_overhead": sum(part for cause, part in starved.items() if cause not in NOT_HOST) + arrival,
-            "memory": again + offload + starved.get("allocator", 0.0),
+            "memory": again + copies + starved.get("allocator", 0.0),
         }
     )
 

@@ -127,11 +127,12 @@ def _starved(rank: RankSymptoms) -> dict[str, float]:
 
 
 def memory(ranks: Sequence[RankSymptoms]) -> Price | Missing:
-    """What runs again, with the all-to-all it sends again; exposed offload; the allocator."""
+    """What runs again, with the all-to-all it sends again; exposed copies; the allocator."""
     recompute = mean_of(ranks, _recomputed)
     offload = mean_of(ranks, lambda rank: 0.0 if rank.offload_copies == 0 else rank.offload_exposed_frac)
     allocator = mean_of(ranks, _allocated)
-    told = {"recompute": recompute, "offload": offload, "allocator": allocator}
+    resident = mean_of(ranks, lambda rank: rank.host_resident_exposed_frac)
+    told = {"recompute": recompute, "offload": offload, "host_resident": resident, "allocator": allocator}
     by_kind = {kind: part for kind, part in told.items() if part}
     if recompute is None:
         if sum(by_kind.values()) >= WALL.value:

@@ -28,7 +28,8 @@ _LONE: Final[Mapping[str, str]] = {
 }
 """Single figures, as the evidence of the walls names them, and the part each is of its family."""
 _MEMORY_ALONE: Final = (
-    *("recompute_frac", "offload_exposed_frac", "allocator_frac", "allocator_retry_frac"),
+    *("recompute_frac", "offload_exposed_frac", "host_resident_exposed_frac"),
+    *("allocator_frac", "allocator_retry_frac"),
     "allocator_calls_per_step",
 )
 _TIMED: Final = ("exposed_comm_by_kind", "hidden_comm_by_kind", "hidden_comm", "compute_by_class")
@@ -58,7 +59,10 @@ _ABSENT_KEYS: Final = (
 )
 _MEMORY_KEYS: Final = (
     *("recompute_ns", "recompute_frac", "recompute_modules", "offload_exposed_ns", "offload_exposed_frac"),
-    *("offload_copies", "allocator_ns", "allocator_frac", "allocator_calls", "allocator_calls_per_step"),
+    *("offload_copies", "offload_union_ns", "offload_bytes"),
+    *("host_resident_exposed_ns", "host_resident_exposed_frac", "host_resident_copies"),
+    *("host_resident_union_ns", "host_resident_bytes"),
+    *("allocator_ns", "allocator_frac", "allocator_calls", "allocator_calls_per_step"),
     *("allocator_scope", "allocator_retry_frac", "peak_bytes", "capacity_bytes"),
 )
 _DETECTED_KEYS: Final = (
@@ -193,6 +197,9 @@ def _with_memory(said: Fields, found: RankSymptoms, strict: bool) -> RankSymptom
         recompute_holds_comm=holds_comm,
         offload_exposed_frac=_either(memory.time("offload_exposed"), alone.share("offload_exposed_frac")),
         offload_copies=memory.number("offload_copies"),
+        host_resident_exposed_frac=_either(
+            memory.time("host_resident_exposed"), alone.share("host_resident_exposed_frac")
+        ),
         allocator_frac=_either(memory.time("allocator"), alone.share("allocator_frac")),
         allocator_retry_frac=_either(
             memory.share("allocator_retry_frac"), alone.share("allocator_retry_frac")

@@ -54,6 +54,7 @@ class RankSymptoms:
     recompute_holds_comm: bool = False
     offload_exposed_frac: float | None = None
     offload_copies: float | None = None
+    host_resident_exposed_frac: float | None = None
     allocator_frac: float | None = None
     allocator_retry_frac: float | None = None
     allocator_calls_per_step: float | None = None

@@ -1,7 +1,8 @@
 """The memory wall: the step pays for fitting into the GPU's memory.
 
 The handicap taken away: what is computed a second time is gone whole, with its collectives, copies and
-synchronisations; offload copies and, after the first step, allocator calls are gone. How we tell: by replay.
+synchronisations; offload copies, copies of what lives in host memory and, after the first step, allocator
+calls are gone. How we tell: by replay.
 
 Price and capacity are two things. The price shows in any trace; whether there is room does not: below the
 limit the wall is clear only where memory use was recorded. The allocator giving memory back and asking again
@@ -12,7 +13,7 @@ References: Megatron-Bridge, skills perf-moe-optimization-workflow and memory-tu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -105,6 +106,11 @@ def _context(measurements: Sequence[RankMeasurements]) -> list[Evidence]:
             "exposed offload copies",
         ),
         (
+            "host_resident_exposed_frac",
+            [(one.host_resident_exposed_ns, ns) for one, ns in memories],
+            "exposed copies of weights or optimizer state that live in host memory",
+        ),
+        (
             "allocator_frac",
             [(one.allocator_ns, ns) for one, ns in memories],
             "host time in allocator calls, steps after the first",
@@ -116,6 +122,7 @@ def _context(measurements: Sequence[RankMeasurements]) -> list[Evidence]:
         if any(ns for ns, _ in told):
             frac = sum(ns for ns, _ in told) / sum(window_ns for _, window_ns in told)
             found.append(Evidence(measure, frac, "fraction of the windows", None, why))
+    found += _traffic(measurements)
     used = [
         one.peak_bytes / one.capacity_bytes for one, _ in memories if one.peak_bytes and one.capacity_bytes
     ]
@@ -123,3 +130,16 @@ def _context(measurements: Sequence[RankMeasurements]) -> list[Evidence]:
         why = "context only: PyTorch keeps nearly all memory by design"
         found.append(Evidence("peak_frac", max(used), "fraction of the capacity", None, why))
     return found
+
+
+def _traffic(measurements: Sequence[RankMeasurements]) -> Iterator[Evidence]:
+    """How much the copies of each kind move a GPU, and how fast: means over the ranks that have any."""
+    memories = [rank.memory for rank in measurements]
+    for kind in ("offload", "host_resident"):
+        keys = (f"{kind}_copies", f"{kind}_bytes", f"{kind}_union_ns")
+        uses = [[getattr(one, key) for key in keys] for one in memories]
+        if told := [use for use in uses if all(use)]:
+            copies, size_bytes, ns = (sum(values) for values in zip(*told, strict=True))
+            yield Evidence(keys[0], copies // len(told), "count", None, "on each GPU in its windows")
+            yield Evidence(keys[1], size_bytes // len(told), "bytes", None, "on each GPU in its windows")
+            yield Evidence(f"{kind}_gb_per_s", size_bytes / ns, "GB/s", None, "bytes over their wall time")

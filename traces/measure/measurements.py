@@ -14,9 +14,10 @@ from traces.measure.a2a import A2a, measure_a2a
 from traces.measure.bounds import Bounds, measure_bounds
 from traces.measure.budget import Budget, measure_budget
 from traces.measure.detected import Detected, detect
+from traces.measure.host_copies import offload_places, resident_places
 from traces.measure.kernel_table import KernelTable, measure_kernels
 from traces.measure.ledger import LedgerRow, measure_ledger
-from traces.measure.memory import Memory, measure_memory, offload_places
+from traces.measure.memory import Memory, measure_memory
 from traces.measure.moe_ledger import MoeLedger, measure_moe
 from traces.measure.precision import Precision, detect_precision
 from traces.measure.recompute import Recompute, measure_recompute
@@ -27,7 +28,7 @@ from traces.measure.totals import Totals, measure_totals
 from traces.measure.unknown import UnknownKernel, unknown_kernels
 from traces.missing import Missing
 from traces.replay.costs import Costs, measure_costs
-from traces.replay.edits import Subject
+from traces.replay.edits import NOWHERE, Subject
 from traces.resolve.kinds import resolve_kinds
 from traces.resolve.resolution import Unresolved, with_kinds
 from traces.steps.choose import choose_steps
@@ -157,7 +158,15 @@ def _host_rows(rank: RankTimeline, steps: Steps) -> int:
 def subject_of(rank: RankTimeline, steps: Steps, recompute: Recompute, sm: SmUse) -> Subject:
     """What a replay of a rank takes away, by what was measured of it."""
     offloaded = offload_places(rank, steps)
-    known = np.empty(0, dtype=np.int64) if isinstance(offloaded, Missing) else offloaded
+    resident = resident_places(rank, steps, offloaded)
     stretch_frac = sm.stretch.frac if sm.stretch else stretch_by_sms(sm.comm_blocks, sm.sm_count)
-    measured = sm.stretch is not None
-    return Subject(rank, steps, recompute.places, known, stretch_frac, sm.sm_count, measured)
+    return Subject(
+        rank,
+        steps,
+        recomputed=recompute.places,
+        offloaded=NOWHERE if isinstance(offloaded, Missing) else offloaded,
+        resident=NOWHERE if isinstance(resident, Missing) else resident,
+        stretch_frac=stretch_frac,
+        sm_count=sm.sm_count,
+        stretch_measured=sm.stretch is not None,
+    )

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
 from traces.account.calls import CallKind, call_kinds
-from traces.columns import COPY_KINDS, NULL, BoolArray, Gpu, IntArray, distinct
-from traces.intervals import Spans, intersect, spans, subtract, union
-from traces.limits import Limit
+from traces.columns import NULL, BoolArray, Gpu, IntArray, distinct
+from traces.intervals import Spans, intersect, spans, union
+from traces.measure.host_copies import CopyUse, copy_use, offload_places, resident_places
 from traces.measure.peak_memory import peak_memory
 from traces.measure.recompute import Recompute
 from traces.missing import Missing
-from traces.steps.found import Step, Steps
-from traces.timeline import Activities, Bucket, RankTimeline
-
-OFFLOAD_BYTES: Final = Limit(1 << 20, "bytes", "token counts and losses are far smaller, activations larger")
-OFFLOAD_PAIRS: Final = Limit(
-    2, "pairs of one size in a step", "ours: a layer's activations recur with every layer"
-)
-_STEPS: Final = "push one range per step, or name it with --nvtx"
+from traces.steps.found import Steps
+from traces.timeline import Activities, RankTimeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +24,10 @@ class Memory:
 
     `offload_exposed_ns`: wall time of offload copies while neither compute nor communication runs. A copy
     counts by size, direction and return; whether its host memory is pinned is not looked at.
-    `offload_copies` counts them. `allocator_ns`: wall time of allocating and freeing calls of the launching
-    threads, a call inside another counted once; it is host time, and part of it may cost the GPU nothing.
+    `offload_copies` counts them, `offload_union_ns` is the wall time in which any runs. `host_resident_*`:
+    the same of copies that bring what lives in host memory, see `resident_places`. `allocator_ns`: wall time
+    of allocating and freeing calls of the launching threads, a call inside another counted once; it is host
+    time, and part of it may cost the GPU nothing.
     `allocator_scope` says in words which stretch of the host's time that is. `allocator_retry_frac`: part of
     the used steps after the first in which memory was freed and then allocated; None without such steps.
     `peak_bytes`: the most the rank's process held on its GPU in the windows, see `peak_memory`.
@@ -42,6 +37,12 @@ class Memory:
     recompute_modules: Mapping[str, int] | None
     offload_exposed_ns: int | None
     offload_copies: int | None
+    offload_union_ns: int | None
+    offload_bytes: int | None
+    host_resident_exposed_ns: int | None
+    host_resident_copies: int | None
+    host_resident_union_ns: int | None
+    host_resident_bytes: int | None
     allocator_ns: int | None
     allocator_calls: int | None
     allocator_scope: str
@@ -61,9 +62,8 @@ def measure_memory(rank: RankTimeline, steps: Steps, gpu: Gpu | None, recompute:
     if capacity_bytes is None:
         why = "the trace does not say how much memory the GPU has"
         gaps.append(Missing("memory.capacity_bytes", why, "export again with the GPU table"))
-    offload = offload_places(rank, steps)
-    if isinstance(offload, Missing):
-        gaps.append(offload)
+    offload, resident = _uses(rank, steps)
+    gaps += [use for use in (offload, resident) if isinstance(use, Missing)]
     host, scope = _host_time(rank.activities, steps)
     calls = _allocator_calls(rank, host)
     if isinstance(calls, Missing):
@@ -74,13 +74,12 @@ def measure_memory(rank: RankTimeline, steps: Steps, gpu: Gpu | None, recompute:
         gaps.append(
             Missing("memory.allocator_retry_frac", why, "record at least two steps, with --trace=cuda")
         )
-    known = None if isinstance(offload, Missing) else offload
     allocator_ns, count = (None, None) if isinstance(calls, Missing) else calls
     return Memory(
         recompute_ns=recompute.recompute_ns,
         recompute_modules=recompute.recompute_modules,
-        offload_exposed_ns=None if known is None else _exposed_ns(rank.activities, known, steps.windows),
-        offload_copies=None if known is None else len(known),
+        **_keys("offload", offload),
+        **_keys("host_resident", resident),
         allocator_ns=allocator_ns,
         allocator_calls=count,
         allocator_scope=scope,
@@ -91,51 +90,22 @@ def measure_memory(rank: RankTimeline, steps: Steps, gpu: Gpu | None, recompute:
     )
 
 
-def offload_places(rank: RankTimeline, steps: Steps) -> IntArray | Missing:
-    """Places in the activities of the copies that leave the GPU and come back within their step."""
-    if not rank.has_kernels:
-        why, cure = (
-            "graph replays were recorded whole, with the copies in them",
-            "record with --cuda-graph-trace=node",
-        )
-        return Missing("memory.offload_exposed_ns", why, cure)
-    if not steps.used:
-        why = "without steps nothing tells what comes back within one"
-        return Missing("memory.offload_exposed_ns", why, _STEPS)
-    rows = rank.activities
-    at = np.flatnonzero(rows.bucket == Bucket.COPY)
-    copies = rows.take(at)
-    size = rank.columns.copies.size_bytes[copies.row]
-    places: IntArray = at[np.concatenate([_pairs_of(copies, size, step) for step in steps.used])]
-    return places
+def _uses(rank: RankTimeline, steps: Steps) -> Iterator[CopyUse | Missing]:
+    """Offload copies, and copies of what lives in host memory."""
+    offloaded = offload_places(rank, steps)
+    for places in (offloaded, resident_places(rank, steps, offloaded)):
+        yield places if isinstance(places, Missing) else copy_use(rank, places, steps.windows)
 
 
-def _exposed_ns(rows: Activities, places: IntArray, windows: Spans) -> int:
-    """Wall time of some copies while neither compute nor communication runs."""
-    mine, busy = rows.take(places), rows.take(rows.bucket != Bucket.COPY)
-    exposed = subtract(union(mine.start_ns, mine.end_ns), union(busy.start_ns, busy.end_ns))
-    return intersect(exposed, windows).total_ns
-
-
-def _pairs_of(copies: Activities, size: IntArray, step: Step) -> IntArray:
-    """Places of one step's offload copies: to the host, with an equal one back later, and that one."""
-    first, last = np.searchsorted(copies.start_ns, (step.start_ns, step.end_ns))
-    inside = np.arange(first, last)
-    inside = inside[size[inside] >= OFFLOAD_BYTES.value]
-    out, back = (copies.key == COPY_KINDS.index(kind) for kind in ("memcpy_d2h", "memcpy_h2d"))
-    found: list[int] = []
-    for one in distinct(size[inside[out[inside]]]).tolist():
-        pairs: list[int] = []
-        waiting: list[int] = []
-        for place in inside[(size[inside] == one) & (out | back)[inside]].tolist():
-            if out[place]:
-                waiting.append(place)
-            elif done := [one for one in waiting if copies.end_ns[one] <= copies.start_ns[place]]:
-                waiting.remove(done[-1])
-                pairs += [done[-1], place]
-        if len(pairs) >= 2 * OFFLOAD_PAIRS.value:
-            found += pairs
-    return np.array(found, dtype=np.int64)
+def _keys(name: str, use: CopyUse | Missing) -> dict[str, int | None]:
+    """Fields of `Memory` about some copies."""
+    told = None if isinstance(use, Missing) else use
+    return {
+        f"{name}_exposed_ns": told.exposed_ns if told else None,
+        f"{name}_copies": told.count if told else None,
+        f"{name}_union_ns": told.union_ns if told else None,
+        f"{name}_bytes": told.size_bytes if told else None,
+    }
 
 
 def _host_time(rows: Activities, steps: Steps) -> tuple[Spans, str]:

@@ -33,6 +33,8 @@ LONG_PAUSE: Final = Limit(
     "times the thread's 99th percentile",
     "ours, tried on simulated steps: a full collection lasts milliseconds, Python between calls microseconds",
 )
+NOWHERE: Final = np.empty(0, dtype=np.int64)
+"""No places."""
 _LAUNCHING: Final = (CallKind.LAUNCH, CallKind.COPY, CallKind.OTHER)
 _ALLOCATING: Final = (CallKind.FREE, CallKind.ALLOCATE)
 
@@ -41,17 +43,18 @@ _ALLOCATING: Final = (CallKind.FREE, CallKind.ALLOCATE)
 class Subject:
     """A rank and what was measured of it that an edit needs.
 
-    `recomputed` and `offloaded` are places in its activities; `stretch_frac`: how much longer compute takes
-    beside communication, in this recording where `stretch_measured`, else by the SMs that it takes;
-    `sm_count` of its GPU. None where it could not be told.
+    `recomputed`, `offloaded` and `resident` (copies of what lives in host memory) are places in its
+    activities; `stretch_frac`: how much longer compute takes beside communication, in this recording where
+    `stretch_measured`, else by the SMs that it takes; `sm_count` of its GPU. None where it could not be told.
     """
 
     rank: RankTimeline
     steps: Steps
     recomputed: IntArray
     offloaded: IntArray
-    stretch_frac: float | None
-    sm_count: int | None
+    resident: IntArray
+    stretch_frac: float | None = None
+    sm_count: int | None = None
     stretch_measured: bool = True
 
     def mask(self, places: IntArray) -> BoolArray:
@@ -148,9 +151,10 @@ class Edits:
         return edits
 
     def memory(self) -> Timing:
-        """Recomputed stretches, offload copies with their calls, and allocator calls are gone."""
+        """Recomputed stretches, copies from and to host memory with their calls, and allocator calls go."""
         graph, subject = self._graph, self._subject
-        without = without_copies(graph, self._timing, subject.mask(subject.offloaded))
+        copies = subject.mask(subject.offloaded) | subject.mask(subject.resident)
+        without = without_copies(graph, self._timing, copies)
         without = without_allocator(graph, without, steady_allocator_calls(subject, graph))
         return without_activities(graph, without, subject.mask(subject.recomputed))
 
@@ -160,6 +164,7 @@ class Edits:
         return {
             "recompute": without_activities(graph, timing, subject.mask(subject.recomputed)),
             "offload": without_copies(graph, timing, subject.mask(subject.offloaded)),
+            "host_resident": without_copies(graph, timing, subject.mask(subject.resident)),
             "allocator": without_allocator(graph, timing, steady_allocator_calls(subject, graph)),
         }
 

@@ -4,7 +4,8 @@ communication: its kernels take no GPU time, and compute is no longer stretched 
 host_overhead: pauses, launch calls, the overhead of synchronising calls and arrival take no time, and small
 copies that only feed a waiting call go. Allocator calls, gaps between kernels, the profiler's own work and
 every GPU dependency stay.
-memory: recomputed stretches are gone whole, offload copies with their calls, and allocator calls.
+memory: recomputed stretches are gone whole, offload copies and copies of what lives in host memory with
+their calls, and allocator calls.
 compute: kernels with fewer blocks than SMs take blocks / SMs of their time.
 """
 

@@ -1,0 +1,70 @@
+"""MEM-14: what the GPU reads from host memory in every layer stays on the GPU, or arrives ahead of its use.
+
+Changes where weights or optimizer state live, or when they are copied. Helps where copies from the host fill
+the step: each layer waits for its own weights. Copies under compute cost nothing, so what must stay on the
+host is brought one block ahead on a stream of its own; where copies take longer than compute, only fewer
+bytes help. It is no cure for a model that does not fit: then shard it further first (MEM-8).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heuristics.choosers.informed import informed
+from heuristics.fixes.fix import Fix, Knobs, Precondition
+from heuristics.fixes.preconditions import holds, is_on
+from heuristics.run import Run
+
+_OPTIMIZER: Final = "optimizer.optimizer_cpu_offload"
+_LAYERS: Final = "cpu_offloading"
+
+
+def knobs(run: Run) -> Knobs:
+    """Of Megatron's options those that the configuration has on; PyTorch's by their names."""
+    run = informed(run)
+    flags, overrides = [], []
+    if is_on(run, _OPTIMIZER):
+        flags.append("(leave out --optimizer-cpu-offload)")
+        overrides.append(f"{_OPTIMIZER}=false")
+    if is_on(run, _LAYERS):
+        flags.append("(leave out --cpu-offloading-num-layers)")
+        overrides.append(f"model.{_LAYERS}=false")
+    return Knobs(
+        megatron_lm=tuple(flags),
+        megatron_bridge=tuple(overrides),
+        pytorch=(
+            "(FSDP: cpu_offload=None, or CPUOffload(offload_params=False); FSDP2: no CPUOffloadPolicy)",
+            "(if it must stay on the host: pin it, and copy the next block with non_blocking=True on a "
+            "stream of its own)",
+            "(fewer bytes: keep the host's copy in BF16, and offload fewer blocks)",
+        ),
+    )
+
+
+def preconditions(run: Run) -> tuple[Precondition, ...]:
+    """Room for what moves to the GPU; without it there is the prefetch."""
+    fact = True if run.given.memory_tight is False else None
+    return (holds("memory has room for what is kept on the GPU; else prefetch it", fact, "--memory-tight"),)
+
+
+FIX: Final = Fix(
+    id="MEM-14",
+    wall="memory",
+    title="Keep what each layer reads on the GPU, or prefetch it",
+    kinds=("host_resident",),
+    knobs=knobs,
+    preconditions=preconditions,
+    versions="any framework; FSDP2's CPUOffloadPolicy since PyTorch 2.4",
+    gains=(),
+    side_effects=(
+        "the GPU's memory fills by what is kept there, or by one block in flight",
+        "prefetching helps only as far as compute lasts as long as the copies",
+    ),
+    excludes=(),
+    verify="copies from the host within the step are gone, or lie under compute",
+    sources=(
+        "PyTorch documentation, torch.distributed.fsdp: CPUOffload, CPUOffloadPolicy",
+        "CUDA C++ Best Practices Guide, asynchronous and overlapping transfers with computation",
+    ),
+    direct=("host_resident",),
+)

@@ -1,0 +1,170 @@
+"""Copies between host and GPU that stand for memory the GPU lacks: offload, and what lives on the host."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from traces.columns import COPY_KINDS, IntArray, distinct
+from traces.intervals import Spans, covered_ns, intersect, subtract, union
+from traces.limits import Limit
+from traces.missing import Missing
+from traces.names.kinds import GRAPH_REPLAY, compute_classes
+from traces.steps.found import Step, Steps
+from traces.timeline import Activities, Bucket, RankTimeline, Source
+
+LARGE: Final = Limit(1 << 20, "bytes", "token counts and losses are far smaller, activations larger")
+OFFLOAD_PAIRS: Final = Limit(
+    2, "pairs of one size in a step", "ours: a layer's activations recur with every layer"
+)
+RECURS: Final = Limit(2, "copies of one size a step", "ours: weights of one shape recur with every layer")
+FILLS: Final = Limit(
+    0.10,
+    "fraction of a window without steps",
+    "ours: as much as a wall; without steps what recurs within one cannot be counted",
+)
+BATCH_TENSORS: Final = Limit(
+    8, "copies in a row", "ours: a batch is tokens, labels, positions and masks, a model has far more tensors"
+)
+SHAPES: Final = Limit(
+    2, "recurring sets of sizes", "ours: batches look alike, the weights of a layer's parts do not"
+)
+_MATRIX: Final = ("gemm", "grouped_gemm", "attention")
+_ONCE_A_PASS: Final = ("embedding", "loss", GRAPH_REPLAY)
+_STEPS: Final = "push one range per step, or name it with --nvtx"
+
+
+@dataclass(frozen=True, slots=True)
+class CopyUse:
+    """Some copies within the windows.
+
+    `union_ns`: wall time in which any of them runs; `exposed_ns`: the part of it in which neither compute nor
+    communication does. A copy that crosses a window's end counts by what lies inside.
+    """
+
+    count: int
+    size_bytes: int
+    union_ns: int
+    exposed_ns: int
+
+
+def copy_use(rank: RankTimeline, places: IntArray, windows: Spans) -> CopyUse:
+    """What some copies, by their places in the activities, take."""
+    rows = rank.activities
+    mine, busy = rows.take(places), rows.take(rows.bucket != Bucket.COPY)
+    inside = covered_ns(mine.start_ns, mine.end_ns, windows) > 0
+    copying = union(mine.start_ns, mine.end_ns)
+    exposed = subtract(copying, union(busy.start_ns, busy.end_ns))
+    return CopyUse(
+        int(inside.sum()),
+        int(rank.columns.copies.size_bytes[mine.row[inside]].sum()),
+        intersect(copying, windows).total_ns,
+        intersect(exposed, windows).total_ns,
+    )
+
+
+def offload_places(rank: RankTimeline, steps: Steps) -> IntArray | Missing:
+    """Places in the activities of the copies that leave the GPU and come back within their step."""
+    if not rank.has_kernels:
+        return _whole_graphs("memory.offload_exposed_ns")
+    if not steps.used:
+        why = "without steps nothing tells what comes back within one"
+        return Missing("memory.offload_exposed_ns", why, _STEPS)
+    rows = rank.activities
+    at = np.flatnonzero(rows.bucket == Bucket.COPY)
+    copies = rows.take(at)
+    size = rank.columns.copies.size_bytes[copies.row]
+    places: IntArray = at[np.concatenate([_pairs_of(copies, size, step) for step in steps.used])]
+    return places
+
+
+def _whole_graphs(path: str) -> Missing:
+    why = "graph replays were recorded whole, with the copies in them"
+    return Missing(path, why, "record with --cuda-graph-trace=node")
+
+
+def _pairs_of(copies: Activities, size: IntArray, step: Step) -> IntArray:
+    """Places of one step's offload copies: to the host, with an equal one back later, and that one."""
+    first, last = np.searchsorted(copies.start_ns, (step.start_ns, step.end_ns))
+    inside = np.arange(first, last)
+    inside = inside[size[inside] >= LARGE.value]
+    out, back = (copies.key == COPY_KINDS.index(kind) for kind in ("memcpy_d2h", "memcpy_h2d"))
+    found: list[int] = []
+    for one in distinct(size[inside[out[inside]]]).tolist():
+        pairs: list[int] = []
+        waiting: list[int] = []
+        for place in inside[(size[inside] == one) & (out | back)[inside]].tolist():
+            if out[place]:
+                waiting.append(place)
+            elif done := [one for one in waiting if copies.end_ns[one] <= copies.start_ns[place]]:
+                waiting.remove(done[-1])
+                pairs += [done[-1], place]
+        if len(pairs) >= 2 * OFFLOAD_PAIRS.value:
+            found += pairs
+    return np.array(found, dtype=np.int64)
+
+
+def resident_places(rank: RankTimeline, steps: Steps, offloaded: IntArray | Missing) -> IntArray | Missing:
+    """Places in the activities of copies that bring what lives in host memory: weights, optimizer state.
+
+    Large ones from the host that are neither input batches nor in `offloaded`: of sizes that recur within
+    the used steps; without steps all of the window, where they fill enough of it.
+    """
+    if not rank.has_kernels:
+        return _whole_graphs("memory.host_resident_exposed_ns")
+    rows = rank.activities
+    at = _large_from_host(rank)
+    if not isinstance(offloaded, Missing):
+        at = at[~np.isin(at, offloaded)]
+    at = _no_batches(rank, at)
+    at = at[covered_ns(rows.start_ns[at], rows.end_ns[at], steps.windows) > 0]
+    if not steps.used:
+        filled_ns = copy_use(rank, at, steps.windows).union_ns
+        return at if filled_ns > FILLS.value * steps.windows.total_ns else at[:0]
+    size = rank.columns.copies.size_bytes[rows.row[at]]
+    often = RECURS.value * len(steps.used)
+    recurring: IntArray = at[np.isin(size, [one for one, n in Counter(size.tolist()).items() if n >= often])]
+    return recurring
+
+
+def _large_from_host(rank: RankTimeline) -> IntArray:
+    rows, copies = rank.activities, rank.columns.copies
+    at = np.flatnonzero((rows.source == Source.COPY) & (rows.bucket == Bucket.COPY))
+    at = at[rows.key[at] == COPY_KINDS.index("memcpy_h2d")]
+    large: IntArray = at[copies.size_bytes[rows.row[at]] >= LARGE.value]
+    return large
+
+
+def _no_batches(rank: RankTimeline, at: IntArray) -> IntArray:
+    """Those of the copies, in order of start, that are no input batches.
+
+    Copies without a kernel of matrices or one that runs once a pass (embedding, loss, a whole graph) between
+    them are a row. An input batch is a short row before a whole pass: one that runs once a pass comes before
+    the next row. Where none of these is known by name, rows of different sizes must recur: batches look
+    alike. A single row is a model that is loaded.
+    """
+    rows = rank.activities
+    start, passes = rows.start_ns[at], _starts(rows, _ONCE_A_PASS)
+    first = np.flatnonzero(np.diff(np.searchsorted(_starts(rows, _MATRIX + _ONCE_A_PASS), start), prepend=-1))
+    if len(first) < RECURS.value or (not len(passes) and _recurring_shapes(rank, at, first) < SHAPES.value):
+        return at[:0]
+    begin, until = start[first], np.append(start[first[1:]], rows.end_ns.max())
+    feeds_a_pass = np.searchsorted(passes, until) > np.searchsorted(passes, begin)
+    length = np.diff(first, append=len(at))
+    return at[~np.repeat(feeds_a_pass & (length <= BATCH_TENSORS.value), length)]
+
+
+def _starts(rows: Activities, classes: tuple[str, ...]) -> IntArray:
+    codes = [code for code, name in enumerate(compute_classes()) if name in classes]
+    starts: IntArray = rows.start_ns[(rows.bucket == Bucket.COMPUTE) & np.isin(rows.key, codes)]
+    return starts
+
+
+def _recurring_shapes(rank: RankTimeline, at: IntArray, first: IntArray) -> int:
+    """How many different sets of sizes recur among rows of copies."""
+    size = rank.columns.copies.size_bytes[rank.activities.row[at]]
+    shapes = [tuple(sorted(one.tolist())) for one in np.split(size, first[1:])]
+    return sum(shapes.count(shape) >= RECURS.value for shape in set(shapes))
