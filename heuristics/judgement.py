@@ -146,10 +146,11 @@ def _plan(run: Run, observed: Observed, rejected: Mapping[str, Rejection]) -> Pl
     found = [wall for wall in walls if wall.outcome == "finding"]
     found.sort(key=lambda wall: (wall.id != verdict.wall, -(wall.cost_ns or 0)))
     priced = all(wall.cost_ns is not None for wall in walls if wall.id != "compute")
-    trains = run.shown.training is not False  # the fixes are Megatron's, and act on training
-    stand = [wall.id for wall in found] if trains else []
+    trains = run.shown.training is not False  # most fixes are Megatron's, and act on training
+    catalogue = CATALOGUE if trains else {fix.id: fix for fix in CATALOGUE.values() if fix.any_program}
     levers = bound.bucket == "compute" and priced and trains
-    return make_plan(run, stand, CATALOGUE, levers, gains_of(observed.replayed), rejected)
+    walls_found = [wall.id for wall in found]
+    return make_plan(run, walls_found, catalogue, levers, gains_of(observed.replayed), rejected)
 
 
 def _told(run: Run, observed: Observed, configured: Configured, ask: Ask | None) -> Told:

@@ -47,6 +47,7 @@ WALL_ORDER: Final[Mapping[WallId, tuple[str, ...]]] = {
         "CMP-7",  # experimental, for one format on one architecture
         "CMP-8",  # of the machine, and needs its rights
         "CMP-6",  # looks inside what is left
+        "CMP-9",  # where GEMMs without tensor cores dominate it comes first
     ),
 }
 """Fix ids by wall. First those of the profile table of NVIDIA's MoE optimization workflow (Megatron-Bridge,

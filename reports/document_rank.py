@@ -73,6 +73,7 @@ def rank_section(index: int, rank: RankMeasurements, ep_overlap: bool | None) ->
         "clock_offset_ns": rank.clock_offset_ns,
         "a2a": a2a_section(rank),
         "sm": sm_section(rank.sm),
+        "tensor_cores": asdict(rank.tensor_cores),
         "memory": memory_section(rank.memory),
         "detected": {
             **detected_section(rank, ep_overlap),
@@ -159,6 +160,12 @@ def _gaps(path: str, rank: RankMeasurements, values: dict[str, Any]) -> list[Mis
         )
     if values["gpu"] is None:
         gaps.append(Missing(f"{path}.gpu", "the trace does not say which GPU this was", cure["gpu"]))
+    if rank.tensor_cores.tf32 is None:
+        why = "the trace does not tell the GPU's compute capability"
+        gaps.append(Missing(f"{path}.tensor_cores.tf32", why, cure["gpu"]))
+    if rank.tensor_cores.fp32_to_tf32_frac is None:
+        why = "the GPU has no TF32, or its peak rates are not known"
+        gaps.append(Missing(f"{path}.tensor_cores.fp32_to_tf32_frac", why, cure["gpu"]))
     if rank.rank is None:
         gaps.append(Missing(f"{path}.rank", "the trace does not record the rank", cure["rank"]))
     if not rank.steps.used:

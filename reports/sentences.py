@@ -59,7 +59,8 @@ def outcome_words(wall: dict[str, Any]) -> str:
 def verdict_sentences(document: Document) -> Iterator[str]:
     """What the wall is tied with, how sure that is, what bounds the run."""
     verdict = document["verdict"]
-    yield from _facts(document)
+    yield from _traffic(document)
+    yield from _on_cuda_cores(document)
     if verdict["tied_with"]:
         tied = " and ".join(map(wall_words, verdict["tied_with"]))
         yield f"Tied with {tied}: their costs cannot be told apart."
@@ -109,7 +110,7 @@ def _unknown_kernel(kernel: dict[str, Any]) -> str:
     return f"Kernel {printable(kernel['name'], 60)} runs {percent(kernel['frac'])} of the window ({figures})"
 
 
-def _facts(document: Document) -> Iterator[str]:
+def _traffic(document: Document) -> Iterator[str]:
     """Of walls that were found, what moves between host and GPU."""
     for wall in document["walls"]:
         seen = {one["measure"]: one["value"] for one in wall["evidence"]}
@@ -120,6 +121,15 @@ def _facts(document: Document) -> Iterator[str]:
                 of = "" if len(document["ranks"]) == 1 else " on each GPU"
                 what = kind_words(kind)
                 yield f"{what[:1].upper()}{what[1:]}{of}: {count:,}, {gigabytes:.1f} GB, {speed:.1f} GB/s."
+
+
+def _on_cuda_cores(document: Document) -> Iterator[str]:
+    """GEMMs that do without tensor cores, where compute was found."""
+    for wall in document["walls"]:
+        seen = {one["measure"]: one["value"] for one in wall["evidence"]}
+        if wall["outcome"] == "finding" and "simt_gemm_count" in seen:
+            count, share = seen["simt_gemm_count"], percent(seen["simt_gemm_frac"])
+            yield f"{count:,} GEMMs run in FP32 without tensor cores, {share} of the GEMM work."
 
 
 def replay_sentences(document: Document) -> Iterator[str]:

@@ -176,7 +176,8 @@ def _about_steps(rank: dict[str, Any]) -> Iterator[str]:
     if steps["disagreement"]:
         yield from wrap(steps["disagreement"])
     if detected["training_step"] is False:
-        yield from wrap(f"this is not a training step: {detected['training_evidence']}; so no fix is planned")
+        why = detected["training_evidence"]
+        yield from wrap(f"this is not a training step: {why}; so no fix of Megatron's is planned")
 
 
 def _steps(rank: dict[str, Any]) -> str:

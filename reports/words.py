@@ -34,6 +34,7 @@ _KINDS: Final = {
     "offload": "offload copies",
     "host_resident": "copies of what lives in host memory",
     "allocator": "allocator calls",
+    "no_tensor_cores": "GEMMs without tensor cores",
 }
 """How kinds of cost are called where people read; a class of kernels keeps its key."""
 

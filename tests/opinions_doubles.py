@@ -233,7 +233,7 @@ KINDS: dict[WallId, tuple[str, ...]] = {
         "gc",
         "data",
     ),
-    "compute": tuple(compute_classes()),
+    "compute": (*compute_classes(), "no_tensor_cores"),
 }
 
 

@@ -139,7 +139,8 @@ def costs_of(path: Path, said: Said, *steps: tuple[float, float], **about: Any) 
 
 def subject_of(
     rank: RankTimeline, steps: Steps, recomputed: list[int] | None = None, offloaded: list[int] | None = None,
-    resident: list[int] | None = None, stretch_frac: float | None = None, sm_count: int | None = None,
+    resident: list[int] | None = None, simt: list[int] | None = None, **about: Any,
 ) -> Subject:  # fmt: skip
-    twice, away, kept = (np.array(some or [], dtype=np.int64) for some in (recomputed, offloaded, resident))
-    return Subject(rank, steps, twice, away, kept, stretch_frac, sm_count)
+    some = {"recomputed": recomputed, "offloaded": offloaded, "resident": resident, "simt": simt}
+    about |= {name: np.array(one or [], dtype=np.int64) for name, one in some.items()}
+    return Subject(rank, steps, **about)

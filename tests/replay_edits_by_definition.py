@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import pairwise
 
-from tests.replay_by_definition import ASIDES, Takes, Told
+from tests.replay_by_definition import ASIDES, Takes, Told, Work
 
 Edit = Callable[[Told], Takes]
 KEEPS_ITS_TIME = ("free", "allocate")
@@ -185,10 +185,31 @@ def _without(takes: Takes, which: set[int], gone: set[int]) -> Takes:
     )
 
 
-def with_filled_grids(told: Told, sm_count: int, kind: str | None = None) -> Takes:
-    """Compute with fewer blocks than SMs takes blocks / SMs of its time."""
-    duration = [*told.takes.duration]
-    for p, work in enumerate(told.story.works):
-        if work.bucket == "compute" and kind in (None, work.kind) and 0 < work.blocks < sm_count:
-            duration[p] = int(duration[p] * (work.blocks / sm_count))
-    return replace(told.takes, duration=duration)
+def with_filled_grids(told: Told, sm_count: int, kind: str) -> Takes:
+    """Compute of a kind with fewer blocks than SMs takes blocks / SMs of its time."""
+    return _with_shares(
+        told, [_filled(work, sm_count) if work.kind == kind else 1 for work in told.story.works]
+    )
+
+
+def with_tensor_cores(told: Told, simt: set[int], tensor_frac: float) -> Takes:
+    """GEMMs without tensor cores take the share that they would with them."""
+    return _with_shares(told, [tensor_frac if p in simt else 1 for p in range(len(told.story.works))])
+
+
+def with_both(told: Told, sm_count: int, simt: set[int], tensor_frac: float) -> Takes:
+    """Filled grids and tensor cores: the share of a share."""
+    works = enumerate(told.story.works)
+    return _with_shares(
+        told, [_filled(work, sm_count) * (tensor_frac if p in simt else 1) for p, work in works]
+    )
+
+
+def _filled(work: Work, sm_count: int) -> float:
+    under = work.bucket == "compute" and 0 < work.blocks < sm_count
+    return work.blocks / sm_count if under else 1
+
+
+def _with_shares(told: Told, shares: list[float]) -> Takes:
+    pairs = zip(told.takes.duration, shares, strict=True)
+    return replace(told.takes, duration=[int(ns * share) for ns, share in pairs])

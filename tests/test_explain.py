@@ -40,6 +40,7 @@ RANK = (
     "budget_ns",
     "budget_frac",
     "sm",
+    "tensor_cores",
     "replay",
     "a2a",
     "memory",

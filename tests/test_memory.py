@@ -16,7 +16,8 @@ from traces.intervals import spans
 from traces.measure.memory import Memory, measure_memory
 from traces.measure.precision import detect_precision
 from traces.measure.recompute import ModulePasses, Recompute, measure_recompute
-from traces.names.precision import gemm_format
+from traces.names.kernels import classify_kernel
+from traces.names.precision import gemm_format, is_simt_gemm
 from traces.simulate.recording import Recording
 from traces.steps.choose import choose_steps
 from traces.steps.found import Step, Steps, from_steps, one_window
@@ -307,6 +308,23 @@ def test_one_step_may_be_all_warm_up(export: Export) -> None:
 )
 def test_the_format_of_a_gemm_is_in_its_name(name: str, expected: str | None) -> None:
     assert gemm_format(name) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "simt"),
+    [
+        ("ampere_sgemm_128x64_tn", True),
+        ("void cutlass::Kernel2<cutlass_80_simt_sgemm_128x256_8x4_nt_align1>(T1::Params)", True),
+        ("sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize32x32x8_stage3_warpsize1x2x1_ffma_aligna4", True),
+        ("sm80_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize32x32x8", False),
+        ("cutlass_80_tensorop_s1688gemm_64x64_16x6_nt_align4", False),
+        ("ampere_fp16_s16816gemm_fp16_128x64_ldg8_f2f_stages_64x4_tn", False),
+        ("nvjet_tst_128x256_64x4_2x1_v_bz_TNT", False),
+        ("void gemvNSP_kernel<float, float, float, float, 1, 16, 4, 1024>", False),  # memory bounds it
+    ],
+)
+def test_a_gemm_without_tensor_cores_says_so_in_its_name(name: str, simt: bool) -> None:
+    assert is_simt_gemm(name, classify_kernel(name)) is simt
 
 
 FP8 = "nvjet_qqtst_128x256_128x6_2x1_v_bz_TNT"

@@ -234,6 +234,24 @@ def test_a_grid_of_a_quarter_of_the_sms_takes_a_quarter(path: Path) -> None:
     assert (cost.ns, dict(cost.by_kind_ns)) == (75 * US, {"gemm": 75 * US})
 
 
+def test_a_gemm_without_tensor_cores_takes_the_tf32_share_of_what_its_grid_takes(path: Path) -> None:
+    said = Said()
+    said.kernel(GEMM, 100, 200, launch=(10, 12), grid=(66, 1, 1))
+    said.kernel(GEMM, 200, 300, launch=(13, 15), grid=(132, 1, 1))
+    cost = costs_of(path, said, (100, 300), sm_count=132, simt=[1, 2], tensor_frac=0.125).compute
+    assert cost is not None
+    # 100 -> 100 / 2 / 8 = 6.25 and 100 -> 12.5; alone: the grid of the first 50, tensor cores twice 87.5
+    assert (cost.ns, dict(cost.by_kind_ns)) == (181_250, {"gemm": 50 * US, "no_tensor_cores": 175 * US})
+
+
+def test_without_peak_rates_tensor_cores_have_no_price(path: Path) -> None:
+    said = Said()
+    said.kernel(GEMM, 100, 200, launch=(10, 12), grid=(132, 1, 1))
+    cost = costs_of(path, said, (100, 200), sm_count=132, simt=[1]).compute
+    assert cost is not None
+    assert cost.ns == 0
+
+
 def test_communication_with_few_blocks_is_no_under_filled_compute(path: Path) -> None:
     said = Said()
     said.kernel(SENDRECV, 100, 200, launch=(10, 12), grid=(8, 1, 1))

@@ -36,7 +36,7 @@ from traces.steps.found import Step, Steps, from_steps
 from traces.timeline import KEYS, Bucket, RankTimeline, Source, build
 
 US = 1_000
-SM_COUNT, STRETCH_FRAC = 132, 0.25
+SM_COUNT, STRETCH_FRAC, TENSOR_FRAC = 132, 0.25, 0.125
 
 
 def ranks_of(path: Path, recording: Recording) -> tuple[RankTimeline, ...]:
@@ -54,7 +54,17 @@ def halves(rank: RankTimeline) -> Steps:
 def every_third(rank: RankTimeline, steps: Steps) -> Subject:
     """A rank of which every third activity counts as recomputed, every fifth as offloaded."""
     places = np.arange(len(rank.activities))
-    return Subject(rank, steps, places[::3], places[::5], places[1::7], STRETCH_FRAC, SM_COUNT)
+    return Subject(
+        rank,
+        steps,
+        places[::3],
+        places[::5],
+        places[1::7],
+        STRETCH_FRAC,
+        SM_COUNT,
+        simt=places[::2],
+        tensor_frac=TENSOR_FRAC,
+    )
 
 
 def story_of(rank: RankTimeline, steps: Steps) -> Story:
@@ -161,10 +171,16 @@ def both_ways(subject: Subject, graph: Graph, told: Told) -> dict[str, tuple[Tim
     pairs |= {f"host: {kind}": (timing, without[kind]()) for kind, timing in edits.host_kinds().items()}
     for kind, one in edits.communication_kinds().items():
         pairs[f"communication: {kind}"] = one, by_hand.without_communication(told, kind, STRETCH_FRAC)
-    if (filled := edits.filled()) is not None:
-        pairs["compute"] = filled, by_hand.with_filled_grids(told, SM_COUNT)
-    for kind, one in edits.filled_kinds().items():
-        pairs[f"compute: {kind}"] = one, by_hand.with_filled_grids(told, SM_COUNT, kind)
+    simt = set(subject.simt.tolist())
+    if (compute := edits.compute()) is not None:
+        pairs["compute"] = compute, by_hand.with_both(told, SM_COUNT, simt, TENSOR_FRAC)
+    by_kind = edits.compute_kinds()
+    pairs["compute: no_tensor_cores"] = (
+        by_kind["no_tensor_cores"],
+        by_hand.with_tensor_cores(told, simt, TENSOR_FRAC),
+    )
+    for kind in by_kind.keys() - {"no_tensor_cores"}:
+        pairs[f"compute: {kind}"] = by_kind[kind], by_hand.with_filled_grids(told, SM_COUNT, kind)
     return pairs
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.sizes_doubles import DATA, published, sized, tiny
 from traces.missing import Missing
 from traces.sizes.flops import Convention, flops_per_step, flops_per_token
-from traces.sizes.peaks import PEAKS, peak, precision_of
+from traces.sizes.peaks import PEAKS, fp32_to_tf32_frac, peak, precision_of
 from traces.sizes.references import REFERENCES, Reference, nearest_references
 from traces.sizes.throughput import Throughput, throughput
 
@@ -118,6 +118,20 @@ def test_throughput_names_what_it_lacks() -> None:
     assert isinstance(found, Missing)
     assert "world_size" in found.reason
     assert isinstance(throughput(tiny(), 0), Missing)
+
+
+@pytest.mark.parametrize(
+    ("product", "share"),
+    [
+        ("NVIDIA A100-SXM4-80GB", 19.5 / 156),
+        ("NVIDIA H100 80GB HBM3", 67 / 494.5),
+        ("NVIDIA L40S", 91.6 / 183),
+        ("Tesla V100-SXM2-16GB", None),
+        (None, None),
+    ],
+)
+def test_fp32_is_an_eighth_of_tf32_on_an_a100(product: str | None, share: float | None) -> None:
+    assert fp32_to_tf32_frac(product) == share
 
 
 def test_each_peak_is_given_once_and_doubles_from_bf16_to_fp8() -> None:

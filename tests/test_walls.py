@@ -34,6 +34,7 @@ from tests.opinions_doubles import (
     with_memory,
 )
 from traces.limits import Limit
+from traces.measure.tensor_cores import TensorCores
 from traces.missing import Missing
 from traces.simulate.recording import Recording
 
@@ -229,6 +230,24 @@ def test_what_copies_move_and_how_fast_stands_beside_their_cost() -> None:
     values = [evidence(found, f"host_resident_{key}").value for key in ("copies", "bytes", "gb_per_s")]
     assert values == [3, 4 * 10**9, 40.0]
     assert "offload_bytes" not in seen(found)
+
+
+def test_gemms_without_tensor_cores_are_evidence_where_the_gpu_has_tf32() -> None:
+    fp32 = TensorCores(gemm_ns=800, simt_ns=600, simt_count=3, tf32=True, fp32_to_tf32_frac=0.125)
+    found = judge_compute([rank(costs(compute=525), tensor_cores=fp32), rank()])
+    assert evidence(found, "simt_gemm_count").value == 3
+    older = judge_compute([rank(tensor_cores=replace(fp32, tf32=False))])
+    assert "simt_gemm_count" not in seen(older)
+
+
+def test_compute_is_not_clear_where_the_peak_rates_of_a_gpu_with_tf32_are_unknown() -> None:
+    unknown = TensorCores(gemm_ns=800, simt_ns=100, simt_count=3, tf32=True, fp32_to_tf32_frac=None)
+    found = judge_compute([rank(tensor_cores=unknown)])
+    assert (found.outcome, found.missing[0].partition(",")[0]) == (
+        "unmeasurable",
+        "GEMMs run in FP32 without tensor cores",
+    )
+    assert judge_compute([rank(tensor_cores=replace(unknown, simt_ns=99))]).outcome == "clear"
 
 
 def test_every_wall_says_how_we_tell_what_it_is_not_and_where_it_is_from() -> None:

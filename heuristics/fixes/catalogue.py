@@ -14,6 +14,7 @@ from heuristics.fixes import (
     cmp_6_inside_kernels,
     cmp_7_fused_grouped_mlp,
     cmp_8_clocks,
+    cmp_9_tensor_cores,
     com_1_ep_overlap,
     com_2_dispatcher,
     com_3_dispatcher_sms,
@@ -100,6 +101,7 @@ _MODULES: Final = (
     cmp_6_inside_kernels,
     cmp_7_fused_grouped_mlp,
     cmp_8_clocks,
+    cmp_9_tensor_cores,
 )
 
 CATALOGUE: Final[Mapping[str, Fix]] = {module.FIX.id: module.FIX for module in _MODULES}

@@ -17,6 +17,7 @@ from heuristics.fixes.batch import batch_needs, doubled
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.fixes.preconditions import head_room, holds
 from heuristics.run import Run
+from traces.names.kinds import compute_classes
 
 
 def knobs(run: Run) -> Knobs:
@@ -79,4 +80,5 @@ FIX: Final = Fix(
         "Megatron-Bridge skill perf-moe-dispatcher-selection",
     ),
     direct=("gemm", "grouped_gemm", "attention"),
+    wins=compute_classes(),  # a larger FP32 GEMM does without tensor cores as well
 )

@@ -59,7 +59,8 @@ class Fix:
     dominate, put it before the general order (None: its kinds). `wins`: those whose cost bounds its gain
     (None: its kinds). `changes`: the kinds of change, as `traces.replay.changes` names them, that it makes to
     a run. `excludes`: fixes that must not be in one plan with it; `same_as`: a fix of another wall that makes
-    the same change. `versions`: from which release it is there, and where its names changed.
+    the same change. `versions`: from which release it is there, and where its names changed. `any_program`:
+    it helps whatever runs, not only Megatron's training.
     """
 
     id: str
@@ -78,3 +79,4 @@ class Fix:
     same_as: str = ""
     wins: tuple[str, ...] | None = None
     changes: Callable[[Run], tuple[str, ...]] = nothing_replayed
+    any_program: bool = False

@@ -67,4 +67,5 @@ FIX: Final = Fix(
         "CUDA C++ Best Practices Guide, asynchronous and overlapping transfers with computation",
     ),
     direct=("host_resident",),
+    any_program=True,
 )

@@ -1,21 +1,24 @@
-"""The compute wall: kernels run, but leave SMs without work.
+"""The compute wall: kernels run, but leave SMs without work, or tensor cores without matrices.
 
-The handicap taken away: kernels with fewer blocks than the GPU has SMs take blocks / SMs of their time. How
-we tell: by the launch and by replay; a ceiling, so the range is from 0 to it. Tails, short kernels and one
-GEMM per expert are evidence, not cost: by a tail formula ordinary dense runs would show a false wall of 4 to
-20 % (measured on real recordings).
+The handicap taken away: kernels with fewer blocks than the GPU has SMs take blocks / SMs of their time, and
+FP32 GEMMs without tensor cores, on a GPU that has TF32, take FP32 / TF32 peak of it (kind `no_tensor_cores`).
+How we tell: by the launch, by names and by replay; a ceiling, so the range is from 0 to it. Tails, short
+kernels and one GEMM per expert are evidence, not cost: by a tail formula ordinary dense runs would show a
+false wall of 4 to 20 % (measured on real recordings).
 
 What it is not: low occupancy of persistent kernels (nvjet, CUTLASS's TMA GEMMs, FlashAttention 3, grouped
 GEMM), whose grid is the number of SMs by design; nor a step that is mostly compute: that is bound by
 compute, and has levers (precision, larger shapes), not a wall.
-References: CUDA C++ Best Practices Guide, execution configuration; Megatron-Core's MoE guide, grouped GEMM.
+References: CUDA C++ Best Practices Guide, execution configuration; Megatron-Core's MoE guide, grouped GEMM;
+NVIDIA's data sheets (peak rates).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from heuristics.walls.price import price
+from heuristics.walls.price import WALL, price
 from heuristics.walls.wall import Evidence, WallJudgement, judged, unpriced
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
@@ -26,7 +29,32 @@ def judge(measurements: Sequence[RankMeasurements]) -> WallJudgement:
     told = price(measurements, "compute")
     if isinstance(told, Missing):
         return unpriced("compute", told, measurements)
-    return judged("compute", told, _context(measurements))
+    told = replace(told, at_least=told.at_least or _without_peaks(measurements))
+    return judged("compute", told, [*_context(measurements), *_tensor_cores(measurements)])
+
+
+def _without_peaks(measurements: Sequence[RankMeasurements]) -> Missing | None:
+    """Why the price may be more: GEMMs could use tensor cores, and nothing says how much faster."""
+    for rank in measurements:
+        use = rank.tensor_cores
+        long = use.simt_ns >= WALL.value * rank.budget.window_ns
+        if use.tf32 and use.fp32_to_tf32_frac is None and long:
+            reason = "GEMMs run in FP32 without tensor cores, and this GPU's peak rates are not known here"
+            return Missing("compute", reason, "try TF32: torch.set_float32_matmul_precision('high')")
+    return None
+
+
+def _tensor_cores(measurements: Sequence[RankMeasurements]) -> list[Evidence]:
+    """How much of the GEMM work does without tensor cores, where the GPU has TF32."""
+    uses = [rank.tensor_cores for rank in measurements if rank.tensor_cores.tf32]
+    simt_ns, gemm_ns = sum(use.simt_ns for use in uses), sum(use.gemm_ns for use in uses)
+    if not simt_ns:
+        return []
+    why, count = "FP32 GEMMs without tensor cores, by their names", sum(use.simt_count for use in uses)
+    return [
+        Evidence("simt_gemm_frac", simt_ns / gemm_ns, "fraction of GEMM work", None, why),
+        Evidence("simt_gemm_count", count, "count", None, why),
+    ]
 
 
 def _context(measurements: Sequence[RankMeasurements]) -> list[Evidence]:

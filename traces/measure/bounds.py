@@ -4,7 +4,8 @@ communication: the time without compute, or its own if less, and what compute is
 host_overhead: what the account lays on the host; without an account the time without compute.
 memory: recomputed stretches with the waits before them, large copies between GPU and host, and allocator
 starvation; without an account the time without compute in its place, where any allocator call was made.
-compute: what kernels with fewer blocks than SMs would not take if they filled them.
+compute: what kernels with fewer blocks than SMs would not take if they filled them, and GEMMs with tensor
+cores.
 Where a replay is proven, its cost is the better figure: one handicap can hide behind another.
 """
 
@@ -21,7 +22,7 @@ from traces.account.gaps import NO_KERNEL, compute_gaps
 from traces.columns import COPY_KINDS, NULL, BoolArray, IntArray
 from traces.intervals import Spans, covered_ns, intersect, join, union
 from traces.measure.budget import Budget
-from traces.measure.memory import OFFLOAD_BYTES
+from traces.measure.host_copies import LARGE
 from traces.missing import Missing
 from traces.replay.edits import Subject
 from traces.timeline import Activities, Bucket, RankTimeline, Source
@@ -109,18 +110,17 @@ def _large_copies(subject: Subject) -> BoolArray:
     large = np.zeros(len(rows), dtype=np.bool_)
     at = np.flatnonzero((rows.bucket == Bucket.COPY) & np.isin(rows.key, _HOST_COPIES))
     size = sizes[rows.row[at]]
-    large[at] = (size == NULL) | (size >= OFFLOAD_BYTES.value)
+    large[at] = (size == NULL) | (size >= LARGE.value)
     return large
 
 
 def _compute_ns(subject: Subject, rows: Activities, windows: Spans) -> int | None:
-    count, blocks = subject.sm_count, subject.rank.blocks
-    if count is None or not (blocks > 0).any():
+    if not subject.knows_grids:
         return None
-    under = (blocks > 0) & (blocks < count) & (rows.bucket == Bucket.COMPUTE)
+    share = subject.filled_share() * subject.tensor_share()
     length_ns = rows.end_ns - rows.start_ns
-    more_ns = np.where(under, length_ns - length_ns * blocks // count, 0)
-    return intersect(_first(rows, under, more_ns), windows).total_ns
+    more_ns = length_ns - (length_ns * share).astype(np.int64)
+    return intersect(_first(rows, share < 1, more_ns), windows).total_ns
 
 
 def _first(rows: Activities, which: BoolArray, length_ns: IntArray) -> Spans:

@@ -24,6 +24,7 @@ from traces.measure.recompute import Recompute, measure_recompute
 from traces.measure.sm import SmUse, measure_sm
 from traces.measure.sm_beside_comm import stretch_by_sms
 from traces.measure.step_timeline import StepTimeline, measure_timeline
+from traces.measure.tensor_cores import TensorCores, measure_tensor_cores, simt_places, tensor_frac
 from traces.measure.totals import Totals, measure_totals
 from traces.measure.unknown import UnknownKernel, unknown_kernels
 from traces.missing import Missing
@@ -72,6 +73,7 @@ class RankMeasurements:
     recompute: Recompute
     memory: Memory
     precision: Precision
+    tensor_cores: TensorCores
     moe: MoeLedger | Missing
     ledger: tuple[LedgerRow, ...]
     kernels: KernelTable
@@ -133,6 +135,7 @@ def measure_rank(
         recompute=recompute,
         memory=measure_memory(rank, steps, gpu, recompute),
         precision=detect_precision(rank, steps.windows),
+        tensor_cores=measure_tensor_cores(rank, steps.windows, gpu),
         sm=sm,
         moe=moe,
         ledger=measure_ledger(rows, steps, absent, moe),
@@ -169,4 +172,6 @@ def subject_of(rank: RankTimeline, steps: Steps, recompute: Recompute, sm: SmUse
         stretch_frac=stretch_frac,
         sm_count=sm.sm_count,
         stretch_measured=sm.stretch is not None,
+        simt=simt_places(rank),
+        tensor_frac=tensor_frac(rank.gpu),
     )

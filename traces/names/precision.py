@@ -56,6 +56,9 @@ _OF_GEMM: Final = (
 and scale suffixes; CUTLASS's names (s1688gemm on fp32 data multiplies in TF32; sgemm does not use tensor
 cores); xmma's second group (what is multiplied, then what it is summed in); DeepGEMM's 128-blocks."""
 
+_SIMT: Final = re.compile(r"ffma|" + _XMMA.format("f32") + r"|simt_sgemm|(?:^|[ _])sgemm|magma_sgemm")
+_TENSOR: Final = re.compile(r"tensorop|s1688|tf32")
+
 _OF_QUANTIZE: Final = (
     ("nvfp4", r"nvfp4|[hH]adamard|rht_gemm"),
     ("mxfp8", r"mxfp8|quantize_mx"),
@@ -74,6 +77,15 @@ def multiplies(kernel: KernelClass) -> bool:
 def gemm_format(name: str) -> str | None:
     """Format of a GEMM by its name, in `FORMATS` or `FP8`; None where the name does not say."""
     return _first(_OF_GEMM, name)
+
+
+def is_simt_gemm(name: str, kernel: KernelClass) -> bool:
+    """Whether a kernel multiplies FP32 matrices without tensor cores, by its name.
+
+    Products of a matrix and a vector are none: memory bounds them, whatever multiplies.
+    """
+    multiplied = multiplies(kernel) and kernel.subclass != "gemv"
+    return multiplied and _SIMT.search(name) is not None and _TENSOR.search(name) is None
 
 
 def quantize_format(name: str) -> str | None:

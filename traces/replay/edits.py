@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -12,11 +12,12 @@ import numpy as np
 from traces.account.calls import CallKind
 from traces.account.host_calls import is_kind
 from traces.columns import NULL, BoolArray, IntArray, distinct
+from traces.gpu_samples import FloatArray
 from traces.intervals import covered_ns, union
 from traces.limits import Limit
 from traces.replay.graph import Graph, Timing
 from traces.replay.handicaps import (
-    with_filled_grids,
+    with_shares,
     without_activities,
     without_allocator,
     without_arrival,
@@ -45,7 +46,8 @@ class Subject:
 
     `recomputed`, `offloaded` and `resident` (copies of what lives in host memory) are places in its
     activities; `stretch_frac`: how much longer compute takes beside communication, in this recording where
-    `stretch_measured`, else by the SMs that it takes; `sm_count` of its GPU. None where it could not be told.
+    `stretch_measured`, else by the SMs that it takes; `sm_count` of its GPU. `simt`: places of GEMMs that do
+    without tensor cores, which would take `tensor_frac` of their time. None where it could not be told.
     """
 
     rank: RankTimeline
@@ -56,12 +58,31 @@ class Subject:
     stretch_frac: float | None = None
     sm_count: int | None = None
     stretch_measured: bool = True
+    simt: IntArray = field(default_factory=lambda: NOWHERE)
+    tensor_frac: float | None = None
 
     def mask(self, places: IntArray) -> BoolArray:
         """Places in the activities as a mask of shape (n,)."""
         mask = np.zeros(len(self.rank.activities), dtype=np.bool_)
         mask[places] = True
         return mask
+
+    @property
+    def knows_grids(self) -> bool:
+        """Whether the number of SMs and the blocks of some kernel are known."""
+        return self.sm_count is not None and bool((self.rank.blocks > 0).any())
+
+    def filled_share(self) -> FloatArray:
+        """The share of its time that each activity takes with its grid filled, shape (n,)."""
+        blocks, count = self.rank.blocks, self.sm_count or 0
+        under = (blocks > 0) & (blocks < count) & (self.rank.activities.bucket == Bucket.COMPUTE)
+        return np.where(under, blocks / max(count, 1), 1.0)
+
+    def tensor_share(self) -> FloatArray:
+        """The share of its time that each activity takes with tensor cores, shape (n,)."""
+        share = np.ones(len(self.rank.activities))
+        share[self.simt] = min(1.0, self.tensor_frac or 1.0)
+        return share
 
 
 def steady_allocator_calls(subject: Subject, graph: Graph) -> BoolArray:
@@ -96,8 +117,8 @@ class Edits:
     def walls(self) -> dict[str, Timing]:
         """The timing without each wall's handicap; `compute` is not in it where no launch shape is known."""
         found = {"communication": self.communication(), "host_overhead": self.host(), "memory": self.memory()}
-        filled = self.filled()
-        return found if filled is None else found | {"compute": filled}
+        compute = self.compute()
+        return found if compute is None else found | {"compute": compute}
 
     def kinds(self) -> Mapping[str, Callable[[], Mapping[str, Timing]]]:
         """Of each wall what gives the timing without each of its kinds alone."""
@@ -105,7 +126,7 @@ class Edits:
             "communication": self.communication_kinds,
             "host_overhead": self.host_kinds,
             "memory": self.memory_kinds,
-            "compute": self.filled_kinds,
+            "compute": self.compute_kinds,
         }
 
     def communication(self) -> Timing:
@@ -168,16 +189,24 @@ class Edits:
             "allocator": without_allocator(graph, timing, steady_allocator_calls(subject, graph)),
         }
 
-    def filled(self) -> Timing | None:
-        """Kernels with fewer blocks than SMs take blocks / SMs of their time; None where neither is known."""
-        return self._filled(np.ones(len(self._graph.rows), dtype=np.bool_))
+    def compute(self) -> Timing | None:
+        """Under-filled kernels take blocks / SMs of their time, GEMMs without tensor cores theirs with them.
 
-    def filled_kinds(self) -> Mapping[str, Timing]:
-        """The same of each class of compute alone."""
-        rows = self._graph.rows
-        codes = sorted(set(rows.key[(rows.bucket == Bucket.COMPUTE) & self._under_filled()].tolist()))
-        timings = {KEYS[Bucket.COMPUTE][code]: self._filled(rows.key == code) for code in codes}
-        return {kind: timing for kind, timing in timings.items() if timing is not None}
+        Both shares of a kernel that is both. None where the number of SMs or the blocks are not known.
+        """
+        if not self._subject.knows_grids:
+            return None
+        return with_shares(self._timing, self._subject.filled_share() * self._subject.tensor_share())
+
+    def compute_kinds(self) -> Mapping[str, Timing]:
+        """Of each class of compute filled grids alone, and tensor cores alone."""
+        rows, filled, tensor = self._graph.rows, self._subject.filled_share(), self._subject.tensor_share()
+        codes = sorted(set(rows.key[filled < 1].tolist()))
+        kinds = {
+            KEYS[Bucket.COMPUTE][code]: with_shares(self._timing, np.where(rows.key == code, filled, 1.0))
+            for code in codes
+        }
+        return kinds | {"no_tensor_cores": with_shares(self._timing, tensor)} if (tensor < 1).any() else kinds
 
     def _silent(self, which: BoolArray) -> Timing:
         rows, stretch = self._graph.rows, self._subject.stretch_frac
@@ -204,16 +233,3 @@ class Edits:
         """Calls that wait for a small copy to the host."""
         waits, feeds = self._timing.waits, self._graph.feeds_host
         return np.array([any(feeds[work] for work, _ in one) for one in waits], dtype=np.bool_).reshape(-1)
-
-    def _under_filled(self) -> BoolArray:
-        blocks, count = self._subject.rank.blocks, self._subject.sm_count
-        result: BoolArray = (
-            (blocks > 0) & (blocks < (count or 0)) & (self._graph.rows.bucket == Bucket.COMPUTE)
-        )
-        return result
-
-    def _filled(self, which: BoolArray) -> Timing | None:
-        count, blocks = self._subject.sm_count, self._subject.rank.blocks
-        if count is None or not (blocks > 0).any():
-            return None
-        return with_filled_grids(self._timing, blocks / count, which & self._under_filled())

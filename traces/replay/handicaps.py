@@ -6,7 +6,8 @@ copies that only feed a waiting call go. Allocator calls, gaps between kernels, 
 every GPU dependency stay.
 memory: recomputed stretches are gone whole, offload copies and copies of what lives in host memory with
 their calls, and allocator calls.
-compute: kernels with fewer blocks than SMs take blocks / SMs of their time.
+compute: kernels with fewer blocks than SMs take blocks / SMs of their time, FP32 GEMMs without tensor cores
+the TF32 share of it.
 """
 
 from __future__ import annotations
@@ -171,8 +172,6 @@ def without_allocator(graph: Graph, timing: Timing, calls: BoolArray) -> Timing:
     )
 
 
-def with_filled_grids(timing: Timing, filled_frac: FloatArray, which: BoolArray) -> Timing:
-    """Kernels, a mask of shape (n,), take blocks / SMs of their time; `filled_frac`, shape (n,), is that."""
-    duration = timing.duration_ns.copy()
-    duration[which] = (duration[which] * filled_frac[which]).astype(np.int64)
-    return replace(timing, duration_ns=duration)
+def with_shares(timing: Timing, share: FloatArray) -> Timing:
+    """Kernels take a share, shape (n,), of their time."""
+    return replace(timing, duration_ns=(timing.duration_ns * share).astype(np.int64))
