@@ -96,10 +96,17 @@ def _without_calls(told: Told, gone: set[int], pauses: list[int]) -> Takes:
         unless_fed(takes.residual),
         [None if p in fed else one for p, one in enumerate(takes.engine)],
         shorter,
-        [0 if c in gone else ns for c, ns in enumerate(takes.own)],
+        [min(ns, _profiler_within_ns(told, c)) if c in gone else ns for c, ns in enumerate(takes.own)],
         waits,
         polled,
     )
+
+
+def _profiler_within_ns(told: Told, c: int) -> int:
+    """What the profiler's own work covers of a call."""
+    call = told.calls[c]
+    mine = [(a.start, a.end) for a in told.story.asides if (a.thread, a.name) == (call.thread, "profiler")]
+    return _beside(call.start, call.end, mine)
 
 
 def _aside_ns(told: Told, c: int, names: Iterable[str]) -> int:

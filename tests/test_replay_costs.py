@@ -121,6 +121,20 @@ def test_the_profilers_own_work_stays(path: Path) -> None:
     assert cost.ns == 20 * US
 
 
+def test_the_profilers_own_work_within_a_call_stays(path: Path) -> None:
+    said = Said()
+    said.kernel(GEMM, 190, 290, launch=(-8, 190))
+    row: Row = {
+        "start": us(0),
+        "end": us(150),
+        "globalTid": said.recording.global_id(1000, 1000),
+        "nameId": "Buffer flush",
+    }
+    said.recording.rows["PROFILER_OVERHEAD"] = [row]
+    # of the 190 of the window in which the call lasts, the profiler takes 150
+    assert costs_of(path, said, (0, 290)).host_overhead.ns == 40 * US
+
+
 def test_a_small_copy_that_only_feeds_a_sync_goes(path: Path) -> None:
     said = Said()
     said.copy("d2h", 100, 110, launch=(10, 12), size_bytes=256)

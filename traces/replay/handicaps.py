@@ -51,7 +51,7 @@ def without_host(graph: Graph, timing: Timing, pause_ns: IntArray, calls: BoolAr
 
     Where a small copy only feeds a waiting call that is gone, it takes no time, and the call waits for what
     produced the copied value. A call that is left waits as before; one that is gone still waits for its GPU
-    work, but returns with its end.
+    work, but returns with its end. The profiler's own work within a call stays.
     """
     gone = calls & ~is_kind(graph.calls, CallKind.FREE, CallKind.ALLOCATE)
     feeding = {
@@ -73,7 +73,7 @@ def without_host(graph: Graph, timing: Timing, pause_ns: IntArray, calls: BoolAr
         residual_ns=np.where(vanished, 0, timing.residual_ns),
         engine=np.where(vanished, NONE, timing.engine),
         pause_ns=np.minimum(pause_ns, timing.pause_ns),
-        own_ns=np.where(gone, 0, timing.own_ns),
+        own_ns=np.where(gone, np.minimum(timing.own_ns, graph.pauses.profiler_in_call_ns), timing.own_ns),
         waits=waits,
         polled=[
             tuple((work, min(after, int(pause_ns[call]))) for work, after in one) if shorter[call] else one

@@ -19,12 +19,14 @@ class Pauses:
     """Parts of the pause before each call, shape (m,) each, in ns; the rest of a pause is Python's.
 
     An instant counts once: as the profiler's own work, else collection, else loading, else an OS call.
+    `profiler_in_call_ns` is the profiler's own work within each call.
     """
 
     profiler_ns: IntArray
     gc_ns: IntArray
     data_ns: IntArray
     os_wait_ns: IntArray
+    profiler_in_call_ns: IntArray
 
     @property
     def said_ns(self) -> IntArray:
@@ -43,6 +45,7 @@ def measure_pauses(rank: RankTimeline, calls: HostCalls) -> Pauses:
         (columns.os_calls, everything[:0]),
     )
     parts = [np.zeros(len(calls), dtype=np.int64) for _ in layers]
+    within = np.zeros(len(calls), dtype=np.int64)
     for thread in distinct(calls.thread).tolist():
         mine = np.flatnonzero(calls.thread == thread)
         start, end = calls.start_ns[mine] - calls.pause_ns[mine], calls.start_ns[mine]
@@ -52,6 +55,9 @@ def measure_pauses(rank: RankTimeline, calls: HostCalls) -> Pauses:
             covered = covered_ns(start, end, _union(so_far))
             part[mine] = covered - seen
             seen = covered
+        profiler = union(*_times(columns.overheads, everything[:0], thread))
+        within[mine] = covered_ns(calls.start_ns[mine], calls.end_ns[mine], profiler)
+    parts.append(within)
     return Pauses(*parts)
 
 
