@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from heuristics.run import WALL_IDS, WallId
+from heuristics.startup import CAUSES, judged_ns, startup_ns
 from heuristics.words import percent
 from traces.account.account import Account
 from traces.limits import Limit
@@ -38,7 +39,7 @@ class Bound:
 
 def find_bound(measurements: Sequence[RankMeasurements]) -> Bound:
     """Bound of a run. Ranks with whole graph replays only count as time that could not be told."""
-    window_ns = sum(rank.budget.window_ns for rank in measurements)
+    window_ns = sum(judged_ns(rank) for rank in measurements)
     told = [rank for rank in measurements if rank.communication_told]
     if len(told) == len(measurements) and all(isinstance(rank.account, Account) for rank in told):
         total: dict[WallId, int] = dict.fromkeys(WALL_IDS, 0)
@@ -66,12 +67,13 @@ def _time_by_wall(rank: RankMeasurements) -> dict[WallId, int]:
     account, memory = rank.account, rank.memory
     assert isinstance(account, Account)
     starved = account.launch_starved_ns
+    left_out = {"allocator", "profiler", *(CAUSES if startup_ns(rank) else ())}
     again = memory.recompute_modules or {}
     recomputed_ns = sum(ns for key, ns in again.items() if key in compute_classes())
     return {
         "compute": max(0, rank.budget.compute_ns - recomputed_ns),
         "communication": sum(ns for kind, ns in account.blocking_ns.items() if kind in COMM_KINDS),
-        "host_overhead": sum(ns for cause, ns in starved.items() if cause not in ("allocator", "profiler"))
+        "host_overhead": sum(ns for cause, ns in starved.items() if cause not in left_out)
         + account.arrival_ns,
         "memory": recomputed_ns
         + (memory.offload_exposed_ns or 0)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from heuristics.run import WallId
+from heuristics.startup import find_startup
 from heuristics.walls.wall import WallJudgement
 from heuristics.words import wall_words
 from traces.account.account import Account
@@ -43,6 +44,7 @@ def confidence_in(
 ) -> Confidence:
     """How sure the verdict `wall` is, over all ranks measured."""
     reasons = (
+        *_about_startup(measurements),
         *_about_steps(measurements),
         *_about_ranks(wall, measurements),
         *_about_coverage(measurements),
@@ -51,6 +53,11 @@ def confidence_in(
         *_about_others(wall, walls),
     )
     return Confidence(_LEVELS[min(len(reasons), 2)], reasons)
+
+
+def _about_startup(measurements: Sequence[RankMeasurements]) -> Iterator[str]:
+    if (startup := find_startup(measurements)) is not None:
+        yield f"profiler and start-up take {startup.frac:.0%} of the window: not a steady state"
 
 
 def _about_steps(measurements: Sequence[RankMeasurements]) -> Iterator[str]:

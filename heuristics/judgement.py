@@ -14,6 +14,7 @@ from heuristics.gains import gains_of
 from heuristics.observed import Observed, observe
 from heuristics.plan import Plan, Rejection, make_plan
 from heuristics.run import Given, Guidance, Run
+from heuristics.startup import Startup
 from heuristics.verdict import Verdict
 from heuristics.walls.wall import WallJudgement
 from traces.measure.measurements import RankMeasurements
@@ -72,6 +73,7 @@ class Judgement:
     told: Told | None = None
     perturbation_frac: float | None = None
     step_ns: int | None = None
+    startup: Startup | None = None
 
 
 def judge(
@@ -116,6 +118,7 @@ def judge_observed(
         told=told,
         perturbation_frac=observed.perturbation_frac,
         step_ns=observed.step_ns,
+        startup=observed.startup,
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from heuristics.run import WALL_IDS, WallId
+from heuristics.startup import judged_ns, startup_ns, without_startup
 from heuristics.walls.price import ENOUGH_STEPS, STEADY, WALL, cost_of
 from heuristics.walls.wall import WallJudgement
 from heuristics.words import percent, wall_words
@@ -77,7 +78,7 @@ def _left(rank: RankMeasurements, first: WallId) -> Without | None:
         return None
     if (without := costs.without.get(first)) is not None:
         return without
-    if cost.ns >= FIRST.value * rank.budget.window_ns:
+    if cost.ns >= FIRST.value * judged_ns(rank):
         return None
     others: dict[str, Cost] = {
         one: other for one in WALL_IDS if one != first and (other := cost_of(rank, one)) is not None
@@ -88,13 +89,13 @@ def _left(rank: RankMeasurements, first: WallId) -> Without | None:
 def _frac(left: Sequence[tuple[RankMeasurements, Without]], wall: WallId) -> float | None:
     """The cost of a wall as part of what is left; 0 of one that only the first step pays."""
     told = [
-        (without, without.costs[wall])
+        (without, without_startup(rank, cost) if wall == "host_overhead" else cost)
         for rank, without in left
-        if wall in without.costs and cost_of(rank, wall) is not None
+        if (cost := without.costs.get(wall)) is not None and cost_of(rank, wall) is not None
     ]
     if not told:
         return None
-    window_ns = sum(without.window_ns for without, _ in told)
+    window_ns = sum(without.window_ns - startup_ns(rank) for rank, without in left if wall in without.costs)
     frac = sum(cost.ns for _, cost in told) / window_ns if window_ns else 0.0
     return 0.0 if frac >= WALL.value and _is_warm_up(told) else frac
 

@@ -10,6 +10,7 @@ from heuristics.bound import Bound, LargestBucket, find_bound, largest_bucket
 from heuristics.gains import Replayed
 from heuristics.run import Shown
 from heuristics.shown import shown_by
+from heuristics.startup import Startup, find_startup, judged_ns
 from heuristics.verdict import Verdict, find_verdict
 from heuristics.walls import judge_walls
 from heuristics.walls.wall import WallJudgement
@@ -24,7 +25,8 @@ class Observed:
     `window_ns`: the windows of the ranks whose costs are known, together; `replayed`: these ranks' costs and
     the changes found in them, none where nothing was replayed. `step_ns`: the median length of the steps
     used, over all ranks; None where no steps were found. `perturbation_frac`: how much longer the profiled
-    step is than a step without the profiler, where that is known.
+    step is than a step without the profiler, where that is known. `startup`: profiler and start-up time that
+    is left out of the windows, where there is much of it.
     """
 
     bound: Bound
@@ -36,13 +38,14 @@ class Observed:
     replayed: tuple[Replayed, ...] = ()
     step_ns: int | None = None
     perturbation_frac: float | None = None
+    startup: Startup | None = None
 
 
 def observe(measurements: Sequence[RankMeasurements]) -> Observed:
     """Observe a run by the measurements of all its ranks, at least one."""
     walls = judge_walls(measurements)
     replayed = tuple(
-        Replayed(rank.costs, rank.costs.changes, rank.budget.window_ns)
+        Replayed(rank.costs, rank.costs.changes, judged_ns(rank))
         for rank in measurements
         if not isinstance(rank.costs, Missing) and rank.costs.refused is None
     )
@@ -55,6 +58,7 @@ def observe(measurements: Sequence[RankMeasurements]) -> Observed:
         window_ns=sum(rank.window_ns for rank in replayed),
         replayed=replayed,
         step_ns=_step_ns(measurements),
+        startup=find_startup(measurements),
     )
 
 

@@ -15,6 +15,7 @@ _NSYS: Final = {
     ),
     "graphs": "record with --cuda-graph-trace=node",
     "payloads": "export with --include-blobs=true from a recording with --trace=cuda,nvtx",
+    "startup": "Record later: --delay 60 --duration 10, or -c cudaProfilerApi around steps 20 to 25",
     "look": "Open the recording in the nsys GUI at the times above, largest bucket first.",
 }
 _KINETO: Final = {
@@ -25,6 +26,7 @@ _KINETO: Final = {
     "steps": "record with a schedule and call prof.step() once per step, or name a range with --nvtx",
     "graphs": "record the kernels of graph replays, which CUPTI does by default",
     "payloads": "not read from this format yet",
+    "startup": "Record later: torch.profiler.schedule(wait=20, warmup=3, active=3), prof.step() each step",
     "look": "Open the recording in Perfetto at the times above, largest bucket first.",
 }
 

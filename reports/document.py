@@ -16,6 +16,7 @@ from reports.cures import cures
 from reports.document_config import config_gaps, config_sections
 from reports.document_rank import rank_section
 from reports.document_verdict import judged_sections, verdict_gaps
+from reports.words import percent
 from traces.columns import Gpu, TraceInfo
 from traces.measure.measurements import RankMeasurements
 from traces.measure.messages import Messages
@@ -62,7 +63,7 @@ def build_document(
     return {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "moe-diag", "version": version, "guidance": judgement.guidance},
-        "warnings": list(warnings),
+        "warnings": [*_startup_warnings(traces[0].info.kind, judgement), *warnings],
         "missing": [{"path": gap.path, "reason": gap.reason, "cure": gap.cure} for gap in gaps],
         "redacted": redact,
         "traces": [_trace_section(trace, judgement.perturbation_frac) for trace in traces],
@@ -70,6 +71,17 @@ def build_document(
         **judged_sections(judgement),
         **config_sections(judgement, redact),
     }
+
+
+def _startup_warnings(kind: str, judgement: Judgement) -> list[str]:
+    """A recording that is mostly of the profiler or of start-up says so before all else."""
+    if (startup := judgement.startup) is None:
+        return []
+    held = f"{startup.ns / 1e6:,.0f} ms ({percent(startup.frac)} of the windows)"
+    return [
+        "not a steady-state recording: the profiler and start-up (loading modules, initialising libraries) "
+        f"held the GPU back for {held}. Walls are judged on the rest. {cures(kind)['startup']}"
+    ]
 
 
 def with_command(document: Document, command: str) -> Document:

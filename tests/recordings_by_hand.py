@@ -223,6 +223,7 @@ def outcomes(document: Document) -> list[str]:
 def settled(document: Document, wall: str, least_ns: int, most_ns: int) -> None:
     """The cost lies between what it must be at least and at most, which alone settle the outcome."""
     window_ns = sum(rank["budget_ns"]["window"] for rank in document["ranks"])
+    window_ns -= document["verdict"]["startup_ns"]
     (found,) = (one for one in document["walls"] if one["id"] == wall)
     assert least_ns <= found["cost_ns"] <= most_ns
     assert found["cost_frac"] == found["cost_ns"] / window_ns

@@ -30,14 +30,20 @@ def test_allocator_calls_and_the_profiler_are_not_the_hosts(cause: str) -> None:
     assert found.bucket == "compute"
 
 
-def test_allocator_calls_are_memorys_and_the_profiler_is_nobodys() -> None:
-    memory, open_ = (
-        find_bound([rank(budget=budget(400), account=account({cause: 550, "python": 50}))])
-        for cause in ("allocator", "profiler")
-    )
+def test_allocator_calls_are_memorys_and_stalls_are_nobodys() -> None:
+    memory = find_bound([rank(budget=budget(400), account=account({"allocator": 550, "python": 50}))])
+    open_ = find_bound([rank(budget=budget(400), account=account({"python": 50}))])
     assert memory.bucket == "memory"
     assert open_.bucket is None
     assert open_.because.startswith("55.0 % of the windows belongs to no wall; compute 40.0 %")
+
+
+def test_much_start_up_is_left_out_of_what_is_bound() -> None:
+    """Of 1000, start-up is 450: of the other 550 compute is 300, the host 250."""
+    found = find_bound(
+        [rank(budget=budget(300), account=account({"profiler": 400, "lazy_init": 50, "python": 250}))]
+    )
+    assert found.because.startswith("time of the windows: compute 54.5 %, host overhead 45.5 %")
 
 
 def test_the_bound_is_open_where_more_belongs_to_no_wall_than_to_any() -> None:

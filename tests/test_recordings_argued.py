@@ -227,6 +227,45 @@ def test_one_a100_repeats_a_forward_pass_of_32_layers(recordings: Path) -> None:
     settled(document, "compute", without_ns - idle_ns, without_ns + filling_ns)
 
 
+def test_one_h100_that_the_profiler_held_back_multiplies_without_tensor_cores(recordings: Path) -> None:
+    """h100_llm_1rank: a third of the window is start-up; of the rest, FP32 GEMMs come before the host.
+
+    The profiler begins within the window. On the two threads that launch its own rows cover 302 ms, of which
+    275 lie where no kernel had been launched (31.5 % of 873 ms); loading modules and initialising libraries
+    takes 12 more. That is a fault of the recording, said first, and the walls are judged on the other 585 ms.
+
+    The 1,443 GEMMs are all FP32 without tensor cores, `ffma` and `simt_sgemm`: 272.8 ms. At the TF32 peak of
+    an H100 they would take 67 / 494.5 of it, so 235.9 ms less at most, 40 % of those 585; one thread feeds
+    one stream, and where it is late the saving is less: at least what all idle time leaves. That bound does
+    not settle the wall (nothing is left of it), the replay does: 196.8 ms. A host without time of its own
+    saves at most what is idle less start-up, 190.5 ms. Nothing is exchanged.
+    """
+    path = recordings / "added" / "h100_llm_1rank.sqlite"
+    document = diagnoser.analyze(path).to_dict()
+    rank, work = one_window(path, document)
+    assert verdict(document) == ("compute", "no_tensor_cores", "compute", "low")
+    assert outcomes(document) == ["unmeasurable", "clear", "finding", "finding"]
+    assert document["fixes"][0]["id"] == "CMP-9"
+    assert document["warnings"][0].startswith("not a steady-state recording: the profiler and start-up")
+    begin, end = work.whole[0]
+    threads = f"(SELECT r.globalTid FROM {LAUNCHES})"
+    rows = f"SELECT sum(min(end, ?) - max(start, ?)) FROM PROFILER_OVERHEAD WHERE globalTid IN {threads}"
+    overhead_ns = sql(path, f"{rows} AND end > ? AND start < ?", end, begin, begin, end)[0][0]
+    starved = rank["absent_ns"]["launch_starved"]
+    assert 0.9 * overhead_ns < starved["profiler"] <= overhead_ns
+    startup_ns = document["verdict"]["startup_ns"]
+    assert startup_ns == starved["profiler"] + starved["lazy_init"] == 287_376_272
+    simt = "(s.value LIKE '%ffma%' OR s.value LIKE '%simt_sgemm%')"
+    count, gemm_ns = sql(path, f"SELECT count(*), sum(k.end - k.start) FROM {KERNEL_NAMES} WHERE {simt}")[0]
+    assert (count, gemm_ns) == (rank["tensor_cores"]["simt_count"], rank["tensor_cores"]["simt_ns"])
+    host, compute = document["walls"][2:]
+    filling_ns = filling_of_export(path, work.whole)
+    assert 0 < compute["cost_ns"] <= gemm_ns * (1 - 67 / 494.5) + filling_ns
+    assert host["cost_ns"] <= rank["budget_ns"]["idle"] - startup_ns
+    assert compute["cost_frac"] == compute["cost_ns"] / (end - begin - startup_ns)
+    settled(document, "communication", 0, 0)
+
+
 def test_a_tiny_vector_addition_copies_and_too_few_launches_doubt_its_clocks(recordings: Path) -> None:
     """edge_2026_tiny: 90 % copies, both ways, around four kernels.
 

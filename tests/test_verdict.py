@@ -49,6 +49,27 @@ def kind_of(**kinds: int) -> str | None:
     return verdict_of(wall("communication", 50, kinds=kinds)).kind
 
 
+def test_a_recording_of_start_up_says_so_before_all_else_and_is_less_sure(export: Export) -> None:
+    recording = Recording()
+    recording.gpu()
+    recording.kernel(KERNEL, 0, 500, launch_ns=-100)
+    recording.kernel(KERNEL, 1_500, 2_000, launch_ns=1_490, launch_end_ns=1_500)
+    gid = recording.global_id(1000, 1000)
+    recording.rows["PROFILER_OVERHEAD"] = [{"start": 500, "end": 1_400, "globalTid": gid, "nameId": "Flush"}]
+    document = diagnoser.analyze(export(recording)).to_dict()
+    assert document["verdict"]["startup_ns"] == 900
+    assert document["warnings"][0].startswith("not a steady-state recording: the profiler and start-up")
+    assert "(45.0 % of the windows)" in document["warnings"][0]
+    assert "--delay 60 --duration 10" in document["warnings"][0]
+    assert render_text(document).splitlines()[2].startswith("  Warning: not a steady-state recording")
+
+
+def test_start_up_lowers_the_confidence() -> None:
+    held = rank(costs(communication=400), account=account({"profiler": 300}))
+    found = confidence_in("communication", [held], walls(communication=40))
+    assert found.because == ("profiler and start-up take 30% of the window: not a steady state",)
+
+
 def test_the_largest_finding_is_the_verdict_and_the_next_cost_runs_up() -> None:
     found = verdict_of(*walls(communication=15, host_overhead=40, compute=20))
     assert (found.wall, found.tied_with, found.runner_up) == ("host_overhead", (), "compute")

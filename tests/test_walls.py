@@ -250,6 +250,21 @@ def test_compute_is_not_clear_where_the_peak_rates_of_a_gpu_with_tf32_are_unknow
     assert judge_compute([rank(tensor_cores=replace(unknown, simt_ns=99))]).outcome == "clear"
 
 
+def test_start_up_above_a_twentieth_is_left_out_of_the_windows_and_of_the_hosts_cost() -> None:
+    """Of 1000 the profiler and initialisation take 200: 88 of 800 is 11 %, the host's 130 - 50 is 10 %."""
+    held = account({"profiler": 150, "lazy_init": 50, "python": 80})
+    host = cost(130, {"python": 120, "lazy_init": 50})
+    one = rank(costs(communication=88, host_overhead=host), account=held)
+    assert judge_communication([one]).cost_frac == 0.11
+    found = judge_host([one])
+    assert (found.cost_ns, found.cost_frac, dict(found.cost_by_kind_ns)) == (80, 0.1, {"python": 80})
+
+
+def test_start_up_of_a_twentieth_is_no_fault_of_the_recording() -> None:
+    little = account({"profiler": 30, "lazy_init": 20})
+    assert judge_host([rank(costs(host_overhead=130), account=little)]).cost_frac == 0.13
+
+
 def test_every_wall_says_how_we_tell_what_it_is_not_and_where_it_is_from() -> None:
     assert tuple(module.__name__.rpartition(".")[2] for module in JUDGES) == WALL_IDS
     for module in JUDGES:

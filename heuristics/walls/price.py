@@ -1,4 +1,4 @@
-"""What a handicap costs a run: the replayed costs of its ranks, added up over their windows."""
+"""What a handicap costs a run: the replayed costs of its ranks, added up over their windows less start-up."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from heuristics.run import WallId
+from heuristics.startup import judged_ns, without_startup
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
@@ -51,13 +52,13 @@ def price(measurements: Sequence[RankMeasurements], wall: WallId) -> Price | Mis
     told = [(place, rank, cost) for place, rank in enumerate(measurements) if (cost := cost_of(rank, wall))]
     if not told:
         return _why(measurements[0], wall)
-    window_ns = sum(rank.budget.window_ns for _, rank, _ in told)
+    window_ns = sum(judged_ns(rank) for _, rank, _ in told)
     by_kind: dict[str, int] = {}
     for _, _, cost in told:
         for kind, ns in cost.by_kind_ns.items():
             by_kind[kind] = by_kind.get(kind, 0) + ns
     total_ns = sum(cost.ns for _, _, cost in told)
-    worst = max(told, key=lambda one: one[2].ns / one[1].budget.window_ns)
+    worst = max(told, key=lambda one: one[2].ns / judged_ns(one[1]))
     steps = [frac for _, rank, cost in told for frac in _step_fracs(rank, cost)]
     return Price(
         total_ns,
@@ -125,12 +126,13 @@ def _doubt(measurements: Sequence[RankMeasurements], wall: WallId) -> Missing | 
 
 
 def cost_of(rank: RankMeasurements, wall: WallId) -> Cost | None:
-    """What a wall costs one rank; None where its replay cannot tell."""
+    """What a wall costs one rank, start-up left out; None where its replay cannot tell."""
     if isinstance(rank.costs, Missing) or rank.costs.refused:
         return None
     if wall == "communication" and not rank.communication_told:
         return None
-    return rank.costs.of(wall)
+    cost = rank.costs.of(wall)
+    return without_startup(rank, cost) if cost and wall == "host_overhead" else cost
 
 
 def _why(rank: RankMeasurements, wall: WallId) -> Missing:
