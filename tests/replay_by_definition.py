@@ -283,32 +283,38 @@ class Told:
         return None if work.call is None else self.story.calls[work.call].thread
 
     def _queue(self) -> None:
-        """A launch returns when the launch so many before it has ended; long ones tell how many."""
+        """A launch returns when the launch so many before it has ended; long ones tell how many.
+
+        What was queued when the recording began has no launch in it, and comes first.
+        """
         works, takes, last = self.story.works, self.takes, dict[int, int]()
         for p, held in enumerate(self.launch):
             if held is not None and (held not in last or works[p].end >= works[last[held]].end):
                 last[held] = p
         launching = sorted(last)
+        first = min((p for p, held in enumerate(self.launch) if held is not None), default=len(works))
+        queued = [p for p in range(first) if works[p].call is None]
+        order = queued + [last[c] for c in launching]
         length = [self.calls[c].end - self.calls[c].start for c in launching]
         usual = median(length) if length else 0
-        by_end = sorted(range(len(launching)), key=lambda at: (works[last[launching[at]]].end, at))
+        by_end = sorted(range(len(order)), key=lambda at: (works[order[at]].end, at))
         released = {}
-        for at, c in enumerate(launching):
+        for at, c in enumerate(launching, len(queued)):
             call = self.calls[c]
-            ended = [one for one in by_end if works[last[launching[one]]].end <= call.end]
-            if length[at] > 5 * usual and ended and at - ended[-1] >= 200:
-                end = works[last[launching[ended[-1]]]].end
+            ended = [one for one in by_end if works[order[one]].end <= call.end]
+            if length[at - len(queued)] > 5 * usual and ended and at - ended[-1] >= 200:
+                end = works[order[ended[-1]]].end
                 if end > call.start and call.end - end <= 20 * US:
                     released[at] = ended[-1]
         depth = max((at - one for at, one in released.items()), default=1_022)
-        for at, c in enumerate(launching):
+        for at, c in enumerate(launching, len(queued)):
             made_room = released.get(at, at - depth)
             if made_room >= 0 and self.calls[c].kind in ("launch", "copy"):
-                work = last[launching[made_room]]
+                work = order[made_room]
                 after = self.calls[c].end - works[work].end
                 if after >= 0:
                     if at in released and not takes.waits[c]:
-                        takes.own[c] = min(length[at], int(usual))
+                        takes.own[c] = min(length[at - len(queued)], int(usual))
                     takes.waits[c] = [*takes.waits[c], (work, after if at in released else 0)]
 
     # --- the GPU ---

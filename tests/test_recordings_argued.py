@@ -121,8 +121,10 @@ def test_two_h100_that_load_weights_wait_for_copies_from_the_host(recordings: Pa
     idle, 0.7 %. The copies come and never go back, so they are no offload; they are no input batches, for
     three sizes (192, 64 and 160 MiB) recur 28, 28 and 82 times, each before a GEMM, and no model is loaded
     between its own GEMMs. So weights live in host memory: the 139 copies of a MiB or more bring 25.5 GB at
-    27.7 GB/s and fill 95 % of the window, all of it exposed, and without them no more than that is saved.
-    The number of SMs is not recorded, and no step: confidence is low.
+    27.7 GB/s and fill 95 % of the window, all of it exposed, and without them no more than that is saved. The
+    host is no limit behind them: it is 400 ms ahead, its launches wait for room in a full queue, and the 905
+    kernels whose launch lies before the recording are what fills it. So nearly all of the copies' time is
+    saved. The number of SMs is not recorded, and no step: confidence is low.
     """
     path = recordings / "nsysai_h100_2gpu_1s.sqlite"
     document = diagnoser.analyze(path).to_dict()
@@ -156,7 +158,7 @@ def test_two_h100_that_load_weights_wait_for_copies_from_the_host(recordings: Pa
         assert largest_reason(rank) == "blocking.memcpy_h2d"
         assert rank["detected"]["training_step"] is None
         host_ns.append(host_bounds_ns(rank, work))
-    assert copied_ns / 2 < document["walls"][0]["cost_ns"] <= copied_ns
+    assert 0.95 * copied_ns < document["walls"][0]["cost_ns"] <= copied_ns
     settled(document, "communication", 0, 0)
     settled(document, "host_overhead", sum(least for least, _ in host_ns), sum(most for _, most in host_ns))
 

@@ -23,6 +23,7 @@ from tests.replay_doubles import (
 from traces.intervals import spans
 from traces.replay.graph import build_graph
 from traces.replay.run import replay
+from traces.simulate.recording import Recording
 
 
 @pytest.fixture
@@ -244,6 +245,22 @@ def test_a_launch_into_a_full_queue_waits_until_an_earlier_launch_has_made_room(
     starts = found.times(work={1: -90})
     assert starts[20] == (1_090, 1_100)
     assert starts[252] == (3_410, 3_420)
+
+
+def test_what_was_queued_before_the_recording_takes_room_in_the_queue_as_well(path: Path) -> None:
+    said = Said()
+    said.recording = Recording()
+    for number in range(250):
+        said.recording.kernel(GEMM, us(10 * number), us(10 * number + 10))
+    said.kernel(GEMM, 2_500, 2_510, launch=(5, 6))
+    said.kernel(GEMM, 2_510, 2_520, launch=(7, 8))
+    # returns 1 after the 20th of those has ended, so 233 launches were in the queue
+    said.kernel(GEMM, 2_520, 2_530, launch=(10, 201))
+    found = again(path, said)
+    assert found.graph.timing.waits == [(), (), ((19, us(1)),)]
+    assert found.graph.timing.own_ns[2] == us(1)
+    # the first work 10 shorter: room is made, and the call returns, 10 earlier
+    assert found.times(work={0: 0})[252] == (2_510, 2_520)
 
 
 def test_a_long_launch_with_few_before_it_is_the_hosts_own(path: Path) -> None:

@@ -181,19 +181,24 @@ class _Finder:
                 self._of_call[call] = ((work, back - int(rows.end_ns[work])),)
 
     def _queue(self) -> None:
-        """Every launch waits for the one so many before it: the launch queue is bounded."""
+        """Every launch waits for the one so many before it: the launch queue is bounded.
+
+        Where a recording began with a queue that was not empty, work whose launch it lacks comes first.
+        """
         calls, rows = self._calls, self._rows
         by_call = np.flatnonzero(self._launched_by != NONE)
+        queued = np.flatnonzero(rows.launch_ns[: by_call.min(initial=len(rows))] == NULL)
         by_call = by_call[np.lexsort((rows.end_ns[by_call], self._launched_by[by_call]))]
         launching = distinct(self._launched_by[by_call])  # in order of start
         last = by_call[np.searchsorted(self._launched_by[by_call], launching, side="right") - 1]
+        last = np.concatenate((queued, last))
         released = self._released(launching, last)
         depths = [place - at for place, at in released.items()]
         depth = max(depths, default=int(QUEUE.value))
         usual_ns = (
             int(np.median(calls.end_ns[launching] - calls.start_ns[launching])) if len(launching) else 0
         )
-        for place, call in enumerate(launching.tolist()):
+        for place, call in enumerate(launching.tolist(), len(queued)):
             at = released.get(place, place - depth)
             if at < 0 or calls.kind[call] not in (CallKind.LAUNCH, CallKind.COPY):
                 continue
@@ -206,7 +211,9 @@ class _Finder:
                 self._of_call[call] = (*self._of_call[call], (work, after if seen else 0))
 
     def _released(self, launching: IntArray, last: IntArray) -> dict[int, int]:
-        """Launch calls that waited for room: place in `launching` -> place of the launch that made room.
+        """Launch calls that waited for room: place in `last` -> place in it of the launch that made room.
+
+        `last` is the work of each launch, those from before the recording first, then those of `launching`.
 
         Such a call lasts many times as long as others and returns as the end of some earlier work makes room,
         with a full queue before it. Event records and waits take room too, so the depth is not the same for
@@ -220,7 +227,7 @@ class _Finder:
         ends = rows.end_ns[last][by_end]
         latest = np.searchsorted(ends, back, side="right") - 1
         found = by_end[np.maximum(latest, 0)]
-        places = np.arange(len(launching))
+        places = np.arange(len(last) - len(launching), len(last))
         made_room = (latest >= 0) & (back - ends[np.maximum(latest, 0)] <= ROOM.value)
         full = (length > LONG.value * usual) & (places - found >= DEEP.value) & made_room
         full &= ends[np.maximum(latest, 0)] > calls.start_ns[launching]
