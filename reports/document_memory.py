@@ -35,8 +35,9 @@ def detected_precision(precision: Precision) -> dict[str, Any]:
 
 
 def detected_recompute(recompute: Recompute) -> dict[str, Any] | None:
-    """The contract's `detected.recompute`: passes by module; None where no module has any."""
-    return {module: asdict(passes) for module, passes in recompute.modules.items()} or None
+    """The contract's `detected.recompute`: passes by module, empty without backward; None if unknown."""
+    modules = {module: asdict(passes) for module, passes in recompute.modules.items()}
+    return modules or (None if recompute.missing else {})
 
 
 def memory_gaps(path: str, memory: Memory, precision: Precision, recompute: Recompute) -> list[Missing]:

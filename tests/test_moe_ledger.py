@@ -14,6 +14,7 @@ from tests.communication_doubles import (
     GEMM,
     GROUPED,
     NORM,
+    NORM_BACKWARD,
     PERMUTE,
     ROUTER,
     SENDRECV,
@@ -294,3 +295,23 @@ def test_where_no_name_tells_a_permute_the_tax_is_open(export: Export) -> None:
     found = ledger_of(export(recording))
     assert (found.tax_ns, found.tax_frac) == (None, None)
     assert "permutes" in found.missing[-1].reason
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["activation", "all"])
+def test_a_pass_with_two_gradients_per_gemm_is_backward_whatever_runs_again_in_it(
+    export: Export, whole: bool
+) -> None:
+    line = Line()
+    forward = (NORM, ROUTER, PERMUTE, SENDRECV, GROUPED, ACTIVATION, GROUPED, SENDRECV, UNPERMUTE)
+    back = (PERMUTE, SENDRECV, GROUPED, GROUPED, *[ACTIVATION] * (not whole), GROUPED, GROUPED, SENDRECV)
+    for _ in range(3):
+        line.all(*forward)
+    for _ in range(3):
+        for name in (*forward * whole, *back, UNPERMUTE, NORM_BACKWARD):
+            line.run(name, tid=1001)
+    rank = rank_of(export(line.recording))
+    rank.columns.thread_names[line.recording.global_id(1000, 1001)] = "pt_autograd_0"
+    moe = measure_rank(rank, Selection()).moe
+    assert isinstance(moe, MoeLedger)
+    counts = {row.pass_: row.count for row in moe.rows if row.module == "expert_gemm"}
+    assert counts == {"forward": 6, "backward": 12} | ({"recompute": 6} if whole else {})

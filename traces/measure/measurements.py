@@ -106,7 +106,7 @@ def measure_rank(
     first, last = int(rows.start_ns.min()), int(rows.end_ns.max())
     starts, ends = steps.windows.start_ns, steps.windows.end_ns
     gpu = rank.gpu
-    recompute = measure_recompute(rank, steps.windows)
+    recompute = measure_recompute(rank, steps.windows, whole_steps=bool(steps.used))
     account = measure_account(rank, steps.windows)
     sm = measure_sm(rank, steps.windows, gpu, rank.columns.gpu_samples)
     absent = absent_pieces(account)

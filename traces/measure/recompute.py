@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
@@ -11,12 +11,12 @@ import numpy as np
 from traces.columns import BoolArray, IntArray
 from traces.intervals import Spans, covered_ns, intersect, union
 from traces.limits import Limit
-from traces.measure.recompute_extent import stretches
+from traces.measure.recompute_extent import Launched, Stretches, stretches
 from traces.measure.recompute_pairs import pair_units
 from traces.missing import Missing
 from traces.names.kernels import classify_kernel
 from traces.names.passes import MODULES, pass_of
-from traces.resolve.neighbours import launch_order
+from traces.resolve.neighbours import Role, launch_order, role
 from traces.steps.training import roles_of
 from traces.timeline import KEYS, Activities, Bucket, RankTimeline, Source
 
@@ -31,6 +31,11 @@ MOST: Final = Limit(
 ALL_LAYERS: Final = Limit(
     0.9, "originals per recomputed pass", "ours: fewer means layers that are not recomputed among the matched"
 )
+LEFT: Final = Limit(
+    0.5, "GEMMs left over per GEMM at an edge", "ours: 1 where the edges are repeated, 0 where they are not"
+)
+ONE_TO_ONE: Final = ("attention", "router", "dispatch")
+"""Modules with one backward kernel for each forward one; norms and activations are fused with others."""
 _CURE: Final = "record whole steps with nsys, which notes the names of threads"
 
 
@@ -79,24 +84,30 @@ class _Judged:
     open_: str | None
 
 
-def measure_recompute(rank: RankTimeline, windows: Spans) -> Recompute:
-    """Find recomputed passes within the windows and how far the recomputed stretch around each reaches."""
+def measure_recompute(rank: RankTimeline, windows: Spans, *, whole_steps: bool = False) -> Recompute:
+    """Find recomputed passes within the windows and how far the recomputed stretch around each reaches.
+
+    `whole_steps`: no pass is cut at a border of the windows.
+    """
     if not rank.has_kernels:
         return _untold("graph replays were recorded whole", "record with --cuda-graph-trace=node")
     rows, roles = rank.activities, roles_of(rank)
     if not roles.backward.any():
-        return _without_backward(bool(roles.forward.any()) or roles.threads_tell)
+        if roles.forward.any() or roles.threads_tell:  # then backward would be seen, and recompute is for it
+            return Recompute({}, 0, {}, None, np.empty(0, dtype=np.int64))
+        return _untold("no kernel or thread name tells what runs backward", _CURE)
     inside = covered_ns(rows.start_ns, rows.start_ns + 1, windows) > 0
     found, order = {}, launch_order(rows)
     for module, (forward, backward) in _passes(rank, inside).items():
         if forward.any() and backward.any():
-            found[module] = _judge(order, forward, backward, roles.autograd)
+            may_be_cut = not (whole_steps and module in ONE_TO_ONE)
+            found[module] = _judge(order, forward, backward, roles.autograd, may_be_cut)
     modules = {module: judged.passes for module, judged in found.items()}
     if not found:
         return _untold("no kernel in the window has forward and backward names that differ", "none is needed")
     if open_ := "; ".join(f"{module}: {judged.open_}" for module, judged in found.items() if judged.open_):
         return _untold(open_, _CURE, modules)
-    which = _extent(rank, order, list(found.values()))
+    which = _extent(rank, inside, roles.autograd, list(found.values()))
     if not len(which) and "attention" not in found:
         seen = " and ".join(found)
         why = f"only {seen} could be judged, which is not recomputed; attention alone could be, unseen"
@@ -109,12 +120,6 @@ def measure_recompute(rank: RankTimeline, windows: Spans) -> Recompute:
 def _untold(reason: str, cure: str, modules: Mapping[str, ModulePasses] | None = None) -> Recompute:
     nothing = np.empty(0, dtype=np.int64)
     return Recompute(modules or {}, None, None, Missing("memory.recompute_ns", reason, cure), nothing)
-
-
-def _without_backward(would_be_seen: bool) -> Recompute:
-    if would_be_seen:
-        return _untold("no backward ran, so nothing is computed twice for one", "record training steps")
-    return _untold("no kernel or thread name tells what runs backward", _CURE)
 
 
 def _passes(rank: RankTimeline, inside: BoolArray) -> dict[str, tuple[BoolArray, BoolArray]]:
@@ -131,10 +136,13 @@ def _passes(rank: RankTimeline, inside: BoolArray) -> dict[str, tuple[BoolArray,
     return {module: (mask(module, "fwd"), mask(module, "bwd")) for module in MODULES}
 
 
-def _judge(order: IntArray, forward: BoolArray, backward: BoolArray, autograd: BoolArray) -> _Judged:
+def _judge(
+    order: IntArray, forward: BoolArray, backward: BoolArray, autograd: BoolArray, may_be_cut: bool
+) -> _Judged:
     """Judge a module's passes. `order`: all activities by launch.
 
-    Threads tell for certain where backward runs on autograd's; else the counts have to.
+    Threads tell for certain where backward runs on autograd's; else the counts have to. Where none
+    `may_be_cut`, every forward pass too many is one run again, or forward work without a backward.
     """
     forward_count, backward_count = int(forward.sum()), int(backward.sum())
     order = order[(forward | backward)[order]]
@@ -143,7 +151,7 @@ def _judge(order: IntArray, forward: BoolArray, backward: BoolArray, autograd: B
         again = forward & autograd
         passes = ModulePasses(forward_count, backward_count, int(again.sum()), "threads")
         return _Judged(passes, again, forward & ~again, None)
-    if forward_count <= TWICE.value * backward_count:
+    if forward_count <= (TWICE.value if may_be_cut else 1) * backward_count:
         return _Judged(ModulePasses(forward_count, backward_count, 0, "counts"), nothing, forward, None)
     again = nothing.copy()
     again[_matched(order, forward, backward)] = True
@@ -174,19 +182,55 @@ def _matched(order: IntArray, forward: BoolArray, backward: BoolArray) -> list[i
     return result
 
 
-def _extent(rank: RankTimeline, order: IntArray, judged: list[_Judged]) -> IntArray:
+def _extent(rank: RankTimeline, inside: BoolArray, autograd: BoolArray, judged: list[_Judged]) -> IntArray:
     """Places of all recomputed activities: from each recomputed pass as far as it repeats its original."""
-    rows = rank.activities
-    by_name = [classify_kernel(name).phase == "bwd" for name in rank.columns.kernel_names]
-    backward = np.array([*by_name, False], dtype=np.bool_)[rows.name]
+    rows, order = rank.activities, launch_order(rank.activities)
     module = np.full(len(rows), -1, dtype=np.int64)
     again, first = np.zeros((2, len(rows)), dtype=np.bool_)
     for code, one in enumerate(judged):
         again |= one.again
         first |= one.first
         module[one.again | one.first] = code
-    pairs = pair_units(order, module, again, first, backward)
-    return stretches(rows, pairs.recomputed, pairs.original, backward)
+    launched = _launched(rank)
+    pairs = pair_units(order, module, again, first, launched.backward)
+    found = stretches(rows, pairs.recomputed, pairs.original, launched)
+    doubted = _gradients(rows.name, launched.doubted & inside, autograd, found)
+    sure = stretches(rows, pairs.recomputed, pairs.original, replace(launched, doubted=doubted))
+    return np.flatnonzero(sure.sure)
+
+
+def _launched(rank: RankTimeline) -> Launched:
+    """What names tell; every GEMM is doubted."""
+    rows, names = rank.activities, rank.columns.kernel_names
+    classes = [*map(classify_kernel, names)]
+
+    def mask(of_name: list[bool]) -> BoolArray:
+        result: BoolArray = np.array([*of_name, False], dtype=np.bool_)[rows.name]
+        return result
+
+    silent = [role(name, kernel) is Role.SILENT for name, kernel in zip(names, classes, strict=True)]
+    return Launched(
+        backward=mask([kernel.phase == "bwd" for kernel in classes]),
+        doubted=mask([kernel.class_ == "gemm" for kernel in classes]),
+        silent=mask(silent) | (rows.source == Source.COPY),
+    )
+
+
+def _gradients(name: IntArray, gemm: BoolArray, autograd: BoolArray, found: Stretches) -> BoolArray:
+    """GEMMs that may be backward's where a stretch ends with them, a mask of shape (n,).
+
+    A GEMM of forward has two in backward, one for either gradient, and they may have its name. So where
+    autograd's threads launch no more than two for each, and those inside of stretches, none at the edges is
+    repeated. A name that they launch nowhere else is forward's alone. `gemm`: those in the windows.
+    """
+    theirs = gemm & autograd
+    edges = theirs & found.widest & ~found.sure
+    inner = theirs & found.sure
+    left = int(theirs.sum()) - 2 * int((gemm & ~autograd).sum()) - int(inner.sum())
+    if not edges.any() or left > LEFT.value * int(edges.sum()):
+        return np.zeros(len(name), dtype=np.bool_)
+    result: BoolArray = theirs & np.isin(name, name[theirs & ~found.widest])
+    return result
 
 
 def _wall(rows: Activities, which: IntArray, windows: Spans) -> Spans:

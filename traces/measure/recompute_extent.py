@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from traces.columns import BoolArray, IntArray, distinct
@@ -10,39 +12,75 @@ from traces.resolve.neighbours import launch_order
 from traces.timeline import Activities, Bucket, Source
 
 
-def stretches(rows: Activities, recomputed: IntArray, original: IntArray, backward: BoolArray) -> IntArray:
-    """Places of all activities in the stretches around recomputed passes, ascending, each once.
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """What stretches are judged by, masks of shape (n,).
+
+    `backward`: kernels whose names say so. `doubted`: those that backward launches under the same name (the
+    gradient's GEMM). `silent`: work that stands between anything: casts, fills, copies.
+    """
+
+    backward: BoolArray
+    doubted: BoolArray
+    silent: BoolArray
+
+
+@dataclass(frozen=True, slots=True)
+class Stretches:
+    """Activities in the stretches around recomputed passes, masks of shape (n,).
+
+    `sure` ends where nothing but doubted and silent work follows, unless a recomputed pass is next; `widest`
+    goes on to the last alike.
+    """
+
+    sure: BoolArray
+    widest: BoolArray
+
+
+def stretches(rows: Activities, recomputed: IntArray, original: IntArray, launched: Launched) -> Stretches:
+    """Find the activities in the stretches around recomputed passes.
 
     `recomputed` and `original`, shape (m,), are places of a pass run again and of its first run (-1: none,
     then only the pass itself counts). From both, the launches of their threads are compared outwards, as long
     as the same kernel or kind of copy comes; the next recomputed pass ends it, and so does a kernel that is
-    `backward` by its name, shape (n,). Parameters gathered at its edges are prefetched, not repeated. Where
-    another microbatch's launches come between, or another thread launches the collectives, the stretch is
-    found too short.
+    backward by its name. Parameters gathered at its edges are prefetched, not repeated. Where another
+    microbatch's launches come between, or another thread launches the collectives, the stretch is found too
+    short.
     """
     order = launch_order(rows)
     sequence = order[np.argsort(rows.launch_thread[order], kind="stable")]
     place = np.empty(len(rows), dtype=np.int64)
     place[sequence] = np.arange(len(rows))
     kind = _kinds(rows)
-    taken = np.zeros(len(rows), dtype=np.bool_)
-    taken[recomputed] = True
-    ends = taken | backward | (rows.source == Source.REPLAY)  # which graph a replay is, its row does not say
+    met = np.zeros(len(rows), dtype=np.bool_)
+    met[recomputed] = True
+    taken, sure = met.copy(), met.copy()
+    ends = met | launched.backward | (rows.source == Source.REPLAY)  # a row does not say which graph it is
     paired = original >= 0
     starts, originals = place[recomputed[paired]], place[original[paired]]
     gathers = (rows.bucket == Bucket.COMM) & (rows.key == COMM_KINDS.index("dp_all_gather"))
     for way in (-1, 1):
-        open_, reach = np.arange(len(starts)), starts.copy()
+        open_, reach, firm = np.arange(len(starts)), starts.copy(), starts.copy()
         new, old = starts, originals
+        doubt = np.zeros(len(starts), dtype=np.bool_)
         while len(open_):
             inside = _on_one_thread(rows, sequence, new, way) & _on_one_thread(rows, sequence, old, way)
             open_, new, old = open_[inside], new[inside] + way, old[inside] + way
-            alike = (kind[sequence[new]] == kind[sequence[old]]) & ~ends[sequence[new]]
+            same = kind[sequence[new]] == kind[sequence[old]]
+            meets = open_[same & met[sequence[new]]]
+            firm[meets] = reach[meets]
+            alike = same & ~ends[sequence[new]]
             open_, new, old = open_[alike], new[alike], old[alike]
-            own = ~gathers[sequence[new]]
+            at = sequence[new]
+            doubt[open_] = launched.doubted[at] | (launched.silent[at] & doubt[open_])
+            own = ~gathers[at]
             reach[open_[own]] = new[own]
-        taken[sequence[_covered(np.minimum(starts, reach), np.maximum(starts, reach), len(rows))]] = True
-    return np.flatnonzero(taken)
+            told = own & ~doubt[open_]
+            firm[open_[told]] = new[told]
+        for mask, until in ((taken, reach), (sure, firm)):
+            covered = _covered(np.minimum(starts, until), np.maximum(starts, until), len(rows))
+            mask[sequence[covered]] = True
+    return Stretches(sure, taken)
 
 
 def _covered(low: IntArray, high: IntArray, count: int) -> BoolArray:

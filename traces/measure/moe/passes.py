@@ -14,12 +14,16 @@ from typing import Final
 import numpy as np
 
 from traces.columns import BoolArray, IntArray
+from traces.limits import Limit
 from traces.measure.moe.lanes import Lanes, Part
 from traces.names.kernels import UNNAMED, KernelClass, classify_kernel
 from traces.resolve.communication import communication_of
 from traces.resolve.resolution import OPERATIONS, PHASES, UNTOLD, Resolution
 from traces.timeline import RankTimeline
 
+GRADIENTS: Final = Limit(
+    1.5, "GEMMs per GEMM of a forward pass", "ours: 2 in backward, 1 where it is repeated"
+)
 _TO, _FROM = OPERATIONS.index("dispatch"), OPERATIONS.index("combine")
 _BACKWARD_NAME: Final = re.compile(r"_bwd|[bB]ackward|_grad")
 
@@ -160,11 +164,26 @@ def _kinds(lanes: Lanes, told: Evidence, first: IntArray, last: IntArray) -> Int
     by_autograd = told.autograd[lanes.order[first]]
     by_thread = bool(told.autograd.any())
     again |= by_autograd & forward & ~backward
+    again &= ~(by_autograd & _with_gradients(lanes, by_autograd, first, last))
     back = by_autograd if by_thread else backward | (resolved & ~forward)
     only_forward = not (told.phase == PHASES.index("bwd")).any()
     known = forward | backward | resolved | expected | by_thread | only_forward
     kind = np.where(again, Kind.RECOMPUTE, np.where(back, Kind.BACKWARD, Kind.FORWARD))
     return np.where(known | again, kind, UNTOLD)
+
+
+def _with_gradients(lanes: Lanes, by_autograd: BoolArray, first: IntArray, last: IntArray) -> BoolArray:
+    """Whether a pass has twice the GEMMs of a forward pass: two gradients each, so it is no repetition.
+
+    An activation alone may run again within it, and backward GEMMs may have the names of forward's.
+    """
+    total = np.concatenate(([0], np.cumsum(np.isin(lanes.part, (Part.GEMM, Part.GROUPED)))))
+    count = total[last + 1] - total[first]
+    of_forward = count[~by_autograd & (count > 0)]
+    if not len(of_forward):
+        return np.zeros(len(count), dtype=np.bool_)
+    result: BoolArray = count > GRADIENTS.value * np.median(of_forward)
+    return result
 
 
 def _any_within(mask: BoolArray, first: IntArray, last: IntArray) -> BoolArray:
