@@ -274,9 +274,15 @@ class _Recorder:
                 )
             elif isinstance(operation, Synchronise):
                 kind = {"stream": "stream", "event": "event", "device": "context"}[operation.scope]
-                stream = operation.target if operation.scope == "stream" else None
+                event = operation.target if operation.scope == "event" else None
                 self.recording.synchronisation(
-                    kind, *times, correlation_id=correlation, stream=stream, pid=PID
+                    kind,
+                    *times,
+                    correlation_id=correlation,
+                    stream=operation.target if operation.scope == "stream" else None,
+                    event_id=0 if event is None else event % _EVENT_HANDLES + 1,
+                    sync_id=event if unique else None,
+                    pid=PID,
                 )
 
     def _reserve(self) -> None:
