@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from heuristics.clues import first_by_clue
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.gains import Gain
+from heuristics.plan_order import by_gain
 from heuristics.run import Run, WallId
 from traces.limits import Limit
 from traces.replay.costs import WORTH
@@ -172,10 +173,11 @@ def make_plan(
         seen = {one.fix.id for one in chosen} | {one.fix.id for one in refused}
         ordered = _ordered(run, wall, catalogue)
         dominated = any(_is_direct(run, fix) for fix in ordered)
-        for fix in ordered:
-            if fix.id in seen:
-                continue
-            planned = _planned(run, fix, gains or {})
+        wanted = [_planned(run, fix, gains or {}) for fix in ordered if fix.id not in seen]
+        if not (run.does_not_fit and wall == "memory"):  # room comes first there, not time
+            wanted = by_gain(wanted)
+        for planned in wanted:
+            fix = planned.fix
             first = _before(run, planned, catalogue, {one.fix.id for one in chosen}, gains or {})
             earlier = [*chosen, *first]
             if why := _refusal(run, planned, earlier, dominated) or _rejected(fix, rejected.get(fix.id)):

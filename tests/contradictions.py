@@ -1,0 +1,201 @@
+"""What no document may say at once: rules by name, each giving what contradicts it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import combinations
+from typing import Any, Final
+
+from heuristics.plan import ASIDE
+from heuristics.plan_order import LITTLE
+from heuristics.unknown_kernels import UNKNOWN
+from heuristics.walls.memory import RETRIES
+from heuristics.walls.price import STEADY, WALL
+from reports.document import Document
+
+Rule = Callable[[Document], Iterator[str]]
+ROUNDING: Final = 1e-9
+ACROSS: Final = ("CMP-1",)
+"""Fixes that act on several walls at once, so that they may give more than each, or all, of them alone."""
+
+
+def contradictions(document: Document) -> list[str]:
+    """Every contradiction of a diagnosis, with the rule that names it."""
+    return [f"{rule.__name__}: {said}" for rule in RULES for said in rule(document)]
+
+
+def the_verdict_is_a_finding(document: Document) -> Iterator[str]:
+    verdict, walls = document["verdict"], _walls(document)
+    if verdict["wall"] is not None and walls[verdict["wall"]]["outcome"] != "finding":
+        yield f"{verdict['wall']} is {walls[verdict['wall']]['outcome']}"
+    if verdict["wall"] is None and any(wall["outcome"] == "finding" for wall in walls.values()):
+        yield "a finding, and no verdict"
+    if (verdict["confidence"] is None) != (verdict["wall"] is None):
+        yield f"confidence {verdict['confidence']} in {verdict['wall']}"
+    yield from (f"tied with {wall}" for wall in verdict["tied_with"] if walls[wall]["outcome"] != "finding")
+
+
+def a_finding_costs_a_tenth_or_memory_does_not_fit(document: Document) -> Iterator[str]:
+    for wall in document["walls"]:
+        if wall["outcome"] == "finding" and not _does_not_fit(wall) and wall["cost_frac"] < WALL.value:
+            yield f"{wall['id']} costs {wall['cost_frac']}"
+
+
+def what_is_clear_costs_less_than_a_tenth_but_for_warm_up(document: Document) -> Iterator[str]:
+    for wall in document["walls"]:
+        told = wall["outcome"] == "clear" and not _is_warm_up(wall)
+        if told and max(wall["cost_frac"], wall["at_most_frac"]) >= WALL.value:
+            yield f"{wall['id']} costs {wall['cost_frac']}, at most {wall['at_most_frac']}"
+
+
+def costs_lie_in_their_bounds(document: Document) -> Iterator[str]:
+    for wall in document["walls"]:
+        cost_ns, frac, most = wall["cost_ns"], wall["cost_frac"], wall["at_most_frac"]
+        if cost_ns is not None and frac is not None:
+            if not 0 <= frac <= most + ROUNDING or most > 1:
+                yield f"{wall['id']}: {frac} of at most {most}"
+            if over := {kind: ns for kind, ns in wall["cost_by_kind_ns"].items() if ns > cost_ns}:
+                yield f"{wall['id']} costs {cost_ns}, of it {over}"
+
+
+def what_could_not_be_judged_says_why(document: Document) -> Iterator[str]:
+    paths = {gap["path"] for gap in document["missing"]}
+    for place, wall in enumerate(document["walls"]):
+        if wall["outcome"] == "unmeasurable" and not (wall["missing"] and f"walls[{place}]" in paths):
+            yield wall["id"]
+
+
+def the_next_in_cost_costs_no_more_than_the_verdict(document: Document) -> Iterator[str]:
+    verdict, walls = document["verdict"], _walls(document)
+    first, next_ = verdict["wall"], verdict["runner_up"]
+    if first is None or next_ is None or _does_not_fit(walls[first]):
+        return
+    if first == next_ or walls[next_]["cost_frac"] > walls[first]["cost_frac"]:
+        yield f"{next_} beside {first}"
+
+
+def what_comes_next_is_another_wall(document: Document) -> Iterator[str]:
+    verdict = document["verdict"]
+    next_, frac = verdict["next_wall"], verdict["next_wall_frac"]
+    if (next_ is None) != (frac is None):
+        yield f"{next_} with {frac}"
+    if next_ is not None and (next_ == verdict["wall"] or not WALL.value <= frac <= 1):
+        yield f"{next_} after {verdict['wall']} with {frac}"
+
+
+def what_bounds_a_run_is_not_clear(document: Document) -> Iterator[str]:
+    """Compute bounds a run that has no wall; time that goes to anything else could be saved."""
+    bound = document["verdict"]["bound"]
+    if bound in ("memory", "host_overhead"):
+        wall = _walls(document)[bound]
+        if wall["outcome"] == "clear" and not _is_warm_up(wall):
+            yield f"bound by {bound}, which costs {wall['cost_frac']}"
+
+
+def fixes_are_for_findings_that_cost_something(document: Document) -> Iterator[str]:
+    walls = _walls(document)
+    if document["fixes"] and (document["levers"] or document["verdict"]["wall"] is None):
+        yield "fixes beside levers, or without a wall"
+    for fix in document["fixes"]:
+        wall = walls[fix["wall"]]
+        if fix["id"] in ASIDE or _does_not_fit(wall):
+            continue
+        if wall["outcome"] != "finding" or (wall["cost_frac"] or 0) < LITTLE.value:
+            yield f"{fix['id']} for {wall['id']}, {wall['outcome']}, {wall['cost_frac']}"
+
+
+def no_gain_is_above_what_it_can_be(document: Document) -> Iterator[str]:
+    walls = _walls(document)
+    for fix in document["fixes"]:
+        if fix["gain_frac"] is not None:
+            low, high = fix["gain_frac"]
+            most = 1.0 if fix["id"] in ACROSS else walls[fix["wall"]]["cost_frac"] or 0
+            if (low is not None and low > high) or not 0 <= high <= most + ROUNDING:
+                yield f"{fix['id']} gains {fix['gain_frac']} of {most}"
+
+
+def no_fix_of_little_comes_before_a_better_one(document: Document) -> Iterator[str]:
+    """What gains at most so much is not before what gains more at least."""
+    for first, later in _in_order(document):
+        low = later["gain_frac"][0]
+        if low is not None and first["gain_frac"][1] < low:
+            yield f"{first['id']} {first['gain_frac']} before {later['id']} {later['gain_frac']}"
+
+
+def no_fix_of_next_to_nothing_comes_before_one_that_may_gain_more(document: Document) -> Iterator[str]:
+    for first, later in _in_order(document):
+        if first["gain_frac"][1] < LITTLE.value <= later["gain_frac"][1]:
+            yield f"{first['id']} {first['gain_frac']} before {later['id']} {later['gain_frac']}"
+
+
+def time_adds_up(document: Document) -> Iterator[str]:
+    for rank in document["ranks"]:
+        budget = rank["budget_ns"]
+        window_ns = budget["window"]
+        buckets = [ns for key, ns in budget.items() if key != "window"]
+        if None not in buckets and sum(buckets) != window_ns:
+            yield f"buckets {sum(buckets)} of {window_ns}"
+        if (absent := rank["absent_ns"]) is not None:
+            whole = sum(sum(one.values()) if isinstance(one, dict) else one for one in absent.values())
+            if whole != window_ns - budget["compute"]:
+                yield f"absent {whole} of {window_ns - budget['compute']}"
+        if rank["hidden_comm_ns"] is not None and rank["hidden_comm_ns"] > budget["compute"]:
+            yield f"hidden {rank['hidden_comm_ns']} under {budget['compute']}"
+
+
+def an_unknown_kernel_of_over_a_twentieth_is_a_finding(document: Document) -> Iterator[str]:
+    for rank in document["ranks"]:
+        for kernel in rank["unknown_kernels"]:
+            if kernel["finding"] != (kernel["frac"] > UNKNOWN.value) or kernel["frac"] > 1:
+                yield f"{kernel['name']} {kernel['frac']}"
+
+
+RULES: Final[tuple[Rule, ...]] = (
+    the_verdict_is_a_finding,
+    a_finding_costs_a_tenth_or_memory_does_not_fit,
+    what_is_clear_costs_less_than_a_tenth_but_for_warm_up,
+    costs_lie_in_their_bounds,
+    what_could_not_be_judged_says_why,
+    the_next_in_cost_costs_no_more_than_the_verdict,
+    what_comes_next_is_another_wall,
+    what_bounds_a_run_is_not_clear,
+    fixes_are_for_findings_that_cost_something,
+    no_gain_is_above_what_it_can_be,
+    no_fix_of_little_comes_before_a_better_one,
+    no_fix_of_next_to_nothing_comes_before_one_that_may_gain_more,
+    time_adds_up,
+    an_unknown_kernel_of_over_a_twentieth_is_a_finding,
+)
+
+
+def _walls(document: Document) -> Mapping[str, dict[str, Any]]:
+    return {wall["id"]: wall for wall in document["walls"]}
+
+
+def _does_not_fit(wall: dict[str, Any]) -> bool:
+    retried = [one["value"] for one in wall["evidence"] if one["measure"] == "allocator_retry_frac"]
+    return wall["id"] == "memory" and max(retried, default=0.0) >= RETRIES.value
+
+
+def _is_warm_up(wall: dict[str, Any]) -> bool:
+    """Whether the cost of a wall is one that the steps after the first do not pay."""
+    steady = [one["value"] for one in wall["evidence"] if one["measure"] == "steady_cost_frac"]
+    return wall["cost_frac"] >= WALL.value and bool(steady) and steady[0] < STEADY.value
+
+
+def _in_order(document: Document) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Pairs of fixes of one wall, of known gain, of which the later does not need the earlier.
+
+    Not of a memory that does not fit: there room comes first, not time.
+    """
+    walls = _walls(document)
+    told = [fix for fix in document["fixes"] if fix["gain_frac"] is not None]
+    for first, later in combinations(told, 2):
+        alike = first["wall"] == later["wall"] and not _does_not_fit(walls[first["wall"]])
+        if alike and not _needs(later, first):
+            yield first, later
+
+
+def _needs(later: dict[str, Any], first: dict[str, Any]) -> bool:
+    cures = [one["cure"] for one in later["preconditions"] if one["state"] != "met"]
+    return first["id"] in (*later["after"], *cures)
