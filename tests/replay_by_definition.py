@@ -68,13 +68,15 @@ class Work:
 class Story:
     """A recording of one GPU; works in order of start, stream and launch, calls as noted.
 
-    `behind`: of each work its producers; `syncs`: of a call the stream that its row says it waits for;
-    `usual_gap` and `usual_arrival` are this recording's. Only [since, until) is run again.
+    `behind`: of each work its producers; `room`: what held its SMs though launched later; `syncs`: of a call
+    the stream that its row says it waits for; `usual_gap` and `usual_arrival` are this recording's. Only
+    [since, until) is run again.
     """
 
     works: list[Work]
     calls: list[Call]
     behind: list[list[int]]
+    room: list[int | None]
     syncs: dict[int, int]
     asides: list[Call]
     usual_gap: int
@@ -82,6 +84,8 @@ class Story:
     since: int
     until: int
 
+
+Moment = tuple[str, int]
 
 Waits = list[list[tuple[int, int]]]
 """Of each call some work, and how long after its end the call goes on."""
@@ -339,6 +343,7 @@ class Told:
         for p, work in enumerate(story.works):
             held, engine = self.launch[p], takes.engine[p]
             behind = self.producers(p) + ([] if engine is None else [engine])
+            behind += [] if (one := self.held_up(p)) is None else [one]
             ready: list[tuple[int, int, list[int] | None]] = []  # when, of equals launch before gap, whose
             if behind:
                 ended = max(story.works[q].end for q in behind)
@@ -360,6 +365,29 @@ class Told:
             else:
                 takes.residual[p] = rest
 
+    def held_up(self, p: int) -> int | None:
+        """What held its SMs, where that had been launched by the time that it was ready itself."""
+        holder = self.story.room[p]
+        if holder is None:
+            return None
+        at: dict[Moment, int] = {("end", q): self.story.works[q].end for q in self.producers(p)}
+        for q in (p, holder):
+            if (call := self.launch[q]) is not None:
+                at |= {("begin", call): self.calls[call].start, ("back", call): self.calls[call].end}
+        return holder if self.lets_go_first(p, holder, self.takes, at) else None
+
+    def lets_go_first(self, p: int, holder: int, takes: Takes, at: dict[Moment, int]) -> bool:
+        ends = [at["end", q] for q in self.producers(p)]
+        return self.launched_at(holder, takes, at) <= max([*ends, self.launched_at(p, takes, at)])
+
+    def launched_at(self, p: int, takes: Takes, at: dict[Moment, int]) -> int:
+        """When its launch call had returned, or had done what it takes to start it; long ago if not known."""
+        if (call := self.launch[p]) is None:
+            return -(1 << 62)
+        if self.in_its_call(p):
+            return at["begin", call] + self.into_call(p, takes.own[call])
+        return at["back", call]
+
     def in_its_call(self, p: int) -> bool:
         """Work that began before its call returned, or for which its call waits, needs no return."""
         held = self.launch[p]
@@ -378,9 +406,6 @@ class Told:
         """The window's first work stays where it is, where none came before it."""
         came_before = any(work.end <= self.story.since for work in self.story.works)
         return None if came_before else self.inside.index(True)
-
-
-Moment = tuple[str, int]
 
 
 def apart(values: list[int]) -> float:
@@ -422,8 +447,17 @@ def run_again(told: Told, takes: Takes) -> list[tuple[int, int]]:
         after["begin", c] += [(("end", p), more) for p, more in takes.polled[c]]
         if (own := told.own_before[c]) is not None:
             after["begin", c].append((("back", own), 0))
-    order = TopologicalSorter({moment: [one for one, _ in needs] for moment, needs in after.items()})
-    for moment in order.static_order():
-        if moment not in at:
-            at[moment] = max(at[one] + more for one, more in after[moment])
+    first = {moment: [one for one, _ in needs] for moment, needs in after.items()}
+    held = {
+        p: one for p in range(len(works)) if ("start", p) in after and (one := told.held_up(p)) is not None
+    }
+    for p, holder in held.items():
+        call = told.launch[holder]
+        first["start", p] += [("end", holder), *(() if call is None else (("begin", call), ("back", call)))]
+    for moment in TopologicalSorter(first).static_order():
+        if moment in at:
+            continue
+        at[moment] = max(at[one] + more for one, more in after[moment])
+        if moment[0] == "start" and (p := moment[1]) in held and told.lets_go_first(p, held[p], takes, at):
+            at[moment] = max(at[moment], at["end", held[p]] + takes.gap[p] + takes.residual[p])
     return [(at["start", p], at["end", p]) for p in range(len(works))]

@@ -134,7 +134,7 @@ def beside_weight_gradients(
     [
         (beside_weight_gradients(), {20}),
         (beside_weight_gradients(second_us=(105, 200)), set()),  # not within 5 us of the end
-        (beside_weight_gradients(launched_us=-4), set()),  # launched before the GEMM
+        (beside_weight_gradients(launched_us=-4), {20}),  # launched first, and yet it waits
         (beside_weight_gradients(second_us=(102, 200), launched_us=100), set()),  # it did not wait over 2 us
         (beside_weight_gradients(blocks=1), {20}),
         (beside_weight_gradients(blocks=1, sm_count=133), set()),  # together they just fit
@@ -143,6 +143,13 @@ def beside_weight_gradients(
 )
 def test_a_kernel_waits_for_room_on_the_sms(export: Export, recording: Recording, streams: set[int]) -> None:
     assert streams_before(rank_of(export(recording)), "rms_norm") == [streams]
+
+
+def test_room_that_a_kernel_launched_later_holds_is_marked(export: Export) -> None:
+    """Of two kernels one goes first in any case where it was launched first."""
+    first = find_producers(rank_of(export(beside_weight_gradients())))
+    second = find_producers(rank_of(export(beside_weight_gradients(launched_us=-4), "second.sqlite")))
+    assert (first.room.tolist(), second.room.tolist()) == ([-1, -1], [-1, 0])
 
 
 def behind_its_host(pause_us: int, count: int = 40) -> Recording:

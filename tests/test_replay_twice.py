@@ -81,7 +81,11 @@ def story_of(rank: RankTimeline, steps: Steps) -> Story:
     return Story(
         [work_at(rank, place) for place in range(len(rows))],
         calls,
-        [[one for one in line if one >= 0] for line in found.place.tolist()],
+        [
+            [one for one in line if one >= 0 and one != holder]
+            for line, holder in zip(found.place.tolist(), found.room.tolist(), strict=True)
+        ],
+        [None if one < 0 else one for one in found.room.tolist()],
         dict(zip(syncs[mine].tolist(), columns.syncs.stream_id[mine].tolist(), strict=True)),
         asides_of(columns),
         usual.usual_gap_ns,
@@ -259,6 +263,7 @@ KNOBS = {
         SMALL, graph_attention=True, pageable_host=True, end_of_step="read_back"
     ),
     "allocator churn": replace(SMALL, retries_per_step=4.0, end_of_step="device"),
+    "room on the SMs": replace(SMALL, delayed_wgrad=True, shared_expert=True, shared_expert_stream=True),
 }
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from traces.account.clocks import SOON
 from traces.account.pieces import BEGINNING, Pieces, joined
 from traces.account.producers import MOST, Producers
 from traces.columns import NULL, BoolArray, IntArray
@@ -65,6 +66,8 @@ def calibrate(rows: Activities, producers: Producers) -> Latencies:
 
     Over all launches arrival would be the host's lead: 329 us in a real recording. So only launches that came
     after all known producers had ended count (5th percentile), and gaps only where the launch was long there.
+    What starts later than work on an empty GPU does waited for something unknown: the first work of a cut
+    capture follows work that was not recorded.
     Nodes of a graph but its first follow more closely, so they do not count. What is usual is the median of
     those up to their limit.
     """
@@ -72,6 +75,7 @@ def calibrate(rows: Activities, producers: Producers) -> Latencies:
     ready, ended = ready_ns(rows, everything), _ended_ns(rows, producers, everything)
     lead = rows.start_ns - ready
     onto_empty = (ready > BEGINNING) & (ended <= np.where(rows.launch_ns == NULL, BEGINNING, rows.launch_ns))
+    onto_empty &= lead <= SOON.value
     dependent = (ended > BEGINNING) & (ready < ended) & (ended <= rows.start_ns) & (ready > BEGINNING)
     dependent &= _first_of_call(rows)
     (arrival_ns, usual_arrival_ns), (gap_ns, usual_gap_ns) = (

@@ -36,10 +36,14 @@ Edges = tuple[IntArray, IntArray]
 
 @dataclass(frozen=True, slots=True)
 class Producers:
-    """Producers of each activity, shape (n, `MOST`), latest end first, -1 where there are fewer."""
+    """Producers of each activity, shape (n, `MOST`), latest end first, -1 where there are fewer.
+
+    `room`, shape (n,): the one among them that held the SMs though it was launched later, -1 where none did.
+    """
 
     place: IntArray
     inferred: BoolArray
+    room: IntArray
 
 
 def find_producers(rank: RankTimeline) -> Producers:
@@ -51,12 +55,15 @@ def find_producers(rank: RankTimeline) -> Producers:
     recorded = _joined((follows, before[follows]), (consumer, producer))
     edges = _joined(recorded, _believable(rows, told, infer_producers(rows, before), every_wait))
     edges = _joined(edges, tight_producers(rows, _ended_ns(rows, edges), told))
-    edges = _joined(edges, sm_room_producers(rank, _ended_ns(rows, edges)))
+    waited, holder = sm_room_producers(rank, _ended_ns(rows, edges))
+    edges = _joined(edges, (waited, holder))
     if told is not None and not every_wait:
         has_other = np.zeros(len(rows), dtype=np.bool_)
         has_other[edges[0][rows.stream_id[edges[0]] != rows.stream_id[edges[1]]]] = True
         edges = _joined(edges, current_stream_producers(rows, told, has_other))
-    return _latest(rows, *edges, np.arange(len(edges[0])) >= len(recorded[0]))
+    room = np.full(len(rows), -1, dtype=np.int64)
+    room[waited] = np.where(rows.launch_ns[holder] < rows.launch_ns[waited], -1, holder)
+    return Producers(*_latest(rows, *edges, np.arange(len(edges[0])) >= len(recorded[0])), room)
 
 
 def _ended_ns(rows: Activities, edges: Edges) -> IntArray:
@@ -237,7 +244,9 @@ def _record_of(
     return result
 
 
-def _latest(rows: Activities, consumer: IntArray, producer: IntArray, inferred: BoolArray) -> Producers:
+def _latest(
+    rows: Activities, consumer: IntArray, producer: IntArray, inferred: BoolArray
+) -> tuple[IntArray, BoolArray]:
     """The `MOST` latest-ending producers of each consumer; a recorded edge before an inferred equal one."""
     order = np.lexsort((inferred, -rows.end_ns[producer], consumer))
     consumer, producer, inferred = consumer[order], producer[order], inferred[order]
@@ -248,4 +257,4 @@ def _latest(rows: Activities, consumer: IntArray, producer: IntArray, inferred: 
     guess = np.zeros((len(rows), MOST), dtype=np.bool_)
     place[consumer[kept], slot[kept]] = producer[kept]
     guess[consumer[kept], slot[kept]] = inferred[kept]
-    return Producers(place, guess)
+    return place, guess

@@ -5,10 +5,10 @@ GPU do not run at once, whatever their streams: the later one starts as the earl
 says so. Where nothing known explains why a kernel had to wait, and it begins within a moment of such an end,
 the kernel that ended is taken for its producer: marked as inferred.
 
-Only a kernel launched before it is. One launched later came first because the other had been waiting for
-something else, so with less GPU work it comes second, and as a producer it would make the host the limit: in
-a real recording 7 such edges of 19 took the elastic figure from 0.37 to 0.29. Blocks are counted one an SM:
-whether two share it depends on how each carves out its shared memory, which no trace tells.
+One launched later may come first because the other waited for something else, so in a replay it holds the
+other up only where it is launched by the time that one is ready. (As a producer in any case it made the host
+the limit: 7 such edges took the elastic figure of a real recording from 0.37 to 0.29.) Blocks are counted one
+an SM: whether two share it depends on how each carves out its shared memory, which no trace tells.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ def sm_room_producers(rank: RankTimeline, ended_ns: IntArray) -> tuple[IntArray,
 
     def held(place: int, others: IntArray) -> BoolArray:
         first = rows.start_ns[others] < rows.start_ns[place]
-        first &= rows.launch_ns[others] < rows.launch_ns[place]
         result: BoolArray = compute[others] & first & (taken[others] + taken[place] > sm_count)
         return result
 

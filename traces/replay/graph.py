@@ -53,8 +53,10 @@ class Graph:
     `launched_by`, shape (n,): the call behind each activity, -1 where not recorded or before the window;
     `within_ns`: how far into that call it started, -1 where after its return. `anchor`: the window's first
     activity, where no work precedes it; it stays where it is, or its own wait would move the window.
-    `producers`: of each activity those it starts after. `feeds_host`: small copies that only a waiting call
-    needs. `pauses`: what the host did before each call. Times outside of `events` stay as recorded.
+    `producers`: of each activity those it starts after; `room`, shape (n,): a kernel launched later that it
+    lets go first where that one is launched by the time it is ready, for both do not fit the SMs; -1: none.
+    `feeds_host`: small copies that only a waiting call needs. `pauses`: what the host did before each call.
+    Times outside of `events` stay as recorded.
     """
 
     rows: Activities
@@ -63,6 +65,7 @@ class Graph:
     within_ns: IntArray
     anchor: int
     producers: list[tuple[int, ...]]
+    room: IntArray
     feeds_host: BoolArray
     events: list[int]
     timing: Timing
@@ -82,16 +85,19 @@ def build_graph(rank: RankTimeline, windows: Spans) -> Graph:
     waits = host_waits(rank, calls, launched_by)
     found = find_producers(rank)
     place, engine = _settled(rows, found.place), _engine_before(rows)
-    producers = [tuple(one for one in line if one >= 0) for line in place.tolist()]
     polled, pause_ns = _polled(calls, find_polls(rank, calls))
-    all_before = np.concatenate((place, engine[:, None]), axis=1)
     within_ns = _within_call(rows, calls, launched_by, waits.of_call)
     launched_ns = _launched_ns(calls, launched_by, within_ns, waits.own_ns)
+    place = np.where(place == found.room[:, None], NONE, place)
+    room = _held_up(rows, found.room, launched_ns, place)
+    all_before = np.concatenate((place, engine[:, None], room[:, None]), axis=1)
     gap_ns, arrival_ns, residual_ns = _latencies(
         rows, launched_ns, within_ns, all_before, calibrate(rows, found)
     )
+    producers = _lines(place)
     called_ns = np.where(within_ns >= 0, rows.start_ns - within_ns, _returns_ns(calls, launched_by))
-    begins = _order_ns(rows, calls, called_ns, producers, waits.of_call)
+    before = _lines(np.concatenate((place, room[:, None]), axis=1))
+    begins = _order_ns(rows, calls, called_ns, before, waits.of_call)
     back = calls.end_ns.tolist()
     timing = Timing(
         duration_ns=rows.end_ns - rows.start_ns,
@@ -111,7 +117,22 @@ def build_graph(rank: RankTimeline, windows: Spans) -> Graph:
     events = _events(calls, begins, np.flatnonzero(inside), np.flatnonzero(calls.end_ns > since_ns))
     anchor = NONE if (rows.end_ns <= first_ns).any() else int(np.flatnonzero(inside)[0])
     feeds, pauses = waits.feeds_host, measure_pauses(rank, calls)
-    return Graph(rows, calls, launched_by, within_ns, anchor, producers, feeds, events, timing, pauses)
+    return Graph(rows, calls, launched_by, within_ns, anchor, producers, room, feeds, events, timing, pauses)
+
+
+def _lines(place: IntArray) -> list[tuple[int, ...]]:
+    """The places in each line of shape (n, k) that are some."""
+    return [tuple(one for one in line if one >= 0) for line in place.tolist()]
+
+
+def _held_up(rows: Activities, holder: IntArray, launched_ns: IntArray, before: IntArray) -> IntArray:
+    """The kernel that held the SMs of each, shape (n,), where it was launched as that was ready; else -1.
+
+    `before`: producers, shape (n, k).
+    """
+    ended_ns = np.where(before >= 0, rows.end_ns[before], NULL).max(axis=1)
+    ready_ns = np.maximum(ended_ns, launched_ns)
+    return np.where((holder >= 0) & (launched_ns[holder] <= ready_ns), holder, NONE)
 
 
 def _polled(calls: HostCalls, polls: list[Poll]) -> tuple[list[tuple[Wait, ...]], IntArray]:

@@ -29,16 +29,22 @@ def replay(graph: Graph, timing: Timing) -> Replayed:
     duration, gap, arrival = timing.duration_ns.tolist(), timing.gap_ns.tolist(), timing.arrival_ns.tolist()
     residual, pause, own = timing.residual_ns.tolist(), timing.pause_ns.tolist(), timing.own_ns.tolist()
     engine, waits, polled = timing.engine.tolist(), timing.waits, timing.polled
+    room, launched = graph.room.tolist(), [NULL] * len(start)
     for code in graph.events:
         place, event = divmod(code, 3)
         if event == WORK:
-            at = NULL
+            at = free = NULL
             if (call := launched_by[place]) != NONE:
                 inside = within[place]
-                at = back[call] + arrival[place] if inside < 0 else begun[call] + min(inside, own[call])
+                free = back[call] if inside < 0 else begun[call] + min(inside, own[call])
+                at = free + arrival[place]
+            launched[place] = free
             for producer in producers[place]:
+                free = max(free, end[producer])
                 if (ready := end[producer] + gap[place]) > at:
                     at = ready
+            if (holder := room[place]) != NONE and launched[holder] <= free:
+                at = max(at, end[holder] + gap[place])
             if (copy := engine[place]) != NONE and (ready := end[copy] + gap[place]) > at:
                 at = ready
             if at == NULL:  # neither launch nor producer is known
