@@ -16,22 +16,14 @@ from heuristics.fixes.preconditions import holds, is_on
 from heuristics.run import Run
 
 _OPTIMIZER: Final = "optimizer.optimizer_cpu_offload"
-_LAYERS: Final = "cpu_offloading"
 
 
 def knobs(run: Run) -> Knobs:
-    """Of Megatron's options those that the configuration has on; PyTorch's by their names."""
-    run = informed(run)
-    flags, overrides = [], []
-    if is_on(run, _OPTIMIZER):
-        flags.append("(leave out --optimizer-cpu-offload)")
-        overrides.append(f"{_OPTIMIZER}=false")
-    if is_on(run, _LAYERS):
-        flags.append("(leave out --cpu-offloading-num-layers)")
-        overrides.append(f"model.{_LAYERS}=false")
+    """Megatron's optimizer offload where the configuration has it on; PyTorch's options by their names."""
+    on = is_on(informed(run), _OPTIMIZER)
     return Knobs(
-        megatron_lm=tuple(flags),
-        megatron_bridge=tuple(overrides),
+        megatron_lm=("(leave out --optimizer-cpu-offload)",) if on else (),
+        megatron_bridge=(f"{_OPTIMIZER}=false",) if on else (),
         pytorch=(
             "(FSDP: cpu_offload=None, or CPUOffload(offload_params=False); FSDP2: no CPUOffloadPolicy)",
             "(if it must stay on the host: pin it, and copy the next block with non_blocking=True on a "
