@@ -220,6 +220,42 @@ def test_reasons_add_up_to_the_time_without_compute() -> None:
     assert attribute(rank(row("idle", (1, 1)), has_account=False), side(90)).reasons == ()
 
 
+def all_to_all(name_of_dispatch: str, name_of_combine: str, ns: int) -> Rank:
+    """Two steps of a GEMM, a dispatch and a combine, and the time that no compute ran for them."""
+    named = {name_of_dispatch: ns}
+    named[name_of_combine] = named.get(name_of_combine, 0) + ns
+    groups: tuple[tuple[str, Group], ...] = (("exposed_comm", "budget"), ("blocking", "absent"))
+    rows = [
+        row(f"{bucket}.{name}", (each_ns, each_ns), 20 * each_ns // ns, group=group)
+        for bucket, group in groups
+        for name, each_ns in named.items()
+    ]
+    return rank(row("compute.gemm", TWO), *rows)
+
+
+def test_all_to_all_whose_direction_one_side_does_not_tell_is_one_row() -> None:
+    told, untold = all_to_all("ep_dispatch", "ep_combine", 300), all_to_all("ep_a2a", "ep_a2a", 500)
+    found = attribute(told, untold)
+    assert deltas(found.rows) == {"exposed_comm.ep_a2a": 400, "noise": 0}
+    assert (found.rows[0].base_count, found.rows[0].new_count) == (20, 20)
+    assert found.rows[0].count_ns == 0
+    assert deltas(found.reasons) == {"blocking.ep_a2a": 400, "noise": 0}
+
+
+def test_exchanges_whose_purpose_one_side_does_not_tell_are_one_row() -> None:
+    untold = all_to_all("sendrecv_unresolved", "sendrecv_unresolved", 500)
+    for names in (("ep_dispatch", "ep_combine"), ("ep_a2a", "pp_p2p"), ("cp", "cp")):
+        found = attribute(all_to_all(*names, 300), untold)
+        assert deltas(found.rows) == {"exposed_comm.sendrecv_unresolved": 400, "noise": 0}
+    same = attribute(untold, all_to_all("sendrecv_unresolved", "sendrecv_unresolved", 300))
+    assert deltas(same.rows) == {"exposed_comm.sendrecv_unresolved": -400, "noise": 0}
+
+
+def test_exchanges_that_both_tell_keep_their_rows() -> None:
+    found = attribute(*(all_to_all("ep_dispatch", "ep_combine", ns) for ns in (300, 400)))
+    assert deltas(found.rows) == {"exposed_comm.ep_combine": 100, "exposed_comm.ep_dispatch": 100, "noise": 0}
+
+
 def test_modules_that_moved_stand_beside_the_rows() -> None:
     base = rank(row("compute.gemm", TWO), row("moe.dispatch.forward", (400, 400), group="moe"))
     new = rank(row("compute.gemm", TWO), row("moe.dispatch.forward", (700, 700), group="moe"))

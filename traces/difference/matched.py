@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
+from traces.difference.exchanges import exchange_rows
 from traces.results.result import Group, Rank, Row
 
 IDLE: Final = "idle"
@@ -55,18 +56,24 @@ def budget_rows(base: Rank, new: Rank) -> tuple[Matched, ...]:
     Reasons of idle time lose their `idle.`. Where one side has idle time without a reason, both have one row
     `idle`; where reasons are put together so, their work is not told, as a stretch may have several of them.
     Where a side has no ledger, compute and communication are one row, `busy`, copies and idle time are whole.
+    Exchanges that one side tells apart and the other does not are one row.
     """
     if base.ledger is None or new.ledger is None:
         return _pair(_buckets(base), _buckets(new))
     one, other = _group(base, "budget"), _group(new, "budget")
     is_whole = any(row.row == IDLE for row in (*one, *other))
-    name_of = _idle_whole if is_whole else _idle_by_reason
+    idle_of, exchange_of = _idle_whole if is_whole else _idle_by_reason, exchange_rows(base, new)
+
+    def name_of(row: str) -> str:
+        return exchange_of(idle_of(row))
+
     return _pair(_side(base, one, name_of), _side(new, other, name_of))
 
 
 def group_rows(base: Rank, new: Rank, group: Group) -> tuple[Matched, ...]:
-    """The rows of another group by name; none where a side has no ledger."""
-    return _pair(*(_side(rank, _group(rank, group), str) for rank in (base, new)))
+    """The rows of another group by name; none where a side has no ledger. Exchanges as in `budget_rows`."""
+    name_of = exchange_rows(base, new)
+    return _pair(*(_side(rank, _group(rank, group), name_of) for rank in (base, new)))
 
 
 def added(rows: Sequence[Matched]) -> Matched:
