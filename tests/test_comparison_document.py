@@ -12,6 +12,8 @@ from typing import Any
 
 import jsonschema
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from heuristics.comparison.comparison import Comparison
 from heuristics.comparison.pairs import Pair
@@ -21,6 +23,7 @@ from reports.comparison.render import COMPARISON_RENDERERS
 from reports.document import Document
 from tests.comparison_document_doubles import (
     MS,
+    ROWS,
     by_logs,
     facts,
     not_comparable,
@@ -31,6 +34,7 @@ from tests.comparison_document_doubles import (
 )
 from tests.comparison_doubles import rank, result, row
 from tests.test_document import uncovered
+from traces.difference.rows import Attribution
 
 ALL = (regression, undecided, not_comparable, unchanged, by_logs)
 
@@ -61,6 +65,18 @@ def test_every_document_is_valid_and_every_null_is_explained(make: Callable[[], 
     validate(document)
     assert uncovered(document) == []
     assert json.loads(COMPARISON_RENDERERS["json"](document, False)) == document
+
+
+@given(st.lists(st.integers(-(10**10), 10**10), min_size=1))
+def test_shares_are_never_more_than_the_whole_and_together_make_it(deltas_ns: list[int]) -> None:
+    rows = tuple(replace(ROWS[0], delta_ns=delta_ns) for delta_ns in deltas_ns)
+    told = facts(attribution=Attribution(sum(deltas_ns), rows))
+    shares = [one["share_frac"] for one in document_of(regression(facts=told))["attribution"]]
+    if any(deltas_ns):
+        assert sum(map(abs, shares)) == pytest.approx(1)
+        assert all((share > 0) == (delta > 0) for share, delta in zip(shares, deltas_ns, strict=True))
+    else:
+        assert set(shares) == {None}
 
 
 def test_the_schema_refuses_another_verdict_and_a_row_without_its_parts() -> None:

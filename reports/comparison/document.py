@@ -58,9 +58,9 @@ def comparison_document(
         "step_delta_ns": told.step_delta_ns,
         "step_delta_frac": _part(told.step_delta_ns, base_side["step_ns"]),
         "step_delta_ci95_ns": _ends(comparison.size),
-        "attribution": [_row(one, told.step_delta_ns) for one in told.rows],
-        "reasons": [_row(one, told.step_delta_ns) for one in told.reasons],
-        "modules": [_row(one, told.step_delta_ns) for one in told.modules],
+        "attribution": _rows(told.rows),
+        "reasons": _rows(told.reasons),
+        "modules": _rows(told.modules),
         "layers": [asdict(one) for one in facts.layers],
         "kernels": None if facts.kernels is None else [_kernel(one) for one in facts.kernels],
         "changed": list(_changed(comparison)),
@@ -116,15 +116,23 @@ def _part(ns: int, whole_ns: int) -> float | None:
     return ns / whole_ns if ns else 0.0  # never -0.0, which would not mirror
 
 
-def _row(row: RowDelta, step_delta_ns: int) -> Document:
-    """One row; `share_frac` is its part of the difference of the steps."""
+def _rows(rows: Sequence[RowDelta]) -> list[Document]:
+    moved_ns = sum(abs(row.delta_ns) for row in rows)
+    return [_row(row, moved_ns) for row in rows]
+
+
+def _row(row: RowDelta, moved_ns: int) -> Document:
+    """One row; `share_frac` is its part of all that its list moved, up and down, with the row's sign.
+
+    A part of the difference itself would be more than the whole where rows go both ways.
+    """
     values = asdict(row)
     low_ns, high_ns = values.pop("low_ns"), values.pop("high_ns")
     return {
         **values,
         "ci95_ns": None if low_ns is None or high_ns is None else [low_ns, high_ns],
         "parts": list(row.parts),
-        "share_frac": _part(row.delta_ns, step_delta_ns),
+        "share_frac": _part(row.delta_ns, moved_ns),
     }
 
 

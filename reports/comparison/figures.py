@@ -45,7 +45,7 @@ def signed_percent(frac: float) -> str:
 
 
 def share(frac: float | None) -> str:
-    """A row's part of the whole difference: negative where it went the other way, empty where not told."""
+    """A row's part of all that moved: negative where the row got shorter, empty where not told."""
     return "" if frac is None else f"-{percent(-frac)}" if frac < 0 else percent(frac)
 
 

@@ -18,7 +18,7 @@ _FEW: Final = (
     f"fewer than {LEAST.value} steps on a side",
     f"record at least {LEAST.value} steps a side, or give --base-log and --new-log",
 )
-_EQUAL: Final = ("the steps are equally long, so that no row has a share of their difference", NO_CURE)
+_STILL: Final = ("no row moved, so that none has a share of what moved", NO_CURE)
 _NO_WORK: Final = (
     "a side does not say the work of this row (results before 0.2), or the sides split idle time differently",
     _AGAIN,
@@ -29,7 +29,7 @@ _ROW: Final[Mapping[str, tuple[str, str]]] = {
     "duration_ns": _NO_WORK,
     "overlap_ns": _NO_WORK,
     "ci95_ns": _FEW,
-    "share_frac": _EQUAL,
+    "share_frac": _STILL,
 }
 _OF_NOISE: Final = tuple(f"{group}[*].ci95_ns" for group in ("attribution", "reasons", "modules"))
 _NOISE: Final = ("the row of noise has no interval of its own", NO_CURE)

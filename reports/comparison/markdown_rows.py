@@ -28,7 +28,10 @@ def row_blocks(document: Document) -> Iterator[Block]:
     if smaller:
         cells.append(_sum(f"{len(smaller)} smaller rows", smaller))
     cells += [*map(_cells, noise), _sum("step" if has_steps(document) else "window", rows)]
-    yield Line(f"In {per(document)}; the last three columns are what a difference is made of:")
+    yield Line(
+        f"In {per(document)}; shares are of all that moved; the last three columns are what a difference is "
+        "made of:"
+    )
     yield from table(["Row", *_HEAD], cells, numbers=7)
     if document["layers"] and document["verdict"] != "no_change":
         yield Line(layer_sentence(document["layers"][:_LAYERS]))

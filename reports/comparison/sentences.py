@@ -163,11 +163,14 @@ def _steps(side: Document) -> str:
 
 
 def suspect_sentence(document: Document, suspect: Document) -> str:
-    """How much a suspect explains, how sure that is, and through which rows."""
+    """How much a suspect explains, never more than the whole; how sure that is, and through which rows."""
     explains_ns, delta_ns = suspect["explains_ns"], document["step_delta_ns"]
     rows = f", by {listed(suspect['rows'])}" if suspect["rows"] else ""
     if explains_ns * delta_ns < 0:
         said = f"Works the other way: {signed(explains_ns)} ms a step"
+    elif abs(explains_ns) > abs(delta_ns):
+        rest = f"all others {signed(delta_ns - explains_ns)}, together {signed(delta_ns)}"
+        said = f"Its rows moved {signed(explains_ns)} ms a step, {rest}"
     else:
         said = f"Explains {signed(explains_ns)} of {signed(delta_ns)} ms a step"
     return f"{said}{rows}. Confidence {suspect['confidence']}."

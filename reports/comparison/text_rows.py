@@ -45,7 +45,9 @@ def row_lines(document: Document, everything: bool) -> Iterator[str]:
     cells += [_cells(row) for row in noise]
     name = "step" if has_steps(document) else "window"
     cells.append(_figures(name, *whole, delta_ns, share(added_share(rows))))
-    yield from wrap(f"where the difference lies, {per(document)}; the rows add up exactly:")
+    yield from wrap(
+        f"where the difference lies, {per(document)}; the rows add up exactly, shares are of all that moved:"
+    )
     yield from aligned([("row", *_HEAD), *cells])
     yield from _made_of(named[: len(named) if everything else _EXPLAINED], everything)
     for row in noise:

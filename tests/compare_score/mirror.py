@@ -15,7 +15,10 @@ _TURNED: Final = {
     "gone": "new",
 }
 _NEGATED: Final = frozenset(
-    {"step_delta_ns", "delta_ns", "count_ns", "duration_ns", "overlap_ns", "module_delta_ns", "explains_ns"}
+    {
+        *("step_delta_ns", "delta_ns", "count_ns", "duration_ns", "overlap_ns", "module_delta_ns"),
+        *("explains_ns", "share_frac"),
+    }
 )
 _INTERVALS: Final = frozenset({"step_delta_ci95_ns", "ci95_ns"})
 _HELD: Final = (

@@ -61,8 +61,8 @@ class View:
 
     @cached_property
     def moved_ns(self) -> int:
-        """All that moved, up and down."""
-        return sum(abs(row.delta_ns) for row in self.rows.values())
+        """All that moved, up and down, noise included."""
+        return sum(abs(row.delta_ns) for row in self.facts.attribution.rows)
 
     def other(self) -> View:
         """The same difference from the other side."""
