@@ -1,5 +1,7 @@
 # make demo   set up and diagnose a small simulated run      make test    set up and run all tests
 # make check  format, lint, types and tests                  make clean   remove what these made
+# make quick  the tests that take no seconds: an answer within a minute on two cores
+# make fuzz   the property tests again and again, with new examples every time, for some minutes (MINUTES=)
 # make test-megatron  the tests that ask megatron-core, in an environment of their own with it and PyTorch (1 GB)
 # make score  simulate a few hundred runs, diagnose them, print how often that is right (RUNS=, SEED=, JOBS=, ONLY=family)
 # make score-compare  simulate pairs with known causes, compare them, print how often that is right (PAIRS_SEED=, JOBS=, ONLY=)
@@ -14,15 +16,25 @@ RUNS   := 300
 SEED   := 5000
 PAIRS_SEED := 20000000
 JOBS   := 2
+MINUTES := 10
 ONLY   :=
 
-.PHONY: demo test test-megatron lint check score score-compare format clean
+.PHONY: demo test quick fuzz test-megatron lint check score score-compare format clean
 
 demo: $(VENV)/installed
 	$(BIN)/moe-diag demo
 
 test: $(VENV)/installed-test
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
+
+quick: $(VENV)/installed-test
+	$(BIN)/python -m pytest --quick -m "not hypothesis" --numprocesses auto --dist loadfile
+
+# Random examples: what fails is drawn first by the next run, from .hypothesis.
+fuzz: $(VENV)/installed-test
+	@end=$$(($$(date +%s) + 60 * $(MINUTES))); while \
+	  $(BIN)/python -m pytest --quiet -m hypothesis --hypothesis-profile fuzz --numprocesses auto --dist loadfile || exit 1; \
+	  [ $$(date +%s) -lt $$end ]; do :; done
 
 test-megatron: $(MEGATRON)/installed
 	MOE_DIAG_MEGATRON=required $(MEGATRON)/bin/python -m pytest -m megatron

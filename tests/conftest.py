@@ -14,11 +14,14 @@ from hypothesis import settings
 from traces.simulate.export import write_export
 from traces.simulate.recording import Recording
 
-# Where a change is judged, the same examples every time; at a desk, new ones with every run. No deadlines:
-# speed is not measured by tests.
-settings.register_profile("judged", derandomize=True, deadline=None)
-settings.register_profile("desk", deadline=None)
-settings.load_profile("judged" if os.environ.get("CI") else "desk")
+# `make test` draws the same examples everywhere; `make fuzz` draws new ones, and more, with every run. No
+# deadlines: speed is not measured by tests.
+settings.register_profile("test", derandomize=True, deadline=None)
+settings.register_profile("fuzz", max_examples=500, deadline=None, print_blob=True)
+settings.load_profile("test")
+
+
+SLOW = frozenset((Path(__file__).parent / "data" / "slow_files.txt").read_text(encoding="utf-8").split())
 
 
 @pytest.fixture
@@ -77,3 +80,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--update-golden` rewrites the reviewed texts; read the difference before you commit it."""
     parser.addoption("--update-golden", action="store_true", help="rewrite tests/golden")
+    parser.addoption("--quick", action="store_true", help="leave out the files of tests/data/slow_files.txt")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With `--quick`, files that take seconds each."""
+    return True if config.getoption("--quick") and collection_path.name in SLOW else None

@@ -75,6 +75,11 @@ def test_files_and_functions_stay_readable(path: Path) -> None:
             )
 
 
+def test_slow_files_are_files() -> None:
+    named = (ROOT / "tests" / "data" / "slow_files.txt").read_text(encoding="utf-8").split()
+    assert named == sorted({path.name for path in (ROOT / "tests").glob("test_*.py")} & {*named})
+
+
 def test_only_the_door_prints_or_exits() -> None:
     for path in MODULES:
         if path.name == "cli.py" or path.name == "output.py":
