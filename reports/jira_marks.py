@@ -36,7 +36,7 @@ _DANGER: Final = re.compile(
     r"|[:;](?=[()DPp-])|:(?=//)|(?<=mailto):"  # faces, addresses
     r"|^#|(?<=^h[1-6])\.|(?<=^bq)\."  # what begins a block
 )
-_ENTITIES: Final = {"\\": "&#92;", "&": "&amp;"}
+_ENTITIES: Final = {"\\": "&#92;", "&": "&amp;", ".": "&#46;"}
 _DEEPEST: Final = 6
 
 
@@ -62,7 +62,10 @@ def jira_plain(text: str, width: int = _TEXT_WIDTH) -> str:
 
 
 def _harmless(text: str) -> str:
-    return _DANGER.sub(lambda found: _ENTITIES.get(found[0], f"\\{found[0]}"), text)
+    """What begins a block does so after blanks as well, and those at the begin of a line are stripped."""
+    rest = text.lstrip()
+    escaped = _DANGER.sub(lambda found: _ENTITIES.get(found[0], f"\\{found[0]}"), rest)
+    return text[: len(text) - len(rest)] + escaped
 
 
 def _words(words: Phrase) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import diagnoser
@@ -132,6 +132,8 @@ def test_a_cell_stays_one_cell_whatever_is_in_it(first: str, second: str) -> Non
 
 
 @given(st.text(min_size=1))
+@example(" #")
+@example(" h1.")
 def test_a_line_and_an_item_stay_one_whatever_they_say(text: str) -> None:
     listed = Items((Item((Strong("s"), f" {text}"), (f"u {text}",)),), numbered=True)
     page = Page("x", (Section("", (Line(f"{text} end"), listed)),))
