@@ -7,13 +7,17 @@ from pathlib import Path
 from typing import Final
 
 from traces import errors
+from traces.cures import cure
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.steps.selection import Selection
 from traces.timeline import RankTimeline, Timeline
 
-_NODE_LEVEL = "record with --cuda-graph-trace=node"
-_DROPPED = f"{_NODE_LEVEL}, or export with nsys 2024.3 or newer"
+
+def _dropped(kind: str) -> str:
+    """What shows the work of graph launches that left none."""
+    told = cure("graphs", kind)
+    return told if kind == "kineto" else f"{told}, or export with nsys 2024.3 or newer"
 
 
 def what_to_record(path: Path, kind: str, timeline: Timeline) -> str:
@@ -21,7 +25,7 @@ def what_to_record(path: Path, kind: str, timeline: Timeline) -> str:
     if timeline.graph_launches:
         return (
             f"{path} has {timeline.graph_launches} CUDA graph launches, but neither kernels nor graph rows: "
-            f"this export dropped them. To diagnose it, {_DROPPED}."
+            f"this export dropped them. To diagnose it, {_dropped(kind)}."
         )
     if kind == "kineto":
         return (
@@ -71,7 +75,7 @@ def recording_gaps(index: int, timeline: Timeline, ranks: Sequence[RankMeasureme
                 f"traces[{index}].graph_launches",
                 f"{timeline.opaque_graph_launches} of {timeline.graph_launches} CUDA graph launches show "
                 "neither kernels nor a replay, so idle time may be work",
-                _DROPPED,
+                _dropped(ranks[0].kind),
             )
         )
     if any(rank.kernels_recorded and rank.replays_recorded for rank in ranks):
@@ -79,7 +83,7 @@ def recording_gaps(index: int, timeline: Timeline, ranks: Sequence[RankMeasureme
             Missing(
                 f"traces[{index}].graph_replays",
                 "some graph replays were recorded whole: communication in them counts as compute",
-                _NODE_LEVEL,
+                cure("graphs", ranks[0].kind),
             )
         )
     return gaps

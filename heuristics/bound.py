@@ -17,6 +17,7 @@ from heuristics.run import WALL_IDS, WallId
 from heuristics.startup import CAUSES, judged_ns, startup_ns
 from heuristics.words import percent
 from traces.account.account import Account
+from traces.cures import cure
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
 from traces.names.kinds import COMM_KINDS, compute_classes
@@ -47,7 +48,8 @@ def find_bound(measurements: Sequence[RankMeasurements]) -> Bound:
             for wall, ns in _time_by_wall(rank).items():
                 total[wall] += ns
         return bound_of_shares({wall: ns / window_ns for wall, ns in total.items()})
-    return _over_half(told, len(told) < len(measurements), window_ns)
+    hidden = next((rank.kind for rank in measurements if not rank.communication_told), None)
+    return _over_half(told, hidden, window_ns)
 
 
 def bound_of_shares(shares: Mapping[WallId, float]) -> Bound:
@@ -82,18 +84,19 @@ def _time_by_wall(rank: RankMeasurements) -> dict[WallId, int]:
     }
 
 
-def _over_half(told: Sequence[RankMeasurements], some_untold: bool, window_ns: int) -> Bound:
+def _over_half(told: Sequence[RankMeasurements], untold_kind: str | None, window_ns: int) -> Bound:
+    """`untold_kind`: the kind of trace in which communication cannot be told, None where it always can."""
     shares: dict[WallId, float] = {
         "compute": sum(rank.budget.compute_ns for rank in told) / window_ns,
         "communication": sum(rank.budget.exposed_comm_ns for rank in told) / window_ns,
     }
     bound = bound_of_most(shares)
-    if bound.bucket is None and some_untold:
+    if bound.bucket is None and untold_kind is not None:
         return Bound(
             None,
             "graph replays were recorded whole, or kernels without names: compute and communication "
             "cannot be told apart",
-            "record with --cuda-graph-trace=node, and export all tables",
+            cure("names", untold_kind),
         )
     return bound
 

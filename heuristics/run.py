@@ -69,7 +69,7 @@ class Shown:
     whose purpose nothing tells. `graph_frac`: share of kernel work in CUDA graphs.
     `recompute_modules`: Megatron-Core's labels of what runs again; empty: none. `a2a_waiting_frac`: share of
     expert all-to-all that is like waiting. `short_kernel_frac`: share of kernels under 10 us.
-    `absent_frac`: time without compute by cause, as part of the window.
+    `absent_frac`: time without compute by cause, as part of the window. `recorder`: the kind of trace.
     """
 
     moe: bool | None = None
@@ -103,6 +103,7 @@ class Shown:
     late_cause: str | None = None
     out_of_memory: str | None = None
     absent_frac: Mapping[str, float] | None = None
+    recorder: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,7 @@ def shown_by(measurements: Sequence[RankMeasurements]) -> Shown:
         ),
         a2a_waiting_frac=_waiting(measurements),
         absent_frac=_absent(measurements),
+        recorder=first.kind,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from reports.words import percent, printable
 from traces.columns import TraceInfo
+from traces.cures import cure
 from traces.measure.capture import Capture
 
 _LACKING: Final = {
@@ -51,7 +52,7 @@ def render_capture(info: TraceInfo, capture: Capture) -> str:
         *_lacking(info, capture),
         *_clocks(capture),
     ]
-    lines += [*_graphs(capture), *_notes(info), "", "Record it like this:"]
+    lines += [*_graphs(info, capture), *_notes(info), "", "Record it like this:"]
     lines += _wrap(_KINETO_LINE if info.kind == "kineto" else _LINE)
     return "\n".join(lines) + "\n"
 
@@ -89,11 +90,11 @@ def _clocks(capture: Capture) -> Iterator[str]:
             )
 
 
-def _graphs(capture: Capture) -> Iterator[str]:
+def _graphs(info: TraceInfo, capture: Capture) -> Iterator[str]:
     if capture.opaque_graph_launches:
         yield from _wrap(
             f"- {capture.opaque_graph_launches} of {capture.graph_launches} CUDA graph launches show no "
-            "work: idle time may be work. Record with --cuda-graph-trace=node."
+            f"work: idle time may be work. To see it: {cure('graphs', info.kind)}."
         )
 
 

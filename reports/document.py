@@ -12,12 +12,12 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from heuristics import Judgement
-from reports.cures import cures
 from reports.document_config import config_gaps, config_sections
 from reports.document_rank import rank_section
 from reports.document_verdict import judged_sections, verdict_gaps
 from reports.words import percent
 from traces.columns import Gpu, TraceInfo
+from traces.cures import cures
 from traces.measure.measurements import RankMeasurements
 from traces.measure.messages import Messages
 from traces.missing import Missing

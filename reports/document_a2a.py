@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from traces.account.account import Account
+from traces.cures import cure
 from traces.measure.a2a import A2a
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
@@ -51,38 +52,36 @@ def communication_gaps(path: str, rank: RankMeasurements, ep_overlap: bool | Non
         why = "there is no expert all-to-all, or it is hidden more than by chance and less than on purpose"
         gaps.append(Missing(f"{path}.detected.ep_overlap", why, "--config FILE"))
     if rank.detected.short_kernel_frac is None:
-        cure = "record with --cuda-graph-trace=node"
-        gaps.append(Missing(f"{path}.detected.short_kernel_frac", "no single kernel was recorded", cure))
+        how = cure("graphs", rank.kind)
+        gaps.append(Missing(f"{path}.detected.short_kernel_frac", "no single kernel was recorded", how))
     if rank.steps.training is None:
-        cure = "record whole steps, with the optimizer"
-        gaps.append(Missing(f"{path}.detected.training_step", rank.steps.training_evidence, cure))
+        how = "record whole steps, with the optimizer"
+        gaps.append(Missing(f"{path}.detected.training_step", rank.steps.training_evidence, how))
     for open_ in rank.unresolved:
         place = f"{path}.exposed_comm_by_kind_ns.{open_.kind}"
         gaps.append(Missing(place, open_.reason, open_.cure))
     if rank.a2a is None:
-        gaps.append(
-            Missing(f"{path}.a2a", "no single kernel was recorded", "record with --cuda-graph-trace=node")
-        )
+        gaps.append(Missing(f"{path}.a2a", "no single kernel was recorded", cure("graphs", rank.kind)))
         return gaps
     if rank.a2a.waiting_like_ns is None:
         reason = "no all-to-all has another of its kind, layer and size to compare with"
         gaps.append(Missing(f"{path}.a2a.waiting_like_ns", reason, "record several steps"))
     if isinstance(rank.account, Missing):
         gaps.append(Missing(f"{path}.a2a.blocking_ns", rank.account.reason, rank.account.cure))
-    gaps += _span_gaps(path, rank.a2a)
+    gaps += _span_gaps(path, rank.a2a, rank.kind)
     return gaps
 
 
-def _span_gaps(path: str, a2a: A2a) -> list[Missing]:
+def _span_gaps(path: str, a2a: A2a, kind: str) -> list[Missing]:
     """One entry per kind of gap in the spans, not one per span."""
     why = {
         "step": ("no step holds it", "record with step ranges"),
-        "layer": ("its place in the sequence of layers is not clear", "record NVTX ranges of the layers"),
-        "phase": ("nothing tells forward from backward here", "record NVTX ranges"),
+        "layer": ("its place in the sequence of layers is not clear", cure("layer_ranges", kind)),
+        "phase": ("nothing tells forward from backward here", cure("ranges", kind)),
     }
     return [
-        Missing(f"{path}.a2a.spans[*].{key}", reason, cure)
-        for key, (reason, cure) in why.items()
+        Missing(f"{path}.a2a.spans[*].{key}", reason, how)
+        for key, (reason, how) in why.items()
         if any(getattr(span, key) is None for span in a2a.spans)
     ]
 

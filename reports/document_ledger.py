@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any, Final
 
-from reports.cures import cures
 from traces.account.account import Account
+from traces.cures import cures
 from traces.measure.kernel_table import KernelTable
 from traces.measure.ledger import LedgerRow
 from traces.measure.measurements import RankMeasurements
@@ -105,7 +105,7 @@ def ledger_gaps(path: str, rank: RankMeasurements) -> list[Missing]:
 def _ledger_gaps(path: str, rank: RankMeasurements) -> list[Missing]:
     if not rank.communication_told:
         reason = "communication cannot be told from compute"
-        return [Missing(path, reason, "record with --cuda-graph-trace=node, and export all tables")]
+        return [Missing(path, reason, cures(rank.kind)["names"])]
     gaps = [Missing(f"{path}[*].wall", "taking away no single wall shrinks these rows", "none is needed")]
     if isinstance(rank.account, Missing):
         reason = f"rows of time without compute are left out: {rank.account.reason}"

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from heuristics.unknown_kernels import is_finding
-from reports.cures import cures
 from reports.document_a2a import a2a_section, communication_gaps, detected_section
 from reports.document_account import account_gaps, account_section
 from reports.document_ledger import (
@@ -23,6 +22,7 @@ from reports.document_memory import (
     memory_section,
 )
 from reports.document_sm import sm_gaps, sm_section
+from traces.cures import cures
 from traces.measure.budget import Budget
 from traces.measure.measurements import RankMeasurements
 from traces.measure.unknown import UnknownKernel
@@ -183,5 +183,5 @@ def _gaps(path: str, rank: RankMeasurements, values: dict[str, Any]) -> list[Mis
     elif not rank.names_recorded:
         reason = "no kernel has a name, so communication cannot be told from compute"
         keys = ("totals.comm_union_ns", "totals.exposed_comm_ns", *_UNSEEN[1:])
-        gaps += [Missing(f"{path}.{key}", reason, "export the report again, with all tables") for key in keys]
+        gaps += [Missing(f"{path}.{key}", reason, cure["all_names"]) for key in keys]
     return gaps

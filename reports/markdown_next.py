@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from reports.config_sentences import checked_sentence, first_mends, mend_first_sentence
-from reports.cures import cures
 from reports.document import Document
 from reports.markdown_blocks import (
     Block,
@@ -33,6 +32,7 @@ from reports.sentences import (
     no_plan_sentence,
     sharing_sentences,
 )
+from traces.cures import cures
 
 _FIXES: Final = 3
 _MENDS: Final = 2

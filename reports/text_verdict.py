@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from reports.config_sentences import checked_sentence
-from reports.cures import cures
 from reports.document import Document
 from reports.layout import INDENT, titled, wrap
 from reports.sentences import (
@@ -23,6 +22,7 @@ from reports.sentences import (
     wall_sentence,
 )
 from reports.words import kind_words, milliseconds, percent, wall_words
+from traces.cures import cures
 
 _SHOWN_FIXES: Final = 3
 _SHOWN_CHECKS: Final = 3

@@ -27,6 +27,7 @@ from heuristics.fixes.preconditions import (
     mostly_moving,
 )
 from heuristics.run import Run
+from traces.cures import cure
 
 _ADDED_IN: Final = {"deepep": "0.12.0", "hybridep": "0.16.0"}
 _WITHOUT_BACKEND: Final = ("alltoall", "allgather")
@@ -83,7 +84,7 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
         holds(
             f"{backend}, which the dispatcher guide names ({choice.rule}), does not run already",
             None if now == "unknown" else now != backend,
-            "record with --cuda-graph-trace=node" if now == "unknown" else ", ".join(choice.asks),
+            cure("graphs", run.shown.recorder) if now == "unknown" else ", ".join(choice.asks),
         ),
         mostly_moving(run),
         holds(

@@ -15,6 +15,7 @@ from heuristics.choosers.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.fixes.preconditions import asked, holds, is_not, overlap_on
 from heuristics.run import Run
+from traces.cures import cure
 from traces.limits import Limit
 
 NORM_MARGIN: Final = Limit(
@@ -53,7 +54,7 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
         holds(
             "data-parallel collectives run",
             run.shown.dp_active,
-            asked(run.shown.dp_active, "record with NVTX ranges, so that NCCL is told apart"),
+            asked(run.shown.dp_active, cure("told_apart", run.shown.recorder)),
         ),
         is_not(
             "the overlaps are off so far",

@@ -28,6 +28,7 @@ from heuristics.fixes.preconditions import (
     static_shapes,
 )
 from heuristics.run import Run
+from traces.cures import cure
 from traces.limits import Limit
 from traces.replay.changes.scopes import SCOPES
 
@@ -95,7 +96,7 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
         holds(
             f"graphs hold at most {GRAPHED.value:.0%} of the kernel work so far",
             None if graphed is None else graphed <= GRAPHED.value,
-            "record with --cuda-graph-trace=node" if graphed is None else "for what is outside: HST-6, HST-7",
+            cure("graphs", run.shown.recorder) if graphed is None else "for what is outside: HST-6, HST-7",
         ),
         is_not("no full recompute", shown.recompute_full, "MEM-2"),
         no_layer_offload(run),

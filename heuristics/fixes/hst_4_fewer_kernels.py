@@ -15,6 +15,7 @@ from heuristics.choosers.informed import informed
 from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
 from heuristics.fixes.preconditions import asked, at_least, core_before, is_not, is_on
 from heuristics.run import Run
+from traces.cures import cure
 from traces.limits import Limit
 
 ROUTER_KERNELS: Final = Limit(
@@ -61,8 +62,8 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
         return ()
     router, permute = _router_fused(run), run.shown.permute_fused
     fused = all_of(router, permute)
-    cure = asked(fused, "record with --cuda-graph-trace=node")
-    needs = [is_not("router or permutation run unfused", fused, cure)]
+    how = asked(fused, cure("graphs", run.shown.recorder))
+    needs = [is_not("router or permutation run unfused", fused, how)]
     if not (router and permute):
         needed = "2.1.0" if router else "2.7.0"
         needs.append(at_least("Transformer Engine", run.given.te_version, needed, "--te-version"))

@@ -30,6 +30,7 @@ from heuristics.fixes.preconditions import (
     static_shapes,
 )
 from heuristics.run import Run
+from traces.cures import cure
 from traces.limits import Limit
 
 WHOLE: Final = Limit(
@@ -75,7 +76,7 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
     return (
         holds("no expert size goes back to the host", _sizes_stay(run), _sizes_cure(run)),
         is_not(
-            "no graph of the whole step runs yet", whole, asked(whole, "record with --cuda-graph-trace=node")
+            "no graph of the whole step runs yet", whole, asked(whole, cure("graphs", run.shown.recorder))
         ),
         static_shapes(run),
         no_layer_offload(run),

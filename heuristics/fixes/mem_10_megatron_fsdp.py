@@ -16,6 +16,7 @@ from heuristics.choosers.sizes import data_parallel
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.fixes.preconditions import already, core_before, evident, holds, is_not, is_on, said
 from heuristics.run import Run
+from traces.cures import cure
 
 _SHARDED: Final = "optim_grads_params"
 _AVERAGE: Final = "ddp.average_in_collective"
@@ -55,7 +56,7 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
         evident(
             "more than one data-parallel rank is known to share the state",
             run.shown.dp_active or (data_parallel(run) or 1) > 1,
-            "record with NVTX ranges, so that NCCL is told apart; or world_size and parallel sizes",
+            f"{cure('told_apart', run.shown.recorder)}; or world_size and parallel sizes",
         ),
         is_not("PyTorch's FSDP2 is off", is_on(run, "use_torch_fsdp2"), "--use-torch-fsdp2 left out"),
         holds(

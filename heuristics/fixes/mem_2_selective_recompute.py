@@ -17,8 +17,7 @@ from heuristics.choosers.recompute_modules import MODULES
 from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
 from heuristics.fixes.preconditions import at_least, holds, is_not, is_on, layer_offload
 from heuristics.run import Run
-
-_TRACE: Final = "record whole steps with nsys, which notes the names of threads"
+from traces.cures import cure
 
 
 def knobs(run: Run) -> Knobs:
@@ -79,14 +78,15 @@ def _changes(run: Run, choice: RecomputeChoice) -> Precondition:
     if choice.granularity == "none":
         modules, full = run.shown.recompute_modules, run.shown.recompute_full
         runs = True if full or modules else None if modules is None else False
-        return holds("something is recomputed although memory has room", runs, _TRACE)
+        how = cure("threads", run.shown.recorder)
+        return holds("something is recomputed although memory has room", runs, how)
     if not choice.modules:
         return holds("a selective module is left to recompute", False, "MEM-6")
     text = f"the recomputed modules are not {', '.join(choice.modules)} already"
     if run.shown.recompute_full:
         return holds(text, True)
     if run.shown.recompute_modules is None:
-        return holds(text, None, _TRACE)
+        return holds(text, None, cure("threads", run.shown.recorder))
     return is_not(text, set(choice.modules) == set(recomputed_now(run)), "MEM-6")
 
 

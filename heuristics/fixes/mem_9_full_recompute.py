@@ -16,6 +16,7 @@ from heuristics.choosers.recompute import choose_recompute
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.fixes.preconditions import count, holds, is_not, layer_offload
 from heuristics.run import Run
+from traces.cures import cure
 
 
 def knobs(run: Run) -> Knobs:
@@ -44,7 +45,7 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
     shown = run.shown
     narrower = choose_recompute(run).granularity != "full"
     return (
-        is_not("whole layers are not recomputed yet", shown.recompute_full, "record whole steps with nsys"),
+        is_not("whole layers are not recomputed yet", shown.recompute_full, cure("threads", shown.recorder)),
         holds(
             "selective recompute has been tried and does not fit",
             False if run.given.memory_tight is False else None if narrower else True,

@@ -9,6 +9,7 @@ from typing import Final
 from heuristics.run import WallId
 from heuristics.symptoms.said import WINDOW_NS, Late, RankSymptoms, mean_of, parts_of
 from heuristics.walls.price import WALL, Price
+from traces.cures import cure
 from traces.limits import Limit
 from traces.missing import Missing
 from traces.names.kinds import COMM_KINDS
@@ -224,8 +225,8 @@ PRICES: Final[Mapping[WallId, Callable[[Sequence[RankSymptoms], Late | None], Pr
 """What each wall costs a run, by its symptoms."""
 
 _CURES: Final = {
-    "blocking": "say absent_frac.blocking, or record with --cuda-event-trace=true",
-    "node": "record with --cuda-graph-trace=node",
+    "blocking": f"say absent_frac.blocking, or {cure('events', None)}",
+    "node": cure("graphs", None),
     "memory": "say memory.offload_exposed_frac and memory.allocator_frac",
 }
 

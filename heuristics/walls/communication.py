@@ -19,6 +19,7 @@ from dataclasses import replace
 from heuristics.walls.price import WALL, at_most_frac, price
 from heuristics.walls.wall import Evidence, WallJudgement, judged, unpriced
 from traces.account.account import Account
+from traces.cures import cure
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.names.kinds import COMM_KINDS
@@ -32,9 +33,9 @@ def judge(measurements: Sequence[RankMeasurements]) -> WallJudgement:
     unexplained = max(_unexplained_fracs(measurements), default=0.0)
     if told.frac < WALL.value <= told.frac + unexplained:
         reason = f"up to {unexplained:.0%} of the window are waits that no edge explains, most likely of it"
-        cure = "record with --cuda-event-trace=true (nsys 2024.3 or newer), and more steps"
+        how = cure("events", measurements[0].kind)
         most = at_most_frac(measurements, "communication", proofs_hold=False)
-        told = replace(told, at_least=Missing("replay", reason, cure), at_most_frac=most)
+        told = replace(told, at_least=Missing("replay", reason, how), at_most_frac=most)
     return judged("communication", told, _context(measurements))
 
 

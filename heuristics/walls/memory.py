@@ -19,6 +19,7 @@ from typing import Final
 
 from heuristics.walls.price import price
 from heuristics.walls.wall import Evidence, WallJudgement, judged, unmeasurable, unpriced
+from traces.cures import cure
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
@@ -61,7 +62,7 @@ def _in_graphs(measurements: Sequence[RankMeasurements]) -> Missing | None:
     """Why the price may be more: what is computed again in a graph recorded whole is not seen."""
     if any(rank.replays_recorded and rank.recompute.places.size for rank in measurements):
         reason = "something is computed a second time, and graphs recorded whole may hold more of it"
-        return Missing("memory", reason, "record with --cuda-graph-trace=node")
+        return Missing("memory", reason, cure("graphs", measurements[0].kind))
     return None
 
 

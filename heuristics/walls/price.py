@@ -8,6 +8,7 @@ from typing import Final
 
 from heuristics.run import WallId
 from heuristics.startup import judged_ns, without_startup
+from traces.cures import cure
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
@@ -144,12 +145,12 @@ def _why(rank: RankMeasurements, wall: WallId) -> Missing:
         reason = (
             "graph replays were recorded whole, or kernels without names, so communication is not told apart"
         )
-        return Missing("replay", reason, "record with --cuda-graph-trace=node, and export all tables")
+        return Missing("replay", reason, cure("names", rank.kind))
     if rank.sm.sm_count is None:
         return Missing(
-            "replay", "the trace does not say how many SMs the GPU has", "export the GPU table too"
+            "replay", "the trace does not say how many SMs the GPU has", cure("sm_count", rank.kind)
         )
-    return Missing("replay", "the trace has no launch shapes of kernels", "export the whole kernel table")
+    return Missing("replay", "the trace has no launch shapes of kernels", cure("shapes", rank.kind))
 
 
 def _step_fracs(rank: RankMeasurements, cost: Cost) -> list[float]:

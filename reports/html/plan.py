@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reports.config_sentences import checked_sentence, first_mends, mend_first_sentence
-from reports.cures import cures
 from reports.html.section import Section, Table, sentence
 from reports.sentences import (
     SPELLINGS,
@@ -19,6 +18,7 @@ from reports.sentences import (
     no_plan_sentence,
     sharing_sentences,
 )
+from traces.cures import cures
 
 _SHOWN_REFUSED: Final = 3
 _RULED_OUT: Final = 2

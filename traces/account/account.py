@@ -19,6 +19,7 @@ from traces.account.polls import with_poll_calls
 from traces.account.producers import Producers, find_producers
 from traces.account.waits import Waits
 from traces.columns import BoolArray, IntArray
+from traces.cures import cure
 from traces.intervals import Spans, covered_ns, intersect, union
 from traces.limits import Limit
 from traces.missing import Missing
@@ -84,11 +85,11 @@ def measure_account(rank: RankTimeline, windows: Spans) -> Account | Missing:
             f"{rank.opaque_graph_frac:.0%} of the CUDA graph launches show no work, so time without compute "
             "may be work that was not recorded"
         )
-        return Missing("absent_ns", reason, "record with --cuda-graph-trace=node")
+        return Missing("absent_ns", reason, cure("graphs", rank.columns.info.kind))
     offset_ns = clock_offset_ns(rank)
     if offset_ns is None:
         reason = "no launch of a kernel was recorded, so the host's part cannot be told"
-        return Missing("absent_ns", reason, "record with --trace=cuda")
+        return Missing("absent_ns", reason, cure("launches", rank.columns.info.kind))
     if offset_ns:
         reason = (
             "clock offset: nothing starts within 50 us of its launch, so host and GPU clocks may be apart, "

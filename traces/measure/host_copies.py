@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import COPY_KINDS, IntArray, distinct
+from traces.cures import cure
 from traces.intervals import Spans, covered_ns, intersect, subtract, union
 from traces.limits import Limit
 from traces.missing import Missing
@@ -34,7 +35,6 @@ SHAPES: Final = Limit(
 )
 _MATRIX: Final = ("gemm", "grouped_gemm", "attention")
 _ONCE_A_PASS: Final = ("embedding", "loss", GRAPH_REPLAY)
-_STEPS: Final = "push one range per step, or name it with --nvtx"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +69,10 @@ def copy_use(rank: RankTimeline, places: IntArray, windows: Spans) -> CopyUse:
 def offload_places(rank: RankTimeline, steps: Steps) -> IntArray | Missing:
     """Places in the activities of the copies that leave the GPU and come back within their step."""
     if not rank.has_kernels:
-        return _whole_graphs("memory.offload_exposed_ns")
+        return _whole_graphs("memory.offload_exposed_ns", rank)
     if not steps.used:
         why = "without steps nothing tells what comes back within one"
-        return Missing("memory.offload_exposed_ns", why, _STEPS)
+        return Missing("memory.offload_exposed_ns", why, cure("steps", rank.columns.info.kind))
     rows = rank.activities
     at = np.flatnonzero(rows.bucket == Bucket.COPY)
     copies = rows.take(at)
@@ -81,9 +81,9 @@ def offload_places(rank: RankTimeline, steps: Steps) -> IntArray | Missing:
     return places
 
 
-def _whole_graphs(path: str) -> Missing:
+def _whole_graphs(path: str, rank: RankTimeline) -> Missing:
     why = "graph replays were recorded whole, with the copies in them"
-    return Missing(path, why, "record with --cuda-graph-trace=node")
+    return Missing(path, why, cure("graphs", rank.columns.info.kind))
 
 
 def _pairs_of(copies: Activities, size: IntArray, step: Step) -> IntArray:
@@ -114,7 +114,7 @@ def resident_places(rank: RankTimeline, steps: Steps, offloaded: IntArray | Miss
     the used steps; without steps all of the window, where they fill enough of it.
     """
     if not rank.has_kernels:
-        return _whole_graphs("memory.host_resident_exposed_ns")
+        return _whole_graphs("memory.host_resident_exposed_ns", rank)
     rows = rank.activities
     at = _large_from_host(rank)
     if not isinstance(offloaded, Missing):

@@ -9,6 +9,7 @@ import numpy as np
 
 from traces.account.calls import CallKind, call_kinds
 from traces.columns import NULL, BoolArray, Gpu, IntArray, distinct
+from traces.cures import cure
 from traces.intervals import Spans, intersect, spans, union
 from traces.measure.host_copies import CopyUse, copy_use, offload_places, resident_places
 from traces.measure.peak_memory import peak_memory
@@ -61,7 +62,7 @@ def measure_memory(rank: RankTimeline, steps: Steps, gpu: Gpu | None, recompute:
     capacity_bytes = gpu.memory_bytes if gpu else None
     if capacity_bytes is None:
         why = "the trace does not say how much memory the GPU has"
-        gaps.append(Missing("memory.capacity_bytes", why, "export again with the GPU table"))
+        gaps.append(Missing("memory.capacity_bytes", why, cure("capacity", rank.columns.info.kind)))
     offload, resident = _uses(rank, steps)
     gaps += [use for use in (offload, resident) if isinstance(use, Missing)]
     host, scope = _host_time(rank.activities, steps)
@@ -71,9 +72,7 @@ def measure_memory(rank: RankTimeline, steps: Steps, gpu: Gpu | None, recompute:
     retry_frac = _retry_frac(rank, steps)
     if retry_frac is None:
         why = "no launch was recorded in a step after the first used one"
-        gaps.append(
-            Missing("memory.allocator_retry_frac", why, "record at least two steps, with --trace=cuda")
-        )
+        gaps.append(Missing("memory.allocator_retry_frac", why, cure("two_steps", rank.columns.info.kind)))
     allocator_ns, count = (None, None) if isinstance(calls, Missing) else calls
     return Memory(
         recompute_ns=recompute.recompute_ns,
@@ -134,7 +133,7 @@ def _allocator_calls(rank: RankTimeline, host: Spans) -> tuple[int, int] | Missi
     calls, rows = rank.columns.calls, rank.activities
     if not len(host):
         why = "no launch was recorded in a step after the first used one"
-        return Missing("memory.allocator_ns", why, "record at least two steps, with --trace=cuda")
+        return Missing("memory.allocator_ns", why, cure("two_steps", rank.columns.info.kind))
     kind = call_kinds(rank.columns.call_names)[calls.name]
     threads = distinct(rows.launch_thread[rows.launch_thread != NULL])
     mine = np.isin(kind, (CallKind.FREE, CallKind.ALLOCATE)) & np.isin(calls.thread_gid, threads)

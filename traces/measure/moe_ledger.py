@@ -10,6 +10,7 @@ import numpy as np
 from traces.account.absent import AbsentPieces
 from traces.account.account import OPAQUE_GRAPHS
 from traces.columns import IntArray
+from traces.cures import cure
 from traces.intervals import covered_ns
 from traces.limits import Limit
 from traces.measure.ledger_steps import borders_of
@@ -80,7 +81,7 @@ def measure_moe(
     told = evidence_of(rank, resolution, recompute.places, roles_of(rank).autograd)
     passes = passes_of(lanes, resolution, told)
     members = members_of(lanes, passes, told)
-    if refused := _unclear(passes) or _untold_recompute(passes, recompute):
+    if refused := _unclear(rank, passes) or _untold_recompute(passes, recompute):
         return refused
     if not (members.module != UNTOLD).any():
         reason = "no kernel routes tokens, and no expert traffic ran"
@@ -107,17 +108,17 @@ def _refused(rank: RankTimeline, steps: Steps) -> Missing | None:
     opaque = rank.opaque_graph_frac > OPAQUE_GRAPHS.value
     if replayed.any() or opaque or not rank.has_kernels:
         reason = "graph replays were recorded whole or not at all, and parts of the MoE layers may be in them"
-        return Missing("moe", reason, "record with --cuda-graph-trace=node")
+        return Missing("moe", reason, cure("graphs", rank.columns.info.kind))
     return None
 
 
-def _unclear(passes: Passes) -> Missing | None:
+def _unclear(rank: RankTimeline, passes: Passes) -> Missing | None:
     """Set where passes do not close: launches of two microbatches in one sequence."""
     broken = int((~passes.whole | (passes.kind == UNTOLD)).sum())
     if broken <= EDGES.value + BROKEN.value * len(passes):
         return None
     reason = f"{broken} of {len(passes)} passes through a MoE layer do not close, or tell no direction"
-    return Missing("moe", reason, "record with --trace=cuda,nvtx, so that every launch has its thread")
+    return Missing("moe", reason, cure("launch_threads", rank.columns.info.kind))
 
 
 def _untold_recompute(passes: Passes, recompute: Recompute) -> Missing | None:
@@ -132,7 +133,8 @@ def _untold_recompute(passes: Passes, recompute: Recompute) -> Missing | None:
 def _layers(rank: RankTimeline, steps: Steps, lanes: Lanes, passes: Passes) -> IntArray | Missing:
     if not len(passes):
         reason = "no expert all-to-all is told that could mark a pass: modules are told by their names alone"
-        return Missing("moe.layers", reason, "none for a run on one rank; else record NVTX ranges")
+        how = cure("ranges", rank.columns.info.kind)
+        return Missing("moe.layers", reason, f"none for a run on one rank; else {how}")
     if not steps.used:
         reason = "without steps the passes of a step cannot be counted"
         return Missing("moe.layers", reason, "record whole steps, or name a range with --nvtx")

@@ -8,16 +8,12 @@ import numpy as np
 
 from traces.account.clocks import clock_offset_ns
 from traces.columns import PROCESS_BITS, IntArray, MemoryUse
+from traces.cures import cure
 from traces.intervals import Spans
 from traces.missing import Missing
 from traces.timeline import RankTimeline
 
 _PATH: Final = "memory.peak_bytes"
-_NSYS: Final = (
-    "record from the start of the program, without a capture range, with --cuda-memory-usage=true; "
-    "or record a few steps with the PyTorch profiler and profile_memory=True"
-)
-_TORCH: Final = "record with torch.profiler.profile(..., profile_memory=True)"
 _NO_VMM: Final = (
     "for a recording of memory, turn off PyTorch's expandable segments and set NCCL_CUMEM_ENABLE=0"
 )
@@ -30,20 +26,20 @@ def peak_memory(rank: RankTimeline, windows: Spans) -> int | Missing:
     profiler what the caching allocator had reserved. Totals that the source says itself count back to before
     their first event: reserved memory is rarely given back. A sum is none where it can be too small.
     """
-    memory, is_torch = rank.columns.memory, rank.columns.info.kind == "kineto"
+    memory, how = rank.columns.memory, cure("memory_use", rank.columns.info.kind)
     if memory is None:
-        return Missing(_PATH, "memory use was not recorded", _TORCH if is_torch else _NSYS)
+        return Missing(_PATH, "memory use was not recorded", how)
     mine = (memory.process_gid == rank.process_gid) & (memory.device_id == rank.device)
     if not mine.any():
         why = "no memory use of this process on this GPU was recorded"
-        return Missing(_PATH, why, _TORCH if is_torch else _NSYS)
+        return Missing(_PATH, why, how)
     if clock_offset_ns(rank):
         why = "host and GPU clocks are apart, so what was in use in the windows cannot be told"
         return Missing(_PATH, why, "record again; nothing in this trace can align them")
     time_ns, used_bytes = memory.time_ns[mine], memory.used_bytes[mine]
     if memory.is_sum:
         if time_ns[0] >= rank.activities.start_ns.min() or memory.is_unmatched[mine].any():
-            return Missing(_PATH, "the recording began after memory had been allocated", _NSYS)
+            return Missing(_PATH, "the recording began after memory had been allocated", how)
         if _takes_unseen(rank, memory):
             why = "memory was taken with cuMemCreate, and the recording does not say how much"
             return Missing(_PATH, why, _NO_VMM)

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import distinct
+from traces.cures import cure
 from traces.intervals import Spans, covered_ns
 from traces.limits import Limit
 from traces.missing import Missing
@@ -53,8 +54,8 @@ def detect_precision(rank: RankTimeline, windows: Spans) -> Precision:
     total_ns = sum(gemms.values())
     if not total_ns:
         why = "no GEMM in the window" if rank.has_kernels else "graph replays were recorded whole"
-        cure = "choose a longer window" if rank.has_kernels else "record with --cuda-graph-trace=node"
-        return Precision(None, {}, 0.0, quantize, Missing("detected.precision", why, cure))
+        longer = "choose a longer window" if rank.has_kernels else cure("graphs", rank.columns.info.kind)
+        return Precision(None, {}, 0.0, quantize, Missing("detected.precision", why, longer))
     formats: dict[str, int] = {}
     for name, ns in gemms.items():
         found = gemm_format(name)

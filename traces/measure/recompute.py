@@ -9,6 +9,7 @@ from typing import Final, Literal
 import numpy as np
 
 from traces.columns import BoolArray, IntArray
+from traces.cures import cure
 from traces.intervals import Spans, covered_ns, intersect, union
 from traces.limits import Limit
 from traces.measure.recompute_extent import Launched, Stretches, stretches
@@ -36,7 +37,6 @@ LEFT: Final = Limit(
 )
 ONE_TO_ONE: Final = ("attention", "router", "dispatch")
 """Modules with one backward kernel for each forward one; norms and activations are fused with others."""
-_CURE: Final = "record whole steps with nsys, which notes the names of threads"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +90,14 @@ def measure_recompute(rank: RankTimeline, windows: Spans, *, whole_steps: bool =
     `whole_steps`: no pass is cut at a border of the windows.
     """
     if not rank.has_kernels:
-        return _untold("graph replays were recorded whole", "record with --cuda-graph-trace=node")
+        return _untold("graph replays were recorded whole", cure("graphs", rank.columns.info.kind))
     rows, roles = rank.activities, roles_of(rank)
     if not roles.backward.any():
         if roles.forward.any() or roles.threads_tell:  # then backward would be seen, and recompute is for it
             return Recompute({}, 0, {}, None, np.empty(0, dtype=np.int64))
-        return _untold("no kernel or thread name tells what runs backward", _CURE)
+        return _untold(
+            "no kernel or thread name tells what runs backward", cure("threads", rank.columns.info.kind)
+        )
     inside = covered_ns(rows.start_ns, rows.start_ns + 1, windows) > 0
     found, order = {}, launch_order(rows)
     for module, (forward, backward) in _passes(rank, inside).items():
@@ -106,7 +108,7 @@ def measure_recompute(rank: RankTimeline, windows: Spans, *, whole_steps: bool =
     if not found:
         return _untold("no kernel in the window has forward and backward names that differ", "none is needed")
     if open_ := "; ".join(f"{module}: {judged.open_}" for module, judged in found.items() if judged.open_):
-        return _untold(open_, _CURE, modules)
+        return _untold(open_, cure("threads", rank.columns.info.kind), modules)
     which = _extent(rank, inside, roles.autograd, list(found.values()))
     if not len(which) and "attention" not in found:
         seen = " and ".join(found)
@@ -117,9 +119,9 @@ def measure_recompute(rank: RankTimeline, windows: Spans, *, whole_steps: bool =
     )
 
 
-def _untold(reason: str, cure: str, modules: Mapping[str, ModulePasses] | None = None) -> Recompute:
+def _untold(reason: str, remedy: str, modules: Mapping[str, ModulePasses] | None = None) -> Recompute:
     nothing = np.empty(0, dtype=np.int64)
-    return Recompute(modules or {}, None, None, Missing("memory.recompute_ns", reason, cure), nothing)
+    return Recompute(modules or {}, None, None, Missing("memory.recompute_ns", reason, remedy), nothing)
 
 
 def _passes(rank: RankTimeline, inside: BoolArray) -> dict[str, tuple[BoolArray, BoolArray]]:

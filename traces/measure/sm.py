@@ -45,9 +45,9 @@ def measure_sm(
     shapes = launch_shapes(rank, kernels)
     by_launch = measure_launches(rank, kernels, shapes, windows, gpu)
     launches, by_class, gaps = (None, {}, (by_launch,)) if isinstance(by_launch, Missing) else by_launch
-    blocks = measure_comm_blocks(kernels, shapes.grid_blocks, windows)
+    blocks = measure_comm_blocks(kernels, shapes.grid_blocks, windows, rank.columns.info.kind)
     stretch = measure_stretch(kernels, rank.columns.kernels.grid[kernels.row])
-    measured, measured_by_class = measure_samples(kernels, windows, gpu, samples)
+    measured, measured_by_class = measure_samples(kernels, windows, gpu, samples, rank.columns.info.kind)
     others = (blocks, stretch, measured)
     return SmUse(
         sm_count=gpu.sm_count if gpu else None,

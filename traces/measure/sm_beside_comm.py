@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import NULL, IntArray, distinct, group_of
+from traces.cures import cure
 from traces.intervals import Spans, covered_ns, union
 from traces.limits import Limit
 from traces.missing import Missing
@@ -57,14 +58,19 @@ class Stretch:
     beside_ns: int
 
 
-def measure_comm_blocks(kernels: Activities, grid_blocks: IntArray, windows: Spans) -> CommBlocks | Missing:
-    """Blocks of communication kernels. `grid_blocks` of each kernel, shape (n,), NULL where not recorded."""
+def measure_comm_blocks(
+    kernels: Activities, grid_blocks: IntArray, windows: Spans, kind: str
+) -> CommBlocks | Missing:
+    """Blocks of communication kernels. `grid_blocks` of each kernel, shape (n,), NULL where not recorded.
+
+    `kind`: of the trace.
+    """
     comm = kernels.bucket == Bucket.COMM
     if not comm.any():
         return Missing("sm.comm_blocks", "no communication kernel in the window", "nothing to do")
     if (grid_blocks[comm] == NULL).any():
         reason = "communication kernels without a recorded grid"
-        return Missing("sm.comm_blocks", reason, "export the whole kernel table")
+        return Missing("sm.comm_blocks", reason, cure("shapes", kind))
     times = np.concatenate((kernels.start_ns[comm], kernels.end_ns[comm]))
     change = np.concatenate((grid_blocks[comm], -grid_blocks[comm]))
     order = np.argsort(times, kind="stable")

@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import NULL, BoolArray, Gpu, IntArray, distinct, grid_blocks
+from traces.cures import cure
 from traces.gpu_samples import FloatArray
 from traces.intervals import Spans, covered_ns
 from traces.limits import Limit
@@ -88,14 +89,12 @@ def measure_launches(
 
     `kernels` are those of the rank that run in the windows, `shapes` theirs.
     """
-    compute = kernels.bucket == Bucket.COMPUTE
+    compute, kind = kernels.bucket == Bucket.COMPUTE, rank.columns.info.kind
     if not compute.any():
-        return Missing(
-            "sm.launches", "no single compute kernel in the window", "nsys --cuda-graph-trace=node"
-        )
+        return Missing("sm.launches", "no single compute kernel in the window", cure("graphs", kind))
     if not (shapes.known & compute).any():
-        return Missing("sm.launches", "no launch shapes were recorded", "export the whole kernel table")
-    sms = _sms(gpu)
+        return Missing("sm.launches", "no launch shapes were recorded", cure("shapes", kind))
+    sms = _sms(gpu, kind)
     if isinstance(sms, Missing):
         return sms
     judged = _judge(rank, kernels, shapes, windows, *sms)
@@ -106,26 +105,26 @@ def measure_launches(
     }
     gaps = []
     if use.occupancy_frac is None:
-        gaps = [_nothing_judged(field) for field in ("occupancy_frac", "launch_occupancy_frac")]
+        gaps = [_nothing_judged(field, kind) for field in ("occupancy_frac", "launch_occupancy_frac")]
     if use.fill_frac is None:
-        gaps.append(_nothing_judged("fill_frac", " or under 5 us"))
+        gaps.append(_nothing_judged("fill_frac", kind, " or under 5 us"))
     return use, by_class, tuple(gaps)
 
 
-def _nothing_judged(field: str, also: str = "") -> Missing:
+def _nothing_judged(field: str, kind: str, also: str = "") -> Missing:
     reason = f"every compute kernel is persistent, of unknown shape{also}"
-    return Missing(f"sm.launches.{field}", reason, "record GPU metrics: --gpu-metrics-devices=all")
+    return Missing(f"sm.launches.{field}", reason, cure("counters", kind))
 
 
-def _sms(gpu: Gpu | None) -> tuple[int, SmCapacity] | Missing:
+def _sms(gpu: Gpu | None, kind: str) -> tuple[int, SmCapacity] | Missing:
     """SM count and what one holds, or why they are not known. Kernel names give neither."""
-    cure = "record where nsys sees the GPU, and export all tables"
+    how = cure("gpu_limits", kind)
     if gpu is None:
-        return Missing("sm.launches", "the trace does not tell which GPU this is", cure)
+        return Missing("sm.launches", "the trace does not tell which GPU this is", how)
     if gpu.sm_count is None:
-        return Missing("sm.launches", "the trace does not tell how many SMs the GPU has", cure)
+        return Missing("sm.launches", "the trace does not tell how many SMs the GPU has", how)
     if gpu.capability is None:
-        return Missing("sm.launches", "the trace does not tell the GPU's compute capability", cure)
+        return Missing("sm.launches", "the trace does not tell the GPU's compute capability", how)
     capacity = sm_capacity(gpu)
     if capacity is None:
         reason = f"what an SM of compute capability {gpu.capability} holds is not known here"

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import BoolArray, Gpu, IntArray, distinct
+from traces.cures import cure
 from traces.gpu_samples import FloatArray, GpuSamples
 from traces.intervals import Spans, covered_ns, intersect, union
 from traces.missing import Missing
@@ -34,18 +35,17 @@ class Measured:
 
 
 def measure_samples(
-    kernels: Activities, windows: Spans, gpu: Gpu | None, samples: tuple[GpuSamples, ...]
+    kernels: Activities, windows: Spans, gpu: Gpu | None, samples: tuple[GpuSamples, ...], kind: str
 ) -> tuple[Measured | Missing, dict[str, Measured]]:
     """Samples while any kernel ran in the windows (there pure means: of one class only), and by class.
 
-    A class whose kernels fall in no sample is left out: unsampled, not idle.
+    `kind`: of the trace. A class whose kernels fall in no sample is left out: unsampled, not idle.
     """
     if not samples:
-        cure = "nsys profile --gpu-metrics-devices=all (needs the right to read counters)"
-        return Missing("sm.measured", "GPU metrics were not recorded", cure), {}
+        return Missing("sm.measured", "GPU metrics were not recorded", cure("counters", kind)), {}
     mine = next((some for some in samples if gpu and some.gpu_id == gpu.gpu_id), None)
     if mine is None:
-        return Missing("sm.measured", "no GPU metrics of this GPU", "--gpu-metrics-devices=all"), {}
+        return Missing("sm.measured", "no GPU metrics of this GPU", cure("counters", kind)), {}
     ran_ns = {name: _ran_ns(kernels, which, windows, mine) for name, which in _classes(kernels)}
     classes_count = sum(((ns > 0).astype(np.int64) for ns in ran_ns.values()), np.zeros(len(mine), np.int64))
     pure = classes_count == 1

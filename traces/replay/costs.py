@@ -114,7 +114,7 @@ class _Pricing:
             found.get("compute"),
             {wall: self._without(wall, whole[wall], left[wall]) for wall in found if wall in worth},
             proofs,
-            refusal(proofs),
+            refusal(proofs, self._subject.rank.columns.info.kind),
             self._doubt(proofs),
             self._changes(found),
         )
@@ -178,4 +178,5 @@ class _Pricing:
     def _doubt(self, proofs: Proofs) -> Missing | None:
         rows = self._graph.rows
         busy_ns = intersect(union(rows.start_ns, rows.end_ns), self._windows).total_ns
-        return doubt(proofs, busy_ns / self._windows.total_ns)
+        kind = self._subject.rank.columns.info.kind
+        return doubt(proofs, busy_ns / self._windows.total_ns, kind)

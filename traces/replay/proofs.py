@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from traces.cures import cure
 from traces.limits import Limit
 from traces.missing import Missing
 
@@ -36,18 +37,18 @@ class Proofs:
     unexplained_frac: float
 
 
-def refusal(proofs: Proofs) -> Missing | None:
-    """Set where the first proof fails: costs are then not to be used."""
+def refusal(proofs: Proofs, kind: str) -> Missing | None:
+    """Set where the first proof fails: costs are then not to be used. `kind`: of the trace."""
     if proofs.residual_free_error_frac <= OFF.value:
         return None
     reason = (
         f"a replay without unexplained waits misses the window by {proofs.residual_free_error_frac:.0%}: "
         "what GPU work waits for is not in the trace"
     )
-    return Missing("replay", reason, "record with --cuda-event-trace=true, and more steps")
+    return Missing("replay", reason, cure("events", kind))
 
 
-def doubt(proofs: Proofs, busy_frac: float) -> Missing | None:
+def doubt(proofs: Proofs, busy_frac: float, kind: str) -> Missing | None:
     """Set where the second proof fails: a busy GPU's window that hardly shrinks with its work.
 
     Then some of the host's time may be waiting unseen, so that a small cost is not known to be small.
@@ -58,4 +59,4 @@ def doubt(proofs: Proofs, busy_frac: float) -> Missing | None:
         f"the GPU is busy {busy_frac:.0%} of the window, yet a replay with all GPU work halved saves only "
         f"{proofs.elastic_frac:.0%} of it: the host is nearly the limit as well, or waits in ways unseen"
     )
-    return Missing("replay", reason, "record with --trace=cuda,nvtx,osrt and --cuda-event-trace=true")
+    return Missing("replay", reason, cure("host_waits", kind))

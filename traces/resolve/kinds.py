@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import BoolArray, IntArray, distinct
+from traces.cures import cure
 from traces.names.kinds import COMM_KINDS
 from traces.resolve.collectives import settle_collectives
 from traces.resolve.communication import Communication, communication_of
@@ -29,9 +30,6 @@ from traces.resolve.sendrecv import settle_sendrecv
 from traces.resolve.spread import spread_frac
 from traces.timeline import RankTimeline, Source
 
-_CURE: Final = (
-    "Record NVTX too (nsys profile --trace=cuda,nvtx): NCCL's own ranges then count sends and receives."
-)
 _CURE_OF_SHAPE: Final = (
     "Record named ranges around it (Megatron-LM: --nvtx-ranges), so that its purpose is written beside it."
 )
@@ -39,7 +37,7 @@ _CURE_OF_GROUP: Final = (
     "Describe its process group as Megatron-Core does "
     "(torch.distributed.new_group(..., group_desc='EXPERT_MODEL_PARALLEL_GROUP'))."
 )
-"""What would settle a SendRecv that nothing settles: nothing known of it; its shape known; its group too."""
+"""What would settle a SendRecv that nothing settles: its shape known; its group too."""
 _CURE_OF_GATHER: Final = (
     "Record named ranges around them (Megatron-LM: --nvtx-ranges), or give the configuration "
     "(--config FILE): with TP, EP, PP and CP at 1 they are data parallelism."
@@ -72,7 +70,7 @@ def resolve_kinds(rank: RankTimeline, *, only_data_parallel: bool = False) -> Re
         evidence=np.where(named, EVIDENCE.index("name"), draft.evidence),
         confidence=np.where(named, _confidence_of_names(comm), draft.confidence),
         moe_kernels=near.moe_kernels,
-        unresolved=(*_unresolved(found, unresolved), *_open_gathers(found, draft)),
+        unresolved=(*_unresolved(found, unresolved, rank.columns.info.kind), *_open_gathers(found, draft)),
     )
 
 
@@ -129,13 +127,13 @@ def _confidence_of_names(comm: Communication) -> IntArray:
     return np.where(unsure, CONFIDENCES.index("low"), CONFIDENCES.index("high"))
 
 
-def _unresolved(found: Evidence, which: BoolArray) -> tuple[Unresolved, ...]:
+def _unresolved(found: Evidence, which: BoolArray, trace_kind: str) -> tuple[Unresolved, ...]:
     """SendRecv that stays open, by stream, longest first."""
     result = []
     for mine in _by_stream(found, which):
-        reason, cure = _reason(found, mine)
+        reason, how = _reason(found, mine, trace_kind)
         said = reason if found.near.moe_kernels else f"{reason}{_NO_EXPERTS}"
-        result.append(_open_stream(found, mine, "sendrecv_unresolved", said, cure))
+        result.append(_open_stream(found, mine, "sendrecv_unresolved", said, how))
     return tuple(sorted(result, key=lambda one: (-one.work_ns, one.stream_id)))
 
 
@@ -154,7 +152,7 @@ def _by_stream(found: Evidence, which: BoolArray) -> Iterator[BoolArray]:
     return (which & (of_row == number) for number in distinct(of_row[which]))
 
 
-def _open_stream(found: Evidence, mine: BoolArray, kind: str, reason: str, cure: str) -> Unresolved:
+def _open_stream(found: Evidence, mine: BoolArray, kind: str, reason: str, how: str) -> Unresolved:
     duration_ns = (found.comm.rows.end_ns - found.comm.rows.start_ns)[mine]
     return Unresolved(
         kind=kind,
@@ -163,11 +161,11 @@ def _open_stream(found: Evidence, mine: BoolArray, kind: str, reason: str, cure:
         work_ns=int(duration_ns.sum()),
         spread_frac=spread_frac(duration_ns),
         reason=reason,
-        cure=cure,
+        cure=how,
     )
 
 
-def _reason(found: Evidence, mine: BoolArray) -> tuple[str, str]:
+def _reason(found: Evidence, mine: BoolArray, trace_kind: str) -> tuple[str, str]:
     """Why these stay open, and what would settle them."""
     if (found.processes.shape[mine] != UNKNOWN).any():
         return "its collective tells how it exchanges, its process group not what for", _CURE_OF_GROUP
@@ -175,4 +173,6 @@ def _reason(found: Evidence, mine: BoolArray) -> tuple[str, str]:
         return "its range tells how it exchanges, not what for", _CURE_OF_SHAPE
     if found.groups.known[mine].any():
         return "its NCCL groups fit more than one use", _CURE_OF_SHAPE
-    return "no NCCL ranges, no named range around it, no expert work on both sides", _CURE
+    return "no NCCL ranges, no named range around it, no expert work on both sides", cure(
+        "collectives", trace_kind
+    )

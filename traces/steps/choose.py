@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import NULL
+from traces.cures import cure
 from traces.errors import EmptySelection
 from traces.limits import Limit
 from traces.names.ranges import family
@@ -119,7 +120,7 @@ def _nearest(rank: RankTimeline, selection: Selection) -> str:
     texts = rank.columns.range_texts
     counts = Counter(family(texts[code]) for code in rank.columns.ranges.text.tolist() if code >= 0)
     if not counts or selection.nvtx is None:
-        return "The trace has no NVTX ranges; record with --trace=cuda,nvtx."
+        return f"The trace has no ranges: {cure('ranges', rank.columns.info.kind)}."
     near = get_close_matches(selection.nvtx.pattern, list(counts), n=3, cutoff=0.4)
     near = near or [text for text, _ in counts.most_common(3)]
     return "The nearest there are: " + ", ".join(repr(text[:60]) for text in near) + "."

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from traces.columns import IntArray, distinct
+from traces.cures import cure
 from traces.measure.ledger_steps import Borders
 from traces.measure.moe.lanes import Lanes
 from traces.measure.moe.passes import Kind, Passes
@@ -17,8 +16,6 @@ from traces.resolve.neighbours import launch_order
 from traces.resolve.ranges import enclosing_ranges
 from traces.resolve.resolution import UNTOLD
 from traces.timeline import RankTimeline
-
-_CURE: Final = "record NVTX ranges of the layers (layer_0f, layer_0b)"
 
 
 def layers_of(rank: RankTimeline, borders: Borders, lanes: Lanes, passes: Passes) -> IntArray | Missing:
@@ -39,7 +36,7 @@ def layers_of(rank: RankTimeline, borders: Borders, lanes: Lanes, passes: Passes
         layers = np.where(mine, told, UNTOLD)
     if layers is None:
         reason = "the passes through MoE layers are not the same in every microbatch and step, or take turns"
-        return Missing("moe.layers", reason, _CURE)
+        return Missing("moe.layers", reason, cure("layer_ranges", rank.columns.info.kind))
     return _with_recomputed(layers, passes.kind, lanes.lane[passes.to_first])
 
 

@@ -1,0 +1,51 @@
+"""Advice on recording speaks of the profiler that made the file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import diagnoser
+from reports.document import Document
+from tests.kineto_doubles import one_run, overlapped_step, write
+from traces.cures import cure, cures
+
+OF_NSYS = re.compile(
+    r"nsys (profile|export)|--(trace|cuda-(graph|event)-trace|cuda-memory|gpu-metrics)|export "
+)
+KINETO = ("hta_nccl_parser_config_nccl_data.json.gz", "hta_trace_diff_test_test.json.gz")
+
+
+def advised(document: Document) -> Iterator[str]:
+    """Every text that says what to record."""
+    yield from (gap["cure"] for gap in document["missing"])
+    yield from (wall["cure"] for wall in document["walls"])
+    for fix in (*document["fixes"], *document["levers"]):
+        yield from (need["cure"] for need in fix["preconditions"])
+
+
+def of_nsys(document: dict[str, Any]) -> list[str]:
+    return [text for text in advised(document) if OF_NSYS.search(text)]
+
+
+@pytest.mark.parametrize("events", [one_run(), overlapped_step()], ids=["one run", "a step"])
+def test_no_option_of_nsys_is_advised_for_a_trace_of_the_pytorch_profiler(
+    tmp_path: Path, events: list[dict[str, Any]]
+) -> None:
+    assert of_nsys(diagnoser.analyze(write(tmp_path / "run.json", events)).to_dict()) == []
+
+
+@pytest.mark.parametrize("name", KINETO)
+def test_none_is_advised_for_a_real_one(recordings: Path, name: str) -> None:
+    assert of_nsys(diagnoser.analyze(recordings / name).to_dict()) == []
+
+
+def test_every_cure_has_a_form_for_each_recorder() -> None:
+    assert cures("nsys-sqlite").keys() == cures("kineto").keys()
+    assert not [text for text in cures("kineto").values() if OF_NSYS.search(text)]
+    assert cure("graphs", None) == cure("graphs", "nsys-report") == "record with --cuda-graph-trace=node"
+    assert cure("host_waits", "kineto").startswith("record with enable_cuda_sync_events")

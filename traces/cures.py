@@ -1,0 +1,139 @@
+"""What to record or type to learn what a trace does not say, in the terms of what recorded it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_BOTH: Final = {
+    # what is missing: (for nsys, for the PyTorch profiler)
+    "version": (
+        "export with nsys 2021 or newer",
+        "none: the PyTorch profiler does not write its version",
+    ),
+    "process": (
+        "export the report again with a newer nsys",
+        "give the trace of each process as its own file",
+    ),
+    "gpu": (
+        "export again with the GPU table",
+        "record with a PyTorch that writes deviceProperties",
+    ),
+    "rank": (
+        "where MPI starts the run, record with --trace=cuda,nvtx,mpi",
+        "initialise torch.distributed before the profiler starts",
+    ),
+    "steps": (
+        "push one NVTX range named 'iteration N' per step and record with --trace=cuda,nvtx, "
+        "or name a range with --nvtx",
+        "record with a schedule and call prof.step() once per step, or name a range with --nvtx",
+    ),
+    "two_steps": (
+        "record at least two steps, with --trace=cuda",
+        "record at least two steps: torch.profiler.schedule(..., active=2) and prof.step()",
+    ),
+    "launches": (
+        "record with --trace=cuda",
+        "record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]",
+    ),
+    "launch_threads": (
+        "record with --trace=cuda,nvtx, so that every launch has its thread",
+        "record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]: launches then have threads",
+    ),
+    "threads": (
+        "record whole steps with nsys, which notes the names of threads",
+        "none in this format, which does not note the names of threads",
+    ),
+    "graphs": (
+        "record with --cuda-graph-trace=node",
+        "record the kernels of graph replays, which CUPTI does by default",
+    ),
+    "names": (
+        "record with --cuda-graph-trace=node, and export all tables",
+        "record the kernels of graph replays and their names, which CUPTI does by default",
+    ),
+    "all_names": (
+        "export the report again, with all tables",
+        "record again: the PyTorch profiler names every kernel",
+    ),
+    "events": (
+        "record with --cuda-event-trace=true (nsys 2024.3 or newer), and more steps",
+        "record more steps in the schedule, and with "
+        "experimental_config=torch._C._profiler._ExperimentalConfig(enable_cuda_sync_events=True)",
+    ),
+    "host_waits": (
+        "record with --trace=cuda,nvtx,osrt and --cuda-event-trace=true",
+        "record with enable_cuda_sync_events=True in the experimental_config, and without with_stack and "
+        "record_shapes, which slow the host",
+    ),
+    "shapes": (
+        "export the whole kernel table",
+        "record with a PyTorch that writes grid and block of kernels",
+    ),
+    "sm_count": (
+        "export the GPU table too",
+        "record with a PyTorch that writes deviceProperties",
+    ),
+    "gpu_limits": (
+        "record where nsys sees the GPU, and export all tables",
+        "record with a PyTorch that writes deviceProperties",
+    ),
+    "capacity": (
+        "export again with the GPU table",
+        "record with a PyTorch that writes deviceProperties",
+    ),
+    "counters": (
+        "nsys profile --gpu-metrics-devices=all (needs the right to read counters)",
+        "none in this format: the PyTorch profiler samples no counters of the GPU",
+    ),
+    "memory_use": (
+        "record from the start of the program, without a capture range, with --cuda-memory-usage=true; "
+        "or record a few steps with the PyTorch profiler and profile_memory=True",
+        "record with torch.profiler.profile(..., profile_memory=True)",
+    ),
+    "payloads": (
+        "export with --include-blobs=true from a recording with --trace=cuda,nvtx",
+        "not read from this format yet",
+    ),
+    "collectives": (
+        "Record NVTX too (nsys profile --trace=cuda,nvtx): NCCL's own ranges then count sends and receives.",
+        "Record with a PyTorch that writes the collective and its process group beside each NCCL kernel.",
+    ),
+    "ranges": (
+        "record NVTX ranges",
+        "record ranges with torch.profiler.record_function",
+    ),
+    "layer_ranges": (
+        "record NVTX ranges of the layers (layer_0f, layer_0b)",
+        "record ranges of the layers: torch.profiler.record_function('layer_0f') and 'layer_0b'",
+    ),
+    "purpose_ranges": (
+        "record NVTX ranges (Megatron-LM: --nvtx-ranges)",
+        "record ranges with torch.profiler.record_function (Megatron-LM: --nvtx-ranges)",
+    ),
+    "told_apart": (
+        "record with NVTX ranges, so that NCCL is told apart",
+        "record after torch.distributed started, so that NCCL's kernels carry their process group",
+    ),
+    "startup": (
+        "Record later: --delay 60 --duration 10, or -c cudaProfilerApi around steps 20 to 25",
+        "Record later: torch.profiler.schedule(wait=20, warmup=3, active=3), prof.step() each step",
+    ),
+    "look": (
+        "Open the recording in the nsys GUI at the times above, largest bucket first.",
+        "Open the recording in Perfetto at the times above, largest bucket first.",
+    ),
+}
+
+
+def cure(missing: str, kind: str | None) -> str:
+    """The cure for what is missing in a trace of this kind (`traces[].kind`); nsys's where it has none.
+
+    Raises KeyError for something that no recording would tell.
+    """
+    nsys, torch = _BOTH[missing]
+    return torch if kind == "kineto" else nsys
+
+
+def cures(kind: str) -> dict[str, str]:
+    """Every cure for a trace of this kind."""
+    return {missing: cure(missing, kind) for missing in _BOTH}
