@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from heuristics.bound import Bound, LargestBucket
 from heuristics.choosers.choices import Choice, choose_all
 from heuristics.configured import given_of, settings_by_trust, settings_of
-from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.fixes.elsewhere import fixes_of
 from heuristics.gains import gains_of
 from heuristics.observed import Observed, observe
 from heuristics.plan import Plan, Rejection, make_plan
@@ -19,6 +19,7 @@ from heuristics.verdict import Verdict
 from heuristics.walls.wall import WallJudgement
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
+from traces.names.frameworks import Framework
 from traces.settings.configuration import Problem
 from traces.settings.settings import Settings
 from traces.training_log.log import TrainingLog
@@ -111,7 +112,7 @@ def judge_observed(
         walls=observed.walls,
         verdict=observed.verdict,
         plan=told.plan if told else _plan(run, observed, {}),
-        choices=choose_all(run) if run.shown.moe or run.shown.moe is None else (),
+        choices=choose_all(run) if run.framework == "megatron" and run.shown.moe is not False else (),
         run=run,
         guidance=run.given.guidance,
         missing=tuple(gaps),
@@ -141,7 +142,15 @@ def run_of(observed: Observed, given: Given, configured: Configured) -> Run:
         total_frac={wall.id: wall.cost_frac for wall in walls if wall.cost_frac is not None},
         settings=settings,
         log=configured.log,
+        framework=_framework(observed, given, configured),
     )
+
+
+def _framework(observed: Observed, given: Given, configured: Configured) -> Framework:
+    """Whose settings a plan may name; symptoms without a trace are Megatron's."""
+    if configured.told or given.core_version or given.bridge_version:
+        return "megatron"
+    return observed.shown.framework or "megatron"
 
 
 def _plan(run: Run, observed: Observed, rejected: Mapping[str, Rejection]) -> Plan:
@@ -150,10 +159,11 @@ def _plan(run: Run, observed: Observed, rejected: Mapping[str, Rejection]) -> Pl
     found.sort(key=lambda wall: (wall.id != verdict.wall, -(wall.cost_ns or 0)))
     priced = all(wall.cost_ns is not None for wall in walls if wall.id != "compute")
     trains = run.shown.training is not False  # most fixes are Megatron's, and act on training
-    catalogue = CATALOGUE if trains else {fix.id: fix for fix in CATALOGUE.values() if fix.any_program}
+    fixes = fixes_of(run.framework)
+    catalogue = {number: fix for number, fix in fixes.items() if trains or fix.any_program}
     levers = bound.bucket == "compute" and priced and trains
-    walls_found = [wall.id for wall in found]
-    return make_plan(run, walls_found, catalogue, levers, gains_of(observed.replayed), rejected)
+    stand = [wall.id for wall in found]
+    return make_plan(run, stand, catalogue, levers, gains_of(observed.replayed), rejected)
 
 
 def _told(run: Run, observed: Observed, configured: Configured, ask: Ask | None) -> Told:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from traces.names.frameworks import Framework
 from traces.settings.settings import Settings
 from traces.training_log.log import TrainingLog
 
@@ -63,7 +64,8 @@ class Given:
 class Shown:
     """What the trace shows of a run, over all its ranks.
 
-    `moe`: routes tokens. `gpu`: family of the GPU; `capability`: compute capability (major, minor).
+    `framework`: whose run the names show, `none` where they show none. `moe`: routes tokens. `gpu`: family of
+    the GPU; `capability`: compute capability (major, minor).
     `dispatcher`: as in the document (`alltoall`, `deepep`, ..., `none`, `unknown`); `internode`: its kernels
     cross nodes. `*_active`: such communication runs. `gathers_unresolved`: gathers or scatters run
     whose purpose nothing tells. `graph_frac`: share of kernel work in CUDA graphs.
@@ -72,6 +74,7 @@ class Shown:
     `absent_frac`: time without compute by cause, as part of the window. `recorder`: the kind of trace.
     """
 
+    framework: Framework | None = None
     moe: bool | None = None
     training: bool | None = None
     gpu: str | None = None
@@ -124,6 +127,8 @@ class Run:
     settings: Settings = field(default_factory=Settings)
     """The configuration: the options, then what a file says, then a log, then what the trace shows."""
     log: TrainingLog | None = None
+    framework: Framework = "megatron"
+    """Whose settings a plan may name: what the trace shows, Megatron where its configuration was given."""
 
     @property
     def gpu(self) -> str | None:

@@ -10,6 +10,7 @@ from heuristics.run import Shown
 from traces.account.account import Account
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
+from traces.names.frameworks import FRAMEWORKS, Framework
 
 OVERLAPPED: Final = Limit(
     0.3,
@@ -39,6 +40,7 @@ def shown_by(measurements: Sequence[RankMeasurements]) -> Shown:
     classes = {name for rank in measurements for name in rank.budget.compute_by_class_ns}
     modules = _recomputed(measurements)
     return Shown(
+        framework=_framework(measurements),
         moe=_routes_tokens(classes, dispatcher) if told else None,
         training=first.steps.training,
         gpu=None if first.gpu is None or first.gpu.name is None else gpu_family(first.gpu.name),
@@ -70,6 +72,12 @@ def shown_by(measurements: Sequence[RankMeasurements]) -> Shown:
         absent_frac=_absent(measurements),
         recorder=first.kind,
     )
+
+
+def _framework(measurements: Sequence[RankMeasurements]) -> Framework:
+    """The framework of the run: what any of its ranks shows, in the order of trust."""
+    found = {rank.detected.framework for rank in measurements}
+    return next(one for one in FRAMEWORKS if one in found)
 
 
 def _routes_tokens(classes: set[str], dispatcher: str) -> bool | None:

@@ -7,6 +7,7 @@ not holds the paths of traces as they were given and the texts of the configurat
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
@@ -21,9 +22,11 @@ from traces.cures import cures
 from traces.measure.measurements import RankMeasurements
 from traces.measure.messages import Messages
 from traces.missing import Missing
+from traces.names.frameworks import Framework
 
 SCHEMA_VERSION: Final = "1.0"
 Document = dict[str, Any]
+_FLAG: Final = re.compile(r" \(Megatron-LM: [^)]*\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +67,14 @@ def build_document(
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "moe-diag", "version": version, "guidance": judgement.guidance},
         "warnings": [*_startup_warnings(traces[0].info.kind, judgement), *warnings],
-        "missing": [{"path": gap.path, "reason": gap.reason, "cure": gap.cure} for gap in gaps],
+        "missing": [
+            {"path": gap.path, "reason": gap.reason, "cure": _cure(gap, judgement.run.framework)}
+            for gap in gaps
+        ],
         "redacted": redact,
         "traces": [_trace_section(trace, judgement.perturbation_frac) for trace in traces],
         "ranks": [section.values for section in sections],
+        "framework": judgement.run.framework,
         **judged_sections(judgement),
         **config_sections(judgement, redact),
     }
@@ -82,6 +89,11 @@ def _startup_warnings(kind: str, judgement: Judgement) -> list[str]:
         "not a steady-state recording: the profiler and start-up (loading modules, initialising libraries) "
         f"held the GPU back for {held}. Walls are judged on the rest. {cures(kind)['startup']}"
     ]
+
+
+def _cure(gap: Missing, framework: Framework) -> str:
+    """What would tell more, without the flag of Megatron's in brackets where the run is not its."""
+    return gap.cure if framework == "megatron" else _FLAG.sub("", gap.cure)
 
 
 def with_command(document: Document, command: str) -> Document:

@@ -40,6 +40,7 @@ def detected_section(rank: RankMeasurements, ep_overlap: bool | None) -> dict[st
         "graph_share_frac": rank.detected.graph_share_frac,
         "short_kernel_frac": rank.detected.short_kernel_frac,
         "ep_overlap": ep_overlap,
+        "framework": rank.detected.framework,
         "training_step": rank.steps.training,
         "training_evidence": rank.steps.training_evidence,
     }

@@ -36,7 +36,11 @@ def emit_config(framework: str, document: Document, everything: bool = False) ->
     if fix is None:
         lines += _comment(f"No change is planned: {no_plan_sentence(document)}")
         return "\n".join(lines) + "\n"
-    lines += [*_about(document, fix), "#", *_PATCHES[framework](fix["knobs"])]
+    lines += [*_about(document, fix), "#"]
+    if code := fix["knobs"]["pytorch"]:
+        lines += [said for line in code for said in _comment(f"PyTorch: {line}")]
+    else:
+        lines += _PATCHES[framework](fix["knobs"])
     return "\n".join(lines) + "\n"
 
 

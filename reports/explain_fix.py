@@ -69,6 +69,8 @@ def module_of(number: str) -> ModuleType:
 def _knobs(fix: Fix, run: Run) -> Iterator[str]:
     knobs = asdict(fix.knobs(run))
     spelled = [f"{name}: {' '.join(knobs[key])}" for key, name in SPELLINGS if knobs[key]]
+    if fix.pytorch:
+        spelled.append(f"PyTorch, where the run is not Megatron's: {'; '.join(fix.pytorch.code)}")
     none = ["none for a run of which nothing is known: they depend on what is asked for below"]
     yield from _section("Knobs, as for a run of which nothing is known", spelled or none)
 

@@ -27,6 +27,7 @@ from reports.sentences import (
     advice,
     choice_sentences,
     fix_title,
+    framework_sentence,
     lever_sentence,
     needs,
     no_plan_sentence,
@@ -51,6 +52,7 @@ def next_blocks(document: Document, everything: bool) -> Iterator[Block]:
     told = _advice(document, has_plan)
     shown = len(told) if everything else _ADVICE if has_plan else 2 * _ADVICE
     then = [*told[:shown], *_checking(document)]
+    yield from items([said] if (said := framework_sentence(document)) else [])
     yield from plan_blocks(document, everything, no_plan_sentence(document), then)
     yield from folded("What the guides choose", items(choice_sentences(document, everything=True)))
     yield from folded("What else would tell more", items(told[shown:]))

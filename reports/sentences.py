@@ -12,6 +12,7 @@ SPELLINGS: Final = (
     ("megatron_lm", "Megatron-LM"),
     ("megatron_bridge", "Bridge"),
     ("bridge_harness", "Bridge's scripts/performance"),
+    ("pytorch", "PyTorch"),
     ("environment", "environment"),
     ("pytorch", "PyTorch"),
 )
@@ -260,10 +261,28 @@ def advice(document: Document) -> list[str]:
     return list(dict.fromkeys(said))
 
 
+FRAMEWORKS: Final = {"pytorch": "PyTorch", "jax": "JAX", "tensorflow": "TensorFlow"}
+
+
+def framework_sentence(document: Document) -> str:
+    """Whose settings the plan names where they are not Megatron's; empty for Megatron."""
+    framework = document["framework"]
+    untrained = any(rank["detected"]["training_step"] is False for rank in document["ranks"])
+    if framework == "megatron" or untrained:
+        return ""
+    seen = f" They show {FRAMEWORKS[framework]}." if framework in FRAMEWORKS else ""
+    if framework == "pytorch" and (document["fixes"] or document["levers"]):
+        seen = " The plan is for PyTorch, which they show."
+    said = "Not Megatron, as far as kernel and range names show: its flags are left out."
+    return f"{said}{seen} If it is Megatron, give --config FILE."
+
+
 def no_plan_sentence(document: Document) -> str:
     """What stands in place of a plan."""
     untrained = [rank for rank in document["ranks"] if rank["detected"]["training_step"] is False]
     if untrained:
         why = untrained[0]["detected"]["training_evidence"]
         return f"This is not a training step: {why}; so no fix is planned."
+    if document["verdict"]["wall"] and not document["refused"]:
+        return "No change is planned: none is known here for this framework."
     return f"No change is planned: {document['verdict']['because'][0]}."

@@ -13,6 +13,7 @@ from reports.sentences import (
     advice,
     choice_sentences,
     fix_title,
+    framework_sentence,
     lever_sentence,
     needs,
     outcome_words,
@@ -64,14 +65,15 @@ def _untold(wall: dict[str, Any]) -> str:
 
 def next_lines(document: Document, everything: bool) -> Iterator[str]:
     """The plan, what could not be told and how to tell it; `everything`: all fixes and all refusals."""
-    parts = [*plan_lines(document, everything)]
+    parts = [[f"- {said}"]] if (said := framework_sentence(document)) else []
+    parts += plan_lines(document, everything)
     if everything or document["fixes"]:
         parts += [["- " + said] for said in choice_sentences(document, everything)]
     open_ = advice(document)
     if not parts and not open_:
         open_ = [cures(document["traces"][0]["kind"])["look"]]
     parts += [["- " + text] for text in open_]
-    if document.get("configuration") is None:
+    if document.get("configuration") is None and document["framework"] == "megatron":
         parts.append(["- Nothing was checked against your configuration: give --config FILE, --log FILE."])
     for index, (first, *rest) in enumerate(parts):
         yield from titled("Next" if index == 0 else "", first)

@@ -21,6 +21,7 @@ def exposed(*, comm: str = ALL_REDUCE, kernel: str = "vectorized_elementwise_ker
         start = (10 * step + 1) * MS
         host = 960 * US + step * 40 * US
         recording.range(f"iteration {step}", host, host + 40 * US)
+        recording.range("megatron.core.transformer.module", host + 5 * US, host + 35 * US)
         recording.kernel(GEMM, start, start + 6 * MS, launch_ns=host + 10 * US, grid=(132, 1, 1))
         recording.kernel(comm, start + 6 * MS, start + 9 * MS, launch_ns=host + 20 * US)
         recording.kernel(kernel, start + 9 * MS, start + 10 * MS, launch_ns=host + 30 * US, grid=(528, 1, 1))

@@ -123,7 +123,7 @@ def budget(compute_ns: int = WINDOW_NS, exposed_comm_ns: int = 0, hidden_comm_ns
 
 
 def rank(priced: Costs | Missing | None = None, bytes_known: bool = True, **what: object) -> RankMeasurements:
-    """A rank of four steps without a handicap, unless said otherwise.
+    """A rank of four steps of Megatron's without a handicap, unless said otherwise.
 
     Its memory use was recorded, and nothing in it runs a second time.
     """
@@ -145,6 +145,7 @@ def rank(priced: Costs | Missing | None = None, bytes_known: bool = True, **what
         costs=priced or costs(),
         bounds=UNBOUNDED,
         memory=memory,
+        detected=replace(plain.detected, framework="megatron"),
         recorded_host_rows=0,
     )
     return replace(plain, **what)  # type: ignore[arg-type]

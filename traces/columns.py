@@ -227,11 +227,13 @@ class Collectives:
 
     `exchange` indexes `EXCHANGES`; other collectives are told by their kernels' names. `group` numbers the
     process groups, `purpose` indexes `PURPOSES`: what the description of the group says it is for.
+    `descriptions`: those that say so, in the words of the frameworks we know.
     """
 
     exchange: IntArray
     group: IntArray
     purpose: IntArray
+    descriptions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

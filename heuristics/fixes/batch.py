@@ -25,3 +25,9 @@ def batch_needs(run: Run, ranks_times: int = 1) -> tuple[Precondition, ...]:
         return ()
     text = "twice the micro-batch, over all data-parallel ranks, divides the global batch"
     return (holds(text, divides, "global_batch_size of the configuration"),)
+
+
+def batch_fits(run: Run) -> tuple[Precondition, ...]:
+    """For a larger batch of plain PyTorch, whose sizes nothing tells."""
+    del run
+    return (holds("memory has room for a larger batch", None, "torch.cuda.max_memory_reserved()"),)

@@ -11,7 +11,7 @@ from typing import Final
 
 from heuristics.choosers.informed import informed
 from heuristics.fixes import hst_4_fewer_kernels
-from heuristics.fixes.fix import Fix, Precondition
+from heuristics.fixes.fix import Fix, Form, Precondition
 from heuristics.fixes.preconditions import holds
 from heuristics.run import Run
 
@@ -37,4 +37,11 @@ FIX: Final = Fix(
     verify="router and permute kernels get fewer, and their share of the step falls",
     sources=(*hst_4_fewer_kernels.FIX.sources, "Megatron-Bridge skill perf-moe-optimization-workflow"),
     same_as="HST-4",
+    pytorch=Form(
+        title="Fuse element-wise work",
+        code=("torch.compile(model)",),
+        verify="fewer element-wise kernels in each step",
+        sources=("PyTorch, torch/__init__.py",),
+        side_effects=("the first steps compile: leave them out",),
+    ),
 )

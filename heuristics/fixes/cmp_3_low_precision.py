@@ -11,8 +11,15 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.fixes import mem_4_low_precision
-from heuristics.fixes.fix import Fix, Gain
+from heuristics.fixes.fix import Fix, Form, Gain
 from heuristics.fixes.low_precision import low_precision_knobs, low_precision_needs
+from heuristics.fixes.preconditions import holds
+from heuristics.run import Run
+
+
+def _in_fp32(run: Run) -> bool | None:
+    return None if run.precision is None else run.precision == "fp32"
+
 
 FIX: Final = Fix(
     id="CMP-3",
@@ -43,4 +50,15 @@ FIX: Final = Fix(
     ),
     sources=mem_4_low_precision.FIX.sources,
     direct=(),  # shorter GEMMs leave as many SMs empty
+    pytorch=Form(
+        title="Multiply on tensor cores",
+        code=(
+            'torch.set_float32_matmul_precision("high") (TF32)',
+            'or torch.autocast("cuda", dtype=torch.bfloat16)',
+        ),
+        verify="GEMM kernels of TF32 or BF16 run",
+        sources=("PyTorch, docs/source/notes/cuda.rst",),
+        side_effects=("products are rounded to fewer bits: watch the loss",),
+        preconditions=lambda run: (holds("GEMMs run in FP32 so far", _in_fp32(run), "--precision"),),
+    ),
 )

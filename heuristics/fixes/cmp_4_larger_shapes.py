@@ -14,7 +14,7 @@ from heuristics.choosers.hardware import expert_tensor_size
 from heuristics.choosers.informed import informed
 from heuristics.choosers.sizes import experts_divide, wider_ep
 from heuristics.fixes.batch import batch_needs, doubled
-from heuristics.fixes.fix import Fix, Knobs, Precondition
+from heuristics.fixes.fix import Fix, Form, Knobs, Precondition
 from heuristics.fixes.preconditions import head_room, holds
 from heuristics.run import Run
 from traces.names.kinds import compute_classes
@@ -81,4 +81,14 @@ FIX: Final = Fix(
     ),
     direct=("gemm", "grouped_gemm", "attention"),
     wins=compute_classes(),  # a larger FP32 GEMM does without tensor cores as well
+    pytorch=Form(
+        title="Give each GEMM a larger shape",
+        code=("a larger batch on each GPU, with fewer steps of gradient accumulation",),
+        verify="GEMMs have more rows, SM fill rises",
+        sources=("ours: more rows are more blocks",),
+        side_effects=("a larger batch keeps more activations",),
+        preconditions=lambda run: (
+            holds("memory has room for a larger batch", None, "torch.cuda.max_memory_reserved()"),
+        ),
+    ),
 )

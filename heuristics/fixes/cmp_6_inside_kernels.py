@@ -48,4 +48,5 @@ FIX: Final = Fix(
     verify="which limit stands first in each kernel: memory, tensor cores, or too few blocks",
     sources=("Megatron-Bridge skill perf-nsys-analysis at 067f987d (low kernel speed-of-light)",),
     direct=(),  # it wins nothing by itself
+    any_framework=True,
 )

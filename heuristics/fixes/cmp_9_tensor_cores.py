@@ -10,33 +10,30 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.fixes.fix import Fix, Knobs, Precondition
+from heuristics.fixes.fix import Fix, Form, Knobs, Precondition
 from heuristics.fixes.preconditions import already, holds
 from heuristics.run import Run
 from traces.measure.tensor_cores import TF32_SINCE
 
 
 def knobs(run: Run) -> Knobs:
-    """BF16 for Megatron; TF32 or autocast for PyTorch's own."""
+    """BF16, for Megatron trains in FP32 only where nothing is said."""
     del run
     return Knobs(
         megatron_lm=("--bf16",),
         megatron_bridge=("mixed_precision=bf16_mixed",),
-        pytorch=(
-            'torch.set_float32_matmul_precision("high")',
-            '(or torch.autocast("cuda", dtype=torch.bfloat16))',
-        ),
     )
 
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """Hardware with TF32, and a run that is not in BF16 already."""
+    return (*already(run, "bf16", active=run.precision != "fp32"), *_hardware(run))
+
+
+def _hardware(run: Run) -> tuple[Precondition, ...]:
     capability = run.shown.capability
     fact = None if capability is None else capability >= TF32_SINCE
-    return (
-        *already(run, "bf16", active=run.precision != "fp32"),
-        holds("the GPU has TF32: compute capability 8.0 or newer", fact, "--gpu-model"),
-    )
+    return (holds("the GPU has TF32: compute capability 8.0 or newer", fact, "--gpu-model"),)
 
 
 FIX: Final = Fix(
@@ -46,7 +43,7 @@ FIX: Final = Fix(
     kinds=("no_tensor_cores",),
     knobs=knobs,
     preconditions=preconditions,
-    versions="PyTorch 1.12 and later for set_float32_matmul_precision; every Megatron-Core release for BF16",
+    versions="every Megatron-Core release here",
     gains=(),
     side_effects=(
         "TF32 keeps 10 bits of the mantissa, BF16 7: compare the loss with an FP32 run",
@@ -61,4 +58,16 @@ FIX: Final = Fix(
     ),
     direct=("no_tensor_cores",),
     any_program=True,
+    pytorch=Form(
+        title="Multiply on tensor cores: TF32 or BF16",
+        code=(
+            'torch.set_float32_matmul_precision("high")',
+            'or torch.autocast("cuda", dtype=torch.bfloat16)',
+        ),
+        verify="GEMM names with s1688gemm, tf32 or bf16 in place of sgemm and ffma; the loss as before",
+        sources=("PyTorch documentation, torch.set_float32_matmul_precision and torch.autocast",),
+        versions="set_float32_matmul_precision since PyTorch 1.12",
+        side_effects=("TF32 keeps 10 bits of the mantissa, BF16 7: compare the loss with an FP32 run",),
+        preconditions=_hardware,
+    ),
 )

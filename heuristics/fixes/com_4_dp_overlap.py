@@ -12,7 +12,7 @@ from typing import Final
 
 from heuristics.choosers.facts import all_of
 from heuristics.choosers.informed import informed
-from heuristics.fixes.fix import Fix, Knobs, Precondition
+from heuristics.fixes.fix import Fix, Form, Knobs, Precondition
 from heuristics.fixes.preconditions import asked, holds, is_not, overlap_on
 from heuristics.run import Run
 from traces.cures import cure
@@ -92,5 +92,20 @@ FIX: Final = Fix(
         "Megatron-LM, megatron/training/arguments.py at d98e8a64",
         "Megatron-Bridge, docs/performance-guide.md at 067f987d",
         "Megatron-Bridge, src/megatron/bridge/training/comm_overlap.py at 067f987d",
+    ),
+    pytorch=Form(
+        title="Overlap the reduction of gradients with backward",
+        code=(
+            "DistributedDataParallel(model, bucket_cap_mb=50, gradient_as_bucket_view=True)",
+            "with model.no_sync(): (every micro-batch of a step but the last)",
+            "or FSDP2: fully_shard(layer) for each layer, so that the next one is gathered ahead",
+        ),
+        verify="all-reduce or reduce-scatter lies under backward; exposed data-parallel time falls",
+        sources=("PyTorch, torch/nn/parallel/distributed.py and torch/distributed/fsdp",),
+        side_effects=("larger buckets are sent later; collectives take SMs from the compute beside them",),
+        kinds=("dp_reduce_scatter", "dp_all_gather", "all_reduce"),
+        preconditions=lambda run: (
+            holds("DDP or FSDP reduces the gradients", run.shown.dp_active, "the training script"),
+        ),
     ),
 )

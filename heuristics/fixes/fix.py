@@ -28,7 +28,7 @@ class Knobs:
     """One change in its spellings.
 
     Flags of Megatron-LM, overrides of Megatron-Bridge, flags of Bridge's performance harness
-    (scripts/performance), environment or launcher, and lines for a program that is PyTorch's own.
+    (scripts/performance), and environment or launcher; code of PyTorch where the run is not Megatron's.
     """
 
     megatron_lm: tuple[str, ...] = ()
@@ -51,6 +51,31 @@ def nothing_replayed(run: Run) -> tuple[str, ...]:
     return ()
 
 
+def nothing_needed(run: Run) -> tuple[Precondition, ...]:
+    """No precondition."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A fix as plain PyTorch makes it.
+
+    `code`: lines of a training script, with a word on where they stand; `kinds`: of the wall's cost it acts
+    on, where they are others than the fix's.
+    """
+
+    title: str
+    code: tuple[str, ...]
+    verify: str
+    sources: tuple[str, ...]
+    environment: tuple[str, ...] = ()
+    versions: str = "every PyTorch release since 2.0"
+    side_effects: tuple[str, ...] = ()
+    kinds: tuple[str, ...] | None = None
+    preconditions: Callable[[Run], tuple[Precondition, ...]] = nothing_needed
+    changes: Callable[[Run], tuple[str, ...]] = nothing_replayed
+
+
 @dataclass(frozen=True, slots=True)
 class Fix:
     """One fix of the catalogue. `id` is the catalogue's (COM-2).
@@ -60,7 +85,8 @@ class Fix:
     (None: its kinds). `changes`: the kinds of change, as `traces.replay.changes` names them, that it makes to
     a run. `excludes`: fixes that must not be in one plan with it; `same_as`: a fix of another wall that makes
     the same change. `versions`: from which release it is there, and where its names changed. `any_program`:
-    it helps whatever runs, not only Megatron's training.
+    it helps whatever runs, training or not. `pytorch`: the same for a run of plain PyTorch; `any_framework`:
+    its environment serves every framework. A fix with neither is Megatron's alone.
     """
 
     id: str
@@ -80,3 +106,5 @@ class Fix:
     wins: tuple[str, ...] | None = None
     changes: Callable[[Run], tuple[str, ...]] = nothing_replayed
     any_program: bool = False
+    pytorch: Form | None = None
+    any_framework: bool = False

@@ -69,4 +69,5 @@ FIX: Final = Fix(
         "Megatron-Bridge, docs/performance-guide.md and scripts/performance/utils/executors.py at 067f987d",
         "Megatron-LM, docs/discussions/deepseek-v3-gb200-optimization at 1d9edcf8, 2.4",
     ),
+    any_framework=True,
 )

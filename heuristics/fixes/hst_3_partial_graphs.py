@@ -15,7 +15,7 @@ from heuristics.choosers.cuda_graphs import choose_graphs
 from heuristics.choosers.graph_choice import GraphChoice
 from heuristics.choosers.graph_knobs import graph_knobs
 from heuristics.choosers.informed import informed, words
-from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
+from heuristics.fixes.fix import Fix, Form, Gain, Knobs, Precondition
 from heuristics.fixes.preconditions import (
     already_so,
     at_least,
@@ -181,4 +181,20 @@ FIX: Final = Fix(
         "Megatron-Bridge, docs/performance-guide.md and scripts/performance/utils/overrides.py at 067f987d",
     ),
     changes=changes,
+    pytorch=Form(
+        title="Launch the model as CUDA graphs",
+        code=(
+            'torch.compile(model, mode="reduce-overhead")',
+            "or torch.cuda.make_graphed_callables for the modules that compile badly",
+        ),
+        verify="cudaGraphLaunch in each step, and fewer launches by themselves",
+        sources=("PyTorch, torch/__init__.py and torch/cuda/graphs.py",),
+        side_effects=(
+            "graphs keep memory of their own",
+            "the first steps compile: leave them out",
+        ),
+        preconditions=lambda run: (
+            holds("shapes stay the same from step to step", None, "TORCH_LOGS=recompiles"),
+        ),
+    ),
 )

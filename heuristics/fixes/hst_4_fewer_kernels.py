@@ -12,7 +12,7 @@ from typing import Final
 
 from heuristics.choosers.facts import all_of
 from heuristics.choosers.informed import informed
-from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
+from heuristics.fixes.fix import Fix, Form, Gain, Knobs, Precondition
 from heuristics.fixes.preconditions import asked, at_least, core_before, is_not, is_on
 from heuristics.run import Run
 from traces.cures import cure
@@ -106,4 +106,11 @@ FIX: Final = Fix(
         "Megatron-Bridge skill perf-moe-comm-overlap (the failing stack)",
     ),
     changes=lambda run: ("fused_kernels",),
+    pytorch=Form(
+        title="Fuse small kernels",
+        code=("torch.compile(model)", "torch.optim.AdamW(..., fused=True)"),
+        verify="fewer and longer kernels in each step",
+        sources=("PyTorch, torch/__init__.py and torch/optim/adamw.py",),
+        side_effects=("the first steps compile: leave them out",),
+    ),
 )

@@ -11,7 +11,7 @@ from typing import Final
 
 from heuristics.choosers.informed import informed
 from heuristics.fixes.batch import batch_needs, doubled
-from heuristics.fixes.fix import Fix, Knobs, Precondition
+from heuristics.fixes.fix import Fix, Form, Knobs, Precondition
 from heuristics.fixes.preconditions import head_room, holds, is_on, tensor_parallel
 from heuristics.run import Run
 from traces.limits import Limit
@@ -87,5 +87,15 @@ FIX: Final = Fix(
     sources=(
         "Megatron-Bridge, docs/training/moe-optimization.md and docs/performance-guide.md at 067f987d",
         "Megatron-LM, megatron/core/transformer/moe/README.md at d98e8a64",
+    ),
+    pytorch=Form(
+        title="Give each launch more work",
+        code=("a larger batch on each GPU, with fewer steps of gradient accumulation",),
+        verify="kernels get longer, and fewer for each sample",
+        sources=("ours: the same launches for more samples",),
+        side_effects=("a larger batch keeps more activations",),
+        preconditions=lambda run: (
+            holds("memory has room for a larger batch", None, "torch.cuda.max_memory_reserved()"),
+        ),
     ),
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.choosers.informed import informed
-from heuristics.fixes.fix import Fix, Knobs, Precondition
+from heuristics.fixes.fix import Fix, Form, Knobs, Precondition
 from heuristics.fixes.preconditions import (
     already,
     asked,
@@ -106,4 +106,14 @@ FIX: Final = Fix(
         "Megatron-Bridge, src/megatron/bridge/perf_recipes/deepseek/common.py at 067f987d",
     ),
     changes=lambda run: ("token_counts_stay",),
+    pytorch=Form(
+        title="Read no GPU value within a step",
+        code=(
+            'torch.cuda.set_sync_debug_mode("warn") (names every line that waits)',
+            "loss.detach() summed on the GPU, .item() every N steps",
+        ),
+        verify="fewer synchronising calls within steps",
+        sources=("PyTorch, torch/cuda/__init__.py",),
+        kinds=("sync", "token_count_sync"),
+    ),
 )

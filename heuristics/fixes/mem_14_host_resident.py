@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.choosers.informed import informed
-from heuristics.fixes.fix import Fix, Knobs, Precondition
+from heuristics.fixes.fix import Fix, Form, Knobs, Precondition
 from heuristics.fixes.preconditions import holds, is_on
 from heuristics.run import Run
 
@@ -19,17 +19,11 @@ _OPTIMIZER: Final = "optimizer.optimizer_cpu_offload"
 
 
 def knobs(run: Run) -> Knobs:
-    """Megatron's optimizer offload where the configuration has it on; PyTorch's options by their names."""
+    """Megatron's optimizer offload, where the configuration has it on."""
     on = is_on(informed(run), _OPTIMIZER)
     return Knobs(
         megatron_lm=("(leave out --optimizer-cpu-offload)",) if on else (),
         megatron_bridge=(f"{_OPTIMIZER}=false",) if on else (),
-        pytorch=(
-            "(FSDP: cpu_offload=None, or CPUOffload(offload_params=False); FSDP2: no CPUOffloadPolicy)",
-            "(if it must stay on the host: pin it, and copy the next block with non_blocking=True on a "
-            "stream of its own)",
-            "(fewer bytes: keep the host's copy in BF16, and offload fewer blocks)",
-        ),
     )
 
 
@@ -46,7 +40,7 @@ FIX: Final = Fix(
     kinds=("host_resident",),
     knobs=knobs,
     preconditions=preconditions,
-    versions="any framework; FSDP2's CPUOffloadPolicy since PyTorch 2.4",
+    versions="every Megatron-Core release here",
     gains=(),
     side_effects=(
         "the GPU's memory fills by what is kept there, or by one block in flight",
@@ -60,4 +54,18 @@ FIX: Final = Fix(
     ),
     direct=("host_resident",),
     any_program=True,
+    pytorch=Form(
+        title="Keep what each layer reads on the GPU, or prefetch it",
+        code=(
+            "FSDP: cpu_offload=None, or CPUOffload(offload_params=False); FSDP2: no CPUOffloadPolicy",
+            "if it must stay on the host: pin it, and copy the next block with non_blocking=True on a stream "
+            "of its own",
+            "fewer bytes: keep the host's copy in BF16, and offload fewer blocks",
+        ),
+        verify="copies from the host within the step are gone, or lie under compute",
+        sources=("PyTorch documentation, torch.distributed.fsdp: CPUOffload, CPUOffloadPolicy",),
+        versions="every PyTorch release since 2.0; FSDP2's CPUOffloadPolicy since 2.4",
+        side_effects=("the GPU's memory fills by what is kept there, or by one block in flight",),
+        preconditions=preconditions,
+    ),
 )

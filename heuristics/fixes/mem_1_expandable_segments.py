@@ -12,7 +12,7 @@ from typing import Final
 
 from heuristics.choosers.graph_modules import replays
 from heuristics.choosers.informed import informed
-from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
+from heuristics.fixes.fix import Fix, Form, Gain, Knobs, Precondition
 from heuristics.fixes.preconditions import is_not, is_on, said
 from heuristics.run import Run
 
@@ -74,4 +74,12 @@ FIX: Final = Fix(
     ),
     direct=("allocator",),
     changes=lambda run: ("no_retries",),
+    pytorch=Form(
+        title="Let PyTorch's memory segments expand",
+        code=(),
+        environment=("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",),
+        verify="no cudaFree and cudaMalloc in steady steps",
+        sources=("PyTorch, docs/source/notes/cuda.rst",),
+        changes=lambda run: ("no_retries",),
+    ),
 )

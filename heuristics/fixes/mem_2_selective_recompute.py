@@ -14,7 +14,7 @@ from typing import Final
 from heuristics.choosers.informed import informed
 from heuristics.choosers.recompute import RecomputeChoice, choose_recompute, recomputed_now
 from heuristics.choosers.recompute_modules import MODULES
-from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
+from heuristics.fixes.fix import Fix, Form, Gain, Knobs, Precondition
 from heuristics.fixes.preconditions import at_least, holds, is_not, is_on, layer_offload
 from heuristics.run import Run
 from traces.cures import cure
@@ -165,4 +165,17 @@ FIX: Final = Fix(
     ),
     wins=("recompute", "allocator"),
     changes=changes,
+    pytorch=Form(
+        title="Checkpoint fewer modules",
+        code=(
+            "torch.utils.checkpoint.checkpoint only around modules whose activations are large and cheap",
+            "or checkpoint(..., context_fn=...) with create_selective_checkpoint_contexts",
+        ),
+        verify="fewer forward kernels within backward; memory has room for what is kept",
+        sources=("PyTorch, torch/utils/checkpoint.py",),
+        versions="every PyTorch release since 2.0; selective checkpoints since 2.4",
+        side_effects=("kept activations take memory",),
+        kinds=("recompute",),
+        changes=changes,
+    ),
 )

@@ -13,6 +13,7 @@ from reports.sentences import (
     advice,
     choice_sentences,
     fix_title,
+    framework_sentence,
     lever_sentence,
     needs,
     no_plan_sentence,
@@ -57,13 +58,15 @@ class Plan:
 def plan_of(document: Document, everything: bool) -> Plan:
     """The plan, or the levers where no wall stands, in the order to try."""
     fixes = document["fixes"] or document["levers"]
-    notes = [*sharing_sentences(fixes)]
+    notes = [said] if (said := framework_sentence(document)) else []
+    notes += sharing_sentences(fixes)
     if everything or document["fixes"]:
         notes += choice_sentences(document, everything)
     notes += advice(document)
     if not fixes and not notes:
         notes = [cures(document["traces"][0]["kind"])["look"]]
-    if document.get("configuration") is None:  # results of earlier versions have none
+    megatron = document["framework"] == "megatron"
+    if megatron and document.get("configuration") is None:  # results of earlier versions have none
         notes.append("Nothing was checked against your configuration: give --config FILE, --log FILE.")
     not_now = _not_now(document)
     mend = mend_first_sentence(document)

@@ -48,21 +48,31 @@ def collectives(kernels: Sequence[Event], header: Mapping[str, object]) -> Colle
     """What the arguments of each kernel and `distributedInfo` say of its collective; None where nothing."""
     described = _descriptions(header)
     groups: dict[str, int] = {}
-    told = [_told(given, described, groups) for given in arguments(kernels)]
+    several = arguments(kernels)
+    told = [_told(given, described, groups) for given in several]
     columns = np.array(told, dtype=np.int64).reshape(-1, 3)
-    return None if (columns == _NOTHING).all() else Collectives(*columns.T)
+    if (columns == _NOTHING).all():
+        return None
+    known = {text for given in several if _purpose(text := _description(given, described)) != _NOTHING}
+    exchange, group, purpose = columns.T
+    return Collectives(exchange, group, purpose, tuple(sorted(known)))
 
 
 def _told(given: Event, described: Mapping[str, str], groups: dict[str, int]) -> tuple[int, int, int]:
     """Exchange, group and purpose of one kernel. Older releases describe the group in the header only."""
     exchange = _EXCHANGES.get(_text(given, "Collective name"))
     name = _text(given, "Process Group Name")
-    purpose = _purpose(_text(given, "Process Group Description") or described.get(name, ""))
+    purpose = _purpose(_description(given, described))
     return (
         _NOTHING if exchange is None else EXCHANGES.index(exchange),
         groups.setdefault(name, len(groups)) if name else _NOTHING,
         purpose,
     )
+
+
+def _description(given: Event, described: Mapping[str, str]) -> str:
+    name = _text(given, "Process Group Name")
+    return _text(given, "Process Group Description") or described.get(name, "")
 
 
 class KnownWords:

@@ -11,6 +11,7 @@ from traces.columns import NULL
 from traces.intervals import Spans, covered_ns
 from traces.launches import launches_a_graph
 from traces.limits import Limit
+from traces.names.frameworks import Framework, framework_by_names
 from traces.timeline import RankTimeline, Source
 
 SHORT: Final = Limit(
@@ -26,10 +27,12 @@ class Detected:
 
     A kernel is in a graph where its row names a node (nsys) or its launching call launches a graph (Kineto).
     `short_kernel_frac`: kernels under 10 us as part of all kernels, None where none was recorded singly.
+    `framework`: whose run the names of the whole recording show.
     """
 
     graph_share_frac: float
     short_kernel_frac: float | None
+    framework: Framework = "none"
 
 
 def detect(rank: RankTimeline, windows: Spans) -> Detected:
@@ -48,4 +51,17 @@ def detect(rank: RankTimeline, windows: Spans) -> Detected:
     return Detected(
         int(work_ns[in_graph].sum()) / total_ns if total_ns else 0.0,
         float(short.sum() / mine.sum()) if mine.any() else None,
+        _framework(rank),
+    )
+
+
+def _framework(rank: RankTimeline) -> Framework:
+    columns = rank.columns
+    return framework_by_names(
+        {
+            "kernels": columns.kernel_names,
+            "ranges": columns.range_texts,
+            "threads": columns.thread_names.values(),
+            "groups": columns.collectives.descriptions if columns.collectives else (),
+        }
     )

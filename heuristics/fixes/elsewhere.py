@@ -1,0 +1,52 @@
+"""Fixes for a run that is not Megatron's: the change in plain PyTorch, or one that any framework takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.fixes.fix import Fix, Form, Knobs
+from heuristics.run import Run
+from traces.names.frameworks import Framework
+
+
+def fixes_of(framework: Framework) -> Mapping[str, Fix]:
+    """The catalogue as a framework takes it, by id: without what it has no words for."""
+    if framework == "megatron":
+        return CATALOGUE
+    found = {}
+    for number, fix in CATALOGUE.items():
+        if framework == "pytorch" and fix.pytorch:
+            found[number] = _in_pytorch(fix, fix.pytorch)
+        elif fix.any_framework:
+            found[number] = _without_flags(fix)
+    return found
+
+
+def _in_pytorch(fix: Fix, form: Form) -> Fix:
+    """The fix in PyTorch's words; what was measured of it is Megatron's and left out."""
+    kinds = fix.kinds if form.kinds is None else form.kinds
+    return replace(
+        fix,
+        title=form.title,
+        kinds=kinds,
+        direct=fix.direct if form.kinds is None else None,
+        wins=fix.wins if form.kinds is None else None,
+        knobs=lambda run: Knobs(pytorch=form.code, environment=form.environment),
+        preconditions=form.preconditions,
+        versions=form.versions,
+        gains=(),
+        side_effects=form.side_effects,
+        excludes=(),
+        verify=form.verify,
+        sources=form.sources,
+        changes=form.changes,
+    )
+
+
+def _without_flags(fix: Fix) -> Fix:
+    def environment(run: Run) -> Knobs:
+        return Knobs(environment=fix.knobs(run).environment)
+
+    return replace(fix, knobs=environment, versions="any: no matter of the framework", gains=(), excludes=())

@@ -1,0 +1,37 @@
+"""Names of a recording -> the framework whose run it is, by the rows of `frameworks.toml`."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Final, Literal
+
+Framework = Literal["megatron", "pytorch", "jax", "tensorflow", "none"]
+FRAMEWORKS: Final[tuple[Framework, ...]] = ("megatron", "pytorch", "jax", "tensorflow", "none")
+"""`megatron`: Megatron-Core, or Transformer Engine, on whatever it stands; `none`: no name shows any."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    framework: Framework
+    what: str
+    pattern: re.Pattern[str]
+
+
+@cache
+def _rows() -> tuple[_Row, ...]:
+    text = files("traces.names").joinpath("frameworks.toml").read_text(encoding="utf-8")
+    rows = tomllib.loads(text)["rows"]
+    return tuple(_Row(row["framework"], row["what"], re.compile(row["pattern"])) for row in rows)
+
+
+def framework_by_names(names: Mapping[str, Iterable[str]]) -> Framework:
+    """The framework that names show; `names`: those of kernels, ranges, threads and groups."""
+    for row in _rows():
+        if any(map(row.pattern.search, names.get(row.what, ()))):
+            return row.framework
+    return "none"
