@@ -202,7 +202,7 @@ def cause(story: Story, thread: int, inside: list[Call], t: int) -> str:
     if inside:
         innermost = max(inside, key=lambda call: (call.start, -call.end))
         return "profiler" if "profiler" in told else of_call(story, innermost)
-    for evident in ("profiler", "gc", "data"):
+    for evident in ("profiler", "gc", "lazy_init", "checkpoint", "data", "logging", "evaluation"):
         if evident in told:
             return evident
     began = max((work.end for work in story.compute() if work.end <= t), default=LONG_AGO)

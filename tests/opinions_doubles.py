@@ -227,6 +227,7 @@ KINDS: dict[WallId, tuple[str, ...]] = {
     "host_overhead": (
         "python",
         "long_python_pauses",
+        "cpu_optimizer",
         "launch",
         "sync",
         "token_count_sync",

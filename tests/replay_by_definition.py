@@ -14,7 +14,8 @@ from statistics import median
 
 US = 1_000
 SMALL_COPY_BYTES = 64 * 1024
-ASIDES = ("profiler", "gc", "data", "os_wait")  # an instant counts as the first of them
+NAMED = ("gc", "lazy_init", "checkpoint", "data", "logging", "evaluation")
+ASIDES = ("profiler", *NAMED, "os_wait")  # an instant counts as the first of them
 WORDS = {
     "Synchronize": "sync",
     "Module": "init",

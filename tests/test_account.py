@@ -23,6 +23,7 @@ Export = Callable[..., Path]
 US = 1_000
 GEMM = "nvjet_tst_128x256_64x4_2x1_v_bz_TNT"
 SENDRECV = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<(unsigned long)4096>)"
+NORM_BACKWARD = "transformer_engine::normalization::rmsnorm_bwd_tuned_kernel"
 SYNC = "cudaStreamSynchronize_v3020"
 NOTIFY = "void deep_ep::intranode::notify_dispatch<(int)8>(const int *, int *)"
 
@@ -317,6 +318,74 @@ def test_a_host_that_polls_waits_for_the_kernel_and_comes_late_by_its_read(expor
     assert found.blocking_ns == {"ep_control": 50 * US}
     assert found.launch_starved_ns == {"token_count_sync": 20 * US, "launch": 5 * US}
     assert found.arrival_ns == 5 * US
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("executor_utils::NVRTC", "lazy_init"),
+        ("FusionKernelRuntime::compileFusionParallel", "lazy_init"),
+        ("entire_frame_compile", "lazy_init"),
+        ("XlaCompile:#module=jit_step#", "lazy_init"),
+        ("save_checkpoint", "checkpoint"),
+        ("load-dist-ckpt", "checkpoint"),
+        ("checkpoint saving", "checkpoint"),
+        ("## validation ##", "evaluation"),
+        ("eval step 3", "evaluation"),
+        ("log_metrics", "logging"),
+        ("## metrics:publish ##", "logging"),
+        ("enumerate(DataLoader)#_Iter.__next__", "data"),
+        ("gc generation 2", "gc"),
+        ("save_checkpoint: gc generation 2", "gc"),
+        ("CompiledFunctionBackward", None),
+        ("Torch-Compiled Region: 0/0", None),
+        ("CheckpointFunctionBackward", None),
+        ("autograd::engine::evaluate_function: MulBackward0", None),
+        ("aten::log_softmax", None),
+        ("forward", None),
+    ],
+)
+def test_a_range_that_names_what_the_host_does_outweighs_python(
+    export: Export, text: str, cause: str | None
+) -> None:
+    said = Said()
+    said.recording.range(text, 120 * US, 180 * US)
+    said.kernel(GEMM, 200, 260, launch=(190, 200))
+    found = us(dict(account(export, said).launch_starved_ns))
+    assert found == ({cause: 60, "python": 30, "launch": 10} if cause else {"python": 90, "launch": 10})
+
+
+def offloading(size_bytes: int = 1 << 20, back: int = 2, between: bool = False, trains: bool = True) -> Said:
+    """Two copies out, launched until 110, and some back from 160 on; then a kernel launched at 180."""
+    said = Said()
+    said.kernel(NORM_BACKWARD if trains else GEMM, 80, 90, launch=(70, 72))
+    for at in (100, 110):
+        said.copy("d2h", at, at + 9, launch=(at - 12, at), size_bytes=size_bytes)
+    if between:
+        said.kernel(SENDRECV, 130, 131, launch=(128, 130))
+    for place in range(back):
+        at = 160 + 5 * place
+        said.copy("h2d", at + 3, at + 6, launch=(at, at + 5), size_bytes=size_bytes)
+    said.kernel(GEMM, 200, 260, launch=(180, 190))
+    return said
+
+
+def test_the_cpu_steps_the_optimizer_between_its_copies(export: Export) -> None:
+    window = spans((119 * US, 190 * US))
+    assert us(dict(account(export, offloading(), window).launch_starved_ns)) == {
+        "cpu_optimizer": 41,
+        "python": 10,
+        "launch": 20,
+    }
+
+
+@pytest.mark.parametrize(
+    "unlike", [{"size_bytes": 1000}, {"back": 1}, {"back": 5}, {"between": True}, {"trains": False}]
+)
+def test_few_or_small_copies_or_work_between_are_no_optimizer(export: Export, unlike: dict[str, int]) -> None:
+    found = account(export, offloading(**unlike), spans((119 * US, 160 * US)))  # type: ignore[arg-type]
+    assert "cpu_optimizer" not in found.launch_starved_ns
+    assert found.launch_starved_ns["python"] >= 30 * US
 
 
 @pytest.mark.parametrize("apart_ms", [-156, 325, 823])

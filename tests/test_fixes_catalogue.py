@@ -13,7 +13,7 @@ from heuristics.plan import LEVERS, WALL_ORDER
 from heuristics.run import Given, Run, Shown, WallId
 from tests.fix_doubles import complete
 
-FAMILIES = {"MEM": 14, "COM": 15, "HST": 8, "CMP": 9}
+FAMILIES = {"MEM": 14, "COM": 15, "HST": 9, "CMP": 9}
 WALL_OF: dict[str, WallId] = {
     "MEM": "memory",
     "COM": "communication",

@@ -12,9 +12,12 @@ from heuristics.fixes import (
     hst_5_more_work_per_launch,
     hst_6_fewer_syncs,
     hst_7_full_iteration_graph,
+    hst_9_cpu_optimizer,
 )
 from heuristics.fixes.fix import Fix
 from heuristics.run import Given, Run, Shown, WallId
+from reports.words import kind_words
+from tests.fix_doubles import configured
 from traces.account.host import CAUSES
 
 HST_1 = hst_1_cpu_binding.FIX
@@ -24,7 +27,8 @@ HST_4 = hst_4_fewer_kernels.FIX
 HST_5 = hst_5_more_work_per_launch.FIX
 HST_6 = hst_6_fewer_syncs.FIX
 HST_7 = hst_7_full_iteration_graph.FIX
-FIXES = (HST_1, HST_2, HST_3, HST_4, HST_5, HST_6, HST_7)
+HST_9 = hst_9_cpu_optimizer.FIX
+FIXES = (HST_1, HST_2, HST_3, HST_4, HST_5, HST_6, HST_7, HST_9)
 GB = 10**9
 
 
@@ -362,3 +366,19 @@ def test_the_stash_comes_with_the_budget_it_cannot_be_without() -> None:
     knobs = HST_7.knobs(Run(Shown(moe=True), Given(routing="dropless")))
     assert "--moe-expert-rank-capacity-factor 1.5" in knobs.megatron_lm
     assert "model.moe_paged_stash=true" in knobs.megatron_bridge
+
+
+def test_less_of_the_optimizer_goes_to_the_cpu_where_its_pause_is_seen() -> None:
+    costs: dict[WallId, dict[str, int]] = {"host_overhead": {"cpu_optimizer": 9, "python": 1}}
+    seen = Run(cost_by_kind_ns=costs, total_ns={"host_overhead": 10})
+    assert [one.state for one in HST_9.preconditions(seen)] == ["met", "unknown"]
+    assert [one.state for one in HST_9.preconditions(Run())] == ["unmet", "unknown"]
+    assert HST_9.knobs(seen).megatron_lm[0] == "--optimizer-offload-fraction 0.5"
+    half = configured({"optimizer.optimizer_offload_fraction": 0.5})
+    assert HST_9.knobs(half).megatron_bridge[0] == "optimizer.optimizer_offload_fraction=0.25"
+
+
+def test_garbage_that_is_collected_by_hand_is_not_guessed_from_long_pauses() -> None:
+    by_hand = configured({"train.manual_gc": True})
+    assert "unmet" in [one.state for one in HST_2.preconditions(by_hand)]
+    assert "garbage" not in kind_words("long_python_pauses")

@@ -101,6 +101,7 @@ def test_the_order_is_the_workflows_not_the_catalogues() -> None:
     [
         ("host_overhead", {"gc": 60, "python": 40}, "HST-2"),
         ("host_overhead", {"long_python_pauses": 60, "python": 40}, "HST-2"),
+        ("host_overhead", {"cpu_optimizer": 60, "python": 40}, "HST-9"),
         ("memory", {"allocator": 60, "recompute": 40}, "MEM-1"),
         ("memory", {"offload": 60, "recompute": 40}, "MEM-6"),
         ("memory", {"host_resident": 60, "recompute": 40}, "MEM-14"),

@@ -164,6 +164,19 @@ def test_collection_and_loading_have_their_own_prices(path: Path) -> None:
     assert (kinds["gc"], kinds["data"]) == (30 * US, 20 * US)
 
 
+def test_compilation_and_an_optimizer_on_the_cpu_have_their_own_prices(path: Path) -> None:
+    said = Said()
+    said.kernel("rmsnorm_bwd_tuned_kernel", 80, 90, launch=(70, 72))
+    for at in (92, 102):
+        said.copy("d2h", at, at + 9, launch=(at - 2, at + 8))
+    for at in (160, 165):
+        said.copy("h2d", at + 1, at + 4, launch=(at, at + 5))
+    said.recording.range("CompiledKernel::compile", us(180), us(220))
+    said.kernel(GEMM, 240, 300, launch=(230, 232))
+    kinds = costs_of(path, said, (0, 300)).host_overhead.by_kind_ns
+    assert (kinds["cpu_optimizer"], kinds["lazy_init"]) == (50 * US, 40 * US)
+
+
 def test_the_host_costs_no_more_than_the_account_lays_on_it(path: Path) -> None:
     said = Said()
     said.kernel(SENDRECV, 160, 260, launch=(150, 155), stream=20)

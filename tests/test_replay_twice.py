@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from graphlib import CycleError
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests import replay_edits_by_definition as by_hand
 from tests.invariance_doubles import recordings_told
-from tests.replay_by_definition import Call, Story, Takes, Told, Work, run_again
+from tests.replay_by_definition import NAMED, Call, Story, Takes, Told, Work, run_again
 from tests.test_account_twice import Teller, recorded, words
 from traces.account.account import measure_account
 from traces.account.device import calibrate
@@ -22,7 +23,7 @@ from traces.account.producers import find_producers
 from traces.columns import NULL, Columns, IntArray
 from traces.formats.open import read_trace
 from traces.launches import join_launches
-from traces.names.host_ranges import is_collector_name, is_loader_name
+from traces.names.host_ranges import cause_of_range
 from traces.replay.costs import Costs, measure_costs
 from traces.replay.edits import Edits, Subject
 from traces.replay.graph import Graph, Timing, build_graph
@@ -121,10 +122,9 @@ def asides_of(columns: Columns) -> list[Call]:
     ranges = columns.ranges
     for place, text in enumerate(ranges.text.tolist()):
         said = columns.range_texts[text] if text >= 0 else ""
-        name = "gc" if is_collector_name(said) else "data" if is_loader_name(said) else ""
-        if name:
+        if evident := cause_of_range(said):
             thread, start, end = ranges.thread_gid[place], ranges.start_ns[place], ranges.end_ns[place]
-            found.append(Call(int(thread), int(start), int(end), name))
+            found.append(Call(int(thread), int(start), int(end), evident))
     return found
 
 
@@ -162,8 +162,7 @@ def both_ways(subject: Subject, graph: Graph, told: Told) -> dict[str, tuple[Tim
     }
     without: Any = {
         "python": lambda: by_hand.without_pauses(told, ("python",)),
-        "gc": lambda: by_hand.without_pauses(told, ("gc",)),
-        "data": lambda: by_hand.without_pauses(told, ("data",)),
+        **{kind: partial(by_hand.without_pauses, told, (kind,)) for kind in NAMED},
         "os_wait": lambda: by_hand.without_pauses(told, ("os_wait",)),
         "long_python_pauses": lambda: by_hand.without_pauses(told, ("long_python_pauses",)),
         "launch": lambda: by_hand.without_calls_of(told, "launch", "copy", "other"),

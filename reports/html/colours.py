@@ -44,7 +44,8 @@ _COPIES: Final = {
 }
 _HOST: Final = {
     **_family("purple", "launch", "python", "sync", "token_count_sync", "allocator", "gc", "data", "os_wait"),
-    **_family("grey", "lazy_init", "profiler", first=1),
+    **_family("grey", "lazy_init", "profiler", "checkpoint", "evaluation", "logging", first=1),
+    **_family("vermillion", "cpu_optimizer", first=6),
 }
 _LOOKS: Final[Mapping[str, Look]] = {
     **_family("blue", "compute", "busy"),

@@ -7,16 +7,17 @@ decides until then: its successor was only waiting to be called.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from traces.account.calls import POLL, CallKind, call_kinds
+from traces.account.cpu_optimizer import cpu_optimizer
 from traces.account.pieces import BEGINNING, Pieces, Tiling, cut, joined, tile
 from traces.columns import NULL, HostSpans, IntArray, distinct
-from traces.names.host_ranges import is_collector_name, is_loader_name
+from traces.names.host_ranges import HOST_RANGES, cause_of_range
 from traces.timeline import RankTimeline
 
 CAUSES: Final = (
@@ -28,10 +29,17 @@ CAUSES: Final = (
     "profiler",
     "gc",
     "data",
+    "checkpoint",
+    "evaluation",
+    "logging",
+    "cpu_optimizer",
     "os_wait",
     "python",
 )
-"""Causes of a late launch. `token_count_sync`: the per-layer read of token counts in dropless routing."""
+"""Causes of a late launch. `token_count_sync`: the per-layer read of token counts in dropless routing.
+
+`cpu_optimizer`: the CPU steps an optimizer between its gradients' copies and those of its weights.
+"""
 
 CAUSE: Final = {name: code for code, name in enumerate(CAUSES)}
 
@@ -71,6 +79,7 @@ class Host:
         self._threads = distinct(rows.launch_thread[rows.launch_thread != NULL])
         mine = np.flatnonzero(np.isin(calls.thread_gid, self._threads))
         self._by_end = mine[np.argsort(calls.end_ns[mine], kind="stable")]
+        self._optimizes = cpu_optimizer(rank)
 
     def is_poll(self, call: int) -> bool:
         """Whether a call, a row of `Calls`, is a poll of host memory."""
@@ -127,10 +136,13 @@ class Host:
         columns = self._rank.columns
         if (waits := self._spans(columns.os_calls, thread)) is not None:
             yield waits, "os_wait", ("python",)
-        if (loads := self._ranges(thread, is_loader_name)) is not None:
-            yield loads, "data", ("python", "os_wait", "sync")
-        if (collects := self._ranges(thread, is_collector_name)) is not None:
-            yield collects, "gc", ("python", "os_wait", "sync", "data")
+        if (steps := self._spans(self._optimizes, thread)) is not None:
+            yield steps, "cpu_optimizer", ("python", "os_wait")
+        weaker = ["python", "os_wait", "sync", "cpu_optimizer"]
+        for cause in HOST_RANGES:
+            if (told := self._ranges(thread, cause)) is not None:
+                yield told, cause, tuple(weaker)
+            weaker.append(cause)
         if (profiles := self._spans(columns.overheads, thread)) is not None:
             yield profiles, "profiler", CAUSES
 
@@ -138,9 +150,9 @@ class Host:
         on_thread = spans.thread_gid == thread
         return _inside(spans.start_ns[on_thread], spans.end_ns[on_thread]) if on_thread.any() else None
 
-    def _ranges(self, thread: int, says: Callable[[str], bool]) -> Tiling | None:
+    def _ranges(self, thread: int, cause: str) -> Tiling | None:
         ranges, texts = self._rank.columns.ranges, self._rank.columns.range_texts
-        named = np.array([*map(says, texts), False], dtype=np.bool_)
+        named = np.array([*(cause_of_range(text) == cause for text in texts), False], dtype=np.bool_)
         on_thread = (ranges.thread_gid == thread) & named[ranges.text]
         return _inside(ranges.start_ns[on_thread], ranges.end_ns[on_thread]) if on_thread.any() else None
 

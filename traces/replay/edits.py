@@ -152,14 +152,15 @@ class Edits:
         said = pauses.said_ns
         counts = self._count_reads()
         sync = is_kind(calls, CallKind.SYNC)
-        named = {"gc": pauses.gc_ns, "data": pauses.data_ns, "os_wait": pauses.os_wait_ns}
+        named = dict(pauses.named_ns)
+        compiles = timing.pause_ns - named.pop("lazy_init")
         long = self._long_pauses(timing.pause_ns - said)
         edits = {
             "python": without_host(self._graph, timing, np.where(long, timing.pause_ns, said), none),
             "launch": self._without_calls(is_kind(calls, *_LAUNCHING)),
             "sync": self._without_calls(sync & ~counts),
             "token_count_sync": self._without_calls(sync & counts),
-            "lazy_init": self._without_calls(is_kind(calls, CallKind.INIT)),
+            "lazy_init": without_host(self._graph, timing, compiles, is_kind(calls, CallKind.INIT)),
             "arrival": without_arrival(timing),
         }
         if long.any():

@@ -20,7 +20,7 @@ def collection_drafts(recorded: Recorded) -> Iterator[Draft]:
     the ceiling is what they cost.
     """
     steps = recorded.subject.steps.used
-    gc_ns = recorded.graph.pauses.gc_ns
+    gc_ns = recorded.graph.pauses.named_ns["gc"]
     if not steps:
         return
     if not gc_ns.any():
