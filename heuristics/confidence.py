@@ -46,6 +46,7 @@ def confidence_in(
     reasons = (
         *_about_startup(measurements),
         *_about_steps(measurements),
+        *_about_first_step(wall, walls),
         *_about_ranks(wall, measurements),
         *_about_coverage(measurements),
         *_about_waits(measurements),
@@ -70,6 +71,11 @@ def _about_steps(measurements: Sequence[RankMeasurements]) -> Iterator[str]:
             if fewest
             else "no steps were found, so one window"
         )
+
+
+def _about_first_step(wall: WallId, walls: Sequence[WallJudgement]) -> Iterator[str]:
+    if any(one.id == wall and one.only_in_first_step for one in walls):
+        yield "nearly all of its cost lies in the first of the used steps, so it may be warm-up"
 
 
 def _about_ranks(wall: WallId, measurements: Sequence[RankMeasurements]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import Final
 
 from heuristics.run import WALL_IDS, WallId
 from heuristics.startup import judged_ns, startup_ns, without_startup
-from heuristics.walls.price import ENOUGH_STEPS, STEADY, WALL, cost_of
+from heuristics.walls.price import WALL, cost_of
 from heuristics.walls.wall import WallJudgement
 from heuristics.words import percent, wall_words
 from traces.limits import Limit
@@ -87,7 +87,7 @@ def _left(rank: RankMeasurements, first: WallId) -> Without | None:
 
 
 def _frac(left: Sequence[tuple[RankMeasurements, Without]], wall: WallId) -> float | None:
-    """The cost of a wall as part of what is left; 0 of one that only the first step pays."""
+    """The cost of a wall as part of what is left."""
     told = [
         (without, without_startup(rank, cost) if wall == "host_overhead" else cost)
         for rank, without in left
@@ -96,12 +96,4 @@ def _frac(left: Sequence[tuple[RankMeasurements, Without]], wall: WallId) -> flo
     if not told:
         return None
     window_ns = sum(without.window_ns - startup_ns(rank) for rank, without in left if wall in without.costs)
-    frac = sum(cost.ns for _, cost in told) / window_ns if window_ns else 0.0
-    return 0.0 if frac >= WALL.value and _is_warm_up(told) else frac
-
-
-def _is_warm_up(told: Sequence[tuple[Without, Cost]]) -> bool:
-    if any(len(cost.step_ns) < ENOUGH_STEPS.value for _, cost in told):
-        return False
-    later_ns = sum(sum(cost.step_ns[1:]) for _, cost in told)
-    return later_ns < STEADY.value * sum(sum(without.step_ns[1:]) for without, _ in told)
+    return sum(cost.ns for _, cost in told) / window_ns if window_ns else 0.0

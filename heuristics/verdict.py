@@ -11,7 +11,6 @@ from typing import Final
 from heuristics.confidence import Confidence, confidence_in
 from heuristics.next_wall import NextWall, find_next
 from heuristics.run import WallId
-from heuristics.walls.price import WALL
 from heuristics.walls.wall import WallJudgement
 from heuristics.words import percent, wall_words
 from traces.limits import Limit
@@ -87,11 +86,7 @@ def _none(walls: Sequence[WallJudgement], told: Sequence[WallJudgement]) -> Verd
     if not told:
         return Verdict(None, None, (), None, None, ("no wall could be measured", *blind))
     said, nearest = "nothing removable that could be measured costs a tenth of the windows", told[0]
-    if _frac(nearest) >= WALL.value:
-        said = (
-            f"{wall_words(nearest.id)} costs {_cost(nearest)} at most, but in the first step: that is warm-up"
-        )
-    elif nearest.cost_ns:
+    if nearest.cost_ns:
         said += f"; the closest is {wall_words(nearest.id)}, {_cost(nearest)}"
     unjudged = [f"{wall_words(wall.id)}{_most(wall)}" for wall in walls if wall.cost_frac is None]
     if unjudged:

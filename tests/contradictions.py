@@ -10,7 +10,7 @@ from heuristics.plan import ASIDE
 from heuristics.plan_order import LITTLE
 from heuristics.unknown_kernels import UNKNOWN
 from heuristics.walls.memory import RETRIES
-from heuristics.walls.price import STEADY, WALL
+from heuristics.walls.price import WALL
 from reports.document import Document
 
 Rule = Callable[[Document], Iterator[str]]
@@ -41,10 +41,9 @@ def a_finding_costs_a_tenth_or_memory_does_not_fit(document: Document) -> Iterat
             yield f"{wall['id']} costs {wall['cost_frac']}"
 
 
-def what_is_clear_costs_less_than_a_tenth_but_for_warm_up(document: Document) -> Iterator[str]:
+def what_is_clear_costs_less_than_a_tenth(document: Document) -> Iterator[str]:
     for wall in document["walls"]:
-        told = wall["outcome"] == "clear" and not _is_warm_up(wall)
-        if told and max(wall["cost_frac"], wall["at_most_frac"]) >= WALL.value:
+        if wall["outcome"] == "clear" and max(wall["cost_frac"], wall["at_most_frac"]) >= WALL.value:
             yield f"{wall['id']} costs {wall['cost_frac']}, at most {wall['at_most_frac']}"
 
 
@@ -88,7 +87,7 @@ def what_bounds_a_run_is_not_clear(document: Document) -> Iterator[str]:
     bound = document["verdict"]["bound"]
     if bound in ("memory", "host_overhead"):
         wall = _walls(document)[bound]
-        if wall["outcome"] == "clear" and not _is_warm_up(wall):
+        if wall["outcome"] == "clear":
             yield f"bound by {bound}, which costs {wall['cost_frac']}"
 
 
@@ -153,7 +152,7 @@ def an_unknown_kernel_of_over_a_twentieth_is_a_finding(document: Document) -> It
 RULES: Final[tuple[Rule, ...]] = (
     the_verdict_is_a_finding,
     a_finding_costs_a_tenth_or_memory_does_not_fit,
-    what_is_clear_costs_less_than_a_tenth_but_for_warm_up,
+    what_is_clear_costs_less_than_a_tenth,
     costs_lie_in_their_bounds,
     what_could_not_be_judged_says_why,
     the_next_in_cost_costs_no_more_than_the_verdict,
@@ -175,12 +174,6 @@ def _walls(document: Document) -> Mapping[str, dict[str, Any]]:
 def _does_not_fit(wall: dict[str, Any]) -> bool:
     retried = [one["value"] for one in wall["evidence"] if one["measure"] == "allocator_retry_frac"]
     return wall["id"] == "memory" and max(retried, default=0.0) >= RETRIES.value
-
-
-def _is_warm_up(wall: dict[str, Any]) -> bool:
-    """Whether the cost of a wall is one that the steps after the first do not pay."""
-    steady = [one["value"] for one in wall["evidence"] if one["measure"] == "steady_cost_frac"]
-    return wall["cost_frac"] >= WALL.value and bool(steady) and steady[0] < STEADY.value
 
 
 def _in_order(document: Document) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:

@@ -57,10 +57,3 @@ def test_ranks_are_added_and_one_that_loses_little_counts_as_it_is() -> None:
     second = rank(costs(50, 40))
     found = after_communication(first, second)
     assert (found.wall, found.frac) == ("host_overhead", 0.1)
-
-
-def test_what_only_the_first_step_pays_is_not_next() -> None:
-    warm_up = Cost(150, {}, (150, 0, 0, 0))
-    none = Cost(0, {}, (0,) * 4)
-    run = Without(600, (150,) * 4, {"host_overhead": warm_up, "memory": none, "compute": none})
-    assert after_communication(rank(costs(400, 150, without={"communication": run}))).wall is None

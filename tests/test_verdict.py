@@ -136,12 +136,6 @@ def test_what_nobody_could_judge_never_runs_up() -> None:
     assert none.because[0].endswith("the closest is compute, 4.0 %")
 
 
-def test_a_cost_of_warm_up_is_no_verdict_and_is_called_so() -> None:
-    found = verdict_of(wall("host_overhead", 15, "clear"), wall("compute", 4))
-    assert (found.wall, found.runner_up) == (None, "host_overhead")
-    assert found.because == ("host overhead costs 15.0 % at most, but in the first step: that is warm-up",)
-
-
 def test_findings_under_three_points_apart_are_tied() -> None:
     near = verdict_of(wall("communication", 30), wall("compute", 27.5))
     assert (near.wall, near.tied_with) == ("communication", ("compute",))

@@ -24,7 +24,7 @@ WALL: Final = Limit(
 STEADY: Final = Limit(
     0.05,
     "fraction of the steps after the first",
-    "ours: half a wall; what only the first step pays (loading modules, filling caches) is warm-up",
+    "ours: half a wall; a cost that the steps after the first hardly pay may be warm-up",
 )
 ENOUGH_STEPS: Final = Limit(3, "steps", "ours: of two steps none can be called the usual one")
 

@@ -55,6 +55,12 @@ class WallJudgement:
     cure: str = ""
     at_most_frac: float | None = None
 
+    @property
+    def only_in_first_step(self) -> bool:
+        """Whether the used steps after the first hardly pay its cost, so that it may be warm-up."""
+        steady = [one.value for one in self.evidence if one.measure == "steady_cost_frac"]
+        return bool(steady) and steady[0] < STEADY.value
+
 
 def judged(wall: WallId, price: Price, evidence: Sequence[Evidence]) -> WallJudgement:
     """A finding from the limit up, else clear; the cost itself is the first evidence.
@@ -68,7 +74,7 @@ def judged(wall: WallId, price: Price, evidence: Sequence[Evidence]) -> WallJudg
     shown = [cost]
     if price.steady_frac is not None:
         steady = Evidence("steady_cost_frac", price.steady_frac, STEADY.unit, STEADY.value, STEADY.because)
-        stands, shown = stands and price.steady_frac >= STEADY.value, [cost, steady]
+        shown.append(steady)
     most = price.at_most_frac
     if not stands and price.at_least is not None and (most is None or most >= WALL.value):
         return unmeasurable(wall, price.at_least, (*shown, *evidence), most)
