@@ -57,6 +57,11 @@ def outcome_words(wall: dict[str, Any]) -> str:
     return f"{called}, up to {percent(most)}"
 
 
+def _in_first_step(wall: Document) -> str:
+    held = [one for one in wall["evidence"] if one["measure"] == "steady_cost_frac"]
+    return ", nearly all in the first step" if held and held[0]["value"] < held[0]["limit"] else ""
+
+
 def verdict_sentences(document: Document) -> Iterator[str]:
     """What the wall is tied with, how sure that is, what bounds the run."""
     verdict = document["verdict"]
@@ -73,7 +78,7 @@ def verdict_sentences(document: Document) -> Iterator[str]:
     share = percent(verdict["largest_bucket_frac"])
     of = "the window" if len(document["ranks"]) == 1 else f"the windows of {len(document['ranks'])} ranks"
     others = [
-        f"{wall_words(wall['id'])}, at most {percent(wall['cost_frac'])}"
+        f"{wall_words(wall['id'])}, at most {percent(wall['cost_frac'])}{_in_first_step(wall)}"
         for wall in document["walls"]
         if wall["outcome"] == "finding" and wall["id"] != verdict["wall"] and wall["cost_frac"]
     ]

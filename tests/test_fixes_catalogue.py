@@ -43,6 +43,7 @@ RUNS = {
         {"moe_token_dispatcher_type": "flex", "moe_flex_dispatcher_backend": "hybridep"}, gpu="GB200"
     ),
     "context": complete({"context_parallel_size": 4, "cp_comm_type": "p2p"}),
+    "optimizer on the host": complete({"optimizer.optimizer_cpu_offload": True}),
     "older": complete(core_version="0.14.0"),
     "tuned": complete(stage="tuned", precision="bf16", memory_tight=True),
 }

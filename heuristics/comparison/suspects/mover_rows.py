@@ -22,6 +22,8 @@ _AFFINITY: Final = "Megatron-Bridge v0.5.1 release notes, known issues; NVIDIA/n
 _PROFILED: Final = "Megatron-Bridge, skill nsys-analysis: profiled steps are perturbed"
 
 _EP: Final = ("exposed_comm.ep_*", "exposed_comm.sendrecv_unresolved")
+_READS: Final = ("launch_starved.sync", "launch_starved.token_count_sync")
+"""What the host does late behind a call that waited, or a poll."""
 _HOST: Final = ("launch_starved.launch", "launch_starved.python", "launch_starved.os_wait")
 _LAUNCHES: Final = (*_HOST, "launch_latency.*", "idle")
 _GEMMS: Final = ("compute.gemm", "compute.grouped_gemm")
@@ -59,10 +61,10 @@ _HOST_SETTINGS: Final = (
     Mover(
         ("cuda_graph_*", "enable_cuda_graph", "external_cuda_graph", "graph_*", "detected.graph_share_frac"),
         _GRAPHS,
-        faster=(*_LAUNCHES, "launch_starved.sync", "launch_starved.token_count_sync"),
+        faster=(*_LAUNCHES, *_READS),
         either=("graph_opaque", "compute.graph_replay"),
     ),
-    Mover(("launcher.numa_binding", "cpu_bound_to_numa"), _GB200, faster=(*_LAUNCHES, "launch_starved.sync")),
+    Mover(("launcher.numa_binding", "cpu_bound_to_numa"), _GB200, faster=(*_LAUNCHES, *_READS)),
     Mover(("env.CUDA_LAUNCH_BLOCKING",), _ARGUMENTS, slower=("launch_starved.*", "launch_latency.*")),
     Mover(
         ("profiling.*",),
@@ -229,7 +231,7 @@ _BROAD: Final = (
         either=_ALL,
         is_broad=True,
     ),
-    Mover(("version.nccl",), _AFFINITY, either=("exposed_comm.*", *_LAUNCHES)),
+    Mover(("version.nccl",), _AFFINITY, either=("exposed_comm.*", *_LAUNCHES, *_READS)),
     Mover(("version.te",), _CONTAINERS, either=("compute.*", *_LAUNCHES), is_broad=True),
     Mover(("version.cuda",), _CONTAINERS, either=("compute.*", *_LAUNCHES), is_broad=True),
     Mover(("version.python",), "ours: it is what runs between launches", either=_HOST, is_broad=True),
