@@ -153,7 +153,7 @@ class _Pricing:
         return Cost(max(0, int(saved.sum())), {}, tuple(saved.tolist()) if self._has_steps else ())
 
     def _capped(self, cost: Cost) -> Cost:
-        """Never more than what the account lays on the host and on latency."""
+        """Never more than what the account lays on the host."""
         most = self._account.host_most_ns
         if cost.ns <= most:
             return cost
