@@ -177,7 +177,7 @@ def _about_steps(rank: dict[str, Any]) -> Iterator[str]:
         yield from wrap(steps["disagreement"])
     if detected["training_step"] is False:
         why = detected["training_evidence"]
-        yield from wrap(f"this is not a training step: {why}; so no fix of Megatron's is planned")
+        yield from wrap(f"this is not a training step: {why}; so fixes for training are left out")
 
 
 def _steps(rank: dict[str, Any]) -> str:

@@ -188,16 +188,16 @@ def test_one_a100_repeats_a_forward_pass_of_32_layers(recordings: Path) -> None:
     one stream, so what takes an eighth of its time saves at most seven eighths of 3,114 ms, 69 % of the
     window, and at least that less all idle time. Filled grids would save under 0.1 %.
 
-    Nothing else: in each pass of the loop less than 0.5 % is idle, all that a better host could win. Over all
-    four passes the host costs 6 to 14 %, nearly all of it in the warm-up; these bounds do not settle that
-    wall, the loop does. No allocator call is made in the loop, and nothing is exchanged.
+    Over all four passes the host costs 6 to 14 %, by replay 10.8, so it is found as well; in each pass of the
+    loop less than 0.5 % is idle, all that a better host could win, so nearly all of it lies in the first, and
+    that is said. No allocator call is made in the loop, and nothing is exchanged.
     """
     path = recordings / "a100_llm_2_7B_nvtx.sqlite"
     document = diagnoser.analyze(path).to_dict()
     (rank,) = document["ranks"]
     work = work_of_export(path, rank["process"])
-    assert verdict(document) == ("compute", "no_tensor_cores", "compute", "medium")
-    assert outcomes(document) == ["unmeasurable", "clear", "clear", "finding"]
+    assert verdict(document) == ("compute", "no_tensor_cores", "compute", "high")
+    assert outcomes(document) == ["unmeasurable", "clear", "finding", "finding"]
     assert [fix["id"] for fix in document["fixes"]] == ["CMP-9"]
     gemms = f"SELECT count(*), sum(k.end - k.start) FROM {KERNEL_NAMES} WHERE s.value LIKE 'ampere_sgemm%'"
     (count, gemm_ns), idle_ns = sql(path, gemms)[0], rank["budget_ns"]["idle"]
@@ -300,15 +300,17 @@ def test_the_fuser_recording_is_a_host_that_builds_kernels(recordings: Path) -> 
     nothing is being launched, so that much at least is the host's. Four pauses between calls last 0.3 to
     1.6 s and make 3.06 s together. Ranges of the launching thread that say `compile` name 0.85 s, nearly all
     of it in two of these pauses: that part is compilation. The rest has no name: the kind is long pauses,
-    whatever Python does in them. There are no steps, which takes the confidence down by one. No backward
-    runs, so nothing is computed twice.
+    whatever Python does in them. Compilation is start-up, 27 % of the window: that is said first, and the
+    walls are judged on the rest. That and having no steps take the confidence down by two. No backward runs,
+    so nothing is computed twice.
     """
     path = recordings / "fuser_h200_2025.sqlite"
     document = diagnoser.analyze(path).to_dict()
     rank, work = one_window(path, document)
-    assert verdict(document) == ("host_overhead", "long_python_pauses", "host_overhead", "medium")
+    assert verdict(document) == ("host_overhead", "long_python_pauses", "host_overhead", "low")
     assert outcomes(document) == ["unmeasurable", "clear", "finding", "clear"]
-    settled(document, "host_overhead", *host_bounds_ns(rank, work))
+    compiling_ns = rank["absent_ns"]["launch_starved"]["lazy_init"]
+    settled(document, "host_overhead", *(bound - compiling_ns for bound in host_bounds_ns(rank, work)))
     settled(document, "communication", 0, 0)
     settled(document, "compute", 0, filling_of_export(path, work.whole))
     pauses = "SELECT r.start - lag(r.end) OVER (ORDER BY r.start) AS ns FROM CUPTI_ACTIVITY_KIND_RUNTIME r "
@@ -327,7 +329,9 @@ def test_the_fuser_recording_is_a_host_that_builds_kernels(recordings: Path) -> 
     assert round(compiled_ns / 1_000_000) == 834
     kinds_ns = document["walls"][2]["cost_by_kind_ns"]
     assert kinds_ns["long_python_pauses"] == pytest.approx(sum(four_ns) - compiled_ns, rel=0.01)
-    assert kinds_ns["lazy_init"] == pytest.approx(compiled_ns + 13_300_811, rel=0.001)  # and slow calls
+    startup_ns = document["verdict"]["startup_ns"]
+    assert startup_ns == pytest.approx(compiled_ns + 13_300_811, rel=0.001)  # and slow calls
+    assert document["warnings"][0].startswith("not a steady-state recording")
     assert int((work.what == COMPUTE).sum()) == 18
     assert sql(path, f"SELECT count(DISTINCT r.globalTid) FROM {LAUNCHES}") == [(1,)]
     in_calls = (
@@ -356,7 +360,7 @@ def test_two_kernels_of_the_mock_are_apart_by_one_slow_launch(recordings: Path) 
     assert outcomes(document) == ["finding", "clear", "finding", "clear"]
     absent, walls = rank["absent_ns"], {wall["id"]: wall["cost_ns"] for wall in document["walls"]}
     late_ns = sum(absent["launch_starved"].values()) + absent["launch_latency"]["arrival"]
-    assert walls["host_overhead"] == late_ns == 18_103_919
+    assert walls["host_overhead"] == late_ns == 18_103_775
     assert walls["memory"] <= rank["memory"]["allocator_ns"]
     slow = f"SELECT r.end - r.start FROM {CALL_NAMES} WHERE s.value LIKE 'cudaLaunchKernel%' ORDER BY r.start"
     assert rank["absent_ns"]["launch_starved"]["launch"] == sql(path, slow)[1][0] == 17_764_006
