@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from heuristics.run import WALL_IDS, WallId
-from heuristics.startup import judged_ns, startup_ns, without_startup
+from heuristics.startup import initialising_ns, judged_ns, startup_ns, without_startup
 from heuristics.walls.price import WALL, cost_of
 from heuristics.walls.wall import WallJudgement
 from heuristics.words import percent, wall_words
@@ -71,19 +71,21 @@ def find_next(
 def _left(rank: RankMeasurements, first: WallId) -> Without | None:
     """The run of a rank without the first wall; where that costs little there, the run as it is.
 
+    Less the start-up that is left out, of which a run without host overhead holds the profiler's part alone.
     None where it costs much, and what is left was not replayed.
     """
     costs, cost = rank.costs, cost_of(rank, first)
     if isinstance(costs, Missing) or cost is None:
         return None
     if (without := costs.without.get(first)) is not None:
-        return without
+        gone_ns = initialising_ns(rank) if first == "host_overhead" else 0
+        return replace(without, window_ns=without.window_ns - startup_ns(rank) + gone_ns)
     if cost.ns >= FIRST.value * judged_ns(rank):
         return None
     others: dict[str, Cost] = {
         one: other for one in WALL_IDS if one != first and (other := cost_of(rank, one)) is not None
     }
-    return Without(rank.budget.window_ns, tuple(rank.steps.lengths_ns()), others)
+    return Without(judged_ns(rank), tuple(rank.steps.lengths_ns()), others)
 
 
 def _frac(left: Sequence[tuple[RankMeasurements, Without]], wall: WallId) -> float | None:
@@ -95,5 +97,5 @@ def _frac(left: Sequence[tuple[RankMeasurements, Without]], wall: WallId) -> flo
     ]
     if not told:
         return None
-    window_ns = sum(without.window_ns - startup_ns(rank) for rank, without in left if wall in without.costs)
+    window_ns = sum(without.window_ns for _, without in left if wall in without.costs)
     return sum(cost.ns for _, cost in told) / window_ns if window_ns else 0.0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from heuristics.clues import first_by_clue
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.gains import Gain
-from heuristics.plan_order import by_gain
+from heuristics.plan_order import by_gain, little_last
 from heuristics.run import Run, WallId
 from traces.limits import Limit
 from traces.replay.costs import WORTH
@@ -191,6 +191,8 @@ def make_plan(
                 continue
             chosen = [*earlier, replace(planned, after=allowed.after if allowed else ())]
             refused = [one for one in refused if one.fix not in [aside.fix for aside in first]]
+    if not run.does_not_fit:  # room comes first there, not time
+        chosen = little_last(chosen)
     return Plan(tuple(replace(one, shares_with=_sharing(one, chosen)) for one in chosen), tuple(refused), ())
 
 

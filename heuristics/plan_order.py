@@ -30,6 +30,13 @@ def by_gain(fixes: Sequence[Planned]) -> list[Planned]:
     return result
 
 
+def little_last(fixes: Sequence[Planned]) -> list[Planned]:
+    """Fixes of all walls in their order, those of little behind the others, unless another waits for one."""
+    cures = {need.cure for one in fixes for need in one.preconditions if need.state != "met"}
+    little = [one for one in fixes if (one.ceiling_frac or 1.0) < LITTLE.value and one.fix.id not in cures]
+    return [one for one in fixes if one not in little] + little
+
+
 def _gains_less(one: Planned, other: Planned) -> bool:
     """Whether one gains at most less than the other at least, or little where the other may gain more."""
     most, others = one.ceiling_frac, other.ceiling_frac

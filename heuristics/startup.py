@@ -23,21 +23,39 @@ CAUSES: Final = ("profiler", "lazy_init")
 """Causes of a late launch that only a recording's start has, or the profiler itself."""
 
 
+MOSTLY: Final = Limit(
+    0.90, "fraction of the windows", "ours: of what a tenth of a recording shows nobody should judge a run"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Startup:
-    """Profiler and start-up time of the ranks that have too much of it, and its part of all windows."""
+    """Profiler and start-up time of the ranks that have too much of it, and its part of all windows.
+
+    `left_out_ns`: what walls are judged without; nothing where it is nearly all of the windows.
+    """
 
     ns: int
     frac: float
+    left_out_ns: int
 
 
 def find_startup(measurements: Sequence[RankMeasurements]) -> Startup | None:
     """Over all ranks; None where no rank has more than the limit."""
-    ns = sum(startup_ns(rank) for rank in measurements)
-    return Startup(ns, ns / sum(rank.budget.window_ns for rank in measurements)) if ns else None
+    ns = sum(_too_much_ns(rank) for rank in measurements)
+    if not ns:
+        return None
+    window_ns = sum(rank.budget.window_ns for rank in measurements)
+    return Startup(ns, ns / window_ns, sum(startup_ns(rank) for rank in measurements))
 
 
 def startup_ns(rank: RankMeasurements) -> int:
+    """Profiler and start-up time that is left out of one rank's windows: none where it is nearly all."""
+    ns = _too_much_ns(rank)
+    return ns if ns <= MOSTLY.value * rank.budget.window_ns else 0
+
+
+def _too_much_ns(rank: RankMeasurements) -> int:
     """Profiler and start-up time of one rank; 0 where it is below the limit, or there is no account."""
     if not isinstance(rank.account, Account):
         return 0
@@ -50,10 +68,18 @@ def judged_ns(rank: RankMeasurements) -> int:
     return rank.budget.window_ns - startup_ns(rank)
 
 
+def initialising_ns(rank: RankMeasurements) -> int:
+    """The part of the start-up that is left out in which the host initialised."""
+    if not startup_ns(rank) or not isinstance(rank.account, Account):
+        return 0
+    return rank.account.launch_starved_ns.get("lazy_init", 0)
+
+
 def without_startup(rank: RankMeasurements, cost: Cost) -> Cost:
     """The host's cost less initialisation, where that is left out; the profiler's work is not in it."""
-    if not startup_ns(rank) or not isinstance(rank.account, Account) or not cost.ns:
+    if not (loading_ns := initialising_ns(rank)) or not cost.ns:
         return cost
-    ns = max(0, cost.ns - rank.account.launch_starved_ns.get("lazy_init", 0))
+    alone_ns = cost.by_kind_ns.get("lazy_init", 0) if cost.by_kind_ns else loading_ns
+    ns = max(0, cost.ns - min(loading_ns, alone_ns))
     kinds = {kind: min(one, ns) for kind, one in cost.by_kind_ns.items() if kind != "lazy_init"}
     return replace(cost, ns=ns, by_kind_ns=kinds, step_ns=tuple(one * ns // cost.ns for one in cost.step_ns))

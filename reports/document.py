@@ -84,10 +84,11 @@ def _startup_warnings(kind: str, judgement: Judgement) -> list[str]:
     """A recording that is mostly of the profiler or of start-up says so before all else."""
     if (startup := judgement.startup) is None:
         return []
+    rest = "Walls are judged on the rest. " if startup.left_out_ns else "Hardly anything else was recorded. "
     held = f"{startup.ns / 1e6:,.0f} ms ({percent(startup.frac)} of the windows)"
     return [
         "not a steady-state recording: the profiler and start-up (loading modules, initialising libraries) "
-        f"held the GPU back for {held}. Walls are judged on the rest. {cures(kind)['startup']}"
+        f"held the GPU back for {held}. {rest}{cures(kind)['startup']}"
     ]
 
 

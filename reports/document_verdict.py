@@ -47,7 +47,7 @@ def verdict_section(judgement: Judgement) -> dict[str, Any]:
         "next_wall": verdict.following.wall if verdict.following else None,
         "next_wall_frac": verdict.following.frac if verdict.following else None,
         "next_because": verdict.following.because if verdict.following else "",
-        "startup_ns": judgement.startup.ns if judgement.startup else 0,
+        "startup_ns": judgement.startup.left_out_ns if judgement.startup else 0,
         "largest_bucket": judgement.largest.bucket,
         "largest_bucket_frac": judgement.largest.frac,
     }

@@ -83,13 +83,16 @@ def clocks_agree(story: Story) -> bool:
     Or nothing speaks against it: none starts before its launch, and there are few, or the host stays ahead.
     """
     launched = [(work, call) for work in story.works if (call := story.launch(work))]
-    if any(0 <= work.start - at <= 50 * US for work, call in launched for at in (call.start, call.end)):
+    if any(
+        -50 * US <= work.start - at <= 50 * US for work, call in launched for at in (call.start, call.end)
+    ):
         return True
     for call in story.calls:
         for stream in {work.stream for work, _ in launched}:
             before = [(own.start, work.end) for work, own in launched if work.stream == stream]
             before = [one for one in before if one[0] < call.start]
-            if "Synchronize" in call.name and before and 0 <= call.end - max(before)[1] <= 50 * US:
+            ended = max(before)[1] if before and "Synchronize" in call.name else call.end + 1
+            if max(call.start, call.end - 50 * US) <= ended <= call.end:
                 return True
     least = min(work.start - call.start for work, call in launched)
     return least >= 0 and (len(launched) < 32 or stays_ahead(story, least))

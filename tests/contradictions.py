@@ -122,7 +122,7 @@ def no_fix_of_little_comes_before_a_better_one(document: Document) -> Iterator[s
 
 
 def no_fix_of_next_to_nothing_comes_before_one_that_may_gain_more(document: Document) -> Iterator[str]:
-    for first, later in _in_order(document):
+    for first, later in _in_order(document, of_one_wall=False):
         if first["gain_frac"][1] < LITTLE.value <= later["gain_frac"][1]:
             yield f"{first['id']} {first['gain_frac']} before {later['id']} {later['gain_frac']}"
 
@@ -176,15 +176,18 @@ def _does_not_fit(wall: dict[str, Any]) -> bool:
     return wall["id"] == "memory" and max(retried, default=0.0) >= RETRIES.value
 
 
-def _in_order(document: Document) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Pairs of fixes of one wall, of known gain, of which the later does not need the earlier.
+def _in_order(
+    document: Document, *, of_one_wall: bool = True
+) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Pairs of fixes of known gain, of one wall or any, of which the later does not need the earlier.
 
     Not of a memory that does not fit: there room comes first, not time.
     """
     walls = _walls(document)
     told = [fix for fix in document["fixes"] if fix["gain_frac"] is not None]
     for first, later in combinations(told, 2):
-        alike = first["wall"] == later["wall"] and not _does_not_fit(walls[first["wall"]])
+        alike = first["wall"] == later["wall"] or not of_one_wall
+        alike &= not _does_not_fit(walls["memory"])
         if alike and not _needs(later, first):
             yield first, later
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from heuristics.run import WallId
-from heuristics.startup import judged_ns, without_startup
+from heuristics.startup import initialising_ns, judged_ns, without_startup
 from traces.cures import cure
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
@@ -76,7 +76,7 @@ def price(measurements: Sequence[RankMeasurements], wall: WallId) -> Price | Mis
 def at_most_frac(
     measurements: Sequence[RankMeasurements], wall: WallId, proofs_hold: bool = True
 ) -> float | None:
-    """The most that a wall can cost where no proven replay tells its cost, as part of all windows.
+    """The most that a wall can cost where no proven replay tells its cost, as part of what is judged.
 
     Each rank adds its proven cost, or else the bound of its partition; None where a rank has neither, or all
     are proven. `proofs_hold` False: no replay tells it, whatever its proofs say.
@@ -88,7 +88,7 @@ def at_most_frac(
     known = [ns for ns in most if ns is not None]
     if len(known) < len(most):
         return None
-    return sum(known) / sum(rank.budget.window_ns for rank in measurements)
+    return sum(known) / sum(map(judged_ns, measurements))
 
 
 def _proven(rank: RankMeasurements, wall: WallId) -> int | None:
@@ -102,6 +102,8 @@ def _most_ns(rank: RankMeasurements, wall: WallId) -> int | None:
     if wall == "communication" and not rank.communication_told:
         return None
     bound, cost = rank.bounds.of(wall), cost_of(rank, wall)
+    if bound is not None and wall == "host_overhead":
+        bound = max(0, bound - initialising_ns(rank))
     return bound if bound is None or cost is None else max(bound, cost.ns)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from heuristics.run import WallId
+from heuristics.startup import judged_ns
 from heuristics.walls.price import STEADY, WALL, Price, at_most_frac
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
@@ -98,7 +99,7 @@ def unpriced(
     most = at_most_frac(measurements, wall)
     if most is None or most >= WALL.value:
         return unmeasurable(wall, why, evidence, most)
-    ns = round(most * sum(rank.budget.window_ns for rank in measurements))
+    ns = round(most * sum(map(judged_ns, measurements)))
     because = f"the most it can be by the partition of the windows; not replayed: {why.reason}"
     bound = Evidence("cost_frac", most, "fraction of the windows", WALL.value, because)
     return WallJudgement(wall, "clear", ns, most, {}, (), (bound, *evidence), at_most_frac=most)

@@ -99,10 +99,14 @@ def measure_account(rank: RankTimeline, windows: Spans) -> Account | Missing:
     if offset_ns:
         reason = (
             "clock offset: nothing starts within 50 us of its launch, so host and GPU clocks may be apart, "
-            f"by about {offset_ns / 1e6:.0f} ms"
+            f"by about {_short(offset_ns)}"
         )
         return Missing("absent_ns", reason, "record again; nothing in this trace can align them")
     return _Accountant(rank, windows).account()
+
+
+def _short(ns: int) -> str:
+    return f"{ns / 1e6:.0f} ms" if abs(ns) >= 1_000_000 else f"{ns / 1e3:.0f} us"
 
 
 def absent_pieces(account: Account | Missing) -> AbsentPieces | Missing:

@@ -16,6 +16,9 @@ from traces.timeline import Activities, RankTimeline, Source
 SOON: Final = Limit(
     50_000, "ns", "measured: work arrives on an empty GPU after 4-13 us, a synchronising call returns as soon"
 )
+SKEW: Final = Limit(
+    50_000, "ns", "measured: calls of one real recording return 5 us before the work they waited for ends"
+)
 LAUNCHES: Final = Limit(32, "launches", "ours: of fewer, all may have found the GPU busy")
 MATTERS: Final = Limit(
     0.01,
@@ -30,15 +33,15 @@ def clock_offset_ns(rank: RankTimeline) -> int | None:
     They agree where some work starts within 50 us of its launch call's start, or of its return (a first
     launch that loads its module takes milliseconds and its kernel still follows at once), or some
     synchronising call returns within 50 us of the end of what it waited for. Copies count too. They are apart
-    where work starts before its launch. Else the GPU was busy at every launch: fewer than 32 of them say
-    nothing, nor do more where the host stays ahead of the GPU whatever the offset is.
+    where work starts before its launch, by more than a skew. Else the GPU was busy at every launch: fewer
+    than 32 of them say nothing, nor do more where the host stays ahead of the GPU whatever the offset is.
     """
     rows = rank.activities.take(rank.activities.launch_ns != NULL)
     if not (rows.source != Source.COPY).any():
         return None
     delay_ns = rows.start_ns - rows.launch_ns
     after_return_ns = rows.start_ns - rows.launch_end_ns
-    if any(((ns >= 0) & (ns <= SOON.value)).any() for ns in (delay_ns, after_return_ns)):
+    if any(((ns >= -SKEW.value) & (ns <= SOON.value)).any() for ns in (delay_ns, after_return_ns)):
         return 0
     if _some_call_returns_with_its_work(rank, rows):
         return 0
@@ -57,8 +60,9 @@ def _some_call_returns_with_its_work(rank: RankTimeline, rows: Activities) -> bo
         mine = rows.take(rows.stream_id == stream)
         mine = mine.take(np.argsort(mine.launch_ns, kind="stable"))
         last = np.searchsorted(mine.launch_ns, calls.start_ns[syncs]) - 1
-        since_ns = (calls.end_ns[syncs] - mine.end_ns[last])[last >= 0]
-        if ((since_ns >= 0) & (since_ns <= SOON.value)).any():
+        since_ns = calls.end_ns[syncs] - mine.end_ns[last]
+        waited = (last >= 0) & (mine.end_ns[last] >= calls.start_ns[syncs])
+        if (waited & (since_ns >= 0) & (since_ns <= SOON.value)).any():
             return True
     return False
 

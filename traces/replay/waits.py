@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from traces.account.calls import CallKind
+from traces.account.clocks import SKEW
 from traces.account.host_calls import NONE, HostCalls
 from traces.account.waits import BLOCKING_COPY, is_token_count
 from traces.columns import COPY_KINDS, NULL, BoolArray, IntArray, distinct
@@ -32,9 +33,6 @@ LONG: Final = Limit(5, "times the usual launch call", "ours: a call that waits f
 ROOM: Final = Limit(20_000, "ns", "ours: a call that waited for room returns within microseconds of it")
 DEEP: Final = Limit(
     200, "launches in flight", "ours: far more than any other wait of a launch has, and a fifth of the queue"
-)
-SKEW: Final = Limit(
-    50_000, "ns", "measured: calls of one real recording return 5 us before the work they waited for ends"
 )
 
 Wait = tuple[int, int]
