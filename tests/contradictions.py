@@ -187,7 +187,7 @@ def _in_order(
     told = [fix for fix in document["fixes"] if fix["gain_frac"] is not None]
     for first, later in combinations(told, 2):
         alike = first["wall"] == later["wall"] or not of_one_wall
-        alike &= not _does_not_fit(walls["memory"])
+        alike &= not _does_not_fit(walls[first["wall"] if of_one_wall else "memory"])
         if alike and not _needs(later, first):
             yield first, later
 
