@@ -138,6 +138,19 @@ def test_model_loading_before_a_whole_first_step_is_cut_off_and_the_step_is_kept
     assert not steps.dropped
 
 
+def test_model_loading_by_the_kernel_a_step_begins_with_many_times_is_cut_off_to_the_kernel(
+    path: Path,
+) -> None:
+    train = Train()
+    train.run(*[ADD] * 30)
+    for _ in range(3):
+        train.now_us += 50
+        train.run(*[ADD] * 200, *MICROBATCH * 4, *OPTIMIZERS)
+    steps = steps_in(train.recording, path)
+    assert times_us(steps) == [(1300, 4200), (4200, 7100), (7100, 10_000)]
+    assert not steps.dropped
+
+
 def test_what_comes_before_a_part_of_a_step_stays_with_it(path: Path) -> None:
     train = Train()
     train.run(*[ADD] * 90)

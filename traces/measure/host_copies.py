@@ -166,5 +166,5 @@ def _starts(rows: Activities, classes: tuple[str, ...]) -> IntArray:
 def _recurring_shapes(rank: RankTimeline, at: IntArray, first: IntArray) -> int:
     """How many different sets of sizes recur among rows of copies."""
     size = rank.columns.copies.size_bytes[rank.activities.row[at]]
-    shapes = [tuple(sorted(one.tolist())) for one in np.split(size, first[1:])]
-    return sum(shapes.count(shape) >= RECURS.value for shape in set(shapes))
+    shapes = Counter(tuple(sorted(one.tolist())) for one in np.split(size, first[1:]))
+    return sum(count >= RECURS.value for count in shapes.values())

@@ -41,20 +41,32 @@ def without_initialisation(found: Found, order: HostOrder, rows: Activities) -> 
 
 
 def _where_step_begins(head: IntArray, step: IntArray) -> int:
-    """How many kernels of a head come before a whole step that is like the given one; 0: none do."""
+    """How many kernels of a head come before a whole step that is like the given one; 0: none do.
+
+    Of several such places, the one that leaves most nearly as many kernels as the step has.
+    """
     few = int(PARTIAL.value * len(step))
     begins = step[: int(ALIKE_START.value)]
     first = max(len(head) - len(step) - few, 1)
     last = min(len(head) - len(step) + few, len(head) - len(begins))
-    for cut in sorted(range(first, last + 1), key=lambda cut: abs(len(head) - cut - len(step))):
-        if (head[cut : cut + len(begins)] == begins).all() and _alike(head[cut:], step):
-            return cut
-    return 0
+    cuts = np.arange(first, last + 1)
+    for place, kernel in enumerate(begins):
+        cuts = cuts[head[cuts + place] == kernel]
+    left = len(head) - cuts
+    alike = _shared(head, step)[cuts] >= (1 - PARTIAL.value) * np.maximum(left, len(step))
+    cuts, left = cuts[alike], left[alike]
+    return int(cuts[np.argmin(np.abs(left - len(step)))]) if len(cuts) else 0
 
 
-def _alike(one: IntArray, other: IntArray) -> bool:
-    """Whether two sequences share 95 % of the longer one's kernels, whatever their order."""
-    kind = group_of(np.concatenate((one, other)))
-    counts = [np.bincount(part, minlength=len(kind)) for part in np.split(kind, [len(one)])]
-    shared = int(np.minimum(*counts).sum())
-    return shared >= (1 - PARTIAL.value) * max(len(one), len(other))
+def _shared(head: IntArray, step: IntArray) -> IntArray:
+    """For each place of a head, how many kernels from there on the step has as well, whatever their order.
+
+    Counted from the end: a kernel is shared where the step has more of its kind than come after it.
+    """
+    kind = group_of(np.concatenate((head[::-1], step)))
+    backward, in_step = kind[: len(head)], np.bincount(kind[len(head) :], minlength=len(kind))
+    order = np.argsort(backward, kind="stable")
+    come_after = np.empty(len(head), dtype=np.int64)
+    come_after[order] = np.arange(len(head)) - np.searchsorted(backward[order], backward[order])
+    shared: IntArray = np.cumsum(come_after < in_step[backward], dtype=np.int64)[::-1]
+    return shared
