@@ -49,6 +49,14 @@ MEGATRONS = ("megatron_lm", "megatron_bridge", "bridge_harness")
         ("kernels", "loop_add_fusion_3", "jax"),
         ("kernels", "fusion_12", "jax"),
         ("kernels", "input_transpose_fusion", "jax"),
+        ("kernels", "wrapped_transpose_2", "jax"),
+        ("kernels", "triton_gemm_dot_12", "jax"),
+        ("kernels", "triton_gemm_kernel", "none"),
+        ("kernels", "triton_softmax_kernel", "none"),
+        ("kernels", "rope_fusion", "none"),
+        ("kernels", "bias_swiglu_fusion", "none"),
+        ("ranges", "jit(train_step)", "jax"),
+        ("ranges", "my.jit(model)", "none"),
         ("ranges", "TSL:XlaModule:#hlo_module=jit_step,program_id=7#", "jax"),
         ("kernels", "void tensorflow::BiasNHWCKernel<float>(int)", "tensorflow"),
         ("kernels", "void Eigen::internal::EigenMetaKernel<E>(E, int)", "tensorflow"),
@@ -67,6 +75,17 @@ def test_megatron_stands_on_pytorch_and_transformer_engine_runs_under_jax_too() 
     engine, native = "transformer_engine::cast", "at::native::copy"
     assert framework_by_names({"kernels": [native, engine]}) == "megatron"
     assert framework_by_names({"kernels": [engine, "loop_fusion"]}) == "jax"
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    ["triton_gemm_kernel", "triton_softmax_kernel", "rope_fusion", "bias_swiglu_fusion", "loop_fusion"],
+)
+@pytest.mark.parametrize("range_", ["torch.jit(model)", "jit(model)"])
+def test_where_pytorchs_kernels_run_no_name_makes_it_jax(kernel: str, range_: str) -> None:
+    native, engine = "void at::native::vectorized_elementwise_kernel<4, F>(int)", "transformer_engine::cast"
+    assert framework_by_names({"kernels": [kernel, native], "ranges": [range_]}) == "pytorch"
+    assert framework_by_names({"kernels": [kernel, native, engine], "ranges": [range_]}) == "megatron"
 
 
 @pytest.mark.parametrize("ranges", ["none", "layers"])

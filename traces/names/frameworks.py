@@ -30,8 +30,14 @@ def _rows() -> tuple[_Row, ...]:
 
 
 def framework_by_names(names: Mapping[str, Iterable[str]]) -> Framework:
-    """The framework that names show; `names`: those of kernels, ranges, threads and groups."""
-    for row in _rows():
-        if any(map(row.pattern.search, names.get(row.what, ()))):
-            return row.framework
-    return "none"
+    """The framework that names show; `names`: those of kernels, ranges, threads and groups.
+
+    Where PyTorch's own kernels run it is not JAX, whatever a Triton kernel or a range is called.
+    """
+    native = any(_shows(row, names) for row in _rows() if (row.framework, row.what) == ("pytorch", "kernels"))
+    rows = (row for row in _rows() if not (native and row.framework == "jax"))
+    return next((row.framework for row in rows if _shows(row, names)), "none")
+
+
+def _shows(row: _Row, names: Mapping[str, Iterable[str]]) -> bool:
+    return any(map(row.pattern.search, names.get(row.what, ())))
