@@ -16,7 +16,7 @@ from heuristics.run import Run
 from reports.explain_limits import item, limit_lines, limits_in
 from reports.explain_wall import paragraphs
 from reports.layout import wrap
-from reports.sentences import SPELLINGS
+from reports.sentences import SPELLINGS, between
 from reports.words import kind_words, wall_words
 
 _CHANGES: Final = {
@@ -68,7 +68,7 @@ def module_of(number: str) -> ModuleType:
 
 def _knobs(fix: Fix, run: Run) -> Iterator[str]:
     knobs = asdict(fix.knobs(run))
-    spelled = [f"{name}: {' '.join(knobs[key])}" for key, name in SPELLINGS if knobs[key]]
+    spelled = [f"{name}: {between(name).join(knobs[key])}" for key, name in SPELLINGS if knobs[key]]
     if fix.pytorch:
         spelled.append(f"PyTorch, where the run is not Megatron's: {'; '.join(fix.pytorch.code)}")
     none = ["none for a run of which nothing is known: they depend on what is asked for below"]

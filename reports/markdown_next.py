@@ -25,6 +25,7 @@ from reports.markdown_blocks import (
 from reports.sentences import (
     SPELLINGS,
     advice,
+    between,
     choice_sentences,
     fix_title,
     framework_sentence,
@@ -109,7 +110,7 @@ def _knobs(fix: dict[str, Any], spelled: Sequence[str]) -> Iterator[Phrase]:
     shown = [key for key in has if key in spelled] or has
     for key in [*shown, "environment", "pytorch"]:
         if knobs[key]:
-            yield (f"{names[key]}: ", *joined(map(Code, knobs[key])))
+            yield (f"{names[key]}: ", *joined(map(Code, knobs[key]), between(names[key])))
 
 
 def _conditions(said: list[str], whole: bool) -> str:
@@ -126,7 +127,7 @@ def _about(fix: dict[str, Any]) -> Iterator[Phrase]:
     """All that is known of a fix: spellings, versions, conditions, gains elsewhere, side effects, sources."""
     for key, name in SPELLINGS:
         if fix["knobs"][key]:
-            yield (f"{name}: ", *joined(map(Code, fix["knobs"][key])))
+            yield (f"{name}: ", *joined(map(Code, fix["knobs"][key]), between(name)))
     yield f"versions: {fix['versions']}"
     if checked := checked_sentence(fix):
         yield checked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -12,11 +13,16 @@ SPELLINGS: Final = (
     ("megatron_lm", "Megatron-LM"),
     ("megatron_bridge", "Bridge"),
     ("bridge_harness", "Bridge's scripts/performance"),
-    ("pytorch", "PyTorch"),
     ("environment", "environment"),
     ("pytorch", "PyTorch"),
 )
 """Keys of a fix's knobs and what they are called."""
+
+
+def between(name: str) -> str:
+    """What stands between settings of a spelling: PyTorch's are sentences, flags and variables are words."""
+    return "; " if name == "PyTorch" else " "
+
 
 _SAID: Final = (
     "steps",
@@ -257,13 +263,19 @@ def advice(document: Document) -> list[str]:
         place, _, key = gap["path"].partition(".")
         if (place.startswith("ranks[") and key in _SAID) or key in ("graph_launches", "graph_replays"):
             reason, cure = gap["reason"].rstrip("."), gap["cure"].rstrip(".")
-            said.append(f"{reason[:1].upper()}{reason[1:]}. To tell: {cure}.")
+            tell = f" To tell: {cure}." if is_cure(cure) else ""
+            said.append(f"{reason[:1].upper()}{reason[1:]}.{tell}")
     for wall in document["walls"]:
-        if wall["cost_frac"] is None and wall["cure"]:
+        if wall["cost_frac"] is None and is_cure(wall["cure"]):
             said.append(f"To judge {wall_words(wall['id'])}: {wall['cure'].rstrip('.')}.")
     for trace in document["traces"]:
         said += [f"The recording notes: {note}." for note in trace["capture"]["diagnostics"]]
     return list(dict.fromkeys(said))
+
+
+def is_cure(cure: str) -> bool:
+    """Whether there is something to do: cures of what nothing can tell say "none", and why."""
+    return bool(cure) and re.match(r"none\b", cure) is None
 
 
 FRAMEWORKS: Final = {"pytorch": "PyTorch", "jax": "JAX", "tensorflow": "TensorFlow"}
@@ -273,10 +285,11 @@ def framework_sentence(document: Document) -> str:
     """Whose settings the plan names where they are not Megatron's; empty for Megatron."""
     framework = document["framework"]
     untrained = any(rank["detected"]["training_step"] is False for rank in document["ranks"])
-    if framework == "megatron" or untrained:
+    planned = bool(document["fixes"] or document["levers"])
+    if framework == "megatron" or (untrained and not planned):
         return ""
     seen = f" They show {FRAMEWORKS[framework]}." if framework in FRAMEWORKS else ""
-    if framework == "pytorch" and (document["fixes"] or document["levers"]):
+    if framework == "pytorch" and planned:
         seen = " The plan is for PyTorch, which they show."
     said = "Not Megatron, as far as kernel and range names show: its flags are left out."
     return f"{said}{seen} If it is Megatron, give --config FILE."

@@ -11,6 +11,7 @@ from reports.layout import INDENT, titled, wrap
 from reports.sentences import (
     SPELLINGS,
     advice,
+    between,
     choice_sentences,
     fix_title,
     framework_sentence,
@@ -106,7 +107,7 @@ def plan_lines(document: Document, everything: bool) -> Iterator[list[str]]:
 def _fix_lines(fix: dict[str, Any], everything: bool) -> Iterator[str]:
     for key, name in SPELLINGS:
         if fix["knobs"][key] and (everything or key != "bridge_harness"):
-            yield f"{name}: {' '.join(fix['knobs'][key])}"
+            yield f"{name}: {between(name).join(fix['knobs'][key])}"
     yield f"versions: {fix['versions']}"
     if checked := checked_sentence(fix):
         yield checked

@@ -13,8 +13,9 @@ from heuristics import Configured, judge
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.elsewhere import fixes_of
 from heuristics.run import Given, Run
+from reports.html.page import render_html
 from reports.markdown import render_markdown
-from reports.sentences import framework_sentence
+from reports.sentences import advice, framework_sentence
 from reports.text import render_text
 from tests.document_doubles import GEMM
 from tests.opinions_doubles import cost, costs, rank
@@ -168,3 +169,29 @@ def test_the_second_simulators_runs_are_megatrons_by_their_kernels(recordings: P
     for name in ("plain_01", "plain_04", "sm_room_12", "graph_tail_03"):
         ranks = diagnoser.analyze(recordings / "second-simulator" / f"{name}.sqlite").to_dict()["ranks"]
         assert [rank["detected"]["framework"] for rank in ranks] == ["megatron"]
+
+
+def test_a_plan_says_whose_it_is_even_where_one_rank_does_not_train(recordings: Path) -> None:
+    """a100_llm_2_7B_nvtx runs the model forward only, and what helps the host is planned all the same."""
+    document = diagnoser.analyze(recordings / "a100_llm_2_7B_nvtx.sqlite").to_dict()
+    assert document["fixes"]
+    assert "The plan is for PyTorch" in framework_sentence(document)
+    assert framework_sentence({**document, "fixes": [], "levers": []}) == ""
+    assert not any("none" in one for one in advice(document))
+
+
+def test_each_spelling_of_a_fix_is_written_once_and_pytorchs_lines_are_told_apart(export: Export) -> None:
+    document = diagnoser.analyze(export(record(run(Knobs(step_count=2, layer_count=2)), View()))).to_dict()
+    lines = ("FSDP2: reshard_after_forward=False", "DDP: bucket_cap_mb=100")
+    plan = document["fixes"] or document["levers"]
+    for fix in plan:
+        fix["knobs"] = {**fix["knobs"], "pytorch": []}
+    plan[0]["knobs"] = dict.fromkeys(plan[0]["knobs"], ()) | {
+        "pytorch": [*lines],
+        "environment": ["A=1", "B=2"],
+    }
+    flat = " ".join(render_text(document).split())
+    assert flat.count(f"PyTorch: {'; '.join(lines)}") == 1
+    assert flat.count("environment: A=1 B=2") == 1
+    assert f"PyTorch: <code>{lines[0]}</code>; <code>{lines[1]}</code>" in render_markdown(document)
+    assert "; ".join(lines) in render_html(document)

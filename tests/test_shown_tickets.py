@@ -20,6 +20,7 @@ from reports.document import Document, with_command
 from reports.jira import render_jira
 from reports.markdown import render_markdown
 from reports.markdown_check import render_check_markdown
+from reports.sentences import is_cure
 from reports.words import kind_words, percent, wall_words
 from tests.check_doubles import BRIDGE, COMMUNICATION, ILLEGAL, SCRIPT
 from tests.document_doubles import DISPATCH, HOSTILE, exposed, graph_only
@@ -272,7 +273,7 @@ def test_how_to_check_next_time(told: Document, reads: Reader) -> None:
         assert reads.finds("check next time: ", plan[0]["verify"])
         assert reads.finds("Did it help?", f"moe-diag compare {told['traces'][0]['name']} AFTER")
     else:
-        cures = [wall["cure"].rstrip(".") for wall in told["walls"] if wall["cure"]]
+        cures = [wall["cure"].rstrip(".") for wall in told["walls"] if is_cure(wall["cure"])]
         assert not cures or any(reads.finds("To judge ", cure) for cure in cures)
 
 

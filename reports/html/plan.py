@@ -11,6 +11,7 @@ from reports.html.section import Section, Table, sentence
 from reports.sentences import (
     SPELLINGS,
     advice,
+    between,
     choice_sentences,
     fix_title,
     framework_sentence,
@@ -29,11 +30,11 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One fix or lever in words. `knobs`: what each spelling is called, and its settings."""
+    """One fix or lever in words. `knobs`: what each spelling is called, and its settings as one text."""
 
     id: str
     title: str
-    knobs: tuple[tuple[str, tuple[str, ...]], ...]
+    knobs: tuple[tuple[str, str], ...]
     said: tuple[str, ...]
     verify: str
     about: tuple[str, ...]
@@ -97,7 +98,7 @@ def _not_now(document: Document) -> list[dict[str, Any]]:
 
 
 def _change(fix: dict[str, Any]) -> Change:
-    knobs = ((name, tuple(fix["knobs"][key])) for key, name in SPELLINGS)
+    knobs = ((name, between(name).join(fix["knobs"][key])) for key, name in SPELLINGS)
     said = [sentence(f"Versions: {fix['versions']}")] if fix["versions"] else []
     if checked := checked_sentence(fix):
         said.append(sentence(checked))
