@@ -133,7 +133,10 @@ def without_allocator(told: Told, since: int) -> Takes:
 
 
 def without_copies(told: Told, which: set[int]) -> Takes:
-    """Some copies are gone whole, with their calls: what leads up to each copy, and the one that follows."""
+    """Some copies are gone whole, with their calls: what leads up to each copy, and the one that follows.
+
+    What asides cover of the pauses before these calls stays.
+    """
     launching = {held for held in told.launch if held is not None}
     gone = {c for c in launching if all(p in which for p, held in enumerate(told.launch) if held == c)}
     threads: dict[int, list[int]] = {}
@@ -150,7 +153,9 @@ def without_copies(told: Told, which: set[int]) -> Takes:
                 if before not in telling:
                     break
                 around.add(before)
-    return _without(told.takes, which, gone | around)
+    gone |= around
+    kept = {c: min(told.takes.pause[c], _aside_ns(told, c, ASIDES)) for c in gone}
+    return _without(told.takes, which, kept)
 
 
 def without_stretch_of_work(told: Told, which: set[int]) -> Takes:
@@ -167,17 +172,14 @@ def without_stretch_of_work(told: Told, which: set[int]) -> Takes:
         for a, b in pairwise(marks):
             gone |= set(calls[a:b]) if {calls[a], calls[b]} <= gone else set()
 
-    return _without(takes, which, gone)
+    return _without(takes, which, dict.fromkeys(gone, 0))
 
 
-def _without(takes: Takes, which: set[int], gone: set[int]) -> Takes:
-    """Work and calls take no time and wait for nothing."""
+def _without(takes: Takes, which: set[int], gone: dict[int, int]) -> Takes:
+    """Work and calls take no time and wait for nothing; `gone`: what is left of the pause before each."""
 
     def unless_gone(values: list[int]) -> list[int]:
         return [0 if p in which else value for p, value in enumerate(values)]
-
-    def unless_called(values: list[int]) -> list[int]:
-        return [0 if c in gone else value for c, value in enumerate(values)]
 
     return Takes(
         unless_gone(takes.duration),
@@ -185,8 +187,8 @@ def _without(takes: Takes, which: set[int], gone: set[int]) -> Takes:
         unless_gone(takes.arrival),
         unless_gone(takes.residual),
         takes.engine,
-        unless_called(takes.pause),
-        unless_called(takes.own),
+        [gone.get(c, ns) for c, ns in enumerate(takes.pause)],
+        [0 if c in gone else ns for c, ns in enumerate(takes.own)],
         [[] if c in gone else one for c, one in enumerate(takes.waits)],
         [[] if c in gone else one for c, one in enumerate(takes.polled)],
     )

@@ -227,6 +227,18 @@ def test_offload_copies_take_no_time(path: Path) -> None:
     assert (cost.ns, dict(cost.by_kind_ns)) == (70 * US, {"offload": 70 * US})
 
 
+def test_a_named_pause_between_offload_copies_stays(path: Path) -> None:
+    said = Said()
+    said.kernel(GEMM, 5, 10, launch=(0, 2))
+    said.copy("d2h", 10, 20, launch=(4, 6))
+    said.recording.range("gc generation 2", us(6), us(106))
+    said.copy("h2d", 110, 130, launch=(108, 110))
+    said.kernel(GEMM, 130, 150, launch=(112, 114))
+    # without the copies the last launch ends 100 of the range and 4 of its own after the first, at 106
+    cost = costs_of(path, said, (0, 150), offloaded=[2, 3]).memory
+    assert (cost.ns, dict(cost.by_kind_ns)) == (24 * US, {"offload": 24 * US})
+
+
 def test_copies_of_what_lives_on_the_host_take_no_time(path: Path) -> None:
     said = Said()
     said.copy("h2d", 100, 150, launch=(10, 12))

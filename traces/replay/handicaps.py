@@ -5,7 +5,7 @@ host_overhead: pauses, launch calls, the overhead of synchronising calls and arr
 copies that only feed a waiting call go. Allocator calls, gaps between kernels, the profiler's own work and
 every GPU dependency stay.
 memory: recomputed stretches are gone whole, offload copies and copies of what lives in host memory with
-their calls, and allocator calls.
+their calls, and allocator calls. What else the host did between these copies stays.
 compute: kernels with fewer blocks than SMs take blocks / SMs of their time, FP32 GEMMs without tensor cores
 the TF32 share of it.
 """
@@ -92,14 +92,14 @@ def without_activities(graph: Graph, timing: Timing, which: BoolArray) -> Timing
 
     A call between two launches that both go, of the same thread, goes too: synchronisations, event records.
     """
-    return _without(timing, which, _calls_of(graph, which))
+    return _without(timing, which, _calls_of(graph, which), np.zeros_like(timing.pause_ns))
 
 
 def without_copies(graph: Graph, timing: Timing, which: BoolArray) -> Timing:
     """Copies to the host and back are gone, a mask of shape (n,), with their calls.
 
     What their streams were told goes too: the calls without a launch that lead up to the copy, and the one
-    that follows it.
+    that follows it. The named part of the pauses before these calls stays: Adam on the CPU still runs.
     """
     calls = graph.calls
     launches = _launches(graph)
@@ -115,11 +115,14 @@ def without_copies(graph: Graph, timing: Timing, which: BoolArray) -> Timing:
         follows = np.zeros(len(mine), dtype=np.bool_)
         follows[1:] = tells[1:] & copies[:-1]
         gone[mine[leads | follows]] = True
-    return _without(timing, which, gone)
+    return _without(timing, which, gone, graph.pauses.said_ns)
 
 
-def _without(timing: Timing, which: BoolArray, calls: BoolArray) -> Timing:
-    """Activities, a mask of shape (n,), and calls, one of shape (m,), take no time and wait for nothing."""
+def _without(timing: Timing, which: BoolArray, calls: BoolArray, kept_ns: IntArray) -> Timing:
+    """Activities, a mask of shape (n,), and calls, one of shape (m,), take no time and wait for nothing.
+
+    Of the pauses before these calls at most `kept_ns` is left, shape (m,).
+    """
     return replace(
         without_waits(timing, calls),
         duration_ns=np.where(which, 0, timing.duration_ns),
@@ -127,7 +130,7 @@ def _without(timing: Timing, which: BoolArray, calls: BoolArray) -> Timing:
         arrival_ns=np.where(which, 0, timing.arrival_ns),
         residual_ns=np.where(which, 0, timing.residual_ns),
         own_ns=np.where(calls, 0, timing.own_ns),
-        pause_ns=np.where(calls, 0, timing.pause_ns),
+        pause_ns=np.where(calls, np.minimum(timing.pause_ns, kept_ns), timing.pause_ns),
     )
 
 
