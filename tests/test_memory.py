@@ -218,18 +218,36 @@ def test_offload_is_large_goes_out_comes_back_and_recurs(
     assert found.capacity_bytes == 80 << 30
 
 
-def test_batches_that_only_come_in_and_copies_across_steps_are_no_offload(export: Export) -> None:
+@pytest.mark.parametrize(("each", "copies"), [(2, 0), (3, 12)])
+def test_offload_over_the_end_of_a_step_comes_back_in_the_next_at_least_twice_a_step(
+    export: Export, each: int, copies: int
+) -> None:
     recording = Recording()
-    for k in range(3):
+    for k in range(3):  # what comes back in the first went out before the recording
         at = k * 10**6
         recording.kernel(GEMM, at + 100_000, at + 200_000, launch_ns=at + 1)
-        for place in range(2):  # in at the begin of a step, out at its end
-            recording.copy("h2d", at + place * 10_000, at + place * 10_000 + 5_000, size_bytes=1 << 24)
-            recording.copy("d2h", at + 900_000 + place * 10_000, at + 905_000, size_bytes=1 << 24)
+        copy_often(recording, "h2d", at, each)
+        copy_often(recording, "d2h", at + 900_000, each)
     found = memory_of(rank_of(export(recording)), steps_of(3))
-    assert (found.offload_exposed_ns, found.offload_copies) == (0, 0)
+    # two borders: of two copies at each, four come back in three steps
+    assert (found.offload_exposed_ns, found.offload_copies) == (copies * 5_000, copies)
     window = one_window("none", "", 0, 3 * 10**6)
     assert memory_of(rank_of(export(recording, "b.sqlite")), window).offload_exposed_ns is None
+
+
+def test_what_comes_in_more_than_a_step_after_anything_went_out_is_no_offload(export: Export) -> None:
+    recording = Recording()
+    copy_often(recording, "d2h", 900_000, 9)
+    for k in range(3):
+        recording.kernel(GEMM, k * 10**6 + 100_000, k * 10**6 + 200_000, launch_ns=k * 10**6 + 1)
+        copy_often(recording, "h2d", k * 10**6, 3)
+    # three come back in the second step; the six pairs with those in the third would be enough
+    assert memory_of(rank_of(export(recording)), steps_of(3)).offload_copies == 0
+
+
+def copy_often(recording: Recording, kind: str, at_ns: int, count: int) -> None:
+    for begin in range(at_ns, at_ns + count * 10_000, 10_000):
+        recording.copy(kind, begin, begin + 5_000, size_bytes=1 << 24)
 
 
 EMBEDDING = "void at::native::embedding_dense_kernel<float>(float*)"
@@ -257,6 +275,15 @@ def test_weights_copied_for_every_layer_live_on_the_host_and_the_batch_before_is
     assert (found.host_resident_copies, found.host_resident_bytes) == (8, 16 * MIB)
     assert found.host_resident_union_ns == found.host_resident_exposed_ns == 8 * 60_000
     assert found.offload_copies == 0
+
+
+def test_weights_before_a_pass_are_of_a_size_that_recurs_between_layers(export: Export) -> None:
+    recording = Recording()
+    for k in range(2):
+        layers_of_weights(recording, 1_000 * k, (4 * MIB,), pass_begins=True)
+    found = memory_of(rank_of(export(recording)), steps_of(2))
+    # four between layers and the one before each embedding
+    assert (found.host_resident_copies, found.host_resident_bytes) == (10, 40 * MIB)
 
 
 def test_one_batch_for_every_pass_does_not_live_on_the_host(export: Export) -> None:

@@ -8,18 +8,18 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import COPY_KINDS, IntArray, distinct
+from traces.columns import COPY_KINDS, BoolArray, IntArray, distinct
 from traces.cures import cure
 from traces.intervals import Spans, covered_ns, intersect, subtract, union
 from traces.limits import Limit
 from traces.missing import Missing
 from traces.names.kinds import GRAPH_REPLAY, compute_classes
-from traces.steps.found import Step, Steps
+from traces.steps.found import Steps
 from traces.timeline import Activities, Bucket, RankTimeline, Source
 
 LARGE: Final = Limit(1 << 20, "bytes", "token counts and losses are far smaller, activations larger")
 OFFLOAD_PAIRS: Final = Limit(
-    2, "pairs of one size in a step", "ours: a layer's activations recur with every layer"
+    2, "pairs of one size a step", "ours: a layer's activations recur with every layer"
 )
 RECURS: Final = Limit(2, "copies of one size a step", "ours: weights of one shape recur with every layer")
 FILLS: Final = Limit(
@@ -67,7 +67,11 @@ def copy_use(rank: RankTimeline, places: IntArray, windows: Spans) -> CopyUse:
 
 
 def offload_places(rank: RankTimeline, steps: Steps) -> IntArray | Missing:
-    """Places in the activities of the copies that leave the GPU and come back within their step."""
+    """Places in the activities of the used steps' copies that leave the GPU and come back.
+
+    Back within the time of the longest used step: what Adam on the CPU takes at a step's end comes back in
+    the next.
+    """
     if not rank.has_kernels:
         return _whole_graphs("memory.offload_exposed_ns", rank)
     if not steps.used:
@@ -77,7 +81,18 @@ def offload_places(rank: RankTimeline, steps: Steps) -> IntArray | Missing:
     at = np.flatnonzero(rows.bucket == Bucket.COPY)
     copies = rows.take(at)
     size = rank.columns.copies.size_bytes[copies.row]
-    places: IntArray = at[np.concatenate([_pairs_of(copies, size, step) for step in steps.used])]
+    used = np.zeros(len(at), dtype=np.bool_)
+    for step in steps.used:
+        used |= (step.start_ns <= copies.start_ns) & (copies.start_ns < step.end_ns)
+    within_ns = max(step.end_ns - step.start_ns for step in steps.used)
+    out, back = (copies.key == COPY_KINDS.index(kind) for kind in ("memcpy_d2h", "memcpy_h2d"))
+    found: list[int] = []
+    for one in distinct(size[used & out & (size >= LARGE.value)]).tolist():
+        pairs = _pairs(copies, np.flatnonzero((size == one) & (out | back)), out, within_ns)
+        touching = [pair for pair in pairs if used[list(pair)].any()]
+        if len(touching) >= OFFLOAD_PAIRS.value * len(steps.used):
+            found += [place for pair in touching for place in pair if used[place]]
+    places: IntArray = at[np.array(found, dtype=np.int64)]
     return places
 
 
@@ -86,32 +101,27 @@ def _whole_graphs(path: str, rank: RankTimeline) -> Missing:
     return Missing(path, why, cure("graphs", rank.columns.info.kind))
 
 
-def _pairs_of(copies: Activities, size: IntArray, step: Step) -> IntArray:
-    """Places of one step's offload copies: to the host, with an equal one back later, and that one."""
-    first, last = np.searchsorted(copies.start_ns, (step.start_ns, step.end_ns))
-    inside = np.arange(first, last)
-    inside = inside[size[inside] >= LARGE.value]
-    out, back = (copies.key == COPY_KINDS.index(kind) for kind in ("memcpy_d2h", "memcpy_h2d"))
-    found: list[int] = []
-    for one in distinct(size[inside[out[inside]]]).tolist():
-        pairs: list[int] = []
-        waiting: list[int] = []
-        for place in inside[(size[inside] == one) & (out | back)[inside]].tolist():
-            if out[place]:
-                waiting.append(place)
-            elif done := [one for one in waiting if copies.end_ns[one] <= copies.start_ns[place]]:
-                waiting.remove(done[-1])
-                pairs += [done[-1], place]
-        if len(pairs) >= 2 * OFFLOAD_PAIRS.value:
-            found += pairs
-    return np.array(found, dtype=np.int64)
+def _pairs(copies: Activities, places: IntArray, out: BoolArray, within_ns: int) -> list[tuple[int, int]]:
+    """Copies of one size to the host, each with the next one back that starts so soon after its end."""
+    pairs: list[tuple[int, int]] = []
+    waiting: list[int] = []
+    for place in places.tolist():
+        if out[place]:
+            waiting.append(place)
+            continue
+        start_ns = int(copies.start_ns[place])
+        waiting = [one for one in waiting if copies.end_ns[one] >= start_ns - within_ns]
+        if done := [one for one in waiting if copies.end_ns[one] <= start_ns]:
+            waiting.remove(done[-1])
+            pairs.append((done[-1], place))
+    return pairs
 
 
 def resident_places(rank: RankTimeline, steps: Steps, offloaded: IntArray | Missing) -> IntArray | Missing:
     """Places in the activities of copies that bring what lives in host memory: weights, optimizer state.
 
-    Large ones from the host that are neither input batches nor in `offloaded`: of sizes that recur within
-    the used steps; without steps all of the window, where they fill enough of it.
+    Large ones from the host that are not in `offloaded`, of sizes that recur within the used steps in copies
+    that are no input batches; without steps all that are none, where they fill enough of the window.
     """
     if not rank.has_kernels:
         return _whole_graphs("memory.host_resident_exposed_ns", rank)
@@ -119,14 +129,15 @@ def resident_places(rank: RankTimeline, steps: Steps, offloaded: IntArray | Miss
     at = _large_from_host(rank)
     if not isinstance(offloaded, Missing):
         at = at[~np.isin(at, offloaded)]
-    at = _no_batches(rank, at)
-    at = at[covered_ns(rows.start_ns[at], rows.end_ns[at], steps.windows) > 0]
+    inside = covered_ns(rows.start_ns[at], rows.end_ns[at], steps.windows) > 0
+    weights = ~_batches(rank, at) & inside
     if not steps.used:
-        filled_ns = copy_use(rank, at, steps.windows).union_ns
-        return at if filled_ns > FILLS.value * steps.windows.total_ns else at[:0]
+        filled_ns = copy_use(rank, at[weights], steps.windows).union_ns
+        return at[weights] if filled_ns > FILLS.value * steps.windows.total_ns else at[:0]
     size = rank.columns.copies.size_bytes[rows.row[at]]
     often = RECURS.value * len(steps.used)
-    recurring: IntArray = at[np.isin(size, [one for one, n in Counter(size.tolist()).items() if n >= often])]
+    recur = [one for one, n in Counter(size[weights].tolist()).items() if n >= often]
+    recurring: IntArray = at[inside & np.isin(size, recur)]
     return recurring
 
 
@@ -138,8 +149,8 @@ def _large_from_host(rank: RankTimeline) -> IntArray:
     return large
 
 
-def _no_batches(rank: RankTimeline, at: IntArray) -> IntArray:
-    """Those of the copies, in order of start, that are no input batches.
+def _batches(rank: RankTimeline, at: IntArray) -> BoolArray:
+    """Which of the copies, in order of start, may be input batches.
 
     Copies without a kernel of matrices or one that runs once a pass (embedding, loss, a whole graph) between
     them are a row. An input batch is a short row before a whole pass: one that runs once a pass comes before
@@ -150,11 +161,12 @@ def _no_batches(rank: RankTimeline, at: IntArray) -> IntArray:
     start, passes = rows.start_ns[at], _starts(rows, _ONCE_A_PASS)
     first = np.flatnonzero(np.diff(np.searchsorted(_starts(rows, _MATRIX + _ONCE_A_PASS), start), prepend=-1))
     if len(first) < RECURS.value or (not len(passes) and _recurring_shapes(rank, at, first) < SHAPES.value):
-        return at[:0]
+        return np.ones(len(at), dtype=np.bool_)
     begin, until = start[first], np.append(start[first[1:]], rows.end_ns.max())
     feeds_a_pass = np.searchsorted(passes, until) > np.searchsorted(passes, begin)
     length = np.diff(first, append=len(at))
-    return at[~np.repeat(feeds_a_pass & (length <= BATCH_TENSORS.value), length)]
+    short: BoolArray = np.repeat(feeds_a_pass & (length <= BATCH_TENSORS.value), length)
+    return short
 
 
 def _starts(rows: Activities, classes: tuple[str, ...]) -> IntArray:
