@@ -198,11 +198,13 @@ def test_the_naive_rules_are_scored_on_the_same_runs() -> None:
     assert (score.naive, score.naive_without_compute) == (0, 1)
 
 
-def test_what_a_recording_hides_is_left_out_of_the_verdicts_and_must_be_unmeasurable() -> None:
+def test_what_a_recording_hides_is_left_out_of_the_verdicts_and_must_be_unmeasurable_or_truly_clear() -> None:
     blind = result(wall=None, hidden=WALLS, told=dict.fromkeys(WALLS, "unmeasurable"), found_frac={})
-    bold = replace(blind, told={**blind.told, "compute": "clear"})
+    bold = replace(blind, told={**blind.told, "communication": "clear"})  # truly a wall
     assert grade.told_runs([blind, bold]) == []
     assert grade.hiding([blind, bold]) == Count(7, 8)
+    bounded = replace(blind, told={**blind.told, "compute": "clear"})  # truly none
+    assert grade.hiding([bounded]) == Count(4, 4)
 
 
 def test_memory_whose_use_was_recorded_must_be_clear_below_the_limit() -> None:

@@ -198,9 +198,15 @@ def roomy(results: Sequence[Result]) -> Count:
 
 
 def hiding(results: Sequence[Result]) -> Count:
-    """Walls that a recording hides whole: how many of them are said to be unmeasurable."""
-    told = [result.told[wall] for result in results if not result.error for wall in result.hidden]
-    return Count(told.count("unmeasurable"), len(told))
+    """Walls that a recording hides whole: how many of them are said to be unmeasurable, or truly clear."""
+    hidden = [(result, wall) for result in results if not result.error for wall in result.hidden]
+    return Count(sum(unmeasurable_or_clear(*one) for one in hidden), len(hidden))
+
+
+def unmeasurable_or_clear(result: Result, wall: str) -> bool:
+    """Whether a wall is said to be unmeasurable, or clear where it truly is none: its bound may show that."""
+    told = result.told[wall]
+    return told == "unmeasurable" or (told == "clear" and not is_wall(result, wall))
 
 
 def veiled_clear(results: Sequence[Result]) -> Count:

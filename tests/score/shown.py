@@ -79,11 +79,11 @@ def family_scores(results: Sequence[Result]) -> list[FamilyScore]:
             _each(of["harmless"], lambda one: one.told[one.group] != "finding"),
         ),
         FamilyScore(
-            "captures without calls or graphs, or with clocks apart: all walls unmeasurable",
-            _each(clocks, lambda one: set(one.told.values()) == {"unmeasurable"}),
+            "captures without calls or graphs, or with clocks apart: all walls unmeasurable, or truly clear",
+            _each(clocks, lambda one: all(grade.unmeasurable_or_clear(one, wall) for wall in WALLS)),
         ),
         FamilyScore(
-            "captures that hide a part: the hidden wall unmeasurable, no true wall clear",
+            "captures that hide a part: the hidden wall unmeasurable, or truly clear, no true wall clear",
             _each(partly, _honest),
         ),
     ]
@@ -145,5 +145,5 @@ def _two_gpus(results: Sequence[Result]) -> Count:
 
 
 def _honest(result: Result) -> bool:
-    hidden = all(result.told[wall] == "unmeasurable" for wall in result.hidden)
+    hidden = all(grade.unmeasurable_or_clear(result, wall) for wall in result.hidden)
     return hidden and not any(result.told[wall] == "clear" and is_wall(result, wall) for wall in WALLS)

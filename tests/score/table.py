@@ -55,7 +55,7 @@ def _head(drawn: Sequence[Result]) -> Iterator[str]:
     yield f"- False alarms: {_count(alarms)} of the runs in which nothing costs a tenth of the step."
     yield f"- Near ties (two walls, under 3 points apart) named as ties: {_count(ties)}."
     yield f"- Called tied at a true margin of 5 points and more: {_count(said)}."
-    yield f"- Walls that the recording hides said to be unmeasurable: {_count(hidden)}."
+    yield f"- Walls that the recording hides said to be unmeasurable, or truly clear: {_count(hidden)}."
     yield f"- True walls that it hides in part said to be clear: {_count(veiled)}."
     roomy = grade.roomy(drawn)
     yield f"- Memory below the limit, its use recorded, said to be clear: {_count(roomy)}."
