@@ -23,6 +23,7 @@ Export = Callable[..., Path]
 US = 1_000
 GEMM = "nvjet_tst_128x256_64x4_2x1_v_bz_TNT"
 SENDRECV = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<(unsigned long)4096>)"
+ADAM = "multi_tensor_apply_kernel<at::native::FusedOptimizerTensorListMetadata<4>, FusedAdamMathFunctor<float>>"
 NORM_BACKWARD = "transformer_engine::normalization::rmsnorm_bwd_tuned_kernel"
 SYNC = "cudaStreamSynchronize_v3020"
 NOTIFY = "void deep_ep::intranode::notify_dispatch<(int)8>(const int *, int *)"
@@ -377,6 +378,13 @@ def test_the_cpu_steps_the_optimizer_between_its_copies(export: Export) -> None:
         "python": 10,
         "launch": 20,
     }
+
+
+def test_the_gpu_may_step_its_part_of_the_optimizer_meanwhile(export: Export) -> None:
+    said = offloading()
+    said.kernel(ADAM, 125, 126, launch=(120, 124))
+    found = us(dict(account(export, said, spans((126 * US, 158 * US))).launch_starved_ns))
+    assert found["cpu_optimizer"] == 32
 
 
 @pytest.mark.parametrize(

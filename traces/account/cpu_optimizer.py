@@ -19,16 +19,18 @@ APART: Final = Limit(2.0, "times the bytes", "gradients and weights have 2 or 4 
 def cpu_optimizer(rank: RankTimeline) -> HostSpans:
     """Spans of host threads between large copies to the host and as many bytes back, in training alone.
 
-    No kernel may be launched between on that thread: activations that are offloaded have kernels between.
+    No kernel but an optimizer's may be launched between on that thread: activations that are offloaded have
+    kernels between, and where the CPU steps only a part the GPU steps the rest meanwhile.
     What the thread waits for within a span is not told apart here.
     """
     rows, nothing = rank.activities, np.empty(0, dtype=np.int64)
-    size = _sizes(rank)
+    size, roles = _sizes(rank), roles_of(rank)
     told = (rows.launch_ns != NULL) & ((size >= COPIED.value) | (rows.source != Source.COPY))
+    told &= ~roles.optimizer
     order = np.flatnonzero(told)
     order = order[np.lexsort((rows.launch_ns[order], rows.launch_thread[order]))]
     way = np.where(size >= COPIED.value, rows.key, NULL)[order]
-    if not len(order) or judge_training(roles_of(rank))[0] is not True:
+    if not len(order) or judge_training(roles)[0] is not True:
         return HostSpans(nothing, nothing, nothing, nothing, ())
     thread = rows.launch_thread[order]
     begin = np.flatnonzero(np.concatenate(([True], (np.diff(way) != 0) | (np.diff(thread) != 0))))
