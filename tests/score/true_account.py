@@ -138,7 +138,10 @@ class _Teller:
         return None
 
     def _host_waits(self) -> Iterator[_Wait]:
-        """When a thread was inside a call that waited for GPU work."""
+        """When a thread was inside a call that waited for GPU work, or polled for it without one."""
+        for span in self._run.executed.spans:
+            if span.kind == "poll":
+                yield from self._wait(span.start_ns, span.end_ns)
         launched = {activity.call: activity for activity in self._run.activities}
         for place, call in enumerate(self._run.executed.calls):
             operation, own = call.operation, launched.get(place)

@@ -63,7 +63,7 @@ class CallMade:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of a thread: a range with its text and kind, or time without a call ("busy")."""
+    """A stretch of a thread: a range with its text and kind, or time without a call ("busy", "poll")."""
 
     thread: str
     start_ns: int

@@ -187,7 +187,10 @@ class HostThread:
         self._now = max(before_ns, (flag.done_ns or 0) + wait.wake_ns)
 
     def _spin(self, spin: Spin) -> Waits:
+        before_ns = self._now
         yield from self._wait_until_back([self._driver.event(spin.mark)], spin.poll_ns)
+        if self._now > before_ns:
+            self._driver.spans.append(Span(self._name, before_ns, self._now - spin.poll_ns, "", "poll"))
 
     def _push(self, push: Push) -> None:
         self._open.append((self._now, push.text, push.kind))
