@@ -25,6 +25,7 @@ from traces.measure.budget import Budget
 from traces.measure.host_copies import LARGE
 from traces.missing import Missing
 from traces.replay.edits import Subject
+from traces.replay.handicaps import stretched_ns
 from traces.timeline import Activities, Bucket, RankTimeline, Source
 
 _HOST_COPIES: Final = tuple(code for code, kind in enumerate(COPY_KINDS) if kind.endswith(("h2d", "d2h")))
@@ -72,8 +73,7 @@ def _communication_ns(subject: Subject, rows: Activities, windows: Spans, absent
     comm = rows.bucket == Bucket.COMM
     running = union(rows.start_ns[comm], rows.end_ns[comm])
     beside_ns = covered_ns(rows.start_ns, rows.end_ns, running)
-    stretch_frac = max(0.0, subject.stretch_frac or 0.0)
-    more_ns = (beside_ns * (stretch_frac / (1 + stretch_frac))).astype(np.int64)
+    more_ns = stretched_ns(beside_ns, max(0.0, subject.stretch_frac or 0.0))
     stretched = _first(rows, rows.bucket == Bucket.COMPUTE, more_ns)
     return min(
         absent_ns + intersect(stretched, windows).total_ns,

@@ -125,13 +125,18 @@ def _lines(place: IntArray) -> list[tuple[int, ...]]:
     return [tuple(one for one in line if one >= 0) for line in place.tolist()]
 
 
+def _ended_ns(rows: Activities, before: IntArray) -> IntArray:
+    """When the last of what each starts after, shape (n, k), had ended, shape (n,); NULL where none did."""
+    result: IntArray = np.where(before >= 0, rows.end_ns[before], NULL).max(axis=1)
+    return result
+
+
 def _held_up(rows: Activities, holder: IntArray, launched_ns: IntArray, before: IntArray) -> IntArray:
     """The kernel that held the SMs of each, shape (n,), where it was launched as that was ready; else -1.
 
     `before`: producers, shape (n, k).
     """
-    ended_ns = np.where(before >= 0, rows.end_ns[before], NULL).max(axis=1)
-    ready_ns = np.maximum(ended_ns, launched_ns)
+    ready_ns = np.maximum(_ended_ns(rows, before), launched_ns)
     return np.where((holder >= 0) & (launched_ns[holder] <= ready_ns), holder, NONE)
 
 
@@ -190,9 +195,8 @@ def _latencies(
     `before`, shape (n, k): what each starts after. Gap and arrival are no longer than usual; the later one
     takes what is left up to 2 us, for latencies vary; what is longer no constraint explains.
     """
-    some = before >= 0
-    ended = np.where(some, rows.end_ns[before], NULL).max(axis=1)
-    has_producer, has_launch = some.any(axis=1), launched_ns != NULL
+    ended = _ended_ns(rows, before)
+    has_producer, has_launch = ended != NULL, launched_ns != NULL
     gap = np.where(has_producer, np.minimum(rows.start_ns - ended, usual.usual_gap_ns), 0)
     after = has_launch & (within_ns < 0)
     arrival = np.where(after, np.minimum(rows.start_ns - launched_ns, usual.usual_arrival_ns), 0)

@@ -40,9 +40,14 @@ def without_work(timing: Timing, which: BoolArray) -> Timing:
     return replace(timing, duration_ns=np.where(which, 0, timing.duration_ns))
 
 
+def stretched_ns(beside_ns: IntArray, stretch_frac: float) -> IntArray:
+    """The part of time beside communication, shape (n,), that is there only because of it."""
+    return (beside_ns * (stretch_frac / (1 + stretch_frac))).astype(np.int64)
+
+
 def without_stretch(timing: Timing, beside_ns: IntArray, stretch_frac: float) -> Timing:
     """The part of each activity beside communication, shape (n,), is no longer stretched by so much."""
-    saved = (beside_ns * (stretch_frac / (1 + stretch_frac))).astype(np.int64)
+    saved = stretched_ns(beside_ns, stretch_frac)
     return replace(timing, duration_ns=np.maximum(timing.duration_ns - np.maximum(saved, 0), 0))
 
 
