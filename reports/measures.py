@@ -37,10 +37,14 @@ _UNITS: Final = ("_ns", "_frac", "_bytes", "_count")
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One measure. `unit` is empty for words and tables; `limits` are `module:NAME` of a `Limit`."""
+    """One measure. `title`: its name where people read; `unit` is empty for words and tables.
+
+    `limits` are `module:NAME` of a `Limit`.
+    """
 
     name: str
     group: str
+    title: str
     unit: str
     what: str
     how: str
@@ -53,9 +57,9 @@ def measures() -> Mapping[str, Measure]:
     text = files("reports").joinpath("measures.toml").read_text(encoding="utf-8")
     read = tomllib.loads(text)
     return {
-        name: Measure(name, group, unit, what, how, tuple(limits[0]) if limits else ())
+        name: Measure(name, group, title, unit, what, how, tuple(limits[0]) if limits else ())
         for group in GROUPS
-        for name, (unit, what, how, *limits) in read[group].items()
+        for name, (title, unit, what, how, *limits) in read[group].items()
     }
 
 

@@ -44,6 +44,10 @@ class NotATrace(InputError):
     """The file is readable and no trace that we know."""
 
 
+class NotAResult(InputError):
+    """The file is none of our results, or of a version that this one does not know."""
+
+
 class DamagedTrace(InputError):
     """The file was a trace; now it is truncated, half exported or being written."""
 

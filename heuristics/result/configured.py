@@ -1,0 +1,187 @@
+"""What files say of a run: configuration, findings, rules, workflow, memory, throughput, log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from heuristics.result.judged import Checked
+from heuristics.result.told import Bytes, Count, Ns, Section, Told
+
+
+class Versions(Section, frozen=True):
+    """Of packages, as options and files say them."""
+
+    core: Told[str]
+    bridge: Told[str]
+    torch: Told[str]
+    te: Told[str]
+
+
+class Setting(Section, frozen=True):
+    """One knob. `withheld`: the value is a text that is not shown, as it may be a path or a name."""
+
+    knob: str
+    value: Any
+    said: str
+    withheld: bool
+
+
+class Problem(Section, frozen=True):
+    """Something in the file that was not taken as it stands."""
+
+    where: str
+    text: str
+    instead: str
+
+
+class Configuration(Section, frozen=True):
+    """The configuration as it was understood."""
+
+    framework: Told[Literal["megatron_lm", "megatron_bridge"]]
+    legal: bool
+    versions: Versions
+    settings: tuple[Setting, ...]
+    problems: tuple[Problem, ...]
+    checked: tuple[Checked, ...]
+
+
+class ConfigFinding(Section, frozen=True):
+    """A contradiction, or a failure of the log with its cause and cure."""
+
+    id: str
+    state: str
+    text: str
+    evidence: str
+    fix: str
+
+
+class BrokenRule(Section, frozen=True):
+    """A rule of these versions that the configuration breaks."""
+
+    id: str
+    level: Literal["error", "warning", "ignored"]
+    text: str
+    cure: str
+    fix: str
+    source: str
+
+
+class UndecidedRule(Section, frozen=True):
+    """A rule that needs to know more."""
+
+    id: str
+    text: str
+    asks: tuple[str, ...]
+
+
+class Rules(Section, frozen=True):
+    """What the framework's versions reject, warn of or ignore."""
+
+    broken: tuple[BrokenRule, ...]
+    undecided: tuple[UndecidedRule, ...]
+
+
+class WorkflowStep(Section, frozen=True):
+    """One rule of NVIDIA's workflow for MoE."""
+
+    id: str
+    phase: Literal["fit", "scale", "folding", "prerequisites", "profile"]
+    title: str
+    seed: str
+    state: Literal["met", "violated", "unknown", "not_applicable"]
+    because: str
+    advice: str
+    fix: str
+    tells: str
+
+
+class Experiment(Section, frozen=True):
+    """One run to make: all that changes, what stays, what to note."""
+
+    title: str
+    fix: str
+    variable: str
+    holds: tuple[str, ...]
+    measure: tuple[str, ...]
+    step_count: Count
+    next: str
+
+
+class Experiments(Section, frozen=True):
+    """The plan as runs to make, one variable each."""
+
+    first: tuple[Experiment, ...]
+    then: tuple[Experiment, ...]
+    later: tuple[Experiment, ...]
+
+
+class MemoryEstimate(Section, frozen=True):
+    """Memory of the fullest rank by part, counted from the configuration."""
+
+    stage: Count
+    parameters_bytes: Bytes
+    gradients_bytes: Bytes
+    optimizer_bytes: Bytes
+    activations_bytes: Bytes
+    logits_bytes: Bytes
+    by_part: Mapping[str, int]
+    layer_microbatches: Count
+    assumed: tuple[str, ...]
+    rest_bytes: Told[int]
+    calibrated_by: str
+    total_bytes: Bytes
+
+
+class Peak(Section, frozen=True):
+    """A published peak rate."""
+
+    gpu: str
+    precision: str
+    tflops: float
+    source: str
+
+
+class Reference(Section, frozen=True):
+    """One published throughput; None is what the row does not say."""
+
+    model: str
+    gpus: int | None
+    gpu: str
+    precision: str | None
+    layout: str | None
+    batch: str | None
+    tokens_per_s_per_gpu: float
+    tflops_per_gpu: float
+    step_s: float | None
+    source: str
+    routing: str
+
+
+class Throughput(Section, frozen=True):
+    """Rates of one GPU, and published rows of the same model beside them."""
+
+    step_ns: Ns
+    tokens_per_s_per_gpu: float
+    model_tflops_per_gpu: float
+    mfu_frac: Told[float]
+    peak: Told[Peak]
+    source: str
+    references: tuple[Reference, ...]
+
+
+class Log(Section, frozen=True):
+    """What the training log tells. `iterations_ns`: its last steady ones, as two runs are compared."""
+
+    name: str
+    line_count: Count
+    iteration_count: Count
+    steady_count: Count
+    left_out: Mapping[str, Count]
+    steady_step_ns: Told[Ns]
+    iterations_ns: tuple[Ns, ...]
+    spread_ns: Told[Ns]
+    peak_allocated_bytes: Told[Bytes]
+    peak_reserved_bytes: Told[Bytes]
+    skipped_lines: tuple[Count, ...]
+    versions: Mapping[str, str]

@@ -1,0 +1,145 @@
+"""What is made of a run: `verdict`, `walls`, `fixes`, `levers`, `refused`, `choices`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from heuristics.result.told import Frac, Ns, Section, Told
+from heuristics.run import WallId
+
+Level = Literal["high", "medium", "low"]
+Outcome = Literal["finding", "clear", "unmeasurable"]
+Bucket = Literal["compute", "exposed_comm", "exposed_copy", "idle"]
+
+
+class Verdict(Section, frozen=True):
+    """The one wall, or an honest none."""
+
+    wall: Told[WallId]
+    kind: Told[str]
+    bound: Told[WallId]
+    tied_with: tuple[WallId, ...]
+    runner_up: Told[WallId]
+    confidence: Told[Level]
+    confidence_because: tuple[str, ...]
+    because: tuple[str, ...]
+    next_wall: Told[WallId]
+    next_wall_frac: Told[Frac]
+    next_because: str
+    startup_ns: Ns
+    largest_bucket: Told[Bucket]
+    largest_bucket_frac: Told[Frac]
+
+
+class Evidence(Section, frozen=True):
+    """One measured value; `limit` is None for context, a place is None where no single one shows it."""
+
+    measure: str
+    value: float
+    unit: str
+    limit: float | None
+    because: str
+    start_ns: int | None
+    end_ns: int | None
+    step: int | None
+    rank: int | None
+
+
+class Wall(Section, frozen=True):
+    """One wall: what it costs at most."""
+
+    id: WallId
+    outcome: Outcome
+    cost_ns: Told[Ns]
+    cost_frac: Told[Frac]
+    cost_by_kind_ns: Told[Mapping[str, Ns]]
+    at_most_frac: Told[Frac]
+    evidence: tuple[Evidence, ...]
+    missing: tuple[str, ...]
+    cure: str
+
+
+class Knobs(Section, frozen=True):
+    """One change in its spellings."""
+
+    megatron_lm: tuple[str, ...]
+    megatron_bridge: tuple[str, ...]
+    bridge_harness: tuple[str, ...]
+    environment: tuple[str, ...]
+    pytorch: tuple[str, ...]
+
+
+class Precondition(Section, frozen=True):
+    """What a fix needs, and what would meet or tell it."""
+
+    text: str
+    state: Literal["met", "unmet", "unknown"]
+    cure: str
+
+
+class Checked(Section, frozen=True):
+    """What one tier says of the configuration with a change in it."""
+
+    tier: Literal["rules", "config", "layer"]
+    answer: Literal["ok", "rejected", "needs", "no_such_knob", "not_checked"]
+    text: str
+
+
+class Room(Section, frozen=True):
+    """Whether a change fits the memory; below zero `delta_bytes` frees."""
+
+    delta_bytes: int | None
+    free_bytes: int | None
+    fits: bool | None
+    because: str
+
+
+class Fix(Section, frozen=True):
+    """One change to try; the lower end of `gain_frac` is null where the change itself was not replayed."""
+
+    id: str
+    wall: WallId
+    title: str
+    knobs: Knobs
+    versions: str
+    preconditions: tuple[Precondition, ...]
+    checked: tuple[Checked, ...]
+    after: tuple[str, ...]
+    room: Told[Room]
+    gain_frac: Told[tuple[Told[float], float]]
+    gain_source: Told[str]
+    shares_with: tuple[str, ...]
+    side_effects: tuple[str, ...]
+    verify: str
+    sources: tuple[str, ...]
+
+
+class Combined(Section, frozen=True):
+    """Fixes applied together in one replay: what they win at least and at most, never a sum."""
+
+    ids: tuple[str, ...]
+    gain_frac: tuple[float, float]
+
+
+class Refused(Section, frozen=True):
+    """One change that is not in the plan, and why."""
+
+    id: str
+    wall: WallId
+    title: str
+    because: str
+    unlocked_by: str
+    source: str
+
+
+class Choice(Section, frozen=True):
+    """What the guides choose; `other`: what their other edition says, empty where it says the same."""
+
+    about: str
+    answer: str
+    rule: str
+    other: str
+    settings: tuple[str, ...]
+    asks: tuple[str, ...]
+    refused: tuple[str, ...]

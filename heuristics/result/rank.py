@@ -1,0 +1,205 @@
+"""What was measured of one process on one GPU: `ranks[]`. Integers are ns over the used steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from heuristics.result.compute import Sm, TensorCores
+from heuristics.result.moe import A2a, Moe
+from heuristics.result.tables import KernelTable, LedgerRow, Timeline
+from heuristics.result.told import Bytes, Count, Frac, Ns, Section, Told
+from traces.names.frameworks import Framework
+
+
+class Totals(Section, frozen=True):
+    """The whole recording, first kernel start to last kernel end, kernels only."""
+
+    kernel_count: Count
+    kernel_work_ns: Ns
+    span_ns: Ns
+    busy_union_ns: Ns
+    comm_union_ns: Told[Ns]
+    exposed_comm_ns: Told[Ns]
+
+
+class Step(Section, frozen=True):
+    """One used step, counted from 0 as recorded."""
+
+    index: Count
+    start_ns: int
+    end_ns: int
+
+
+class Dropped(Step, frozen=True):
+    """One recorded step that is not used, and why."""
+
+    reason: str
+
+
+StepSource = Literal["user", "nvtx", "optimizer", "period", "none"]
+
+
+class Steps(Section, frozen=True):
+    """How steps were found. `used` and `dropped` are all recorded ones; `slow`: indexes of used ones."""
+
+    source: StepSource
+    what: str
+    used: tuple[Step, ...]
+    dropped: tuple[Dropped, ...]
+    median_ns: Told[Ns]
+    slow: tuple[Count, ...]
+    disagreement: str
+    min_ns: Told[Ns]
+    max_ns: Told[Ns]
+    mean_ns: Told[Ns]
+
+
+class Budget(Section, frozen=True):
+    """Every nanosecond of the window in one bucket; the buckets add up to it."""
+
+    window: Ns
+    compute: Ns
+    exposed_comm: Told[Ns]
+    exposed_copy: Ns
+    idle: Ns
+
+
+class BudgetShares(Section, frozen=True):
+    """The buckets as parts of the window."""
+
+    compute: Frac
+    exposed_comm: Told[Frac]
+    exposed_copy: Frac
+    idle: Frac
+
+
+class Latency(Section, frozen=True):
+    """Short delays that every launch has."""
+
+    arrival: Ns
+    kernel_gap: Ns
+
+
+class Absent(Section, frozen=True):
+    """Why no compute ran; the reasons add up to window - compute."""
+
+    launch_starved: Mapping[str, Ns]
+    blocking: Mapping[str, Ns]
+    launch_latency: Latency
+    graph_opaque: Ns
+    dependency_stalled: Ns
+    trailing: Ns
+
+
+class DecidedBy(Section, frozen=True):
+    """What the reasons of `Absent` rest on, as parts of it."""
+
+    recorded: Frac
+    inferred: Frac
+    none: Frac
+
+
+class Memory(Section, frozen=True):
+    """What saving memory costs, and how much there is."""
+
+    recompute_ns: Told[Ns]
+    recompute_modules: Told[Mapping[str, Ns]]
+    offload_exposed_ns: Told[Ns]
+    offload_copies: Told[Count]
+    offload_union_ns: Told[Ns]
+    offload_bytes: Told[Bytes]
+    host_resident_exposed_ns: Told[Ns]
+    host_resident_copies: Told[Count]
+    host_resident_union_ns: Told[Ns]
+    host_resident_bytes: Told[Bytes]
+    allocator_ns: Told[Ns]
+    allocator_calls: Told[Count]
+    allocator_scope: str
+    allocator_retry_frac: Told[Frac]
+    peak_bytes: Told[Bytes]
+    capacity_bytes: Told[Bytes]
+
+
+class Passes(Section, frozen=True):
+    """How often a module ran."""
+
+    forward_count: Count
+    backward_count: Count
+    recomputed_count: Told[Count]
+    evidence: str
+
+
+Dispatcher = Literal["alltoall", "deepep", "hybridep", "ncclep", "allgather", "none", "unknown"]
+
+
+class Detected(Section, frozen=True):
+    """What kind of run the trace shows."""
+
+    dispatcher: Dispatcher
+    graph_share_frac: Told[Frac]
+    short_kernel_frac: Told[Frac]
+    ep_overlap: Told[bool]
+    framework: Framework
+    training_step: Told[bool]
+    training_evidence: str
+    precision: Told[str]
+    precision_shares_frac: Mapping[str, Frac]
+    recompute: Told[Mapping[str, Passes]]
+
+
+class UnknownKernel(Section, frozen=True):
+    """One kernel that no rule names. `finding`: large enough to be one."""
+
+    name: str
+    frac: Frac
+    busy_ns: Ns
+    count: Count
+    mean_ns: Ns
+    grid: Told[tuple[Count, Count, Count]]
+    per_step_ns: Told[Ns]
+    finding: bool
+
+
+class Replay(Section, frozen=True):
+    """Whether the replay of this rank means anything."""
+
+    residual_free_error_frac: Told[float]
+    elastic_frac: Told[float]
+    unexplained_frac: Told[Frac]
+
+
+class Rank(Section, frozen=True):
+    """One process on one GPU."""
+
+    trace: str
+    process: Told[Count]
+    device: int
+    gpu: Told[str]
+    rank: Told[Count]
+    totals: Told[Totals]
+    windows_ns: tuple[tuple[int, int], ...]
+    steps: Steps
+    budget_ns: Budget
+    budget_frac: BudgetShares
+    exposed_comm_by_kind_ns: Told[Mapping[str, Ns]]
+    compute_by_class_ns: Mapping[str, Ns]
+    exposed_copy_by_kind_ns: Mapping[str, Ns]
+    hidden_comm_ns: Told[Ns]
+    absent_ns: Told[Absent]
+    masked_ns: Told[Ns]
+    absent_decided_by_frac: Told[DecidedBy]
+    clock_offset_ns: Told[int]
+    a2a: Told[A2a]
+    sm: Sm
+    tensor_cores: TensorCores
+    memory: Memory
+    detected: Detected
+    kernels_without_launch: Count
+    unknown_kernels: tuple[UnknownKernel, ...]
+    moe: Told[Moe]
+    ledger: Told[tuple[LedgerRow, ...]]
+    kernel_table: KernelTable
+    timeline: Timeline
+    replay: Told[Replay]
+    other_steps: tuple[Timeline, ...] = ()

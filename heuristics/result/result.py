@@ -1,0 +1,69 @@
+"""The whole of one result: of a trace, of several, or of a configuration judged without one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from msgspec import UNSET, UnsetType
+
+from heuristics.result.configured import (
+    ConfigFinding,
+    Configuration,
+    Experiments,
+    Log,
+    MemoryEstimate,
+    Rules,
+    Throughput,
+    WorkflowStep,
+)
+from heuristics.result.judged import Choice, Combined, Fix, Refused, Verdict, Wall
+from heuristics.result.rank import Rank
+from heuristics.result.told import Section, Told
+from heuristics.result.trace import Trace
+from traces.missing import Missing
+from traces.names.frameworks import Framework
+
+
+class Tool(Section, frozen=True):
+    """What made the result. `guidance`: NVIDIA's guide that decided, None where two runs had two."""
+
+    name: Literal["moe-diag"]
+    version: str
+    guidance: str | None
+
+
+class Result(Section, frozen=True, kw_only=True):
+    """One result, version 1.0 of the JSON document: keys may be added, none may change.
+
+    `missing`: every gap, by its path in the document; a parent's entry covers what is under it. `about`: the
+    configuration's file, `judged`: whether walls are; both are absent from the result of a trace.
+    """
+
+    schema_version: Literal["1.0"]
+    tool: Tool
+    about: str | UnsetType = UNSET
+    judged: bool | UnsetType = UNSET
+    warnings: tuple[str, ...]
+    missing: tuple[Missing, ...]
+    redacted: bool
+    command: str | UnsetType = UNSET
+    traces: tuple[Trace, ...]
+    ranks: tuple[Rank, ...]
+    framework: Framework
+    verdict: Verdict
+    walls: tuple[Wall, ...]
+    fixes: tuple[Fix, ...]
+    levers: tuple[Fix, ...]
+    combined: tuple[Combined, ...] = ()
+    refused: tuple[Refused, ...]
+    choices: tuple[Choice, ...]
+    configuration: Told[Configuration]
+    config_findings: tuple[ConfigFinding, ...]
+    rules: Told[Rules]
+    workflow: tuple[WorkflowStep, ...]
+    experiments: Told[Experiments]
+    memory_estimate: Told[MemoryEstimate]
+    throughput: Told[Throughput]
+    log: Told[Log]
+    given: Mapping[str, Any]

@@ -1,0 +1,96 @@
+"""What two runs are compared by, and one step as it ran: `ledger`, `kernel_table`, `timeline` of a rank."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from heuristics.result.told import Count, Ns, Section, Told
+from heuristics.run import WallId
+
+Group = Literal["budget", "absent", "moe"]
+NameIndex = Annotated[int, Meta(ge=-1)]
+
+
+class LedgerRow(Section, frozen=True):
+    """A row of the ledger; `per_step_ns` has an entry per used step, one where there are no steps."""
+
+    row: str
+    group: Group
+    wall: WallId | None
+    count: Count
+    work_ns: Ns
+    per_step_ns: tuple[Ns, ...]
+
+
+class Kernel(Section, frozen=True):
+    """Kernels of one name, grid and key; `key` as in the ledger but for `comm.KIND`."""
+
+    name: str
+    grid: Told[tuple[Count, Count, Count]]
+    key: str
+    count: Count
+    work_ns: Ns
+    std_ns: Ns
+
+
+class KernelsLeftOut(Section, frozen=True):
+    """What is beyond the rows of the table."""
+
+    rows: Count
+    count: Count
+    work_ns: Ns
+
+
+class KernelTable(Section, frozen=True):
+    """Kernels by name and grid, those with the most work first."""
+
+    rows: tuple[Kernel, ...]
+    left_out: KernelsLeftOut
+
+
+class Lane(Section, frozen=True):
+    """The activities of one stream as columns of one length; `key` and `name` point into the timeline's."""
+
+    stream: int
+    at_ns: tuple[Ns, ...]
+    length_ns: tuple[Ns, ...]
+    key: tuple[Count, ...]
+    name: tuple[NameIndex, ...]
+    launch_ns: tuple[int | None, ...] = ()
+    """When the launch of each began, from the timeline's `start_ns` on, below zero where it was before."""
+
+
+class HostLane(Section, frozen=True):
+    """CUDA calls or NVTX ranges of one launching thread, as columns of one length."""
+
+    thread: Count
+    kind: Literal["calls", "ranges"]
+    depth: Count
+    at_ns: tuple[Ns, ...]
+    length_ns: tuple[Ns, ...]
+    name: tuple[NameIndex, ...]
+
+
+class ReasonLane(Section, frozen=True):
+    """Why no compute ran, as columns of one length; `reason` points into `reasons`."""
+
+    at_ns: tuple[Ns, ...]
+    length_ns: tuple[Ns, ...]
+    reason: tuple[Count, ...]
+    reasons: tuple[str, ...]
+
+
+class Timeline(Section, frozen=True):
+    """One step by stream, cut at its borders; times in `at_ns` are from `start_ns` on."""
+
+    step: Told[Count]
+    start_ns: int
+    end_ns: int
+    left_out: Count
+    keys: tuple[str, ...]
+    names: tuple[str, ...]
+    lanes: tuple[Lane, ...]
+    reasons: Told[ReasonLane]
+    host: tuple[HostLane, ...] = ()

@@ -1,0 +1,32 @@
+"""The three states of a value: told, `Missing` with its reason and cure, None where it does not apply."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Optional, TypeAlias, TypeVar
+
+from msgspec import Meta, Struct
+
+from traces.missing import Missing
+
+T = TypeVar("T")
+
+if TYPE_CHECKING:
+    Told: TypeAlias = T | Missing | None
+else:  # what JSON holds: a number or null, whose reason stands in `missing`
+    Told = Optional
+
+Ns = Annotated[int, Meta(ge=0)]
+"""A length of time in ns."""
+Count = Annotated[int, Meta(ge=0)]
+Bytes = Annotated[int, Meta(ge=0)]
+Frac = Annotated[float, Meta(ge=0, le=1)]
+"""A share of a whole, which the field names."""
+
+
+class Section(Struct, frozen=True):
+    """A part of a result: an object of the JSON document, its keys the fields."""
+
+
+def known(value: Told[T]) -> T | None:
+    """The value where it is told; None where it is missing or does not apply."""
+    return None if isinstance(value, Missing) else value

@@ -1,0 +1,54 @@
+"""What each recording says of itself: `traces[]`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType
+
+from heuristics.result.told import Bytes, Count, Frac, Section, Told
+
+
+class Gpu(Section, frozen=True):
+    """One GPU of the recording."""
+
+    name: Told[str]
+    sm_count: Told[Count]
+    capability: Told[str]
+    memory_bytes: Told[Bytes]
+
+
+class Messages(Section, frozen=True):
+    """NCCL's calls of one operation that carry a payload. `size_bytes`: per call and rank, not over a link.
+
+    `peer_count` is absent where the operation names no peer.
+    """
+
+    operation: str
+    call_count: Count
+    size_bytes: Bytes
+    communicator_count: Count
+    peer_count: Count | UnsetType = UNSET
+
+
+class Capture(Section, frozen=True):
+    """How good the recording is."""
+
+    correlation_frac: Told[Frac]
+    diagnostics: tuple[str, ...]
+    perturbation_frac: Told[Annotated[float, Meta(ge=-1)]]
+
+
+class Trace(Section, frozen=True, kw_only=True):
+    """One recording. `path` as it was given, absent from a redacted result."""
+
+    name: str
+    path: str | UnsetType = UNSET
+    kind: str
+    exporter_version: Told[str]
+    schema: Told[str]
+    reader: str
+    gpus: tuple[Gpu, ...]
+    missing_tables: tuple[str, ...]
+    nccl_messages: Told[tuple[Messages, ...]]
+    capture: Capture

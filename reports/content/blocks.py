@@ -1,0 +1,255 @@
+"""What a page is made of. A block says what something is; how it looks is each writer's.
+
+Words are spans: plain text, `Code` (what is typed or was recorded, always escaped and never wrapped within a
+word) and `Term` (a key of the document under its human name).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A name, a flag or a command exactly as it is typed or was recorded."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A key of the document: shown by its name in `measures.toml`, the key in a tooltip or with `--keys`."""
+
+    key: str
+
+
+Span = str | Code | Term
+Words = tuple[Span, ...]
+
+
+def words(*spans: Span | Words) -> Words:
+    """Spans and words as one, in order."""
+    flat: list[Span] = []
+    for one in spans:
+        flat += one if isinstance(one, tuple) else (one,)
+    return tuple(flat)
+
+
+class Tone(Enum):
+    """What a block or a part of one means to the reader; writers choose the colour."""
+
+    PLAIN = "plain"
+    GOOD = "good"
+    NOTICE = "notice"
+    BAD = "bad"
+    MUTED = "muted"
+
+
+class Hue(Enum):
+    """What a piece of time is, alike in every bar, table and picture; `figures/palette` has the colours."""
+
+    COMPUTE = "compute"
+    COMMUNICATION = "communication"
+    COPY = "copy"
+    IDLE = "idle"
+    HOST = "host"
+    MEMORY = "memory"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """The one sentence. `label` stands before it in capitals: SLOWED BY, NO BOTTLENECK, NOT STEADY STATE."""
+
+    label: str
+    said: Words
+    tone: Tone
+    under: tuple[Words, ...] = ()
+    """Sentences that belong to it: the confidence with its reason, what routing was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sentence or a few. `label`: two or three words in front, such as `Top kernels`; may be empty."""
+
+    said: Words
+    label: str = ""
+    tone: Tone = Tone.PLAIN
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A list of sentences; numbered where their order matters."""
+
+    items: tuple[Words, ...]
+    title: str = ""
+    numbered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number as people read it, its unit apart; `share` draws a bar beside it where it is a share.
+
+    `text` is empty where the value does not apply and `unknown` where it could not be told.
+    """
+
+    text: str
+    share: float | None = None
+    hue: Hue = Hue.OTHER
+
+
+Cell = Words | Quantity
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table; numbers stand to the right. `first` columns stay where there is little room."""
+
+    title: str
+    number: bool = False
+    first: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row; `depth` 1 is a part of the row of depth 0 before it."""
+
+    cells: tuple[Cell, ...]
+    depth: int = 0
+    tone: Tone = Tone.PLAIN
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under columns. `total` closes it where the rows add up; `left_out` says how many rows were cut."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    total: Row | None = None
+    left_out: int = 0
+    note: Words = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of a bar: its name, its share of the whole and what the share is in ms per step."""
+
+    name: str
+    share: float
+    amount: str
+    hue: Hue
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One whole in pieces whose shares add up to 1; `note` stands under it."""
+
+    title: str
+    whole: str
+    pieces: tuple[Piece, ...]
+    note: Words = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CodeBlock:
+    """Lines to copy: settings or a command. `language`: sh, yaml, python."""
+
+    lines: tuple[str, ...]
+    language: str = "sh"
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """One change as one framework writes it; `id`: megatron_lm, megatron_bridge, environment, ..."""
+
+    id: str
+    name: str
+    code: CodeBlock
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of the plan. `id`: the fix (`COM-2`), which `explain` knows; `saves`: its replayed range.
+
+    `spellings`: the framework in use first; short pages show that one alone. `notes`: the precondition that
+    matters; `low`, `high`: the range as shares of the step, for a drawn bar, None where not replayed.
+    """
+
+    id: str
+    title: Words
+    saves: str
+    spellings: tuple[Spelling, ...]
+    notes: tuple[Words, ...] = ()
+    low: float | None = None
+    high: float | None = None
+    after: tuple[str, ...] = ()
+    effort: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do, in the order that pays. `together`: what all listed steps win, one replayed figure."""
+
+    title: str
+    steps: tuple[Step, ...]
+    together: Words = ()
+    left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """The next thing to type, filled in."""
+
+    said: Words
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """What a short page leaves out and a long one shows: open on paper, folded on a page."""
+
+    title: str
+    blocks: tuple[Block, ...]
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A titled part of a long page; `id` is its anchor."""
+
+    title: str
+    blocks: tuple[Block, ...]
+    id: str
+
+
+Block = Headline | Sentence | Items | Table | Bar | CodeBlock | Plan | Command | Fold | Part
+
+
+class Detail(Enum):
+    """How much a page says."""
+
+    FIRST = "first"
+    FULL = "full"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A finished page. `title`: the inputs' names; `facts`: one line about them: GPU, steps, step time."""
+
+    title: Words
+    facts: Words
+    blocks: tuple[Block, ...]
+    detail: Detail = Detail.FIRST
+    more: str = ""
+    """What the whole has beyond this page, in one line; empty where this is all."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """How a page is written: `width` in columns, 0 for as wide as it comes; `keys`: a term's key beside it."""
+
+    width: int = 80
+    keys: bool = False
+    colour: bool = False

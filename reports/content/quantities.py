@@ -1,0 +1,65 @@
+"""How numbers are written where people read, alike in every format: three significant digits.
+
+Times are ms per step unless said otherwise; exact nanoseconds are in the JSON document.
+"""
+
+from __future__ import annotations
+
+from math import floor, log10
+from typing import Final
+
+DIGITS: Final = 3
+
+
+def rounded(value: float) -> str:
+    """Three significant digits without an exponent: `0.0123`, `1.23`, `98.8`, `12,300`."""
+    if value == 0:
+        return "0"
+    places = max(0, DIGITS - 1 - floor(log10(abs(value))))
+    text = f"{round(value, DIGITS - 1 - floor(log10(abs(value)))):,.{places}f}"
+    return text.rstrip("0").rstrip(".") if places > DIGITS else text
+
+
+def percent(share: float) -> str:
+    """A share: whole from 10 % on, one decimal below; never 0 % or 100 % for what is not."""
+    if 0 < abs(share) < 0.0005:
+        return "<0.1 %" if share > 0 else ">-0.1 %"
+    if 0.995 <= share < 1:
+        return ">99 %"
+    return f"{share * 100:.0f} %" if abs(share) >= 0.0995 else f"{share * 100:.1f} %"
+
+
+def milliseconds(time_ns: float) -> str:
+    """A time in ms, without its unit; `<0.001` for what is not zero but rounds away."""
+    if 0 < abs(time_ns) < 1000:
+        return "<0.001" if time_ns > 0 else ">-0.001"
+    return rounded(time_ns / 1e6)
+
+
+def duration(time_ns: float) -> str:
+    """A time with the unit that fits: `41 us`, `93.8 ms`, `12.5 s`."""
+    for size, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "us")):
+        if abs(time_ns) >= size:
+            return f"{rounded(time_ns / size)} {unit}"
+    return f"{time_ns:.0f} ns"
+
+
+def gigabytes(count: float) -> str:
+    """Bytes as GB, decimal as the GPUs' data sheets: `25.5 GB`."""
+    return f"{rounded(count / 1e9)} GB"
+
+
+def saving(low: float | None, high: float | None) -> str:
+    """What a change saves, as a range of shares of the step: `25-28 %`, `up to 18 %`, `not yet measured`."""
+    if high is None:
+        return "not replayed"
+    if low is None:
+        return f"up to {percent(high)}"
+    if percent(low) == percent(high):
+        return percent(high)
+    return f"{percent(low).removesuffix(' %')}-{percent(high)}"
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """A number of things: `1 step`, `12 steps`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -1,0 +1,106 @@
+"""A typed result as a JSON document and back: the one codec of both.
+
+In memory a value that could not be told is `Missing`, and `missing` holds only gaps that are no value of its
+fields. In the document such a value is null, and `missing` has an entry for it. Lists inside a list are one
+path, with `[*]`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+import msgspec
+from msgspec import UNSET, Struct
+from msgspec.structs import force_setattr
+
+from traces.errors import NotAResult
+from traces.missing import Missing
+
+Document = dict[str, Any]
+R = TypeVar("R", bound=Struct)
+_PART: Final = re.compile(r"([^.\[\]]+)|\[(\d+|\*)\]")
+_PATH: Final = re.compile(r" - at `\$\.?([^`]*)`")
+
+
+def encode(result: Struct) -> Document:
+    """The document: plain dict, list, str, int, float, bool and None, keys in the order of the fields."""
+    found: dict[Missing, None] = {}
+    document: Document = _lower(result, "", found)
+    gaps = (*found, *result.missing)  # type: ignore[attr-defined]  # of whole results
+    document["missing"] = [{"path": gap.path, "reason": gap.reason, "cure": gap.cure} for gap in gaps]
+    return document
+
+
+def _lower(value: Any, path: str, found: dict[Missing, None]) -> Any:
+    """A value as JSON has it; gaps on the way go to `found`, each once and in their order."""
+    if isinstance(value, Missing):
+        found[Missing(path, value.reason, value.cure)] = None
+        return None
+    if isinstance(value, Struct):
+        names = zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True)
+        told = {key: getattr(value, name) for key, name in names}
+        if not path and "missing" in told:
+            told["missing"] = ()
+        start = f"{path}." if path else ""
+        return {key: _lower(one, start + key, found) for key, one in told.items() if one is not UNSET}
+    if isinstance(value, Mapping):
+        return {key: _lower(one, f"{path}.{key}", found) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        if not any(isinstance(one, Struct | Mapping | tuple) for one in value):
+            return [_lower(one, path, found) for one in value]
+        inner = "[" in path
+        return [_lower(one, f"{path}[{'*' if inner else place}]", found) for place, one in enumerate(value)]
+    return value
+
+
+def decode(document: object, kind: type[R]) -> R:
+    """The typed result. Raises `NotAResult` for what does not keep the contract, naming the path."""
+    try:
+        result = msgspec.convert(document, kind)
+    except msgspec.ValidationError as error:
+        raise NotAResult(_wrong(str(error))) from None
+    gaps: tuple[Missing, ...] = result.missing  # type: ignore[attr-defined]  # of whole results
+    noted = tuple(
+        gap for gap in gaps if not _raise(result, _parts(gap.path), Missing("", gap.reason, gap.cure))
+    )
+    force_setattr(result, "missing", noted)
+    return result
+
+
+def _wrong(said: str) -> str:
+    """Our own sentence of what a document breaks: where, then what."""
+    found = _PATH.search(said)
+    place = found[1] if found and found[1] else "the document"
+    return f"{place}: {_PATH.sub('', said)}"
+
+
+def _parts(path: str) -> list[str]:
+    return [name or place for name, place in _PART.findall(path)]
+
+
+def _raise(value: Any, parts: Sequence[str], gap: Missing) -> bool:
+    """Put a gap where the document has null; False where it is of no value."""
+    first, rest = parts[0], parts[1:]
+    if isinstance(value, tuple | list):
+        if not any(isinstance(one, Struct | tuple | Mapping) for one in value):
+            return False
+        places = range(len(value)) if first == "*" else [int(first)] if first.isdecimal() else []
+        inner = [bool(rest) and _raise(value[place], rest, gap) for place in places if place < len(value)]
+        return any(inner)
+    if isinstance(value, Mapping):
+        return bool(rest) and first in value and _raise(value[first], rest, gap)
+    if not isinstance(value, Struct) or first not in value.__struct_encode_fields__:
+        return False
+    name = value.__struct_fields__[value.__struct_encode_fields__.index(first)]
+    one = getattr(value, name)
+    if rest:
+        return _raise(one, rest, gap)
+    if isinstance(one, tuple) and None in one:
+        force_setattr(value, name, tuple(gap if part is None else part for part in one))
+    elif one is None:
+        force_setattr(value, name, gap)
+    else:
+        return False
+    return True
