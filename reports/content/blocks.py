@@ -248,7 +248,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How a page is written: `width` in columns, 0 for as wide as it comes; `keys`: a term's key beside it."""
+    """How a page is written: `width` in columns, 0 for no limit; `keys`: a term with its key beside it."""
 
     width: int = 80
     keys: bool = False
