@@ -112,7 +112,5 @@ def _perturbed(document: Document, slower_frac: float) -> Document:
         {**one, "capture": {**(one.get("capture") or {}), "perturbation_frac": slower_frac}}
         for one in document.get("traces") or []
     ]
-    missing = [
-        one for one in document["missing"] if not one["path"].endswith("].capture.perturbation_frac")
-    ]
+    missing = [one for one in document["missing"] if not one["path"].endswith("].capture.perturbation_frac")]
     return {**document, "traces": traces, "missing": missing}
