@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from heuristics.clues import first_by_clue
+from heuristics.clues import before_tuning, first_by_clue
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.gains import Gain
-from heuristics.plan_order import by_gain, little_last
+from heuristics.plan_order import in_paying_order
 from heuristics.run import Run, WallId
 from traces.limits import Limit
 from traces.replay.costs import WORTH
@@ -151,7 +151,10 @@ def make_plan(
     gains: Mapping[str, Gain] | None = None,
     rejected: Mapping[str, Rejection] | None = None,
 ) -> Plan:
-    """Plan for the walls that were found, the verdict's first; without any, and with `levers`, the levers.
+    """Plan for the walls that were found; without any, and with `levers`, the levers.
+
+    `walls`, the verdict's first: of two fixes that exclude each other the earlier wall's is chosen. The order
+    is then that of what they save for sure; but first what is set wrongly, and what a run needs to fit.
 
     `gains`: what the kinds of change that were replayed give. `rejected`: fixes, by id, that the framework
     itself was asked about and rejects.
@@ -175,7 +178,7 @@ def make_plan(
         dominated = any(_is_direct(run, fix) for fix in ordered)
         wanted = [_planned(run, fix, gains or {}) for fix in ordered if fix.id not in seen]
         if not (run.does_not_fit and wall == "memory"):  # room comes first there, not time
-            wanted = by_gain(wanted)
+            wanted = in_paying_order(wanted)
         for planned in wanted:
             fix = planned.fix
             first = _before(run, planned, catalogue, {one.fix.id for one in chosen}, gains or {})
@@ -191,8 +194,8 @@ def make_plan(
                 continue
             chosen = [*earlier, replace(planned, after=allowed.after if allowed else ())]
             refused = [one for one in refused if one.fix not in [aside.fix for aside in first]]
-    if not run.does_not_fit:  # room comes first there, not time
-        chosen = little_last(chosen)
+    room = [one.fix.id for one in chosen if run.does_not_fit and one.fix.wall == "memory"]
+    chosen = in_paying_order(chosen, (*before_tuning(run), *room))
     return Plan(tuple(replace(one, shares_with=_sharing(one, chosen)) for one in chosen), tuple(refused), ())
 
 
