@@ -11,8 +11,10 @@ from heuristics.choosers.choices import Choice, choose_all
 from heuristics.configured import given_of, settings_by_trust, settings_of
 from heuristics.fixes.elsewhere import fixes_of
 from heuristics.gains import gains_of
+from heuristics.gains_together import combined_of
 from heuristics.observed import Observed, observe
 from heuristics.plan import Plan, Rejection, make_plan
+from heuristics.result.judged import Combined
 from heuristics.run import Given, Guidance, Run
 from heuristics.startup import Startup
 from heuristics.verdict import Verdict
@@ -59,7 +61,8 @@ class Judgement:
     """What we make of a run.
 
     `choices`: what the guides' tables choose, none for a dense model. `run` is what the opinions rest on;
-    `guidance` names the guide that decided. `told`: what files add, None where none told of the run.
+    `guidance` names the guide that decided. `combined`: what first steps of the plan save together. `told`:
+    what files add, None where none told of the run.
     """
 
     bound: Bound
@@ -67,6 +70,7 @@ class Judgement:
     walls: tuple[WallJudgement, ...]
     verdict: Verdict
     plan: Plan
+    combined: tuple[Combined, ...]
     choices: tuple[Choice, ...]
     run: Run
     guidance: Guidance
@@ -106,12 +110,17 @@ def judge_observed(
     gaps = []
     if observed.bound.bucket is None:
         gaps.append(Missing("verdict.bound", observed.bound.because, observed.bound.cure))
+    plan = told.plan if told else _plan(run, observed, {})
+    combined = combined_of(plan.fixes, run, observed.replayed)
+    if isinstance(combined, Missing):
+        gaps.append(combined)
     return Judgement(
         bound=observed.bound,
         largest=observed.largest,
         walls=observed.walls,
         verdict=observed.verdict,
-        plan=told.plan if told else _plan(run, observed, {}),
+        plan=plan,
+        combined=() if isinstance(combined, Missing) else combined,
         choices=choose_all(run) if run.framework == "megatron" and run.shown.moe is not False else (),
         run=run,
         guidance=run.given.guidance,

@@ -26,6 +26,7 @@ def judged_sections(judgement: Judgement) -> dict[str, Any]:
         "walls": [wall_section(wall) for wall in judgement.walls],
         "fixes": _fix_sections(judgement, plan.fixes),
         "levers": _fix_sections(judgement, plan.levers),
+        "combined": [{"ids": list(one.ids), "gain_frac": list(one.gain_frac)} for one in judgement.combined],
         "refused": [refused_section(one) for one in plan.refused],
         "choices": [choice_section(choice) for choice in judgement.choices],
     }
