@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any, Final
 
+from heuristics.walls.ledger_walls import wall_of
 from traces.account.account import Account
 from traces.cures import cures
 from traces.measure.kernel_table import KernelTable
@@ -25,7 +26,8 @@ def ledger_section(rank: RankMeasurements) -> list[dict[str, Any]] | None:
 
 
 def _ledger_row(row: LedgerRow) -> dict[str, Any]:
-    return asdict(row) | {"per_step_ns": list(row.per_step_ns)}
+    name = {"row": row.row, "group": row.group, "wall": wall_of(row.row)}
+    return name | asdict(row) | {"per_step_ns": list(row.per_step_ns)}
 
 
 def kernels_section(table: KernelTable) -> dict[str, Any]:
