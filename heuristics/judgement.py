@@ -61,8 +61,8 @@ class Judgement:
     """What we make of a run.
 
     `choices`: what the guides' tables choose, none for a dense model. `run` is what the opinions rest on;
-    `guidance` names the guide that decided. `combined`: what first steps of the plan save together. `told`:
-    what files add, None where none told of the run.
+    `guidance` names the guide that decided. `told`: what files add, None where none told of the
+    run. `combined`: what first steps of the plan save together; `not_combined`: why that was not replayed.
     """
 
     bound: Bound
@@ -70,7 +70,6 @@ class Judgement:
     walls: tuple[WallJudgement, ...]
     verdict: Verdict
     plan: Plan
-    combined: tuple[Combined, ...]
     choices: tuple[Choice, ...]
     run: Run
     guidance: Guidance
@@ -79,6 +78,8 @@ class Judgement:
     perturbation_frac: float | None = None
     step_ns: int | None = None
     startup: Startup | None = None
+    combined: tuple[Combined, ...] = ()
+    not_combined: Missing | None = None
 
 
 def judge(
@@ -120,7 +121,6 @@ def judge_observed(
         walls=observed.walls,
         verdict=observed.verdict,
         plan=plan,
-        combined=() if isinstance(combined, Missing) else combined,
         choices=choose_all(run) if run.framework == "megatron" and run.shown.moe is not False else (),
         run=run,
         guidance=run.given.guidance,
@@ -129,6 +129,8 @@ def judge_observed(
         perturbation_frac=observed.perturbation_frac,
         step_ns=observed.step_ns,
         startup=observed.startup,
+        combined=() if isinstance(combined, Missing) else combined,
+        not_combined=combined if isinstance(combined, Missing) else None,
     )
 
 

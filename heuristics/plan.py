@@ -10,6 +10,7 @@ from heuristics.clues import before_tuning, first_by_clue
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.gains import Gain
 from heuristics.plan_order import in_paying_order
+from heuristics.result.judged import Refusal
 from heuristics.run import Run, WallId
 from traces.limits import Limit
 from traces.replay.costs import WORTH
@@ -117,10 +118,11 @@ class Planned:
 class Refused:
     """A fix that is not in the plan, why, and what would let it in.
 
-    `source`: who forbids it, empty where the fix's own sources say so.
+    `kind`: of what sort the reason is. `source`: who forbids it, empty where the fix's own sources say so.
     """
 
     fix: Fix
+    kind: Refusal
     because: str
     unlocked_by: str
     source: str = ""
@@ -228,7 +230,7 @@ def _before(
 def _rejected(fix: Fix, rejection: Rejection | None) -> Refused | None:
     if rejection is None:
         return None
-    return Refused(fix, f"the framework rejects it here: {rejection.text}", "", rejection.source)
+    return Refused(fix, "rejected", f"the framework rejects it here: {rejection.text}", "", rejection.source)
 
 
 def _forbidden(fix: Fix, allowed: Allowed) -> Refused | None:
@@ -238,8 +240,9 @@ def _forbidden(fix: Fix, allowed: Allowed) -> Refused | None:
     rule, first = allowed.broken[0].rule, allowed.beside
     if first:
         why = f"not in one plan with {first}, which comes first: {rule.text}"
-        return Refused(fix, why, f"leaving out {first}", rule.source)
-    return Refused(fix, f"the configuration forbids it: {rule.text}", rule.fix or rule.cure, rule.source)
+        return Refused(fix, "excluded", why, f"leaving out {first}", rule.source)
+    why = f"the configuration forbids it: {rule.text}"
+    return Refused(fix, "forbidden", why, rule.fix or rule.cure, rule.source)
 
 
 def _sharing(planned: Planned, chosen: Sequence[Planned]) -> tuple[str, ...]:
@@ -374,16 +377,15 @@ def _refusal(run: Run, planned: Planned, chosen: Iterable[Planned], dominated: b
     fix, before = planned.fix, [one.fix for one in chosen]
     for other in before:
         if other.id in fix.excludes or fix.id in other.excludes:
-            return Refused(
-                fix, f"not in one plan with {other.id}, which comes first", f"leaving out {other.id}"
-            )
+            why = f"not in one plan with {other.id}, which comes first"
+            return Refused(fix, "excluded", why, f"leaving out {other.id}")
     met_by = {other.id for other in before if other.wall == fix.wall or other.id in ASIDE}
     met_by |= {other.same_as for other in before}
     for condition in _unmet(planned):
         if not condition.cure or condition.cure not in met_by:
-            return Refused(fix, f"needs: {condition.text}", condition.cure)
+            return Refused(fix, "needs", f"needs: {condition.text}", condition.cure)
     if little := _too_little(run, fix, dominated):
-        return Refused(fix, f"what it acts on ({', '.join(fix.kinds)}) is {little}", "")
+        return Refused(fix, "little", f"what it acts on ({', '.join(fix.kinds)}) is {little}", "")
     if planned.ceiling_frac == 0.0 and _wins(fix):
-        return Refused(fix, f"what it could win ({', '.join(_wins(fix))}) costs nothing here", "")
+        return Refused(fix, "nothing", f"what it could win ({', '.join(_wins(fix))}) costs nothing here", "")
     return None

@@ -51,6 +51,10 @@ def verdict_section(judgement: Judgement) -> dict[str, Any]:
         "startup_ns": judgement.startup.left_out_ns if judgement.startup else 0,
         "largest_bucket": judgement.largest.bucket,
         "largest_bucket_frac": judgement.largest.frac,
+        "confidence_reasons": [
+            {"id": one.id, "text": one.text} for one in (confidence.reasons if confidence else ())
+        ],
+        "does_not_fit": judgement.run.does_not_fit,
     }
 
 
@@ -112,6 +116,7 @@ def refused_section(refused: Refused) -> dict[str, Any]:
         "because": refused.because,
         "unlocked_by": refused.unlocked_by,
         "source": refused.source or "; ".join(fix.sources),
+        "kind": refused.kind,
     }
 
 

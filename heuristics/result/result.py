@@ -67,3 +67,8 @@ class Result(Section, frozen=True, kw_only=True):
     throughput: Told[Throughput]
     log: Told[Log]
     given: Mapping[str, Any]
+
+    @property
+    def forced_routing(self) -> bool:
+        """Whether options, configuration or log say that routing is forced to balance."""
+        return self.given.get("routing") == "force_balance"
