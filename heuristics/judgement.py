@@ -81,6 +81,12 @@ class Judgement:
     combined: tuple[Combined, ...] = ()
     not_combined: Missing | None = None
 
+    @property
+    def forced_routing(self) -> bool:
+        """Whether options, configuration or log say that routing is forced to balance."""
+        forced = self.run.settings.value("moe_router_force_load_balancing") is True
+        return forced or self.run.given.routing == "force_balance"
+
 
 def judge(
     measurements: Sequence[RankMeasurements],

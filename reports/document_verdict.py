@@ -29,6 +29,7 @@ def judged_sections(judgement: Judgement) -> dict[str, Any]:
         "combined": [{"ids": list(one.ids), "gain_frac": list(one.gain_frac)} for one in judgement.combined],
         "refused": [refused_section(one) for one in plan.refused],
         "choices": [choice_section(choice) for choice in judgement.choices],
+        "forced_routing": judgement.forced_routing,
     }
 
 

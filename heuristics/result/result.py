@@ -38,6 +38,7 @@ class Result(Section, frozen=True, kw_only=True):
 
     `missing`: every gap, by its path in the document; a parent's entry covers what is under it. `about`: the
     configuration's file, `judged`: whether walls are; both are absent from the result of a trace.
+    `forced_routing`: options, configuration or log say that routing is forced to balance.
     """
 
     schema_version: Literal["1.0"]
@@ -67,8 +68,4 @@ class Result(Section, frozen=True, kw_only=True):
     throughput: Told[Throughput]
     log: Told[Log]
     given: Mapping[str, Any]
-
-    @property
-    def forced_routing(self) -> bool:
-        """Whether options, configuration or log say that routing is forced to balance."""
-        return self.given.get("routing") == "force_balance"
+    forced_routing: bool = False
