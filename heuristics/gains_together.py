@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Final
 
 from heuristics.gains import Replayed, most_ns
-from heuristics.plan import Planned
+from heuristics.planned import Planned
 from heuristics.result.judged import Combined
 from heuristics.run import Run
 from traces.missing import Missing

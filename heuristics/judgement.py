@@ -13,7 +13,8 @@ from heuristics.fixes.elsewhere import fixes_of
 from heuristics.gains import gains_of
 from heuristics.gains_together import combined_of
 from heuristics.observed import Observed, observe
-from heuristics.plan import Plan, Rejection, make_plan
+from heuristics.plan import make_plan
+from heuristics.planned import Plan, Rejection
 from heuristics.result.judged import Combined
 from heuristics.run import Given, Guidance, Run
 from heuristics.startup import Startup

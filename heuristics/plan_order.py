@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from heuristics.planned import Planned
 from traces.limits import Limit
-
-if TYPE_CHECKING:
-    from heuristics.plan import Planned
 
 LITTLE: Final = Limit(
     0.01, "fraction of the windows", "ours: nobody tries first what a replay says gains under a point"

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from heuristics import Judgement
-from heuristics.plan import Planned
+from heuristics.planned import Planned
 from heuristics.run import Given, Run
 from traces.limits import Limit
 from traces.missing import Missing

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from heuristics import Judgement
 from heuristics.choosers.choices import Choice
-from heuristics.plan import Planned, Refused
+from heuristics.planned import Planned, Refused
 from heuristics.verdict import Verdict
 from heuristics.walls.wall import WallJudgement
 from reports.document_config import checked_section

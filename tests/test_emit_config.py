@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from diagnoser.cli import run
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Knobs
-from heuristics.plan import Planned
+from heuristics.planned import Planned
 from heuristics.run import Given, Run, Shown
 from reports.document_verdict import fix_section
 from reports.emit import FRAMEWORKS, emit_config

@@ -8,7 +8,7 @@ from dataclasses import replace
 from heuristics.fixes.fix import Knobs
 from heuristics.gains import Replayed
 from heuristics.gains_together import combined_of
-from heuristics.plan import Planned
+from heuristics.planned import Planned
 from heuristics.result.judged import Combined
 from heuristics.run import Run
 from tests.opinions_doubles import a_fix, cost, costs

@@ -14,7 +14,8 @@ import diagnoser
 from heuristics import judge
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Gain, Precondition
-from heuristics.plan import ASIDE, LEVERS, WALL_ORDER, Plan, make_plan
+from heuristics.plan import ASIDE, LEVERS, WALL_ORDER, make_plan
+from heuristics.planned import Plan
 from heuristics.run import WALL_IDS, Given, Run, Shown, WallId
 from reports.document_verdict import fix_section, refused_section, verdict_gaps
 from tests.opinions_doubles import (
