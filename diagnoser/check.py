@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import diagnoser
 from diagnoser.command_line import command_line
 from diagnoser.configuration import read_configured
 from diagnoser.diagnosis import Diagnosis
+from diagnoser.version import VERSION
 from heuristics.asked import Ask
 from heuristics.judgement import judge_observed
 from heuristics.run import Given
@@ -41,9 +41,7 @@ def check_config(
     progress("checking the configuration", None)
     observed = with_fit(observed_from(said, configured.settings), given, configured.log, said)
     judgement = judge_observed(observed, given, configured, ask)
-    document = build_check_document(
-        diagnoser.__version__, config.name, judgement, symptoms is not None, redact
-    )
+    document = build_check_document(VERSION, config.name, judgement, symptoms is not None, redact)
     document["warnings"] += said.unread
     command = command or command_line("check-config", [config], {}, redact=redact)
     return Diagnosis(with_command(document, command))
