@@ -23,12 +23,14 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from diagnoser.version import VERSION
+
 if TYPE_CHECKING:
     from diagnoser.comparison_result import ComparisonResult
     from diagnoser.diagnosis import Diagnosis
     from diagnoser.side import Source
 
-__version__ = "0.1.0"
+__version__ = VERSION
 __all__ = [
     "InputError",
     "MoeDiagError",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import diagnoser
 from diagnoser.command_line import command_line
 from diagnoser.configuration import read_configured
 from diagnoser.diagnosis import Diagnosis
+from diagnoser.version import VERSION
 from heuristics.asked import Ask
 from heuristics.judgement import judge_observed
 from heuristics.run import Given
@@ -42,7 +42,7 @@ def check_config(
     judgement = judge_observed(observed, given, configured, ask)
     judged = symptoms is not None or any(wall.outcome != "unmeasurable" for wall in judgement.walls)
     result = result_of_run(
-        diagnoser.__version__,
+        VERSION,
         judgement,
         about=config.name,
         judged=judged,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import diagnoser
 from diagnoser.command_line import Value, command_line
 from diagnoser.comparison_result import ComparisonResult
 from diagnoser.side import Reading, Side, read_sides
+from diagnoser.version import VERSION
 from heuristics.comparison.comparison import compare
 from reports.comparison.document import comparison_document
 from reports.document import with_command
@@ -29,7 +29,7 @@ def compare_sides(
     results = result_of(base_document), result_of(new_document)
     comparison = compare(*results, (base.gpu, new.gpu), gate_frac)
     document = comparison_document(
-        diagnoser.__version__,
+        VERSION,
         comparison,
         warnings=[
             f"{side}: {warning}"

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import diagnoser
 from diagnoser.command_line import command_line, path_words
 from diagnoser.diagnosis import Diagnosis
 from diagnoser.gaps import (
@@ -17,6 +16,7 @@ from diagnoser.gaps import (
     why_skipped,
     window_warnings,
 )
+from diagnoser.version import VERSION
 from heuristics import Configured, judge
 from heuristics.configured import only_data_parallel
 from heuristics.run import Given
@@ -68,7 +68,7 @@ def diagnose(
         for gap in recording_gaps(index, trace.timeline, trace.ranks)
     ]
     result = result_of_run(
-        diagnoser.__version__,
+        VERSION,
         judge(ranks, given, configured, ask),
         traces=[
             ReadTrace(

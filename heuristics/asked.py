@@ -14,7 +14,7 @@ from heuristics.configured import is_whole
 from heuristics.constraints.megatron.answer import Answer
 from heuristics.constraints.megatron.request import NotAsked, Request, request_of
 from heuristics.fixes.preconditions import core_version, numbers
-from heuristics.plan import Plan, Planned, Rejection
+from heuristics.planned import Plan, Planned, Rejection
 from heuristics.run import Run
 from traces.limits import Limit
 

@@ -17,7 +17,7 @@ from heuristics.findings.capture import perturbed
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.findings.finding import ConfigFinding
 from heuristics.fixes.preconditions import core_version
-from heuristics.plan import Rejection
+from heuristics.planned import Rejection
 from heuristics.run import Run
 from heuristics.workflow.features import as_understood
 from heuristics.workflow.rule import Step

@@ -32,12 +32,13 @@ ALLOCATOR_FIRST: Final = "MEM-1"
 
 @dataclass(frozen=True, slots=True)
 class Clue:
-    """`fix` goes first for `wall` where `holds`, says `source`."""
+    """`fix` goes first for `wall` where `holds`, says `source`; for all walls where it is no `tuning`."""
 
     wall: WallId
     fix: str
     holds: Callable[[Run], bool]
     source: str
+    tuning: bool = True
 
 
 def _fragmented(run: Run) -> bool:
@@ -110,6 +111,7 @@ CLUES: Final = (
         "COM-3",
         lambda run: told_topology(informed(run)) is False,
         "deepseek-ai/DeepEP, issues 596 and 597: a wrong domain size comes before any tuning",
+        tuning=False,
     ),
     Clue(
         "communication",
@@ -130,3 +132,8 @@ CLUES: Final = (
 def first_by_clue(run: Run, wall: WallId) -> str | None:
     """Id of the fix that a clue names for a wall; None where no clue holds."""
     return next((clue.fix for clue in CLUES if clue.wall == wall and clue.holds(run)), None)
+
+
+def before_tuning(run: Run) -> tuple[str, ...]:
+    """Ids of the fixes that correct what is set wrongly, and so come before those that tune it."""
+    return tuple(clue.fix for clue in CLUES if not clue.tuning and clue.holds(run))

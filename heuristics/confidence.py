@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
+from heuristics.result.judged import Level, Reason
 from heuristics.run import WallId
 from heuristics.startup import find_startup
 from heuristics.walls.wall import WallJudgement
@@ -27,7 +28,6 @@ PROFILER_CALL: Final = Limit(
 )
 PROFILER_SHARE: Final = Limit(0.25, "fraction of the host's cost", "ours: more may be the profiler's making")
 
-Level = Literal["high", "medium", "low"]
 _LEVELS: Final[tuple[Level, ...]] = ("high", "medium", "low")
 
 
@@ -36,7 +36,17 @@ class Confidence:
     """Each reason lowers the level by one."""
 
     level: Level
-    because: tuple[str, ...]
+    reasons: tuple[Reason, ...] = ()
+
+    @property
+    def because(self) -> tuple[str, ...]:
+        """The reasons in words."""
+        return tuple(one.text for one in self.reasons)
+
+
+def lowered_by(reasons: tuple[Reason, ...]) -> Confidence:
+    """How sure so many reasons leave a verdict."""
+    return Confidence(_LEVELS[min(len(reasons), 2)], reasons)
 
 
 def confidence_in(
@@ -53,45 +63,46 @@ def confidence_in(
         *_about_profiler(wall, measurements),
         *_about_others(wall, walls),
     )
-    return Confidence(_LEVELS[min(len(reasons), 2)], reasons)
+    return lowered_by(reasons)
 
 
-def _about_startup(measurements: Sequence[RankMeasurements]) -> Iterator[str]:
+def _about_startup(measurements: Sequence[RankMeasurements]) -> Iterator[Reason]:
     if (startup := find_startup(measurements)) is not None:
-        yield f"profiler and start-up take {startup.frac:.0%} of the window: not a steady state"
+        text = f"profiler and start-up take {startup.frac:.0%} of the window: not a steady state"
+        yield Reason("startup", text)
 
 
-def _about_steps(measurements: Sequence[RankMeasurements]) -> Iterator[str]:
+def _about_steps(measurements: Sequence[RankMeasurements]) -> Iterator[Reason]:
     fewest = min(len(rank.steps.used) for rank in measurements)
     if not fewest and all(rank.steps.source == "user" for rank in measurements):
         return  # the user's own window
-    if fewest < FEW_STEPS.value:
-        yield (
-            f"only {fewest} step{'' if fewest == 1 else 's'}"
-            if fewest
-            else "no steps were found, so one window"
-        )
+    if not fewest:
+        yield Reason("no_steps", "no steps were found, so one window")
+    elif fewest < FEW_STEPS.value:
+        yield Reason("few_steps", f"only {fewest} step{'' if fewest == 1 else 's'}")
 
 
-def _about_first_step(wall: WallId, walls: Sequence[WallJudgement]) -> Iterator[str]:
+def _about_first_step(wall: WallId, walls: Sequence[WallJudgement]) -> Iterator[Reason]:
     if any(one.id == wall and one.only_in_first_step for one in walls):
-        yield "nearly all of its cost lies in the first of the used steps, so it may be warm-up"
+        text = "nearly all of its cost lies in the first of the used steps, so it may be warm-up"
+        yield Reason("first_step", text)
 
 
-def _about_ranks(wall: WallId, measurements: Sequence[RankMeasurements]) -> Iterator[str]:
+def _about_ranks(wall: WallId, measurements: Sequence[RankMeasurements]) -> Iterator[Reason]:
     told = [rank.budget for rank in measurements if rank.communication_told]
     speaks = any(budget.exposed_comm_ns or budget.hidden_comm_ns for budget in told)
     if wall == "communication" and speaks and len(measurements) == 1:
-        yield "one rank of many: waiting for a late peer and moving data look the same from here"
+        text = "only one rank was recorded, so waiting for a slow peer cannot be separated from data transfer"
+        yield Reason("one_rank", text)
 
 
-def _about_coverage(measurements: Sequence[RankMeasurements]) -> Iterator[str]:
+def _about_coverage(measurements: Sequence[RankMeasurements]) -> Iterator[Reason]:
     blind = sum(isinstance(rank.costs, Missing) or rank.costs.refused is not None for rank in measurements)
     if blind:
-        yield f"{blind} of {len(measurements)} ranks could not be replayed"
+        yield Reason("not_replayed", f"{blind} of {len(measurements)} ranks could not be replayed")
 
 
-def _about_waits(measurements: Sequence[RankMeasurements]) -> Iterator[str]:
+def _about_waits(measurements: Sequence[RankMeasurements]) -> Iterator[Reason]:
     """Waits that nothing explains, in the account or in the replay of the worst rank."""
     undecided = [
         rank.account.decided_ns["none"] / rank.budget.window_ns
@@ -104,12 +115,14 @@ def _about_waits(measurements: Sequence[RankMeasurements]) -> Iterator[str]:
         if not isinstance(rank.costs, Missing)
     ]
     if max(undecided, default=0.0) > UNDECIDED.value:
-        yield f"{max(undecided):.0%} of the window is time without compute that no edge explains"
+        text = f"{max(undecided):.0%} of the window is time without compute that no edge explains"
+        yield Reason("unexplained_waits", text)
     elif max(off, default=0.0) > OFF.value:
-        yield f"a replay without unexplained waits misses the window by {max(off):.0%}"
+        text = f"a replay without unexplained waits misses the window by {max(off):.0%}"
+        yield Reason("replay_off", text)
 
 
-def _about_profiler(wall: WallId, measurements: Sequence[RankMeasurements]) -> Iterator[str]:
+def _about_profiler(wall: WallId, measurements: Sequence[RankMeasurements]) -> Iterator[Reason]:
     if wall != "host_overhead":
         return
     told = [
@@ -121,14 +134,15 @@ def _about_profiler(wall: WallId, measurements: Sequence[RankMeasurements]) -> I
     cost_ns = sum(costs.host_overhead.ns for _, costs in told)
     if rows * PROFILER_CALL.value > PROFILER_SHARE.value * cost_ns:
         share = min(1.0, rows * PROFILER_CALL.value / max(cost_ns, 1))
-        yield f"recording {rows:,} calls and ranges may itself make up to {share:.0%} of it"
+        text = f"recording {rows:,} calls and ranges may itself make up to {share:.0%} of it"
+        yield Reason("profiler", text)
 
 
-def _about_others(wall: WallId, walls: Sequence[WallJudgement]) -> Iterator[str]:
+def _about_others(wall: WallId, walls: Sequence[WallJudgement]) -> Iterator[Reason]:
     blind = [
         wall_words(one.id)
         for one in walls
         if one.id != wall and one.outcome == "unmeasurable" and one.cost_ns is None
     ]
     if blind:
-        yield f"not measurable here: {', '.join(blind)}"
+        yield Reason("unmeasured_walls", f"not measurable here: {', '.join(blind)}")

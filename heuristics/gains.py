@@ -43,7 +43,7 @@ def _gain(kind: str, ranks: Sequence[Replayed], whole_ns: int) -> Gain:
     found = [next((one for one in rank.changes if one.kind == kind), None) for rank in ranks]
     told = [one for one in found if one is not None]
     high_ns = sum(
-        _most_ns(rank.costs, told[0]) if one is None else one.high_ns
+        most_ns(rank.costs, told[0]) if one is None else one.high_ns
         for rank, one in zip(ranks, found, strict=True)
     )
     across = any(len(one.acts_on) > 1 for one in told)
@@ -53,7 +53,7 @@ def _gain(kind: str, ranks: Sequence[Replayed], whole_ns: int) -> Gain:
     return Gain(sum(one.low_ns or 0 for one in told) / whole_ns, high_ns / whole_ns, None, across)
 
 
-def _most_ns(costs: Costs, change: Change) -> int:
+def most_ns(costs: Costs, change: Change) -> int:
     """What the kinds that a change acts on cost a rank; all of the wall where its cost is not split."""
     told = ((costs.of(wall), kinds) for wall, kinds in change.acts_on.items())
     return sum(cost.of_kinds_ns(kinds) for cost, kinds in told if cost is not None)

@@ -11,13 +11,17 @@ from heuristics.choosers.choices import Choice, choose_all
 from heuristics.configured import given_of, settings_by_trust, settings_of
 from heuristics.fixes.elsewhere import fixes_of
 from heuristics.gains import gains_of
+from heuristics.gains_together import combined_of
 from heuristics.observed import Observed, observe
-from heuristics.plan import Plan, Rejection, make_plan
+from heuristics.plan import make_plan
+from heuristics.planned import Plan, Rejection
+from heuristics.result.judged import Combined
 from heuristics.run import Given, Guidance, Run
 from heuristics.startup import Startup
 from heuristics.verdict import Verdict
 from heuristics.walls.wall import WallJudgement
 from traces.measure.measurements import RankMeasurements
+from traces.missing import Missing
 from traces.names.frameworks import Framework
 from traces.settings.configuration import Problem
 from traces.settings.settings import Settings
@@ -58,7 +62,8 @@ class Judgement:
     """What we make of a run.
 
     `choices`: what the guides' tables choose, none for a dense model. `run` is what the opinions rest on;
-    `guidance` names the guide that decided. `told`: what files add, None where none told of the run.
+    `guidance` names the guide that decided. `told`: what files add, None where none told of the
+    run. `combined`: what first steps of the plan save together; `not_combined`: why that was not replayed.
     """
 
     bound: Bound
@@ -73,6 +78,14 @@ class Judgement:
     perturbation_frac: float | None = None
     step_ns: int | None = None
     startup: Startup | None = None
+    combined: tuple[Combined, ...] = ()
+    not_combined: Missing | None = None
+
+    @property
+    def forced_routing(self) -> bool:
+        """Whether options, configuration or log say that routing is forced to balance."""
+        forced = self.run.settings.value("moe_router_force_load_balancing") is True
+        return forced or self.run.given.routing == "force_balance"
 
 
 def judge(
@@ -101,12 +114,14 @@ def judge_observed(
     configured = configured or Configured()
     run = run_of(observed, given or Given(), configured)
     told = _told(run, observed, configured, ask) if configured.told else None
+    plan = told.plan if told else _plan(run, observed, {})
+    combined = combined_of(plan.fixes, run, observed.replayed)
     return Judgement(
         bound=observed.bound,
         largest=observed.largest,
         walls=observed.walls,
         verdict=observed.verdict,
-        plan=told.plan if told else _plan(run, observed, {}),
+        plan=plan,
         choices=choose_all(run) if run.framework == "megatron" and run.shown.moe is not False else (),
         run=run,
         guidance=run.given.guidance,
@@ -114,6 +129,8 @@ def judge_observed(
         perturbation_frac=observed.perturbation_frac,
         step_ns=observed.step_ns,
         startup=observed.startup,
+        combined=() if isinstance(combined, Missing) else combined,
+        not_combined=combined if isinstance(combined, Missing) else None,
     )
 
 

@@ -10,7 +10,7 @@ from heuristics.run import WALL_IDS, WallId
 from heuristics.startup import initialising_ns, judged_ns, startup_ns, without_startup
 from heuristics.walls.price import WALL, cost_of
 from heuristics.walls.wall import WallJudgement
-from heuristics.words import percent, wall_words
+from heuristics.words import overhead_words, percent, wall_words
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
@@ -52,7 +52,9 @@ def find_next(
     fracs = {one: frac for one in seen if (frac := _frac(known, one)) is not None}
     wall = max(fracs, key=lambda one: fracs[one], default=None)
     if wall is None or fracs[wall] < WALL.value:
-        said = f"without {name} no other wall is known to stand"
+        said = (
+            f"no other bottleneck of at least 10 % would remain if the {overhead_words(first)} were removed"
+        )
         if blind:
             said += f", but {', '.join(wall_words(one.id) for one in blind)} could not be judged"
         if wall is not None and fracs[wall] >= WORTH_SAYING.value:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from heuristics.clues import first_by_clue
+from heuristics.clues import before_tuning, first_by_clue
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.gains import Gain
-from heuristics.plan_order import by_gain, little_last
+from heuristics.plan_order import in_paying_order
+from heuristics.planned import Plan, Planned, Refused, Rejection
 from heuristics.run import Run, WallId
 from traces.limits import Limit
 from traces.replay.costs import WORTH
@@ -92,57 +93,6 @@ same plan: on GB200 and GB300 the binding of CPUs comes before a dispatcher is s
 perf-moe-dispatcher-selection)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """A fix of the plan.
-
-    `ceiling_frac`: no gain is above it, as part of the window: what it acts on costs no more, and a replay of
-    the change at its best gives no more; only the latter where it acts on several walls. `low_frac`: what a
-    pessimistic replay of it gives, negative where it may cost more than it gives, None where no lower end can
-    be defended, as `low_because` says. `shares_with`: fixes of the plan that act on the same costs, so that
-    their gains do not add up. `after`: earlier fixes of the plan without which the configuration forbids it.
-    """
-
-    fix: Fix
-    knobs: Knobs
-    preconditions: tuple[Precondition, ...]
-    ceiling_frac: float | None
-    low_frac: float | None = None
-    low_because: str = ""
-    shares_with: tuple[str, ...] = ()
-    after: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """A fix that is not in the plan, why, and what would let it in.
-
-    `source`: who forbids it, empty where the fix's own sources say so.
-    """
-
-    fix: Fix
-    because: str
-    unlocked_by: str
-    source: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Rejection:
-    """What the framework says of a fix that it rejects, in its own words, and which release says so."""
-
-    text: str
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Fixes in the order to try; those refused; levers where no wall stands."""
-
-    fixes: tuple[Planned, ...]
-    refused: tuple[Refused, ...]
-    levers: tuple[Planned, ...]
-
-
 def make_plan(
     run: Run,
     walls: Sequence[WallId],
@@ -151,7 +101,10 @@ def make_plan(
     gains: Mapping[str, Gain] | None = None,
     rejected: Mapping[str, Rejection] | None = None,
 ) -> Plan:
-    """Plan for the walls that were found, the verdict's first; without any, and with `levers`, the levers.
+    """Plan for the walls that were found; without any, and with `levers`, the levers.
+
+    `walls`, the verdict's first: of two fixes that exclude each other the earlier wall's is chosen. The order
+    is then that of what they save for sure; but first what is set wrongly, and what a run needs to fit.
 
     `gains`: what the kinds of change that were replayed give. `rejected`: fixes, by id, that the framework
     itself was asked about and rejects.
@@ -175,7 +128,7 @@ def make_plan(
         dominated = any(_is_direct(run, fix) for fix in ordered)
         wanted = [_planned(run, fix, gains or {}) for fix in ordered if fix.id not in seen]
         if not (run.does_not_fit and wall == "memory"):  # room comes first there, not time
-            wanted = by_gain(wanted)
+            wanted = in_paying_order(wanted)
         for planned in wanted:
             fix = planned.fix
             first = _before(run, planned, catalogue, {one.fix.id for one in chosen}, gains or {})
@@ -191,8 +144,8 @@ def make_plan(
                 continue
             chosen = [*earlier, replace(planned, after=allowed.after if allowed else ())]
             refused = [one for one in refused if one.fix not in [aside.fix for aside in first]]
-    if not run.does_not_fit:  # room comes first there, not time
-        chosen = little_last(chosen)
+    room = [one.fix.id for one in chosen if run.does_not_fit and one.fix.wall == "memory"]
+    chosen = in_paying_order(chosen, (*before_tuning(run), *room))
     return Plan(tuple(replace(one, shares_with=_sharing(one, chosen)) for one in chosen), tuple(refused), ())
 
 
@@ -225,7 +178,7 @@ def _before(
 def _rejected(fix: Fix, rejection: Rejection | None) -> Refused | None:
     if rejection is None:
         return None
-    return Refused(fix, f"the framework rejects it here: {rejection.text}", "", rejection.source)
+    return Refused(fix, "rejected", f"the framework rejects it here: {rejection.text}", "", rejection.source)
 
 
 def _forbidden(fix: Fix, allowed: Allowed) -> Refused | None:
@@ -235,8 +188,9 @@ def _forbidden(fix: Fix, allowed: Allowed) -> Refused | None:
     rule, first = allowed.broken[0].rule, allowed.beside
     if first:
         why = f"not in one plan with {first}, which comes first: {rule.text}"
-        return Refused(fix, why, f"leaving out {first}", rule.source)
-    return Refused(fix, f"the configuration forbids it: {rule.text}", rule.fix or rule.cure, rule.source)
+        return Refused(fix, "excluded", why, f"leaving out {first}", rule.source)
+    why = f"the configuration forbids it: {rule.text}"
+    return Refused(fix, "forbidden", why, rule.fix or rule.cure, rule.source)
 
 
 def _sharing(planned: Planned, chosen: Sequence[Planned]) -> tuple[str, ...]:
@@ -371,16 +325,15 @@ def _refusal(run: Run, planned: Planned, chosen: Iterable[Planned], dominated: b
     fix, before = planned.fix, [one.fix for one in chosen]
     for other in before:
         if other.id in fix.excludes or fix.id in other.excludes:
-            return Refused(
-                fix, f"not in one plan with {other.id}, which comes first", f"leaving out {other.id}"
-            )
+            why = f"not in one plan with {other.id}, which comes first"
+            return Refused(fix, "excluded", why, f"leaving out {other.id}")
     met_by = {other.id for other in before if other.wall == fix.wall or other.id in ASIDE}
     met_by |= {other.same_as for other in before}
     for condition in _unmet(planned):
         if not condition.cure or condition.cure not in met_by:
-            return Refused(fix, f"needs: {condition.text}", condition.cure)
+            return Refused(fix, "needs", f"needs: {condition.text}", condition.cure)
     if little := _too_little(run, fix, dominated):
-        return Refused(fix, f"what it acts on ({', '.join(fix.kinds)}) is {little}", "")
+        return Refused(fix, "little", f"what it acts on ({', '.join(fix.kinds)}) is {little}", "")
     if planned.ceiling_frac == 0.0 and _wins(fix):
-        return Refused(fix, f"what it could win ({', '.join(_wins(fix))}) costs nothing here", "")
+        return Refused(fix, "nothing", f"what it could win ({', '.join(_wins(fix))}) costs nothing here", "")
     return None

@@ -1,45 +1,45 @@
-"""A replay's word on the order of fixes: what gains little comes after what is known to gain more."""
+"""The order that pays: what a replay defends comes first, largest first, each fix after what it waits for."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from heuristics.planned import Planned
 from traces.limits import Limit
-
-if TYPE_CHECKING:
-    from heuristics.plan import Planned
 
 LITTLE: Final = Limit(
     0.01, "fraction of the windows", "ours: nobody tries first what a replay says gains under a point"
 )
 
 
-def by_gain(fixes: Sequence[Planned]) -> list[Planned]:
-    """Fixes of one wall in their order, those a replay gives least after the others.
+def in_paying_order(fixes: Sequence[Planned], first: Sequence[str] = ()) -> list[Planned]:
+    """Fixes by the saving that their replay defends, whatever their wall.
 
-    None stands before one that gains more at least, nor one of little before one that may gain more, unless
-    that one waits for it.
+    Those whose ids are in `first` lead, in its order. After the defended ones come those without a defended
+    saving, in the order they have, then those that gain little at most. One that others wait for stands
+    before them.
     """
     result: list[Planned] = []
-    for one in fixes:
-        place = next((at for at, other in enumerate(result) if _gains_less(other, one)), len(result))
-        cures = {need.cure for need in one.preconditions if need.state != "met"}
-        after = max((at + 1 for at, other in enumerate(result) if other.fix.id in cures), default=0)
-        result.insert(max(place, after), one)
+    lead = {number: place for place, number in enumerate(first)}
+    for one in sorted(fixes, key=lambda one: (lead.get(one.fix.id, len(lead)), *_place(one))):
+        _put(one, fixes, result)
     return result
 
 
-def little_last(fixes: Sequence[Planned]) -> list[Planned]:
-    """Fixes of all walls in their order, those of little behind the others, unless another waits for one."""
-    cures = {need.cure for one in fixes for need in one.preconditions if need.state != "met"}
-    little = [one for one in fixes if (one.ceiling_frac or 1.0) < LITTLE.value and one.fix.id not in cures]
-    return [one for one in fixes if one not in little] + little
+def _place(one: Planned) -> tuple[int, float]:
+    """How late a fix comes, and what it is sorted by among those as late."""
+    if one.ceiling_frac is not None and one.ceiling_frac < LITTLE.value:
+        return 2, 0.0
+    return (0, -one.low_frac) if one.low_frac is not None and one.low_frac > 0 else (1, 0.0)
 
 
-def _gains_less(one: Planned, other: Planned) -> bool:
-    """Whether one gains at most less than the other at least, or little where the other may gain more."""
-    most, others = one.ceiling_frac, other.ceiling_frac
-    if most is None or others is None:
-        return False
-    return most < (other.low_frac or 0.0) or most < LITTLE.value <= others
+def _put(one: Planned, fixes: Sequence[Planned], result: list[Planned]) -> None:
+    """Append a fix after the earlier ones that it waits for."""
+    if one in result:
+        return
+    needs = {*one.after, *(need.cure for need in one.preconditions if need.state != "met")} - {""}
+    for other in fixes[: fixes.index(one)]:
+        if {other.fix.id, other.fix.same_as} & needs:
+            _put(other, fixes, result)
+    result.append(one)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from heuristics.allowed import change_set
-from heuristics.plan import Plan
+from heuristics.planned import Plan
 from heuristics.run import Run
 from traces.limits import Limit
 from traces.missing import Missing

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from heuristics.asked import OWN, Ask, plan_asked
 from heuristics.checked import Checked, check, contradicted
 from heuristics.constraints.megatron.answer import Answer
-from heuristics.plan import Plan, Rejection
+from heuristics.planned import Plan, Rejection
 from heuristics.room import Room, rooms_of
 from heuristics.run import Run
 from heuristics.workflow.experiments import Experiments, plan_of_experiments

@@ -85,7 +85,7 @@ def _none(walls: Sequence[WallJudgement], told: Sequence[WallJudgement]) -> Verd
     blind = _blind(walls)
     if not told:
         return Verdict(None, None, (), None, None, ("no wall could be measured", *blind))
-    said, nearest = "nothing removable that could be measured costs a tenth of the windows", told[0]
+    said, nearest = "no measured overhead accounts for 10 % or more of the step time", told[0]
     if nearest.cost_ns:
         said += f"; the closest is {wall_words(nearest.id)}, {_cost(nearest)}"
     unjudged = [f"{wall_words(wall.id)}{_most(wall)}" for wall in walls if wall.cost_frac is None]

@@ -13,3 +13,8 @@ def wall_words(wall: WallId) -> str:
 def percent(frac: float) -> str:
     """A share with one decimal."""
     return f"{frac * 100:.1f} %"
+
+
+def overhead_words(wall: WallId) -> str:
+    """What of a wall could be removed, in a sentence."""
+    return wall_words(wall) if wall == "host_overhead" else f"{wall} overhead"

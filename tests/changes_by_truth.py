@@ -11,6 +11,7 @@ from typing import Final
 
 from tests.changes_doubles import FULL, changes_of_run, length_ns
 from traces.replay.changes.dispatcher import LEAST, MOST
+from traces.replay.changes.together import Together
 from traces.simulate.draws import between, uniform
 from traces.simulate.engine import execute
 from traces.simulate.host_program import (
@@ -253,6 +254,26 @@ def tried(name: str, seed: int, **also: object) -> Held | None:
     return Held(name, seed, low, change.high_ns / whole, saved / whole)
 
 
+def tried_together(names: Sequence[str], seed: int, **also: object) -> Held | None:
+    """Several changes of one run, told by one replay and made at once; None where one was not found there."""
+    all_ = [TRIALS[name] for name in names]
+    lacking = {key: value for trial in all_ for key, value in trial.lacks(seed).items()}
+    knobs = draw_knobs(seed, **{**also, **lacking})
+    before = run(knobs)
+    found = changes_of_run(before, FULL)
+    kinds = {trial.kind for trial in all_}
+    together = found.costs.together
+    if not kinds <= {*found.changes} or not isinstance(together, Together):
+        return None
+    made = {key: value for trial in all_ for key, value in trial.knobs(knobs).items()}
+    program = program_of(replace(knobs, **made))  # type: ignore[arg-type]
+    for trial in all_:
+        program = trial.program(program) if trial.program else program
+    whole, joint = length_ns(before.executed), together.joint(kinds)
+    saved = whole - length_ns(execute(program))
+    return Held(" and ".join(names), seed, joint.low_ns / whole, joint.high_ns / whole, saved / whole)
+
+
 def trials(name: str, count: int, first_seed: int, **also: object) -> Iterator[Held]:
     """`count` drawn runs in which a change applies."""
     seed = first_seed
@@ -261,6 +282,13 @@ def trials(name: str, count: int, first_seed: int, **also: object) -> Iterator[H
         seed += 1
         if held is not None:
             count -= 1
+            yield held
+
+
+def trials_together(names: Sequence[str], seeds: range, **also: object) -> Iterator[Held]:
+    """Of some drawn runs those in which all these changes apply."""
+    for seed in seeds:
+        if (held := tried_together(names, seed, **also)) is not None:
             yield held
 
 

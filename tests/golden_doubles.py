@@ -22,7 +22,7 @@ from heuristics.failures.explain import explain_failures
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.fixes.fix import Knobs
 from heuristics.judgement import Configured, Judgement, judge_observed
-from heuristics.plan import Planned
+from heuristics.planned import Planned
 from heuristics.run import Given
 from heuristics.symptoms import Symptoms, observed_from, read_symptoms
 from heuristics.symptoms.fit import with_fit

@@ -11,7 +11,8 @@ from heuristics.constraints.megatron.request import Request, request_of
 from heuristics.constraints.rules import RULE
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Fix, Knobs
-from heuristics.plan import Plan, make_plan
+from heuristics.plan import make_plan
+from heuristics.planned import Plan
 from heuristics.run import Given, Run
 from tests.fix_doubles import complete, given, need, shows
 from tests.opinions_doubles import a_fix, catalogue_of, paying

@@ -230,10 +230,13 @@ def test_deepseek_on_gb200_without_graphs_and_binding_is_bound_by_its_host(ancho
 
 
 @host_bound
-def test_graphs_come_first_binding_soon_after_and_nothing_for_communication(anchor: Anchor) -> None:
+def test_graphs_and_fusion_come_first_binding_soon_after_and_nothing_for_communication(
+    anchor: Anchor,
+) -> None:
+    """The two whose saving a replay defends; what binding saves is not replayed."""
     planned = fixes(anchor)
-    assert planned[0] == "HST-3"
-    assert "HST-1" in planned[:3]
+    assert set(planned[:2]) == {"HST-3", "HST-4"}
+    assert "HST-1" in planned[:4]
     assert not [number for number in planned if number.startswith("COM")]
 
 
@@ -250,7 +253,7 @@ def test_graphs_of_the_modules_that_the_guide_allows_win_what_their_replay_says(
 def test_graphs_alone_leave_a_host_that_binding_helps() -> None:
     assert diagnosed(GRAPHED)["verdict"]["wall"] == "host_overhead"
     assert "HST-3" not in fixes(GRAPHED)
-    assert "HST-1" in fixes(GRAPHED)[:2]
+    assert "HST-1" in fixes(GRAPHED)[:3]
 
 
 def test_what_graphs_and_binding_won_together_is_within_the_hosts_ceiling() -> None:

@@ -10,7 +10,8 @@ from heuristics.asked import OWN, Ask, Asked, plan_asked
 from heuristics.constraints.megatron.answer import Answer, Kind
 from heuristics.constraints.megatron.request import Request
 from heuristics.fixes.fix import Knobs
-from heuristics.plan import Plan, Rejection, make_plan
+from heuristics.plan import make_plan
+from heuristics.planned import Plan, Rejection
 from heuristics.run import Given, Run
 from tests.opinions_doubles import a_fix, catalogue_of, paying
 from traces.settings.settings import Value, settings

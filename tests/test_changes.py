@@ -12,8 +12,9 @@ from tests.replay_doubles import GEMM, SENDRECV, SYNC, US, Said, rank_of, subjec
 from traces.replay.borders import Borders
 from traces.replay.changes.change import Change, Recorded
 from traces.replay.changes.launches import uninterrupted
-from traces.replay.changes.measure import SURE, measure_changes
+from traces.replay.changes.measure import measure_changes
 from traces.replay.changes.scopes import find_scopes
+from traces.replay.changes.together import SURE
 from traces.replay.cost import Cost
 from traces.replay.graph import build_graph
 from traces.replay.handicaps import without_unexplained
@@ -62,7 +63,7 @@ def changes(
     subject = subject_of(rank, found, **about)  # type: ignore[arg-type]
     timings = (without_unexplained(graph.timing), graph.timing)
     bases = [(timing, int(borders.lengths_ns(replay(graph, timing)).sum())) for timing in timings]
-    return {one.kind: one for one in measure_changes(subject, graph, bases, borders, costs, 1)}
+    return {one.kind: one for one in measure_changes(subject, graph, bases, borders, costs, 1).changes}
 
 
 def surely(saved_us: float) -> int:

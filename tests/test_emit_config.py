@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from diagnoser.cli import run
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Knobs
-from heuristics.plan import Planned
+from heuristics.planned import Planned
 from heuristics.run import Given, Run, Shown
 from reports.emit import FRAMEWORKS, emit_config
 from reports.emit_values import yaml_value

@@ -10,7 +10,8 @@ from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.hst_3_partial_graphs import changes as graphed
 from heuristics.fixes.mem_2_selective_recompute import changes as recomputed
 from heuristics.gains import Gain, Replayed, gains_of
-from heuristics.plan import NOT_FOUND, NOT_REPLAYED, Planned, make_plan
+from heuristics.plan import NOT_FOUND, NOT_REPLAYED, make_plan
+from heuristics.planned import Planned
 from heuristics.run import Given, Run, Shown, WallId
 from reports.explain_fix import fix_lines
 from reports.result.fill.plan import fix

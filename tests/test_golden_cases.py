@@ -9,7 +9,7 @@ import pytest
 
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Knobs
-from heuristics.plan import Planned
+from heuristics.planned import Planned
 from heuristics.run import WallId
 from tests.golden_doubles import Case, broken, cases, judgement_of, symptoms_of, wrongs
 from tests.opinions_doubles import a_fix

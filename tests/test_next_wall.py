@@ -38,7 +38,10 @@ def test_a_wall_that_goes_with_the_first_is_not_next() -> None:
     without = {"communication": left(500, host_overhead=0, memory=0, compute=0)}
     found = after_communication(rank(costs(500, 300, without=without)))
     assert (found.wall, found.frac) == (None, None)
-    assert found.because == "without communication no other wall is known to stand"
+    assert (
+        found.because
+        == "no other bottleneck of at least 10 % would remain if the communication overhead were removed"
+    )
 
 
 def test_where_a_wall_could_not_be_looked_at_none_is_only_perhaps() -> None:

@@ -14,7 +14,8 @@ import diagnoser
 from heuristics import judge
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Gain, Precondition
-from heuristics.plan import ASIDE, LEVERS, WALL_ORDER, Plan, make_plan
+from heuristics.plan import ASIDE, LEVERS, WALL_ORDER, make_plan
+from heuristics.planned import Plan
 from heuristics.run import WALL_IDS, Given, Run, Shown, WallId
 from reports.result.fill.plan import fix as fix_section
 from reports.result.fill.plan import refused_fix

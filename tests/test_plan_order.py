@@ -1,39 +1,51 @@
-"""What a replay says of fixes' gains puts them in another order than the workflow's."""
+"""What a replay says of fixes' savings puts them in another order than the workflow's."""
 
 from __future__ import annotations
 
 from heuristics.fixes.fix import Knobs, Precondition
-from heuristics.plan import Planned
-from heuristics.plan_order import by_gain
+from heuristics.plan_order import in_paying_order
+from heuristics.planned import Planned
+from heuristics.run import WallId
 from tests.opinions_doubles import a_fix
 
 
-def planned(number: str, low: float | None, high: float | None, *waits_for: str) -> Planned:
+def planned(
+    number: str, low: float | None, high: float | None, *waits_for: str, wall: WallId = "host_overhead"
+) -> Planned:
     needs = tuple(Precondition(f"{one} is done", "unmet", one) for one in waits_for)
-    return Planned(a_fix(number, "host_overhead", *needs), Knobs(), needs, high, low)
+    return Planned(a_fix(number, wall, *needs), Knobs(), needs, high, low)
 
 
-def order(*fixes: Planned) -> list[str]:
-    return [one.fix.id for one in by_gain(fixes)]
+def order(*fixes: Planned, first: tuple[str, ...] = ()) -> list[str]:
+    return [one.fix.id for one in in_paying_order(fixes, first)]
 
 
-def test_what_gains_less_for_sure_comes_after_what_gains_more() -> None:
-    assert order(planned("A", 0.01, 0.02), planned("B", 0.03, 0.2)) == ["B", "A"]
+def test_what_saves_more_for_sure_comes_first_whatever_its_wall() -> None:
+    some, more = planned("A", 0.0, 0.4), planned("B", 0.02, 0.5)
+    most = planned("C", 0.1, 0.12, wall="memory")
+    assert order(some, more, most) == ["C", "B", "A"]
 
 
-def test_what_may_gain_as_much_keeps_its_place() -> None:
-    assert order(planned("A", 0.0, 0.2), planned("B", 0.1, 0.3)) == ["A", "B"]
-    assert order(planned("A", 0.01, 0.02), planned("B", None, 0.2)) == ["A", "B"]
+def test_without_a_defended_saving_the_order_is_the_workflows() -> None:
+    assert order(planned("A", None, 0.2), planned("B", -0.1, 0.3), planned("C", 0.0, 0.3)) == ["A", "B", "C"]
+    assert order(planned("A", None, None), planned("B", None, 0.2)) == ["A", "B"]
+
+
+def test_a_defended_saving_comes_before_a_ceiling_alone() -> None:
+    assert order(planned("A", None, 0.9), planned("B", 0.03, 0.2)) == ["B", "A"]
 
 
 def test_what_gains_under_a_point_comes_after_what_may_gain_more() -> None:
-    assert order(planned("A", 0.0, 0.006), planned("B", None, 0.25)) == ["B", "A"]
+    assert order(planned("A", 0.005, 0.006), planned("B", None, 0.25)) == ["B", "A"]
     assert order(planned("A", 0.0, 0.006), planned("B", None, 0.009)) == ["A", "B"]
 
 
-def test_what_another_waits_for_stays_before_it() -> None:
+def test_what_another_waits_for_stands_before_it() -> None:
     assert order(planned("A", 0.0, 0.006), planned("B", None, 0.25, "A")) == ["A", "B"]
+    others = planned("A", 0.02, 0.1), planned("B", None, 0.2), planned("C", 0.05, 0.2, "B")
+    assert order(*others) == ["B", "C", "A"]
 
 
-def test_where_no_gain_is_known_the_order_is_the_workflows() -> None:
-    assert order(planned("A", None, None), planned("B", 0.1, 0.2)) == ["A", "B"]
+def test_what_is_set_wrongly_comes_before_all_tuning_and_after_what_it_waits_for() -> None:
+    fixes = planned("A", None, 0.1), planned("B", None, 0.2, "A"), planned("C", 0.3, 0.4)
+    assert order(*fixes, first=("B",)) == ["A", "B", "C"]

@@ -20,7 +20,7 @@ from heuristics.constraints.check import check_rules
 from heuristics.constraints.view import Config
 from heuristics.fixes.preconditions import core_version
 from heuristics.judgement import Judgement, judge_observed
-from heuristics.plan import Planned
+from heuristics.planned import Planned
 from heuristics.run import Run
 from tests.megatron.random_runs import RandomRun, planned_runs, random_run, runs, seeds
 from traces.settings.effective_bridge import recipe

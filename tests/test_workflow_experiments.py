@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from heuristics.plan import Plan, make_plan
+from heuristics.plan import make_plan
+from heuristics.planned import Plan
 from heuristics.run import Given, Run, Shown
 from heuristics.workflow.experiments import Experiments, held_fixed, plan_of_experiments
 from tests.opinions_doubles import a_fix, catalogue_of, paying

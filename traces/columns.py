@@ -7,17 +7,14 @@ Rows keep the order of the source, which is not sorted.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from traces.formats.nccl_payloads import NcclCalls
-    from traces.gpu_samples import GpuSamples
-
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
 
 NULL: Final = int(np.iinfo(np.int64).min)
 """Stands for SQL NULL in integer columns; no id or time of a real export has this value."""
@@ -279,6 +276,58 @@ class Gpu:
     capability: str | None
     memory_bytes: int | None
     limits: SmLimits | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GpuSamples:
+    """Samples of one whole GPU, in order of time, arrays of shape (n,); whoever used it is in them.
+
+    A sample covers [start, end), one period unless the next begins earlier, so that a hole in the sampling
+    stays a hole. Fractions are 0 to 1 and NaN where a sample lacks the metric. `sm_active_frac` is residency
+    (a warp was there), the other two are throughput (an instruction was issued; the tensor pipe worked).
+    """
+
+    gpu_id: int
+    start_ns: IntArray
+    end_ns: IntArray
+    sm_active_frac: FloatArray
+    sm_issue_frac: FloatArray
+    tensor_active_frac: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Payloads:
+    """Fields of each blob, arrays of shape (n,), NULL where it has none.
+
+    `communicator` is NCCL's 64-bit hash as a signed number; `size_bytes` is per call and rank, not what goes
+    over a link; `rank_count` is the parent's in the rows of ncclCommSplit. `truncated_count` blobs end before
+    their payload does; of `undecoded_count` the layout is unknown, or two processes define it differently.
+    """
+
+    communicator: IntArray
+    size_bytes: IntArray
+    peer: IntArray
+    root: IntArray
+    rank_count: IntArray
+    rank: IntArray
+    cuda_device: IntArray
+    truncated_count: int
+    undecoded_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class NcclCalls:
+    """NCCL calls with payloads, shape (n,), in the export's order. `name` indexes `names` (-1: none)."""
+
+    start_ns: IntArray
+    end_ns: IntArray
+    thread_gid: IntArray
+    name: IntArray
+    names: tuple[str, ...]
+    payloads: Payloads
 
 
 @dataclass(frozen=True, slots=True)

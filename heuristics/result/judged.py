@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, get_args
 
 from heuristics.result.told import Frac, Ns, Section, Told
 from heuristics.run import WallId
@@ -11,10 +11,36 @@ from heuristics.run import WallId
 Level = Literal["high", "medium", "low"]
 Outcome = Literal["finding", "clear", "unmeasurable"]
 Bucket = Literal["compute", "exposed_comm", "exposed_copy", "idle"]
+ReasonId = Literal[
+    "startup",
+    "unseen_ranks",
+    "not_replayed",
+    "unexplained_waits",
+    "replay_off",
+    "profiler",
+    "no_steps",
+    "few_steps",
+    "first_step",
+    "one_rank",
+    "unmeasured_walls",
+    "symptoms",
+    "earlier_result",
+]
+"""Why a verdict is not surer, the most decisive first."""
+Refusal = Literal["needs", "excluded", "forbidden", "rejected", "little", "nothing"]
+"""Why a fix is not in the plan: it needs something, another excludes it, rules or the framework reject it,
+what it acts on is little, or what it could win costs nothing."""
+
+
+class Reason(Section, frozen=True):
+    """Why a verdict is not surer."""
+
+    id: ReasonId
+    text: str
 
 
 class Verdict(Section, frozen=True):
-    """The one wall, or an honest none."""
+    """The one wall, or an honest none. `does_not_fit`: memory is too small, so its wall comes first."""
 
     wall: Told[WallId]
     kind: Told[str]
@@ -30,6 +56,14 @@ class Verdict(Section, frozen=True):
     startup_ns: Ns
     largest_bucket: Told[Bucket]
     largest_bucket_frac: Told[Frac]
+    confidence_reasons: tuple[Reason, ...] = ()
+    does_not_fit: bool = False
+
+    @property
+    def decisive_reason(self) -> Reason | None:
+        """Of the reasons that lower the confidence the one that matters most; None where there is none."""
+        order: tuple[ReasonId, ...] = get_args(ReasonId)
+        return min(self.confidence_reasons, key=lambda one: order.index(one.id), default=None)
 
 
 class Evidence(Section, frozen=True):
@@ -131,6 +165,7 @@ class Refused(Section, frozen=True):
     because: str
     unlocked_by: str
     source: str
+    kind: Refusal | None = None
 
 
 class Choice(Section, frozen=True):

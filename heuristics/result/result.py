@@ -40,6 +40,7 @@ class Result(Section, frozen=True, kw_only=True):
 
     `missing`: every gap, by its path in the document; a parent's entry covers what is under it. `about`: the
     configuration's file, `judged`: whether walls are; both are absent from the result of a trace.
+    `forced_routing`: options, configuration or log say that routing is forced to balance.
     """
 
     schema_version: Literal["1.0"]
@@ -69,3 +70,4 @@ class Result(Section, frozen=True, kw_only=True):
     throughput: Told[Throughput]
     log: Told[Log]
     given: Mapping[str, Any]
+    forced_routing: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
-from heuristics.confidence import Level
+from heuristics.result.judged import Level
 from heuristics.run import WALL_IDS, WallId
 from heuristics.symptoms.fields import Fields
 from heuristics.symptoms.said import WINDOW_NS, Told

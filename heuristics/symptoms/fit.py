@@ -90,4 +90,4 @@ def _verdict(observed: Observed, walls: Sequence[WallJudgement], why: str) -> Ve
         return replace(observed.verdict, because=(why, *observed.verdict.because))
     before = observed.verdict.wall
     costs = [] if before is None else [f"what {wall_words(before)} costs can be won once the run has room"]
-    return replace(found, because=(why, *costs), confidence=Confidence("high", ()), runner_up=before)
+    return replace(found, because=(why, *costs), confidence=Confidence("high"), runner_up=before)

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Final, cast
 
 from heuristics.bound import Bound, LargestBucket, bound_of_most, bound_of_shares
-from heuristics.confidence import Confidence, Level
+from heuristics.confidence import Confidence, lowered_by
 from heuristics.next_wall import NextWall
 from heuristics.observed import Observed
-from heuristics.result.judged import Bucket
+from heuristics.result.judged import Bucket, Reason
 from heuristics.run import WallId
 from heuristics.symptoms.judged import blocking_frac, exposed_frac, judge_walls, unusable
 from heuristics.symptoms.prices import NOT_HOST, recomputed_frac
@@ -22,7 +22,6 @@ from heuristics.words import wall_words
 from traces.missing import Missing
 from traces.settings.settings import Settings
 
-_LEVELS: Final[tuple[Level, ...]] = ("high", "medium", "low")
 _RECORD: Final = "record a run and analyze it"
 
 
@@ -80,14 +79,16 @@ def _verdict(symptoms: Symptoms, walls: Sequence[WallJudgement]) -> Verdict:
     if verdict.wall is None:
         return replace(verdict, because=(*verdict.because, *seen))
     if told is not None and told.confidence is not None:
-        confidence = Confidence(told.confidence, told.confidence_because)
+        earlier = tuple(Reason("earlier_result", text) for text in told.confidence_because)
+        confidence = Confidence(told.confidence, earlier)
     else:
-        reasons = (
-            "said as symptoms, not measured in a trace here",
-            *seen,
-            *_about_others(verdict.wall, walls),
+        confidence = lowered_by(
+            (
+                Reason("symptoms", "said as symptoms, not measured in a trace here"),
+                *(Reason("unseen_ranks", text) for text in seen),
+                *_about_others(verdict.wall, walls),
+            )
         )
-        confidence = Confidence(_LEVELS[min(len(reasons), 2)], reasons)
     because = told.because if told is not None and told.because else verdict.because
     return replace(verdict, because=because, confidence=confidence, following=_next(symptoms, verdict.wall))
 
@@ -99,10 +100,10 @@ def _about_ranks(symptoms: Symptoms) -> Iterator[str]:
         yield f"{known}: which rank is late cannot be told; record more ranks of a group"
 
 
-def _about_others(wall: WallId, walls: Sequence[WallJudgement]) -> Iterator[str]:
+def _about_others(wall: WallId, walls: Sequence[WallJudgement]) -> Iterator[Reason]:
     blind = [wall_words(one.id) for one in walls if one.id != wall and one.cost_ns is None]
     if blind:
-        yield f"not said: what {', '.join(blind)} would cost"
+        yield Reason("unmeasured_walls", f"not said: what {', '.join(blind)} would cost")
 
 
 def _next(symptoms: Symptoms, wall: WallId) -> NextWall:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from heuristics.confidence import Level
+from heuristics.result.judged import Level
 from heuristics.run import WallId
 from heuristics.walls.wall import WallJudgement
 from traces.training_log.log import Stage

@@ -42,7 +42,8 @@ def _context(measurements: Sequence[RankMeasurements]) -> list[Evidence]:
             masked_ns / window_ns,
             unit,
             None,
-            "of it, what mending the host alone does not win",
+            "in this part the late kernel also waited for another kernel; a faster host alone would not "
+            "recover it",
         ),
     ]
     if graphs := max(rank.detected.graph_share_frac for rank in measurements):

@@ -82,7 +82,8 @@ def _without_room(measurements: Sequence[RankMeasurements]) -> Missing | None:
         for key in ("peak_bytes", "capacity_bytes"):
             if getattr(rank.memory, key) is None:
                 gap = _gap(rank, key)
-                reason = f"whether the run has room cannot be told: {gap.reason}; its price can"
+                known = "the cost of recompute and offload is measured"
+                reason = f"free GPU memory is unknown ({gap.reason}); {known}"
                 return Missing("memory", reason, gap.cure)
     return None
 

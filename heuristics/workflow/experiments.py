@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from heuristics.choosers.graph_config import MODULES
-from heuristics.plan import Plan, Planned
+from heuristics.planned import Plan, Planned
 from heuristics.run import WALL_IDS, Run, WallId
 from heuristics.words import percent, wall_words
 from heuristics.workflow.features import as_understood, dispatcher_asked, graph_modules, graphs_asked

@@ -19,7 +19,7 @@ from heuristics.allowed import changed
 from heuristics.constraints.check import check_rules
 from heuristics.judgement import Configured, Judgement, run_of
 from heuristics.observed import Observed
-from heuristics.plan import Planned
+from heuristics.planned import Planned
 from heuristics.run import Given, Run
 from heuristics.symptoms import Symptoms, observed_from
 from heuristics.symptoms.fit import with_fit

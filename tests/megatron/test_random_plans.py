@@ -22,7 +22,7 @@ from heuristics.constraints.megatron.request import Request, request_of
 from heuristics.constraints.rules import RULES
 from heuristics.fixes.fix import Knobs
 from heuristics.judgement import Judgement, judge_observed
-from heuristics.plan import Refused
+from heuristics.planned import Refused
 from heuristics.run import Run
 from tests.megatron.conftest import Ask
 from tests.megatron.random_runs import planned_runs, random_run

@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from traces.columns import NULL, IntArray
+from traces.columns import NULL, IntArray, NcclCalls, Payloads
 from traces.formats.nsys_columns import named
 from traces.formats.nsys_schema import NVTX
 from traces.formats.tables import Tables
@@ -70,38 +70,6 @@ class PayloadSchema:
 
 SchemaTable = Mapping[tuple[int, int], tuple[PayloadSchema, ...]]
 """(domain, schema) -> its distinct layouts. Each process defines its own, mostly alike."""
-
-
-@dataclass(frozen=True, slots=True)
-class Payloads:
-    """Fields of each blob, arrays of shape (n,), NULL where it has none.
-
-    `communicator` is NCCL's 64-bit hash as a signed number; `size_bytes` is per call and rank, not what goes
-    over a link; `rank_count` is the parent's in the rows of ncclCommSplit. `truncated_count` blobs end before
-    their payload does; of `undecoded_count` the layout is unknown, or two processes define it differently.
-    """
-
-    communicator: IntArray
-    size_bytes: IntArray
-    peer: IntArray
-    root: IntArray
-    rank_count: IntArray
-    rank: IntArray
-    cuda_device: IntArray
-    truncated_count: int
-    undecoded_count: int
-
-
-@dataclass(frozen=True, slots=True)
-class NcclCalls:
-    """NCCL calls with payloads, shape (n,), in the export's order. `name` indexes `names` (-1: none)."""
-
-    start_ns: IntArray
-    end_ns: IntArray
-    thread_gid: IntArray
-    name: IntArray
-    names: tuple[str, ...]
-    payloads: Payloads
 
 
 def read_nccl_calls(tables: Tables) -> NcclCalls | None:

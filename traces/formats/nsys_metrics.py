@@ -13,10 +13,9 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, IntArray, distinct
+from traces.columns import NULL, FloatArray, GpuSamples, IntArray, distinct
 from traces.formats.nsys_columns import read_present
 from traces.formats.tables import Tables
-from traces.gpu_samples import FloatArray, GpuSamples
 
 METRICS: Final = "GPU_METRICS"
 METRIC_NAMES: Final = "TARGET_INFO_GPU_METRICS"

@@ -8,9 +8,9 @@ MoE layers by pass, wall time of each, which may overlap and add up to nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -21,45 +21,23 @@ from traces.measure.budget import Budget, measure_budget
 from traces.measure.ledger_steps import Borders, borders_of, per_step_ns
 from traces.measure.moe_ledger import MoeLedger
 from traces.missing import Missing
-from traces.names.kinds import COMM_KINDS
 from traces.steps.found import Steps
 from traces.timeline import KEYS, Activities, Bucket
 
 Group = Literal["budget", "absent", "moe"]
-
-_ABSENT_WALLS: Final[Mapping[str, str | None]] = {
-    "launch_starved.allocator": "memory",
-    "launch_starved.profiler": None,
-    "launch_latency.arrival": "host_overhead",
-    **{f"blocking.{kind}": "communication" for kind in COMM_KINDS},
-}
-"""Walls of reasons why no compute ran; other late launches are the host's, all other reasons nobody's."""
-
-_MOE_WALLS: Final[Mapping[str, str]] = {
-    "dispatch": "communication",
-    "combine": "communication",
-    "expert_gemm": "compute",
-    "expert_activation": "compute",
-    "shared_expert": "compute",
-    "router": "compute",
-    "permute": "compute",
-    "unpermute": "compute",
-}
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerRow:
     """One row, such as `compute.gemm`, `idle.launch_starved.python`, `moe.dispatch.backward`.
 
-    `wall` is the wall whose handicap is in it, None where it is no wall's. `count`: activities with time in
-    the windows; for idle and reasons, stretches of time. `work_ns`: their summed time in the windows, however
-    much of it another row or another activity of this one also has. `per_step_ns`: wall time, an entry per
-    used step, one where there are no steps.
+    `count`: activities with time in the windows; for idle and reasons, stretches of time. `work_ns`: their
+    summed time in the windows, however much of it another row or another activity of this one also has.
+    `per_step_ns`: wall time, an entry per used step, one where there are no steps.
     """
 
     row: str
     group: Group
-    wall: str | None
     count: int
     work_ns: int
     per_step_ns: tuple[int, ...]
@@ -92,13 +70,13 @@ def _budget_rows(rows: Activities, steps: Steps, absent: AbsentPieces | None) ->
     works = _works(rows, steps.windows)
     for name in dict.fromkeys([*works, *(name for column in columns for name in column)]):
         per_step = tuple(column.get(name, 0) for column in columns)
-        yield LedgerRow(name, "budget", _budget_wall(name), *works.get(name, (0, 0)), per_step)
+        yield LedgerRow(name, "budget", *works.get(name, (0, 0)), per_step)
     idle = subtract(steps.windows, union(rows.start_ns, rows.end_ns))
     if absent is None:
-        yield from _stretches("idle", "budget", None, idle, borders)
+        yield from _stretches("idle", "budget", idle, borders)
         return
     for reason, within in _by_reason(absent, idle):
-        yield from _stretches(f"idle.{reason}", "budget", _absent_wall(reason), within, borders)
+        yield from _stretches(f"idle.{reason}", "budget", within, borders)
 
 
 def _parts(budget: Budget) -> dict[str, int]:
@@ -106,10 +84,6 @@ def _parts(budget: Budget) -> dict[str, int]:
     parts |= {f"exposed_comm.{key}": ns for key, ns in budget.exposed_comm_by_kind_ns.items()}
     parts |= {f"exposed_copy.{key}": ns for key, ns in budget.exposed_copy_by_kind_ns.items()}
     return parts
-
-
-def _budget_wall(name: str) -> str | None:
-    return {"compute": "compute", "exposed_comm": "communication"}.get(name.split(".")[0])
 
 
 def _works(rows: Activities, windows: Spans) -> dict[str, tuple[int, int]]:
@@ -132,7 +106,7 @@ def _works(rows: Activities, windows: Spans) -> dict[str, tuple[int, int]]:
 def _absent_rows(absent: AbsentPieces, steps: Steps) -> Iterator[LedgerRow]:
     """Reasons why no compute ran, each step's own."""
     for reason, within in _by_reason(absent, steps.windows):
-        yield from _stretches(reason, "absent", _absent_wall(reason), within, borders_of(steps))
+        yield from _stretches(reason, "absent", within, borders_of(steps))
 
 
 def _by_reason(absent: AbsentPieces, within: Spans) -> Iterator[tuple[str, Spans]]:
@@ -141,22 +115,14 @@ def _by_reason(absent: AbsentPieces, within: Spans) -> Iterator[tuple[str, Spans
         yield REASONS[reason], intersect(union(absent.start_ns[mine], absent.end_ns[mine]), within)
 
 
-def _stretches(
-    name: str, group: Group, wall: str | None, within: Spans, borders: Borders
-) -> Iterator[LedgerRow]:
+def _stretches(name: str, group: Group, within: Spans, borders: Borders) -> Iterator[LedgerRow]:
     """A row of stretches of time, each of which is its own work; none where there are no stretches."""
     if len(within):
         per_step = tuple(per_step_ns(within, borders).tolist())
-        yield LedgerRow(name, group, wall, len(within), within.total_ns, per_step)
-
-
-def _absent_wall(name: str) -> str | None:
-    late = "host_overhead" if name.startswith("launch_starved.") else None
-    return _ABSENT_WALLS.get(name, late)
+        yield LedgerRow(name, group, len(within), within.total_ns, per_step)
 
 
 def _moe_rows(moe: MoeLedger) -> Iterator[LedgerRow]:
-    """Modules by pass. What is recomputed is the memory wall's, whatever it is."""
+    """Modules by pass."""
     for row in moe.rows:
-        wall = "memory" if row.pass_ == "recompute" else _MOE_WALLS.get(row.module)
-        yield LedgerRow(f"moe.{row.module}.{row.pass_}", "moe", wall, row.count, row.work_ns, row.per_step_ns)
+        yield LedgerRow(f"moe.{row.module}.{row.pass_}", "moe", row.count, row.work_ns, row.per_step_ns)

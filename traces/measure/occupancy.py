@@ -11,8 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, IntArray
-from traces.gpu_samples import FloatArray
+from traces.columns import BoolArray, FloatArray, IntArray
 from traces.names.gpu_limits import REGISTER_UNIT, SUB_PARTITIONS, WARP_THREADS, SmCapacity
 
 LIMITERS: Final = ("warps", "registers", "shared_memory", "blocks")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from traces.columns import Gpu, distinct
-from traces.gpu_samples import GpuSamples
+from traces.columns import Gpu, GpuSamples, distinct
 from traces.intervals import Spans, covered_ns
 from traces.measure.sm_beside_comm import CommBlocks, Stretch, measure_comm_blocks, measure_stretch
 from traces.measure.sm_launches import LaunchUse, launch_shapes, measure_launches

@@ -12,9 +12,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, BoolArray, Gpu, IntArray, distinct, grid_blocks
+from traces.columns import NULL, BoolArray, FloatArray, Gpu, IntArray, distinct, grid_blocks
 from traces.cures import cure
-from traces.gpu_samples import FloatArray
 from traces.intervals import Spans, covered_ns
 from traces.limits import Limit
 from traces.measure.occupancy import LIMITERS, theoretical_occupancy

@@ -7,9 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, Gpu, IntArray, distinct
+from traces.columns import BoolArray, FloatArray, Gpu, GpuSamples, IntArray, distinct
 from traces.cures import cure
-from traces.gpu_samples import FloatArray, GpuSamples
 from traces.intervals import Spans, covered_ns, intersect, union
 from traces.missing import Missing
 from traces.timeline import KEYS, Activities, Bucket

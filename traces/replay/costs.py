@@ -17,7 +17,8 @@ from traces.limits import Limit
 from traces.missing import Missing
 from traces.replay.borders import Borders
 from traces.replay.changes.change import Change
-from traces.replay.changes.measure import measure_changes
+from traces.replay.changes.measure import Measured, measure_changes
+from traces.replay.changes.together import Together
 from traces.replay.cost import Cost
 from traces.replay.edits import Edits, Subject
 from traces.replay.graph import Graph, Timing, build_graph
@@ -49,7 +50,8 @@ class Costs:
     """What each handicap costs one rank; `compute` is None where no launch shape was recorded.
 
     `without`: by each wall that costs a tenth of the windows or more, the run without it; not the host's
-    where the account holds it well below its replay. `changes`: what single changes of the run would give.
+    where the account holds it well below its replay. `changes`: what single changes of the run would give;
+    `together` replays several of them at once.
     Where `refused` is set, the first proof failed, and the costs are not to be used. Where `at_least` is set,
     the second did: the host may wait for the GPU in ways unseen, so the costs may be larger, never smaller.
     """
@@ -63,6 +65,7 @@ class Costs:
     refused: Missing | None
     at_least: Missing | None
     changes: tuple[Change, ...] = ()
+    together: Together | Missing | None = None
 
     def of(self, wall: str) -> Cost | None:
         """The cost of a wall by its name; None where compute has none. Raises KeyError for another name."""
@@ -107,6 +110,7 @@ class _Pricing:
         if found["host_overhead"].ns - capped.ns >= WORTH.value * whole_ns:
             worth -= {"host_overhead"}  # what is left is not what was replayed
         found["host_overhead"] = capped
+        changed = self._changes(found)
         return Costs(
             found["communication"],
             found["host_overhead"],
@@ -116,10 +120,11 @@ class _Pricing:
             proofs,
             refusal(proofs, self._subject.rank.columns.info.kind),
             self._doubt(proofs),
-            self._changes(found),
+            changed.changes,
+            changed.together,
         )
 
-    def _changes(self, found: Mapping[str, Cost]) -> tuple[Change, ...]:
+    def _changes(self, found: Mapping[str, Cost]) -> Measured:
         """What changes of the run would give, of those whose kinds cost enough to be split."""
         lasting_ns, kept = int(self._lasting.sum()), self._graph.timing
         bases = [(self._timing, lasting_ns)]

@@ -11,8 +11,7 @@ import numpy as np
 
 from traces.account.calls import CallKind
 from traces.account.host_calls import is_kind
-from traces.columns import NULL, BoolArray, IntArray, distinct
-from traces.gpu_samples import FloatArray
+from traces.columns import NULL, BoolArray, FloatArray, IntArray, distinct
 from traces.intervals import covered_ns, union
 from traces.limits import Limit
 from traces.replay.graph import Graph, Timing

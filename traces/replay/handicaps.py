@@ -19,8 +19,7 @@ import numpy as np
 from traces.account.calls import CallKind
 from traces.account.host_calls import NONE, is_kind
 from traces.account.tight import UNEXPLAINED
-from traces.columns import BoolArray, IntArray
-from traces.gpu_samples import FloatArray
+from traces.columns import BoolArray, FloatArray, IntArray
 from traces.replay.graph import Graph, Timing
 
 

@@ -8,8 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, PROCESS_BITS, BoolArray, IntArray, distinct
-from traces.formats.nccl_payloads import NcclCalls
+from traces.columns import NULL, PROCESS_BITS, BoolArray, IntArray, NcclCalls, distinct
 from traces.timeline import RankTimeline
 
 NONE: Final = -1

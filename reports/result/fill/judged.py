@@ -37,6 +37,8 @@ def verdict(judgement: Judgement, judged: bool = True) -> typed.Verdict:
         startup_ns=startup.left_out_ns if startup else 0,
         largest_bucket=largest.bucket if largest else None,
         largest_bucket_frac=largest.frac if largest else None,
+        confidence_reasons=confidence.reasons if confidence else (),
+        does_not_fit=judgement.run.does_not_fit,
     )
     filled = because(filled, each(("largest_bucket", "largest_bucket_frac"), _NO_BUDGET))
     if not judged:

@@ -14,7 +14,7 @@ from traces.missing import Missing
 S = TypeVar("S", bound=Struct)
 
 
-def copied(found: Any, kind: type[S], **other: Any) -> S:
+def copied(found: Any, kind: type[S], /, **other: Any) -> S:
     """A section with the fields of what was measured; `other`: those that are made of something else."""
     names = kind.__struct_fields__
     own = {name: getattr(found, name) for name in names if name not in other and hasattr(found, name)}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from heuristics import Judgement
-from heuristics.plan import Planned, Refused
+from heuristics.planned import Planned, Refused
 from heuristics.result import judged as typed
 from reports.result.fill.parts import copied, gap
 from traces.missing import Missing
@@ -75,6 +75,7 @@ def refused_fix(one: Refused) -> typed.Refused:
         because=one.because,
         unlocked_by=one.unlocked_by,
         source=one.source or "; ".join(one.fix.sources),
+        kind=one.kind,
     )
 
 

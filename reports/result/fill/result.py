@@ -10,10 +10,12 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import force_setattr
 
 from heuristics import Judgement
+from heuristics.result.judged import Combined
 from heuristics.result.result import SCHEMA_VERSION, Result, Tool
 from reports.result.fill import configured
 from reports.result.fill.judged import verdict, walls
 from reports.result.fill.log import log
+from reports.result.fill.parts import copied
 from reports.result.fill.plan import choices, fixes, refused
 from reports.result.fill.rank import notes, rank
 from reports.result.fill.shown import given
@@ -47,6 +49,8 @@ def result_of_run(
     """
     seen, plan = judged is not False, judgement.plan
     left = [note for place, one in enumerate(ranks) for note in notes(place, one)]
+    if judgement.not_combined is not None:
+        left.append(judgement.not_combined)
     return _plain(
         Result(
             schema_version=SCHEMA_VERSION,
@@ -64,6 +68,7 @@ def result_of_run(
             walls=walls(judgement, seen),
             fixes=fixes(judgement, plan.fixes),
             levers=fixes(judgement, plan.levers),
+            combined=tuple(copied(one, Combined) for one in judgement.combined),
             refused=refused(judgement),
             choices=choices(judgement),
             configuration=configured.configuration(judgement, redact),
@@ -75,6 +80,7 @@ def result_of_run(
             throughput=configured.throughput(judgement),
             log=log(judgement),
             given=given(judgement.run.given, redact),
+            forced_routing=judgement.forced_routing,
         ),
         judgement.run.framework,
     )

@@ -6,6 +6,7 @@ from heuristics.result import tables as typed
 from heuristics.result.rank import UnknownKernel
 from heuristics.result.told import Told
 from heuristics.unknown_kernels import is_finding
+from heuristics.walls.ledger_walls import wall_of
 from reports.result.fill.parts import all_copied, because, copied, gap
 from traces.cures import cures
 from traces.measure.measurements import RankMeasurements
@@ -16,7 +17,7 @@ def ledger(rank: RankMeasurements) -> Told[tuple[typed.LedgerRow, ...]]:
     """The rows of the ledger, where communication can be told from compute."""
     if not rank.communication_told:
         return gap("communication cannot be told from compute", cures(rank.kind)["names"])
-    return tuple(all_copied(row, typed.LedgerRow) for row in rank.ledger)
+    return tuple(copied(row, typed.LedgerRow, wall=wall_of(row.row)) for row in rank.ledger)
 
 
 def kernel_table(rank: RankMeasurements) -> typed.KernelTable:

@@ -30,12 +30,12 @@ def collection_drafts(recorded: Recorded) -> Iterator[Draft]:
     edges = _edges(recorded, gc_ns)
 
     def low(timing: Timing) -> Timing:
-        pause_ns = timing.pause_ns - gc_ns
+        pause_ns = np.maximum(timing.pause_ns - gc_ns, 0)
         pause_ns[edges] += gc_ns.max()
         return replace(timing, pause_ns=pause_ns)
 
     def high(timing: Timing) -> Timing:
-        return replace(timing, pause_ns=timing.pause_ns - gc_ns)
+        return replace(timing, pause_ns=np.maximum(timing.pause_ns - gc_ns, 0))
 
     yield Draft("collection_at_edges", {"host_overhead": ("gc",)}, low, high)
 

@@ -11,7 +11,7 @@ from traces.columns import BoolArray, IntArray
 from traces.names.kinds import COMM_KINDS
 from traces.replay.changes.change import Recorded
 from traces.steps.training import roles_of
-from traces.timeline import Bucket
+from traces.timeline import Activities, Bucket
 
 EP_KINDS: Final = ("ep_dispatch", "ep_combine", "ep_a2a", "ep_control")
 HEAVY: Final = ("gemm", "attention")
@@ -59,11 +59,12 @@ def autograd_compute(recorded: Recorded) -> tuple[BoolArray, BoolArray]:
     return compute & autograd, compute & ~autograd
 
 
-def running_ns(recorded: Recorded, which: BoolArray, begin: IntArray, end: IntArray) -> IntArray:
-    """How much of some work starts in each of some stretches, in ns; shape of the stretches."""
-    rows = recorded.rows
+def running_ns(
+    rows: Activities, length: IntArray, which: BoolArray, begin: IntArray, end: IntArray
+) -> IntArray:
+    """How much of some work, `length` ns each, starts in each of some stretches; shape of the stretches."""
     start = rows.start_ns[which]
-    total = np.concatenate(([0], np.cumsum((rows.end_ns - rows.start_ns)[which])))
+    total = np.concatenate(([0], np.cumsum(length[which])))
     first, last = np.searchsorted(start, begin), np.searchsorted(start, np.maximum(begin, end))
     result: IntArray = total[last] - total[first]
     return result

@@ -87,7 +87,7 @@ def _filled(
             result[quantised[0]] = duration_ns[quantised].max()
         sizes = blocks[run.gemms]
         if count is not None and (sizes > 0).all():
-            filled_ns = (duration_ns[run.gemms] - fixed_ns) * np.minimum(1.0, sizes / count)
+            filled_ns = np.maximum(duration_ns[run.gemms] - fixed_ns, 0) * np.minimum(1.0, sizes / count)
             _shrink(result, run.gemms, fixed_ns + filled_ns.sum() / min(1.0, int(sizes.sum()) / count))
     return result
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from traces.limits import Limit
+from traces.missing import Missing
 from traces.replay.borders import Borders
 from traces.replay.changes.change import Change, Draft, Recorded
 from traces.replay.changes.collection import collection_drafts
@@ -16,30 +17,33 @@ from traces.replay.changes.grouped import grouped_drafts
 from traces.replay.changes.memory import memory_drafts
 from traces.replay.changes.overlap import overlap_drafts
 from traces.replay.changes.syncs import sync_drafts
+from traces.replay.changes.together import MOST_EVENTS, Base, Savings, Together
 from traces.replay.cost import Cost
 from traces.replay.edits import Subject
-from traces.replay.graph import Graph, Timing
-from traces.replay.run import replay
+from traces.replay.graph import Graph
 
-SURE: Final = Limit(
-    0.9,
-    "of what a pessimistic replay saves",
-    "ours: replays of simulated runs saved up to a tenth more than the runs with the change did",
-)
 _FINDERS: Final[tuple[Callable[[Recorded], Iterator[Draft]], ...]] = (
-    graph_drafts,
+    memory_drafts,  # first, so that the others see what is left of the work
+    grouped_drafts,
     fusion_drafts,
+    graph_drafts,  # after the fusion, whose first kernel a graph may hold
     collection_drafts,
     sync_drafts,
     overlap_drafts,
     dispatcher_drafts,
-    memory_drafts,
-    grouped_drafts,
 )
+"""In the order in which changes that are made together are applied."""
 
 
-Base = tuple[Timing, int]
-"""A timing without the change, and how long its steps last, in ns."""
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The changes found in a rank; `together` replays several of them at once.
+
+    It is None where there are no two of them, Missing where the recording is too large to keep for it.
+    """
+
+    changes: tuple[Change, ...] = ()
+    together: Together | Missing | None = None
 
 
 def measure_changes(
@@ -49,7 +53,7 @@ def measure_changes(
     borders: Borders,
     costs: Mapping[str, Cost],
     worth_ns: int,
-) -> tuple[Change, ...]:
+) -> Measured:
     """The changes found in a recording whose kinds cost at least `worth_ns`, each with what it would give.
 
     `bases`: first the graph's timing without unexplained waits, from which the `costs` of the walls, by name,
@@ -58,16 +62,25 @@ def measure_changes(
     """
     worth_ns = max(worth_ns, 1)
     if sum(cost.ns for cost in costs.values()) < worth_ns:
-        return ()
-    gains = _Gains(graph, bases, borders)
-    found = []
+        return Measured()
+    savings, found, drafts = Savings(graph, bases, borders), [], []
     for draft in _drafts(Recorded(subject, graph)):
         most_ns = sum(
             costs[wall].of_kinds_ns(kinds) for wall, kinds in draft.acts_on.items() if wall in costs
         )
         if most_ns >= worth_ns:
-            found.append(gains.of(draft, most_ns if len(draft.acts_on) == 1 else None))
-    return tuple(found)
+            found.append(_change(savings, draft, most_ns if len(draft.acts_on) == 1 else None))
+            drafts.append(draft)
+    return Measured(tuple(found), _together(graph, savings, drafts))
+
+
+def _together(graph: Graph, savings: Savings, drafts: Sequence[Draft]) -> Together | Missing | None:
+    if len(drafts) < 2:
+        return None
+    if len(graph.events) <= MOST_EVENTS.value:
+        return Together(savings, drafts)
+    reason = f"a rank has {len(graph.events):,} events, too many to replay changes of it together"
+    return Missing("replay", reason, "give fewer steps: --steps A:B")
 
 
 def _drafts(recorded: Recorded) -> Iterator[Draft]:
@@ -75,24 +88,11 @@ def _drafts(recorded: Recorded) -> Iterator[Draft]:
         yield from finder(recorded)
 
 
-class _Gains:
-    """Savings against a replay of the same timing without the change."""
-
-    def __init__(self, graph: Graph, bases: Sequence[Base], borders: Borders) -> None:
-        self._graph, self._bases, self._borders = graph, bases, borders
-
-    def of(self, draft: Draft, most_ns: int | None) -> Change:
-        """What a change gives, at most `most_ns` where that is a bound."""
-        timing, length_ns = self._bases[0]
-        high_ns = length_ns if most_ns is None else most_ns
-        if draft.high is not None:
-            high_ns = max(0, min(high_ns, length_ns - self._length_ns(draft.high(timing))))
-        if isinstance(draft.low, str):
-            return Change(draft.kind, draft.acts_on, None, high_ns, draft.low)
-        low = draft.low
-        low_ns = min(length_ns - self._length_ns(low(timing)) for timing, length_ns in self._bases)
-        sure_ns = int(low_ns * SURE.value) if low_ns > 0 else low_ns
-        return Change(draft.kind, draft.acts_on, min(sure_ns, high_ns), high_ns, None)
-
-    def _length_ns(self, timing: Timing) -> int:
-        return int(self._borders.lengths_ns(replay(self._graph, timing)).sum())
+def _change(savings: Savings, draft: Draft, most_ns: int | None) -> Change:
+    """What a change gives, at most `most_ns` where that is a bound."""
+    high_ns = savings.whole_ns if most_ns is None else most_ns
+    if draft.high is not None:
+        high_ns = min(high_ns, savings.most_ns([draft.high]))
+    if isinstance(draft.low, str):
+        return Change(draft.kind, draft.acts_on, None, high_ns, draft.low)
+    return Change(draft.kind, draft.acts_on, min(savings.sure_ns([draft.low]), high_ns), high_ns, None)

@@ -58,7 +58,6 @@ def overlap_drafts(recorded: Recorded) -> Iterator[Draft]:
         why = "how much slower compute runs beside communication was not measured in this recording"
         yield Draft("expert_overlap", acts_on, why, high)
         return
-    hidden_ns = _hidden_ns(recorded, pairs, max(0.0, stretch))
     handed_ns = _handover_ns(recorded) * 2 * NODES
     handing = _handing(recorded, pairs)
     drained, drain_ns = _drains(recorded, pairs)
@@ -67,6 +66,7 @@ def overlap_drafts(recorded: Recorded) -> Iterator[Draft]:
         pause_ns = timing.pause_ns.copy()
         np.add.at(pause_ns, handing, handed_ns // 4)  # a layer has four exchanges
         np.add.at(pause_ns, drained, drain_ns)
+        hidden_ns = _hidden_ns(recorded, pairs, max(0.0, stretch), timing.duration_ns)
         left = np.maximum(timing.duration_ns - hidden_ns, 0)
         return replace(timing, duration_ns=left, pause_ns=pause_ns)
 
@@ -100,24 +100,28 @@ def _same_step(recorded: Recorded, one: _Pass, other: _Pass) -> bool:
     return bool(first == last and first > 0)
 
 
-def _hidden_ns(recorded: Recorded, pairs: Sequence[tuple[_Pass, _Pass]], stretch: float) -> IntArray:
+def _hidden_ns(
+    recorded: Recorded, pairs: Sequence[tuple[_Pass, _Pass]], stretch: float, length: IntArray
+) -> IntArray:
     """How much shorter each payload kernel would be if what hides of its exchange took no time, shape (n,).
+
+    `length`, shape (n,): of all work, in ns, which another change may have made shorter.
 
     With so much compute C beside it, an exchange of T hides C where it is longer than C takes beside
     communication, else T less what it slows C down.
     """
-    rows = recorded.rows
-    length = rows.end_ns - rows.start_ns
-    hidden = np.zeros(len(rows), dtype=np.int64)
+    hidden = np.zeros(len(length), dtype=np.int64)
     for backward, forward in pairs:
-        for exchange, cover_ns in _covers(recorded, backward, forward):
+        for exchange, cover_ns in _covers(recorded, backward, forward, length):
             whole_ns = int(length[exchange.works].sum())
             saved = min(whole_ns / (1 + stretch), cover_ns)
             hidden[exchange.works] = (length[exchange.works] * (saved / max(whole_ns, 1))).astype(np.int64)
     return hidden
 
 
-def _covers(recorded: Recorded, backward: _Pass, forward: _Pass) -> Iterator[tuple[Exchange, int]]:
+def _covers(
+    recorded: Recorded, backward: _Pass, forward: _Pass, length: IntArray
+) -> Iterator[tuple[Exchange, int]]:
     """Each exchange of two passes and the compute beside it: of the other pass, between its exchanges.
 
     Merged, the k-th exchange of backward runs beside forward's compute before its k-th exchange, and that of
@@ -125,9 +129,9 @@ def _covers(recorded: Recorded, backward: _Pass, forward: _Pass) -> Iterator[tup
     """
     of_backward, of_forward = autograd_compute(recorded)
     (b_start, b_end), (f_start, f_end) = _times(recorded, backward), _times(recorded, forward)
-    before = running_ns(recorded, of_forward, np.concatenate((b_end[-1:], f_end[:-1])), f_start)
+    before = running_ns(recorded.rows, length, of_forward, np.concatenate((b_end[-1:], f_end[:-1])), f_start)
     until = np.concatenate((b_start[1:], f_start[:1]))
-    after = running_ns(recorded, of_backward, b_end, until)
+    after = running_ns(recorded.rows, length, of_backward, b_end, until)
     yield from zip(backward.exchanges, before.tolist(), strict=True)
     yield from zip(forward.exchanges, after.tolist(), strict=True)
 
