@@ -9,9 +9,9 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final, get_args
 
-import diagnoser
 from diagnoser.about import ABOUT, given_from
 from diagnoser.configuration import read_configured
+from diagnoser.version import VERSION
 from heuristics.judgement import judge_observed
 from heuristics.run import Guidance
 from heuristics.symptoms import observed_from, read_symptoms
@@ -66,7 +66,7 @@ def with_files(
     observed = observed_from(read_symptoms(json.dumps(document), "the result"), configured.settings)
     observed = replace(observed, step_ns=_step_ns(document), perturbation_frac=slower_frac)
     judgement = judge_observed(observed, given, configured)
-    made = encode(result_of_run(diagnoser.__version__, judgement, redact=redact))
+    made = encode(result_of_run(VERSION, judgement, redact=redact))
     sections = {key: made[key] for key in _FROM_FILES}
     if configured_before:
         sections = {"log": sections["log"]}
