@@ -1,0 +1,194 @@
+"""The timelines of a page as data for its script, in the room that the page has, and their sums as tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+from heuristics.result.rank import Rank
+from heuristics.result.tables import Timeline
+from heuristics.result.told import known
+from reports.content.blocks import Column, Quantity, Row, Table, Term
+from reports.content.quantities import counted, duration, milliseconds
+from reports.html.colours import look
+from reports.words import printable
+from reports.write.html.lanes import Drawn, caption, lanes_of, longest, title_of
+
+_NAME: Final = 120
+_ROOM: Final = 1_000_000
+"""Bytes of a page at most."""
+_LEAST: Final = 40_000
+"""Bytes for the timelines, however much else there is."""
+_FEWEST: Final = 50
+"""Activities that a lane keeps, however little room there is."""
+
+Data = dict[str, object]
+WallOf = Mapping[str, str]
+"""A key of a timeline, and the wall whose time it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """One timeline that can be chosen: whose, which one, what its step took."""
+
+    place: str
+    step: str
+    timeline: Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The timelines of one figure: what its script reads, what stands under it."""
+
+    id: str
+    caption: str
+    data: Data
+    tables: tuple[Table, ...]
+
+
+@dataclass(slots=True)
+class _Shared:
+    """Looks and names of all stretches, each once, in the order of their first use."""
+
+    walls: WallOf
+    looks: dict[str, int] = field(default_factory=dict)
+    names: dict[str, int] = field(default_factory=dict)
+
+    def look(self, key: str) -> int:
+        return self.looks.setdefault(key, len(self.looks))
+
+    def name(self, name: str) -> int:
+        return self.names.setdefault(printable(name, _NAME), len(self.names)) if name else -1
+
+    def data(self) -> Data:
+        looks = [
+            [printable(title_of(key), _NAME), printable(key, _NAME), *look(key), self.walls.get(key, "")]
+            for key in self.looks
+        ]
+        return {"looks": looks, "names": list(self.names)}
+
+
+def stretches(ranks: Sequence[Rank], called: Callable[[Rank], str]) -> list[Stretch]:
+    """Of every rank the step that is nearest to the median, then the other steps; `called` names a rank."""
+    first = [Stretch(called(rank), _step(rank.timeline), rank.timeline) for rank in ranks]
+    others = [Stretch(called(rank), _step(one), one) for rank in ranks for one in rank.other_steps]
+    return [one for one in (*first, *others) if one.timeline.lanes]
+
+
+def timelines(found: Sequence[Stretch], walls: WallOf, page_bytes: int, id: str = "timeline") -> Shown:
+    """All that fit in a page of 1 MB beside `page_bytes`: whole stretches, the first one cut where it must.
+
+    Raises `IndexError` where there is none.
+    """
+    room = max(_LEAST, _ROOM - page_bytes)
+    shared = _Shared(walls)
+    drawn = [_first(found[0], shared, room)]
+    used = _size(drawn, shared)
+    for one in found[1:]:
+        before = len(shared.looks), len(shared.names)
+        data = _data(one, lanes_of(one.timeline), shared)
+        size = used + len(json.dumps(data))
+        if size + _size([], shared) > room:
+            _forget(shared, *before)
+            break
+        drawn.append(data)
+        used += len(json.dumps(data))
+    left_out = len(found) - len(drawn)
+    data = {"stretches": drawn, "left_out": left_out, **shared.data()}
+    return Shown(id, _caption(found[0], left_out), data, tuple(_tables(found[0].timeline)))
+
+
+def _first(one: Stretch, shared: _Shared, room: int) -> Data:
+    """The first stretch, each lane with fewer of its short activities where the whole has no room."""
+    lanes = lanes_of(one.timeline)
+    most = max(len(lane.at_ns) for lane in lanes)
+    while True:
+        cut = [longest(lane, most) for lane in lanes]
+        trial = _Shared(shared.walls)
+        data = _data(one, cut, trial)
+        if most <= _FEWEST or _size([data], trial) <= room:
+            return _data(one, cut, shared)
+        most = max(_FEWEST, most * 2 // 3)
+
+
+def _size(drawn: list[Data], shared: _Shared) -> int:
+    return len(json.dumps([drawn, shared.data()], separators=(",", ":")))
+
+
+def _forget(shared: _Shared, looks: int, names: int) -> None:
+    for table, kept in ((shared.looks, looks), (shared.names, names)):
+        for key in list(table)[kept:]:
+            del table[key]
+
+
+def _data(one: Stretch, lanes: Sequence[Drawn], shared: _Shared) -> Data:
+    timeline = one.timeline
+    whole = sum(len(lane.at_ns) for lane in lanes_of(timeline))
+    kept = sum(len(lane.at_ns) for lane in lanes)
+    return {
+        "place": one.place,
+        "step": one.step,
+        "start_ns": str(timeline.start_ns),
+        "length_ns": timeline.end_ns - timeline.start_ns,
+        "left_out": timeline.left_out + whole - kept,
+        "lanes": [_lane(lane, shared) for lane in lanes],
+    }
+
+
+def _lane(lane: Drawn, shared: _Shared) -> Data:
+    """Beginnings as the distance to the one before, launches as the distance to the beginning."""
+    data: Data = {
+        "kind": lane.kind,
+        "title": lane.title,
+        "under": lane.under,
+        "at": [after - before for before, after in pairwise((0, *lane.at_ns))],
+        "length": list(lane.length_ns),
+        "look": [shared.look(key) for key in lane.key],
+        "name": [shared.name(name) for name in lane.name],
+    }
+    if lane.launch_ns:
+        pairs = zip(lane.at_ns, lane.launch_ns, strict=True)
+        data["before"] = [None if launch is None else at_ns - launch for at_ns, launch in pairs]
+    return data
+
+
+def _step(timeline: Timeline) -> str:
+    length = duration(timeline.end_ns - timeline.start_ns)
+    step = known(timeline.step)
+    return f"whole window, {length}" if step is None else f"step {step}, {length}"
+
+
+def _caption(one: Stretch, left_out: int) -> str:
+    lanes = lanes_of(one.timeline)
+    said = f"{one.step[:1].upper()}{one.step[1:]}: {caption(one.timeline, lanes)}."
+    if one.timeline.left_out:
+        said += f" {one.timeline.left_out:,} that begin later are left out."
+    if left_out:
+        steps = counted(left_out, "other step")
+        said += f" {steps} {'is' if left_out == 1 else 'are'} left out to keep the page small."
+    return said
+
+
+def _tables(timeline: Timeline) -> Iterator[Table]:
+    """Every class with its number, its summed time and its longest; then the reasons."""
+    lanes = lanes_of(timeline)
+    titles = ("Number", "Sum, ms", "Longest, ms")
+    for title, kinds in (("GPU activities", ("stream",)), ("Why no compute ran", ("why",))):
+        lengths: dict[str, list[int]] = {}
+        for lane in lanes:
+            if lane.kind in kinds:
+                for key, length_ns in zip(lane.key, lane.length_ns, strict=True):
+                    lengths.setdefault(key, []).append(length_ns)
+        if lengths:
+            columns = (Column("Class or reason"), *(Column(one, number=True) for one in titles))
+            by_time = sorted(lengths.items(), key=lambda one: -sum(one[1]))
+            rows = tuple(_row(key, each) for key, each in by_time)
+            yield Table(f"{title} of the stretch shown first, summed over streams", columns, rows)
+
+
+def _row(key: str, lengths: Sequence[int]) -> Row:
+    figures = (f"{len(lengths):,}", milliseconds(sum(lengths)), milliseconds(max(lengths)))
+    return Row(((Term(key.rpartition(".")[2]),), *map(Quantity, figures)))
