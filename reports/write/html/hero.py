@@ -1,26 +1,23 @@
-"""The top of an analysis: what can be saved at most, how sure that is, and the four walls as cards."""
+"""The top of an analysis: what can be saved at most, how sure that is, and the walls as cards."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
 
-from heuristics.result.judged import Wall
 from heuristics.result.result import Result
 from heuristics.result.told import known
-from reports.content.quantities import milliseconds, percent, saving
-from reports.words import wall_words
+from reports.content.analysis.scale import scale_of, telling_rank
+from reports.content.blocks import Page, Quantity, Row, Table, Tone, Words
+from reports.content.quantities import saving
 
-_STATES: Final = {
-    "finding": "10 % or more: a bottleneck",
-    "clear": "below 10 %",
-    "unmeasurable": "cannot be told from this recording",
-}
+_STATES: Final = {Tone.BAD: "Bottleneck", Tone.PLAIN: "No bottleneck"}
+_SEVERITY: Final = {Tone.BAD: "notable", Tone.PLAIN: "clear", Tone.MUTED: "unmeasurable"}
 
 
 @dataclass(frozen=True, slots=True)
 class Hero:
-    """The large figure, what it is of, and the confidence."""
+    """The large figure, what it is of, and the confidence; empty where it is not known."""
 
     most: str
     of: str
@@ -29,48 +26,58 @@ class Hero:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One wall; `severity` is its class in the style sheet, `width` its bar in percent."""
+    """One wall: `severity` is its class in the style sheet, `width` its bar in percent."""
 
     id: str
-    name: str
+    name: Words
     most: str
     amount: str
     state: str
+    detail: Words
     severity: str
     width: str
 
 
-def hero_of(result: Result) -> Hero | None:
-    """Of the wall of the verdict, else of the largest; None where none could be measured."""
+def hero_of(result: Result) -> Hero:
+    """Of the verdict's wall, else of the largest."""
     costs = {wall.id: cost for wall in result.walls if (cost := known(wall.cost_frac)) is not None}
-    if not costs:
-        return None
     decided = known(result.verdict.wall)
-    wall = decided if decided in costs else max(costs, key=lambda one: costs[one])
-    of = f"of the time, if {wall_words(wall)} cost nothing"
-    return Hero(saving(None, costs[wall]), of, known(result.verdict.confidence) or "unknown")
+    most = costs[decided] if decided in costs else max(costs.values(), default=None)
+    whole = scale_of(telling_rank(result)).whole
+    confidence = known(result.verdict.confidence) or ""
+    if most is None:
+        return Hero("", "", confidence)
+    return Hero(saving(None, most), f"of the {whole} could be saved", confidence)
 
 
-def cards_of(result: Result) -> list[Card]:
-    """All walls, those that cost most first."""
-    ordered = sorted(result.walls, key=lambda one: -(known(one.cost_frac) or -1))
-    return [_card(result, wall) for wall in ordered]
+def walls_table(page: Page) -> Table | None:
+    """The table of a page whose rows are the walls."""
+    tables = (block for block in page.blocks if isinstance(block, Table))
+    return next((table for table in tables if table.rows and all(row.id for row in table.rows)), None)
 
 
-def _card(result: Result, wall: Wall) -> Card:
-    cost = known(wall.cost_frac)
-    name = wall_words(wall.id).capitalize()
-    most = "unknown" if cost is None else percent(cost)
-    amount = "" if cost is None else _amount(result, cost)
-    severity = wall.outcome
-    if wall.outcome == "finding":
-        severity = "severe" if wall.id == known(result.verdict.wall) else "notable"
-    return Card(wall.id, name, most, amount, _STATES[wall.outcome], severity, f"{100 * (cost or 0):.2f}%")
+def cards_of(table: Table, worst: str | None) -> list[Card]:
+    """Each row as a card; `worst`: the wall of the verdict."""
+    return [_card(table, row, row.id == worst) for row in table.rows]
 
 
-def _amount(result: Result, cost_frac: float) -> str:
-    """The same in ms per step, of the first rank."""
-    rank = result.ranks[0]
-    steps = len(rank.steps.used)
-    time = milliseconds(cost_frac * rank.budget_ns.window / (steps or 1))
-    return f"{time} ms per step" if steps else f"{time} ms"
+def _card(table: Table, row: Row, is_worst: bool) -> Card:
+    name, *others = row.cells
+    shares = [cell for cell in others if isinstance(cell, Quantity) and cell.share is not None]
+    amounts = [
+        f"{cell.text} {column.title}"
+        for column, cell in zip(table.columns[1:], others, strict=True)
+        if isinstance(cell, Quantity) and cell.share is None and cell.text
+    ]
+    detail = next((cell for cell in others if not isinstance(cell, Quantity)), ())
+    severity = "severe" if is_worst and row.tone is Tone.BAD else _SEVERITY.get(row.tone, "clear")
+    return Card(
+        id=row.id,
+        name=() if isinstance(name, Quantity) else name,
+        most=shares[0].text if shares else "unknown",
+        amount=", ".join(amounts),
+        state=_STATES.get(row.tone, ""),
+        detail=detail,
+        severity=severity,
+        width=f"{100 * (shares[0].share or 0):.2f}%" if shares else "0%",
+    )

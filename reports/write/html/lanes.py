@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import nlargest
 from typing import Final, Literal
 
 from heuristics.result.tables import HostLane, Lane, Timeline
 from heuristics.result.told import known
+from reports.content.analysis.headline import by_family
+from reports.content.names import capital, name_of
 from reports.content.quantities import counted
-from reports.measures import measures
 
 Kind = Literal["ranges", "calls", "why", "stream"]
 
 _FAMILIES: Final = {"compute": "Compute", "comm": "Communication", "copy": "Copies"}
 """The first word of a key, and a stream that mostly runs such."""
-_MIXED: Final = 0.8
-"""A stream whose largest family has a smaller part of its time than this is named by two."""
+_WORTH: Final = 0.2
+"""Of a stream's time: what has less is not in its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,23 +37,26 @@ class Drawn:
     name: Sequence[str]
     launch_ns: Sequence[int | None] = ()
 
-    @property
-    def busy_ns(self) -> int:
-        """The summed length of its activities."""
-        return sum(self.length_ns)
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """One timeline that can be chosen: whose, which one; `words` has the texts that its columns point to."""
+
+    place: str
+    step: str
+    timeline: Timeline
+    words: Timeline
 
 
-def lanes_of(timeline: Timeline) -> list[Drawn]:
+def lanes_of(one: Stretch) -> list[Drawn]:
     """From top to bottom: what the host's threads say and call, why no compute ran, streams by family."""
-    return [*_host(timeline), *_why(timeline), *sorted(_streams(timeline), key=_order)]
+    return [*_host(one), *_why(one.timeline), *sorted(_streams(one), key=_order)]
 
 
 def title_of(key: str) -> str:
     """What a key of the timeline is called: `comm.ep_dispatch` is expert dispatch."""
-    *groups, last = key.split(".")
-    known_as = measures()
-    name = known_as[last].title if last in known_as else last.replace("_", " ")
-    return f"wait for {name}" if groups == ["blocking"] else name
+    family = key.partition(".")[0]
+    return f"wait for {name_of(key)}" if family == "blocking" else name_of(key)
 
 
 def longest(lane: Drawn, count: int) -> Drawn:
@@ -70,22 +74,22 @@ def longest(lane: Drawn, count: int) -> Drawn:
     )
 
 
-def _host(timeline: Timeline) -> Iterator[Drawn]:
+def _host(one: Stretch) -> Iterator[Drawn]:
     """Ranges first, outer ones above inner ones; then calls."""
-    threads = list(dict.fromkeys(lane.thread for lane in timeline.host))
-    for lane in sorted(timeline.host, key=lambda one: (one.kind == "calls", one.thread, one.depth)):
+    host = one.timeline.host
+    threads = list(dict.fromkeys(lane.thread for lane in host))
+    for lane in sorted(host, key=lambda lane: (lane.kind == "calls", lane.thread, lane.depth)):
         thread = f"host thread {threads.index(lane.thread) + 1}" if len(threads) > 1 else "host thread"
-        yield _of_host(timeline, lane, thread)
+        yield _of_host(one.words, lane, thread)
 
 
-def _of_host(timeline: Timeline, lane: HostLane, thread: str) -> Drawn:
+def _of_host(words: Timeline, lane: HostLane, thread: str) -> Drawn:
     title = "CUDA calls" if lane.kind == "calls" else "NVTX ranges" if not lane.depth else ""
     under = thread if not lane.depth else ""
     count = len(lane.at_ns)
-    names = [timeline.names[name] if name >= 0 else "" for name in lane.name]
-    return Drawn(
-        lane.kind, title, under, lane.at_ns, lane.length_ns, (f"host.{lane.kind}",) * count, names
-    )
+    names = [words.names[name] if name >= 0 else "" for name in lane.name]
+    keys = (f"host.{lane.kind}",) * count
+    return Drawn(lane.kind, title, under, lane.at_ns, lane.length_ns, keys, names)
 
 
 def _why(timeline: Timeline) -> Iterator[Drawn]:
@@ -94,41 +98,41 @@ def _why(timeline: Timeline) -> Iterator[Drawn]:
         yield Drawn("why", "Why no compute", "", lane.at_ns, lane.length_ns, keys, ("",) * len(keys))
 
 
-def _streams(timeline: Timeline) -> Iterator[Drawn]:
-    for lane in timeline.lanes:
+def _streams(one: Stretch) -> Iterator[Drawn]:
+    for lane in one.timeline.lanes:
         if lane.at_ns:
-            keys = [timeline.keys[key] for key in lane.key]
-            names = [timeline.names[name] if name >= 0 else "" for name in lane.name]
-            title = _meaning(_by_family(lane, keys))
-            under = f"stream {lane.stream}"
-            yield Drawn(
-                "stream", title, under, lane.at_ns, lane.length_ns, keys, names, lane.launch_ns
-            )
+            keys = [one.words.keys[key] for key in lane.key]
+            names = [one.words.names[name] if name >= 0 else "" for name in lane.name]
+            title, under = _meaning(lane, keys), f"stream {lane.stream}"
+            yield Drawn("stream", title, under, lane.at_ns, lane.length_ns, keys, names, lane.launch_ns)
 
 
-def _by_family(lane: Lane, keys: Sequence[str]) -> Mapping[str, int]:
-    times: dict[str, int] = {}
+def _meaning(lane: Lane, keys: Sequence[str]) -> str:
+    """What a stream is for: compute, copies, or the operations that it communicates for."""
+    times: dict[str, dict[str, int]] = {}
     for key, length_ns in zip(keys, lane.length_ns, strict=True):
-        family = key.partition(".")[0]
-        times[family] = times.get(family, 0) + length_ns
-    return dict(sorted(times.items(), key=lambda one: -one[1]))
-
-
-def _meaning(times: Mapping[str, int]) -> str:
-    first, *others = times
-    named = _FAMILIES.get(first, title_of(first))
-    if others and times[first] < _MIXED * sum(times.values()):
-        return f"{named}, {_FAMILIES.get(others[0], title_of(others[0])).lower()}"
+        family, _, kind = key.partition(".")
+        kinds = times.setdefault(family, {})
+        kinds[kind] = kinds.get(kind, 0) + length_ns
+    first, *others = sorted(times, key=lambda family: -sum(times[family].values()))
+    whole_ns = sum(lane.length_ns)
+    if first == "comm":
+        kinds = by_family(times[first])
+        return capital(", ".join(name_of(kind) for kind in kinds if kinds[kind] >= _WORTH * whole_ns))
+    named = _FAMILIES.get(first, capital(name_of(first)))
+    if others and sum(times[others[0]].values()) >= _WORTH * whole_ns:
+        return f"{named}, {_FAMILIES.get(others[0], name_of(others[0])).lower()}"
     return named
 
 
 def _order(lane: Drawn) -> tuple[int, int]:
-    families = list(_FAMILIES.values())
-    first = lane.title.partition(",")[0]
-    return (families.index(first) if first in families else len(families), -lane.busy_ns)
+    """Compute first, then communication, then the rest; the busier stream first."""
+    families = {key.partition(".")[0] for key in lane.key}
+    place = next((at for at, family in enumerate(_FAMILIES) if family in families), len(_FAMILIES))
+    return place, -sum(lane.length_ns)
 
 
-def caption(timeline: Timeline, lanes: Sequence[Drawn]) -> str:
+def caption(lanes: Sequence[Drawn]) -> str:
     """How much a stretch holds: `412 activities on 4 streams`."""
     streams = [lane for lane in lanes if lane.kind == "stream"]
     count = sum(len(lane.at_ns) for lane in streams)

@@ -24,6 +24,7 @@ from reports.content.blocks import (
     View,
     Words,
 )
+from reports.content.names import name_of
 from reports.content.quantities import percent
 from reports.measures import Measure, measures
 from reports.write.html.environment import environment, harmless
@@ -102,7 +103,7 @@ class Marks:
         from markupsafe import Markup, escape
 
         if (measure := measures().get(key)) is None:
-            return escape(harmless(key.replace("_", " ")))
+            return escape(harmless(name_of(key)))
         tab = Markup(' tabindex="-1"') if key in self._terms else ""
         self._terms[key] = measure
         also = Markup(" <code>{}</code>").format(key) if self._keys else ""

@@ -9,11 +9,13 @@ from typing import Final, TypeVar
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from heuristics.result.told import known
-from reports.content.blocks import Bar, Block, Headline, Page, Part, View
+from reports.content.analysis.scale import who
+from reports.content.blocks import Bar, Block, Headline, Page, Part, Plan, View
+from reports.content.quantities import saving
 from reports.write.html.environment import assemble
-from reports.write.html.hero import cards_of, hero_of
+from reports.write.html.hero import cards_of, hero_of, walls_table
 from reports.write.html.marks import Marks
-from reports.write.html.timeline import Shown, WallOf, stretches, timelines
+from reports.write.html.timeline import Shown, WallOf, grids_of, stretches, timelines
 
 B = TypeVar("B", bound=Block)
 
@@ -63,17 +65,11 @@ def write_analysis_html(result: Result, page: Page, view: View) -> str:
     1 MB: the timelines take what room the rest leaves.
     """
     empty = Shown("timeline", "", {}, ())
-    found = stretches(result.ranks, called)
+    found = stretches(result.ranks, who)
     if not found:
         return _analysis(result, page, view, None)
     size = len(_analysis(result, page, view, empty).encode())
-    return _analysis(result, page, view, timelines(found, walls_of(result.ranks), size))
-
-
-def called(rank: Rank) -> str:
-    """A rank where one is chosen."""
-    number = known(rank.rank)
-    return f"GPU {rank.device}" if number is None else f"rank {number}, GPU {rank.device}"
+    return _analysis(result, page, view, timelines(found, walls_of(result.ranks), grids_of(result.ranks), size))
 
 
 def walls_of(ranks: Sequence[Rank]) -> WallOf:
@@ -89,19 +85,28 @@ def walls_of(ranks: Sequence[Rank]) -> WallOf:
 
 def _analysis(result: Result, page: Page, view: View, timeline: Shown | None) -> str:
     marks = Marks(view)
-    headline, bar = _first(page, Headline), _first(page, Bar)
-    rest = tuple(block for block in page.blocks if block not in (headline, bar))
+    headline, bar, walls = _first(page, Headline), _first(page, Bar), walls_table(page)
+    rest = tuple(block for block in page.blocks if block not in (headline, bar, walls))
     content = {
         **_content(marks, page),
         "headline": headline,
         "bar": bar,
         "hero": hero_of(result),
-        "walls": cards_of(result),
+        "walls": cards_of(walls, known(result.verdict.wall)) if walls else [],
+        "walls_title": walls.title if walls else "",
         "tabs": _tabs(rest, timeline),
         "timeline": timeline,
-        "replayed": [[[*one.ids], *one.gain_frac] for one in result.combined],
+        "replayed": _replayed(result, page),
     }
     return assemble("analysis.html.j2", content, _ANALYSIS_SCRIPTS, _STYLES)
+
+
+def _replayed(result: Result, page: Page) -> list[tuple[list[str], float | None, float, str]]:
+    """What single changes and sets of them win, as far as they were replayed: ids, low, high, in words."""
+    plans = [block for block in page.blocks if isinstance(block, Plan)]
+    alone = [(step.id, step.low, step.high) for plan in plans for step in plan.steps]
+    found = [([id], low, high, saving(low, high)) for id, low, high in alone if high is not None]
+    return found + [([*one.ids], *one.gain_frac, saving(*one.gain_frac)) for one in result.combined]
 
 
 def _content(marks: Marks, page: Page) -> dict[str, object]:

@@ -8,6 +8,7 @@
       const spellings = all(".spelling", step);
       const has = spellings.some((one) => one.dataset.framework === id);
       spellings.forEach((one, place) => { one.hidden = has ? one.dataset.framework !== id : place > 0; });
+      step.classList.toggle("as-chosen", has);
     }
     for (const button of all(".switch button")) button.setAttribute("aria-pressed", String(button.dataset.id === id));
   };
@@ -28,23 +29,21 @@
 
   // What the ticked changes win together is what was replayed together, never a sum.
   const replayed = new Map(JSON.parse(document.getElementById("plan-data").textContent).map(
-    ([ids, low, high]) => [[...ids].sort().join(" "), [low, high]],
+    ([ids, low, high, words]) => [[...ids].sort().join(" "), { low, high, words }],
   ));
-  const share = (value) => `${(100 * value).toFixed(value < 0.0995 ? 1 : 0)} %`;
-  const range = ([low, high]) => (share(low) === share(high) ? share(high) : `${share(low)} to ${share(high)}`);
   const piece = (name, from, to) => {
     const rect = document.createElementNS("http://www.w3.org/2000/svg", "rect");
     rect.setAttribute("class", name);
     rect.setAttribute("x", `${100 * from}%`);
     rect.setAttribute("width", `${100 * (to - from)}%`);
-    rect.setAttribute("height", "44");
+    rect.setAttribute("height", "56");
     return rect;
   };
   const shrink = (gain) => {
     if (!bar) return;
     const groups = all(":scope > g", bar);
     for (const one of all(":scope > .won, :scope > .may", bar)) one.remove();
-    const left = gain ? 1 - gain[0] : 1;
+    const left = gain ? Math.min(1, 1 - (gain.low ?? 0)) : 1;
     for (const group of groups) {
       for (const one of group.children) {
         if (one.tagName === "title") continue;
@@ -54,14 +53,19 @@
         }
       }
     }
-    if (gain) bar.append(piece("may", 1 - gain[1], left), piece("won", left, 1));
+    if (gain) bar.append(piece("may", 1 - gain.high, left), piece("won", left, 1));
+  };
+  const words = (ids, gain) => {
+    if (!ids.length) return "";
+    const names = ids.join(", "), many = ids.length > 1;
+    if (!gain) return `${names}: not replayed${many ? " together, so what they save together is unknown. Savings of single changes do not add up." : "."}`;
+    const how = gain.low === null ? "a ceiling; the change itself was not replayed" : many ? "replayed together" : "replayed";
+    return `With ${names} the bar is ${gain.words} shorter (${how}).`;
   };
   const tick = () => {
     const ids = all("[data-tick]:checked").map((one) => one.dataset.tick).sort();
     const gain = replayed.get(ids.join(" "));
-    told.textContent = !ids.length ? "" : gain
-      ? `With ${ids.join(", ")} the step would be ${range(gain)} shorter, by replay of ${ids.length > 1 ? "all of them together" : "this change"}.`
-      : `${ids.join(" with ")}: not replayed, so what ${ids.length > 1 ? "they win together" : "it wins"} is unknown; gains of single changes do not add up.`;
+    told.textContent = words(ids, gain);
     told.hidden = !ids.length;
     told.classList.toggle("unknown", !gain);
     shrink(gain);

@@ -16,7 +16,7 @@
       this.of = (query) => figure.querySelector(query);
       this.stage = this.of(".stage");
       this.card = this.of(".card");
-      this.drawing = new Drawing(this.of("canvas"), this.data.looks, this.data.names);
+      this.drawing = new Drawing(this.of("canvas"), this.data.looks, this.data.short);
       Object.assign(this, { place: 0, wall: "", matches: [], at: -1, lane: 0, pointers: new Map() });
       for (const one of all("[hidden]", figure)) if (![this.card, this.of(".filter")].includes(one)) one.hidden = false;
       this.choices();
@@ -52,6 +52,38 @@
       if (!this.stage.clientWidth) return;
       this.drawing.size(this.stage.clientWidth);
       this.note();
+      this.legend();
+    }
+
+    recolour() {
+      this.drawing.recolour();
+      this.legend();
+    }
+
+    // What looks how, once for a class and the wait for it; a click searches for it.
+    legend() {
+      const list = this.of(".looks");
+      if (!list || !this.drawing.fills) return;
+      const used = new Map();
+      for (const look of new Set(this.drawing.lanes.flatMap((lane) => lane.look))) {
+        const [title, , colour, pattern] = this.data.looks[look], alike = `${colour} ${pattern}`;
+        if (!used.has(alike) || title.length < this.data.looks[used.get(alike)][0].length) used.set(alike, look);
+      }
+      list.replaceChildren(...[...used.values()].map((look) => {
+        const item = document.createElement("li"), button = element("button", ""), patch = document.createElement("canvas");
+        const [title, key] = this.data.looks[look], words = key.split(".").at(-1);
+        this.drawing.swatch(look, patch);
+        button.type = "button";
+        button.title = key;
+        button.append(patch, title);
+        button.addEventListener("click", () => {
+          const search = this.of("[data-act=search]");
+          search.value = search.value === words ? "" : words;
+          this.search();
+        });
+        item.append(button);
+        return item;
+      }));
     }
 
     // On the recording's clock, whose ns since 1970 are beyond a double's exact integers.
@@ -149,7 +181,7 @@
       const launch = this.drawing.launchOf(lane, place), grid = this.data.grids?.[lane.name[place]];
       const host = lane.kind === "ranges" || lane.kind === "calls";
       return [
-        this.drawing.nameOf(lane, place),
+        lane.name[place] < 0 ? look[0] : this.data.names[lane.name[place]],
         `${time(length)} (${Math.round(length).toLocaleString("en")} ns), ${three((100 * length) / this.stretch.length_ns)} % of what is shown`,
         host ? lane.under || "host thread" : `${look[0]}${lane.under ? `, ${lane.under}` : ""}`,
         ...(grid ? [`grid ${grid}`] : []),
@@ -240,7 +272,7 @@
       for (const kind of ["pointerdown", "pointermove", "pointerup", "pointercancel"]) canvas.addEventListener(kind, (event) => this.drag(kind, event));
       canvas.addEventListener("pointerleave", () => { if (!this.pointers.size) { this.hide(); this.drawing.seen = null; this.drawing.later(); } });
       new ResizeObserver(() => { if (this.stage.clientWidth !== this.drawing.width) this.resize(); }).observe(this.stage);
-      for (const query of ["(prefers-color-scheme: dark)", "print"]) window.matchMedia(query).addEventListener("change", () => this.drawing.recolour());
+      for (const query of ["(prefers-color-scheme: dark)", "print"]) window.matchMedia(query).addEventListener("change", () => this.recolour());
       window.addEventListener("hashchange", () => this.follow(location.hash));
     }
 

@@ -12,10 +12,11 @@ from heuristics.result.rank import Rank
 from heuristics.result.tables import Timeline
 from heuristics.result.told import known
 from reports.content.blocks import Column, Quantity, Row, Table, Term
+from reports.content.names import kernel_name
 from reports.content.quantities import counted, duration, milliseconds
 from reports.html.colours import look
 from reports.words import printable
-from reports.write.html.lanes import Drawn, caption, lanes_of, longest, title_of
+from reports.write.html.lanes import Drawn, Stretch, caption, lanes_of, longest, title_of
 
 _NAME: Final = 120
 _ROOM: Final = 1_000_000
@@ -28,15 +29,6 @@ _FEWEST: Final = 50
 Data = dict[str, object]
 WallOf = Mapping[str, str]
 """A key of a timeline, and the wall whose time it is."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """One timeline that can be chosen: whose, which one, what its step took."""
-
-    place: str
-    step: str
-    timeline: Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +46,7 @@ class _Shared:
     """Looks and names of all stretches, each once, in the order of their first use."""
 
     walls: WallOf
+    grids: Mapping[str, str]
     looks: dict[str, int] = field(default_factory=dict)
     names: dict[str, int] = field(default_factory=dict)
 
@@ -68,28 +61,42 @@ class _Shared:
             [printable(title_of(key), _NAME), printable(key, _NAME), *look(key), self.walls.get(key, "")]
             for key in self.looks
         ]
-        return {"looks": looks, "names": list(self.names)}
+        short = [kernel_name(name) for name in self.names]
+        grids = [self.grids.get(name, "") for name in self.names]
+        return {"looks": looks, "names": list(self.names), "short": short, "grids": grids}
 
 
 def stretches(ranks: Sequence[Rank], called: Callable[[Rank], str]) -> list[Stretch]:
     """Of every rank the step that is nearest to the median, then the other steps; `called` names a rank."""
-    first = [Stretch(called(rank), _step(rank.timeline), rank.timeline) for rank in ranks]
-    others = [Stretch(called(rank), _step(one), one) for rank in ranks for one in rank.other_steps]
-    return [one for one in (*first, *others) if one.timeline.lanes]
+    every = [(rank, rank.timeline) for rank in ranks]
+    every += [(rank, one) for rank in ranks for one in rank.other_steps]
+    return [Stretch(called(rank), _step(one), one, rank.timeline) for rank, one in every if one.lanes]
 
 
-def timelines(found: Sequence[Stretch], walls: WallOf, page_bytes: int, id: str = "timeline") -> Shown:
+def grids_of(ranks: Sequence[Rank]) -> Mapping[str, str]:
+    """The grid of each kernel that has one alone."""
+    grids: dict[str, set[str]] = {}
+    for rank in ranks:
+        for row in rank.kernel_table.rows:
+            if (grid := known(row.grid)) is not None:
+                grids.setdefault(printable(row.name, _NAME), set()).add(" x ".join(map(str, grid)))
+    return {name: one for name, (one, *others) in grids.items() if not others}
+
+
+def timelines(
+    found: Sequence[Stretch], walls: WallOf, grids: Mapping[str, str], page_bytes: int, id: str = "timeline"
+) -> Shown:
     """All that fit in a page of 1 MB beside `page_bytes`: whole stretches, the first one cut where it must.
 
     Raises `IndexError` where there is none.
     """
     room = max(_LEAST, _ROOM - page_bytes)
-    shared = _Shared(walls)
+    shared = _Shared(walls, grids)
     drawn = [_first(found[0], shared, room)]
     used = _size(drawn, shared)
     for one in found[1:]:
         before = len(shared.looks), len(shared.names)
-        data = _data(one, lanes_of(one.timeline), shared)
+        data = _data(one, lanes_of(one), shared)
         size = used + len(json.dumps(data))
         if size + _size([], shared) > room:
             _forget(shared, *before)
@@ -98,16 +105,16 @@ def timelines(found: Sequence[Stretch], walls: WallOf, page_bytes: int, id: str 
         used += len(json.dumps(data))
     left_out = len(found) - len(drawn)
     data = {"stretches": drawn, "left_out": left_out, **shared.data()}
-    return Shown(id, _caption(found[0], left_out), data, tuple(_tables(found[0].timeline)))
+    return Shown(id, _caption(found[0], left_out), data, tuple(_tables(found[0])))
 
 
 def _first(one: Stretch, shared: _Shared, room: int) -> Data:
     """The first stretch, each lane with fewer of its short activities where the whole has no room."""
-    lanes = lanes_of(one.timeline)
+    lanes = lanes_of(one)
     most = max(len(lane.at_ns) for lane in lanes)
     while True:
         cut = [longest(lane, most) for lane in lanes]
-        trial = _Shared(shared.walls)
+        trial = _Shared(shared.walls, shared.grids)
         data = _data(one, cut, trial)
         if most <= _FEWEST or _size([data], trial) <= room:
             return _data(one, cut, shared)
@@ -126,7 +133,7 @@ def _forget(shared: _Shared, looks: int, names: int) -> None:
 
 def _data(one: Stretch, lanes: Sequence[Drawn], shared: _Shared) -> Data:
     timeline = one.timeline
-    whole = sum(len(lane.at_ns) for lane in lanes_of(timeline))
+    whole = sum(len(lane.at_ns) for lane in lanes_of(one))
     kept = sum(len(lane.at_ns) for lane in lanes)
     return {
         "place": one.place,
@@ -162,8 +169,8 @@ def _step(timeline: Timeline) -> str:
 
 
 def _caption(one: Stretch, left_out: int) -> str:
-    lanes = lanes_of(one.timeline)
-    said = f"{one.step[:1].upper()}{one.step[1:]}: {caption(one.timeline, lanes)}."
+    lanes = lanes_of(one)
+    said = f"{one.step[:1].upper()}{one.step[1:]}: {caption(lanes)}."
     if one.timeline.left_out:
         said += f" {one.timeline.left_out:,} that begin later are left out."
     if left_out:
@@ -172,9 +179,9 @@ def _caption(one: Stretch, left_out: int) -> str:
     return said
 
 
-def _tables(timeline: Timeline) -> Iterator[Table]:
+def _tables(one: Stretch) -> Iterator[Table]:
     """Every class with its number, its summed time and its longest; then the reasons."""
-    lanes = lanes_of(timeline)
+    lanes = lanes_of(one)
     titles = ("Number", "Sum, ms", "Longest, ms")
     for title, kinds in (("GPU activities", ("stream",)), ("Why no compute ran", ("why",))):
         lengths: dict[str, list[int]] = {}

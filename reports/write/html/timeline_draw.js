@@ -95,6 +95,14 @@ const TIMELINE = (() => {
       return this.pen.createPattern(tile, "repeat");
     }
 
+    // A small piece of paper in the look of a class, for the legend.
+    swatch(look, canvas) {
+      Object.assign(canvas, { width: 22, height: 14 });
+      const pen = canvas.getContext("2d");
+      pen.fillStyle = this.fills[look].pattern;
+      pen.fillRect(0, 0, 22, 14);
+    }
+
     x(ns) { return this.left + ((ns - this.from) / (this.to - this.from)) * (this.width - this.left); }
     ns(x) { return this.from + ((x - this.left) / (this.width - this.left)) * (this.to - this.from); }
 
