@@ -12,10 +12,11 @@ from traces.measure.ledger import LedgerRow
 from traces.measure.measurements import RankMeasurements
 from traces.measure.moe.rows import LayerRow, MoeRow
 from traces.measure.moe_ledger import MoeLedger
-from traces.measure.step_timeline import Lane, ReasonLane, StepTimeline
+from traces.measure.timeline_columns import HostLane, Lane, ReasonLane, StepTimeline
 from traces.missing import Missing
 
 _OF_ACCOUNT: Final = ("blocking_ns", "host_wait_ns")
+_NO_LAUNCH: Final = "the launch of some activities was not recorded"
 _UNTOLD: Final = {"moe.tax_ns": ("moe.tax_ns", "moe.tax_frac"), "moe.layers": ("moe.layers",)}
 
 
@@ -40,7 +41,7 @@ def kernels_section(table: KernelTable) -> dict[str, Any]:
 
 
 def timeline_section(timeline: StepTimeline) -> dict[str, Any]:
-    """`timeline`: one step by stream, as columns of one length."""
+    """`timeline`, or one of `other_steps`: a step by stream and thread, as columns of one length."""
     return {
         "step": timeline.step,
         "start_ns": timeline.start_ns,
@@ -50,10 +51,12 @@ def timeline_section(timeline: StepTimeline) -> dict[str, Any]:
         "names": list(timeline.names),
         "lanes": [_columns(lane) for lane in timeline.lanes],
         "reasons": None if timeline.reasons is None else _columns(timeline.reasons),
+        "host": [_columns(lane) for lane in timeline.host],
+        "host_left_out": timeline.host_left_out,
     }
 
 
-def _columns(lane: Lane | ReasonLane) -> dict[str, Any]:
+def _columns(lane: Lane | HostLane | ReasonLane) -> dict[str, Any]:
     return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(lane).items()}
 
 
@@ -90,8 +93,12 @@ def _layer_row(row: LayerRow) -> dict[str, Any]:
 def ledger_gaps(path: str, rank: RankMeasurements) -> list[Missing]:
     """Entries for what is None in both sections of the rank at `path`, and for rows that are left out."""
     gaps = [*_ledger_gaps(f"{path}.ledger", rank), *_moe_gaps(path, rank.moe, rank.account)]
-    if isinstance(rank.account, Missing):
-        gaps.append(Missing(f"{path}.timeline.reasons", rank.account.reason, rank.account.cure))
+    steps = {f"{path}.timeline": (rank.timeline,), f"{path}.other_steps[*]": rank.other_steps}
+    for place, shown in steps.items():
+        if shown and isinstance(rank.account, Missing):
+            gaps.append(Missing(f"{place}.reasons", rank.account.reason, rank.account.cure))
+        if any(None in lane.launch_ns for step in shown for lane in step.lanes):
+            gaps.append(Missing(f"{place}.lanes[*].launch_ns", _NO_LAUNCH, cures(rank.kind)["launches"]))
     if rank.timeline.step is None:
         why = "there are no steps: it shows the window"
         gaps.append(Missing(f"{path}.timeline.step", why, "give --steps, --nvtx, or record step ranges"))

@@ -86,6 +86,7 @@ def rank_section(index: int, rank: RankMeasurements, ep_overlap: bool | None) ->
         "ledger": ledger_section(rank),
         "kernel_table": kernels_section(rank.kernels),
         "timeline": timeline_section(rank.timeline),
+        "other_steps": [timeline_section(step) for step in rank.other_steps],
         "replay": _replay_section(rank.costs),
     }
     return RankSection(values, tuple(_gaps(f"ranks[{index}]", rank, values)))
