@@ -7,16 +7,18 @@ from dataclasses import dataclass, replace
 from heapq import nlargest
 from typing import Final, Literal
 
-from heuristics.result.tables import HostLane, Lane, Timeline
+from heuristics.result.tables import Lane, Timeline
 from heuristics.result.told import known
 from reports.content.analysis.headline import by_family
 from reports.content.names import capital, name_of
 from reports.content.quantities import counted
+from reports.html.colours import Look, look
 
 Kind = Literal["ranges", "calls", "why", "stream"]
 
 _FAMILIES: Final = {"compute": "Compute", "comm": "Communication", "copy": "Copies"}
 """The first word of a key, and a stream that mostly runs such."""
+_HOST: Final[dict[str, str]] = {"ranges": "NVTX ranges", "calls": "CUDA calls"}
 _WORTH: Final = 0.2
 """Of a stream's time: what has less is not in its name."""
 
@@ -55,8 +57,15 @@ def lanes_of(one: Stretch) -> list[Drawn]:
 
 def title_of(key: str) -> str:
     """What a key of the timeline is called: `comm.ep_dispatch` is expert dispatch."""
-    family = key.partition(".")[0]
+    family, _, kind = key.partition(".")
+    if family == "host":
+        return _HOST[kind]
     return f"wait for {name_of(key)}" if family == "blocking" else name_of(key)
+
+
+def look_of(key: str) -> Look:
+    """A colour and a pattern, alike in every picture; the host's own lanes have none of a class."""
+    return {"host.ranges": Look("pale", "solid"), "host.calls": Look("purple", "solid")}.get(key) or look(key)
 
 
 def longest(lane: Drawn, count: int) -> Drawn:
@@ -79,17 +88,11 @@ def _host(one: Stretch) -> Iterator[Drawn]:
     host = one.timeline.host
     threads = list(dict.fromkeys(lane.thread for lane in host))
     for lane in sorted(host, key=lambda lane: (lane.kind == "calls", lane.thread, lane.depth)):
-        thread = f"host thread {threads.index(lane.thread) + 1}" if len(threads) > 1 else "host thread"
-        yield _of_host(one.words, lane, thread)
-
-
-def _of_host(words: Timeline, lane: HostLane, thread: str) -> Drawn:
-    title = "CUDA calls" if lane.kind == "calls" else "NVTX ranges" if not lane.depth else ""
-    under = thread if not lane.depth else ""
-    count = len(lane.at_ns)
-    names = [words.names[name] if name >= 0 else "" for name in lane.name]
-    keys = (f"host.{lane.kind}",) * count
-    return Drawn(lane.kind, title, under, lane.at_ns, lane.length_ns, keys, names)
+        thread = f", thread {threads.index(lane.thread) + 1}" if len(threads) > 1 else ""
+        title = "" if lane.depth else f"{_HOST[lane.kind]}{thread}"
+        names = [one.words.names[name] if name >= 0 else "" for name in lane.name]
+        keys = (f"host.{lane.kind}",) * len(names)
+        yield Drawn(lane.kind, title, "", lane.at_ns, lane.length_ns, keys, names)
 
 
 def _why(timeline: Timeline) -> Iterator[Drawn]:

@@ -183,7 +183,7 @@
       return [
         lane.name[place] < 0 ? look[0] : this.data.names[lane.name[place]],
         `${time(length)} (${Math.round(length).toLocaleString("en")} ns), ${three((100 * length) / this.stretch.length_ns)} % of what is shown`,
-        host ? lane.under || "host thread" : `${look[0]}${lane.under ? `, ${lane.under}` : ""}`,
+        host ? "" : `${look[0]}${lane.under ? `, ${lane.under}` : ""}`,
         ...(grid ? [`grid ${grid}`] : []),
         ...(launch === null ? [] : [`launched ${time(at - launch)} before`]),
         `from ${time(at)}, at ${seconds(this.clock(at))}`,
@@ -220,7 +220,7 @@
       this.lane = clamp(this.lane + by, 0, this.drawing.lanes.length - 1);
       this.at = -1;
       const lane = this.drawing.lanes[this.lane];
-      this.tell(`${[lane.title, lane.under].filter(Boolean).join(", ") || "inner ranges"}: press n and p for its activities.`);
+      this.tell(`${[lane.title, lane.under].filter(Boolean).join(", ") || "Inner ranges"}: press n and p for its activities.`);
     }
 
     // `#t=FROM-TO` in ns of the recording's clock, and `of` the place of the stretch.

@@ -14,9 +14,8 @@ from heuristics.result.told import known
 from reports.content.blocks import Column, Quantity, Row, Table, Term
 from reports.content.names import kernel_name
 from reports.content.quantities import counted, duration, milliseconds
-from reports.html.colours import look
 from reports.words import printable
-from reports.write.html.lanes import Drawn, Stretch, caption, lanes_of, longest, title_of
+from reports.write.html.lanes import Drawn, Stretch, caption, lanes_of, longest, look_of, title_of
 
 _NAME: Final = 120
 _ROOM: Final = 1_000_000
@@ -58,7 +57,7 @@ class _Shared:
 
     def data(self) -> Data:
         looks = [
-            [printable(title_of(key), _NAME), printable(key, _NAME), *look(key), self.walls.get(key, "")]
+            [printable(title_of(key), _NAME), printable(key, _NAME), *look_of(key), self.walls.get(key, "")]
             for key in self.looks
         ]
         short = [kernel_name(name) for name in self.names]
@@ -183,17 +182,20 @@ def _tables(one: Stretch) -> Iterator[Table]:
     """Every class with its number, its summed time and its longest; then the reasons."""
     lanes = lanes_of(one)
     titles = ("Number", "Sum, ms", "Longest, ms")
-    for title, kinds in (("GPU activities", ("stream",)), ("Why no compute ran", ("why",))):
+    for title, kind in (
+        ("GPU activities, summed over streams", "stream"),
+        ("Why no compute ran", "why"),
+    ):
         lengths: dict[str, list[int]] = {}
         for lane in lanes:
-            if lane.kind in kinds:
+            if lane.kind == kind:
                 for key, length_ns in zip(lane.key, lane.length_ns, strict=True):
                     lengths.setdefault(key, []).append(length_ns)
         if lengths:
-            columns = (Column("Class or reason"), *(Column(one, number=True) for one in titles))
-            by_time = sorted(lengths.items(), key=lambda one: -sum(one[1]))
+            columns = (Column("Class or reason"), *(Column(name, number=True) for name in titles))
+            by_time = sorted(lengths.items(), key=lambda item: -sum(item[1]))
             rows = tuple(_row(key, each) for key, each in by_time)
-            yield Table(f"{title} of the stretch shown first, summed over streams", columns, rows)
+            yield Table(f"{title}: {one.step}", columns, rows)
 
 
 def _row(key: str, lengths: Sequence[int]) -> Row:

@@ -59,7 +59,8 @@ const TIMELINE = (() => {
       this.left = width > NARROW ? GUTTER : 0;
       let y = AXIS;
       for (const lane of this.lanes) {
-        if (!this.left && lane.title) y += TITLE;
+        if (lane.title && lane !== this.lanes[0]) y += this.left ? 3 : TITLE;
+        else if (!this.left && lane.title) y += TITLE;
         lane.top = y;
         lane.high = HEIGHTS[lane.kind];
         y += lane.high + GAPS[lane.kind];
@@ -117,16 +118,17 @@ const TIMELINE = (() => {
       if (!this.width) return;
       pen.clearRect(0, 0, this.width, this.height);
       pen.textBaseline = "middle";
-      for (const lane of this.lanes) this.title(lane);
       pen.save();
       pen.beginPath();
       pen.rect(this.left, 0, this.width - this.left, this.height);
       pen.clip();
       this.axis();
+      if (!this.left) for (const lane of this.lanes) this.title(lane);
       if (this.mark) this.markRange();
       for (const lane of this.lanes) this.drawLane(lane);
       if (this.seen) this.drawSeen();
       pen.restore();
+      if (this.left) for (const lane of this.lanes) this.title(lane);
     }
 
     title(lane) {
@@ -226,7 +228,9 @@ const TIMELINE = (() => {
       pen.lineWidth = 2.5;
       pen.strokeRect(x, lane.top - 1, wide, lane.high + 2);
       const launch = this.launchOf(lane, place);
-      if (launch !== null) this.arrow(this.x(launch), this.callLane()?.top ?? AXIS - 4, x, lane.top);
+      if (launch === null) return;
+      const from = this.callLane(launch);
+      this.arrow(this.x(launch), from ? from.top + from.high : AXIS - 4, x, lane.top);
     }
 
     // From the call that launched it, or the axis where calls are not drawn, to the activity.
@@ -248,7 +252,14 @@ const TIMELINE = (() => {
       pen.fill();
     }
 
-    callLane() { return this.lanes.find((lane) => lane.kind === "calls"); }
+    // The lane with a call that runs at that time; where calls are cut, any.
+    callLane(time) {
+      const calls = this.lanes.filter((lane) => lane.kind === "calls");
+      const runs = (lane, place) => place >= 0 && lane.at[place] + lane.length[place] >= time;
+      return calls.find((lane) => runs(lane, above(lane.at, time) - 1)) ?? calls[0];
+    }
+
+
     launchOf(lane, place) { const before = lane.before?.[place] ?? null; return before === null ? null : lane.at[place] - before; }
     nameOf(lane, place) { return lane.name[place] < 0 ? this.looks[lane.look[place]][0] : this.names[lane.name[place]]; }
 
