@@ -106,14 +106,13 @@ def savings(result: Result) -> Table:
     """What each wall costs at most, largest first; unknown is never zero."""
     unit = scale_of(result.ranks[0]).unit if result.ranks else "ms"
     walls = sorted(result.walls, key=lambda wall: -(known(wall.cost_frac) or -1.0))
-    basis = " (start-up left out)" if result.verdict.startup_ns else ""
     columns = (
         Column(""),
         Column(unit, number=True),
         Column("share", number=True),
-        Column("mostly"),
+        Column(""),
     )
-    return Table(f"Could be faster by, at most{basis}", columns, tuple(_row(result, wall) for wall in walls))
+    return Table("Could save at most", columns, tuple(_row(result, wall) for wall in walls))
 
 
 def _row(result: Result, wall: Wall) -> Row:
