@@ -1,0 +1,44 @@
+"""Names that people read, for keys and for foreign kernels; names of keys have their home in `measures.toml`."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from reports.measures import measures
+from reports.words import printable
+
+KERNEL_WIDTH: Final = 34
+_WRAPPERS: Final = re.compile(
+    r"^(kernel\d?|device_kernel|(vectorized_|unrolled_|legacy_)?elementwise_kernel\w*|reduce_kernel)$", re.I
+)
+"""Kernels that are named by their template argument."""
+_PLAIN: Final = frozenset({"void", "int", "long", "float", "double", "bool", "char", "unsigned", "true", "false"})
+_WORD: Final = re.compile(r"[A-Za-z_]\w+(?:::\w+)*")
+
+
+def name_of(key: str) -> str:
+    """The name of a key, or of one after a family: `launch_starved.python`, `compute.gemm`."""
+    known = measures().get(key)
+    if known is not None:
+        return known.title
+    family, dot, last = key.rpartition(".")
+    return name_of(last) if dot and family else key.replace("_", " ")
+
+
+def capital(text: str) -> str:
+    """With a capital in front, the rest as it is."""
+    return text[:1].upper() + text[1:]
+
+
+def kernel_name(recorded: str) -> str:
+    """A kernel in a few characters: without its types, or by its template argument where that names it."""
+    bare = re.sub(r"<unnamed>|\(anonymous namespace\)", "", printable(recorded, 400)).removeprefix("void ")
+    head, _, inside = bare.partition("<")
+    base = head.partition("(")[0].rpartition("::")[2].strip()
+    if _WRAPPERS.match(base):
+        for word in _WORD.findall(inside):
+            last = word.rpartition("::")[2]
+            if last not in _PLAIN and not _WRAPPERS.match(last) and "gpu_kernel" not in last:
+                return printable(last, KERNEL_WIDTH)
+    return printable(base or bare, KERNEL_WIDTH)
