@@ -13,7 +13,9 @@ _WRAPPERS: Final = re.compile(
     r"^(kernel\d?|device_kernel|(vectorized_|unrolled_|legacy_)?elementwise_kernel\w*|reduce_kernel)$", re.I
 )
 """Kernels that are named by their template argument."""
-_PLAIN: Final = frozenset({"void", "int", "long", "float", "double", "bool", "char", "unsigned", "true", "false"})
+_PLAIN: Final = frozenset(
+    {"void", "int", "long", "float", "double", "bool", "char", "unsigned", "true", "false"}
+)
 _WORD: Final = re.compile(r"[A-Za-z_]\w+(?:::\w+)*")
 
 
