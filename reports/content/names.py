@@ -1,4 +1,4 @@
-"""Names that people read, for keys and for foreign kernels; names of keys have their home in `measures.toml`."""
+"""Names that people read: of keys, which have their home in `measures.toml`, and of foreign kernels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from reports.measures import measures
 from reports.words import printable
 
-KERNEL_WIDTH: Final = 34
+KERNEL_WIDTH: Final = 28
 _WRAPPERS: Final = re.compile(
     r"^(kernel\d?|device_kernel|(vectorized_|unrolled_|legacy_)?elementwise_kernel\w*|reduce_kernel)$", re.I
 )
@@ -42,5 +42,10 @@ def kernel_name(recorded: str) -> str:
         for word in _WORD.findall(inside):
             last = word.rpartition("::")[2]
             if last not in _PLAIN and not _WRAPPERS.match(last) and "gpu_kernel" not in last:
-                return printable(last, KERNEL_WIDTH)
-    return printable(base or bare, KERNEL_WIDTH)
+                return _first(last)
+    return _first(base or bare)
+
+
+def _first(name: str) -> str:
+    """The beginning, which says more than the end."""
+    return name if len(name) <= KERNEL_WIDTH else name[: KERNEL_WIDTH - 3] + "..."

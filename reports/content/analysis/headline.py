@@ -1,0 +1,151 @@
+"""The one sentence of a run, what it rests on, and the line about the recording."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from heuristics.result.judged import Wall
+from heuristics.result.result import Result
+from heuristics.result.told import known
+from heuristics.verdict import FAMILIES
+from reports.content.analysis.scale import gpu_of, scale_of, telling_rank, who
+from reports.content.blocks import Code, Headline, Tone, Words, words
+from reports.content.names import capital, name_of
+from reports.content.quantities import counted, duration, milliseconds, percent
+from reports.measures import measures
+
+_MOSTLY: Final = 0.5
+"""A wall is called by its largest kind where that alone wins half of what the wall costs."""
+_NAMED: Final = 2
+_FORCED: Final = (
+    "Routing is forced to balance; real routing is slower. Published for one run: 32 % MFU balanced, 15 % with "
+    "its learned router (marin#7668)."
+)
+
+
+def headline(result: Result) -> Headline:
+    """What slows the run, or that nothing does, or why that cannot be said."""
+    found = findings(result)
+    under = tuple(_under(result))
+    if result.verdict.startup_ns:
+        said = f"profiler and start-up take {_startup(result)}."
+        rest = (words(f"Of the rest: slowed by {_named(found)}."),) if found else ()
+        return Headline("NOT A STEADY-STATE RECORDING", (capital(said),), Tone.NOTICE, (*rest, *under))
+    if found:
+        return Headline("SLOWED BY", (_named(found),), Tone.BAD, under)
+    if all(wall.outcome == "unmeasurable" for wall in result.walls):
+        return Headline("NOT JUDGED", (_unjudged(result),), Tone.NOTICE, under)
+    return Headline("NO BOTTLENECK OF 10 % OR MORE", (_closest(result),), Tone.GOOD, under)
+
+
+def findings(result: Result) -> list[Wall]:
+    """Walls of 10 % or more: the verdict's first, then by cost."""
+    found = [wall for wall in result.walls if wall.outcome == "finding"]
+    return sorted(found, key=lambda wall: (wall.id != result.verdict.wall, -(known(wall.cost_frac) or 0)))
+
+
+def _named(found: list[Wall]) -> str:
+    named = [f"{cause(wall)}{_share(wall)}" for wall in found[:_NAMED]]
+    more = f", and {counted(len(found) - _NAMED, 'more')}" if len(found) > _NAMED else ""
+    return " and ".join(named) + more
+
+
+def _share(wall: Wall) -> str:
+    share = known(wall.cost_frac)
+    return "" if share is None else f" ({percent(share)})"
+
+
+def by_family(kinds: Mapping[str, int]) -> dict[str, int]:
+    """Costs by kind, largest first, those of one operation together."""
+    family = {kind: name for name, members in FAMILIES.items() for kind in members}
+    together: dict[str, int] = {}
+    for kind, time_ns in kinds.items():
+        name = family.get(kind, kind)
+        together[name] = together.get(name, 0) + time_ns
+    return dict(sorted(together.items(), key=lambda one: -one[1]))
+
+
+def cause(wall: Wall) -> str:
+    """A wall by its largest kind, where that is most of it; else by its own name."""
+    kinds, cost_ns = by_family(known(wall.cost_by_kind_ns) or {}), known(wall.cost_ns)
+    largest = next(iter(kinds), None)
+    if largest is None or not cost_ns or kinds[largest] < _MOSTLY * cost_ns:
+        return name_of(wall.id)
+    if wall.id == "compute" and measures()[largest].group == "class":
+        return f"{name_of(largest)} that do not fill the GPU"
+    return name_of(largest)
+
+
+def _startup(result: Result) -> str:
+    window_ns = sum(rank.budget_ns.window for rank in result.ranks)
+    share = result.verdict.startup_ns / window_ns
+    return f"{duration(result.verdict.startup_ns)} ({percent(share)}) of the recording"
+
+
+def _closest(result: Result) -> str:
+    known_costs = [(known(wall.cost_frac) or 0.0, wall) for wall in result.walls if wall.outcome == "clear"]
+    share, nearest = max(known_costs, key=lambda one: one[0])
+    said = (
+        f"Closest: {cause(nearest)}, at most {percent(share)}."
+        if share
+        else "Nothing that could be removed costs time."
+    )
+    unjudged = [name_of(wall.id) for wall in result.walls if wall.outcome == "unmeasurable"]
+    return f"{said} Not judged: {', '.join(unjudged)}." if unjudged else said
+
+
+def _unjudged(result: Result) -> str:
+    reasons = [wall.missing[0] for wall in result.walls if wall.missing]
+    return f"{capital(reasons[0])}." if reasons else "This recording does not show what the time is lost to."
+
+
+def _under(result: Result) -> Iterator[Words]:
+    """The confidence with its decisive reason, and what changes the meaning of the headline."""
+    verdict = result.verdict
+    if (level := known(verdict.confidence)) is not None:
+        because = verdict.confidence_because
+        more = f" ({len(because) - 1} more in --full)" if len(because) > 1 else ""
+        why = because[0] if because else "nothing speaks against it"
+        yield words(f"Confidence {level}: {why}{more}.")
+    if verdict.tied_with:
+        yield words("The two are too close to say which of them costs more.")
+    if forced_balance(result):
+        yield words(_FORCED)
+    untrained = [rank for rank in result.ranks if rank.detected.training_step is False]
+    if untrained:
+        yield words(
+            f"Not a training step ({untrained[0].detected.training_evidence}), so no fixes for training."
+        )
+
+
+def forced_balance(result: Result) -> bool:
+    """Whether options or the configuration force even routing."""
+    if result.given.get("routing") == "force_balance":
+        return True
+    configuration = known(result.configuration)
+    settings = configuration.settings if configuration else ()
+    return any(one.knob == "moe_router_force_load_balancing" and one.value is True for one in settings)
+
+
+def title(result: Result) -> Words:
+    """The recordings' names."""
+    names = [trace.name for trace in result.traces]
+    return words(Code(names[0]), f" and {len(names) - 1} more" if len(names) > 1 else "")
+
+
+def facts(result: Result) -> Words:
+    """GPU, steps and the step's length with its spread."""
+    rank = telling_rank(result)
+    scale, steps = scale_of(rank), rank.steps
+    many = len(result.ranks) > 1
+    gpu = f"{len(result.ranks)} x {gpu_of(rank)}" if many else f"{gpu_of(rank)}, GPU {rank.device}"
+    whose = f" ({who(rank)})" if many else ""
+    if not steps.used:
+        return words(gpu, f"; no steps found: window of {scale.length}{whose}")
+    low, high = known(steps.min_ns), known(steps.max_ns)
+    spread = f" ({milliseconds(low)} to {milliseconds(high)})" if low is not None and high is not None else ""
+    dropped = f", {len(steps.dropped)} left out" if steps.dropped else ""
+    each = " each" if len(steps.used) > 1 else ""
+    spread = spread if len(steps.used) > 1 else ""
+    return words(gpu, f"; {counted(len(steps.used), 'step')}, {scale.length}{each}{spread}{dropped}{whose}")
