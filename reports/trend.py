@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from heuristics.comparison.difference.change_points import ChangePoint
 from reports.layout import WIDTH, titled
 from reports.words import printable
-from traces.difference.change_points import ChangePoint
 
 _HEIGHT: Final = 12
 _TAG: Final = 24

@@ -7,15 +7,15 @@ from typing import Any
 
 from heuristics.comparison.comparable import Comparable, Difference
 from heuristics.comparison.comparison import Comparison
+from heuristics.comparison.difference.changed import Changed
+from heuristics.comparison.difference.interval import Interval
+from heuristics.comparison.difference.kernels import KernelDelta
+from heuristics.comparison.difference.rows import Attribution, LayerDelta, RowDelta
 from heuristics.comparison.facts import Facts
 from heuristics.comparison.pairs import Pair
 from heuristics.comparison.size import Gate, Judged, Size
 from heuristics.comparison.suspects import Suspect
 from tests.comparison_doubles import log, rank, result, row, trace
-from traces.difference.changed import Changed
-from traces.difference.interval import Interval
-from traces.difference.kernels import KernelDelta
-from traces.difference.rows import Attribution, LayerDelta, RowDelta
 
 MS = 1_000_000
 US = 1_000

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from heuristics.comparison.comparison import Comparison
+from heuristics.comparison.difference.rows import Attribution
 from reports.comparison.document import comparison_document
 from reports.comparison.figures import per_step, share, signed, signed_percent
 from reports.comparison.render import COMPARISON_RENDERERS
@@ -28,7 +29,6 @@ from tests.comparison_document_doubles import (
 from tests.document_doubles import HOSTILE
 from tests.planted import replaced
 from tests.test_markdown import is_ours_alone, open_lines, shown
-from traces.difference.rows import Attribution
 
 GOLDEN = Path(__file__).parent / "golden"
 ALL = (regression, undecided, not_comparable, unchanged, by_logs)

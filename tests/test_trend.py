@@ -11,9 +11,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from heuristics.comparison.difference.change_points import ChangePoint, change_points
 from reports.figures.trend import draw_trend
 from reports.trend import LeftOut, Point, Trend, render_metrics, render_trend, shown, step_words, unit_of
-from traces.difference.change_points import ChangePoint, change_points
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from heuristics.comparison.difference.changed import Changed
 from heuristics.comparison.facts import Facts
 from heuristics.comparison.suspects.movers import Movable, movable
 from heuristics.comparison.suspects.rules import (
@@ -21,7 +22,6 @@ from heuristics.comparison.suspects.rules.rule import Found, Rule, find
 from heuristics.comparison.suspects.sentences import change_sentences, row_sentences
 from heuristics.comparison.suspects.suspect import Confidence, Suspect
 from heuristics.comparison.suspects.view import View
-from traces.difference.changed import Changed
 from traces.limits import Limit
 
 RULES: Final[tuple[Rule, ...]] = (

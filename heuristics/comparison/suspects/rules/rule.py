@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from heuristics.comparison.difference.changed import Changed
+from heuristics.comparison.difference.rows import RowDelta
 from heuristics.comparison.suspects.direction import Way, way
 from heuristics.comparison.suspects.sentences import change_sentences, row_sentences
 from heuristics.comparison.suspects.suspect import Confidence, Suspect
 from heuristics.comparison.suspects.view import View
-from traces.difference.changed import Changed
-from traces.difference.rows import RowDelta
 
 Signs = tuple[str, ...] | None
 """Sentences of what the trace shows of a cause; empty: it shows nothing of it; None: it rules it out."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from traces.difference.effects import NOT_TOLD, Effects, effects_of
-from traces.difference.matched import Matched, added, budget_rows, group_rows, mean_step_ns
-from traces.difference.noise import Scatter, scatter_of, split_noise
+from heuristics.comparison.difference.effects import NOT_TOLD, Effects, effects_of
+from heuristics.comparison.difference.matched import Matched, added, budget_rows, group_rows, mean_step_ns
+from heuristics.comparison.difference.noise import Scatter, scatter_of, split_noise
 from traces.results.result import Rank
 
 NOISE: Final = "noise"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from traces.difference.interval import Interval, interval_of
-from traces.difference.matched import Matched, OneSide, added
+from heuristics.comparison.difference.interval import Interval, interval_of
+from heuristics.comparison.difference.matched import Matched, OneSide, added
 from traces.limits import Limit
 
 SMALL_FRAC: Final = Limit(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from traces.difference.exchanges import exchange_rows
+from heuristics.comparison.difference.exchanges import exchange_rows
 from traces.results.result import Group, Rank, Row
 
 IDLE: Final = "idle"

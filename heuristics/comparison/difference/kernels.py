@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import hypot, sqrt
 from typing import Final, Literal
 
-from traces.difference.kernel_groups import Grid, Kernels, pair_kernels, smallest_listed_ns
+from heuristics.comparison.difference.kernel_groups import Grid, Kernels, pair_kernels, smallest_listed_ns
 from traces.limits import Limit
 from traces.results.result import Rank
 

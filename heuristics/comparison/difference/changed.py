@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from traces.difference.shown import trace_facts
+from heuristics.comparison.difference.shown import trace_facts
 from traces.results.result import Configuration, Rank, Result, Trace, Value
 
 PACKAGES: Final = ("bridge", "container", "core", "cuda", "nccl", "python", "te", "torch")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from traces.difference.matched import Matched
+from heuristics.comparison.difference.matched import Matched
 
 
 @dataclass(frozen=True, slots=True)
