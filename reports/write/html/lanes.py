@@ -1,4 +1,4 @@
-"""Lanes of a timeline by what they mean: ranges and calls of the host, why no compute ran, the GPU's streams."""
+"""Lanes of a timeline by what they mean: ranges and calls of the host, why no compute ran, streams."""
 
 from __future__ import annotations
 
