@@ -63,12 +63,12 @@ def write_analysis_html(result: Result, view: View) -> str:
     It asks for nothing, and without JavaScript only the drawing of the timeline is missing. It stays under
     1 MB: the timelines take what room the rest leaves.
     """
-    found = stretches(result.ranks, who)
+    found, page = stretches(result.ranks, who), _analysis(result)
     if not found:
-        return _analysis(result, view, None)
-    size = len(_analysis(result, view, Shown("timeline", "", {}, ())).encode())
+        return _written(result, view, page, None)
+    size = len(_written(result, view, page, Shown("timeline", "", {}, ())).encode())
     drawn = timelines(found, walls_of(result.ranks), grids_of(result.ranks), size)
-    return _analysis(result, view, drawn)
+    return _written(result, view, page, drawn)
 
 
 def walls_of(ranks: Sequence[Rank]) -> WallOf:
@@ -82,22 +82,25 @@ def walls_of(ranks: Sequence[Rank]) -> WallOf:
     return walls
 
 
-def _analysis(result: Result, view: View, timeline: Shown | None) -> str:
-    marks, rank = Marks(view, _more_of(result)), telling_rank(result)
+def _analysis(result: Result) -> Mapping[str, object]:
+    """What the page holds but for its timelines."""
+    rank = telling_rank(result)
     table, steps = savings(result), plan(result, None)
-    content = {
-        **_content(marks, Page(title(result), facts(result), (), Detail.FULL)),
+    return {
         "headline": headline(result),
         "bar": step_bar(result, rank),
         "hero": hero_of(result),
         "walls": cards_of(table, known(result.verdict.wall)),
         "walls_title": table.title,
-        "tabs": [
-            one for one in _tabs(result, rank, steps) if one.blocks or (timeline and one.id == timeline.id)
-        ],
-        "timeline": timeline,
+        "tabs": _tabs(result, rank, steps),
         "replayed": _replayed(result, steps),
     }
+
+
+def _written(result: Result, view: View, analysis: Mapping[str, object], timeline: Shown | None) -> str:
+    marks = Marks(view, _more_of(result))
+    page = Page(title(result), facts(result), (), Detail.FULL)
+    content = {**analysis, **_content(marks, page), "timeline": timeline}
     return assemble("analysis.html.j2", content, _ANALYSIS_SCRIPTS, _STYLES)
 
 
@@ -105,7 +108,7 @@ def _content(marks: Marks, page: Page) -> dict[str, object]:
     return {"page": page, "show": marks.show, "said": marks.said, "glossary": lambda: marks.glossary}
 
 
-def _tabs(result: Result, rank: Rank, steps: Plan | Sentence) -> Iterator[Tab]:
+def _tabs(result: Result, rank: Rank, steps: Plan | Sentence) -> list[Tab]:
     parts: dict[str, list[Block]] = {id: [] for id in _TABS}
     measured = sorted(rank_parts(result, rank), key=lambda part: part.id != "kernels")
     for part in (*measured, recording(result)):
@@ -117,7 +120,7 @@ def _tabs(result: Result, rank: Rank, steps: Plan | Sentence) -> Iterator[Tab]:
     parts["summary"] += _other_ranks(result, rank)
     top = top_kernels(rank)
     parts["kernels"] = [*([top] if top else ()), *unknown_kernels(result), *parts["kernels"]]
-    return (Tab(id, title, tuple(parts[id])) for id, title in _TABS.items())
+    return [Tab(id, title, tuple(parts[id])) for id, title in _TABS.items()]
 
 
 def _folded(part: Part, place: str = "") -> Fold:

@@ -48,21 +48,23 @@ class _Shared:
     grids: Mapping[str, str]
     looks: dict[str, int] = field(default_factory=dict)
     names: dict[str, int] = field(default_factory=dict)
+    """By the text as it was recorded."""
 
     def look(self, key: str) -> int:
         return self.looks.setdefault(key, len(self.looks))
 
     def name(self, name: str) -> int:
-        return self.names.setdefault(printable(name, _NAME), len(self.names)) if name else -1
+        return self.names.setdefault(name, len(self.names)) if name else -1
 
     def data(self) -> Data:
         looks = [
             [printable(title_of(key), _NAME), printable(key, _NAME), *look_of(key), self.walls.get(key, "")]
             for key in self.looks
         ]
+        names = [printable(name, _NAME) for name in self.names]
         short = [kernel_name(name) for name in self.names]
         grids = [self.grids.get(name, "") for name in self.names]
-        return {"looks": looks, "names": list(self.names), "short": short, "grids": grids}
+        return {"looks": looks, "names": names, "short": short, "grids": grids}
 
 
 def stretches(ranks: Sequence[Rank], called: Callable[[Rank], str]) -> list[Stretch]:
@@ -78,7 +80,7 @@ def grids_of(ranks: Sequence[Rank]) -> Mapping[str, str]:
     for rank in ranks:
         for row in rank.kernel_table.rows:
             if (grid := known(row.grid)) is not None:
-                grids.setdefault(printable(row.name, _NAME), set()).add(" x ".join(map(str, grid)))
+                grids.setdefault(row.name, set()).add(" x ".join(map(str, grid)))
     return {name: one for name, (one, *others) in grids.items() if not others}
 
 
