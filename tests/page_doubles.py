@@ -9,6 +9,7 @@ from reports.content.blocks import (
     Column,
     Command,
     Detail,
+    Drawing,
     Fold,
     Headline,
     Hue,
@@ -31,7 +32,7 @@ from reports.content.blocks import (
 
 def full_page(foreign: str = "a name", detail: Detail = Detail.FULL) -> Page:
     """Every block, and a foreign text wherever a block takes one."""
-    said: Words = ("Read ", Code(foreign), f" of {foreign}, and ", Term("token_count_sync"), ".")
+    said: Words = ("Read ", Code(foreign), f" of {foreign}, and ", Term("ep_dispatch"), ".")
     return Page(
         title=(Code(foreign),),
         facts=(f"{foreign}, 6 steps",),
@@ -43,6 +44,7 @@ def full_page(foreign: str = "a name", detail: Detail = Detail.FULL) -> Page:
             a_table(foreign),
             a_bar(foreign),
             CodeBlock(("--flag value", foreign)),
+            Drawing((f"| {foreign}",)),
             Plan("DO THIS", (a_step(foreign),), together=said, left_out=2),
             Command(("Next: ",), f"moe-diag explain {foreign}"),
             Fold("Folded", (Sentence(said), Fold("Folded within", (a_table(foreign),)))),

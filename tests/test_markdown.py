@@ -93,10 +93,8 @@ def test_a_short_page_shows_the_spelling_in_use_alone() -> None:
 
 
 def test_a_term_has_its_key_beside_it_where_keys_are_asked_for() -> None:
-    assert "read of token counts (<code>token_count_sync</code>)" in write_github(
-        full_page(), View(keys=True)
-    )
-    assert "token_count_sync" not in write_github(full_page(), View())
+    assert "expert dispatch (<code>ep_dispatch</code>)" in write_github(full_page(), View(keys=True))
+    assert "ep_dispatch" not in write_github(full_page(), View())
 
 
 def test_a_bar_is_drawn_to_scale() -> None:

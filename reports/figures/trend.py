@@ -7,15 +7,15 @@ from io import BytesIO
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from reports.content.trend import Trend, group_words, left_out_words, step_words, unit_of
 from reports.figures.canvas import NO_DATE, FigureForm, own_style
 from reports.figures.paint import COLOURS, SOFT
-from reports.trend import Trend, group_words, left_out_words, step_words, unit_of
 from reports.words import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from reports.trend import Unit
+    from reports.content.trend import Unit
 
 _BLUE, _VERMILION, _GREY = COLOURS["blue"], COLOURS["vermillion"], SOFT
 

@@ -15,6 +15,7 @@ from reports.content.blocks import (
     CodeBlock,
     Command,
     Detail,
+    Drawing,
     Fold,
     Headline,
     Hue,
@@ -135,6 +136,8 @@ class Writer:
                 yield from self._bar(block)
             case CodeBlock():
                 yield from self.markup.copied(block.lines, block.language)
+            case Drawing():
+                yield from self.markup.copied(block.lines, "text")
             case Plan():
                 yield from self._plan(block)
             case Command():
