@@ -36,6 +36,10 @@ def headline(result: Result) -> Headline:
         return Headline("SLOWED BY", (_named(found),), Tone.BAD, under)
     if all(wall.outcome == "unmeasurable" for wall in result.walls):
         return Headline("NOT JUDGED", (_unjudged(result),), Tone.NOTICE, under)
+    if open_ := open_walls(result):
+        named = ", ".join(name_of(wall.id) + _most(wall) for wall in open_)
+        said = f"{_closest(result)} Not judged: {named}."
+        return Headline("NO BOTTLENECK FOUND SO FAR", (said,), Tone.NOTICE, under)
     return Headline("NO BOTTLENECK OF 10 % OR MORE", (_closest(result),), Tone.GOOD, under)
 
 
@@ -66,15 +70,21 @@ def by_family(kinds: Mapping[str, int]) -> dict[str, int]:
     return dict(sorted(together.items(), key=lambda one: -one[1]))
 
 
-def cause(wall: Wall) -> str:
-    """A wall by its largest kind, where that is most of it; else by its own name."""
+def main_kind(wall: Wall) -> str | None:
+    """The kind that alone wins half of what the wall costs; None where no kind does."""
     kinds, cost_ns = by_family(known(wall.cost_by_kind_ns) or {}), known(wall.cost_ns)
     largest = next(iter(kinds), None)
-    if largest is None or not cost_ns or kinds[largest] < _MOSTLY * cost_ns:
+    return largest if largest and cost_ns and kinds[largest] >= _MOSTLY * cost_ns else None
+
+
+def cause(wall: Wall) -> str:
+    """A wall by its largest kind, where that is most of it; else by its own name."""
+    kind = main_kind(wall)
+    if kind is None:
         return name_of(wall.id)
-    if wall.id == "compute" and measures()[largest].group == "class":
-        return f"{name_of(largest)} too small for the GPU"
-    return name_of(largest)
+    if wall.id == "compute" and measures()[kind].group == "class":
+        return f"{name_of(kind)} too small for the GPU"
+    return name_of(kind)
 
 
 def _startup(result: Result) -> str:
@@ -116,7 +126,7 @@ def _under(result: Result) -> Iterator[Words]:
     verdict = result.verdict
     if (level := known(verdict.confidence)) is not None:
         because = verdict.confidence_because
-        more = f" ({len(because) - 1} more in --full)" if len(because) > 1 else ""
+        more = f" (first of {len(because)} reasons)" if len(because) > 1 else ""
         why = because[0] if because else "no reason to doubt it was found"
         yield words(f"Confidence {level}: {why}{more}.")
     if verdict.tied_with:
@@ -155,8 +165,12 @@ def facts(result: Result) -> Words:
     if not steps.used:
         return words(gpu, f"; no steps found: window of {scale.length}{whose}")
     low, high = known(steps.min_ns), known(steps.max_ns)
-    spread = f" ({milliseconds(low)} to {milliseconds(high)})" if low is not None and high is not None else ""
+    spread = _spread(low, high) if low is not None and high is not None and low < high else ""
     dropped = f", {len(steps.dropped)} left out" if steps.dropped else ""
-    each = " each" if len(steps.used) > 1 else ""
-    spread = spread if len(steps.used) > 1 else ""
-    return words(gpu, f"; {counted(len(steps.used), 'step')}, {scale.length}{each}{spread}{dropped}{whose}")
+    return words(gpu, f"; {counted(len(steps.used), 'step')} of {scale.length}{spread}{dropped}{whose}")
+
+
+def _spread(low_ns: int, high_ns: int) -> str:
+    """The shortest and the longest step, or their distance where both read alike."""
+    low, high = milliseconds(low_ns), milliseconds(high_ns)
+    return f" ({low} to {high})" if low != high else f" (equal within {percent((high_ns - low_ns) / low_ns)})"

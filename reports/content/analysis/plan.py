@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from heuristics.result.configured import BrokenRule
-from heuristics.result.judged import Choice, Fix, Knobs, Refused
+from heuristics.result.judged import Choice, Fix, Knobs, Precondition, Refused
 from heuristics.result.result import Result
 from heuristics.result.told import known
 from reports.content.analysis.headline import open_walls
@@ -36,6 +36,8 @@ SPELLINGS: Final = (
     ("environment", "environment"),
 )
 """Ways to write a change, by the field of `Knobs`, and what they are called."""
+
+_STATES: Final = {"met": "Met", "unmet": "Needs", "unknown": "Check"}
 
 
 def plan(result: Result, most: int | None = MOST) -> Plan | Sentence:
@@ -109,16 +111,21 @@ def _one_note(fix: Fix) -> Iterator[Words]:
         open_.sort(key=lambda one: one.state != "unmet")
         if open_:
             more = f" (and {len(open_) - 1} more)" if len(open_) > 1 else ""
-            yield words(f"{'Needs' if open_[0].state == 'unmet' else 'Check'}: {open_[0].text}{more}")
+            yield words(f"{_condition(open_[0])}{more}")
+
+
+def _condition(one: Precondition) -> str:
+    """What a fix needs; what is not met with what would meet it."""
+    cure = f" ({one.cure})" if one.cure and one.state == "unmet" else ""
+    return f"{_STATES[one.state]}: {one.text}{cure}"
 
 
 def _all_notes(fix: Fix) -> Iterator[Words]:
     """Everything that is known of a fix, a sentence each."""
     yield words(f"Versions: {fix.versions}")
     for one in fix.preconditions:
-        label = {"met": "Met", "unmet": "Needs", "unknown": "Check"}[one.state]
-        cure = f" ({one.cure})" if one.cure and one.state != "met" else ""
-        yield words(f"{label}: {one.text}{cure}")
+        cure = f" ({one.cure})" if one.cure and one.state == "unknown" else ""
+        yield words(f"{_condition(one)}{cure}")
     for tier in fix.checked:
         yield words(f"Configuration, {tier.tier}: {tier.answer.replace('_', ' ')}; {tier.text}")
     if (room := known(fix.room)) is not None:
