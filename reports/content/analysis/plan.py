@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from heuristics.result.configured import BrokenRule
@@ -28,15 +28,16 @@ from reports.content.names import capital, is_cure, name_of
 from reports.content.quantities import counted, milliseconds, percent, saving
 
 MOST: Final = 3
-SPELLINGS: Final = (
-    ("megatron_lm", "Megatron-LM"),
-    ("megatron_bridge", "Megatron-Bridge"),
-    ("bridge_harness", "Bridge's scripts/performance"),
-    ("pytorch", "PyTorch"),
-    ("environment", "environment"),
-)
+SPELLINGS: Final[Mapping[str, str]] = {
+    "megatron_lm": "Megatron-LM",
+    "environment": "environment",
+    "megatron_bridge": "Megatron-Bridge",
+    "bridge_harness": "Bridge's scripts/performance",
+    "pytorch": "PyTorch",
+}
 """Ways to write a change, by the field of `Knobs`, and what they are called."""
-
+_BRIDGE: Final = ("megatron_bridge", "bridge_harness", "environment", "megatron_lm", "pytorch")
+_PYTORCH: Final = ("pytorch", "environment", "megatron_lm", "megatron_bridge", "bridge_harness")
 _STATES: Final = {"met": "Met", "unmet": "Needs", "unknown": "Check"}
 
 
@@ -73,20 +74,20 @@ def step_of(result: Result, fix: Fix, everything: bool = False) -> Step:
     low, high = (known(gain[0]), gain[1]) if gain else (None, None)
     gains = f"saves {saving(low, high)}" if high is not None else "saving not measured"
     notes = tuple(_all_notes(fix)) if everything else tuple(_one_note(fix))
-    spellings = tuple(_spellings(fix.knobs, _framework(result)))
+    spellings = tuple(_spellings(fix.knobs, _order(result)))
     return Step(fix.id, words(fix.title), gains, spellings, notes, low, high, fix.after)
 
 
-def _framework(result: Result) -> str:
-    """The spelling to show first: the configuration's, else the framework that the trace shows."""
+def _order(result: Result) -> Iterable[str]:
+    """The spellings, those of the framework in use first: the configuration's, else what the trace shows."""
     configuration = known(result.configuration)
-    if configuration is not None and (named := known(configuration.framework)) is not None:
-        return named
-    return "megatron_lm" if result.framework == "megatron" else "pytorch"
+    if configuration is not None and known(configuration.framework) == "megatron_bridge":
+        return _BRIDGE
+    return SPELLINGS if result.framework == "megatron" else _PYTORCH
 
 
-def _spellings(knobs: Knobs, first: str) -> Iterator[Spelling]:
-    """Every way to write the change that exists, the one in use in front."""
+def _spellings(knobs: Knobs, order: Iterable[str]) -> Iterator[Spelling]:
+    """Every way to write the change that exists."""
     lines = {
         "megatron_lm": knobs.megatron_lm,
         "megatron_bridge": knobs.megatron_bridge,
@@ -94,9 +95,9 @@ def _spellings(knobs: Knobs, first: str) -> Iterator[Spelling]:
         "pytorch": knobs.pytorch,
         "environment": knobs.environment,
     }
-    for id_, name in sorted(SPELLINGS, key=lambda one: one[0] != first):
+    for id_ in order:
         if lines[id_]:
-            yield Spelling(id_, name, CodeBlock(lines[id_], "python" if id_ == "pytorch" else "sh"))
+            yield Spelling(id_, SPELLINGS[id_], CodeBlock(lines[id_], "python" if id_ == "pytorch" else "sh"))
 
 
 def _one_note(fix: Fix) -> Iterator[Words]:
