@@ -18,9 +18,13 @@ Figure = Callable[[Document, bool], bytes]
 
 
 def _text(document: Document, everything: bool) -> str:
-    from reports.text import render_text
+    from heuristics.result.result import Result
+    from reports.content.analysis import page
+    from reports.content.blocks import Detail, View
+    from reports.result.codec import decode
+    from reports.write.text import write_text
 
-    return render_text(document, everything)
+    return write_text(page(decode(document, Result), Detail.FULL if everything else Detail.FIRST), View())
 
 
 def _markdown(document: Document, everything: bool) -> str:

@@ -16,7 +16,7 @@ from reports.content.blocks import CodeBlock, Column, Detail, Fold, Page, Row, S
 from reports.write.github import LENGTH, harmless, write_github
 from reports.write.markup import drawn_bar
 from tests.document_doubles import HOSTILE
-from tests.page_doubles import a_bar, full_page
+from tests.blocks_doubles import a_bar, full_page
 
 GOLDEN = Path(__file__).parent / "golden"
 GITHUB = MarkdownIt("commonmark").enable(["table", "strikethrough"])

@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from heuristics.result.judged import Wall
+from heuristics.result.judged import Bucket, Wall
 from heuristics.result.result import Result
 from heuristics.result.told import known
 from heuristics.verdict import FAMILIES
+from heuristics.walls.price import WALL
 from reports.content.analysis.scale import gpu_of, scale_of, telling_rank, who
 from reports.content.blocks import Code, Headline, Tone, Words, words
 from reports.content.names import capital, name_of
 from reports.content.quantities import counted, duration, milliseconds, percent
 from reports.measures import measures
+from traces.missing import Missing
 
-_MOSTLY: Final = 0.5
-"""A wall is called by its largest kind where that alone wins half of what the wall costs."""
+_MOSTLY: Final = 0.8
+"""A wall is called by its largest kind where that alone wins most of what the wall costs."""
 _NAMED: Final = 2
 _FORCED: Final = (
-    "Routing is forced to balance; real routing is slower. Published for one run: 32 % MFU balanced, 15 % with "
-    "its learned router (marin#7668)."
+    "Routing is forced to balance; real routing is slower. Published for one run: 32 % MFU balanced, "
+    "15 % with its learned router (marin#7668)."
 )
 
 
@@ -29,13 +31,16 @@ def headline(result: Result) -> Headline:
     found = findings(result)
     under = tuple(_under(result))
     if result.verdict.startup_ns:
-        said = f"profiler and start-up take {_startup(result)}."
-        rest = (words(f"Of the rest: slowed by {_named(found)}."),) if found else ()
-        return Headline("NOT A STEADY-STATE RECORDING", (capital(said),), Tone.NOTICE, (*rest, *under))
+        rest = (words(f"The rest is slowed by {_named(found)}."),) if found else ()
+        return Headline("NOT A STEADY-STATE RECORDING", words(_startup(result)), Tone.NOTICE, (*rest, *under))
     if found:
         return Headline("SLOWED BY", (_named(found),), Tone.BAD, under)
     if all(wall.outcome == "unmeasurable" for wall in result.walls):
         return Headline("NOT JUDGED", (_unjudged(result),), Tone.NOTICE, under)
+    if open_ := open_walls(result):
+        named = ", ".join(name_of(wall.id) + _most(wall) for wall in open_)
+        said = f"{_closest(result)} Not judged: {named}."
+        return Headline("NO BOTTLENECK FOUND SO FAR", (said,), Tone.NOTICE, under)
     return Headline("NO BOTTLENECK OF 10 % OR MORE", (_closest(result),), Tone.GOOD, under)
 
 
@@ -66,33 +71,65 @@ def by_family(kinds: Mapping[str, int]) -> dict[str, int]:
     return dict(sorted(together.items(), key=lambda one: -one[1]))
 
 
-def cause(wall: Wall) -> str:
-    """A wall by its largest kind, where that is most of it; else by its own name."""
+def main_kind(wall: Wall) -> str | None:
+    """The kind that alone wins most of what the wall costs; None where no kind does."""
     kinds, cost_ns = by_family(known(wall.cost_by_kind_ns) or {}), known(wall.cost_ns)
     largest = next(iter(kinds), None)
-    if largest is None or not cost_ns or kinds[largest] < _MOSTLY * cost_ns:
+    return largest if largest and cost_ns and kinds[largest] >= _MOSTLY * cost_ns else None
+
+
+def cause(wall: Wall) -> str:
+    """A wall by its largest kind, where that is most of it; else by its own name."""
+    kind = main_kind(wall)
+    if kind is None:
         return name_of(wall.id)
-    if wall.id == "compute" and measures()[largest].group == "class":
-        return f"{name_of(largest)} that do not fill the GPU"
-    return name_of(largest)
+    if wall.id == "compute" and measures()[kind].group == "class":
+        return f"{name_of(kind)} too small for the GPU"
+    return name_of(kind)
 
 
 def _startup(result: Result) -> str:
-    window_ns = sum(rank.budget_ns.window for rank in result.ranks)
-    share = result.verdict.startup_ns / window_ns
-    return f"{duration(result.verdict.startup_ns)} ({percent(share)}) of the recording"
+    window_ns, lost_ns = sum(rank.budget_ns.window for rank in result.ranks), result.verdict.startup_ns
+    of = f"{duration(lost_ns)} ({percent(lost_ns / window_ns)}) of {duration(window_ns)}"
+    return f"Profiler and start-up take {of}; walls are judged on the rest."
+
+
+def open_walls(result: Result) -> list[Wall]:
+    """Walls that could cost a tenth for all that this recording tells, the most they can cost first."""
+    told = [(known(wall.at_most_frac), wall) for wall in result.walls if wall.outcome == "unmeasurable"]
+    found = [
+        (1.0 if most is None else most, wall) for most, wall in told if most is None or most >= WALL.value
+    ]
+    return [wall for _, wall in sorted(found, key=lambda one: -one[0])]
+
+
+def _most(wall: Wall) -> str:
+    """The most that a wall without a cost can be, where anything bounds it."""
+    most = known(wall.at_most_frac)
+    return f" (at most {percent(most)})" if most is not None and most < 1 else ""
 
 
 def _closest(result: Result) -> str:
-    known_costs = [(known(wall.cost_frac) or 0.0, wall) for wall in result.walls if wall.outcome == "clear"]
-    share, nearest = max(known_costs, key=lambda one: one[0])
+    clear = [(known(wall.cost_frac) or 0.0, wall) for wall in result.walls if wall.outcome == "clear"]
+    share, nearest = max(clear, key=lambda one: one[0])
     said = (
         f"Closest: {cause(nearest)}, at most {percent(share)}."
         if share
-        else "Nothing that could be removed costs time."
+        else "None that was judged costs time."
     )
-    unjudged = [name_of(wall.id) for wall in result.walls if wall.outcome == "unmeasurable"]
-    return f"{said} Not judged: {', '.join(unjudged)}." if unjudged else said
+    bucket, part = known(result.verdict.largest_bucket), known(result.verdict.largest_bucket_frac)
+    if bucket is None or part is None:
+        return said
+    return f"{said} Largest part: {_bucket(result, bucket)}, {percent(part)}."
+
+
+def _bucket(result: Result, bucket: Bucket) -> str:
+    """A bucket's name; what may be work that was not seen is not called idle, nor unnamed work compute."""
+    if bucket == "idle" and any(isinstance(rank.absent_ns, Missing) for rank in result.ranks):
+        return "nothing recorded"
+    if bucket == "compute" and all(known(rank.budget_ns.exposed_comm) is None for rank in result.ranks):
+        return "busy"
+    return name_of(bucket)
 
 
 def _unjudged(result: Result) -> str:
@@ -105,8 +142,8 @@ def _under(result: Result) -> Iterator[Words]:
     verdict = result.verdict
     if (level := known(verdict.confidence)) is not None:
         because = verdict.confidence_because
-        more = f" ({len(because) - 1} more in --full)" if len(because) > 1 else ""
-        why = because[0] if because else "nothing speaks against it"
+        more = f" (first of {len(because)} reasons)" if len(because) > 1 else ""
+        why = because[0] if because else "no reason to doubt it was found"
         yield words(f"Confidence {level}: {why}{more}.")
     if verdict.tied_with:
         yield words("The two are too close to say which of them costs more.")
@@ -140,12 +177,16 @@ def facts(result: Result) -> Words:
     scale, steps = scale_of(rank), rank.steps
     many = len(result.ranks) > 1
     gpu = f"{len(result.ranks)} x {gpu_of(rank)}" if many else f"{gpu_of(rank)}, GPU {rank.device}"
-    whose = f" ({who(rank)})" if many else ""
+    whose = f"{who(rank)}: " if many else ""
     if not steps.used:
-        return words(gpu, f"; no steps found: window of {scale.length}{whose}")
+        return words(gpu, f"; {whose}no steps found, window of {scale.length}")
     low, high = known(steps.min_ns), known(steps.max_ns)
-    spread = f" ({milliseconds(low)} to {milliseconds(high)})" if low is not None and high is not None else ""
+    spread = _spread(low, high) if low is not None and high is not None and low < high else ""
     dropped = f", {len(steps.dropped)} left out" if steps.dropped else ""
-    each = " each" if len(steps.used) > 1 else ""
-    spread = spread if len(steps.used) > 1 else ""
-    return words(gpu, f"; {counted(len(steps.used), 'step')}, {scale.length}{each}{spread}{dropped}{whose}")
+    return words(gpu, f"; {whose}{counted(len(steps.used), 'step')} of {scale.length}{spread}{dropped}")
+
+
+def _spread(low_ns: int, high_ns: int) -> str:
+    """The shortest and the longest step, or their distance where both read alike."""
+    low, high = milliseconds(low_ns), milliseconds(high_ns)
+    return f" ({low} to {high})" if low != high else f" (equal within {percent((high_ns - low_ns) / low_ns)})"
