@@ -82,7 +82,7 @@ def a_step(foreign: str = "a name") -> Step:
     return Step(
         "MEM-2",
         ("Stop recomputing ", Code(foreign)),
-        "25-28 %",
+        "saves 25-28 %",
         (
             Spelling("megatron_lm", "Megatron-LM", CodeBlock(("--recompute-granularity selective", foreign))),
             Spelling("megatron_bridge", "Bridge", CodeBlock((f"x: {foreign}",), "yaml")),

@@ -15,8 +15,8 @@ from markdown_it import MarkdownIt
 from reports.content.blocks import CodeBlock, Column, Detail, Fold, Page, Row, Sentence, Table, View
 from reports.write.github import LENGTH, harmless, write_github
 from reports.write.markup import drawn_bar
-from tests.document_doubles import HOSTILE
 from tests.blocks_doubles import a_bar, full_page
+from tests.document_doubles import HOSTILE
 
 GOLDEN = Path(__file__).parent / "golden"
 GITHUB = MarkdownIt("commonmark").enable(["table", "strikethrough"])
