@@ -86,5 +86,10 @@ def block_lines(block: Block) -> Iterator[str]:
 
 def _wrapped(text: str, indent: str = "") -> list[str]:
     return textwrap.wrap(
-        text, 80, initial_indent=indent, subsequent_indent=indent + "  ", break_long_words=False
+        text,
+        80,
+        initial_indent=indent,
+        subsequent_indent=indent + "  ",
+        break_long_words=False,
+        break_on_hyphens=False,
     )

@@ -1,7 +1,8 @@
-"""What configurations are judged by: rules of releases, the workflow, findings, failures of logs, settings."""
+"""What a configuration is judged by: rules of releases, the workflow, findings, failures, settings."""
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, partial
@@ -55,6 +56,14 @@ def configuration_topics() -> Iterator[Topic]:
         yield Topic(knob.id, "setting", partial(_setting, knob))
 
 
+def spelled(topic: str) -> Iterator[Topic]:
+    """The setting that a flag or an override spells, its value left out: `model.moe_grouped_gemm=true`."""
+    name = re.split(r"[=\s]", topic.strip(), maxsplit=1)[0]
+    for knob in knobs().values():
+        if name in (knob.flag, knob.off_flag, knob.bridge, knob.harness):
+            yield Topic(knob.id, "setting", partial(_setting, knob))
+
+
 @cache
 def glossary() -> Mapping[str, Mapping[str, str]]:
     """Findings and words of a result, by what they are, each with its meaning."""
@@ -85,7 +94,7 @@ def _fix(number: str) -> Iterator[Sentence]:
 def _step(rule: WorkflowRule) -> Iterator[Block]:
     yield from said(ended(rule.title))
     yield from said(f"{PHASES[rule.phase]}.", "Phase")
-    yield from said(f"documents {rule.seed} of the workflow.", "Source")
+    yield from said(f"workflow document {rule.seed}", "Source")
 
 
 def _failure(row: Row) -> Iterator[Block]:

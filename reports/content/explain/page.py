@@ -1,4 +1,4 @@
-"""What a word means, as a page: a wall, a fix, a measure by key or name, a rule, a finding, a limit, a setting.
+"""What a word means, as a page: a wall, a fix, a measure by key or name, a rule, a finding, a setting.
 
 What is explained speaks for itself, from `heuristics`, which loads numpy; so that is imported when asked for.
 """
@@ -53,6 +53,7 @@ def _plain(topic: str) -> str:
 
 def _found(name: str, topic: str) -> list[Topic]:
     """Everything that has this name: walls and fixes, measures, then the rest."""
+    from reports.content.explain.configuration import spelled
     from reports.content.explain.limits import limit_topics
 
     own = _by_name().get(name, [])
@@ -60,8 +61,9 @@ def _found(name: str, topic: str) -> list[Topic]:
     of_measures = [_measure_topic(one) for one in dict.fromkeys(by_name)]
     first = [one for one in own if one.kind in _FIRST]
     rest = [one for one in own if one.kind not in _FIRST]
-    overwritten = [] if rest else [one for start, one in _families().items() if name.startswith(start)]
-    return [*first, *of_measures, *rest, *limit_topics(topic)] or overwritten
+    found = [*first, *of_measures, *rest, *limit_topics(topic)]
+    of_family = (one for start, one in _families().items() if name.startswith(start))
+    return found or [*spelled(topic)] or [*of_family]
 
 
 @cache
