@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -12,7 +12,7 @@ from traces.limits import Limit
 from traces.measure.capture import Capture
 
 Grade = Literal["good", "usable", "useless"]
-"""Good: its cost is measured. Usable: measured with less certainty, or as an upper bound. Useless: not at all."""
+"""Good: its cost is measured. Usable: with less certainty, or as an upper bound. Useless: not at all."""
 
 LAUNCHED: Final = Limit(
     0.9, "fraction of the kernels", "ours: as much as a wall is then without the launch that explains it"
@@ -85,13 +85,7 @@ _NEEDS: Final = (
             "host_overhead": ("useless", "host and GPU clocks differ"),
         },
     ),
-    _Need(
-        _few_launches,
-        {
-            **_all_walls("usable", "the launch of many kernels was not recorded"),
-            "host_overhead": ("useless", "the launch of many kernels was not recorded"),
-        },
-    ),
+    _Need(_few_launches, _all_walls("usable", "the launch of many kernels was not recorded")),
     _Need(
         lambda info, capture: capture.opaque_graph_launches > 0,
         _all_walls("usable", "some CUDA graph launches show no work: idle time may be work"),
@@ -141,10 +135,6 @@ def fitness(info: TraceInfo, capture: Capture) -> tuple[Fitness, ...]:
 
 
 def _of_wall(wall: WallId, lacks: list[tuple[Grade, str]]) -> Fitness:
-    worst = max((_WORST.index(grade) for grade, _ in lacks), default=0)
-    return Fitness(wall, _WORST[worst], tuple(dict.fromkeys(_reasons(lacks, _WORST[worst]))))
-
-
-def _reasons(lacks: list[tuple[Grade, str]], worst: Grade) -> Iterator[str]:
-    """What makes it as bad as it is; lesser things come after that is mended."""
-    yield from (why for grade, why in lacks if grade == worst)
+    """What makes it as bad as it is; lesser things come after that is recorded."""
+    worst = max((grade for grade, _ in lacks), key=_WORST.index, default=_WORST[0])
+    return Fitness(wall, worst, tuple(dict.fromkeys(why for grade, why in lacks if grade == worst)))

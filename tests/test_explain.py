@@ -272,7 +272,8 @@ def test_what_is_no_limit_of_ours_is_not_loaded_or_shown(place: str) -> None:
 def printed_ids(result: Result) -> set[str]:
     """Every id that a result prints, whatever prints it."""
     fixes = (*result.fixes, *result.levers)
-    found = {one.id for one in (*result.walls, *fixes, *result.refused, *result.config_findings)}
+    found: set[str] = {one.id for one in result.walls} | {one.id for one in fixes}
+    found |= {one.id for one in result.refused} | {one.id for one in result.config_findings}
     found |= {part for one in result.refused for part in one.unlocked_by.split() if part in CATALOGUE}
     found |= {one.outcome for one in result.walls} | {one.state for one in result.config_findings}
     found |= {seen.measure for one in result.walls for seen in one.evidence}

@@ -1,4 +1,4 @@
-"""Is a recording good enough, as a page: what it holds and lacks, a grade for each wall, the line to record."""
+"""Is a recording good enough, as a page: what it holds and lacks, a grade for each wall, how to record."""
 
 from __future__ import annotations
 
@@ -50,9 +50,11 @@ def page(info: TraceInfo, capture: Capture) -> Page:
     facts = words(f"{info.kind}, schema {info.schema or 'unknown'}")
     walls = fitness(info, capture)
     lacking = [row for row in _LACKING if not capture.rows[row] and not _never(info, row)]
-    blocks: list[Block] = [_recorded(capture), *_missing(info, capture, lacking), *_notes(info)]
-    blocks += [_grades(walls), *_line(info, lacking), _headline(walls)]
-    return Page(words(Code(info.name)), facts, tuple(blocks), Detail.FULL)
+    blocks = (
+        *(_headline(walls), _recorded(capture), *_missing(info, capture, lacking), *_notes(info)),
+        *(_grades(walls), *_line(info, lacking)),
+    )
+    return Page(words(Code(info.name)), facts, blocks, Detail.FULL)
 
 
 def _never(info: TraceInfo, row: str) -> bool:
@@ -63,8 +65,10 @@ def _never(info: TraceInfo, row: str) -> bool:
 def _recorded(capture: Capture) -> Table:
     rows = tuple(Row((words(name), Quantity(f"{count:,}"))) for name, count in capture.rows.items() if count)
     launched = capture.correlation_frac
-    note = "" if launched is None else f"{percent(launched)} of the kernels have their launch recorded."
-    return Table("Recorded", (Column("What"), Column("Count", number=True)), rows, note=words(note))
+    note = (
+        () if launched is None else words(f"{percent(launched)} of the kernels have their launch recorded.")
+    )
+    return Table("Recorded", (Column("What"), Column("Count", number=True)), rows, note=note)
 
 
 def _missing(info: TraceInfo, capture: Capture, lacking: list[str]) -> Iterator[Block]:
@@ -87,8 +91,8 @@ def _clocks(capture: Capture) -> Iterator[Words]:
         if offset_ns:
             apart = f"{'-' if offset_ns < 0 else ''}{duration(abs(offset_ns))}"
             yield words(
-                f"process {process}, GPU {device}: nothing starts within 50 us of its launch, so host and GPU "
-                f"clocks may differ by about {apart}: why no compute ran is unknown."
+                f"process {process}, GPU {device}: nothing starts within 50 us of its launch, so host and "
+                f"GPU clocks may differ by about {apart}: why no compute ran is unknown."
             )
 
 
@@ -122,17 +126,25 @@ def _line(info: TraceInfo, lacking: list[str]) -> Iterator[Block]:
     yield Sentence(words("Record it like this, with what is missing:"))
     kineto = info.kind == "kineto"
     yield CodeBlock(recording_line(info.kind, lacking), "python" if kineto else "sh")
+    if "memory events" in lacking and not kineto:
+        yield Sentence(
+            words(
+                "Memory use is known only where the recording begins with the program. Without it, a few "
+                "steady steps are enough: in place of --cuda-memory-usage and --duration ",
+                Code("-c cudaProfilerApi --capture-range-end=stop"),
+                ".",
+            )
+        )
     if "GPU counter samples" in lacking:
         yield Sentence(words("Where you may read GPU counters, add ", Code(_COUNTERS), "."))
 
 
 def _headline(walls: tuple[Fitness, ...]) -> Headline:
-    """The last line: one grade for each wall."""
+    """How good it is for each wall, the whole as good as its worst."""
     said = ", ".join(f"{wall_words(one.wall)} {one.grade}" for one in walls)
-    grades = [one.grade for one in walls]
-    worst: Grade = "good"
-    if "useless" in grades:
-        worst = "useless"
-    elif "usable" in grades:
-        worst = "usable"
-    return Headline("FIT FOR DIAGNOSIS", words(f"{said}."), _TONES[worst])
+    grades = {one.grade for one in walls}
+    if "useless" not in grades:
+        worst: Grade = "usable" if "usable" in grades else "good"
+        return Headline(f"{worst.upper()} FOR A DIAGNOSIS", words(f"{said}."), _TONES[worst])
+    label = "NOT FIT FOR A DIAGNOSIS" if grades == {"useless"} else "PARTLY USELESS"
+    return Headline(label, words(f"{said}."), Tone.BAD)

@@ -51,13 +51,19 @@ def _plain(topic: str) -> str:
     return re.sub(r"\[[^]]*\]", "", topic).strip().lower().replace("-", "_").replace(" ", "_")
 
 
+def _singular(name: str) -> str:
+    """A name with its words in the singular, so that `reads of token counts` is found by one read."""
+    return "_".join(word.removesuffix("s") for word in _plain(name).split("_"))
+
+
 def _found(name: str, topic: str) -> list[Topic]:
     """Everything that has this name: walls and fixes, measures, then the rest."""
     from reports.content.explain.configuration import spelled
     from reports.content.explain.limits import limit_topics
 
     own = _by_name().get(name, [])
-    by_name = [*named(name), *(one for one in measures().values() if _plain(one.title) == name)]
+    titled = (one for one in measures().values() if _singular(one.title) == _singular(name))
+    by_name = [*named(name), *titled]
     of_measures = [_measure_topic(one) for one in dict.fromkeys(by_name)]
     first = [one for one in own if one.kind in _FIRST]
     rest = [one for one in own if one.kind not in _FIRST]
