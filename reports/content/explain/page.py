@@ -11,7 +11,8 @@ from difflib import get_close_matches
 from functools import cache, partial
 from typing import Final
 
-from reports.content.blocks import Block, Code, Detail, Items, Page, Part, words
+from reports.content.blocks import Block, Code, Detail, Page, Part, Sentence, words
+from reports.content.check_defects import joined
 from reports.content.explain.topic import Topic, said
 from reports.measures import GROUPS, Measure, measures, named
 from reports.words import printable
@@ -119,8 +120,9 @@ def _everything() -> Page:
     return Page(words("moe-diag explain WORD"), words("says what a word means"), blocks, Detail.FULL)
 
 
-def _names(title: str, names: list[str]) -> Items:
-    return Items((words(", ".join(names)),), f"{title[:1].upper()}{title[1:]}")
+def _names(title: str, names: list[str]) -> Part:
+    sentence = Sentence(joined([(Code(one),) for one in names]))
+    return Part(f"{title[:1].upper()}{title[1:]}", (sentence,), _plain(title))
 
 
 def _unknown(topic: str, whole: str) -> str:
