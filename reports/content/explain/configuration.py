@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache, partial
-from importlib.resources import files
+from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Final
 
 from heuristics.constraints.rule import Rule
@@ -20,6 +18,7 @@ from reports.content.blocks import Block, Code, Sentence, words
 from reports.content.check_defects import ended, joined
 from reports.content.check_workflow import PHASES
 from reports.content.explain.topic import Topic, listed, said
+from reports.glossary import glossary
 from traces.settings.knobs import Knob, knobs
 from traces.training_log.known_lines import known_lines
 
@@ -62,14 +61,6 @@ def spelled(topic: str) -> Iterator[Topic]:
     for knob in knobs().values():
         if name in (knob.flag, knob.off_flag, knob.bridge, knob.harness):
             yield Topic(knob.id, "setting", partial(_setting, knob))
-
-
-@cache
-def glossary() -> Mapping[str, Mapping[str, str]]:
-    """Findings and words of a result, by what they are, each with its meaning."""
-    text = files("reports").joinpath("glossary.toml").read_text(encoding="utf-8")
-    read: Mapping[str, Mapping[str, str]] = tomllib.loads(text)
-    return read
 
 
 def _rule(rule: Rule) -> Iterator[Block]:
