@@ -48,9 +48,11 @@ def _csv(document: Document, everything: bool) -> str:
 
 
 def _perfetto(document: Document, everything: bool) -> str:
+    from heuristics.result.result import Result
     from reports.perfetto import render_perfetto
+    from reports.result.codec import decode
 
-    return render_perfetto(document, everything)
+    return render_perfetto(decode(document, Result), everything)
 
 
 def _check_text(document: Document, everything: bool) -> str:
