@@ -67,7 +67,7 @@ def comparison_document(
         "kernels": None if facts.kernels is None else [_kernel(one) for one in facts.kernels],
         "changed": list(_changed(comparison)),
         "suspects": [
-            {**asdict(one), "rows": list(one.rows), "because": list(one.because)}
+            {**asdict(one), **{key: list(getattr(one, key)) for key in ("rows", "because", "seen")}}
             for one in comparison.suspects
         ],
         "pairs": [_pair(base, new, one) for one in comparison.pairs],
