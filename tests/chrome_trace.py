@@ -2,7 +2,8 @@
 
 Rules from Google's "Trace Event Format" (its sections "JSON Object Format", "Complete Events", "Counter
 Events", "Flow Events", "Metadata Events";
-docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU) and from what Perfetto answers about it (perfetto.dev/docs/faq: events of a thread nest or lie apart, or are dropped).
+docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU) and from what Perfetto answers about
+it (perfetto.dev/docs/faq: events of a thread nest or lie apart, or are dropped).
 Perfetto reads a time as a double, multiplies it by 1000 and cuts off the rest (`CoerceToTs` of its JSON
 importer), and drops events before zero; so times are read both exactly and its way, and both must agree.
 """
