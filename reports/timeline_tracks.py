@@ -66,10 +66,10 @@ class StepTracks:
         """
         launches = lane.launch_ns or (None,) * len(lane.at_ns)
         columns = (lane.at_ns, lane.length_ns, lane.key, lane.name, launches)
-        for offset_ns, length_ns, key, name, launch_ns in zip(*columns, strict=True):
+        for offset_ns, length_ns, key, name, launch in zip(*columns, strict=True):
             category = timeline.keys[key]
             said = names[name] if name >= 0 else category.partition(".")[2]
-            arrow = 0
+            arrow, launch_ns = 0, known(launch)
             if launch_ns is not None and launch_ns in called and launch_ns <= offset_ns:
                 arrow = next(self._arrows)
                 launched.setdefault(launch_ns, []).append(arrow)

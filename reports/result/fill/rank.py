@@ -78,11 +78,6 @@ def notes(index: int, found: RankMeasurements) -> Iterator[Missing]:
     if found.communication_told and isinstance(found.account, Missing):
         reason = f"rows of time without compute are left out: {found.account.reason}"
         yield Missing(f"ranks[{index}].ledger.absent", reason, found.account.cure)
-    for place, steps in (("timeline", (found.timeline,)), ("other_steps[*]", found.other_steps)):
-        if any(None in lane.launch_ns for step in steps for lane in step.lanes):
-            reason = "the launch of some activities was not recorded"
-            cure = cures(found.kind)["launches"]
-            yield Missing(f"ranks[{index}].{place}.lanes[*].launch_ns", reason, cure)
 
 
 def _unseen(found: RankMeasurements) -> Missing | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from heuristics.result import tables as typed
 from heuristics.result.rank import UnknownKernel
 from heuristics.result.told import Told
@@ -64,4 +66,12 @@ def other_steps(rank: RankMeasurements) -> tuple[typed.Timeline, ...]:
 
 def _timeline(rank: RankMeasurements, step: StepTimeline) -> typed.Timeline:
     unexplained = rank.account if isinstance(rank.account, Missing) else None
-    return because(all_copied(step, typed.Timeline), {"reasons": unexplained})
+    shown = because(all_copied(step, typed.Timeline), {"reasons": unexplained})
+    unlaunched = gap("the launch of some activities was not recorded", cures(rank.kind)["launches"])
+    return replace(shown, lanes=tuple(_launched(lane, unlaunched) for lane in shown.lanes))
+
+
+def _launched(lane: typed.Lane, why: Missing) -> typed.Lane:
+    if None not in lane.launch_ns:
+        return lane
+    return replace(lane, launch_ns=tuple(why if one is None else one for one in lane.launch_ns))
