@@ -33,6 +33,11 @@ def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def is_cure(cure: str) -> bool:
+    """Whether there is something to do: cures of what nothing can tell begin with "none"."""
+    return bool(cure) and re.match(r"none\b", cure) is None
+
+
 def kernel_name(recorded: str) -> str:
     """A kernel in a few characters: without its types, or by its template argument where that names it."""
     bare = re.sub(r"<unnamed>|\(anonymous namespace\)", "", printable(recorded, 400)).removeprefix("void ")

@@ -23,6 +23,8 @@ def rounded(value: float) -> str:
 
 def percent(share: float) -> str:
     """A share: whole from 10 % on, one decimal below; never 0 % or 100 % for what is not."""
+    if share == 0:
+        return "0 %"
     if 0 < abs(share) < 0.0005:
         return "<0.1 %" if share > 0 else ">-0.1 %"
     if 0.995 <= share < 1:
@@ -70,11 +72,13 @@ def gigabytes(count: float) -> str:
 
 
 def saving(low: float | None, high: float | None) -> str:
-    """What a change saves, as a range of shares of the step: `25-28 %`, `up to 18 %`, `not yet measured`."""
+    """What a change saves, as a range of shares of the step: `25-28 %`, `up to 18 %`, `-2.9 % to +6.8 %`."""
     if high is None:
         return "not replayed"
     if low is None:
         return f"up to {percent(high)}"
+    if low <= -0.0005:
+        return f"{percent(low)} to +{percent(high)}"
     if percent(low) == percent(high):
         return percent(high)
     return f"{percent(low).removesuffix(' %')}-{percent(high)}"

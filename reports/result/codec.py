@@ -28,9 +28,16 @@ def encode(result: Struct) -> Document:
     """The document: plain dict, list, str, int, float, bool and None, keys in the order of the fields."""
     found: dict[Missing, None] = {}
     document: Document = _lower(result, "", found)
-    gaps = (*found, *result.missing)  # type: ignore[attr-defined]  # of whole results
-    document["missing"] = [{"path": gap.path, "reason": gap.reason, "cure": gap.cure} for gap in gaps]
+    every = (*found, *result.missing)  # type: ignore[attr-defined]  # of whole results
+    document["missing"] = [{"path": gap.path, "reason": gap.reason, "cure": gap.cure} for gap in every]
     return document
+
+
+def gaps(result: Struct) -> tuple[Missing, ...]:
+    """Every gap of a result: those of its values, each at its path, then those of no value."""
+    found: dict[Missing, None] = {}
+    _lower(result, "", found)
+    return (*found, *result.missing)  # type: ignore[attr-defined]  # of whole results
 
 
 def _lower(value: Any, path: str, found: dict[Missing, None]) -> Any:

@@ -34,8 +34,9 @@ HUES: Final[Mapping[Hue, str]] = {
 
 FIXED: Final = "\N{NO-BREAK SPACE}"
 """A space at which no line ends."""
-_WORD: Final = re.compile(r"[^ ]+ *")
-_LEAST: Final = 20
+_WORD: Final = re.compile(r"[^ ]+(?: (?:%|ms|us|s|GB)(?![\w]))?[^ ]* *")
+"""A word, or a number with its unit, and the spaces behind it."""
+_LEAST: Final = 10
 """Columns that a text has at least, however far it is indented."""
 
 

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 
 SCREEN: Final = 40
 """Lines of a first screen at most."""
+ACTION: Final = 24
+"""The line by which the first thing to do begins."""
+_REASON: Final = 2
+"""Lines that a sentence under the headline has at least: how sure it is must be read whole."""
 _LABEL: Final = 11
 
 
@@ -60,12 +64,19 @@ _ROOMS: Final = (
 def write_text(page: Page, view: View) -> str:
     """The page; a first screen is cut until it fits, and says what was cut."""
     if page.detail is Detail.FULL:
-        return printed(_lines(page, view, Room()), view)
+        return printed(_lines(page, view, _ROOMS[0]), view)
     for room in _ROOMS:
         lines = _lines(page, view, room)
-        if len(lines) <= SCREEN:
+        if len(lines) <= SCREEN and _first_step(lines, page) <= ACTION:
             break
     return printed(lines, view)
+
+
+def _first_step(lines: list[Text], page: Page) -> int:
+    """How many lines it takes to read the first thing to do; 0 where there is none."""
+    plans = [block for block in page.blocks if isinstance(block, Plan)]
+    titles = [place for place, line in enumerate(lines, start=2) if plans and line.plain == plans[0].title]
+    return titles[0] if titles else 0
 
 
 def _lines(page: Page, view: View, room: Room) -> list[Text]:
@@ -102,7 +113,9 @@ def _(block: Headline, view: View, room: Room) -> list[Text]:
     if len(lines) > 1 and label.cell_len + 2 > _LABEL:
         lines = [label, *wrapped(said, view.width, indent)]
     for under in block.under:
-        lines += _cut(wrapped(text_of(under, view), view.width, " " * _LABEL), room)
+        lines += _cut(
+            wrapped(text_of(under, view), view.width, indent), max(_REASON, room.lines) if room.lines else 0
+        )
     return lines
 
 
@@ -112,7 +125,7 @@ def _(block: Sentence, view: View, room: Room) -> list[Text]:
     if not block.label:
         return wrapped(said, view.width)
     label = f"{block.label:<{_LABEL - 2}}  "
-    return _cut(wrapped(said, view.width, label, " " * _LABEL), room)
+    return _cut(wrapped(said, view.width, label, " " * _LABEL), room.lines)
 
 
 @block_lines.register(Items)
@@ -120,7 +133,7 @@ def _(block: Items, view: View, room: Room) -> list[Text]:
     lines = [plain(block.title, "bold")] if block.title else []
     for place, item in enumerate(block.items, start=1):
         mark = f"  {place}. " if block.numbered else "  - "
-        lines += _cut(wrapped(text_of(item, view), view.width, mark), room)
+        lines += _cut(wrapped(text_of(item, view), view.width, mark), room.lines)
     return lines
 
 
@@ -157,7 +170,7 @@ def _(block: Fold, view: View, room: Room) -> list[Text]:
 def _(block: Part, view: View, room: Room) -> list[Text]:
     lines = [plain(block.title.upper(), "bold underline")]
     for one in block.blocks:
-        lines += [plain(""), *block_lines(one, view, room)]
+        lines += [plain(""), *block_lines(one, view, Room())]
     return lines
 
 
@@ -189,7 +202,7 @@ def _step_lines(place: int, step: Step, view: View, room: Room) -> list[Text]:
             lines.append(plain(f"       {spelling.name}:", "dim"))
         lines += code_lines(spelling.code, view, "       ")
     for note in step.notes:
-        lines += _cut(wrapped(text_of(note, view), view.width, "     "), room)
+        lines += _cut(wrapped(text_of(note, view), view.width, "     "), room.lines)
     return lines
 
 
@@ -212,11 +225,11 @@ def code_lines(code: CodeBlock, view: View, indent: str) -> list[Text]:
     return [plain(indent + line, "cyan") for line in lines]
 
 
-def _cut(lines: list[Text], room: Room) -> list[Text]:
+def _cut(lines: list[Text], most: int) -> list[Text]:
     """Not more lines than a sentence may have; what is cut ends in dots."""
-    if not room.lines or len(lines) <= room.lines:
+    if not most or len(lines) <= most:
         return lines
-    kept = lines[: room.lines]
+    kept = lines[:most]
     end = kept[-1]
     end.right_crop(min(3, max(0, len(end) - 1)))
     return [*kept[:-1], end + plain("...")]

@@ -25,7 +25,7 @@ FILLS: Final = {
 _GAP: Final = "  "
 _WIDEST_BAR: Final = 24
 _NARROWEST_BAR: Final = 6
-_LEAST_CELL: Final = 20
+_LEAST_CELL: Final = 12
 
 
 def bar_lines(bar: Bar, view: View) -> list[Text]:

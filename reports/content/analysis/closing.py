@@ -39,7 +39,7 @@ def top_kernels(rank: Rank) -> Sentence | None:
 
 
 def unknown_kernels(result: Result) -> Iterator[Sentence]:
-    """Kernels that no rule names and that fill enough of a window to matter: the largest, and how many more."""
+    """The largest kernel that no rule names, where it fills enough of a window, and how many more."""
     found = [one for rank in result.ranks for one in rank.unknown_kernels if one.finding]
     if found:
         first = max(found, key=lambda one: one.frac)
@@ -52,7 +52,7 @@ def unknown_kernels(result: Result) -> Iterator[Sentence]:
 def warnings(result: Result) -> Iterator[Sentence]:
     """The first warning that the headline does not already say, and how many more there are."""
     if result.warnings and not result.verdict.startup_ns:
-        more = f" ({len(result.warnings) - 1} more in --full)" if len(result.warnings) > 1 else ""
+        more = f" (first of {len(result.warnings)})" if len(result.warnings) > 1 else ""
         yield Sentence(words(f"{result.warnings[0]}.{more}"), "Warning", Tone.NOTICE)
 
 

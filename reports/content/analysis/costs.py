@@ -106,14 +106,13 @@ def savings(result: Result) -> Table:
     """What each wall costs at most, largest first; unknown is never zero."""
     unit = scale_of(result.ranks[0]).unit if result.ranks else "ms"
     walls = sorted(result.walls, key=lambda wall: -(known(wall.cost_frac) or -1.0))
-    basis = " (start-up left out)" if result.verdict.startup_ns else ""
     columns = (
         Column(""),
         Column(unit, number=True),
         Column("share", number=True),
-        Column("mostly"),
+        Column(""),
     )
-    return Table(f"Could be faster by, at most{basis}", columns, tuple(_row(result, wall) for wall in walls))
+    return Table("Could save at most", columns, tuple(_row(result, wall) for wall in walls))
 
 
 def _row(result: Result, wall: Wall) -> Row:
@@ -123,10 +122,11 @@ def _row(result: Result, wall: Wall) -> Row:
         most = known(wall.at_most_frac)
         said = f"at most {percent(most)}" if most is not None and most < 1 else "unknown"
         why = f": {wall.missing[0]}" if wall.missing else ""
-        return Row((name, Quantity(""), Quantity(""), words(said + why)), tone=Tone.MUTED)
+        return Row((name, Quantity(""), Quantity(""), words(said + why)), tone=Tone.MUTED, id=wall.id)
     tone = Tone.BAD if wall.outcome == "finding" else Tone.PLAIN
     amount = Quantity(milliseconds(per_step_ns(result, cost_ns)))
-    return Row((name, amount, Quantity(percent(share), share, WALL_HUES[wall.id]), _mostly(wall)), tone=tone)
+    saved = Quantity(percent(share), share, WALL_HUES[wall.id])
+    return Row((name, amount, saved, _mostly(wall)), tone=tone, id=wall.id)
 
 
 def _mostly(wall: Wall) -> Words:

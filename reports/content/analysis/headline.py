@@ -9,6 +9,7 @@ from heuristics.result.judged import Wall
 from heuristics.result.result import Result
 from heuristics.result.told import known
 from heuristics.verdict import FAMILIES
+from heuristics.walls.price import WALL
 from reports.content.analysis.scale import gpu_of, scale_of, telling_rank, who
 from reports.content.blocks import Code, Headline, Tone, Words, words
 from reports.content.names import capital, name_of
@@ -19,8 +20,8 @@ _MOSTLY: Final = 0.5
 """A wall is called by its largest kind where that alone wins half of what the wall costs."""
 _NAMED: Final = 2
 _FORCED: Final = (
-    "Routing is forced to balance; real routing is slower. Published for one run: 32 % MFU balanced, 15 % with "
-    "its learned router (marin#7668)."
+    "Routing is forced to balance; real routing is slower. Published for one run: 32 % MFU balanced, "
+    "15 % with its learned router (marin#7668)."
 )
 
 
@@ -29,9 +30,8 @@ def headline(result: Result) -> Headline:
     found = findings(result)
     under = tuple(_under(result))
     if result.verdict.startup_ns:
-        said = f"profiler and start-up take {_startup(result)}."
-        rest = (words(f"Of the rest: slowed by {_named(found)}."),) if found else ()
-        return Headline("NOT A STEADY-STATE RECORDING", (capital(said),), Tone.NOTICE, (*rest, *under))
+        rest = (words(f"The rest is slowed by {_named(found)}."),) if found else ()
+        return Headline("NOT A STEADY-STATE RECORDING", words(_startup(result)), Tone.NOTICE, (*rest, *under))
     if found:
         return Headline("SLOWED BY", (_named(found),), Tone.BAD, under)
     if all(wall.outcome == "unmeasurable" for wall in result.walls):
@@ -73,26 +73,37 @@ def cause(wall: Wall) -> str:
     if largest is None or not cost_ns or kinds[largest] < _MOSTLY * cost_ns:
         return name_of(wall.id)
     if wall.id == "compute" and measures()[largest].group == "class":
-        return f"{name_of(largest)} that do not fill the GPU"
+        return f"{name_of(largest)} too small for the GPU"
     return name_of(largest)
 
 
 def _startup(result: Result) -> str:
-    window_ns = sum(rank.budget_ns.window for rank in result.ranks)
-    share = result.verdict.startup_ns / window_ns
-    return f"{duration(result.verdict.startup_ns)} ({percent(share)}) of the recording"
+    window_ns, lost_ns = sum(rank.budget_ns.window for rank in result.ranks), result.verdict.startup_ns
+    of = f"{duration(lost_ns)} ({percent(lost_ns / window_ns)}) of {duration(window_ns)}"
+    return f"Profiler and start-up take {of}; walls are judged on the rest."
+
+
+def open_walls(result: Result) -> list[Wall]:
+    """Walls that could cost a tenth for all that this recording tells, the most they can cost first."""
+    told = [(known(wall.at_most_frac), wall) for wall in result.walls if wall.outcome == "unmeasurable"]
+    found = [
+        (1.0 if most is None else most, wall) for most, wall in told if most is None or most >= WALL.value
+    ]
+    return [wall for _, wall in sorted(found, key=lambda one: -one[0])]
+
+
+def _most(wall: Wall) -> str:
+    """The most that a wall without a cost can be, where anything bounds it."""
+    most = known(wall.at_most_frac)
+    return f" (at most {percent(most)})" if most is not None and most < 1 else ""
 
 
 def _closest(result: Result) -> str:
-    known_costs = [(known(wall.cost_frac) or 0.0, wall) for wall in result.walls if wall.outcome == "clear"]
-    share, nearest = max(known_costs, key=lambda one: one[0])
-    said = (
-        f"Closest: {cause(nearest)}, at most {percent(share)}."
-        if share
-        else "Nothing that could be removed costs time."
-    )
-    unjudged = [name_of(wall.id) for wall in result.walls if wall.outcome == "unmeasurable"]
-    return f"{said} Not judged: {', '.join(unjudged)}." if unjudged else said
+    clear = [(known(wall.cost_frac) or 0.0, wall) for wall in result.walls if wall.outcome == "clear"]
+    share, nearest = max(clear, key=lambda one: one[0])
+    if not share:
+        return "What was judged costs nothing that could be removed."
+    return f"Closest: {cause(nearest)}, at most {percent(share)}."
 
 
 def _unjudged(result: Result) -> str:
@@ -106,7 +117,7 @@ def _under(result: Result) -> Iterator[Words]:
     if (level := known(verdict.confidence)) is not None:
         because = verdict.confidence_because
         more = f" ({len(because) - 1} more in --full)" if len(because) > 1 else ""
-        why = because[0] if because else "nothing speaks against it"
+        why = because[0] if because else "no reason to doubt it was found"
         yield words(f"Confidence {level}: {why}{more}.")
     if verdict.tied_with:
         yield words("The two are too close to say which of them costs more.")

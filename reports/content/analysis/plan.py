@@ -6,12 +6,25 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from heuristics.result.configured import BrokenRule
-from heuristics.result.judged import Fix, Knobs
+from heuristics.result.judged import Choice, Fix, Knobs, Refused
 from heuristics.result.result import Result
 from heuristics.result.told import known
+from reports.content.analysis.headline import open_walls
 from reports.content.analysis.scale import scale_of, telling_rank
-from reports.content.blocks import CodeBlock, Plan, Sentence, Spelling, Step, Tone, Words, words
-from reports.content.names import capital
+from reports.content.blocks import (
+    Block,
+    CodeBlock,
+    Items,
+    Part,
+    Plan,
+    Sentence,
+    Spelling,
+    Step,
+    Tone,
+    Words,
+    words,
+)
+from reports.content.names import capital, is_cure, name_of
 from reports.content.quantities import counted, milliseconds, percent, saving
 
 MOST: Final = 3
@@ -145,13 +158,40 @@ def _of_step(result: Result, gain: tuple[float, float], count: int) -> str:
     )
 
 
+def whole_plan(result: Result) -> Part:
+    """Every fix with all that is known of it, what was refused and why, what the guides choose."""
+    fixes = [step_of(result, fix, everything=True) for fix in (*result.fixes, *result.levers)]
+    blocks: list[Block] = [Plan("Every step", tuple(fixes))] if fixes else []
+    if result.refused:
+        blocks.append(Items(tuple(_refused(one) for one in result.refused), "Refused"))
+    if result.choices:
+        blocks.append(Items(tuple(_choice(one) for one in result.choices), "What NVIDIA's guides choose"))
+    return Part("The whole plan", tuple(blocks), "plan")
+
+
+def _refused(one: Refused) -> Words:
+    unlocked = f" Possible with: {one.unlocked_by}." if one.unlocked_by else ""
+    return words(f"{one.id} {one.title}: {one.because}.{unlocked}")
+
+
+def _choice(one: Choice) -> Words:
+    said = f"{capital(one.about.replace('_', ' '))}: {one.answer} (rule {one.rule})."
+    said += f" The guides' other edition: {one.other}." if one.other else ""
+    said += f" Settings: {', '.join(one.settings)}." if one.settings else ""
+    said += f" To settle it: {', '.join(one.asks)}." if one.asks else ""
+    said += f" Not: {'; '.join(one.refused)}." if one.refused else ""
+    return words(said)
+
+
 def _why_none(result: Result) -> str:
     if any(rank.detected.training_step is False for rank in result.ranks):
         return "No change is planned: this is not a training step."
+    if open_ := [wall for wall in open_walls(result) if is_cure(wall.cure)]:
+        return f"Record what is missing. To judge {name_of(open_[0].id)}: {open_[0].cure}."
+    if result.verdict.wall is None:
+        return "Nothing in this recording calls for a change."
     if result.refused:
         first = result.refused[0]
         refused = counted(len(result.refused), "known change was", "known changes were")
         return f"No change fits: {refused} refused; {first.id}: {first.because}."
-    if result.verdict.wall is not None:
-        return "No change is known here for this framework."
-    return capital("nothing has to be changed.")
+    return "No change is known here for this framework."

@@ -14,9 +14,9 @@ from reports.content.quantities import counted, milliseconds, signed
 _SHOWN: Final = 2
 _EVIDENCE: Final = 2
 _BEFORE: Final[dict[ComparisonVerdict, str]] = {
-    "undecided": "If the difference is real",
-    "no_change": "Parts of the step changed",
-    "not_comparable": "As far as these runs can be compared",
+    "undecided": "IF REAL",
+    "no_change": "IN PARTS",
+    "not_comparable": "POSSIBLY",
 }
 """What the first cause is called where no difference of the step is shown."""
 _NONE: Final[dict[ComparisonVerdict, str]] = {
