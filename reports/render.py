@@ -73,9 +73,11 @@ def as_json(document: Document, everything: bool) -> str:
 
 
 def _figure(form: FigureForm, document: Document, everything: bool) -> bytes:
+    from heuristics.result.result import Result
     from reports.figures.analysis import draw_analysis
+    from reports.result.codec import decode
 
-    return draw_analysis(document, form)
+    return draw_analysis(decode(document, Result), form)
 
 
 _PATCHES: Final[Mapping[str, Renderer]] = {name: partial(emit_config, name) for name in FRAMEWORKS}

@@ -49,9 +49,11 @@ def _perfetto(document: Document, everything: bool) -> str:
 
 
 def _figure(form: FigureForm, document: Document, everything: bool) -> bytes:
+    from heuristics.result.compared import Compared
     from reports.figures.comparison import draw_comparison
+    from reports.result.codec import decode
 
-    return draw_comparison(document, form)
+    return draw_comparison(decode(document, Compared), form)
 
 
 COMPARISON_RENDERERS: Final[Mapping[str, Renderer]] = {

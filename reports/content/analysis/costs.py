@@ -52,6 +52,11 @@ WALL_HUES: Final[dict[WallId, Hue]] = {
 }
 
 
+def hue_of(row: str) -> Hue:
+    """The colour of a row of the step; of a row that no piece has, that of other time."""
+    return next((hue for begin, _, hue in _PIECES if row.startswith(begin)), Hue.OTHER)
+
+
 def step_bar(result: Result, rank: Rank) -> Bar:
     """One step, or the window, in pieces that add up."""
     scale = scale_of(rank)

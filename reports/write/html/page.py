@@ -69,7 +69,9 @@ def write_analysis_html(result: Result, page: Page, view: View) -> str:
     if not found:
         return _analysis(result, page, view, None)
     size = len(_analysis(result, page, view, empty).encode())
-    return _analysis(result, page, view, timelines(found, walls_of(result.ranks), grids_of(result.ranks), size))
+    return _analysis(
+        result, page, view, timelines(found, walls_of(result.ranks), grids_of(result.ranks), size)
+    )
 
 
 def walls_of(ranks: Sequence[Rank]) -> WallOf:
