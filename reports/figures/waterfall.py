@@ -44,7 +44,7 @@ def draw_waterfall(area: Area, compared: Compared, table: Table) -> None:
     for right, column in zip(ends, table.columns[1:3], strict=True):
         area.text(right, 0.08, column.title, SMALL, color=SOFT, ha="right")
     chart = area.part(_NAMES, 0.35, width, high * len(rows))
-    place_of = _scale(moves, chart.width, max((_words(row.cells[3]) for row in rows), key=len))
+    place_of = _Scale(moves, chart.width, max((_words(row.cells[3]) for row in rows), key=len))
     axes = chart.axes()
     zero = place_of(0)
     axes.plot([zero, zero], [0, chart.height], color=SOFT, linewidth=0.8)
@@ -77,7 +77,7 @@ def _words(cell: Cell) -> str:
     return cell.text if isinstance(cell, Quantity) else plain(cell)
 
 
-class _scale:
+class _Scale:
     """Inches from the left for a time, so that the words right of every bar are on the chart."""
 
     def __init__(self, moves: Sequence[_Move], width: float, longest: str) -> None:
