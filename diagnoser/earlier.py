@@ -108,10 +108,9 @@ def _section(path: str) -> str:
 
 
 def _perturbed(document: Document, slower_frac: float) -> Document:
-    path = "traces[*].capture.perturbation_frac"
     traces = [
         {**one, "capture": {**(one.get("capture") or {}), "perturbation_frac": slower_frac}}
         for one in document.get("traces") or []
     ]
-    missing = [one for one in document["missing"] if one["path"] != path]
+    missing = [one for one in document["missing"] if not one["path"].endswith("].capture.perturbation_frac")]
     return {**document, "traces": traces, "missing": missing}

@@ -13,8 +13,8 @@ import yaml
 import diagnoser
 from diagnoser.cli import run
 from reports.document import Document
-from reports.json_report import render_json
 from reports.render import CHECK_RENDERERS, RENDERERS
+from reports.result.json_text import render_json
 from tests.check_doubles import (
     ABOUT,
     BRIDGE,
@@ -29,7 +29,7 @@ from tests.check_doubles import (
 )
 from tests.document_doubles import DISPATCH, exposed
 from tests.log_doubles import crash, out_of_memory
-from tests.test_document import validate
+from tests.test_result_schema import validate
 from tests.untold import nulls, unexplained
 from traces.settings.knobs import knobs
 from traces.simulate.export import write_export

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
-import jsonschema
 import pytest
 
 import diagnoser
-from reports.json_report import render_json
+from reports.result.json_text import render_json
 from reports.text import render_text
 from reports.words import milliseconds, percent, printable, seconds
 from tests.moe_pattern import moe_recording
+from tests.test_result_schema import validate
 from tests.untold import unexplained
 from traces.errors import NothingToDiagnose
 from traces.simulate.recording import Recording
@@ -23,12 +21,6 @@ from traces.simulate.recording import Recording
 Export = Callable[..., Path]
 GOLDEN = Path(__file__).parent / "golden"
 SENDRECV = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<(unsigned long)4096>)"
-
-
-def validate(document: dict[str, Any]) -> None:
-    schema = json.loads(files("reports").joinpath("schema.json").read_text(encoding="utf-8"))
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.Draft202012Validator(schema).validate(document)
 
 
 def small() -> Recording:
