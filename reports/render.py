@@ -61,9 +61,11 @@ def _csv(document: Document, everything: bool) -> str:
 
 
 def _perfetto(document: Document, everything: bool) -> str:
+    from heuristics.result.result import Result
     from reports.perfetto import render_perfetto
+    from reports.result.codec import decode
 
-    return render_perfetto(document, everything)
+    return render_perfetto(decode(document, Result), everything)
 
 
 def _check_page(document: Document, everything: bool) -> Page:
@@ -95,9 +97,11 @@ def as_json(document: Document, everything: bool) -> str:
 
 
 def _figure(form: FigureForm, document: Document, everything: bool) -> bytes:
+    from heuristics.result.result import Result
     from reports.figures.analysis import draw_analysis
+    from reports.result.codec import decode
 
-    return draw_analysis(document, form)
+    return draw_analysis(decode(document, Result), form)
 
 
 _PATCHES: Final[Mapping[str, Renderer]] = {name: partial(_patch, name) for name in FRAMEWORKS}

@@ -55,15 +55,19 @@ def _csv(document: Document, everything: bool) -> str:
 
 
 def _perfetto(document: Document, everything: bool) -> str:
+    from heuristics.result.compared import Compared
     from reports.comparison.perfetto import render_comparison_perfetto
+    from reports.result.codec import decode
 
-    return render_comparison_perfetto(document, everything)
+    return render_comparison_perfetto(decode(document, Compared), everything)
 
 
 def _figure(form: FigureForm, document: Document, everything: bool) -> bytes:
+    from heuristics.result.compared import Compared
     from reports.figures.comparison import draw_comparison
+    from reports.result.codec import decode
 
-    return draw_comparison(document, form)
+    return draw_comparison(decode(document, Compared), form)
 
 
 COMPARISON_RENDERERS: Final[Mapping[str, Renderer]] = {

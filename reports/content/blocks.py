@@ -113,11 +113,12 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row; `depth` 1 is a part of the row of depth 0 before it."""
+    """One row; `depth` 1 is a part of the row of depth 0 before it. `id`: what it is of, such as a wall."""
 
     cells: tuple[Cell, ...]
     depth: int = 0
     tone: Tone = Tone.PLAIN
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
