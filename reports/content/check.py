@@ -64,10 +64,10 @@ def page(result: Result, detail: Detail) -> Page:
         return Page(title, facts, (), detail)
     blocks: list[Block] = [_headline(result, configuration, detail)]
     blocks += [Sentence(words(one), "Warning", Tone.NOTICE) for one in result.warnings]
+    blocks += [*_defect_items(result, Detail.FIRST), *_judged(result, detail)]
     if detail is Detail.FULL:
-        blocks += [*_defect_items(result, detail), *_judged(result, detail), *configuration_parts(result)]
-        return Page(title, facts, tuple(blocks), detail)
-    blocks += [*_defect_items(result, detail), *_judged(result, detail), *number_lines(result)]
+        return Page(title, facts, (*blocks, *configuration_parts(result)), detail)
+    blocks += number_lines(result)
     blocks += [*workflow_lines(result, _RULES), *choice_line(result), *_next(result)]
     return Page(title, facts, tuple(blocks), detail, _MORE)
 
@@ -143,10 +143,9 @@ def configuration_parts(result: Result) -> tuple[Part, ...]:
 
 def _configuration(result: Result, configuration: Configuration) -> Iterator[Block]:
     """Legal or not, every defect, and the settings as they were understood."""
-    if result.traces:
-        yield Sentence(words(legal_words(result, configuration)))
-        yield from (Sentence(words(one)) for one in answer_words(configuration.checked))
-        yield from _defect_items(result, Detail.FULL)
+    yield Sentence(words(legal_words(result, configuration)))
+    yield from (Sentence(words(one)) for one in answer_words(configuration.checked))
+    yield from _defect_items(result, Detail.FULL)
     columns = (Column("Setting"), Column("Value"), Column("From", first=False))
     written = [one for one in configuration.settings if one.said != DEFAULT]
     rows = tuple(
