@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -20,9 +21,12 @@ from heuristics.result.configured import MemoryEstimate
 from heuristics.result.result import Result
 from heuristics.result.told import known
 from heuristics.run import Given
-from reports.content.blocks import Block, Detail, Fold, Items, Part
+from reports.content.blocks import Block, Detail, Fold, Items, Part, View
 from reports.content.check import page
 from reports.content.check_defects import Weight, defects, first_errors, fix_first
+from reports.result.codec import decode, encode
+from reports.write.github import write_github
+from reports.write.text import write_text
 from tests.check_doubles import (
     ABOUT,
     BRIDGE,
@@ -36,6 +40,7 @@ from tests.check_doubles import (
 )
 from tests.log_doubles import crash, out_of_memory
 from tests.plain_page import plain, said
+from tests.planted import replaced
 from tests.test_cli import simple
 from traces.errors import InputError
 
@@ -405,3 +410,27 @@ def test_help_teaches_by_examples_within_a_hundred_columns(command: tuple[str, .
     shown = subprocess.run(line, capture_output=True, text=True, env=wide, cwd=ROOT, check=True)
     assert max(map(len, shown.stdout.splitlines())) <= 100
     assert shown.stdout.count("\n  moe-diag ") >= 4
+
+
+ENUMERATED = frozenset(
+    {
+        *("schema_version", "framework", "id", "state", "level", "phase", "wall", "bound", "runner_up"),
+        *("outcome", "tier", "answer", "largest_bucket", "confidence", "routing", "path", "tied_with"),
+        *("unlocked_by", "next_wall", "name", "version"),
+    }
+)
+"""Keys of words that are ours, so that only they are taken."""
+
+
+@pytest.mark.parametrize("detail", Detail)
+def test_no_string_of_a_configuration_moves_the_cursor_or_opens_markup(
+    tmp_path: Path, detail: Detail
+) -> None:
+    for name, (path, options) in cases(tmp_path).items():
+        document = encode(result_of(path, *options))
+        hostile = decode(replaced(document, "\x1b[31m<script>|*a*", ENUMERATED), Result)
+        text = write_text(page(hostile, detail), View())
+        assert "\x1b" not in text, name
+        assert "<script>" in text, name
+        ticket = write_github(page(hostile, detail), View())
+        assert not {"\x1b", "<script"} & {*re.findall(r"\x1b|<script", ticket)}, name

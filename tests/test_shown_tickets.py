@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -19,14 +18,12 @@ from reports.config_sentences import first_mends
 from reports.document import Document, with_command
 from reports.jira import render_jira
 from reports.markdown import render_markdown
-from reports.markdown_check import render_check_markdown
 from reports.sentences import is_cure
 from reports.words import kind_words, percent, wall_words
-from tests.check_doubles import BRIDGE, COMMUNICATION, ILLEGAL, SCRIPT
-from tests.document_doubles import DISPATCH, HOSTILE, exposed, graph_only
+from tests.check_doubles import ILLEGAL, SCRIPT
+from tests.document_doubles import DISPATCH, exposed, graph_only
 from tests.jira_grammar import read
-from tests.planted import replaced
-from tests.test_markdown import KEYWORDS, is_ours_alone, open_lines, shown
+from tests.test_markdown import open_lines, shown
 from traces.simulate.export import write_export
 from traces.simulate.knobs import Knobs
 from traces.simulate.recorded import View, record
@@ -106,15 +103,6 @@ def regression() -> Document:
         after = written(Path(folder) / "simulated_after.sqlite", AFTER)
         told = diagnoser.compare(before, after).to_dict()
         return with_command(told, f"moe-diag compare {before.name} {after.name}")
-
-
-@cache
-def checked(config: str, symptoms: bool = False) -> Document:
-    with TemporaryDirectory() as folder:
-        told = Path(folder) / "symptoms.json"
-        told.write_text(json.dumps(COMMUNICATION), encoding="utf-8")
-        given = told if symptoms else None
-        return diagnoser.check_config(saved(folder, config), symptoms=given, ask_megatron=False).to_dict()
 
 
 def is_shown(text: str, name: str, request: pytest.FixtureRequest) -> None:
@@ -304,35 +292,3 @@ def test_the_regression_answers_as_well() -> None:
     assert reads.finds(told["command"])
     assert len(open_lines(render_comparison_markdown(told))) <= 60
     assert len(read(render_comparison_jira(told))) > 30
-
-
-def configurations() -> Iterator[Document]:
-    yield from (checked(SCRIPT), checked(BRIDGE), checked(ILLEGAL), checked(SCRIPT, symptoms=True))
-
-
-def test_a_checked_configuration_says_whether_it_is_legal_what_breaks_and_what_to_try() -> None:
-    for told in configurations():
-        text = render_check_markdown(told)
-        reads = reader(text)
-        assert len(open_lines(text)) <= 60
-        legal = told["configuration"]["legal"]
-        assert any(line.startswith("legal " if legal else "illegal ") for line in reads.lines[:4])
-        for one in told["rules"]["broken"]:
-            assert one["level"] != "error" or reads.finds(one["text"].rstrip("."), one["cure"].rstrip("."))
-        for one in told["workflow"]:
-            assert one["state"] != "violated" or reads.finds(one["title"].rstrip("."), one["fix"])
-        plan = told["fixes"] or told["levers"]
-        assert reads.finds(plan[0]["id"], plan[0]["title"]) if plan else reads.finds("No change is planned")
-
-
-def test_the_checked_configurations_hold_a_plan_and_a_broken_rule() -> None:
-    found = list(configurations())
-    assert any(one["fixes"] for one in found)
-    assert {one["configuration"]["legal"] for one in found} == {True, False}
-
-
-@pytest.mark.parametrize("everything", [False, True])
-def test_no_string_of_a_checked_configuration_can_harm_the_page(everything: bool) -> None:
-    for told in configurations():
-        kept = (*KEYWORDS, "answer", "level", "phase", "said", "tier")
-        assert is_ours_alone(render_check_markdown(replaced(told, HOSTILE, kept), everything))
