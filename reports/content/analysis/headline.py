@@ -117,7 +117,8 @@ def _closest(result: Result) -> str:
         if share
         else "None that was judged costs time."
     )
-    bucket, part = known(result.verdict.largest_bucket), known(result.verdict.largest_bucket_frac)
+    bucket: Bucket | None = known(result.verdict.largest_bucket)
+    part = known(result.verdict.largest_bucket_frac)
     if bucket is None or part is None:
         return said
     return f"{said} Largest part: {_bucket(result, bucket)}, {percent(part)}."
