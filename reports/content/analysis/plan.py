@@ -53,13 +53,13 @@ _NOT_AS_WRITTEN: Final = frozenset(
 _STATES: Final = {"met": "Met", "unmet": "Needs", "unknown": "Check"}
 
 
-def plan(result: Result, most: int | None = MOST) -> Plan | Sentence:
-    """The first steps, or all of them; why there are none."""
+def plan(result: Result, most: int | None = MOST) -> Plan:
+    """The first steps, or all of them; without any the reason why."""
     fixes = result.fixes or result.levers
     errors = tuple(_corrections(result))
     steps = [*errors, *(step_of(result, fix) for fix in fixes)]
     if not steps:
-        return Sentence(words(_why_none(result)), "Do this", Tone.NOTICE)
+        return Plan("WHAT TO DO", (), words(_why_none(result)))
     shown = steps[:most]
     title = "DO THIS, in this order" if len(shown) > 1 else "DO THIS"
     if not result.fixes and not errors:
