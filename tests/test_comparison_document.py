@@ -34,7 +34,7 @@ from tests.comparison_document_doubles import (
     undecided,
 )
 from tests.comparison_doubles import rank, result, row
-from tests.test_document import uncovered
+from tests.untold import uncovered
 
 ALL = (regression, undecided, not_comparable, unchanged, by_logs)
 

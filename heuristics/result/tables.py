@@ -58,7 +58,7 @@ class Lane(Section, frozen=True):
     length_ns: tuple[Ns, ...]
     key: tuple[Count, ...]
     name: tuple[NameIndex, ...]
-    launch_ns: tuple[int | None, ...] = ()
+    launch_ns: tuple[Told[int], ...] = ()
     """When the launch of each began, from the timeline's `start_ns` on, below zero where it was before."""
 
 

@@ -87,9 +87,7 @@ def limits(compared: Compared, everything: bool) -> Iterator[Items | Sentence]:
     if others and not everything:
         named = ", ".join(one.what for one in others)
         differ = "" if forbids else f" differ{'s' if len(others) == 1 else ''}"
-        yield Sentence(
-            (f"{named}{differ}. Reasons: --full",), "Also differ" if forbids else "Limits"
-        )
+        yield Sentence((f"{named}{differ}. Reasons: --full",), "Also differ" if forbids else "Limits")
 
 
 def _limit(one: Difference) -> Words:
