@@ -19,7 +19,7 @@ import diagnoser
 from heuristics.result.result import Result
 from reports.content.blocks import Bar, Code, Hue, Page, Piece, Sentence, Term, View, words
 from reports.content.quantities import percent
-from reports.html.colours import look
+from reports.write.html.looks import look
 from reports.result.codec import Document, decode
 from reports.write.html.environment import assemble, embedded
 from reports.write.html.lanes import Stretch, lanes_of

@@ -16,6 +16,7 @@ from reports.content.blocks import (
     Fold,
     Headline,
     Items,
+    Page,
     Part,
     Plan,
     Quantity,
@@ -139,3 +140,8 @@ def pieces(bar: Bar) -> list[Drawn]:
 def is_quantity(cell: object) -> bool:
     """Whether a cell of a table is a number rather than words."""
     return isinstance(cell, Quantity)
+
+
+def shared(marks: Marks, page: Page) -> dict[str, object]:
+    """What every template reads."""
+    return {"page": page, "show": marks.show, "words": marks.said, "glossary": lambda: marks.glossary}

@@ -19,14 +19,15 @@ from reports.content.analysis.recording import recording
 from reports.content.analysis.scale import telling_rank, who
 from reports.content.blocks import Block, Detail, Fold, Items, Page, Part, Plan, Sentence, View, Words
 from reports.content.quantities import saving
-from reports.write.html.environment import assemble
+from reports.write.html.environment import SCRIPTS, STYLES, TIMELINE_SCRIPTS, assemble
 from reports.write.html.hero import cards_of, hero_of
-from reports.write.html.marks import Marks
+from reports.write.html.marks import Marks, shared
 from reports.write.html.timeline import Shown, WallOf, grids_of, stretches, timelines
 
-_STYLES: Final = ("page.css", "blocks.css", "analysis.css")
-_SCRIPTS: Final = ("page.js",)
-_ANALYSIS_SCRIPTS: Final = ("page.js", "plan.js", "timeline_draw.js", "timeline.js")
+_ROOM: Final = 1_000_000
+"""Bytes of a page at most."""
+_LEAST: Final = 40_000
+"""Bytes for the timelines, however much else there is."""
 _TABS: Final = {
     "summary": "Summary",
     "timeline": "Timeline",
@@ -53,8 +54,7 @@ class Tab:
 
 def write_html(page: Page, view: View) -> str:
     """Any page of blocks, one below the other."""
-    marks = Marks(view)
-    return assemble("base.html.j2", _content(marks, page), _SCRIPTS, _STYLES)
+    return assemble("base.html.j2", shared(Marks(view), page), SCRIPTS, STYLES)
 
 
 def write_analysis_html(result: Result, view: View) -> str:
@@ -67,7 +67,8 @@ def write_analysis_html(result: Result, view: View) -> str:
     if not found:
         return _written(result, view, page, None)
     size = len(_written(result, view, page, Shown("timeline", "", {}, ())).encode())
-    drawn = timelines(found, walls_of(result.ranks), grids_of(result.ranks), size)
+    room = max(_LEAST, _ROOM - size)
+    drawn = timelines(found, walls_of(result.ranks), grids_of(result.ranks), room)
     return _written(result, view, page, drawn)
 
 
@@ -88,7 +89,7 @@ def _analysis(result: Result) -> Mapping[str, object]:
     table, steps = savings(result), plan(result, None)
     return {
         "headline": headline(result),
-        "bar": step_bar(result, rank),
+        "bar": step_bar(rank),
         "hero": hero_of(result),
         "walls": cards_of(table, known(result.verdict.wall)),
         "walls_title": table.title,
@@ -98,14 +99,9 @@ def _analysis(result: Result) -> Mapping[str, object]:
 
 
 def _written(result: Result, view: View, analysis: Mapping[str, object], timeline: Shown | None) -> str:
-    marks = Marks(view, _more_of(result))
     page = Page(title(result), facts(result), (), Detail.FULL)
-    content = {**analysis, **_content(marks, page), "timeline": timeline}
-    return assemble("analysis.html.j2", content, _ANALYSIS_SCRIPTS, _STYLES)
-
-
-def _content(marks: Marks, page: Page) -> dict[str, object]:
-    return {"page": page, "show": marks.show, "said": marks.said, "glossary": lambda: marks.glossary}
+    content = {**analysis, **shared(Marks(view, _more_of(result)), page), "timeline": timeline}
+    return assemble("analysis.html.j2", content, (*TIMELINE_SCRIPTS, "plan.js"), STYLES)
 
 
 def _tabs(result: Result, rank: Rank, steps: Plan | Sentence) -> list[Tab]:

@@ -18,10 +18,6 @@ from reports.words import printable
 from reports.write.html.lanes import Drawn, Stretch, caption, lanes_of, longest, look_of, title_of
 
 _NAME: Final = 120
-_ROOM: Final = 1_000_000
-"""Bytes of a page at most."""
-_LEAST: Final = 40_000
-"""Bytes for the timelines, however much else there is."""
 _FEWEST: Final = 50
 """Activities that a lane keeps, however little room there is."""
 
@@ -32,12 +28,16 @@ WallOf = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The timelines of one figure: what its script reads, what stands under it."""
+    """The timelines of one figure: what its script reads, what stands under it.
+
+    Figures whose `linked` is one word zoom together.
+    """
 
     id: str
     caption: str
     data: Data
     tables: tuple[Table, ...]
+    linked: str = ""
 
 
 @dataclass(slots=True)
@@ -71,7 +71,7 @@ def stretches(ranks: Sequence[Rank], called: Callable[[Rank], str]) -> list[Stre
     """Of every rank the step that is nearest to the median, then the other steps; `called` names a rank."""
     every = [(rank, rank.timeline) for rank in ranks]
     every += [(rank, one) for rank in ranks for one in rank.other_steps]
-    return [Stretch(called(rank), _step(one), one, rank.timeline) for rank, one in every if one.lanes]
+    return [Stretch(called(rank), step_words(one), one, rank.timeline) for rank, one in every if one.lanes]
 
 
 def grids_of(ranks: Sequence[Rank]) -> Mapping[str, str]:
@@ -85,13 +85,12 @@ def grids_of(ranks: Sequence[Rank]) -> Mapping[str, str]:
 
 
 def timelines(
-    found: Sequence[Stretch], walls: WallOf, grids: Mapping[str, str], page_bytes: int, id: str = "timeline"
+    found: Sequence[Stretch], walls: WallOf, grids: Mapping[str, str], room: int, id: str = "timeline"
 ) -> Shown:
-    """All that fit in a page of 1 MB beside `page_bytes`: whole stretches, the first one cut where it must.
+    """All that fit in `room` bytes: whole stretches, of which the first is cut where it must be.
 
     Raises `IndexError` where there is none.
     """
-    room = max(_LEAST, _ROOM - page_bytes)
     shared = _Shared(walls, grids)
     drawn = [_first(found[0], shared, room)]
     used = _size(drawn, shared)
@@ -160,11 +159,12 @@ def _lane(lane: Drawn, shared: _Shared) -> Data:
     }
     if lane.launch_ns:
         pairs = zip(lane.at_ns, lane.launch_ns, strict=True)
-        data["before"] = [at_ns - launch if isinstance(launch, int) else None for at_ns, launch in pairs]
+        data["before"] = [None if launch is None else at_ns - launch for at_ns, launch in pairs]
     return data
 
 
-def _step(timeline: Timeline) -> str:
+def step_words(timeline: Timeline) -> str:
+    """Which stretch it is, and how long: `step 3, 41.2 ms`."""
     length = duration(timeline.end_ns - timeline.start_ns)
     step = known(timeline.step)
     return f"whole window, {length}" if step is None else f"step {step}, {length}"
