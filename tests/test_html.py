@@ -19,7 +19,6 @@ import diagnoser
 from heuristics.result.result import Result
 from reports.content.blocks import Bar, Code, Hue, Page, Piece, Sentence, Term, View, words
 from reports.content.quantities import percent
-from reports.write.html.looks import look
 from reports.result.codec import Document, decode
 from reports.write.html.environment import assemble, embedded
 from reports.write.html.lanes import Stretch, lanes_of
@@ -210,12 +209,6 @@ def test_a_script_that_would_end_its_element_is_refused() -> None:
 
 def test_the_same_document_gives_the_same_bytes(document: Document) -> None:
     assert page_of(copy.deepcopy(document)) == page_of(document)
-
-
-def test_an_unknown_class_has_a_look_and_a_wait_looks_like_what_it_waits_for() -> None:
-    assert look("blocking.tp") == look("comm.tp") == look("exposed_comm.tp")
-    assert look("idle.launch_starved.sync") == look("launch_starved.sync")
-    assert look("compute.of_tomorrow").colour == "grey"
 
 
 @pytest.mark.parametrize(("steps", "streams", "count"), [(50, 8, 300), (3, 8, 12_000)])
