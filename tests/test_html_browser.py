@@ -9,7 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 import diagnoser
+from reports.content.blocks import CodeBlock, Page, Plan, Spelling, Step, View, words
 from reports.result.codec import Document
+from reports.write.html.page import write_html
 from tests.browser import Browser, started
 from tests.document_doubles import DISPATCH, exposed
 from tests.html_doubles import HOSTILE, foreign, long, page_of
@@ -189,6 +191,17 @@ def test_one_switch_chooses_the_framework_of_every_card(browser: Browser, docume
     assert all(len(one) <= 1 for one in found)
     has = [bool(one["knobs"]["megatron_bridge"]) for one in document["fixes"]]
     assert [one == ["megatron_bridge"] for one in found] == has
+
+
+def test_any_page_of_blocks_has_the_switch_but_ticks_only_where_a_bar_can_shrink(browser: Browser) -> None:
+    spellings = tuple(Spelling(id, id, CodeBlock((f"--{id}",))) for id in ("one", "other"))
+    steps = Plan("DO THIS", (Step("COM-1", words("A change"), "saves 5 %", spellings, low=0.05, high=0.05),))
+    browser.open(write_html(Page(words("a page"), (), (steps,)), View()))
+    assert browser.run(_SPELLINGS) == [["one"]]
+    click(browser, ".switch [data-id=other]")
+    assert browser.run(_SPELLINGS) == [["other"]]
+    assert browser.run("return document.querySelector('.tick').hidden") is True
+    assert browser.console() == []
 
 
 def test_copy_copies_the_spelling_shown_or_selects_it(browser: Browser, document: Document) -> None:

@@ -101,7 +101,7 @@ def _analysis(result: Result) -> Mapping[str, object]:
 def _written(result: Result, view: View, analysis: Mapping[str, object], timeline: Shown | None) -> str:
     page = Page(title(result), facts(result), (), Detail.FULL)
     content = {**analysis, **shared(Marks(view, _more_of(result)), page), "timeline": timeline}
-    return assemble("analysis.html.j2", content, (*TIMELINE_SCRIPTS, "plan.js"), STYLES)
+    return assemble("analysis.html.j2", content, TIMELINE_SCRIPTS, STYLES)
 
 
 def _tabs(result: Result, rank: Rank, steps: Plan | Sentence) -> list[Tab]:

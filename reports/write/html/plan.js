@@ -27,8 +27,13 @@
   }
   if (names.size) choose(names.keys().next().value);
 
+  // Ticks stand where there is a bar to shrink.
+  const data = document.getElementById("plan-data");
+  if (!data) return;
+  for (const one of all(".tick")) one.hidden = false;
+
   // What the ticked changes win together is what was replayed together, never a sum.
-  const replayed = new Map(JSON.parse(document.getElementById("plan-data").textContent).map(
+  const replayed = new Map(JSON.parse(data.textContent).map(
     ([ids, low, high, words]) => [[...ids].sort().join(" "), { low, high, words }],
   ));
   const piece = (name, from, to) => {
