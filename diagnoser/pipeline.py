@@ -21,6 +21,7 @@ from heuristics import Configured, judge
 from heuristics.configured import only_data_parallel
 from heuristics.run import Given
 from reports.document import TraceResult, build_document, with_command
+from reports.result.read import is_result
 from traces.columns import Columns
 from traces.errors import EmptySelection, InputError, NotATrace, NothingToDiagnose, UsageError
 from traces.formats.known_texts import trace_name
@@ -28,7 +29,6 @@ from traces.formats.open import ReadOptions, read_trace
 from traces.measure.measurements import RankMeasurements, measure_rank
 from traces.measure.messages import measure_messages
 from traces.progress import Progress, silent
-from traces.results.read import is_result
 from traces.steps.selection import Selection
 from traces.timeline import RankTimeline, Timeline, build
 

@@ -54,6 +54,11 @@ class Steps(Section, frozen=True):
     max_ns: Told[Ns]
     mean_ns: Told[Ns]
 
+    @property
+    def found(self) -> bool:
+        """Whether there are steps to count by; without them the window is one."""
+        return bool(self.used)
+
 
 class Budget(Section, frozen=True):
     """Every nanosecond of the window in one bucket; the buckets add up to it."""
@@ -203,3 +208,8 @@ class Rank(Section, frozen=True):
     timeline: Timeline
     replay: Told[Replay]
     other_steps: tuple[Timeline, ...] = ()
+
+    @property
+    def lengths_ns(self) -> tuple[int, ...]:
+        """Lengths of the used steps in order, that of the one window where there are none."""
+        return tuple(one.end_ns - one.start_ns for one in self.steps.used) or (self.budget_ns.window,)
