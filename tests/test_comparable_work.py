@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from heuristics.comparison.comparable import Comparable, judge_comparable
+from heuristics.comparison.comparable import judge_comparable
 from heuristics.comparison.same_work import shared_work_frac
+from heuristics.comparison.said import Value
 from heuristics.comparison.work_amount import same_unit
+from heuristics.result.compared import Comparable
+from heuristics.result.rank import Rank
+from heuristics.result.result import Result
+from heuristics.result.tables import Kernel
 from tests.comparison_doubles import configuration, kernel, rank, result, trace
-from traces.results.result import Kernel, Rank, Result, Value
 
 GEMM = kernel("gemm", 80, count=8)
 ADAM = kernel("adam", 20, count=2, key="compute.optimizer")

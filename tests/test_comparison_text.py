@@ -9,16 +9,17 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from heuristics.comparison.comparison import Comparison
 from heuristics.comparison.difference.rows import Attribution
-from reports.comparison.document import comparison_document
 from reports.comparison.figures import per_step, share, signed, signed_percent
 from reports.comparison.render import COMPARISON_RENDERERS
 from tests.comparison_document_doubles import (
     GRAPHS,
     MS,
     by_logs,
+    document_of,
     facts,
     moved,
     not_comparable,
@@ -37,7 +38,7 @@ KEYWORDS = ("verdict", "state", "source", "change", "kind", "wall", "by", "confi
 
 
 def written(make: Callable[[], Comparison], form: str = "text", everything: bool = False) -> str:
-    return COMPARISON_RENDERERS[form](comparison_document("0.2", make()), everything)
+    return COMPARISON_RENDERERS[form](document_of(make()), everything)
 
 
 def joined(text: str) -> str:
@@ -53,7 +54,7 @@ def many_rows() -> Comparison:
         facts=replace(told, attribution=Attribution(4 * MS, (*rows, still)), changed=told.changed * 4),
         explained=(("compute.class_0",),) * 20,
         suspects=(GRAPHS,) * 20,
-        comparable=replace(regression().comparable, differences=regression().comparable.differences * 20),
+        comparable=structs.replace(regression().comparable, differences=regression().comparable.differences * 20),
     )
 
 
@@ -165,13 +166,13 @@ def test_rows_beyond_the_first_few_are_one_row_unless_all_are_asked_for() -> Non
 
 
 def test_a_suspect_that_works_against_the_difference_is_not_said_to_explain_it() -> None:
-    text = joined(written(lambda: regression(suspects=(replace(GRAPHS, explains_ns=-MS),))))
+    text = joined(written(lambda: regression(suspects=(structs.replace(GRAPHS, explains_ns=-MS),))))
     assert "Works the other way: -1.000 ms a step, by launch_starved.launch." in text
     assert "Explains" not in text
 
 
 def test_no_suspect_explains_more_than_the_whole() -> None:
-    text = joined(written(lambda: regression(suspects=(replace(GRAPHS, explains_ns=35 * MS),))))
+    text = joined(written(lambda: regression(suspects=(structs.replace(GRAPHS, explains_ns=35 * MS),))))
     assert "Its rows moved +35.000 ms a step, all others -31.000, together +4.000, by launch_starved" in text
     assert "Explains" not in text
 
@@ -185,7 +186,7 @@ def test_suspects_of_what_is_undecided_are_said_to_hang_on_it() -> None:
 
 
 def test_a_question_keeps_its_mark() -> None:
-    text = joined(written(lambda: regression(suspects=(replace(GRAPHS, next="which rank is late?"),))))
+    text = joined(written(lambda: regression(suspects=(structs.replace(GRAPHS, next="which rank is late?"),))))
     assert "To be sure of 1: which rank is late? " in text
 
 
@@ -207,19 +208,19 @@ def test_values_that_are_not_shown_or_not_said_are_no_values() -> None:
 def test_no_string_of_a_document_can_harm_a_terminal_or_a_page(
     make: Callable[[], Comparison], everything: bool
 ) -> None:
-    document = replaced(comparison_document("0.2", make()), HOSTILE, KEYWORDS)
+    document = replaced(document_of(make()), HOSTILE, KEYWORDS)
     text = COMPARISON_RENDERERS["text"](document, everything)
     page = COMPARISON_RENDERERS["markdown"](document, everything)
     table = COMPARISON_RENDERERS["csv"](document, everything)
     assert is_ours_alone(page)
     for form in (text, page, table):
         assert not {"\u202e", "\x1b", "\r"} & {*form}
-    tame = replaced(comparison_document("0.2", make()), "x", KEYWORDS)
+    tame = replaced(document_of(make()), "x", KEYWORDS)
     assert len(page.splitlines()) == len(COMPARISON_RENDERERS["markdown"](tame, everything).splitlines())
 
 
 def test_a_name_longer_than_a_line_is_cut_and_breaks_no_column() -> None:
-    document = replaced(comparison_document("0.2", regression()), "x" * 300, (*KEYWORDS[:-1],))
+    document = replaced(document_of(regression()), "x" * 300, (*KEYWORDS[:-1],))
     assert all(len(line) <= 80 for line in COMPARISON_RENDERERS["text"](document, True).splitlines())
 
 

@@ -11,7 +11,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import diagnoser
-from reports.comparison.document import comparison_document
 from reports.comparison.jira import render_comparison_jira
 from reports.comparison.markdown import comparison_page
 from reports.document import Document
@@ -20,7 +19,7 @@ from reports.jira_marks import jira, jira_plain, jira_size
 from reports.markdown import analysis_page
 from reports.markdown_blocks import Code, Command, Fold, Item, Items, Line, Page, Section, Strong, table
 from reports.markdown_room import JIRA_LENGTH, within
-from tests.comparison_document_doubles import not_comparable, regression, undecided
+from tests.comparison_document_doubles import document_of, not_comparable, regression, undecided
 from tests.document_doubles import DISPATCH, HOSTILE, exposed, graph_only
 from tests.jira_grammar import Broken, read, words
 from tests.planted import replaced
@@ -39,7 +38,7 @@ def document(export: Export) -> Document:
 
 
 def compared(make: Callable[..., object] = regression) -> Document:
-    return comparison_document("0.2", make())  # type: ignore[arg-type]
+    return document_of(make())  # type: ignore[arg-type]
 
 
 def seen(text: str) -> str:
