@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from msgspec import structs
 
+import diagnoser
 from diagnoser.about import ABOUT, given_from
 from diagnoser.configuration import read_configured
 from heuristics.judgement import judge_observed
@@ -18,14 +19,15 @@ from heuristics.result.result import Result
 from heuristics.result.told import known
 from heuristics.run import Guidance
 from heuristics.symptoms import observed_from, read_symptoms
-from reports.document_config import config_gaps, config_sections, given_section
-from reports.result.codec import decode, encode
+from reports.result.codec import encode
+from reports.result.fill.result import result_of_run
+from reports.result.fill.shown import given as given_of_run
 from traces.errors import UsageError
 from traces.progress import Progress, silent
 from traces.training_log.steady import perturbation_frac, steady_step
 
 if TYPE_CHECKING:
-    from heuristics.judgement import Configured, Judgement
+    from heuristics.judgement import Configured
 
 
 _FROM_FILES: Final = (
@@ -37,7 +39,7 @@ _FROM_FILES: Final = (
 
 def with_about(result: Result, about: Mapping[str, object], redact: bool = True) -> Result:
     """The result with what is said of the run; `about` and `redact` as `analyze` takes them."""
-    said = {key: value for key, value in given_section(given_from(about), redact).items() if key in about}
+    said = {key: value for key, value in given_of_run(given_from(about), redact).items() if key in about}
     return structs.replace(result, given={**result.given, **said})
 
 
@@ -65,7 +67,7 @@ def with_files(
     slower_frac = _perturbation_frac(result, configured)
     observed = observed_from(read_symptoms(json.dumps(encode(result)), "the result"), configured.settings)
     observed = replace(observed, step_ns=_step_ns(result), perturbation_frac=slower_frac)
-    made = _made(result, judge_observed(observed, given, configured), redact)
+    made = result_of_run(diagnoser.__version__, judge_observed(observed, given, configured), redact=redact)
     sections = ("log",) if configured_before else _FROM_FILES
     laid = structs.replace(
         result,
@@ -76,12 +78,6 @@ def with_files(
         **{name: getattr(made, name) for name in sections},
     )
     return laid if slower_frac is None else _perturbed(laid, slower_frac)
-
-
-def _made(result: Result, judgement: Judgement, redact: bool) -> Result:
-    """The result with all sections that the judgement makes."""
-    gaps = [asdict(gap) for gap in config_gaps(judgement, redact)]
-    return decode({**encode(result), **config_sections(judgement, redact), "missing": gaps}, Result)
 
 
 def _section(path: str) -> str:

@@ -119,7 +119,7 @@ def _result(side: Side, reading: Reading, progress: Progress) -> Result:
 
 
 def _given(source: Mapping[str, Any] | Diagnosis) -> Result:
-    return of_one_run(typed(source.to_dict() if isinstance(source, Diagnosis) else source))
+    return source.result if isinstance(source, Diagnosis) else of_one_run(typed(source))
 
 
 def _saved(path: Path) -> Result:
@@ -131,7 +131,7 @@ def _saved(path: Path) -> Result:
 
 def _diagnosed(path: Path, side: Side, reading: Reading, progress: Progress) -> Result:
     given = given_from(reading.about)
-    diagnosis = diagnose(
+    return diagnose(
         [path],
         selection=reading.selection,
         options=reading.options,
@@ -139,8 +139,7 @@ def _diagnosed(path: Path, side: Side, reading: Reading, progress: Progress) -> 
         configured=read_configured(side.config, side.log, given, progress),
         progress=progress,
         redact=reading.redact,
-    )
-    return _given(diagnosis)
+    ).result
 
 
 def _from_earlier(result: Result, side: Side, reading: Reading, progress: Progress) -> Result:

@@ -13,8 +13,8 @@ from typing import Final
 
 from diagnoser.output import as_bytes, move_to_new, umask
 from reports.document import Document
-from reports.json_report import render_json
 from reports.render import EXTENSIONS
+from reports.result.json_text import render_json
 from traces.errors import OutputNotWritable, UsageError
 
 _FORMS: Final = ("html", "json", "png")

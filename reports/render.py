@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from reports.document import Document
 from reports.emit import FRAMEWORKS, emit_config
-from reports.json_report import render_json
+from reports.result.json_text import render_json
 
 Renderer = Callable[[Document, bool], str]
 """Of a document, and whether to show every fix and refusal where a reader would be shown a few."""

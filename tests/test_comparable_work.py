@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from heuristics.comparison.comparable import judge_comparable
-from heuristics.comparison.same_work import shared_work_frac
 from heuristics.comparison.said import Value
+from heuristics.comparison.same_work import shared_work_frac
 from heuristics.comparison.work_amount import same_unit
 from heuristics.result.compared import Comparable
 from heuristics.result.rank import Rank

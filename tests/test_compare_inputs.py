@@ -14,13 +14,13 @@ from msgspec import structs
 import diagnoser
 from diagnoser.cli import run
 from diagnoser.side import Reading, Side, read_sides
-from tests import kineto_doubles
 from heuristics.result.result import Result
 from reports.result.codec import encode
 from reports.result.read import typed
-from tests.comparison_doubles import configuration
+from tests import kineto_doubles
 from tests.check_doubles import COMMUNICATION, log, script, written
 from tests.compare_doubles import as_json, result_of_run, run_of
+from tests.comparison_doubles import configuration
 from tests.document_doubles import DISPATCH, exposed
 from tests.test_cli import a_folder, empty, missing, no_export, no_kernels, scrambled, text, truncated
 from traces.errors import InputError, NothingToDiagnose, UsageError

@@ -17,13 +17,17 @@ from hypothesis import strategies as st
 from heuristics.comparison.comparison import Comparison
 from heuristics.comparison.difference.rows import Attribution
 from heuristics.comparison.pairs import Pair
+from heuristics.result.compared import Compared
 from reports.comparison.render import COMPARISON_RENDERERS
 from reports.document import Document
+from reports.result.codec import encode
+from reports.result.read import typed
+from reports.result.schema import schema
 from tests.comparison_document_doubles import (
-    document_of,
     MS,
     ROWS,
     by_logs,
+    document_of,
     facts,
     not_comparable,
     regression,
@@ -32,16 +36,15 @@ from tests.comparison_document_doubles import (
     undecided,
 )
 from tests.comparison_doubles import rank, result, row
-from tests.test_document import uncovered
+from tests.untold import uncovered
+from traces.missing import Missing
 
 UNKNOWN = Missing("", "nobody recorded it", "record it")
 ALL = (regression, undecided, not_comparable, unchanged, by_logs)
 
 
 def validate(document: Document) -> None:
-    schema = schema_of(Compared)
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.Draft202012Validator(schema).validate(document)
+    jsonschema.Draft202012Validator(schema(Compared)).validate(document)
 
 
 def windows() -> Comparison:

@@ -13,11 +13,13 @@ from msgspec import structs
 
 from heuristics.comparison.comparison import Comparison
 from heuristics.comparison.difference.rows import Attribution
+from heuristics.result.compared import Comparable
 from reports.comparison.figures import per_step, share, signed, signed_percent
 from reports.comparison.render import COMPARISON_RENDERERS
 from tests.comparison_document_doubles import (
     GRAPHS,
     MS,
+    OTHER_NSYS,
     by_logs,
     document_of,
     facts,
@@ -54,7 +56,7 @@ def many_rows() -> Comparison:
         facts=replace(told, attribution=Attribution(4 * MS, (*rows, still)), changed=told.changed * 4),
         explained=(("compute.class_0",),) * 20,
         suspects=(GRAPHS,) * 20,
-        comparable=structs.replace(regression().comparable, differences=regression().comparable.differences * 20),
+        comparable=Comparable("with_differences", (OTHER_NSYS,) * 20),
     )
 
 
@@ -186,7 +188,8 @@ def test_suspects_of_what_is_undecided_are_said_to_hang_on_it() -> None:
 
 
 def test_a_question_keeps_its_mark() -> None:
-    text = joined(written(lambda: regression(suspects=(structs.replace(GRAPHS, next="which rank is late?"),))))
+    asking = structs.replace(GRAPHS, next="which rank is late?")
+    text = joined(written(lambda: regression(suspects=(asking,))))
     assert "To be sure of 1: which rank is late? " in text
 
 

@@ -127,11 +127,6 @@ def test_a_kernel_below_the_end_of_the_other_list_is_not_called_new() -> None:
     assert changes(new, base) == [("large", "gone", -800)]
 
 
-def test_a_document_without_kernels_gives_none() -> None:
-    assert compare_kernels(rank(listed=False), rank(kernel())) is None
-    assert compare_kernels(rank(kernel()), rank(kernel())) == ()
-
-
 kernels = st.builds(
     kernel,
     name=st.sampled_from(("a", "b")),

@@ -21,9 +21,11 @@ TWO = (1, 1)
 MANY = 10
 
 
-def row(name: str, times: tuple[int, ...], count: int = 4, group: Group = "budget") -> LedgerRow:
-    """A row of which nothing is hidden."""
-    return doubles.row(name, *times, count=count, group=group)
+def row(
+    name: str, times: tuple[int, ...], count: int = 4, work_ns: int | None = None, group: Group = "budget"
+) -> LedgerRow:
+    """A row of which nothing is hidden, if nothing else is said."""
+    return doubles.row(name, *times, count=count, work_ns=work_ns, group=group)
 
 
 def rank(*rows: LedgerRow, has_account: bool = True, **fields: Any) -> Rank:

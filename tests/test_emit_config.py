@@ -12,15 +12,17 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import to_builtins
+from msgspec.structs import replace
 
 from diagnoser.cli import run
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Knobs
 from heuristics.plan import Planned
 from heuristics.run import Given, Run, Shown
-from reports.document_verdict import fix_section
 from reports.emit import FRAMEWORKS, emit_config
 from reports.emit_values import yaml_value
+from reports.result.fill.plan import fix as fix_of
 from tests.check_doubles import ABOUT, CONTRADICTS, ILLEGAL, script, symptoms, written
 from traces.settings.read import configuration_of
 from traces.settings.spelling import change_of
@@ -38,6 +40,7 @@ LAYOUT = "Et*3|(tt|)*29m|L"
 def document_of(*knobs: Knobs) -> dict[str, Any]:
     """A document whose plan makes these changes."""
     fix = CATALOGUE["COM-2"]
+    planned = [fix_of(Planned(fix, one, (), 0.2, 0.1)) for one in knobs]
     return {
         "tool": {"version": "1"},
         "about": "run.yaml",
@@ -45,7 +48,7 @@ def document_of(*knobs: Knobs) -> dict[str, Any]:
         "traces": [],
         "walls": [],
         "configuration": None,
-        "fixes": [fix_section(Planned(fix, one, (), None)) for one in knobs],
+        "fixes": [to_builtins(replace(one, gain_source=None)) for one in planned],
         "levers": [],
         "verdict": {"because": ["no wall stands"]},
     }

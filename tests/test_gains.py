@@ -12,8 +12,8 @@ from heuristics.fixes.mem_2_selective_recompute import changes as recomputed
 from heuristics.gains import Gain, Replayed, gains_of
 from heuristics.plan import NOT_FOUND, NOT_REPLAYED, Planned, make_plan
 from heuristics.run import Given, Run, Shown, WallId
-from reports.document_verdict import fix_section
 from reports.explain_fix import fix_lines
+from reports.result.fill.plan import fix
 from reports.sentences import fix_title, gain_words, sharing_sentences
 from tests.opinions_doubles import a_fix, catalogue_of, cost, costs, paying
 from traces.replay.changes.change import Change
@@ -76,7 +76,7 @@ def test_a_fix_wins_from_its_pessimistic_replay_to_its_ceiling() -> None:
         gains={"collection_at_edges": Gain(0.1, 0.2, None)},
     )
     assert (one.low_frac, one.ceiling_frac, one.low_because) == (0.1, 0.2, "")
-    assert fix_section(one)["gain_frac"] == [0.1, 0.2]
+    assert fix(one).gain_frac == (0.1, 0.2)
 
 
 def test_the_ceiling_is_never_above_what_the_fix_acts_on() -> None:

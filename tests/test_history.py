@@ -18,7 +18,14 @@ from diagnoser.history.commands import history_app
 from diagnoser.history.place import NotAHistory, history_file
 from diagnoser.history.store import Store
 from tests.history_doubles import H100, document, without_steps
-from traces.errors import InputError, MoeDiagError, NotAResult, NothingToDiagnose, OutputNotWritable, UsageError
+from traces.errors import (
+    InputError,
+    MoeDiagError,
+    NotAResult,
+    NothingToDiagnose,
+    OutputNotWritable,
+    UsageError,
+)
 from traces.simulate.export import write_export
 from traces.simulate.recording import Recording
 

@@ -154,11 +154,11 @@ def test_the_interval_lies_right_of_zero_where_the_step_is_slower(
 
 
 def test_without_an_interval_the_line_says_so_and_what_is_not_comparable_has_no_line() -> None:
-    line = interval_line(document_of(undecided))
+    line = interval_line(document_of(undecided()))
     assert line is not None
     assert line.interval is None
     assert "no interval" in line.said
-    assert interval_line(document_of(not_comparable)) is None
+    assert interval_line(document_of(not_comparable())) is None
     assert 'class="interval"' not in page_of(not_comparable)
 
 

@@ -15,7 +15,7 @@ import pytest
 import diagnoser
 from diagnoser.cli import run
 from diagnoser.ticket import plan_ticket, write_ticket
-from reports.json_report import render_json
+from reports.result.json_text import render_json
 from tests.compare_doubles import as_json, result_of_run, run_of
 from tests.test_report_command import marked
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
-
 from heuristics.comparison.comparison import compare
 from heuristics.comparison.difference.interval import LEAST
 from reports.result.codec import encode
@@ -111,8 +110,8 @@ def _scored(case: Case) -> Result:
 
 
 def _compared(base: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    sides = (of_one_run(typed(side)) for side in (base, new))
-    return encode(result_of_comparison("0", compare(*sides)))
+    comparison = compare(of_one_run(typed(base)), of_one_run(typed(new)))
+    return encode(result_of_comparison("0", comparison))
 
 
 def _adds_up(told: Mapping[str, Any], base: Mapping[str, Any], new: Mapping[str, Any]) -> bool:

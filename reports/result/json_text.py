@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from reports.document import Document
+from reports.result.codec import Document
 
 _INDENT: Final = "  "
 _ESCAPED: Final = re.compile(
