@@ -124,7 +124,7 @@ def _given(source: Mapping[str, Any] | Diagnosis) -> Result:
 
 def _saved(path: Path) -> Result:
     try:
-        return of_one_run(read_result(path))
+        return read_result(path)
     except NotAResult as error:
         raise NotAResult(f"{str(error).rstrip('.')}, or give a trace") from None
 

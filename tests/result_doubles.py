@@ -9,7 +9,7 @@ from msgspec import Struct, inspect, structs
 S = TypeVar("S", bound=Struct)
 
 
-def double(kind: type[S], **fields: Any) -> S:
+def double(kind: type[S], /, **fields: Any) -> S:
     """A section with these fields; a dict stands for the section that a field holds."""
     known = {one.name: one for one in structs.fields(kind)}
     assert fields.keys() <= known.keys(), fields.keys() - known.keys()

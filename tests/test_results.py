@@ -43,11 +43,15 @@ def read(document: dict[str, Any]) -> Result:
 def test_a_document_is_read_back_as_it_was_measured(document: dict[str, Any]) -> None:
     result = read(document)
     (rank,) = result.ranks
-    assert (rank.trace, rank.gpu, result.traces[0].kind) == ("run.sqlite", "NVIDIA H200", "nsys-sqlite")
-    assert rank.lengths_ns == (1_000, 1_000)
+    assert (rank.trace, rank.gpu, result.traces[0].kind) == (
+        "run.sqlite",
+        "NVIDIA H100 80GB HBM3",
+        "nsys-sqlite",
+    )
     assert sum(rank.lengths_ns) == rank.budget_ns.window
     budget = [row for row in known(rank.ledger) or () if row.group == "budget"]
-    assert [sum(step) for step in zip(*(row.per_step_ns for row in budget), strict=True)] == [1_000, 1_000]
+    per_step_ns = zip(*(row.per_step_ns for row in budget), strict=True)
+    assert tuple(map(sum, per_step_ns)) == rank.lengths_ns
     assert (rank.kernel_table.rows[0].name, rank.kernel_table.rows[0].grid) == (GEMM, (8, 2, 1))
 
 
@@ -84,9 +88,9 @@ def test_times_beyond_what_a_float_holds_stay_exact(document: dict[str, Any]) ->
         (
             ("ranks", 0, "ledger", 0, "per_step_ns"),
             [1, 2, 3, 4, 5],
-            "ranks[0].ledger[0].per_step_ns is to have 2 entries, one per used step",
+            "ranks[0].ledger[0].per_step_ns is to have 1 entries, one per used step",
         ),
-        (("ranks", 0, "ledger", 0, "per_step_ns"), [1, 2], "ranks[0].ledger does not add up to the steps"),
+        (("ranks", 0, "ledger", 0, "per_step_ns"), [1], "ranks[0].ledger does not add up to the steps"),
         (("ranks", 0, "ledger", 0, "group"), "x", "ranks[0].ledger[0].group: Invalid enum value 'x'"),
         (
             ("ranks", 0, "kernel_table", "rows", 0, "grid"),

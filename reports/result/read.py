@@ -58,11 +58,11 @@ def read_document(path: Path) -> Document:
     return document
 
 
-def read_result(path: Path) -> Result | Compared:
-    """The typed result of a file. Raises as `read_document` and `typed`, the message with the file."""
+def read_result(path: Path) -> Result:
+    """The result of one run in a file. Raises what the others here do, the message with the file."""
     document = read_document(path)
     try:
-        return typed(document)
+        return of_one_run(typed(document))
     except NotAResult as error:
         raise NotAResult(f"{path}: {error}") from None
 
