@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from heuristics.judgement import judge_observed
 from heuristics.result.result import Result
 from heuristics.result.told import known
 from heuristics.run import Guidance
-from heuristics.symptoms import observed_from, read_symptoms
+from heuristics.symptoms import observed_from, symptoms_of
 from reports.result.codec import encode
 from reports.result.fill.result import result_of_run
 from reports.result.fill.shown import given as given_of_run
@@ -65,7 +64,7 @@ def with_files(
     given = given_from({**_about(result), **about})
     configured = read_configured(config, log, given, progress)
     slower_frac = _perturbation_frac(result, configured)
-    observed = observed_from(read_symptoms(json.dumps(encode(result)), "the result"), configured.settings)
+    observed = observed_from(symptoms_of(encode(result)), configured.settings)
     observed = replace(observed, step_ns=_step_ns(result), perturbation_frac=slower_frac)
     made = result_of_run(diagnoser.__version__, judge_observed(observed, given, configured), redact=redact)
     sections = ("log",) if configured_before else _FROM_FILES

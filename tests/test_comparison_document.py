@@ -27,6 +27,7 @@ from tests.comparison_document_doubles import (
     MS,
     ROWS,
     by_logs,
+    compared,
     document_of,
     facts,
     not_comparable,
@@ -95,6 +96,11 @@ def test_the_schema_refuses_another_verdict_and_a_row_without_its_parts() -> Non
 def test_a_document_is_read_back_as_it_was_written(make: Callable[[], Comparison]) -> None:
     document = document_of(make())
     assert encode(typed(json.loads(json.dumps(document)))) == document
+
+
+def test_only_noise_has_no_interval_and_with_few_steps_every_row_says_why() -> None:
+    assert [row.row for row in compared(regression()).attribution if row.ci95_ns is None] == ["noise"]
+    assert all(isinstance(row.ci95_ns, Missing) for row in compared(undecided()).attribution)
 
 
 def test_the_keys_of_the_contract_are_there_in_its_order() -> None:

@@ -20,7 +20,7 @@ def check_result(result: Result) -> Result:
     """The result. Raises `NotAResult` with the place of what does not fit together."""
     for place, rank in enumerate(result.ranks):
         _check_ledger(rank, f"ranks[{place}].ledger")
-        for timeline in (rank.timeline, *rank.other_steps):
+        for timeline in rank.timelines:
             _check_timeline(timeline, f"ranks[{place}].timeline")
     return result
 
