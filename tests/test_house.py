@@ -97,7 +97,6 @@ def test_the_wheel_holds_exactly_our_four_packages(tmp_path: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == set(MAY_IMPORT)
     shipped = {
-        "reports/comparison_schema.json",
         *(f"reports/write/html/{name}.css" for name in ("page", "blocks", "analysis")),
         *(f"reports/write/html/{name}.js" for name in ("page", "plan", "timeline_draw", "timeline")),
         *(

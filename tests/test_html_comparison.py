@@ -6,16 +6,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from heuristics.comparison.comparison import Comparison, compare
 from heuristics.result.compared import Compared
-from reports.comparison.document import comparison_document
 from reports.content.blocks import View
 from reports.write.html.comparison import write_comparison_html
 from tests.browser import Browser, started
 from tests.comparison_document_doubles import (
     MS,
     by_logs,
+    document_of,
     facts,
     not_comparable,
     regression,
@@ -49,7 +50,7 @@ def mixed() -> Compared:
         )
         for launch_ms in (4, 8)
     )
-    document = comparison_document("0.2", compare(base, new))
+    document = document_of(compare(base, new))
     document["new"]["timeline"]["end_ns"] += 4 * MS
     return typed(document)
 
@@ -90,7 +91,7 @@ def test_two_timelines_as_long_as_they_may_be_fit_in_one_megabyte() -> None:
     many = timeline(*(("compute.gemm", 1_000_000_000 + place * 9_000, 8_765) for place in range(40_000)))
     told = facts()
     base, new = (
-        replace(side, ranks=tuple(replace(one, timeline=many) for one in side.ranks))
+        replace(side, ranks=tuple(structs.replace(one, timeline=many) for one in side.ranks))
         for side in (told.base, told.new)
     )
 
