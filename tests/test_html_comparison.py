@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 from msgspec import structs
@@ -91,7 +90,7 @@ def test_two_timelines_as_long_as_they_may_be_fit_in_one_megabyte() -> None:
     many = timeline(*(("compute.gemm", 1_000_000_000 + place * 9_000, 8_765) for place in range(40_000)))
     told = facts()
     base, new = (
-        replace(side, ranks=tuple(structs.replace(one, timeline=many) for one in side.ranks))
+        structs.replace(side, ranks=tuple(structs.replace(one, timeline=many) for one in side.ranks))
         for side in (told.base, told.new)
     )
 
