@@ -22,16 +22,16 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
+from reports.figures.paint import COLOURS, HATCHES, paint_of
 
 import diagnoser
-from reports.comparison.document import comparison_document
 from reports.figures import analysis, comparison
 from reports.figures.canvas import FigureForm, Header, Panel, draw_sheet, own_style, sheets
 from reports.figures.lettering import fitted, harmless, inches, wrapped
-from reports.figures.paint import COLOURS, HATCHES, paint_of
-from reports.html import colours
+from reports.write.html import looks as colours
 from tests.comparison_document_doubles import (
     by_logs,
+    document_of,
     not_comparable,
     regression,
     unchanged,
@@ -67,7 +67,7 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Docume
     @cache
     def made(name: str) -> Document:
         if name in COMPARED:
-            return comparison_document("0.2", COMPARED[name]())
+            return document_of(COMPARED[name]())
         if name in RUNS:
             return _analyzed(RUNS[name](), folder / f"{name.replace(' ', '_')}.sqlite")
         return {"two ranks": _two_ranks, "crowded": _crowded, "hostile": _hostile}[name](made("moe"))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+from msgspec.structs import replace
+
 from heuristics.result.compute import Sm, TensorCores
 from heuristics.result.moe import A2a, Moe
 from heuristics.result.tables import KernelTable, LedgerRow, Timeline
@@ -53,6 +55,11 @@ class Steps(Section, frozen=True):
     min_ns: Told[Ns]
     max_ns: Told[Ns]
     mean_ns: Told[Ns]
+
+    @property
+    def found(self) -> bool:
+        """Whether there are steps to count by; without them the window is one."""
+        return bool(self.used)
 
 
 class Budget(Section, frozen=True):
@@ -203,3 +210,15 @@ class Rank(Section, frozen=True):
     timeline: Timeline
     replay: Told[Replay]
     other_steps: tuple[Timeline, ...] = ()
+
+    @property
+    def timelines(self) -> tuple[Timeline, ...]:
+        """`timeline` and then `other_steps`, each with the keys and names that its columns point to."""
+        first = self.timeline
+        others = (replace(one, keys=first.keys, names=first.names) for one in self.other_steps)
+        return (first, *others)
+
+    @property
+    def lengths_ns(self) -> tuple[int, ...]:
+        """Lengths of the used steps in order, that of the one window where there are none."""
+        return tuple(one.end_ns - one.start_ns for one in self.steps.used) or (self.budget_ns.window,)

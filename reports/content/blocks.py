@@ -113,11 +113,12 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row; `depth` 1 is a part of the row of depth 0 before it."""
+    """One row; `depth` 1 is a part of the row of depth 0 before it. `id`: what it is of, such as a wall."""
 
     cells: tuple[Cell, ...]
     depth: int = 0
     tone: Tone = Tone.PLAIN
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +162,13 @@ class CodeBlock:
 
 
 @dataclass(frozen=True, slots=True)
+class Drawing:
+    """Lines drawn in characters of one width, kept as they are."""
+
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Spelling:
     """One change as one framework writes it; `id`: megatron_lm, megatron_bridge, environment, ..."""
 
@@ -173,7 +181,7 @@ class Spelling:
 class Step:
     """One step of the plan. `id`: the fix (`COM-2`), which `explain` knows; `saves`: its replayed range.
 
-    `spellings`: the framework in use first; short pages show that one alone. `notes`: the precondition that
+    `spellings`: the framework in use first; short pages show `in_use` alone. `notes`: the precondition that
     matters; `low`, `high`: the range as shares of the step, for a drawn bar, None where not replayed.
     """
 
@@ -186,6 +194,12 @@ class Step:
     high: float | None = None
     after: tuple[str, ...] = ()
     effort: str = ""
+
+    @property
+    def in_use(self) -> tuple[Spelling, ...]:
+        """The spelling in use, and the environment, which every spelling needs."""
+        beside = (one for one in self.spellings[1:] if one.id == "environment")
+        return (*self.spellings[:1], *beside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +238,7 @@ class Part:
     id: str
 
 
-Block = Headline | Sentence | Items | Table | Bar | CodeBlock | Plan | Command | Fold | Part
+Block = Headline | Sentence | Items | Table | Bar | CodeBlock | Drawing | Plan | Command | Fold | Part
 
 
 class Detail(Enum):

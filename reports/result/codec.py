@@ -2,7 +2,7 @@
 
 In memory a value that could not be told is `Missing`, and `missing` holds only gaps that are no value of its
 fields. In the document such a value is null, and `missing` has an entry for it. Lists inside a list are one
-path, with `[*]`.
+path, with `[*]`, and so is every list of a comparison.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from traces.missing import Missing
 
 Document = dict[str, Any]
 R = TypeVar("R", bound=Struct)
+_PLAIN: Final = frozenset({int, float, str, bool})
 _PART: Final = re.compile(r"([^.\[\]]+)|\[(\d+|\*)\]")
+_PLACE: Final = re.compile(r"\[\d+\]")
 _PATH: Final = re.compile(r" - at `\$\.?([^`]*)`")
 _ABSENT: Final = re.compile(r"Object missing required field `([^`]*)`")
 
@@ -30,8 +32,19 @@ def encode(result: Struct) -> Document:
     found: dict[Missing, None] = {}
     document: Document = _lower(result, "", found)
     gaps = (*found, *result.missing)  # type: ignore[attr-defined]  # of whole results
+    if getattr(result, "one_path_a_list", False):
+        gaps = tuple(
+            dict.fromkeys(Missing(_PLACE.sub("[*]", one.path), one.reason, one.cure) for one in gaps)
+        )
     document["missing"] = [{"path": gap.path, "reason": gap.reason, "cure": gap.cure} for gap in gaps]
     return document
+
+
+def gaps(result: Struct) -> tuple[Missing, ...]:
+    """Every gap of a result: those of its values, each at its path, then those of no value."""
+    found: dict[Missing, None] = {}
+    _lower(result, "", found)
+    return (*found, *result.missing)  # type: ignore[attr-defined]  # of whole results
 
 
 def _lower(value: Any, path: str, found: dict[Missing, None]) -> Any:
@@ -49,6 +62,8 @@ def _lower(value: Any, path: str, found: dict[Missing, None]) -> Any:
     if isinstance(value, Mapping):
         return {key: _lower(one, f"{path}.{key}", found) for key, one in value.items()}
     if isinstance(value, list | tuple):
+        if {*map(type, value)} <= _PLAIN:  # the columns of a timeline: long, and without gaps
+            return list(value)
         if not any(isinstance(one, Struct | Mapping | tuple) for one in value):
             return [_lower(one, path, found) for one in value]
         inner = "[" in path

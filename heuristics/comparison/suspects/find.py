@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from heuristics.comparison.difference.changed import Changed
 from heuristics.comparison.facts import Facts
 from heuristics.comparison.suspects.movers import Movable, movable
 from heuristics.comparison.suspects.rules import (
@@ -19,9 +20,9 @@ from heuristics.comparison.suspects.rules import (
 )
 from heuristics.comparison.suspects.rules.rule import Found, Rule, find
 from heuristics.comparison.suspects.sentences import change_sentences, row_sentences
-from heuristics.comparison.suspects.suspect import Confidence, Suspect
 from heuristics.comparison.suspects.view import View
-from traces.difference.changed import Changed
+from heuristics.result.compared import Suspect
+from heuristics.result.judged import Level
 from traces.limits import Limit
 
 RULES: Final[tuple[Rule, ...]] = (
@@ -39,7 +40,7 @@ LEAST: Final = Limit(0.02, "fraction of all that moved", "ours: a judgement: les
 OPPOSED: Final = Limit(
     0.5, "of what its rows moved", "ours: GEMMs that shrink and launches that grow may have one cause"
 )
-WEIGHTS: Final[dict[Confidence, Limit]] = {
+WEIGHTS: Final[dict[Level, Limit]] = {
     "high": Limit(1.0, "weight", "ours: said and seen"),
     "medium": Limit(
         0.7, "weight", "ours: a judgement: goes before up to twice as much that is neither said nor seen"
@@ -125,14 +126,16 @@ def _by_changes(view: View, found: tuple[Found, ...]) -> list[Found]:
 
 def _of_change(view: View, change: Changed, able: Movable) -> Found:
     rows = [view.rows[name] for name in able.rows]
+    changes = change_sentences(view, (change,))
     suspect = Suspect(
         id=f"knob.{change.what}" if change.source == "configuration" else change.what,
         title=f"{change.what} changed, which can move these rows",
         rows=able.rows,
         explains_ns=sum(row.delta_ns for row in rows),
         confidence="low" if able.is_broad else "medium",
-        because=(*change_sentences(view, (change,)), *row_sentences(view, rows)),
+        because=(*changes, *row_sentences(view, rows)),
         next=f"run the new side with {change.what} as on the base, nothing else changed",
         source=able.sources[0],
+        seen=changes,
     )
     return Found(suspect, sum(abs(row.delta_ns) for row in rows), (change.what,))

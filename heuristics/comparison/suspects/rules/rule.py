@@ -6,17 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from heuristics.comparison.difference.changed import Changed
+from heuristics.comparison.difference.rows import RowDelta
 from heuristics.comparison.suspects.direction import Way, way
 from heuristics.comparison.suspects.sentences import change_sentences, row_sentences
-from heuristics.comparison.suspects.suspect import Confidence, Suspect
 from heuristics.comparison.suspects.view import View
-from traces.difference.changed import Changed
-from traces.difference.rows import RowDelta
+from heuristics.result.compared import Suspect
+from heuristics.result.judged import Level
 
 Signs = tuple[str, ...] | None
 """Sentences of what the trace shows of a cause; empty: it shows nothing of it; None: it rules it out."""
 
-_ORDER: Final[tuple[Confidence, ...]] = ("low", "medium", "high")
+_ORDER: Final[tuple[Level, ...]] = ("low", "medium", "high")
 
 
 def shows_nothing(view: View) -> Signs:
@@ -46,8 +47,8 @@ class Rule:
     said: tuple[str, ...] = ()
     says: Callable[[Changed], bool] = lambda change: True
     needs: Literal["seen", "said", "any"] = "any"
-    at_most: Confidence = "high"
-    at_least: Confidence = "low"
+    at_most: Level = "high"
+    at_least: Level = "low"
 
 
 def way_of(wanted: Way) -> Callable[[Changed], bool]:
@@ -77,16 +78,17 @@ def find(rule: Rule, view: View) -> Found | None:
     said = tuple(change for change in view.changes(*rule.said) if rule.says(change))
     if seen is None or not _enough(rule, bool(seen), bool(said)):
         return None
-    sentences = (*row_sentences(view, rows), *seen, *change_sentences(view, said))
+    evidence = (*seen, *change_sentences(view, said))
     suspect = Suspect(
         id=rule.id,
         title=rule.title if view.sign == 1 else rule.mirrored,
         rows=tuple(row.row for row in rows),
         explains_ns=view.sign * sum(row.delta_ns for row in rows),
         confidence=_confidence(rule, bool(seen), bool(said)),
-        because=sentences,
+        because=(*row_sentences(view, rows), *evidence),
         next=rule.next,
         source=rule.source,
+        seen=evidence,
     )
     gross_ns = sum(abs(row.delta_ns) for row in rows)
     return Found(suspect, gross_ns, tuple(change.what for change in said), rule.needs == "said")
@@ -104,6 +106,6 @@ def _enough(rule: Rule, seen: bool, said: bool) -> bool:
     return {"seen": seen, "said": said, "any": seen or said}[rule.needs]
 
 
-def _confidence(rule: Rule, seen: bool, said: bool) -> Confidence:
+def _confidence(rule: Rule, seen: bool, said: bool) -> Level:
     least, most = _ORDER.index(rule.at_least), _ORDER.index(rule.at_most)
     return _ORDER[min(max(int(seen) + int(said), least), most)]

@@ -1,0 +1,77 @@
+"""The page of one analysed run: the first screen, and everything behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from heuristics.result.rank import Rank
+from heuristics.result.result import Result
+from reports.content.analysis.closing import more, next_command, top_kernels, unknown_kernels, warnings
+from reports.content.analysis.communication import communication
+from reports.content.analysis.costs import group_line, savings, step_bar
+from reports.content.analysis.evidence import evidence
+from reports.content.analysis.headline import facts, headline, title
+from reports.content.analysis.kernels import kernels
+from reports.content.analysis.lost_time import lost_time
+from reports.content.analysis.memory import memory
+from reports.content.analysis.moe import moe
+from reports.content.analysis.plan import framework_note, plan, whole_plan
+from reports.content.analysis.recording import recording
+from reports.content.analysis.scale import telling_rank, who
+from reports.content.analysis.sms import sms
+from reports.content.analysis.step import step
+from reports.content.blocks import Block, Detail, Page, Part
+
+__all__ = ["details", "page", "rank_parts"]
+
+RANKS: Final = 8
+"""Ranks whose details a page shows at most; the rest are in the JSON document."""
+
+
+def page(result: Result, detail: Detail) -> Page:
+    """The first screen; with `Detail.FULL` everything else after it."""
+    rank = telling_rank(result)
+    found: list[Block | None] = [
+        headline(result),
+        *warnings(result),
+        group_line(result),
+        step_bar(rank),
+        savings(result),
+        plan(result),
+        framework_note(result),
+        top_kernels(rank),
+        *unknown_kernels(result),
+        next_command(result),
+    ]
+    blocks = tuple(block for block in found if block is not None)
+    if detail is Detail.FIRST:
+        return Page(title(result), facts(result), blocks, detail, more(result))
+    return Page(title(result), facts(result), (*blocks, *details(result)), detail)
+
+
+def details(result: Result) -> tuple[Part, ...]:
+    """All that is behind the first screen, by subject."""
+    telling, several = telling_rank(result), len(result.ranks) > 1
+    ranks = sorted(result.ranks, key=lambda rank: rank is not telling)[:RANKS]
+    parts = [whole_plan(result), evidence(result)]
+    for place, rank in enumerate(ranks):
+        for part in rank_parts(result, rank):
+            whose = replace(part, title=f"{part.title}, {who(rank)}", id=f"{part.id}-{place}")
+            parts.append(whose if several else part)
+    return (*parts, recording(result))
+
+
+def rank_parts(result: Result, rank: Rank) -> Iterator[Part]:
+    """What was measured of one rank, a part a subject."""
+    found = (
+        step(rank),
+        lost_time(rank),
+        communication(result, rank),
+        moe(rank),
+        memory(rank),
+        sms(rank),
+        kernels(rank),
+    )
+    yield from (part for part in found if part is not None)

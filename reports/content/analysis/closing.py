@@ -1,0 +1,83 @@
+"""The end of the first screen: kernels, unknown ones, warnings, where to read more, what to type next."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import UNSET
+
+from heuristics.result.rank import Rank
+from heuristics.result.result import Result
+from heuristics.result.told import known
+from reports.content.blocks import Code, Command, Sentence, Span, Tone, words
+from reports.content.names import kernel_name, name_of
+from reports.content.quantities import counted, percent
+
+_TOP: Final = 3
+_WORTH: Final = 0.01
+_LATER: Final = {
+    "kineto": "torch.profiler.schedule(wait=20, warmup=2, active=5)",
+    "nsys": "nsys profile --trace=cuda,nvtx,osrt --delay 60 --duration 10 -o run COMMAND",
+}
+"""How to record a steady state, by recorder."""
+
+
+def top_kernels(rank: Rank) -> Sentence | None:
+    """The kernels with the most work, by short name."""
+    window_ns = rank.budget_ns.window
+    by_name: dict[tuple[str, str], int] = {}
+    for row in rank.kernel_table.rows:
+        named = (kernel_name(row.name), row.key)
+        by_name[named] = by_name.get(named, 0) + row.work_ns
+    first = sorted(by_name.items(), key=lambda one: -one[1])[:_TOP]
+    spans: list[Span] = []
+    for (name, key), work_ns in first:
+        if work_ns >= _WORTH * window_ns:
+            spans += ["; " if spans else "", Code(name), f" {percent(work_ns / window_ns)} ({name_of(key)})"]
+    return Sentence(words(*spans), "Top kernels") if spans else None
+
+
+def unknown_kernels(result: Result) -> Iterator[Sentence]:
+    """The largest kernel that no rule names, where it fills enough of a window, and how many more."""
+    found = [one for rank in result.ranks for one in rank.unknown_kernels if one.finding]
+    if found:
+        first = max(found, key=lambda one: one.frac)
+        names = {one.name for one in found}
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        said = f" {percent(first.frac)}{more}: counted as compute, purpose unknown."
+        yield Sentence(words(Code(kernel_name(first.name)), said), "Unknown kernel", Tone.NOTICE)
+
+
+def warnings(result: Result) -> Iterator[Sentence]:
+    """The first warning that the headline does not already say, and how many more there are."""
+    if result.warnings and not result.verdict.startup_ns:
+        more = f" (first of {len(result.warnings)})" if len(result.warnings) > 1 else ""
+        yield Sentence(words(f"{result.warnings[0]}.{more}"), "Warning", Tone.NOTICE)
+
+
+def more(result: Result) -> str:
+    """What `--full` has beyond the first screen."""
+    parts = [counted(len(result.refused), "refused change")] if result.refused else []
+    checks = " | --config FILE checks the flags" if _unchecked(result) else ""
+    return f"--full: evidence, all steps{''.join(f', {part}' for part in parts)} | page: -o out.html{checks}"
+
+
+def _unchecked(result: Result) -> bool:
+    """Whether flags are advised that no configuration was held against."""
+    planned = bool(result.fixes or result.levers)
+    return planned and result.framework == "megatron" and known(result.configuration) is None
+
+
+def next_command(result: Result) -> Command:
+    """What to type next: compare after a change, or record again where this recording says too little."""
+    trace = result.traces[0]
+    path = trace.name if trace.path is UNSET else trace.path
+    blind = all(wall.outcome == "unmeasurable" for wall in result.walls)
+    if result.verdict.startup_ns or blind:
+        recorder = "kineto" if trace.kind == "kineto" else "nsys"
+        return Command(words("Record again:"), _LATER[recorder])
+    if result.fixes or result.levers:
+        return Command(words("Did it help?"), f"moe-diag compare {shlex.quote(path)} AFTER")
+    return Command(words("What this recording can tell:"), f"moe-diag doctor {shlex.quote(path)}")

@@ -1,0 +1,55 @@
+"""Expert all-to-all of one rank, and the messages that NCCL recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import UNSET
+
+from heuristics.result.moe import A2a
+from heuristics.result.rank import Rank
+from heuristics.result.result import Result
+from heuristics.result.told import known
+from heuristics.result.trace import Messages
+from reports.content.analysis.figures import figures_table
+from reports.content.analysis.scale import scale_of
+from reports.content.blocks import Block, Code, Column, Part, Quantity, Row, Table, words
+from reports.content.quantities import rounded
+
+
+def communication(result: Result, rank: Rank) -> Part | None:
+    """All-to-all and messages; nothing where the recording has neither."""
+    blocks = (*_all_to_all(rank), *_messages(result, rank))
+    return Part("Communication", blocks, "communication") if blocks else None
+
+
+def _all_to_all(rank: Rank) -> Iterator[Block]:
+    a2a: A2a | None = known(rank.a2a)
+    if a2a is None or not (a2a.instances or a2a.unresolved_ns):
+        return
+    figures = (
+        ("instances", a2a.instances),
+        ("payload_ns", a2a.payload_ns),
+        ("control_ns", a2a.control_ns),
+        ("waiting_like_ns", a2a.waiting_like_ns),
+        ("exposed_ns", a2a.exposed_ns),
+        ("hidden_ns", a2a.hidden_ns),
+        ("blocking_ns", a2a.blocking_ns),
+        ("unresolved_ns", a2a.unresolved_ns),
+    )
+    yield figures_table(f"Expert all-to-all, dispatcher {rank.detected.dispatcher}", figures, scale_of(rank))
+
+
+def _messages(result: Result, rank: Rank) -> Iterator[Block]:
+    messages = [known(trace.nccl_messages) or () for trace in result.traces if trace.name == rank.trace]
+    rows = [_message(one) for several in messages for one in several]
+    if rows:
+        heads = ("operation", "calls", "MB each", "communicators", "peers")
+        columns = tuple(Column(head, number=place > 0) for place, head in enumerate(heads))
+        yield Table("Messages of NCCL", columns, tuple(rows))
+
+
+def _message(one: Messages) -> Row:
+    peers = "" if one.peer_count is UNSET else str(one.peer_count)
+    figures = (str(one.call_count), rounded(one.size_bytes / 1e6), str(one.communicator_count), peers)
+    return Row((words(Code(one.operation)), *(Quantity(text) for text in figures)))

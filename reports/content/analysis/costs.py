@@ -1,0 +1,166 @@
+"""The step as one bar, and what could be saved at most, wall by wall."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from heuristics.result.judged import Wall
+from heuristics.result.rank import Rank
+from heuristics.result.result import Result
+from heuristics.result.told import known
+from heuristics.run import WallId
+from reports.content.analysis.headline import by_family, main_kind, open_walls
+from reports.content.analysis.scale import Scale, per_step_ns, scale_of, who
+from reports.content.blocks import (
+    Bar,
+    Cell,
+    Column,
+    Hue,
+    Piece,
+    Quantity,
+    Row,
+    Sentence,
+    Table,
+    Tone,
+    Words,
+    words,
+)
+from reports.content.names import capital, name_of
+from reports.content.quantities import milliseconds, percent
+from traces.missing import Missing
+
+_PIECES: Final = (
+    ("compute.", "compute", Hue.COMPUTE),
+    ("exposed_comm.", "communication", Hue.COMMUNICATION),
+    ("exposed_copy.", "copies", Hue.COPY),
+    ("idle.launch_starved.profiler", "profiler", Hue.OTHER),
+    ("idle.launch_starved.lazy_init", "start-up", Hue.OTHER),
+    ("idle.launch_starved.allocator", "allocator", Hue.MEMORY),
+    ("idle.launch_starved.", "CPU late", Hue.HOST),
+    ("idle.launch_latency.", "launch delays", Hue.IDLE),
+    ("idle.", "other idle", Hue.IDLE),
+    ("idle", "nothing recorded", Hue.IDLE),
+)
+"""Rows of the ledger by what they begin with, first match first: the piece of the bar and its colour."""
+_SMALL: Final = 0.01
+_APART: Final = 0.05
+"""Ranks whose steps differ by more are not alike: the longest is named."""
+WALL_HUES: Final[dict[WallId, Hue]] = {
+    "memory": Hue.MEMORY,
+    "communication": Hue.COMMUNICATION,
+    "host_overhead": Hue.HOST,
+    "compute": Hue.COMPUTE,
+}
+
+
+def hue_of(row: str) -> Hue:
+    """The colour of a row of the step; of a row that no piece has, that of other time."""
+    return next((hue for begin, _, hue in _PIECES if row.startswith(begin)), Hue.OTHER)
+
+
+def step_bar(rank: Rank) -> Bar:
+    """One step, or the window, in pieces that add up."""
+    scale = scale_of(rank)
+    window_ns = rank.budget_ns.window
+    parts = _parts(rank)
+    small = [name for name, (time_ns, _) in parts.items() if time_ns < _SMALL * window_ns]
+    if len(small) > 1:
+        rest_ns = sum(parts.pop(name)[0] for name in small)
+        parts["rest"] = (rest_ns, Hue.IDLE)
+    pieces = tuple(
+        Piece(name, time_ns / window_ns, scale.ms(time_ns), hue)
+        for name, (time_ns, hue) in parts.items()
+        if time_ns
+    )
+    return Bar(f"One {scale.whole}", scale.length, pieces, words(*_beside(scale)))
+
+
+def _parts(rank: Rank) -> dict[str, tuple[int, Hue]]:
+    """Time by piece, in the order of `_PIECES`; the budget alone where there is no ledger."""
+    rows = [row for row in known(rank.ledger) or () if row.group == "budget"]
+    if not rows:
+        budget, comm_ns = rank.budget_ns, known(rank.budget_ns.exposed_comm)
+        first = "compute" if comm_ns is not None else "busy"
+        return {
+            first: (budget.compute, Hue.COMPUTE),
+            "communication": (comm_ns or 0, Hue.COMMUNICATION),
+            "copies": (budget.exposed_copy, Hue.COPY),
+            "nothing recorded": (budget.idle, Hue.IDLE),
+        }
+    parts = {name: (0, hue) for _, name, hue in _PIECES}
+    for row in rows:
+        name, hue = next((name, hue) for begin, name, hue in _PIECES if row.row.startswith(begin))
+        parts[name] = (parts[name][0] + sum(row.per_step_ns), hue)
+    return parts
+
+
+def _beside(scale: Scale) -> Iterator[str]:
+    """What the bar cannot show: work done twice, and communication that costs nothing."""
+    rank, window_ns = scale.rank, scale.rank.budget_ns.window
+    said = []
+    if again_ns := known(rank.memory.recompute_ns):
+        said.append(f"Recompute is {percent(again_ns / window_ns)} of the {scale.whole}")
+    hidden_ns = known(rank.hidden_comm_ns) or 0
+    if hidden_ns >= _SMALL * window_ns:
+        said.append(f"communication hidden under compute: {scale.ms(hidden_ns)} ms")
+    if said:
+        yield f"{capital('; '.join(said))}. "
+    if isinstance(rank.absent_ns, Missing) and rank.budget_ns.idle >= _SMALL * window_ns:
+        yield f"Why nothing ran is unknown: {rank.absent_ns.reason}."
+
+
+def savings(result: Result) -> Table:
+    """What each wall costs at most, largest first; unknown is never zero."""
+    unit = scale_of(result.ranks[0]).unit if result.ranks else "ms"
+    walls = sorted(result.walls, key=lambda wall: -(known(wall.cost_frac) or -1.0))
+    columns = (
+        Column(""),
+        Column(unit, number=True),
+        Column("share", number=True),
+        Column(""),
+    )
+    return Table("Could save at most", columns, tuple(_row(result, wall) for wall in walls))
+
+
+def _row(result: Result, wall: Wall) -> Row:
+    share, cost_ns = known(wall.cost_frac), known(wall.cost_ns)
+    name: Cell = words(capital(name_of(wall.id)))
+    if share is None or cost_ns is None:
+        most = known(wall.at_most_frac)
+        said = f"at most {percent(most)}" if most is not None and most < 1 else "unknown"
+        why = f": {wall.missing[0]}" if wall.missing and wall in open_walls(result) else ""
+        return Row((name, Quantity(""), Quantity(""), words(said + why)), tone=Tone.MUTED, id=wall.id)
+    tone = Tone.BAD if wall.outcome == "finding" else Tone.PLAIN
+    amount = Quantity(milliseconds(per_step_ns(result, cost_ns)))
+    saved = Quantity(percent(share), share, WALL_HUES[wall.id])
+    return Row((name, amount, saved, _mostly(wall)), tone=tone, id=wall.id)
+
+
+def _mostly(wall: Wall) -> Words:
+    """The kind that is most of it, else the two that cost most."""
+    if wall.outcome != "finding":
+        return ()
+    kind = main_kind(wall)
+    kinds = [kind] if kind else [*by_family(known(wall.cost_by_kind_ns) or {})][:2]
+    return words(", ".join(map(name_of, kinds)))
+
+
+def group_line(result: Result) -> Sentence | None:
+    """How alike several ranks are, in one line."""
+    if len(result.ranks) < 2:
+        return None
+    lengths = sorted(rank.budget_ns.window / max(1, len(rank.steps.used)) for rank in result.ranks)
+    shares = sorted(rank.budget_frac.compute for rank in result.ranks)
+    unit = "step" if any(rank.steps.used for rank in result.ranks) else "window"
+    length = _span(milliseconds(lengths[0]), milliseconds(lengths[-1]))
+    said = f"{unit} {length} ms, compute {_span(percent(shares[0]), percent(shares[-1]))} of it"
+    if lengths[-1] > (1 + _APART) * lengths[0]:
+        slowest = max(result.ranks, key=lambda rank: rank.budget_ns.window / max(1, len(rank.steps.used)))
+        said += f"; longest: {who(slowest)}"
+    return Sentence(words(said), f"{len(result.ranks)} ranks")
+
+
+def _span(low: str, high: str) -> str:
+    """Two ends of a range, or one figure where they read alike."""
+    return low if low == high else f"{low} to {high}"

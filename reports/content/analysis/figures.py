@@ -1,0 +1,80 @@
+"""Tables of times and of single figures, alike in every part of a long page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from heuristics.result.told import Told, known
+from reports.content.analysis.scale import Scale
+from reports.content.blocks import Cell, Column, Hue, Quantity, Row, Table, Term, Words, words
+from reports.content.quantities import duration, gigabytes, percent, rounded
+from reports.measures import measures
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """One row of a table of times: a key or words, its time, and what it is drawn as."""
+
+    name: Words
+    time_ns: int
+    hue: Hue = Hue.OTHER
+    depth: int = 0
+
+
+def times_of(parts: Mapping[str, int], hue: Hue, depth: int = 0) -> Iterable[Time]:
+    """Rows of what is not zero, largest first, by the names of their keys."""
+    for key, time_ns in sorted(parts.items(), key=lambda part: -part[1]):
+        if time_ns:
+            yield Time((Term(key),), time_ns, hue, depth)
+
+
+def times_table(
+    title: str, scale: Scale, times: Iterable[Time], total: Time | None = None, note: Words = ()
+) -> Table:
+    """Times as ms per step with their share of the step."""
+    columns = (Column(""), Column(scale.unit, number=True), Column("share", number=True))
+    rows = tuple(_time_row(scale, time) for time in times)
+    return Table(title, columns, rows, _time_row(scale, total) if total else None, note=note)
+
+
+def _time_row(scale: Scale, time: Time) -> Row:
+    share = time.time_ns / scale.rank.budget_ns.window
+    cells = (time.name, Quantity(scale.ms(time.time_ns)), Quantity(percent(share), share, time.hue))
+    return Row(cells, time.depth)
+
+
+def figures_table(
+    title: str, figures: Iterable[tuple[str, Told[float]]], scale: Scale | None = None
+) -> Table:
+    """Measures and their values, each in its own unit; what is missing is said with its reason."""
+    columns = (Column(""), Column("", number=True), Column(""))
+    return Table(title, columns, tuple(_figure_row(key, value, scale) for key, value in figures))
+
+
+def _figure_row(key: str, value: Told[float], scale: Scale | None) -> Row:
+    told = known(value)
+    cells: tuple[Cell, ...]
+    if told is None:
+        why = value.reason if value is not None and not isinstance(value, float | int) else "does not apply"
+        cells = (words(Term(key)), Quantity(""), words(f"unknown: {why}" if value is not None else why))
+    else:
+        cells = (words(Term(key)), Quantity(written(told, unit_of(key), scale)), ())
+    return Row(cells)
+
+
+def unit_of(key: str) -> str:
+    """The unit of a key."""
+    measure = measures().get(key)
+    return measure.unit if measure else ""
+
+
+def written(value: float, unit: str, scale: Scale | None = None) -> str:
+    """A value in the unit of its measure as people read it; times per step where a scale is given."""
+    if unit.startswith("ns"):
+        return duration(value) if scale is None else f"{scale.ms(value)} {scale.unit}"
+    if unit.startswith("fraction"):
+        return percent(value)
+    if unit == "bytes":
+        return gigabytes(value)
+    return rounded(value) + (f" {unit}" if unit not in ("", "count") else "")

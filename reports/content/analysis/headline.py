@@ -1,0 +1,199 @@
+"""The one sentence of a run, what it rests on, and the line about the recording."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from heuristics.result.judged import Bucket, Wall
+from heuristics.result.result import Result
+from heuristics.result.told import known
+from heuristics.verdict import FAMILIES
+from heuristics.walls.price import WALL
+from reports.content.analysis.scale import gpu_of, scale_of, telling_rank, who
+from reports.content.blocks import Code, Headline, Tone, Words, words
+from reports.content.names import capital, name_of
+from reports.content.quantities import counted, duration, milliseconds, percent
+from reports.measures import measures
+from traces.missing import Missing
+
+MOST: Final = 0.8
+HALF: Final = 0.5
+"""Parts of a wall's cost that its largest kind alone must win to stand for the wall, or beside it."""
+_NAMED: Final = 2
+_FORCED: Final = (
+    "Routing is forced to balance; real routing is slower. Published for one run: 32 % MFU balanced, "
+    "15 % with its learned router (marin#7668)."
+)
+
+
+def headline(result: Result) -> Headline:
+    """What slows the run, or that nothing does, or why that cannot be said."""
+    found = findings(result)
+    under = tuple(_under(result))
+    if result.verdict.startup_ns:
+        rest = (words(f"The rest is slowed by {_named(found)}."),) if found else ()
+        return Headline("NOT A STEADY-STATE RECORDING", words(_startup(result)), Tone.NOTICE, (*rest, *under))
+    if found:
+        return Headline("SLOWED BY", (_named(found),), Tone.BAD, under)
+    if all(wall.outcome == "unmeasurable" for wall in result.walls):
+        return Headline("NOT JUDGED", (_unjudged(result),), Tone.NOTICE, under)
+    if open_ := open_walls(result):
+        named = ", ".join(name_of(wall.id) + _most(wall) for wall in open_)
+        said = f"{_closest(result)} Not judged: {named}."
+        return Headline("NO BOTTLENECK FOUND SO FAR", (said,), Tone.NOTICE, under)
+    return Headline("NO BOTTLENECK OF 10 % OR MORE", (_closest(result),), Tone.GOOD, under)
+
+
+def findings(result: Result) -> list[Wall]:
+    """Walls of 10 % or more: the verdict's first, then by cost."""
+    found = [wall for wall in result.walls if wall.outcome == "finding"]
+    return sorted(found, key=lambda wall: (wall.id != result.verdict.wall, -(known(wall.cost_frac) or 0)))
+
+
+def _named(found: list[Wall]) -> str:
+    named = [f"{cause(wall)}{_share(wall)}" for wall in found[:_NAMED]]
+    more = f", and {counted(len(found) - _NAMED, 'more')}" if len(found) > _NAMED else ""
+    return " and ".join(named) + more
+
+
+def _share(wall: Wall) -> str:
+    share = known(wall.cost_frac)
+    return "" if share is None else f" ({percent(share)})"
+
+
+def by_family(kinds: Mapping[str, int]) -> dict[str, int]:
+    """Costs by kind, largest first, those of one operation together."""
+    family = {kind: name for name, members in FAMILIES.items() for kind in members}
+    together: dict[str, int] = {}
+    for kind, time_ns in kinds.items():
+        name = family.get(kind, kind)
+        together[name] = together.get(name, 0) + time_ns
+    return dict(sorted(together.items(), key=lambda one: -one[1]))
+
+
+def main_kind(wall: Wall, least: float = MOST) -> str | None:
+    """The kind that alone wins at least such a part of what the wall costs; None where no kind does."""
+    kinds, cost_ns = by_family(known(wall.cost_by_kind_ns) or {}), known(wall.cost_ns)
+    largest = next(iter(kinds), None)
+    return largest if largest and cost_ns and kinds[largest] >= least * cost_ns else None
+
+
+def cause(wall: Wall) -> str:
+    """A wall by its largest kind where that is nearly all of it, by both where it is half, else by itself."""
+    if (kind := main_kind(wall)) is not None:
+        return _kind(wall, kind)
+    if (kind := main_kind(wall, HALF)) is not None:
+        return f"{name_of(wall.id)}, mostly {_kind(wall, kind)}"
+    return name_of(wall.id)
+
+
+def _kind(wall: Wall, kind: str) -> str:
+    if wall.id == "compute" and measures()[kind].group == "class":
+        return f"{name_of(kind)} too small for the GPU"
+    return name_of(kind)
+
+
+def _startup(result: Result) -> str:
+    window_ns, lost_ns = sum(rank.budget_ns.window for rank in result.ranks), result.verdict.startup_ns
+    of = f"{duration(lost_ns)} ({percent(lost_ns / window_ns)}) of {duration(window_ns)}"
+    return f"Profiler and start-up take {of}; walls are judged on the rest."
+
+
+def open_walls(result: Result) -> list[Wall]:
+    """Walls that could cost a tenth for all that this recording tells, the most they can cost first."""
+    told = [(known(wall.at_most_frac), wall) for wall in result.walls if wall.outcome == "unmeasurable"]
+    found = [
+        (1.0 if most is None else most, wall) for most, wall in told if most is None or most >= WALL.value
+    ]
+    return [wall for _, wall in sorted(found, key=lambda one: -one[0])]
+
+
+def _most(wall: Wall) -> str:
+    """The most that a wall without a cost can be, where anything bounds it."""
+    most = known(wall.at_most_frac)
+    return f" (at most {percent(most)})" if most is not None and most < 1 else ""
+
+
+def _closest(result: Result) -> str:
+    clear = [(known(wall.cost_frac) or 0.0, wall) for wall in result.walls if wall.outcome == "clear"]
+    share, nearest = max(clear, key=lambda one: one[0])
+    said = (
+        f"Closest: {cause(nearest)}, at most {percent(share)}."
+        if share
+        else "None that was judged costs time."
+    )
+    bucket: Bucket | None = known(result.verdict.largest_bucket)
+    part = known(result.verdict.largest_bucket_frac)
+    if bucket is None or part is None:
+        return said
+    return f"{said} Largest part: {_bucket(result, bucket)}, {percent(part)}."
+
+
+def _bucket(result: Result, bucket: Bucket) -> str:
+    """A bucket's name; what may be work that was not seen is not called idle, nor unnamed work compute."""
+    if bucket == "idle" and any(isinstance(rank.absent_ns, Missing) for rank in result.ranks):
+        return "nothing recorded"
+    if bucket == "compute" and all(known(rank.budget_ns.exposed_comm) is None for rank in result.ranks):
+        return "busy"
+    return name_of(bucket)
+
+
+def _unjudged(result: Result) -> str:
+    reasons = [wall.missing[0] for wall in result.walls if wall.missing]
+    return f"{capital(reasons[0])}." if reasons else "This recording does not show what the time is lost to."
+
+
+def _under(result: Result) -> Iterator[Words]:
+    """The confidence with its decisive reason, and what changes the meaning of the headline."""
+    verdict = result.verdict
+    if (level := known(verdict.confidence)) is not None:
+        because = verdict.confidence_because
+        more = f" (first of {len(because)} reasons)" if len(because) > 1 else ""
+        why = because[0] if because else "no reason to doubt it was found"
+        yield words(f"Confidence {level}: {why}{more}.")
+    if verdict.tied_with:
+        yield words("The two are too close to say which of them costs more.")
+    if forced_balance(result):
+        yield words(_FORCED)
+    untrained = [rank for rank in result.ranks if rank.detected.training_step is False]
+    if untrained:
+        yield words(
+            f"Not a training step ({untrained[0].detected.training_evidence}), so no fixes for training."
+        )
+
+
+def forced_balance(result: Result) -> bool:
+    """Whether options or the configuration force even routing."""
+    if result.given.get("routing") == "force_balance":
+        return True
+    configuration = known(result.configuration)
+    settings = configuration.settings if configuration else ()
+    return any(one.knob == "moe_router_force_load_balancing" and one.value is True for one in settings)
+
+
+def title(result: Result) -> Words:
+    """The recordings' names."""
+    names = [trace.name for trace in result.traces]
+    return words(Code(names[0]), f" and {len(names) - 1} more" if len(names) > 1 else "")
+
+
+def facts(result: Result) -> Words:
+    """GPU, steps and the step's length with its spread."""
+    rank = telling_rank(result)
+    scale, steps = scale_of(rank), rank.steps
+    many = len(result.ranks) > 1
+    gpu = f"{len(result.ranks)} x {gpu_of(rank)}" if many else f"{gpu_of(rank)}, GPU {rank.device}"
+    whose = f"{who(rank)}: " if many else ""
+    if not steps.used:
+        return words(gpu, f"; {whose}no steps found, window of {scale.length}")
+    low, high = known(steps.min_ns), known(steps.max_ns)
+    spread = _spread(low, high) if low is not None and high is not None and low < high else ""
+    dropped = f", {len(steps.dropped)} left out" if steps.dropped else ""
+    return words(gpu, f"; {whose}{counted(len(steps.used), 'step')} of {scale.length}{spread}{dropped}")
+
+
+def _spread(low_ns: int, high_ns: int) -> str:
+    """The shortest and the longest step, or their distance where both read alike."""
+    low, high = milliseconds(low_ns), milliseconds(high_ns)
+    return f" ({low} to {high})" if low != high else f" (equal within {percent((high_ns - low_ns) / low_ns)})"

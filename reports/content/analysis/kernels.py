@@ -1,0 +1,64 @@
+"""Kernels of one rank by name and grid, and those that no rule names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from heuristics.result.rank import Rank, UnknownKernel
+from heuristics.result.tables import Kernel
+from heuristics.result.told import Told, known
+from reports.content.analysis.scale import Scale, scale_of
+from reports.content.blocks import Block, Code, Column, Hue, Part, Quantity, Row, Sentence, Table, Term, words
+from reports.content.names import kernel_name
+from reports.content.quantities import counted, duration, percent
+
+
+def kernels(rank: Rank) -> Part:
+    """The table, the unknown ones, and what lacks its launch."""
+    return Part("Kernels", tuple(_blocks(rank)), "kernels")
+
+
+def _blocks(rank: Rank) -> Iterator[Block]:
+    table, scale = rank.kernel_table, scale_of(rank)
+    columns = _columns("kernel", "count", scale.unit, "share", "grid", "class")
+    rows = tuple(_row(one, scale) for one in table.rows)
+    yield Table("Kernels with the most work", columns, rows, left_out=table.left_out.rows)
+    if rank.unknown_kernels:
+        columns = _columns("kernel", "count", "mean", "share", "grid")
+        unknown = tuple(_unknown(one) for one in rank.unknown_kernels)
+        yield Table("Kernels of unknown purpose: no rule names them", columns, unknown)
+    if rank.kernels_without_launch:
+        said = f"{counted(rank.kernels_without_launch, 'kernel')} without a recorded launch."
+        yield Sentence(words(said))
+
+
+def _columns(*heads: str) -> tuple[Column, ...]:
+    return tuple(Column(head, number=0 < place < 4) for place, head in enumerate(heads))
+
+
+def _row(one: Kernel, scale: Scale) -> Row:
+    share = one.work_ns / scale.rank.budget_ns.window
+    figures = (
+        Quantity(f"{one.count:,}"),
+        Quantity(scale.ms(one.work_ns)),
+        Quantity(percent(share), share, _hue(one)),
+    )
+    return Row((words(Code(kernel_name(one.name))), *figures, words(_grid(one.grid)), words(Term(one.key))))
+
+
+def _hue(one: Kernel) -> Hue:
+    return Hue.COMMUNICATION if one.key.startswith("comm.") else Hue.COMPUTE
+
+
+def _grid(grid: Told[tuple[int, int, int]]) -> str:
+    told = known(grid)
+    return "" if told is None else " x ".join(map(str, told))
+
+
+def _unknown(one: UnknownKernel) -> Row:
+    figures = (
+        Quantity(f"{one.count:,}"),
+        Quantity(duration(one.mean_ns)),
+        Quantity(percent(one.frac), one.frac),
+    )
+    return Row((words(Code(kernel_name(one.name))), *figures, words(_grid(one.grid))))

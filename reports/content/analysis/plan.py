@@ -1,0 +1,228 @@
+"""What to do: the fixes in the order of the result, each with one precondition and one spelling first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from heuristics.result.judged import Choice, Fix, Knobs, Precondition, Refused
+from heuristics.result.result import Result
+from heuristics.result.told import known
+from reports.content.analysis.headline import open_walls
+from reports.content.analysis.scale import scale_of, telling_rank
+from reports.content.blocks import (
+    Block,
+    CodeBlock,
+    Items,
+    Part,
+    Plan,
+    Sentence,
+    Spelling,
+    Step,
+    Tone,
+    Words,
+    words,
+)
+from reports.content.names import capital, is_cure, name_of
+from reports.content.quantities import counted, milliseconds, percent, saving
+from traces.names.frameworks import Framework
+
+MOST: Final = 3
+SPELLINGS: Final[Mapping[str, str]] = {
+    "megatron_lm": "Megatron-LM",
+    "environment": "environment",
+    "megatron_bridge": "Megatron-Bridge",
+    "bridge_harness": "Bridge's scripts/performance",
+    "pytorch": "PyTorch",
+}
+"""Ways to write a change, by the field of `Knobs`, and what they are called."""
+_BRIDGE: Final = ("megatron_bridge", "bridge_harness", "environment", "megatron_lm", "pytorch")
+_PYTORCH: Final = ("pytorch", "environment", "megatron_lm", "megatron_bridge", "bridge_harness")
+FRAMEWORKS: Final[Mapping[Framework, str]] = {
+    "pytorch": "PyTorch",
+    "jax": "JAX",
+    "tensorflow": "TensorFlow",
+}
+_NOT_AS_WRITTEN: Final = frozenset(
+    {
+        *("rejected", "overwritten", "inert", "requested_not_active", "active_not_requested"),
+        *("misspelled", "illegal"),
+    }
+)
+"""States of findings that are corrected before anything is tuned: what was asked for is not what runs."""
+_STATES: Final = {"met": "Met", "unmet": "Needs", "unknown": "Check"}
+
+
+def plan(result: Result, most: int | None = MOST) -> Plan:
+    """The first steps, or all of them; without any the reason why."""
+    fixes = result.fixes or result.levers
+    errors = tuple(_corrections(result))
+    steps = [*errors, *(step_of(result, fix) for fix in fixes)]
+    if not steps:
+        return Plan("WHAT TO DO", (), words(_why_none(result)))
+    shown = steps[:most]
+    title = "DO THIS, in this order" if len(shown) > 1 else "DO THIS"
+    if not result.fixes and not errors:
+        title = "STILL FASTER, though nothing is wrong"
+    return Plan(title, tuple(shown), _together(result, shown), len(steps) - len(shown))
+
+
+def framework_note(result: Result) -> Sentence | None:
+    """Whose settings the plan names where they are not Megatron's; nothing for Megatron or without a plan."""
+    if result.framework == "megatron" or not (result.fixes or result.levers):
+        return None
+    seen = FRAMEWORKS.get(result.framework, "no framework that is known here")
+    said = f"The recording shows {seen}. If it is Megatron, give --config FILE for its own flags."
+    return Sentence(words(said), "Framework", Tone.MUTED)
+
+
+def _corrections(result: Result) -> Iterator[Step]:
+    """What the configuration gets wrong, before all that makes it faster."""
+    rules = known(result.rules)
+    errors = [rule for rule in rules.broken if rule.level == "error"] if rules else []
+    for rule in errors:
+        yield _correction(rule.id, rule.text, rule.cure, "Megatron rejects it")
+    for one in result.config_findings:
+        if one.state in _NOT_AS_WRITTEN and not (errors and one.state == "illegal"):
+            yield _correction(one.id, one.text, one.fix, "does not run as written")
+
+
+def _correction(id_: str, text: str, cure: str, why: str) -> Step:
+    return Step(id_, words(f"Correct the configuration: {text}"), why, (), (words(cure),) if cure else ())
+
+
+def step_of(result: Result, fix: Fix, everything: bool = False) -> Step:
+    """One fix as a step; `everything`: with all it needs and does."""
+    gain = known(fix.gain_frac)
+    low, high = (known(gain[0]), gain[1]) if gain else (None, None)
+    gains = f"saves {saving(low, high)}" if high is not None else "saving not measured"
+    notes = tuple(_all_notes(fix)) if everything else tuple(_one_note(fix))
+    spellings = tuple(_spellings(fix.knobs, _order(result)))
+    return Step(fix.id, words(fix.title), gains, spellings, notes, low, high, fix.after)
+
+
+def _order(result: Result) -> Iterable[str]:
+    """The spellings, those of the framework in use first: the configuration's, else what the trace shows."""
+    configuration = known(result.configuration)
+    if configuration is not None and known(configuration.framework) == "megatron_bridge":
+        return _BRIDGE
+    return SPELLINGS if result.framework == "megatron" else _PYTORCH
+
+
+def _spellings(knobs: Knobs, order: Iterable[str]) -> Iterator[Spelling]:
+    """Every way to write the change that exists."""
+    lines = {
+        "megatron_lm": knobs.megatron_lm,
+        "megatron_bridge": knobs.megatron_bridge,
+        "bridge_harness": knobs.bridge_harness,
+        "pytorch": knobs.pytorch,
+        "environment": knobs.environment,
+    }
+    for id_ in order:
+        if lines[id_]:
+            yield Spelling(id_, SPELLINGS[id_], CodeBlock(lines[id_], "python" if id_ == "pytorch" else "sh"))
+
+
+def _one_note(fix: Fix) -> Iterator[Words]:
+    """The one condition that matters most: an earlier step, room, what is not met, what is not known."""
+    room = known(fix.room)
+    if fix.after:
+        yield words(f"After {' and '.join(fix.after)}, which makes it possible.")
+    elif room is not None and room.fits is False:
+        yield words(f"Memory: {room.because}.")
+    else:
+        open_ = [one for one in fix.preconditions if one.state != "met"]
+        open_.sort(key=lambda one: one.state != "unmet")
+        if open_:
+            more = f" (and {len(open_) - 1} more)" if len(open_) > 1 else ""
+            yield words(f"{_condition(open_[0])}{more}")
+
+
+def _condition(one: Precondition) -> str:
+    """What a fix needs; what is not met with what would meet it."""
+    cure = f" ({one.cure})" if one.cure and one.state == "unmet" else ""
+    return f"{_STATES[one.state]}: {one.text}{cure}"
+
+
+def _all_notes(fix: Fix) -> Iterator[Words]:
+    """Everything that is known of a fix, a sentence each."""
+    yield words(f"Versions: {fix.versions}")
+    for one in fix.preconditions:
+        cure = f" ({one.cure})" if one.cure and one.state == "unknown" else ""
+        yield words(f"{_condition(one)}{cure}")
+    for tier in fix.checked:
+        yield words(f"Configuration, {tier.tier}: {tier.answer.replace('_', ' ')}; {tier.text}")
+    if (room := known(fix.room)) is not None:
+        yield words(f"Memory: {room.because}")
+    if fix.after:
+        yield words(f"After: {', '.join(fix.after)}")
+    if fix.shares_with:
+        yield words(f"Acts on the same costs as {', '.join(fix.shares_with)}: their savings do not add up")
+    if (source := known(fix.gain_source)) is not None:
+        yield words(f"Elsewhere: {source}")
+    for effect in fix.side_effects:
+        yield words(f"Side effect: {effect}")
+    yield words(f"Verify: {fix.verify}")
+    yield words(f"Sources: {'; '.join(fix.sources)}")
+
+
+def _together(result: Result, shown: Sequence[Step]) -> Words:
+    """What the listed steps save together, one replayed figure; that they overlap where none was replayed."""
+    ids = {step.id for step in shown}
+    for one in result.combined:
+        if {*one.ids} == ids:
+            return words(_of_step(result, one.gain_frac, len(ids)))
+    gains = [fix for fix in (*result.fixes, *result.levers) if fix.id in ids and fix.shares_with]
+    if any(ids & {*fix.shares_with} for fix in gains):
+        return words("Their savings overlap and do not add up.")
+    return ()
+
+
+def _of_step(result: Result, gain: tuple[float, float], count: int) -> str:
+    scale = scale_of(telling_rank(result))
+    whole_ns = scale.rank.budget_ns.window / max(1, scale.step_count)
+    low, high = (milliseconds(max(0.0, one) * whole_ns) for one in gain)
+    together = {2: "Both", 3: "All three"}.get(count, f"All {count}")
+    span = low if low == high else f"{low} to {high}"
+    return (
+        f"{together} together: {span} of {scale.length} ({percent(max(0.0, gain[0]))} to {percent(gain[1])})."
+    )
+
+
+def whole_plan(result: Result) -> Part:
+    """Every fix with all that is known of it, what was refused and why, what the guides choose."""
+    fixes = [step_of(result, fix, everything=True) for fix in (*result.fixes, *result.levers)]
+    blocks: list[Block] = [Plan("Every step", tuple(fixes))] if fixes else []
+    if result.refused:
+        blocks.append(Items(tuple(_refused(one) for one in result.refused), "Refused"))
+    if result.choices:
+        blocks.append(Items(tuple(_choice(one) for one in result.choices), "What NVIDIA's guides choose"))
+    return Part("The whole plan", tuple(blocks), "plan")
+
+
+def _refused(one: Refused) -> Words:
+    unlocked = f" Possible with: {one.unlocked_by}." if one.unlocked_by else ""
+    return words(f"{one.id} {one.title}: {one.because}.{unlocked}")
+
+
+def _choice(one: Choice) -> Words:
+    said = f"{capital(one.about.replace('_', ' '))}: {one.answer} (rule {one.rule})."
+    said += f" The guides' other edition: {one.other}." if one.other else ""
+    said += f" Settings: {', '.join(one.settings)}." if one.settings else ""
+    said += f" To settle it: {', '.join(one.asks)}." if one.asks else ""
+    said += f" Not: {'; '.join(one.refused)}." if one.refused else ""
+    return words(said)
+
+
+def _why_none(result: Result) -> str:
+    if any(rank.detected.training_step is False for rank in result.ranks):
+        return "No change is planned: this is not a training step."
+    if open_ := [wall for wall in open_walls(result) if is_cure(wall.cure)]:
+        return f"Record what is missing. To judge {name_of(open_[0].id)}: {open_[0].cure}."
+    if result.verdict.wall is None:
+        return "Nothing in this recording calls for a change."
+    if result.refused:
+        first = result.refused[0]
+        refused = counted(len(result.refused), "known change was", "known changes were")
+        return f"No change fits: {refused} refused; {first.id}: {first.because}."
+    return "No change is known here for this framework."

@@ -1,0 +1,69 @@
+"""The recording itself: where it is from, how good it is, what it lacks and how to record that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from heuristics.result.rank import Rank
+from heuristics.result.result import Result
+from heuristics.result.told import known
+from heuristics.result.trace import Trace
+from reports.content.analysis.scale import gpu_of, scale_of, who
+from reports.content.blocks import Block, Code, Column, Items, Part, Quantity, Row, Table, Words, words
+from reports.content.names import capital, is_cure, name_of
+from reports.content.quantities import percent
+from reports.result.codec import gaps
+
+
+def recording(result: Result) -> Part:
+    """Origin, quality, ranks, and every gap with what would close it."""
+    return Part("The recording", tuple(_blocks(result)), "recording")
+
+
+def _blocks(result: Result) -> Iterator[Block]:
+    yield Items(tuple(said for trace in result.traces for said in _trace(trace)), "Traces")
+    if result.warnings:
+        yield Items(tuple(words(f"{one}.") for one in result.warnings), "Warnings")
+    yield _ranks(result)
+    if items := tuple(_gaps(result)):
+        yield Items(items, "What is missing, and how to learn it")
+
+
+def _trace(trace: Trace) -> Iterator[Words]:
+    exporter = known(trace.exporter_version)
+    origin = "PyTorch profiler" if trace.kind == "kineto" else f"nsys {exporter or 'of unknown version'}"
+    yield words(
+        Code(trace.name), f": {origin}, schema {known(trace.schema) or 'none'}, read by {trace.reader}"
+    )
+    capture = trace.capture
+    if (share := known(capture.correlation_frac)) is not None:
+        yield words(f"{percent(share)} of the kernels have a recorded launch")
+    if (longer := known(capture.perturbation_frac)) is not None:
+        yield words(f"The recorded step is {percent(longer)} longer than one without the profiler")
+    for note in capture.diagnostics:
+        yield words(f"The recording notes: {note}")
+
+
+def _ranks(result: Result) -> Table:
+    heads = ("rank", "GPU", "steps", "ms", "compute")
+    columns = tuple(Column(head, number=place > 1) for place, head in enumerate(heads))
+    return Table("Ranks", columns, tuple(_rank(rank) for rank in result.ranks))
+
+
+def _rank(rank: Rank) -> Row:
+    process = known(rank.process)
+    whose = who(rank) + (f", process {process}" if process is not None else "")
+    scale = scale_of(rank)
+    figures = (str(len(rank.steps.used)), scale.ms(rank.budget_ns.window), percent(rank.budget_frac.compute))
+    return Row((words(whose), words(gpu_of(rank)), *(Quantity(one) for one in figures)))
+
+
+def _gaps(result: Result) -> Iterator[Words]:
+    """Gaps that have one reason and one cure together, by the names of what is missing."""
+    together: dict[tuple[str, str], dict[str, None]] = {}
+    for gap in gaps(result):
+        name = name_of(gap.path.rpartition(".")[2].partition("[")[0])
+        together.setdefault((gap.reason, gap.cure), {})[name] = None
+    for (reason, cure), names in together.items():
+        how = f" To learn it: {cure.rstrip('.')}." if is_cure(cure) else ""
+        yield words(f"{capital(', '.join(names))}: {reason.rstrip('.')}.{how}")

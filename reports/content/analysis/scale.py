@@ -1,0 +1,64 @@
+"""Whose times a page shows, and by what they are divided: ms per step of one rank."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heuristics.result.rank import Rank
+from heuristics.result.result import Result
+from heuristics.result.told import known
+from reports.content.quantities import milliseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """One rank and its number of used steps; without steps times are of the whole window."""
+
+    rank: Rank
+    step_count: int
+
+    def ms(self, time_ns: float) -> str:
+        """A total as ms per step, without its unit."""
+        return milliseconds(time_ns / max(1, self.step_count))
+
+    @property
+    def unit(self) -> str:
+        """The unit of `ms`."""
+        return "ms/step" if self.step_count else "ms"
+
+    @property
+    def whole(self) -> str:
+        """What shares are of."""
+        return "step" if self.step_count else "window"
+
+    @property
+    def length(self) -> str:
+        """The mean step, or the window, with its unit."""
+        return f"{self.ms(self.rank.budget_ns.window)} ms"
+
+
+def scale_of(rank: Rank) -> Scale:
+    """The scale of one rank."""
+    return Scale(rank, len(rank.steps.used))
+
+
+def telling_rank(result: Result) -> Rank:
+    """The rank whose details are shown: the one that computes for the smallest part of its time."""
+    return min(result.ranks, key=lambda rank: rank.budget_frac.compute)
+
+
+def per_step_ns(result: Result, total_ns: float) -> float:
+    """A total over all ranks, of one step of one rank."""
+    return total_ns / sum(max(1, len(rank.steps.used)) for rank in result.ranks)
+
+
+def gpu_of(rank: Rank) -> str:
+    """The model of a rank's GPU in short."""
+    gpu = known(rank.gpu)
+    return "GPU model not recorded" if gpu is None else gpu.removeprefix("NVIDIA ")
+
+
+def who(rank: Rank) -> str:
+    """A rank in two or three words."""
+    number = known(rank.rank)
+    return f"GPU {rank.device}" if number is None else f"rank {number}, GPU {rank.device}"

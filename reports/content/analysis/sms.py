@@ -1,0 +1,67 @@
+"""How one rank used the SMs and tensor cores of its GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from heuristics.result.compute import LaunchUse
+from heuristics.result.rank import Rank
+from heuristics.result.told import Told, known
+from reports.content.analysis.figures import figures_table, times_of, times_table
+from reports.content.analysis.scale import Scale, scale_of
+from reports.content.blocks import Block, Column, Hue, Part, Quantity, Row, Table, Term, words
+from reports.content.quantities import percent
+
+
+def sms(rank: Rank) -> Part:
+    """What launches allow, what counters say, GEMMs without tensor cores, and the same by class."""
+    return Part("Use of the SMs", tuple(_blocks(rank)), "sms")
+
+
+def _blocks(rank: Rank) -> Iterator[Block]:
+    sm, scale, cores = rank.sm, scale_of(rank), rank.tensor_cores
+    figures: list[tuple[str, Told[float]]] = [
+        ("sm_count", sm.sm_count),
+        ("occupancy_frac", sm.occupancy_frac),
+        ("launch_occupancy_frac", sm.launch_occupancy_frac),
+        ("fill_frac", sm.fill_frac),
+        ("under_filled_ns", sm.under_filled_ns),
+        ("tail_ns", sm.tail_ns),
+        ("persistent_ns", sm.persistent_ns),
+        ("comm_blocks", sm.comm_blocks),
+        ("comm_blocks_mean", sm.comm_blocks_mean),
+        ("stretch_frac", sm.stretch_frac),
+        ("gemm_ns", cores.gemm_ns),
+        ("simt_ns", cores.simt_ns),
+        ("simt_count", cores.simt_count),
+    ]
+    if (seen := known(sm.measured)) is not None:
+        figures += [
+            ("sm_active_frac", seen.sm_active_frac),
+            ("sm_issue_frac", seen.sm_issue_frac),
+            ("tensor_active_frac", seen.tensor_active_frac),
+            ("samples", seen.samples),
+            ("pure_frac", seen.pure_frac),
+        ]
+    yield figures_table("Figures; occupancy is theoretical", figures, scale)
+    if limits := known(sm.limiter_ns):
+        yield times_table("What limits occupancy, kernel work", scale, times_of(limits, Hue.COMPUTE))
+    if sm.by_class:
+        yield _by_class(rank, scale)
+
+
+def _by_class(rank: Rank, scale: Scale) -> Table:
+    heads = ("", "occupancy", "filled", "under-filled", "persistent")
+    columns = tuple(Column(head, number=place > 0) for place, head in enumerate(heads))
+    rows = tuple(_class_row(key, use, scale) for key, use in rank.sm.by_class.items())
+    return Table(f"By class; the last two in {scale.unit} of kernel work", columns, rows)
+
+
+def _class_row(key: str, use: LaunchUse, scale: Scale) -> Row:
+    shares = [known(use.occupancy_frac), known(use.fill_frac)]
+    times = [known(use.under_filled_ns), known(use.persistent_ns)]
+    cells = [
+        *("unknown" if one is None else percent(one) for one in shares),
+        *("unknown" if one is None else scale.ms(one) for one in times),
+    ]
+    return Row((words(Term(key)), *(Quantity(cell) for cell in cells)))

@@ -1,0 +1,70 @@
+"""One rank's step: how steps were found, and where every millisecond went."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from heuristics.result.rank import Rank
+from heuristics.result.told import known
+from reports.content.analysis.figures import Time, times_of, times_table
+from reports.content.analysis.scale import scale_of
+from reports.content.blocks import Block, Hue, Items, Part, Sentence, Table, Term, Words, words
+from reports.content.quantities import counted, duration
+from reports.words import printable
+
+
+def step(rank: Rank) -> Part:
+    """The steps and the budget."""
+    return Part("Where the time goes", (*_steps(rank), budget(rank)), "step")
+
+
+def _steps(rank: Rank) -> Iterator[Block]:
+    steps = rank.steps
+    if not steps.used:
+        yield Sentence(words(f"No steps were found; judged is one window: {printable(steps.what, 120)}."))
+    else:
+        figures = [f"{name} {duration(value)}" for name, value in _lengths(rank)]
+        what = printable(steps.what, 120)
+        yield Sentence(words(f"{counted(len(steps.used), 'step')} by {what}: {', '.join(figures)}."))
+    notes: list[Words] = []
+    if steps.slow:
+        slow = ", ".join(map(str, steps.slow))
+        notes.append(words(f"Slow steps: {slow}. They are used, but left out of the median."))
+    if steps.disagreement:
+        notes.append(words(f"{steps.disagreement}."))
+    notes += [words(f"Step {one.index} is left out: {one.reason}.") for one in steps.dropped]
+    if (hidden_ns := known(rank.hidden_comm_ns)) is not None:
+        notes.append(words(f"Communication hidden under compute: {scale_of(rank).ms(hidden_ns)} ms."))
+    if notes:
+        yield Items(tuple(notes))
+
+
+def _lengths(rank: Rank) -> Iterator[tuple[str, int]]:
+    steps = rank.steps
+    for name, value in (
+        ("mean", steps.mean_ns),
+        ("median", steps.median_ns),
+        ("shortest", steps.min_ns),
+        ("longest", steps.max_ns),
+    ):
+        if (told := known(value)) is not None:
+            yield name, told
+
+
+def budget(rank: Rank) -> Table:
+    """Every nanosecond of the window in one bucket, with its parts."""
+    return times_table(
+        "Budget", scale_of(rank), _buckets(rank), Time((Term("window"),), rank.budget_ns.window)
+    )
+
+
+def _buckets(rank: Rank) -> Iterator[Time]:
+    parts, comm_ns = rank.budget_ns, known(rank.budget_ns.exposed_comm)
+    yield Time((Term("compute") if comm_ns is not None else "busy",), parts.compute, Hue.COMPUTE)
+    yield from times_of(rank.compute_by_class_ns, Hue.COMPUTE, 1)
+    if comm_ns is not None:
+        yield Time((Term("exposed_comm"),), comm_ns, Hue.COMMUNICATION)
+        yield from times_of(known(rank.exposed_comm_by_kind_ns) or {}, Hue.COMMUNICATION, 1)
+    yield Time((Term("exposed_copy"),), parts.exposed_copy, Hue.COPY)
+    yield from times_of(rank.exposed_copy_by_kind_ns, Hue.COPY, 1)
+    yield Time((Term("idle"),), parts.idle, Hue.IDLE)

@@ -1,0 +1,103 @@
+"""Styled lines of a terminal: words and tones as rich's texts, and those as one string."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from io import StringIO
+from typing import TYPE_CHECKING, Final
+
+from reports.content.blocks import Code, Hue, Term, Tone, View, Words
+from reports.content.names import name_of
+from reports.words import printable
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+STYLES: Final[Mapping[Tone, str]] = {
+    Tone.PLAIN: "",
+    Tone.GOOD: "bold green",
+    Tone.NOTICE: "bold yellow",
+    Tone.BAD: "bold red",
+    Tone.MUTED: "dim",
+}
+HUES: Final[Mapping[Hue, str]] = {
+    Hue.COMPUTE: "green",
+    Hue.COMMUNICATION: "blue",
+    Hue.COPY: "cyan",
+    Hue.IDLE: "white",
+    Hue.HOST: "yellow",
+    Hue.MEMORY: "magenta",
+    Hue.OTHER: "red",
+}
+
+
+FIXED: Final = "\N{NO-BREAK SPACE}"
+"""A space at which no line ends."""
+_WORD: Final = re.compile(r"[^ ]+(?: (?:%|ms|us|s|GB)(?![\w]))?[^ ]* *")
+"""A word, or a number with its unit, and the spaces behind it."""
+_LEAST: Final = 10
+"""Columns that a text has at least, however far it is indented."""
+
+
+def text_of(said: Words, view: View, style: str = "") -> Text:
+    """Words as one line; foreign characters that move the cursor are gone."""
+    from rich.text import Text
+
+    line = Text(style=style)
+    for span in said:
+        if isinstance(span, Code):
+            line.append(printable(span.text, len(span.text)), "cyan")
+        elif isinstance(span, Term):
+            line.append(name_of(span.key) + (f" [{span.key}]" if view.keys else ""))
+        else:
+            line.append(printable(span, len(span)))
+    return line
+
+
+def plain(text: str, style: str = "") -> Text:
+    """One string as a line."""
+    from rich.text import Text
+
+    return Text(printable(text, len(text)), style=style)
+
+
+def wrapped(line: Text, width: int, first: str = "", hanging: str | None = None) -> list[Text]:
+    """Lines no wider than `width` but for words that are; `hanging` indents those after the first."""
+    rest = " " * len(first) if hanging is None else hanging
+    if not width:
+        return [plain(first) + line]
+    room = max(_LEAST, width - max(len(first), len(rest)))
+    folded = line.divide(_breaks(line.plain, room))
+    for one in folded:
+        one.rstrip()
+        one.plain = one.plain.replace(FIXED, " ")
+    return [plain(rest if place else first) + one for place, one in enumerate(folded)]
+
+
+def _breaks(text: str, room: int) -> list[int]:
+    """Where lines after the first begin; a word is never broken."""
+    from rich.cells import cell_len
+
+    breaks, used = [], 0
+    for word in _WORD.finditer(text):
+        size = cell_len(word[0].rstrip())
+        if used and used + size > room:
+            breaks.append(word.start())
+            used = 0
+        used += cell_len(word[0])
+    return breaks
+
+
+def printed(lines: Iterable[Text], view: View) -> str:
+    """All lines as one string that ends in a line break: with colours, or plain."""
+    if not view.colour:
+        return "".join(line.plain.rstrip() + "\n" for line in lines)
+    from rich.console import Console
+
+    out = StringIO()
+    console = Console(file=out, force_terminal=True, color_system="standard", width=10**6, highlight=False)
+    for line in lines:
+        line.rstrip()
+        console.print(line, soft_wrap=True)
+    return out.getvalue()

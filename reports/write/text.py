@@ -1,0 +1,235 @@
+"""A page as plain text for a terminal or a pipe: the first screen fits 40 lines, whatever the width."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import TYPE_CHECKING, Final
+
+from reports.content.blocks import (
+    Bar,
+    Block,
+    CodeBlock,
+    Command,
+    Detail,
+    Drawing,
+    Fold,
+    Headline,
+    Items,
+    Page,
+    Part,
+    Plan,
+    Sentence,
+    Step,
+    Table,
+    View,
+)
+from reports.write.ink import STYLES, plain, printed, text_of, wrapped
+from reports.write.text_tables import bar_lines, table_lines
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+SCREEN: Final = 40
+"""Lines of a first screen at most."""
+ACTION: Final = 24
+"""The line by which the first thing to do begins."""
+_REASON: Final = 2
+"""Lines that a sentence under the headline has at least: how sure it is must be read whole."""
+_LABEL: Final = 11
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a page may use: steps of the plan, notes to a step, lines of one sentence; 0 is no limit."""
+
+    steps: int = 0
+    notes: int = 0
+    lines: int = 0
+    gaps: bool = True
+
+
+_ROOMS: Final = (
+    Room(lines=3),
+    Room(lines=2),
+    Room(lines=2, notes=1),
+    Room(lines=2, gaps=False),
+    Room(lines=1, gaps=False),
+    Room(steps=2, lines=1, gaps=False),
+    Room(steps=1, lines=1, gaps=False),
+)
+"""How a first screen is made to fit: the first of these that does."""
+
+
+def write_text(page: Page, view: View) -> str:
+    """The page; a first screen is cut until it fits, and says what was cut."""
+    if page.detail is Detail.FULL:
+        return printed(_lines(page, view, _ROOMS[0]), view)
+    for room in _ROOMS:
+        lines = _lines(page, view, room)
+        if len(lines) <= SCREEN and _first_step(lines, page) <= ACTION:
+            break
+    return printed(lines, view)
+
+
+def _first_step(lines: list[Text], page: Page) -> int:
+    """How many lines it takes to read the first thing to do; 0 where there is none."""
+    plans = [block for block in page.blocks if isinstance(block, Plan)]
+    titles = [place for place, line in enumerate(lines, start=2) if plans and line.plain == plans[0].title]
+    return titles[0] if titles else 0
+
+
+def _lines(page: Page, view: View, room: Room) -> list[Text]:
+    lines = _head(page, view)
+    last: Block | None = None
+    for block in page.blocks:
+        if room.gaps and not (isinstance(block, Sentence | Command) and isinstance(last, Sentence)):
+            lines.append(plain(""))
+        if isinstance(block, Command) and page.more:
+            lines += wrapped(plain(page.more, "dim"), view.width, f"{'More':<{_LABEL}}")
+        lines += block_lines(block, view, room)
+        last = block
+    return lines
+
+
+def _head(page: Page, view: View) -> list[Text]:
+    title, facts = text_of(page.title, view, "bold"), text_of(page.facts, view)
+    if not view.width or title.cell_len + 3 + facts.cell_len <= view.width:
+        return [title + plain("   ") + facts]
+    return [*wrapped(title, view.width), *wrapped(facts, view.width)]
+
+
+@singledispatch
+def block_lines(block: Block, view: View, room: Room) -> list[Text]:
+    """One block as lines."""
+    raise TypeError(type(block).__name__)
+
+
+@block_lines.register(Headline)
+def _(block: Headline, view: View, room: Room) -> list[Text]:
+    label, said = plain(block.label, STYLES[block.tone]), text_of(block.said, view, "bold")
+    indent = " " * _LABEL
+    lines = wrapped(label + plain("  ") + said, view.width, "", indent)
+    if len(lines) > 1 and label.cell_len + 2 > _LABEL:
+        lines = [label, *wrapped(said, view.width, indent)]
+    for under in block.under:
+        lines += _cut(
+            wrapped(text_of(under, view), view.width, indent), max(_REASON, room.lines) if room.lines else 0
+        )
+    return lines
+
+
+@block_lines.register(Sentence)
+def _(block: Sentence, view: View, room: Room) -> list[Text]:
+    said = text_of(block.said, view, STYLES[block.tone])
+    if not block.label:
+        return wrapped(said, view.width)
+    label = f"{block.label:<{_LABEL - 2}}  "
+    return _cut(wrapped(said, view.width, label, " " * _LABEL), room.lines)
+
+
+@block_lines.register(Items)
+def _(block: Items, view: View, room: Room) -> list[Text]:
+    lines = [plain(block.title, "bold")] if block.title else []
+    for place, item in enumerate(block.items, start=1):
+        mark = f"  {place}. " if block.numbered else "  - "
+        lines += _cut(wrapped(text_of(item, view), view.width, mark), room.lines)
+    return lines
+
+
+@block_lines.register(Table)
+def _(block: Table, view: View, room: Room) -> list[Text]:
+    return table_lines(block, view, room.lines)
+
+
+@block_lines.register(Bar)
+def _(block: Bar, view: View, room: Room) -> list[Text]:
+    return bar_lines(block, view)
+
+
+@block_lines.register(CodeBlock)
+def _(block: CodeBlock, view: View, room: Room) -> list[Text]:
+    return code_lines(block, view, "  ")
+
+
+@block_lines.register(Drawing)
+def _(block: Drawing, view: View, room: Room) -> list[Text]:
+    return [plain(f"  {line}") for line in block.lines]
+
+
+@block_lines.register(Command)
+def _(block: Command, view: View, room: Room) -> list[Text]:
+    said = text_of(block.said, view)
+    if view.width and said.cell_len + 2 + len(block.line) > view.width:
+        return [*wrapped(said, view.width), plain("  " + block.line, "cyan")]
+    return [said + plain("  ") + plain(block.line, "cyan")]
+
+
+@block_lines.register(Fold)
+def _(block: Fold, view: View, room: Room) -> list[Text]:
+    inner = [line for one in block.blocks for line in block_lines(one, view, room)]
+    return [plain(block.title, "bold"), *inner]
+
+
+@block_lines.register(Part)
+def _(block: Part, view: View, room: Room) -> list[Text]:
+    lines = [plain(block.title.upper(), "bold underline")]
+    for one in block.blocks:
+        lines += [plain(""), *block_lines(one, view, Room())]
+    return lines
+
+
+@block_lines.register(Plan)
+def _(block: Plan, view: View, room: Room) -> list[Text]:
+    steps = block.steps[: room.steps] if room.steps else block.steps
+    left_out = block.left_out + len(block.steps) - len(steps)
+    lines = [plain(block.title, "bold")]
+    for place, step in enumerate(steps, start=1):
+        lines += _step_lines(place, step, view, room)
+    said = list(block.together)
+    if left_out:
+        said.append(f"{' ' if said else ''}{left_out} more in --full.")
+    return [*lines, *wrapped(text_of(tuple(said), view), view.width, "  ")] if said else lines
+
+
+def _step_lines(place: int, step: Step, view: View, room: Room) -> list[Text]:
+    """The title with what it saves to the right, the settings, then the notes."""
+    number = f"  {place}  "
+    saves = plain(step.saves, "green") + plain(f"  [{step.id}]", "dim")
+    width = min(view.width or 100, 100)
+    lines = wrapped(text_of(step.title, view, "bold"), width, number)
+    if lines[-1].cell_len + 2 + saves.cell_len > width:
+        lines.append(plain(""))
+    lines[-1] += plain(" " * max(2, width - lines[-1].cell_len - saves.cell_len)) + saves
+    spellings = step.spellings if not room.lines else step.in_use
+    for spelling in spellings:
+        if not room.lines:
+            lines.append(plain(f"       {spelling.name}:", "dim"))
+        lines += code_lines(spelling.code, view, "       ")
+    for note in step.notes:
+        lines += _cut(wrapped(text_of(note, view), view.width, "     "), room.lines)
+    return lines
+
+
+def code_lines(code: CodeBlock, view: View, indent: str) -> list[Text]:
+    """Lines to copy, unbroken; settings of a shell share a line while it has room."""
+    if code.language == "python":  # calls, and what to do in words
+        return [row for one in code.lines for row in wrapped(plain(one, "cyan"), view.width, indent)]
+    lines: list[str] = []
+    for one in code.lines:
+        shares = lines and len(indent) + len(lines[-1]) + 1 + len(one) <= view.width
+        if shares:
+            lines[-1] += f" {one}"
+        else:
+            lines.append(one)
+    return [plain(indent + line, "cyan") for line in lines]
+
+
+def _cut(lines: list[Text], most: int) -> list[Text]:
+    """Not more lines than a sentence may have; what is cut ends in dots."""
+    if not most or len(lines) <= most:
+        return lines
+    kept = lines[:most]
+    end = kept[-1]
+    end.right_crop(min(3, max(0, len(end) - 1)))
+    return [*kept[:-1], end + plain("...")]
