@@ -39,6 +39,10 @@ _OF_WINDOW: Final = (
     "masked_ns",
     "moe",
 )
+_APART: Final = ("timeline", "steps", "ledger")
+"""Parts of a rank whose times are sorted out each in its own way."""
+_NAMED: Final = ("profiler", "lazy_init", "allocator")
+"""Causes of a late launch that a bar shows apart from the others."""
 _BUSY: Final = ("compute", "busy", "exposed_comm", "exposed_copy")
 _OF_MOE: Final = ("wall_ns", "work_ns", "exposed_ns", "blocking_ns", "host_wait_ns")
 
@@ -172,14 +176,28 @@ def _of_rank(rank: Document, found: Figures) -> None:
     found.shares += [ns / whole for ns in own.times for whole in _wholes(rank) if whole]
     _of_kernels(rank, found)
     every = Figures()
-    _collect(
-        {key: part for key, part in rank.items() if key not in ("timeline", "steps", "ledger")}, "", every
-    )
+    _collect({key: part for key, part in rank.items() if key not in _APART}, "", every)
+    _collect(rank["memory"]["recompute_modules"], "ns", every)
+    every.times += _pieces(rank)
     found.times += [ns / (len(used) or 1) for ns in every.times]
     found.shares += [ns / window_ns for ns in every.times]
     found.texts.add(str(rank["gpu"]).removeprefix("NVIDIA "))
     _of_steps(rank, lengths[: len(used)] or [window_ns], found)
     _of_timeline(rank.get("timeline"), found)
+
+
+def _pieces(rank: Document) -> Iterator[int]:
+    """Pieces of a bar: buckets, idle time by reason, and the small ones added up."""
+    pieces = Counter[str]()
+    for row in rank["ledger"] or ():
+        if row["group"] == "budget":
+            bucket, _, reason = row["row"].partition(".")
+            reason, _, cause = reason.partition(".")
+            first = cause if cause in _NAMED else reason if reason.startswith("launch_") else "other"
+            pieces[f"{bucket}.{first}" if bucket == "idle" else bucket] += sum(row["per_step_ns"])
+    lengths = sorted(pieces.values(), reverse=True)
+    yield from lengths
+    yield from (sum(lengths[shown:]) for shown in range(len(lengths)))
 
 
 def _of_kernels(rank: Document, found: Figures) -> None:
@@ -256,9 +274,9 @@ def _moe_sums(moe: Document) -> Iterator[int]:
 
 
 def _of_walls(document: Document, found: Figures) -> None:
-    """Costs by step where one rank runs, and the share of each kind."""
+    """Costs by step of one rank, and the share of each kind."""
     ranks = document.get("ranks", ())
-    steps = len(ranks[0]["steps"]["used"]) or 1 if len(ranks) == 1 else 1
+    steps = sum(len(rank["steps"]["used"]) or 1 for rank in ranks) or 1
     for wall in document.get("walls", ()):
         costs = [wall["cost_ns"] or 0, *(wall["cost_by_kind_ns"] or {}).values()]
         found.times += [ns / steps for ns in costs]
