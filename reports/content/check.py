@@ -33,7 +33,6 @@ from reports.content.check_defects import (
     answer_words,
     defect_words,
     defects,
-    ended,
     first_errors,
     legal_words,
 )
@@ -46,6 +45,7 @@ from reports.content.check_workflow import (
     workflow_rules,
 )
 from reports.content.quantities import counted, percent
+from reports.content.wording import ended
 from reports.words import wall_words
 
 _DEFECTS: Final = 4
