@@ -14,7 +14,7 @@ from traces.limits import Limit
 
 LENGTH: Final = Limit(65_536, "characters", "GitHub's API refuses a longer body of a comment")
 _DANGER: Final = re.compile(
-    r"[\\`*\[\]<>&|~$@#]"  # emphasis, code, links, tags, cells, formulas, mentions, references
+    r"[\\`*\[\]<&|~$@#]"  # emphasis, code, links, tags, cells, formulas, mentions, references
     r"|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])"  # emphasis; inside a word an underscore is none
     r"|:(?=\S)"  # addresses, emoji
     r"|(?<=[wW][wW][wW])\."  # addresses
@@ -22,7 +22,7 @@ _DANGER: Final = re.compile(
 _APART: Final = {"@": "<span>@</span>", "#": "<span>#</span>"}
 """GitHub looks for mentions and references in the finished text, so an entity does not hide them."""
 _FENCE: Final = re.compile("`+")
-_STARTS: Final = re.compile(r"^(\s*)(?:([-+])(?=\s|$|-+\s*$)|(\d{1,9})([.)])(?=\s|$))")
+_STARTS: Final = re.compile(r"^(\s*)(?:(>|[-+](?=\s|$|-+\s*$))|(\d{1,9})([.)])(?=\s|$))")
 """What would begin a list or a rule at the begin of a line."""
 
 

@@ -28,6 +28,7 @@ from reports.content.blocks import (
 )
 from reports.content.names import capital, name_of
 from reports.content.quantities import milliseconds, percent
+from traces.missing import Missing
 
 _PIECES: Final = (
     ("compute.", "compute", Hue.COMPUTE),
@@ -39,6 +40,7 @@ _PIECES: Final = (
     ("idle.launch_starved.", "CPU late", Hue.HOST),
     ("idle.launch_latency.", "launch delays", Hue.IDLE),
     ("idle.", "other idle", Hue.IDLE),
+    ("idle", "nothing recorded", Hue.IDLE),
 )
 """Rows of the ledger by what they begin with, first match first: the piece of the bar and its colour."""
 _SMALL: Final = 0.01
@@ -52,7 +54,12 @@ WALL_HUES: Final[dict[WallId, Hue]] = {
 }
 
 
-def step_bar(result: Result, rank: Rank) -> Bar:
+def hue_of(row: str) -> Hue:
+    """The colour of a row of the step; of a row that no piece has, that of other time."""
+    return next((hue for begin, _, hue in _PIECES if row.startswith(begin)), Hue.OTHER)
+
+
+def step_bar(rank: Rank) -> Bar:
     """One step, or the window, in pieces that add up."""
     scale = scale_of(rank)
     window_ns = rank.budget_ns.window
@@ -66,8 +73,7 @@ def step_bar(result: Result, rank: Rank) -> Bar:
         for name, (time_ns, hue) in parts.items()
         if time_ns
     )
-    whose = f" of {who(rank)}" if len(result.ranks) > 1 else ""
-    return Bar(f"One {scale.whole}{whose}", f"{scale.length}", pieces, words(*_beside(scale)))
+    return Bar(f"One {scale.whole}", scale.length, pieces, words(*_beside(scale)))
 
 
 def _parts(rank: Rank) -> dict[str, tuple[int, Hue]]:
@@ -80,7 +86,7 @@ def _parts(rank: Rank) -> dict[str, tuple[int, Hue]]:
             first: (budget.compute, Hue.COMPUTE),
             "communication": (comm_ns or 0, Hue.COMMUNICATION),
             "copies": (budget.exposed_copy, Hue.COPY),
-            "idle": (budget.idle, Hue.IDLE),
+            "nothing recorded": (budget.idle, Hue.IDLE),
         }
     parts = {name: (0, hue) for _, name, hue in _PIECES}
     for row in rows:
@@ -99,7 +105,9 @@ def _beside(scale: Scale) -> Iterator[str]:
     if hidden_ns >= _SMALL * window_ns:
         said.append(f"communication hidden under compute: {scale.ms(hidden_ns)} ms")
     if said:
-        yield f"{capital('; '.join(said))}."
+        yield f"{capital('; '.join(said))}. "
+    if isinstance(rank.absent_ns, Missing) and rank.budget_ns.idle >= _SMALL * window_ns:
+        yield f"Why nothing ran is unknown: {rank.absent_ns.reason}."
 
 
 def savings(result: Result) -> Table:
@@ -122,10 +130,11 @@ def _row(result: Result, wall: Wall) -> Row:
         most = known(wall.at_most_frac)
         said = f"at most {percent(most)}" if most is not None and most < 1 else "unknown"
         why = f": {wall.missing[0]}" if wall.missing and wall in open_walls(result) else ""
-        return Row((name, Quantity(""), Quantity(""), words(said + why)), tone=Tone.MUTED)
+        return Row((name, Quantity(""), Quantity(""), words(said + why)), tone=Tone.MUTED, id=wall.id)
     tone = Tone.BAD if wall.outcome == "finding" else Tone.PLAIN
     amount = Quantity(milliseconds(per_step_ns(result, cost_ns)))
-    return Row((name, amount, Quantity(percent(share), share, WALL_HUES[wall.id]), _mostly(wall)), tone=tone)
+    saved = Quantity(percent(share), share, WALL_HUES[wall.id])
+    return Row((name, amount, saved, _mostly(wall)), tone=tone, id=wall.id)
 
 
 def _mostly(wall: Wall) -> Words:

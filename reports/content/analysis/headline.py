@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from heuristics.result.judged import Wall
+from heuristics.result.judged import Bucket, Wall
 from heuristics.result.result import Result
 from heuristics.result.told import known
 from heuristics.verdict import FAMILIES
@@ -15,9 +15,11 @@ from reports.content.blocks import Code, Headline, Tone, Words, words
 from reports.content.names import capital, name_of
 from reports.content.quantities import counted, duration, milliseconds, percent
 from reports.measures import measures
+from traces.missing import Missing
 
-_MOSTLY: Final = 0.5
-"""A wall is called by its largest kind where that alone wins half of what the wall costs."""
+MOST: Final = 0.8
+HALF: Final = 0.5
+"""Parts of a wall's cost that its largest kind alone must win to stand for the wall, or beside it."""
 _NAMED: Final = 2
 _FORCED: Final = (
     "Routing is forced to balance; real routing is slower. Published for one run: 32 % MFU balanced, "
@@ -70,18 +72,23 @@ def by_family(kinds: Mapping[str, int]) -> dict[str, int]:
     return dict(sorted(together.items(), key=lambda one: -one[1]))
 
 
-def main_kind(wall: Wall) -> str | None:
-    """The kind that alone wins half of what the wall costs; None where no kind does."""
+def main_kind(wall: Wall, least: float = MOST) -> str | None:
+    """The kind that alone wins at least such a part of what the wall costs; None where no kind does."""
     kinds, cost_ns = by_family(known(wall.cost_by_kind_ns) or {}), known(wall.cost_ns)
     largest = next(iter(kinds), None)
-    return largest if largest and cost_ns and kinds[largest] >= _MOSTLY * cost_ns else None
+    return largest if largest and cost_ns and kinds[largest] >= least * cost_ns else None
 
 
 def cause(wall: Wall) -> str:
-    """A wall by its largest kind, where that is most of it; else by its own name."""
-    kind = main_kind(wall)
-    if kind is None:
-        return name_of(wall.id)
+    """A wall by its largest kind where that is nearly all of it, by both where it is half, else by itself."""
+    if (kind := main_kind(wall)) is not None:
+        return _kind(wall, kind)
+    if (kind := main_kind(wall, HALF)) is not None:
+        return f"{name_of(wall.id)}, mostly {_kind(wall, kind)}"
+    return name_of(wall.id)
+
+
+def _kind(wall: Wall, kind: str) -> str:
     if wall.id == "compute" and measures()[kind].group == "class":
         return f"{name_of(kind)} too small for the GPU"
     return name_of(kind)
@@ -111,9 +118,25 @@ def _most(wall: Wall) -> str:
 def _closest(result: Result) -> str:
     clear = [(known(wall.cost_frac) or 0.0, wall) for wall in result.walls if wall.outcome == "clear"]
     share, nearest = max(clear, key=lambda one: one[0])
-    if not share:
-        return "What was judged costs nothing that could be removed."
-    return f"Closest: {cause(nearest)}, at most {percent(share)}."
+    said = (
+        f"Closest: {cause(nearest)}, at most {percent(share)}."
+        if share
+        else "None that was judged costs time."
+    )
+    bucket: Bucket | None = known(result.verdict.largest_bucket)
+    part = known(result.verdict.largest_bucket_frac)
+    if bucket is None or part is None:
+        return said
+    return f"{said} Largest part: {_bucket(result, bucket)}, {percent(part)}."
+
+
+def _bucket(result: Result, bucket: Bucket) -> str:
+    """A bucket's name; what may be work that was not seen is not called idle, nor unnamed work compute."""
+    if bucket == "idle" and any(isinstance(rank.absent_ns, Missing) for rank in result.ranks):
+        return "nothing recorded"
+    if bucket == "compute" and all(known(rank.budget_ns.exposed_comm) is None for rank in result.ranks):
+        return "busy"
+    return name_of(bucket)
 
 
 def _unjudged(result: Result) -> str:
@@ -161,13 +184,13 @@ def facts(result: Result) -> Words:
     scale, steps = scale_of(rank), rank.steps
     many = len(result.ranks) > 1
     gpu = f"{len(result.ranks)} x {gpu_of(rank)}" if many else f"{gpu_of(rank)}, GPU {rank.device}"
-    whose = f" ({who(rank)})" if many else ""
+    whose = f"{who(rank)}: " if many else ""
     if not steps.used:
-        return words(gpu, f"; no steps found: window of {scale.length}{whose}")
+        return words(gpu, f"; {whose}no steps found, window of {scale.length}")
     low, high = known(steps.min_ns), known(steps.max_ns)
     spread = _spread(low, high) if low is not None and high is not None and low < high else ""
     dropped = f", {len(steps.dropped)} left out" if steps.dropped else ""
-    return words(gpu, f"; {counted(len(steps.used), 'step')} of {scale.length}{spread}{dropped}{whose}")
+    return words(gpu, f"; {whose}{counted(len(steps.used), 'step')} of {scale.length}{spread}{dropped}")
 
 
 def _spread(low_ns: int, high_ns: int) -> str:

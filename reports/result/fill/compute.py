@@ -26,7 +26,7 @@ def sm(use: SmUse) -> typed.Sm:
         **{name: getattr(whole, name) for name in _USE},
         sm_count=use.sm_count,
         capability_at_least=use.capability_at_least,
-        by_class={name: _launches(one, {}) for name, one in use.by_class.items()},
+        by_class={name: _launches(one, gaps) for name, one in use.by_class.items()},
         comm_blocks=blocks.max_count if blocks else None,
         comm_blocks_mean=blocks.mean_count if blocks else None,
         stretch_frac=stretch.frac if stretch else None,

@@ -11,7 +11,7 @@ from reports.result.fill.compute import sm, tensor_cores
 from reports.result.fill.memory import memory
 from reports.result.fill.moe import a2a, detected, moe
 from reports.result.fill.parts import because, copied, each, gap
-from reports.result.fill.tables import kernel_table, ledger, timeline, unknown_kernels
+from reports.result.fill.tables import kernel_table, ledger, other_steps, timeline, unknown_kernels
 from traces.account.account import Account
 from traces.cures import cures
 from traces.measure.measurements import RankMeasurements
@@ -57,6 +57,7 @@ def rank(found: RankMeasurements, ep_overlap: bool | None) -> typed.Rank:
         ledger=ledger(found),
         kernel_table=kernel_table(found),
         timeline=timeline(found),
+        other_steps=other_steps(found),
         replay=copied(costs.proofs, typed.Replay) if isinstance(costs, Costs) else costs,
     )
     return because(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from heuristics.result import tables as typed
 from heuristics.result.rank import UnknownKernel
 from heuristics.result.told import Told
@@ -9,6 +11,7 @@ from heuristics.unknown_kernels import is_finding
 from reports.result.fill.parts import all_copied, because, copied, gap
 from traces.cures import cures
 from traces.measure.measurements import RankMeasurements
+from traces.measure.timeline_columns import StepTimeline
 from traces.missing import Missing
 
 
@@ -53,5 +56,22 @@ def _no_grid(rank: RankMeasurements) -> Missing:
 def timeline(rank: RankMeasurements) -> typed.Timeline:
     """One step by stream; the window where there are no steps."""
     no_steps = gap("there are no steps: it shows the window", "give --steps, --nvtx, or record step ranges")
+    return because(_timeline(rank, rank.timeline), {"step": no_steps})
+
+
+def other_steps(rank: RankMeasurements) -> tuple[typed.Timeline, ...]:
+    """The other used steps; a window has none."""
+    return tuple(_timeline(rank, step) for step in rank.other_steps)
+
+
+def _timeline(rank: RankMeasurements, step: StepTimeline) -> typed.Timeline:
     unexplained = rank.account if isinstance(rank.account, Missing) else None
-    return because(all_copied(rank.timeline, typed.Timeline), {"step": no_steps, "reasons": unexplained})
+    shown = because(all_copied(step, typed.Timeline), {"reasons": unexplained})
+    unlaunched = gap("the launch of some activities was not recorded", cures(rank.kind)["launches"])
+    return replace(shown, lanes=tuple(_launched(lane, unlaunched) for lane in shown.lanes))
+
+
+def _launched(lane: typed.Lane, why: Missing) -> typed.Lane:
+    if None not in lane.launch_ns:
+        return lane
+    return replace(lane, launch_ns=tuple(why if one is None else one for one in lane.launch_ns))
