@@ -17,6 +17,7 @@ from reports.content.blocks import (
     Detail,
     Headline,
     Page,
+    Part,
     Quantity,
     Row,
     Sentence,
@@ -33,6 +34,7 @@ from reports.content.check_numbers import number_lines
 from reports.content.check_parts import configuration_parts, defect_items
 from reports.content.check_workflow import (
     choice_line,
+    choice_table,
     workflow_lines,
 )
 from reports.content.quantities import percent
@@ -55,7 +57,8 @@ def page(result: Result, detail: Detail) -> Page:
     blocks += [Sentence(words(one), "Warning", Tone.NOTICE) for one in result.warnings]
     blocks += [*defect_items(result, Detail.FIRST), *_judged(result, detail)]
     if detail is Detail.FULL:
-        return Page(title, facts, (*blocks, *configuration_parts(result)), detail)
+        chosen = Part("What the guides choose", tuple(choice_table(result)), "choices")
+        return Page(title, facts, (*blocks, chosen, *configuration_parts(result)), detail)
     blocks += number_lines(result)
     blocks += [*workflow_lines(result, _RULES), *choice_line(result), *_next(result)]
     return Page(title, facts, tuple(blocks), detail, _MORE)

@@ -32,7 +32,6 @@ from reports.content.check_defects import (
 )
 from reports.content.check_numbers import number_lines, number_tables
 from reports.content.check_workflow import (
-    choice_table,
     experiment_blocks,
     workflow_lines,
     workflow_rules,
@@ -44,16 +43,14 @@ _DEFECTS: Final = 4
 
 
 def configuration_parts(result: Result) -> tuple[Part, ...]:
-    """What files say of a run, and what the guides choose; the latter alone where no file was given."""
-    chosen = Part("What the guides choose", tuple(choice_table(result)), "choices")
+    """What files say of a run, as parts of a long page; none where no configuration was given."""
     configuration = known(result.configuration)
     if configuration is None:
-        return (chosen,) if chosen.blocks else ()
+        return ()
     parts = (
         Part("Configuration", tuple(_configuration(result, configuration)), "configuration"),
         Part("Throughput and memory", (*number_lines(result), *number_tables(result)), "numbers"),
         Part("Workflow", (*workflow_lines(result, None), *workflow_rules(result)), "workflow"),
-        chosen,
         Part("Experiments", tuple(experiment_blocks(result)), "experiments"),
     )
     return tuple(one for one in parts if one.blocks)
