@@ -13,8 +13,7 @@ from heuristics.judgement import judge_observed
 from heuristics.run import Given
 from heuristics.symptoms import Symptoms, observed_from, read_symptoms
 from heuristics.symptoms.fit import with_fit
-from reports.document import with_command
-from reports.document_check import build_check_document
+from reports.result.fill.result import result_of_run
 from traces.errors import InputError
 from traces.progress import Progress, silent
 
@@ -41,12 +40,17 @@ def check_config(
     progress("checking the configuration", None)
     observed = with_fit(observed_from(said, configured.settings), given, configured.log, said)
     judgement = judge_observed(observed, given, configured, ask)
-    document = build_check_document(
-        diagnoser.__version__, config.name, judgement, symptoms is not None, redact
+    judged = symptoms is not None or any(wall.outcome != "unmeasurable" for wall in judgement.walls)
+    result = result_of_run(
+        diagnoser.__version__,
+        judgement,
+        about=config.name,
+        judged=judged,
+        warnings=said.unread,
+        redact=redact,
+        command=command or command_line("check-config", [config], {}, redact=redact),
     )
-    document["warnings"] += said.unread
-    command = command or command_line("check-config", [config], {}, redact=redact)
-    return Diagnosis(with_command(document, command))
+    return Diagnosis(result)
 
 
 def _text(path: Path) -> str:

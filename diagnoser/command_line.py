@@ -47,9 +47,9 @@ def path_words(path: Path, redact: bool = True) -> str:
 
 
 def _about(about: Mapping[str, object], redact: bool) -> Iterator[str]:
-    from reports.document_config import given_section
+    from reports.result.fill.shown import given
 
-    shown = given_section(given_from(about), redact)
+    shown = given(given_from(about), redact)
     for field in (field for field in ABOUT if field in about):
         kind, placeholder, _ = ABOUT[field]
         if kind is bool:

@@ -1,22 +1,24 @@
-"""What `analyze` returns."""
+"""What `analyze` and `check_config` return."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from reports.document import Document
+from msgspec import UNSET
+from msgspec.structs import asdict
+
+from heuristics.result.told import known
+from reports.result.codec import Document, encode
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_GROUPS: Final = {
-    "exposed_comm_kind": "exposed_comm_by_kind_ns",
-    "exposed_copy_kind": "exposed_copy_by_kind_ns",
-    "compute_class": "compute_by_class_ns",
-}
+    from heuristics.result.judged import Fix, Verdict, Wall
+    from heuristics.result.rank import Rank
+    from heuristics.result.result import Result
+
 _COLUMNS: Final = ["trace", "process", "device", "group", "key", "ns", "frac"]
 
 
@@ -24,17 +26,49 @@ _COLUMNS: Final = ["trace", "process", "device", "group", "key", "ns", "frac"]
 class Diagnosis:
     """A finished diagnosis."""
 
-    _document: Document
+    result: Result
+    """Everything that was found, typed: a value that could not be told is `traces.missing.Missing`."""
     skipped: tuple[str, ...] = ()
     """Why traces given beside the ones diagnosed were left out, one line each."""
 
     def __repr__(self) -> str:
-        names = ", ".join(trace["name"] for trace in self._document["traces"]) or self._document["about"]
-        return f"<Diagnosis of {names}: {len(self._document['ranks'])} ranks>"
+        result = self.result
+        names = ", ".join(trace.name for trace in result.traces)
+        if result.about is not UNSET:
+            names = result.about
+        return f"<Diagnosis of {names}: {len(result.ranks)} ranks>"
+
+    def _repr_html_(self) -> str:
+        """The first screen, as a notebook shows it."""
+        from html import escape
+
+        from reports.content.blocks import Detail, View
+        from reports.write.text import write_text
+
+        if self.result.about is UNSET:
+            from reports.content.analysis import page
+        else:
+            from reports.content.check import page
+        return f"<pre>{escape(write_text(page(self.result, Detail.FIRST), View()))}</pre>"
+
+    @property
+    def verdict(self) -> Verdict:
+        """The one wall that costs most, how sure that is, and why."""
+        return self.result.verdict
+
+    @property
+    def walls(self) -> tuple[Wall, ...]:
+        """Memory, communication, host overhead and compute: what each costs at most."""
+        return self.result.walls
+
+    @property
+    def fixes(self) -> tuple[Fix, ...]:
+        """What to change, in the order to try."""
+        return self.result.fixes
 
     def to_dict(self) -> Document:
         """The JSON document, version 1.0, as plain values; a copy of its own."""
-        return copy.deepcopy(self._document)
+        return encode(self.result)
 
     def to_frame(self) -> pd.DataFrame:
         """A pandas table with one row per rank and bucket, kind or class.
@@ -45,15 +79,22 @@ class Diagnosis:
         """
         import pandas as pd
 
-        frame = pd.DataFrame(list(self._rows()), columns=_COLUMNS)
+        rows = [row for rank in self.result.ranks for row in _rows(rank)]
+        frame = pd.DataFrame(rows, columns=_COLUMNS)
         return frame.astype({"process": "Int64", "device": "Int64", "ns": "Int64", "frac": "Float64"})
 
-    def _rows(self) -> Iterator[tuple[Any, ...]]:
-        for rank in self._document["ranks"]:
-            window_ns = rank["budget_ns"]["window"]
-            buckets = {key: ns for key, ns in rank["budget_ns"].items() if key != "window"}
-            groups = {"bucket": buckets} | {group: rank[section] or {} for group, section in _GROUPS.items()}
-            for group, parts in groups.items():
-                for key, ns in parts.items():
-                    frac = None if ns is None else ns / window_ns
-                    yield rank["trace"], rank["process"], rank["device"], group, key, ns, frac
+
+def _rows(rank: Rank) -> Iterator[tuple[Any, ...]]:
+    buckets = asdict(rank.budget_ns)
+    window_ns = buckets.pop("window")
+    groups = {
+        "bucket": buckets,
+        "exposed_comm_kind": known(rank.exposed_comm_by_kind_ns) or {},
+        "exposed_copy_kind": rank.exposed_copy_by_kind_ns,
+        "compute_class": rank.compute_by_class_ns,
+    }
+    for group, parts in groups.items():
+        for key, told in parts.items():
+            ns = known(told)
+            frac = None if ns is None else ns / window_ns
+            yield rank.trace, known(rank.process), rank.device, group, key, ns, frac

@@ -7,15 +7,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
+import diagnoser
 from diagnoser.about import ABOUT, given_from
 from diagnoser.configuration import read_configured
 from heuristics.judgement import judge_observed
 from heuristics.run import Guidance
 from heuristics.symptoms import observed_from, read_symptoms
 from reports.document import Document
-from reports.document_config import config_gaps, config_sections, given_section
+from reports.result.codec import encode
+from reports.result.fill.result import result_of_run
+from reports.result.fill.shown import given as given_of_run
 from traces.errors import UsageError
 from traces.progress import Progress, silent
 from traces.results.read import result_of
@@ -23,12 +26,18 @@ from traces.training_log.steady import perturbation_frac, steady_step
 
 if TYPE_CHECKING:
     from heuristics.judgement import Configured
-    from traces.missing import Missing
+
+
+_FROM_FILES: Final = (
+    *("configuration", "config_findings", "rules", "workflow", "experiments"),
+    *("memory_estimate", "throughput", "log", "given"),
+)
+"""Sections that a configuration and a log make."""
 
 
 def with_about(document: Document, about: Mapping[str, object], redact: bool = True) -> Document:
     """The result with what is said of the run; `about` and `redact` as `analyze` takes them."""
-    said = {key: value for key, value in given_section(given_from(about), redact).items() if key in about}
+    said = {key: value for key, value in given_of_run(given_from(about), redact).items() if key in about}
     return {**document, "given": {**(document.get("given") or {}), **said}}
 
 
@@ -57,10 +66,11 @@ def with_files(
     observed = observed_from(read_symptoms(json.dumps(document), "the result"), configured.settings)
     observed = replace(observed, step_ns=_step_ns(document), perturbation_frac=slower_frac)
     judgement = judge_observed(observed, given, configured)
-    sections = config_sections(judgement, redact)
+    made = encode(result_of_run(diagnoser.__version__, judgement, redact=redact))
+    sections = {key: made[key] for key in _FROM_FILES}
     if configured_before:
         sections = {"log": sections["log"]}
-    laid = {**document, **sections, "missing": _missing(document, sections, config_gaps(judgement, redact))}
+    laid = {**document, **sections, "missing": _missing(document, sections, made["missing"])}
     return laid if slower_frac is None else _perturbed(laid, slower_frac)
 
 
@@ -87,10 +97,9 @@ def _perturbation_frac(document: Document, configured: Configured) -> float | No
     return None if steady is None or step_ns is None else perturbation_frac(step_ns, steady)
 
 
-def _missing(document: Document, sections: Document, gaps: Iterable[Missing]) -> list[dict[str, str]]:
+def _missing(document: Document, sections: Document, made: Iterable[dict[str, str]]) -> list[dict[str, str]]:
     """Entries of what is still missing: the old ones of other sections, the new ones of these."""
     kept = [one for one in document.get("missing") or [] if _section(one["path"]) not in sections]
-    made = [{"path": gap.path, "reason": gap.reason, "cure": gap.cure} for gap in gaps]
     return [*kept, *(one for one in made if _section(one["path"]) in sections)]
 
 
@@ -99,10 +108,9 @@ def _section(path: str) -> str:
 
 
 def _perturbed(document: Document, slower_frac: float) -> Document:
-    path = "traces[*].capture.perturbation_frac"
     traces = [
         {**one, "capture": {**(one.get("capture") or {}), "perturbation_frac": slower_frac}}
         for one in document.get("traces") or []
     ]
-    missing = [one for one in document["missing"] if one["path"] != path]
+    missing = [one for one in document["missing"] if not one["path"].endswith("].capture.perturbation_frac")]
     return {**document, "traces": traces, "missing": missing}

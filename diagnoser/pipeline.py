@@ -20,7 +20,8 @@ from diagnoser.gaps import (
 from heuristics import Configured, judge
 from heuristics.configured import only_data_parallel
 from heuristics.run import Given
-from reports.document import TraceResult, build_document, with_command
+from reports.result.fill.result import result_of_run
+from reports.result.fill.trace import ReadTrace
 from traces.columns import Columns
 from traces.errors import EmptySelection, InputError, NotATrace, NothingToDiagnose, UsageError
 from traces.formats.known_texts import trace_name
@@ -66,10 +67,11 @@ def diagnose(
         for index, trace in enumerate(measured)
         for gap in recording_gaps(index, trace.timeline, trace.ranks)
     ]
-    document = build_document(
-        version=diagnoser.__version__,
+    result = result_of_run(
+        diagnoser.__version__,
+        judge(ranks, given, configured, ask),
         traces=[
-            TraceResult(
+            ReadTrace(
                 trace.columns.info,
                 _launched_frac(trace.ranks),
                 measure_messages(trace.columns),
@@ -78,13 +80,12 @@ def diagnose(
             for trace in measured
         ],
         ranks=ranks,
-        judgement=judge(ranks, given, configured, ask),
         warnings=[*warnings, *window_warnings(ranks)],
         missing=missing,
         redact=redact,
+        command=command or command_line("analyze", paths, {}, redact=redact),
     )
-    command = command or command_line("analyze", paths, {}, redact=redact)
-    return Diagnosis(with_command(document, command), skipped)
+    return Diagnosis(result, skipped)
 
 
 def _check_distinct(paths: Sequence[Path]) -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from diagnoser.results import Kind
+from heuristics.result.result import SCHEMA_VERSION, Result
 from reports.contract import broken
-from reports.document import SCHEMA_VERSION, Document
-from traces.errors import TraceNotFound, UsageError
-from traces.results.fields import NotAResult
+from reports.result.codec import Document, decode
+from traces.errors import NotAResult, TraceNotFound, UsageError
 from traces.results.read import KNOWN_MAJOR, result_of
 
 _MAKE: Final = "moe-diag analyze TRACE -f json -o result.json"
@@ -67,12 +67,16 @@ def _checked(document: Any) -> Kind:
         raise NotAResult(f"it is no result of moe-diag. Make one of a trace: {_MAKE}")
     _check_version(document["schema_version"])
     kind = _kind(document)
-    schema = "comparison_schema.json" if kind == "comparison" else "schema.json"
-    if wrong := broken({**document, "schema_version": SCHEMA_VERSION}, schema):
-        again = "moe-diag compare" if kind == "comparison" else "moe-diag analyze"
-        raise NotAResult(f"{wrong}. Make the result again: {again}")
-    if kind != "comparison":
-        result_of(document)  # what no schema says, such as rows that add up
+    known = {**document, "schema_version": SCHEMA_VERSION}
+    if kind == "comparison":
+        if wrong := broken(known, "comparison_schema.json"):
+            raise NotAResult(f"{wrong}. Make the result again: moe-diag compare")
+        return kind
+    try:
+        decode(known, Result)
+    except NotAResult as error:
+        raise NotAResult(f"{error}. Make the result again: moe-diag analyze") from None
+    result_of(document)  # what no type says, such as rows that add up
     return kind
 
 

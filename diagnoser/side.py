@@ -14,10 +14,9 @@ from diagnoser.diagnosis import Diagnosis
 from diagnoser.earlier import with_about, with_files
 from diagnoser.pipeline import diagnose
 from reports.document import Document
-from traces.errors import MoeDiagError, NotATrace, NothingToDiagnose, UsageError
+from traces.errors import MoeDiagError, NotAResult, NotATrace, NothingToDiagnose, UsageError
 from traces.formats.open import ReadOptions
 from traces.progress import Progress, silent
-from traces.results.fields import NotAResult
 from traces.results.read import is_result, read_result, result_of
 from traces.steps.selection import Selection
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from heuristics.result.judged import Bucket
 from heuristics.run import WALL_IDS, WallId
 from heuristics.startup import CAUSES, judged_ns, startup_ns
 from heuristics.words import percent
@@ -119,14 +120,14 @@ def bound_of_most(shares: Mapping[WallId, float]) -> Bound:
 class LargestBucket:
     """The largest bucket of the budget over all ranks, and its share of the summed windows."""
 
-    bucket: str
+    bucket: Bucket
     frac: float
 
 
 def largest_bucket(measurements: Sequence[RankMeasurements]) -> LargestBucket:
     """Largest bucket of a run; of equals the first in the order of the budget."""
     budgets = [rank.budget for rank in measurements]
-    total_ns = {
+    total_ns: dict[Bucket, int] = {
         "compute": sum(budget.compute_ns for budget in budgets),
         "exposed_comm": sum(budget.exposed_comm_ns for budget in budgets),
         "exposed_copy": sum(budget.exposed_copy_ns for budget in budgets),

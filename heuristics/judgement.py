@@ -18,7 +18,6 @@ from heuristics.startup import Startup
 from heuristics.verdict import Verdict
 from heuristics.walls.wall import WallJudgement
 from traces.measure.measurements import RankMeasurements
-from traces.missing import Missing
 from traces.names.frameworks import Framework
 from traces.settings.configuration import Problem
 from traces.settings.settings import Settings
@@ -63,14 +62,13 @@ class Judgement:
     """
 
     bound: Bound
-    largest: LargestBucket
+    largest: LargestBucket | None
     walls: tuple[WallJudgement, ...]
     verdict: Verdict
     plan: Plan
     choices: tuple[Choice, ...]
     run: Run
     guidance: Guidance
-    missing: tuple[Missing, ...]
     told: Told | None = None
     perturbation_frac: float | None = None
     step_ns: int | None = None
@@ -103,9 +101,6 @@ def judge_observed(
     configured = configured or Configured()
     run = run_of(observed, given or Given(), configured)
     told = _told(run, observed, configured, ask) if configured.told else None
-    gaps = []
-    if observed.bound.bucket is None:
-        gaps.append(Missing("verdict.bound", observed.bound.because, observed.bound.cure))
     return Judgement(
         bound=observed.bound,
         largest=observed.largest,
@@ -115,7 +110,6 @@ def judge_observed(
         choices=choose_all(run) if run.framework == "megatron" and run.shown.moe is not False else (),
         run=run,
         guidance=run.given.guidance,
-        missing=tuple(gaps),
         told=told,
         perturbation_frac=observed.perturbation_frac,
         step_ns=observed.step_ns,

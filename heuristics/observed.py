@@ -30,7 +30,7 @@ class Observed:
     """
 
     bound: Bound
-    largest: LargestBucket
+    largest: LargestBucket | None
     walls: tuple[WallJudgement, ...]
     verdict: Verdict
     shown: Shown

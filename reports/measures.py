@@ -29,6 +29,7 @@ GROUPS: Final[Mapping[str, str]] = {
     "fixes": "Fixes",
     "configuration": "The configuration and the log",
     "trace": "The recording",
+    "parts": "Parts of a result",
 }
 """Groups of measures and their titles, in the order of a report."""
 

@@ -1,158 +1,192 @@
-"""The document as a trace for ui.perfetto.dev or chrome://tracing: verdict, steps and lost time by stream."""
+"""A result as a trace for ui.perfetto.dev or chrome://tracing: verdict, steps and lost time by stream."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
-from reports.document import Document
-from reports.redaction import redaction_sentence
-from reports.sentences import fix_title, verdict_sentences, wall_sentence, who
-from reports.timeline_tracks import timeline_tracks
+from msgspec import to_builtins
+
+from heuristics.result.judged import Evidence, Wall
+from heuristics.result.moe import Span
+from heuristics.result.rank import Rank, Step
+from heuristics.result.result import Result
+from heuristics.result.tables import LedgerRow
+from heuristics.result.told import known
+from reports.content.analysis.headline import headline
+from reports.content.analysis.scale import gpu_of, who
+from reports.content.names import name_of
+from reports.content.quantities import percent
+from reports.redaction import redaction_words
+from reports.timeline_tracks import StepTracks, arrow_numbers
 from reports.trace_events import Args, Counter, Process, Slice, Track, render_events
-from reports.words import kind_words, seconds, wall_words
+from reports.words import seconds
+from reports.write.plain import plain
 
 _SHOWN: Final = 8
-"""Ranks whose streams are shown: each may have 12,000 activities, 2 MB."""
+"""Ranks whose streams are shown: each may have 17,000 activities, 4 MB."""
 _FIXES: Final = 3
-_WHOLE: Final = (
-    "budget_ns",
-    "exposed_comm_by_kind_ns",
-    "exposed_copy_by_kind_ns",
-    "compute_by_class_ns",
-    "absent_ns",
-    "masked_ns",
-    "hidden_comm_ns",
-)
-"""What is said of all windows together."""
 
 
-def render_perfetto(document: Document, everything: bool = False) -> str:
+def render_perfetto(result: Result, everything: bool = False) -> str:
     """A JSON object of the Trace Event Format: one process for the verdict, one a rank.
 
-    Tracks of a rank: where evidence can be seen, steps, windows, expert all-to-all, why no compute ran, and
-    the streams of one step; counters of each used step, in ms. `everything`: the streams of every rank, not
-    of the first eight.
+    Tracks of a rank: where evidence can be seen, steps, windows, expert all-to-all, the host's threads, why
+    no compute ran and the streams in all steps that the result holds; counters of each used step, in ms.
+    `everything`: the streams of every rank, not of the first eight.
     """
-    ranks = document["ranks"]
-    shown = len(ranks) if everything else min(_SHOWN, len(ranks))
-    processes = [Process("moe-diag: verdict", [*_verdict_tracks(document)])]
-    for place, rank in enumerate(ranks):
-        tracks = [*_own_tracks(document, place), *(_recorded_tracks(rank) if place < shown else ())]
-        processes.append(Process(_name(document, rank), tracks, [*_counters(rank)]))
-    return render_events(processes, _about(document, shown))
+    shown = len(result.ranks) if everything else min(_SHOWN, len(result.ranks))
+    processes = [Process("moe-diag: verdict", [*_verdict_tracks(result)])]
+    arrows = arrow_numbers()
+    for place, rank in enumerate(result.ranks):
+        tracks = [*_own_tracks(result, place)]
+        if place < shown:
+            a2a = known(rank.a2a)
+            tracks.append(Track("expert all-to-all", [_span(one) for one in a2a.spans] if a2a else []))
+            tracks += StepTracks(rank.timelines, arrows).tracks()
+        processes.append(Process(_name(result, rank), tracks, [*_counters(rank)]))
+    return render_events(processes, _about(result, shown))
 
 
-def _name(document: Document, rank: dict[str, Any]) -> str:
-    return who(rank) if len(document["traces"]) == 1 else f"{who(rank)}, {rank['trace']}"
+def _name(result: Result, rank: Rank) -> str:
+    process = known(rank.process)
+    whose = f", process {process}" if process is not None else ""
+    trace = f", {rank.trace}" if len(result.traces) > 1 else ""
+    return f"{who(rank)} ({gpu_of(rank)}){whose}{trace}"
 
 
-def _about(document: Document, shown: int) -> Args:
+def _about(result: Result, shown: int) -> Args:
     """What wrote the file, and what is left out of it."""
     return {
-        **document["tool"],
-        "schema_version": document["schema_version"],
-        "traces": [trace["name"] for trace in document["traces"]],
-        "redaction": redaction_sentence(document),
-        "ranks_without_streams": len(document["ranks"]) - shown,
-        "activities_left_out": [
-            rank["timeline"]["left_out"] for rank in document["ranks"][:shown] if rank.get("timeline")
+        **to_builtins(result.tool),
+        "schema_version": result.schema_version,
+        "traces": [trace.name for trace in result.traces],
+        "redaction": redaction_words(result.redacted),
+        "ranks_without_streams": len(result.ranks) - shown,
+        "activities_left_out": [sum(one.left_out for one in rank.timelines) for rank in result.ranks[:shown]],
+        "calls_and_ranges_left_out": [
+            sum(one.host_left_out for one in rank.timelines) for rank in result.ranks[:shown]
         ],
     }
 
 
-def _verdict_tracks(document: Document) -> Iterator[Track]:
+def _verdict_tracks(result: Result) -> Iterator[Track]:
     """The verdict and each wall, as long as all windows."""
-    windows = [pair for rank in document["ranks"] for pair in rank["windows_ns"]]
+    windows = [pair for rank in result.ranks for pair in rank.windows_ns]
     start_ns, end_ns = min(start for start, _ in windows), max(end for _, end in windows)
-    said = {"because": [*verdict_sentences(document)]}
-    yield Track("verdict", [Slice(start_ns, end_ns, wall_sentence(document), "verdict", said)])
-    for wall in sorted(document["walls"], key=lambda one: -(one["cost_frac"] or 0)):
-        name = f"{wall_words(wall['id'])}: {wall['outcome']}"
-        yield Track(name, [Slice(start_ns, end_ns, name, wall["outcome"], _wall(document, wall))])
+    first = headline(result)
+    said = {"because": [plain(one) for one in first.under]}
+    name = f"{first.label}: {plain(first.said)}"
+    yield Track("verdict", [Slice(start_ns, end_ns, name, "verdict", said)])
+    for wall in sorted(result.walls, key=lambda one: -(known(one.cost_frac) or 0)):
+        share = known(wall.cost_frac)
+        name = f"{name_of(wall.id)}: {'unknown' if share is None else f'at most {percent(share)}'}"
+        yield Track(name_of(wall.id), [Slice(start_ns, end_ns, name, wall.outcome, _wall(result, wall))])
 
 
-def _wall(document: Document, wall: dict[str, Any]) -> Args:
+def _wall(result: Result, wall: Wall) -> Args:
     """Its cost, the figures behind it, what is missing, and what to try first against it."""
-    fixes = [one for one in document["fixes"] if one["wall"] == wall["id"]][:_FIXES]
+    fixes = [one for one in result.fixes if one.wall == wall.id][:_FIXES]
     return {
-        "cost_ns": wall["cost_ns"],
-        "cost_frac": wall["cost_frac"],
-        "cost_by_kind_ns": wall["cost_by_kind_ns"],
-        "evidence": [
-            {key: one[key] for key in ("measure", "value", "unit", "limit")} for one in wall["evidence"]
-        ],
-        "missing": wall["missing"],
-        "cure": wall["cure"],
-        "next": [f"{fix['id']} {fix_title(fix)}" for fix in fixes],
+        "cost_ns": known(wall.cost_ns),
+        "cost_frac": known(wall.cost_frac),
+        "cost_by_kind_ns": known(wall.cost_by_kind_ns),
+        "evidence": [_figure(one) for one in wall.evidence],
+        "missing": wall.missing,
+        "cure": wall.cure,
+        "next": [f"{fix.id} {fix.title}" for fix in fixes],
     }
 
 
-def _own_tracks(document: Document, place: int) -> Iterator[Track]:
+def _own_tracks(result: Result, place: int) -> Iterator[Track]:
     """What was found of a rank: evidence, steps, windows."""
-    rank = document["ranks"][place]
-    for wall in document["walls"]:
-        seen = [one for one in wall["evidence"] if one["start_ns"] is not None and one["rank"] == place]
-        yield Track(f"{wall_words(wall['id'])}: where to look", [_evidence(wall, one) for one in seen])
-    steps = rank["steps"]
-    slow = [_step(one, "slow") for one in steps["used"] if one["index"] in steps["slow"]]
-    used = [_step(one, "used") for one in steps["used"] if one["index"] not in steps["slow"]]
-    left_out = [_step(one, f"left out: {one['reason']}") for one in steps["dropped"]]
+    rank = result.ranks[place]
+    for wall in result.walls:
+        seen = [slice for one in wall.evidence if one.rank == place for slice in _evidence(wall, one)]
+        yield Track(f"{name_of(wall.id)}: where to look", seen)
+    steps = rank.steps
+    slow = [_step(one, "slow") for one in steps.used if one.index in steps.slow]
+    used = [_step(one, "used") for one in steps.used if one.index not in steps.slow]
+    left_out = [_step(one, "left out", one.reason) for one in steps.dropped]
     yield Track("slow steps", slow)
     yield Track("steps", used + slow + left_out)
-    whole = {key: rank[key] for key in _WHOLE}
-    yield Track(
-        "windows", [Slice(start, end, "window", "window", whole) for start, end in rank["windows_ns"]]
-    )
+    whole = _whole(rank)
+    windows = [Slice(start_ns, end_ns, "window", "window", whole) for start_ns, end_ns in rank.windows_ns]
+    yield Track("windows", windows)
 
 
-def _recorded_tracks(rank: dict[str, Any]) -> Iterator[Track]:
-    """What ran on a rank: expert all-to-all of all windows, and one step by stream."""
-    yield Track("expert all-to-all", [_span(one) for one in rank["a2a"]["spans"]] if rank["a2a"] else [])
-    yield from timeline_tracks(rank.get("timeline"))  # results of earlier versions have none
+def _whole(rank: Rank) -> Args:
+    """What is known of all windows together."""
+    return {
+        "budget_ns": to_builtins(rank.budget_ns, enc_hook=known),
+        "exposed_comm_by_kind_ns": known(rank.exposed_comm_by_kind_ns),
+        "exposed_copy_by_kind_ns": rank.exposed_copy_by_kind_ns,
+        "compute_by_class_ns": rank.compute_by_class_ns,
+        "absent_ns": to_builtins(known(rank.absent_ns)),
+        "masked_ns": known(rank.masked_ns),
+        "hidden_comm_ns": known(rank.hidden_comm_ns),
+    }
 
 
-def _evidence(wall: dict[str, Any], one: dict[str, Any]) -> Slice:
-    said = {key: one[key] for key in ("value", "unit", "limit", "because", "step")}
-    where = {"start": seconds(one["start_ns"]), "end": seconds(one["end_ns"])}
-    return Slice(one["start_ns"], one["end_ns"], one["measure"], wall["id"], said | where)
+def _figure(one: Evidence) -> Args:
+    return {"measure": one.measure, "value": one.value, "unit": one.unit, "limit": one.limit}
 
 
-def _step(one: dict[str, Any], state: str) -> Slice:
-    where = {"state": state, "start": seconds(one["start_ns"]), "end": seconds(one["end_ns"])}
-    category = state.partition(":")[0]
-    return Slice(one["start_ns"], one["end_ns"], f"step {one['index']}, {state}", f"{category} step", where)
+def _evidence(wall: Wall, one: Evidence) -> Iterator[Slice]:
+    """Where it can be seen, if at one place."""
+    if one.start_ns is not None and one.end_ns is not None:
+        said = {**_figure(one), "because": one.because, "step": one.step}
+        yield Slice(
+            one.start_ns,
+            one.end_ns,
+            name_of(one.measure),
+            wall.id,
+            {**said, **_where(one.start_ns, one.end_ns)},
+        )
 
 
-def _span(one: dict[str, Any]) -> Slice:
+def _where(start_ns: int, end_ns: int) -> Args:
+    return {"start": seconds(start_ns), "end": seconds(end_ns)}
+
+
+def _step(one: Step, state: str, reason: str = "") -> Slice:
+    said = f"{state}: {reason}" if reason else state
+    args = {"state": said, **_where(one.start_ns, one.end_ns)}
+    return Slice(one.start_ns, one.end_ns, f"step {one.index}, {said}", f"{state} step", args)
+
+
+def _span(one: Span) -> Slice:
     """An exchange; an unknown direction is no phase."""
-    place = {key: one[key] for key in ("step", "layer", "phase")}
-    return Slice(one["start_ns"], one["end_ns"], kind_words(one["kind"]), one["kind"], place)
+    place = {"step": known(one.step), "layer": known(one.layer), "phase": known(one.phase)}
+    return Slice(one.start_ns, one.end_ns, name_of(one.kind), one.kind, place)
 
 
-def _counters(rank: dict[str, Any]) -> Iterator[Counter]:
+def _counters(rank: Rank) -> Iterator[Counter]:
     """What the used steps are made of, and why no compute ran in them; nothing outside of them."""
-    used, ledger = rank["steps"]["used"], rank.get("ledger")
+    used, ledger = rank.steps.used, known(rank.ledger)
     if not used or not ledger:
         return
     for name, group in (("used steps, ms", "budget"), ("no compute in used steps, ms", "absent")):
-        series = _by_head([row for row in ledger if row["group"] == group])
+        series = _by_head([row for row in ledger if row.group == group])
         if series:
             yield Counter(name, [*_points(used, series)])
 
 
-def _by_head(rows: list[dict[str, Any]]) -> dict[str, list[int]]:
+def _by_head(rows: Sequence[LedgerRow]) -> dict[str, list[int]]:
     """Rows added up by the first word of their names: one length a step."""
     added: dict[str, list[int]] = {}
     for row in rows:
-        head, lengths = row["row"].partition(".")[0], row["per_step_ns"]
-        added[head] = [sum(pair) for pair in zip(added.get(head, [0] * len(lengths)), lengths, strict=True)]
+        head = row.row.partition(".")[0]
+        before = added.get(head, [0] * len(row.per_step_ns))
+        added[head] = [sum(pair) for pair in zip(before, row.per_step_ns, strict=True)]
     return added
 
 
-def _points(used: list[dict[str, Any]], series: dict[str, list[int]]) -> Iterator[tuple[int, dict[str, int]]]:
+def _points(
+    used: Sequence[Step], series: Mapping[str, Sequence[int]]
+) -> Iterator[tuple[int, dict[str, int]]]:
     for place, step in enumerate(used):
-        yield step["start_ns"], {head: lengths[place] for head, lengths in series.items()}
-        following = used[place + 1]["start_ns"] if place + 1 < len(used) else None
-        if following != step["end_ns"]:
-            yield step["end_ns"], dict.fromkeys(series, 0)
+        yield step.start_ns, {head: lengths[place] for head, lengths in series.items()}
+        following = used[place + 1].start_ns if place + 1 < len(used) else None
+        if following != step.end_ns:
+            yield step.end_ns, dict.fromkeys(series, 0)

@@ -15,9 +15,9 @@ _NOT_REDACTED: Final = "Not redacted: holds paths and texts of the configuration
 
 def redaction_sentence(document: Document) -> str:
     """One sentence, alike in every format: what was left out, or that nothing was."""
-    return redaction(redacted=document["redacted"] is not False)
+    return redaction_words(document["redacted"])
 
 
-def redaction(*, redacted: bool) -> str:
-    """The same of a typed result."""
-    return _REDACTED if redacted else _NOT_REDACTED
+def redaction_words(is_redacted: bool) -> str:
+    """One sentence, alike in every format: what was left out, or that nothing was."""
+    return _REDACTED if is_redacted else _NOT_REDACTED

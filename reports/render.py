@@ -6,9 +6,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, Literal
 
+from heuristics.result.result import Result
+from reports.content.blocks import Detail, Page, View
 from reports.document import Document
 from reports.emit import FRAMEWORKS, emit_config
-from reports.json_report import render_json
+from reports.result.codec import decode
+from reports.result.json_text import render_json
 
 Renderer = Callable[[Document, bool], str]
 """Of a document, and whether to show every fix and refusal where a reader would be shown a few."""
@@ -17,26 +20,32 @@ Figure = Callable[[Document, bool], bytes]
 """The same as a picture, which always shows one selection."""
 
 
-def _text(document: Document, everything: bool) -> str:
-    from heuristics.result.result import Result
+def _page(document: Document, everything: bool) -> Page:
     from reports.content.analysis import page
-    from reports.content.blocks import Detail, View
-    from reports.result.codec import decode
+
+    return page(decode(document, Result), _detail(everything))
+
+
+def _detail(everything: bool) -> Detail:
+    return Detail.FULL if everything else Detail.FIRST
+
+
+def _text(document: Document, everything: bool) -> str:
     from reports.write.text import write_text
 
-    return write_text(page(decode(document, Result), Detail.FULL if everything else Detail.FIRST), View())
+    return write_text(_page(document, everything), View())
 
 
 def _markdown(document: Document, everything: bool) -> str:
-    from reports.markdown import render_markdown
+    from reports.write.github import write_github
 
-    return render_markdown(document, everything)
+    return write_github(_page(document, everything), View())
 
 
 def _jira(document: Document, everything: bool) -> str:
-    from reports.jira import render_jira
+    from reports.write.jira import write_jira
 
-    return render_jira(document, everything)
+    return write_jira(_page(document, everything), View())
 
 
 def _html(document: Document, everything: bool) -> str:
@@ -46,27 +55,40 @@ def _html(document: Document, everything: bool) -> str:
 
 
 def _csv(document: Document, everything: bool) -> str:
-    from reports.csv_report import render_csv
+    from reports.write.csv_analysis import write_csv
 
-    return render_csv(document, everything)
+    return write_csv(decode(document, Result), _detail(everything))
 
 
 def _perfetto(document: Document, everything: bool) -> str:
+    from heuristics.result.result import Result
     from reports.perfetto import render_perfetto
+    from reports.result.codec import decode
 
-    return render_perfetto(document, everything)
+    return render_perfetto(decode(document, Result), everything)
+
+
+def _check_page(document: Document, everything: bool) -> Page:
+    from reports.content.check import page
+
+    return page(decode(document, Result), _detail(everything))
 
 
 def _check_text(document: Document, everything: bool) -> str:
-    from reports.text_check import render_check
+    from reports.write.text import write_text
 
-    return render_check(document, everything)
+    return write_text(_check_page(document, everything), View())
 
 
 def _check_markdown(document: Document, everything: bool) -> str:
-    from reports.markdown_check import render_check_markdown
+    from reports.write.github import write_github
 
-    return render_check_markdown(document, everything)
+    return write_github(_check_page(document, everything), View())
+
+
+def _patch(framework: str, document: Document, everything: bool) -> str:
+    """One change whatever is asked for."""
+    return emit_config(framework, decode(document, Result))
 
 
 def as_json(document: Document, everything: bool) -> str:
@@ -75,12 +97,14 @@ def as_json(document: Document, everything: bool) -> str:
 
 
 def _figure(form: FigureForm, document: Document, everything: bool) -> bytes:
+    from heuristics.result.result import Result
     from reports.figures.analysis import draw_analysis
+    from reports.result.codec import decode
 
-    return draw_analysis(document, form)
+    return draw_analysis(decode(document, Result), form)
 
 
-_PATCHES: Final[Mapping[str, Renderer]] = {name: partial(emit_config, name) for name in FRAMEWORKS}
+_PATCHES: Final[Mapping[str, Renderer]] = {name: partial(_patch, name) for name in FRAMEWORKS}
 
 RENDERERS: Final[Mapping[str, Renderer]] = {
     "text": _text,

@@ -25,7 +25,7 @@ def between(name: str) -> str:
 
 
 _SAID: Final = (
-    "steps",
+    "steps.median_ns",
     "totals",
     "totals.comm_union_ns",
     "process",

@@ -1,8 +1,9 @@
 """Processes, tracks and slices written in the Trace Event Format, as a JSON object.
 
 Google's "Trace Event Format" (docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU): `X`
-complete events, `C` counters, `M` metadata; `ts` and `dur` in microseconds. On one thread events nest or lie
-apart: ui.perfetto.dev drops what overlaps (perfetto.dev/docs/faq), so what overlaps gets a further track.
+complete events, `C` counters, `M` metadata, `s` and `f` the ends of an arrow; `ts` and `dur` in microseconds.
+On one thread events nest or lie apart: ui.perfetto.dev drops what overlaps (perfetto.dev/docs/faq), so what
+overlaps gets a further track.
 """
 
 from __future__ import annotations
@@ -29,21 +30,27 @@ Args = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A stretch on a track, in ns of the trace's clock."""
+    """A stretch on a track, in ns of the trace's clock; `launches` and `launched_by` number its arrows."""
 
     start_ns: int
     end_ns: int
     name: str
     category: str
     args: Args = field(default_factory=dict)
+    launches: tuple[int, ...] = ()
+    launched_by: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """A named row of slices, in any order; where they overlap it becomes several."""
+    """A named row of slices, in any order; where they overlap it becomes several.
+
+    `nests`: a slice within another belongs to it and stays in its row.
+    """
 
     name: str
     slices: Sequence[Slice]
+    nests: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +104,25 @@ def microseconds(ns: int) -> str:
     return repr(math.nextafter(double, math.copysign(math.inf, ns)))
 
 
-def rows(slices: Iterable[Slice]) -> list[list[Slice]]:
-    """Slices on as few rows as they need to lie apart, in order of start; each on the first that is free."""
+def rows(slices: Iterable[Slice], nests: bool = False) -> list[list[Slice]]:
+    """Slices on as few rows as they need to lie apart, in order of start; each on the first that is free.
+
+    Where they may nest, a row is also free for what lies within the slice that is open there.
+    """
     found: list[list[Slice]] = []
-    for one in sorted(slices, key=lambda one: (one.start_ns, one.end_ns)):
-        free = next((row for row in found if row[-1].end_ns <= one.start_ns), None)
-        if free is None:
-            found.append([one])
+    open_ends: list[list[int]] = []
+    outer_first = -1 if nests else 1
+    for one in sorted(slices, key=lambda one: (one.start_ns, outer_first * one.end_ns)):
+        for row, ends in zip(found, open_ends, strict=True):
+            while ends and ends[-1] <= one.start_ns:
+                ends.pop()
+            if not ends or (nests and one.end_ns <= ends[-1]):
+                row.append(one)
+                ends.append(one.end_ns)
+                break
         else:
-            free.append(one)
+            found.append([one])
+            open_ends.append([one.end_ns])
     return found
 
 
@@ -122,12 +139,14 @@ def _process(pid: int, process: Process, origin_ns: int) -> Iterator[str]:
     yield _named(pid, 0, "process_sort_index", {"sort_index": pid})
     tid = pid * _TIDS
     for track in process.tracks:
-        for place, row in enumerate(rows(track.slices), start=1):
+        for place, row in enumerate(rows(track.slices, track.nests), start=1):
             tid += 1
             name = track.name if place == 1 else f"{track.name} ({place})"
             yield _named(pid, tid, "thread_name", {"name": printable(name, _NAME)})
             yield _named(pid, tid, "thread_sort_index", {"sort_index": tid})
-            yield from (_complete(pid, tid, one, origin_ns) for one in row)
+            for one in row:
+                yield _complete(pid, tid, one, origin_ns)
+                yield from _arrows(pid, tid, one, origin_ns)
     for counter in process.counters:
         head = f'{{"ph":"C","pid":{pid},"name":{_json(counter.name)}'
         for at_ns, values in counter.points:
@@ -143,6 +162,15 @@ def _complete(pid: int, tid: int, one: Slice, origin_ns: int) -> str:
     return (
         f'{{"ph":"X","pid":{pid},"tid":{tid},"ts":{at},"dur":{length},"name":{name},"cat":{category}{args}}}'
     )
+
+
+def _arrows(pid: int, tid: int, one: Slice, origin_ns: int) -> Iterator[str]:
+    """The ends of arrows at a slice: both bind to the slice that is open at its start."""
+    at = f'"pid":{pid},"tid":{tid},"ts":{microseconds(one.start_ns - origin_ns)}'
+    at += ',"name":"launch","cat":"launch"'
+    yield from (f'{{"ph":"s","id":{arrow},{at}}}' for arrow in one.launches)
+    if one.launched_by:
+        yield f'{{"ph":"f","bp":"e","id":{one.launched_by},{at}}}'
 
 
 def _named(pid: int, tid: int, what: str, args: Args) -> str:

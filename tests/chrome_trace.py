@@ -1,8 +1,9 @@
 """A reader of the Trace Event Format that shares nothing with its writer, and refuses what breaks its rules.
 
 Rules from Google's "Trace Event Format" (its sections "JSON Object Format", "Complete Events", "Counter
-Events", "Metadata Events"; docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU) and from
-what Perfetto answers about it (perfetto.dev/docs/faq: events of a thread nest or lie apart, or are dropped).
+Events", "Flow Events", "Metadata Events";
+docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU) and from what Perfetto answers about
+it (perfetto.dev/docs/faq: events of a thread nest or lie apart, or are dropped).
 Perfetto reads a time as a double, multiplies it by 1000 and cuts off the rest (`CoerceToTs` of its JSON
 importer), and drops events before zero; so times are read both exactly and its way, and both must agree.
 """
@@ -26,6 +27,8 @@ ALLOWED = {
     "X": {"ph", "pid", "tid", "ts", "dur", "name", "cat", "args"},
     "C": {"ph", "pid", "ts", "name", "args"},
     "M": {"ph", "pid", "tid", "name", "args"},
+    "s": {"ph", "pid", "tid", "ts", "id", "name", "cat"},
+    "f": {"ph", "pid", "tid", "ts", "id", "name", "cat", "bp"},
 }
 TOO_MUCH = Decimal("0.25")
 """Of a nanosecond: what a time may lie behind a whole one, so that cut off or rounded it is that one."""
@@ -48,12 +51,13 @@ class Event:
 
 @dataclass(slots=True)
 class Read:
-    """Events by process and thread name in order of their sort indexes; points of counters."""
+    """Events by process and thread name in order of their sort indexes; points of counters; arrows by id."""
 
     origin_ns: int
     other: dict[str, Any]
     tracks: dict[str, dict[str, list[Event]]] = field(default_factory=dict)
     counters: dict[str, dict[str, list[tuple[int, dict[str, Decimal]]]]] = field(default_factory=dict)
+    arrows: dict[int, tuple[Event, Event]] = field(default_factory=dict)
 
     def track(self, process: str, thread: str) -> list[Event]:
         """The events of the one track so named in the one process whose name begins so."""
@@ -70,6 +74,7 @@ def read(text: str) -> Read:
     names: dict[tuple[Any, Any, str], Any] = {}
     threads: dict[tuple[int, int], list[tuple[Event, tuple[int, int]]]] = defaultdict(list)
     counters: dict[int, dict[str, list[tuple[int, dict[str, Decimal]]]]] = defaultdict(dict)
+    ends: dict[int, dict[str, tuple[int, int, int]]] = defaultdict(dict)
     for event in value["traceEvents"]:
         _fields(event)
         if event["ph"] == "M":
@@ -78,6 +83,9 @@ def read(text: str) -> Read:
             names[key] = event["args"][METADATA[event["name"]]]
         elif event["ph"] == "X":
             threads[event["pid"], event["tid"]].append(_complete(event))
+        elif event["ph"] in "sf":
+            _that(event["ph"] not in ends[event["id"]], "an arrow has one beginning and one end", event)
+            ends[event["id"]][event["ph"]] = (event["pid"], event["tid"], _ns(event["ts"]))
         else:
             points = counters[event["pid"]].setdefault(event["name"], [])
             points.append((_ns(event["ts"]), event["args"]))
@@ -90,6 +98,11 @@ def read(text: str) -> Read:
         thread = names[pid, tid, "thread_name"]
         _that(thread not in tracks, "threads of a process have names of their own", thread)
         tracks[thread] = [one for one, _ in events]
+    for number, both in ends.items():
+        _that(both.keys() == {"s", "f"}, "an arrow has a beginning and an end", number)
+        begun, ended = (_around(threads, *both[end]) for end in "sf")
+        _that(begun.start_ns <= ended.start_ns, "an arrow points forward", number)
+        found.arrows[number] = (begun, ended)
     for pid, series in counters.items():
         found.counters[names[pid, None, "process_name"]] = series
     return found
@@ -104,6 +117,15 @@ def _place(names: dict[tuple[Any, Any, str], Any], pid: int, tid: int) -> tuple[
     return places  # type: ignore[return-value]
 
 
+def _around(
+    threads: dict[tuple[int, int], list[tuple[Event, tuple[int, int]]]], pid: int, tid: int, at_ns: int
+) -> Event:
+    """The event that begins where the end of an arrow is."""
+    found = [one for one, _ in threads[pid, tid] if one.start_ns == at_ns]
+    _that(found, "an arrow ends at an event", (pid, tid, at_ns))
+    return max(found, key=lambda one: -one.end_ns)
+
+
 def _fields(event: Any) -> None:
     _that(isinstance(event, dict) and event.get("ph") in ALLOWED, "an event is of a known phase", event)
     _that(event.keys() <= ALLOWED[event["ph"]], "an event has known fields", event)
@@ -115,7 +137,10 @@ def _fields(event: Any) -> None:
     if event["ph"] == "C":
         numbers = all(isinstance(one, int | Decimal) for one in event["args"].values())
         _that(event["args"] and numbers, "a counter has numbers", event)
-    if event["ph"] == "X":
+    if event["ph"] in "sf":
+        _that(isinstance(event.get("id"), int) and event["id"] > 0, "an arrow has a number", event)
+        _that(event["ph"] == "s" or event.get("bp") == "e", "an arrow ends at the slice around it", event)
+    if event["ph"] in "Xsf":
         _that(isinstance(event.get("tid"), int) and event["tid"] > 0, "an event has a thread", event)
         _that(isinstance(event.get("cat"), str) and event["cat"], "an event has a category", event)
 

@@ -7,15 +7,15 @@ from typing import Any
 
 from heuristics.comparison.comparable import Comparable, Difference
 from heuristics.comparison.comparison import Comparison
+from heuristics.comparison.difference.changed import Changed
+from heuristics.comparison.difference.interval import Interval
+from heuristics.comparison.difference.kernels import KernelDelta
+from heuristics.comparison.difference.rows import Attribution, LayerDelta, RowDelta
 from heuristics.comparison.facts import Facts
 from heuristics.comparison.pairs import Pair
 from heuristics.comparison.size import Gate, Judged, Size
 from heuristics.comparison.suspects import Suspect
 from tests.comparison_doubles import log, rank, result, row, trace
-from traces.difference.changed import Changed
-from traces.difference.interval import Interval
-from traces.difference.kernels import KernelDelta
-from traces.difference.rows import Attribution, LayerDelta, RowDelta
 
 MS = 1_000_000
 US = 1_000
@@ -83,6 +83,7 @@ GRAPHS = Suspect(
     ),
     "set --cuda-graph-impl local again and record 8 steps",
     "Megatron-Core user guide on CUDA graphs",
+    ("cuda_graph_impl went from local to none",),
 )
 NCCL = Suspect(
     "nccl_host_cpu",
@@ -93,6 +94,7 @@ NCCL = Suspect(
     ("version.nccl went from 2.29 to 2.30",),
     "bind each rank to its CPUs, or go back to 2.29",
     "NCCL release notes 2.30",
+    ("version.nccl went from 2.29 to 2.30",),
 )
 OTHER_NSYS = Difference(
     "exporter_version", "2025.6", "2026.2", "with_differences", "another nsys may slow steps by another share"

@@ -1,6 +1,7 @@
 """The difference of two steps by its definition (measurement, section 8): plain loops over fractions.
 
-Nothing of `traces.difference` is used here. Ledgers are lists of (row, count, work, time by step).
+Nothing of `heuristics.comparison.difference` is used here. Ledgers are lists of (row, count, work, time by
+step).
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ from traces.measure.budget import Budget, measure_budget
 from traces.measure.ledger import LedgerRow, measure_ledger
 from traces.measure.moe_ledger import MoeLedger, measure_moe
 from traces.measure.recompute import measure_recompute
-from traces.measure.step_timeline import StepTimeline, measure_timeline
+from traces.measure.step_timeline import measure_timelines
+from traces.measure.timeline_columns import StepTimeline
 from traces.missing import Missing
 from traces.resolve.kinds import resolve_kinds
 from traces.resolve.resolution import with_kinds
@@ -74,7 +75,7 @@ def measured(run: Run, view: View, folder: Path) -> Found:
     absent = absent_pieces(account)
     moe = measure_moe(rank, resolution, steps, measure_recompute(rank, steps.windows), absent)
     ledger = measure_ledger(rank.activities, steps, absent, moe)
-    timeline = measure_timeline(rank, steps, absent)
+    timeline = measure_timelines(rank, steps, absent).shown
     return Found(steps, measure_budget(rank.activities, steps.windows), account, moe, ledger, timeline)
 
 

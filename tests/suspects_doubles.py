@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from heuristics.comparison.difference.changed import Changed
+from heuristics.comparison.difference.kernels import Change, KernelDelta
+from heuristics.comparison.difference.rows import Attribution, RowDelta
 from heuristics.comparison.facts import Facts
 from tests.comparison_doubles import rank, result, row
-from traces.difference.changed import Changed
-from traces.difference.kernels import Change, KernelDelta
-from traces.difference.rows import Attribution, RowDelta
 from traces.results.result import Rank, Value
 
 MS = 1_000_000

@@ -6,6 +6,7 @@ import pytest
 
 from heuristics import judge
 from heuristics.bound import find_bound, largest_bucket
+from reports.result.fill.judged import verdict
 from tests.opinions_doubles import account, budget, rank, with_memory
 from traces.missing import Missing
 
@@ -52,8 +53,7 @@ def test_the_bound_is_open_where_more_belongs_to_no_wall_than_to_any() -> None:
     assert (half.bucket, half.cure) == ("compute", "")
     assert less.bucket is None
     assert less.cure
-    (gap,) = judge([rank(budget=budget(499))]).missing
-    assert (gap.path, gap.reason, gap.cure) == ("verdict.bound", less.because, less.cure)
+    assert verdict(judge([rank(budget=budget(499))])).bound == Missing("", less.because, less.cure)
 
 
 def test_what_is_computed_again_is_memorys() -> None:

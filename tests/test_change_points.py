@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from traces.difference.change_points import (
+from heuristics.comparison.difference.change_points import (
     CUT_LEVEL,
     LEAST,
     STRETCH_LEVEL,

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from heuristics.comparison.difference.changed import FIELD_KNOBS, Changed, changed
 from heuristics.configured import FIELD_KNOBS as OPINIONS
 from tests.comparison_doubles import configuration, kernel, log, rank, result, trace
-from traces.difference.changed import FIELD_KNOBS, Changed, changed
 from traces.results.result import Configuration, Rank, Result
 
 

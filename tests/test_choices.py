@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import asdict
 
 import pytest
 
 from heuristics.choosers.choices import Choice, choose_all
 from heuristics.run import Given, Guidance, Run, Shown
-from reports.document_verdict import choice_section
 from reports.sentences import choice_sentences
 
 
@@ -38,7 +37,7 @@ def test_where_they_agree_there_is_no_other() -> None:
 def test_the_text_names_rule_and_edition_and_keeps_quiet_where_both_agree() -> None:
     dispatcher = Choice("dispatcher", "deepep", "nvl8", "measure", ("--n 20",), ("--ep",))
     recompute = Choice("recompute", "none", "low")
-    sections = [choice_section(dispatcher), choice_section(recompute)]
+    sections = [asdict(dispatcher), asdict(recompute)]
     document = {"tool": {"guidance": "seed"}, "choices": sections}
     assert list(choice_sentences(document, False)) == [
         "Guide on dispatcher (seed, rule nvl8): deepep; the main-2026-08 edition: measure."
@@ -48,9 +47,3 @@ def test_the_text_names_rule_and_edition_and_keeps_quiet_where_both_agree() -> N
         "settle it: --ep.",
         "Guide on recompute (seed, rule low): none.",
     ]
-
-
-def test_a_section_holds_plain_lists() -> None:
-    section = choice_section(Choice("dispatcher", "deepep", "nvl8", asks=("--ep",)))
-    assert set(section) == {field.name for field in fields(Choice)}
-    assert section["asks"] == ["--ep"]

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heuristics.comparison.comparison import Comparison
+from heuristics.comparison.difference.rows import Attribution
 from heuristics.comparison.pairs import Pair
 from reports.comparison.document import comparison_document
 from reports.comparison.gaps import gaps
@@ -33,8 +34,7 @@ from tests.comparison_document_doubles import (
     undecided,
 )
 from tests.comparison_doubles import rank, result, row
-from tests.test_document import uncovered
-from traces.difference.rows import Attribution
+from tests.untold import uncovered
 
 ALL = (regression, undecided, not_comparable, unchanged, by_logs)
 

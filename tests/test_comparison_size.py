@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from heuristics.comparison.comparable import Comparable, Difference
+from heuristics.comparison.difference.interval import Interval
 from heuristics.comparison.figures import signed_milliseconds, signed_percent
 from heuristics.comparison.size import Gate, Judged, Size, judge_gate, judge_size, measure_size
 from tests.comparison_doubles import log, rank, row
-from traces.difference.interval import Interval
 from traces.results.result import Log, Rank
 
 MS = 1_000_000

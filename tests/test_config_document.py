@@ -13,8 +13,8 @@ import yaml
 import diagnoser
 from diagnoser.cli import run
 from reports.document import Document
-from reports.json_report import render_json
 from reports.render import CHECK_RENDERERS, RENDERERS
+from reports.result.json_text import render_json
 from tests.check_doubles import (
     ABOUT,
     BRIDGE,
@@ -29,7 +29,8 @@ from tests.check_doubles import (
 )
 from tests.document_doubles import DISPATCH, exposed
 from tests.log_doubles import crash, out_of_memory
-from tests.test_document import nulls, uncovered, validate
+from tests.test_result_schema import validate
+from tests.untold import nulls, unexplained
 from traces.settings.knobs import knobs
 from traces.simulate.export import write_export
 
@@ -81,9 +82,9 @@ def test_every_document_is_valid_plain_and_says_why_a_value_is_null(
     count = 0
     for name, document in documents:
         validate(document)
-        assert uncovered(document) == [], name
+        assert unexplained(document) == [], name
         assert json.loads(render_json(document)) == document, name
-        count += len([*nulls(document)])
+        count += len(nulls(document))
     assert count > 100
 
 

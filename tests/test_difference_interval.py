@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from traces.difference.interval import Interval, interval_of
+from heuristics.comparison.difference.interval import Interval, interval_of
 
 MS = 1_000_000
 STUDENT = {8: 2.3646, 20: 2.2622}

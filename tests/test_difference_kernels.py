@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traces.difference.kernels import KernelDelta, compare_kernels
+from heuristics.comparison.difference.kernels import KernelDelta, compare_kernels
 from traces.results.result import Kernel, Rank, Steps
 
 GRID = (100, 1, 1)

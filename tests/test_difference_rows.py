@@ -7,9 +7,9 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from heuristics.comparison.difference.effects import whole_parts
+from heuristics.comparison.difference.rows import Attribution, LayerDelta, RowDelta, attribute, layers
 from tests.difference_by_definition import Ledger, Parts, parts_by_row, step_delta
-from traces.difference.effects import whole_parts
-from traces.difference.rows import Attribution, LayerDelta, RowDelta, attribute, layers
 from traces.results.result import Group, LayerRow, Rank, Row, Steps
 
 TWO = (1, 1)

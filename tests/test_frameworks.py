@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from reports.markdown import render_markdown
 
 import diagnoser
 from heuristics import Configured, judge
@@ -14,7 +15,6 @@ from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.elsewhere import fixes_of
 from heuristics.run import Given, Run
 from reports.html.page import render_html
-from reports.markdown import render_markdown
 from reports.sentences import advice, framework_sentence
 from tests.document_doubles import GEMM
 from tests.opinions_doubles import cost, costs, rank

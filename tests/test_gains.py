@@ -12,10 +12,11 @@ from heuristics.fixes.mem_2_selective_recompute import changes as recomputed
 from heuristics.gains import Gain, Replayed, gains_of
 from heuristics.plan import NOT_FOUND, NOT_REPLAYED, Planned, make_plan
 from heuristics.run import Given, Run, Shown, WallId
-from reports.document_verdict import fix_section
-from reports.explain_fix import fix_lines
+from reports.content.explain.page import explain_page
+from reports.result.fill.plan import fix
 from reports.sentences import fix_title, gain_words, sharing_sentences
 from tests.opinions_doubles import a_fix, catalogue_of, cost, costs, paying
+from tests.plain_page import plain
 from traces.replay.changes.change import Change
 
 ACTS = {"host_overhead": ("gc",)}
@@ -76,7 +77,7 @@ def test_a_fix_wins_from_its_pessimistic_replay_to_its_ceiling() -> None:
         gains={"collection_at_edges": Gain(0.1, 0.2, None)},
     )
     assert (one.low_frac, one.ceiling_frac, one.low_because) == (0.1, 0.2, "")
-    assert fix_section(one)["gain_frac"] == [0.1, 0.2]
+    assert fix(one).gain_frac == (0.1, 0.2)
 
 
 def test_the_ceiling_is_never_above_what_the_fix_acts_on() -> None:
@@ -153,7 +154,7 @@ def test_recompute_is_dropped_where_memory_has_room_and_narrowed_where_not() -> 
 @pytest.mark.parametrize("number", [*CATALOGUE])
 def test_every_change_of_a_fix_has_words(number: str) -> None:
     replayed = CATALOGUE[number].changes(Run())
-    assert ("Replayed as" in [*fix_lines(number)]) == bool(replayed)
+    assert ("Replayed as" in plain(explain_page(number))) == bool(replayed)
 
 
 # in words

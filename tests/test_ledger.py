@@ -10,7 +10,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reports.document_ledger import ledger_section, moe_section
+from heuristics.result import tables
+from reports.result.fill.moe import moe
+from reports.result.fill.tables import ledger
 from tests.communication_doubles import GEMM, NORM, SENDRECV, rank_of
 from tests.moe_truth import Found, measured
 from traces.account.account import absent_pieces, measure_account
@@ -151,20 +153,13 @@ def test_every_row_names_the_wall_whose_handicap_it_is(tmp_path: Path) -> None:
     assert rows["moe.dispatch.backward"] == "communication"
 
 
-def test_both_ledgers_are_plain_in_the_document(export: Export) -> None:
+def test_both_ledgers_stand_in_the_result(export: Export) -> None:
     recording, _ = two_steps(export)
     rank = measure_rank(rank_of(export(recording, "again.sqlite")), Selection())
-    section = ledger_section(rank)
-    assert section is not None
-    assert section[0] == {
-        "row": "compute.gemm",
-        "group": "budget",
-        "wall": "compute",
-        "count": 1,
-        "work_ns": 130,
-        "per_step_ns": [130],
-    }
-    assert moe_section(rank.moe) is None
+    rows = ledger(rank)
+    assert isinstance(rows, tuple)
+    assert rows[0] == tables.LedgerRow("compute.gemm", "budget", "compute", 1, 130, (130,))
+    assert isinstance(moe(rank), Missing)
 
 
 def test_a_set_of_instants_is_split_at_borders_that_touch() -> None:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from reports.document_memory import detected_precision, detected_recompute, memory_gaps, memory_section
+from reports.result.fill.memory import memory, recompute
 from tests.communication_doubles import GEMM, NORM, NORM_BACKWARD, ROUTER, SENDRECV, Line, rank_of
 from traces.intervals import spans
 from traces.measure.memory import Memory, measure_memory
 from traces.measure.precision import detect_precision
 from traces.measure.recompute import ModulePasses, Recompute, measure_recompute
+from traces.missing import Missing
 from traces.names.kernels import classify_kernel
 from traces.names.precision import gemm_format, is_simt_gemm
 from traces.simulate.recording import Recording
@@ -410,13 +410,13 @@ def test_every_none_of_the_document_has_its_reason(export: Export) -> None:
     line.all("spin_kernel", "spin_kernel")
     rank = rank_of(export(line.recording))
     window = one_window("none", "", 0, 10**6)
-    memory = replace(memory_of(rank, window), allocator_scope="")
-    recompute, precision = measure_recompute(rank, window.windows), detect_precision(rank, window.windows)
-    gaps = {gap.path for gap in memory_gaps("r", memory, precision, recompute)}
-    nones = {f"r.memory.{key}" for key, value in memory_section(memory).items() if value is None}
-    assert nones | {"r.detected.precision", "r.detected.recompute"} == gaps
-    assert detected_recompute(recompute) is None
-    assert detected_precision(precision)["precision"] is None
+    measured = memory_of(rank, window)
+    section = memory(measured)
+    for name in section.__struct_fields__:
+        value = getattr(section, name)
+        assert isinstance(value, Missing) if getattr(measured, name) is None else value is not None, name
+    assert isinstance(recompute(measure_recompute(rank, window.windows)), Missing)
+    assert detect_precision(rank, window.windows).missing is not None
 
 
 @pytest.mark.parametrize(

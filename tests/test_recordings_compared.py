@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import diagnoser
+from heuristics.comparison.difference.kernels import compare_kernels
+from heuristics.comparison.difference.rows import Attribution, attribute, layers
 from tests.recordings_by_hand import COMM, Work, budget, work_of_export
-from traces.difference.kernels import compare_kernels
-from traces.difference.rows import Attribution, attribute, layers
 from traces.errors import NothingToDiagnose
 from traces.results.read import result_of
 from traces.results.result import Rank

@@ -20,7 +20,7 @@ import diagnoser
 from diagnoser.cli import run
 from diagnoser.output import _harmless, base_name
 from diagnoser.results import renderers
-from reports.json_report import render_json
+from reports.result.json_text import render_json
 from tests.check_doubles import SCRIPT, written
 from tests.compare_doubles import as_json, result_of_run, run_of
 from tests.test_cli import ROOT, command
@@ -267,10 +267,10 @@ BAD: list[tuple[Callable[[Path, Json], Path], str]] = [
     ),
     (bad("unversioned", lambda said: {**said, "schema_version": 1.0}), "this moe-diag reads 1.x"),
     (bad("no_walls", without("walls")), "walls is missing. Make the result again: moe-diag analyze"),
-    (bad("ranks", lambda said: {**said, "ranks": {}}), "ranks is to be array"),
-    (bad("rank", with_rank("budget_ns", 7)), "ranks[0].budget_ns is to be object"),
-    (bad("senseless", with_rank("sm", None)), "it does not hold what this format shows (TypeError)"),
-    (bad("redacted", lambda said: {**said, "redacted": "no"}), "redacted is to be boolean"),
+    (bad("ranks", lambda said: {**said, "ranks": {}}), "ranks: Expected `array`"),
+    (bad("rank", with_rank("budget_ns", 7)), "ranks[0].budget_ns: Expected `object`"),
+    (bad("senseless", with_rank("sm", None)), "ranks[0].sm: Expected `object`"),
+    (bad("redacted", lambda said: {**said, "redacted": "no"}), "redacted: Expected `bool`"),
     (bad("half", lambda said: {**said, "kind": "comparison"}), "Make the result again: moe-diag compare"),
 ]
 
@@ -449,7 +449,7 @@ def test_a_format_loads_only_what_it_needs(tmp_path: Path, results: dict[str, Js
     program = (
         "import sys; from diagnoser.cli import run; run(['report', sys.argv[1], '-o', '/dev/null']);"
         "heavy = ('matplotlib', 'jinja2', 'pandas');"
-        "ours = ('reports.markdown', 'reports.jira', 'reports.perfetto', 'reports.html');"
+        "ours = ('reports.write.github', 'reports.write.jira', 'reports.perfetto', 'reports.html');"
         "print([name for name in sys.modules if name in ours or name.split('.')[0] in heavy])"
     )
     done = subprocess.run(

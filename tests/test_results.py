@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 import diagnoser
-from traces.errors import TraceNotFound
-from traces.results.fields import NotAResult
+from traces.errors import NotAResult, TraceNotFound
 from traces.results.read import is_result, read_result, result_of
 from traces.simulate.export import write_export
 from traces.simulate.recording import Recording

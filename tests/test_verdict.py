@@ -7,7 +7,6 @@ from dataclasses import replace
 from math import isclose
 from pathlib import Path
 from statistics import stdev
-from typing import Any
 
 import pytest
 
@@ -18,7 +17,8 @@ from heuristics.plan import WALL_ORDER
 from heuristics.run import WALL_IDS, WallId
 from heuristics.verdict import Verdict, find_verdict, interval
 from heuristics.walls.wall import WallJudgement
-from reports.document_verdict import verdict_gaps, verdict_section, wall_section
+from reports.result.fill.judged import verdict
+from reports.result.fill.judged import walls as wall_sections
 from tests.opinions_doubles import (
     KERNEL,
     SURE,
@@ -316,39 +316,34 @@ def test_walls_beside_the_verdict_are_planned_for_after_it() -> None:
     assert list(dict.fromkeys(planned)) == ["memory", "compute"]
 
 
-def gaps_at(found: Any, path: str) -> list[Missing]:
-    return [gap for gap in verdict_gaps(found) if path == gap.path]
-
-
 def test_an_unmeasurable_wall_has_no_cost_in_the_document_and_an_entry_in_missing() -> None:
     found = judge([rank(costs(compute=None, memory=50), bytes_known=False)])
     for place, outcome in ((0, "unmeasurable"), (1, "clear"), (2, "clear"), (3, "unmeasurable")):
-        section = wall_section(found.walls[place])
-        assert section["outcome"] == outcome
-        entries = gaps_at(found, f"walls[{place}]")
-        told = outcome == "clear"
-        assert len(entries) == (0 if told else 1)
-        assert (section["cost_ns"] is not None) == told
-        assert (section["cost_frac"] is not None) == told
-        assert (section["cost_by_kind_ns"] is not None) == told
-    (capacity,) = gaps_at(found, "walls[0]")
-    assert "memory use was not recorded" in capacity.reason
-    assert wall_section(found.walls[0])["evidence"][0]["value"] == 0.05
+        section = wall_sections(found)[place]
+        assert section.outcome == outcome
+        for cost in (section.cost_ns, section.cost_frac, section.cost_by_kind_ns):
+            assert cost is not None
+            assert isinstance(cost, Missing) == (outcome == "unmeasurable")
+    memory = wall_sections(found)[0]
+    assert isinstance(memory.cost_ns, Missing)
+    assert "memory use was not recorded" in memory.cost_ns.reason
+    assert memory.evidence[0].value == 0.05
 
 
-@pytest.mark.parametrize("priced", [costs(communication=300), costs(), BLIND])
-def test_every_null_of_the_verdict_has_an_entry(priced: Any) -> None:
-    found = judge([rank(priced)])
-    section = verdict_section(found)
-    gaps = {gap.path for gap in (*verdict_gaps(found), *found.missing)}
-    assert {f"verdict.{key}" for key, value in section.items() if value is None} <= gaps
+def test_no_wall_is_a_gap_only_where_one_could_not_be_judged() -> None:
+    clear, blind = (verdict(judge([rank(priced)])) for priced in (costs(), BLIND))
+    assert (clear.wall, clear.kind, clear.confidence, clear.next_wall) == (None, None, None, None)
+    assert isinstance(blind.wall, Missing)
+    assert isinstance(blind.confidence, Missing)
+    assert blind.kind is None
+    assert isinstance(verdict(judge([rank(costs(communication=300))])).confidence, str)
 
 
 def test_a_finding_without_a_cost_has_an_entry_too() -> None:
     short = with_memory(rank(costs(memory=50, at_least=DOUBT)), allocator_retry_frac=1.0)
     found = judge([short])
     assert found.walls[0].outcome == "finding"
-    assert bool(gaps_at(found, "walls[0]")) == (wall_section(found.walls[0])["cost_ns"] is None)
+    assert wall_sections(found)[0].cost_ns is not None
 
 
 def test_the_document_of_a_recording_holds_its_verdict(export: Export) -> None:

@@ -15,7 +15,7 @@ from diagnoser.options import (
     TicketFolder,
 )
 from diagnoser.results import output_of, plan_results, write_results
-from traces.results.fields import NotAResult
+from traces.errors import NotAResult
 
 _DAMAGE: Final = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError)
 """What a renderer runs into where a file keeps the contract's shape, but not its sense."""

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from diagnoser.history.store import Kept
-from reports.trend import LeftOut, Point, Trend
-from traces.difference.change_points import change_points
+from heuristics.comparison.difference.change_points import change_points
+from reports.content.trend import LeftOut, Point, Trend
 from traces.errors import UsageError
 
 

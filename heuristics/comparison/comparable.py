@@ -12,9 +12,9 @@ from typing import Final
 
 from heuristics.choosers.comparable import comparable, untold
 from heuristics.comparison.configured_alike import SHARES, configured_differences
-from heuristics.comparison.difference import Difference, State
 from heuristics.comparison.recorded_alike import recorded_differences
 from heuristics.comparison.same_work import work_differences
+from heuristics.result.compared import Difference, State
 from heuristics.run import Given, Run, Shown
 from traces.results.result import Rank, Result
 

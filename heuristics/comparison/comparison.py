@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heuristics.comparison.comparable import Comparable, judge_comparable
+from heuristics.comparison.difference.changed import changed
+from heuristics.comparison.difference.kernels import compare_kernels
+from heuristics.comparison.difference.rows import attribute, layers
 from heuristics.comparison.facts import Facts
 from heuristics.comparison.pairs import Pair, pair_ranks
 from heuristics.comparison.size import Gate, Judged, Size, judge_gate, judge_pairs, judge_size, measure_size
 from heuristics.comparison.suspects import Suspect, can_explain, find_suspects
-from traces.difference.changed import changed
-from traces.difference.kernels import compare_kernels
-from traces.difference.rows import attribute, layers
 from traces.results.result import Result
 
 

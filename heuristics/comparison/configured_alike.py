@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from heuristics.comparison.difference import Difference, State
-from traces.difference.shown import trace_facts
+from heuristics.comparison.difference.shown import trace_facts
+from heuristics.result.compared import Difference, State
 from traces.limits import Limit
 from traces.results.result import Rank, Result, Value
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from traces.difference.changed import Changed
-from traces.difference.kernels import KernelDelta
-from traces.difference.rows import Attribution, LayerDelta
+from heuristics.comparison.difference.changed import Changed
+from heuristics.comparison.difference.kernels import KernelDelta
+from heuristics.comparison.difference.rows import Attribution, LayerDelta
 from traces.results.result import Rank, Result
 
 

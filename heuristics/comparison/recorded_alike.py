@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from heuristics.comparison.difference import Difference
+from heuristics.result.compared import Difference
 from traces.limits import Limit
 from traces.results.result import Rank, Result, Trace
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from heuristics.comparison.difference import Difference
 from heuristics.comparison.recorded_alike import trace_of, whole_replays
 from heuristics.comparison.work_amount import per_step, same_classes, same_unit
+from heuristics.result.compared import Difference
 from traces.limits import Limit
 from traces.results.result import Rank, Result
 

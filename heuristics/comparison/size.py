@@ -10,9 +10,9 @@ from statistics import median
 from typing import Final, Literal
 
 from heuristics.comparison.comparable import Comparable
+from heuristics.comparison.difference.interval import LEAST, Interval, interval_of
 from heuristics.comparison.figures import milliseconds, signed_milliseconds, signed_percent
 from heuristics.comparison.pairs import Pair
-from traces.difference.interval import LEAST, Interval, interval_of
 from traces.limits import Limit
 from traces.results.result import Log, Rank
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+from msgspec.structs import replace
+
 from heuristics.result.compute import Sm, TensorCores
 from heuristics.result.moe import A2a, Moe
 from heuristics.result.tables import KernelTable, LedgerRow, Timeline
@@ -203,3 +205,10 @@ class Rank(Section, frozen=True):
     timeline: Timeline
     replay: Told[Replay]
     other_steps: tuple[Timeline, ...] = ()
+
+    @property
+    def timelines(self) -> tuple[Timeline, ...]:
+        """`timeline` and then `other_steps`, each with the keys and names that its columns point to."""
+        first = self.timeline
+        others = (replace(one, keys=first.keys, names=first.names) for one in self.other_steps)
+        return (first, *others)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from msgspec import UNSET, UnsetType
 
@@ -23,6 +23,8 @@ from heuristics.result.told import Section, Told
 from heuristics.result.trace import Trace
 from traces.missing import Missing
 from traces.names.frameworks import Framework
+
+SCHEMA_VERSION: Final = "1.0"
 
 
 class Tool(Section, frozen=True):

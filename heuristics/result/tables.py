@@ -58,7 +58,7 @@ class Lane(Section, frozen=True):
     length_ns: tuple[Ns, ...]
     key: tuple[Count, ...]
     name: tuple[NameIndex, ...]
-    launch_ns: tuple[int | None, ...] = ()
+    launch_ns: tuple[Told[int], ...] = ()
     """When the launch of each began, from the timeline's `start_ns` on, below zero where it was before."""
 
 
@@ -80,10 +80,16 @@ class ReasonLane(Section, frozen=True):
     length_ns: tuple[Ns, ...]
     reason: tuple[Count, ...]
     reasons: tuple[str, ...]
+    left_out: Count = 0
+    """Shorter stretches that are not among them."""
 
 
 class Timeline(Section, frozen=True):
-    """One step by stream, cut at its borders; times in `at_ns` are from `start_ns` on."""
+    """One step by stream, cut at its borders; times in `at_ns` are from `start_ns` on.
+
+    `left_out` counts activities, `host_left_out` calls and ranges that are not in the columns. In
+    `other_steps` of a rank, `keys` and `names` are empty: columns point to those of its `timeline`.
+    """
 
     step: Told[Count]
     start_ns: int
@@ -94,3 +100,4 @@ class Timeline(Section, frozen=True):
     lanes: tuple[Lane, ...]
     reasons: Told[ReasonLane]
     host: tuple[HostLane, ...] = ()
+    host_left_out: Count = 0

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, cast
 
 from heuristics.bound import Bound, LargestBucket, bound_of_most, bound_of_shares
 from heuristics.confidence import Confidence, Level
 from heuristics.next_wall import NextWall
 from heuristics.observed import Observed
+from heuristics.result.judged import Bucket
 from heuristics.run import WallId
 from heuristics.symptoms.judged import blocking_frac, exposed_frac, judge_walls, unusable
 from heuristics.symptoms.prices import NOT_HOST, recomputed_frac
@@ -147,8 +148,10 @@ def _bound(symptoms: Symptoms) -> Bound:
     )
 
 
-def _largest(symptoms: Symptoms) -> LargestBucket:
+def _largest(symptoms: Symptoms) -> LargestBucket | None:
     """The largest bucket that is said."""
-    budget = parts_of(symptoms.ranks, lambda rank: rank.budget_frac) or {}
-    name = max(budget, key=lambda bucket: budget[bucket], default="unknown")
-    return LargestBucket(name, budget.get(name, 0.0))
+    budget = parts_of(symptoms.ranks, lambda rank: rank.budget_frac)
+    if not budget:
+        return None
+    name = max(budget, key=lambda bucket: budget[bucket])
+    return LargestBucket(cast(Bucket, name), budget[name])

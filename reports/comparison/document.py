@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
+from msgspec import structs
+
 from heuristics.comparison.comparison import Comparison
+from heuristics.comparison.difference.kernels import KernelDelta
+from heuristics.comparison.difference.matched import budget_rows
+from heuristics.comparison.difference.rows import RowDelta
 from heuristics.comparison.facts import Facts
 from heuristics.comparison.pairs import Pair
 from heuristics.comparison.size import Size
 from reports.comparison.gaps import gaps
 from reports.comparison.sides import mean_delta_ns, place, side_section
 from reports.document import SCHEMA_VERSION, Document
-from traces.difference.kernels import KernelDelta
-from traces.difference.matched import budget_rows
-from traces.difference.rows import RowDelta
 from traces.results.result import Result
 
 
@@ -50,7 +52,7 @@ def comparison_document(
         "record": judged.record,
         "comparable": {
             "state": comparison.comparable.state,
-            "differences": [asdict(one) for one in comparison.comparable.differences],
+            "differences": [structs.asdict(one) for one in comparison.comparable.differences],
         },
         "base": base_side,
         "new": new_side,
@@ -65,7 +67,7 @@ def comparison_document(
         "kernels": None if facts.kernels is None else [_kernel(one) for one in facts.kernels],
         "changed": list(_changed(comparison)),
         "suspects": [
-            {**asdict(one), "rows": list(one.rows), "because": list(one.because)}
+            {**asdict(one), **{key: list(getattr(one, key)) for key in ("rows", "because", "seen")}}
             for one in comparison.suspects
         ],
         "pairs": [_pair(base, new, one) for one in comparison.pairs],

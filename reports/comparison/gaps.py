@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from heuristics.comparison.difference.interval import LEAST
 from reports.document import Document
-from traces.difference.interval import LEAST
 from traces.missing import Missing
 
 _PLACE: Final = re.compile(r"\[\d+\]")

@@ -113,11 +113,12 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row; `depth` 1 is a part of the row of depth 0 before it."""
+    """One row; `depth` 1 is a part of the row of depth 0 before it. `id`: what it is of, such as a wall."""
 
     cells: tuple[Cell, ...]
     depth: int = 0
     tone: Tone = Tone.PLAIN
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +159,13 @@ class CodeBlock:
 
     lines: tuple[str, ...]
     language: str = "sh"
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """Lines drawn in characters of one width, kept as they are."""
+
+    lines: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +232,7 @@ class Part:
     id: str
 
 
-Block = Headline | Sentence | Items | Table | Bar | CodeBlock | Plan | Command | Fold | Part
+Block = Headline | Sentence | Items | Table | Bar | CodeBlock | Drawing | Plan | Command | Fold | Part
 
 
 class Detail(Enum):

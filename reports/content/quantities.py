@@ -5,6 +5,7 @@ Times are ms per step unless said otherwise; exact nanoseconds are in the JSON d
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import floor, log10
 from typing import Final
 
@@ -36,6 +37,25 @@ def milliseconds(time_ns: float) -> str:
     if 0 < abs(time_ns) < 1000:
         return "<0.001" if time_ns > 0 else ">-0.001"
     return rounded(time_ns / 1e6)
+
+
+def places(largest_ns: float) -> int:
+    """Decimals of a column in ms whose largest value has three significant digits; at most three."""
+    return min(3, max(0, DIGITS - 1 - floor(log10(abs(largest_ns) / 1e6)))) if largest_ns else 0
+
+
+def adding_up(times_ns: Sequence[int], total_ns: int, decimals: int) -> tuple[list[str], str, str]:
+    """Times in ms with as many decimals, what is left of the total, the total: as printed they add up."""
+    unit_ns = 10 ** (6 - decimals)
+    shown = [round(time_ns / unit_ns) for time_ns in times_ns]
+    total = round(total_ns / unit_ns)
+    written = [f"{one / 10**decimals:,.{decimals}f}" for one in (*shown, total - sum(shown), total)]
+    return written[:-2], written[-2], written[-1]
+
+
+def signed(text: str) -> str:
+    """A difference with its sign: `+3.27`, `-0.28`, `0`."""
+    return f"+{text}" if text[0] not in "-<>" and any(char in "123456789" for char in text) else text
 
 
 def duration(time_ns: float) -> str:

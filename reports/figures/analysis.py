@@ -1,44 +1,55 @@
-"""One run as pictures: the step, its timeline, lost time, communication, MoE layers, use of the SMs."""
+"""One run on one sheet for a ticket: the sentence, the step, what could be saved, what to do, a timeline."""
 
 from __future__ import annotations
 
-from reports.document import Document
-from reports.figures.account import account_panel
-from reports.figures.canvas import FigureForm, Header, Panel, draw_sheet
-from reports.figures.communication import communication_panel
-from reports.figures.moe import moe_panel
-from reports.figures.occupancy import occupancy_panel
-from reports.figures.step import ranks_panel, step_panel
-from reports.figures.timeline import timeline_panel
-from reports.figures.told import shown_rank
-from reports.sentences import verdict_sentences, wall_sentence
+from heuristics.result.result import Result
+from reports.content.analysis import page
+from reports.content.analysis.scale import telling_rank
+from reports.content.blocks import Bar, Detail, Page, Plan, Sentence, Table
+from reports.figures.bars import draw_bar, draw_savings
+from reports.figures.canvas import Area, FigureForm, drawn
+from reports.figures.frame import draw_foot, draw_head, draw_rule, draw_sentences
+from reports.figures.plan import draw_plan
+from reports.figures.timeline import draw_timeline, timeline_height
+
+_APART = 0.15
+_COLUMNS = (0.44, 0.52)
+_FOOT = 0.26
 
 
-def draw_analysis(document: Document, form: FigureForm) -> bytes:
-    """The file: png and svg hold one tall sheet, pdf a page per picture; the verdict stands on top.
-
-    Of many ranks the one is drawn where the verdict's wall was seen, after a picture of them all. A picture
-    that this document cannot fill says why; MoE layers of a dense model are left out.
-    """
-    return draw_sheet(analysis_header(document), analysis_panels(document), form)
+def draw_analysis(result: Result, form: FigureForm) -> bytes:
+    """The file: one landscape sheet, drawn from the blocks of the first screen."""
+    return drawn(lambda area: draw_on(area, result), form)
 
 
-def analysis_header(document: Document) -> Header:
-    """What was read, and the verdict in the words of every format."""
-    names = list(dict.fromkeys(trace["name"] for trace in document["traces"]))
-    said = names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
-    return Header(
-        f"moe-diag {document['tool']['version']} \u00b7 {said}",
-        f"Verdict: {wall_sentence(document)}",
-        tuple(verdict_sentences(document)),
+def draw_on(area: Area, result: Result) -> None:
+    """The sheet's content."""
+    shown = page(result, Detail.FIRST)
+    top = draw_head(area, shown)
+    draw_rule(area, top)
+    top += _APART
+    for block in shown.blocks:
+        if isinstance(block, Bar):
+            top += draw_bar(area.part(0, top, area.width, 1.2), block) + _APART
+    timeline = telling_rank(result).timeline
+    high = timeline_height(timeline)
+    lower = area.height - _FOOT - high
+    left, right = (area.width * one for one in _COLUMNS)
+    _middle(
+        area.part(0, top, left, lower - top - _APART),
+        area.part(area.width - right, top, right, lower - top - _APART),
+        shown,
     )
+    draw_timeline(area.part(0, lower, area.width, high), timeline)
+    draw_foot(area, shown, result.tool.version)
 
 
-def analysis_panels(document: Document) -> list[Panel]:
-    """The pictures, in the order of a report."""
-    place = shown_rank(document)
-    panels = [ranks_panel(document)] if len(document["ranks"]) > 1 else []
-    panels += [step_panel(document, place), timeline_panel(document, place), account_panel(document, place)]
-    panels += [communication_panel(document, place)]
-    panels += [panel for panel in (moe_panel(document, place),) if panel]
-    return [*panels, occupancy_panel(document, place)]
+def _middle(left: Area, right: Area, shown: Page) -> None:
+    """What could be saved on the left; what to do on the right."""
+    for block in shown.blocks:
+        if isinstance(block, Table):
+            draw_savings(left, block)
+        elif isinstance(block, Plan):
+            draw_plan(right, block)
+    if not any(isinstance(block, Plan) for block in shown.blocks):
+        draw_sentences(right, [block for block in shown.blocks if isinstance(block, Sentence)])

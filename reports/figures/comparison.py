@@ -1,36 +1,73 @@
-"""Two runs as pictures: the size of the difference, the waterfall of where it lies, both steps."""
+"""Two runs on one sheet: the verdict, from base to new part by part, likely causes, both steps."""
 
 from __future__ import annotations
 
-from reports.comparison.figures import harmless
-from reports.comparison.sentences import difference_sentence, headline, side_sentence, verdict_sentences
-from reports.document import Document
-from reports.figures.canvas import FigureForm, Header, Panel, draw_sheet
-from reports.figures.interval import interval_panel
-from reports.figures.two_steps import two_steps_panel
-from reports.figures.waterfall import waterfall_panel
+from typing import Final
+
+from heuristics.result.compared import Compared
+from heuristics.result.side import Side
+from reports.content.blocks import Block, Detail, Table
+from reports.content.comparison import page
+from reports.content.comparison.rows import hue_of
+from reports.content.quantities import milliseconds
+from reports.figures.bars import fill
+from reports.figures.canvas import BODY, Area, FigureForm, drawn
+from reports.figures.frame import draw_foot, draw_head, draw_rule, draw_sentences
+from reports.figures.waterfall import draw_waterfall
+
+_APART: Final = 0.15
+_LOWER: Final = 1.2
+"""Inches of both steps with the foot."""
+_SIDE: Final = 0.28
+_NAMES: Final = 0.7
+_LENGTHS: Final = 1.1
+_COLUMNS: Final = (0.58, 0.38)
 
 
-def draw_comparison(document: Document, form: FigureForm) -> bytes:
-    """The file: png and svg hold one tall sheet, pdf a page per picture; the verdict stands on top.
-
-    Runs that are not comparable have neither interval nor waterfall: they would say nothing of a cause.
-    """
-    return draw_sheet(comparison_header(document), comparison_panels(document), form)
+def draw_comparison(compared: Compared, form: FigureForm) -> bytes:
+    """The file: one landscape sheet, drawn from the blocks of the first screen."""
+    return drawn(lambda area: draw_on(area, compared), form)
 
 
-def comparison_header(document: Document) -> Header:
-    """Both runs, and the verdict in the words of every format."""
-    told: Document = harmless(document)
-    sides = [f"{side}: {told[side]['name']}: {side_sentence(told[side])}." for side in ("base", "new")]
-    limits = [one for one in told["comparable"]["differences"] if one["state"] == "with_differences"]
-    return Header(
-        f"moe-diag {told['tool']['version']} \u00b7 new against base",
-        headline(told),
-        (*sides, *verdict_sentences(told), *(f"Limits: {difference_sentence(one)}" for one in limits)),
-    )
+def draw_on(area: Area, compared: Compared) -> None:
+    """The sheet's content; runs that are not comparable have no waterfall."""
+    shown = page(compared, Detail.FIRST)
+    top = draw_head(area, shown)
+    draw_rule(area, top)
+    top += _APART
+    tables = [block for block in shown.blocks if isinstance(block, Table)][:1]
+    lower = area.height - _LOWER
+    left, right = (area.width * share for share in _COLUMNS)
+    if compared.verdict != "not_comparable" and tables:
+        draw_waterfall(area.part(0, top, left, lower - top - _APART), compared, tables[0])
+    else:
+        left, right = 0.0, area.width
+    said: list[Block] = [block for block in shown.blocks if block not in tables]
+    draw_sentences(area.part(area.width - right, top, right, lower - top - _APART), said)
+    _draw_steps(area.part(0, lower, area.width, _LOWER), compared)
+    draw_foot(area, shown, compared.tool.version)
 
 
-def comparison_panels(document: Document) -> list[Panel]:
-    """The pictures, in the order of a report."""
-    return [interval_panel(document), waterfall_panel(document), two_steps_panel(document)]
+def _draw_steps(area: Area, compared: Compared) -> None:
+    """Both steps on one scale, by family of row."""
+    longest_ns = max(compared.base.step_ns, compared.new.step_ns) or 1
+    per_ns = (area.width - _NAMES - _LENGTHS) / longest_ns
+    for place, (name, side) in enumerate((("base", compared.base), ("new", compared.new))):
+        middle = 0.1 + place * (_SIDE + 0.1) + _SIDE / 2
+        area.text(0, middle, name, BODY, weight="bold")
+        axes = area.part(_NAMES, middle - _SIDE / 2, area.width - _NAMES - _LENGTHS, _SIDE).axes()
+        left = 0.0
+        for time_ns, row in _parts(side):
+            width = time_ns * per_ns
+            fill(axes, (left, 0, width, _SIDE), hue_of(row))
+            left += width
+        area.text(_NAMES + side.step_ns * per_ns + 0.1, middle, f"{milliseconds(side.step_ns)} ms", BODY)
+
+
+def _parts(side: Side) -> list[tuple[int, str]]:
+    """Times by row, those of one hue side by side."""
+    order = {
+        hue: place for place, hue in enumerate(dict.fromkeys(hue_of(row.row) for row in side.budget_rows))
+    }
+    rows = sorted(side.budget_rows, key=lambda row: order[hue_of(row.row)])
+    return [(row.mean_ns, row.row) for row in rows if row.mean_ns > 0]

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from matplotlib.ft2font import FT2Font
 
 FONT: Final = "DejaVu Sans"
-"""The font that matplotlib brings along, so that a figure looks alike everywhere."""
+MONO: Final = "DejaVu Sans Mono"
+"""The fonts that matplotlib brings along, so that a figure looks alike everywhere."""
+MORE: Final = " ..."
+"""After the last line of a text that goes on."""
 
 _POINTS_PER_INCH: Final = 72.0
 _MEASURED: Final = 100
@@ -32,6 +35,11 @@ def harmless(text: str, width: int = _LONGEST) -> str:
 def inches(text: str, size: float, *, bold: bool = False) -> float:
     """How wide a text is drawn, at `size` points; letters are not moved together."""
     return sum(_advance(char, bold) for char in text) * size / _POINTS_PER_INCH
+
+
+def mono_inches(size: float) -> float:
+    """How wide each letter of code is."""
+    return 0.6021 * size / _POINTS_PER_INCH
 
 
 def fitted(text: str, width: float, size: float, *, bold: bool = False) -> str:
@@ -60,9 +68,9 @@ def wrapped(text: str, width: float, size: float, *, bold: bool = False) -> list
     return lines
 
 
-def wrapped_all(texts: Sequence[str], width: float, size: float) -> list[str]:
-    """Lines of several sentences, each beginning its own."""
-    return [line for text in texts for line in wrapped(text, width, size)]
+def cut(lines: Sequence[str], most: int) -> list[str]:
+    """The first lines, the last of them marked where others follow."""
+    return [*lines] if len(lines) <= most else [*lines[: most - 1], f"{lines[most - 1]}{MORE}"]
 
 
 @cache

@@ -1,169 +1,163 @@
-"""One step as it ran: what every stream did and when, and under it why no compute ran."""
+"""One step by stream, small: what each lane mostly did in every pixel, as dense as it was busy."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
 
-from reports.document import Document
-from reports.figures.canvas import INNER, LINE, SMALL, Area, Panel, notice
-from reports.figures.legend import draw_legend, legend_height
-from reports.figures.lettering import fitted, wrapped_all
-from reports.figures.paint import HAIR, SOFT, Paint, paint_of, pattern_ink
-from reports.figures.stacks import quiet
-from reports.figures.told import Rank, about_run, ms, why_untold
-from reports.words import kind_words, seconds, wall_words
+from heuristics.result.tables import Timeline
+from heuristics.result.told import known
+from reports.content.analysis.costs import hue_of
+from reports.content.blocks import Hue
+from reports.content.quantities import counted, duration, milliseconds
+from reports.figures.bars import fill
+from reports.figures.canvas import BODY, LARGE, SMALL, Area
+from reports.figures.lettering import fitted, inches
+from reports.write.html.lanes import Drawn, Stretch, lanes_of
+from reports.write.palette import HUES, SHEET, SOFT
+from traces.columns import COPY_KINDS
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    import numpy as np
+    from numpy.typing import NDArray
 
-_LANES: Final = 12
-_NAMES: Final = 1.1
-_LANE_LEAST, _LANE_MOST, _ALL_LANES = 0.3, 0.6, 1.8
-_REASONS, _AXIS = 0.26, 0.5
-_HEIGHTS: Final = {"compute": 0.84, "comm": 0.56, "copy": 0.3}
-"""Of a lane: so compute, communication and copies can be told without colours."""
-_PATTERNED: Final = 0.07
-"""Inches a piece must be long for its pattern to show."""
-_DRAWN_AS_IMAGE: Final = 2_000
-"""Pieces beyond which svg and pdf hold them as one image: each would take about 150 bytes."""
-
-Boxes = list[tuple[float, float, float, float]]
-"""Left and right in ms, top and bottom in inches."""
-
-
-def timeline_panel(document: Document, place: int) -> Panel:
-    """The step that the document shows of one rank."""
-    rank = document["ranks"][place]
-    told = rank.get("timeline")  # results of earlier versions have none
-    if not told or not told["lanes"]:
-        why = why_untold(document, place, ["timeline"])
-        return notice("One step by stream", about_run(document, place, "ms"), why)
-    lanes = _shown(told["lanes"])
-    entries = [(_key_words(key), paint_of(key)) for key in told["keys"]]
-    reasons = told["reasons"]
-    why_absent = (
-        [] if reasons is None else [(_reason_words(one), paint_of(one)) for one in reasons["reasons"]]
-    )
-    notes = _notes(document, place, told, len(lanes))
-    lane_height = len(lanes) * _lane(lanes) + (_REASONS if reasons else 0)
-    legends = legend_height(entries) + (LINE + legend_height(why_absent) if why_absent else 0)
-    height = lane_height + _AXIS + legends + len(notes) * LINE + 0.05
-
-    def draw(area: Area) -> None:
-        _draw_lanes(area, told, lanes, lane_height)
-        top = lane_height + _AXIS
-        draw_legend(area, top, entries)
-        top += legend_height(entries)
-        if why_absent:
-            area.text(0, top + LINE / 2, "why no compute ran:", color=SOFT)
-            draw_legend(area, top + LINE, why_absent)
-            top += LINE + legend_height(why_absent)
-        for index, note in enumerate(notes):
-            area.text(0, top + 0.05 + (index + 0.5) * LINE, note, color=SOFT)
-
-    return Panel(_title(told), about_run(document, place, _when(told)), height, draw)
+_STREAMS: Final = 5
+_NAMES: Final = 2.1
+_BINS: Final = 700
+_HUES: Final = tuple(Hue)
+_LEVELS: Final = 4
+"""How busy a lane was in a pixel, in as many tints."""
+_TICKS: Final = 5
+_LANE: Final = 0.2
+_SPOKEN: Final = {
+    Hue.COMPUTE: "compute",
+    Hue.COMMUNICATION: "communication",
+    Hue.COPY: "copies",
+    Hue.HOST: "CPU",
+    Hue.MEMORY: "allocator",
+    Hue.IDLE: "launch delays, other idle",
+    Hue.OTHER: "profiler, start-up",
+}
 
 
-def _lane(lanes: Sequence[dict[str, Any]]) -> float:
-    """Inches of a stream: few get more."""
-    return min(_LANE_MOST, max(_LANE_LEAST, _ALL_LANES / len(lanes)))
+def timeline_height(timeline: Timeline) -> float:
+    """Inches that a timeline takes."""
+    return len(_chosen(timeline)[0]) * _LANE + 0.55
 
 
-def _title(told: dict[str, Any]) -> str:
-    length = ms(told["end_ns"] - told["start_ns"])
-    if told["step"] is None:
-        return f"The window by stream: {length} ms"
-    part = "the beginning of step" if told["left_out"] else "step"
-    return f"One step by stream: {part} {told['step']}, {length} ms, the nearest to the median"
+def draw_timeline(area: Area, timeline: Timeline) -> None:
+    """The busiest lanes of host, lost time and GPU; nothing where there is no lane."""
+    lanes, left_out = _chosen(timeline)
+    if not lanes:
+        return
+    length_ns = timeline.end_ns - timeline.start_ns
+    step = known(timeline.step)
+    what = f"Step {step}" if step is not None else "The window"
+    title = f"{what} by stream, {duration(length_ns)}"
+    area.text(0, 0.08, title, LARGE, weight="bold")
+    notes = [f"{timeline.left_out:,} later activities left out"] if timeline.left_out else []
+    notes += [f"{counted(left_out, 'more lane')} not drawn"] if left_out else []
+    area.text(inches(title, LARGE, bold=True) + 0.2, 0.08, "; ".join(notes), SMALL, color=SOFT)
+    _legend(area, lanes)
+    inner = area.part(_NAMES, 0.3, area.width - _NAMES, area.height - 0.55)
+    high = inner.height / len(lanes)
+    for place, lane in enumerate(lanes):
+        middle = 0.3 + (place + 0.5) * high
+        area.text(0, middle, fitted(f"{lane.title} {_under(lane)}", _NAMES - 0.1, SMALL), SMALL)
+        _draw_lane(inner.part(0, place * high, inner.width, high * 0.82), lane, length_ns)
+    _scale(area, inner, length_ns)
 
 
-def _when(told: dict[str, Any]) -> str:
-    return f"ms from {seconds(told['start_ns'])} of the recording"
+def _under(lane: Drawn) -> str:
+    return f"({lane.under})" if lane.under else ""
 
 
-def _shown(lanes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The streams with the most work, in the order of the document."""
-    kept = sorted(lanes, key=lambda lane: -sum(lane["length_ns"]))[:_LANES]
-    return [lane for lane in lanes if lane in kept]
+def _legend(area: Area, lanes: Sequence[Drawn]) -> None:
+    """What the colours mean, from the right."""
+    seen = {_hue(lane, key) for lane in lanes for key in lane.key}
+    right = area.width
+    for hue in reversed([hue for hue in _SPOKEN if hue in seen]):
+        area.text(right, 0.08, _SPOKEN[hue], SMALL, color=SOFT, ha="right")
+        right -= inches(_SPOKEN[hue], SMALL) + 0.18
+        fill(area.part(right, 0.02, 0.12, 0.12).axes(), (0, 0, 0.12, 0.12), hue)
+        right -= 0.2
 
 
-def _notes(document: Document, place: int, told: dict[str, Any], shown: int) -> list[str]:
-    notes = ["Height tells as well: compute is highest, communication lower, copies lowest."]
-    if more := len(told["lanes"]) - shown:
-        notes.append(f"{more} more streams, with less work, are not shown.")
-    if told["left_out"]:
-        notes.append(f"{told['left_out']:,} activities that begin later are not shown.")
-    if told["reasons"] is None:
-        notes.append(f"Why no compute ran: {why_untold(document, place, ['timeline.reasons', 'absent_ns'])}")
-    return wrapped_all(notes, INNER, SMALL)
+def _chosen(timeline: Timeline) -> tuple[list[Drawn], int]:
+    """The busiest lane of calls, lost time, the busiest streams; how many other streams there are."""
+    lanes = lanes_of(Stretch("", "", timeline, timeline))
+    calls = sorted((one for one in lanes if one.kind == "calls"), key=lambda one: -sum(one.length_ns))
+    why = [one for one in lanes if one.kind == "why"]
+    streams = [one for one in lanes if one.kind == "stream"]
+    busy = sorted(streams, key=lambda one: -sum(one.length_ns))[:_STREAMS]
+    kept = [one for one in streams if one in busy]
+    return [*calls[:1], *why, *kept], len(streams) - len(kept)
 
 
-def _key_words(key: str) -> str:
-    return kind_words(key.partition(".")[2])
-
-
-def _reason_words(reason: str) -> str:
-    group, _, kind = reason.partition(".")
-    return f"{wall_words(group)}: {kind_words(kind)}" if kind else wall_words(group)
-
-
-def _draw_lanes(area: Area, told: dict[str, Any], lanes: Sequence[dict[str, Any]], height: float) -> None:
-    width, lane_height = INNER - _NAMES, _lane(lanes)
-    length_ms = (told["end_ns"] - told["start_ns"]) / 1e6
-    axes = area.axes(_NAMES, 0, width, height)
-    axes.set(xlim=(0, length_ms), ylim=(height, 0))
-    quiet(axes)
-    axes.set_xlabel(_when(told), fontsize=SMALL - 0.5, color=SOFT, loc="left", labelpad=2)
-    boxes: dict[Paint, Boxes] = {}
-    for index, lane in enumerate(lanes):
-        middle = (index + 0.5) * lane_height
-        axes.axhline(middle, color=HAIR, linewidth=0.6, zorder=0)
-        area.text(_NAMES - 0.1, middle, fitted(f"stream {lane['stream']}", _NAMES - 0.15, SMALL), ha="right")
-        halves = [_HEIGHTS[key.partition(".")[0]] * lane_height / 2 for key in told["keys"]]
-        _collect(boxes, lane, lane["key"], [paint_of(key) for key in told["keys"]], middle, halves)
-    if reasons := told["reasons"]:
-        middle = len(lanes) * lane_height + _REASONS / 2
-        area.text(_NAMES - 0.1, middle, "no compute", ha="right", color=SOFT)
-        paints = [paint_of(one) for one in reasons["reasons"]]
-        _collect(boxes, reasons, reasons["reason"], paints, middle, [0.36 * _REASONS] * len(paints))
-    as_image = sum(map(len, boxes.values())) > _DRAWN_AS_IMAGE
-    for paint, of_paint in boxes.items():
-        _fill(axes, paint, of_paint, length_ms / width, as_image)
-
-
-def _collect(
-    boxes: dict[Paint, Boxes],
-    lane: Rank,
-    codes: Sequence[int],
-    paints: Sequence[Paint],
-    middle: float,
-    halves: Sequence[float],
-) -> None:
-    """Add the pieces of a lane to those of their paint."""
-    for at_ns, length_ns, code in zip(lane["at_ns"], lane["length_ns"], codes, strict=True):
-        half = halves[code]
-        box = (at_ns / 1e6, (at_ns + length_ns) / 1e6, middle - half, middle + half)
-        boxes.setdefault(paints[code], []).append(box)
-
-
-def _fill(axes: Axes, paint: Paint, boxes: Boxes, per_inch: float, as_image: bool) -> None:
-    """All pieces of one paint; only those long enough for it have the pattern."""
-    colour, hatch = paint
-    long = [box for box in boxes if hatch and box[1] - box[0] >= _PATTERNED * per_inch]
-    short = [box for box in boxes if not hatch or box[1] - box[0] < _PATTERNED * per_inch]
-    for some, pattern in ((short, None), (long, hatch)):
-        if not some:
-            continue
-        from matplotlib.collections import PolyCollection
-
-        corners = [[(x0, y0), (x1, y0), (x1, y1), (x0, y1)] for x0, x1, y0, y1 in some]
-        drawn = PolyCollection(
-            corners,
-            facecolors=colour,
-            edgecolors=pattern_ink(colour) if pattern else "none",
-            linewidths=0,
-            hatch=pattern,
-            rasterized=as_image,
+def _draw_lane(area: Area, lane: Drawn, length_ns: int) -> None:
+    """Runs of pixels of one hue and one tint."""
+    axes = area.axes()
+    axes.axhspan(0, area.height, color=SHEET, linewidth=0)
+    width = area.width / _BINS
+    for hue, level, begin, count in _runs(lane, length_ns):
+        colour, tint = HUES[hue].light, 0.25 + 0.75 * level / _LEVELS
+        axes.broken_barh(
+            [(begin * width, count * width)], (0, area.height), color=colour, alpha=tint, linewidth=0
         )
-        axes.add_collection(drawn, autolim=False)
+
+
+def _runs(lane: Drawn, length_ns: int) -> Iterator[tuple[Hue, int, int, int]]:
+    """Hue, tint, first pixel and number of pixels."""
+    import numpy as np
+
+    busy = _busy(lane, length_ns)
+    level = np.ceil(np.minimum(busy.sum(axis=0), 1.0) * _LEVELS - 1e-9).astype(int).tolist()
+    most = busy.argmax(axis=0).tolist()
+    pixels = list(zip(level, most, range(_BINS), strict=True))
+    for (tint, hue), run in groupby(pixels, key=lambda one: (one[0], one[1] if one[0] else -1)):
+        places = [place for _, _, place in run]
+        if tint:
+            yield _HUES[hue], tint, places[0], len(places)
+
+
+def _busy(lane: Drawn, length_ns: int) -> NDArray[np.float64]:
+    """How much of each pixel each hue fills, shape (hues, pixels)."""
+    import numpy as np
+
+    hue_at = {key: _HUES.index(_hue(lane, key)) for key in set(lane.key)}
+    scale = _BINS / length_ns
+    begin = np.array(lane.at_ns, dtype=np.float64) * scale
+    end = np.minimum(begin + np.array(lane.length_ns, dtype=np.float64) * scale, _BINS)
+    hue = np.array([hue_at[key] for key in lane.key], dtype=np.int64)
+    first = np.minimum(begin.astype(np.int64), _BINS - 1)
+    last = np.minimum(end.astype(np.int64), _BINS - 1)
+    edges = np.zeros((len(_HUES), _BINS + 1))
+    busy = np.zeros((len(_HUES), _BINS))
+    np.add.at(edges, (hue, first), 1.0)  # every pixel from the first to before the last is full ...
+    np.add.at(edges, (hue, last), -1.0)
+    busy += edges.cumsum(axis=1)[:, :_BINS]
+    np.add.at(busy, (hue, first), first - begin)  # ... but for what lies before the beginning
+    np.add.at(busy, (hue, last), end - last)
+    return busy
+
+
+def _hue(lane: Drawn, key: str) -> Hue:
+    """As in the bar of the step, whose rows have another first word."""
+    if lane.kind == "calls":
+        return Hue.HOST
+    family, _, kind = key.partition(".")
+    if family == "blocking":
+        return Hue.COPY if kind in COPY_KINDS else Hue.COMMUNICATION
+    if lane.kind == "why":
+        return hue_of(f"idle.{key}")
+    return hue_of(key if key.startswith("compute.") else f"exposed_{key}")
+
+
+def _scale(area: Area, inner: Area, length_ns: int) -> None:
+    """Milliseconds along the bottom."""
+    for tick in range(_TICKS + 1):
+        left = _NAMES + inner.width * tick / _TICKS
+        place = {0: "left", _TICKS: "right"}.get(tick, "center")
+        words = f"{milliseconds(length_ns * tick / _TICKS)}{' ms' if tick == _TICKS else ''}"
+        area.text(left, area.height - 0.14, words, BODY - 1.5, color=SOFT, ha=place)

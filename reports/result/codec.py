@@ -22,6 +22,7 @@ Document = dict[str, Any]
 R = TypeVar("R", bound=Struct)
 _PART: Final = re.compile(r"([^.\[\]]+)|\[(\d+|\*)\]")
 _PATH: Final = re.compile(r" - at `\$\.?([^`]*)`")
+_ABSENT: Final = re.compile(r"Object missing required field `([^`]*)`")
 
 
 def encode(result: Struct) -> Document:
@@ -79,8 +80,10 @@ def decode(document: object, kind: type[R]) -> R:
 def _wrong(said: str) -> str:
     """Our own sentence of what a document breaks: where, then what."""
     found = _PATH.search(said)
-    place = found[1] if found and found[1] else "the document"
-    return f"{place}: {_PATH.sub('', said)}"
+    place, what = found[1] if found else "", _PATH.sub("", said)
+    if absent := _ABSENT.fullmatch(what):
+        return f"{place}.{absent[1]} is missing".removeprefix(".")
+    return f"{place or 'the document'}: {what}"
 
 
 def _parts(path: str) -> list[str]:

@@ -9,11 +9,11 @@ from fractions import Fraction
 from typing import Any, Final
 
 from heuristics.comparison.comparison import compare
+from heuristics.comparison.difference.interval import LEAST
 from reports.comparison.document import comparison_document
 from tests.compare_score.cases import Case, sides, views
 from tests.compare_score.mirror import held, mirrored
 from tests.compare_score.sides import diagnosed, simulate, true_delta
-from traces.difference.interval import LEAST
 from traces.results.read import result_of
 
 _FIRST_ROWS: Final = 3

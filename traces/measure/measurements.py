@@ -23,8 +23,9 @@ from traces.measure.precision import Precision, detect_precision
 from traces.measure.recompute import Recompute, measure_recompute
 from traces.measure.sm import SmUse, measure_sm
 from traces.measure.sm_beside_comm import stretch_by_sms
-from traces.measure.step_timeline import StepTimeline, measure_timeline
+from traces.measure.step_timeline import measure_timelines
 from traces.measure.tensor_cores import TensorCores, measure_tensor_cores, simt_places, tensor_frac
+from traces.measure.timeline_columns import StepTimeline
 from traces.measure.totals import Totals, measure_totals
 from traces.measure.unknown import UnknownKernel, unknown_kernels
 from traces.missing import Missing
@@ -78,6 +79,7 @@ class RankMeasurements:
     ledger: tuple[LedgerRow, ...]
     kernels: KernelTable
     timeline: StepTimeline
+    other_steps: tuple[StepTimeline, ...]
     unknown_kernels: tuple[UnknownKernel, ...]
     kernel_count: int
     launched_count: int
@@ -112,6 +114,7 @@ def measure_rank(
     absent = absent_pieces(account)
     subject, budget = subject_of(rank, steps, recompute, sm), measure_budget(rows, steps.windows)
     moe = measure_moe(rank, resolution, steps, recompute, absent)
+    timelines = measure_timelines(rank, steps, absent)
     return RankMeasurements(
         trace=rank.columns.info.name,
         kind=rank.columns.info.kind,
@@ -140,7 +143,8 @@ def measure_rank(
         moe=moe,
         ledger=measure_ledger(rows, steps, absent, moe),
         kernels=measure_kernels(rank, steps.windows),
-        timeline=measure_timeline(rank, steps, absent),
+        timeline=timelines.shown,
+        other_steps=timelines.others,
         unknown_kernels=unknown_kernels(rank, steps.windows),
         kernel_count=int(is_kernel.sum()),
         launched_count=int((is_kernel & (rows.launch_ns != NULL)).sum()),

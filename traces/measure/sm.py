@@ -18,7 +18,8 @@ from traces.timeline import Activities, RankTimeline, Source
 
 @dataclass(frozen=True, slots=True)
 class SmUse:
-    """The SMs of one rank in its windows. What is None is in `missing`, under paths that begin with "sm".
+    """The SMs of one rank in its windows. What is None is in `missing`, under paths that begin with "sm",
+    but for what is beside communication where there is none.
 
     `launches` is over all compute kernels, `by_class` over each class of them. `measured` are samples of the
     whole GPU while anything ran, `measured_by_class` while a class ("comm": communication) did.

@@ -60,14 +60,14 @@ class Stretch:
 
 def measure_comm_blocks(
     kernels: Activities, grid_blocks: IntArray, windows: Spans, kind: str
-) -> CommBlocks | Missing:
-    """Blocks of communication kernels. `grid_blocks` of each kernel, shape (n,), NULL where not recorded.
+) -> CommBlocks | Missing | None:
+    """Blocks of communication kernels, None without any. `kind`: of the trace.
 
-    `kind`: of the trace.
+    `grid_blocks` of each kernel, shape (n,), NULL where not recorded.
     """
     comm = kernels.bucket == Bucket.COMM
     if not comm.any():
-        return Missing("sm.comm_blocks", "no communication kernel in the window", "nothing to do")
+        return None
     if (grid_blocks[comm] == NULL).any():
         reason = "communication kernels without a recorded grid"
         return Missing("sm.comm_blocks", reason, cure("shapes", kind))
@@ -94,11 +94,14 @@ def stretch_by_sms(blocks: CommBlocks | None, sm_count: int | None) -> float | N
     return sm_count / left - 1
 
 
-def measure_stretch(kernels: Activities, grid: IntArray) -> Stretch | Missing:
-    """Compute kernels beside communication kernels against alone. `grid` of each kernel, shape (n, 3)."""
+def measure_stretch(kernels: Activities, grid: IntArray) -> Stretch | Missing | None:
+    """Compute kernels beside communication kernels against alone; None where no communication ran.
+
+    `grid` of each kernel, shape (n, 3).
+    """
     comm = kernels.bucket == Bucket.COMM
     if not comm.any():
-        return Missing("sm.stretch", "no communication kernel in the window", "nothing to do")
+        return None
     duration_ns = kernels.end_ns - kernels.start_ns
     usable = (kernels.bucket == Bucket.COMPUTE) & (duration_ns >= STRETCH_SHORTEST.value)
     usable &= (kernels.name >= 0) & (grid != NULL).all(axis=1)

@@ -1,142 +1,178 @@
-"""One step as it ran: every activity by stream, and why no compute ran, for those who want to see it."""
+"""Steps as they ran: every activity by stream, its launch, the host, and why no compute ran."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from traces.account.absent import REASONS, AbsentPieces
-from traces.columns import IntArray, distinct
+from traces.columns import NULL, IntArray, distinct
 from traces.intervals import spans
 from traces.limits import Limit
 from traces.measure.kernel_table import PREFIX, shortened
-from traces.measure.ledger_steps import Borders, cut_at
+from traces.measure.ledger_steps import Borders, Cut, cut_at
+from traces.measure.step_host import host_lanes
+from traces.measure.timeline_columns import Lane, ReasonLane, StepTimeline, Texts, longest
 from traces.missing import Missing
-from traces.steps.found import Steps
-from traces.timeline import KEYS, Bucket, RankTimeline
+from traces.steps.found import Step, Steps
+from traces.timeline import KEYS, Activities, Bucket, RankTimeline
 
 MOST: Final = Limit(
     12_000, "activities", "ours: a report of one file under 2 MB, and more than one screen can show apart"
 )
+OTHER_STEPS: Final = Limit(49, "steps", "ours: 50 with the one shown in full, in a selector one can use")
+OTHER_ROWS: Final = Limit(
+    5_000, "rows of each kind", "ours: half a megabyte, shared by all other steps; the longest are kept"
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
-    """What ran on one stream, in order; all tuples of one length.
+class StepTimelines:
+    """One step in full and others in brief, in order of time.
 
-    `at_ns` is the start, from the beginning of the timeline. `key` and `name` index those of the timeline;
-    `name` is -1 for copies and for kernels without one.
+    `shown`: the step whose length is nearest to the median; where there are no steps, the window. Its
+    `end_ns` is earlier than that of the step where it has more activities than can be shown. Other steps have
+    their longest rows. `keys` and `names` of `others` are empty: their columns point to those of `shown`.
     """
 
-    stream: int
-    at_ns: tuple[int, ...]
-    length_ns: tuple[int, ...]
-    key: tuple[int, ...]
-    name: tuple[int, ...]
+    shown: StepTimeline
+    others: tuple[StepTimeline, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ReasonLane:
-    """Stretches without compute, in order; `at_ns` as in `Lane`, `reason` indexes `reasons`."""
-
-    at_ns: tuple[int, ...]
-    length_ns: tuple[int, ...]
-    reason: tuple[int, ...]
-    reasons: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class StepTimeline:
-    """The step whose length is nearest to the median; where there are no steps, the window.
-
-    `step` is its index as recorded, None for a window. `end_ns` is earlier than that of the step where it
-    has more activities than can be shown: then `left_out` counts those that begin later. `reasons` is None
-    where time without compute is not explained.
-    """
-
-    step: int | None
-    start_ns: int
-    end_ns: int
-    keys: tuple[str, ...]
-    names: tuple[str, ...]
-    lanes: tuple[Lane, ...]
-    reasons: ReasonLane | None
-    left_out: int
-
-
-def measure_timeline(rank: RankTimeline, steps: Steps, absent: AbsentPieces | Missing) -> StepTimeline:
-    """The timeline of one rank."""
-    index, start_ns, end_ns = _chosen(steps)
-    rows = rank.activities
-    mine = np.flatnonzero((rows.start_ns < end_ns) & (rows.end_ns > start_ns))
-    left_out = max(0, len(mine) - int(MOST.value))
-    if left_out:
-        end_ns = int(rows.start_ns[mine[int(MOST.value)]])
-        mine = mine[: int(MOST.value)]
-    cut = cut_at(rows.start_ns[mine], rows.end_ns[mine], _border(start_ns, end_ns))
-    mine = mine[cut.of]
-    keys, key = _indexed(rows.key[mine] + _KEY_BASE[rows.bucket[mine]])
-    names, name = _named(rows.name[mine], rank.columns.kernel_names)
-    lanes = []
-    for stream in distinct(rows.stream_id[mine]).tolist():
-        on = rows.stream_id[mine] == stream
-        columns = (cut.start_ns[on] - start_ns, (cut.end_ns - cut.start_ns)[on], key[on], name[on])
-        lanes.append(Lane(stream, *(tuple(column.tolist()) for column in columns)))
-    return StepTimeline(
-        step=index,
-        start_ns=start_ns,
-        end_ns=end_ns,
-        keys=tuple(_KEY_NAMES[code] for code in keys),
-        names=names,
-        lanes=tuple(lanes),
-        reasons=None if isinstance(absent, Missing) else _reasons(absent, start_ns, end_ns),
-        left_out=left_out,
-    )
+def measure_timelines(rank: RankTimeline, steps: Steps, absent: AbsentPieces | Missing) -> StepTimelines:
+    """The timelines of one rank."""
+    drawn = _Drawn(rank, None if isinstance(absent, Missing) else absent, Texts(), Texts())
+    chosen = _chosen(steps)
+    shown = drawn.in_full(*_borders_of(chosen, steps))
+    others = _others(steps, chosen)
+    most = int(OTHER_ROWS.value) // max(1, len(others))
+    found = tuple(drawn.in_brief(step, most) for step in others)
+    shown = replace(shown, keys=drawn.keys.listed(), names=drawn.names.listed())
+    return StepTimelines(shown, found)
 
 
 _KEY_NAMES: Final = tuple(f"{PREFIX[bucket]}.{key}" for bucket in Bucket for key in KEYS[bucket])
 _KEY_BASE: Final = np.cumsum([0, *(len(KEYS[bucket]) for bucket in Bucket)])
 
 
-def _chosen(steps: Steps) -> tuple[int | None, int, int]:
+def _chosen(steps: Steps) -> Step | None:
     median_ns = steps.median_ns
     if median_ns is None:
+        return None
+    return min(steps.used, key=lambda one: (abs(one.length_ns - median_ns), one.index))
+
+
+def _borders_of(step: Step | None, steps: Steps) -> tuple[int | None, int, int]:
+    if step is None:
         pairs = steps.windows.pairs()
         return None, pairs[0][0], pairs[-1][1]
-    step = min(steps.used, key=lambda one: (abs(one.length_ns - median_ns), one.index))
     return step.index, step.start_ns, step.end_ns
 
 
-def _border(start_ns: int, end_ns: int) -> Borders:
-    one = spans((start_ns, end_ns))
-    return Borders(one.start_ns, one.end_ns)
+def _others(steps: Steps, chosen: Step | None) -> list[Step]:
+    """The other used steps; of too many the slow ones, and of the rest some that lie evenly apart."""
+    rest, most = [step for step in steps.used if step is not chosen], int(OTHER_STEPS.value)
+    if len(rest) <= most:
+        return rest
+    slow = [step for step in rest if step.index in steps.slow][:most]
+    usual = [step for step in rest if step not in slow]
+    even = np.linspace(0, len(usual) - 1, most - len(slow)).astype(np.int64).tolist()
+    return sorted([*slow, *(usual[place] for place in even)], key=lambda step: step.index)
 
 
-def _indexed(codes: IntArray) -> tuple[list[int], IntArray]:
-    """The distinct codes, and the place of each among them; codes below 0 stay -1."""
-    known = distinct(codes[codes >= 0])
-    return known.tolist(), np.where(codes >= 0, np.searchsorted(known, codes), -1)
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """What the timelines of a rank are drawn from, and the texts that they share."""
+
+    rank: RankTimeline
+    absent: AbsentPieces | None
+    keys: Texts
+    names: Texts
+
+    def in_full(self, index: int | None, start_ns: int, end_ns: int) -> StepTimeline:
+        """Every activity, up to the instant where they become too many."""
+        rows, mine = self._within(start_ns, end_ns)
+        left_out = max(0, len(mine) - int(MOST.value))
+        if left_out:
+            end_ns = int(rows.start_ns[mine[int(MOST.value)]])
+            mine = mine[: int(MOST.value)]
+        return self._timeline(index, (start_ns, end_ns), mine, left_out, None)
+
+    def in_brief(self, step: Step, most: int) -> StepTimeline:
+        """The longest rows of each kind, so many of each at most."""
+        rows, mine = self._within(step.start_ns, step.end_ns)
+        kept = mine[longest((rows.end_ns - rows.start_ns)[mine], most)]
+        left_out = len(mine) - len(kept)
+        return self._timeline(step.index, (step.start_ns, step.end_ns), kept, left_out, most)
+
+    def _within(self, start_ns: int, end_ns: int) -> tuple[Activities, IntArray]:
+        rows = self.rank.activities
+        return rows, np.flatnonzero((rows.start_ns < end_ns) & (rows.end_ns > start_ns))
+
+    def _timeline(
+        self, index: int | None, within_ns: tuple[int, int], mine: IntArray, left_out: int, most: int | None
+    ) -> StepTimeline:
+        lanes = self._lanes(mine, within_ns)
+        host = host_lanes(self.rank, within_ns, self.names, most)
+        return StepTimeline(
+            step=index,
+            start_ns=within_ns[0],
+            end_ns=within_ns[1],
+            keys=(),
+            names=(),
+            lanes=lanes,
+            reasons=None if self.absent is None else _reasons(self.absent, within_ns, most),
+            left_out=left_out,
+            host=host.lanes,
+            host_left_out=host.left_out,
+        )
+
+    def _lanes(self, mine: IntArray, within_ns: tuple[int, int]) -> tuple[Lane, ...]:
+        rows, start_ns = self.rank.activities, within_ns[0]
+        cut = _cut(rows.start_ns[mine], rows.end_ns[mine], within_ns)
+        mine = mine[cut.of]
+        key = self.keys.places(rows.key[mine] + _KEY_BASE[rows.bucket[mine]], _KEY_NAMES.__getitem__)
+        name = _named(self.names, rows.name[mine], self.rank.columns.kernel_names)
+        lanes = []
+        for stream in distinct(rows.stream_id[mine]).tolist():
+            on = rows.stream_id[mine] == stream
+            launch_ns = rows.launch_ns[mine][on].tolist()
+            lane = Lane(
+                stream=stream,
+                at_ns=tuple((cut.start_ns[on] - start_ns).tolist()),
+                length_ns=tuple((cut.end_ns - cut.start_ns)[on].tolist()),
+                key=tuple(key[on].tolist()),
+                name=tuple(name[on].tolist()),
+                launch_ns=tuple(None if one == NULL else one - start_ns for one in launch_ns),
+            )
+            lanes.append(lane)
+        return tuple(lanes)
 
 
-def _named(codes: IntArray, texts: Sequence[str]) -> tuple[tuple[str, ...], IntArray]:
-    """Names in the order of the alphabet, not of the export, and the place of each code among them."""
-    known, place = _indexed(codes)
-    order = sorted(range(len(known)), key=lambda one: texts[known[one]])
-    rank = np.full(len(known) + 1, -1, dtype=np.int64)  # the last is for no name
-    rank[order] = np.arange(len(known))
-    return tuple(shortened(texts[known[one]]) for one in order), rank[place]
+def _named(names: Texts, codes: IntArray, texts: Sequence[str]) -> IntArray:
+    """Names in the order of the alphabet, not of the export."""
+    return names.places(codes, lambda code: shortened(texts[code]), lambda code: texts[code])
 
 
-def _reasons(absent: AbsentPieces, start_ns: int, end_ns: int) -> ReasonLane:
-    cut = cut_at(absent.start_ns, absent.end_ns, _border(start_ns, end_ns))
+def _cut(start_ns: IntArray, end_ns: IntArray, within_ns: tuple[int, int]) -> Cut:
+    one = spans(within_ns)
+    return cut_at(start_ns, end_ns, Borders(one.start_ns, one.end_ns))
+
+
+def _reasons(absent: AbsentPieces, within_ns: tuple[int, int], most: int | None) -> ReasonLane:
+    cut = _cut(absent.start_ns, absent.end_ns, within_ns)
+    length_ns = cut.end_ns - cut.start_ns
     order = np.argsort(cut.start_ns, kind="stable")
-    seen, reason = _indexed(absent.reason[cut.of][order])
+    kept = order if most is None else order[longest(length_ns[order], most)]
+    seen = Texts()
+    reason = seen.places(absent.reason[cut.of][kept], REASONS.__getitem__)
     return ReasonLane(
-        at_ns=tuple((cut.start_ns[order] - start_ns).tolist()),
-        length_ns=tuple((cut.end_ns - cut.start_ns)[order].tolist()),
+        at_ns=tuple((cut.start_ns[kept] - within_ns[0]).tolist()),
+        length_ns=tuple(length_ns[kept].tolist()),
         reason=tuple(reason.tolist()),
-        reasons=tuple(REASONS[code] for code in seen),
+        reasons=seen.listed(),
+        left_out=len(order) - len(kept),
     )

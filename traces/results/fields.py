@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
 
-from traces.errors import InputError
-
-
-class NotAResult(InputError):
-    """The file is none of our results, or of a version that this one does not know."""
+from traces.errors import NotAResult
 
 
 class Node:

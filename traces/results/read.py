@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, cast, get_args
 
-from traces.errors import TraceNotFound
+from traces.errors import NotAResult, TraceNotFound
 from traces.formats.known_texts import trace_name
-from traces.results.fields import Node, NotAResult
+from traces.results.fields import Node
 from traces.results.result import (
     Configuration,
     Group,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from traces.difference.changed import Changed
+from heuristics.comparison.difference.changed import Changed
 from traces.results.result import Value
 
 Way = Literal[1, 0, -1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from heuristics.comparison.difference.changed import Changed
 from heuristics.comparison.facts import Facts
 from heuristics.comparison.suspects.movers import Movable, movable
 from heuristics.comparison.suspects.rules import (
@@ -21,7 +22,6 @@ from heuristics.comparison.suspects.rules.rule import Found, Rule, find
 from heuristics.comparison.suspects.sentences import change_sentences, row_sentences
 from heuristics.comparison.suspects.suspect import Confidence, Suspect
 from heuristics.comparison.suspects.view import View
-from traces.difference.changed import Changed
 from traces.limits import Limit
 
 RULES: Final[tuple[Rule, ...]] = (
@@ -125,14 +125,16 @@ def _by_changes(view: View, found: tuple[Found, ...]) -> list[Found]:
 
 def _of_change(view: View, change: Changed, able: Movable) -> Found:
     rows = [view.rows[name] for name in able.rows]
+    changes = change_sentences(view, (change,))
     suspect = Suspect(
         id=f"knob.{change.what}" if change.source == "configuration" else change.what,
         title=f"{change.what} changed, which can move these rows",
         rows=able.rows,
         explains_ns=sum(row.delta_ns for row in rows),
         confidence="low" if able.is_broad else "medium",
-        because=(*change_sentences(view, (change,)), *row_sentences(view, rows)),
+        because=(*changes, *row_sentences(view, rows)),
         next=f"run the new side with {change.what} as on the base, nothing else changed",
         source=able.sources[0],
+        seen=changes,
     )
     return Found(suspect, sum(abs(row.delta_ns) for row in rows), (change.what,))

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
+from heuristics.comparison.difference.changed import Changed
+from heuristics.comparison.difference.rows import RowDelta
 from heuristics.comparison.suspects.direction import is_off, way
 from heuristics.comparison.suspects.mover_rows import MOVERS
 from heuristics.comparison.suspects.mover_table import Mover
@@ -14,8 +16,6 @@ from heuristics.comparison.suspects.view import matches
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Fix
 from heuristics.run import Given, Run, Shown, WallId
-from traces.difference.changed import Changed
-from traces.difference.rows import RowDelta
 from traces.settings.settings import Framework
 from traces.settings.spelling import change_of
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from heuristics.comparison.difference.changed import Changed
+from heuristics.comparison.difference.rows import RowDelta
 from heuristics.comparison.figures import milliseconds, signed_milliseconds
 from heuristics.comparison.suspects.view import View
 from heuristics.words import percent
-from traces.difference.changed import Changed
-from traces.difference.rows import RowDelta
 from traces.limits import Limit
 from traces.results.result import Value
 

@@ -15,7 +15,8 @@ class Suspect:
     `id` names the rule (`graphs_stopped`, `nccl_host_cpu`), a knob (`knob.moe_token_dispatcher_type`) or what
     else changed (`version.torch`). `confidence`: high where it is said and the trace shows it, medium where
     one of the two, low where it is only consistent. `because`: one sentence per piece of evidence. `next`:
-    what to do to be sure. `source`: where the rule comes from.
+    what to do to be sure. `source`: where the rule comes from. `seen`: of `because` what is more than the
+    figures of its rows.
     """
 
     id: str
@@ -26,3 +27,4 @@ class Suspect:
     because: tuple[str, ...]
     next: str
     source: str
+    seen: tuple[str, ...] = ()

@@ -12,10 +12,10 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, Final, Literal
 
+from heuristics.comparison.difference.changed import Changed
+from heuristics.comparison.difference.kernels import Change, KernelDelta
+from heuristics.comparison.difference.rows import NOISE, RowDelta
 from heuristics.comparison.facts import Facts
-from traces.difference.changed import Changed
-from traces.difference.kernels import Change, KernelDelta
-from traces.difference.rows import NOISE, RowDelta
 from traces.results.result import Rank, Value
 
 Sign = Literal[1, -1]

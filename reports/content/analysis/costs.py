@@ -54,6 +54,11 @@ WALL_HUES: Final[dict[WallId, Hue]] = {
 }
 
 
+def hue_of(row: str) -> Hue:
+    """The colour of a row of the step; of a row that no piece has, that of other time."""
+    return next((hue for begin, _, hue in _PIECES if row.startswith(begin)), Hue.OTHER)
+
+
 def step_bar(rank: Rank) -> Bar:
     """One step, or the window, in pieces that add up."""
     scale = scale_of(rank)
@@ -125,10 +130,11 @@ def _row(result: Result, wall: Wall) -> Row:
         most = known(wall.at_most_frac)
         said = f"at most {percent(most)}" if most is not None and most < 1 else "unknown"
         why = f": {wall.missing[0]}" if wall.missing and wall in open_walls(result) else ""
-        return Row((name, Quantity(""), Quantity(""), words(said + why)), tone=Tone.MUTED)
+        return Row((name, Quantity(""), Quantity(""), words(said + why)), tone=Tone.MUTED, id=wall.id)
     tone = Tone.BAD if wall.outcome == "finding" else Tone.PLAIN
     amount = Quantity(milliseconds(per_step_ns(result, cost_ns)))
-    return Row((name, amount, Quantity(percent(share), share, WALL_HUES[wall.id]), _mostly(wall)), tone=tone)
+    saved = Quantity(percent(share), share, WALL_HUES[wall.id])
+    return Row((name, amount, saved, _mostly(wall)), tone=tone, id=wall.id)
 
 
 def _mostly(wall: Wall) -> Words:

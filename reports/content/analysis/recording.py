@@ -24,7 +24,7 @@ from reports.content.blocks import (
 )
 from reports.content.names import capital, is_cure, name_of
 from reports.content.quantities import percent
-from reports.redaction import redaction
+from reports.redaction import redaction_words
 from reports.result.codec import gaps
 
 
@@ -35,7 +35,7 @@ def recording(result: Result) -> Part:
 
 def _blocks(result: Result) -> Iterator[Block]:
     yield Items(tuple(said for trace in result.traces for said in _trace(trace)), "Traces")
-    yield Sentence(words(redaction(redacted=result.redacted)))
+    yield Sentence(words(redaction_words(result.redacted)))
     if result.warnings:
         yield Items(tuple(words(f"{one}.") for one in result.warnings), "Warnings")
     yield _ranks(result)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, Literal
 
+from heuristics.comparison.difference.kernels import KernelDelta
 from heuristics.comparison.figures import milliseconds
 from heuristics.comparison.suspects.rules.rule import Rule, Signs, way_of
 from heuristics.comparison.suspects.rules.signs import (
@@ -18,7 +19,6 @@ from heuristics.comparison.suspects.rules.signs import (
 )
 from heuristics.comparison.suspects.view import View
 from heuristics.words import percent
-from traces.difference.kernels import KernelDelta
 from traces.limits import Limit
 from traces.results.result import Rank
 

@@ -14,7 +14,7 @@ from traces.results.result import Rank
 VISIBLE: Final = Limit(
     0.005,
     "fraction of the step",
-    "ours: as traces.difference.noise, below which rows are not told from noise",
+    "ours: as heuristics.comparison.difference.noise, below which rows are not told from noise",
 )
 RECOMPUTE_KNOBS: Final = ("recompute_*", "moe_layer_recompute")
 OFFLOAD_KNOBS: Final = (

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from heuristics.comparison.difference.changed import Changed
+from heuristics.comparison.difference.rows import RowDelta
 from heuristics.comparison.suspects.direction import Way, way
 from heuristics.comparison.suspects.sentences import change_sentences, row_sentences
 from heuristics.comparison.suspects.suspect import Confidence, Suspect
 from heuristics.comparison.suspects.view import View
-from traces.difference.changed import Changed
-from traces.difference.rows import RowDelta
 
 Signs = tuple[str, ...] | None
 """Sentences of what the trace shows of a cause; empty: it shows nothing of it; None: it rules it out."""
@@ -77,16 +77,17 @@ def find(rule: Rule, view: View) -> Found | None:
     said = tuple(change for change in view.changes(*rule.said) if rule.says(change))
     if seen is None or not _enough(rule, bool(seen), bool(said)):
         return None
-    sentences = (*row_sentences(view, rows), *seen, *change_sentences(view, said))
+    evidence = (*seen, *change_sentences(view, said))
     suspect = Suspect(
         id=rule.id,
         title=rule.title if view.sign == 1 else rule.mirrored,
         rows=tuple(row.row for row in rows),
         explains_ns=view.sign * sum(row.delta_ns for row in rows),
         confidence=_confidence(rule, bool(seen), bool(said)),
-        because=sentences,
+        because=(*row_sentences(view, rows), *evidence),
         next=rule.next,
         source=rule.source,
+        seen=evidence,
     )
     gross_ns = sum(abs(row.delta_ns) for row in rows)
     return Found(suspect, gross_ns, tuple(change.what for change in said), rule.needs == "said")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Literal
 
+from heuristics.comparison.difference.rows import RowDelta
 from heuristics.comparison.suspects.view import View
-from traces.difference.rows import RowDelta
 from traces.limits import Limit
 from traces.names.kinds import compute_classes
 

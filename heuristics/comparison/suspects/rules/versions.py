@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from traces.difference.changed import Changed
+from heuristics.comparison.difference.changed import Changed
 from traces.results.result import Value
 
 

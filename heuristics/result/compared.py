@@ -1,0 +1,214 @@
+"""The whole of one comparison: differences are new less base, positive is slower; integers are in ns."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import UNSET, Meta, UnsetType
+
+from heuristics.result.judged import Level
+from heuristics.result.result import Tool
+from heuristics.result.side import Side
+from heuristics.result.told import Count, Frac, Ns, Section, Told
+from heuristics.run import WallId
+from traces.missing import Missing
+
+ComparisonVerdict = Literal["regression", "improvement", "no_change", "undecided", "not_comparable"]
+State = Literal["yes", "with_differences", "no"]
+Change = Literal["slower", "faster", "more", "fewer", "new", "gone", "grid"]
+Number = Annotated[float, Meta(ge=0)]
+Grid = tuple[Count, Count, Count]
+Ends = tuple[int, int]
+"""Lower and upper end of an interval."""
+
+
+class Difference(Section, frozen=True):
+    """One reason why two runs are not alike; `source`: of the rule, `ours` where nobody published it."""
+
+    what: str
+    base: str
+    new: str
+    state: State
+    because: str
+    source: str = "ours"
+
+
+class Comparable(Section, frozen=True):
+    """`state` is the worst of the differences, `yes` without any. Those that forbid it stand first."""
+
+    state: State
+    differences: tuple[Difference, ...]
+
+
+class ComparedSize(Section, frozen=True):
+    """How much slower, by the logs where both tell enough, else by the steps. `level_frac`: how sure."""
+
+    source: Literal["log", "trace"]
+    base_count: Count
+    new_count: Count
+    base_mean_ns: Ns
+    new_mean_ns: Ns
+    base_median_ns: Ns
+    new_median_ns: Ns
+    delta_ns: int
+    delta_frac: float
+    low_ns: Told[int]
+    high_ns: Told[int]
+    low_frac: Told[float]
+    high_frac: Told[float]
+    level_frac: Told[Frac]
+    method: Told[str]
+
+
+class ComparedRow(Section, frozen=True):
+    """One row of both sides; `count_ns`, `duration_ns` and `overlap_ns` add up to `delta_ns`.
+
+    `row` is as in the ledger, or `noise`, which has no interval and names the rows in it in `parts`.
+    `share_frac`: of all that its list moved, up and down, with the row's sign; None where nothing moved.
+    """
+
+    row: str
+    wall: WallId | None
+    delta_ns: int
+    count_ns: Told[int]
+    duration_ns: Told[int]
+    overlap_ns: Told[int]
+    base_ns: int
+    new_ns: int
+    base_count: Number
+    new_count: Number
+    ci95_ns: Told[Ends]
+    parts: tuple[str, ...]
+    share_frac: Annotated[float, Meta(ge=-1, le=1)] | None
+
+
+class LayerDelta(Section, frozen=True):
+    """One MoE layer, all modules and passes, wall time per step; `module`: the one that moved most."""
+
+    layer: Count
+    delta_ns: int
+    base_ns: Ns
+    new_ns: Ns
+    module: str
+    module_delta_ns: int
+
+
+class KernelDelta(Section, frozen=True):
+    """Kernels of one name (and grid), per step: work, not wall time. `each_ns`: mean duration of one.
+
+    `change`: `slower` and `faster` where the mean duration moved, `more` and `fewer` where the count did, of
+    both what moves more work; `grid` where a name has another grid on each side (both are told; None where
+    its grids change from step to step). `new` and `gone`: on one side only, or below the end of the list of
+    the other. `key` ends with its first word (`comm`) where the sides resolve one kernel differently.
+    """
+
+    name: str
+    key: str
+    change: Change
+    delta_ns: int
+    base_grid: Grid | None
+    new_grid: Grid | None
+    base_count: Number
+    new_count: Number
+    base_each_ns: Ns | None
+    new_each_ns: Ns | None
+
+
+class ComparedChange(Section, frozen=True):
+    """One thing that differs, and the rows it can explain.
+
+    `what` is a knob, `version.nccl`, `gpu`, `detected.dispatcher` and the like. A side that says nothing of
+    it, or null, has None; a withheld text differs without being shown.
+    """
+
+    what: str
+    base: Any
+    new: Any
+    source: Literal["configuration", "log", "given", "trace"]
+    said_base: bool
+    said_new: bool
+    withheld: bool
+    can_explain: tuple[str, ...]
+
+
+class Suspect(Section, frozen=True):
+    """One cause. `rows` are those it can move and that moved its way, `explains_ns` their sum per step.
+
+    `id` names the rule (`graphs_stopped`, `nccl_host_cpu`), a knob (`knob.moe_token_dispatcher_type`) or what
+    else changed (`version.torch`). `confidence`: high where it is said and the trace shows it, medium where
+    one of the two, low where it is only consistent. `because`: one sentence per piece of evidence. `next`:
+    what to do to be sure. `source`: where the rule comes from. `seen`: of `because` what is more than the
+    figures of its rows.
+    """
+
+    id: str
+    title: str
+    rows: tuple[str, ...]
+    explains_ns: int
+    confidence: Level
+    because: tuple[str, ...]
+    next: str
+    source: str
+    seen: tuple[str, ...] = ()
+
+
+class Place(Section, frozen=True):
+    """Where a rank stands in its own result."""
+
+    index: Count
+    device: int
+    rank: Told[Count]
+
+
+class ComparedPair(Section, frozen=True):
+    """Two ranks held against each other; the first pair is compared in full."""
+
+    base: Place
+    new: Place
+    by: Literal["rank", "order", "chosen"]
+    step_delta_ns: Told[int]
+
+
+class Gate(Section, frozen=True):
+    """A limit on slowing down: `tripped` and `undecided` both end with exit code 1."""
+
+    limit_frac: float
+    state: Literal["passed", "tripped", "undecided"]
+    because: str
+
+
+class Compared(Section, frozen=True, kw_only=True):
+    """One comparison, version 1.0 of its JSON document: keys may be added, none may change.
+
+    `attribution` adds up to `step_delta_ns`, its last row being `noise`; `gate` is None where none was asked.
+    """
+
+    one_path_a_list: ClassVar[bool] = True
+    """In `missing`, what stands in the same place of a list is one entry: `attribution[*].count_ns`."""
+
+    schema_version: Literal["1.0"]
+    tool: Tool
+    kind: Literal["comparison"]
+    warnings: tuple[str, ...]
+    missing: tuple[Missing, ...]
+    redacted: bool
+    command: str | UnsetType = UNSET
+    verdict: ComparisonVerdict
+    because: tuple[str, ...]
+    record: str
+    comparable: Comparable
+    base: Side
+    new: Side
+    size: ComparedSize
+    step_delta_ns: int
+    step_delta_frac: Told[float]
+    step_delta_ci95_ns: Told[Ends]
+    attribution: tuple[ComparedRow, ...]
+    reasons: tuple[ComparedRow, ...]
+    modules: tuple[ComparedRow, ...]
+    layers: tuple[LayerDelta, ...]
+    kernels: tuple[KernelDelta, ...]
+    changed: tuple[ComparedChange, ...]
+    suspects: tuple[Suspect, ...]
+    pairs: Annotated[tuple[ComparedPair, ...], Meta(min_length=1)]
+    gate: Gate | None

@@ -1,0 +1,164 @@
+"""What files say of a run: `configuration` to `throughput`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from heuristics import Judgement
+from heuristics.defects import told_by
+from heuristics.result import configured as typed
+from heuristics.result.judged import Checked as Answered
+from heuristics.result.told import Told
+from reports.result.fill.parts import all_copied, because, copied, each, gap
+from reports.result.fill.plan import GIVE
+from reports.result.fill.shown import is_withheld, shown
+from traces.missing import Missing
+
+if TYPE_CHECKING:  # loaded with a configuration only
+    from heuristics.checked import Checked
+    from heuristics.failures.failure import Failure
+    from heuristics.run import Run
+
+NOT_GIVEN: Final = gap("no configuration was given", GIVE)
+GIVE_LOG: Final = "give the training log: --log FILE"
+
+
+def configuration(judgement: Judgement, redact: bool) -> Told[typed.Configuration]:
+    """The configuration as it was understood. `redact`: texts that may be a path or a name are withheld."""
+    if judgement.told is None:
+        return NOT_GIVEN
+    checked, settings = judgement.told.checked, judgement.run.settings
+    filled = typed.Configuration(
+        framework=settings.framework,
+        legal=checked.legal,
+        versions=_versions(judgement.run),
+        settings=tuple(
+            typed.Setting(
+                knob, shown(knob, one.value, redact), one.said, is_withheld(knob, one.value, redact)
+            )
+            for knob, one in sorted(settings.by_knob.items())
+        ),
+        problems=tuple(all_copied(one, typed.Problem) for one in checked.problems),
+        checked=tuple(copied(one, Answered) for one in checked.answers),
+    )
+    return because(filled, {"framework": gap("no file says whose spelling it is", GIVE)})
+
+
+def _versions(run: Run) -> typed.Versions:
+    given = run.given
+    versions = typed.Versions(
+        core=given.core_version,
+        bridge=given.bridge_version,
+        torch=given.torch_version,
+        te=given.te_version,
+    )
+    names = typed.Versions.__struct_fields__
+    return because(versions, {name: gap("nobody says it", f"--{name}-version") for name in names})
+
+
+def findings(judgement: Judgement) -> tuple[typed.ConfigFinding, ...]:
+    """Contradictions first, then what failures of the log mean."""
+    if judgement.told is None:
+        return ()
+    checked = judgement.told.checked
+    errors = {one.rule.id for one in checked.broken if one.level == "error"}
+    own = (copied(one, typed.ConfigFinding, same_as=told_by(one.id, errors)) for one in checked.findings)
+    return (*own, *(_failure(one) for one in checked.failures))
+
+
+def _failure(one: Failure) -> typed.ConfigFinding:
+    where = f"line {one.line} of the log" if one.line else "the configuration"
+    return typed.ConfigFinding(
+        id=one.id,
+        state=one.state,
+        text=one.text,
+        evidence=f"{where}; to confirm: {one.confirm} ({one.source})",
+        fix=f"{one.fix_id}: {one.fix}",
+    )
+
+
+def rules(judgement: Judgement) -> Told[typed.Rules]:
+    """What the framework's versions reject, warn of or ignore."""
+    if judgement.told is None:
+        return NOT_GIVEN
+    checked, run = judgement.told.checked, judgement.run
+    found = {one.id for one in checked.findings}
+    return typed.Rules(
+        broken=tuple(
+            copied(
+                one.rule,
+                typed.BrokenRule,
+                level=one.level,
+                text=one.text,
+                seen=_seen(one.rule.knobs, run),
+                same_as="" if one.level == "error" else told_by(one.rule.id, found),
+            )
+            for one in checked.broken
+        ),
+        undecided=tuple(copied(one.rule, typed.UndecidedRule, asks=one.asks) for one in checked.undecided),
+    )
+
+
+def _seen(names: Sequence[str], run: Run) -> tuple[typed.SetAt, ...]:
+    """Where the knobs of a rule were set; knobs that nobody set are left out."""
+    by_knob = run.settings.by_knob
+    return tuple(typed.SetAt(knob, by_knob[knob].said) for knob in names if knob in by_knob)
+
+
+def workflow(judgement: Judgement) -> tuple[typed.WorkflowStep, ...]:
+    """The published workflow rule by rule."""
+    if judgement.told is None:
+        return ()
+    checked = judgement.told.checked
+    told = {*(one.rule.id for one in checked.broken), *(one.id for one in checked.findings)}
+    return tuple(
+        copied(
+            one.judged,
+            typed.WorkflowStep,
+            id=one.rule.id,
+            phase=one.rule.phase,
+            title=one.rule.title,
+            seed=one.rule.seed,
+            same_as=told_by(one.rule.id, told) if one.judged.state == "violated" else "",
+        )
+        for one in checked.steps
+    )
+
+
+def experiments(judgement: Judgement) -> Told[typed.Experiments]:
+    """The plan as runs to make."""
+    return all_copied(judgement.told.experiments, typed.Experiments) if judgement.told else NOT_GIVEN
+
+
+def memory_estimate(judgement: Judgement) -> Told[typed.MemoryEstimate]:
+    """Memory of the fullest rank by part."""
+    if judgement.told is None:
+        return NOT_GIVEN
+    found = judgement.told.checked.memory
+    if isinstance(found, Missing):
+        return found
+    unmeasured = gap("no log tells the peak of memory", GIVE_LOG)
+    return because(all_copied(found, typed.MemoryEstimate), {"rest_bytes": unmeasured})
+
+
+def throughput(judgement: Judgement) -> Told[typed.Throughput]:
+    """Rates of one GPU, by the log's steady step where there is one."""
+    if judgement.told is None:
+        return NOT_GIVEN
+    checked: Checked = judgement.told.checked
+    found, steady = checked.throughput, checked.steady
+    step_ns = steady.median_ns if steady else judgement.step_ns
+    if isinstance(found, Missing) or step_ns is None:
+        return found if isinstance(found, Missing) else None
+    profiled = "configuration and profiled step"
+    filled = copied(
+        found,
+        typed.Throughput,
+        step_ns=step_ns,
+        peak=copied(found.peak, typed.Peak) if found.peak else None,
+        source="configuration and the log's steady step" if steady else profiled,
+        references=tuple(copied(one, typed.Reference) for one in checked.references),
+    )
+    unknown = gap("the GPU, or its peak in this precision, is unknown", "--gpu-model, --precision")
+    return because(filled, each(("mfu_frac", "peak"), unknown))

@@ -1,0 +1,83 @@
+"""`fixes`, `levers`, `refused` and `choices`: what to try, what not, and what the guides choose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from heuristics import Judgement
+from heuristics.plan import Planned, Refused
+from heuristics.result import judged as typed
+from reports.result.fill.parts import copied, gap
+from traces.missing import Missing
+
+if TYPE_CHECKING:
+    from heuristics.room import Room
+
+GIVE: Final = "give the run's configuration: --config FILE"
+_MEASURE: Final = gap(
+    "no measurement of this change is published with its shape", "measure it on one run of your own"
+)
+
+
+def fixes(judgement: Judgement, planned: Sequence[Planned]) -> tuple[typed.Fix, ...]:
+    """Changes to try, in their order."""
+    rooms = judgement.told.rooms if judgement.told else {}
+    return tuple(fix(one, _checked(judgement, one), rooms.get(one.fix.id)) for one in planned)
+
+
+def fix(planned: Planned, checked: tuple[typed.Checked, ...] = (), room: Room | None = None) -> typed.Fix:
+    """One change to try. `checked`: what each tier says of it; `room`: of one that moves memory."""
+    gains = (f"{gain.text} ({gain.source})" for gain in planned.fix.gains)
+    return copied(
+        planned.fix,
+        typed.Fix,
+        knobs=copied(planned.knobs, typed.Knobs),
+        preconditions=tuple(copied(one, typed.Precondition) for one in planned.preconditions),
+        checked=checked,
+        after=planned.after,
+        room=copied(room, typed.Room) if room else None,
+        gain_frac=_gain(planned),
+        gain_source="; ".join(gains) or _MEASURE,
+        shares_with=planned.shares_with,
+    )
+
+
+def _gain(planned: Planned) -> Missing | tuple[float | Missing, float]:
+    """From the lower end, which is missing where the fix itself was not replayed, to the ceiling."""
+    untold = gap(planned.low_because, "compare with a recording that has the change")
+    if planned.ceiling_frac is None:
+        return untold
+    return (untold if planned.low_frac is None else planned.low_frac, planned.ceiling_frac)
+
+
+def _checked(judgement: Judgement, planned: Planned) -> tuple[typed.Checked, ...]:
+    """What each tier says of a fix, merged into the whole configuration."""
+    told = judgement.told
+    if told is None:
+        return (typed.Checked("rules", "not_checked", f"no configuration was given; {GIVE}"),)
+    after = f" after {' and '.join(planned.after)}" if planned.after else ""
+    said = f"merged into the configuration{after} it breaks no rule of these versions"
+    asked = (copied(one, typed.Checked) for one in told.answers.get(planned.fix.id, ()))
+    return (typed.Checked("rules", "ok", said), *asked)
+
+
+def refused(judgement: Judgement) -> tuple[typed.Refused, ...]:
+    """Changes that are not in the plan."""
+    return tuple(refused_fix(one) for one in judgement.plan.refused)
+
+
+def refused_fix(one: Refused) -> typed.Refused:
+    """One change that is not in the plan, and who says so."""
+    return copied(
+        one.fix,
+        typed.Refused,
+        because=one.because,
+        unlocked_by=one.unlocked_by,
+        source=one.source or "; ".join(one.fix.sources),
+    )
+
+
+def choices(judgement: Judgement) -> tuple[typed.Choice, ...]:
+    """What the guides choose."""
+    return tuple(copied(one, typed.Choice) for one in judgement.choices)

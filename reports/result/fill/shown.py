@@ -1,0 +1,58 @@
+"""Which texts of a configuration may be shown: a path or somebody's name is withheld."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict
+from typing import Any, Final
+
+from heuristics.run import Given
+from traces.settings.knobs import knobs
+from traces.settings.settings import Value
+from traces.settings.stages import stage_count
+
+_KNOWN_WORDS: Final = frozenset(
+    {
+        *("0", "1", "true", "false", "expandable_segments:True", "INFO", "WARN", "VERSION"),
+        *("adam", "sgd", "muon", "dist_muon", "silu", "gelu", "swiglu", "squared_relu", "relu"),
+    }
+)
+"""Texts of knobs that take any word, as the frameworks' own recipes have them: nobody's name or path."""
+_LAYOUT: Final = "pipeline_model_parallel_layout"
+_PLAIN: Final = re.compile(r"[0-9]+(\.[0-9a-z]+)*|[a-z0-9_]{1,24}|[A-Z]{1,4}[0-9]{2,4}[A-Z]{0,2}")
+"""A version, a word of the frameworks, a GPU: nothing that could be a path or somebody's name."""
+
+
+def shown(knob: str, value: Value, redact: bool) -> Any:
+    """A value as it may be shown: redacted, None for a text that is none of the frameworks' own."""
+    if isinstance(value, tuple):
+        return [shown(knob, one, redact) for one in value]
+    if not isinstance(value, str) or not redact:
+        return value
+    row = knobs().get(knob)
+    known = row is not None and value in row.choices
+    is_layout = knob == _LAYOUT and stage_count(value) is not None
+    return value if known or is_layout or value in _KNOWN_WORDS or value.isdecimal() else None
+
+
+def is_withheld(knob: str, value: Value, redact: bool) -> bool:
+    """Whether the value, or a part of it, is a text that is not shown."""
+    seen = shown(knob, value, redact)
+    return (isinstance(seen, list) and None in seen) or (seen is None and value is not None)
+
+
+def given(run: Given, redact: bool = True) -> dict[str, Any]:
+    """What is known of the run by option, file or log, by field of `Given`.
+
+    `redact`: texts only as we know them.
+    """
+    values = {key: value for key, value in asdict(run).items() if value is not None and key != "guidance"}
+    listed = {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
+    return {key: value for key, value in listed.items() if not redact or _is_plain(key, value)}
+
+
+def _is_plain(field: str, value: Any) -> bool:
+    if field == "pp_layout":
+        return stage_count(value) is not None
+    texts = value if isinstance(value, list) else [value]
+    return all(not isinstance(text, str) or _PLAIN.fullmatch(text) for text in texts)

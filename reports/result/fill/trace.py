@@ -1,0 +1,70 @@
+"""`traces[]`: what each recording says of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msgspec import UNSET
+
+from heuristics.result import trace as typed
+from reports.result.fill.parts import because, copied, gap
+from traces.columns import Gpu, TraceInfo
+from traces.cures import cures
+from traces.measure.messages import Messages
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTrace:
+    """One trace that was read: what it says of itself, and the share of its kernels with a launch."""
+
+    info: TraceInfo
+    correlation_frac: float | None
+    messages: tuple[Messages, ...] | None = None
+    path: str | None = None
+    """As it was given; None where paths are withheld."""
+
+
+def trace(read: ReadTrace, perturbation_frac: float | None) -> typed.Trace:
+    """One recording. `perturbation_frac`: of the whole run."""
+    info, cure = read.info, cures(read.info.kind)
+    return typed.Trace(
+        name=info.name,
+        path=UNSET if read.path is None else read.path,
+        kind=info.kind,
+        exporter_version=info.exporter_version or gap("the trace does not say who wrote it", cure["version"]),
+        schema=info.schema or gap("the trace has no schema version", cure["version"]),
+        reader=info.reader,
+        gpus=tuple(_gpu(one) for one in info.gpus),
+        missing_tables=info.missing_tables,
+        nccl_messages=gap("the trace holds no NCCL payloads", cure["payloads"])
+        if read.messages is None
+        else tuple(_messages(one) for one in read.messages),
+        capture=because(
+            typed.Capture(read.correlation_frac, info.diagnostics, perturbation_frac),
+            {
+                "correlation_frac": gap("no single kernels were recorded", cure["graphs"]),
+                "perturbation_frac": gap(
+                    "no length of a step without the profiler is known", "give the training log: --log FILE"
+                ),
+            },
+        ),
+    )
+
+
+def _gpu(found: Gpu) -> typed.Gpu:
+    how = "give --gpu-model in a later version"
+    silent = gap("the export does not say", how)
+    return because(
+        copied(found, typed.Gpu),
+        {
+            "name": gap("it is none of the product names we know", how),
+            "sm_count": silent,
+            "capability": silent,
+            "memory_bytes": silent,
+        },
+    )
+
+
+def _messages(found: Messages) -> typed.Messages:
+    peers = UNSET if found.peer_count is None else found.peer_count
+    return copied(found, typed.Messages, peer_count=peers)

@@ -1,0 +1,112 @@
+"""A result's figures as one long CSV table."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from heuristics.result.moe import Moe
+from heuristics.result.rank import Absent, Rank
+from heuristics.result.result import Result
+from heuristics.result.told import Told, known
+from reports.content.blocks import Detail
+from reports.words import printable
+
+COLUMNS: Final = ("trace", "process", "device", "rank", "group", "key", "ns", "frac")
+_WIDTH: Final = 500
+_FORMULA: Final = ("=", "+", "-", "@")
+
+Row = tuple[str, str, Told[int], Told[float]]
+"""Group, key, ns, and the share of the window."""
+
+
+def write_csv(result: Result, detail: Detail) -> str:
+    """One row per rank and figure, and per wall of the run, with a header; lines end in a line feed.
+
+    Groups: `bucket`, `exposed_comm_kind`, `exposed_copy_kind`, `compute_class`, `absent` (keys such as
+    `launch_starved.sync`), `moe` (`tax`, and the wall time of `dispatch.forward` and so on), `step` (of the
+    used ones); of the whole run, without trace and rank, `wall` and `wall_kind` (`communication.tp`). `frac`
+    is of the rank's window, for walls of the windows. What could not be told is an empty cell. `FULL` adds
+    `dropped_step` and `unknown_kernel`.
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for rank in result.ranks:
+        of = (cell(rank.trace), known(rank.process), rank.device, known(rank.rank))
+        writer.writerows((*of, *_cells(row)) for row in _of_rank(rank, detail))
+    writer.writerows((None, None, None, None, *_cells(row)) for row in _of_walls(result))
+    return out.getvalue()
+
+
+def cell(value: object) -> object:
+    """A text on one line, with an apostrophe before what a spreadsheet would take for a formula."""
+    if not isinstance(value, str):
+        return value
+    shown = printable(value, _WIDTH)
+    return f"'{shown}" if shown.startswith(_FORMULA) else shown
+
+
+def _cells(row: Row) -> tuple[object, ...]:
+    group, key, time_ns, share = row
+    return group, cell(key), known(time_ns), known(share)
+
+
+def _of_rank(rank: Rank, detail: Detail) -> Iterator[Row]:
+    budget, shares, window_ns = rank.budget_ns, rank.budget_frac, rank.budget_ns.window
+    yield "bucket", "compute", budget.compute, shares.compute
+    yield "bucket", "exposed_comm", budget.exposed_comm, shares.exposed_comm
+    yield "bucket", "exposed_copy", budget.exposed_copy, shares.exposed_copy
+    yield "bucket", "idle", budget.idle, shares.idle
+    yield from _parts("exposed_comm_kind", known(rank.exposed_comm_by_kind_ns) or {}, window_ns)
+    yield from _parts("exposed_copy_kind", rank.exposed_copy_by_kind_ns, window_ns)
+    yield from _parts("compute_class", rank.compute_by_class_ns, window_ns)
+    yield from _parts("absent", _absent(known(rank.absent_ns)), window_ns)
+    if (moe := known(rank.moe)) is not None:
+        yield from _moe(moe, window_ns)
+    for step in rank.steps.used:
+        length_ns = step.end_ns - step.start_ns
+        yield "step", str(step.index), length_ns, length_ns / window_ns
+    if detail is Detail.FULL:
+        for step in rank.steps.dropped:
+            yield "dropped_step", str(step.index), step.end_ns - step.start_ns, None
+        for kernel in rank.unknown_kernels:
+            yield "unknown_kernel", kernel.name, kernel.busy_ns, kernel.frac
+
+
+def _parts(group: str, parts: Mapping[str, int | None], window_ns: int) -> Iterator[Row]:
+    for key, time_ns in parts.items():
+        yield group, key, time_ns, None if time_ns is None else time_ns / window_ns
+
+
+def _absent(absent: Absent | None) -> Mapping[str, int | None]:
+    """Every reason with its parts; the bare reasons where none could be told."""
+    if absent is None:
+        return dict.fromkeys(Absent.__struct_encode_fields__)
+    return {
+        **{f"launch_starved.{key}": time_ns for key, time_ns in absent.launch_starved.items()},
+        **{f"blocking.{key}": time_ns for key, time_ns in absent.blocking.items()},
+        "launch_latency.arrival": absent.launch_latency.arrival,
+        "launch_latency.kernel_gap": absent.launch_latency.kernel_gap,
+        "graph_opaque": absent.graph_opaque,
+        "dependency_stalled": absent.dependency_stalled,
+        "trailing": absent.trailing,
+    }
+
+
+def _moe(moe: Moe, window_ns: int) -> Iterator[Row]:
+    """The tax and every module by pass."""
+    yield "moe", "tax", moe.tax_ns, moe.tax_frac
+    for row in moe.rows:
+        yield "moe", f"{row.module}.{row.pass_}", row.wall_ns, row.wall_ns / window_ns
+
+
+def _of_walls(result: Result) -> Iterator[Row]:
+    for wall in result.walls:
+        yield "wall", wall.id, wall.cost_ns, wall.cost_frac
+        cost_ns, cost_frac = known(wall.cost_ns), known(wall.cost_frac)
+        for kind, time_ns in (known(wall.cost_by_kind_ns) or {}).items():
+            part = cost_frac * time_ns / cost_ns if cost_ns and cost_frac is not None else None
+            yield "wall_kind", f"{wall.id}.{kind}", time_ns, part

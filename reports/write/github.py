@@ -1,0 +1,98 @@
+"""A page in GitHub's markdown: foreign text made harmless, tables, blocks that fold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
+
+from reports.content.blocks import Page, Span, View
+from reports.words import printable
+from reports.write.markup import COMMAND_WIDTH, TEXT_WIDTH, Item, Markup, Writer
+from reports.write.room import within
+from traces.limits import Limit
+
+LENGTH: Final = Limit(65_536, "characters", "GitHub's API refuses a longer body of a comment")
+_DANGER: Final = re.compile(
+    r"[\\`*\[\]<&|~$@#]"  # emphasis, code, links, tags, cells, formulas, mentions, references
+    r"|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])"  # emphasis; inside a word an underscore is none
+    r"|:(?=\S)"  # addresses, emoji
+    r"|(?<=[wW][wW][wW])\."  # addresses
+)
+_APART: Final = {"@": "<span>@</span>", "#": "<span>#</span>"}
+"""GitHub looks for mentions and references in the finished text, so an entity does not hide them."""
+_FENCE: Final = re.compile("`+")
+_STARTS: Final = re.compile(r"^(\s*)(?:(>|[-+](?=\s|$|-+\s*$))|(\d{1,9})([.)])(?=\s|$))")
+"""What would begin a list or a rule at the begin of a line."""
+
+
+def write_github(page: Page, view: View) -> str:
+    """The page, ending in a line break, no longer than GitHub takes. Foreign text stays text."""
+    return within(page, lambda one: Writer(one, view, GitHub()).write(), LENGTH)
+
+
+def harmless(text: str, width: int = TEXT_WIDTH) -> str:
+    """Text of whatever origin that reads as itself: one line, no marks, tags, links or turned reading.
+
+    Safe within a line, a table's cell and a `<summary>`. Dangerous characters become entities, which by the
+    CommonMark specification never start a structure.
+    """
+    shown = _DANGER.sub(lambda found: _APART.get(found[0], _entity(found[0])), printable(text, width))
+    return _STARTS.sub(_unstarted, shown)
+
+
+def _unstarted(found: re.Match[str]) -> str:
+    before, mark, number, end = found.groups()
+    return f"{before}{_entity(mark)}" if mark else f"{before}{number}{_entity(end)}"
+
+
+def _entity(char: str) -> str:
+    return f"&#{ord(char)};"
+
+
+class GitHub(Markup):
+    """GitHub's spelling."""
+
+    folds_last = False
+
+    def plain(self, text: str) -> str:
+        """As `harmless`."""
+        return harmless(text)
+
+    def code(self, text: str, width: int = TEXT_WIDTH) -> str:
+        """As HTML, in which entities count, unlike in backticks."""
+        return f"<code>{harmless(text, width).strip()}</code>"
+
+    def strong(self, spans: Sequence[Span], said: Callable[[Sequence[Span]], str]) -> str:
+        """In two stars."""
+        return f"**{said(spans)}**"
+
+    def heading(self, level: int, marked: str) -> str:
+        """One `#` less for the page's title than HTML has levels, six at most."""
+        return f"{'#' * min(level + 1, 6)} {marked}"
+
+    def listed(self, items: Iterable[Item], is_numbered: bool) -> Iterator[str]:
+        """With two levels."""
+        for place, (line, under) in enumerate(items, start=1):
+            mark = f"{place}." if is_numbered else "-"
+            yield f"{mark} {line}"
+            yield from (f"{' ' * (len(mark) + 1)}- {one}" for one in under)
+
+    def table(
+        self, titles: Sequence[str], numbers: Sequence[bool], rows: Iterable[Sequence[str]]
+    ) -> Iterator[str]:
+        """With numbers to the right."""
+        marks = ["--:" if number else ":--" for number in numbers]
+        yield from (f"| {' | '.join(cells)} |" for cells in (titles, marks, *rows))
+
+    def copied(self, lines: Sequence[str], language: str) -> Iterator[str]:
+        """Between fences longer than any run of backticks within, so that none of them ends it."""
+        shown = [printable(line, COMMAND_WIDTH) for line in lines]
+        longest = max((len(run) for line in shown for run in _FENCE.findall(line)), default=0)
+        fence = "`" * max(3, longest + 1)
+        yield from (f"{fence}{language}", *shown, fence)
+
+    def folded(self, level: int, title: str, inside: Iterable[str]) -> Iterator[str]:
+        """In `<details>`."""
+        yield f"<details><summary>{harmless(title).strip()}</summary>"
+        yield from (*inside, "", "</details>")

@@ -1,0 +1,142 @@
+"""Lanes of a timeline by what they mean: ranges and calls of the host, why no compute ran, the GPU's streams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from heapq import nlargest
+from typing import Final, Literal
+
+from heuristics.result.tables import Lane, Timeline
+from heuristics.result.told import known
+from reports.content.analysis.headline import by_family
+from reports.content.names import capital, name_of
+from reports.content.quantities import counted
+from reports.html.colours import Look, look
+
+Kind = Literal["ranges", "calls", "why", "stream"]
+
+_FAMILIES: Final = {"compute": "Compute", "comm": "Communication", "copy": "Copies"}
+"""The first word of a key, and a stream that mostly runs such."""
+_HOST: Final[dict[str, str]] = {"ranges": "NVTX ranges", "calls": "CUDA calls"}
+_WORTH: Final = 0.2
+"""Of a stream's time: what has less is not in its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """One lane: columns of one length, `at_ns` from the stretch's beginning on; `key` has a look.
+
+    `name` is empty where the key says all; `launch_ns` is empty where no launch is recorded.
+    """
+
+    kind: Kind
+    title: str
+    under: str
+    at_ns: Sequence[int]
+    length_ns: Sequence[int]
+    key: Sequence[str]
+    name: Sequence[str]
+    launch_ns: Sequence[int | None] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """One timeline that can be chosen: whose, which one; `words` has the texts that its columns point to."""
+
+    place: str
+    step: str
+    timeline: Timeline
+    words: Timeline
+
+
+def lanes_of(one: Stretch) -> list[Drawn]:
+    """From top to bottom: what the host's threads say and call, why no compute ran, streams by family."""
+    return [*_host(one), *_why(one.timeline), *sorted(_streams(one), key=_order)]
+
+
+def title_of(key: str) -> str:
+    """What a key of the timeline is called: `comm.ep_dispatch` is expert dispatch."""
+    family, _, kind = key.partition(".")
+    if family == "host":
+        return _HOST[kind]
+    return f"wait for {name_of(key)}" if family == "blocking" else name_of(key)
+
+
+def look_of(key: str) -> Look:
+    """A colour and a pattern, alike in every picture; the host's own lanes have none of a class."""
+    return {"host.ranges": Look("pale", "solid"), "host.calls": Look("purple", "solid")}.get(key) or look(key)
+
+
+def longest(lane: Drawn, count: int) -> Drawn:
+    """The lane with its `count` longest activities, in their order."""
+    places = sorted(nlargest(count, range(len(lane.at_ns)), key=lambda place: lane.length_ns[place]))
+    if len(places) == len(lane.at_ns):
+        return lane
+    return replace(
+        lane,
+        at_ns=[lane.at_ns[place] for place in places],
+        length_ns=[lane.length_ns[place] for place in places],
+        key=[lane.key[place] for place in places],
+        name=[lane.name[place] for place in places],
+        launch_ns=[lane.launch_ns[place] for place in places] if lane.launch_ns else (),
+    )
+
+
+def _host(one: Stretch) -> Iterator[Drawn]:
+    """Ranges first, outer ones above inner ones; then calls."""
+    host = one.timeline.host
+    threads = list(dict.fromkeys(lane.thread for lane in host))
+    for lane in sorted(host, key=lambda lane: (lane.kind == "calls", lane.thread, lane.depth)):
+        thread = f", thread {threads.index(lane.thread) + 1}" if len(threads) > 1 else ""
+        title = "" if lane.depth else f"{_HOST[lane.kind]}{thread}"
+        names = [one.words.names[name] if name >= 0 else "" for name in lane.name]
+        keys = (f"host.{lane.kind}",) * len(names)
+        yield Drawn(lane.kind, title, "", lane.at_ns, lane.length_ns, keys, names)
+
+
+def _why(timeline: Timeline) -> Iterator[Drawn]:
+    if (lane := known(timeline.reasons)) is not None and lane.at_ns:
+        keys = [lane.reasons[reason] for reason in lane.reason]
+        yield Drawn("why", "Why no compute", "", lane.at_ns, lane.length_ns, keys, ("",) * len(keys))
+
+
+def _streams(one: Stretch) -> Iterator[Drawn]:
+    for lane in one.timeline.lanes:
+        if lane.at_ns:
+            keys = [one.words.keys[key] for key in lane.key]
+            names = [one.words.names[name] if name >= 0 else "" for name in lane.name]
+            title, under = _meaning(lane, keys), f"stream {lane.stream}"
+            yield Drawn("stream", title, under, lane.at_ns, lane.length_ns, keys, names, lane.launch_ns)
+
+
+def _meaning(lane: Lane, keys: Sequence[str]) -> str:
+    """What a stream is for: compute, copies, or the operations that it communicates for."""
+    times: dict[str, dict[str, int]] = {}
+    for key, length_ns in zip(keys, lane.length_ns, strict=True):
+        family, _, kind = key.partition(".")
+        kinds = times.setdefault(family, {})
+        kinds[kind] = kinds.get(kind, 0) + length_ns
+    first, *others = sorted(times, key=lambda family: -sum(times[family].values()))
+    whole_ns = sum(lane.length_ns)
+    if first == "comm":
+        kinds = by_family(times[first])
+        return capital(", ".join(name_of(kind) for kind in kinds if kinds[kind] >= _WORTH * whole_ns))
+    named = _FAMILIES.get(first, capital(name_of(first)))
+    if others and sum(times[others[0]].values()) >= _WORTH * whole_ns:
+        return f"{named}, {_FAMILIES.get(others[0], name_of(others[0])).lower()}"
+    return named
+
+
+def _order(lane: Drawn) -> tuple[int, int]:
+    """Compute first, then communication, then the rest; the busier stream first."""
+    families = {key.partition(".")[0] for key in lane.key}
+    place = next((at for at, family in enumerate(_FAMILIES) if family in families), len(_FAMILIES))
+    return place, -sum(lane.length_ns)
+
+
+def caption(lanes: Sequence[Drawn]) -> str:
+    """How much a stretch holds: `412 activities on 4 streams`."""
+    streams = [lane for lane in lanes if lane.kind == "stream"]
+    count = sum(len(lane.at_ns) for lane in streams)
+    return f"{counted(count, 'activity', 'activities')} on {counted(len(streams), 'stream')}"

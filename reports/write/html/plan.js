@@ -1,0 +1,75 @@
+(() => {
+  const steps = all(".step"), bar = document.querySelector("#step-bar .strip");
+  const told = document.querySelector(".after-ticks");
+
+  // One framework's spelling a card; where a change has none in it, those that it has.
+  const choose = (id) => {
+    for (const step of steps) {
+      const spellings = all(".spelling", step);
+      const has = spellings.some((one) => one.dataset.framework === id);
+      spellings.forEach((one, place) => { one.hidden = has ? one.dataset.framework !== id : place > 0; });
+      step.classList.toggle("as-chosen", has);
+    }
+    for (const button of all(".switch button")) button.setAttribute("aria-pressed", String(button.dataset.id === id));
+  };
+  const names = new Map();
+  for (const one of all(".spelling")) names.set(one.dataset.framework, one.dataset.name);
+  for (const place of all(".switch")) {
+    place.hidden = names.size < 2;
+    for (const [id, name] of names) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.dataset.id = id;
+      button.textContent = name;
+      button.addEventListener("click", () => choose(id));
+      place.append(button);
+    }
+  }
+  if (names.size) choose(names.keys().next().value);
+
+  // What the ticked changes win together is what was replayed together, never a sum.
+  const replayed = new Map(JSON.parse(document.getElementById("plan-data").textContent).map(
+    ([ids, low, high, words]) => [[...ids].sort().join(" "), { low, high, words }],
+  ));
+  const piece = (name, from, to) => {
+    const rect = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+    rect.setAttribute("class", name);
+    rect.setAttribute("x", `${100 * from}%`);
+    rect.setAttribute("width", `${100 * (to - from)}%`);
+    rect.setAttribute("height", "56");
+    return rect;
+  };
+  const shrink = (gain) => {
+    if (!bar) return;
+    const groups = all(":scope > g", bar);
+    for (const one of all(":scope > .won, :scope > .may", bar)) one.remove();
+    const left = gain ? Math.min(1, 1 - (gain.low ?? 0)) : 1;
+    for (const group of groups) {
+      for (const one of group.children) {
+        if (one.tagName === "title") continue;
+        for (const name of ["x", "width"]) {
+          const whole = (one.dataset[name] ??= one.getAttribute(name));
+          one.setAttribute(name, `${parseFloat(whole) * left}%`);
+        }
+      }
+    }
+    if (gain) bar.append(piece("may", 1 - gain.high, left), piece("won", left, 1));
+  };
+  const words = (ids, gain) => {
+    if (!ids.length) return "";
+    const names = ids.join(", "), many = ids.length > 1;
+    if (!gain) return `${names}: not replayed${many ? " together, so what they save together is unknown. Savings of single changes do not add up." : "."}`;
+    const how = gain.low === null ? "a ceiling; the change itself was not replayed" : many ? "replayed together" : "replayed";
+    return `With ${names} the bar is ${gain.words} shorter (${how}).`;
+  };
+  const tick = () => {
+    const ids = all("[data-tick]:checked").map((one) => one.dataset.tick).sort();
+    const gain = replayed.get(ids.join(" "));
+    told.textContent = words(ids, gain);
+    told.hidden = !ids.length;
+    told.classList.toggle("unknown", !gain);
+    shrink(gain);
+  };
+  for (const one of all("[data-tick]")) one.addEventListener("change", tick);
+  tick();
+})();

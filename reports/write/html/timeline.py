@@ -1,0 +1,203 @@
+"""The timelines of a page as data for its script, in the room that the page has, and their sums as tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+from heuristics.result.rank import Rank
+from heuristics.result.tables import Timeline
+from heuristics.result.told import known
+from reports.content.blocks import Column, Quantity, Row, Table, Term
+from reports.content.names import kernel_name
+from reports.content.quantities import counted, duration, milliseconds
+from reports.words import printable
+from reports.write.html.lanes import Drawn, Stretch, caption, lanes_of, longest, look_of, title_of
+
+_NAME: Final = 120
+_ROOM: Final = 1_000_000
+"""Bytes of a page at most."""
+_LEAST: Final = 40_000
+"""Bytes for the timelines, however much else there is."""
+_FEWEST: Final = 50
+"""Activities that a lane keeps, however little room there is."""
+
+Data = dict[str, object]
+WallOf = Mapping[str, str]
+"""A key of a timeline, and the wall whose time it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The timelines of one figure: what its script reads, what stands under it."""
+
+    id: str
+    caption: str
+    data: Data
+    tables: tuple[Table, ...]
+
+
+@dataclass(slots=True)
+class _Shared:
+    """Looks and names of all stretches, each once, in the order of their first use."""
+
+    walls: WallOf
+    grids: Mapping[str, str]
+    looks: dict[str, int] = field(default_factory=dict)
+    names: dict[str, int] = field(default_factory=dict)
+
+    def look(self, key: str) -> int:
+        return self.looks.setdefault(key, len(self.looks))
+
+    def name(self, name: str) -> int:
+        return self.names.setdefault(printable(name, _NAME), len(self.names)) if name else -1
+
+    def data(self) -> Data:
+        looks = [
+            [printable(title_of(key), _NAME), printable(key, _NAME), *look_of(key), self.walls.get(key, "")]
+            for key in self.looks
+        ]
+        short = [kernel_name(name) for name in self.names]
+        grids = [self.grids.get(name, "") for name in self.names]
+        return {"looks": looks, "names": list(self.names), "short": short, "grids": grids}
+
+
+def stretches(ranks: Sequence[Rank], called: Callable[[Rank], str]) -> list[Stretch]:
+    """Of every rank the step that is nearest to the median, then the other steps; `called` names a rank."""
+    every = [(rank, rank.timeline) for rank in ranks]
+    every += [(rank, one) for rank in ranks for one in rank.other_steps]
+    return [Stretch(called(rank), _step(one), one, rank.timeline) for rank, one in every if one.lanes]
+
+
+def grids_of(ranks: Sequence[Rank]) -> Mapping[str, str]:
+    """The grid of each kernel that has one alone."""
+    grids: dict[str, set[str]] = {}
+    for rank in ranks:
+        for row in rank.kernel_table.rows:
+            if (grid := known(row.grid)) is not None:
+                grids.setdefault(printable(row.name, _NAME), set()).add(" x ".join(map(str, grid)))
+    return {name: one for name, (one, *others) in grids.items() if not others}
+
+
+def timelines(
+    found: Sequence[Stretch], walls: WallOf, grids: Mapping[str, str], page_bytes: int, id: str = "timeline"
+) -> Shown:
+    """All that fit in a page of 1 MB beside `page_bytes`: whole stretches, the first one cut where it must.
+
+    Raises `IndexError` where there is none.
+    """
+    room = max(_LEAST, _ROOM - page_bytes)
+    shared = _Shared(walls, grids)
+    drawn = [_first(found[0], shared, room)]
+    used = _size(drawn, shared)
+    for one in found[1:]:
+        before = len(shared.looks), len(shared.names)
+        data = _data(one, lanes_of(one), shared)
+        size = used + len(json.dumps(data))
+        if size + _size([], shared) > room:
+            _forget(shared, *before)
+            break
+        drawn.append(data)
+        used += len(json.dumps(data))
+    left_out = len(found) - len(drawn)
+    data = {"stretches": drawn, "left_out": left_out, **shared.data()}
+    return Shown(id, _caption(found[0], left_out), data, tuple(_tables(found[0])))
+
+
+def _first(one: Stretch, shared: _Shared, room: int) -> Data:
+    """The first stretch, each lane with fewer of its short activities where the whole has no room."""
+    lanes = lanes_of(one)
+    most = max(len(lane.at_ns) for lane in lanes)
+    while True:
+        cut = [longest(lane, most) for lane in lanes]
+        trial = _Shared(shared.walls, shared.grids)
+        data = _data(one, cut, trial)
+        if most <= _FEWEST or _size([data], trial) <= room:
+            return _data(one, cut, shared)
+        most = max(_FEWEST, most * 2 // 3)
+
+
+def _size(drawn: list[Data], shared: _Shared) -> int:
+    return len(json.dumps([drawn, shared.data()], separators=(",", ":")))
+
+
+def _forget(shared: _Shared, looks: int, names: int) -> None:
+    for table, kept in ((shared.looks, looks), (shared.names, names)):
+        for key in list(table)[kept:]:
+            del table[key]
+
+
+def _data(one: Stretch, lanes: Sequence[Drawn], shared: _Shared) -> Data:
+    timeline = one.timeline
+    whole = sum(len(lane.at_ns) for lane in lanes_of(one))
+    kept = sum(len(lane.at_ns) for lane in lanes)
+    return {
+        "place": one.place,
+        "step": one.step,
+        "start_ns": str(timeline.start_ns),
+        "length_ns": timeline.end_ns - timeline.start_ns,
+        "left_out": timeline.left_out + whole - kept,
+        "lanes": [_lane(lane, shared) for lane in lanes],
+    }
+
+
+def _lane(lane: Drawn, shared: _Shared) -> Data:
+    """Beginnings as the distance to the one before, launches as the distance to the beginning."""
+    data: Data = {
+        "kind": lane.kind,
+        "title": lane.title,
+        "under": lane.under,
+        "at": [after - before for before, after in pairwise((0, *lane.at_ns))],
+        "length": list(lane.length_ns),
+        "look": [shared.look(key) for key in lane.key],
+        "name": [shared.name(name) for name in lane.name],
+    }
+    if lane.launch_ns:
+        pairs = zip(lane.at_ns, lane.launch_ns, strict=True)
+        data["before"] = [None if launch is None else at_ns - launch for at_ns, launch in pairs]
+    return data
+
+
+def _step(timeline: Timeline) -> str:
+    length = duration(timeline.end_ns - timeline.start_ns)
+    step = known(timeline.step)
+    return f"whole window, {length}" if step is None else f"step {step}, {length}"
+
+
+def _caption(one: Stretch, left_out: int) -> str:
+    lanes = lanes_of(one)
+    said = f"{one.step[:1].upper()}{one.step[1:]}: {caption(lanes)}."
+    if one.timeline.left_out:
+        said += f" {one.timeline.left_out:,} that begin later are left out."
+    if left_out:
+        steps = counted(left_out, "other step")
+        said += f" {steps} {'is' if left_out == 1 else 'are'} left out to keep the page small."
+    return said
+
+
+def _tables(one: Stretch) -> Iterator[Table]:
+    """Every class with its number, its summed time and its longest; then the reasons."""
+    lanes = lanes_of(one)
+    titles = ("Number", "Sum, ms", "Longest, ms")
+    for title, kind in (
+        ("GPU activities, summed over streams", "stream"),
+        ("Why no compute ran", "why"),
+    ):
+        lengths: dict[str, list[int]] = {}
+        for lane in lanes:
+            if lane.kind == kind:
+                for key, length_ns in zip(lane.key, lane.length_ns, strict=True):
+                    lengths.setdefault(key, []).append(length_ns)
+        if lengths:
+            columns = (Column("Class or reason"), *(Column(name, number=True) for name in titles))
+            by_time = sorted(lengths.items(), key=lambda item: -sum(item[1]))
+            rows = tuple(_row(key, each) for key, each in by_time)
+            yield Table(f"{title}: {one.step}", columns, rows)
+
+
+def _row(key: str, lengths: Sequence[int]) -> Row:
+    figures = (f"{len(lengths):,}", milliseconds(sum(lengths)), milliseconds(max(lengths)))
+    return Row(((Term(key.rpartition(".")[2]),), *map(Quantity, figures)))

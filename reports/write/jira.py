@@ -1,0 +1,105 @@
+"""A page in Jira's wiki markup: foreign text made harmless, what folds elsewhere under headings at the end.
+
+After Atlassian's Text Formatting Notation Help (jira.atlassian.com/secure/WikiRendererHelpAction.jspa).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
+
+from reports.content.blocks import Page, Span, View
+from reports.words import printable
+from reports.write.markup import COMMAND_WIDTH, TEXT_WIDTH, Item, Markup, Writer
+from reports.write.room import within
+from traces.limits import Limit
+
+LENGTH: Final = Limit(
+    32_767,
+    "characters",
+    "Atlassian, JRASERVER-64351: no longer text in a field of Jira Cloud",
+)
+_DANGER: Final = re.compile(
+    r"[\\&]"  # escapes, entities
+    r"|[*\[\]{}|^~!@]"  # effects, links, macros, cells, images, mentions
+    r"|(?<![0-9A-Za-z])[_+-]|[_+-](?![0-9A-Za-z])"  # effects and dashes; inside a word they are none
+    r"|(?<=[0-9A-Z_])-(?=[0-9])"  # the key of an issue, as COM-2 is of a project COM
+    r"|\?(?=\?)|(?<=\?)\?"  # citations
+    r"|\((?=(?:[xyni/!?+-]|\*[rgby]?|on|off|flag(?:off)?)\))"  # pictures: (x), (!), (on)
+    r"|[:;](?=[()DPp-])|:(?=//)|(?<=mailto):"  # faces, addresses
+    r"|^#|(?<=^h[1-6])\.|(?<=^bq)\."  # what begins a block
+)
+_ENTITIES: Final = {"\\": "&#92;", "&": "&amp;", ".": "&#46;"}
+
+
+def write_jira(page: Page, view: View) -> str:
+    """The page, ending in a line break, as much as a field of Jira holds. Foreign text stays text."""
+    return within(page, lambda one: Writer(one, view, Jira()).write(), LENGTH, jira_size)
+
+
+def jira_size(text: str) -> int:
+    """Characters as Jira counts them: UTF-16 units, and a line break sent by a browser is two."""
+    return len(text.encode("utf-16-le")) // 2 + text.count("\n")
+
+
+def harmless(text: str, width: int = TEXT_WIDTH) -> str:
+    """Text of whatever origin that reads as itself: one line, no effect, link, macro or cell.
+
+    What begins a block does so after blanks as well, and those at the begin of a line are stripped.
+    """
+    shown = printable(text, width)
+    rest = shown.lstrip()
+    escaped = _DANGER.sub(lambda found: _ENTITIES.get(found[0], f"\\{found[0]}"), rest)
+    return shown[: len(shown) - len(rest)] + escaped
+
+
+class Jira(Markup):
+    """Jira's spelling."""
+
+    folds_last = True
+
+    def plain(self, text: str) -> str:
+        """As `harmless`."""
+        return harmless(text)
+
+    def code(self, text: str, width: int = TEXT_WIDTH) -> str:
+        """In two braces."""
+        return f"{{{{{harmless(printable(text, width).strip(), width)}}}}}"
+
+    def strong(self, spans: Sequence[Span], said: Callable[[Sequence[Span]], str]) -> str:
+        """In stars, which hold no other effect: a name in fixed width stays as it is."""
+        pieces = (
+            f"*{said((one,))}*" if isinstance(one, str) and one.strip() else said((one,)) for one in spans
+        )
+        return " ".join(filter(None, pieces))
+
+    def heading(self, level: int, marked: str) -> str:
+        """One level below the issue's own title, six at most."""
+        return f"h{min(level + 1, 6)}. {marked}"
+
+    def listed(self, items: Iterable[Item], is_numbered: bool) -> Iterator[str]:
+        """With two levels."""
+        mark = "#" if is_numbered else "*"
+        for line, under in items:
+            yield f"{mark} {line}"
+            yield from (f"{mark}* {one}" for one in under)
+
+    def table(
+        self, titles: Sequence[str], numbers: Sequence[bool], rows: Iterable[Sequence[str]]
+    ) -> Iterator[str]:
+        """An empty cell keeps a space: two bars in a row would begin a heading. All stand to the left."""
+        yield f"||{'||'.join(one or ' ' for one in titles)}||"
+        yield from (f"|{'|'.join(one or ' ' for one in row)}|" for row in rows)
+
+    def copied(self, lines: Sequence[str], language: str) -> Iterator[str]:
+        """As it is typed; what has a brace could end the block, so it is escaped instead."""
+        shown = [printable(line, COMMAND_WIDTH) for line in lines]
+        if any("{" in line for line in shown):
+            yield from (self.code(line, COMMAND_WIDTH) for line in shown)
+        else:
+            yield from ("{noformat}", *shown, "{noformat}")
+
+    def folded(self, level: int, title: str, inside: Iterable[str]) -> Iterator[str]:
+        """Under a heading."""
+        yield from (self.heading(level, harmless(title).strip()), *inside)

@@ -1,0 +1,265 @@
+"""Blocks -> lines of a markup for tickets: the walk that GitHub's and Jira's have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from reports.content.blocks import (
+    Bar,
+    Block,
+    Cell,
+    Code,
+    CodeBlock,
+    Command,
+    Detail,
+    Drawing,
+    Fold,
+    Headline,
+    Hue,
+    Items,
+    Page,
+    Part,
+    Plan,
+    Quantity,
+    Row,
+    Sentence,
+    Span,
+    Spelling,
+    Step,
+    Table,
+    Term,
+    View,
+    Words,
+    words,
+)
+from reports.content.names import capital, name_of
+from reports.content.quantities import counted, percent
+
+TEXT_WIDTH: Final = 600
+COMMAND_WIDTH: Final = 4000
+BAR_WIDTH: Final = 48
+CELL_WIDTH: Final = 16
+GLYPHS: Final = {
+    Hue.COMPUTE: "█",
+    Hue.COMMUNICATION: "▒",
+    Hue.COPY: "▓",
+    Hue.MEMORY: "▚",
+    Hue.HOST: "░",
+    Hue.IDLE: "·",
+    Hue.OTHER: "─",
+}
+"""What a piece of a bar is drawn of, where there is no colour."""
+
+Item = tuple[str, tuple[str, ...]]
+"""A marked line of a list, and marked lines under it."""
+
+
+class Markup(ABC):
+    """How one markup spells what a ticket holds. Every text may be foreign and is made harmless here."""
+
+    @abstractmethod
+    def plain(self, text: str) -> str:
+        """Text that reads as itself, with the blanks at its ends."""
+
+    @abstractmethod
+    def code(self, text: str, width: int = TEXT_WIDTH) -> str:
+        """A name in fixed width; longer than `width` it is cut in the middle."""
+
+    @abstractmethod
+    def strong(self, spans: Sequence[Span], said: Callable[[Sequence[Span]], str]) -> str:
+        """Words that are seen first."""
+
+    @abstractmethod
+    def heading(self, level: int, marked: str) -> str:
+        """A heading: 1 is the page's."""
+
+    @abstractmethod
+    def listed(self, items: Iterable[Item], is_numbered: bool) -> Iterator[str]:
+        """A list."""
+
+    @abstractmethod
+    def table(
+        self, titles: Sequence[str], numbers: Sequence[bool], rows: Iterable[Sequence[str]]
+    ) -> Iterator[str]:
+        """A table of marked cells; `numbers`: which columns stand to the right."""
+
+    @abstractmethod
+    def copied(self, lines: Sequence[str], language: str) -> Iterator[str]:
+        """Lines to copy."""
+
+    @abstractmethod
+    def folded(self, level: int, title: str, inside: Iterable[str]) -> Iterator[str]:
+        """What shows when a reader asks for it."""
+
+    folds_last: bool
+    """Whether folds stand after all else of their part, for want of an end of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """One page in one markup."""
+
+    page: Page
+    view: View
+    markup: Markup
+
+    def write(self) -> str:
+        """The page, ending in a line break."""
+        lines = [self.markup.heading(1, self.said(self.page.title))]
+        lines += [self.said(self.page.facts)] if self.page.facts else []
+        lines += self.blocks(self.page.blocks, 2)
+        lines += ["", self.said((self.page.more,))] if self.page.more else []
+        return "\n".join(lines) + "\n"
+
+    def blocks(self, blocks: Sequence[Block], level: int) -> Iterator[str]:
+        """Lines of blocks, an empty line before each but a list right after what it belongs to."""
+        ordered = sorted(blocks, key=_opens_a_part) if self.markup.folds_last else blocks
+        last: Block | None = None
+        for block in ordered:
+            belongs = isinstance(last, Sentence) and isinstance(block, Items) and not block.title
+            yield from () if belongs else ("",)
+            yield from self.block(block, level)
+            last = block
+
+    def block(self, block: Block, level: int) -> Iterator[str]:
+        """Lines of one block. `level`: of a heading at this place."""
+        match block:
+            case Headline():
+                yield f"{self.strong((block.label,))} {self.said(block.said)}".strip()
+                yield from self._list(block.under)
+            case Sentence():
+                yield self._labelled(block.label, block.said)
+            case Items():
+                yield from (self.strong((block.title,)),) if block.title else ()
+                yield from self._list(block.items, block.numbered)
+            case Table():
+                yield from self._table(block)
+            case Bar():
+                yield from self._bar(block)
+            case CodeBlock():
+                yield from self.markup.copied(block.lines, block.language)
+            case Drawing():
+                yield from self.markup.copied(block.lines, "text")
+            case Plan():
+                yield from self._plan(block)
+            case Command():
+                yield f"{self.said(block.said)} {self.markup.code(block.line, COMMAND_WIDTH)}".strip()
+            case Fold():
+                inside = self.blocks(block.blocks, level + 1)
+                yield from self.markup.folded(level, block.title, inside)
+            case Part():
+                yield self.markup.heading(level, self.said((block.title,)))
+                yield from self.blocks(block.blocks, level + 1)
+
+    def said(self, spans: Sequence[Span]) -> str:
+        """Words of one line."""
+        return "".join(map(self._span, spans)).strip()
+
+    def strong(self, spans: Sequence[Span]) -> str:
+        """Words of one line that are seen first."""
+        return self.markup.strong(spans, self.said)
+
+    def _span(self, span: Span) -> str:
+        if isinstance(span, Code):
+            return self.markup.code(span.text)
+        if isinstance(span, Term):
+            key = f" ({self.markup.code(span.key)})" if self.view.keys else ""
+            return self.markup.plain(name_of(span.key)) + key
+        return self.markup.plain(span)
+
+    def _labelled(self, label: str, said: Sequence[Span]) -> str:
+        return f"{self.strong((f'{label}:',))} {self.said(said)}" if label else self.said(said)
+
+    def _list(self, items: Sequence[Words], is_numbered: bool = False) -> Iterator[str]:
+        yield from self.markup.listed(((self.said(one), ()) for one in items), is_numbered)
+
+    def _table(self, table: Table) -> Iterator[str]:
+        """Its title heads the first column where that has none; shares are drawn in a column after theirs."""
+        titles = [self.said((column.title,)) for column in table.columns]
+        if titles[0] or not table.title:
+            yield from (self.strong((table.title,)), "") if table.title else ()
+        else:
+            titles[0] = self.said((table.title,))
+        numbers = [column.number for column in table.columns]
+        rows = (*table.rows, *([table.total] if table.total else ()))
+        drawn = [self._row(row, row is table.total, len(titles)) for row in rows]
+        if (place := _place_of_shares(table)) is not None:
+            shares = [_share(row.cells[place]) for row in table.rows]
+            bars = ["█" * round(share / max(shares) * CELL_WIDTH) for share in shares]
+            for cells, bar in zip(drawn, (*bars, ""), strict=False):
+                cells.insert(place + 1, bar)
+            titles.insert(place + 1, "")
+            numbers.insert(place + 1, False)
+        yield from self.markup.table(titles, numbers, drawn)
+        more = f"{counted(table.left_out, 'more row')} not shown. " if table.left_out else ""
+        if note := words(more, table.note) if more else table.note:
+            yield from ("", self.said(note))
+
+    def _row(self, row: Row, is_total: bool, width: int) -> list[str]:
+        cells = [self._cell(cell, is_total) for cell in row.cells]
+        cells[0] = f"└ {cells[0]}" if row.depth else cells[0]
+        return [*cells, *[""] * (width - len(cells))]
+
+    def _cell(self, cell: Cell, is_strong: bool) -> str:
+        spans = (cell.text,) if isinstance(cell, Quantity) else cell
+        return self.strong(spans) if is_strong and any(spans) else self.said(spans)
+
+    def _bar(self, bar: Bar) -> Iterator[str]:
+        """Drawn in fixed width, and its pieces in words."""
+        yield f"{self.strong((bar.title,))} {self.said((bar.whole,))}: {self.markup.code(drawn_bar(bar))}"
+        pieces = (f"{GLYPHS[one.hue]} {one.name} {one.amount} ({percent(one.share)})" for one in bar.pieces)
+        yield self.said(("; ".join(pieces),))
+        yield from (self.said(bar.note),) if bar.note else ()
+
+    def _plan(self, plan: Plan) -> Iterator[str]:
+        yield self.strong((plan.title,))
+        yield from self.markup.listed(map(self._step, plan.steps), is_numbered=True)
+        more = f" {counted(plan.left_out, 'more step')} not shown." if plan.left_out else ""
+        if plan.together or more:
+            yield from ("", self.said(words(plan.together, more)))
+
+    def _step(self, step: Step) -> Item:
+        head = f"{self.strong(step.title)} {self.said((f'[{step.id}] {capital(step.saves)}.',))}"
+        shown = step.spellings if self.page.detail is Detail.FULL else step.spellings[:1]
+        return head, (*map(self._spelling, shown), *map(self.said, step.notes))
+
+    def _spelling(self, one: Spelling) -> str:
+        lines = " ".join(self.markup.code(line, COMMAND_WIDTH) for line in one.code.lines)
+        return f"{self.said((one.name,))}: {lines}"
+
+
+def attached(markup: Markup, names: Sequence[str]) -> str:
+    """The line of a ticket that names the files beside it."""
+    return f"{markup.plain('Attached: ')}{', '.join(map(markup.code, names))}\n"
+
+
+def drawn_bar(bar: Bar, width: int = BAR_WIDTH) -> str:
+    """The bar's pieces as characters, each at least one; together `width`, or as many as there are pieces."""
+    ends, sum_share = [], 0.0
+    for piece in bar.pieces:
+        sum_share += piece.share
+        ends.append(round(sum_share * width))
+    drawn, start = "", 0
+    for piece, end in zip(bar.pieces, ends, strict=True):
+        drawn += GLYPHS[piece.hue] * max(1, end - start)
+        start = max(end, start + 1)
+    return drawn
+
+
+def _place_of_shares(table: Table) -> int | None:
+    """The first column with a share that is not zero."""
+    for place in range(len(table.columns)):
+        if any(_share(row.cells[place]) for row in table.rows if place < len(row.cells)):
+            return place
+    return None
+
+
+def _share(cell: Cell) -> float:
+    return abs(cell.share or 0.0) if isinstance(cell, Quantity) else 0.0
+
+
+def _opens_a_part(block: Block) -> bool:
+    return isinstance(block, Fold | Part)

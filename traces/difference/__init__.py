@@ -1,1 +1,0 @@
-"""What differs between two results, in integers that add up. Opinions are in heuristics.comparison."""
