@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from heuristics.result.judged import Choice, Fix, Knobs, Precondition, Refused
+from heuristics.result.judged import Fix, Knobs, Precondition, Refused
 from heuristics.result.result import Result
 from heuristics.result.told import known
 from reports.content.analysis.headline import open_walls
@@ -23,7 +23,8 @@ from reports.content.blocks import (
     Words,
     words,
 )
-from reports.content.names import capital, is_cure, name_of
+from reports.content.check_workflow import choice_table
+from reports.content.names import is_cure, name_of
 from reports.content.quantities import counted, milliseconds, percent, saving
 from traces.names.frameworks import Framework
 
@@ -195,23 +196,13 @@ def whole_plan(result: Result) -> Part:
     blocks: list[Block] = [Plan("Every step", tuple(fixes))] if fixes else []
     if result.refused:
         blocks.append(Items(tuple(_refused(one) for one in result.refused), "Refused"))
-    if result.choices:
-        blocks.append(Items(tuple(_choice(one) for one in result.choices), "What NVIDIA's guides choose"))
+    blocks += choice_table(result)
     return Part("The whole plan", tuple(blocks), "plan")
 
 
 def _refused(one: Refused) -> Words:
     unlocked = f" Possible with: {one.unlocked_by}." if one.unlocked_by else ""
     return words(f"{one.id} {one.title}: {one.because}.{unlocked}")
-
-
-def _choice(one: Choice) -> Words:
-    said = f"{capital(one.about.replace('_', ' '))}: {one.answer} (rule {one.rule})."
-    said += f" The guides' other edition: {one.other}." if one.other else ""
-    said += f" Settings: {', '.join(one.settings)}." if one.settings else ""
-    said += f" To settle it: {', '.join(one.asks)}." if one.asks else ""
-    said += f" Not: {'; '.join(one.refused)}." if one.refused else ""
-    return words(said)
 
 
 def _why_none(result: Result) -> str:
