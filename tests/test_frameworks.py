@@ -7,17 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from reports.markdown import render_markdown
 
 import diagnoser
 from heuristics import Configured, judge
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.elsewhere import fixes_of
 from heuristics.run import Given, Run
+from reports.content.blocks import Detail
 from tests.document_doubles import GEMM
 from tests.html_doubles import page_of
 from tests.opinions_doubles import cost, costs, rank
-from tests.page_doubles import first_screen, flat, whole_text
+from tests.page_doubles import first_screen, flat, ticket, whole_text
 from traces.measure.detected import Detected
 from traces.measure.measurements import RankMeasurements
 from traces.names.frameworks import FRAMEWORKS, Framework, framework_by_names
@@ -158,7 +158,7 @@ def test_no_real_recording_that_is_not_megatrons_gets_its_flags(
     for fix in (*document["fixes"], *document["levers"]):
         assert [fix["knobs"][key] for key in MEGATRONS] == [[], [], []]
     asked = "If it is Megatron, give --config FILE for its own flags."
-    for text in (first_screen(document), render_markdown(document)):
+    for text in (first_screen(document), ticket(document)):
         told = " ".join(line for line in text.splitlines() if "source: " not in line)
         assert "Megatron" not in " ".join(told.split()).replace(asked, "")
         assert "--moe-" not in text
@@ -193,5 +193,5 @@ def test_each_spelling_of_a_fix_is_written_once_and_pytorchs_lines_are_told_apar
     text = flat(whole_text(document).partition("Every step")[2])
     assert text.count(f"PyTorch: {' '.join(lines)}") == 1
     assert text.count("environment: A=1 B=2") == 1
-    assert f"PyTorch: <code>{lines[0]}</code>; <code>{lines[1]}</code>" in render_markdown(document)
+    assert all(line in ticket(document, Detail.FULL) for line in lines)
     assert "\n".join(lines) in page_of(document)
