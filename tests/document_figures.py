@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Final
 
+from reports.content.names import kernel_name
+
 Document = dict[str, Any]
 
 _TIMES: Final = {
@@ -21,6 +23,8 @@ _SIZES: Final = {unit: Fraction(1, size) for unit, size in (("GB", 10**9), ("GiB
 _RATES: Final = ("TFLOP/s", "tokens/s")
 _FLOAT: Final = Fraction(1, 10**12)
 """By how much of itself a quotient may be off that was divided in another order."""
+_DIGITS: Final = 3
+"""Digits that count in every rounded figure; whole numbers of fewer are counts."""
 _LONGEST: Final = 12
 """Rows a format may show of a list before it says how many more there are."""
 _COLUMNS: Final = ("at_ns", "length_ns", "key", "name", "reason")
@@ -35,6 +39,10 @@ _OF_WINDOW: Final = (
     "masked_ns",
     "moe",
 )
+_APART: Final = ("timeline", "steps", "ledger")
+"""Parts of a rank whose times are sorted out each in its own way."""
+_NAMED: Final = ("profiler", "lazy_init", "allocator")
+"""Causes of a late launch that a bar shows apart from the others."""
 _BUSY: Final = ("compute", "busy", "exposed_comm", "exposed_copy")
 _OF_MOE: Final = ("wall_ns", "work_ns", "exposed_ns", "blocking_ns", "host_wait_ns")
 
@@ -65,10 +73,12 @@ class Figures:
     def has(self, number: str, unit: str) -> bool:
         """Whether one of the figures reads so, rounded as this one is."""
         bare = number.replace(",", "").lstrip("+-")
-        if unit == "" and bare.isdigit():
+        if unit == "" and bare.isdigit() and (int(bare) in self.counts or len(bare) < _DIGITS):
             return int(bare) in self.counts
         mantissa, _, exponent = bare.partition("e")
         last_digit = Fraction(10) ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
+        if bare.isdigit() and len(bare) > _DIGITS:
+            last_digit = Fraction(10) ** (len(bare) - _DIGITS)
         value = Fraction(bare)
         return any(
             _near(values, factor, value, last_digit, slack) for values, factor, slack in self._readings(unit)
@@ -164,8 +174,39 @@ def _of_rank(rank: Document, found: Figures) -> None:
     found.times += own.times + lengths + [ns / (len(used) or 1) for ns in own.times]
     found.shares += [1.0, *(ns / window_ns for ns in own.times + lengths)]
     found.shares += [ns / whole for ns in own.times for whole in _wholes(rank) if whole]
+    _of_kernels(rank, found)
+    every = Figures()
+    _collect({key: part for key, part in rank.items() if key not in _APART}, "", every)
+    _collect(rank["memory"]["recompute_modules"], "ns", every)
+    every.times += _pieces(rank)
+    found.times += [ns / (len(used) or 1) for ns in every.times]
+    found.shares += [ns / window_ns for ns in every.times]
+    found.texts.add(str(rank["gpu"]).removeprefix("NVIDIA "))
     _of_steps(rank, lengths[: len(used)] or [window_ns], found)
     _of_timeline(rank.get("timeline"), found)
+
+
+def _pieces(rank: Document) -> Iterator[int]:
+    """Pieces of a bar: buckets, idle time by reason, and the small ones added up."""
+    pieces = Counter[str]()
+    for row in rank["ledger"] or ():
+        if row["group"] == "budget":
+            bucket, _, reason = row["row"].partition(".")
+            reason, _, cause = reason.partition(".")
+            first = cause if cause in _NAMED else reason if reason.startswith("launch_") else "other"
+            pieces[f"{bucket}.{first}" if bucket == "idle" else bucket] += sum(row["per_step_ns"])
+    lengths = sorted(pieces.values(), reverse=True)
+    yield from lengths
+    yield from (sum(lengths[shown:]) for shown in range(len(lengths)))
+
+
+def _of_kernels(rank: Document, found: Figures) -> None:
+    """Kernels of one short name added up: their work, and its part of the window."""
+    work = Counter[tuple[str, str]]()
+    for row in rank["kernel_table"]["rows"]:
+        work[kernel_name(row["name"]), row["key"]] += row["work_ns"]
+        found.texts.add(kernel_name(row["name"]))
+    found.shares += [ns / rank["budget_ns"]["window"] for ns in work.values()]
 
 
 def _smaller_parts(rank: Document) -> Iterator[int]:
@@ -233,9 +274,9 @@ def _moe_sums(moe: Document) -> Iterator[int]:
 
 
 def _of_walls(document: Document, found: Figures) -> None:
-    """Costs by step where one rank runs, and the share of each kind."""
+    """Costs by step of one rank, and the share of each kind."""
     ranks = document.get("ranks", ())
-    steps = len(ranks[0]["steps"]["used"]) or 1 if len(ranks) == 1 else 1
+    steps = sum(len(rank["steps"]["used"]) or 1 for rank in ranks) or 1
     for wall in document.get("walls", ()):
         costs = [wall["cost_ns"] or 0, *(wall["cost_by_kind_ns"] or {}).values()]
         found.times += [ns / steps for ns in costs]

@@ -10,7 +10,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 import diagnoser
+from heuristics.result.result import Result
 from reports.document import Document
 from tests.document_doubles import DISPATCH, GEMM
 from traces.simulate.export import write_export
@@ -151,12 +154,28 @@ def compared(folder: Path) -> Document:
 
 
 def rewritten(value: Any, text: str, kept: tuple[str, ...]) -> Any:
-    """A document where every text is this one, but for the words of ours that formats go by."""
+    """A document where every text is this one, but for words of ours that formats and contract go by."""
     if isinstance(value, dict):
         return {key: part if key in kept else rewritten(part, text, kept) for key, part in value.items()}
     if isinstance(value, list):
         return [rewritten(part, text, kept) for part in value]
-    return text if isinstance(value, str) else value
+    return text if isinstance(value, str) and value not in our_words() else value
+
+
+@cache
+def our_words() -> frozenset[str]:
+    """Every word that the contract allows in a field, and no other."""
+    schema = msgspec.json.schema(Result)
+    found: set[str] = set()
+    left: list[Any] = [schema]
+    while left:
+        one = left.pop()
+        if isinstance(one, dict):
+            found |= {word for word in one.get("enum", ()) if isinstance(word, str)}
+            left += one.values()
+        elif isinstance(one, list):
+            left += one
+    return frozenset(found)
 
 
 def undecodable_name() -> str:

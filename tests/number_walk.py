@@ -24,7 +24,10 @@ PHRASES: Final[Mapping[str, str]] = {
     r"\(bound by the GPU: about 50 %\)": "what halving all GPU work gives where only it counts",
     r"exit code 1\b": "what a gate that trips ends with",
     r"\b95 % interval\b": "the level of every interval of a row: its key is ci95_ns",
+    r">99 %": "a share below all never reads 100 %",
     r"<0\.1 %": "a share that is not zero never reads 0.0 %",
+    r"<0\.001\b": "a time that is not zero never reads 0",
+    r"\bkernels under 10 us\b": "the name of short_kernel_frac",
     r">99\.9 %": "a share below all never reads 100.0 %",
     r"<0\.01\b": "a count a step that is not zero never reads 0",
     r"\b(?:32,767|65,536) characters\b": "what a ticket takes",
@@ -90,7 +93,10 @@ class Walk:
         return text
 
     def _is_known(self, word: str) -> bool:
-        return word.strip(".:-") in self._words
+        known = word.strip(".:-")
+        return known in self._words or (
+            word.endswith("...") and any(one.startswith(known) for one in self._words)
+        )
 
     @cached_property
     def _words(self) -> set[str]:

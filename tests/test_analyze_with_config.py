@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,18 @@ from markdown_it import MarkdownIt
 
 import diagnoser
 from diagnoser.cli import run
-from reports.render import RENDERERS
+from heuristics.result.result import Result
+from reports.content.analysis import page
+from reports.content.blocks import Detail, View
+from reports.result.codec import decode
+from reports.write.github import write_github
 from tests.check_doubles import ABOUT, CONTRADICTS, SCRIPT, log, script, written
 from tests.communication_doubles import GATHER
 from tests.document_doubles import DISPATCH, exposed
 from tests.page_doubles import first_screen, whole_text
+from tests.planted import replaced
+from tests.test_check_config import ENUMERATED
+from tests.test_markdown import is_ours_alone
 from traces.errors import InputError
 from traces.simulate.export import write_export
 
@@ -32,6 +40,10 @@ def trace(folder: Path) -> Path:
 def analyzed(folder: Path, config: Path | None = None, log: Path | None = None) -> dict[str, Any]:
     path = trace(folder)
     return diagnoser.analyze(path, config=config, log=log, about=GIVEN, ask_megatron=False).to_dict()
+
+
+def ticket(document: Mapping[str, Any], detail: Detail = Detail.FULL) -> str:
+    return write_github(page(decode(document, Result), detail), View())
 
 
 def words(text: str) -> str:
@@ -63,7 +75,7 @@ def test_throughput_is_of_the_steady_step_or_else_of_the_profiled_one(tmp_path: 
 def test_without_a_configuration_nothing_is_said_of_one(tmp_path: Path) -> None:
     document = analyzed(tmp_path)
     assert "\nCONFIGURATION" not in whole_text(document)
-    assert "## Configuration" not in RENDERERS["markdown"](document, True)
+    assert "## Configuration" not in ticket(document)
     assert "--config FILE checks the flags" in words(first_screen(document))
 
 
@@ -74,23 +86,34 @@ def test_every_fix_says_in_each_format_what_was_checked(tmp_path: Path) -> None:
         assert [one["tier"] for one in fix["checked"]][:1] == ["rules"]
     shown = min(3, len(document["fixes"]))
     assert words(whole_text(document)).count("Configuration, rules: ok") >= shown
-    assert RENDERERS["markdown"](document, True).count("Configuration, rules: ok") >= shown
+    assert ticket(document).count("Configuration, rules: ok") >= shown
 
 
 def test_whether_a_change_fits_is_said_with_its_figures(tmp_path: Path) -> None:
     document = analyzed(tmp_path, config=script(tmp_path), log=log(tmp_path, step_ms=10.0))
     rooms = [fix["room"] for fix in document["fixes"] if fix["room"]]
-    for text in (words(whole_text(document)), words(RENDERERS["jira"](document, True))):
+    for text in (words(whole_text(document)), words(ticket(document))):
         assert [room for room in rooms if f"memory: {room['because']}" not in text.lower()] == []
 
 
-def test_the_markdown_holds_the_configuration_and_its_defects(tmp_path: Path) -> None:
-    document = analyzed(tmp_path, config=written(tmp_path, "a|b`c`.yaml", CONTRADICTS))
-    text = RENDERERS["markdown"](document, True)
+def test_the_whole_ticket_holds_the_configuration_and_folds_its_rules(tmp_path: Path) -> None:
+    path = written(tmp_path, "a|b`c`.yaml", CONTRADICTS)
+    document = analyzed(tmp_path, config=path)
+    text = ticket(document)
     assert "CFG-overwritten-" in text
+    assert text.index("Configuration") < text.index("rules not applicable")
+    assert "not applicable" not in ticket(document, Detail.FIRST)
     html = MarkdownIt("gfm-like", {"linkify": False}).render(text)
-    assert "a|b`c`.yaml" in html.replace("&#124;", "|")
+    assert "a|b`c`.yaml" in html.replace("&#124;", "|").replace("&#96;", "`")
     assert html.count("<details>") == html.count("</details>") == text.count("<details>")
+
+
+@pytest.mark.parametrize("detail", Detail)
+def test_no_string_of_a_configuration_can_harm_the_ticket(tmp_path: Path, detail: Detail) -> None:
+    document = analyzed(tmp_path, config=script(tmp_path), log=log(tmp_path, step_ms=8.0))
+    parts = ("configuration", "config_findings", "rules", "workflow", "experiments", "memory_estimate", "log")
+    hostile = {**document, **{key: replaced(document[key], HOSTILE, ENUMERATED) for key in parts}}
+    assert is_ours_alone(ticket(hostile, detail))
 
 
 def test_what_does_not_run_as_written_is_the_first_step_of_the_screen(tmp_path: Path) -> None:

@@ -13,12 +13,11 @@ from heuristics import Configured, judge
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.elsewhere import fixes_of
 from heuristics.run import Given, Run
-from reports.render import RENDERERS
-from reports.sentences import advice, framework_sentence
+from reports.content.blocks import Detail
 from tests.document_doubles import GEMM
 from tests.html_doubles import page_of
 from tests.opinions_doubles import cost, costs, rank
-from tests.page_doubles import first_screen, flat, whole_text
+from tests.page_doubles import first_screen, flat, ticket, whole_text
 from traces.measure.detected import Detected
 from traces.measure.measurements import RankMeasurements
 from traces.names.frameworks import FRAMEWORKS, Framework, framework_by_names
@@ -94,7 +93,7 @@ def test_a_simulated_run_is_megatrons(export: Export, ranges: str) -> None:
     simulated = run(Knobs(step_count=2, layer_count=2, dispatcher="none"))
     document = diagnoser.analyze(export(record(simulated, View(ranges=ranges)))).to_dict()
     assert (document["framework"], document["ranks"][0]["detected"]["framework"]) == ("megatron",) * 2
-    assert framework_sentence(document) == ""
+    assert "If it is Megatron" not in flat(first_screen(document))
 
 
 @pytest.mark.parametrize("framework", [one for one in FRAMEWORKS if one != "megatron"])
@@ -158,10 +157,10 @@ def test_no_real_recording_that_is_not_megatrons_gets_its_flags(
     assert document["framework"] == framework
     for fix in (*document["fixes"], *document["levers"]):
         assert [fix["knobs"][key] for key in MEGATRONS] == [[], [], []]
-    said, asked = framework_sentence(document), "If it is Megatron, give --config FILE for its own flags."
-    for text in (first_screen(document), RENDERERS["markdown"](document, False)):
+    asked = "If it is Megatron, give --config FILE for its own flags."
+    for text in (first_screen(document), ticket(document)):
         told = " ".join(line for line in text.splitlines() if "source: " not in line)
-        assert "Megatron" not in " ".join(told.split()).replace(said, "").replace(asked, "")
+        assert "Megatron" not in " ".join(told.split()).replace(asked, "")
         assert "--moe-" not in text
 
 
@@ -175,9 +174,10 @@ def test_a_plan_says_whose_it_is_even_where_one_rank_does_not_train(recordings: 
     """a100_llm_2_7B_nvtx runs the model forward only, and what helps the host is planned all the same."""
     document = diagnoser.analyze(recordings / "a100_llm_2_7B_nvtx.sqlite").to_dict()
     assert document["fixes"]
-    assert "The plan is for PyTorch" in framework_sentence(document)
-    assert framework_sentence({**document, "fixes": [], "levers": []}) == ""
-    assert not any("none" in one for one in advice(document))
+    shows = "The recording shows PyTorch."
+    assert shows in flat(first_screen(document))
+    assert shows not in flat(first_screen({**document, "fixes": [], "levers": []}))
+    assert "To learn it: none" not in flat(whole_text(document))
 
 
 def test_each_spelling_of_a_fix_is_written_once_and_pytorchs_lines_are_told_apart(export: Export) -> None:
@@ -193,7 +193,5 @@ def test_each_spelling_of_a_fix_is_written_once_and_pytorchs_lines_are_told_apar
     text = flat(whole_text(document).partition("Every step")[2])
     assert text.count(f"PyTorch: {' '.join(lines)}") == 1
     assert text.count("environment: A=1 B=2") == 1
-    assert f"PyTorch: <code>{lines[0]}</code> <code>{lines[1]}</code>" in RENDERERS["markdown"](
-        document, True
-    )
+    assert all(line in ticket(document, Detail.FULL) for line in lines)
     assert "\n".join(lines) in page_of(document)

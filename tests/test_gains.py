@@ -14,8 +14,8 @@ from heuristics.plan import NOT_FOUND, NOT_REPLAYED, make_plan
 from heuristics.planned import Planned
 from heuristics.run import Given, Run, Shown, WallId
 from reports.content.explain.page import explain_page
+from reports.content.quantities import saving
 from reports.result.fill.plan import fix
-from reports.sentences import fix_title, gain_words, sharing_sentences
 from tests.opinions_doubles import a_fix, catalogue_of, cost, costs, paying
 from tests.plain_page import plain
 from traces.replay.changes.change import Change
@@ -162,32 +162,15 @@ def test_every_change_of_a_fix_has_words(number: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gain", "said"),
+    ("low", "high", "said"),
     [
-        (None, ""),
-        ([None, 0.08], "at most 8.0 % of the step"),
-        ([0.03, 0.08], "wins 3.0 to 8.0 % of the step"),
-        ([0.08, 0.08], "wins 8.0 % of the step"),
-        ([-0.03, 0.08], "wins at most 8.0 % of the step, or loses up to 3.0 %"),
-        ([0.0, 0.0], "wins 0.0 % of the step"),
+        (None, None, "not replayed"),
+        (None, 0.08, "up to 8.0 %"),
+        (0.03, 0.08, "3.0-8.0 %"),
+        (0.08, 0.08, "8.0 %"),
+        (-0.03, 0.08, "-3.0 % to +8.0 %"),
+        (0.0, 0.0, "0 %"),
     ],
 )
-def test_a_gain_in_words(gain: list[float | None] | None, said: str) -> None:
-    assert gain_words(gain) == said
-
-
-def test_a_fix_without_a_gain_is_its_title() -> None:
-    assert fix_title({"title": "Bind CPUs", "gain_frac": None}) == "Bind CPUs."
-    assert (
-        fix_title({"title": "Bind CPUs", "gain_frac": [None, 0.1]})
-        == "Bind CPUs. At most 10.0 % of the step."
-    )
-
-
-def test_shared_gains_are_said_once_and_only_of_fixes_that_are_shown() -> None:
-    one, two, three = ({"id": f"COM-{n}", "wall": "communication", "shares_with": []} for n in (1, 2, 3))
-    one["shares_with"], two["shares_with"] = ["COM-2"], ["COM-1"]
-    assert list(sharing_sentences([one, two, three])) == [
-        "COM-1 and COM-2 act on the same costs: their gains do not add up."
-    ]
-    assert list(sharing_sentences([one, three])) == []
+def test_a_saving_in_words(low: float | None, high: float | None, said: str) -> None:
+    assert saving(low, high) == said

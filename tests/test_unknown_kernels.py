@@ -52,7 +52,11 @@ def test_its_figures_are_told(export: Export) -> None:
     assert document["verdict"]["wall"] is None  # a finding, and no wall
 
 
-@pytest.mark.parametrize("form", ["text", "markdown", "jira", "html"])
+def test_one_of_over_a_twentieth_is_said_on_the_first_screen(export: Export) -> None:
+    assert "30 %: counted as compute, purpose unknown." in shown(export(two_steps(30)), "text")
+
+
+@pytest.mark.parametrize("form", ["markdown", "jira", "html"])
 def test_one_of_over_a_twentieth_is_said_beside_the_verdict_with_its_figures(
     export: Export, form: str
 ) -> None:
@@ -64,4 +68,4 @@ def test_one_of_over_a_twentieth_is_said_beside_the_verdict_with_its_figures(
 def test_one_of_less_is_no_finding(export: Export) -> None:
     document = diagnoser.analyze(export(two_steps(3))).to_dict()
     assert document["ranks"][0]["unknown_kernels"][0]["finding"] is False
-    assert "Its class is unknown" not in shown(export(two_steps(3), "again.sqlite"), "text")
+    assert "purpose unknown" not in shown(export(two_steps(3), "again.sqlite"), "text")

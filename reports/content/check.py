@@ -15,9 +15,7 @@ from reports.content.blocks import (
     Column,
     Command,
     Detail,
-    Fold,
     Headline,
-    Items,
     Page,
     Part,
     Quantity,
@@ -28,28 +26,21 @@ from reports.content.blocks import (
     words,
 )
 from reports.content.check_defects import (
-    DEFAULT,
-    Weight,
     answer_words,
-    defect_words,
-    defects,
-    ended,
     first_errors,
     legal_words,
 )
-from reports.content.check_numbers import number_lines, number_tables
+from reports.content.check_numbers import number_lines
+from reports.content.check_parts import configuration_parts, defect_items
 from reports.content.check_workflow import (
     choice_line,
     choice_table,
-    experiment_blocks,
     workflow_lines,
-    workflow_rules,
 )
-from reports.content.quantities import counted, percent
+from reports.content.quantities import percent
+from reports.content.wording import ended
 from reports.words import wall_words
 
-_DEFECTS: Final = 4
-"""Entries on the first screen."""
 _RULES: Final = 3
 _STEPS: Final = 1
 _MORE: Final = "every rule with its reason, settings, memory by part, published throughput"
@@ -64,9 +55,10 @@ def page(result: Result, detail: Detail) -> Page:
         return Page(title, facts, (), detail)
     blocks: list[Block] = [_headline(result, configuration, detail)]
     blocks += [Sentence(words(one), "Warning", Tone.NOTICE) for one in result.warnings]
-    blocks += [*_defect_items(result, Detail.FIRST), *_judged(result, detail)]
+    blocks += [*defect_items(result, Detail.FIRST), *_judged(result, detail)]
     if detail is Detail.FULL:
-        return Page(title, facts, (*blocks, *configuration_parts(result)), detail)
+        chosen = Part("What the guides choose", tuple(choice_table(result)), "choices")
+        return Page(title, facts, (*blocks, chosen, *configuration_parts(result)), detail)
     blocks += number_lines(result)
     blocks += [*workflow_lines(result, _RULES), *choice_line(result), *_next(result)]
     return Page(title, facts, tuple(blocks), detail, _MORE)
@@ -80,20 +72,6 @@ def _headline(result: Result, configuration: Configuration, detail: Detail) -> H
     if first_errors(result):
         return Headline("LEGAL, BUT DOES NOT RUN AS WRITTEN", said, Tone.NOTICE, answers)
     return Headline("LEGAL", said, Tone.GOOD, answers if detail is Detail.FULL else answers[:1])
-
-
-def _defect_items(result: Result, detail: Detail) -> Iterator[Block]:
-    """What to correct first, then what else was found: the first entries, or all of them."""
-    found = defects(result)
-    named = found if detail is Detail.FULL else found[:_DEFECTS]
-    first = tuple(defect_words(one, detail) for one in named if one.weight <= Weight.NOT_AS_WRITTEN)
-    others = tuple(defect_words(one, detail) for one in named if one.weight > Weight.NOT_AS_WRITTEN)
-    if first:
-        yield Items(first, "Fix first", numbered=True)
-    if left := len(found) - len(named):
-        others = (*others, words(f"{counted(left, 'more entry', 'more entries')}: --full"))
-    if others:
-        yield Items(others, "Also found")
 
 
 def _judged(result: Result, detail: Detail) -> Iterator[Block]:
@@ -124,42 +102,3 @@ def _walls(result: Result) -> Table:
 def _next(result: Result) -> Iterator[Block]:
     if result.judged is not True:
         yield Command(words("Nothing was measured. With a trace:"), "moe-diag analyze TRACE --config FILE")
-
-
-def configuration_parts(result: Result) -> tuple[Part, ...]:
-    """What files say of a run, as parts of a long page; none where no configuration was given."""
-    configuration = known(result.configuration)
-    if configuration is None:
-        return ()
-    parts = (
-        Part("Configuration", tuple(_configuration(result, configuration)), "configuration"),
-        Part("Throughput and memory", (*number_lines(result), *number_tables(result)), "numbers"),
-        Part("Workflow", (*workflow_lines(result, None), *workflow_rules(result)), "workflow"),
-        Part("What the guides choose", tuple(choice_table(result)), "choices"),
-        Part("Experiments", tuple(experiment_blocks(result)), "experiments"),
-    )
-    return tuple(one for one in parts if one.blocks)
-
-
-def _configuration(result: Result, configuration: Configuration) -> Iterator[Block]:
-    """Legal or not, every defect, and the settings as they were understood."""
-    yield Sentence(words(legal_words(result, configuration)))
-    yield from (Sentence(words(one)) for one in answer_words(configuration.checked))
-    yield from _defect_items(result, Detail.FULL)
-    columns = (Column("Setting"), Column("Value"), Column("From", first=False))
-    written = [one for one in configuration.settings if one.said != DEFAULT]
-    rows = tuple(
-        Row((words(Code(one.knob)), _value(one.value, withheld=one.withheld), words(Code(one.said))))
-        for one in written
-    )
-    if rows:
-        defaults = len(configuration.settings) - len(written)
-        note = words(f"{counted(defaults, 'more setting')} at the default: in the JSON document.")
-        table = Table("Settings", columns, rows, note=note if defaults else ())
-        yield Fold(f"{counted(len(rows), 'setting')} that somebody set", (table,), "settings")
-
-
-def _value(value: object, *, withheld: bool) -> tuple[Code] | tuple[str]:
-    if withheld:
-        return ("withheld: it may hold a path or a name",)
-    return ("null",) if value is None else (Code(str(value)),)

@@ -13,6 +13,7 @@ from heuristics.result.result import Result
 from heuristics.result.told import known
 from reports.content.blocks import Code, Detail, Words, words
 from reports.content.quantities import counted
+from reports.content.wording import ended, joined
 
 
 class Weight(IntEnum):
@@ -108,16 +109,6 @@ def _unread(configuration: Configuration) -> Iterator[Defect]:
         if not one.instead:
             place = words(Code(one.where))
             yield Defect("", Weight.UNREAD, one.text, "", place, place)
-
-
-def joined(several: Sequence[Words], between: str = ", ") -> Words:
-    """Words with something between them."""
-    return words(*(span for place, one in enumerate(several) for span in ((between,) if place else ()) + one))
-
-
-def ended(text: str) -> str:
-    """A text with one full stop."""
-    return f"{text.rstrip('.')}."
 
 
 def defect_words(one: Defect, detail: Detail) -> Words:

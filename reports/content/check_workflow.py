@@ -11,8 +11,8 @@ from heuristics.result.judged import Choice
 from heuristics.result.result import Result
 from heuristics.result.told import known
 from reports.content.blocks import Block, Code, Column, Fold, Items, Row, Sentence, Table, Words, words
-from reports.content.check_defects import ended, joined
 from reports.content.quantities import counted
+from reports.content.wording import ended, joined
 
 State = Literal["met", "violated", "unknown", "not_applicable"]
 PHASES: Final = {

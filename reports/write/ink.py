@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from io import StringIO
 from typing import TYPE_CHECKING, Final
 
 from reports.content.blocks import Code, Hue, Term, Tone, View, Words
@@ -38,6 +37,8 @@ _WORD: Final = re.compile(r"[^ ]+(?: (?:%|ms|us|s|GB)(?![\w]))?[^ ]* *")
 """A word, or a number with its unit, and the spaces behind it."""
 _LEAST: Final = 10
 """Columns that a text has at least, however far it is indented."""
+_ENDLESS: Final = 10**6
+"""Columns of the terminal that never wraps what was wrapped here."""
 
 
 def text_of(said: Words, view: View, style: str = "") -> Text:
@@ -93,11 +94,15 @@ def printed(lines: Iterable[Text], view: View) -> str:
     """All lines as one string that ends in a line break: with colours, or plain."""
     if not view.colour:
         return "".join(line.plain.rstrip() + "\n" for line in lines)
+    from rich.color import ColorSystem
     from rich.console import Console
 
-    out = StringIO()
-    console = Console(file=out, force_terminal=True, color_system="standard", width=10**6, highlight=False)
+    console, written = Console(width=_ENDLESS, color_system="standard", force_terminal=True), []
     for line in lines:
         line.rstrip()
-        console.print(line, soft_wrap=True)
-    return out.getvalue()
+        for segment in line.render(console, end="\n"):
+            style = segment.style
+            written.append(
+                style.render(segment.text, color_system=ColorSystem.STANDARD) if style else segment.text
+            )
+    return "".join(written)

@@ -23,6 +23,7 @@ from reports.content.analysis.scale import telling_rank, who
 from reports.content.analysis.sms import sms
 from reports.content.analysis.step import step
 from reports.content.blocks import Block, Detail, Page, Part
+from reports.content.check_parts import configuration_parts
 
 __all__ = ["details", "page", "rank_parts"]
 
@@ -60,7 +61,7 @@ def details(result: Result) -> tuple[Part, ...]:
         for part in rank_parts(result, rank):
             whose = replace(part, title=f"{part.title}, {who(rank)}", id=f"{part.id}-{place}")
             parts.append(whose if several else part)
-    return (*parts, recording(result))
+    return (*parts, *configuration_parts(result), recording(result))
 
 
 def rank_parts(result: Result, rank: Rank) -> Iterator[Part]:

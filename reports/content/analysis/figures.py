@@ -77,4 +77,6 @@ def written(value: float, unit: str, scale: Scale | None = None) -> str:
         return percent(value)
     if unit == "bytes":
         return gigabytes(value)
-    return rounded(value) + (f" {unit}" if unit not in ("", "count") else "")
+    if unit in ("", "count"):
+        return f"{value:,}" if isinstance(value, int) or value.is_integer() else rounded(value)
+    return f"{rounded(value)} {unit}"

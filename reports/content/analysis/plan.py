@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from heuristics.result.judged import Choice, Fix, Knobs, Precondition, Refused
+from heuristics.result.judged import Fix, Knobs, Precondition, Refused
 from heuristics.result.result import Result
 from heuristics.result.told import known
 from reports.content.analysis.headline import open_walls
@@ -23,7 +23,9 @@ from reports.content.blocks import (
     Words,
     words,
 )
-from reports.content.names import capital, is_cure, name_of
+from reports.content.check_defects import Weight, defects
+from reports.content.check_workflow import choice_table
+from reports.content.names import is_cure, name_of
 from reports.content.quantities import counted, milliseconds, percent, saving
 from traces.names.frameworks import Framework
 
@@ -43,13 +45,6 @@ FRAMEWORKS: Final[Mapping[Framework, str]] = {
     "jax": "JAX",
     "tensorflow": "TensorFlow",
 }
-_NOT_AS_WRITTEN: Final = frozenset(
-    {
-        *("rejected", "overwritten", "inert", "requested_not_active", "active_not_requested"),
-        *("misspelled", "illegal"),
-    }
-)
-"""States of findings that are corrected before anything is tuned: what was asked for is not what runs."""
 _STATES: Final = {"met": "Met", "unmet": "Needs", "unknown": "Check"}
 
 
@@ -78,17 +73,11 @@ def framework_note(result: Result) -> Sentence | None:
 
 def _corrections(result: Result) -> Iterator[Step]:
     """What the configuration gets wrong, before all that makes it faster."""
-    rules = known(result.rules)
-    errors = [rule for rule in rules.broken if rule.level == "error"] if rules else []
-    for rule in errors:
-        yield _correction(rule.id, rule.text, rule.cure, "Megatron rejects it")
-    for one in result.config_findings:
-        if one.state in _NOT_AS_WRITTEN and not (errors and one.state == "illegal"):
-            yield _correction(one.id, one.text, one.fix, "does not run as written")
-
-
-def _correction(id_: str, text: str, cure: str, why: str) -> Step:
-    return Step(id_, words(f"Correct the configuration: {text}"), why, (), (words(cure),) if cure else ())
+    for one in defects(result):
+        if one.weight <= Weight.NOT_AS_WRITTEN:
+            why = "Megatron rejects it" if one.weight is Weight.REJECTED else "does not run as written"
+            notes = (words(one.cure),) if one.cure else ()
+            yield Step(one.id, words(f"Correct the configuration: {one.what}"), why, (), notes)
 
 
 def step_of(result: Result, fix: Fix, everything: bool = False) -> Step:
@@ -195,23 +184,13 @@ def whole_plan(result: Result) -> Part:
     blocks: list[Block] = [Plan("Every step", tuple(fixes))] if fixes else []
     if result.refused:
         blocks.append(Items(tuple(_refused(one) for one in result.refused), "Refused"))
-    if result.choices:
-        blocks.append(Items(tuple(_choice(one) for one in result.choices), "What NVIDIA's guides choose"))
+    blocks += choice_table(result)
     return Part("The whole plan", tuple(blocks), "plan")
 
 
 def _refused(one: Refused) -> Words:
     unlocked = f" Possible with: {one.unlocked_by}." if one.unlocked_by else ""
     return words(f"{one.id} {one.title}: {one.because}.{unlocked}")
-
-
-def _choice(one: Choice) -> Words:
-    said = f"{capital(one.about.replace('_', ' '))}: {one.answer} (rule {one.rule})."
-    said += f" The guides' other edition: {one.other}." if one.other else ""
-    said += f" Settings: {', '.join(one.settings)}." if one.settings else ""
-    said += f" To settle it: {', '.join(one.asks)}." if one.asks else ""
-    said += f" Not: {'; '.join(one.refused)}." if one.refused else ""
-    return words(said)
 
 
 def _why_none(result: Result) -> str:

@@ -9,9 +9,22 @@ from heuristics.result.result import Result
 from heuristics.result.told import known
 from heuristics.result.trace import Trace
 from reports.content.analysis.scale import gpu_of, scale_of, who
-from reports.content.blocks import Block, Code, Column, Items, Part, Quantity, Row, Table, Words, words
+from reports.content.blocks import (
+    Block,
+    Code,
+    Column,
+    Items,
+    Part,
+    Quantity,
+    Row,
+    Sentence,
+    Table,
+    Words,
+    words,
+)
 from reports.content.names import capital, is_cure, name_of
 from reports.content.quantities import percent
+from reports.redaction import redaction_words
 from reports.result.codec import gaps
 
 
@@ -22,6 +35,7 @@ def recording(result: Result) -> Part:
 
 def _blocks(result: Result) -> Iterator[Block]:
     yield Items(tuple(said for trace in result.traces for said in _trace(trace)), "Traces")
+    yield Sentence(words(redaction_words(result.redacted)))
     if result.warnings:
         yield Items(tuple(words(f"{one}.") for one in result.warnings), "Warnings")
     yield _ranks(result)

@@ -15,9 +15,9 @@ from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.workflow.rule import WorkflowRule
 from heuristics.workflow.walk import RULES as WORKFLOW
 from reports.content.blocks import Block, Code, Sentence, words
-from reports.content.check_defects import ended, joined
 from reports.content.check_workflow import PHASES
 from reports.content.explain.topic import Topic, listed, said
+from reports.content.wording import ended, joined
 from reports.glossary import glossary
 from traces.settings.knobs import Knob, knobs
 from traces.training_log.known_lines import known_lines

@@ -14,9 +14,9 @@ from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Fix, Precondition
 from heuristics.run import Run
 from reports.content.blocks import Block, Code, Sentence, Term, words
-from reports.content.check_defects import joined
 from reports.content.explain.limits import limit_items, limits_in
 from reports.content.explain.topic import Topic, listed, paragraphs
+from reports.content.wording import joined
 from reports.words import wall_words
 
 _CHANGES: Final = {

@@ -14,8 +14,8 @@ from heuristics.choosers.recompute import RULES as RECOMPUTE
 from heuristics.choosers.recompute import PressureRule
 from heuristics.run import Guidance
 from reports.content.blocks import Block
-from reports.content.check_defects import ended
 from reports.content.explain.topic import Topic, listed, said
+from reports.content.wording import ended
 
 
 def guide_topics() -> Iterator[Topic]:

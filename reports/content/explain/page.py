@@ -12,8 +12,8 @@ from functools import cache, partial
 from typing import Final
 
 from reports.content.blocks import Block, Code, Detail, Page, Part, Sentence, words
-from reports.content.check_defects import joined
 from reports.content.explain.topic import Topic, said
+from reports.content.wording import joined
 from reports.measures import GROUPS, Measure, measures, named
 from reports.words import printable
 from traces.errors import UsageError
