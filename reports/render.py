@@ -49,9 +49,9 @@ def _jira(document: Document, everything: bool) -> str:
 
 
 def _html(document: Document, everything: bool) -> str:
-    from reports.html.page import render_html
+    from reports.write.html.page import write_analysis_html
 
-    return render_html(document, everything)
+    return write_analysis_html(decode(document, Result), View())
 
 
 def _csv(document: Document, everything: bool) -> str:

@@ -22,14 +22,14 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
+from reports.figures.paint import COLOURS, HATCHES, paint_of
 
 import diagnoser
 from reports.comparison.document import comparison_document
 from reports.figures import analysis, comparison
 from reports.figures.canvas import FigureForm, Header, Panel, draw_sheet, own_style, sheets
 from reports.figures.lettering import fitted, harmless, inches, wrapped
-from reports.figures.paint import COLOURS, HATCHES, paint_of
-from reports.html import colours
+from reports.write.html import looks as colours
 from tests.comparison_document_doubles import (
     by_logs,
     not_comparable,

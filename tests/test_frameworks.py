@@ -14,9 +14,9 @@ from heuristics import Configured, judge
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.elsewhere import fixes_of
 from heuristics.run import Given, Run
-from reports.html.page import render_html
 from reports.sentences import advice, framework_sentence
 from tests.document_doubles import GEMM
+from tests.html_doubles import page_of
 from tests.opinions_doubles import cost, costs, rank
 from tests.page_doubles import first_screen, flat, whole_text
 from traces.measure.detected import Detected
@@ -194,4 +194,4 @@ def test_each_spelling_of_a_fix_is_written_once_and_pytorchs_lines_are_told_apar
     assert text.count(f"PyTorch: {' '.join(lines)}") == 1
     assert text.count("environment: A=1 B=2") == 1
     assert f"PyTorch: <code>{lines[0]}</code>; <code>{lines[1]}</code>" in render_markdown(document)
-    assert "; ".join(lines) in render_html(document)
+    assert "\n".join(lines) in page_of(document)

@@ -98,8 +98,12 @@ def test_the_wheel_holds_exactly_our_four_packages(tmp_path: Path) -> None:
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == set(MAY_IMPORT)
     shipped = {
         "reports/comparison_schema.json",
-        *(f"reports/html/{name}" for name in ("page.css", "comparison.css", "page.js", "timeline.js")),
-        *(f"reports/html/templates/{name}.html.j2" for name in ("base", "analysis", "comparison", "marks")),
+        *(f"reports/write/html/{name}.css" for name in ("page", "blocks", "analysis")),
+        *(f"reports/write/html/{name}.js" for name in ("page", "plan", "timeline_draw", "timeline")),
+        *(
+            f"reports/write/html/templates/{name}.html.j2"
+            for name in ("base", "blocks", "analysis", "comparison", "timeline")
+        ),
         "reports/measures.toml",
         "traces/names/kernel_rules.toml",
         "traces/settings/knobs.toml",

@@ -43,9 +43,9 @@ def _typed(document: Document) -> Compared:
 
 
 def _html(document: Document, everything: bool) -> str:
-    from reports.html.comparison_page import render_comparison_html
+    from reports.write.html.comparison import write_comparison_html
 
-    return render_comparison_html(document, everything)
+    return write_comparison_html(_typed(document), View())
 
 
 def _csv(document: Document, everything: bool) -> str:

@@ -20,6 +20,7 @@ from traces.missing import Missing
 
 Document = dict[str, Any]
 R = TypeVar("R", bound=Struct)
+_PLAIN: Final = frozenset({int, float, str, bool})
 _PART: Final = re.compile(r"([^.\[\]]+)|\[(\d+|\*)\]")
 _PATH: Final = re.compile(r" - at `\$\.?([^`]*)`")
 _ABSENT: Final = re.compile(r"Object missing required field `([^`]*)`")
@@ -56,6 +57,8 @@ def _lower(value: Any, path: str, found: dict[Missing, None]) -> Any:
     if isinstance(value, Mapping):
         return {key: _lower(one, f"{path}.{key}", found) for key, one in value.items()}
     if isinstance(value, list | tuple):
+        if {*map(type, value)} <= _PLAIN:  # the columns of a timeline: long, and without gaps
+            return list(value)
         if not any(isinstance(one, Struct | Mapping | tuple) for one in value):
             return [_lower(one, path, found) for one in value]
         inner = "[" in path

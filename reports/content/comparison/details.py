@@ -125,7 +125,7 @@ def _kernels(kernels: tuple[KernelDelta, ...]) -> Table:
 
 def _kernel(one: KernelDelta) -> Row:
     counts = (per_step(one.base_count), per_step(one.new_count))
-    grids = ("x".join(map(str, grid or ())) for grid in (one.base_grid, one.new_grid))
+    grids = ("x".join(map(str, known(grid) or ())) for grid in (one.base_grid, one.new_grid))
     texts = (*counts, _ms(one.base_each_ns), _ms(one.new_each_ns), *grids)
     cells = (words(Code(one.name)), words(Term(one.key)), words(_CHANGES[one.change]), moved(one.delta_ns))
     return Row((*cells, *map(Quantity, texts)))

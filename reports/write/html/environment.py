@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 _WIDTH: Final = 4_000
 """Longest text shown, in characters: sentences of ours are shorter."""
 
+STYLES: Final = ("page.css", "blocks.css", "analysis.css")
+SCRIPTS: Final = ("page.js",)
+TIMELINE_SCRIPTS: Final = ("page.js", "timeline_draw.js", "timeline.js")
+"""Files of this folder that go into a page of blocks, and into one with timelines."""
+
 Content = Mapping[str, object]
 
 

@@ -223,15 +223,15 @@
       this.tell(`${[lane.title, lane.under].filter(Boolean).join(", ") || "Inner ranges"}: press n and p for its activities.`);
     }
 
-    // `#t=FROM-TO` in ns of the recording's clock, and `of` the place of the stretch.
+    // `#t=FROM-TO` in ns of the recording's clock, `of` the place of the stretch, `in` the figure.
     link() {
-      location.hash = `t=${this.figure.dataset.from}-${this.figure.dataset.to}&of=${this.place}`;
+      location.hash = `t=${this.figure.dataset.from}-${this.figure.dataset.to}&of=${this.place}&in=${this.figure.id}`;
       copyText(location.href, null);
     }
 
     follow(hash) {
-      const found = /^#t=(\d+)-(\d+)(?:&of=(\d+))?$/.exec(hash);
-      if (!found) return;
+      const found = /^#t=(\d+)-(\d+)(?:&of=(\d+))?(?:&in=([\w-]+))?$/.exec(hash);
+      if (!found || (found[4] ?? timelines[0].figure.id) !== this.figure.id) return;
       const [start, end] = [BigInt(found[1]), BigInt(found[2])];
       const within = (one) => one && start < BigInt(one.start_ns) + BigInt(one.length_ns) && end > BigInt(one.start_ns);
       const given = Number(found[3] ?? -1);
@@ -319,14 +319,14 @@
   let timelines = [];
   requestAnimationFrame(() => setTimeout(() => {
     timelines = all("figure.timeline").map((one) => new Timeline(one));
-    if (timelines[0]) timelines[0].follow(location.hash);
+    for (const one of timelines) one.follow(location.hash);
     document.body.dataset.ready = "yes";
   }));
 
   for (const link of all("[data-wall]")) {
     link.addEventListener("click", (event) => {
       event.preventDefault();
-      openTab("timeline");
+      openTab("panel-timeline");
       const [timeline] = timelines;
       timeline?.filter(link.dataset.wall, link.textContent);
       timeline?.figure.scrollIntoView({ block: "nearest" });

@@ -18,10 +18,6 @@ from reports.words import printable
 from reports.write.html.lanes import Drawn, Stretch, caption, lanes_of, longest, look_of, title_of
 
 _NAME: Final = 120
-_ROOM: Final = 1_000_000
-"""Bytes of a page at most."""
-_LEAST: Final = 40_000
-"""Bytes for the timelines, however much else there is."""
 _FEWEST: Final = 50
 """Activities that a lane keeps, however little room there is."""
 
@@ -32,12 +28,16 @@ WallOf = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The timelines of one figure: what its script reads, what stands under it."""
+    """The timelines of one figure: what its script reads, what stands under it.
+
+    Figures whose `linked` is one word zoom together.
+    """
 
     id: str
     caption: str
     data: Data
     tables: tuple[Table, ...]
+    linked: str = ""
 
 
 @dataclass(slots=True)
@@ -48,28 +48,30 @@ class _Shared:
     grids: Mapping[str, str]
     looks: dict[str, int] = field(default_factory=dict)
     names: dict[str, int] = field(default_factory=dict)
+    """By the text as it was recorded."""
 
     def look(self, key: str) -> int:
         return self.looks.setdefault(key, len(self.looks))
 
     def name(self, name: str) -> int:
-        return self.names.setdefault(printable(name, _NAME), len(self.names)) if name else -1
+        return self.names.setdefault(name, len(self.names)) if name else -1
 
     def data(self) -> Data:
         looks = [
             [printable(title_of(key), _NAME), printable(key, _NAME), *look_of(key), self.walls.get(key, "")]
             for key in self.looks
         ]
+        names = [printable(name, _NAME) for name in self.names]
         short = [kernel_name(name) for name in self.names]
         grids = [self.grids.get(name, "") for name in self.names]
-        return {"looks": looks, "names": list(self.names), "short": short, "grids": grids}
+        return {"looks": looks, "names": names, "short": short, "grids": grids}
 
 
 def stretches(ranks: Sequence[Rank], called: Callable[[Rank], str]) -> list[Stretch]:
     """Of every rank the step that is nearest to the median, then the other steps; `called` names a rank."""
     every = [(rank, rank.timeline) for rank in ranks]
     every += [(rank, one) for rank in ranks for one in rank.other_steps]
-    return [Stretch(called(rank), _step(one), one, rank.timeline) for rank, one in every if one.lanes]
+    return [Stretch(called(rank), step_words(one), one, rank.timeline) for rank, one in every if one.lanes]
 
 
 def grids_of(ranks: Sequence[Rank]) -> Mapping[str, str]:
@@ -78,18 +80,17 @@ def grids_of(ranks: Sequence[Rank]) -> Mapping[str, str]:
     for rank in ranks:
         for row in rank.kernel_table.rows:
             if (grid := known(row.grid)) is not None:
-                grids.setdefault(printable(row.name, _NAME), set()).add(" x ".join(map(str, grid)))
+                grids.setdefault(row.name, set()).add(" x ".join(map(str, grid)))
     return {name: one for name, (one, *others) in grids.items() if not others}
 
 
 def timelines(
-    found: Sequence[Stretch], walls: WallOf, grids: Mapping[str, str], page_bytes: int, id: str = "timeline"
+    found: Sequence[Stretch], walls: WallOf, grids: Mapping[str, str], room: int, id: str = "timeline"
 ) -> Shown:
-    """All that fit in a page of 1 MB beside `page_bytes`: whole stretches, the first one cut where it must.
+    """All that fit in `room` bytes: whole stretches, of which the first is cut where it must be.
 
     Raises `IndexError` where there is none.
     """
-    room = max(_LEAST, _ROOM - page_bytes)
     shared = _Shared(walls, grids)
     drawn = [_first(found[0], shared, room)]
     used = _size(drawn, shared)
@@ -115,9 +116,10 @@ def _first(one: Stretch, shared: _Shared, room: int) -> Data:
         cut = [longest(lane, most) for lane in lanes]
         trial = _Shared(shared.walls, shared.grids)
         data = _data(one, cut, trial)
-        if most <= _FEWEST or _size([data], trial) <= room:
+        size = _size([data], trial)
+        if most <= _FEWEST or size <= room:
             return _data(one, cut, shared)
-        most = max(_FEWEST, most * 2 // 3)
+        most = max(_FEWEST, int(most * min(0.9, room / size)))
 
 
 def _size(drawn: list[Data], shared: _Shared) -> int:
@@ -161,7 +163,8 @@ def _lane(lane: Drawn, shared: _Shared) -> Data:
     return data
 
 
-def _step(timeline: Timeline) -> str:
+def step_words(timeline: Timeline) -> str:
+    """Which stretch it is, and how long: `step 3, 41.2 ms`."""
     length = duration(timeline.end_ns - timeline.start_ns)
     step = known(timeline.step)
     return f"whole window, {length}" if step is None else f"step {step}, {length}"

@@ -1,1 +1,0 @@
-"""Pages: one file each, that asks for nothing and reads without JavaScript."""
