@@ -1,12 +1,9 @@
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import pytest
 
 from heuristics.choosers.choices import Choice, choose_all
 from heuristics.run import Given, Guidance, Run, Shown
-from reports.sentences import choice_sentences
 
 
 def choices(guidance: Guidance, **about: object) -> dict[str, Choice]:
@@ -32,18 +29,3 @@ def test_where_the_editions_differ_both_are_told(guidance: Guidance, answer: str
 
 def test_where_they_agree_there_is_no_other() -> None:
     assert choices("seed", gpu="GB200", ep=64, flex_package=True)["dispatcher"].other == ""
-
-
-def test_the_text_names_rule_and_edition_and_keeps_quiet_where_both_agree() -> None:
-    dispatcher = Choice("dispatcher", "deepep", "nvl8", "measure", ("--n 20",), ("--ep",))
-    recompute = Choice("recompute", "none", "low")
-    sections = [asdict(dispatcher), asdict(recompute)]
-    document = {"tool": {"guidance": "seed"}, "choices": sections}
-    assert list(choice_sentences(document, False)) == [
-        "Guide on dispatcher (seed, rule nvl8): deepep; the main-2026-08 edition: measure."
-    ]
-    assert list(choice_sentences(document, True)) == [
-        "Guide on dispatcher (seed, rule nvl8): deepep; the main-2026-08 edition: measure. With --n 20. To "
-        "settle it: --ep.",
-        "Guide on recompute (seed, rule low): none.",
-    ]
