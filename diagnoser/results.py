@@ -51,6 +51,7 @@ class Plan:
 def output_of(
     forms: Sequence[str] | None,
     place: str,
+    *,
     force: bool = False,
     everything: bool = False,
     flavor: str | None = None,

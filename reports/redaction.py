@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from reports.document import Document
-
 _REDACTED: Final = (
     "Redacted: no path, host, user, environment or command line of the run; names of kernels and NVTX ranges "
     "stand as they were recorded."
 )
 _NOT_REDACTED: Final = "Not redacted: holds paths and texts of the configuration."
-
-
-def redaction_sentence(document: Document) -> str:
-    """One sentence, alike in every format: what was left out, or that nothing was."""
-    return redaction_words(document["redacted"])
 
 
 def redaction_words(is_redacted: bool) -> str:

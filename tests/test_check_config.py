@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 import diagnoser
 from diagnoser.check import check_config
@@ -18,6 +19,7 @@ from diagnoser.cli import run
 from heuristics.constraints.megatron.answer import Answer
 from heuristics.constraints.megatron.request import Request
 from heuristics.result.configured import MemoryEstimate
+from heuristics.result.judged import Choice
 from heuristics.result.result import Result
 from heuristics.result.told import known
 from heuristics.run import Given
@@ -410,6 +412,14 @@ def test_help_teaches_by_examples_within_a_hundred_columns(command: tuple[str, .
     shown = subprocess.run(line, capture_output=True, text=True, env=wide, cwd=ROOT, check=True)
     assert max(map(len, shown.stdout.splitlines())) <= 100
     assert shown.stdout.count("\n  moe-diag ") >= 4
+
+
+def test_a_choice_of_the_guides_names_its_rule_the_other_edition_and_what_is_missing(tmp_path: Path) -> None:
+    chosen = Choice("dispatcher", "deepep", "nvl8", "measure", ("--n 20",), ("--ep",), ())
+    result = replace(result_of(script(tmp_path)), choices=(chosen,))
+    assert "Guides dispatcher deepep." in words(plain(page(result, Detail.FIRST)))
+    whole = words(plain(page(result, Detail.FULL)))
+    assert "dispatcher | deepep | nvl8 | measure | --n 20 | --ep" in whole
 
 
 ENUMERATED = frozenset(

@@ -17,7 +17,7 @@ from hypothesis import strategies as some
 import diagnoser
 from diagnoser.cli import run
 from diagnoser.command_line import command_line
-from reports.redaction import redaction_sentence
+from reports.redaction import redaction_words
 from tests.check_doubles import SCRIPT, log, written
 from tests.compare_doubles import as_json, run_of
 from tests.moe_pattern import moe_recording
@@ -128,7 +128,7 @@ def test_without_redaction_paths_and_texts_of_the_configuration_are_told(
     assert not any(one["withheld"] for one in settings.values())
     assert document["given"]["container"] == f"{SECRET}/box"
     assert shlex.split(document["command"])[:3] == ["moe-diag", "analyze", str(planted["trace"])]
-    assert redaction_sentence(document).startswith("Not redacted: ")
+    assert redaction_words(document["redacted"]).startswith("Not redacted: ")
     assert "/home/" not in json.dumps(document)  # what is no knob of ours is told in no case
     assert "WANDB" not in json.dumps(document)
 
@@ -142,7 +142,7 @@ def test_a_redacted_document_says_what_it_withholds(planted: dict[str, Path]) ->
     withheld = [one["knob"] for one in document["configuration"]["settings"] if one["withheld"]]
     assert {"optimizer.optimizer", "env.CUDA_DEVICE_MAX_CONNECTIONS"} <= set(withheld)
     assert document["command"] == "moe-diag analyze run.sqlite --config run.sh --no-megatron --ep 8"
-    assert redaction_sentence(document).startswith("Redacted: ")
+    assert redaction_words(document["redacted"]).startswith("Redacted: ")
 
 
 @pytest.fixture(scope="module")

@@ -77,7 +77,14 @@ def analyze(
     With --config no fix is shown that the configuration forbids; what it contradicts, and numbers, are.
     Results name no path, host, user or text of the configuration, unless --no-redact is given.
     """
-    wanted = output_of(or_patch(form, emit_config), output, force_overwrite, everything, flavor, ticket)
+    wanted = output_of(
+        or_patch(form, emit_config),
+        output,
+        force=force_overwrite,
+        everything=everything,
+        flavor=flavor,
+        ticket=ticket,
+    )
     plan = plan_results("analysis", wanted, traces, [config, log])
     with progress_display() as progress:
         diagnosis = diagnoser.analyze(

@@ -50,7 +50,7 @@ def check_config(
     Symptoms are measurements by the document's names: {"budget_frac": {"compute": 0.70,
     "exposed_comm": 0.26, "idle": 0.04}}; an earlier result (analyze -f json) serves as well.
     """
-    wanted = output_of(or_patch(form, emit_config), output, force_overwrite, everything)
+    wanted = output_of(or_patch(form, emit_config), output, force=force_overwrite, everything=everything)
     plan = plan_results("configuration", wanted, [config], [log, symptoms])
     with progress_display() as progress:
         diagnosis = diagnoser.check_config(

@@ -97,7 +97,9 @@ def compare(
     said = {"--gate": gate, "--steps": steps, "--nvtx": nvtx}
     options = ReadOptions(nsys, cache_dir)
     reading = Reading(parse_selection(steps, nvtx), options, about or {}, redact, said)
-    wanted = output_of(form, output, force_overwrite, everything, flavor, ticket)
+    wanted = output_of(
+        form, output, force=force_overwrite, everything=everything, flavor=flavor, ticket=ticket
+    )
     plan = plan_results("comparison", wanted, [after], [*new_side.files(), *base_side.files()])
     with progress_display() as progress:
         result = compare_sides(base_side, new_side, reading, limit_frac, progress)

@@ -50,7 +50,7 @@ def demo(
     if scenario == "list":
         write(Target("text", None), f"{listed()}\n", force=False)
         return 0
-    wanted = output_of(form, output, force_overwrite, everything, flavor)
+    wanted = output_of(form, output, force=force_overwrite, everything=everything, flavor=flavor)
     plan = plan_results("analysis", wanted, [keep or Path(f"{scenario}.sqlite")])
     with tempfile.TemporaryDirectory(prefix="moe-diag-") as folder:
         path = keep or Path(folder) / f"{scenario}.sqlite"

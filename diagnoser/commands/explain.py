@@ -16,7 +16,7 @@ def explain(
     moe-diag explain "read of token counts"      a measure by its name, or by its key: token_count_sync
     moe-diag explain CFG-flex-type               a finding, or what a correction such as CFG-18 does
     moe-diag explain ep-overlap-full-recompute   a rule of a release or of the workflow
-    moe-diag explain --moe-grouped-gemm          a setting by its name or flag
+    moe-diag explain moe_grouped_gemm            a setting; -- --moe-grouped-gemm by its flag
     """
     from diagnoser.screen import screen
     from reports.content.explain.page import explain_page

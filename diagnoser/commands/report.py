@@ -52,7 +52,9 @@ def report(
     """
     from diagnoser.saved import saved_result
 
-    wanted = output_of(form, output, force_overwrite, everything, flavor, ticket)
+    wanted = output_of(
+        form, output, force=force_overwrite, everything=everything, flavor=flavor, ticket=ticket
+    )
     saved = saved_result(result, redact)
     plan = plan_results(saved.kind, wanted, [result])
     try:

@@ -39,6 +39,7 @@ from reports.content.check_workflow import (
 )
 from reports.content.quantities import percent
 from reports.content.wording import ended
+from reports.redaction import redaction_words
 from reports.words import wall_words
 
 _RULES: Final = 3
@@ -58,7 +59,8 @@ def page(result: Result, detail: Detail) -> Page:
     blocks += [*defect_items(result, Detail.FIRST), *_judged(result, detail)]
     if detail is Detail.FULL:
         chosen = Part("What the guides choose", tuple(choice_table(result)), "choices")
-        return Page(title, facts, (*blocks, chosen, *configuration_parts(result)), detail)
+        held = Sentence(words(redaction_words(result.redacted)))
+        return Page(title, facts, (*blocks, chosen, *configuration_parts(result), held), detail)
     blocks += number_lines(result)
     blocks += [*workflow_lines(result, _RULES), *choice_line(result), *_next(result)]
     return Page(title, facts, tuple(blocks), detail, _MORE)
