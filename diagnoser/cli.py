@@ -50,7 +50,6 @@ _WrongUsage: type[Exception] = typer.BadParameter.__mro__[2]
 
 app = typer.Typer(
     name="moe-diag",
-    add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

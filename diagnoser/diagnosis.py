@@ -15,6 +15,7 @@ from reports.result.codec import Document, encode
 if TYPE_CHECKING:
     import pandas as pd
 
+    from heuristics.result.judged import Fix, Verdict, Wall
     from heuristics.result.rank import Rank
     from heuristics.result.result import Result
 
@@ -36,6 +37,34 @@ class Diagnosis:
         if result.about is not UNSET:
             names = result.about
         return f"<Diagnosis of {names}: {len(result.ranks)} ranks>"
+
+    def _repr_html_(self) -> str:
+        """The first screen, as a notebook shows it."""
+        from html import escape
+
+        from reports.content.blocks import Detail, View
+        from reports.write.text import write_text
+
+        if self.result.about is UNSET:
+            from reports.content.analysis import page
+        else:
+            from reports.content.check import page
+        return f"<pre>{escape(write_text(page(self.result, Detail.FIRST), View()))}</pre>"
+
+    @property
+    def verdict(self) -> Verdict:
+        """The one wall that costs most, how sure that is, and why."""
+        return self.result.verdict
+
+    @property
+    def walls(self) -> tuple[Wall, ...]:
+        """Memory, communication, host overhead and compute: what each costs at most."""
+        return self.result.walls
+
+    @property
+    def fixes(self) -> tuple[Fix, ...]:
+        """What to change, in the order to try."""
+        return self.result.fixes
 
     def to_dict(self) -> Document:
         """The JSON document, version 1.0, as plain values; a copy of its own."""

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from diagnoser.completion import explain_words, patches
+
 
 class Form(StrEnum):
     """Formats of a result."""
@@ -102,6 +104,7 @@ EmitConfig = Annotated[
     str | None,
     typer.Option(
         metavar="bridge|megatron-lm",
+        autocompletion=patches,
         help="The first step of the plan as a patch to paste, instead of the report.",
     ),
 ]
@@ -166,7 +169,12 @@ OneTrace = Annotated[
 
 Word = Annotated[
     str,
-    typer.Argument(metavar="[WORD]", show_default=False, help="A wall, a fix or a measure; none: list."),
+    typer.Argument(
+        metavar="[WORD]",
+        show_default=False,
+        autocompletion=explain_words,
+        help="A wall, a fix, a measure, or any id that a result prints; none: list.",
+    ),
 ]
 
 ConfigArgument = Annotated[

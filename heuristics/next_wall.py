@@ -98,4 +98,4 @@ def _frac(left: Sequence[tuple[RankMeasurements, Without]], wall: WallId) -> flo
     if not told:
         return None
     window_ns = sum(without.window_ns for _, without in left if wall in without.costs)
-    return sum(cost.ns for _, cost in told) / window_ns if window_ns else 0.0
+    return min(1.0, sum(cost.ns for _, cost in told) / window_ns) if window_ns else 0.0

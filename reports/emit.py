@@ -9,12 +9,20 @@ import re
 import shlex
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
-from reports.config_sentences import answer_sentences, first_mends, no_plan_sentence
-from reports.document import Document
+from msgspec import UNSET
+
+from heuristics.result.judged import Fix, Knobs
+from heuristics.result.result import Result
+from heuristics.result.told import known
+from heuristics.run import WallId
+from reports.content.blocks import Code, Words
+from reports.content.check_defects import answer_words, first_errors
+from reports.content.names import name_of
+from reports.content.quantities import percent
 from reports.emit_values import yaml_value
-from reports.words import kind_words, percent, printable, wall_words
+from reports.words import printable, wall_words
 from traces.settings.settings import Framework
 from traces.settings.spelling import change_of
 
@@ -24,54 +32,66 @@ _LEFT_OUT: Final = re.compile(r"\((?:leave|left) out ([^()]+)\)")
 Tree = dict[str, "str | Tree"]
 
 
-def emit_config(framework: str, document: Document, everything: bool = False) -> str:
-    """The patch of `fixes[0]` for `bridge` or `megatron-lm`; only comments where nothing is planned.
-
-    It is one change whatever is asked for: `everything` adds nothing.
-    """
-    fix = next(iter(document["fixes"] or document["levers"]), None)
-    lines = [*_comment(f"moe-diag {document['tool']['version']}: first step of the plan for {_of(document)}")]
-    for said in first_mends(document):
-        lines += _comment(f"Mend first: {said}")
+def emit_config(framework: str, result: Result) -> str:
+    """The patch of the plan's first step for `bridge` or `megatron-lm`; only comments where there is none."""
+    fix = next(iter(result.fixes or result.levers), None)
+    lines = [*_comment(f"moe-diag {result.tool.version}: first step of the plan for {_of(result)}")]
+    for one in first_errors(result):
+        lines += _comment(f"Fix first: {_text(one)}")
     if fix is None:
-        lines += _comment(f"No change is planned: {no_plan_sentence(document)}")
+        lines += _comment(f"No change is planned: {_why_none(result)}")
         return "\n".join(lines) + "\n"
-    lines += [*_about(document, fix), "#"]
-    if code := fix["knobs"]["pytorch"]:
-        lines += [said for line in code for said in _comment(f"PyTorch: {line}")]
+    lines += [*_about(result, fix), "#"]
+    if fix.knobs.pytorch:
+        lines += [said for line in fix.knobs.pytorch for said in _comment(f"PyTorch: {line}")]
     else:
-        lines += _PATCHES[framework](fix["knobs"])
+        lines += _PATCHES[framework](fix.knobs)
     return "\n".join(lines) + "\n"
 
 
-def _of(document: Document) -> str:
-    names = [trace["name"] for trace in document["traces"]] or [document["about"]]
+def _of(result: Result) -> str:
+    names = [trace.name for trace in result.traces]
+    if result.about is not UNSET:
+        names.append(result.about)
     return ", ".join(printable(name, 60) for name in names)
 
 
-def _about(document: Document, fix: Mapping[str, Any]) -> Iterator[str]:
-    yield from _comment(f"{fix['id']} {fix['title']}")
-    yield from _comment(f"Evidence: {_evidence(document, fix['wall'])}.")
-    if fix["gain_frac"] and fix["gain_frac"][1] is not None:
-        yield from _comment(f"Gain: at most {percent(fix['gain_frac'][1])} of the step.")
-    for said in answer_sentences(fix["checked"]):
-        yield from _comment(f"Checked: {said}.")
-    if fix["room"]:
-        yield from _comment(f"Memory: {fix['room']['because']}.")
-    for one in fix["preconditions"]:
-        if one["state"] != "met":
-            yield from _comment(f"To check: {one['text']}.")
+def _text(words: Words) -> str:
+    """Words as a comment has them."""
+    spans = (one.text if isinstance(one, Code) else str(one) for one in words)
+    return "".join(printable(span, len(span)) for span in spans)
+
+
+def _why_none(result: Result) -> str:
+    if result.judged is False:
+        return "nothing was measured. Give --symptoms S.json, or analyze a trace with --config FILE."
+    return f"{'; '.join(dict.fromkeys(result.verdict.because))}."
+
+
+def _about(result: Result, fix: Fix) -> Iterator[str]:
+    yield from _comment(f"{fix.id} {fix.title}")
+    yield from _comment(f"Evidence: {_evidence(result, fix.wall)}.")
+    if (gain := known(fix.gain_frac)) is not None:
+        yield from _comment(f"Gain: at most {percent(gain[1])} of the step.")
+    for said in answer_words(fix.checked):
+        yield from _comment(f"Checked: {said}")
+    if (room := known(fix.room)) is not None:
+        yield from _comment(f"Memory: {room.because}.")
+    for one in fix.preconditions:
+        if one.state != "met":
+            yield from _comment(f"To check: {one.text}.")
     yield from _comment("Change nothing else in the same experiment; keep routing, layout and container.")
-    yield from _comment(f"Verify: {fix['verify']}.")
+    yield from _comment(f"Verify: {fix.verify}.")
 
 
-def _evidence(document: Document, wall_id: str) -> str:
-    wall = next((one for one in document["walls"] if one["id"] == wall_id), None)
-    if wall is None or wall["cost_frac"] is None:
+def _evidence(result: Result, wall_id: WallId) -> str:
+    wall = next((one for one in result.walls if one.id == wall_id), None)
+    cost = known(wall.cost_frac) if wall else None
+    if wall is None or cost is None:
         return f"{wall_words(wall_id)}, whose cost could not be measured"
-    said = f"{wall_words(wall_id)} costs at most {percent(wall['cost_frac'])} of the windows"
-    parts = sorted((wall["cost_by_kind_ns"] or {}).items(), key=lambda part: -part[1])
-    return f"{said} (most of it {kind_words(parts[0][0])})" if parts else said
+    said = f"{wall_words(wall_id)} costs at most {percent(cost)} of the step"
+    parts = sorted((known(wall.cost_by_kind_ns) or {}).items(), key=lambda part: -part[1])
+    return f"{said} (most of it {name_of(parts[0][0])})" if parts else said
 
 
 def _comment(text: str) -> Iterator[str]:
@@ -86,12 +106,12 @@ def _comment(text: str) -> Iterator[str]:
     )
 
 
-def _bridge(knobs: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _bridge(knobs: Knobs) -> Iterator[str]:
     """Overrides as nested YAML, environment as comments: a configuration file has none."""
-    for line in knobs["environment"]:
+    for line in knobs.environment:
         yield from (f"# {said}" for said in _environment(line))
     tree: Tree = {}
-    for line in knobs["megatron_bridge"]:
+    for line in knobs.megatron_bridge:
         path, mark, value = line.partition("=")
         if not mark or line.startswith("("):
             yield from _comment(_note(line))
@@ -122,13 +142,13 @@ def _nested(tree: Tree, margin: str) -> Iterator[str]:
             yield f"{margin}{name}: {value}"
 
 
-def _megatron_lm(knobs: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _megatron_lm(knobs: Knobs) -> Iterator[str]:
     """A fragment to source before the launch: exports, and the flags as an array."""
-    for line in knobs["environment"]:
+    for line in knobs.environment:
         is_shell = _VARIABLE.fullmatch(line) or _LEFT_OUT.fullmatch(line)
         yield from _environment(line) if is_shell else (f"# {said}" for said in _environment(line))
     flags = []
-    for line in knobs["megatron_lm"]:
+    for line in knobs.megatron_lm:
         if not line.startswith("--"):
             yield from _comment(_note(line))
         elif _is_to_fill_in(line, "megatron_lm"):
@@ -163,7 +183,7 @@ def _is_to_fill_in(line: str, framework: Framework) -> bool:
     return bool(change_of((line,), framework).unknown)
 
 
-_PATCHES: Final[Mapping[str, Callable[[Mapping[str, Sequence[str]]], Iterator[str]]]] = {
+_PATCHES: Final[Mapping[str, Callable[[Knobs], Iterator[str]]]] = {
     "bridge": _bridge,
     "megatron-lm": _megatron_lm,
 }

@@ -6,8 +6,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, Literal
 
+from heuristics.result.result import Result
+from reports.content.blocks import Detail, Page, View
 from reports.document import Document
 from reports.emit import FRAMEWORKS, emit_config
+from reports.result.codec import decode
 from reports.result.json_text import render_json
 
 Renderer = Callable[[Document, bool], str]
@@ -18,9 +21,13 @@ Figure = Callable[[Document, bool], bytes]
 
 
 def _text(document: Document, everything: bool) -> str:
-    from reports.text import render_text
+    from heuristics.result.result import Result
+    from reports.content.analysis import page
+    from reports.content.blocks import Detail, View
+    from reports.result.codec import decode
+    from reports.write.text import write_text
 
-    return render_text(document, everything)
+    return write_text(page(decode(document, Result), Detail.FULL if everything else Detail.FIRST), View())
 
 
 def _markdown(document: Document, everything: bool) -> str:
@@ -55,16 +62,27 @@ def _perfetto(document: Document, everything: bool) -> str:
     return render_perfetto(decode(document, Result), everything)
 
 
-def _check_text(document: Document, everything: bool) -> str:
-    from reports.text_check import render_check
+def _check_page(document: Document, everything: bool) -> Page:
+    from reports.content.check import page
 
-    return render_check(document, everything)
+    return page(decode(document, Result), Detail.FULL if everything else Detail.FIRST)
+
+
+def _check_text(document: Document, everything: bool) -> str:
+    from reports.write.text import write_text
+
+    return write_text(_check_page(document, everything), View())
 
 
 def _check_markdown(document: Document, everything: bool) -> str:
-    from reports.markdown_check import render_check_markdown
+    from reports.write.github import write_github
 
-    return render_check_markdown(document, everything)
+    return write_github(_check_page(document, everything), View())
+
+
+def _patch(framework: str, document: Document, everything: bool) -> str:
+    """One change whatever is asked for."""
+    return emit_config(framework, decode(document, Result))
 
 
 def as_json(document: Document, everything: bool) -> str:
@@ -80,7 +98,7 @@ def _figure(form: FigureForm, document: Document, everything: bool) -> bytes:
     return draw_analysis(decode(document, Result), form)
 
 
-_PATCHES: Final[Mapping[str, Renderer]] = {name: partial(emit_config, name) for name in FRAMEWORKS}
+_PATCHES: Final[Mapping[str, Renderer]] = {name: partial(_patch, name) for name in FRAMEWORKS}
 
 RENDERERS: Final[Mapping[str, Renderer]] = {
     "text": _text,

@@ -83,6 +83,7 @@ GRAPHS = Suspect(
     ),
     "set --cuda-graph-impl local again and record 8 steps",
     "Megatron-Core user guide on CUDA graphs",
+    ("cuda_graph_impl went from local to none",),
 )
 NCCL = Suspect(
     "nccl_host_cpu",
@@ -93,6 +94,7 @@ NCCL = Suspect(
     ("version.nccl went from 2.29 to 2.30",),
     "bind each rank to its CPUs, or go back to 2.29",
     "NCCL release notes 2.30",
+    ("version.nccl went from 2.29 to 2.30",),
 )
 OTHER_NSYS = Difference(
     "exporter_version", "2025.6", "2026.2", "with_differences", "another nsys may slow steps by another share"

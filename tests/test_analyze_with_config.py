@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from markdown_it import MarkdownIt
+from reports.text import render_text
 
 import diagnoser
 from diagnoser.cli import run
 from reports.markdown import render_markdown
-from reports.text import render_text
 from tests.check_doubles import ABOUT, CONTRADICTS, SCRIPT, log, script, written
 from tests.communication_doubles import GATHER
 from tests.document_doubles import DISPATCH, HOSTILE, exposed

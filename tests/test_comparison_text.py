@@ -1,7 +1,9 @@
-"""The comparison in words: what is said first, that every figure is the document's, what names cannot do."""
+"""The page of a comparison: what is said first, that printed rows add up, what names cannot do."""
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,9 +14,16 @@ import pytest
 
 from heuristics.comparison.comparison import Comparison
 from heuristics.comparison.difference.rows import Attribution
+from heuristics.result.compared import Compared
 from reports.comparison.document import comparison_document
-from reports.comparison.figures import per_step, share, signed, signed_percent
-from reports.comparison.render import COMPARISON_RENDERERS
+from reports.content.blocks import Detail, Fold, Table, View
+from reports.content.comparison import page
+from reports.document import Document
+from reports.result.codec import decode
+from reports.write.csv_comparison import COLUMNS, write_comparison_csv
+from reports.write.github import write_github
+from reports.write.jira import write_jira
+from reports.write.text import write_text
 from tests.comparison_document_doubles import (
     GRAPHS,
     MS,
@@ -27,17 +36,35 @@ from tests.comparison_document_doubles import (
     undecided,
 )
 from tests.document_doubles import HOSTILE
+from tests.jira_grammar import read
 from tests.planted import replaced
-from tests.test_markdown import is_ours_alone, open_lines, shown
+from tests.test_markdown import is_ours_alone, open_lines
 
 GOLDEN = Path(__file__).parent / "golden"
 ALL = (regression, undecided, not_comparable, unchanged, by_logs)
-FORMATS = ("text", "markdown")
-KEYWORDS = ("verdict", "state", "source", "change", "kind", "wall", "by", "confidence", "row")
+KEYWORDS = ("verdict", "state", "source", "change", "kind", "wall", "by", "confidence", "row", "bound")
+LINES = 40
+
+Make = Callable[[], Comparison]
 
 
-def written(make: Callable[[], Comparison], form: str = "text", everything: bool = False) -> str:
-    return COMPARISON_RENDERERS[form](comparison_document("0.2", make()), everything)
+def typed(document: Document) -> Compared:
+    return decode({**document, "kernels": document["kernels"] or [], "missing": []}, Compared)
+
+
+def planted(make: Make, text: str) -> Compared:
+    """With that text in the place of every foreign one."""
+    document = comparison_document("0.2", make())
+    ours = {key: document[key] for key in ("schema_version", "tool", "kind")}
+    return typed({**replaced(document, text, KEYWORDS), **ours})
+
+
+def compared(make: Make) -> Compared:
+    return typed(comparison_document("0.2", make()))
+
+
+def text_of(make: Make, detail: Detail = Detail.FIRST) -> str:
+    return write_text(page(compared(make), detail), View())
 
 
 def joined(text: str) -> str:
@@ -57,174 +84,175 @@ def many_rows() -> Comparison:
     )
 
 
-@pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("make", [regression, undecided, not_comparable], ids=lambda make: make.__name__)
-def test_the_words_read_as_reviewed(
-    make: Callable[[], Comparison], form: str, request: pytest.FixtureRequest
-) -> None:
-    text = written(make, form)
-    golden = GOLDEN / f"comparison_{make.__name__}.{'txt' if form == 'text' else 'md'}"
+def is_golden(text: str, name: str, request: pytest.FixtureRequest) -> None:
+    golden = GOLDEN / name
     if request.config.getoption("--update-golden"):
         golden.write_text(text, encoding="utf-8")
     assert text == golden.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("make", [regression, undecided, not_comparable], ids=lambda make: make.__name__)
+def test_the_first_screen_reads_as_reviewed(make: Make, request: pytest.FixtureRequest) -> None:
+    is_golden(text_of(make), f"comparison_{make.__name__}.txt", request)
+
+
+def test_the_whole_page_reads_as_reviewed(request: pytest.FixtureRequest) -> None:
+    is_golden(
+        write_github(page(compared(regression), Detail.FULL), View()), "comparison_regression.md", request
+    )
 
 
 def test_the_table_reads_as_reviewed(request: pytest.FixtureRequest) -> None:
-    text, golden = written(regression, "csv"), GOLDEN / "comparison_regression.csv"
-    if request.config.getoption("--update-golden"):
-        golden.write_text(text, encoding="utf-8")
-    assert text == golden.read_text(encoding="utf-8")
+    is_golden(write_comparison_csv(compared(regression)), "comparison_regression.csv", request)
 
 
-@pytest.mark.parametrize("everything", [False, True])
 @pytest.mark.parametrize("make", [*ALL, many_rows])
-def test_the_text_fits_a_terminal_and_the_page_a_ticket(
-    make: Callable[[], Comparison], everything: bool
-) -> None:
-    assert all(len(line) <= 80 for line in written(make, "text", everything).splitlines())
-    page = written(make, "markdown", everything)
-    assert page.count("<details>") == page.count("</details>") > 0
-    assert is_ours_alone(page)
-    assert everything or len(open_lines(page)) <= 60
+def test_the_first_screen_and_the_ticket_have_40_lines(make: Make) -> None:
+    first = page(compared(make), Detail.FIRST)
+    for width in (60, 80, 120, 200):
+        lines = write_text(first, View(width)).splitlines()
+        assert len(lines) <= LINES or width < 80
+        assert max(map(len, lines)) <= width
+    assert len(open_lines(write_github(first, View()))) <= LINES
+    assert len([line for line in write_jira(first, View()).splitlines() if line]) <= LINES
 
 
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (regression, "REGRESSION: a step takes 4.000 ms longer (+10.0 %; 95 % interval +3.500 to +4.500 ms;"),
-        (undecided, "UNDECIDED: a step differs by +4.000 ms (+10.0 %; no interval; 2 steps a side)"),
-        (not_comparable, "NOT COMPARABLE: the two runs differ in moe_router_load_balancing_type,"),
-        (unchanged, "NO CHANGE: a step differs by 0.000 ms (0.0 %;"),
-        (by_logs, "REGRESSION: an iteration takes 3.000 ms longer (+10.0 %; 95 % interval +2.900 to +3.100"),
+        (regression, "SLOWER +4.00 ms per step = +10 % (95 % interval +3.50 to +4.50 ms, 20 steps a side)."),
+        (undecided, "UNDECIDED +4.00 ms per step = +10 % (no interval, 2 steps a side): may be chance."),
+        (
+            not_comparable,
+            "NOT COMPARABLE +4.00 ms per step = +10 %, but the runs are too different to say why.",
+        ),
+        (unchanged, "NO CHANGE 0 ms per step = 0 % ("),
+        (by_logs, "SLOWER +3.00 ms per iteration = +10 % (95 % interval +2.90 to +3.10 ms, "),
     ],
 )
-def test_the_verdict_is_said_first_with_its_figures(make: Callable[[], Comparison], said: str) -> None:
-    text = joined(written(make))
-    assert f"Verdict {said}" in text
-    assert said in joined(shown(written(make, "markdown")))
-    assert text.index("Verdict ") < text.index("Why ") < text.index("Next ")
+def test_the_verdict_is_said_first_with_its_figures(make: Make, said: str) -> None:
+    text = joined(text_of(make))
+    assert said in text
+    assert text.index(said) < min(text.index("CAUSE") if "CAUSE" in text else 999, text.index("More "))
 
 
 def test_an_improvement_is_said_as_one() -> None:
     comparison = regression()
     size = replace(comparison.size, new_mean_ns=36 * MS, delta_ns=-4 * MS, interval=None)
     judged = replace(comparison.judged, verdict="improvement")
-    text = joined(written(lambda: replace(comparison, size=size, judged=judged)))
-    assert "IMPROVEMENT: a step takes 4.000 ms less (-10.0 %; no interval; 20 steps a side)." in text
+    text = joined(text_of(lambda: replace(comparison, size=size, judged=judged)))
+    assert "FASTER -4.00 ms per step = -10 % (no interval, 20 steps a side)." in text
 
 
 def test_what_could_not_be_decided_names_what_to_record() -> None:
-    for form in FORMATS:
-        said = joined(written(undecided, form))
-        assert "To decide: record 8 or more steps of each run, or give --base-log and --new-log." in said
-        assert "launch_starved.launch" in said
+    said = joined(text_of(undecided))
+    assert "To decide Record 8 or more steps of each run, or give --base-log and --new-log." in said
+    assert "launch calls" in said
 
 
-def test_where_runs_are_not_comparable_the_reason_stands_before_all_else_and_no_row_is_open() -> None:
-    text, page = written(not_comparable), written(not_comparable, "markdown")
-    assert text.index("Limits ") < text.index("Why ")
-    assert "where the difference lies" not in text
-    assert "where the difference lies" in written(not_comparable, "text", True)
-    assert not [line for line in open_lines(page) if line.startswith("| exposed_comm.ep_dispatch")]
-    assert "| exposed_comm.ep_dispatch" in page
+def test_where_runs_are_not_comparable_the_reason_stands_first_and_no_row_is_shown() -> None:
+    text = joined(text_of(not_comparable))
+    assert text.index("Why not comparable") < text.index("What changed")
+    assert "Where the difference lies" not in text
+    (rows,) = [
+        one for one in page(compared(not_comparable), Detail.FULL).blocks if getattr(one, "id", "") == "rows"
+    ]
+    assert isinstance(rows, Fold)
 
 
-def test_a_gate_that_is_tripped_says_its_exit_code() -> None:
-    said = "Gate of +3.0 %: TRIPPED (exit code 1). The lower end of the interval, +8.8 %, is above it."
-    assert said in joined(written(regression))
-    assert "Gate of +3.0 %: passed." in joined(written(unchanged))
-    assert "Gate" not in written(undecided)
+def test_a_gate_that_is_exceeded_says_its_exit_code() -> None:
+    said = "Gate of 3.0 % exceeded (exit code 1): The lower end of the interval, +8.8 %, is above it."
+    assert said in joined(text_of(regression))
+    assert "Gate of 3.0 % passed:" in joined(text_of(unchanged))
+    assert "Gate" not in text_of(undecided)
 
 
-def test_suspects_that_explain_the_same_rows_are_said_to() -> None:
-    said = "1 and 2 explain the same rows: one of them may be enough."
-    assert said in joined(written(regression))
-    assert said in shown(written(regression, "markdown"))
-    alone = joined(written(lambda: regression(suspects=(GRAPHS,))))
-    assert "the same rows" not in alone
+def test_causes_that_explain_the_same_rows_are_said_to() -> None:
+    said = "Causes above explain the same parts: one of them may be enough."
+    assert said in joined(text_of(regression))
+    assert said not in joined(text_of(lambda: regression(suspects=(GRAPHS,))))
 
 
 @pytest.mark.parametrize("make", [regression, undecided, by_logs, many_rows])
-def test_printed_rows_add_up_to_the_printed_step(make: Callable[[], Comparison]) -> None:
-    figures = re.compile(r"^ +(\S.*?) {2,}(-?[\d.]+) +(-?[\d.]+) +([+-]?[\d.]+) +-?[\d.]+ %$")
-    text = written(make).partition("what they are made of")[0]
-    rows = [found.groups() for line in text.splitlines() if (found := figures.match(line))]
-    assert rows[-1][0] == "step"
+def test_printed_rows_add_up_to_the_printed_step(make: Make) -> None:
+    (table,) = [one for one in page(compared(make), Detail.FIRST).blocks if isinstance(one, Table)]
+    assert table.total is not None
     for place in (1, 2, 3):
-        parts = [Fraction(one[place]) for one in rows]
-        assert sum(parts[:-1]) == parts[-1] != 0
+        texts = [getattr(row.cells[place], "text", "") for row in (*table.rows, table.total)]
+        values = [Fraction(text.replace(",", "")) for text in texts]
+        assert sum(values[:-1]) == values[-1] != 0
 
 
 def test_rows_beyond_the_first_few_are_one_row_unless_all_are_asked_for() -> None:
-    some, every = written(many_rows), written(many_rows, everything=True)
-    assert "10 smaller rows" in some
-    assert "+10.000000 27.8 %" in joined(some)
-    assert every.count("compute.class_19") > 1
-    assert "smaller rows" not in every
-    assert "12 smaller rows" in written(many_rows, "markdown")
+    some, every = text_of(many_rows), text_of(many_rows, Detail.FULL)
+    assert "14 smaller parts, noise" in some
+    assert every.count("class 19") == 1
 
 
-def test_a_suspect_that_works_against_the_difference_is_not_said_to_explain_it() -> None:
-    text = joined(written(lambda: regression(suspects=(replace(GRAPHS, explains_ns=-MS),))))
-    assert "Works the other way: -1.000 ms a step, by launch_starved.launch." in text
+def test_a_cause_that_works_against_the_difference_is_not_said_to_explain_it() -> None:
+    text = joined(text_of(lambda: regression(suspects=(replace(GRAPHS, explains_ns=-MS),))))
+    assert "Works the other way: -1.00 ms/step, by launch calls." in text
     assert "Explains" not in text
 
 
-def test_no_suspect_explains_more_than_the_whole() -> None:
-    text = joined(written(lambda: regression(suspects=(replace(GRAPHS, explains_ns=35 * MS),))))
-    assert "Its rows moved +35.000 ms a step, all others -31.000, together +4.000, by launch_starved" in text
+def test_no_cause_explains_more_than_the_whole() -> None:
+    text = joined(text_of(lambda: regression(suspects=(replace(GRAPHS, explains_ns=35 * MS),))))
+    assert "Its parts changed by +35.0 ms/step, all others by -31.0, by launch calls." in text
     assert "Explains" not in text
 
 
-def test_suspects_of_what_is_undecided_are_said_to_hang_on_it() -> None:
+def test_causes_of_what_is_undecided_are_said_to_hang_on_it() -> None:
     told = replace(undecided(), suspects=(GRAPHS,))
-    for form in FORMATS:
-        said = joined(written(lambda: told, form))
-        assert said.index("Should the difference be real:") < said.index("CUDA graphs stopped replaying")
-        assert "Should the difference" not in written(regression, form)
+    assert "IF REAL CUDA graphs stopped replaying." in joined(text_of(lambda: told))
+    assert "IF REAL" not in text_of(regression)
+    assert "LIKELY CAUSE CUDA graphs stopped replaying." in joined(text_of(regression))
+
+
+def test_a_cause_of_low_confidence_is_a_possible_one() -> None:
+    text = joined(text_of(lambda: regression(suspects=(replace(GRAPHS, confidence="low"),))))
+    assert "POSSIBLE CAUSE CUDA graphs stopped replaying." in text
+
+
+def test_a_short_page_has_the_evidence_that_is_no_row_and_a_long_one_all() -> None:
+    suspect = replace(GRAPHS, because=("row 1 ms", "graphs: on -> off"), seen=("graphs: on -> off",))
+    short, full = (joined(text_of(lambda: regression(suspects=(suspect,)), detail)) for detail in Detail)
+    assert ("graphs: on -> off" in short, "row 1 ms" in short) == (True, False)
+    assert ("graphs: on -> off" in full, "row 1 ms" in full) == (True, True)
 
 
 def test_a_question_keeps_its_mark() -> None:
-    text = joined(written(lambda: regression(suspects=(replace(GRAPHS, next="which rank is late?"),))))
-    assert "To be sure of 1: which rank is late? " in text
+    text = joined(text_of(lambda: regression(suspects=(replace(GRAPHS, next="which rank is late?"),))))
+    assert "To be sure: which rank is late? " in text
 
 
-def test_parts_of_a_difference_are_said_in_words() -> None:
-    text = joined(written(regression))
-    assert "launch_starved.launch: more of them +4.000000 (100 -> 500 a step)" in text
-    assert "exposed_comm.ep_dispatch: each shorter -1.000000, more overlap -1.000000 (10 a step)" in text
-
-
-def test_values_that_are_not_shown_or_not_said_are_no_values() -> None:
-    text = joined(written(regression))
+def test_values_that_are_not_shown_or_not_recorded_are_no_values() -> None:
+    text = joined(text_of(regression, Detail.FULL))
     assert "save: differs, its texts are not shown (configuration)" in text
-    assert "moe_layer_freq: not said -> [0, 1, 1] (configuration)" in text
-    assert "detected.graph_share_frac: 50.0 % -> 0.0 % (trace)" in text
+    assert "moe_layer_freq: not recorded -> [0, 1, 1] (configuration)" in text
+    assert "work in CUDA graphs: 50 % -> 0 % (trace)" in text
 
 
-@pytest.mark.parametrize("everything", [False, True])
+@pytest.mark.parametrize("detail", Detail)
 @pytest.mark.parametrize("make", [regression, not_comparable, by_logs])
-def test_no_string_of_a_document_can_harm_a_terminal_or_a_page(
-    make: Callable[[], Comparison], everything: bool
-) -> None:
-    document = replaced(comparison_document("0.2", make()), HOSTILE, KEYWORDS)
-    text = COMPARISON_RENDERERS["text"](document, everything)
-    page = COMPARISON_RENDERERS["markdown"](document, everything)
-    table = COMPARISON_RENDERERS["csv"](document, everything)
-    assert is_ours_alone(page)
-    for form in (text, page, table):
+def test_no_string_of_a_document_can_harm_a_terminal_or_a_page(make: Make, detail: Detail) -> None:
+    hostile = planted(make, HOSTILE)
+    found = page(hostile, detail)
+    markdown = write_github(found, View())
+    assert is_ours_alone(markdown)
+    for form in (write_text(found, View()), markdown, write_comparison_csv(hostile)):
         assert not {"\u202e", "\x1b", "\r"} & {*form}
-    tame = replaced(comparison_document("0.2", make()), "x", KEYWORDS)
-    assert len(page.splitlines()) == len(COMPARISON_RENDERERS["markdown"](tame, everything).splitlines())
+    tame = planted(make, "x")
+    assert len(markdown.splitlines()) == len(write_github(page(tame, detail), View()).splitlines())
+    assert len(read(write_jira(found, View()))) == len(read(write_jira(page(tame, detail), View())))
 
 
-def test_a_name_longer_than_a_line_is_cut_and_breaks_no_column() -> None:
-    document = replaced(comparison_document("0.2", regression()), "x" * 300, (*KEYWORDS[:-1],))
-    assert all(len(line) <= 80 for line in COMPARISON_RENDERERS["text"](document, True).splitlines())
+def test_what_a_spreadsheet_would_take_for_a_formula_has_an_apostrophe_before_it() -> None:
+    text = write_comparison_csv(planted(regression, "=1+1"))
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert {row["row"] for row in rows if row["section"] in ("kernel", "changed")} == {"'=1+1"}
+    assert tuple(rows[0]) == COLUMNS
 
 
-def test_figures_are_written_honestly() -> None:
-    assert [signed(ns) for ns in (4_120_000, 0, -500_000)] == ["+4.120", "0.000", "-0.500"]
-    assert [signed_percent(frac) for frac in (0.098, 0, -0.0001)] == ["+9.8 %", "0.0 %", "<0.1 %"]
-    assert [share(frac) for frac in (None, 0.25, -1.5)] == ["", "25.0 %", "-150.0 %"]
-    assert [per_step(count) for count in (3400.0, 2.5, 0.001, 0.0)] == ["3,400", "2.5", "<0.01", "0"]
+def test_numbers_of_a_ticket_stand_in_its_columns() -> None:
+    text = write_github(page(compared(regression), Detail.FIRST), View())
+    assert re.search(r"^\| launch calls \| 1\.00 \| 5\.00 \| \+4\.00 \| █{16} \|$", text, re.MULTILINE)

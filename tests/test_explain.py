@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,16 +14,24 @@ import pytest
 
 import diagnoser
 import heuristics.walls
+from diagnoser.cli import run
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.plan import WALL_ORDER
+from heuristics.result.result import Result
+from heuristics.result.told import known
 from heuristics.run import WALL_IDS, Run, WallId
 from heuristics.verdict import FAMILIES
 from heuristics.walls import JUDGES
-from reports.explain import explain
-from reports.explain_fix import module_of
-from reports.explain_limits import limit_at, limits_in
+from reports.content.explain.fixes import module_of
+from reports.content.explain.limits import limit_at, limits_in
+from reports.content.explain.page import explain_page
+from reports.glossary import glossary
 from reports.measures import GROUPS, measures, named
+from reports.result.codec import decode
 from tests.document_doubles import DISPATCH, exposed, graph_only
+from tests.plain_page import plain
+from tests.test_check_config import cases
+from tests.test_defects import finding_ids
 from traces.account.account import DECIDED
 from traces.account.host import CAUSES
 from traces.columns import COPY_KINDS
@@ -56,6 +65,10 @@ IN_LOOPS = (
 )
 
 
+def explain(topic: str = "") -> str:
+    return plain(explain_page(topic))
+
+
 def words(text: str) -> str:
     return " ".join(text.split())
 
@@ -79,8 +92,11 @@ def evidence_names() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("topic", ["host_overhead", "HST-2", "launch_starved", "fill_frac"])
-def test_the_explanation_reads_as_reviewed(topic: str, request: pytest.FixtureRequest) -> None:
-    text = explain(topic)
+def test_the_explanation_reads_as_reviewed(
+    topic: str, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
+) -> None:
+    assert run(["explain", topic]) == 0
+    text = capsys.readouterr().out
     golden = GOLDEN / f"explain_{topic.lower().replace('-', '_')}.txt"
     if request.config.getoption("--update-golden"):
         golden.write_text(text, encoding="utf-8")
@@ -185,13 +201,13 @@ def test_spelling_does_not_matter(topic: str) -> None:
     ],
 )
 def test_a_measure_is_found_as_it_stands_in_a_report(topic: str, name: str) -> None:
-    assert explain(topic).startswith(f"{name} (measure")
+    assert re.match(rf"{name}  .*: measure", explain(topic))
 
 
 def test_a_word_that_is_a_wall_and_a_measure_gets_both() -> None:
     text = explain("compute")
-    assert text.startswith("compute (wall)")
-    assert "compute (measure, in ns)" in text
+    assert text.startswith("compute  wall")
+    assert "compute: compute: measure, in ns" in text
 
 
 def test_an_unknown_topic_names_the_nearest_and_how_to_list() -> None:
@@ -210,13 +226,113 @@ def test_without_a_topic_everything_is_listed() -> None:
 
 
 def test_loading_it_loads_nothing_heavy() -> None:
-    program = "import sys, reports.explain; print([one for one in ('numpy', 'pandas') if one in sys.modules])"
-    run = subprocess.run(
+    heavy = "[one for one in ('numpy', 'pandas') if one in sys.modules]"
+    program = f"import sys, reports.content.explain.page; print({heavy})"
+    done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    assert run.stdout.strip() == "[]"
+    assert done.stdout.strip() == "[]"
 
 
 def test_an_imported_limit_keeps_its_home() -> None:
     assert limits_in("heuristics.verdict") == ["heuristics.verdict:NEAR", "heuristics.verdict:STEPS"]
     assert "heuristics.walls.price:WALL" in limits_in("heuristics.walls.price")
+
+
+@pytest.mark.parametrize("title", ["read of token counts", "Read of Token-Counts", "garbage collection"])
+def test_a_measure_is_found_by_its_name(title: str) -> None:
+    assert ": measure" in explain(title).splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("topic", "meant"),
+    [
+        ("CFG-18", "correction"),
+        ("ENV-1", "correction"),
+        ("CAP-1", "correction"),
+        ("CFG-flex-type", "finding"),
+        ("CFG-misspelled-3", "finding"),
+        ("CFG-overwritten-delay-wgrad-compute", "finding"),
+        ("flex-router-dtype", "rule of a release"),
+        ("fit-offload-last", "rule of the workflow"),
+        ("flex-inert", "failure"),
+        ("dropless", "guide on CUDA graphs"),
+        ("high: instead of full recompute", "guide on recompute"),
+        ("moe_grouped_gemm", "setting"),
+        ("--moe-grouped-gemm", "setting"),
+        ("model.moe_grouped_gemm=true", "setting"),
+        ("heuristics.walls.price.WALL", "limit"),
+        ("heuristics.walls.price:WALL", "limit"),
+        ("requested_not_active", "word"),
+    ],
+)
+def test_every_kind_of_id_is_explained(topic: str, meant: str) -> None:
+    assert meant in explain(topic).splitlines()[0]
+
+
+def test_every_finding_of_the_detectors_is_in_the_glossary() -> None:
+    assert finding_ids() == set(glossary()["finding"])
+
+
+@pytest.mark.parametrize("place", ["heuristics.walls.price.NOTHING", "os.path.SEP", "heuristics.none.LIMIT"])
+def test_what_is_no_limit_of_ours_is_not_loaded_or_shown(place: str) -> None:
+    with pytest.raises(UsageError):
+        explain(place)
+
+
+def printed_ids(result: Result) -> set[str]:
+    """Every id that a result prints, whatever prints it."""
+    fixes = (*result.fixes, *result.levers)
+    found: set[str] = {one.id for one in result.walls} | {one.id for one in fixes}
+    found |= {one.id for one in result.refused} | {one.id for one in result.config_findings}
+    found |= {part for one in result.refused for part in one.unlocked_by.split() if part in CATALOGUE}
+    found |= {one.outcome for one in result.walls} | {one.state for one in result.config_findings}
+    found |= {seen.measure for one in result.walls for seen in one.evidence}
+    found |= {kind for one in result.walls for kind in known(one.cost_by_kind_ns) or ()}
+    verdict = result.verdict
+    found |= {one for one in map(known, (verdict.wall, verdict.kind, verdict.bound)) if one}
+    found |= {one for one in map(known, (verdict.confidence, verdict.largest_bucket)) if one}
+    found |= {need.state for one in fixes for need in one.preconditions}
+    found |= {one.answer for fix in fixes for one in fix.checked} | {result.framework}
+    found |= {part for one in result.choices for part in (one.about, one.rule)}
+    for step in result.workflow:
+        found |= {step.id, step.phase, step.state, *([step.fix] if step.fix else ())}
+    if (rules := known(result.rules)) is not None:
+        found |= {one.id for one in rules.undecided}
+        found |= {part for one in rules.broken for part in (one.id, one.level, *(s.knob for s in one.seen))}
+    if (configuration := known(result.configuration)) is not None:
+        found |= {one.knob for one in configuration.settings}
+    return found
+
+
+def unexplained(document: dict[str, Any]) -> list[str]:
+    missed = []
+    for name in sorted(printed_ids(decode(document, Result))):
+        try:
+            explain_page(name)
+        except UsageError:
+            missed.append(name)
+    return missed
+
+
+def test_every_id_of_a_judged_configuration_is_explained(tmp_path: Path) -> None:
+    for path, options in cases(tmp_path).values():
+        files = dict(zip(options[::2], map(Path, options[1::2]), strict=True))
+        found = diagnoser.check_config(
+            path,
+            log=files.get("--log"),
+            symptoms=files.get("--symptoms"),
+            about={"gpu": "H100", "core_version": "0.16.1"},
+            ask_megatron=False,
+        )
+        assert unexplained(found.to_dict()) == []
+
+
+@pytest.mark.parametrize("make", [exposed, lambda: exposed(comm=DISPATCH), graph_only])
+def test_every_id_of_a_recording_is_explained(export: Export, make: Callable[[], Recording]) -> None:
+    assert unexplained(diagnoser.analyze(export(make())).to_dict()) == []
+
+
+@pytest.mark.parametrize("name", ["nsysai_h100_2gpu_1s.sqlite", "second-simulator/poll_02.sqlite"])
+def test_every_id_of_a_real_recording_is_explained(recordings: Path, name: str) -> None:
+    assert unexplained(diagnoser.analyze(recordings / name).to_dict()) == []

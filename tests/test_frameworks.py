@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from reports.text import render_text
 
 import diagnoser
 from heuristics import Configured, judge
@@ -16,7 +17,6 @@ from heuristics.run import Given, Run
 from reports.html.page import render_html
 from reports.markdown import render_markdown
 from reports.sentences import advice, framework_sentence
-from reports.text import render_text
 from tests.document_doubles import GEMM
 from tests.opinions_doubles import cost, costs, rank
 from traces.measure.detected import Detected

@@ -12,10 +12,11 @@ from heuristics.fixes.mem_2_selective_recompute import changes as recomputed
 from heuristics.gains import Gain, Replayed, gains_of
 from heuristics.plan import NOT_FOUND, NOT_REPLAYED, Planned, make_plan
 from heuristics.run import Given, Run, Shown, WallId
-from reports.explain_fix import fix_lines
+from reports.content.explain.page import explain_page
 from reports.result.fill.plan import fix
 from reports.sentences import fix_title, gain_words, sharing_sentences
 from tests.opinions_doubles import a_fix, catalogue_of, cost, costs, paying
+from tests.plain_page import plain
 from traces.replay.changes.change import Change
 
 ACTS = {"host_overhead": ("gc",)}
@@ -153,7 +154,7 @@ def test_recompute_is_dropped_where_memory_has_room_and_narrowed_where_not() -> 
 @pytest.mark.parametrize("number", [*CATALOGUE])
 def test_every_change_of_a_fix_has_words(number: str) -> None:
     replayed = CATALOGUE[number].changes(Run())
-    assert ("Replayed as" in [*fix_lines(number)]) == bool(replayed)
+    assert ("Replayed as" in plain(explain_page(number))) == bool(replayed)
 
 
 # in words

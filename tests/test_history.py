@@ -258,10 +258,9 @@ def test_a_result_and_a_trace_are_added_and_listed(
     an_export(tmp_path / "t.sqlite")
     assert "Kept as result 2" in said(capsys, "add", tmp_path / "t.sqlite")
     assert "kept already, as result 1 of" in said(capsys, "add", result_file(tmp_path))
-    lines = said(capsys, "list").splitlines()
+    lines = said(capsys, "list").splitlines()[2:]
     assert [line.split()[0] for line in lines] == ["id", "1", "2"]
-    assert "run             abc123     H200" in lines[1]
-    assert lines[1].endswith(" 40.000 communication")
+    assert lines[1].split()[2:] == ["run", "abc123", "H200", "40.0", "communication"]
     assert max(map(len, lines)) <= 80
 
 
@@ -291,7 +290,7 @@ def test_a_baseline_is_set_by_number_or_file_shown_and_read(
     assert baseline_document("next") == document(50)
     said(capsys, "baseline", "main", "2")
     assert baseline_document("main") == document(50)
-    assert said(capsys, "list").splitlines()[-2:] == ["Baseline main is 2", "Baseline next is 2"]
+    assert said(capsys, "list").splitlines()[-1].split(maxsplit=1)[1] == "main is 2, next is 2"
 
 
 @pytest.mark.parametrize(
@@ -329,12 +328,13 @@ def test_the_metrics_are_listed_and_followed(
         history.add(document(40 + night % 2 + 5 * (night > 7), note=f"night {night}"))
     history.add(document(90, gpu=H100))
     history.add(document(60))
-    assert "budget_frac.exposed_comm  (%)" in said(capsys, "trend")
+    listed = [line.split() for line in said(capsys, "trend").splitlines()]
+    assert ["budget_frac.exposed_comm", "%"] in listed
     text = said(capsys, "trend", "step_ns")
     assert "from result 9 (20" in text
-    assert "Left out 1 result with another GPU: --like 17" in text
+    assert "1 result with another GPU: --like 17" in text
     assert "H100" in said(capsys, "trend", "step_ns", "--like", "17")
-    for name, begins in (("t.svg", b"<?xml"), ("t.png", b"\x89PNG"), ("t.txt", b"Trend")):
+    for name, begins in (("t.svg", b"<?xml"), ("t.png", b"\x89PNG"), ("t.txt", b"step_ns")):
         said(capsys, "trend", "step_ns", "-o", tmp_path / name)
         assert (tmp_path / name).read_bytes().startswith(begins)
         with pytest.raises(UsageError, match="--force-overwrite"):

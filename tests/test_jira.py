@@ -24,9 +24,9 @@ from reports.content.blocks import (
 )
 from reports.write.github import write_github
 from reports.write.jira import LENGTH, harmless, jira_size, write_jira
+from tests.blocks_doubles import full_page
 from tests.document_doubles import HOSTILE
 from tests.jira_grammar import Broken, read, words
-from tests.page_doubles import full_page
 from tests.visible_text import of_markdown
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -15,8 +15,8 @@ from markdown_it import MarkdownIt
 from reports.content.blocks import CodeBlock, Column, Detail, Fold, Page, Row, Sentence, Table, View
 from reports.write.github import LENGTH, harmless, write_github
 from reports.write.markup import drawn_bar
+from tests.blocks_doubles import a_bar, full_page
 from tests.document_doubles import HOSTILE
-from tests.page_doubles import a_bar, full_page
 
 GOLDEN = Path(__file__).parent / "golden"
 GITHUB = MarkdownIt("commonmark").enable(["table", "strikethrough"])
@@ -93,10 +93,8 @@ def test_a_short_page_shows_the_spelling_in_use_alone() -> None:
 
 
 def test_a_term_has_its_key_beside_it_where_keys_are_asked_for() -> None:
-    assert "read of token counts (<code>token_count_sync</code>)" in write_github(
-        full_page(), View(keys=True)
-    )
-    assert "token_count_sync" not in write_github(full_page(), View())
+    assert "expert dispatch (<code>ep_dispatch</code>)" in write_github(full_page(), View(keys=True))
+    assert "ep_dispatch" not in write_github(full_page(), View())
 
 
 def test_a_bar_is_drawn_to_scale() -> None:

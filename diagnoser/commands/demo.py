@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from diagnoser.completion import scenarios
 from diagnoser.options import Everything, Force, Forms, MarkdownFlavor, OutputPlace
 from diagnoser.output import Target, write
 from diagnoser.results import output_of, plan_results, write_results
@@ -15,7 +16,12 @@ from diagnoser.results import output_of, plan_results, write_results
 def demo(
     scenario: Annotated[
         str,
-        typer.Argument(metavar="[SCENARIO]", show_default=False, help="The run to simulate; list: names."),
+        typer.Argument(
+            metavar="[SCENARIO]",
+            show_default=False,
+            autocompletion=scenarios,
+            help="The run to simulate; list: names.",
+        ),
     ] = "communication",
     form: Forms = None,
     flavor: MarkdownFlavor = None,

@@ -12,12 +12,15 @@ def doctor(
     nsys: NsysPath = None,
     cache_dir: CacheDir = None,
 ) -> None:
-    """Is this recording good enough: what it holds, what it lacks, how to record it better.
+    """Is this recording good enough: what it holds and lacks, and how good it is for each wall.
 
     Diagnoses nothing. Says what is missing and what that makes impossible, whether host and GPU clocks agree,
-    what the profiler itself noted, and the line to record with next time.
+    what the profiler itself noted, whether the recording is good, usable or useless for each wall, and the
+    one line that records all that is missing.
     """
-    from reports.capture import render_capture
+    from diagnoser.screen import screen
+    from reports.content.doctor import page
+    from reports.write.text import write_text
     from traces.formats.open import ReadOptions, read_trace
     from traces.measure.capture import measure_capture
     from traces.timeline import build
@@ -25,4 +28,4 @@ def doctor(
     with progress_display() as progress:
         columns = read_trace(trace, ReadOptions(nsys=nsys, cache_dir=cache_dir), progress)
         capture = measure_capture(columns, build(columns))
-    write(Target("text", None), render_capture(columns.info, capture), force=False)
+    write(Target("text", None), write_text(page(columns.info, capture), screen()), force=False)

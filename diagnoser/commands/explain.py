@@ -9,7 +9,17 @@ from diagnoser.output import Target, write
 def explain(
     word: Word = "",
 ) -> None:
-    """What a word of a report means: a wall, a fix (COM-2) or a measure (launch_starved)."""
-    from reports.explain import explain as explained
+    """What a word of a report means: a wall, a fix, a measure by key or name, a rule, a finding, a setting.
 
-    write(Target("text", None), explained(word), force=False)
+    \b
+    moe-diag explain COM-2                       a fix: its settings, needs, side effects
+    moe-diag explain "read of token counts"      a measure by its name, or by its key: token_count_sync
+    moe-diag explain CFG-flex-type               a finding, or what a correction such as CFG-18 does
+    moe-diag explain ep-overlap-full-recompute   a rule of a release or of the workflow
+    moe-diag explain --moe-grouped-gemm          a setting by its name or flag
+    """
+    from diagnoser.screen import screen
+    from reports.content.explain.page import explain_page
+    from reports.write.text import write_text
+
+    write(Target("text", None), write_text(explain_page(word), screen()), force=False)

@@ -13,6 +13,7 @@ from traces.errors import UsageError
 
 if TYPE_CHECKING:
     from diagnoser.history.store import Kept, Store
+    from reports.content.blocks import Page
 
 history_app = typer.Typer(
     no_args_is_help=True,
@@ -91,7 +92,7 @@ def add(
 def list_(store: StoreFile = None) -> None:
     """All results, oldest first, and which are baselines."""
     from diagnoser.output import base_name
-    from reports.history import Line, render_list
+    from reports.content.trend import Line, list_page
 
     history = _store(store)
     lines = [
@@ -107,7 +108,7 @@ def list_(store: StoreFile = None) -> None:
         )
         for row in history.rows()
     ]
-    _write(render_list(lines, history.baselines()))
+    _write(_text(list_page(lines, history.baselines())))
 
 
 @history_app.command()
@@ -144,7 +145,7 @@ def trend(
     """
     from diagnoser.history.trend import metric_names, trend_of
     from diagnoser.output import plan_targets, write
-    from reports.trend import render_metrics, render_trend
+    from reports.content.trend import metrics_page, trend_page
 
     chosen = form or _form_of(output)
     if chosen is TrendForm.PNG and output == "-":
@@ -155,11 +156,11 @@ def trend(
     (target,) = plan_targets([chosen.value], output, [named, history.path], extensions, force_overwrite)
     rows = history.rows()
     if not metric:
-        _write(render_metrics(metric_names(rows)))
+        _write(_text(metrics_page(metric_names(rows))))
         return
     found = trend_of(rows, metric, like)
     if chosen is TrendForm.TEXT:
-        write(target, render_trend(found), force_overwrite)
+        write(target, _text(trend_page(found)), force_overwrite)
         return
     from reports.figures.trend import draw_trend
 
@@ -227,13 +228,21 @@ def _kept_words(row: Kept, is_new: bool, size_bytes: int) -> str:
 
 
 def _row_words(row: Kept) -> str:
-    from reports.trend import shown, unit_of
-    from reports.words import printable, wall_words
+    from reports.content.names import name_of
+    from reports.content.quantities import milliseconds
+    from reports.words import printable
 
-    step = "step not told" if row.step_ns is None else f"step {shown(row.step_ns, unit_of('step_ns'))} ms"
-    wall = "no wall" if row.wall is None else wall_words(row.wall)
+    step = "step unknown" if row.step_ns is None else f"step {milliseconds(row.step_ns)} ms"
+    wall = "no bottleneck" if row.wall is None else name_of(row.wall)
     tag = f", tag {printable(row.tag, 40)}" if row.tag else ""
     return f"result {row.id} of {row.added_at[:10]}: {printable(row.name, 40)}{tag}, {step}, {wall}."
+
+
+def _text(page: Page) -> str:
+    from reports.content.blocks import View
+    from reports.write.text import write_text
+
+    return write_text(page, View())
 
 
 def _write(text: str) -> None:

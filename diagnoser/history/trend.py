@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from diagnoser.history.store import Kept
 from heuristics.comparison.difference.change_points import change_points
-from reports.trend import LeftOut, Point, Trend
+from reports.content.trend import LeftOut, Point, Trend
 from traces.errors import UsageError
 
 

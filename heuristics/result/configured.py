@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from heuristics.failures.failure import State as FailureState
+from heuristics.findings.finding import FindingState
 from heuristics.result.judged import Checked
 from heuristics.result.told import Bytes, Count, Ns, Section, Told
 
@@ -47,17 +49,25 @@ class Configuration(Section, frozen=True):
 
 
 class ConfigFinding(Section, frozen=True):
-    """A contradiction, or a failure of the log with its cause and cure."""
+    """A contradiction, or a failure of the log with its cause and cure. `same_as`: the rule that tells it."""
 
     id: str
-    state: str
+    state: FindingState | FailureState
     text: str
     evidence: str
     fix: str
+    same_as: str = ""
+
+
+class SetAt(Section, frozen=True):
+    """Where a knob was set: `run.yaml:12`, an option, `default`."""
+
+    knob: str
+    said: str
 
 
 class BrokenRule(Section, frozen=True):
-    """A rule of these versions that the configuration breaks."""
+    """A rule of these versions that the configuration breaks. `same_as`: the finding that tells it better."""
 
     id: str
     level: Literal["error", "warning", "ignored"]
@@ -65,6 +75,8 @@ class BrokenRule(Section, frozen=True):
     cure: str
     fix: str
     source: str
+    seen: tuple[SetAt, ...] = ()
+    same_as: str = ""
 
 
 class UndecidedRule(Section, frozen=True):
@@ -83,7 +95,7 @@ class Rules(Section, frozen=True):
 
 
 class WorkflowStep(Section, frozen=True):
-    """One rule of NVIDIA's workflow for MoE."""
+    """One rule of NVIDIA's workflow for MoE. `same_as`: the broken rule or finding that tells the same."""
 
     id: str
     phase: Literal["fit", "scale", "folding", "prerequisites", "profile"]
@@ -94,6 +106,7 @@ class WorkflowStep(Section, frozen=True):
     advice: str
     fix: str
     tells: str
+    same_as: str = ""
 
 
 class Experiment(Section, frozen=True):

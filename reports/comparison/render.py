@@ -6,26 +6,40 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
+from heuristics.result.compared import Compared
+from reports.content.blocks import Detail, Page, View
 from reports.document import Document
 from reports.render import Figure, FigureForm, Renderer, as_json
 
 
 def _text(document: Document, everything: bool) -> str:
-    from reports.comparison.text import render_comparison_text
+    from reports.write.text import write_text
 
-    return render_comparison_text(document, everything)
+    return write_text(_page(document, everything), View())
 
 
 def _markdown(document: Document, everything: bool) -> str:
-    from reports.comparison.markdown import render_comparison_markdown
+    from reports.write.github import write_github
 
-    return render_comparison_markdown(document, everything)
+    return write_github(_page(document, everything), View())
 
 
 def _jira(document: Document, everything: bool) -> str:
-    from reports.comparison.jira import render_comparison_jira
+    from reports.write.jira import write_jira
 
-    return render_comparison_jira(document, everything)
+    return write_jira(_page(document, everything), View())
+
+
+def _page(document: Document, everything: bool) -> Page:
+    from reports.content.comparison import page
+
+    return page(_typed(document), Detail.FULL if everything else Detail.FIRST)
+
+
+def _typed(document: Document) -> Compared:
+    from reports.result.codec import decode
+
+    return decode({**document, "kernels": document["kernels"] or [], "missing": []}, Compared)
 
 
 def _html(document: Document, everything: bool) -> str:
@@ -35,9 +49,9 @@ def _html(document: Document, everything: bool) -> str:
 
 
 def _csv(document: Document, everything: bool) -> str:
-    from reports.comparison.csv_report import render_comparison_csv
+    from reports.write.csv_comparison import write_comparison_csv
 
-    return render_comparison_csv(document, everything)
+    return write_comparison_csv(_typed(document))
 
 
 def _perfetto(document: Document, everything: bool) -> str:

@@ -162,6 +162,13 @@ class CodeBlock:
 
 
 @dataclass(frozen=True, slots=True)
+class Drawing:
+    """Lines drawn in characters of one width, kept as they are."""
+
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Spelling:
     """One change as one framework writes it; `id`: megatron_lm, megatron_bridge, environment, ..."""
 
@@ -225,7 +232,7 @@ class Part:
     id: str
 
 
-Block = Headline | Sentence | Items | Table | Bar | CodeBlock | Plan | Command | Fold | Part
+Block = Headline | Sentence | Items | Table | Bar | CodeBlock | Drawing | Plan | Command | Fold | Part
 
 
 class Detail(Enum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from reports.measures import measures
+from reports.measures import named
 from reports.words import printable
 
 KERNEL_WIDTH: Final = 28
@@ -21,9 +21,8 @@ _WORD: Final = re.compile(r"[A-Za-z_]\w+(?:::\w+)*")
 
 def name_of(key: str) -> str:
     """The name of a key, or of one after a family: `launch_starved.python`, `compute.gemm`."""
-    known = measures().get(key)
-    if known is not None:
-        return known.title
+    if known := named(key):
+        return f"longest {known[0].title}" if key.startswith("longest_") else known[0].title
     family, dot, last = key.rpartition(".")
     return name_of(last) if dot and family else key.replace("_", " ")
 

@@ -8,15 +8,15 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from reports.content.blocks import Hue
+from reports.content.trend import Trend, group_words, left_out_words, step_words, unit_of
 from reports.figures.canvas import NO_DATE, FigureForm, own_style
-from reports.trend import Trend, group_words, left_out_words, step_words, unit_of
 from reports.words import printable
 from reports.write.palette import HUES, SOFT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from reports.trend import Unit
+    from reports.content.trend import Unit
 
 _BLUE, _VERMILION, _GREY = HUES[Hue.COMPUTE].light, HUES[Hue.COMMUNICATION].light, SOFT
 

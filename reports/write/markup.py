@@ -15,6 +15,7 @@ from reports.content.blocks import (
     CodeBlock,
     Command,
     Detail,
+    Drawing,
     Fold,
     Headline,
     Hue,
@@ -23,6 +24,7 @@ from reports.content.blocks import (
     Part,
     Plan,
     Quantity,
+    Row,
     Sentence,
     Span,
     Spelling,
@@ -33,7 +35,7 @@ from reports.content.blocks import (
     Words,
     words,
 )
-from reports.content.names import name_of
+from reports.content.names import capital, name_of
 from reports.content.quantities import counted, percent
 
 TEXT_WIDTH: Final = 600
@@ -107,27 +109,31 @@ class Writer:
     def write(self) -> str:
         """The page, ending in a line break."""
         lines = [self.markup.heading(1, self.said(self.page.title))]
-        lines += ["", self.said(self.page.facts)] if self.page.facts else []
+        lines += [self.said(self.page.facts)] if self.page.facts else []
         lines += self.blocks(self.page.blocks, 2)
         lines += ["", self.said((self.page.more,))] if self.page.more else []
         return "\n".join(lines) + "\n"
 
     def blocks(self, blocks: Sequence[Block], level: int) -> Iterator[str]:
-        """Lines of blocks, an empty line before each."""
+        """Lines of blocks, an empty line before each but a list right after what it belongs to."""
         ordered = sorted(blocks, key=_opens_a_part) if self.markup.folds_last else blocks
+        last: Block | None = None
         for block in ordered:
-            yield from ("", *self.block(block, level))
+            belongs = isinstance(last, Sentence) and isinstance(block, Items) and not block.title
+            yield from () if belongs else ("",)
+            yield from self.block(block, level)
+            last = block
 
     def block(self, block: Block, level: int) -> Iterator[str]:
         """Lines of one block. `level`: of a heading at this place."""
         match block:
             case Headline():
                 yield f"{self.strong((block.label,))} {self.said(block.said)}".strip()
-                yield from ("", *self._list(block.under)) if block.under else ()
+                yield from self._list(block.under)
             case Sentence():
                 yield self._labelled(block.label, block.said)
             case Items():
-                yield from (self.strong((block.title,)), "") if block.title else ()
+                yield from (self.strong((block.title,)),) if block.title else ()
                 yield from self._list(block.items, block.numbered)
             case Table():
                 yield from self._table(block)
@@ -135,6 +141,8 @@ class Writer:
                 yield from self._bar(block)
             case CodeBlock():
                 yield from self.markup.copied(block.lines, block.language)
+            case Drawing():
+                yield from self.markup.copied(block.lines, "text")
             case Plan():
                 yield from self._plan(block)
             case Command():
@@ -169,25 +177,31 @@ class Writer:
         yield from self.markup.listed(((self.said(one), ()) for one in items), is_numbered)
 
     def _table(self, table: Table) -> Iterator[str]:
-        """Where a column has shares, a drawn one follows the last column."""
-        yield from (self.strong((table.title,)), "") if table.title else ()
-        rows = (*table.rows, *([table.total] if table.total else ()))
-        largest = max((_share(row.cells) for row in rows if row is not table.total), default=0.0)
+        """Its title heads the first column where that has none; shares are drawn in a column after theirs."""
         titles = [self.said((column.title,)) for column in table.columns]
+        if titles[0] or not table.title:
+            yield from (self.strong((table.title,)), "") if table.title else ()
+        else:
+            titles[0] = self.said((table.title,))
         numbers = [column.number for column in table.columns]
-        drawn: list[list[str]] = []
-        for row in rows:
-            is_total = row is table.total
-            cells = [self._cell(cell, is_total) for cell in row.cells]
-            cells[0] = f"└ {cells[0]}" if row.depth else cells[0]
-            length = 0 if is_total or not largest else round(_share(row.cells) / largest * CELL_WIDTH)
-            drawn.append([*cells, "█" * length] if largest else cells)
-        if largest:
-            titles, numbers = [*titles, ""], [*numbers, False]
+        rows = (*table.rows, *([table.total] if table.total else ()))
+        drawn = [self._row(row, row is table.total, len(titles)) for row in rows]
+        if (place := _place_of_shares(table)) is not None:
+            shares = [_share(row.cells[place]) for row in table.rows]
+            bars = ["█" * round(share / max(shares) * CELL_WIDTH) for share in shares]
+            for cells, bar in zip(drawn, (*bars, ""), strict=False):
+                cells.insert(place + 1, bar)
+            titles.insert(place + 1, "")
+            numbers.insert(place + 1, False)
         yield from self.markup.table(titles, numbers, drawn)
         more = f"{counted(table.left_out, 'more row')} not shown. " if table.left_out else ""
         if note := words(more, table.note) if more else table.note:
             yield from ("", self.said(note))
+
+    def _row(self, row: Row, is_total: bool, width: int) -> list[str]:
+        cells = [self._cell(cell, is_total) for cell in row.cells]
+        cells[0] = f"└ {cells[0]}" if row.depth else cells[0]
+        return [*cells, *[""] * (width - len(cells))]
 
     def _cell(self, cell: Cell, is_strong: bool) -> str:
         spans = (cell.text,) if isinstance(cell, Quantity) else cell
@@ -197,20 +211,18 @@ class Writer:
         """Drawn in fixed width, and its pieces in words."""
         yield f"{self.strong((bar.title,))} {self.said((bar.whole,))}: {self.markup.code(drawn_bar(bar))}"
         pieces = (f"{GLYPHS[one.hue]} {one.name} {one.amount} ({percent(one.share)})" for one in bar.pieces)
-        yield from ("", self.said(("; ".join(pieces),)))
-        yield from ("", self.said(bar.note)) if bar.note else ()
+        yield self.said(("; ".join(pieces),))
+        yield from (self.said(bar.note),) if bar.note else ()
 
     def _plan(self, plan: Plan) -> Iterator[str]:
-        yield from (self.strong((plan.title,)), "")
+        yield self.strong((plan.title,))
         yield from self.markup.listed(map(self._step, plan.steps), is_numbered=True)
         more = f" {counted(plan.left_out, 'more step')} not shown." if plan.left_out else ""
         if plan.together or more:
             yield from ("", self.said(words(plan.together, more)))
 
     def _step(self, step: Step) -> Item:
-        is_replayed = step.low is not None or step.high is not None
-        saves = f"Saves {step.saves}." if is_replayed else f"{step.saves}."
-        head = f"{self.strong(step.title)} {self.said((f'[{step.id}] {saves}',))}"
+        head = f"{self.strong(step.title)} {self.said((f'[{step.id}] {capital(step.saves)}.',))}"
         shown = step.spellings if self.page.detail is Detail.FULL else step.spellings[:1]
         return head, (*map(self._spelling, shown), *map(self.said, step.notes))
 
@@ -232,8 +244,16 @@ def drawn_bar(bar: Bar, width: int = BAR_WIDTH) -> str:
     return drawn
 
 
-def _share(cells: Sequence[Cell]) -> float:
-    return max((abs(cell.share or 0.0) for cell in cells if isinstance(cell, Quantity)), default=0.0)
+def _place_of_shares(table: Table) -> int | None:
+    """The first column with a share that is not zero."""
+    for place in range(len(table.columns)):
+        if any(_share(row.cells[place]) for row in table.rows if place < len(row.cells)):
+            return place
+    return None
+
+
+def _share(cell: Cell) -> float:
+    return abs(cell.share or 0.0) if isinstance(cell, Quantity) else 0.0
 
 
 def _opens_a_part(block: Block) -> bool:

@@ -12,6 +12,7 @@ from reports.content.blocks import (
     CodeBlock,
     Command,
     Detail,
+    Drawing,
     Fold,
     Headline,
     Items,
@@ -150,6 +151,11 @@ def _(block: Bar, view: View, room: Room) -> list[Text]:
 @block_lines.register(CodeBlock)
 def _(block: CodeBlock, view: View, room: Room) -> list[Text]:
     return code_lines(block, view, "  ")
+
+
+@block_lines.register(Drawing)
+def _(block: Drawing, view: View, room: Room) -> list[Text]:
+    return [plain(f"  {line}") for line in block.lines]
 
 
 @block_lines.register(Command)

@@ -37,7 +37,7 @@ def page(result: Result, detail: Detail) -> Page:
         headline(result),
         *warnings(result),
         group_line(result),
-        step_bar(result, rank),
+        step_bar(rank),
         savings(result),
         plan(result),
         top_kernels(rank),

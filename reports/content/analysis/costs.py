@@ -10,7 +10,7 @@ from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from heuristics.result.told import known
 from heuristics.run import WallId
-from reports.content.analysis.headline import by_family
+from reports.content.analysis.headline import by_family, main_kind, open_walls
 from reports.content.analysis.scale import Scale, per_step_ns, scale_of, who
 from reports.content.blocks import (
     Bar,
@@ -28,6 +28,7 @@ from reports.content.blocks import (
 )
 from reports.content.names import capital, name_of
 from reports.content.quantities import milliseconds, percent
+from traces.missing import Missing
 
 _PIECES: Final = (
     ("compute.", "compute", Hue.COMPUTE),
@@ -39,11 +40,12 @@ _PIECES: Final = (
     ("idle.launch_starved.", "CPU late", Hue.HOST),
     ("idle.launch_latency.", "launch delays", Hue.IDLE),
     ("idle.", "other idle", Hue.IDLE),
+    ("idle", "nothing recorded", Hue.IDLE),
 )
 """Rows of the ledger by what they begin with, first match first: the piece of the bar and its colour."""
 _SMALL: Final = 0.01
-_WORTH: Final = 1 / 3
-"""A second kind is named where it costs a third of the first."""
+_APART: Final = 0.05
+"""Ranks whose steps differ by more are not alike: the longest is named."""
 WALL_HUES: Final[dict[WallId, Hue]] = {
     "memory": Hue.MEMORY,
     "communication": Hue.COMMUNICATION,
@@ -57,7 +59,7 @@ def hue_of(row: str) -> Hue:
     return next((hue for begin, _, hue in _PIECES if row.startswith(begin)), Hue.OTHER)
 
 
-def step_bar(result: Result, rank: Rank) -> Bar:
+def step_bar(rank: Rank) -> Bar:
     """One step, or the window, in pieces that add up."""
     scale = scale_of(rank)
     window_ns = rank.budget_ns.window
@@ -71,8 +73,7 @@ def step_bar(result: Result, rank: Rank) -> Bar:
         for name, (time_ns, hue) in parts.items()
         if time_ns
     )
-    whose = f" of {who(rank)}" if len(result.ranks) > 1 else ""
-    return Bar(f"One {scale.whole}{whose}", f"{scale.length}", pieces, words(*_beside(scale)))
+    return Bar(f"One {scale.whole}", scale.length, pieces, words(*_beside(scale)))
 
 
 def _parts(rank: Rank) -> dict[str, tuple[int, Hue]]:
@@ -85,7 +86,7 @@ def _parts(rank: Rank) -> dict[str, tuple[int, Hue]]:
             first: (budget.compute, Hue.COMPUTE),
             "communication": (comm_ns or 0, Hue.COMMUNICATION),
             "copies": (budget.exposed_copy, Hue.COPY),
-            "idle": (budget.idle, Hue.IDLE),
+            "nothing recorded": (budget.idle, Hue.IDLE),
         }
     parts = {name: (0, hue) for _, name, hue in _PIECES}
     for row in rows:
@@ -104,7 +105,9 @@ def _beside(scale: Scale) -> Iterator[str]:
     if hidden_ns >= _SMALL * window_ns:
         said.append(f"communication hidden under compute: {scale.ms(hidden_ns)} ms")
     if said:
-        yield f"{capital('; '.join(said))}."
+        yield f"{capital('; '.join(said))}. "
+    if isinstance(rank.absent_ns, Missing) and rank.budget_ns.idle >= _SMALL * window_ns:
+        yield f"Why nothing ran is unknown: {rank.absent_ns.reason}."
 
 
 def savings(result: Result) -> Table:
@@ -126,7 +129,7 @@ def _row(result: Result, wall: Wall) -> Row:
     if share is None or cost_ns is None:
         most = known(wall.at_most_frac)
         said = f"at most {percent(most)}" if most is not None and most < 1 else "unknown"
-        why = f": {wall.missing[0]}" if wall.missing else ""
+        why = f": {wall.missing[0]}" if wall.missing and wall in open_walls(result) else ""
         return Row((name, Quantity(""), Quantity(""), words(said + why)), tone=Tone.MUTED, id=wall.id)
     tone = Tone.BAD if wall.outcome == "finding" else Tone.PLAIN
     amount = Quantity(milliseconds(per_step_ns(result, cost_ns)))
@@ -135,13 +138,12 @@ def _row(result: Result, wall: Wall) -> Row:
 
 
 def _mostly(wall: Wall) -> Words:
-    """The kind that costs most, and the next where it is worth a word."""
+    """The kind that is most of it, else the two that cost most."""
     if wall.outcome != "finding":
         return ()
-    kinds = by_family(known(wall.cost_by_kind_ns) or {})
-    most = max(kinds.values(), default=0)
-    worth = [name_of(kind) for kind, time_ns in kinds.items() if time_ns and time_ns >= _WORTH * most]
-    return words(", ".join(worth[:2]))
+    kind = main_kind(wall)
+    kinds = [kind] if kind else [*by_family(known(wall.cost_by_kind_ns) or {})][:2]
+    return words(", ".join(map(name_of, kinds)))
 
 
 def group_line(result: Result) -> Sentence | None:
@@ -153,6 +155,9 @@ def group_line(result: Result) -> Sentence | None:
     unit = "step" if any(rank.steps.used for rank in result.ranks) else "window"
     length = _span(milliseconds(lengths[0]), milliseconds(lengths[-1]))
     said = f"{unit} {length} ms, compute {_span(percent(shares[0]), percent(shares[-1]))} of it"
+    if lengths[-1] > (1 + _APART) * lengths[0]:
+        slowest = max(result.ranks, key=lambda rank: rank.budget_ns.window / max(1, len(rank.steps.used)))
+        said += f"; longest: {who(slowest)}"
     return Sentence(words(said), f"{len(result.ranks)} ranks")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from heuristics.result.judged import Wall
+from heuristics.result.judged import Bucket, Wall
 from heuristics.result.result import Result
 from heuristics.result.told import known
 from heuristics.verdict import FAMILIES
@@ -15,9 +15,10 @@ from reports.content.blocks import Code, Headline, Tone, Words, words
 from reports.content.names import capital, name_of
 from reports.content.quantities import counted, duration, milliseconds, percent
 from reports.measures import measures
+from traces.missing import Missing
 
-_MOSTLY: Final = 0.5
-"""A wall is called by its largest kind where that alone wins half of what the wall costs."""
+_MOSTLY: Final = 0.8
+"""A wall is called by its largest kind where that alone wins most of what the wall costs."""
 _NAMED: Final = 2
 _FORCED: Final = (
     "Routing is forced to balance; real routing is slower. Published for one run: 32 % MFU balanced, "
@@ -36,6 +37,10 @@ def headline(result: Result) -> Headline:
         return Headline("SLOWED BY", (_named(found),), Tone.BAD, under)
     if all(wall.outcome == "unmeasurable" for wall in result.walls):
         return Headline("NOT JUDGED", (_unjudged(result),), Tone.NOTICE, under)
+    if open_ := open_walls(result):
+        named = ", ".join(name_of(wall.id) + _most(wall) for wall in open_)
+        said = f"{_closest(result)} Not judged: {named}."
+        return Headline("NO BOTTLENECK FOUND SO FAR", (said,), Tone.NOTICE, under)
     return Headline("NO BOTTLENECK OF 10 % OR MORE", (_closest(result),), Tone.GOOD, under)
 
 
@@ -66,15 +71,21 @@ def by_family(kinds: Mapping[str, int]) -> dict[str, int]:
     return dict(sorted(together.items(), key=lambda one: -one[1]))
 
 
-def cause(wall: Wall) -> str:
-    """A wall by its largest kind, where that is most of it; else by its own name."""
+def main_kind(wall: Wall) -> str | None:
+    """The kind that alone wins most of what the wall costs; None where no kind does."""
     kinds, cost_ns = by_family(known(wall.cost_by_kind_ns) or {}), known(wall.cost_ns)
     largest = next(iter(kinds), None)
-    if largest is None or not cost_ns or kinds[largest] < _MOSTLY * cost_ns:
+    return largest if largest and cost_ns and kinds[largest] >= _MOSTLY * cost_ns else None
+
+
+def cause(wall: Wall) -> str:
+    """A wall by its largest kind, where that is most of it; else by its own name."""
+    kind = main_kind(wall)
+    if kind is None:
         return name_of(wall.id)
-    if wall.id == "compute" and measures()[largest].group == "class":
-        return f"{name_of(largest)} too small for the GPU"
-    return name_of(largest)
+    if wall.id == "compute" and measures()[kind].group == "class":
+        return f"{name_of(kind)} too small for the GPU"
+    return name_of(kind)
 
 
 def _startup(result: Result) -> str:
@@ -101,9 +112,24 @@ def _most(wall: Wall) -> str:
 def _closest(result: Result) -> str:
     clear = [(known(wall.cost_frac) or 0.0, wall) for wall in result.walls if wall.outcome == "clear"]
     share, nearest = max(clear, key=lambda one: one[0])
-    if not share:
-        return "What was judged costs nothing that could be removed."
-    return f"Closest: {cause(nearest)}, at most {percent(share)}."
+    said = (
+        f"Closest: {cause(nearest)}, at most {percent(share)}."
+        if share
+        else "None that was judged costs time."
+    )
+    bucket, part = known(result.verdict.largest_bucket), known(result.verdict.largest_bucket_frac)
+    if bucket is None or part is None:
+        return said
+    return f"{said} Largest part: {_bucket(result, bucket)}, {percent(part)}."
+
+
+def _bucket(result: Result, bucket: Bucket) -> str:
+    """A bucket's name; what may be work that was not seen is not called idle, nor unnamed work compute."""
+    if bucket == "idle" and any(isinstance(rank.absent_ns, Missing) for rank in result.ranks):
+        return "nothing recorded"
+    if bucket == "compute" and all(known(rank.budget_ns.exposed_comm) is None for rank in result.ranks):
+        return "busy"
+    return name_of(bucket)
 
 
 def _unjudged(result: Result) -> str:
@@ -116,7 +142,7 @@ def _under(result: Result) -> Iterator[Words]:
     verdict = result.verdict
     if (level := known(verdict.confidence)) is not None:
         because = verdict.confidence_because
-        more = f" ({len(because) - 1} more in --full)" if len(because) > 1 else ""
+        more = f" (first of {len(because)} reasons)" if len(because) > 1 else ""
         why = because[0] if because else "no reason to doubt it was found"
         yield words(f"Confidence {level}: {why}{more}.")
     if verdict.tied_with:
@@ -151,12 +177,16 @@ def facts(result: Result) -> Words:
     scale, steps = scale_of(rank), rank.steps
     many = len(result.ranks) > 1
     gpu = f"{len(result.ranks)} x {gpu_of(rank)}" if many else f"{gpu_of(rank)}, GPU {rank.device}"
-    whose = f" ({who(rank)})" if many else ""
+    whose = f"{who(rank)}: " if many else ""
     if not steps.used:
-        return words(gpu, f"; no steps found: window of {scale.length}{whose}")
+        return words(gpu, f"; {whose}no steps found, window of {scale.length}")
     low, high = known(steps.min_ns), known(steps.max_ns)
-    spread = f" ({milliseconds(low)} to {milliseconds(high)})" if low is not None and high is not None else ""
+    spread = _spread(low, high) if low is not None and high is not None and low < high else ""
     dropped = f", {len(steps.dropped)} left out" if steps.dropped else ""
-    each = " each" if len(steps.used) > 1 else ""
-    spread = spread if len(steps.used) > 1 else ""
-    return words(gpu, f"; {counted(len(steps.used), 'step')}, {scale.length}{each}{spread}{dropped}{whose}")
+    return words(gpu, f"; {whose}{counted(len(steps.used), 'step')} of {scale.length}{spread}{dropped}")
+
+
+def _spread(low_ns: int, high_ns: int) -> str:
+    """The shortest and the longest step, or their distance where both read alike."""
+    low, high = milliseconds(low_ns), milliseconds(high_ns)
+    return f" ({low} to {high})" if low != high else f" (equal within {percent((high_ns - low_ns) / low_ns)})"

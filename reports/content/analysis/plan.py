@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from heuristics.result.configured import BrokenRule
-from heuristics.result.judged import Choice, Fix, Knobs, Refused
+from heuristics.result.judged import Choice, Fix, Knobs, Precondition, Refused
 from heuristics.result.result import Result
 from heuristics.result.told import known
 from reports.content.analysis.headline import open_walls
@@ -28,14 +28,17 @@ from reports.content.names import capital, is_cure, name_of
 from reports.content.quantities import counted, milliseconds, percent, saving
 
 MOST: Final = 3
-SPELLINGS: Final = (
-    ("megatron_lm", "Megatron-LM"),
-    ("megatron_bridge", "Megatron-Bridge"),
-    ("bridge_harness", "Bridge's scripts/performance"),
-    ("pytorch", "PyTorch"),
-    ("environment", "environment"),
-)
+SPELLINGS: Final[Mapping[str, str]] = {
+    "megatron_lm": "Megatron-LM",
+    "environment": "environment",
+    "megatron_bridge": "Megatron-Bridge",
+    "bridge_harness": "Bridge's scripts/performance",
+    "pytorch": "PyTorch",
+}
 """Ways to write a change, by the field of `Knobs`, and what they are called."""
+_BRIDGE: Final = ("megatron_bridge", "bridge_harness", "environment", "megatron_lm", "pytorch")
+_PYTORCH: Final = ("pytorch", "environment", "megatron_lm", "megatron_bridge", "bridge_harness")
+_STATES: Final = {"met": "Met", "unmet": "Needs", "unknown": "Check"}
 
 
 def plan(result: Result, most: int | None = MOST) -> Plan | Sentence:
@@ -71,20 +74,20 @@ def step_of(result: Result, fix: Fix, everything: bool = False) -> Step:
     low, high = (known(gain[0]), gain[1]) if gain else (None, None)
     gains = f"saves {saving(low, high)}" if high is not None else "saving not measured"
     notes = tuple(_all_notes(fix)) if everything else tuple(_one_note(fix))
-    spellings = tuple(_spellings(fix.knobs, _framework(result)))
+    spellings = tuple(_spellings(fix.knobs, _order(result)))
     return Step(fix.id, words(fix.title), gains, spellings, notes, low, high, fix.after)
 
 
-def _framework(result: Result) -> str:
-    """The spelling to show first: the configuration's, else the framework that the trace shows."""
+def _order(result: Result) -> Iterable[str]:
+    """The spellings, those of the framework in use first: the configuration's, else what the trace shows."""
     configuration = known(result.configuration)
-    if configuration is not None and (named := known(configuration.framework)) is not None:
-        return named
-    return "megatron_lm" if result.framework == "megatron" else "pytorch"
+    if configuration is not None and known(configuration.framework) == "megatron_bridge":
+        return _BRIDGE
+    return SPELLINGS if result.framework == "megatron" else _PYTORCH
 
 
-def _spellings(knobs: Knobs, first: str) -> Iterator[Spelling]:
-    """Every way to write the change that exists, the one in use in front."""
+def _spellings(knobs: Knobs, order: Iterable[str]) -> Iterator[Spelling]:
+    """Every way to write the change that exists."""
     lines = {
         "megatron_lm": knobs.megatron_lm,
         "megatron_bridge": knobs.megatron_bridge,
@@ -92,9 +95,9 @@ def _spellings(knobs: Knobs, first: str) -> Iterator[Spelling]:
         "pytorch": knobs.pytorch,
         "environment": knobs.environment,
     }
-    for id_, name in sorted(SPELLINGS, key=lambda one: one[0] != first):
+    for id_ in order:
         if lines[id_]:
-            yield Spelling(id_, name, CodeBlock(lines[id_], "python" if id_ == "pytorch" else "sh"))
+            yield Spelling(id_, SPELLINGS[id_], CodeBlock(lines[id_], "python" if id_ == "pytorch" else "sh"))
 
 
 def _one_note(fix: Fix) -> Iterator[Words]:
@@ -109,16 +112,21 @@ def _one_note(fix: Fix) -> Iterator[Words]:
         open_.sort(key=lambda one: one.state != "unmet")
         if open_:
             more = f" (and {len(open_) - 1} more)" if len(open_) > 1 else ""
-            yield words(f"{'Needs' if open_[0].state == 'unmet' else 'Check'}: {open_[0].text}{more}")
+            yield words(f"{_condition(open_[0])}{more}")
+
+
+def _condition(one: Precondition) -> str:
+    """What a fix needs; what is not met with what would meet it."""
+    cure = f" ({one.cure})" if one.cure and one.state == "unmet" else ""
+    return f"{_STATES[one.state]}: {one.text}{cure}"
 
 
 def _all_notes(fix: Fix) -> Iterator[Words]:
     """Everything that is known of a fix, a sentence each."""
     yield words(f"Versions: {fix.versions}")
     for one in fix.preconditions:
-        label = {"met": "Met", "unmet": "Needs", "unknown": "Check"}[one.state]
-        cure = f" ({one.cure})" if one.cure and one.state != "met" else ""
-        yield words(f"{label}: {one.text}{cure}")
+        cure = f" ({one.cure})" if one.cure and one.state == "unknown" else ""
+        yield words(f"{_condition(one)}{cure}")
     for tier in fix.checked:
         yield words(f"Configuration, {tier.tier}: {tier.answer.replace('_', ' ')}; {tier.text}")
     if (room := known(fix.room)) is not None:

@@ -10,7 +10,7 @@ from heuristics.result.told import known
 from heuristics.result.trace import Trace
 from reports.content.analysis.scale import gpu_of, scale_of, who
 from reports.content.blocks import Block, Code, Column, Items, Part, Quantity, Row, Table, Words, words
-from reports.content.names import capital, name_of
+from reports.content.names import capital, is_cure, name_of
 from reports.content.quantities import percent
 from reports.result.codec import gaps
 
@@ -62,7 +62,8 @@ def _gaps(result: Result) -> Iterator[Words]:
     """Gaps that have one reason and one cure together, by the names of what is missing."""
     together: dict[tuple[str, str], dict[str, None]] = {}
     for gap in gaps(result):
-        name = name_of(gap.path.rpartition(".")[2])
+        name = name_of(gap.path.rpartition(".")[2].partition("[")[0])
         together.setdefault((gap.reason, gap.cure), {})[name] = None
     for (reason, cure), names in together.items():
-        yield words(f"{capital(', '.join(names))}: {reason.rstrip('.')}. To learn it: {cure.rstrip('.')}.")
+        how = f" To learn it: {cure.rstrip('.')}." if is_cure(cure) else ""
+        yield words(f"{capital(', '.join(names))}: {reason.rstrip('.')}.{how}")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from heuristics import Judgement
+from heuristics.defects import told_by
 from heuristics.result import configured as typed
 from heuristics.result.judged import Checked as Answered
 from heuristics.result.told import Told
@@ -60,7 +62,8 @@ def findings(judgement: Judgement) -> tuple[typed.ConfigFinding, ...]:
     if judgement.told is None:
         return ()
     checked = judgement.told.checked
-    own = (all_copied(one, typed.ConfigFinding) for one in checked.findings)
+    errors = {one.rule.id for one in checked.broken if one.level == "error"}
+    own = (copied(one, typed.ConfigFinding, same_as=told_by(one.id, errors)) for one in checked.findings)
     return (*own, *(_failure(one) for one in checked.failures))
 
 
@@ -79,19 +82,36 @@ def rules(judgement: Judgement) -> Told[typed.Rules]:
     """What the framework's versions reject, warn of or ignore."""
     if judgement.told is None:
         return NOT_GIVEN
-    checked = judgement.told.checked
+    checked, run = judgement.told.checked, judgement.run
+    found = {one.id for one in checked.findings}
     return typed.Rules(
         broken=tuple(
-            copied(one.rule, typed.BrokenRule, level=one.level, text=one.text) for one in checked.broken
+            copied(
+                one.rule,
+                typed.BrokenRule,
+                level=one.level,
+                text=one.text,
+                seen=_seen(one.rule.knobs, run),
+                same_as="" if one.level == "error" else told_by(one.rule.id, found),
+            )
+            for one in checked.broken
         ),
         undecided=tuple(copied(one.rule, typed.UndecidedRule, asks=one.asks) for one in checked.undecided),
     )
+
+
+def _seen(names: Sequence[str], run: Run) -> tuple[typed.SetAt, ...]:
+    """Where the knobs of a rule were set; knobs that nobody set are left out."""
+    by_knob = run.settings.by_knob
+    return tuple(typed.SetAt(knob, by_knob[knob].said) for knob in names if knob in by_knob)
 
 
 def workflow(judgement: Judgement) -> tuple[typed.WorkflowStep, ...]:
     """The published workflow rule by rule."""
     if judgement.told is None:
         return ()
+    checked = judgement.told.checked
+    told = {*(one.rule.id for one in checked.broken), *(one.id for one in checked.findings)}
     return tuple(
         copied(
             one.judged,
@@ -100,8 +120,9 @@ def workflow(judgement: Judgement) -> tuple[typed.WorkflowStep, ...]:
             phase=one.rule.phase,
             title=one.rule.title,
             seed=one.rule.seed,
+            same_as=told_by(one.rule.id, told) if one.judged.state == "violated" else "",
         )
-        for one in judgement.told.checked.steps
+        for one in checked.steps
     )
 
 

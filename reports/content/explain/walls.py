@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator, Mapping
+from functools import partial
 from types import ModuleType
 from typing import Final
 
@@ -11,9 +11,9 @@ from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.plan import LEVERS, WALL_ORDER
 from heuristics.run import WALL_IDS, WallId
 from heuristics.walls import JUDGES
-from reports.explain_limits import item, limit_lines, limits_in
-from reports.layout import wrap
-from reports.words import wall_words
+from reports.content.blocks import Block, Code, words
+from reports.content.explain.limits import limit_items, limits_in
+from reports.content.explain.topic import Topic, listed, paragraphs, said
 
 _JUDGE: Final[Mapping[WallId, ModuleType]] = dict(zip(WALL_IDS, JUDGES, strict=True))
 _EVERY_WALL: Final = ("heuristics.walls.price", "heuristics.verdict")
@@ -33,30 +33,19 @@ _MEASURED: Final[Mapping[WallId, tuple[str, ...]]] = {
 """Limits of measuring that decide what counts as the wall's handicap."""
 
 
-def wall_lines(wall: WallId) -> Iterator[str]:
-    """Lines of one wall."""
+def wall_topics() -> Iterator[Topic]:
+    """The four walls."""
+    for wall in WALL_IDS:
+        yield Topic(wall, "wall", partial(_wall, wall))
+
+
+def _wall(wall: WallId) -> Iterator[Block]:
     judge = _JUDGE[wall]
-    yield f"{wall_words(wall)} (wall)"
     yield from paragraphs(judge)
     homes = (*_EVERY_WALL, judge.__name__)
-    yield from limit_lines([place for home in homes for place in limits_in(home)] + [*_MEASURED[wall]])
-    yield from ("", "Fixes, in the order to try; what its evidence favours comes first")
-    for number in WALL_ORDER[wall]:
-        yield from item(f"{number} {CATALOGUE[number].title}")
+    yield from limit_items([place for home in homes for place in limits_in(home)] + [*_MEASURED[wall]])
+    order = (words(Code(number), f" {CATALOGUE[number].title}") for number in WALL_ORDER[wall])
+    yield from listed("Fixes, in the order to try; what its evidence favours comes first", order)
     if any(number in LEVERS for number in WALL_ORDER[wall]):
-        yield from wrap(f"Where no wall stands, {' and '.join(LEVERS)} still help: levers.", "  ")
-    yield from limit_lines(limits_in("heuristics.plan"), "What the order rests on")
-
-
-def paragraphs(module: ModuleType) -> Iterator[str]:
-    """A module's own words, each paragraph wrapped anew."""
-    for paragraph in inspect.cleandoc(module.__doc__ or "").split("\n\n"):
-        yield ""
-        for sentence in _references(" ".join(paragraph.split())):
-            yield from wrap(sentence, "  ")
-
-
-def _references(paragraph: str) -> list[str]:
-    """References stand on a line of their own."""
-    before, found, after = paragraph.partition("References: ")
-    return [part for part in (before.strip(), f"{found}{after}".strip()) if part]
+        yield from said(f"Where there is no wall, {' and '.join(LEVERS)} still help: levers.")
+    yield from limit_items(limits_in("heuristics.plan"), "What the order rests on")

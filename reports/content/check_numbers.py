@@ -1,0 +1,139 @@
+"""A run's numbers from its files: the step of the log, throughput beside published rows, memory by part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from heuristics.result.configured import Configuration, Log, MemoryEstimate, Reference, Throughput
+from heuristics.result.result import Result
+from heuristics.result.told import known
+from reports.content.blocks import Block, Cell, Column, Quantity, Row, Sentence, Table, words
+from reports.content.check_defects import is_written
+from reports.content.quantities import counted, duration, gigabytes, percent, rounded
+from traces.missing import Missing
+
+_PARTS: Final = ("parameters", "gradients", "optimizer", "activations", "logits")
+
+
+def number_lines(result: Result) -> Iterator[Block]:
+    """Step, throughput and memory, one line each."""
+    if (log := known(result.log)) is not None:
+        yield from _log(log, result)
+    yield from _throughput(result)
+    yield from _memory(result)
+
+
+def number_tables(result: Result) -> Iterator[Block]:
+    """The published rows of the same model, and memory by part."""
+    if (found := known(result.throughput)) is not None and found.references:
+        yield _published(found)
+    if (estimate := known(result.memory_estimate)) is not None:
+        yield _memory_table(estimate)
+
+
+def _log(log: Log, result: Result) -> Iterator[Sentence]:
+    step, peak = known(log.steady_step_ns), known(log.peak_allocated_bytes)
+    if step is None:
+        return
+    of = f"{log.steady_count:,} steady of {counted(log.iteration_count, 'iteration')}"
+    room = f"; peak memory {gigabytes(peak)}" if peak else ""
+    slower = [known(trace.capture.perturbation_frac) for trace in result.traces]
+    beside = [
+        f" The profiled step is {percent(abs(one))} {'longer' if one >= 0 else 'shorter'}."
+        for one in slower
+        if one is not None
+    ]
+    yield Sentence(words(f"{duration(step)} a step in the log ({of}){room}.", *beside), "Step")
+
+
+def _throughput(result: Result) -> Iterator[Sentence]:
+    found = result.throughput
+    if isinstance(found, Missing):
+        yield from _untold(found, "Throughput", known(result.configuration))
+    elif found is not None:
+        said = (
+            f"{rounded(found.tokens_per_s_per_gpu)} tokens/s and {rounded(found.model_tflops_per_gpu)} model"
+        )
+        said += f" TFLOP/s per GPU at {duration(found.step_ns)} a step"
+        peak, share = known(found.peak), known(found.mfu_frac)
+        if peak is not None and share is not None:
+            said += f"; MFU {percent(share)} of {rounded(peak.tflops)} TFLOP/s ({peak.gpu}, {peak.precision})"
+        yield Sentence(words(f"{said}."), "Throughput")
+
+
+def _memory(result: Result) -> Iterator[Sentence]:
+    found = result.memory_estimate
+    if isinstance(found, Missing):
+        yield from _untold(found, "Memory", known(result.configuration))
+    elif found is not None:
+        rest = known(found.rest_bytes) or 0
+        fullest = f"the fullest GPU (pipeline stage {found.stage})"
+        said = f"{gigabytes(found.total_bytes - rest)} estimated on {fullest}"
+        if rest:
+            than = f"{gigabytes(abs(rest))} {'more' if rest > 0 else 'less'} than estimated"
+            said += f"; the log's peak is {gigabytes(found.total_bytes)}, {than}"
+        yield Sentence(words(f"{said}."), "Memory")
+
+
+def _untold(gap: Missing, label: str, configuration: Configuration | None) -> Iterator[Sentence]:
+    """Why a number of a configuration that was given is unknown."""
+    if configuration is not None and is_written(configuration):
+        yield Sentence(words(f"Unknown: {gap.reason.rstrip('.')}. Needed: {gap.cure.rstrip('.')}."), label)
+
+
+def _published(found: Throughput) -> Table:
+    columns = (
+        Column("Model and GPUs"),
+        Column("Layout TP/PP/VP/EP", first=False),
+        Column("tokens/s", number=True),
+        Column("TFLOP/s", number=True),
+        Column("Source", first=False),
+    )
+    this = (
+        words("this run"),
+        words(""),
+        Quantity(rounded(found.tokens_per_s_per_gpu)),
+        Quantity(rounded(found.model_tflops_per_gpu)),
+        words(found.source),
+    )
+    note = words("Per GPU. Each row has a shape of its own and is no target for another.")
+    rows = (Row(this), *(Row(_reference(one)) for one in found.references))
+    return Table("Published throughput of this model", columns, rows, note=note)
+
+
+def _reference(one: Reference) -> tuple[Cell, ...]:
+    gpus = f"{one.gpus} {one.gpu}" if one.gpus else one.gpu
+    precision = f", {one.precision}" if one.precision else ""
+    forced = ", routing forced to balance" if one.routing == "balanced" else ""
+    return (
+        words(f"{one.model}, {gpus}{precision}{forced}"),
+        words(one.layout or ""),
+        Quantity(rounded(one.tokens_per_s_per_gpu)),
+        Quantity(rounded(one.tflops_per_gpu)),
+        words(one.source),
+    )
+
+
+def _memory_table(found: MemoryEstimate) -> Table:
+    sizes = (
+        *(found.parameters_bytes, found.gradients_bytes, found.optimizer_bytes),
+        *(found.activations_bytes, found.logits_bytes),
+    )
+    rows = [_size(part, size, found.total_bytes) for part, size in zip(_PARTS, sizes, strict=True)]
+    if rest := known(found.rest_bytes):
+        rows.append(_size("measured peak beside the estimate", rest, found.total_bytes))
+    assumed = f"Assumed: {', '.join(found.assumed)}." if found.assumed else ""
+    return Table(
+        f"Memory of the fullest GPU (pipeline stage {found.stage})",
+        (Column("Part"), Column("GB", number=True), Column("Share", number=True)),
+        tuple(rows),
+        total=_size("total", found.total_bytes, found.total_bytes),
+        note=words(assumed) if assumed else (),
+    )
+
+
+def _size(name: str, size: int, whole: int) -> Row:
+    share = size / whole if whole else 0.0
+    bar = share if 0 <= share <= 1 else None
+    return Row((words(name), Quantity(rounded(size / 1e9)), Quantity(percent(share), bar)))

@@ -1,0 +1,153 @@
+"""What NVIDIA's guides say of a configuration: the workflow rule by rule, what they choose, experiments."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, Literal
+
+from heuristics.result.configured import Experiment, WorkflowStep
+from heuristics.result.judged import Choice
+from heuristics.result.result import Result
+from heuristics.result.told import known
+from reports.content.blocks import Block, Code, Column, Fold, Items, Row, Sentence, Table, Words, words
+from reports.content.check_defects import ended, joined
+from reports.content.quantities import counted
+
+State = Literal["met", "violated", "unknown", "not_applicable"]
+PHASES: Final = {
+    "fit": "Fit into memory",
+    "scale": "Scale",
+    "folding": "Parallel folding",
+    "prerequisites": "What features need",
+    "profile": "Profile",
+}
+STATES: Final[Mapping[State, str]] = {
+    "violated": "violated",
+    "unknown": "not checked",
+    "met": "met",
+    "not_applicable": "not applicable",
+}
+_INPUTS: Final = 4
+
+
+def workflow_lines(result: Result, shown: int | None) -> Iterator[Block]:
+    """Counts by state, then the violated rules that no defect tells; `shown`: at most so many of them."""
+    if not result.workflow:
+        return
+    count = Counter(one.state for one in result.workflow)
+    counts = ", ".join(f"{count[state]} {name}" for state, name in STATES.items() if count[state])
+    violated = [one for one in result.workflow if one.state == "violated" and not one.same_as]
+    named = violated[:shown]
+    again = count["violated"] - len(violated)
+    beside = f" {'All' if not violated else again} violated ones are listed above." if again else ""
+    yield Sentence(words(f"{counted(len(result.workflow), 'rule')}: {counts}.{beside}"), "Workflow")
+    if named:
+        more = len(violated) - len(named)
+        rest = (words(f"{more} more violated: --full"),) if more else ()
+        yield Items((*map(step_words, named), *rest))
+    if (inputs := _missing_inputs(result)) and not shown:
+        yield Sentence(inputs)
+
+
+def step_words(one: WorkflowStep) -> Words:
+    """A rule with why it is in its state, and what to do or to give."""
+    cure = f" Cure: {ended(one.advice)}" if one.advice else ""
+    fix = words(" [", Code(one.fix), "]") if one.fix and one.advice else ()
+    missing = f" Missing input: {one.tells.rstrip('.')}." if one.tells else ""
+    return words(Code(one.id), f": {one.title}: {ended(one.because)}{cure}", fix, missing)
+
+
+def _missing_inputs(result: Result) -> Words:
+    """How many rules could not be checked, and which inputs would settle most of them."""
+    wanted = Counter(one.tells.rstrip(".") for one in result.workflow if one.state == "unknown")
+    if not wanted:
+        return ()
+    most = wanted.most_common(_INPUTS)
+    said = "; ".join(f"{tells} ({counted(count, 'rule')})" for tells, count in most)
+    more = f"; and {len(wanted) - len(most)} more" if len(wanted) > len(most) else ""
+    return words(f"{counted(wanted.total(), 'rule')} could not be checked. Missing input: {said}{more}.")
+
+
+def workflow_tables(result: Result) -> Iterator[Block]:
+    """Every rule, violated ones open and the rest folded by state; then rules of the release not checked."""
+    columns = (Column("Rule"), Column("Phase", first=False), Column("Why"), Column("What to do or to give"))
+    for state, name in STATES.items():
+        rows = tuple(
+            Row((words(one.title), words(PHASES[one.phase]), words(one.because), _to_do(one)))
+            for one in result.workflow
+            if one.state == state
+        )
+        if rows:
+            table = Table(f"Rules of the workflow: {name}", columns, rows)
+            yield table if state == "violated" else Fold(f"{len(rows)} {name}", (table,), f"workflow-{state}")
+    if (rules := known(result.rules)) is not None and rules.undecided:
+        listed = tuple(
+            words(f"{ended(one.text)} Missing input: ", joined([(Code(ask),) for ask in one.asks]), ".")
+            for one in rules.undecided
+        )
+        yield Fold("Rules of these releases that could not be checked", (Items(listed),), "undecided")
+
+
+def _to_do(one: WorkflowStep) -> Words:
+    parts = [words(part) for part in (one.advice, one.tells) if part]
+    return joined([*parts, words(Code(one.fix))] if one.fix else parts, "; ")
+
+
+def choice_line(result: Result) -> Iterator[Block]:
+    """What the guides choose, on one line."""
+    if result.choices:
+        said = "; ".join(f"{_about(one)} {one.answer}" for one in result.choices)
+        yield Sentence(words(f"{said}."), "Guides")
+
+
+def choice_table(result: Result) -> Iterator[Block]:
+    """What the guides choose, the rule that decides, what the other edition says, what would settle it."""
+    if not result.choices:
+        return
+    columns = (
+        Column("About"),
+        Column("Choice"),
+        Column("Rule", first=False),
+        Column("Other edition", first=False),
+        Column("Settings", first=False),
+        Column("Missing input", first=False),
+    )
+    rows = tuple(
+        Row(
+            (
+                *(words(_about(one)), words(one.answer), words(Code(one.rule)), words(one.other)),
+                *(_codes(one.settings), _codes(one.asks)),
+            )
+        )
+        for one in result.choices
+    )
+    yield Table(f"What the guides choose (edition {result.tool.guidance})", columns, rows)
+    refused = tuple(words(_about(one), ": ", why) for one in result.choices for why in one.refused)
+    if refused:
+        yield Fold("What the guides rule out, and why", (Items(refused),), "ruled-out")
+
+
+def _about(one: Choice) -> str:
+    return {"cuda_graphs": "CUDA graphs"}.get(one.about, one.about)
+
+
+def _codes(several: Sequence[str]) -> Words:
+    return joined([(Code(one),) for one in several])
+
+
+def experiment_blocks(result: Result) -> Iterator[Block]:
+    """The plan as runs to make, one variable each; nothing where there is the baseline alone."""
+    plan = known(result.experiments)
+    if plan is None or not (plan.then or plan.later or len(plan.first) > 1):
+        return
+    runs = (*plan.first, *plan.then, *plan.later)
+    yield Items(tuple(map(_experiment, runs)), "Experiments, one change each", numbered=True)
+    steps = counted(runs[0].step_count, "step")
+    yield Sentence(words(f"Each over {steps} without the profiler. Keep fixed: {', '.join(runs[0].holds)}."))
+    yield Sentence(words(f"Note each time: {'; '.join(runs[0].measure)}."))
+
+
+def _experiment(one: Experiment) -> Words:
+    start: Words = (Code(one.fix), " ") if one.fix else ()
+    return words(start, f"{ended(one.title)} Changes: {one.variable}. Then: {ended(one.next)}")

@@ -1,0 +1,1 @@
+"""What every word of a page means: walls, fixes, measures, rules, findings, failures, limits, settings."""

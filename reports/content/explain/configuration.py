@@ -1,0 +1,125 @@
+"""What a configuration is judged by: rules of releases, the workflow, findings, failures, settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Final
+
+from heuristics.constraints.rule import Rule
+from heuristics.constraints.rules import RULES
+from heuristics.failures.failure import Row
+from heuristics.failures.table import MENDS, ROWS
+from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.workflow.rule import WorkflowRule
+from heuristics.workflow.walk import RULES as WORKFLOW
+from reports.content.blocks import Block, Code, Sentence, words
+from reports.content.check_defects import ended, joined
+from reports.content.check_workflow import PHASES
+from reports.content.explain.topic import Topic, listed, said
+from reports.glossary import glossary
+from traces.settings.knobs import Knob, knobs
+from traces.training_log.known_lines import known_lines
+
+_SAYS: Final = {
+    "core": "Megatron-Core's configuration",
+    "megatron_lm": "the arguments of Megatron-LM",
+    "megatron_bridge": "Megatron-Bridge",
+    "dispatcher": "Megatron-Core, while it builds or runs a layer",
+    "ours": "nobody before the run fails; the rule is ours",
+}
+"""Who refuses what breaks a rule."""
+_LEVELS: Final = {
+    "error": "Breaking it is an error",
+    "warning": "Breaking it is allowed, with a warning",
+    "ignored": "What breaks it is changed or dropped without an error",
+}
+
+
+def configuration_topics() -> Iterator[Topic]:
+    """Rules, steps of the workflow, findings, failures, corrections and settings."""
+    for rule in RULES:
+        yield Topic(rule.id, "rule of a release", partial(_rule, rule))
+    for step in WORKFLOW:
+        yield Topic(step.id, "rule of the workflow", partial(_step, step))
+    for row in ROWS:
+        yield Topic(row.id, "failure that a log shows", partial(_failure, row))
+    for number, mend in MENDS.items():
+        yield Topic(number, "correction", partial(_mend, number, mend))
+    for number, text in glossary()["finding"].items():
+        yield Topic(number, "finding of a configuration", partial(_finding, text))
+    for word, text in glossary()["word"].items():
+        yield Topic(word, "word of a result", partial(said, text))
+    for knob in knobs().values():
+        yield Topic(knob.id, "setting", partial(_setting, knob))
+
+
+def spelled(topic: str) -> Iterator[Topic]:
+    """The setting that a flag or an override spells, its value left out: `model.moe_grouped_gemm=true`."""
+    name = re.split(r"[=\s]", topic.strip(), maxsplit=1)[0]
+    for knob in knobs().values():
+        if name in (knob.flag, knob.off_flag, knob.bridge, knob.harness):
+            yield Topic(knob.id, "setting", partial(_setting, knob))
+
+
+def _rule(rule: Rule) -> Iterator[Block]:
+    yield from said(ended(rule.text))
+    yield from said(f"{_LEVELS[rule.level]}. Who says so: {_SAYS[rule.says]}.")
+    yield from said(ended(rule.cure), "Cure")
+    yield from _fix(rule.fix)
+    releases = [f"from {rule.since}"] if rule.since else []
+    releases += [f"before {rule.until}"] if rule.until else []
+    yield from said(ended(" and ".join(releases)) if releases else "", "Releases")
+    yield Sentence(words(joined([(Code(knob),) for knob in rule.knobs])), "Settings")
+    yield from said(rule.source, "Source")
+
+
+def _fix(number: str) -> Iterator[Sentence]:
+    if number in CATALOGUE:
+        yield Sentence(words(Code(number), f" {CATALOGUE[number].title}."), "Fix")
+    elif number:
+        yield Sentence(words(Code(number)), "Fix")
+
+
+def _step(rule: WorkflowRule) -> Iterator[Block]:
+    yield from said(ended(rule.title))
+    yield from said(f"{PHASES[rule.phase]}.", "Phase")
+    yield from said(f"workflow document {rule.seed}", "Source")
+
+
+def _failure(row: Row) -> Iterator[Block]:
+    yield from said(ended(row.text), "Likely cause")
+    yield from said(ended(row.confirm), "To confirm")
+    yield Sentence(words(Code(row.fix_id), f": {ended(row.fix)}"), "Cure")
+    lines = known_lines()
+    yield from said(row.source or (lines[row.id].source if row.id in lines else ""), "Source")
+
+
+def _mend(number: str, mend: str) -> Iterator[Block]:
+    yield from said(ended(mend))
+    shown = (row for row in ROWS if row.fix_id == number)
+    yield from listed("For", (words(Code(row.id), f": {ended(row.text)}") for row in shown))
+
+
+def _finding(text: str) -> Iterator[Block]:
+    yield from said(text)
+    yield from said("check-config and analyze --config name the values and the lines they stand on.")
+
+
+def _setting(knob: Knob) -> Iterator[Block]:
+    spelled = (
+        ("Megatron-LM", knob.flag),
+        ("Megatron-LM, off", knob.off_flag),
+        ("Megatron-Bridge", knob.bridge),
+        ("Bridge's scripts/performance", knob.harness),
+    )
+    yield from listed("Spellings", (words(f"{name}: ", Code(text)) for name, text in spelled if text))
+    yield from said(", ".join(knob.choices), "Takes")
+    yield from _speaking(knob.id)
+
+
+def _speaking(knob: str) -> Iterator[Block]:
+    """Rules that speak of a setting."""
+    rules: Iterable[Rule] = (rule for rule in RULES if knob in rule.knobs)
+    yield from listed("Rules", (words(Code(rule.id), f": {ended(rule.text)}") for rule in rules))

@@ -1,0 +1,96 @@
+"""A fix in words: what it changes, its spellings, what it needs, what it gave elsewhere, how to verify."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Iterator
+from functools import partial
+from importlib import import_module
+from types import ModuleType
+from typing import Final
+
+import heuristics.fixes
+from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.fixes.fix import Fix, Precondition
+from heuristics.run import Run
+from reports.content.blocks import Block, Code, Sentence, Term, words
+from reports.content.check_defects import joined
+from reports.content.explain.limits import limit_items, limits_in
+from reports.content.explain.topic import Topic, listed, paragraphs, said
+from reports.words import wall_words
+
+_CHANGES: Final = {
+    "graph_attn": "attention's launches become one call",
+    "graph_moe_router": "the router's launches become one call",
+    "graph_moe_preprocess": "the launches of preprocessing become one call",
+    "graph_scopes": "launches of attention, router and preprocessing become one call each",
+    "fused_kernels": "of each row of router, permute, or norm and quantisation kernels only one is launched",
+    "collection_at_edges": "each step that collected does so once, as it begins",
+    "token_counts_stay": "nothing waits for token counts",
+    "expert_overlap": "exchanges hide under the compute of the other microbatch, slowed as measured here",
+    "faster_dispatcher": "what moves takes less time by the published factors, waiting for peers does not",
+    "recompute_dropped": "recomputed stretches are gone, with their launches and collectives",
+    "recompute_narrowed": "of recomputed stretches only norms and activations are left",
+    "no_retries": "allocator calls after the first step are gone",
+    "grouped_experts": "GEMMs of the experts in a row are one, by whole waves of blocks",
+}
+"""How kinds of change are called where people read."""
+
+
+def fix_topics() -> Iterator[Topic]:
+    """Every fix of the catalogue."""
+    for number in CATALOGUE:
+        yield Topic(number, "fix", partial(_fix, number))
+
+
+def _fix(number: str) -> Iterator[Block]:
+    """Its knobs and needs are those for a run of which nothing is known."""
+    fix, module, run = CATALOGUE[number], module_of(number), Run()
+    yield from said(f"{fix.title}.")
+    yield from paragraphs(module)
+    kinds = words(", of its cost ", joined([(Term(kind),) for kind in fix.kinds])) if fix.kinds else ()
+    yield Sentence(words(f"Acts on the wall {wall_words(fix.wall)}", kinds, "."))
+    yield from _knobs(fix, run)
+    yield from listed("Versions", [fix.versions])
+    yield from listed("Needs", map(_need, fix.preconditions(run)))
+    yield from listed("Replayed as", (_CHANGES[change] for change in fix.changes(run)))
+    yield from listed("Measured elsewhere", (f"{gain.text} ({gain.source})" for gain in fix.gains))
+    yield from listed("Side effects", fix.side_effects)
+    yield from listed("Not in one plan with", map(_titled, fix.excludes))
+    yield from listed("The same change as", map(_titled, (fix.same_as,) if fix.same_as else ()))
+    yield from listed("Verify in the next recording", [fix.verify])
+    yield from limit_items(limits_in(module.__name__), "Numbers in it")
+    yield from listed("Sources", fix.sources)
+
+
+def module_of(number: str) -> ModuleType:
+    """The file of a fix: `heuristics/fixes/com_2_dispatcher.py` for COM-2."""
+    start = number.lower().replace("-", "_") + "_"
+    (name,) = (
+        one.name for one in pkgutil.iter_modules(heuristics.fixes.__path__) if one.name.startswith(start)
+    )
+    return import_module(f"heuristics.fixes.{name}")
+
+
+def _knobs(fix: Fix, run: Run) -> Iterator[Block]:
+    knobs = fix.knobs(run)
+    spelled = (
+        ("Megatron-LM", knobs.megatron_lm),
+        ("Bridge", knobs.megatron_bridge),
+        ("Bridge's scripts/performance", knobs.bridge_harness),
+        ("environment", knobs.environment),
+        ("PyTorch, where the run is not Megatron's", fix.pytorch.code if fix.pytorch else ()),
+    )
+    known = [words(f"{name}: ", joined([(Code(one),) for one in lines])) for name, lines in spelled if lines]
+    none = [words("none for a run of which nothing is known: they depend on what is asked for below")]
+    yield from listed("Knobs, as for a run of which nothing is known", known or none)
+
+
+def _need(need: Precondition) -> str:
+    if not need.cure:
+        return need.text
+    return f"{need.text} ({'to check' if need.state == 'unknown' else 'to meet it'}: {need.cure})"
+
+
+def _titled(number: str) -> str:
+    return f"{number} {CATALOGUE[number].title}" if number in CATALOGUE else number

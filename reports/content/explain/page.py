@@ -1,0 +1,133 @@
+"""What a word means, as a page: a wall, a fix, a measure by key or name, a rule, a finding, a setting.
+
+What is explained speaks for itself, from `heuristics`, which loads numpy; so that is imported when asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from difflib import get_close_matches
+from functools import cache, partial
+from typing import Final
+
+from reports.content.blocks import Block, Code, Detail, Page, Part, Sentence, words
+from reports.content.check_defects import joined
+from reports.content.explain.topic import Topic, said
+from reports.measures import GROUPS, Measure, measures, named
+from reports.words import printable
+from traces.errors import UsageError
+
+_NEAREST: Final = 3
+_LIST: Final = "Type moe-diag explain to list all."
+_NUMBERED: Final = re.compile(r"_\d+$")
+_FIRST: Final = ("wall", "fix")
+"""Kinds of topics that are listed apart, before measures."""
+
+
+def explain_page(topic: str = "") -> Page:
+    """The explanation of a topic; without one, the list of all, by kind.
+
+    Upper and lower case, `-`, `_` and blanks are the same, and a path such as `ranks[0].sm.fill_frac` is
+    taken. A word that is several things gets all of them. Raises `UsageError` for an unknown one, naming the
+    nearest.
+    """
+    if not topic.strip():
+        return _everything()
+    whole = _plain(topic)
+    for name in dict.fromkeys((whole, whole.rpartition(".")[2], _NUMBERED.sub("_", whole))):
+        if found := _found(name, topic):
+            first, *others = found
+            parts = [_part(one) for one in others]
+            title = words(Code(first.name))
+            return Page(title, words(first.kind), (*first.blocks(), *parts), Detail.FULL)
+    raise UsageError(_unknown(topic, whole))
+
+
+def _part(topic: Topic) -> Part:
+    return Part(f"{topic.name}: {topic.kind}", tuple(topic.blocks()), _plain(topic.name))
+
+
+def _plain(topic: str) -> str:
+    return re.sub(r"\[[^]]*\]", "", topic).strip().lower().replace("-", "_").replace(" ", "_")
+
+
+def _singular(name: str) -> str:
+    """A name with its words in the singular, so that `reads of token counts` is found by one read."""
+    return "_".join(word.removesuffix("s") for word in _plain(name).split("_"))
+
+
+def _found(name: str, topic: str) -> list[Topic]:
+    """Everything that has this name: walls and fixes, measures, then the rest."""
+    from reports.content.explain.configuration import spelled
+    from reports.content.explain.limits import limit_topics
+
+    own = _by_name().get(name, [])
+    titled = (one for one in measures().values() if _singular(one.title) == _singular(name))
+    by_name = [*named(name), *titled]
+    of_measures = [_measure_topic(one) for one in dict.fromkeys(by_name)]
+    first = [one for one in own if one.kind in _FIRST]
+    rest = [one for one in own if one.kind not in _FIRST]
+    found = [*first, *of_measures, *rest, *limit_topics(topic)]
+    of_family = (one for start, one in _families().items() if name.startswith(start))
+    return found or [*spelled(topic)] or [*of_family]
+
+
+@cache
+def _by_name() -> dict[str, list[Topic]]:
+    """Topics by their plain name; measures are apart, as a part of a name is enough for them."""
+    from reports.content.explain.configuration import configuration_topics
+    from reports.content.explain.fixes import fix_topics
+    from reports.content.explain.guides import guide_topics
+    from reports.content.explain.walls import wall_topics
+
+    found: dict[str, list[Topic]] = {}
+    for one in (*wall_topics(), *fix_topics(), *configuration_topics(), *guide_topics()):
+        found.setdefault(_plain(one.name), []).append(one)
+    return found
+
+
+def _families() -> dict[str, Topic]:
+    """Findings whose id ends in what they were found of: `CFG-misspelled-3`."""
+    return {name: one for name, several in _by_name().items() for one in several if one.name.endswith("-")}
+
+
+def _measure_topic(measure: Measure) -> Topic:
+    kind = f"{measure.title}: measure{f', in {measure.unit}' if measure.unit else ''}"
+    return Topic(measure.name, kind, partial(_measure, measure))
+
+
+def _measure(measure: Measure) -> Iterator[Block]:
+    from reports.content.explain.limits import limit_items
+
+    yield from said(measure.what)
+    yield from said(measure.how, "How")
+    yield from said(GROUPS[measure.group], "Group")
+    yield from limit_items(measure.limits)
+
+
+def _everything() -> Page:
+    """All topics by kind, measures by group."""
+    of_kind: dict[str, dict[str, None]] = {}
+    for several in _by_name().values():
+        for one in several:
+            of_kind.setdefault(one.kind, {})[one.name] = None
+    listed = {kind: [*names] for kind, names in of_kind.items() if kind in _FIRST}
+    for group, title in GROUPS.items():
+        listed[title] = [one.name for one in measures().values() if one.group == group]
+    listed |= {kind: [*names] for kind, names in of_kind.items() if kind not in _FIRST}
+    blocks = tuple(_names(title, names) for title, names in listed.items())
+    return Page(words("moe-diag explain WORD"), words("says what a word means"), blocks, Detail.FULL)
+
+
+def _names(title: str, names: list[str]) -> Part:
+    sentence = Sentence(joined([(Code(one),) for one in names]))
+    return Part(f"{title[:1].upper()}{title[1:]}", (sentence,), _plain(title))
+
+
+def _unknown(topic: str, whole: str) -> str:
+    known = {_plain(name): name for name in measures()}
+    known |= {name: several[0].name for name, several in _by_name().items()}
+    nearest = [known[name] for name in get_close_matches(whole.rpartition(".")[2], known, _NEAREST)]
+    near = f" The nearest: {', '.join(nearest)}." if nearest else ""
+    return f"nothing is named {printable(topic, 60)!r}.{near} {_LIST}"

@@ -1,0 +1,40 @@
+"""One thing that can be explained, and the ways to write its blocks."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from types import ModuleType
+
+from reports.content.blocks import Block, Items, Sentence, Words, words
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """`name`: the id as it is printed; `kind`: what it is, in words; `blocks`: what is said of it."""
+
+    name: str
+    kind: str
+    blocks: Callable[[], Iterator[Block]]
+
+
+def listed(title: str, entries: Iterable[str | Words]) -> Iterator[Items]:
+    """Entries under a title; nothing where there are none."""
+    items = tuple(words(one) for one in entries if one)
+    if items:
+        yield Items(items, title)
+
+
+def said(text: str, label: str = "") -> Iterator[Sentence]:
+    """A sentence; nothing where there is no text."""
+    if text:
+        yield Sentence(words(text), label)
+
+
+def paragraphs(module: ModuleType) -> Iterator[Sentence]:
+    """A module's own words, paragraph by paragraph; references stand on a line of their own."""
+    for paragraph in inspect.cleandoc(module.__doc__ or "").split("\n\n"):
+        before, found, after = " ".join(paragraph.split()).partition("References: ")
+        yield from said(before.strip())
+        yield from said(after.strip(), found.strip(": "))

@@ -1,0 +1,240 @@
+"""One metric over the results of a history: what it is, its changes in words, its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from heuristics.comparison.difference.change_points import ChangePoint
+from reports.content.blocks import (
+    Block,
+    Code,
+    Column,
+    Command,
+    Drawing,
+    Headline,
+    Items,
+    Page,
+    Row,
+    Sentence,
+    Table,
+    Tone,
+    words,
+)
+from reports.content.chart import chart_lines
+from reports.content.names import name_of
+from reports.content.quantities import counted, rounded, signed
+from reports.words import printable
+
+_TAG: Final = 24
+_CHANGES: Final = 8
+FEWEST: Final = 8
+"""Results without which no change can be shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One result of a trend; `value` is None where it does not tell the metric."""
+
+    id: int
+    added_at: str
+    tag: str
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Results that are no part of a trend: how many, in what they differ, the number of the newest."""
+
+    count: int
+    differ: tuple[str, ...]
+    newest: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """One metric over results that are alike in what `alike` says. `changes` index `points`, one at least."""
+
+    metric: str
+    alike: Mapping[str, object]
+    points: tuple[Point, ...]
+    changes: tuple[ChangePoint, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """How a metric is shown: its values times `factor`, in `word`."""
+
+    word: str
+    factor: float
+
+
+_UNITS: Final = (
+    ("_ns", Unit("ms", 1e-6)),
+    ("_frac", Unit("%", 100.0)),
+    ("_bytes", Unit("GB", 1e-9)),
+    ("tokens_per_s_per_gpu", Unit("tokens/s per GPU", 1.0)),
+    ("tflops_per_gpu", Unit("TFLOP/s per GPU", 1.0)),
+)
+"""By the end of the name, or of its first part."""
+
+_ALIKE: Final = {
+    "gpu": "GPU",
+    "ranks": "ranks recorded",
+    "world_size": "GPUs in the run",
+    "num_layers": "layers",
+    "hidden_size": "hidden size",
+    "ffn_hidden_size": "FFN size",
+    "num_moe_experts": "experts",
+    "moe_ffn_hidden_size": "expert FFN size",
+    "moe_router_topk": "experts per token",
+    "seq_length": "sequence length",
+    "train.micro_batch_size": "micro batch",
+    "train.global_batch_size": "global batch",
+}
+
+
+def unit_of(metric: str) -> Unit:
+    """The unit a metric is shown in, by its name; those of the ledger are times per step."""
+    if metric.startswith("ledger."):
+        return Unit("ms per step", 1e-6)
+    for end, unit in _UNITS:
+        if metric.endswith(end) or metric.partition(".")[0].endswith(end):
+            return unit
+    return Unit("", 1.0)
+
+
+def shown(value: float, unit: Unit) -> str:
+    """A value with its unit: `48.0 ms`."""
+    return f"{rounded(value * unit.factor)} {unit.word}".rstrip()
+
+
+def step_words(change: ChangePoint, unit: Unit) -> str:
+    """The size of a change: in % of the mean before it, a share's in points."""
+    difference = change.after_mean - change.before_mean
+    if unit.word == "%":
+        return f"{signed(rounded(difference * unit.factor))} points"
+    if not change.before_mean:
+        return "from zero"
+    return f"{signed(rounded(difference / change.before_mean * 100))} %"
+
+
+def group_words(alike: Mapping[str, object]) -> str:
+    """What all results of a trend have in common."""
+    gpu = printable(str(alike.get("gpu") or "GPU not recorded"), 40)
+    return ", ".join(
+        [gpu, *(f"{_ALIKE.get(key, key)}: {value}" for key, value in alike.items() if key != "gpu")]
+    )
+
+
+def left_out_words(left_out: Sequence[LeftOut]) -> list[str]:
+    """How many results are not shown, why, and how to see them."""
+    return [
+        f"{counted(one.count, 'result')} with another "
+        f"{', '.join(_ALIKE.get(key, key) for key in one.differ)}: --like {one.newest}"
+        for one in left_out
+    ]
+
+
+def trend_page(trend: Trend) -> Page:
+    """The newest change first, the chart, all changes, what is missing."""
+    unit = unit_of(trend.metric)
+    title = words(Code(trend.metric), f" in {unit.word}" if unit.word else "")
+    return Page(title, (group_words(trend.alike),), tuple(_blocks(trend, unit)))
+
+
+def _blocks(trend: Trend, unit: Unit) -> Iterator[Block]:
+    values = [None if one.value is None else one.value * unit.factor for one in trend.points]
+    known = [one for one in trend.points if one.value is not None]
+    yield _headline(trend, unit, len(known))
+    if known:
+        changed = [change.index for change in trend.changes]
+        yield Drawing(tuple(chart_lines([one.id for one in trend.points], values, changed)))
+    if trend.changes:
+        earlier = len(trend.changes) - _CHANGES
+        said = [words(_change(trend, change, unit)) for change in trend.changes[-_CHANGES:]]
+        yield Items((*said, *([words(f"and {earlier} before them")] if earlier > 0 else [])), "Changes")
+    if known and known[-1].value is not None:
+        yield Sentence((f"{shown(known[-1].value, unit)} in {_named(known[-1])}",), "Newest")
+    if gaps := [str(one.id) for one in trend.points if one.value is None]:
+        said_by = f"{len(gaps)} of {len(trend.points)} results do not have it: {', '.join(gaps)}"
+        yield Sentence((said_by,), "Gaps")
+    yield from (Sentence((said,), "Left out") for said in left_out_words(trend.left_out))
+
+
+def _headline(trend: Trend, unit: Unit, count: int) -> Headline:
+    if trend.changes:
+        return Headline("CHANGED", (_change(trend, trend.changes[-1], unit),), Tone.NOTICE)
+    few = f"; fewer than {FEWEST} cannot show one" if count < FEWEST else ""
+    said = f"in {counted(count, 'result')} beyond what chance would do{few}"
+    return Headline("NO CHANGE", (said,), Tone.PLAIN)
+
+
+def _change(trend: Trend, change: ChangePoint, unit: Unit) -> str:
+    means = f"mean {shown(change.before_mean, unit)} -> {shown(change.after_mean, unit)}"
+    return f"{step_words(change, unit)} from {_named(trend.points[change.index])} on: {means}"
+
+
+def _named(point: Point) -> str:
+    tag = f", {printable(point.tag, _TAG)}" if point.tag else ""
+    return f"result {point.id} ({point.added_at[:10]}{tag})"
+
+
+def metrics_page(names: Sequence[str]) -> Page:
+    """The metrics that can be followed, each with its unit."""
+    if not names:
+        return _empty()
+    rows = tuple(Row((words(Code(name)), words(unit_of(name).word))) for name in names)
+    columns = (Column("metric"), Column("unit"))
+    return Page(words("Metrics of the history"), (), (Table("", columns, rows),))
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One result as it is listed. `origin`: machine and path, where they were kept."""
+
+    id: int
+    added_at: str
+    name: str
+    tag: str
+    gpu: str | None
+    step_ns: int | None
+    wall: str | None
+    origin: str | None
+
+
+def list_page(lines: Sequence[Line], baselines: Mapping[str, int]) -> Page:
+    """All results, oldest first, and which are baselines."""
+    if not lines:
+        return _empty()
+    columns = (
+        Column("id", number=True),
+        Column("added"),
+        Column("name"),
+        Column("tag"),
+        Column("GPU"),
+        Column("step ms", number=True),
+        Column("bottleneck"),
+        *([Column("origin")] if any(line.origin for line in lines) else []),
+    )
+    rows = (Row(row.cells[: len(columns)]) for row in map(_listed, lines))
+    blocks: list[Block] = [Table("", columns, tuple(rows))]
+    if baselines:
+        named = ", ".join(f"{name} is {number}" for name, number in sorted(baselines.items()))
+        blocks.append(Sentence((named,), "Baselines"))
+    return Page(words("Results of the history"), (), tuple(blocks))
+
+
+def _listed(line: Line) -> Row:
+    step = "unknown" if line.step_ns is None else shown(line.step_ns, Unit("", 1e-6))
+    gpu = (line.gpu or "unknown").removeprefix("NVIDIA ")
+    wall = "none" if line.wall is None else name_of(line.wall)
+    texts = (str(line.id), line.added_at[:10], line.name, line.tag, gpu, step, wall, line.origin or "")
+    return Row(tuple(map(words, texts)))
+
+
+def _empty() -> Page:
+    add = Command(("Add a result:",), "moe-diag history add RESULT.json")
+    return Page(words("The history is empty"), (), (add,))

@@ -1,0 +1,205 @@
+"""The text writer: every block in any width, cut to a screen where it must, harmless whatever is in it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from reports.content.blocks import (
+    Bar,
+    Block,
+    Code,
+    CodeBlock,
+    Column,
+    Command,
+    Detail,
+    Fold,
+    Headline,
+    Hue,
+    Items,
+    Page,
+    Part,
+    Piece,
+    Plan,
+    Quantity,
+    Row,
+    Sentence,
+    Spelling,
+    Step,
+    Table,
+    Term,
+    Tone,
+    View,
+    words,
+)
+from reports.write.text import ACTION, SCREEN, write_text
+
+BAR = Bar(
+    "One step",
+    "100 ms",
+    (
+        Piece("compute", 0.6, "60.0", Hue.COMPUTE),
+        Piece("communication", 0.3, "30.0", Hue.COMMUNICATION),
+        Piece("launch delays", 0.1, "10.0", Hue.IDLE),
+    ),
+)
+COSTS = Table(
+    "Could save at most",
+    (Column(""), Column("ms/step", number=True), Column("share", number=True), Column("")),
+    (
+        Row(
+            (
+                words("Communication"),
+                Quantity("30.0"),
+                Quantity("30 %", 0.3, Hue.COMMUNICATION),
+                words("dispatch"),
+            )
+        ),
+        Row((words("Memory"), Quantity(""), Quantity(""), words("unknown: nobody looked"))),
+        Row((words("Host overhead"), Quantity("1.00"), Quantity("1.0 %", 0.01, Hue.HOST), ())),
+    ),
+)
+
+
+def step(id_: str, notes: int = 1) -> Step:
+    code = CodeBlock(("--one-flag 1", "--another-flag 2"))
+    return Step(
+        id_,
+        words("Change one thing"),
+        "saves 10-20 %",
+        (
+            Spelling("megatron_lm", "Megatron-LM", code),
+            Spelling("megatron_bridge", "Bridge", CodeBlock(("a.b=1",))),
+        ),
+        tuple(words(f"Check: condition {number}") for number in range(notes)),
+    )
+
+
+PLAN = Plan(
+    "DO THIS", (step("COM-1"), step("COM-2"), step("COM-3")), words("All three together: 20 of 100 ms."), 4
+)
+
+
+def page(*blocks: Block, detail: Detail = Detail.FIRST) -> Page:
+    return Page(
+        words(Code("run.sqlite")), words("H100; 4 steps of 100 ms"), blocks, detail, "--full: the rest"
+    )
+
+
+def written(*blocks: Block, width: int = 80, detail: Detail = Detail.FIRST) -> list[str]:
+    return write_text(page(*blocks, detail=detail), View(width=width)).splitlines()
+
+
+def test_the_head_is_one_line_where_it_fits_and_two_where_not() -> None:
+    assert written()[0] == "run.sqlite   H100; 4 steps of 100 ms"
+    assert written(width=30)[:2] == ["run.sqlite", "H100; 4 steps of 100 ms"]
+
+
+def test_a_headline_hangs_its_sentences_under_what_it_says() -> None:
+    lines = written(
+        Headline("SLOWED BY", words("dispatch (30 %)"), Tone.BAD, (words("Confidence low: one step."),))
+    )
+    assert lines[2:] == ["SLOWED BY  dispatch (30 %)", "           Confidence low: one step."]
+
+
+def test_a_long_label_stands_on_a_line_of_its_own_where_the_rest_does_not_fit() -> None:
+    lines = written(Headline("NOT A STEADY-STATE RECORDING", words("a word " * 10), Tone.NOTICE))
+    assert lines[2] == "NOT A STEADY-STATE RECORDING"
+    assert lines[3].startswith("           a word")
+
+
+def test_a_bar_fills_its_width_and_names_every_piece_with_its_time() -> None:
+    lines = written(BAR, width=60)
+    assert len(lines[2]) == 59
+    assert "compute 60 %" in lines[2]
+    assert (
+        " ".join(" ".join(lines[3:]).split())
+        == "compute 60.0 + communication 30.0 + launch delays 10.0 = 100 ms"
+    )
+
+
+def test_no_line_ends_between_a_number_and_its_unit() -> None:
+    lines = written(Sentence(words("x" * 57 + " 14 % of it")), width=60)
+    assert lines[2:] == ["x" * 57, "14 % of it"]
+
+
+def test_numbers_of_a_table_stand_to_the_right_and_unknown_rows_begin_their_reason_early() -> None:
+    title, *rows = written(COSTS)[2:]
+    assert title.split() == ["Could", "save", "at", "most", "ms/step", "share"]
+    assert rows[0].index("30.0") + 4 == rows[2].index("1.00") + 4
+    assert rows[0].endswith("dispatch")
+    assert rows[0].count("#") > rows[2].count("#")
+    assert rows[1].split(maxsplit=1) == ["Memory", "unknown: nobody looked"]
+
+
+def test_a_total_closes_a_table_and_what_is_left_out_is_counted() -> None:
+    rows = (Row((words("one"), Quantity("1"))),)
+    table = Table(
+        "T", (Column(""), Column("ms", number=True)), rows, Row((words("all"), Quantity("3"))), left_out=2
+    )
+    assert written(table)[3:] == ["  one   1", "  all   3", "  2 more: -f json"]
+
+
+def test_a_short_page_shows_one_spelling_and_what_was_cut() -> None:
+    text = "\n".join(written(PLAN))
+    assert text.count("--one-flag 1 --another-flag 2") == 3
+    assert "a.b=1" not in text
+    assert "All three together: 20 of 100 ms. 4 more in --full." in text
+    assert re.search(r"1  Change one thing +saves 10-20 %  \[COM-1\]", text)
+
+
+def test_a_whole_page_opens_its_parts_with_every_spelling() -> None:
+    part = Part("The plan", (PLAN, Fold("Why", (Sentence(words("Because.")),))), "plan")
+    text = "\n".join(written(part, detail=Detail.FULL))
+    assert "THE PLAN" in text
+    assert text.count("a.b=1") == 3
+    assert "Why\nBecause." in text
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_a_first_screen_is_cut_until_it_fits_and_its_first_step_stands_early(width: int) -> None:
+    under = tuple(words("a long reason " * 30) for _ in range(3))
+    steps = tuple(step(f"COM-{number}", notes=6) for number in range(3))
+    lines = written(
+        Headline("SLOWED BY", words("dispatch (30 %)"), Tone.BAD, under),
+        BAR,
+        COSTS,
+        Plan("DO THIS", steps),
+        Sentence(words("kernel " * 40), "Top kernels"),
+        Command(words("Did it help?"), "moe-diag compare run.sqlite AFTER"),
+        width=width,
+    )
+    assert len(lines) <= SCREEN
+    first = next(place for place, line in enumerate(lines, start=1) if line.startswith("  1  "))
+    assert first <= ACTION
+    assert all(len(line) <= width for line in lines)
+    assert lines[-1].endswith("moe-diag compare run.sqlite AFTER")
+
+
+def test_settings_are_never_broken_and_share_a_line_while_it_has_room() -> None:
+    long = "--a-flag-that-is-wider-than-the-terminal-it-is-written-to 1"
+    lines = written(CodeBlock(("--a 1", "--b 2", long)), width=40)
+    assert lines[2:] == ["  --a 1 --b 2", f"  {long}"]
+
+
+def test_foreign_names_cannot_move_the_cursor() -> None:
+    hostile = "kernel\x1b[31m\nsecond\u202eline"
+    text = write_text(page(Sentence(words(Code(hostile), hostile))), View())
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert text.count("\n") == 3
+
+
+def test_colour_is_only_in_what_asks_for_it_and_changes_no_word() -> None:
+    blocks = (Headline("SLOWED BY", words("dispatch"), Tone.BAD), BAR, COSTS, PLAN)
+    coloured = write_text(page(*blocks), View(colour=True))
+    assert "\x1b[" in coloured
+    bare = re.sub(r"\x1b\[[0-9;]*m", "", coloured)
+    assert [line.rstrip() for line in bare.splitlines()] == write_text(page(*blocks), View()).splitlines()
+
+
+def test_keys_stand_beside_their_names_where_they_are_asked_for() -> None:
+    items = Items((words(Term("token_count_sync")),), "Causes", numbered=True)
+    assert "1. reads of token counts\n" in write_text(page(items), View())
+    assert "1. reads of token counts [token_count_sync]" in write_text(page(items), View(keys=True))
