@@ -8,7 +8,7 @@ from typing import Final
 from heuristics.result.result import Result
 from heuristics.result.told import known
 from reports.content.analysis.scale import scale_of, telling_rank
-from reports.content.blocks import Page, Quantity, Row, Table, Tone, Words
+from reports.content.blocks import Quantity, Row, Table, Tone, Words
 from reports.content.quantities import saving
 
 _STATES: Final = {Tone.BAD: "Bottleneck", Tone.PLAIN: "No bottleneck"}
@@ -39,21 +39,17 @@ class Card:
 
 
 def hero_of(result: Result) -> Hero:
-    """Of the verdict's wall, else of the largest."""
+    """Of the verdict's wall, else of the largest; no figure where what is not known could be larger."""
     costs = {wall.id: cost for wall in result.walls if (cost := known(wall.cost_frac)) is not None}
-    decided = known(result.verdict.wall)
-    most = costs[decided] if decided in costs else max(costs.values(), default=None)
+    decided, confidence = known(result.verdict.wall), known(result.verdict.confidence) or ""
+    all_judged = len(costs) == len(result.walls)
+    most = costs[decided] if decided in costs else max(costs.values(), default=0) if all_judged else 0
     whole = scale_of(telling_rank(result)).whole
-    confidence = known(result.verdict.confidence) or ""
-    if most is None:
-        return Hero("", "", confidence)
-    return Hero(saving(None, most), f"of the {whole} could be saved", confidence)
-
-
-def walls_table(page: Page) -> Table | None:
-    """The table of a page whose rows are the walls."""
-    tables = (block for block in page.blocks if isinstance(block, Table))
-    return next((table for table in tables if table.rows and all(row.id for row in table.rows)), None)
+    return (
+        Hero(saving(None, most), f"of the {whole} could be saved", confidence)
+        if most
+        else Hero("", "", confidence)
+    )
 
 
 def cards_of(table: Table, worst: str | None) -> list[Card]:

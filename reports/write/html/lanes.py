@@ -1,4 +1,4 @@
-"""Lanes of a timeline by what they mean: ranges and calls of the host, why no compute ran, the GPU's streams."""
+"""Lanes of a timeline by what they mean: ranges and calls of the host, why no compute ran, streams."""
 
 from __future__ import annotations
 
@@ -107,7 +107,8 @@ def _streams(one: Stretch) -> Iterator[Drawn]:
             keys = [one.words.keys[key] for key in lane.key]
             names = [one.words.names[name] if name >= 0 else "" for name in lane.name]
             title, under = _meaning(lane, keys), f"stream {lane.stream}"
-            yield Drawn("stream", title, under, lane.at_ns, lane.length_ns, keys, names, lane.launch_ns)
+            launch_ns = tuple(map(known, lane.launch_ns))
+            yield Drawn("stream", title, under, lane.at_ns, lane.length_ns, keys, names, launch_ns)
 
 
 def _meaning(lane: Lane, keys: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
@@ -44,6 +45,7 @@ _MACROS: Final[dict[type, str]] = {
     Fold: "fold",
     Part: "part",
 }
+_NOTHING: Final[Mapping[str, tuple[Words, ...]]] = {}
 _LABELLED: Final = 0.11
 """Narrower pieces of a bar have no room for their share; each stands in the legend."""
 _LETTER: Final = 0.0145
@@ -66,10 +68,17 @@ class Drawn:
 class Marks:
     """The blocks of one page; `glossary` grows by the terms they use, in the order of their first use."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, more_of: Mapping[str, tuple[Words, ...]] = _NOTHING) -> None:
+        """`more_of`: what is folded in the card of a step, by its id."""
         self._keys = view.keys
         self._terms: dict[str, Measure] = {}
-        names = {"said": self.said, "show": self.show, "pieces": pieces, "is_quantity": is_quantity}
+        names = {
+            "said": self.said,
+            "show": self.show,
+            "pieces": pieces,
+            "is_quantity": is_quantity,
+            "more_of": more_of.get,
+        }
         self._macros = environment().get_template("blocks.html.j2").make_module(names)
 
     @property
@@ -102,13 +111,15 @@ class Marks:
         """Its name, linked to the glossary; only the first of a page is a stop of the Tab key."""
         from markupsafe import Markup, escape
 
-        if (measure := measures().get(key)) is None:
+        measure = measures().get(key) or measures().get(key.rpartition(".")[2])
+        if measure is None:
             return escape(harmless(name_of(key)))
-        tab = Markup(' tabindex="-1"') if key in self._terms else ""
-        self._terms[key] = measure
+        name = measure.name
+        tab = Markup(' tabindex="-1"') if name in self._terms else ""
+        self._terms[name] = measure
         also = Markup(" <code>{}</code>").format(key) if self._keys else ""
         link = Markup('<a class="term" href="#word-{0}" data-term="{0}"{1}>{2}</a>{3}')
-        return link.format(key, tab, measure.title, also)
+        return link.format(name, tab, measure.title, also)
 
 
 def pieces(bar: Bar) -> list[Drawn]:

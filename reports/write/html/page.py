@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from heuristics.result.told import known
-from reports.content.analysis.scale import who
-from reports.content.blocks import Bar, Block, Headline, Page, Part, Plan, View
+from reports.content.analysis import RANKS, rank_parts
+from reports.content.analysis.closing import next_command, top_kernels, unknown_kernels, warnings
+from reports.content.analysis.costs import group_line, savings, step_bar
+from reports.content.analysis.evidence import evidence
+from reports.content.analysis.headline import facts, headline, title
+from reports.content.analysis.plan import plan, whole_plan
+from reports.content.analysis.recording import recording
+from reports.content.analysis.scale import telling_rank, who
+from reports.content.blocks import Block, Detail, Fold, Items, Page, Part, Plan, Sentence, View, Words
 from reports.content.quantities import saving
 from reports.write.html.environment import assemble
-from reports.write.html.hero import cards_of, hero_of, walls_table
+from reports.write.html.hero import cards_of, hero_of
 from reports.write.html.marks import Marks
 from reports.write.html.timeline import Shown, WallOf, grids_of, stretches, timelines
-
-B = TypeVar("B", bound=Block)
 
 _STYLES: Final = ("page.css", "blocks.css", "analysis.css")
 _SCRIPTS: Final = ("page.js",)
@@ -29,10 +34,12 @@ _TABS: Final = {
     "moe": "MoE layers",
     "recording": "Recording",
 }
-_OF_PART: Final[Mapping[str, str]] = {"kernels": "kernels", "moe": "moe", "recording": "recording"}
-"""The tab of a part; all others are in the summary."""
+_OF_PART: Final = {"kernels": "kernels", "sms": "kernels", "moe": "moe", "recording": "recording"}
+"""The tab of a part of a rank; all others are folds of the summary."""
 _ROWS: Final = {"exposed_comm": "comm", "exposed_copy": "copy"}
 """Rows of the ledger, and what a timeline calls the same kernels."""
+Replayed = list[tuple[list[str], float | None, float, str]]
+"""Ids of changes, what they save at least and at most as shares of the step, and that in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,34 +51,24 @@ class Tab:
     blocks: tuple[Block, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Tabs:
-    """The tabs that hold something; `timeline`: whether there is one."""
-
-    shown: tuple[Tab, ...]
-    timeline: bool
-
-
 def write_html(page: Page, view: View) -> str:
     """Any page of blocks, one below the other."""
     marks = Marks(view)
     return assemble("base.html.j2", _content(marks, page), _SCRIPTS, _STYLES)
 
 
-def write_analysis_html(result: Result, page: Page, view: View) -> str:
-    """The page of one run: `page` holds what is said; walls, ticks and timelines come from `result`.
+def write_analysis_html(result: Result, view: View) -> str:
+    """The page of one run, with everything that there is of it.
 
     It asks for nothing, and without JavaScript only the drawing of the timeline is missing. It stays under
     1 MB: the timelines take what room the rest leaves.
     """
-    empty = Shown("timeline", "", {}, ())
     found = stretches(result.ranks, who)
     if not found:
-        return _analysis(result, page, view, None)
-    size = len(_analysis(result, page, view, empty).encode())
-    return _analysis(
-        result, page, view, timelines(found, walls_of(result.ranks), grids_of(result.ranks), size)
-    )
+        return _analysis(result, view, None)
+    size = len(_analysis(result, view, Shown("timeline", "", {}, ())).encode())
+    drawn = timelines(found, walls_of(result.ranks), grids_of(result.ranks), size)
+    return _analysis(result, view, drawn)
 
 
 def walls_of(ranks: Sequence[Rank]) -> WallOf:
@@ -85,48 +82,70 @@ def walls_of(ranks: Sequence[Rank]) -> WallOf:
     return walls
 
 
-def _analysis(result: Result, page: Page, view: View, timeline: Shown | None) -> str:
-    marks = Marks(view)
-    headline, bar, walls = _first(page, Headline), _first(page, Bar), walls_table(page)
-    rest = tuple(block for block in page.blocks if block not in (headline, bar, walls))
+def _analysis(result: Result, view: View, timeline: Shown | None) -> str:
+    marks, rank = Marks(view, _more_of(result)), telling_rank(result)
+    table, steps = savings(result), plan(result, None)
     content = {
-        **_content(marks, page),
-        "headline": headline,
-        "bar": bar,
+        **_content(marks, Page(title(result), facts(result), (), Detail.FULL)),
+        "headline": headline(result),
+        "bar": step_bar(result, rank),
         "hero": hero_of(result),
-        "walls": cards_of(walls, known(result.verdict.wall)) if walls else [],
-        "walls_title": walls.title if walls else "",
-        "tabs": _tabs(rest, timeline),
+        "walls": cards_of(table, known(result.verdict.wall)),
+        "walls_title": table.title,
+        "tabs": [
+            one for one in _tabs(result, rank, steps) if one.blocks or (timeline and one.id == timeline.id)
+        ],
         "timeline": timeline,
-        "replayed": _replayed(result, page),
+        "replayed": _replayed(result, steps),
     }
     return assemble("analysis.html.j2", content, _ANALYSIS_SCRIPTS, _STYLES)
-
-
-def _replayed(result: Result, page: Page) -> list[tuple[list[str], float | None, float, str]]:
-    """What single changes and sets of them win, as far as they were replayed: ids, low, high, in words."""
-    plans = [block for block in page.blocks if isinstance(block, Plan)]
-    alone = [(step.id, step.low, step.high) for plan in plans for step in plan.steps]
-    found = [([id], low, high, saving(low, high)) for id, low, high in alone if high is not None]
-    return found + [([*one.ids], *one.gain_frac, saving(*one.gain_frac)) for one in result.combined]
 
 
 def _content(marks: Marks, page: Page) -> dict[str, object]:
     return {"page": page, "show": marks.show, "said": marks.said, "glossary": lambda: marks.glossary}
 
 
-def _first(page: Page, kind: type[B]) -> B | None:
-    return next((block for block in page.blocks if isinstance(block, kind)), None)
+def _tabs(result: Result, rank: Rank, steps: Plan | Sentence) -> Iterator[Tab]:
+    parts: dict[str, list[Block]] = {id: [] for id in _TABS}
+    measured = sorted(rank_parts(result, rank), key=lambda part: part.id != "kernels")
+    for part in (*measured, recording(result)):
+        tab = _OF_PART.get(part.id, "summary")
+        parts[tab].append(_folded(part) if tab == "summary" else part)
+    group = group_line(result)
+    summary = (*warnings(result), *([group] if group else ()), steps, *_beside_plan(result))
+    parts["summary"] = [*summary, next_command(result), _folded(evidence(result)), *parts["summary"]]
+    parts["summary"] += _other_ranks(result, rank)
+    top = top_kernels(rank)
+    parts["kernels"] = [*([top] if top else ()), *unknown_kernels(result), *parts["kernels"]]
+    return (Tab(id, title, tuple(parts[id])) for id, title in _TABS.items())
 
 
-def _tabs(blocks: Sequence[Block], timeline: Shown | None) -> Tabs:
-    within: dict[str, list[Block]] = {tab: [] for tab in _TABS}
-    for block in blocks:
-        tab = _OF_PART.get(block.id, "summary") if isinstance(block, Part) else "summary"
-        within[tab].append(block)
-    shown = tuple(
-        Tab(id, title, tuple(within[id]))
-        for id, title in _TABS.items()
-        if within[id] or (id == "timeline" and timeline)
-    )
-    return Tabs(shown, timeline is not None)
+def _folded(part: Part, place: str = "") -> Fold:
+    return Fold(part.title, part.blocks, f"{part.id}{place}")
+
+
+def _beside_plan(result: Result) -> list[Block]:
+    """What was refused, and what the guides choose."""
+    lists = [block for block in whole_plan(result).blocks if isinstance(block, Items)]
+    return [Fold(one.title, (replace(one, title=""),)) for one in lists]
+
+
+def _more_of(result: Result) -> Mapping[str, tuple[Words, ...]]:
+    """All that is known of each change, by its id."""
+    plans = [block for block in whole_plan(result).blocks if isinstance(block, Plan)]
+    return {step.id: step.notes for one in plans for step in one.steps}
+
+
+def _other_ranks(result: Result, rank: Rank) -> Iterator[Fold]:
+    """The parts of each other rank in one fold; those beyond `RANKS` are in the JSON document."""
+    others = [one for one in result.ranks if one is not rank]
+    for place, one in enumerate(others[: RANKS - 1], 1):
+        parts = tuple(_folded(part, f"-{place}") for part in rank_parts(result, one))
+        yield Fold(f"All of {who(one)}", parts, f"rank-{place}")
+
+
+def _replayed(result: Result, steps: Plan | Sentence) -> Replayed:
+    """What single changes and sets of them save, as far as they were replayed."""
+    alone = [(step.id, step.low, step.high) for step in steps.steps] if isinstance(steps, Plan) else []
+    found: Replayed = [([id], low, high, saving(low, high)) for id, low, high in alone if high is not None]
+    return found + [([*one.ids], *one.gain_frac, saving(*one.gain_frac)) for one in result.combined]

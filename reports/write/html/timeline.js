@@ -326,7 +326,7 @@
   for (const link of all("[data-wall]")) {
     link.addEventListener("click", (event) => {
       event.preventDefault();
-      openTab("timeline");
+      openTab("panel-timeline");
       const [timeline] = timelines;
       timeline?.filter(link.dataset.wall, link.textContent);
       timeline?.figure.scrollIntoView({ block: "nearest" });

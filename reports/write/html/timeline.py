@@ -115,9 +115,10 @@ def _first(one: Stretch, shared: _Shared, room: int) -> Data:
         cut = [longest(lane, most) for lane in lanes]
         trial = _Shared(shared.walls, shared.grids)
         data = _data(one, cut, trial)
-        if most <= _FEWEST or _size([data], trial) <= room:
+        size = _size([data], trial)
+        if most <= _FEWEST or size <= room:
             return _data(one, cut, shared)
-        most = max(_FEWEST, most * 2 // 3)
+        most = max(_FEWEST, int(most * min(0.9, room / size)))
 
 
 def _size(drawn: list[Data], shared: _Shared) -> int:
@@ -157,7 +158,7 @@ def _lane(lane: Drawn, shared: _Shared) -> Data:
     }
     if lane.launch_ns:
         pairs = zip(lane.at_ns, lane.launch_ns, strict=True)
-        data["before"] = [None if launch is None else at_ns - launch for at_ns, launch in pairs]
+        data["before"] = [at_ns - launch if isinstance(launch, int) else None for at_ns, launch in pairs]
     return data
 
 
