@@ -111,35 +111,33 @@ def _runs(lane: Drawn, length_ns: int) -> Iterator[tuple[Hue, int, int, int]]:
     """Hue, tint, first pixel and number of pixels."""
     import numpy as np
 
-    busy = _busy(lane, length_ns)
+    busy = pixels(lane, length_ns, _BINS)
     level = np.ceil(np.minimum(busy.sum(axis=0), 1.0) * _LEVELS - 1e-9).astype(int).tolist()
     most = busy.argmax(axis=0).tolist()
-    pixels = list(zip(level, most, range(_BINS), strict=True))
-    for (tint, hue), run in groupby(pixels, key=lambda one: (one[0], one[1] if one[0] else -1)):
+    columns = zip(level, most, range(_BINS), strict=True)
+    for (tint, hue), run in groupby(columns, key=lambda one: (one[0], one[1] if one[0] else -1)):
         places = [place for _, _, place in run]
         if tint:
             yield _HUES[hue], tint, places[0], len(places)
 
 
-def _busy(lane: Drawn, length_ns: int) -> NDArray[np.float64]:
-    """How much of each pixel each hue fills, shape (hues, pixels)."""
+def pixels(lane: Drawn, length_ns: int, count: int) -> NDArray[np.float64]:
+    """How much of each pixel each hue fills, shape (hues, count), hues in the order of `Hue`."""
     import numpy as np
 
     hue_at = {key: _HUES.index(_hue(lane, key)) for key in set(lane.key)}
-    scale = _BINS / length_ns
-    begin = np.array(lane.at_ns, dtype=np.float64) * scale
-    end = np.minimum(begin + np.array(lane.length_ns, dtype=np.float64) * scale, _BINS)
+    scale = count / length_ns
+    begin = np.minimum(np.array(lane.at_ns, dtype=np.float64) * scale, count)
+    end = np.minimum(begin + np.array(lane.length_ns, dtype=np.float64) * scale, count)
     hue = np.array([hue_at[key] for key in lane.key], dtype=np.int64)
-    first = np.minimum(begin.astype(np.int64), _BINS - 1)
-    last = np.minimum(end.astype(np.int64), _BINS - 1)
-    edges = np.zeros((len(_HUES), _BINS + 1))
-    busy = np.zeros((len(_HUES), _BINS))
+    first = np.minimum(begin.astype(np.int64), count - 1)
+    last = np.minimum(end.astype(np.int64), count - 1)
+    edges, busy = np.zeros((len(_HUES), count)), np.zeros((len(_HUES), count))
     np.add.at(edges, (hue, first), 1.0)  # every pixel from the first to before the last is full ...
     np.add.at(edges, (hue, last), -1.0)
-    busy += edges.cumsum(axis=1)[:, :_BINS]
     np.add.at(busy, (hue, first), first - begin)  # ... but for what lies before the beginning
     np.add.at(busy, (hue, last), end - last)
-    return busy
+    return busy + edges.cumsum(axis=1)
 
 
 def _hue(lane: Drawn, key: str) -> Hue:

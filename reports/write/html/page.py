@@ -88,7 +88,7 @@ def _analysis(result: Result, view: View, timeline: Shown | None) -> str:
     content = {
         **_content(marks, Page(title(result), facts(result), (), Detail.FULL)),
         "headline": headline(result),
-        "bar": step_bar(result, rank),
+        "bar": step_bar(rank),
         "hero": hero_of(result),
         "walls": cards_of(table, known(result.verdict.wall)),
         "walls_title": table.title,
