@@ -26,9 +26,9 @@ from heuristics.result.compared import Compared
 from heuristics.result.result import Result
 from reports.comparison.document import comparison_document
 from reports.content.analysis import page as analysis_page
-from reports.content.blocks import Detail, Hue
+from reports.content.blocks import Bar, Detail, Hue, View
 from reports.content.comparison import page as comparison_page
-from reports.content.quantities import milliseconds
+from reports.content.quantities import milliseconds, percent
 from reports.figures import analysis, comparison
 from reports.figures.canvas import FigureForm, new_sheet, own_style
 from reports.figures.lettering import MONO, fitted, harmless, inches, mono_inches, wrapped
@@ -37,6 +37,7 @@ from reports.result.codec import decode
 from reports.write import html
 from reports.write.html.lanes import Drawn
 from reports.write.palette import HUES
+from reports.write.text import write_text
 from tests.comparison_document_doubles import (
     by_logs,
     not_comparable,
@@ -167,10 +168,13 @@ def test_every_number_is_on_the_page(name: str, document: Callable[[str], Docume
     """But for those of the timeline: its scale, its step and its streams."""
     found = _typed(document(name))
     if isinstance(found, Compared):
-        page, own = comparison_page(found, Detail.FIRST), [_ms(found.base.step_ns), _ms(found.new.step_ns)]
+        page = comparison_page(found, Detail.FIRST)
+        own = [milliseconds(side.step_ns) for side in (found.base, found.new)]
     else:
-        page, own = analysis_page(found, Detail.FIRST), []
-    known = set(_NUMBER.findall(repr(page))) | {number for text in own for number in _NUMBER.findall(text)}
+        page = analysis_page(found, Detail.FIRST)
+        bars = [block for block in page.blocks if isinstance(block, Bar)]
+        own = [percent(piece.share) for bar in bars for piece in bar.pieces]
+    known = set(_NUMBER.findall(" ".join([*own, write_text(page, View(0)), repr(page)])))
     with own_style():
         figure = _sheet(document(name))
     below = [_height(text) for text in figure.texts if " by stream, " in text.get_text()]
@@ -182,10 +186,6 @@ def test_every_number_is_on_the_page(name: str, document: Callable[[str], Docume
 
 
 _NUMBER = re.compile(r"\d[\d.,]*\d|\d")
-
-
-def _ms(time_ns: int) -> str:
-    return f"{milliseconds(time_ns)} ms"
 
 
 def _height(text: Text) -> float:
