@@ -129,9 +129,12 @@ def write_results(document: Document, plan: Plan, output: Output) -> None:
 
     known = renderers(plan.kind)
     if plan.ticket:
-        from diagnoser.ticket import ticket_words, write_ticket
+        from diagnoser.ticket import PAGES, ticket_words, write_ticket
 
-        write_ticket(plan.ticket, document, lambda form: known[form](document, output.everything))
+        def render(form: str) -> str | bytes:
+            return known[form](document, output.everything and form not in PAGES)
+
+        write_ticket(plan.ticket, document, render)
     for target in plan.targets:
         write(target, known[target.form](document, output.everything), output.force)
     if plan.ticket and all(target.path for target in plan.targets):

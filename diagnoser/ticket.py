@@ -17,6 +17,8 @@ from reports.render import EXTENSIONS
 from reports.result.json_text import render_json
 from traces.errors import OutputNotWritable, UsageError
 
+PAGES: Final = frozenset({"markdown", "jira"})
+"""What the page of a ticket may be written in: a first screen, as the rest is attached."""
 _FORMS: Final = ("html", "json", "png")
 """Of a ticket, beside its page in markdown or for Jira."""
 
@@ -59,6 +61,8 @@ def write_ticket(ticket: Ticket, document: Document, render: Render) -> None:
     Raises `OutputNotWritable`, and `UsageError` for a file that has appeared meanwhile.
     """
     contents = {name: as_bytes(render(form)) for form, name in ticket.files.items()}
+    for form in PAGES & {*ticket.files}:
+        contents[ticket.files[form]] += as_bytes(f"\n{_attached(form, ticket)}")
     contents[ticket.manifest] = as_bytes(render_json(_manifest(document, contents)))
     is_new = not ticket.folder.exists()
     try:
@@ -81,6 +85,16 @@ def write_ticket(ticket: Ticket, document: Document, render: Render) -> None:
         raise OutputNotWritable(
             f"{ticket.folder} cannot be written ({reason}). Give another --ticket DIR; nothing was left here."
         ) from None
+
+
+def _attached(form: str, ticket: Ticket) -> str:
+    """The line that names what is attached beside the page of this form."""
+    from reports.write.github import GitHub
+    from reports.write.jira import Jira
+    from reports.write.markup import attached
+
+    beside = [name for other, name in ticket.files.items() if other != form]
+    return attached(Jira() if form == "jira" else GitHub(), [*beside, ticket.manifest])
 
 
 def _move(aside: Path, ticket: Ticket, names: Sequence[str]) -> None:

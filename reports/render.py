@@ -20,26 +20,32 @@ Figure = Callable[[Document, bool], bytes]
 """The same as a picture, which always shows one selection."""
 
 
-def _text(document: Document, everything: bool) -> str:
-    from heuristics.result.result import Result
+def _page(document: Document, everything: bool) -> Page:
     from reports.content.analysis import page
-    from reports.content.blocks import Detail, View
-    from reports.result.codec import decode
+
+    return page(decode(document, Result), _detail(everything))
+
+
+def _detail(everything: bool) -> Detail:
+    return Detail.FULL if everything else Detail.FIRST
+
+
+def _text(document: Document, everything: bool) -> str:
     from reports.write.text import write_text
 
-    return write_text(page(decode(document, Result), Detail.FULL if everything else Detail.FIRST), View())
+    return write_text(_page(document, everything), View())
 
 
 def _markdown(document: Document, everything: bool) -> str:
-    from reports.markdown import render_markdown
+    from reports.write.github import write_github
 
-    return render_markdown(document, everything)
+    return write_github(_page(document, everything), View())
 
 
 def _jira(document: Document, everything: bool) -> str:
-    from reports.jira import render_jira
+    from reports.write.jira import write_jira
 
-    return render_jira(document, everything)
+    return write_jira(_page(document, everything), View())
 
 
 def _html(document: Document, everything: bool) -> str:
@@ -49,9 +55,9 @@ def _html(document: Document, everything: bool) -> str:
 
 
 def _csv(document: Document, everything: bool) -> str:
-    from reports.csv_report import render_csv
+    from reports.write.csv_analysis import write_csv
 
-    return render_csv(document, everything)
+    return write_csv(decode(document, Result), _detail(everything))
 
 
 def _perfetto(document: Document, everything: bool) -> str:
@@ -65,7 +71,7 @@ def _perfetto(document: Document, everything: bool) -> str:
 def _check_page(document: Document, everything: bool) -> Page:
     from reports.content.check import page
 
-    return page(decode(document, Result), Detail.FULL if everything else Detail.FIRST)
+    return page(decode(document, Result), _detail(everything))
 
 
 def _check_text(document: Document, everything: bool) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,16 @@ from diagnoser.check import check_config
 from diagnoser.cli import run
 from heuristics.constraints.megatron.answer import Answer
 from heuristics.constraints.megatron.request import Request
+from heuristics.result.configured import MemoryEstimate
+from heuristics.result.result import Result
+from heuristics.result.told import known
 from heuristics.run import Given
-from reports.text_check import render_check
+from reports.content.blocks import Block, Detail, Fold, Items, Part, View
+from reports.content.check import page
+from reports.content.check_defects import Weight, defects, first_errors, fix_first
+from reports.result.codec import decode, encode
+from reports.write.github import write_github
+from reports.write.text import write_text
 from tests.check_doubles import (
     ABOUT,
     BRIDGE,
@@ -30,6 +39,8 @@ from tests.check_doubles import (
     written,
 )
 from tests.log_doubles import crash, out_of_memory
+from tests.plain_page import plain, said
+from tests.planted import replaced
 from tests.test_cli import simple
 from traces.errors import InputError
 
@@ -64,11 +75,12 @@ def test_what_megatron_core_itself_rejects_is_illegal(tmp_path: Path) -> None:
         return [(Answer("config", "rejected", "not so", "0.16.1"),) for _ in requests]
 
     path = script(tmp_path)
-    document = check_config(path, given=Given(core_version="0.16.1"), ask=ask).to_dict()
-    assert not document["configuration"]["legal"]
-    said = words(render_check(document))
-    assert "illegal for core 0.16.1: megatron-core itself rejects it." in said
-    assert "megatron-core's configuration: rejected (not so)." in said
+    found = check_config(path, given=Given(core_version="0.16.1"), ask=ask)
+    assert not found.to_dict()["configuration"]["legal"]
+    said = words(plain(page(found.result, Detail.FIRST)))
+    assert "NOT LEGAL 1 error for Megatron-Core 0.16.1" in said
+    assert "Megatron-Core rejects it: not so." in said
+    assert "Megatron-Core's configuration: rejected: not so." in said
 
 
 def folder(where: Path) -> Path:
@@ -183,7 +195,7 @@ def test_a_log_of_a_hundred_megabytes_is_read_to_its_end(
         file.write("\n".join(log_lines()).encode())
     code, out, _ = checked(script(tmp_path), capsys, "--log", str(path))
     assert code == 0
-    assert "a step takes 4,000.0 ms (17 steady of 20 iterations)" in words(out)
+    assert "4.00 s a step in the log (17 steady of 20 iterations)" in words(out)
 
 
 def test_symptoms_that_cannot_be_read_are_one_clear_line(
@@ -204,9 +216,8 @@ def test_what_is_wrong_in_a_file_is_listed_with_its_line_and_the_nearest_name(
     code, out, _ = checked(written(tmp_path, "run.yaml", text), capsys)
     assert code == 0
     said = words(out)
-    assert "2 things in it could not be taken as written." in said
-    assert "Seen: in run.yaml:2. To mend: model.num_layers." in said
-    assert "- run.yaml:3: model.num_layers takes a whole number." in said
+    assert "Cure: model.num_layers. Seen: in run.yaml:2." in said
+    assert "- model.num_layers takes a whole number. Seen: run.yaml:3." in said
     assert SECRET not in out
 
 
@@ -242,19 +253,87 @@ def cases(where: Path) -> dict[str, tuple[Path, tuple[str, ...]]]:
     }
 
 
-def test_a_report_has_eighty_columns_and_a_hundred_lines_at_most(
+def test_a_first_screen_has_forty_lines_and_eighty_columns(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, (path, options) in cases(tmp_path).items():
         _, short, _ = checked(path, capsys, *options)
         _, whole, _ = checked(path, capsys, *options, "--all")
-        assert max(map(len, (short + whole).splitlines())) <= 80, name
-        assert len(short.splitlines()) <= 110, name
+        assert max(map(len, short.splitlines())) <= 80, name
+        assert len(short.splitlines()) <= 40, name
         assert len(short) < len(whole), name
-        for text in (short, whole):
-            titles = [line[:9].strip() for line in text.splitlines() if line[:1].strip()]
-            order = [one for one in titles if one in ("Config", "Numbers", "Workflow", "Choose", "Next")]
-            assert order == ["Config", "Numbers", "Workflow", "Choose", "Next"], name
+        assert short.splitlines()[2].startswith(("LEGAL", "NOT LEGAL")), name
+
+
+def result_of(path: Path, *options: str) -> Result:
+    files = dict(zip(options[::2], map(Path, options[1::2]), strict=True))
+    return diagnoser.check_config(
+        path,
+        log=files.get("--log"),
+        symptoms=files.get("--symptoms"),
+        about={"gpu": "H100", "core_version": "0.16.1"},
+        ask_megatron=False,
+    ).result
+
+
+def items(blocks: Sequence[Block]) -> Iterator[Items]:
+    """Every list of a page, those in folds too."""
+    for block in blocks:
+        if isinstance(block, Items):
+            yield block
+        elif isinstance(block, Part | Fold):
+            yield from items(block.blocks)
+
+
+def test_one_defect_is_one_entry(tmp_path: Path) -> None:
+    for name, (path, options) in cases(tmp_path).items():
+        result = result_of(path, *options)
+        ids = [one.id for one in defects(result) if one.id]
+        assert len(ids) == len(set(ids)), name
+        told = {*ids, *(one.id for one in result.workflow if not one.same_as)}
+        assert {one.same_as for one in result.workflow if one.same_as} <= told, name
+        text = plain(page(result, Detail.FIRST))
+        assert all(text.count(f"{one}: ") == 1 for one in ids), name
+
+
+def test_what_is_refused_comes_before_what_does_not_run_as_written_and_that_before_warnings(
+    tmp_path: Path,
+) -> None:
+    text = ILLEGAL.replace(
+        "  moe_token_dispatcher_type: alltoall",
+        "  moe_token_dispatcher_type: alltoall\n  moe_flex_dispatcher_backend: hybridep",
+    )
+    result = result_of(written(tmp_path, "run.yaml", text))
+    weights = [one.weight for one in defects(result)]
+    assert weights == sorted(weights)
+    assert {Weight.REJECTED, Weight.NOT_AS_WRITTEN} <= set(weights)
+    assert fix_first(result).startswith("Fix the configuration errors first")
+    assert len(first_errors(result)) == sum(one <= Weight.NOT_AS_WRITTEN for one in weights)
+
+
+def test_every_rule_that_is_broken_says_where_its_settings_stand(tmp_path: Path) -> None:
+    result = result_of(written(tmp_path, "run.yaml", ILLEGAL))
+    said = words(plain(page(result, Detail.FULL)))
+    assert "overlap_moe_expert_parallel_comm (run.yaml:13)" in said
+    assert "recompute_granularity (run.yaml:14)" in said
+
+
+def test_a_legal_configuration_without_defects_has_nothing_to_fix_first(tmp_path: Path) -> None:
+    result = result_of(script(tmp_path))
+    assert (defects(result), first_errors(result), fix_first(result)) == ((), (), "")
+
+
+def test_memory_by_part_adds_up_to_its_total(tmp_path: Path) -> None:
+    path, options = cases(tmp_path)["log"]
+    result = result_of(path, *options)
+    found = result.memory_estimate
+    assert isinstance(found, MemoryEstimate)
+    parts = (found.parameters_bytes, found.gradients_bytes, found.optimizer_bytes)
+    rest = known(found.rest_bytes)
+    assert rest is not None
+    assert sum(parts) + found.activations_bytes + found.logits_bytes + rest == found.total_bytes
+    said = words(plain(page(result, Detail.FULL)))
+    assert f"total | {found.total_bytes / 1e9:.1f} | 100 %" in said
 
 
 @pytest.mark.parametrize("name", ["illegal", "log"])
@@ -269,24 +348,25 @@ def test_a_report_reads_as_reviewed(
     assert text == golden.read_text(encoding="utf-8")
 
 
-def test_what_contradicts_is_named_once_and_comes_before_any_plan(
+def test_what_contradicts_is_named_once_and_no_plan_stands_beside_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path, _ = cases(tmp_path)["contradicts"]
     text = words(checked(path, capsys, "--symptoms", str(symptoms(tmp_path)))[1])
     assert text.count("deepep is set as backend") == 1
     assert text.count("comm_overlap's own value") == 0
-    first = text.index("- Mend first what does not run as written: CFG-flex-type")
-    assert text.index("Next") < first < text.index("As experiments")
+    assert "LEGAL, BUT DOES NOT RUN AS WRITTEN" in text
+    assert "Fix first 1. CFG-flex-type:" in text
+    assert "DO THIS" not in text
 
 
 def test_the_numbers_are_those_of_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, options = cases(tmp_path)["log"]
     text = words(checked(path, capsys, *options)[1])
-    assert "a step takes 4,000.0 ms (17 steady of 20 iterations); peak allocated 62.9 GB." in text
-    assert "Throughput: 8,192 tokens/s" in text  # 256 x 4096 tokens in 4 s on 32 GPUs
+    assert "4.00 s a step in the log (17 steady of 20 iterations); peak memory 62.9 GB." in text
+    assert "Throughput 8,190 tokens/s" in text  # 256 x 4096 tokens in 4 s on 32 GPUs
     assert "of 990 TFLOP/s (H100, bf16)" in text
-    assert "each for its own shape, no target for another" in text
+    assert "Other shapes are no target for it." in words(checked(path, capsys, *options, "--all")[1])
 
 
 def test_a_log_that_ran_out_of_memory_is_a_wall_with_a_plan(
@@ -295,18 +375,18 @@ def test_a_log_that_ran_out_of_memory_is_a_wall_with_a_plan(
     lines = [*log_lines()[:9], *crash("forward", last=out_of_memory())]
     full = written(tmp_path, "full.log", "\n".join(lines) + "\n")
     text = words(checked(script(tmp_path), capsys, "--log", str(full))[1])
-    assert "Verdict memory. The log says that memory ran out in forward." in text
-    assert "0.0 %" not in text  # nothing says the budget, so no share of it is told
-    assert "Next 1. MEM-" in text
+    assert "Wall memory: the log says that memory ran out in forward." in text
+    assert "DO THIS" in text
+    assert "[MEM-" in text
 
 
-def test_all_shows_every_rule_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_whole_page_has_every_rule_once(tmp_path: Path) -> None:
     path, options = cases(tmp_path)["judged"]
-    document = json.loads(checked(path, capsys, *options, "-f", "json")[1])
-    text = words(checked(path, capsys, *options, "--all")[1])
-    titles = [words(one["title"].rstrip(".")) for one in document["workflow"]]
-    assert len(titles) > 50
-    assert [title for title in titles if f"{title}: " not in text] == []
+    result = result_of(path, *options)
+    listed = [said(one) for block in items(page(result, Detail.FULL).blocks) for one in block.items]
+    assert len(result.workflow) > 50
+    for rule in result.workflow:
+        assert sum(one.startswith(f"{rule.id}: {rule.title}:") for one in listed) == 1
 
 
 def test_the_api_gives_the_same_as_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -330,3 +410,27 @@ def test_help_teaches_by_examples_within_a_hundred_columns(command: tuple[str, .
     shown = subprocess.run(line, capture_output=True, text=True, env=wide, cwd=ROOT, check=True)
     assert max(map(len, shown.stdout.splitlines())) <= 100
     assert shown.stdout.count("\n  moe-diag ") >= 4
+
+
+ENUMERATED = frozenset(
+    {
+        *("schema_version", "framework", "id", "state", "level", "phase", "wall", "bound", "runner_up"),
+        *("outcome", "tier", "answer", "largest_bucket", "confidence", "routing", "path", "tied_with"),
+        *("unlocked_by", "next_wall", "name", "version"),
+    }
+)
+"""Keys of words that are ours, so that only they are taken."""
+
+
+@pytest.mark.parametrize("detail", Detail)
+def test_no_string_of_a_configuration_moves_the_cursor_or_opens_markup(
+    tmp_path: Path, detail: Detail
+) -> None:
+    for name, (path, options) in cases(tmp_path).items():
+        document = encode(result_of(path, *options))
+        hostile = decode(replaced(document, "\x1b[31m<script>|*a*", ENUMERATED), Result)
+        text = write_text(page(hostile, detail), View())
+        assert "\x1b" not in text, name
+        assert "<script>" in text, name
+        ticket = write_github(page(hostile, detail), View())
+        assert not {"\x1b", "<script"} & {*re.findall(r"\x1b|<script", ticket)}, name

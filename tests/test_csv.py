@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 
 import diagnoser
-from reports.csv_report import COLUMNS, render_csv
+from heuristics.result.result import Result
+from reports.content.blocks import Detail
 from reports.document import Document
+from reports.result.codec import decode
+from reports.write.csv_analysis import COLUMNS, write_csv
 from tests.document_doubles import exposed, graph_only
 from traces.simulate.recording import Recording
 
@@ -21,8 +24,8 @@ GOLDEN = Path(__file__).parent / "golden"
 IN_FRAME = ("bucket", "exposed_comm_kind", "exposed_copy_kind", "compute_class")
 
 
-def rows_of(document: Document, everything: bool = False) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(render_csv(document, everything))))
+def rows_of(document: Document, detail: Detail = Detail.FIRST) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(write_csv(decode(document, Result), detail))))
 
 
 def keys(rows: list[dict[str, str]], group: str) -> dict[str, tuple[str, str]]:
@@ -30,7 +33,7 @@ def keys(rows: list[dict[str, str]], group: str) -> dict[str, tuple[str, str]]:
 
 
 def test_the_table_reads_as_reviewed(export: Export, request: pytest.FixtureRequest) -> None:
-    text = render_csv(diagnoser.analyze(export(exposed())).to_dict())
+    text = write_csv(decode(diagnoser.analyze(export(exposed())).to_dict(), Result), Detail.FIRST)
     golden = GOLDEN / "exposed.csv"
     if request.config.getoption("--update-golden"):
         golden.write_text(text, encoding="utf-8")
@@ -83,7 +86,7 @@ def test_walls_are_of_the_run_and_name_no_rank(export: Export) -> None:
 
 def test_all_adds_unknown_kernels_and_dropped_steps(export: Export) -> None:
     document = diagnoser.analyze(export(exposed(kernel="mystery")), steps="1:4").to_dict()
-    some, every = rows_of(document), rows_of(document, everything=True)
+    some, every = rows_of(document), rows_of(document, Detail.FULL)
     assert keys(every, "unknown_kernel")["mystery"] == ("3000000", "0.1")
     assert keys(every, "dropped_step")["0"] == ("10000000", "")
     assert [row for row in every if row["group"] not in ("unknown_kernel", "dropped_step")] == some

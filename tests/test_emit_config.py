@@ -6,19 +6,19 @@ import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import to_builtins
 from msgspec.structs import replace
 
+import diagnoser
 from diagnoser.cli import run
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Knobs
 from heuristics.plan import Planned
+from heuristics.result.result import Result
 from heuristics.run import Given, Run, Shown
 from reports.emit import FRAMEWORKS, emit_config
 from reports.emit_values import yaml_value
@@ -37,24 +37,20 @@ RUNS = (
 LAYOUT = "Et*3|(tt|)*29m|L"
 
 
-def document_of(*knobs: Knobs) -> dict[str, Any]:
-    """A document whose plan makes these changes."""
-    fix = CATALOGUE["COM-2"]
-    planned = [fix_of(Planned(fix, one, (), 0.2, 0.1)) for one in knobs]
-    return {
-        "tool": {"version": "1"},
-        "about": "run.yaml",
-        "judged": True,
-        "traces": [],
-        "walls": [],
-        "configuration": None,
-        "fixes": [to_builtins(replace(one, gain_source=None)) for one in planned],
-        "levers": [],
-        "verdict": {"because": ["no wall stands"]},
-    }
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    """A judged configuration, whose plan a test replaces."""
+    folder = tmp_path_factory.mktemp("checked")
+    return diagnoser.check_config(script(folder), symptoms=symptoms(folder), ask_megatron=False).result
 
 
-def patches(framework: str) -> Iterator[tuple[Knobs, str]]:
+def planning(checked: Result, *knobs: Knobs) -> Result:
+    """The result with a plan that makes these changes."""
+    fixes = tuple(fix_of(Planned(CATALOGUE["COM-2"], one, (), 0.2, 0.1)) for one in knobs)
+    return replace(checked, fixes=fixes)
+
+
+def patches(checked: Result, framework: str) -> Iterator[tuple[Knobs, str]]:
     """Every fix of the catalogue for several runs, and one with all that is hard to write."""
     hard = Knobs(
         megatron_lm=(f'--pipeline-model-parallel-layout "{LAYOUT}"', "(leave out --sequence-parallel)"),
@@ -68,11 +64,11 @@ def patches(framework: str) -> Iterator[tuple[Knobs, str]]:
         environment=("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "(leave out NCCL_NVLS_ENABLE)"),
     )
     for knobs in (hard, *(fix.knobs(one) for fix in CATALOGUE.values() for one in RUNS)):
-        yield knobs, emit_config(framework, document_of(knobs))
+        yield knobs, emit_config(framework, planning(checked, knobs))
 
 
-def test_a_bridge_patch_reads_back_to_exactly_the_change() -> None:
-    for knobs, text in patches("bridge"):
+def test_a_bridge_patch_reads_back_to_exactly_the_change(checked: Result) -> None:
+    for knobs, text in patches(checked, "bridge"):
         wanted = change_of(knobs.megatron_bridge, "megatron_bridge").knobs
         if not wanted:
             assert yaml.safe_load(text) is None
@@ -82,8 +78,8 @@ def test_a_bridge_patch_reads_back_to_exactly_the_change() -> None:
         assert read.problems == ()
 
 
-def test_a_megatron_lm_patch_reads_back_to_the_change_once_its_flags_are_used() -> None:
-    for knobs, text in patches("megatron-lm"):
+def test_a_megatron_lm_patch_reads_back_to_the_change_once_its_flags_are_used(checked: Result) -> None:
+    for knobs, text in patches(checked, "megatron-lm"):
         lines = [line for line in (*knobs.megatron_lm, *knobs.environment) if not line.startswith("(")]
         wanted = change_of([line for line in lines if "COMMAND" not in line], "megatron_lm").knobs
         launched = text + 'python pretrain_gpt.py --seq-length 8 "${MOE_DIAG_ARGS[@]}"\n'
@@ -91,8 +87,8 @@ def test_a_megatron_lm_patch_reads_back_to_the_change_once_its_flags_are_used() 
         assert {knob: read.value(knob) for knob in wanted} == dict(wanted)
 
 
-def test_the_shell_takes_every_patch_and_gives_its_flags_as_an_array(tmp_path: Path) -> None:
-    several = [text for _, text in patches("megatron-lm")]
+def test_the_shell_takes_every_patch_and_gives_its_flags_as_an_array(tmp_path: Path, checked: Result) -> None:
+    several = [text for _, text in patches(checked, "megatron-lm")]
     show = "printf '%s\\n' \"${MOE_DIAG_ARGS[@]}\"\n"
     whole = written(tmp_path, "all.sh", "set -eu\n" + "".join(text + show for text in several))
     subprocess.run(["bash", "-n", whole], check=True)
@@ -123,7 +119,7 @@ def test_any_layout_survives(layout: str) -> None:
     assert yaml.safe_load(yaml_value(f'"{layout}"')) == layout
 
 
-def test_a_placeholder_is_a_comment_and_not_a_value() -> None:
+def test_a_placeholder_is_a_comment_and_not_a_value(checked: Result) -> None:
     knobs = Knobs(
         megatron_lm=("--expert-model-parallel-size N",),
         megatron_bridge=(
@@ -131,7 +127,7 @@ def test_a_placeholder_is_a_comment_and_not_a_value() -> None:
             'model.pipeline_model_parallel_layout="LAYOUT"',
         ),
     )
-    bridge, shell = (emit_config(framework, document_of(knobs)) for framework in FRAMEWORKS)
+    bridge, shell = (emit_config(framework, planning(checked, knobs)) for framework in FRAMEWORKS)
     assert yaml.safe_load(bridge) is None
     assert "# Choose the value yourself: model.expert_model_parallel_size=N" in bridge
     assert "MOE_DIAG_ARGS=(\n)" in shell
@@ -146,22 +142,21 @@ def test_every_line_of_the_catalogue_is_a_change_or_a_placeholder() -> None:
             assert [line for line in unknown if not re.search(r"[= ](\d?N|\"LAYOUT\")$", line)] == []
 
 
-def test_the_environment_is_exported_in_a_script_and_said_in_a_yaml() -> None:
+def test_the_environment_is_exported_in_a_script_and_said_in_a_yaml(checked: Result) -> None:
     knobs = Knobs(
         megatron_bridge=("model.moe_grouped_gemm=true",),
         environment=("A=b c", "(leave out D)", "numactl --membind=N COMMAND", "(ask the cluster)"),
     )
-    bridge, shell = (emit_config(framework, document_of(knobs)) for framework in FRAMEWORKS)
+    bridge, shell = (emit_config(framework, planning(checked, knobs)) for framework in FRAMEWORKS)
     said = ["export A='b c'", "unset D", "# Launch with: numactl --membind=N COMMAND", "# Ask the cluster."]
     assert [line for line in said if f"\n{line}\n" not in shell] == []
     assert [line for line in said if f"\n# {line.removeprefix('# ')}\n" not in bridge] == []
 
 
-def test_no_name_of_a_file_ends_a_comment() -> None:
-    document = document_of(Knobs(megatron_lm=("--bf16",)))
-    document["about"] = "run\nrm -rf x.yaml"
+def test_no_name_of_a_file_ends_a_comment(checked: Result) -> None:
+    result = replace(planning(checked, Knobs(megatron_lm=("--bf16",))), about="run\nrm -rf x.yaml")
     for framework in FRAMEWORKS:
-        assert "\nrm" not in emit_config(framework, document)
+        assert "\nrm" not in emit_config(framework, result)
 
 
 @pytest.mark.parametrize(("framework", "ending"), [("bridge", "yaml"), ("megatron-lm", "sh")])
@@ -182,8 +177,8 @@ def test_a_patch_reads_as_reviewed(
 @pytest.mark.parametrize(
     ("text", "code", "first"),
     [
-        (CONTRADICTS, 0, "# Mend first: CFG-flex-type"),
-        (ILLEGAL, 1, "# Mend first: EP overlap does not go with full recompute"),
+        (CONTRADICTS, 0, "# Fix first: CFG-flex-type"),
+        (ILLEGAL, 1, "# Fix first: ep-overlap-full-recompute: EP overlap does not go with"),
     ],
 )
 def test_without_a_plan_there_are_comments_only_and_first_what_is_to_be_mended(

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from reports.text import render_text
 
 import diagnoser
 from heuristics import Configured, judge
@@ -19,6 +18,7 @@ from reports.markdown import render_markdown
 from reports.sentences import advice, framework_sentence
 from tests.document_doubles import GEMM
 from tests.opinions_doubles import cost, costs, rank
+from tests.page_doubles import first_screen, flat, whole_text
 from traces.measure.detected import Detected
 from traces.measure.measurements import RankMeasurements
 from traces.names.frameworks import FRAMEWORKS, Framework, framework_by_names
@@ -158,10 +158,10 @@ def test_no_real_recording_that_is_not_megatrons_gets_its_flags(
     assert document["framework"] == framework
     for fix in (*document["fixes"], *document["levers"]):
         assert [fix["knobs"][key] for key in MEGATRONS] == [[], [], []]
-    said = framework_sentence(document)
-    for text in (render_text(document), render_markdown(document)):
+    said, asked = framework_sentence(document), "If it is Megatron, give --config FILE for its own flags."
+    for text in (first_screen(document), render_markdown(document)):
         told = " ".join(line for line in text.splitlines() if "source: " not in line)
-        assert "Megatron" not in " ".join(told.split()).replace(said, "")
+        assert "Megatron" not in " ".join(told.split()).replace(said, "").replace(asked, "")
         assert "--moe-" not in text
 
 
@@ -190,8 +190,8 @@ def test_each_spelling_of_a_fix_is_written_once_and_pytorchs_lines_are_told_apar
         "pytorch": [*lines],
         "environment": ["A=1", "B=2"],
     }
-    flat = " ".join(render_text(document).split())
-    assert flat.count(f"PyTorch: {'; '.join(lines)}") == 1
-    assert flat.count("environment: A=1 B=2") == 1
+    text = flat(whole_text(document).partition("Every step")[2])
+    assert text.count(f"PyTorch: {' '.join(lines)}") == 1
+    assert text.count("environment: A=1 B=2") == 1
     assert f"PyTorch: <code>{lines[0]}</code>; <code>{lines[1]}</code>" in render_markdown(document)
     assert "; ".join(lines) in render_html(document)

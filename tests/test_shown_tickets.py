@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -13,20 +12,18 @@ from tempfile import TemporaryDirectory
 import pytest
 
 import diagnoser
-from reports.comparison.jira import render_comparison_jira
-from reports.comparison.markdown import render_comparison_markdown
-from reports.config_sentences import first_mends
+from heuristics.result.result import Result
+from heuristics.result.told import known
+from reports.comparison.render import COMPARISON_RENDERERS
+from reports.content.names import name_of
+from reports.content.quantities import percent
 from reports.document import Document, with_command
-from reports.jira import render_jira
-from reports.markdown import render_markdown
-from reports.markdown_check import render_check_markdown
-from reports.sentences import is_cure
-from reports.words import kind_words, percent, wall_words
+from reports.render import CHECK_RENDERERS, RENDERERS
+from reports.result.codec import decode
 from tests.check_doubles import BRIDGE, COMMUNICATION, ILLEGAL, SCRIPT
-from tests.document_doubles import DISPATCH, HOSTILE, exposed, graph_only
+from tests.document_doubles import DISPATCH, exposed, graph_only
 from tests.jira_grammar import read
-from tests.planted import replaced
-from tests.test_markdown import KEYWORDS, is_ours_alone, open_lines, shown
+from tests.test_markdown import is_ours_alone, open_lines, shown
 from traces.simulate.export import write_export
 from traces.simulate.knobs import Knobs
 from traces.simulate.recorded import View, record
@@ -37,6 +34,7 @@ TICKETS = Path(__file__).parent.parent / "docs" / "tickets"
 BEFORE = Knobs(seed=1, step_count=10, layer_count=3, python_us=9.0, dispatcher="deepep", dispatch_us=150.0)
 AFTER = Knobs(seed=2, step_count=10, layer_count=3, python_us=9.0, dispatcher="alltoall", dispatch_us=400.0)
 RECORDED = "a100_llm_2_7B_nvtx.sqlite"
+LINES = 40
 
 
 def written(path: Path, knobs: Knobs) -> Path:
@@ -81,22 +79,10 @@ def unmeasurable() -> Document:
 
 
 @cache
-def nothing_measured() -> Document:
-    """The same where not one wall could be measured."""
-    told = copy.deepcopy(unmeasurable())
-    for wall in told["walls"]:
-        untold = {"cost_ns": None, "cost_frac": None, "missing": ["no clock"], "cure": "record clocks"}
-        wall |= {"outcome": "unmeasurable", **untold}
-    told["verdict"] |= {"wall": None, "confidence": None, "because": ["no wall could be measured", "x"]}
-    return {**told, "fixes": [], "levers": [], "refused": []}
-
-
-@cache
 def of_ranks() -> Document:
     """Eight ranks that are alike."""
-    told = copy.deepcopy(simulated("communication"))
-    told["ranks"] = [{**told["ranks"][0], "rank": rank} for rank in range(8)]
-    return told
+    told = simulated("communication")
+    return {**told, "ranks": [{**told["ranks"][0], "rank": rank} for rank in range(8)]}
 
 
 @cache
@@ -128,17 +114,20 @@ def is_shown(text: str, name: str, request: pytest.FixtureRequest) -> None:
 def test_a_simulated_ticket_that_is_shown_is_what_is_written(
     scenario: str, request: pytest.FixtureRequest
 ) -> None:
-    is_shown(render_markdown(simulated(scenario)), f"simulated_{scenario}.md", request)
+    text = RENDERERS["markdown"](simulated(scenario), False)
+    is_shown(text, f"simulated_{scenario}.md", request)
 
 
 def test_the_regression_that_is_shown_is_what_is_written(request: pytest.FixtureRequest) -> None:
-    is_shown(render_comparison_markdown(regression()), "simulated_regression.md", request)
+    text = COMPARISON_RENDERERS["markdown"](regression(), False)
+    is_shown(text, "simulated_regression.md", request)
 
 
 def test_the_recorded_ticket_that_is_shown_is_what_is_written(
     recordings: Path, request: pytest.FixtureRequest
 ) -> None:
-    is_shown(render_markdown(analyzed(recordings / RECORDED)), "recorded_inference.md", request)
+    text = RENDERERS["markdown"](analyzed(recordings / RECORDED), False)
+    is_shown(text, "recorded_inference.md", request)
 
 
 def test_every_ticket_that_is_shown_is_named_with_whether_it_is_simulated() -> None:
@@ -146,12 +135,12 @@ def test_every_ticket_that_is_shown_is_named_with_whether_it_is_simulated() -> N
     for ticket in TICKETS.glob("*_*.md"):
         (line,) = [line for line in lines if f"]({ticket.name})" in line]
         assert ("simulated" in line.split("): ")[1]) == ticket.name.startswith("simulated_")
-        assert len(open_lines(ticket.read_text(encoding="utf-8"))) <= 60
+        assert len(ticket.read_text(encoding="utf-8").splitlines()) <= LINES
 
 
 @dataclass(frozen=True)
 class Reader:
-    """Someone with two minutes: sees what is open, each line as its words, and looks into no fold."""
+    """Someone with ten seconds: sees what is open, each line as its words, and looks into no fold."""
 
     lines: tuple[str, ...]
 
@@ -170,7 +159,6 @@ CASES: dict[str, Callable[[], Document]] = {
     "legal": partial(configured, SCRIPT),
     "illegal": partial(configured, ILLEGAL),
     "unmeasurable": unmeasurable,
-    "nothing_measured": nothing_measured,
     "ranks": of_ranks,
 }
 
@@ -181,158 +169,96 @@ def case(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def told(case: str) -> Document:
-    return CASES[case]()
-
-
-@cache
-def read_once(case: str) -> Reader:
-    return reader(render_markdown(CASES[case]()))
+def told(case: str) -> Result:
+    return decode(CASES[case](), Result)
 
 
 @pytest.fixture
 def reads(case: str) -> Reader:
-    return read_once(case)
+    return reader(RENDERERS["markdown"](CASES[case](), False))
 
 
 def test_the_cases_hold_each_wall_none_and_what_cannot_be_measured() -> None:
-    found = [make() for make in CASES.values()]
-    walls = {one["verdict"]["wall"] for one in found}
+    found = [decode(make(), Result) for make in CASES.values()]
+    walls = {known(one.verdict.wall) for one in found}
     assert walls == {"communication", "host_overhead", "memory", "compute", None}
-    assert any(all(wall["outcome"] == "unmeasurable" for wall in one["walls"]) for one in found)
-    assert any(one["levers"] for one in found)
-    assert {one["configuration"]["legal"] for one in found if one["configuration"]} == {True, False}
+    assert any(wall.outcome == "unmeasurable" for one in found for wall in one.walls)
+    configurations = [one for result in found if (one := known(result.configuration))]
+    assert {one.legal for one in configurations} == {True, False}
 
 
-def test_which_wall(told: Document, reads: Reader) -> None:
-    verdict = told["verdict"]
-    if verdict["wall"] is None:
-        assert reads.finds(verdict["because"][0])
-    else:
-        kind = kind_words(verdict["kind"]) if verdict["kind"] else ""
-        assert reads.finds(wall_words(verdict["wall"]), kind, "Without it the run would be")
+def test_what_is_slow_and_how_much(told: Result, reads: Reader) -> None:
+    label = "SLOWED BY" if known(told.verdict.wall) else "NO"
+    assert reads.lines[2].startswith(label)
+    for wall in told.walls:
+        share = known(wall.cost_frac)
+        if share is not None:
+            title = name_of(wall.id)
+            assert reads.finds(f"| {title[:1].upper()}{title[1:]} |", percent(share))
 
 
-def test_how_sure(told: Document, reads: Reader) -> None:
-    verdict = told["verdict"]
-    for wall in told["walls"]:
-        if wall["outcome"] == "unmeasurable":
-            assert reads.finds("Not measurable:", wall_words(wall["id"]), wall["missing"][0][1:])
-    if verdict["confidence"]:
-        because = verdict["confidence_because"] or ["nothing speaks against it"]
-        assert reads.finds(f"Confidence {verdict['confidence']}", *because)
-    elif told["ranks"][0]["replay"]:
-        error = told["ranks"][0]["replay"]["residual_free_error_frac"]
-        assert reads.finds("Two checks of the replay", f"off by {percent(error)}")
+def test_how_sure(told: Result, reads: Reader) -> None:
+    if (level := known(told.verdict.confidence)) is not None:
+        assert reads.finds(f"Confidence {level}")
 
 
-def test_how_much_could_be_won(told: Document, reads: Reader) -> None:
-    for wall in told["walls"]:
-        if wall["cost_frac"] is not None:
-            start = f"| {wall_words(wall['id'])} | {wall['outcome']} |"
-            (row,) = [line for line in reads.lines if line.startswith(start)]
-            assert row.split("|")[4].strip() == percent(wall["cost_frac"])
-    for fix in told["fixes"][:3]:
-        if fix["gain_frac"]:
-            assert reads.finds(fix["title"], percent(fix["gain_frac"][1]), "of the step")
+def test_what_to_do_first_in_the_spelling_in_use(told: Result, reads: Reader) -> None:
+    fixes = told.fixes or told.levers
+    configuration = known(told.configuration)
+    if configuration is not None and not configuration.legal:
+        assert reads.finds("Correct the configuration")
+    elif fixes:
+        place = next(place for place, line in enumerate(reads.lines) if f"[{fixes[0].id}]" in line)
+        assert reads.lines[place].startswith(fixes[0].title)
+        below = " ".join(reads.lines[place + 1 : place + 4])
+        ways = (fixes[0].knobs.megatron_lm, fixes[0].knobs.pytorch, fixes[0].knobs.environment)
+        assert any(ways)
+        assert any(way and all(flag in below for flag in way) for way in ways)
 
 
-def test_what_to_change_first(told: Document, reads: Reader) -> None:
-    plan = told["fixes"] or told["levers"]
-    if told["configuration"] and not told["configuration"]["legal"]:
-        places = [place for place, line in enumerate(reads.lines) if "Mend first" in line]
-        assert reads.lines[places[0] + 1].startswith(next(iter(first_mends(told)))[:40])
-        assert reads.lines.index("Next") + 1 == places[0]
-    if not plan:
-        assert reads.finds("no fix is planned") or reads.finds("No change is planned: ")
-        return
-    first = next(place for place, line in enumerate(reads.lines) if line.startswith(f"{plan[0]['id']} "))
-    assert plan[0]["title"] in reads.lines[first]
-    knobs = plan[0]["knobs"]
-    below = reads.lines[first + 1 : first + 5]
-    for key in ("megatron_lm", "megatron_bridge", "environment"):
-        assert all(any(knob in line for line in below) for knob in knobs[key])
+def test_what_to_type_next(told: Result, reads: Reader) -> None:
+    if told.fixes or told.levers:
+        assert reads.finds("moe-diag compare", told.traces[0].name)
+    assert reads.finds("--full")
 
 
-def test_what_forbids_the_obvious_alternative(told: Document, reads: Reader) -> None:
-    refused, plan = told["refused"], told["fixes"] or told["levers"]
-    assert sum("Refused: " in line for line in reads.lines) == min(3, len(refused))
-    for one in refused:
-        if plan and one["because"].startswith(f"not in one plan with {plan[0]['id']},"):
-            assert reads.finds("Refused: ", one["id"], one["title"], one["because"])
-            break
-    for fix in plan[1:3]:
-        for need in fix["preconditions"]:
-            assert need["state"] != "unmet" or reads.finds("needs: ", need["text"])
-    if not refused and not plan:
-        assert reads.finds(told["verdict"]["because"][0])
+def test_a_ticket_has_40_lines_and_jira_keeps_its_grammar(case: str) -> None:
+    document = CASES[case]()
+    text, jira = (RENDERERS[form](document, False) for form in ("markdown", "jira"))
+    assert len(text.splitlines()) <= LINES
+    assert is_ours_alone(text)
+    assert len(jira.splitlines()) <= LINES
+    assert len(read(jira)) > 10
 
 
-def test_how_to_check_next_time(told: Document, reads: Reader) -> None:
-    if plan := told["fixes"] or told["levers"]:
-        assert reads.finds("check next time: ", plan[0]["verify"])
-        assert reads.finds("Did it help?", f"moe-diag compare {told['traces'][0]['name']} AFTER")
-    else:
-        cures = [wall["cure"].rstrip(".") for wall in told["walls"] if is_cure(wall["cure"])]
-        assert not cures or any(reads.finds("To judge ", cure) for cure in cures)
-
-
-def test_how_long_a_step_is_and_how_it_is_made_again(told: Document, reads: Reader) -> None:
-    steps = told["ranks"][0]["steps"]
-    if steps["used"]:
-        lengths = [f"{steps[f'{key}_ns'] / 1e6:,.3f}" for key in ("median", "min", "max")]
-        assert reads.finds(str(len(steps["used"])), *lengths)
-    assert reads.finds(told["command"])
-    assert reads.finds(told["tool"]["version"], told["tool"]["guidance"])
-
-
-def test_at_most_sixty_lines_are_open_and_jira_keeps_its_grammar(told: Document) -> None:
-    assert len(open_lines(render_markdown(told))) <= 60
-    assert len(read(render_jira(told))) > 30
+@pytest.mark.parametrize("form", ["markdown", "jira"])
+def test_a_full_page_is_no_longer_than_a_ticket_takes(case: str, form: str) -> None:
+    text = RENDERERS[form](CASES[case](), True)
+    assert len(text) <= (65_536 if form == "markdown" else 32_767)
+    assert is_ours_alone(text) if form == "markdown" else read(text)
 
 
 def test_the_regression_answers_as_well() -> None:
     told = regression()
-    reads = reader(render_comparison_markdown(told))
+    reads = reader(COMPARISON_RENDERERS["markdown"](told, False))
     suspect = told["suspects"][0]
     assert told["verdict"] == "regression"
-    assert reads.finds("REGRESSION", f"{told['size']['delta_ns'] / 1e6:,.3f} ms longer", "95 % interval")
-    assert reads.finds("Wall of each run alone: communication in both")
-    assert reads.finds(suspect["title"], "Confidence medium", f"{suspect['explains_ns'] / 1e6:+,.3f} of")
-    assert reads.finds("To be sure of 1: ", suspect["next"])
-    assert reads.finds("No verdict on the dispatcher")
-    assert reads.finds(told["command"])
-    assert len(open_lines(render_comparison_markdown(told))) <= 60
-    assert len(read(render_comparison_jira(told))) > 30
+    assert reads.finds("SLOWER +6.12 ms per step = +30 %", "95 % interval")
+    assert reads.finds("LIKELY CAUSE:", suspect["title"], "Explains +6.08 of +6.12", "Confidence medium")
+    assert reads.finds("To be sure: ", suspect["next"])
+    assert reads.finds("Limits:", "kernel set, dispatcher")
+    assert reads.finds("moe-diag analyze simulated_after.sqlite")
+    assert len(COMPARISON_RENDERERS["markdown"](told, False).splitlines()) <= LINES
+    assert len(read(COMPARISON_RENDERERS["jira"](told, False))) > 20
 
 
 def configurations() -> Iterator[Document]:
     yield from (checked(SCRIPT), checked(BRIDGE), checked(ILLEGAL), checked(SCRIPT, symptoms=True))
 
 
-def test_a_checked_configuration_says_whether_it_is_legal_what_breaks_and_what_to_try() -> None:
+def test_a_checked_configuration_keeps_the_markup() -> None:
     for told in configurations():
-        text = render_check_markdown(told)
-        reads = reader(text)
-        assert len(open_lines(text)) <= 60
-        legal = told["configuration"]["legal"]
-        assert any(line.startswith("legal " if legal else "illegal ") for line in reads.lines[:4])
-        for one in told["rules"]["broken"]:
-            assert one["level"] != "error" or reads.finds(one["text"].rstrip("."), one["cure"].rstrip("."))
-        for one in told["workflow"]:
-            assert one["state"] != "violated" or reads.finds(one["title"].rstrip("."), one["fix"])
-        plan = told["fixes"] or told["levers"]
-        assert reads.finds(plan[0]["id"], plan[0]["title"]) if plan else reads.finds("No change is planned")
-
-
-def test_the_checked_configurations_hold_a_plan_and_a_broken_rule() -> None:
-    found = list(configurations())
-    assert any(one["fixes"] for one in found)
-    assert {one["configuration"]["legal"] for one in found} == {True, False}
-
-
-@pytest.mark.parametrize("everything", [False, True])
-def test_no_string_of_a_checked_configuration_can_harm_the_page(everything: bool) -> None:
-    for told in configurations():
-        kept = (*KEYWORDS, "answer", "level", "phase", "said", "tier")
-        assert is_ours_alone(render_check_markdown(replaced(told, HOSTILE, kept), everything))
+        for everything in (False, True):
+            text = CHECK_RENDERERS["markdown"](told, everything)
+            assert is_ours_alone(text)
+            assert everything or len(open_lines(text)) <= LINES

@@ -102,6 +102,13 @@ def test_a_ticket_for_jira_has_its_page_in_jiras_markup(tmp_path: Path, document
     assert "run_report.md" not in names(tmp_path / "t")
 
 
+def test_a_ticket_has_the_first_screen_alone_as_the_rest_is_attached(tmp_path: Path, document: Json) -> None:
+    result, folder = as_json(tmp_path / "run.json", document), tmp_path / "t"
+    assert run(["report", str(result), "--all", "--ticket", str(folder)]) == 0
+    assert texts(folder)["run_report.md"].startswith("analysis markdown False\n")
+    assert texts(folder)["run_report.html"] == "analysis html True\n"
+
+
 def test_a_ticket_and_a_format_are_both_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], document: Json
 ) -> None:
@@ -131,7 +138,10 @@ def test_two_runs_share_a_folder_and_none_is_replaced_unasked(
     assert f"{folder}/run_report.md exists. Give --force-overwrite" in err
     assert texts(folder) == before
     assert run(["report", str(tmp_path / "run.json"), "--ticket", str(folder), "--force-overwrite"]) == 0
-    assert texts(folder) == {**before, "run_report.md": "analysis markdown False\n"}
+    attached = "Attached: " + ", ".join(
+        f"<code>run_{name}</code>" for name in ("report.html", "report.json", "report.png", "manifest.json")
+    )
+    assert texts(folder) == {**before, "run_report.md": f"analysis markdown False\n\n{attached}\n"}
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -256,6 +266,8 @@ def test_the_real_ticket_has_a_page_a_picture_and_the_very_document(tmp_path: Pa
         .lower()
         .startswith("<!doctype html>")
     )
-    assert "Verdict" in (folder / "run_report.md").read_text(encoding="utf-8")
+    page = (folder / "run_report.md").read_text(encoding="utf-8")
+    assert len(page.splitlines()) <= 40
+    assert page.splitlines()[-1].startswith("Attached: <code>run_report.html</code>, ")
     whole = diagnoser.analyze(trace, ask_megatron=False).to_dict()
     assert (folder / "run_report.json").read_text(encoding="utf-8") == render_json(whole)

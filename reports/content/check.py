@@ -8,6 +8,7 @@ from typing import Final
 from heuristics.result.configured import Configuration
 from heuristics.result.result import Result
 from heuristics.result.told import known
+from reports.content.analysis.plan import plan
 from reports.content.blocks import (
     Block,
     Code,
@@ -32,6 +33,7 @@ from reports.content.check_defects import (
     answer_words,
     defect_words,
     defects,
+    ended,
     first_errors,
     legal_words,
 )
@@ -41,7 +43,7 @@ from reports.content.check_workflow import (
     choice_table,
     experiment_blocks,
     workflow_lines,
-    workflow_tables,
+    workflow_rules,
 )
 from reports.content.quantities import counted, percent
 from reports.words import wall_words
@@ -49,6 +51,7 @@ from reports.words import wall_words
 _DEFECTS: Final = 4
 """Entries on the first screen."""
 _RULES: Final = 3
+_STEPS: Final = 1
 _MORE: Final = "every rule with its reason, settings, memory by part, published throughput"
 
 
@@ -61,11 +64,11 @@ def page(result: Result, detail: Detail) -> Page:
         return Page(title, facts, (), detail)
     blocks: list[Block] = [_headline(result, configuration, detail)]
     blocks += [Sentence(words(one), "Warning", Tone.NOTICE) for one in result.warnings]
+    blocks += [*_defect_items(result, Detail.FIRST), *_judged(result, detail)]
     if detail is Detail.FULL:
-        blocks += [*_defect_items(result, None), *_walls(result), *configuration_parts(result)]
-        return Page(title, facts, tuple(blocks), detail)
-    blocks += [*_defect_items(result, _DEFECTS), *number_lines(result)]
-    blocks += [*workflow_lines(result, _RULES), *choice_line(result), *_walls(result), *_next(result)]
+        return Page(title, facts, (*blocks, *configuration_parts(result)), detail)
+    blocks += number_lines(result)
+    blocks += [*workflow_lines(result, _RULES), *choice_line(result), *_next(result)]
     return Page(title, facts, tuple(blocks), detail, _MORE)
 
 
@@ -79,12 +82,12 @@ def _headline(result: Result, configuration: Configuration, detail: Detail) -> H
     return Headline("LEGAL", said, Tone.GOOD, answers if detail is Detail.FULL else answers[:1])
 
 
-def _defect_items(result: Result, shown: int | None) -> Iterator[Block]:
-    """What to correct first, then what else was found; `shown`: at most so many entries in all."""
+def _defect_items(result: Result, detail: Detail) -> Iterator[Block]:
+    """What to correct first, then what else was found: the first entries, or all of them."""
     found = defects(result)
-    named = found[:shown]
-    first = tuple(defect_words(one) for one in named if one.weight <= Weight.NOT_AS_WRITTEN)
-    others = tuple(defect_words(one) for one in named if one.weight > Weight.NOT_AS_WRITTEN)
+    named = found if detail is Detail.FULL else found[:_DEFECTS]
+    first = tuple(defect_words(one, detail) for one in named if one.weight <= Weight.NOT_AS_WRITTEN)
+    others = tuple(defect_words(one, detail) for one in named if one.weight > Weight.NOT_AS_WRITTEN)
     if first:
         yield Items(first, "Fix first", numbered=True)
     if left := len(found) - len(named):
@@ -93,10 +96,21 @@ def _defect_items(result: Result, shown: int | None) -> Iterator[Block]:
         yield Items(others, "Also found")
 
 
-def _walls(result: Result) -> Iterator[Block]:
-    """What the symptoms that were given say of each wall."""
+def _judged(result: Result, detail: Detail) -> Iterator[Block]:
+    """What was given says of each wall, and the plan, after what is corrected first."""
     if result.judged is not True:
         return
+    wall = known(result.verdict.wall)
+    if wall is not None and not any(known(one.cost_frac) for one in result.walls if one.id == wall):
+        yield Sentence(words(f"{wall_words(wall)}: {ended(result.verdict.because[0])}"), "Wall", Tone.NOTICE)
+    yield _walls(result)
+    if detail is Detail.FULL:
+        yield plan(result, None)
+    elif not first_errors(result):
+        yield plan(result, _STEPS)
+
+
+def _walls(result: Result) -> Table:
     columns = (Column("Could be faster by, at most"), Column("Share", number=True), Column("Missing"))
     rows = []
     for one in sorted(result.walls, key=lambda wall: -(known(wall.cost_frac) or 0.0)):
@@ -104,7 +118,7 @@ def _walls(result: Result) -> Iterator[Block]:
         share = Quantity("unknown") if cost is None else Quantity(percent(cost), cost)
         missing = words("; ".join(one.missing))
         rows.append(Row((words(wall_words(one.id)), share, missing)))
-    yield Table("Walls, from the symptoms given", columns, tuple(rows))
+    return Table("Walls, from what was given", columns, tuple(rows))
 
 
 def _next(result: Result) -> Iterator[Block]:
@@ -120,7 +134,7 @@ def configuration_parts(result: Result) -> tuple[Part, ...]:
     parts = (
         Part("Configuration", tuple(_configuration(result, configuration)), "configuration"),
         Part("Throughput and memory", (*number_lines(result), *number_tables(result)), "numbers"),
-        Part("Workflow", (*workflow_lines(result, None), *workflow_tables(result)), "workflow"),
+        Part("Workflow", (*workflow_lines(result, None), *workflow_rules(result)), "workflow"),
         Part("What the guides choose", tuple(choice_table(result)), "choices"),
         Part("Experiments", tuple(experiment_blocks(result)), "experiments"),
     )
@@ -129,10 +143,9 @@ def configuration_parts(result: Result) -> tuple[Part, ...]:
 
 def _configuration(result: Result, configuration: Configuration) -> Iterator[Block]:
     """Legal or not, every defect, and the settings as they were understood."""
-    if result.traces:
-        yield Sentence(words(legal_words(result, configuration)))
-        yield from (Sentence(words(one)) for one in answer_words(configuration.checked))
-        yield from _defect_items(result, None)
+    yield Sentence(words(legal_words(result, configuration)))
+    yield from (Sentence(words(one)) for one in answer_words(configuration.checked))
+    yield from _defect_items(result, Detail.FULL)
     columns = (Column("Setting"), Column("Value"), Column("From", first=False))
     written = [one for one in configuration.settings if one.said != DEFAULT]
     rows = tuple(

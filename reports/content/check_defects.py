@@ -11,7 +11,7 @@ from heuristics.result.configured import BrokenRule, ConfigFinding, Configuratio
 from heuristics.result.judged import Checked
 from heuristics.result.result import Result
 from heuristics.result.told import known
-from reports.content.blocks import Code, Words, words
+from reports.content.blocks import Code, Detail, Words, words
 from reports.content.quantities import counted
 
 
@@ -32,13 +32,17 @@ class Weight(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Defect:
-    """One entry. `id`: what `explain` takes; empty where nothing more is known of it."""
+    """One entry. `id`: what `explain` takes; empty where nothing more is known of it.
+
+    `seen`: how it is known, with each part; `places`: only where to look, as a first screen has it.
+    """
 
     id: str
     weight: Weight
     what: str
     cure: str
     seen: Words
+    places: Words
 
 
 NOT_AS_WRITTEN: Final = frozenset(
@@ -82,25 +86,28 @@ def defects(result: Result) -> tuple[Defect, ...]:
 
 
 def _rule(one: BrokenRule) -> Defect:
-    places = [words(Code(seen.knob), " (", Code(seen.said), ")") for seen in one.seen]
+    seen = joined([words(Code(part.knob), " (", Code(part.said), ")") for part in one.seen])
+    places = joined([(Code(place),) for place in dict.fromkeys(part.said for part in one.seen)])
     cure = f"{one.cure.rstrip('.')} ({one.fix})" if one.fix else one.cure
-    return Defect(one.id, _LEVELS[one.level], one.text, cure, joined(places))
+    return Defect(one.id, _LEVELS[one.level], one.text, cure, seen, places)
 
 
 def _answer(one: Checked) -> Defect:
-    return Defect("", Weight.REJECTED, f"Megatron-Core rejects it: {one.text}", "", ())
+    return Defect("", Weight.REJECTED, f"Megatron-Core rejects it: {one.text}", "", (), ())
 
 
 def _finding(one: ConfigFinding) -> Defect:
     weight = Weight.NOT_AS_WRITTEN if one.state in NOT_AS_WRITTEN else Weight.FOUND
-    return Defect(one.id, weight, one.text, one.fix, words(one.evidence.rstrip(".")))
+    seen = words(one.evidence.rstrip("."))
+    return Defect(one.id, weight, one.text, one.fix, seen, seen)
 
 
 def _unread(configuration: Configuration) -> Iterator[Defect]:
     """Problems of the file; one with a right spelling is a finding already."""
     for one in configuration.problems:
         if not one.instead:
-            yield Defect("", Weight.UNREAD, one.text, "", words(Code(one.where)))
+            place = words(Code(one.where))
+            yield Defect("", Weight.UNREAD, one.text, "", place, place)
 
 
 def joined(several: Sequence[Words], between: str = ", ") -> Words:
@@ -113,19 +120,19 @@ def ended(text: str) -> str:
     return f"{text.rstrip('.')}."
 
 
-def defect_words(one: Defect, *, where: bool = True) -> Words:
-    """One entry: its id, what is wrong, what cures it, and where it was seen if `where`."""
+def defect_words(one: Defect, detail: Detail) -> Words:
+    """One entry: its id, what is wrong, what cures it, and where it was seen."""
     start: Words = (Code(one.id), ": ") if one.id else ()
     mark = {Weight.WARNED: "Warning. ", Weight.NO_EFFECT: "Without effect. "}.get(one.weight, "")
     cure = f" Cure: {ended(one.cure)}" if one.cure else ""
-    seen = words(" Seen: ", one.seen, ".") if where and one.seen else ()
-    return words(start, f"{mark}{ended(one.what)}{cure}", seen)
+    where = one.seen if detail is Detail.FULL else one.places
+    return words(start, f"{mark}{ended(one.what)}{cure}", words(" Seen: ", where, ".") if where else ())
 
 
 def first_errors(result: Result) -> tuple[Words, ...]:
     """What must be corrected before anything is tried; none without a configuration."""
     heavy = [one for one in defects(result) if one.weight <= Weight.NOT_AS_WRITTEN]
-    return tuple(defect_words(one, where=False) for one in heavy)
+    return tuple(defect_words(one, Detail.FIRST) for one in heavy)
 
 
 def fix_first(result: Result) -> str:
@@ -154,7 +161,7 @@ def legal_words(result: Result, configuration: Configuration) -> str:
         "te": configuration.versions.te,
     }
     versions = [f"{names[key]} {version}" for key, one in given.items() if (version := known(one))]
-    of = ", ".join(versions) or "the newest releases, as no version is known"
+    of = ", ".join(versions) or "the newest releases (version unknown: --core-version)"
     if not configuration.legal:
         count = sum(one.weight == Weight.REJECTED for one in defects(result))
         return f"{counted(count, 'error')} for {of}: Megatron rejects this configuration."

@@ -8,7 +8,7 @@ from typing import Final
 from heuristics.result.configured import Configuration, Log, MemoryEstimate, Reference, Throughput
 from heuristics.result.result import Result
 from heuristics.result.told import known
-from reports.content.blocks import Block, Cell, Column, Quantity, Row, Sentence, Table, words
+from reports.content.blocks import Block, Cell, Column, Items, Quantity, Row, Sentence, Table, words
 from reports.content.check_defects import is_written
 from reports.content.quantities import counted, duration, gigabytes, percent, rounded
 from traces.missing import Missing
@@ -28,6 +28,8 @@ def number_tables(result: Result) -> Iterator[Block]:
     """The published rows of the same model, and memory by part."""
     if (found := known(result.throughput)) is not None and found.references:
         yield _published(found)
+        sources = tuple(words(one.source) for one in found.references)
+        yield Items(sources, "Sources of the published rows, in their order", numbered=True)
     if (estimate := known(result.memory_estimate)) is not None:
         yield _memory_table(estimate)
 
@@ -88,16 +90,14 @@ def _published(found: Throughput) -> Table:
         Column("Layout TP/PP/VP/EP", first=False),
         Column("tokens/s", number=True),
         Column("TFLOP/s", number=True),
-        Column("Source", first=False),
     )
     this = (
         words("this run"),
         words(""),
         Quantity(rounded(found.tokens_per_s_per_gpu)),
         Quantity(rounded(found.model_tflops_per_gpu)),
-        words(found.source),
     )
-    note = words("Per GPU. Each row has a shape of its own and is no target for another.")
+    note = words(f"Per GPU. This run: {found.source}. Other shapes are no target for it.")
     rows = (Row(this), *(Row(_reference(one)) for one in found.references))
     return Table("Published throughput of this model", columns, rows, note=note)
 
@@ -111,7 +111,6 @@ def _reference(one: Reference) -> tuple[Cell, ...]:
         words(one.layout or ""),
         Quantity(rounded(one.tokens_per_s_per_gpu)),
         Quantity(rounded(one.tflops_per_gpu)),
-        words(one.source),
     )
 
 

@@ -69,29 +69,18 @@ def _missing_inputs(result: Result) -> Words:
     return words(f"{counted(wanted.total(), 'rule')} could not be checked. Missing input: {said}{more}.")
 
 
-def workflow_tables(result: Result) -> Iterator[Block]:
-    """Every rule, violated ones open and the rest folded by state; then rules of the release not checked."""
-    columns = (Column("Rule"), Column("Phase", first=False), Column("Why"), Column("What to do or to give"))
+def workflow_rules(result: Result) -> Iterator[Block]:
+    """Every rule with its reason, folded by state; then rules of the releases that could not be checked."""
     for state, name in STATES.items():
-        rows = tuple(
-            Row((words(one.title), words(PHASES[one.phase]), words(one.because), _to_do(one)))
-            for one in result.workflow
-            if one.state == state
-        )
-        if rows:
-            table = Table(f"Rules of the workflow: {name}", columns, rows)
-            yield table if state == "violated" else Fold(f"{len(rows)} {name}", (table,), f"workflow-{state}")
-    if (rules := known(result.rules)) is not None and rules.undecided:
+        rules = tuple(step_words(one) for one in result.workflow if one.state == state)
+        if rules:
+            yield Fold(f"{counted(len(rules), 'rule')} {name}", (Items(rules),), f"workflow-{state}")
+    if (of_releases := known(result.rules)) is not None and of_releases.undecided:
         listed = tuple(
-            words(f"{ended(one.text)} Missing input: ", joined([(Code(ask),) for ask in one.asks]), ".")
-            for one in rules.undecided
+            words(Code(one.id), f": {ended(one.text)} Missing input: ", _codes(one.asks), ".")
+            for one in of_releases.undecided
         )
         yield Fold("Rules of these releases that could not be checked", (Items(listed),), "undecided")
-
-
-def _to_do(one: WorkflowStep) -> Words:
-    parts = [words(part) for part in (one.advice, one.tells) if part]
-    return joined([*parts, words(Code(one.fix))] if one.fix else parts, "; ")
 
 
 def choice_line(result: Result) -> Iterator[Block]:

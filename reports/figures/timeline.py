@@ -137,7 +137,8 @@ def pixels(lane: Drawn, length_ns: int, count: int) -> NDArray[np.float64]:
     np.add.at(edges, (hue, last), -1.0)
     np.add.at(busy, (hue, first), first - begin)  # ... but for what lies before the beginning
     np.add.at(busy, (hue, last), end - last)
-    return busy + edges.cumsum(axis=1)
+    busy += edges.cumsum(axis=1)
+    return busy
 
 
 def _hue(lane: Drawn, key: str) -> Hue:

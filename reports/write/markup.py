@@ -231,6 +231,11 @@ class Writer:
         return f"{self.said((one.name,))}: {lines}"
 
 
+def attached(markup: Markup, names: Sequence[str]) -> str:
+    """The line of a ticket that names the files beside it."""
+    return f"{markup.plain('Attached: ')}{', '.join(map(markup.code, names))}\n"
+
+
 def drawn_bar(bar: Bar, width: int = BAR_WIDTH) -> str:
     """The bar's pieces as characters, each at least one; together `width`, or as many as there are pieces."""
     ends, sum_share = [], 0.0

@@ -17,7 +17,7 @@ from reports.content.analysis.kernels import kernels
 from reports.content.analysis.lost_time import lost_time
 from reports.content.analysis.memory import memory
 from reports.content.analysis.moe import moe
-from reports.content.analysis.plan import plan, whole_plan
+from reports.content.analysis.plan import framework_note, plan, whole_plan
 from reports.content.analysis.recording import recording
 from reports.content.analysis.scale import telling_rank, who
 from reports.content.analysis.sms import sms
@@ -40,6 +40,7 @@ def page(result: Result, detail: Detail) -> Page:
         step_bar(rank),
         savings(result),
         plan(result),
+        framework_note(result),
         top_kernels(rank),
         *unknown_kernels(result),
         next_command(result),

@@ -10,6 +10,7 @@ from msgspec import UNSET
 
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
+from heuristics.result.told import known
 from reports.content.blocks import Code, Command, Sentence, Span, Tone, words
 from reports.content.names import kernel_name, name_of
 from reports.content.quantities import counted, percent
@@ -59,7 +60,14 @@ def warnings(result: Result) -> Iterator[Sentence]:
 def more(result: Result) -> str:
     """What `--full` has beyond the first screen."""
     parts = [counted(len(result.refused), "refused change")] if result.refused else []
-    return f"--full: evidence, all steps{''.join(f', {part}' for part in parts)} | page: -o out.html"
+    checks = " | --config FILE checks the flags" if _unchecked(result) else ""
+    return f"--full: evidence, all steps{''.join(f', {part}' for part in parts)} | page: -o out.html{checks}"
+
+
+def _unchecked(result: Result) -> bool:
+    """Whether flags are advised that no configuration was held against."""
+    planned = bool(result.fixes or result.levers)
+    return planned and result.framework == "megatron" and known(result.configuration) is None
 
 
 def next_command(result: Result) -> Command:

@@ -17,8 +17,9 @@ from reports.content.quantities import counted, duration, milliseconds, percent
 from reports.measures import measures
 from traces.missing import Missing
 
-_MOSTLY: Final = 0.8
-"""A wall is called by its largest kind where that alone wins most of what the wall costs."""
+MOST: Final = 0.8
+HALF: Final = 0.5
+"""Parts of a wall's cost that its largest kind alone must win to stand for the wall, or beside it."""
 _NAMED: Final = 2
 _FORCED: Final = (
     "Routing is forced to balance; real routing is slower. Published for one run: 32 % MFU balanced, "
@@ -71,18 +72,23 @@ def by_family(kinds: Mapping[str, int]) -> dict[str, int]:
     return dict(sorted(together.items(), key=lambda one: -one[1]))
 
 
-def main_kind(wall: Wall) -> str | None:
-    """The kind that alone wins most of what the wall costs; None where no kind does."""
+def main_kind(wall: Wall, least: float = MOST) -> str | None:
+    """The kind that alone wins at least such a part of what the wall costs; None where no kind does."""
     kinds, cost_ns = by_family(known(wall.cost_by_kind_ns) or {}), known(wall.cost_ns)
     largest = next(iter(kinds), None)
-    return largest if largest and cost_ns and kinds[largest] >= _MOSTLY * cost_ns else None
+    return largest if largest and cost_ns and kinds[largest] >= least * cost_ns else None
 
 
 def cause(wall: Wall) -> str:
-    """A wall by its largest kind, where that is most of it; else by its own name."""
-    kind = main_kind(wall)
-    if kind is None:
-        return name_of(wall.id)
+    """A wall by its largest kind where that is nearly all of it, by both where it is half, else by itself."""
+    if (kind := main_kind(wall)) is not None:
+        return _kind(wall, kind)
+    if (kind := main_kind(wall, HALF)) is not None:
+        return f"{name_of(wall.id)}, mostly {_kind(wall, kind)}"
+    return name_of(wall.id)
+
+
+def _kind(wall: Wall, kind: str) -> str:
     if wall.id == "compute" and measures()[kind].group == "class":
         return f"{name_of(kind)} too small for the GPU"
     return name_of(kind)
@@ -117,7 +123,8 @@ def _closest(result: Result) -> str:
         if share
         else "None that was judged costs time."
     )
-    bucket, part = known(result.verdict.largest_bucket), known(result.verdict.largest_bucket_frac)
+    bucket: Bucket | None = known(result.verdict.largest_bucket)
+    part = known(result.verdict.largest_bucket_frac)
     if bucket is None or part is None:
         return said
     return f"{said} Largest part: {_bucket(result, bucket)}, {percent(part)}."

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from heuristics.result.configured import BrokenRule
 from heuristics.result.judged import Choice, Fix, Knobs, Precondition, Refused
 from heuristics.result.result import Result
 from heuristics.result.told import known
@@ -26,6 +25,7 @@ from reports.content.blocks import (
 )
 from reports.content.names import capital, is_cure, name_of
 from reports.content.quantities import counted, milliseconds, percent, saving
+from traces.names.frameworks import Framework
 
 MOST: Final = 3
 SPELLINGS: Final[Mapping[str, str]] = {
@@ -38,16 +38,28 @@ SPELLINGS: Final[Mapping[str, str]] = {
 """Ways to write a change, by the field of `Knobs`, and what they are called."""
 _BRIDGE: Final = ("megatron_bridge", "bridge_harness", "environment", "megatron_lm", "pytorch")
 _PYTORCH: Final = ("pytorch", "environment", "megatron_lm", "megatron_bridge", "bridge_harness")
+FRAMEWORKS: Final[Mapping[Framework, str]] = {
+    "pytorch": "PyTorch",
+    "jax": "JAX",
+    "tensorflow": "TensorFlow",
+}
+_NOT_AS_WRITTEN: Final = frozenset(
+    {
+        *("rejected", "overwritten", "inert", "requested_not_active", "active_not_requested"),
+        *("misspelled", "illegal"),
+    }
+)
+"""States of findings that are corrected before anything is tuned: what was asked for is not what runs."""
 _STATES: Final = {"met": "Met", "unmet": "Needs", "unknown": "Check"}
 
 
-def plan(result: Result, most: int | None = MOST) -> Plan | Sentence:
-    """The first steps, or all of them; why there are none."""
+def plan(result: Result, most: int | None = MOST) -> Plan:
+    """The first steps, or all of them; without any the reason why."""
     fixes = result.fixes or result.levers
-    errors = _errors(result)
-    steps = [*(_correction(rule) for rule in errors), *(step_of(result, fix) for fix in fixes)]
+    errors = tuple(_corrections(result))
+    steps = [*errors, *(step_of(result, fix) for fix in fixes)]
     if not steps:
-        return Sentence(words(_why_none(result)), "Do this", Tone.NOTICE)
+        return Plan("WHAT TO DO", (), words(_why_none(result)))
     shown = steps[:most]
     title = "DO THIS, in this order" if len(shown) > 1 else "DO THIS"
     if not result.fixes and not errors:
@@ -55,17 +67,28 @@ def plan(result: Result, most: int | None = MOST) -> Plan | Sentence:
     return Plan(title, tuple(shown), _together(result, shown), len(steps) - len(shown))
 
 
-def _errors(result: Result) -> list[BrokenRule]:
+def framework_note(result: Result) -> Sentence | None:
+    """Whose settings the plan names where they are not Megatron's; nothing for Megatron or without a plan."""
+    if result.framework == "megatron" or not (result.fixes or result.levers):
+        return None
+    seen = FRAMEWORKS.get(result.framework, "no framework that is known here")
+    said = f"The recording shows {seen}. If it is Megatron, give --config FILE for its own flags."
+    return Sentence(words(said), "Framework", Tone.MUTED)
+
+
+def _corrections(result: Result) -> Iterator[Step]:
+    """What the configuration gets wrong, before all that makes it faster."""
     rules = known(result.rules)
-    return [rule for rule in rules.broken if rule.level == "error"] if rules else []
+    errors = [rule for rule in rules.broken if rule.level == "error"] if rules else []
+    for rule in errors:
+        yield _correction(rule.id, rule.text, rule.cure, "Megatron rejects it")
+    for one in result.config_findings:
+        if one.state in _NOT_AS_WRITTEN and not (errors and one.state == "illegal"):
+            yield _correction(one.id, one.text, one.fix, "does not run as written")
 
 
-def _correction(rule: BrokenRule) -> Step:
-    """A rule that the configuration breaks, as the step before all others."""
-    title = words(f"Correct the configuration: {rule.text}")
-    return Step(
-        rule.id, title, "required: it does not run as it is", (), (words(rule.cure),) if rule.cure else ()
-    )
+def _correction(id_: str, text: str, cure: str, why: str) -> Step:
+    return Step(id_, words(f"Correct the configuration: {text}"), why, (), (words(cure),) if cure else ())
 
 
 def step_of(result: Result, fix: Fix, everything: bool = False) -> Step:

@@ -16,7 +16,7 @@ from heuristics.run import Run
 from reports.content.blocks import Block, Code, Sentence, Term, words
 from reports.content.check_defects import joined
 from reports.content.explain.limits import limit_items, limits_in
-from reports.content.explain.topic import Topic, listed, paragraphs, said
+from reports.content.explain.topic import Topic, listed, paragraphs
 from reports.words import wall_words
 
 _CHANGES: Final = {
@@ -40,13 +40,12 @@ _CHANGES: Final = {
 def fix_topics() -> Iterator[Topic]:
     """Every fix of the catalogue."""
     for number in CATALOGUE:
-        yield Topic(number, "fix", partial(_fix, number))
+        yield Topic(number, "fix", partial(_fix, number), CATALOGUE[number].title)
 
 
 def _fix(number: str) -> Iterator[Block]:
     """Its knobs and needs are those for a run of which nothing is known."""
     fix, module, run = CATALOGUE[number], module_of(number), Run()
-    yield from said(f"{fix.title}.")
     yield from paragraphs(module)
     kinds = words(", of its cost ", joined([(Term(kind),) for kind in fix.kinds])) if fix.kinds else ()
     yield Sentence(words(f"Acts on the wall {wall_words(fix.wall)}", kinds, "."))

@@ -37,15 +37,13 @@ def explain_page(topic: str = "") -> Page:
     whole = _plain(topic)
     for name in dict.fromkeys((whole, whole.rpartition(".")[2], _NUMBERED.sub("_", whole))):
         if found := _found(name, topic):
-            first, *others = found
-            parts = [_part(one) for one in others]
-            title = words(Code(first.name))
-            return Page(title, words(first.kind), (*first.blocks(), *parts), Detail.FULL)
+            kinds = ", ".join(dict.fromkeys(one.kind for one in found))
+            return Page(words(Code(found[0].name)), words(kinds), tuple(map(_part, found)), Detail.FULL)
     raise UsageError(_unknown(topic, whole))
 
 
 def _part(topic: Topic) -> Part:
-    return Part(f"{topic.name}: {topic.kind}", tuple(topic.blocks()), _plain(topic.name))
+    return Part(topic.title or topic.kind, tuple(topic.blocks()), _plain(topic.name))
 
 
 def _plain(topic: str) -> str:
@@ -93,8 +91,8 @@ def _families() -> dict[str, Topic]:
 
 
 def _measure_topic(measure: Measure) -> Topic:
-    kind = f"{measure.title}: measure{f', in {measure.unit}' if measure.unit else ''}"
-    return Topic(measure.name, kind, partial(_measure, measure))
+    kind = f"measure{f', in {measure.unit}' if measure.unit else ''}"
+    return Topic(measure.name, kind, partial(_measure, measure), measure.title)
 
 
 def _measure(measure: Measure) -> Iterator[Block]:

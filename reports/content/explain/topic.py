@@ -12,11 +12,12 @@ from reports.content.blocks import Block, Items, Sentence, Words, words
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """`name`: the id as it is printed; `kind`: what it is, in words; `blocks`: what is said of it."""
+    """`name`: the id as it is printed; `kind`: what it is; `blocks`: what is said of it, under `title`."""
 
     name: str
     kind: str
     blocks: Callable[[], Iterator[Block]]
+    title: str = ""
 
 
 def listed(title: str, entries: Iterable[str | Words]) -> Iterator[Items]:
