@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
@@ -11,7 +11,7 @@ from heuristics.result.told import known
 from reports.content.analysis.costs import hue_of
 from reports.content.blocks import Hue
 from reports.content.quantities import counted, duration, milliseconds
-from reports.figures.bars import fill
+from reports.figures.bars import draw_legend
 from reports.figures.canvas import BODY, LARGE, SMALL, Area
 from reports.figures.lettering import fitted, inches
 from reports.write.html.lanes import Drawn, Stretch, lanes_of
@@ -30,15 +30,6 @@ _LEVELS: Final = 4
 """How busy a lane was in a pixel, in as many tints."""
 _TICKS: Final = 5
 _LANE: Final = 0.2
-_SPOKEN: Final = {
-    Hue.COMPUTE: "compute",
-    Hue.COMMUNICATION: "communication",
-    Hue.COPY: "copies",
-    Hue.HOST: "CPU",
-    Hue.MEMORY: "allocator",
-    Hue.IDLE: "launch delays, other idle",
-    Hue.OTHER: "profiler, start-up",
-}
 
 
 def timeline_height(timeline: Timeline) -> float:
@@ -59,7 +50,7 @@ def draw_timeline(area: Area, timeline: Timeline) -> None:
     notes = [f"{timeline.left_out:,} later activities left out"] if timeline.left_out else []
     notes += [f"{counted(left_out, 'more lane')} not drawn"] if left_out else []
     area.text(inches(title, LARGE, bold=True) + 0.2, 0.08, "; ".join(notes), SMALL, color=SOFT)
-    _legend(area, lanes)
+    draw_legend(area, {_hue(lane, key) for lane in lanes for key in lane.key})
     inner = area.part(_NAMES, 0.3, area.width - _NAMES, area.height - 0.55)
     high = inner.height / len(lanes)
     for place, lane in enumerate(lanes):
@@ -71,17 +62,6 @@ def draw_timeline(area: Area, timeline: Timeline) -> None:
 
 def _under(lane: Drawn) -> str:
     return f"({lane.under})" if lane.under else ""
-
-
-def _legend(area: Area, lanes: Sequence[Drawn]) -> None:
-    """What the colours mean, from the right."""
-    seen = {_hue(lane, key) for lane in lanes for key in lane.key}
-    right = area.width
-    for hue in reversed([hue for hue in _SPOKEN if hue in seen]):
-        area.text(right, 0.08, _SPOKEN[hue], SMALL, color=SOFT, ha="right")
-        right -= inches(_SPOKEN[hue], SMALL) + 0.18
-        fill(area.part(right, 0.02, 0.12, 0.12).axes(), (0, 0, 0.12, 0.12), hue)
-        right -= 0.2
 
 
 def _chosen(timeline: Timeline) -> tuple[list[Drawn], int]:
