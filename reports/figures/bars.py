@@ -27,7 +27,7 @@ _SPOKEN: Final = {
     Hue.HOST: "CPU",
     Hue.MEMORY: "allocator",
     Hue.IDLE: "launch delays, other idle",
-    Hue.OTHER: "profiler, start-up",
+    Hue.OTHER: "profiler, start-up, other",
 }
 
 

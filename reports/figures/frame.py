@@ -14,7 +14,7 @@ from reports.write.plain import plain
 _LINES: Final = 2
 """Of the one sentence, and of what stands under it."""
 
-_LABELS: Final = 1.35
+_LABELS: Final = 1.75
 """Inches of the labels in front of sentences."""
 
 
