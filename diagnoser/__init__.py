@@ -2,6 +2,7 @@
 
     import diagnoser
     diagnosis = diagnoser.analyze(["run.nsys-rep"], config="run.yaml", log="train.log")
+    diagnosis.result        # typed: diagnosis.result.verdict.wall, diagnosis.result.ranks[0].budget_ns.idle
     diagnosis.to_dict()     # the JSON document, version 1.0
     diagnosis.to_frame()    # pandas: one row per rank and bucket, kind or class
 

@@ -134,7 +134,7 @@ def _what_to_type(arguments: list[str]) -> str:
     if first in COMMANDS or first == "history":
         return f"Type moe-diag {first} --help."
     if Path(first).exists() or first.endswith((".nsys-rep", ".qdrep", ".sqlite", ".json", ".json.gz")):
-        from traces.results.read import is_result
+        from reports.result.read import is_result
 
         meant = "report" if Path(first).is_file() and is_result(Path(first)) else "analyze"
         return f"Type moe-diag {meant} {' '.join(arguments)}"

@@ -9,10 +9,8 @@ from diagnoser.command_line import Value, command_line
 from diagnoser.comparison_result import ComparisonResult
 from diagnoser.side import Reading, Side, read_sides
 from heuristics.comparison.comparison import compare
-from reports.comparison.document import comparison_document
-from reports.document import with_command
+from reports.result.fill.comparison import result_of_comparison
 from traces.progress import Progress, silent
-from traces.results.read import result_of
 
 
 def compare_sides(
@@ -24,29 +22,27 @@ def compare_sides(
 ) -> ComparisonResult:
     """Compare two runs; see `diagnoser.compare` for what it raises. `gate_frac`: 0.03 for a gate of 3 %."""
     reading = reading or Reading()
-    base_document, new_document = read_sides(base, new, reading, progress)
+    results = read_sides(base, new, reading, progress)
     progress("comparing", None)
-    results = result_of(base_document), result_of(new_document)
-    comparison = compare(*results, (base.gpu, new.gpu), gate_frac)
-    document = comparison_document(
+    files = [side.file(result) for side, result in zip((base, new), results, strict=True)]
+    result = result_of_comparison(
         diagnoser.__version__,
-        comparison,
+        compare(*results, (base.gpu, new.gpu), gate_frac),
         warnings=[
             f"{side}: {warning}"
             for side, result in zip(("base", "new"), results, strict=True)
             for warning in result.warnings
         ],
         redacted=reading.redact,
+        command=command_line(
+            "compare",
+            files[1:] if base.baseline else files,
+            _options(base, new, reading),
+            reading.about,
+            reading.redact,
+        ),
     )
-    files = [base.file(base_document), new.file(new_document)]
-    command = command_line(
-        "compare",
-        files[1:] if base.baseline else files,
-        _options(base, new, reading),
-        reading.about,
-        reading.redact,
-    )
-    return ComparisonResult(with_command(document, command), comparison.gate)
+    return ComparisonResult(result)
 
 
 def _options(base: Side, new: Side, reading: Reading) -> Mapping[str, Value]:

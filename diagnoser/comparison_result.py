@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from reports.document import Document
+from msgspec.structs import asdict
+
+from heuristics.result.compared import Compared, Gate
+from heuristics.result.told import known
+from reports.result.codec import Document, encode
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from heuristics.comparison.size import Gate
 
 _TIMES: Final = ("delta_ns", "count_ns", "duration_ns", "overlap_ns")
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonResult:
-    """A finished comparison. `gate`: what the gate says, None where none was given."""
+    """A finished comparison."""
 
-    _document: Document
-    gate: Gate | None = None
+    result: Compared
+    """Everything that was found, typed: a value that could not be told is `traces.missing.Missing`."""
 
     def __repr__(self) -> str:
-        return f"<Comparison: {self._document['verdict']}>"
+        return f"<Comparison: {self.result.verdict}>"
+
+    @property
+    def gate(self) -> Gate | None:
+        """What the gate says, None where none was given."""
+        return self.result.gate
 
     def to_dict(self) -> Document:
         """The JSON document of a comparison, version 1.0, as plain values; a copy of its own."""
-        return copy.deepcopy(self._document)
+        return encode(self.result)
 
     def to_frame(self) -> pd.DataFrame:
         """A pandas table with one row per row of the attribution, the largest difference first.
@@ -40,5 +46,5 @@ class ComparisonResult:
         import pandas as pd
 
         columns = ["row", "wall", *_TIMES]
-        rows = [[row[column] for column in columns] for row in self._document["attribution"]]
+        rows = [[known(asdict(row)[column]) for column in columns] for row in self.result.attribution]
         return pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(_TIMES, "Int64"))

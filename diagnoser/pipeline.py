@@ -22,6 +22,7 @@ from heuristics.configured import only_data_parallel
 from heuristics.run import Given
 from reports.result.fill.result import result_of_run
 from reports.result.fill.trace import ReadTrace
+from reports.result.read import is_result
 from traces.columns import Columns
 from traces.errors import EmptySelection, InputError, NotATrace, NothingToDiagnose, UsageError
 from traces.formats.known_texts import trace_name
@@ -29,7 +30,6 @@ from traces.formats.open import ReadOptions, read_trace
 from traces.measure.measurements import RankMeasurements, measure_rank
 from traces.measure.messages import measure_messages
 from traces.progress import Progress, silent
-from traces.results.read import is_result
 from traces.steps.selection import Selection
 from traces.timeline import RankTimeline, Timeline, build
 

@@ -13,11 +13,11 @@ from diagnoser.configuration import read_configured
 from diagnoser.diagnosis import Diagnosis
 from diagnoser.earlier import with_about, with_files
 from diagnoser.pipeline import diagnose
-from reports.document import Document
+from heuristics.result.result import Result
+from reports.result.read import is_result, of_one_run, read_result, typed
 from traces.errors import MoeDiagError, NotAResult, NotATrace, NothingToDiagnose, UsageError
 from traces.formats.open import ReadOptions
 from traces.progress import Progress, silent
-from traces.results.read import is_result, read_result, result_of
 from traces.steps.selection import Selection
 
 SideName = Literal["base", "new"]
@@ -43,9 +43,9 @@ class Side:
         """Every file that is given of it."""
         return [path for path in (self.source, self.config, self.log) if isinstance(path, Path)]
 
-    def file(self, document: Document) -> Path:
-        """The file that is compared; for a document given as such, the trace it is of."""
-        return self.source if isinstance(self.source, Path) else Path(document["traces"][0]["name"])
+    def file(self, result: Result) -> Path:
+        """The file that is compared; for a result given as such, the trace it is of."""
+        return self.source if isinstance(self.source, Path) else Path(result.traces[0].name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +72,16 @@ def named(side: SideName) -> Iterator[None]:
         raise
 
 
-def read_sides(
-    base: Side, new: Side, reading: Reading, progress: Progress = silent
-) -> tuple[Document, Document]:
-    """The documents of both sides, each with at least one rank. One file for both is read once.
+def read_sides(base: Side, new: Side, reading: Reading, progress: Progress = silent) -> tuple[Result, Result]:
+    """The results of both sides, each with at least one rank. One file for both is read once.
 
     Raises what `diagnoser.compare` says; each message begins with the name of its side.
     """
     given_from(reading.about)  # said of both: what is wrong in it is of no side
-    base_document = _read(base, reading, progress)
+    result = _read(base, reading, progress)
     if isinstance(base.source, Path) and _files(base) == _files(new):
-        return base_document, base_document
-    return base_document, _read(new, reading, progress)
+        return result, result
+    return result, _read(new, reading, progress)
 
 
 def _files(side: Side) -> tuple[Path | None, ...]:
@@ -91,49 +89,47 @@ def _files(side: Side) -> tuple[Path | None, ...]:
     return tuple(one and one.resolve() for one in given)
 
 
-def _read(side: Side, reading: Reading, progress: Progress) -> Document:
+def _read(side: Side, reading: Reading, progress: Progress) -> Result:
     def shown(doing: str, fraction: float | None) -> None:
         progress(f"{side.name}: {doing}", fraction)
 
     with named(side.name):
-        document = _document(side, reading, shown)
-        if not result_of(document).ranks:
+        result = _result(side, reading, shown)
+        if not result.ranks:
             what = side.source if isinstance(side.source, Path) else "this result"
             raise NothingToDiagnose(
                 f"{what} has no trace in it. Give a trace, or what moe-diag analyze made of one."
             )
-        return document
+        return result
 
 
-def _document(side: Side, reading: Reading, progress: Progress) -> Document:
+def _result(side: Side, reading: Reading, progress: Progress) -> Result:
     if not isinstance(side.source, Path):
-        return _from_earlier(_plain(side.source), side, reading, progress)
+        return _from_earlier(_given(side.source), side, reading, progress)
     if side.source.is_dir():
         raise NotATrace(f"{side.source} is a folder. Name one trace or one earlier result in it.")
     if side.source.is_file() and is_result(side.source):
-        return _from_earlier(_result(side.source), side, reading, progress)
+        return _from_earlier(_saved(side.source), side, reading, progress)
     try:
         return _diagnosed(side.source, side, reading, progress)
     except NotATrace:
         if not (side.source.is_file() and side.source.name.endswith((".json", ".json.gz"))):
             raise
-    return _from_earlier(_result(side.source), side, reading, progress)  # its keys were sorted
+    return _from_earlier(_saved(side.source), side, reading, progress)  # its keys were sorted
 
 
-def _plain(source: Mapping[str, Any] | Diagnosis) -> Document:
-    document = source.to_dict() if isinstance(source, Diagnosis) else dict(source)
-    result_of(document)
-    return document
+def _given(source: Mapping[str, Any] | Diagnosis) -> Result:
+    return source.result if isinstance(source, Diagnosis) else of_one_run(typed(source))
 
 
-def _result(path: Path) -> Document:
+def _saved(path: Path) -> Result:
     try:
-        return read_result(path)[1]
+        return read_result(path)
     except NotAResult as error:
         raise NotAResult(f"{str(error).rstrip('.')}, or give a trace") from None
 
 
-def _diagnosed(path: Path, side: Side, reading: Reading, progress: Progress) -> Document:
+def _diagnosed(path: Path, side: Side, reading: Reading, progress: Progress) -> Result:
     given = given_from(reading.about)
     return diagnose(
         [path],
@@ -143,15 +139,15 @@ def _diagnosed(path: Path, side: Side, reading: Reading, progress: Progress) -> 
         configured=read_configured(side.config, side.log, given, progress),
         progress=progress,
         redact=reading.redact,
-    ).to_dict()
+    ).result
 
 
-def _from_earlier(document: Document, side: Side, reading: Reading, progress: Progress) -> Document:
+def _from_earlier(result: Result, side: Side, reading: Reading, progress: Progress) -> Result:
     """An earlier result, with what is given beside it.
 
     Raises `UsageError` where a trace would be needed, and for a result that is not redacted as it should be.
     """
-    if reading.redact and document.get("redacted") is False:
+    if reading.redact and not result.redacted:
         raise UsageError(
             "this earlier result was made with --no-redact and holds paths. Give --no-redact to show them, "
             "or make it again without it."
@@ -162,5 +158,5 @@ def _from_earlier(document: Document, side: Side, reading: Reading, progress: Pr
             "--steps and --nvtx out."
         )
     if side.config or side.log:
-        return with_files(document, side.config, side.log, reading.about, progress, reading.redact)
-    return with_about(document, reading.about, reading.redact) if reading.about else document
+        return with_files(result, side.config, side.log, reading.about, progress, reading.redact)
+    return with_about(result, reading.about, reading.redact) if reading.about else result

@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
-from heuristics.comparison.comparable import Comparable, Difference
+from msgspec import structs
+
 from heuristics.comparison.comparison import Comparison
 from heuristics.comparison.difference.changed import Changed
 from heuristics.comparison.difference.interval import Interval
-from heuristics.comparison.difference.kernels import KernelDelta
-from heuristics.comparison.difference.rows import Attribution, LayerDelta, RowDelta
+from heuristics.comparison.difference.rows import Attribution, RowDelta
 from heuristics.comparison.facts import Facts
 from heuristics.comparison.pairs import Pair
-from heuristics.comparison.size import Gate, Judged, Size
-from heuristics.comparison.suspects import Suspect
+from heuristics.comparison.size import Judged, Size
+from heuristics.result.compared import (
+    Comparable,
+    Compared,
+    Difference,
+    Gate,
+    KernelDelta,
+    LayerDelta,
+    Suspect,
+)
+from heuristics.run import WallId
+from reports.result.codec import Document, encode
+from reports.result.fill.comparison import result_of_comparison
 from tests.comparison_doubles import log, rank, result, row, trace
 
 MS = 1_000_000
 US = 1_000
-HOST, COMM = "host_overhead", "communication"
+HOST: Final = "host_overhead"
+COMM: Final = "communication"
 
 
 def moved(
@@ -28,7 +40,7 @@ def moved(
     new_ms: int,
     count_ms: int = 0,
     overlap_ms: int = 0,
-    wall: str | None = None,
+    wall: WallId | None = None,
     **fields: Any,
 ) -> RowDelta:
     """A row: what is neither count nor overlap is duration. An interval of 1 ms around it."""
@@ -109,6 +121,16 @@ OTHER_ROUTING = Difference(
 RECORD = "record 8 or more steps of each run, or give --base-log and --new-log"
 
 
+def compared(comparison: Comparison) -> Compared:
+    """Its typed document."""
+    return result_of_comparison("0.2", comparison)
+
+
+def document_of(comparison: Comparison) -> Document:
+    """Its JSON document."""
+    return encode(compared(comparison))
+
+
 def facts(steps: int = 20, **fields: Any) -> Facts:
     """Steps of 40 ms in base and 44 in new, on two ranks."""
     base_ranks, new_ranks = (
@@ -116,7 +138,7 @@ def facts(steps: int = 20, **fields: Any) -> Facts:
               for place in range(2))
         for ms, name in ((40, "before.sqlite"), (44, "after.sqlite"))
     )  # fmt: skip
-    verdict = {"wall": None, "bound": "compute", "kind": None, "confidence": None}
+    verdict = {"bound": "compute"}
     plain: dict[str, Any] = {
         "base": result(*base_ranks, traces=(trace(name="before.sqlite"),), verdict=verdict),
         "new": result(
@@ -170,7 +192,7 @@ def undecided() -> Comparison:
         "high_ns": None,
     }
     rows = tuple(replace(one, **untold) for one in ROWS)
-    told = facts(2, attribution=Attribution(4 * MS, rows), kernels=None, layers=(), changed=())
+    told = facts(2, attribution=Attribution(4 * MS, rows), kernels=(), layers=(), changed=())
     return regression(
         facts=told,
         pairs=(Pair(told.base_rank, told.new_rank, "rank"),),
@@ -215,8 +237,8 @@ def unchanged() -> Comparison:
 def by_logs() -> Comparison:
     """The size from 500 iterations a side, 30 and 33 ms; the traces say 40 and 44."""
     told = facts()
-    base = replace(told.base, log=log(*(30 * MS,) * 500))
-    new = replace(told.new, log=log(*(33 * MS,) * 500))
+    base = structs.replace(told.base, log=log(*(30 * MS,) * 500))
+    new = structs.replace(told.new, log=log(*(33 * MS,) * 500))
     around = Interval(2_900 * US, 3_100 * US, 0.95, "bootstrap over blocks of iterations")
     size = Size("log", 500, 500, 30 * MS, 33 * MS, 30 * MS, 33 * MS, 3 * MS, around)
     return regression(facts=replace(told, base=base, new=new), size=size)

@@ -60,7 +60,7 @@ def costs_lie_in_their_bounds(document: Document) -> Iterator[str]:
 def what_could_not_be_judged_says_why(document: Document) -> Iterator[str]:
     paths = {gap["path"] for gap in document["missing"]}
     for place, wall in enumerate(document["walls"]):
-        if wall["outcome"] == "unmeasurable" and not (wall["missing"] and f"walls[{place}]" in paths):
+        if wall["outcome"] == "unmeasurable" and not (wall["missing"] and f"walls[{place}].cost_ns" in paths):
             yield wall["id"]
 
 

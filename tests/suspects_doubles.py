@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from heuristics.comparison.difference.changed import Changed
-from heuristics.comparison.difference.kernels import Change, KernelDelta
 from heuristics.comparison.difference.rows import Attribution, RowDelta
 from heuristics.comparison.facts import Facts
+from heuristics.comparison.said import Value
+from heuristics.result.compared import Change, KernelDelta, Source
+from heuristics.result.rank import Rank
 from tests.comparison_doubles import rank, result, row
-from traces.results.result import Rank, Value
 
 MS = 1_000_000
 
@@ -41,7 +42,7 @@ def moved(
     )
 
 
-def change(what: str, base: Value, new: Value, source: str = "configuration") -> Changed:
+def change(what: str, base: Value, new: Value, source: Source = "configuration") -> Changed:
     """Something that both sides say."""
     return Changed(what, base, new, source)
 
@@ -66,7 +67,7 @@ def kernel_delta(key: str, change_: Change, base_ms: float | None, new_ms: float
 def facts(
     *rows: RowDelta,
     changed: tuple[Changed, ...] = (),
-    kernels: tuple[KernelDelta, ...] | None = (),
+    kernels: tuple[KernelDelta, ...] = (),
     base: dict[str, Any] | None = None,
     new: dict[str, Any] | None = None,
     base_result: dict[str, Any] | None = None,

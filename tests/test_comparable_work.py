@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from heuristics.comparison.comparable import Comparable, judge_comparable
+from heuristics.comparison.comparable import judge_comparable
+from heuristics.comparison.said import Value
 from heuristics.comparison.same_work import shared_work_frac
 from heuristics.comparison.work_amount import same_unit
+from heuristics.result.compared import Comparable
+from heuristics.result.rank import Rank
+from heuristics.result.result import Result
+from heuristics.result.tables import Kernel
 from tests.comparison_doubles import configuration, kernel, rank, result, trace
-from traces.results.result import Kernel, Rank, Result, Value
 
 GEMM = kernel("gemm", 80, count=8)
 ADAM = kernel("adam", 20, count=2, key="compute.optimizer")
@@ -123,7 +127,7 @@ def test_a_window_with_part_of_another_step_is_no_step() -> None:
 
 
 def test_windows_without_kernels_tell_no_amount_of_work() -> None:
-    sides = [rank(source="none", lengths_ns=(length,), kernels=None) for length in (100, 110)]
+    sides = [rank(source="none", lengths_ns=(length,)) for length in (100, 110)]
     assert states(of_ranks(*sides)) == {"step": "no"}
     assert of_ranks(sides[0], sides[0]).state == "yes"
 
@@ -152,8 +156,8 @@ def test_a_window_of_several_steps_is_no_step() -> None:
 
 
 def test_a_window_against_steps_cannot_be_told_without_kernels() -> None:
-    window = rank(source="none", lengths_ns=(20,), kernels=None)
-    assert states(of_ranks(rank(kernels=None), window)) == {"step": "no"}
+    window = rank(source="none", lengths_ns=(20,))
+    assert states(of_ranks(rank(), window)) == {"step": "no"}
 
 
 def test_a_window_that_holds_one_step_is_one() -> None:

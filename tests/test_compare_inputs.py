@@ -9,13 +9,18 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from msgspec import structs
 
 import diagnoser
 from diagnoser.cli import run
 from diagnoser.side import Reading, Side, read_sides
+from heuristics.result.result import Result
+from reports.result.codec import encode
+from reports.result.read import typed
 from tests import kineto_doubles
 from tests.check_doubles import COMMUNICATION, log, script, written
 from tests.compare_doubles import as_json, result_of_run, run_of
+from tests.comparison_doubles import configuration
 from tests.document_doubles import DISPATCH, exposed
 from tests.test_cli import a_folder, empty, missing, no_export, no_kernels, scrambled, text, truncated
 from traces.errors import InputError, NothingToDiagnose, UsageError
@@ -112,9 +117,9 @@ BAD_SIDES: list[tuple[Callable[..., Path], int, str]] = [
     (made("comparison", lambda said: diagnoser.compare(said, said).to_dict()), 3, "but a comparison"),
     (made("newer", with_version("2.0")), 3, "its schema_version is 2.0; this moe-diag reads 1.x"),
     (made("unversioned", with_version("abc")), 3, "its schema_version is no number"),
-    (made("numbered", with_version(1.0)), 3, "schema_version is to be text"),
+    (made("numbered", with_version(1.0)), 3, "its schema_version is 1.0; this moe-diag reads 1.x"),
     (made("nothing", lambda said: {**said, "ranks": []}), 4, "has no trace in it"),
-    (made("wrong", lambda said: {**said, "ranks": "none"}), 3, "ranks is to be a list"),
+    (made("wrong", lambda said: {**said, "ranks": "none"}), 3, "ranks: Expected `array`, got `str`"),
 ]
 
 
@@ -203,7 +208,7 @@ def test_steps_that_a_trace_lacks_name_the_side(tmp_path: Path, capsys: pytest.C
     assert "Recorded are 0 to 2" in err
 
 
-def documents(base: Side, new: Side | None = None, **about: object) -> tuple[Json, Json]:
+def results(base: Side, new: Side | None = None, **about: object) -> tuple[Result, Result]:
     return read_sides(base, new or Side("new", base.source), Reading(about=about))
 
 
@@ -214,7 +219,7 @@ def test_a_result_of_a_later_1_x_is_read_in_any_order_of_its_keys(
     later = {"a_new_key": {"deep": [1]}, **earlier, "schema_version": "1.7"}
     turned = dict(sorted(later.items(), reverse=True))
     for document in (later, turned):
-        assert documents(Side("base", as_json(tmp_path / name, document)))[0] == later
+        assert results(Side("base", as_json(tmp_path / name, document)))[0] == typed(earlier)
 
 
 def test_a_trace_of_the_pytorch_profiler_is_no_earlier_result(tmp_path: Path) -> None:
@@ -225,25 +230,26 @@ def test_a_trace_of_the_pytorch_profiler_is_no_earlier_result(tmp_path: Path) ->
             kineto_doubles.on_gpu("kernel", kineto_doubles.GEMM, 100, 50, 1),
         ],
     )
-    document, _ = documents(Side("base", path))
-    assert document["traces"][0]["kind"].startswith("kineto")
-    assert document["ranks"][0]["budget_ns"]["compute"] == 50_000
+    result, _ = results(Side("base", path))
+    assert result.traces[0].kind.startswith("kineto")
+    assert result.ranks[0].budget_ns.compute == 50_000
 
 
 def test_a_document_and_a_diagnosis_serve_as_their_file_does(tmp_path: Path, earlier: Json) -> None:
     diagnosis = diagnoser.analyze(run_of(tmp_path / "earlier.sqlite"), ask_megatron=False)
     path = as_json(tmp_path / "earlier.json", earlier)
-    read = [documents(Side("base", source))[0] for source in (earlier, diagnosis, path)]
-    assert read == [earlier] * 3
+    read = [results(Side("base", source))[0] for source in (earlier, diagnosis, path)]
+    assert read == [typed(earlier)] * 3
 
 
 def test_errors_stay_of_their_class(tmp_path: Path, earlier: Json) -> None:
     good = Side("base", earlier)
-    with pytest.raises(InputError, match=r"^new: schema_version is to be text"):
+    with pytest.raises(InputError, match=r"^new: its schema_version is no number"):
         read_sides(good, Side("new", {**earlier, "schema_version": None}), Reading())
     with pytest.raises(NothingToDiagnose, match=r"^new: this result has no trace in it"):
         read_sides(good, Side("new", {**earlier, "ranks": []}), Reading())
-    told = Side("base", {**earlier, "configuration": {"settings": []}}, config=script(tmp_path))
+    held = structs.replace(typed(earlier), configuration=configuration())
+    told = Side("base", encode(held), config=script(tmp_path))
     with pytest.raises(UsageError, match=r"^base: this earlier result already holds a configuration"):
         read_sides(told, Side("new", earlier), Reading())
 
@@ -267,8 +273,8 @@ def test_files_laid_into_a_result_give_what_analyze_makes_of_them(
     whole = diagnoser.analyze(trace, config=config, log=logged, about=GIVEN, ask_megatron=False).to_dict()
     plain = diagnoser.analyze(trace, about=GIVEN, ask_megatron=False).to_dict()
     earlier = as_json(tmp_path / "run.json", plain)
-    laid, _ = documents(Side("base", earlier, config=config, log=logged))
-    assert facts(laid) == facts(json.loads(json.dumps(whole)))
+    laid, _ = results(Side("base", earlier, config=config, log=logged))
+    assert facts(encode(laid)) == facts(json.loads(json.dumps(whole)))
 
 
 def test_a_log_replaces_the_one_a_result_holds_and_leaves_its_configuration(tmp_path: Path) -> None:
@@ -276,7 +282,8 @@ def test_a_log_replaces_the_one_a_result_holds_and_leaves_its_configuration(tmp_
     write_export(trace, exposed(comm=DISPATCH))
     eight, settings = log(tmp_path, 8.0), script(tmp_path)
     held = diagnoser.analyze(trace, config=settings, log=eight, about=GIVEN, ask_megatron=False).to_dict()
-    laid, _ = documents(Side("base", held, log=log(tmp_path, 5.0)))
+    result, _ = results(Side("base", held, log=log(tmp_path, 5.0)))
+    laid = encode(result)
     assert laid["log"]["steady_step_ns"] == 5_000_000
     assert laid["traces"][0]["capture"]["perturbation_frac"] == pytest.approx(1.0)  # 10 ms against 5
     assert laid["configuration"] == held["configuration"]
@@ -285,8 +292,8 @@ def test_a_log_replaces_the_one_a_result_holds_and_leaves_its_configuration(tmp_
 
 def test_what_is_said_of_the_run_is_said_of_both_sides(tmp_path: Path, earlier: Json) -> None:
     before = {**earlier, "given": {"ep": 8, "tp": 2}}
-    base, new = documents(
+    base, new = results(
         Side("base", before), Side("new", run_of(tmp_path / "run.sqlite")), ep=16, precision="bf16"
     )
-    assert base["given"] == {"ep": 16, "tp": 2, "precision": "bf16"}
-    assert new["given"] == {"ep": 16, "precision": "bf16"}
+    assert base.given == {"ep": 16, "tp": 2, "precision": "bf16"}
+    assert new.given == {"ep": 16, "precision": "bf16"}

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from heuristics.comparison.comparison import compare
 from heuristics.comparison.pairs import pair_ranks
+from heuristics.result.rank import Rank
 from tests.comparison_doubles import rank, result
-from traces.results.result import Rank, Steps
 
 MS = 1_000_000
 
 
 def of(number: int | None, device: int, *lengths_ms: int) -> Rank:
     lengths_ns = tuple(length * MS for length in lengths_ms)
-    steps = Steps("nvtx", "iteration N", lengths_ns, ())
-    return replace(rank(), rank=number, device=device, steps=steps, window_ns=sum(lengths_ns), ledger=None)
+    return rank(lengths_ns=lengths_ns, rank=number, device=device, ledger=None)
 
 
 def test_a_process_with_two_gpus_has_one_number_twice_and_each_gpu_its_own_pair() -> None:

@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from heuristics.comparison.comparable import Comparable, Difference
 from heuristics.comparison.difference.interval import Interval
 from heuristics.comparison.figures import signed_milliseconds, signed_percent
-from heuristics.comparison.size import Gate, Judged, Size, judge_gate, judge_size, measure_size
+from heuristics.comparison.size import Judged, Size, judge_gate, judge_size, measure_size
+from heuristics.result.compared import Comparable, Difference, Gate
+from heuristics.result.configured import Log
+from heuristics.result.rank import Rank
 from tests.comparison_doubles import log, rank, row
-from traces.results.result import Log, Rank
 
 MS = 1_000_000
 YES = Comparable("yes", ())

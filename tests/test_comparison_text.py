@@ -11,11 +11,11 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from heuristics.comparison.comparison import Comparison
 from heuristics.comparison.difference.rows import Attribution
-from heuristics.result.compared import Compared
-from reports.comparison.document import comparison_document
+from heuristics.result.compared import Comparable, Compared
 from reports.content.blocks import Detail, Fold, Table, View
 from reports.content.comparison import page
 from reports.document import Document
@@ -27,7 +27,9 @@ from reports.write.text import write_text
 from tests.comparison_document_doubles import (
     GRAPHS,
     MS,
+    OTHER_NSYS,
     by_logs,
+    document_of,
     facts,
     moved,
     not_comparable,
@@ -49,18 +51,18 @@ Make = Callable[[], Comparison]
 
 
 def typed(document: Document) -> Compared:
-    return decode({**document, "kernels": document["kernels"] or [], "missing": []}, Compared)
+    return decode(document, Compared)
 
 
 def planted(make: Make, text: str) -> Compared:
     """With that text in the place of every foreign one."""
-    document = comparison_document("0.2", make())
+    document = document_of(make())
     ours = {key: document[key] for key in ("schema_version", "tool", "kind")}
     return typed({**replaced(document, text, KEYWORDS), **ours})
 
 
 def compared(make: Make) -> Compared:
-    return typed(comparison_document("0.2", make()))
+    return typed(document_of(make()))
 
 
 def text_of(make: Make, detail: Detail = Detail.FIRST) -> str:
@@ -80,7 +82,7 @@ def many_rows() -> Comparison:
         facts=replace(told, attribution=Attribution(4 * MS, (*rows, still)), changed=told.changed * 4),
         explained=(("compute.class_0",),) * 20,
         suspects=(GRAPHS,) * 20,
-        comparable=replace(regression().comparable, differences=regression().comparable.differences * 20),
+        comparable=Comparable("with_differences", (OTHER_NSYS,) * 20),
     )
 
 
@@ -190,13 +192,13 @@ def test_rows_beyond_the_first_few_are_one_row_unless_all_are_asked_for() -> Non
 
 
 def test_a_cause_that_works_against_the_difference_is_not_said_to_explain_it() -> None:
-    text = joined(text_of(lambda: regression(suspects=(replace(GRAPHS, explains_ns=-MS),))))
+    text = joined(text_of(lambda: regression(suspects=(structs.replace(GRAPHS, explains_ns=-MS),))))
     assert "Works the other way: -1.00 ms/step, by launch calls." in text
     assert "Explains" not in text
 
 
 def test_no_cause_explains_more_than_the_whole() -> None:
-    text = joined(text_of(lambda: regression(suspects=(replace(GRAPHS, explains_ns=35 * MS),))))
+    text = joined(text_of(lambda: regression(suspects=(structs.replace(GRAPHS, explains_ns=35 * MS),))))
     assert "Its parts changed by +35.0 ms/step, all others by -31.0, by launch calls." in text
     assert "Explains" not in text
 
@@ -209,19 +211,21 @@ def test_causes_of_what_is_undecided_are_said_to_hang_on_it() -> None:
 
 
 def test_a_cause_of_low_confidence_is_a_possible_one() -> None:
-    text = joined(text_of(lambda: regression(suspects=(replace(GRAPHS, confidence="low"),))))
+    text = joined(text_of(lambda: regression(suspects=(structs.replace(GRAPHS, confidence="low"),))))
     assert "POSSIBLE CAUSE CUDA graphs stopped replaying." in text
 
 
 def test_a_short_page_has_the_evidence_that_is_no_row_and_a_long_one_all() -> None:
-    suspect = replace(GRAPHS, because=("row 1 ms", "graphs: on -> off"), seen=("graphs: on -> off",))
+    suspect = structs.replace(GRAPHS, because=("row 1 ms", "graphs: on -> off"), seen=("graphs: on -> off",))
     short, full = (joined(text_of(lambda: regression(suspects=(suspect,)), detail)) for detail in Detail)
     assert ("graphs: on -> off" in short, "row 1 ms" in short) == (True, False)
     assert ("graphs: on -> off" in full, "row 1 ms" in full) == (True, True)
 
 
 def test_a_question_keeps_its_mark() -> None:
-    text = joined(text_of(lambda: regression(suspects=(replace(GRAPHS, next="which rank is late?"),))))
+    text = joined(
+        text_of(lambda: regression(suspects=(structs.replace(GRAPHS, next="which rank is late?"),)))
+    )
     assert "To be sure: which rank is late? " in text
 
 

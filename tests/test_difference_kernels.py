@@ -5,20 +5,18 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heuristics.comparison.difference.kernels import KernelDelta, compare_kernels
-from traces.results.result import Kernel, Rank, Steps
+from heuristics.comparison.difference.kernels import compare_kernels
+from heuristics.result.compared import KernelDelta
+from heuristics.result.rank import Rank
+from heuristics.result.tables import Kernel
+from tests import comparison_doubles as doubles
 
 GRID = (100, 1, 1)
 OTHER = (64, 1, 1)
 
 
-def rank(*kernels: Kernel, steps: int = 2, left_out: int = 0, listed: bool = True) -> Rank:
-    return Rank(
-        trace="run.sqlite", process=1, device=0, gpu=None, rank=None,
-        steps=Steps("nvtx", "", (1000,) * steps, ()), window_ns=1000 * steps, budget_ns={}, ledger=None,
-        layers=None, kernels=kernels if listed else None, kernels_left_out=left_out, totals=None,
-        clock_offset_ns=None, detected={}, memory={}, sm={}, absent_ns=None, a2a=None,
-    )  # fmt: skip
+def rank(*kernels: Kernel, steps: int = 2, left_out: int = 0) -> Rank:
+    return doubles.rank(lengths_ns=(1000,) * steps, kernels=kernels, left_out=left_out)
 
 
 def kernel(
@@ -33,9 +31,7 @@ def kernel(
 
 
 def changes(base: Rank, new: Rank) -> list[tuple[str, str, int]]:
-    found = compare_kernels(base, new)
-    assert found is not None
-    return [(one.name, one.change, one.delta_ns) for one in found]
+    return [(one.name, one.change, one.delta_ns) for one in compare_kernels(base, new)]
 
 
 def test_a_kernel_that_takes_longer_is_slower() -> None:
@@ -129,11 +125,6 @@ def test_a_kernel_below_the_end_of_the_other_list_is_not_called_new() -> None:
     new = rank(kernel(each_ns=50), kernel("small", each_ns=50), kernel("large", each_ns=80))
     assert changes(base, new) == [("large", "new", 800)]
     assert changes(new, base) == [("large", "gone", -800)]
-
-
-def test_a_document_without_kernels_gives_none() -> None:
-    assert compare_kernels(rank(listed=False), rank(kernel())) is None
-    assert compare_kernels(rank(kernel()), rank(kernel())) == ()
 
 
 kernels = st.builds(

@@ -3,48 +3,40 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heuristics.comparison.difference.effects import whole_parts
-from heuristics.comparison.difference.rows import Attribution, LayerDelta, RowDelta, attribute, layers
+from heuristics.comparison.difference.rows import Attribution, RowDelta, attribute, layers
+from heuristics.result.compared import LayerDelta
+from heuristics.result.moe import LayerRow
+from heuristics.result.rank import Rank
+from heuristics.result.tables import Group, LedgerRow
+from tests import comparison_doubles as doubles
 from tests.difference_by_definition import Ledger, Parts, parts_by_row, step_delta
-from traces.results.result import Group, LayerRow, Rank, Row, Steps
 
 TWO = (1, 1)
 MANY = 10
 
 
 def row(
-    name: str, times: tuple[int, ...], count: int = 4, work_ns: int | None = -1, group: Group = "budget"
-) -> Row:
+    name: str, times: tuple[int, ...], count: int = 4, work_ns: int | None = None, group: Group = "budget"
+) -> LedgerRow:
     """A row of which nothing is hidden, if nothing else is said."""
-    return Row(name, group, None, count, sum(times) if work_ns == -1 else work_ns, times)
+    return doubles.row(name, *times, count=count, work_ns=work_ns, group=group)
 
 
-def rank(
-    *rows: Row,
-    ledger: bool = True,
-    budget_ns: dict[str, int | None] | None = None,
-    window_ns: int = 0,
-    source: str = "nvtx",
-    layer_rows: tuple[LayerRow, ...] | None = None,
-    has_account: bool = True,
-) -> Rank:
+def rank(*rows: LedgerRow, has_account: bool = True, **fields: Any) -> Rank:
     """A rank whose steps are as long as its budget rows add up to."""
-    budget = [one.per_step_ns for one in rows if one.group == "budget"]
-    lengths_ns = tuple(map(sum, zip(*budget, strict=True))) or (window_ns,)
-    return Rank(
-        trace="run.sqlite", process=1, device=0, gpu=None, rank=None,
-        steps=Steps(source, "", lengths_ns, ()), window_ns=sum(lengths_ns), budget_ns=budget_ns or {},
-        ledger=rows if ledger else None, layers=layer_rows, kernels=None, kernels_left_out=0, totals=None,
-        clock_offset_ns=None, detected={}, memory={}, sm={}, absent_ns={} if has_account else None, a2a=None,
-    )  # fmt: skip
+    return doubles.rank(*rows, absent_ns={} if has_account else None, **fields)
 
 
 def of(ledger: Ledger) -> Rank:
-    return rank(*(Row(name, "budget", None, count, work, times) for name, count, work, times in ledger))
+    return rank(
+        *(doubles.row(name, *times, count=count, work_ns=work) for name, count, work, times in ledger)
+    )
 
 
 def parts(one: RowDelta) -> tuple[int, int | None, int | None, int | None]:
@@ -147,11 +139,10 @@ def test_idle_time_is_one_row_where_a_side_has_no_reasons() -> None:
 
 def test_without_a_ledger_buckets_add_up_too() -> None:
     told = rank(row("compute.gemm", (500,)), row("exposed_comm.cp", (200,)), row("idle", (90,)))
-    told = rank(*(told.ledger or ()), budget_ns={"compute": 500, "exposed_comm": 200, "idle": 90})
     untold = rank(
-        ledger=False,
+        ledger=None,
         budget_ns={"compute": 600, "exposed_comm": None, "exposed_copy": 40, "idle": 60},
-        window_ns=700,
+        lengths_ns=(700,),
         source="none",
     )
     found = attribute(told, untold)
@@ -159,12 +150,6 @@ def test_without_a_ledger_buckets_add_up_too() -> None:
     assert found.step_delta_ns == -90
     assert {one.count_ns for one in found.rows[:-1]} == {None}
     assert (found.reasons, found.modules) == ((), ())
-
-
-def test_what_documents_before_work_was_told_say_has_no_parts() -> None:
-    base = rank(row("compute.gemm", (500, 500), work_ns=None))
-    found = attribute(base, rank(row("compute.gemm", (700, 700))))
-    assert parts(found.rows[0]) == (200, None, None, None)
 
 
 def test_few_steps_call_noise_only_what_is_small_and_within_their_ranges() -> None:
@@ -273,7 +258,7 @@ def test_layers_name_the_module_that_moved_most() -> None:
             LayerRow(3, "dispatch", "backward", 2, 100, 100),
             LayerRow(3, "router", "forward", 2, 60, 60),
         )
-        return rank(row("compute.gemm", TWO), layer_rows=told)
+        return rank(row("compute.gemm", TWO), layers=told)
 
     assert layers(side(200), side(260)) == (
         LayerDelta(3, 30, 180, 210, "dispatch", 30),

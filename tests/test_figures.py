@@ -24,7 +24,6 @@ from matplotlib.text import Text
 import diagnoser
 from heuristics.result.compared import Compared
 from heuristics.result.result import Result
-from reports.comparison.document import comparison_document
 from reports.content.analysis import page as analysis_page
 from reports.content.blocks import Bar, Detail, Hue, View
 from reports.content.comparison import page as comparison_page
@@ -40,6 +39,7 @@ from reports.write.palette import HUES
 from reports.write.text import write_text
 from tests.comparison_document_doubles import (
     by_logs,
+    document_of,
     not_comparable,
     regression,
     unchanged,
@@ -74,7 +74,7 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Docume
     @cache
     def made(name: str) -> Document:
         if name in COMPARED:
-            return comparison_document("0.2", COMPARED[name]())
+            return document_of(COMPARED[name]())
         if name in RUNS:
             return _analyzed(RUNS[name](), folder / f"{name.replace(' ', '_')}.sqlite")
         return {"two ranks": _two_ranks, "crowded": _crowded, "hostile": _hostile}[name](made("moe"))

@@ -14,7 +14,7 @@ from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.elsewhere import fixes_of
 from heuristics.run import Given, Run
 from reports.html.page import render_html
-from reports.markdown import render_markdown
+from reports.render import RENDERERS
 from reports.sentences import advice, framework_sentence
 from tests.document_doubles import GEMM
 from tests.opinions_doubles import cost, costs, rank
@@ -159,7 +159,7 @@ def test_no_real_recording_that_is_not_megatrons_gets_its_flags(
     for fix in (*document["fixes"], *document["levers"]):
         assert [fix["knobs"][key] for key in MEGATRONS] == [[], [], []]
     said, asked = framework_sentence(document), "If it is Megatron, give --config FILE for its own flags."
-    for text in (first_screen(document), render_markdown(document)):
+    for text in (first_screen(document), RENDERERS["markdown"](document, False)):
         told = " ".join(line for line in text.splitlines() if "source: " not in line)
         assert "Megatron" not in " ".join(told.split()).replace(said, "").replace(asked, "")
         assert "--moe-" not in text
@@ -193,5 +193,7 @@ def test_each_spelling_of_a_fix_is_written_once_and_pytorchs_lines_are_told_apar
     text = flat(whole_text(document).partition("Every step")[2])
     assert text.count(f"PyTorch: {' '.join(lines)}") == 1
     assert text.count("environment: A=1 B=2") == 1
-    assert f"PyTorch: <code>{lines[0]}</code>; <code>{lines[1]}</code>" in render_markdown(document)
+    assert f"PyTorch: <code>{lines[0]}</code> <code>{lines[1]}</code>" in RENDERERS["markdown"](
+        document, True
+    )
     assert "; ".join(lines) in render_html(document)

@@ -68,6 +68,7 @@ def test_a_result_comes_back_whole_with_its_numbers(history: Store) -> None:
         "ledger.exposed_comm.ep_dispatch": 10_000_000,
         "budget_frac.compute": 0.75,
         "budget_frac.exposed_comm": 0.25,
+        "budget_frac.exposed_copy": 0.0,
         "budget_frac.idle": 0.0,
         "walls.communication.cost_frac": 0.25,
     }
@@ -77,7 +78,7 @@ def test_what_is_not_told_is_absent_and_never_zero(history: Store) -> None:
     history.add(without_steps())
     (row,) = history.rows()
     assert row.step_ns is None
-    assert "budget_frac.exposed_copy" not in row.metrics
+    assert "sm.fill_frac" not in row.metrics
     assert not any(name.startswith(("step", "ledger")) for name in row.metrics)
 
 

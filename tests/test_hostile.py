@@ -15,13 +15,12 @@ import pytest
 
 import diagnoser
 from diagnoser.cli import run
-from reports.comparison.document import comparison_document
 from reports.comparison.render import COMPARISON_FIGURES, COMPARISON_RENDERERS
 from reports.document import Document
 from reports.emit import FRAMEWORKS
 from reports.render import FIGURES, RENDERERS
 from tests.browser import Browser, started
-from tests.comparison_document_doubles import regression
+from tests.comparison_document_doubles import document_of, regression
 from tests.document_doubles import DISPATCH, exposed
 from tests.hostile_doubles import (
     FILE_NAME,
@@ -69,7 +68,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Document]:
         analysis[section] = analysis[section][:2]
     return {
         "analysis": analysis,
-        "comparison": comparison_document("0.2", regression()),
+        "comparison": document_of(regression()),
     }
 
 

@@ -97,7 +97,6 @@ def test_the_wheel_holds_exactly_our_four_packages(tmp_path: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == set(MAY_IMPORT)
     shipped = {
-        "reports/comparison_schema.json",
         *(f"reports/html/{name}" for name in ("page.css", "comparison.css", "page.js", "timeline.js")),
         *(f"reports/html/templates/{name}.html.j2" for name in ("base", "analysis", "comparison", "marks")),
         "reports/measures.toml",

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
 
 import pytest
+from msgspec import structs
 
 from heuristics.comparison.comparison import Comparison, compare
-from reports.comparison.document import comparison_document
 from reports.comparison.sentences import headline
 from reports.document import Document
 from reports.html.comparison_interval import interval_line
@@ -23,6 +23,7 @@ from tests.comparison_document_doubles import (
     GRAPHS,
     MS,
     by_logs,
+    document_of,
     facts,
     moved,
     not_comparable,
@@ -40,12 +41,8 @@ VOID = {"meta", "rect", "line", "circle", "path", "wbr", "br"}
 EVIL = f'{HOSTILE}</script><script>alert(2)</script>"><img src=x onerror=alert(3)>{{{{ 7 * 7 }}}}\ud800'
 
 
-def document_of(make: Callable[[], Comparison]) -> Document:
-    return comparison_document("0.2", make())
-
-
 def page_of(make: Callable[[], Comparison], everything: bool = False) -> str:
-    return render_comparison_html(document_of(make), everything)
+    return render_comparison_html(document_of(make()), everything)
 
 
 @dataclass
@@ -112,7 +109,7 @@ def test_the_printed_waterfall_goes_from_the_step_of_base_to_that_of_new(
 @pytest.mark.parametrize("make", [regression, many_rows])
 @pytest.mark.parametrize("everything", [False, True])
 def test_each_bar_begins_where_the_last_one_ended(make: Callable[[], Comparison], everything: bool) -> None:
-    told = waterfall(document_of(make), everything)
+    told = waterfall(document_of(make()), everything)
     assert told is not None
     assert [one.after for one in told.bars[:-1]] == [one.before for one in told.bars[1:]]
     for one in told.bars[1:-1]:
@@ -122,7 +119,7 @@ def test_each_bar_begins_where_the_last_one_ended(make: Callable[[], Comparison]
 
 
 def test_a_row_that_is_slower_is_drawn_to_the_right_and_one_that_is_faster_to_the_left() -> None:
-    told = waterfall(document_of(regression), everything=False)
+    told = waterfall(document_of(regression()), everything=False)
     assert told is not None
     kinds = [(one.name, one.kind) for one in told.bars]
     assert kinds[1:3] == [("launch_starved.launch", "slower"), ("exposed_comm.ep_dispatch", "faster")]
@@ -146,7 +143,7 @@ def test_a_small_difference_is_not_drawn_from_zero_and_a_large_one_is() -> None:
 def test_the_interval_lies_right_of_zero_where_the_step_is_slower(
     make: Callable[[], Comparison], low: float, value: float, gate: float
 ) -> None:
-    line = interval_line(document_of(make))
+    line = interval_line(document_of(make()))
     assert line is not None
     assert line.gate is not None
     places = [float(one.percent[:-1]) for one in (line.zero, line.value, line.gate)]
@@ -157,11 +154,11 @@ def test_the_interval_lies_right_of_zero_where_the_step_is_slower(
 
 
 def test_without_an_interval_the_line_says_so_and_what_is_not_comparable_has_no_line() -> None:
-    line = interval_line(document_of(undecided))
+    line = interval_line(document_of(undecided()))
     assert line is not None
     assert line.interval is None
     assert "no interval" in line.said
-    assert interval_line(document_of(not_comparable)) is None
+    assert interval_line(document_of(not_comparable())) is None
     assert 'class="interval"' not in page_of(not_comparable)
 
 
@@ -178,7 +175,7 @@ def mixed() -> tuple[Document, Document]:
         )
         for launch_ms in (4, 8)
     )
-    there, back = (comparison_document("0.2", compare(*sides)) for sides in ((base, new), (new, base)))
+    there, back = (document_of(compare(*sides)) for sides in ((base, new), (new, base)))
     return there, back
 
 
@@ -221,14 +218,14 @@ def test_rows_of_the_budget_add_up_where_means_fall_between_two_nanoseconds() ->
         result(rank(row("compute.gemm", 10, 11, 11), row("exposed_comm.tp", 3, 3, tp), row("idle", 1, 1, 0)))
         for tp in (4, 5)
     )
-    there, back = (comparison_document("0.2", compare(*sides)) for sides in ((base, new), (new, base)))
+    there, back = (document_of(compare(*sides)) for sides in ((base, new), (new, base)))
     for side in (there["base"], there["new"]):
         assert sum(one["mean_ns"] for one in side["budget_rows"]) == side["step_ns"]
     assert there["base"]["budget_rows"] == back["new"]["budget_rows"]
 
 
 def test_a_result_of_an_earlier_version_has_its_bars_from_the_attribution_and_no_timeline() -> None:
-    document = document_of(regression)
+    document = document_of(regression())
     for side in ("base", "new"):
         del document[side]["budget_rows"]
         document[side]["timeline"] = None
@@ -242,7 +239,7 @@ def test_a_result_of_an_earlier_version_has_its_bars_from_the_attribution_and_no
 def test_the_verdict_why_and_next_come_first(make: Callable[[], Comparison]) -> None:
     page = Page(page_of(make))
     text = " ".join(" ".join(page.seen).split())
-    assert headline(document_of(make)) in text
+    assert headline(document_of(make())) in text
     ids = [one["id"] for tag, one in page.tags if tag == "h2"]
     forbidden = make is not_comparable
     first = ["verdict", "limits", "why", "next"] if forbidden else ["verdict", "why", "next"]
@@ -260,7 +257,7 @@ def test_rows_of_what_is_not_comparable_are_folded() -> None:
 def test_a_suspect_leads_to_its_rows_and_each_row_stands_there_once() -> None:
     tags = Page(page_of(many_rows)).tags
     assert [one["href"] for tag, one in tags if tag == "a" and "row" in str(one["href"])] == []
-    suspect = replace(GRAPHS, rows=("launch_starved.launch", "compute.norm"))
+    suspect = structs.replace(GRAPHS, rows=("launch_starved.launch", "compute.norm"))
     page = Page(page_of(lambda: regression(suspects=(suspect,))))
     assert [one["href"] for tag, one in page.tags if tag == "a" and "row" in str(one["href"])] == ["#row-0"]
     ids = [one["id"] for _, one in page.tags if "id" in one]
@@ -270,7 +267,7 @@ def test_a_suspect_leads_to_its_rows_and_each_row_stands_there_once() -> None:
 
 @pytest.mark.parametrize("make", [regression, not_comparable])
 def test_foreign_texts_are_texts_and_nothing_else(make: Callable[[], Comparison]) -> None:
-    document = replaced(document_of(make), EVIL, (*KEYWORDS, "reasons", "keys"))
+    document = replaced(document_of(make()), EVIL, (*KEYWORDS, "reasons", "keys"))
     for side in ("base", "new"):
         document[side]["timeline"]["keys"] = [EVIL]
         document[side]["timeline"]["reasons"]["reasons"] = [EVIL]
@@ -285,7 +282,7 @@ def test_foreign_texts_are_texts_and_nothing_else(make: Callable[[], Comparison]
 
 
 def test_the_same_document_gives_the_same_page_and_is_left_as_it_is() -> None:
-    document = document_of(regression)
+    document = document_of(regression())
     before = copy.deepcopy(document)
     assert render_comparison_html(document) == render_comparison_html(before)
     assert document == before
@@ -295,7 +292,7 @@ def test_two_timelines_as_long_as_they_may_be_fit_in_two_megabytes() -> None:
     many = timeline(*(("compute.gemm", 1_000_000_000 + place * 9_000, 8_765) for place in range(12_000)))
     told = facts()
     base, new = (
-        replace(side, ranks=tuple(replace(one, timeline=many) for one in side.ranks))
+        structs.replace(side, ranks=tuple(structs.replace(one, timeline=many) for one in side.ranks))
         for side in (told.base, told.new)
     )
     page = page_of(lambda: regression(facts=facts(base=base, new=new)))
@@ -310,7 +307,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 def test_a_browser_finds_no_error_and_asks_for_nothing(browser: Browser) -> None:
     for make in (regression, not_comparable):
-        document = replaced(document_of(make), EVIL.replace("\ud800", ""), KEYWORDS)
+        document = replaced(document_of(make()), EVIL.replace("\ud800", ""), KEYWORDS)
         for side in ("base", "new"):
             document[side]["timeline"]["keys"] = [EVIL.replace("\ud800", "")]
         browser.open(render_comparison_html(document, True))

@@ -13,12 +13,18 @@ import pytest
 
 import diagnoser
 from heuristics.comparison.comparison import Comparison
-from reports.comparison.document import comparison_document
 from reports.comparison.render import COMPARISON_FIGURES, COMPARISON_RENDERERS
 from reports.document import Document
 from reports.render import FIGURES, RENDERERS
 from tests.check_doubles import log, script
-from tests.comparison_document_doubles import by_logs, not_comparable, regression, unchanged, undecided
+from tests.comparison_document_doubles import (
+    by_logs,
+    document_of,
+    not_comparable,
+    regression,
+    unchanged,
+    undecided,
+)
 from tests.document_doubles import DISPATCH, exposed, graph_only
 from tests.number_walk import PHRASES, Walk
 from tests.visible_text import PICTURES, READERS
@@ -69,7 +75,7 @@ def diagnosed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Walk]
 
 @pytest.fixture(scope="module")
 def compared() -> Callable[[str], Walk]:
-    return cache(lambda name: Walk(comparison_document("0.2", COMPARED[name]())))
+    return cache(lambda name: Walk(document_of(COMPARED[name]())))
 
 
 def printed(document: Document, form: str, everything: bool) -> str:

@@ -19,14 +19,13 @@ from hypothesis import strategies as st
 import diagnoser
 from heuristics.result.compared import Compared
 from heuristics.result.result import Result
-from reports.comparison.document import comparison_document
 from reports.comparison.perfetto import render_comparison_perfetto as comparison_perfetto
 from reports.document import Document
 from reports.perfetto import render_perfetto as result_perfetto
 from reports.result.codec import decode
 from reports.trace_events import Process, Slice, Track, microseconds, render_events, rows
 from tests.chrome_trace import NotATrace, read
-from tests.comparison_document_doubles import regression
+from tests.comparison_document_doubles import document_of, regression
 from tests.document_doubles import DISPATCH, HOSTILE, exposed, graph_only
 from tests.planted import replaced
 from traces.simulate.export import write_export
@@ -324,7 +323,7 @@ def test_without_further_tracks_the_reader_would_see_the_overlap() -> None:
 
 def compared(make: Callable[[], Any] = regression) -> Document:
     """The comparison of the doubles, each side with a step of 100 ns recorded at its own time."""
-    document = comparison_document("0.2", make())
+    document = document_of(make())
     for side, start_ns in (("base", 5_000), ("new", EPOCH_NS)):
         document[side]["timeline"] = timeline([(0, 60), (60, 40)], start_ns=start_ns)
         document[side]["budget_rows"] = [{"row": "compute.gemm", "mean_ns": 100}]

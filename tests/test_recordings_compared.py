@@ -10,10 +10,11 @@ import pytest
 import diagnoser
 from heuristics.comparison.difference.kernels import compare_kernels
 from heuristics.comparison.difference.rows import Attribution, attribute, layers
+from heuristics.result.rank import Rank
+from heuristics.result.told import known
+from tests.comparison_doubles import read_back
 from tests.recordings_by_hand import COMM, Work, budget, work_of_export
 from traces.errors import NothingToDiagnose
-from traces.results.read import result_of
-from traces.results.result import Rank
 
 TWO_GPUS = "nsysai_mfu_2gpu_before.sqlite"
 LATE = ("launch_starved.python", "launch_starved.sync", "launch_starved.launch")
@@ -22,7 +23,7 @@ LATE = ("launch_starved.python", "launch_starved.sync", "launch_starved.launch")
 def ranks_of(path: Path) -> tuple[Rank, ...]:
     """The ranks of its diagnosis, read as an earlier result would be; none where it has no GPU work."""
     try:
-        return result_of(diagnoser.analyze(path).to_dict()).ranks
+        return read_back(diagnoser.analyze(path)).ranks
     except NothingToDiagnose:
         return ()
 
@@ -54,7 +55,8 @@ def gpus(recordings: Path) -> tuple[Rank, Rank, Work, Work]:
     """GPU 0 and GPU 1, and the work of their processes by SQL."""
     path = recordings / TWO_GPUS
     first, second = ranks_of(path)
-    works = [work_of_export(path, rank.process) for rank in (first, second) if rank.process is not None]
+    processes = (known(rank.process) for rank in (first, second))
+    works = [work_of_export(path, process) for process in processes if process is not None]
     return first, second, works[0], works[1]
 
 

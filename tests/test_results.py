@@ -1,4 +1,4 @@
-"""Earlier results, read back as facts: exact, and refused with the place of what is wrong."""
+"""Earlier results, read back as they were written: exact, and refused with the place of what is wrong."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 import diagnoser
+from heuristics.result.result import Result
+from heuristics.result.told import known
+from reports.result.read import is_result, of_one_run, read_result, typed
 from traces.errors import NotAResult, TraceNotFound
-from traces.results.read import is_result, read_result, result_of
 from traces.simulate.export import write_export
 from traces.simulate.recording import Recording
 
@@ -34,22 +36,23 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return diagnoser.analyze(path).to_dict()
 
 
+def read(document: dict[str, Any]) -> Result:
+    return of_one_run(typed(document))
+
+
 def test_a_document_is_read_back_as_it_was_measured(document: dict[str, Any]) -> None:
-    result = result_of(document)
+    result = read(document)
     (rank,) = result.ranks
     assert (rank.trace, rank.gpu, result.traces[0].kind) == (
         "run.sqlite",
-        document["ranks"][0]["gpu"],
+        "NVIDIA H100 80GB HBM3",
         "nsys-sqlite",
     )
-    assert sum(rank.steps.lengths_ns) == rank.window_ns
-    assert rank.ledger is not None
-    assert rank.kernels is not None
-    budget = [row for row in rank.ledger if row.group == "budget"]
-    per_step = [sum(step) for step in zip(*(row.per_step_ns for row in budget), strict=True)]
-    assert per_step == list(rank.steps.lengths_ns)
-    assert rank.timeline == document["ranks"][0]["timeline"]
-    assert (rank.kernels[0].name, rank.kernels[0].grid) == (GEMM, (8, 2, 1))
+    assert sum(rank.lengths_ns) == rank.budget_ns.window
+    budget = [row for row in known(rank.ledger) or () if row.group == "budget"]
+    per_step_ns = zip(*(row.per_step_ns for row in budget), strict=True)
+    assert tuple(map(sum, per_step_ns)) == rank.lengths_ns
+    assert (rank.kernel_table.rows[0].name, rank.kernel_table.rows[0].grid) == (GEMM, (8, 2, 1))
 
 
 def test_a_result_read_from_a_file_is_the_result_that_was_written(
@@ -60,7 +63,7 @@ def test_a_result_read_from_a_file_is_the_result_that_was_written(
     packed.write_bytes(gzip.compress(json.dumps(document).encode()))
     assert is_result(plain)
     assert is_result(packed)
-    assert read_result(plain) == read_result(packed) == (result_of(document), document)
+    assert read_result(plain) == read_result(packed) == read(document)
 
 
 def test_times_beyond_what_a_float_holds_stay_exact(document: dict[str, Any]) -> None:
@@ -68,7 +71,7 @@ def test_times_beyond_what_a_float_holds_stay_exact(document: dict[str, Any]) ->
     begin = 1_700_000_000_000_000_001
     late["ranks"][0]["steps"]["used"] = [{"index": 0, "start_ns": begin, "end_ns": begin + 7}]
     late["ranks"][0]["ledger"] = [{**late["ranks"][0]["ledger"][0], "per_step_ns": [7]}]
-    assert result_of(late).ranks[0].steps.lengths_ns == (7,)
+    assert read(late).ranks[0].lengths_ns == (7,)
 
 
 @pytest.mark.parametrize(
@@ -76,24 +79,33 @@ def test_times_beyond_what_a_float_holds_stay_exact(document: dict[str, Any]) ->
     [
         (("schema_version",), "2.0", "its schema_version is 2.0; this moe-diag reads 1.x"),
         (("schema_version",), "new", "its schema_version is no number"),
-        (("schema_version",), 1, "schema_version is to be text"),
-        (("verdict",), "regression", "it is no diagnosis of one run but a comparison"),
-        (("ranks",), {}, "ranks is to be a list"),
-        (("ranks", 0, "device"), None, "ranks[0].device is to be a whole number"),
-        (("ranks", 0, "device"), True, "ranks[0].device is to be a whole number"),
-        (("ranks", 0, "budget_ns", "window"), -1, "ranks[0].budget_ns.window is to be 0 or more"),
+        (("schema_version",), 1, "its schema_version is 1; this moe-diag reads 1.x"),
+        (("verdict",), "regression", "kind is missing. Make the result again: moe-diag compare"),
+        (("ranks",), {}, "ranks: Expected `array`, got `object`. Make the result again: moe-diag analyze"),
+        (("ranks", 0, "device"), None, "ranks[0].device: Expected `int`, got `null`"),
+        (("ranks", 0, "device"), True, "ranks[0].device: Expected `int`, got `bool`"),
+        (("ranks", 0, "budget_ns", "window"), -1, "ranks[0].budget_ns.window: Expected `int` >= 0"),
         (
             ("ranks", 0, "ledger", 0, "per_step_ns"),
             [1, 2, 3, 4, 5],
-            "ranks[0].ledger[0].per_step_ns is to have",
+            "ranks[0].ledger[0].per_step_ns is to have 1 entries, one per used step",
         ),
         (("ranks", 0, "ledger", 0, "per_step_ns"), [1], "ranks[0].ledger does not add up to the steps"),
-        (("ranks", 0, "ledger", 0, "group"), "x", "ranks[0].ledger[0].group is to be one of budget, absent"),
-        (("ranks", 0, "kernel_table", "rows", 0, "grid"), [1, 2], "rows[0].grid is to have three sizes"),
-        (("ranks", 0, "timeline", "end_ns"), None, "ranks[0].timeline.end_ns is to be a whole number"),
+        (("ranks", 0, "ledger", 0, "group"), "x", "ranks[0].ledger[0].group: Invalid enum value 'x'"),
+        (
+            ("ranks", 0, "kernel_table", "rows", 0, "grid"),
+            [1, 2],
+            "rows[0].grid: Expected `array`",
+        ),
+        (("ranks", 0, "timeline", "end_ns"), None, "ranks[0].timeline.end_ns: Expected `int`, got `null`"),
         (("ranks", 0, "timeline", "lanes", 0, "at_ns"), [0] * 9, "lanes[0] is to have at_ns, length_ns, key"),
         (("ranks", 0, "timeline", "lanes", 0, "key"), [7], "lanes[0].key has an entry that is no time, or"),
-        (("ranks", 0, "timeline", "lanes", 0, "length_ns"), [-1], "lanes[0].length_ns has an entry that is"),
+        (("ranks", 0, "timeline", "lanes", 0, "at_ns"), [2**63], "lanes[0].at_ns has an entry that is no"),
+        (
+            ("ranks", 0, "timeline", "lanes", 0, "length_ns"),
+            [-1],
+            "lanes[0].length_ns[0]: Expected `int`",
+        ),
         (("ranks", 0, "timeline", "reasons", "reasons"), [], "reasons.reason has an entry that is no time"),
     ],
 )
@@ -106,24 +118,20 @@ def test_what_is_wrong_is_named_by_its_place(
         place = place[key]
     place[path[-1]] = value
     with pytest.raises(NotAResult, match=r".") as raised:
-        result_of(wrong)
+        read(wrong)
     assert says in str(raised.value)
 
 
 def test_a_later_minor_version_and_unknown_keys_are_read(document: dict[str, Any]) -> None:
     later = {**document, "schema_version": "1.7", "unheard_of": {"deep": [1]}}
-    assert result_of(later) == result_of(document)
+    assert read(later) == read(document)
 
 
-def test_documents_of_before_the_list_of_kernels_are_read_without_it(document: dict[str, Any]) -> None:
-    older = copy.deepcopy(document)
-    del older["ranks"][0]["kernel_table"], older["ranks"][0]["timeline"]
-    for row in older["ranks"][0]["ledger"]:
-        del row["work_ns"]
-    (rank,) = result_of(older).ranks
-    assert rank.kernels is None
-    assert rank.timeline is None
-    assert {row.work_ns for row in rank.ledger or ()} == {None}
+def test_a_comparison_is_read_as_one_and_is_no_diagnosis_of_one_run(document: dict[str, Any]) -> None:
+    compared = diagnoser.compare(document, document)
+    assert typed(compared.to_dict()) == compared.result
+    with pytest.raises(NotAResult, match="it is no diagnosis of one run but a comparison"):
+        of_one_run(compared.result)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"\xff\xfe", b"[" * 100_000, b'{"a": 1}'])
@@ -137,5 +145,5 @@ def test_what_is_no_result_is_said_to_be_none(content: bytes, tmp_path: Path) ->
 
 def test_a_result_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
     assert not is_result(tmp_path / "none.json")
-    with pytest.raises(TraceNotFound, match="cannot be read"):
+    with pytest.raises(TraceNotFound, match="does not exist"):
         read_result(tmp_path / "none.json")

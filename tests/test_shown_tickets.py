@@ -15,14 +15,22 @@ import diagnoser
 from heuristics.result.result import Result
 from heuristics.result.told import known
 from reports.comparison.render import COMPARISON_RENDERERS
+from reports.content import blocks
+from reports.content.analysis import page
+from reports.content.blocks import Detail
 from reports.content.names import name_of
 from reports.content.quantities import percent
 from reports.document import Document, with_command
 from reports.render import CHECK_RENDERERS, RENDERERS
 from reports.result.codec import decode
+from reports.write.github import GitHub
+from reports.write.jira import Jira
+from reports.write.markup import Writer
+from reports.write.text import write_text
 from tests.check_doubles import BRIDGE, COMMUNICATION, ILLEGAL, SCRIPT
-from tests.document_doubles import DISPATCH, exposed, graph_only
+from tests.document_doubles import DISPATCH, HOSTILE, exposed, graph_only
 from tests.jira_grammar import read
+from tests.planted import planted
 from tests.test_markdown import is_ours_alone, open_lines, shown
 from traces.simulate.export import write_export
 from traces.simulate.knobs import Knobs
@@ -236,6 +244,17 @@ def test_a_full_page_is_no_longer_than_a_ticket_takes(case: str, form: str) -> N
     text = RENDERERS[form](CASES[case](), True)
     assert len(text) <= (65_536 if form == "markdown" else 32_767)
     assert is_ours_alone(text) if form == "markdown" else read(text)
+
+
+@pytest.mark.parametrize("detail", Detail)
+def test_no_foreign_text_of_a_result_can_harm_a_page(case: str, detail: Detail) -> None:
+    calm, hostile = (page(planted(decode(CASES[case](), Result), text), detail) for text in ("x", HOSTILE))
+    for markup in (GitHub(), Jira()):
+        one, other = (Writer(found, blocks.View(), markup).write() for found in (calm, hostile))
+        assert len(one.splitlines()) == len(other.splitlines())
+        assert not {"\u202e", "\x1b", "\r"} & {*other}
+        assert is_ours_alone(other) if isinstance(markup, GitHub) else len(read(one)) == len(read(other))
+    assert not {"\u202e", "\x1b", "\r"} & {*write_text(hostile, blocks.View())}
 
 
 def test_the_regression_answers_as_well() -> None:

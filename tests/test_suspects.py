@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heuristics.comparison.facts import Facts
-from heuristics.comparison.suspects import Suspect, can_explain, find_suspects
+from heuristics.comparison.suspects import can_explain, find_suspects
 from heuristics.comparison.suspects.direction import way
 from heuristics.comparison.suspects.find import RULES
 from heuristics.comparison.suspects.mover_rows import MOVERS
 from heuristics.comparison.suspects.movers import fix_movers
 from heuristics.comparison.suspects.view import turned
+from heuristics.result.compared import Suspect
 from tests.comparison_doubles import configuration, trace
 from tests.suspects_doubles import MS, change, facts, kernel_delta, moved, still
 

@@ -8,12 +8,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from msgspec import structs
 
 import diagnoser
 from heuristics.comparison.comparison import Comparison, compare
+from heuristics.result.result import Result
 from tests.anchors import GRAPHED, GRAPHED_BOUND, UNGRAPHED
-from traces.results.read import result_of
-from traces.results.result import Result
+from tests.comparison_doubles import read_back
 from traces.simulate.export import write_export
 from traces.simulate.knobs import Knobs
 from traces.simulate.recorded import View, record
@@ -35,7 +36,7 @@ def told(knobs: Knobs, nccl: str = "2.30.1") -> Result:
         write_export(path, record(run(knobs), View()), View().schema)
         log.write_text(f"NCCL version {nccl}+cuda13.0\n", encoding="utf-8")
         about = {**GRAPHED.about, "cpu_bound_to_numa": False}
-        return result_of(diagnoser.analyze(path, about=about, log=log, ask_megatron=False).to_dict())
+        return read_back(diagnoser.analyze(path, about=about, log=log, ask_megatron=False))
 
 
 def first(found: Comparison) -> tuple[str, str]:
@@ -70,7 +71,7 @@ def test_nccl_that_restores_affinity_without_a_binding_is_named_first() -> None:
 
 
 def test_the_same_host_without_a_word_of_nccl_is_a_slower_host() -> None:
-    base, new = replace(told(BOUND_RUN, "2.29.3"), log=None), told(GRAPHED_RUN)
+    base, new = structs.replace(told(BOUND_RUN, "2.29.3"), log=None), told(GRAPHED_RUN)
     assert first(compare(base, new)) == ("host_slower", "medium")
 
 

@@ -53,10 +53,10 @@ def report(
     from diagnoser.saved import saved_result
 
     wanted = output_of(form, output, force_overwrite, everything, flavor, ticket)
-    kind, document = saved_result(result, redact)
-    plan = plan_results(kind, wanted, [result])
+    saved = saved_result(result, redact)
+    plan = plan_results(saved.kind, wanted, [result])
     try:
-        write_results(document, plan, wanted)
+        write_results(saved.document, plan, wanted)
     except _DAMAGE as error:
         lacks = f"it does not hold what this format shows ({type(error).__name__})"
         raise NotAResult(f"{result}: {lacks}. Make the result again") from error

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from diagnoser.history.store import Added, Store
-from traces.errors import NotATrace
+from reports.result.read import is_result, read_document
+from traces.errors import NotAResult, NotATrace
 from traces.formats.open import ReadOptions
-from traces.results.read import is_result, read_result
 
 
 def add_file(
@@ -18,13 +18,16 @@ def add_file(
     """Keep a result or a trace. Raises `InputError` and `NothingToDiagnose` for what cannot be used."""
     document = document_of(path, options)
     origin = (platform.node(), str(path.resolve())) if keep_origin else None
-    return store.add(document, tag, origin)
+    try:
+        return store.add(document, tag, origin)
+    except NotAResult as error:
+        raise NotAResult(f"{path}: {error}") from None
 
 
 def document_of(path: Path, options: ReadOptions) -> dict[str, Any]:
-    """The document of an earlier result, or of a trace, which is diagnosed as `analyze` does."""
+    """The document of an earlier result, yet to be checked, or of a trace, diagnosed as `analyze` does."""
     if path.is_file() and is_result(path):
-        return read_result(path)[1]
+        return read_document(path)
     from diagnoser.pipeline import diagnose
     from diagnoser.progress import progress_display
 
@@ -34,4 +37,4 @@ def document_of(path: Path, options: ReadOptions) -> dict[str, Any]:
     except NotATrace:
         if not path.name.endswith((".json", ".json.gz")):
             raise
-    return read_result(path)[1]  # its keys were sorted
+    return read_document(path)  # its keys were sorted

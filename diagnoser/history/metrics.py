@@ -7,7 +7,10 @@ from fractions import Fraction
 from statistics import median
 from typing import Any, Final
 
-from traces.results.result import Rank, Result
+from heuristics.comparison.said import settings_of
+from heuristics.result.rank import Rank
+from heuristics.result.result import Result
+from heuristics.result.told import Told, known
 
 _SHAPE: Final = (
     "world_size",
@@ -29,48 +32,48 @@ def metrics(result: Result) -> dict[str, float]:
 
     Of several ranks the one that `compare` would take: the lowest number, else the first.
     """
-    return dict(_numbers(result))
+    return {name: value for name, told in _numbers(result) if (value := known(told)) is not None}
 
 
 def alike(result: Result) -> dict[str, Any]:
     """GPU, ranks and sizes of the model, as far as told: results that differ in one are not one trend."""
-    settings = result.configuration.settings if result.configuration else {}
+    settings = settings_of(result).values
     sizes = {knob: settings[knob] for knob in _SHAPE if settings.get(knob) is not None}
-    return {"gpu": _first(result).gpu, "ranks": len(result.ranks), **sizes}
+    return {"gpu": known(_first(result).gpu), "ranks": len(result.ranks), **sizes}
 
 
 def _first(result: Result) -> Rank:
-    numbered = [rank for rank in result.ranks if rank.rank is not None]
-    return min(numbered, key=lambda rank: rank.rank or 0) if numbered else result.ranks[0]
+    numbered = [(number, rank) for rank in result.ranks if (number := known(rank.rank)) is not None]
+    return min(numbered, key=lambda one: one[0])[1] if numbered else result.ranks[0]
 
 
-def _numbers(result: Result) -> Iterator[tuple[str, float]]:
-    rank = _first(result)
-    if rank.steps.has_steps:
-        yield "step_ns", _mean(rank.steps.lengths_ns)
-        yield "step_median_ns", round(median(map(Fraction, rank.steps.lengths_ns)))
-        for row in rank.ledger or ():
+def _numbers(result: Result) -> Iterator[tuple[str, Told[float]]]:
+    rank, throughput, log = _first(result), known(result.throughput), known(result.log)
+    if rank.steps.found:
+        yield "step_ns", _mean(rank.lengths_ns)
+        yield "step_median_ns", round(median(map(Fraction, rank.lengths_ns)))
+        for row in known(rank.ledger) or ():
             if row.group in ("budget", "moe"):
                 yield f"ledger.{row.row}", _mean(row.per_step_ns)
-    for bucket, time_ns in rank.budget_ns.items():
-        if time_ns is not None and rank.window_ns:
-            yield f"budget_frac.{bucket}", time_ns / rank.window_ns
+    shares = rank.budget_frac
+    yield "budget_frac.compute", shares.compute
+    yield "budget_frac.exposed_comm", shares.exposed_comm
+    yield "budget_frac.exposed_copy", shares.exposed_copy
+    yield "budget_frac.idle", shares.idle
     for wall in result.walls:
-        yield from _told(f"walls.{wall.get('id')}.", wall, ("cost_frac",))
-    yield from _told("moe.", rank.moe or {}, ("tax_frac",))
-    yield from _told("sm.", rank.sm, ("occupancy_frac", "fill_frac"))
-    yield from _told("memory.", rank.memory, ("peak_bytes",))
-    keys = ("step_ns", "tokens_per_s_per_gpu", "model_tflops_per_gpu", "mfu_frac")
-    yield from _told("throughput.", result.throughput or {}, keys)
-    if result.log and result.log.iterations_ns:
-        yield "log.step_ns", _mean(result.log.iterations_ns)
-
-
-def _told(prefix: str, section: Any, keys: tuple[str, ...]) -> Iterator[tuple[str, float]]:
-    for key in keys:
-        value = section.get(key)
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            yield prefix + key, value
+        yield f"walls.{wall.id}.cost_frac", wall.cost_frac
+    if moe := known(rank.moe):
+        yield "moe.tax_frac", moe.tax_frac
+    yield "sm.occupancy_frac", rank.sm.occupancy_frac
+    yield "sm.fill_frac", rank.sm.fill_frac
+    yield "memory.peak_bytes", rank.memory.peak_bytes
+    if throughput:
+        yield "throughput.step_ns", throughput.step_ns
+        yield "throughput.tokens_per_s_per_gpu", throughput.tokens_per_s_per_gpu
+        yield "throughput.model_tflops_per_gpu", throughput.model_tflops_per_gpu
+        yield "throughput.mfu_frac", throughput.mfu_frac
+    if log and log.iterations_ns:
+        yield "log.step_ns", _mean(log.iterations_ns)
 
 
 def _mean(times_ns: tuple[int, ...]) -> int:

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from diagnoser.history.metrics import alike, metrics
 from diagnoser.history.place import APPLICATION_ID, NotAHistory, check_is_history, make_folder, unusable
+from heuristics.result.told import known
+from reports.result.read import of_one_run, typed
 from traces.errors import NothingToDiagnose
-from traces.results.read import result_of
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -164,7 +165,7 @@ class Store:
 
 
 def _record(document: Mapping[str, Any]) -> dict[str, Any]:
-    result = result_of(document)
+    result = of_one_run(typed(document))
     if not result.ranks:
         raise NothingToDiagnose("this result has no trace in it. Add what moe-diag analyze made of one.")
     text = json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
@@ -172,10 +173,10 @@ def _record(document: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "name": result.traces[0].name if result.traces else result.ranks[0].trace,
         "digest": hashlib.sha256(text).hexdigest(),
-        "tool_version": result.tool_version,
+        "tool_version": result.tool.version,
         "schema_version": document["schema_version"],
         "gpu": same["gpu"],
-        "wall": result.verdict.get("wall"),
+        "wall": known(result.verdict.wall),
         "step_ns": measured.get("step_ns"),
         "alike": json.dumps(same, sort_keys=True),
         "metrics": json.dumps(measured),

@@ -7,18 +7,19 @@ precision, graphs, recompute, versions) is `with_differences` at most, and says 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Final
+from dataclasses import fields, replace
+from typing import Any, Final
 
 from heuristics.choosers.comparable import comparable, untold
 from heuristics.comparison.configured_alike import SHARES, configured_differences
 from heuristics.comparison.recorded_alike import recorded_differences
+from heuristics.comparison.said import given_of
 from heuristics.comparison.same_work import work_differences
-from heuristics.result.compared import Difference, State
+from heuristics.result.compared import Comparable, Difference, State
+from heuristics.result.rank import Rank
+from heuristics.result.result import Result
+from heuristics.result.told import known
 from heuristics.run import Given, Run, Shown
-from traces.results.result import Rank, Result
-
-__all__ = ["Comparable", "Difference", "State", "judge_comparable"]
 
 _ORDER: Final[tuple[State, ...]] = ("no", "with_differences", "yes")
 _STACK: Final = (
@@ -37,19 +38,6 @@ _SOURCE: Final = (
     "Megatron-Bridge, skills/nemo-mbridge-perf-moe-dispatcher-selection/SKILL.md, pitfalls 1 and 4; "
     "docs/training/moe-optimization.md"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Comparable:
-    """`state` is the worst of the differences, `yes` without any. Those that forbid it stand first."""
-
-    state: State
-    differences: tuple[Difference, ...]
-
-    @property
-    def dispatcher_judged(self) -> bool:
-        """Whether a difference may be laid to the dispatcher: not where its stack differs or is not told."""
-        return all(one.what != "dispatcher" for one in self.differences)
 
 
 def judge_comparable(base: Result, new: Result, base_rank: Rank, new_rank: Rank) -> Comparable:
@@ -88,12 +76,10 @@ def _dispatchers(base: Run, new: Run, found: Sequence[Difference]) -> Iterator[D
 
 def _run(result: Result, rank: Rank) -> Run:
     """One side as the choosers see a run, as far as its stack goes."""
-    known = {field.name for field in fields(Given)}
-    told = {key: value for key, value in result.given.items() if key in known}
-    if result.log and "container" in result.log.versions:
-        told.setdefault("container", result.log.versions["container"])
-    shown = Shown(
-        dispatcher=str(rank.detected.get("dispatcher") or "unknown"),
-        graph_frac=rank.detected.get("graph_share_frac"),
-    )
-    return Run(shown=shown, given=replace(Given(), **told))  # type: ignore[arg-type]
+    names = {field.name for field in fields(Given)}
+    told: dict[str, Any] = {key: value for key, value in given_of(result).items() if key in names}
+    log, detected = known(result.log), rank.detected
+    if log and "container" in log.versions:
+        told.setdefault("container", log.versions["container"])
+    shown = Shown(dispatcher=detected.dispatcher, graph_frac=known(detected.graph_share_frac))
+    return Run(shown=shown, given=replace(Given(), **told))

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from heuristics.comparison.comparable import Comparable, judge_comparable
+from heuristics.comparison.comparable import judge_comparable
 from heuristics.comparison.difference.changed import changed
 from heuristics.comparison.difference.kernels import compare_kernels
 from heuristics.comparison.difference.rows import attribute, layers
 from heuristics.comparison.facts import Facts
 from heuristics.comparison.pairs import Pair, pair_ranks
-from heuristics.comparison.size import Gate, Judged, Size, judge_gate, judge_pairs, judge_size, measure_size
-from heuristics.comparison.suspects import Suspect, can_explain, find_suspects
-from traces.results.result import Result
+from heuristics.comparison.size import Judged, Size, judge_gate, judge_pairs, judge_size, measure_size
+from heuristics.comparison.suspects import can_explain, find_suspects
+from heuristics.result.compared import Comparable, Gate, Suspect
+from heuristics.result.result import Result
+from heuristics.result.told import known
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ def compare(
         changed=changed(base, new, base_rank, new_rank),
     )
     comparable = judge_comparable(base, new, base_rank, new_rank)
-    size = measure_size(base_rank, new_rank, base.log, new.log)
+    size = measure_size(base_rank, new_rank, known(base.log), known(new.log))
     judged = judge_pairs(judge_size(size, comparable, base_rank, new_rank), pairs)
     return Comparison(
         facts=facts,

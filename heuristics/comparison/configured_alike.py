@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from heuristics.comparison.difference.shown import trace_facts
+from heuristics.comparison.said import Value, given_of, settings_of
 from heuristics.result.compared import Difference, State
+from heuristics.result.rank import Rank
+from heuristics.result.result import Result
+from heuristics.result.told import known
 from traces.limits import Limit
-from traces.results.result import Rank, Result, Value
 
 Said = Mapping[str, Value]
 """By field of `Given` and by knob."""
@@ -161,8 +164,8 @@ def _forced(result: Result) -> bool | None:
         return said["routing"] == "force_balance"
     if _FORCE in said:
         return bool(said[_FORCE])
-    script = result.configuration
-    is_silent = script and script.framework == "megatron_lm" and _FORCE not in script.withheld
+    script = known(result.configuration)
+    is_silent = script and script.framework == "megatron_lm" and _FORCE not in settings_of(result).withheld
     return False if is_silent else None
 
 
@@ -204,14 +207,12 @@ def _shown(rule: Rule, base: Rank, new: Rank) -> tuple[str, str] | None:
 
 def _said(result: Result) -> Said:
     """What files and options say. What a trace shows is not said: it is compared as shown."""
-    configuration, log = result.configuration, result.log
+    log, settings = known(result.log), settings_of(result)
     container = log.versions.get("container") if log else None
-    settings = configuration.settings if configuration else {}
-    said = configuration.said if configuration else {}
     return {
-        **{knob: value for knob, value in settings.items() if said.get(knob) != "trace"},
+        **{knob: value for knob, value in settings.values.items() if settings.said[knob] != "trace"},
         **({"container": container} if container else {}),
-        **result.given,
+        **given_of(result),
     }
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from heuristics.comparison.difference.changed import Changed
-from heuristics.comparison.difference.kernels import KernelDelta
-from heuristics.comparison.difference.rows import Attribution, LayerDelta
-from traces.results.result import Rank, Result
+from heuristics.comparison.difference.rows import Attribution
+from heuristics.result.compared import KernelDelta, LayerDelta
+from heuristics.result.rank import Rank
+from heuristics.result.result import Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,5 +21,5 @@ class Facts:
     new_rank: Rank
     attribution: Attribution
     layers: tuple[LayerDelta, ...]
-    kernels: tuple[KernelDelta, ...] | None
+    kernels: tuple[KernelDelta, ...]
     changed: tuple[Changed, ...]

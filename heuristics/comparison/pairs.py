@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from heuristics.result.rank import Rank
+from heuristics.result.result import Result
+from heuristics.result.told import known
 from traces.errors import EmptySelection
-from traces.results.result import Rank, Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +38,9 @@ def _numbered(result: Result) -> dict[tuple[int, int], Rank]:
     """Ranks by number and device, as one process may have several GPUs; of equals the first."""
     numbered: dict[tuple[int, int], Rank] = {}
     for rank in result.ranks:
-        if rank.rank is not None:
-            numbered.setdefault((rank.rank, rank.device), rank)
+        number = known(rank.rank)
+        if number is not None:
+            numbered.setdefault((number, rank.device), rank)
     return numbered
 
 

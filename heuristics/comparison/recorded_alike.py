@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from heuristics.comparison.said import trace_of
 from heuristics.result.compared import Difference
+from heuristics.result.rank import Rank
+from heuristics.result.result import Result
+from heuristics.result.told import known
+from heuristics.result.trace import Trace
 from traces.limits import Limit
-from traces.results.result import Rank, Result, Trace
 
 PERTURBED: Final = Limit(
     0.05, "of a step", "ours: a difference of 5 % is worth a post-mortem, and the profiler must not make it"
@@ -23,11 +27,6 @@ _TABLES: Final = {
 """Tables that something is told by alone; the rest is absent where nothing happened to be recorded in it."""
 
 
-def trace_of(result: Result, rank: Rank) -> Trace | None:
-    """The trace that a rank is of."""
-    return next((one for one in result.traces if one.name == rank.trace), next(iter(result.traces), None))
-
-
 def recorded_differences(base: Result, new: Result, base_rank: Rank, new_rank: Rank) -> Iterator[Difference]:
     """Recorder, its version, what was recorded, and how much it slowed the run."""
     one, other = trace_of(base, base_rank), trace_of(new, new_rank)
@@ -35,9 +34,9 @@ def recorded_differences(base: Result, new: Result, base_rank: Rank, new_rank: R
         yield from _recorders(one, other)
         yield from _perturbed(one, other)
     yield from _told_by_one(base_rank, new_rank)
-    if base.tool_version != new.tool_version:
+    if base.tool.version != new.tool.version:
         because = "What is measured may be defined otherwise. Make both results with one version."
-        yield _limits("moe-diag version", base.tool_version, new.tool_version, because)
+        yield _limits("moe-diag version", base.tool.version, new.tool.version, because)
 
 
 def _recorders(base: Trace, new: Trace) -> Iterator[Difference]:
@@ -48,14 +47,12 @@ def _recorders(base: Trace, new: Trace) -> Iterator[Difference]:
         )
         yield _limits("recorder", shown[0], shown[1], because)
         return
-    releases = [_release(one.exporter_version) for one in (base, new)]
+    releases = [_release(known(one.exporter_version)) for one in (base, new)]
     if all(releases) and releases[0] != releases[1]:
         because = "Its overhead on the host may differ between releases."
         yield _limits("recorder version", releases[0], releases[1], because)
-    elif base.schema and new.schema and base.schema != new.schema:
-        yield _limits(
-            "schema", base.schema, new.schema, "One export may hold what the other has no column for."
-        )
+    elif (one := known(base.schema)) and (other := known(new.schema)) and one != other:
+        yield _limits("schema", one, other, "One export may hold what the other has no column for.")
     tables = [{_TABLES[name] for name in one.missing_tables if name in _TABLES} for one in (base, new)]
     if tables[0] != tables[1]:
         shown = [", ".join(sorted(mine)) or "nothing" for mine in tables]
@@ -68,7 +65,7 @@ def _release(version: str | None) -> str:
 
 
 def _perturbed(base: Trace, new: Trace) -> Iterator[Difference]:
-    one, other = base.perturbation_frac, new.perturbation_frac
+    one, other = (known(each.capture.perturbation_frac) for each in (base, new))
     if one is not None and other is not None and abs(one - other) > PERTURBED.value:
         because = "The profiler slowed one run more. The size is to come from both logs."
         yield _limits("slowed by the profiler", f"{one:.1%}", f"{other:.1%}", because)
@@ -76,25 +73,39 @@ def _perturbed(base: Trace, new: Trace) -> Iterator[Difference]:
 
 def _told_by_one(base: Rank, new: Rank) -> Iterator[Difference]:
     """What the document tells on one side only."""
-    if (base.ledger is None) != (new.ledger is None):
+    ledgers = known(base.ledger), known(new.ledger)
+    accounts = known(base.absent_ns), known(new.absent_ns)
+    if (ledgers[0] is None) != (ledgers[1] is None):
         because = "Whole graph replays hide their kernels. Busy time can be compared, classes cannot."
-        yield _limits("kernels", *_sides(base.ledger, new.ledger), because)
+        yield _limits("kernels", *_sides(*ledgers), because)
     elif whole_replays(base) != whole_replays(new):
         because = (
             "What runs inside whole graph replays has no class. Record both with --cuda-graph-trace=node."
         )
         shown = ["whole replays" if whole_replays(one) else "single kernels" for one in (base, new)]
         yield _limits("graph capture", shown[0], shown[1], because)
-    if (base.absent_ns is None) != (new.absent_ns is None):
+    if (accounts[0] is None) != (accounts[1] is None):
         because = (
             "One recording lacks what host rows rest on (CUDA calls, or one clock). Idle time is one row."
         )
-        yield _limits("why no compute ran", *_sides(base.absent_ns, new.absent_ns), because)
+        yield _limits("why no compute ran", *_sides(*accounts), because)
 
 
 def whole_replays(rank: Rank) -> bool:
     """Whether CUDA graphs were recorded as whole replays, without their kernels."""
-    return any(row.row == "compute.graph_replay" for row in rank.ledger or ()) or rank.ledger is None
+    ledger = known(rank.ledger)
+    return ledger is None or any(row.row == "compute.graph_replay" for row in ledger)
+
+
+def same_recording(base: Rank, new: Rank) -> bool:
+    """Whether step lengths agree one by one and buckets in all, whatever the schema each was read from."""
+    return _figures(base) == _figures(new)
+
+
+def _figures(rank: Rank) -> tuple[object, ...]:
+    budget = rank.budget_ns
+    buckets = budget.compute, known(budget.exposed_comm), budget.exposed_copy, budget.idle
+    return rank.steps.found, rank.lengths_ns, buckets
 
 
 def _sides(base: object, new: object) -> tuple[str, str]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from heuristics.comparison.recorded_alike import trace_of, whole_replays
+from heuristics.comparison.recorded_alike import same_recording, whole_replays
+from heuristics.comparison.said import trace_of
 from heuristics.comparison.work_amount import per_step, same_classes, same_unit
 from heuristics.result.compared import Difference
+from heuristics.result.rank import Rank
+from heuristics.result.result import Result
+from heuristics.result.told import known
 from traces.limits import Limit
-from traces.results.result import Rank, Result
 
 OTHER_PROGRAM: Final = Limit(
     0.2,
@@ -64,13 +67,13 @@ def shared_work_frac(base: Rank, new: Rank) -> float | None:
 
 def _gpus(base: Result, new: Result, base_rank: Rank, new_rank: Rank) -> Iterator[Difference]:
     because = "Kernels run at another speed: it is another machine, not a regression."
-    gpus = base_rank.gpu, new_rank.gpu
+    gpus = known(base_rank.gpu), known(new_rank.gpu)
     if None in gpus:
         gpus = _given_gpu(base), _given_gpu(new)
     if None not in gpus and gpus[0] != gpus[1]:
         yield Difference("GPU", str(gpus[0]), str(gpus[1]), "no", because)
         return
-    sms = base_rank.sm.get("sm_count"), new_rank.sm.get("sm_count")
+    sms = known(base_rank.sm.sm_count), known(new_rank.sm.sm_count)
     if None not in sms and sms[0] != sms[1]:
         yield Difference("SMs of the GPU", str(sms[0]), str(sms[1]), "no", because)
 
@@ -84,7 +87,7 @@ def _places(base: Result, new: Result, base_rank: Rank, new_rank: Rank) -> Itera
         because = "Ranks without a partner are left out."
         seen = str(len(base.ranks)), str(len(new.ranks))
         yield Difference("ranks seen", *seen, "with_differences", because)
-    numbers = base_rank.rank, new_rank.rank
+    numbers = known(base_rank.rank), known(new_rank.rank)
     if None not in numbers and numbers[0] != numbers[1]:
         because = "Two places of a run hold other experts or layers: the difference may be imbalance."
         yield Difference("rank", str(numbers[0]), str(numbers[1]), "with_differences", because)
@@ -92,7 +95,7 @@ def _places(base: Result, new: Result, base_rank: Rank, new_rank: Rank) -> Itera
 
 def _steps(base: Rank, new: Rank, other_share: bool) -> Iterator[Difference]:
     """Whether a step is the same on both sides, however it was found."""
-    if not (base.steps.has_steps and new.steps.has_steps):
+    if not (base.steps.found and new.steps.found):
         yield from _windows(base, new)
         return
     found = _source(base), _source(new)
@@ -114,8 +117,8 @@ def _windows(base: Rank, new: Rank) -> Iterator[Difference]:
     """A window without steps may cut a step or hold several: it is compared where it holds the same work."""
     found = _source(base), _source(new)
     same = None if whole_replays(base) != whole_replays(new) else same_classes(base, new)
-    if same is not False and base.steps == new.steps and base.budget_ns == new.budget_ns:
-        return  # one recording
+    if same is not False and same_recording(base, new):
+        return
     if same is None:
         because = f"No kernels tell how much work a window without steps holds. {_SELECT}"
         yield Difference("step", *found, "no", because)
@@ -129,11 +132,11 @@ def _windows(base: Rank, new: Rank) -> Iterator[Difference]:
 
 
 def _source(rank: Rank) -> str:
-    return f"by {rank.steps.source}" if rank.steps.has_steps else "one window"
+    return f"by {rank.steps.source}" if rank.steps.found else "one window"
 
 
 def _counts(rank: Rank) -> str:
-    return f"{sum(one.count for one in rank.kernels or ()) / len(rank.steps.lengths_ns):.0f} kernels"
+    return f"{sum(one.count for one in rank.kernel_table.rows) / len(rank.lengths_ns):.0f} kernels"
 
 
 def _training(base: Rank, new: Rank) -> Iterator[Difference]:
@@ -143,7 +146,7 @@ def _training(base: Rank, new: Rank) -> Iterator[Difference]:
 
 
 def _kind(rank: Rank) -> str:
-    trains = rank.detected.get("training_step")
+    trains = known(rank.detected.training_step)
     return "" if trains is None else "training" if trains else "forward only"
 
 
@@ -164,18 +167,18 @@ def _kernels(base: Result, new: Result, base_rank: Rank, new_rank: Rank) -> Iter
 
 
 def _names(rank: Rank) -> str:
-    return f"{len({one.name for one in rank.kernels or ()})} names"
+    return f"{len({one.name for one in rank.kernel_table.rows})} names"
 
 
 def _experts(base: Rank, new: Rank) -> Iterator[Difference]:
     """Whether both route tokens, and through as many layers."""
-    if whole_replays(base) != whole_replays(new) or not (base.kernels and new.kernels):
+    if whole_replays(base) != whole_replays(new) or not (base.kernel_table.rows and new.kernel_table.rows):
         return
     routes = _routes(base), _routes(new)
     if "" not in routes and routes[0] != routes[1]:
         yield Difference("MoE", *routes, "no", "Only one side routes tokens: these are two models.")
         return
-    layers = [(one.moe or {}).get("layers") for one in (base, new)]
+    layers = [known(moe.layers) if (moe := known(one.moe)) else None for one in (base, new)]
     if None not in layers and layers[0] != layers[1]:
         because = "A rank holds more MoE layers on one side: another stage of the pipeline, or another model."
         yield Difference("MoE layers", str(layers[0]), str(layers[1]), "with_differences", because)
@@ -183,7 +186,7 @@ def _experts(base: Rank, new: Rank) -> Iterator[Difference]:
 
 def _routes(rank: Rank) -> str:
     """Whether MoE kernels run; empty where only an exchange of unknown purpose does."""
-    keys = {one.key for one in rank.kernels or ()}
+    keys = {one.key for one in rank.kernel_table.rows}
     if keys & _ROUTES:
         return "routes tokens"
     return "" if _MAY_ROUTE in keys else "no MoE kernels"

@@ -9,14 +9,14 @@ from math import ceil
 from statistics import median
 from typing import Final, Literal
 
-from heuristics.comparison.comparable import Comparable
 from heuristics.comparison.difference.interval import LEAST, Interval, interval_of
 from heuristics.comparison.figures import milliseconds, signed_milliseconds, signed_percent
 from heuristics.comparison.pairs import Pair
+from heuristics.comparison.recorded_alike import same_recording
+from heuristics.result.compared import Comparable, ComparisonVerdict, Gate
+from heuristics.result.configured import Log
+from heuristics.result.rank import Rank
 from traces.limits import Limit
-from traces.results.result import Log, Rank
-
-ComparisonVerdict = Literal["regression", "improvement", "no_change", "undecided", "not_comparable"]
 
 MATTERS: Final = Limit(
     0.01,
@@ -88,15 +88,6 @@ class Judged:
     same: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """A limit on slowing down: `tripped` and `undecided` both end with exit code 1."""
-
-    limit_frac: float
-    state: Literal["passed", "tripped", "undecided"]
-    because: str
-
-
 def measure_size(base: Rank, new: Rank, base_log: Log | None, new_log: Log | None) -> Size:
     """The size by the logs where both hold at least `LEAST` iterations after their start, else by the steps.
 
@@ -104,12 +95,12 @@ def measure_size(base: Rank, new: Rank, base_log: Log | None, new_log: Log | Non
     """
     logged = [log.iterations_ns if log else () for log in (base_log, new_log)]
     by_log = all(len(side) >= LEAST.value for side in logged)
-    base_ns, new_ns = logged if by_log else (base.steps.lengths_ns, new.steps.lengths_ns)
+    base_ns, new_ns = logged if by_log else (base.lengths_ns, new.lengths_ns)
     base_mean, new_mean = _mean(base_ns), _mean(new_ns)
     return Size(
         source="log" if by_log else "trace",
-        base_count=len(base_ns) if by_log or base.steps.has_steps else 0,
-        new_count=len(new_ns) if by_log or new.steps.has_steps else 0,
+        base_count=len(base_ns) if by_log or base.steps.found else 0,
+        new_count=len(new_ns) if by_log or new.steps.found else 0,
         base_mean_ns=round(base_mean),
         new_mean_ns=round(new_mean),
         base_median_ns=round(median(base_ns)),
@@ -148,7 +139,7 @@ def judge_pairs(judged: Judged, pairs: Sequence[Pair]) -> Judged:
     if judged.verdict != "no_change":
         return judged
     for place, pair in enumerate(pairs[1:], 1):
-        base_ns, new_ns = (_mean(side.steps.lengths_ns) for side in (pair.base, pair.new))
+        base_ns, new_ns = (_mean(side.lengths_ns) for side in (pair.base, pair.new))
         if abs(new_ns - base_ns) > MATTERS.value * min(base_ns, new_ns):
             delta_ns = round(new_ns - base_ns)
             moved = f"{signed_milliseconds(delta_ns)}, {signed_percent(delta_ns, round(base_ns))}"
@@ -156,15 +147,6 @@ def judge_pairs(judged: Judged, pairs: Sequence[Pair]) -> Judged:
             record = "compare that rank: --base-gpu N --new-gpu N"
             return Judged("undecided", (f"{other}, the first does not", *judged.because), record)
     return judged
-
-
-def same_recording(base: Rank, new: Rank) -> bool:
-    """Whether step lengths agree one by one and buckets in all, whatever the schema each was read from."""
-    return (base.steps.has_steps, base.steps.lengths_ns, dict(base.budget_ns)) == (
-        new.steps.has_steps,
-        new.steps.lengths_ns,
-        dict(new.budget_ns),
-    )
 
 
 def judge_gate(size: Size, judged: Judged, limit_frac: float) -> Gate:
@@ -245,19 +227,19 @@ def _spread(size: Size) -> Iterator[str]:
 
 def _traces_beside_logs(size: Size, base: Rank, new: Rank) -> Iterator[str]:
     """How much longer profiled steps are than logged ones, and whether they differ as the logs do."""
-    if size.source != "log" or size.interval is None or not (base.steps.has_steps and new.steps.has_steps):
+    if size.source != "log" or size.interval is None or not (base.steps.found and new.steps.found):
         return
     longer = [
-        signed_percent(round(median(side.steps.lengths_ns)) - logged_ns, logged_ns)
+        signed_percent(round(median(side.lengths_ns)) - logged_ns, logged_ns)
         for side, logged_ns in ((base, size.base_median_ns), (new, size.new_median_ns))
     ]
     yield f"profiled steps against logged ones, by medians: {longer[0]} in base, {longer[1]} in new"
-    traced_ns = round(_mean(new.steps.lengths_ns) - _mean(base.steps.lengths_ns))
+    traced_ns = round(_mean(new.lengths_ns) - _mean(base.lengths_ns))
     if size.interval.low_ns <= traced_ns <= size.interval.high_ns:
         return
     other_way = traced_ns * size.delta_ns < 0
     how = "the other way than the logs" if other_way else "outside of the logs' interval"
-    counts = f"{len(base.steps.lengths_ns)} and {len(new.steps.lengths_ns)} profiled steps"
+    counts = f"{len(base.lengths_ns)} and {len(new.lengths_ns)} profiled steps"
     yield (
         f"the {counts} differ by {signed_milliseconds(traced_ns)}, {how}: the logs decide, and the rows "
         "explain the profiled steps only"
@@ -268,7 +250,7 @@ def _lacking(size: Size, base: Rank, new: Rank) -> Iterator[str]:
     """Why there is no interval."""
     yield f"{_counts(size)}: fewer than {LEAST.value} a side do not show how much steps vary by themselves"
     for name, side in (("base", base), ("new", new)):
-        if not side.steps.has_steps:
+        if not side.steps.found:
             yield f"no steps were found in {name}: its figure is that of one window"
     if size.base_logged or size.new_logged:
         logs = f"the logs hold {size.base_logged} iterations after their start in base"

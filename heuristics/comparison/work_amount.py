@@ -12,9 +12,10 @@ from fractions import Fraction
 from typing import Final
 
 from heuristics.comparison.suspects.rules.signs import same_count
+from heuristics.result.rank import Rank
+from heuristics.result.tables import Kernel
 from traces.limits import Limit
 from traces.names.kernels import classify_kernel
-from traces.results.result import Kernel, Rank
 
 NEAR: Final = Limit(
     1.25,
@@ -63,8 +64,8 @@ def same_classes(base: Rank, new: Rank) -> bool | None:
 def per_step(rank: Rank, family: Callable[[Kernel], str | None]) -> PerStep:
     """Count and work per step of kernels by family; those without one are left out."""
     found: dict[str, tuple[Fraction, Fraction]] = defaultdict(lambda: (Fraction(0), Fraction(0)))
-    steps = len(rank.steps.lengths_ns)
-    for kernel in rank.kernels or ():
+    steps = len(rank.lengths_ns)
+    for kernel in rank.kernel_table.rows:
         key = family(kernel)
         if key is not None:
             count, work = found[key]

@@ -16,6 +16,7 @@ from traces.missing import Missing
 ComparisonVerdict = Literal["regression", "improvement", "no_change", "undecided", "not_comparable"]
 State = Literal["yes", "with_differences", "no"]
 Change = Literal["slower", "faster", "more", "fewer", "new", "gone", "grid"]
+Source = Literal["configuration", "log", "given", "trace"]
 Number = Annotated[float, Meta(ge=0)]
 Grid = tuple[Count, Count, Count]
 Ends = tuple[int, int]
@@ -77,8 +78,8 @@ class ComparedRow(Section, frozen=True):
     new_ns: int
     base_count: Number
     new_count: Number
-    ci95_ns: Told[Ends]
     parts: tuple[str, ...]
+    ci95_ns: Told[Ends]
     share_frac: Annotated[float, Meta(ge=-1, le=1)] | None
 
 
@@ -124,7 +125,7 @@ class ComparedChange(Section, frozen=True):
     what: str
     base: Any
     new: Any
-    source: Literal["configuration", "log", "given", "trace"]
+    source: Source
     said_base: bool
     said_new: bool
     withheld: bool

@@ -56,6 +56,11 @@ class Steps(Section, frozen=True):
     max_ns: Told[Ns]
     mean_ns: Told[Ns]
 
+    @property
+    def found(self) -> bool:
+        """Whether there are steps to count by; without them the window is one."""
+        return bool(self.used)
+
 
 class Budget(Section, frozen=True):
     """Every nanosecond of the window in one bucket; the buckets add up to it."""
@@ -212,3 +217,8 @@ class Rank(Section, frozen=True):
         first = self.timeline
         others = (replace(one, keys=first.keys, names=first.names) for one in self.other_steps)
         return (first, *others)
+
+    @property
+    def lengths_ns(self) -> tuple[int, ...]:
+        """Lengths of the used steps in order, that of the one window where there are none."""
+        return tuple(one.end_ns - one.start_ns for one in self.steps.used) or (self.budget_ns.window,)

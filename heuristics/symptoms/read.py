@@ -8,6 +8,7 @@ are named (kinds, causes, classes) it is an error, as leaving one out would chan
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, get_args
 
@@ -52,7 +53,15 @@ def read_symptoms(text: str, name: str) -> Symptoms:
     Raises InputError: no JSON, an unknown part, a wrong type or value, parts that add up to more than the
     whole, or nothing said that we know.
     """
-    document = parse_object(text, name)
+    return _symptoms(parse_object(text, name))
+
+
+def symptoms_of(document: Mapping[str, object]) -> Symptoms:
+    """Symptoms of an earlier result, which keeps the contract."""
+    return _symptoms(Fields("the result", "", document))
+
+
+def _symptoms(document: Fields) -> Symptoms:
     earlier = "schema_version" in document
     if earlier:
         version = document.text("schema_version") or ""
@@ -71,7 +80,7 @@ def read_symptoms(text: str, name: str) -> Symptoms:
         told=read_verdict(document.under("verdict")) if walls and "verdict" in document else None,
     )
     if found == Symptoms(ranks=(RankSymptoms(),)):
-        raise InputError(f"{name}: {_nothing(document.unread)}")
+        raise InputError(f"{document.source}: {_nothing(document.unread)}")
     return replace(found, unread=tuple(document.unread[:UNREAD]))
 
 

@@ -39,7 +39,7 @@ def _page(document: Document, everything: bool) -> Page:
 def _typed(document: Document) -> Compared:
     from reports.result.codec import decode
 
-    return decode({**document, "kernels": document["kernels"] or [], "missing": []}, Compared)
+    return decode(document, Compared)
 
 
 def _html(document: Document, everything: bool) -> str:

@@ -17,7 +17,6 @@ from reports.comparison.figures import (
     unsigned,
     value_words,
 )
-from reports.comparison.gaps import NO_CURE
 from reports.document import Document
 from reports.words import milliseconds, printable, wall_words
 
@@ -286,5 +285,4 @@ def next_sentences(document: Document, shown: int) -> Iterator[str]:
 
 def gap_sentence(gap: dict[str, Any]) -> str:
     """One thing that could not be told."""
-    cure = "" if gap["cure"] == NO_CURE else f" To tell: {gap['cure']}."
-    return f"{gap['path']}: {gap['reason']}.{cure}"
+    return f"{gap['path']}: {gap['reason']}. To tell: {gap['cure']}."

@@ -181,7 +181,7 @@ class Spelling:
 class Step:
     """One step of the plan. `id`: the fix (`COM-2`), which `explain` knows; `saves`: its replayed range.
 
-    `spellings`: the framework in use first; short pages show that one alone. `notes`: the precondition that
+    `spellings`: the framework in use first; short pages show `in_use` alone. `notes`: the precondition that
     matters; `low`, `high`: the range as shares of the step, for a drawn bar, None where not replayed.
     """
 
@@ -194,6 +194,12 @@ class Step:
     high: float | None = None
     after: tuple[str, ...] = ()
     effort: str = ""
+
+    @property
+    def in_use(self) -> tuple[Spelling, ...]:
+        """The spelling in use, and the environment, which every spelling needs."""
+        beside = (one for one in self.spellings[1:] if one.id == "environment")
+        return (*self.spellings[:1], *beside)
 
 
 @dataclass(frozen=True, slots=True)

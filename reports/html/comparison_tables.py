@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from reports.comparison.figures import exact, grid, listed, per_step
-from reports.comparison.gaps import NO_CURE
 from reports.comparison.sentences import change_words
 from reports.document import Document
 from reports.html.comparison_waterfall import cells, place_of
@@ -94,7 +93,4 @@ def changes(document: Document) -> list[Cells]:
 
 def gaps(document: Document) -> list[Cells]:
     """What could not be told, why, and what would tell it."""
-    return [
-        [gap["path"], gap["reason"], "" if gap["cure"] == NO_CURE else gap["cure"]]
-        for gap in document["missing"]
-    ]
+    return [[gap["path"], gap["reason"], gap["cure"]] for gap in document["missing"]]

@@ -2,7 +2,7 @@
 
 In memory a value that could not be told is `Missing`, and `missing` holds only gaps that are no value of its
 fields. In the document such a value is null, and `missing` has an entry for it. Lists inside a list are one
-path, with `[*]`.
+path, with `[*]`, and so is every list of a comparison.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from traces.missing import Missing
 Document = dict[str, Any]
 R = TypeVar("R", bound=Struct)
 _PART: Final = re.compile(r"([^.\[\]]+)|\[(\d+|\*)\]")
+_PLACE: Final = re.compile(r"\[\d+\]")
 _PATH: Final = re.compile(r" - at `\$\.?([^`]*)`")
 _ABSENT: Final = re.compile(r"Object missing required field `([^`]*)`")
 
@@ -29,8 +30,12 @@ def encode(result: Struct) -> Document:
     """The document: plain dict, list, str, int, float, bool and None, keys in the order of the fields."""
     found: dict[Missing, None] = {}
     document: Document = _lower(result, "", found)
-    every = (*found, *result.missing)  # type: ignore[attr-defined]  # of whole results
-    document["missing"] = [{"path": gap.path, "reason": gap.reason, "cure": gap.cure} for gap in every]
+    gaps = (*found, *result.missing)  # type: ignore[attr-defined]  # of whole results
+    if getattr(result, "one_path_a_list", False):
+        gaps = tuple(
+            dict.fromkeys(Missing(_PLACE.sub("[*]", one.path), one.reason, one.cure) for one in gaps)
+        )
+    document["missing"] = [{"path": gap.path, "reason": gap.reason, "cure": gap.cure} for gap in gaps]
     return document
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Struct
@@ -40,6 +40,8 @@ def places(kind: type[Any], path: str = "") -> Iterator[str]:
         else {}
     )
     for name, hint in get_type_hints(kind).items():
+        if get_origin(hint) is ClassVar:
+            continue
         place = f"{path}.{own.get(name, name)}" if path else own.get(name, name)
         yield place
         yield from _inside(hint, place)

@@ -223,7 +223,7 @@ class Writer:
 
     def _step(self, step: Step) -> Item:
         head = f"{self.strong(step.title)} {self.said((f'[{step.id}] {capital(step.saves)}.',))}"
-        shown = step.spellings if self.page.detail is Detail.FULL else step.spellings[:1]
+        shown = step.spellings if self.page.detail is Detail.FULL else step.in_use
         return head, (*map(self._spelling, shown), *map(self.said, step.notes))
 
     def _spelling(self, one: Spelling) -> str:

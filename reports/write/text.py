@@ -20,7 +20,6 @@ from reports.content.blocks import (
     Part,
     Plan,
     Sentence,
-    Spelling,
     Step,
     Table,
     View,
@@ -202,7 +201,7 @@ def _step_lines(place: int, step: Step, view: View, room: Room) -> list[Text]:
     if lines[-1].cell_len + 2 + saves.cell_len > width:
         lines.append(plain(""))
     lines[-1] += plain(" " * max(2, width - lines[-1].cell_len - saves.cell_len)) + saves
-    spellings = step.spellings if not room.lines else _first_spellings(step)
+    spellings = step.spellings if not room.lines else step.in_use
     for spelling in spellings:
         if not room.lines:
             lines.append(plain(f"       {spelling.name}:", "dim"))
@@ -210,11 +209,6 @@ def _step_lines(place: int, step: Step, view: View, room: Room) -> list[Text]:
     for note in step.notes:
         lines += _cut(wrapped(text_of(note, view), view.width, "     "), room.lines)
     return lines
-
-
-def _first_spellings(step: Step) -> list[Spelling]:
-    """The spelling in use, and the environment, which every spelling needs."""
-    return [one for place, one in enumerate(step.spellings) if place == 0 or one.id == "environment"]
 
 
 def code_lines(code: CodeBlock, view: View, indent: str) -> list[Text]:

@@ -10,11 +10,12 @@ from typing import Any, Final
 
 from heuristics.comparison.comparison import compare
 from heuristics.comparison.difference.interval import LEAST
-from reports.comparison.document import comparison_document
+from reports.result.codec import encode
+from reports.result.fill.comparison import result_of_comparison
+from reports.result.read import of_one_run, typed
 from tests.compare_score.cases import Case, sides, views
 from tests.compare_score.mirror import held, mirrored
 from tests.compare_score.sides import diagnosed, simulate, true_delta
-from traces.results.read import result_of
 
 _FIRST_ROWS: Final = 3
 """Within which both of two causes are to be found."""
@@ -109,7 +110,8 @@ def _scored(case: Case) -> Result:
 
 
 def _compared(base: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    return comparison_document("0", compare(result_of(base), result_of(new)))
+    comparison = compare(of_one_run(typed(base)), of_one_run(typed(new)))
+    return encode(result_of_comparison("0", comparison))
 
 
 def _adds_up(told: Mapping[str, Any], base: Mapping[str, Any], new: Mapping[str, Any]) -> bool:

@@ -11,7 +11,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from heuristics.comparison.difference.shown import trace_facts
-from traces.results.result import Configuration, Rank, Result, Trace, Value
+from heuristics.comparison.said import Value, given_of, settings_of, trace_of, versions_of
+from heuristics.result.compared import Source
+from heuristics.result.rank import Rank
+from heuristics.result.result import Result
+from heuristics.result.told import known
+from heuristics.result.trace import Trace
 
 PACKAGES: Final = ("bridge", "container", "core", "cuda", "nccl", "python", "te", "torch")
 """What has a version: of the configuration first, then of the log, then as given."""
@@ -49,7 +54,7 @@ FIELD_KNOBS: Final[Mapping[str, tuple[str, ...]]] = {
 
 _VERSIONS: Final = frozenset(("container", *(f"{package}_version" for package in PACKAGES)))
 _FROM_TRACE: Final = "trace"
-_TRUST: Final = ("configuration", "log", "given")
+_TRUST: Final[tuple[Source, ...]] = ("configuration", "log", "given")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +68,7 @@ class Changed:
     what: str
     base: Value
     new: Value
-    source: str
+    source: Source
     said_base: bool = True
     said_new: bool = True
     withheld: bool = False
@@ -71,7 +76,7 @@ class Changed:
 
 def changed(base: Result, new: Result, base_rank: Rank, new_rank: Rank) -> tuple[Changed, ...]:
     """Everything that differs, in the order configuration, versions, environment, trace; then by name."""
-    settings = _sorted(_settings(base.configuration, new.configuration))
+    settings = _sorted(_settings(base, new))
     listed = {one.what for one in settings}
     return (
         *settings,
@@ -85,21 +90,25 @@ def _sorted(found: Iterator[Changed]) -> tuple[Changed, ...]:
     return tuple(sorted(found, key=lambda one: one.what))
 
 
-def _settings(base: Configuration | None, new: Configuration | None) -> Iterator[Changed]:
+def _settings(base: Result, new: Result) -> Iterator[Changed]:
     """Knobs. What only the trace says is compared as the trace shows it."""
-    if base is None or new is None:
-        if base is not new:
-            told = base.framework if base else None, new.framework if new else None
-            yield Changed("configuration", *told, "configuration", base is not None, new is not None)
+    files = known(base.configuration), known(new.configuration)
+    if files[0] is None or files[1] is None:
+        if files[0] is not files[1]:
+            told = [known(one.framework) if one else None for one in files]
+            there = files[0] is not None, files[1] is not None
+            yield Changed("configuration", told[0], told[1], "configuration", *there)
         return
-    for knob in {*base.said, *new.said}:
-        said = [one.said[knob] for one in (base, new) if knob in one.said]
-        hidden = knob in base.withheld, knob in new.withheld
+    one_side, other = settings_of(base), settings_of(new)
+    for knob in {*one_side.said, *other.said}:
+        said = [one.said[knob] for one in (one_side, other) if knob in one.said]
+        hidden = knob in one_side.withheld, knob in other.withheld
         if all(one == _FROM_TRACE for one in said) or all(hidden):
             continue
-        values = base.settings.get(knob), new.settings.get(knob)
+        values = one_side.values.get(knob), other.values.get(knob)
         if len(said) == 1 or any(hidden) or values[0] != values[1]:
-            yield Changed(knob, *values, "configuration", knob in base.said, knob in new.said, any(hidden))
+            told_by = knob in one_side.said, knob in other.said
+            yield Changed(knob, *values, "configuration", *told_by, any(hidden))
 
 
 def _versions(base: Result, new: Result) -> Iterator[Changed]:
@@ -111,12 +120,13 @@ def _versions(base: Result, new: Result) -> Iterator[Changed]:
             yield Changed(f"version.{package}", one[0], other[0], source)
 
 
-def _version(result: Result, package: str) -> tuple[str, str] | None:
+def _version(result: Result, package: str) -> tuple[str, Source] | None:
     """A version and its source."""
     given = result.given.get(package if package == "container" else f"{package}_version")
+    configuration, log = known(result.configuration), known(result.log)
     told = (
-        result.configuration.versions.get(package) if result.configuration else None,
-        result.log.versions.get(package) if result.log else None,
+        versions_of(configuration).get(package) if configuration else None,
+        log.versions.get(package) if log else None,
         str(given) if given is not None else None,
     )
     found = zip(told, _TRUST, strict=True)
@@ -127,23 +137,20 @@ def _environment(
     base: Result, new: Result, base_rank: Rank, new_rank: Rank, listed: set[str]
 ) -> Iterator[Changed]:
     """What was given beside knobs, the GPU, and what recorded it."""
-    for field in base.given.keys() & new.given.keys() - _VERSIONS - {"gpu"}:
-        values = base.given[field], new.given[field]
+    given = given_of(base), given_of(new)
+    for field in given[0].keys() & given[1].keys() - _VERSIONS - {"gpu"}:
+        values = given[0][field], given[1][field]
         if values[0] != values[1] and listed.isdisjoint(FIELD_KNOBS.get(field, ())):
             yield Changed(field, *values, "given")
-    gpus: tuple[Value, Value] = base_rank.gpu, new_rank.gpu
-    source = "trace"
+    gpus: tuple[Value, Value] = known(base_rank.gpu), known(new_rank.gpu)
+    source: Source = "trace"
     if None in gpus:
-        gpus, source = (base.given.get("gpu"), new.given.get("gpu")), "given"
+        gpus, source = (given[0].get("gpu"), given[1].get("gpu")), "given"
     if None not in gpus and gpus[0] != gpus[1]:
         yield Changed("gpu", *gpus, source)
-    traces = _trace(base, base_rank), _trace(new, new_rank)
+    traces = trace_of(base, base_rank), trace_of(new, new_rank)
     if traces[0] and traces[1]:
         yield from _recorders(traces[0], traces[1])
-
-
-def _trace(result: Result, rank: Rank) -> Trace | None:
-    return next((one for one in result.traces if one.name == rank.trace), next(iter(result.traces), None))
 
 
 def _recorders(base: Trace, new: Trace) -> Iterator[Changed]:
@@ -152,8 +159,8 @@ def _recorders(base: Trace, new: Trace) -> Iterator[Changed]:
         yield Changed("recorder", base.kind, new.kind, "trace")
         return
     for what, one, other in (
-        ("recorder.version", base.exporter_version, new.exporter_version),
-        ("recorder.schema", base.schema, new.schema),
+        ("recorder.version", known(base.exporter_version), known(new.exporter_version)),
+        ("recorder.schema", known(base.schema), known(new.schema)),
     ):
         if one is not None and other is not None and one != other:
             yield Changed(what, one, other, "trace")

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from heuristics.result.rank import Rank
+from heuristics.result.told import known
 from traces.limits import Limit
-from traces.results.result import Rank
 
 _DIRECTED: Final = ("ep_dispatch", "ep_combine")
 _OPEN: Final = {
@@ -33,7 +34,7 @@ def exchange_rows(base: Rank, new: Rank) -> Callable[[str], str]:
 
 def _part(rank: Rank, kind: str, whole: tuple[str, ...]) -> float | None:
     """How many of some exposed exchanges are of one kind; None where there are none."""
-    counts = {row.row: row.count for row in rank.ledger or () if row.group == "budget"}
+    counts = {row.row: row.count for row in known(rank.ledger) or () if row.group == "budget"}
     number = sum(counts.get(f"exposed_comm.{one}", 0) for one in whole)
     return counts.get(f"exposed_comm.{kind}", 0) / number if number else None
 

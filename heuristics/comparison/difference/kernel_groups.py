@@ -10,9 +10,10 @@ from itertools import groupby, zip_longest
 from math import sqrt
 from typing import Final
 
-from traces.results.result import Kernel, Rank
-
-Grid = tuple[int, int, int]
+from heuristics.result.compared import Grid
+from heuristics.result.rank import Rank
+from heuristics.result.tables import Kernel
+from heuristics.result.told import known
 
 _UNRESOLVED: Final = frozenset({"comm.sendrecv_unresolved", "comm.ep_a2a", "comm.other_comm"})
 """Keys of kernels whose purpose one recording tells and another may not."""
@@ -56,7 +57,7 @@ def pair_kernels(base: Rank, new: Rank) -> Iterator[Pair]:
     name whose grids change by themselves, or are not recorded on a side, is one pair without a grid. A kernel
     that one side could resolve and the other could not is paired by the first word of its key.
     """
-    whole = not (base.kernels_left_out or new.kernels_left_out)
+    whole = not (base.kernel_table.left_out.rows or new.kernel_table.left_out.rows)
     one, other = _by_name(base), _by_name(new)
     for name in sorted(one.keys() | other.keys()):
         sides = _same_keys(one.get(name, []), other.get(name, []))
@@ -70,15 +71,16 @@ def pair_kernels(base: Rank, new: Rank) -> Iterator[Pair]:
 
 def smallest_listed_ns(rank: Rank) -> Fraction:
     """Work per step of the last kernel listed, which those left out do not exceed; 0 if none is left out."""
-    if not (rank.kernels and rank.kernels_left_out):
+    table = rank.kernel_table
+    if not (table.rows and table.left_out.rows):
         return Fraction(0)
-    return Fraction(min(kernel.work_ns for kernel in rank.kernels), len(rank.steps.lengths_ns))
+    return Fraction(min(kernel.work_ns for kernel in table.rows), len(rank.lengths_ns))
 
 
 def _by_name(rank: Rank) -> dict[str, list[Kernels]]:
     named: dict[str, list[Kernels]] = defaultdict(list)
-    steps = len(rank.steps.lengths_ns)
-    for kernel in rank.kernels or ():
+    steps = len(rank.lengths_ns)
+    for kernel in rank.kernel_table.rows:
         if kernel.count:
             named[kernel.name].append(_kernels(kernel, steps))
     return named
@@ -86,7 +88,7 @@ def _by_name(rank: Rank) -> dict[str, list[Kernels]]:
 
 def _kernels(kernel: Kernel, steps: int) -> Kernels:
     count, work_ns, std_ns = kernel.count, kernel.work_ns, float(kernel.std_ns)
-    return Kernels(kernel.name, kernel.key, kernel.grid, count, work_ns, std_ns, steps)
+    return Kernels(kernel.name, kernel.key, known(kernel.grid), count, work_ns, std_ns, steps)
 
 
 def _same_keys(base: list[Kernels], new: list[Kernels]) -> tuple[list[Kernels], list[Kernels]]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from math import hypot, sqrt
-from typing import Final, Literal
+from typing import Final
 
-from heuristics.comparison.difference.kernel_groups import Grid, Kernels, pair_kernels, smallest_listed_ns
+from heuristics.comparison.difference.kernel_groups import Kernels, pair_kernels, smallest_listed_ns
+from heuristics.result.compared import Change, KernelDelta
+from heuristics.result.rank import Rank
 from traces.limits import Limit
-from traces.results.result import Rank
-
-Change = Literal["slower", "faster", "more", "fewer", "new", "gone", "grid"]
 
 ERRORS: Final = Limit(
     3, "standard errors", "ours: of 4,732 kernels of 120 unchanged simulated pairs, 1 in 200 differs by more"
@@ -28,33 +26,8 @@ BORDER: Final = Limit(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class KernelDelta:
-    """Kernels of one name (and grid), per step: new less base, positive is more work. Work, not wall time.
-
-    `change`: `slower` and `faster` where the mean duration moved, `more` and `fewer` where the count did, of
-    both what moves more work; `grid` where a name has another grid on each side (both are told; None where
-    its grids change from step to step). `new` and `gone`: on one side only, or below the end of the list of
-    the other. `key` ends with its first word (`comm`) where the sides resolve one kernel differently.
-    """
-
-    name: str
-    key: str
-    change: Change
-    delta_ns: int
-    base_grid: Grid | None
-    new_grid: Grid | None
-    base_count: float
-    new_count: float
-    base_each_ns: int | None
-    new_each_ns: int | None
-    """Mean duration of one."""
-
-
-def compare_kernels(base: Rank, new: Rank) -> tuple[KernelDelta, ...] | None:
-    """Kernels that differ, the largest difference first; None where a document lists none."""
-    if base.kernels is None or new.kernels is None:
-        return None
+def compare_kernels(base: Rank, new: Rank) -> tuple[KernelDelta, ...]:
+    """Kernels that differ, the largest difference first."""
     base_end_ns, new_end_ns = smallest_listed_ns(base), smallest_listed_ns(new)
     found = []
     for one, other in pair_kernels(base, new):

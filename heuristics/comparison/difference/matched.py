@@ -9,7 +9,10 @@ from fractions import Fraction
 from typing import Final
 
 from heuristics.comparison.difference.exchanges import exchange_rows
-from traces.results.result import Group, Rank, Row
+from heuristics.result.rank import Rank
+from heuristics.result.tables import Group, LedgerRow
+from heuristics.result.told import known
+from heuristics.run import WallId
 
 IDLE: Final = "idle"
 _BUSY: Final = "busy"
@@ -35,7 +38,7 @@ class Matched:
     """One row on both sides; a side that does not have it has zeros."""
 
     row: str
-    wall: str | None
+    wall: WallId | None
     base: OneSide
     new: OneSide
 
@@ -47,7 +50,7 @@ class Matched:
 
 def mean_step_ns(rank: Rank) -> Fraction:
     """Mean length of the used steps, or of the one window."""
-    return Fraction(sum(rank.steps.lengths_ns), len(rank.steps.lengths_ns))
+    return Fraction(sum(rank.lengths_ns), len(rank.lengths_ns))
 
 
 def budget_rows(base: Rank, new: Rank) -> tuple[Matched, ...]:
@@ -58,7 +61,7 @@ def budget_rows(base: Rank, new: Rank) -> tuple[Matched, ...]:
     Where a side has no ledger, compute and communication are one row, `busy`, copies and idle time are whole.
     Exchanges that one side tells apart and the other does not are one row.
     """
-    if base.ledger is None or new.ledger is None:
+    if known(base.ledger) is None or known(new.ledger) is None:
         return _pair(_buckets(base), _buckets(new))
     one, other = _group(base, "budget"), _group(new, "budget")
     is_whole = any(row.row == IDLE for row in (*one, *other))
@@ -91,8 +94,8 @@ def _added(sides: Sequence[OneSide]) -> OneSide:
     )
 
 
-def _group(rank: Rank, group: Group) -> list[Row]:
-    return [row for row in rank.ledger or () if row.group == group]
+def _group(rank: Rank, group: Group) -> list[LedgerRow]:
+    return [row for row in known(rank.ledger) or () if row.group == group]
 
 
 def _idle_whole(row: str) -> str:
@@ -107,11 +110,11 @@ def _idle_by_reason(row: str) -> str:
 class _Side:
     """Rows of one side by name, each with its wall. `per_step`: whether rows are told step by step."""
 
-    rows: dict[str, tuple[str | None, OneSide]]
+    rows: dict[str, tuple[WallId | None, OneSide]]
     steps: int
     per_step: bool = True
 
-    def wall(self, name: str) -> str | None:
+    def wall(self, name: str) -> WallId | None:
         return self.rows[name][0] if name in self.rows else None
 
     def row(self, name: str, like: _Side) -> OneSide:
@@ -122,33 +125,34 @@ class _Side:
         return OneSide(Fraction(0), Fraction(0), work_ns, (0,) * self.steps if self.per_step else ())
 
 
-def _side(rank: Rank, rows: Iterable[Row], name_of: Callable[[str], str]) -> _Side:
-    named: dict[str, list[Row]] = defaultdict(list)
+def _side(rank: Rank, rows: Iterable[LedgerRow], name_of: Callable[[str], str]) -> _Side:
+    named: dict[str, list[LedgerRow]] = defaultdict(list)
     for row in rows:
         named[name_of(row.row)].append(row)
-    steps = len(rank.steps.lengths_ns)
+    steps = len(rank.lengths_ns)
     sums = {
-        name: (_one_wall(row.wall for row in same), _sum(name, same, steps)) for name, same in named.items()
+        name: (_one_wall(known(row.wall) for row in same), _sum(name, same, steps))
+        for name, same in named.items()
     }
     return _Side(sums, steps)
 
 
-def _sum(name: str, rows: list[Row], steps: int) -> OneSide:
+def _sum(name: str, rows: list[LedgerRow], steps: int) -> OneSide:
     split = name == IDLE and any(row.row != IDLE for row in rows)
-    works = [row.work_ns for row in rows if row.work_ns is not None and not split]
     per_step_ns = tuple(sum(step) for step in zip(*(row.per_step_ns for row in rows), strict=True))
     return OneSide(
         mean_ns=Fraction(sum(per_step_ns), steps),
         count=Fraction(sum(row.count for row in rows), steps),
-        work_ns=Fraction(sum(works), steps) if len(works) == len(rows) else None,
+        work_ns=None if split else Fraction(sum(row.work_ns for row in rows), steps),
         per_step_ns=per_step_ns,
     )
 
 
 def _buckets(rank: Rank) -> _Side:
     """Buckets that every document tells; what is neither copy nor idle is busy."""
-    steps = len(rank.steps.lengths_ns)
-    rest = {key: Fraction(rank.budget_ns.get(key) or 0, steps) for key in (_COPY, IDLE)}
+    steps = len(rank.lengths_ns)
+    budget = rank.budget_ns
+    rest = {_COPY: Fraction(budget.exposed_copy, steps), IDLE: Fraction(budget.idle, steps)}
     means = {_BUSY: mean_step_ns(rank) - sum(rest.values()), **rest}
     rows = {key: (None, OneSide(value, Fraction(0), None, ())) for key, value in means.items()}
     return _Side({key: row for key, row in rows.items() if row[1].mean_ns}, steps, per_step=False)
@@ -166,7 +170,7 @@ def _pair(base: _Side, new: _Side) -> tuple[Matched, ...]:
     )
 
 
-def _one_wall(said: Iterable[str | None]) -> str | None:
+def _one_wall(said: Iterable[WallId | None]) -> WallId | None:
     """The one wall that is said; None where there is none, or more than one."""
     walls = {wall for wall in said if wall is not None}
     return walls.pop() if len(walls) == 1 else None

@@ -10,7 +10,10 @@ from typing import Final
 from heuristics.comparison.difference.effects import NOT_TOLD, Effects, effects_of
 from heuristics.comparison.difference.matched import Matched, added, budget_rows, group_rows, mean_step_ns
 from heuristics.comparison.difference.noise import Scatter, scatter_of, split_noise
-from traces.results.result import Rank
+from heuristics.result.compared import LayerDelta
+from heuristics.result.rank import Rank
+from heuristics.result.told import known
+from heuristics.run import WallId
 
 NOISE: Final = "noise"
 """The row that holds what cannot be told from scatter, and the rest of rounding."""
@@ -28,7 +31,7 @@ class RowDelta:
     """
 
     row: str
-    wall: str | None
+    wall: WallId | None
     delta_ns: int
     count_ns: int | None
     duration_ns: int | None
@@ -61,18 +64,6 @@ class Attribution:
     a side tells none."""
 
 
-@dataclass(frozen=True, slots=True)
-class LayerDelta:
-    """One MoE layer, all modules and passes, wall time per step; `module`: the one that moved most."""
-
-    layer: int
-    delta_ns: int
-    base_ns: int
-    new_ns: int
-    module: str
-    module_delta_ns: int
-
-
 def attribute(base: Rank, new: Rank) -> Attribution:
     """The difference by row. Sides that do not differ have the row `noise` alone, with 0."""
     base_ns, new_ns = mean_step_ns(base), mean_step_ns(new)
@@ -87,11 +78,11 @@ def attribute(base: Rank, new: Rank) -> Attribution:
 
 
 def _has_account(*sides: Rank) -> bool:
-    return all(side.ledger is not None and side.absent_ns is not None for side in sides)
+    return all(known(side.ledger) is not None and known(side.absent_ns) is not None for side in sides)
 
 
 def _has_modules(*sides: Rank) -> bool:
-    return all(any(row.group == "moe" for row in side.ledger or ()) for side in sides)
+    return all(any(row.group == "moe" for row in known(side.ledger) or ()) for side in sides)
 
 
 def _adding_up(rows: Sequence[Matched], step_ns: Fraction) -> tuple[RowDelta, ...]:
@@ -162,9 +153,10 @@ def layers(base: Rank, new: Rank) -> tuple[LayerDelta, ...]:
 
 def _by_layer(rank: Rank) -> dict[int, dict[str, Fraction]]:
     """Wall time per step of each layer by module, over its passes."""
-    steps = len(rank.steps.lengths_ns)
+    steps = len(rank.lengths_ns)
     found: dict[int, dict[str, Fraction]] = {}
-    for row in rank.layers or ():
+    moe = known(rank.moe)
+    for row in moe.by_layer if moe else ():
         modules = found.setdefault(row.layer, {})
         modules[row.module] = modules.get(row.module, Fraction(0)) + Fraction(row.wall_ns, steps)
     return found

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from math import prod
 from typing import Final
 
+from heuristics.comparison.said import Value
+from heuristics.result.rank import Rank
+from heuristics.result.told import known
 from traces.limits import Limit
-from traces.results.result import Rank, Value
 
 MOVED: Final = Limit(
     0.01, "of kernel work", "ours: a share of work moves with its times; a graph more or less moves more"
 )
 CALLS: Final = Limit(1, "a step", "ours: less than one a step is by chance")
-_DETECTED: Final = ("dispatcher", "ep_overlap", "training_step")
 _EXCHANGE: Final = ("comm.ep_dispatch", "comm.ep_combine", "comm.ep_a2a", "comm.ep_control")
 _FAMILY: Final = re.compile(r"^(?:void )?([^<(#]+)")
 """A kernel's name without its template arguments and parameters."""
@@ -41,39 +42,41 @@ def trace_facts(rank: Rank) -> dict[str, Shown]:
 
 
 def _facts(rank: Rank) -> Iterator[tuple[str, Shown]]:
-    for key in _DETECTED:
-        yield f"detected.{key}", Shown(rank.detected.get(key))
+    detected = rank.detected
+    yield "detected.dispatcher", Shown(detected.dispatcher)
+    yield "detected.ep_overlap", Shown(known(detected.ep_overlap))
+    yield "detected.training_step", Shown(known(detected.training_step))
     yield "detected.precision", Shown(_precision(rank))
-    yield "detected.graph_share_frac", Shown(rank.detected.get("graph_share_frac"), MOVED.value)
+    yield "detected.graph_share_frac", Shown(known(detected.graph_share_frac), MOVED.value)
     yield "detected.recompute", Shown(_run_again(rank))
     yield "dispatcher.kernels", Shown(_exchange_kernels(rank))
     yield (
         "memory.allocator_calls_per_step",
-        Shown(_per_step(rank, rank.memory.get("allocator_calls")), CALLS.value),
+        Shown(_per_step(rank, known(rank.memory.allocator_calls)), CALLS.value),
     )
     yield (
         "memory.offload_copies_per_step",
-        Shown(_per_step(rank, rank.memory.get("offload_copies")), CALLS.value),
+        Shown(_per_step(rank, known(rank.memory.offload_copies)), CALLS.value),
     )
     for kind, blocks in _comm_blocks(rank).items():
         yield f"comm_blocks.{kind}", Shown(blocks)
-    yield "steps.source", Shown(rank.steps.source)
-    yield "steps.dropped", Shown(tuple(sorted(rank.steps.dropped)))
+    yield "steps.source", Shown(rank.steps.source if rank.steps.found else "none")
+    yield "steps.dropped", Shown(tuple(sorted(one.reason for one in rank.steps.dropped)))
 
 
 def _precision(rank: Rank) -> str | None:
     """What matrix work is known to run in, `bf16+fp8` for two; the one of all where no shares are told."""
-    shares = rank.detected.get("precision_shares_frac") or {}
+    shares = rank.detected.precision_shares_frac
     told = sorted(name for name, frac in shares.items() if frac > MOVED.value)
-    return "+".join(told) or rank.detected.get("precision")
+    return "+".join(told) or known(rank.detected.precision)
 
 
 def _run_again(rank: Rank) -> tuple[str, ...] | None:
     """Modules that run again in the backward pass; None where none can be told."""
-    modules = rank.detected.get("recompute")
+    modules = known(rank.detected.recompute)
     if modules is None:
         return None
-    told = {name: one.get("recomputed_count") for name, one in modules.items()}
+    told = {name: known(one.recomputed_count) for name, one in modules.items()}
     if all(count is None for count in told.values()):
         return None
     return tuple(sorted(name for name, count in told.items() if count))
@@ -81,7 +84,7 @@ def _run_again(rank: Rank) -> tuple[str, ...] | None:
 
 def _exchange_kernels(rank: Rank) -> tuple[str, ...] | None:
     """Kernels that exchange tokens between experts, by name without arguments; None where there are none."""
-    names = {one.name for one in rank.kernels or () if one.key in _EXCHANGE}
+    names = {one.name for one in rank.kernel_table.rows if one.key in _EXCHANGE}
     found = {match[1].strip() for name in names if (match := _FAMILY.match(name))}
     return tuple(sorted(found)) or None
 
@@ -89,13 +92,14 @@ def _exchange_kernels(rank: Rank) -> tuple[str, ...] | None:
 def _comm_blocks(rank: Rank) -> dict[str, int]:
     """Most blocks of one kernel of each kind of communication: the SMs that it may take."""
     blocks: dict[str, int] = {}
-    for kernel in rank.kernels or ():
+    for kernel in rank.kernel_table.rows:
         bucket, _, kind = kernel.key.partition(".")
-        if bucket == "comm" and kernel.grid is not None:
-            blocks[kind] = max(blocks.get(kind, 0), prod(kernel.grid))
+        grid = known(kernel.grid)
+        if bucket == "comm" and grid is not None:
+            blocks[kind] = max(blocks.get(kind, 0), prod(grid))
     return blocks
 
 
 def _per_step(rank: Rank, count: int | None) -> float | None:
     """A count over the used steps as one per step; None where there are no steps to count by."""
-    return None if count is None or not rank.steps.has_steps else count / len(rank.steps.lengths_ns)
+    return None if count is None or not rank.steps.found else count / len(rank.lengths_ns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from heuristics.comparison.difference.changed import Changed
-from traces.results.result import Value
+from heuristics.comparison.said import Value
 
 Way = Literal[1, 0, -1]
 

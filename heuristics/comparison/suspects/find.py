@@ -20,8 +20,9 @@ from heuristics.comparison.suspects.rules import (
 )
 from heuristics.comparison.suspects.rules.rule import Found, Rule, find
 from heuristics.comparison.suspects.sentences import change_sentences, row_sentences
-from heuristics.comparison.suspects.suspect import Confidence, Suspect
 from heuristics.comparison.suspects.view import View
+from heuristics.result.compared import Suspect
+from heuristics.result.judged import Level
 from traces.limits import Limit
 
 RULES: Final[tuple[Rule, ...]] = (
@@ -39,7 +40,7 @@ LEAST: Final = Limit(0.02, "fraction of all that moved", "ours: a judgement: les
 OPPOSED: Final = Limit(
     0.5, "of what its rows moved", "ours: GEMMs that shrink and launches that grow may have one cause"
 )
-WEIGHTS: Final[dict[Confidence, Limit]] = {
+WEIGHTS: Final[dict[Level, Limit]] = {
     "high": Limit(1.0, "weight", "ours: said and seen"),
     "medium": Limit(
         0.7, "weight", "ours: a judgement: goes before up to twice as much that is neither said nor seen"

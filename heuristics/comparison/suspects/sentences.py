@@ -8,10 +8,10 @@ from typing import Final
 from heuristics.comparison.difference.changed import Changed
 from heuristics.comparison.difference.rows import RowDelta
 from heuristics.comparison.figures import milliseconds, signed_milliseconds
+from heuristics.comparison.said import Value
 from heuristics.comparison.suspects.view import View
 from heuristics.words import percent
 from traces.limits import Limit
-from traces.results.result import Value
 
 SHOWN_ROWS: Final = Limit(3, "rows", "ours: what else moved stands in the table of rows")
 SHOWN_CHANGES: Final = Limit(4, "changes", "ours: all of them stand in the list of changes")

@@ -12,11 +12,15 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, Final, Literal
 
+from msgspec import structs
+
 from heuristics.comparison.difference.changed import Changed
-from heuristics.comparison.difference.kernels import Change, KernelDelta
 from heuristics.comparison.difference.rows import NOISE, RowDelta
 from heuristics.comparison.facts import Facts
-from traces.results.result import Rank, Value
+from heuristics.comparison.said import Value, given_of, settings_of
+from heuristics.result.compared import Change, KernelDelta
+from heuristics.result.rank import Rank
+from heuristics.result.told import known
 
 Sign = Literal[1, -1]
 
@@ -84,7 +88,7 @@ class View:
 
     def kernels(self, key: str) -> tuple[KernelDelta, ...]:
         """Kernels of one key that differ; none where a document lists none."""
-        return tuple(kernel for kernel in self.facts.kernels or () if kernel.key == key)
+        return tuple(kernel for kernel in self.facts.kernels if kernel.key == key)
 
     def changes(self, *patterns: str) -> tuple[Changed, ...]:
         """What changed, by pattern of its name."""
@@ -114,7 +118,7 @@ def turned(facts: Facts) -> Facts:
             step_delta_ns=-attribution.step_delta_ns,
             rows=tuple(_turned_row(row) for row in attribution.rows),
         ),
-        kernels=None if facts.kernels is None else tuple(_turned_kernel(one) for one in facts.kernels),
+        kernels=tuple(_turned_kernel(one) for one in facts.kernels),
         changed=tuple(
             replace(one, base=one.new, new=one.base, said_base=one.said_new, said_new=one.said_base)
             for one in facts.changed
@@ -139,7 +143,7 @@ def _turned_row(row: RowDelta) -> RowDelta:
 
 
 def _turned_kernel(kernel: KernelDelta) -> KernelDelta:
-    return replace(
+    return structs.replace(
         kernel,
         change=_TURNED[kernel.change],
         delta_ns=-kernel.delta_ns,
@@ -157,16 +161,13 @@ def _less(ns: int | None) -> int | None:
 
 
 def _counts(rank: Rank) -> dict[str, float]:
-    steps = len(rank.steps.lengths_ns)
-    rows = [row for row in rank.ledger or () if row.row.startswith(("compute.", "exposed_comm."))]
+    steps = len(rank.lengths_ns)
+    rows = [row for row in known(rank.ledger) or () if row.row.startswith(("compute.", "exposed_comm."))]
     return {row.row: row.count / steps for row in rows if row.group == "budget"}
 
 
 def _known(view: View, is_before: bool, names: Iterable[str]) -> Any:
     result = view.facts.base if is_before else view.facts.new
-    settings = result.configuration.settings if result.configuration else {}
-    for name in names:
-        for said in (settings, result.given):
-            if said.get(name) is not None:
-                return said[name]
-    return None
+    sources = settings_of(result).values, given_of(result)
+    told = (said.get(name) for name in names for said in sources)
+    return next((value for value in told if value is not None), None)

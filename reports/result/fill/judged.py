@@ -41,16 +41,16 @@ def verdict(judgement: Judgement, judged: bool = True) -> typed.Verdict:
     filled = because(filled, each(("largest_bucket", "largest_bucket_frac"), _NO_BUDGET))
     if not judged:
         return because(filled, each(typed.Verdict.__struct_fields__, _NOT_GIVEN))
-    unjudged = next((wall.cure for wall in judgement.walls if wall.outcome == "unmeasurable"), None)
+    cure = next((wall.cure for wall in judgement.walls if wall.cure), None)
     others = "no other wall costs anything that could be measured"
     hidden = following.missing if following and following.wall is None else None
     return because(
         filled,
         {
-            "kind": gap("not split", "none is needed") if found.wall else None,
+            "kind": gap("not split", cure) if found.wall and cure else None,
             "bound": gap(judgement.bound.because, judgement.bound.cure),
-            "runner_up": gap(others, unjudged) if unjudged else None,
-            **each(("wall", "confidence"), gap(found.because[0], unjudged) if unjudged else None),
+            "runner_up": gap(others, cure) if cure else None,
+            **each(("wall", "confidence"), gap(found.because[0], cure) if cure else None),
             **each(("next_wall", "next_wall_frac"), hidden),
         },
     )

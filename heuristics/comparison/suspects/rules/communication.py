@@ -10,7 +10,8 @@ from heuristics.comparison.figures import milliseconds, signed_milliseconds
 from heuristics.comparison.suspects.rules.rule import Rule, Signs, way_of
 from heuristics.comparison.suspects.rules.signs import MAIN, Part, grew, main_part
 from heuristics.comparison.suspects.view import View
-from traces.results.result import Rank
+from heuristics.result.rank import Rank
+from heuristics.result.told import known
 
 FAMILIES: Final = {
     "ep": ("expert all-to-all", ("ep_dispatch", "ep_combine", "ep_a2a", "ep_control")),
@@ -93,8 +94,9 @@ def _seen(family: str, wanted: Part) -> Callable[[View], Signs]:
 
 
 def _waiting_ns(rank: Rank) -> int | None:
-    waiting_ns = (rank.a2a or {}).get("waiting_like_ns")
-    return None if waiting_ns is None else waiting_ns // len(rank.steps.lengths_ns)
+    a2a = known(rank.a2a)
+    waiting_ns = known(a2a.waiting_like_ns) if a2a else None
+    return None if waiting_ns is None else waiting_ns // len(rank.lengths_ns)
 
 
 def _waits(view: View) -> Signs:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, Literal
 
-from heuristics.comparison.difference.kernels import KernelDelta
 from heuristics.comparison.figures import milliseconds
 from heuristics.comparison.suspects.rules.rule import Rule, Signs, way_of
 from heuristics.comparison.suspects.rules.signs import (
@@ -18,9 +17,11 @@ from heuristics.comparison.suspects.rules.signs import (
     same_count,
 )
 from heuristics.comparison.suspects.view import View
+from heuristics.result.compared import KernelDelta
+from heuristics.result.rank import Rank
+from heuristics.result.told import known
 from heuristics.words import percent
 from traces.limits import Limit
-from traces.results.result import Rank
 
 SLOWER: Final = Limit(
     0.02, "fraction", "ours: the classes of two GPUs of one real run differ by 0.6 % at most"
@@ -64,8 +65,8 @@ Way = Literal["more", "exchanged", "grid", "slower"]
 
 def _mean_ns(rank: Rank) -> dict[str, tuple[float, int]]:
     """Of each class the mean time of a kernel and the work of all."""
-    rows = [row for row in rank.ledger or () if row.row in CLASSES and row.count and row.work_ns]
-    return {row.row: ((row.work_ns or 0) / row.count, row.work_ns or 0) for row in rows}
+    rows = [row for row in known(rank.ledger) or () if row.row in CLASSES and row.count and row.work_ns]
+    return {row.row: (row.work_ns / row.count, row.work_ns) for row in rows}
 
 
 def slowdowns(view: View) -> dict[str, float]:

@@ -27,9 +27,8 @@ _NEXT: Final = "read the log for the dispatcher that was chosen, then run the ne
 
 
 def _pair(view: View) -> tuple[str, str] | None:
-    before, after = (str(rank.detected.get("dispatcher")) for rank in (view.before, view.after))
-    untold = {"unknown", "None"}
-    return None if before == after or {before, after} & untold else (before, after)
+    before, after = (rank.detected.dispatcher for rank in (view.before, view.after))
+    return None if before == after or "unknown" in (before, after) else (before, after)
 
 
 def asked_for(view: View) -> str | None:
@@ -57,7 +56,7 @@ def _skipped(view: View) -> Signs:
 
 
 def _findings(view: View) -> tuple[str, ...]:
-    ids = [str(one.get("id")) for one in view.facts.new.config_findings]
+    ids = [one.id for one in view.facts.new.config_findings]
     return tuple(f"finding of that side's configuration: {one}" for one in ids if "dispatcher" in one)
 
 
@@ -67,8 +66,8 @@ def _exchanged(view: View) -> Signs:
     pair = _pair(view)
     if pair is not None:
         return (view.arrow("dispatcher in the trace", *pair),)
-    told = [rank.detected.get("dispatcher") for rank in (view.before, view.after)]
-    return () if {None, "unknown"} & {*told} else None
+    told = [rank.detected.dispatcher for rank in (view.before, view.after)]
+    return () if "unknown" in told else None
 
 
 def _container_without(view: View) -> Signs:

@@ -7,6 +7,7 @@ from typing import Final
 from heuristics.comparison.suspects.rules.rule import Rule, Signs, way_of
 from heuristics.comparison.suspects.rules.signs import LAUNCHES
 from heuristics.comparison.suspects.view import View
+from heuristics.result.told import known
 from heuristics.words import percent
 from traces.limits import Limit
 
@@ -26,7 +27,7 @@ KNOBS: Final = (
 
 def graph_shares(view: View) -> tuple[float, float] | None:
     """Kernel work in CUDA graphs before and after, as a fraction; None where a side does not tell it."""
-    before, after = (rank.detected.get("graph_share_frac") for rank in (view.before, view.after))
+    before, after = (known(rank.detected.graph_share_frac) for rank in (view.before, view.after))
     return None if before is None or after is None else (before, after)
 
 
@@ -38,7 +39,7 @@ def _replays_less(view: View) -> Signs:
     if before - after < LESS.value:
         return None
     sentence = view.arrow("kernel work in CUDA graphs", percent(before), percent(after))
-    if view.changes(*KNOBS) or view.facts.new.configuration is None:
+    if view.changes(*KNOBS) or known(view.facts.new.configuration) is None:
         return (sentence,)
     return sentence, "no setting of CUDA graphs changed: graphs that are asked for do not replay"
 

@@ -11,8 +11,9 @@ from heuristics.comparison.suspects.rules.rule import Rule, Signs, way_of
 from heuristics.comparison.suspects.rules.signs import CLASSES, HOST, MAIN, grew, kernel_counts, same_count
 from heuristics.comparison.suspects.rules.versions import crossed
 from heuristics.comparison.suspects.view import View
+from heuristics.result.told import known
+from heuristics.result.trace import Trace
 from heuristics.words import percent
-from traces.results.result import Trace
 
 BINDING: Final = ("launcher.numa_binding", "cpu_bound_to_numa")
 _GPU_ROWS: Final = (*CLASSES, "exposed_comm.*", "exposed_copy.*")
@@ -92,7 +93,7 @@ def _profiler(view: View) -> Signs:
 
 
 def _perturbed(traces: tuple[Trace, ...]) -> float | None:
-    told = (trace.perturbation_frac for trace in traces)
+    told = (known(trace.capture.perturbation_frac) for trace in traces)
     return max((frac for frac in told if frac is not None), default=None)
 
 

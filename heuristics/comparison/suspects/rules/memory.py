@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from heuristics.comparison.figures import milliseconds
 from heuristics.comparison.suspects.rules.rule import Rule, Signs, way_of
 from heuristics.comparison.suspects.rules.signs import CLASSES, HOST, LAUNCHES, grew
 from heuristics.comparison.suspects.view import View
+from heuristics.result.rank import Memory, Rank
+from heuristics.result.told import Told, known
 from traces.limits import Limit
-from traces.results.result import Rank
 
 VISIBLE: Final = Limit(
     0.005,
@@ -27,17 +29,17 @@ OFFLOAD_KNOBS: Final = (
 )
 
 
-def _per_step(rank: Rank, key: str) -> float | None:
-    value = rank.memory.get(key)
-    return None if value is None else value / len(rank.steps.lengths_ns)
+def _per_step(rank: Rank, read: Callable[[Memory], Told[int]]) -> float | None:
+    value = known(read(rank.memory))
+    return None if value is None else value / len(rank.lengths_ns)
 
 
-def _grown(view: View, key: str, words: str) -> Signs:
+def _grown(view: View, read: Callable[[Memory], Told[int]], words: str) -> Signs:
     """A time of the memory section that grew visibly; ruled out where it shrank as much."""
-    before, after = _per_step(view.before, key), _per_step(view.after, key)
+    before, after = _per_step(view.before, read), _per_step(view.after, read)
     if before is None or after is None:
         return ()
-    step_ns = sum(view.before.steps.lengths_ns) / len(view.before.steps.lengths_ns)
+    step_ns = sum(view.before.lengths_ns) / len(view.before.lengths_ns)
     if abs(after - before) < VISIBLE.value * step_ns:
         return None
     return (
@@ -48,16 +50,18 @@ def _grown(view: View, key: str, words: str) -> Signs:
 
 
 def _recomputes_more(view: View) -> Signs:
-    signs = _grown(view, "recompute_ns", "recompute a step")
+    signs = _grown(view, lambda memory: memory.recompute_ns, "recompute a step")
     if not signs:
         return signs
-    before, after = (sorted(rank.memory.get("recompute_modules") or ()) for rank in (view.before, view.after))
+    before, after = (sorted(known(rank.memory.recompute_modules) or ()) for rank in (view.before, view.after))
     words = [", ".join(modules) or "none" for modules in (before, after)]
     return (*signs, view.arrow("recomputed modules", *words))
 
 
 def _offloads_more(view: View) -> Signs:
-    return _grown(view, "offload_exposed_ns", "offload copies with nothing beside them a step")
+    return _grown(
+        view, lambda memory: memory.offload_exposed_ns, "offload copies with nothing beside them a step"
+    )
 
 
 def _copies_more(view: View) -> Signs:
@@ -69,7 +73,9 @@ def _copies_more(view: View) -> Signs:
 
 
 def _allocates(view: View) -> Signs:
-    before, after = _per_step(view.before, "allocator_calls"), _per_step(view.after, "allocator_calls")
+    before, after = (
+        _per_step(rank, lambda memory: memory.allocator_calls) for rank in (view.before, view.after)
+    )
     if before is None or after is None or after <= before:
         return ()
     return (view.arrow("allocator calls a step", f"{before:.1f}", f"{after:.1f}"),)

@@ -8,6 +8,7 @@ from heuristics.comparison.suspects.direction import way
 from heuristics.comparison.suspects.rules.rule import Rule, Signs, way_of
 from heuristics.comparison.suspects.rules.signs import LAUNCHES
 from heuristics.comparison.suspects.view import View
+from heuristics.result.told import known
 
 KNOBS: Final = (
     "fp8",
@@ -30,7 +31,7 @@ def _fewer_bits(view: View) -> Signs:
     none, some = view.counts.get("compute.quantize", (0.0, 0.0))
     if not none and some:
         signs += (view.arrow("kernels that cast to fewer bits a step", "0", f"{some:.0f}"),)
-    told = [rank.detected.get("precision") for rank in (view.before, view.after)]
+    told = [known(rank.detected.precision) for rank in (view.before, view.after)]
     return signs or (() if None in told or told[0] != told[1] else None)
 
 

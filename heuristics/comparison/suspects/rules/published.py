@@ -10,13 +10,14 @@ from heuristics.comparison.suspects.rules.rule import Rule, Signs
 from heuristics.comparison.suspects.rules.signs import CLASSES, LAUNCHES
 from heuristics.comparison.suspects.rules.versions import crossed
 from heuristics.comparison.suspects.view import View
+from heuristics.result.told import known
 
 _NOTES: Final = "Megatron-Bridge v0.5.1 release notes, known issues"
 
 
 def _on_gpu(names: tuple[str, ...], view: View) -> Signs:
     """Ruled out on another GPU than it was published for."""
-    gpu = view.after.gpu
+    gpu = known(view.after.gpu)
     if gpu is None:
         return ()
     return (f"it was published for this GPU: {gpu}",) if any(name in gpu for name in names) else None

@@ -10,13 +10,14 @@ from heuristics.comparison.difference.changed import Changed
 from heuristics.comparison.difference.rows import RowDelta
 from heuristics.comparison.suspects.direction import Way, way
 from heuristics.comparison.suspects.sentences import change_sentences, row_sentences
-from heuristics.comparison.suspects.suspect import Confidence, Suspect
 from heuristics.comparison.suspects.view import View
+from heuristics.result.compared import Suspect
+from heuristics.result.judged import Level
 
 Signs = tuple[str, ...] | None
 """Sentences of what the trace shows of a cause; empty: it shows nothing of it; None: it rules it out."""
 
-_ORDER: Final[tuple[Confidence, ...]] = ("low", "medium", "high")
+_ORDER: Final[tuple[Level, ...]] = ("low", "medium", "high")
 
 
 def shows_nothing(view: View) -> Signs:
@@ -46,8 +47,8 @@ class Rule:
     said: tuple[str, ...] = ()
     says: Callable[[Changed], bool] = lambda change: True
     needs: Literal["seen", "said", "any"] = "any"
-    at_most: Confidence = "high"
-    at_least: Confidence = "low"
+    at_most: Level = "high"
+    at_least: Level = "low"
 
 
 def way_of(wanted: Way) -> Callable[[Changed], bool]:
@@ -105,6 +106,6 @@ def _enough(rule: Rule, seen: bool, said: bool) -> bool:
     return {"seen": seen, "said": said, "any": seen or said}[rule.needs]
 
 
-def _confidence(rule: Rule, seen: bool, said: bool) -> Confidence:
+def _confidence(rule: Rule, seen: bool, said: bool) -> Level:
     least, most = _ORDER.index(rule.at_least), _ORDER.index(rule.at_most)
     return _ORDER[min(max(int(seen) + int(said), least), most)]

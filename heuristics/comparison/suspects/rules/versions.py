@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from heuristics.comparison.difference.changed import Changed
-from traces.results.result import Value
+from heuristics.comparison.said import Value
 
 
 def crossed(since: str, *, from_: str = "0", until: str = "9999") -> Callable[[Changed], bool]:

@@ -1,0 +1,113 @@
+"""Our own results read back, of whatever command: the one place that opens and checks them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from msgspec import Struct
+
+from heuristics.result.compared import Compared
+from heuristics.result.result import Result
+from reports.result.checks import check_compared, check_result
+from reports.result.codec import Document, decode
+from traces.errors import NotAResult, TraceNotFound
+
+_MAJOR: Final = "1"
+"""Documents of version 1.x can be read: keys may be added to it, none may change."""
+_VERSION: Final = "1.0"
+_MAKE: Final = "moe-diag analyze TRACE -f json -o result.json"
+
+R = TypeVar("R", bound=Struct)
+
+
+def is_result(path: Path) -> bool:
+    """Whether a file begins as our own documents do; False where it cannot be read."""
+    try:
+        with gzip.open(path) if _packed(path) else path.open("rb") as file:
+            return b'"schema_version"' in file.read(400)
+    except (OSError, EOFError, zlib.error):
+        return False
+
+
+def read_document(path: Path) -> Document:
+    """The document of a file, which `typed` is to check.
+
+    Raises `TraceNotFound` for what cannot be read, `NotAResult` for what is no object of JSON.
+    """
+    if path.is_dir():
+        raise TraceNotFound(f"{path} is a folder. Name one result in it.")
+    if not path.exists():
+        raise TraceNotFound(f"{path} does not exist. Check the path.")
+    if not path.is_file():
+        raise TraceNotFound(f"{path} is a pipe or a device. Name a file.")
+    try:
+        data = gzip.decompress(path.read_bytes()) if _packed(path) else path.read_bytes()
+        document = json.loads(data, parse_constant=_finite, parse_float=_finite)
+    except (ValueError, RecursionError, EOFError, zlib.error, gzip.BadGzipFile):
+        raise NotAResult(f"{path} is no whole JSON. Make a result of a trace: {_MAKE}") from None
+    except OSError as error:
+        raise TraceNotFound(f"{path} cannot be read ({error.strerror}). Name an earlier result.") from None
+    if not isinstance(document, dict):
+        raise NotAResult(f"{path}: it is no result of moe-diag. Make one of a trace: {_MAKE}")
+    return document
+
+
+def read_result(path: Path) -> Result:
+    """The result of one run in a file. Raises what the others here do, the message with the file."""
+    document = read_document(path)
+    try:
+        return of_one_run(typed(document))
+    except NotAResult as error:
+        raise NotAResult(f"{path}: {error}") from None
+
+
+def typed(document: Mapping[str, Any]) -> Result | Compared:
+    """A document of any kind, checked. Raises `NotAResult` for what is none, or of a newer schema."""
+    if "schema_version" not in document:
+        raise NotAResult(f"it is no result of moe-diag. Make one of a trace: {_MAKE}")
+    _check_version(document["schema_version"])
+    known = {**document, "schema_version": _VERSION}
+    if document.get("kind") == "comparison" or isinstance(document.get("verdict"), str):
+        return check_compared(_decoded(known, Compared, "moe-diag compare"))
+    return check_result(_decoded(known, Result, "moe-diag analyze"))
+
+
+def of_one_run(result: Result | Compared) -> Result:
+    """What is no comparison. Raises `NotAResult` for one."""
+    if isinstance(result, Compared):
+        raise NotAResult("it is no diagnosis of one run but a comparison. Give one of the runs it compares")
+    return result
+
+
+def _decoded(document: Document, kind: type[R], command: str) -> R:
+    try:
+        return decode(document, kind)
+    except NotAResult as error:
+        raise NotAResult(f"{error}. Make the result again: {command}") from None
+
+
+def _packed(path: Path) -> bool:
+    return path.name.endswith(".gz")
+
+
+def _finite(text: str) -> float:
+    """A number; raises ValueError for what JSON has no word for, such as NaN or 1e999."""
+    if not math.isfinite(number := float(text)):
+        raise ValueError(f"{text} is no number")
+    return number
+
+
+def _check_version(version: object) -> None:
+    if isinstance(version, str) and version.partition(".")[0] == _MAJOR:
+        return
+    shown = "".join(one for one in str(version)[:12] if one in "0123456789.")
+    raise NotAResult(
+        f"its schema_version is {shown or 'no number'}; this moe-diag reads {_MAJOR}.x. "
+        "Update moe-diag (pip install --upgrade moe-diag), or make the result again"
+    )

@@ -1,1 +1,0 @@
-"""Earlier results: a finished document read back as facts, whether it is a file or was just made."""
