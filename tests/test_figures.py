@@ -1,4 +1,4 @@
-"""Figures of one run and of two: nothing is clipped, hidden by another text, or not in the document."""
+"""The sheets of one run and of two: nothing is clipped, hidden by another text, or not on the page."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import copy
 import io
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
-from itertools import combinations, pairwise
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -17,18 +17,26 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import imread
-from matplotlib.patches import Rectangle
 from matplotlib.text import Text
-from reports.figures.paint import COLOURS, HATCHES, paint_of
 
 import diagnoser
+from heuristics.result.compared import Compared
+from heuristics.result.result import Result
+from reports.content.analysis import page as analysis_page
+from reports.content.blocks import Bar, Detail, Hue, View
+from reports.content.comparison import page as comparison_page
+from reports.content.quantities import milliseconds, percent
 from reports.figures import analysis, comparison
-from reports.figures.canvas import FigureForm, Header, Panel, draw_sheet, own_style, sheets
-from reports.figures.lettering import fitted, harmless, inches, wrapped
-from reports.write.html import looks as colours
+from reports.figures.canvas import FigureForm, new_sheet, own_style
+from reports.figures.lettering import MONO, fitted, harmless, inches, mono_inches, wrapped
+from reports.figures.timeline import pixels
+from reports.result.codec import decode
+from reports.write import html
+from reports.write.html.lanes import Drawn
+from reports.write.palette import HUES
+from reports.write.text import write_text
 from tests.comparison_document_doubles import (
     by_logs,
     document_of,
@@ -39,7 +47,6 @@ from tests.comparison_document_doubles import (
 )
 from tests.document_doubles import HOSTILE, exposed, graph_only
 from tests.moe_pattern import moe_recording
-from tests.number_walk import Walk
 from traces.names.kinds import COMM_KINDS, compute_classes
 from traces.simulate.export import write_export
 from traces.simulate.recording import Recording
@@ -108,177 +115,167 @@ def _hostile(document: Document) -> Document:
     return made
 
 
+def _typed(document: Document) -> Result | Compared:
+    if document.get("kind") == "comparison":
+        return decode(document, Compared)
+    return decode(document, Result)
+
+
 def _drawn(document: Document, form: FigureForm) -> bytes:
-    if document.get("kind") == "comparison":
-        return comparison.draw_comparison(document, form)
-    return analysis.draw_analysis(document, form)
+    found = _typed(document)
+    if isinstance(found, Compared):
+        return comparison.draw_comparison(found, form)
+    return analysis.draw_analysis(found, form)
 
 
-def _parts(document: Document) -> tuple[Header, list[Panel]]:
-    if document.get("kind") == "comparison":
-        return comparison.comparison_header(document), comparison.comparison_panels(document)
-    return analysis.analysis_header(document), analysis.analysis_panels(document)
+def _sheet(document: Document) -> Figure:
+    """Within `own_style`."""
+    found, area = _typed(document), new_sheet()
+    if isinstance(found, Compared):
+        comparison.draw_on(area, found)
+    else:
+        analysis.draw_on(area, found)
+    return area.figure
 
 
-def _texts(figure: Figure) -> Iterator[Text]:
-    """Texts that are seen: ticks outside of their axis are not."""
-    yield from figure.texts
-    for axes in figure.axes:
-        yield from axes.texts
-        yield axes.xaxis.label
-        yield from _ticks(axes)
-
-
-def _ticks(axes: Axes) -> Iterator[Text]:
-    low, high = axes.get_xlim()
-    for place, label in zip(axes.get_xticks(), axes.get_xticklabels(), strict=True):
-        if low <= place <= high:
-            yield label
-
-
-@pytest.mark.parametrize(("name", "form"), [*((name, "png") for name in ALL), ("crowded", "pdf")])
-def test_no_text_leaves_the_sheet_or_lies_on_another(
-    name: str, form: FigureForm, document: Callable[[str], Document]
-) -> None:
+@pytest.mark.parametrize("name", ALL)
+def test_no_text_leaves_the_sheet_or_lies_on_another(name: str, document: Callable[[str], Document]) -> None:
     with own_style():
-        for figure in sheets(*_parts(document(name)), form):
-            figure.draw_without_rendering()
-            seen = [(text.get_text(), text.get_window_extent()) for text in _texts(figure)]
-            boxes = [(words, box) for words, box in seen if words]
-            width, height = figure.get_size_inches() * figure.dpi
-            for words, box in boxes:
-                assert min(box.x0, box.y0) >= 8, words
-                assert box.x1 <= width - 8, words
-                assert box.y1 <= height - 8, words
-            for (words, box), (other, beside) in combinations(boxes, 2):
-                apart_x = max(box.x0, beside.x0) - min(box.x1, beside.x1)
-                apart_y = max(box.y0, beside.y0) - min(box.y1, beside.y1)
-                assert max(apart_x, apart_y) > -1.5, (words, other)
+        figure = _sheet(document(name))
+        figure.draw_without_rendering()
+        boxes = [(text.get_text(), text.get_window_extent()) for text in figure.texts if text.get_text()]
+        width, height = figure.get_size_inches() * figure.dpi
+        for words, box in boxes:
+            assert min(box.x0, box.y0) >= 8, words
+            assert box.x1 <= width - 8, words
+            assert box.y1 <= height - 8, words
+        for (words, box), (other, beside) in combinations(boxes, 2):
+            apart_x = max(box.x0, beside.x0) - min(box.x1, beside.x1)
+            apart_y = max(box.y0, beside.y0) - min(box.y1, beside.y1)
+            assert max(apart_x, apart_y) > -1.5, (words, other)
 
 
-@pytest.mark.parametrize("name", ["hostile", "undecided"])
-def test_the_outermost_pixels_are_blank(name: str, document: Callable[[str], Document]) -> None:
-    pixels = imread(io.BytesIO(_drawn(document(name), "png")))[..., :3]
-    for edge in (pixels[:10], pixels[-10:], pixels[:, :10], pixels[:, -10:]):
+@pytest.mark.parametrize("name", ["moe", "hostile", "undecided"])
+def test_a_sheet_is_1600_by_900_points_and_its_outermost_are_blank(
+    name: str, document: Callable[[str], Document]
+) -> None:
+    found = imread(io.BytesIO(_drawn(document(name), "png")))[..., :3]
+    assert found.shape[:2] == (900, 1600)
+    for edge in (found[:10], found[-10:], found[:, :10], found[:, -10:]):
         assert np.all(edge == 1.0)
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if name not in ("hostile", "crowded")])
-def test_every_number_is_in_the_document(name: str, document: Callable[[str], Document]) -> None:
-    """But for those of a scale."""
-    told = document(name)
+def test_every_number_is_on_the_page(name: str, document: Callable[[str], Document]) -> None:
+    """But for those of the timeline: its scale, its step and its streams."""
+    found = _typed(document(name))
+    if isinstance(found, Compared):
+        page = comparison_page(found, Detail.FIRST)
+        own = [milliseconds(side.step_ns) for side in (found.base, found.new)]
+    else:
+        page = analysis_page(found, Detail.FIRST)
+        bars = [block for block in page.blocks if isinstance(block, Bar)]
+        own = [percent(piece.share) for bar in bars for piece in bar.pieces]
+    known = set(_NUMBER.findall(" ".join([*own, write_text(page, View(0)), repr(page)])))
     with own_style():
-        (figure,) = sheets(*_parts(told), "png")
-    texts = [*figure.texts, *(text for axes in figure.axes for text in axes.texts)]
-    labels = [axes.xaxis.label for axes in figure.axes]
-    said = "\n".join(text.get_text() for text in [*texts, *labels])
-    walk = Walk(told)
-    if "ranks" in told:
-        for rank in told["ranks"]:
-            walk.figures.times += _small_idle_sums(rank)
-        walk.figures.close()
-    assert walk.strangers(said) == []
-    assert len(re.findall(r"\d", said)) > 20
+        figure = _sheet(document(name))
+    below = [_height(text) for text in figure.texts if " by stream, " in text.get_text()]
+    texts = [text for text in figure.texts if _height(text) > max(below, default=0.0)]
+    shown = {number for text in texts for number in _NUMBER.findall(text.get_text())}
+    version = document(name)["tool"]["version"]
+    assert shown - known - {version} == set()
+    assert len(shown) > 3
 
 
-def _small_idle_sums(rank: Document) -> list[float]:
-    """Idle rows added up from the smallest, per step: the only sums that the walk does not know."""
-    rows = [one for one in rank["ledger"] or () if one["row"].startswith("idle.")]
-    lengths = sorted(sum(one["per_step_ns"]) for one in rows)
-    return [sum(lengths[:count]) / (len(rank["steps"]["used"]) or 1) for count in range(2, len(lengths) + 1)]
+_NUMBER = re.compile(r"\d[\d.,]*\d|\d")
+
+
+def _height(text: Text) -> float:
+    return float(text.get_position()[1])
 
 
 @pytest.mark.parametrize(("name", "form"), [("dense", "svg"), ("regression", "png"), ("regression", "pdf")])
-def test_the_same_document_gives_the_same_bytes_and_no_date(
+def test_the_same_result_gives_the_same_bytes_and_no_date(
     name: str, form: FigureForm, document: Callable[[str], Document]
 ) -> None:
-    drawn = _drawn(document(name), form)
-    assert _drawn(copy.deepcopy(document(name)), form) == drawn
-    assert not re.search(rb"<dc:date>|CreationDate|Software|Producer|Creator\b", drawn)
+    drawn_once = _drawn(document(name), form)
+    assert _drawn(copy.deepcopy(document(name)), form) == drawn_once
+    assert not re.search(rb"<dc:date>|CreationDate|Software|Producer|Creator\b", drawn_once)
     if form == "pdf":
-        pages = re.findall(rb"/Type /Page\b", drawn)
-        assert len(pages) == len(_parts(document(name))[1])
+        assert len(re.findall(rb"/Type /Page\b", drawn_once)) == 1
 
 
 @pytest.mark.parametrize("name", ["crowded", "hostile"])
 def test_the_svg_is_one_small_file_that_runs_and_loads_nothing(
     name: str, document: Callable[[str], Document]
 ) -> None:
-    drawn = _drawn(document(name), "svg").decode("utf-8")
-    root = ElementTree.fromstring(drawn)
-    assert len(drawn) < 1_500_000
+    text = _drawn(document(name), "svg").decode("utf-8")
+    root = ElementTree.fromstring(text)
+    assert len(text) < 1_500_000
     tags = {element.tag.rpartition("}")[2] for element in root.iter()}
     assert not tags & {"script", "text", "a", "foreignObject"}
     links = {value for element in root.iter() for key, value in element.items() if key.endswith("href")}
     assert all(link.startswith(("#", "data:image/png;")) for link in links)
 
 
-def test_a_dollar_sign_is_printed_and_not_read_as_mathematics() -> None:
-    """As wide as its letters: read as mathematics it would be narrower, or an error."""
+@pytest.mark.parametrize(("family", "wide"), [("DejaVu Sans", inches), (MONO, None)])
+def test_a_text_is_as_wide_as_measured_and_a_dollar_sign_is_no_mathematics(
+    family: str, wide: Callable[[str, float], float] | None
+) -> None:
+    """Read as mathematics it would be narrower, or an error."""
     words = "$\\frac{kernel}{name}$"
-    panel = Panel("title", "about", 1.0, lambda area: area.text(0, 0.5, words, 10.0))
     with own_style():
-        (figure,) = sheets(Header("", "", ()), [panel], "png")
-        text = next(one for one in figure.texts if one.get_text() == words)
-        figure.draw_without_rendering()
-        wide = text.get_window_extent().width / figure.dpi
-    assert wide == pytest.approx(inches(words, 10.0), rel=0.05)
+        area = new_sheet()
+        area.text(0, 0.5, words, 10.0, family=family)
+        (text,) = area.figure.texts
+        area.figure.draw_without_rendering()
+        found = text.get_window_extent().width / area.figure.dpi
+    assert found == pytest.approx(wide(words, 10.0) if wide else len(words) * mono_inches(10.0), rel=0.05)
 
 
 def test_no_text_holds_what_cannot_be_printed(document: Callable[[str], Document]) -> None:
     with own_style():
-        (figure,) = sheets(*_parts(document("hostile")), "png")
-    texts = [text.get_text() for text in _texts(figure)]
-    assert any("alert(1)" in text for text in texts)
-    assert all(line.isprintable() for text in texts for line in text.split("\n"))
+        texts = [text.get_text() for text in _sheet(document("hostile")).texts]
+    assert any("WWW" in text for text in texts)
+    assert all(text.isprintable() for text in texts)
 
 
-def test_what_a_run_cannot_fill_says_why_and_what_means_nothing_is_left_out(
-    document: Callable[[str], Document],
-) -> None:
+def test_runs_that_cannot_be_compared_have_no_waterfall(document: Callable[[str], Document]) -> None:
     def titles(name: str) -> list[str]:
-        return [panel.title.partition(":")[0] for panel in _parts(document(name))[1]]
+        with own_style():
+            return [text.get_text() for text in _sheet(document(name)).texts]
 
-    assert any(title.startswith("MoE layers") for title in titles("moe"))
-    assert not any(title.startswith("MoE layers") for title in titles("dense"))
-    with own_style():
-        (figure,) = sheets(*_parts(document("graph only")), "png")
-    said = " ".join(text.get_text() for text in figure.texts)
-    assert "Not told: graph replays were recorded whole: their kernels are not in the trace." in said
-    assert any(title.startswith("Communication") for title in titles("graph only"))
+    assert any(title.startswith("Where the difference lies") for title in titles("regression"))
+    assert not any(title.startswith("Where the difference lies") for title in titles("not comparable"))
+    assert "NOT COMPARABLE" in titles("not comparable")
 
 
-def test_every_panel_names_its_run_and_unit(document: Callable[[str], Document]) -> None:
-    _, panels = _parts(document("two ranks"))
-    assert panels[0].title == "Every rank beside the others"
-    for panel in panels:
-        assert panel.about.startswith("moe.sqlite")
-        assert re.search(r"\bms\b|%", panel.about)
-    assert "no. 1 of 2 ranks" in panels[1].about
+def lane(*activities: tuple[int, int, str]) -> Drawn:
+    columns = zip(*activities, strict=True) if activities else ((), (), ())
+    at_ns, length_ns, key = (list(column) for column in columns)
+    return Drawn("stream", "Compute", "stream 7", at_ns, length_ns, key, [""] * len(key))
 
 
-def test_runs_that_cannot_be_compared_have_neither_interval_nor_waterfall(
-    document: Callable[[str], Document],
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 999), st.integers(0, 400), st.sampled_from(["compute.gemm", "comm.dp"])),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_a_pixel_of_the_timeline_is_as_full_as_its_activities(
+    activities: list[tuple[int, int, str]],
 ) -> None:
-    def heights(name: str) -> list[float]:
-        return [panel.height for panel in _parts(document(name))[1]]
-
-    assert max(heights("not comparable")[:2]) < 0.5 < min(heights("regression")[:2])
-    assert heights("not comparable")[2] > 1
-
-
-def test_the_bars_of_a_step_add_up_to_it(document: Callable[[str], Document]) -> None:
-    """30 ms of three steps, from the ledger: what is drawn is as long as the axis."""
-    told = document("dense")
-    panel = next(one for one in _parts(told)[1] if one.title.startswith("Where the step goes"))
-    with own_style():
-        (figure,) = sheets(Header("", "", ()), [panel], "png")
-    (axes,) = figure.axes
-    step_ms = axes.get_xlim()[1]
-    widths = [patch.get_width() for patch in axes.patches if isinstance(patch, Rectangle)]
-    assert sum(widths) == pytest.approx(2 * step_ms)  # by bucket, and by row
-    budget = told["ranks"][0]["budget_ns"]
-    assert step_ms == budget["window"] / len(told["ranks"][0]["steps"]["used"]) / 1e6
+    """Of 1,000 ns in 10 pixels, against single nanoseconds."""
+    cut = [(at, min(length, 1000 - at), key) for at, length, key in activities]
+    found = pixels(lane(*cut), 1000, 10)
+    hues = tuple(Hue)
+    for hue, key in ((Hue.COMPUTE, "compute.gemm"), (Hue.COMMUNICATION, "comm.dp")):
+        told = [0] * 10
+        for at, length, kind in cut:
+            for ns in range(at, at + length if kind == key else at):
+                told[ns // 100] += 1
+        assert found[hues.index(hue)] * 100 == pytest.approx(told)
 
 
 def test_the_users_own_style_changes_nothing(document: Callable[[str], Document]) -> None:
@@ -290,31 +287,27 @@ def test_the_users_own_style_changes_nothing(document: Callable[[str], Document]
         assert matplotlib.rcParams["font.size"] == 30
 
 
-def test_what_looks_alike_to_a_colour_blind_reader_differs_in_its_pattern() -> None:
-    """All keys against each other, in colours as seen by everybody, with protanopia and with deuteranopia."""
-    keys = [f"compute.{name}" for name in compute_classes()]
-    keys += [f"exposed_comm.{kind}" for kind in COMM_KINDS]
-    keys += ["exposed_copy.memcpy_h2d", "exposed_copy.memcpy_d2h", "exposed_copy.memset", "idle"]
-    keys += ["launch_starved.launch", "launch_starved.python", "launch_starved.sync", "dependency_stalled"]
-    paints = {paint_of(key) for key in keys}
-    for (colour, hatch), (other, beside) in combinations(sorted(paints), 2):
-        if hatch == beside:
-            assert _least_distance(colour, other) > 12, (colour, other, hatch)
+@pytest.mark.parametrize("ground", ["light", "dark"])
+def test_what_looks_alike_to_a_colour_blind_reader_differs_in_its_pattern(ground: str) -> None:
+    """All hues against each other, as seen by everybody, with protanopia and with deuteranopia."""
+    paints = [(getattr(paint, ground), paint.hatch) for paint in HUES.values()]
+    for (colour, hatch), (other, beside) in combinations(paints, 2):
+        assert hatch != beside or _least_distance(colour, other) > 12, (colour, other, hatch)
 
 
-def test_neighbours_in_a_figure_can_be_told_apart(document: Callable[[str], Document]) -> None:
-    ledger = document("moe")["ranks"][0]["ledger"]
-    rows = [one["row"] for one in ledger if one["group"] == "budget"]
-    for one, other in pairwise(rows):
-        (colour, hatch), (next_colour, next_hatch) = paint_of(one), paint_of(other)
-        assert hatch != next_hatch or _least_distance(colour, next_colour) > 12, (one, other)
+@pytest.mark.parametrize("ground", ["light", "dark"])
+def test_ink_can_be_read_on_every_hue(ground: str) -> None:
+    """4.5 to 1 of WCAG 2.1; on dark the page has light ink on what is dark."""
+    for hue, paint in HUES.items():
+        ink = "#e9ebee" if ground == "dark" and hue is Hue.IDLE else paint.ink
+        bright, dim = sorted((_luminance(getattr(paint, ground)), _luminance(ink)), reverse=True)
+        assert (bright + 0.05) / (dim + 0.05) >= 4.4, hue
 
 
-def test_every_look_of_the_page_has_a_paint() -> None:
-    looks = {colours.look(key) for key in ("", "compute", *(f"compute.{one}" for one in compute_classes()))}
-    looks |= {colours.look(f"{head}.x") for head in ("comm", "copy", "launch_starved", "blocking")}
-    assert {look.colour for look in looks} <= set(COLOURS)
-    assert {look.pattern for look in looks} <= set(HATCHES)
+def _luminance(colour: str) -> float:
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 _SEEN = tuple(
@@ -343,10 +336,12 @@ def _lab(colour: str, seen: np.ndarray) -> np.ndarray:
 
 
 def test_the_colours_are_those_of_the_page() -> None:
-    style = (Path(colours.__file__).parent / "page.css").read_text(encoding="utf-8")
-    light = style.partition("@media")[0]
-    page = dict(re.findall(r"--(\w+): (#[0-9a-f]{6});", light))
-    assert {name: colour.lower() for name, colour in COLOURS.items()}.items() <= page.items()
+    folder = Path(html.__file__).parent
+    light = (folder / "page.css").read_text(encoding="utf-8").partition("@media")[0]
+    values = dict(re.findall(r"--(\w+): (#[0-9a-f]{6});", light))
+    blocks = (folder / "blocks.css").read_text(encoding="utf-8")
+    page = {hue: values[name] for hue, name in re.findall(r"\.h-(\w+) { fill: var\(--(\w+)\); }", blocks)}
+    assert {hue.value: paint.light for hue, paint in HUES.items()} == page
 
 
 @given(st.text(max_size=300), st.floats(0.3, 5.0), st.floats(6.0, 14.0), st.booleans())
@@ -362,14 +357,6 @@ def test_long_names_are_cut_in_the_middle_and_glyphs_that_are_not_there_replaced
     assert cut.endswith("end")
     assert "..." in cut
     assert harmless("a\u4e2d\x1b[31m\u202eb\n\ud800") == "a\ufffd [31m b  "
-
-
-def test_a_panel_that_needs_more_than_a_page_gets_a_higher_one() -> None:
-    tall = Panel("title", "about", 20.0, lambda area: area.text(0, 19.9, "last"))
-    with own_style():
-        (page,) = sheets(Header("", "verdict", ()), [tall], "pdf")
-    assert page.get_size_inches()[1] > 20
-    assert draw_sheet(Header("", "verdict", ()), [tall], "pdf").startswith(b"%PDF")
 
 
 def test_the_pdf_holds_no_link_and_no_action(document: Callable[[str], Document]) -> None:

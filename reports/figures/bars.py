@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +20,15 @@ _HIGH: Final = 0.44
 _GAP: Final = 0.08
 _ROW: Final = 0.355
 _METER: Final = 0.075
+_SPOKEN: Final = {
+    Hue.COMPUTE: "compute",
+    Hue.COMMUNICATION: "communication",
+    Hue.COPY: "copies",
+    Hue.HOST: "CPU",
+    Hue.MEMORY: "allocator",
+    Hue.IDLE: "launch delays, other idle",
+    Hue.OTHER: "profiler, start-up, other",
+}
 
 
 def fill(axes: Axes, box: tuple[float, float, float, float], hue: Hue) -> None:
@@ -97,12 +106,15 @@ def draw_savings(area: Area, table: Table) -> float:
         area.text(right, 0.08, column.title, SMALL, color=SOFT, ha="right")
     for row in table.rows:
         top += _ROW
-        _saving(area, row, top, ends)
+        top += _saving(area, row, top, ends)
     return top + _ROW
 
 
-def _saving(area: Area, row: Row, top: float, ends: tuple[float, float]) -> None:
-    """Name and what it mostly is, figures to the right, the bar below; what is unknown says why."""
+def _saving(area: Area, row: Row, top: float, ends: tuple[float, float]) -> float:
+    """Name and what it mostly is, figures to the right, the bar below; what is unknown says why.
+
+    The inches that it takes beyond those of a row.
+    """
     name, amount, share, mostly = row.cells
     colour = TONES[row.tone][0]
     said = plain(name) if isinstance(name, tuple) else name.text
@@ -110,9 +122,10 @@ def _saving(area: Area, row: Row, top: float, ends: tuple[float, float]) -> None
     left = inches(said, BODY, bold=True) + 0.15
     beside = plain(mostly) if isinstance(mostly, tuple) else ""
     if not isinstance(share, Quantity) or share.share is None:
-        for place, line in enumerate(cut(wrapped(beside, area.width - left - 0.2, SMALL), 2)):
+        lines = cut(wrapped(beside, area.width - left - 0.2, SMALL), 2)
+        for place, line in enumerate(lines):
             area.text(left, top + place * 0.17, line, SMALL, color=SOFT)
-        return
+        return 0.05 * (len(lines) - 1) if lines else 0.0
     area.text(left, top, "".join(cut(wrapped(beside, ends[0] - 0.85 - left, SMALL), 1)), SMALL, color=SOFT)
     for right, cell in zip(ends, (amount, share), strict=True):
         area.text(
@@ -121,3 +134,14 @@ def _saving(area: Area, row: Row, top: float, ends: tuple[float, float]) -> None
     axes = area.part(0, top + 0.13, area.width, _METER).axes()
     axes.axhspan(0, _METER, color=HAIR, linewidth=0)
     fill(axes, (0, 0, min(1.0, share.share) * area.width, _METER), share.hue)
+    return 0.0
+
+
+def draw_legend(area: Area, seen: Collection[Hue]) -> None:
+    """What the colours mean, in the first line from the right."""
+    right = area.width
+    for hue in reversed([hue for hue in _SPOKEN if hue in seen]):
+        area.text(right, 0.08, _SPOKEN[hue], SMALL, color=SOFT, ha="right")
+        right -= inches(_SPOKEN[hue], SMALL) + 0.18
+        fill(area.part(right, 0.02, 0.12, 0.12).axes(), (0, 0, 0.12, 0.12), hue)
+        right -= 0.2

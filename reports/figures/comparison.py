@@ -10,13 +10,13 @@ from reports.content.blocks import Block, Detail, Table
 from reports.content.comparison import page
 from reports.content.comparison.rows import hue_of
 from reports.content.quantities import milliseconds
-from reports.figures.bars import fill
+from reports.figures.bars import draw_legend, fill
 from reports.figures.canvas import BODY, Area, FigureForm, drawn
 from reports.figures.frame import draw_foot, draw_head, draw_rule, draw_sentences
 from reports.figures.waterfall import draw_waterfall
 
 _APART: Final = 0.15
-_LOWER: Final = 1.2
+_LOWER: Final = 1.35
 """Inches of both steps with the foot."""
 _SIDE: Final = 0.28
 _NAMES: Final = 0.7
@@ -51,9 +51,11 @@ def draw_on(area: Area, compared: Compared) -> None:
 def _draw_steps(area: Area, compared: Compared) -> None:
     """Both steps on one scale, by family of row."""
     longest_ns = max(compared.base.step_ns, compared.new.step_ns) or 1
+    hues = {hue_of(row.row) for side in (compared.base, compared.new) for row in side.budget_rows}
+    draw_legend(area, hues)
     per_ns = (area.width - _NAMES - _LENGTHS) / longest_ns
     for place, (name, side) in enumerate((("base", compared.base), ("new", compared.new))):
-        middle = 0.1 + place * (_SIDE + 0.1) + _SIDE / 2
+        middle = 0.25 + place * (_SIDE + 0.1) + _SIDE / 2
         area.text(0, middle, name, BODY, weight="bold")
         axes = area.part(_NAMES, middle - _SIDE / 2, area.width - _NAMES - _LENGTHS, _SIDE).axes()
         left = 0.0

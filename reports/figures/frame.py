@@ -14,7 +14,7 @@ from reports.write.plain import plain
 _LINES: Final = 2
 """Of the one sentence, and of what stands under it."""
 
-_LABELS: Final = 1.35
+_LABELS: Final = 1.75
 """Inches of the labels in front of sentences."""
 
 
@@ -79,10 +79,12 @@ def draw_sentences(area: Area, blocks: Iterable[Block]) -> None:
     for block in blocks:
         if isinstance(block, Sentence):
             if top < area.height:
-                area.text(0, top, block.label, BODY, weight="bold")
+                area.text(0, top, fitted(block.label, _LABELS - 0.1, BODY, bold=True), BODY, weight="bold")
             texts, colour = [plain(block.said)], TONES[block.tone][0] if block.tone is Tone.MUTED else INK
         elif isinstance(block, Items):
             texts, colour = [plain(one) for one in block.items], SOFT
+            if block.title and top < area.height:
+                area.text(0, top, fitted(block.title, _LABELS - 0.1, BODY, bold=True), BODY, weight="bold")
         else:
             continue
         for text in texts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
@@ -11,7 +11,7 @@ from heuristics.result.told import known
 from reports.content.analysis.costs import hue_of
 from reports.content.blocks import Hue
 from reports.content.quantities import counted, duration, milliseconds
-from reports.figures.bars import fill
+from reports.figures.bars import draw_legend
 from reports.figures.canvas import BODY, LARGE, SMALL, Area
 from reports.figures.lettering import fitted, inches
 from reports.write.html.lanes import Drawn, Stretch, lanes_of
@@ -30,15 +30,6 @@ _LEVELS: Final = 4
 """How busy a lane was in a pixel, in as many tints."""
 _TICKS: Final = 5
 _LANE: Final = 0.2
-_SPOKEN: Final = {
-    Hue.COMPUTE: "compute",
-    Hue.COMMUNICATION: "communication",
-    Hue.COPY: "copies",
-    Hue.HOST: "CPU",
-    Hue.MEMORY: "allocator",
-    Hue.IDLE: "launch delays, other idle",
-    Hue.OTHER: "profiler, start-up",
-}
 
 
 def timeline_height(timeline: Timeline) -> float:
@@ -59,7 +50,7 @@ def draw_timeline(area: Area, timeline: Timeline) -> None:
     notes = [f"{timeline.left_out:,} later activities left out"] if timeline.left_out else []
     notes += [f"{counted(left_out, 'more lane')} not drawn"] if left_out else []
     area.text(inches(title, LARGE, bold=True) + 0.2, 0.08, "; ".join(notes), SMALL, color=SOFT)
-    _legend(area, lanes)
+    draw_legend(area, {_hue(lane, key) for lane in lanes for key in lane.key})
     inner = area.part(_NAMES, 0.3, area.width - _NAMES, area.height - 0.55)
     high = inner.height / len(lanes)
     for place, lane in enumerate(lanes):
@@ -71,17 +62,6 @@ def draw_timeline(area: Area, timeline: Timeline) -> None:
 
 def _under(lane: Drawn) -> str:
     return f"({lane.under})" if lane.under else ""
-
-
-def _legend(area: Area, lanes: Sequence[Drawn]) -> None:
-    """What the colours mean, from the right."""
-    seen = {_hue(lane, key) for lane in lanes for key in lane.key}
-    right = area.width
-    for hue in reversed([hue for hue in _SPOKEN if hue in seen]):
-        area.text(right, 0.08, _SPOKEN[hue], SMALL, color=SOFT, ha="right")
-        right -= inches(_SPOKEN[hue], SMALL) + 0.18
-        fill(area.part(right, 0.02, 0.12, 0.12).axes(), (0, 0, 0.12, 0.12), hue)
-        right -= 0.2
 
 
 def _chosen(timeline: Timeline) -> tuple[list[Drawn], int]:
@@ -111,34 +91,33 @@ def _runs(lane: Drawn, length_ns: int) -> Iterator[tuple[Hue, int, int, int]]:
     """Hue, tint, first pixel and number of pixels."""
     import numpy as np
 
-    busy = _busy(lane, length_ns)
+    busy = pixels(lane, length_ns, _BINS)
     level = np.ceil(np.minimum(busy.sum(axis=0), 1.0) * _LEVELS - 1e-9).astype(int).tolist()
     most = busy.argmax(axis=0).tolist()
-    pixels = list(zip(level, most, range(_BINS), strict=True))
-    for (tint, hue), run in groupby(pixels, key=lambda one: (one[0], one[1] if one[0] else -1)):
+    columns = zip(level, most, range(_BINS), strict=True)
+    for (tint, hue), run in groupby(columns, key=lambda one: (one[0], one[1] if one[0] else -1)):
         places = [place for _, _, place in run]
         if tint:
             yield _HUES[hue], tint, places[0], len(places)
 
 
-def _busy(lane: Drawn, length_ns: int) -> NDArray[np.float64]:
-    """How much of each pixel each hue fills, shape (hues, pixels)."""
+def pixels(lane: Drawn, length_ns: int, count: int) -> NDArray[np.float64]:
+    """How much of each pixel each hue fills, shape (hues, count), hues in the order of `Hue`."""
     import numpy as np
 
     hue_at = {key: _HUES.index(_hue(lane, key)) for key in set(lane.key)}
-    scale = _BINS / length_ns
-    begin = np.array(lane.at_ns, dtype=np.float64) * scale
-    end = np.minimum(begin + np.array(lane.length_ns, dtype=np.float64) * scale, _BINS)
+    scale = count / length_ns
+    begin = np.minimum(np.array(lane.at_ns, dtype=np.float64) * scale, count)
+    end = np.minimum(begin + np.array(lane.length_ns, dtype=np.float64) * scale, count)
     hue = np.array([hue_at[key] for key in lane.key], dtype=np.int64)
-    first = np.minimum(begin.astype(np.int64), _BINS - 1)
-    last = np.minimum(end.astype(np.int64), _BINS - 1)
-    edges = np.zeros((len(_HUES), _BINS + 1))
-    busy = np.zeros((len(_HUES), _BINS))
+    first = np.minimum(begin.astype(np.int64), count - 1)
+    last = np.minimum(end.astype(np.int64), count - 1)
+    edges, busy = np.zeros((len(_HUES), count)), np.zeros((len(_HUES), count))
     np.add.at(edges, (hue, first), 1.0)  # every pixel from the first to before the last is full ...
     np.add.at(edges, (hue, last), -1.0)
-    busy += edges.cumsum(axis=1)[:, :_BINS]
     np.add.at(busy, (hue, first), first - begin)  # ... but for what lies before the beginning
     np.add.at(busy, (hue, last), end - last)
+    busy += edges.cumsum(axis=1)
     return busy
 
 
