@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 Document = dict[str, Any]
+_BY_ID = ("fixes", "levers", "refused")
 
 
 class Difference(NamedTuple):
@@ -29,7 +30,12 @@ class Difference(NamedTuple):
 
 
 def differences(before: Document, now: Document) -> Iterator[Difference]:
-    """Everything in which a document differs from the one of before."""
+    """Everything in which a document differs from the one of before. Fixes are compared by their ids."""
+    for key in _BY_ID:
+        order = [[one["id"] for one in document.get(key, [])] for document in (before, now)]
+        if order[0] != order[1]:
+            yield Difference("order differs", key)
+    before, now = _by_id(before), _by_id(now)
     untold = [path for path, value in leaves(before) if value is None]
     yield from _values({**before, "missing": None}, {**now, "missing": None}, "")
     old, new = _gaps(before), _gaps(now)
@@ -44,6 +50,21 @@ def differences(before: Document, now: Document) -> Iterator[Difference]:
     for path, gap in new.items():
         if not any(_covers(path, one) for one in untold) and path not in old:
             yield Difference("note is new", plain(path), "", _said(gap))
+
+
+def _by_id(document: Document) -> Document:
+    """With fixes under their ids, in the paths of gaps too."""
+    changed = dict(document)
+    for key in _BY_ID:
+        ids = [one["id"] for one in document.get(key, [])]
+        changed[key] = dict(zip(ids, document.get(key, []), strict=True))
+        changed["missing"] = [
+            {**gap, "path": f"{key}.{ids[int(found[1])]}{found[2]}"}
+            if (found := re.fullmatch(rf"{key}\[(\d+)\](.*)", gap["path"]))
+            else gap
+            for gap in changed.get("missing", [])
+        ]
+    return changed
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -65,8 +86,8 @@ def has_reason(path: str, document: Document) -> bool:
 
 
 def plain(path: str) -> str:
-    """A path without its indexes."""
-    return re.sub(r"\[(\d+|\*)\]", "[]", path)
+    """A path without its indexes, and without ids of fixes."""
+    return re.sub(r"\[(\d+|\*)\]|\.[A-Z]{3}-\d+\b", "[]", path)
 
 
 def _values(before: Any, now: Any, path: str) -> Iterator[Difference]:

@@ -46,6 +46,15 @@ def test_a_note_that_is_of_no_null_must_stay() -> None:
     ]
 
 
+def test_fixes_are_compared_by_their_ids_whatever_their_order() -> None:
+    one, other = {"id": "HST-1", "room": None}, {"id": "MEM-2", "room": 1}
+    before = document({"fixes[0].room": ("why", "how")}, fixes=[one, other])
+    now = document({"fixes[1].room": ("why", "how")}, fixes=[other, one])
+    assert list(differences(before, now)) == [Difference("order differs", "fixes")]
+    changed = document({}, fixes=[other, {**one, "room": 2}])
+    assert Difference("value differs", "fixes[].room", "null", "2") in list(differences(before, changed))
+
+
 def test_folders_are_compared_by_the_names_of_their_documents(tmp_path: Path) -> None:
     for name, value in (("before", 1), ("now", 2)):
         folder = tmp_path / name
