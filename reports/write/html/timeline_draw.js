@@ -1,5 +1,5 @@
 const TIMELINE = (() => {
-  const AXIS = 26, TITLE = 15, GUTTER = 158, NARROW = 640;
+  const AXIS = 26, TITLE = 15, GUTTER = 172, NARROW = 640;
   const HEIGHTS = { ranges: 17, calls: 15, why: 20, stream: 26 };
   const GAPS = { ranges: 1, calls: 5, why: 8, stream: 6 };
   const PATTERNS = {
