@@ -36,6 +36,10 @@ _TOPS = """const row = document.querySelector('#panel-kernels tbody tr');
 return ['.share', 'td:not(.share)'].map(one => row.querySelector(one).getBoundingClientRect().top);"""
 _WON = """const won = document.querySelector('.strip .won');
 return won ? Math.round(won.getBoundingClientRect().width) : 0;"""
+_PAINT = """return new Promise(done => new PerformanceObserver(seen => {
+  const first = seen.getEntriesByName('first-contentful-paint')[0];
+  if (first) done(first.startTime);
+}).observe({type: 'paint', buffered: true}))"""
 _ZOOM = """const canvas = document.querySelector('.stage canvas'), times = [];
 const turn = (deltaY) => canvas.dispatchEvent(
   new WheelEvent('wheel', {deltaY, cancelable: true, ctrlKey: true}));
@@ -368,8 +372,7 @@ def test_fifty_steps_on_eight_streams_paint_within_a_second_and_zoom_without_a_s
 ) -> None:
     browser.look(1440, 900)
     opened(browser, long(document, 50, 8, 1_500))
-    paint = "return performance.getEntriesByName('first-contentful-paint')[0].startTime"
-    assert browser.run(paint) < 1_000
+    assert browser.run(_PAINT) < 1_000
     click(browser, "#tab-panel-timeline")
     times = browser.run(_ZOOM)
     assert times[len(times) // 2] < 2 * FRAME_MS
