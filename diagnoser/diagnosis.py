@@ -42,14 +42,9 @@ class Diagnosis:
         """The first screen, as a notebook shows it."""
         from html import escape
 
-        from reports.content.blocks import Detail, View
-        from reports.write.text import write_text
+        from reports.write.formats import WRITERS, Asked
 
-        if self.result.about is UNSET:
-            from reports.content.analysis import page
-        else:
-            from reports.content.check import page
-        return f"<pre>{escape(write_text(page(self.result, Detail.FIRST), View()))}</pre>"
+        return f"<pre>{escape(str(WRITERS['text'](self.result, Asked())))}</pre>"
 
     @property
     def verdict(self) -> Verdict:

@@ -77,9 +77,10 @@ NsysPath = Annotated[
     str | None,
     typer.Option(metavar="PATH", help="The nsys that exports reports (else $NSYS, PATH, usual folders)."),
 ]
-Everything = Annotated[
-    bool, typer.Option("--all", help="Show every fix and rule, and those refused with the reason.")
+Full = Annotated[
+    bool, typer.Option("--full", help="Everything: evidence, all fixes and refusals, kernels, layers, gaps.")
 ]
+Keys = Annotated[bool, typer.Option("--keys", help="Show the JSON key beside each name.")]
 CacheDir = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Where exports are kept [default: ~/.cache/moe-diag].")
 ]

@@ -17,8 +17,8 @@ from diagnoser.gaps import (
     window_warnings,
 )
 from diagnoser.version import VERSION
-from heuristics import Configured, judge
 from heuristics.configured import only_data_parallel
+from heuristics.judgement import Configured, judge
 from heuristics.run import Given
 from reports.result.fill.result import result_of_run
 from reports.result.fill.trace import ReadTrace

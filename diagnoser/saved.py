@@ -5,23 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from msgspec import UNSET
-
-from diagnoser.results import Kind
-from heuristics.result.compared import Compared
-from heuristics.result.result import Result
-from reports.result.codec import Document
 from reports.result.read import read_document, typed
+from reports.write.formats import Kind, Whole, kind_of
 from traces.errors import NotAResult, UsageError
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """A result that was saved; `document`: key by key as it stands in the file, those we do not know too."""
+    """A result that was saved."""
 
     kind: Kind
-    result: Result | Compared
-    document: Document
+    result: Whole
 
 
 def saved_result(path: Path, redact: bool = True) -> Saved:
@@ -40,10 +34,4 @@ def saved_result(path: Path, redact: bool = True) -> Saved:
             f"{path} was made with --no-redact and holds paths. Give --no-redact to show them, or make the "
             "result again without it."
         )
-    return Saved(_kind(result), result, document)
-
-
-def _kind(result: Result | Compared) -> Kind:
-    if isinstance(result, Compared):
-        return "comparison"
-    return "configuration" if result.about is not UNSET and not result.traces else "analysis"
+    return Saved(kind_of(result), result)

@@ -6,24 +6,22 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from diagnoser.output import as_bytes, move_to_new, umask
-from reports.document import Document
-from reports.render import EXTENSIONS
+from heuristics.result.compared import Compared
+from reports.result.codec import Document
 from reports.result.json_text import render_json
+from reports.write.formats import EXTENSIONS, WRITERS, Asked, Whole
 from traces.errors import OutputNotWritable, UsageError
 
 PAGES: Final = frozenset({"markdown", "jira"})
 """What the page of a ticket may be written in: a first screen, as the rest is attached."""
 _FORMS: Final = ("html", "json", "png")
 """Of a ticket, beside its page in markdown or for Jira."""
-
-Render = Callable[[str], str | bytes]
-"""Name of a format -> the report in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +53,15 @@ def plan_ticket(folder: Path, base: str, page: str, force: bool) -> Ticket:
     return ticket
 
 
-def write_ticket(ticket: Ticket, document: Document, render: Render) -> None:
+def write_ticket(ticket: Ticket, result: Whole) -> None:
     """Render everything, write it aside, and move it to its place: whole or not at all, whatever ends it.
 
     Raises `OutputNotWritable`, and `UsageError` for a file that has appeared meanwhile.
     """
-    contents = {name: as_bytes(render(form)) for form, name in ticket.files.items()}
+    contents = {name: as_bytes(WRITERS[form](result, Asked())) for form, name in ticket.files.items()}
     for form in PAGES & {*ticket.files}:
         contents[ticket.files[form]] += as_bytes(f"\n{_attached(form, ticket)}")
-    contents[ticket.manifest] = as_bytes(render_json(_manifest(document, contents)))
+    contents[ticket.manifest] = as_bytes(render_json(_manifest(result, contents)))
     is_new = not ticket.folder.exists()
     try:
         near = ticket.folder.parent if is_new else ticket.folder
@@ -118,13 +116,12 @@ def _move(aside: Path, ticket: Ticket, names: Sequence[str]) -> None:
         raise
 
 
-def _manifest(document: Document, contents: Mapping[str, bytes]) -> Document:
-    tool = document["tool"]
+def _manifest(result: Whole, contents: Mapping[str, bytes]) -> Document:
     return {
-        "tool": {"name": tool["name"], "version": tool["version"]},
-        "schema_version": document["schema_version"],
-        "runs": _runs(document),
-        "redacted": document["redacted"],
+        "tool": {"name": result.tool.name, "version": result.tool.version},
+        "schema_version": result.schema_version,
+        "runs": _runs(result),
+        "redacted": result.redacted,
         "files": [
             {"name": name, "size_bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
             for name, data in contents.items()
@@ -132,11 +129,11 @@ def _manifest(document: Document, contents: Mapping[str, bytes]) -> Document:
     }
 
 
-def _runs(document: Document) -> list[str]:
+def _runs(result: Whole) -> list[str]:
     """Base names of what the ticket is of."""
-    if "traces" in document:
-        return [trace["name"] for trace in document["traces"]]
-    return [document["base"]["name"], document["new"]["name"]]
+    if isinstance(result, Compared):
+        return [result.base.name, result.new.name]
+    return [trace.name for trace in result.traces]
 
 
 def ticket_words(ticket: Ticket) -> str:

@@ -11,7 +11,7 @@ from heuristics.plan_order import LITTLE
 from heuristics.unknown_kernels import UNKNOWN
 from heuristics.walls.memory import RETRIES
 from heuristics.walls.price import WALL
-from reports.document import Document
+from reports.result.codec import Document
 
 Rule = Callable[[Document], Iterator[str]]
 ROUNDING: Final = 1e-9

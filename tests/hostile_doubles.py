@@ -14,7 +14,7 @@ import msgspec
 
 import diagnoser
 from heuristics.result.result import Result
-from reports.document import Document
+from reports.result.codec import Document
 from tests.document_doubles import DISPATCH, GEMM
 from traces.simulate.export import write_export
 from traces.simulate.recording import Recording

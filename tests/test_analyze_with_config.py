@@ -19,7 +19,7 @@ from reports.result.codec import decode
 from reports.write.github import write_github
 from tests.check_doubles import ABOUT, CONTRADICTS, SCRIPT, log, script, written
 from tests.communication_doubles import GATHER
-from tests.document_doubles import DISPATCH, exposed
+from tests.document_doubles import DISPATCH, HOSTILE, exposed
 from tests.page_doubles import first_screen, whole_text
 from tests.planted import replaced
 from tests.test_check_config import ENUMERATED

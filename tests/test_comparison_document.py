@@ -13,14 +13,13 @@ import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reports.comparison.render import COMPARISON_RENDERERS
 
 from heuristics.comparison.comparison import Comparison
 from heuristics.comparison.difference.rows import Attribution
 from heuristics.comparison.pairs import Pair
 from heuristics.result.compared import Compared
-from reports.comparison.render import COMPARISON_RENDERERS
-from reports.document import Document
-from reports.result.codec import encode
+from reports.result.codec import Document, encode
 from reports.result.read import typed
 from reports.result.schema import schema
 from tests.comparison_document_doubles import (

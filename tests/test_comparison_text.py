@@ -18,8 +18,7 @@ from heuristics.comparison.difference.rows import Attribution
 from heuristics.result.compared import Comparable, Compared
 from reports.content.blocks import Detail, Fold, Table, View
 from reports.content.comparison import page
-from reports.document import Document
-from reports.result.codec import decode
+from reports.result.codec import Document, decode
 from reports.write.csv_comparison import COLUMNS, write_comparison_csv
 from reports.write.github import write_github
 from reports.write.jira import write_jira

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from reports.render import CHECK_RENDERERS, RENDERERS
 
 import diagnoser
 from diagnoser.cli import run
-from reports.document import Document
-from reports.render import CHECK_RENDERERS, RENDERERS
+from reports.result.codec import Document
 from reports.result.json_text import render_json
 from tests.check_doubles import (
     ABOUT,

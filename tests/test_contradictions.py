@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import diagnoser
-from reports.document import Document
+from reports.result.codec import Document
 from tests.contradictions import RULES, contradictions
 from tests.score.corpus import SEARCHED, drawn_case
 from traces.errors import NothingToDiagnose

@@ -13,8 +13,7 @@ import pytest
 import diagnoser
 from heuristics.result.result import Result
 from reports.content.blocks import Detail
-from reports.document import Document
-from reports.result.codec import decode
+from reports.result.codec import Document, decode
 from reports.write.csv_analysis import COLUMNS, write_csv
 from tests.document_doubles import exposed, graph_only
 from traces.simulate.recording import Recording

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import diagnoser
-from reports.document import Document
+from reports.result.codec import Document
 from tests.kineto_doubles import one_run, overlapped_step, write
 from traces.cures import cure, cures
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import diagnoser
-from heuristics import Configured, judge
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.elsewhere import fixes_of
+from heuristics.judgement import Configured, judge
 from heuristics.run import Given, Run
 from reports.content.blocks import Detail
 from tests.document_doubles import GEMM

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from reports.comparison.render import COMPARISON_FIGURES, COMPARISON_RENDERERS
+from reports.render import FIGURES, RENDERERS
 
 import diagnoser
 from diagnoser.cli import run
-from reports.comparison.render import COMPARISON_FIGURES, COMPARISON_RENDERERS
-from reports.document import Document
 from reports.emit import FRAMEWORKS
-from reports.render import FIGURES, RENDERERS
+from reports.result.codec import Document
 from tests.browser import Browser, started
 from tests.comparison_document_doubles import document_of, regression
 from tests.document_doubles import DISPATCH, exposed

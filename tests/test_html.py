@@ -22,7 +22,6 @@ from reports.content.quantities import percent
 from reports.result.codec import Document, decode
 from reports.write.html.environment import assemble, embedded
 from reports.write.html.lanes import Stretch, lanes_of
-from reports.write.html.looks import look
 from reports.write.html.marks import pieces
 from reports.write.html.page import write_html
 from tests.document_doubles import DISPATCH, exposed, graph_only

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 
-from heuristics import judge
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Precondition
+from heuristics.judgement import judge
 from heuristics.plan import LEVERS, make_plan
 from heuristics.planned import Plan
 from heuristics.run import Run

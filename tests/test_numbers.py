@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reports.comparison.render import COMPARISON_FIGURES, COMPARISON_RENDERERS
+from reports.render import FIGURES, RENDERERS
 
 import diagnoser
 from heuristics.comparison.comparison import Comparison
-from reports.comparison.render import COMPARISON_FIGURES, COMPARISON_RENDERERS
-from reports.document import Document
-from reports.render import FIGURES, RENDERERS
+from reports.result.codec import Document
 from tests.check_doubles import log, script
 from tests.comparison_document_doubles import (
     by_logs,

@@ -19,11 +19,10 @@ from hypothesis import strategies as st
 import diagnoser
 from heuristics.result.compared import Compared
 from heuristics.result.result import Result
-from reports.comparison.perfetto import render_comparison_perfetto as comparison_perfetto
-from reports.document import Document
-from reports.perfetto import render_perfetto as result_perfetto
-from reports.result.codec import decode
-from reports.trace_events import Process, Slice, Track, microseconds, render_events, rows
+from reports.result.codec import Document, decode
+from reports.write.perfetto.analysis import write_perfetto as result_perfetto
+from reports.write.perfetto.comparison import write_comparison_perfetto as comparison_perfetto
+from reports.write.perfetto.events import Process, Slice, Track, microseconds, render_events, rows
 from tests.chrome_trace import NotATrace, read
 from tests.comparison_document_doubles import document_of, regression
 from tests.document_doubles import DISPATCH, HOSTILE, exposed, graph_only
@@ -54,11 +53,11 @@ def document(diagnosed: Document) -> Document:
     return copy.deepcopy(diagnosed)
 
 
-def render_perfetto(document: Document, everything: bool = False) -> str:
+def write_perfetto(document: Document, everything: bool = False) -> str:
     return result_perfetto(decode(document, Result), everything)
 
 
-def render_comparison_perfetto(document: Document, everything: bool = False) -> str:
+def write_comparison_perfetto(document: Document, everything: bool = False) -> str:
     return comparison_perfetto(decode(document, Compared), everything)
 
 
@@ -105,7 +104,7 @@ def is_printable(text: str) -> bool:
 
 
 def test_the_tracks_of_a_rank_are_what_was_found_then_what_was_recorded(document: Document) -> None:
-    trace = read(render_perfetto(document))
+    trace = read(write_perfetto(document))
     assert list(trace.tracks) == ["moe-diag: verdict", "GPU 0 (H100 80GB HBM3), process 1000"]
     verdict, rank = trace.tracks.values()
     assert list(verdict)[:2] == ["verdict", "communication"]
@@ -120,7 +119,7 @@ def test_the_tracks_of_a_rank_are_what_was_found_then_what_was_recorded(document
 
 
 def test_the_verdict_lies_over_all_windows_and_says_what_to_do(document: Document) -> None:
-    trace = read(render_perfetto(document))
+    trace = read(write_perfetto(document))
     (verdict,) = trace.track("moe-diag", "verdict")
     assert (verdict.start_ns, verdict.end_ns) == (1 * MS, 41 * MS)
     assert verdict.name.startswith("SLOWED BY: expert all-to-all (30 %)")
@@ -130,7 +129,7 @@ def test_the_verdict_lies_over_all_windows_and_says_what_to_do(document: Documen
 
 
 def test_evidence_lies_where_it_can_be_seen(document: Document) -> None:
-    (seen,) = read(render_perfetto(document)).track("GPU 0", "communication: where to look")
+    (seen,) = read(write_perfetto(document)).track("GPU 0", "communication: where to look")
     (told,) = [one for wall in document["walls"] for one in wall["evidence"] if one["start_ns"] is not None]
     assert (seen.start_ns, seen.end_ns) == (told["start_ns"], told["end_ns"])
     assert (seen.args["start"], seen.args["end"]) == ("0.007000000s", "0.010000000s")
@@ -140,7 +139,7 @@ def test_steps_are_used_slow_or_left_out(document: Document) -> None:
     steps = document["ranks"][0]["steps"]
     steps["slow"] = [2]
     steps["dropped"] = [{**steps["used"].pop(0), "reason": "warm-up"}]
-    trace = read(render_perfetto(document))
+    trace = read(write_perfetto(document))
     assert [(one.name, one.start_ns // MS, one.end_ns // MS) for one in trace.track("GPU 0", "steps")] == [
         ("step 0, left out: warm-up", 1, 11),
         ("step 1, used", 11, 21),
@@ -152,7 +151,7 @@ def test_steps_are_used_slow_or_left_out(document: Document) -> None:
 
 def test_every_step_is_there_activity_by_activity(document: Document) -> None:
     (rank,) = document["ranks"]
-    trace = read(render_perfetto(document))
+    trace = read(write_perfetto(document))
     shown = trace.tracks[next(reversed(trace.tracks))]
     assert len(rank["other_steps"]) == 3
     told: dict[int, list[tuple[int, int]]] = {}
@@ -171,7 +170,7 @@ def test_every_step_is_there_activity_by_activity(document: Document) -> None:
 
 
 def test_lost_time_adds_up_to_the_steps_less_their_compute(document: Document) -> None:
-    trace = read(render_perfetto(document))
+    trace = read(write_perfetto(document))
     lost = trace.track("GPU 0", "why no compute ran")
     assert sum(one.end_ns - one.start_ns for one in lost) == 4 * 3 * MS
     assert {one.category for one in lost} <= {"launch_starved", "blocking", "launch_latency"}
@@ -184,7 +183,7 @@ def test_a_call_lies_in_its_range_and_an_arrow_leads_from_it_to_its_kernel(expor
     recording.kernel("gemm_kernel", 2_000_000, 6_000_000, launch_ns=1_000_000)
     recording.kernel("gemm_kernel", 6_000_000, 9_000_000, launch_ns=5_000_000)
     document = diagnoser.analyze(export(recording), start="0.5ms", end="9ms").to_dict()
-    text = render_perfetto(document)
+    text = write_perfetto(document)
     trace = read(text)
     host = trace.track("GPU 0", "host thread 1000: NVTX ranges and CUDA calls")
     assert [(one.name, one.start_ns // 1000, one.end_ns // 1000) for one in host] == [
@@ -202,11 +201,11 @@ def test_a_launch_before_the_step_has_no_arrow(export: Export) -> None:
     recording = Recording()
     recording.kernel("gemm_kernel", 2_000_000, 6_000_000, launch_ns=100_000)
     document = diagnoser.analyze(export(recording), start="0.5ms", end="6ms").to_dict()
-    assert read(render_perfetto(document)).arrows == {}
+    assert read(write_perfetto(document)).arrows == {}
 
 
 def test_counters_hold_each_used_step_in_ms_and_end_with_it(document: Document) -> None:
-    counters = read(render_perfetto(document)).counters["GPU 0 (H100 80GB HBM3), process 1000"]
+    counters = read(write_perfetto(document)).counters["GPU 0 (H100 80GB HBM3), process 1000"]
     points = counters["used steps, ms"]
     assert [at // MS for at, _ in points] == [1, 11, 21, 31, 41]
     for _, values in points[:-1]:
@@ -218,7 +217,7 @@ def test_counters_hold_each_used_step_in_ms_and_end_with_it(document: Document) 
 @pytest.mark.parametrize("start_ns", [EPOCH_NS, -7, 2**50 + 1])
 def test_times_that_a_reader_could_not_hold_begin_at_the_first(document: Document, start_ns: int) -> None:
     there = moved(document, start_ns - 1 * MS)
-    here, trace = read(render_perfetto(document)), read(render_perfetto(there))
+    here, trace = read(write_perfetto(document)), read(write_perfetto(there))
     assert (here.origin_ns, trace.origin_ns) == (0, start_ns)
     (verdict,) = trace.track("moe-diag", "verdict")
     assert verdict.start_ns == 0
@@ -243,7 +242,7 @@ def test_a_time_has_three_decimals_unless_a_double_would_lose_a_nanosecond() -> 
 def test_what_overlaps_on_a_stream_goes_to_a_further_track_and_is_not_lost(document: Document) -> None:
     overlapping = [(0, 10), (10, 10), (15, 10), (18, 4), (30, 0), (30, 5)]
     document["ranks"][0] |= {"timeline": timeline(overlapping, [(0, 100)]), "other_steps": []}
-    tracks = read(render_perfetto(document)).tracks["GPU 0 (H100 80GB HBM3), process 1000"]
+    tracks = read(write_perfetto(document)).tracks["GPU 0 (H100 80GB HBM3), process 1000"]
     found = {
         name: [(one.start_ns - 1_000, one.end_ns - one.start_ns) for one in track]
         for name, track in tracks.items()
@@ -272,7 +271,7 @@ def test_rows_hold_all_once_lie_apart_and_are_no_more_than_needed(
 
 def test_many_ranks_show_the_streams_of_eight_unless_all_are_asked_for(document: Document) -> None:
     document["ranks"] = [{**document["ranks"][0], "rank": number} for number in range(10)]
-    some, every = (read(render_perfetto(document, everything)) for everything in (False, True))
+    some, every = (read(write_perfetto(document, everything)) for everything in (False, True))
     assert [trace.other["ranks_without_streams"] for trace in (some, every)] == [2, 0]
     with_streams = [
         sum(any(name.startswith("stream") for name in tracks) for tracks in trace.tracks.values())
@@ -285,8 +284,8 @@ def test_many_ranks_show_the_streams_of_eight_unless_all_are_asked_for(document:
 @pytest.mark.parametrize("make", [graph_only, exposed])
 def test_what_is_not_told_is_left_out(export: Export, make: Callable[[], Recording]) -> None:
     document = diagnoser.analyze(export(make())).to_dict()
-    trace = read(render_perfetto(document))
-    assert "null" not in render_perfetto(document)
+    trace = read(write_perfetto(document))
+    assert "null" not in write_perfetto(document)
     (rank,) = [tracks for name, tracks in trace.tracks.items() if name.startswith("GPU")]
     assert "expert all-to-all" not in rank
     assert ("steps" in rank) == bool(document["ranks"][0]["steps"]["used"]) == (make is exposed)
@@ -295,22 +294,22 @@ def test_what_is_not_told_is_left_out(export: Export, make: Callable[[], Recordi
 @pytest.mark.parametrize("everything", [False, True])
 def test_no_string_of_a_document_harms_a_reader_or_a_terminal(document: Document, everything: bool) -> None:
     hostile = HOSTILE + "\x00{{ x }}\"'" + "y" * 10_000
-    text = render_perfetto(replaced(document, hostile, KEYWORDS), everything)
+    text = write_perfetto(replaced(document, hostile, KEYWORDS), everything)
     read(text)
     assert text.isascii()
     assert is_printable(text)
-    tame = render_perfetto(replaced(document, "x", KEYWORDS), everything)
+    tame = write_perfetto(replaced(document, "x", KEYWORDS), everything)
     assert len(text.splitlines()) == len(tame.splitlines())
 
 
 def test_the_same_document_gives_the_same_bytes(document: Document) -> None:
-    assert render_perfetto(document) == render_perfetto(json.loads(json.dumps(document)))
+    assert write_perfetto(document) == write_perfetto(json.loads(json.dumps(document)))
 
 
 def test_the_largest_timeline_stays_under_four_megabytes(document: Document) -> None:
     long = timeline([(place, 1) for place in range(12_000)], start_ns=10**15)
     document["ranks"][0] |= {"timeline": {**long, "names": ["x" * 300]}, "other_steps": []}
-    assert len(render_perfetto(document)) < 4_000_000
+    assert len(write_perfetto(document)) < 4_000_000
 
 
 def test_without_further_tracks_the_reader_would_see_the_overlap() -> None:
@@ -332,7 +331,7 @@ def compared(make: Callable[[], Any] = regression) -> Document:
 
 
 def test_both_steps_of_a_comparison_begin_at_zero() -> None:
-    trace = read(render_comparison_perfetto(compared()))
+    trace = read(write_comparison_perfetto(compared()))
     assert trace.origin_ns == 0
     assert list(trace.tracks) == [
         "moe-diag: new against base",
@@ -348,7 +347,7 @@ def test_both_steps_of_a_comparison_begin_at_zero() -> None:
 
 
 def test_the_verdict_suspects_and_rows_of_a_comparison_lie_over_the_longer_step() -> None:
-    notes = read(render_comparison_perfetto(compared())).tracks["moe-diag: new against base"]
+    notes = read(write_comparison_perfetto(compared())).tracks["moe-diag: new against base"]
     assert {(one.start_ns, one.end_ns) for (one,) in notes.values()} == {(0, 120)}
     assert list(notes)[:4] == ["verdict", "cause 1", "cause 2", "launch_starved.launch"]
     assert notes["verdict"][0].name.startswith("SLOWER: +4.00 ms per step")
@@ -359,20 +358,20 @@ def test_the_verdict_suspects_and_rows_of_a_comparison_lie_over_the_longer_step(
 def test_rows_of_a_comparison_beyond_ten_are_noted_where_all_are_asked_for() -> None:
     told = compared()
     told["attribution"] = [{**told["attribution"][0], "row": f"compute.class_{place}"} for place in range(14)]
-    some, every = (read(render_comparison_perfetto(told, everything)) for everything in (False, True))
+    some, every = (read(write_comparison_perfetto(told, everything)) for everything in (False, True))
     assert [trace.other["rows_left_out"] for trace in (some, every)] == [4, 0]
     assert len(every.tracks["moe-diag: new against base"]) == 1 + 2 + 14
 
 
 def test_no_string_of_a_comparison_harms_a_reader_or_a_terminal() -> None:
-    text = render_comparison_perfetto(replaced(compared(), HOSTILE, KEYWORDS), everything=True)
+    text = write_comparison_perfetto(replaced(compared(), HOSTILE, KEYWORDS), everything=True)
     read(text)
     assert text.isascii()
     assert is_printable(text)
 
 
 def test_the_comparison_of_the_same_is_the_same_bytes() -> None:
-    assert render_comparison_perfetto(compared()) == render_comparison_perfetto(
+    assert write_comparison_perfetto(compared()) == write_comparison_perfetto(
         compared(lambda: replace(regression()))
     )
 
@@ -389,7 +388,7 @@ REAL = (
 @pytest.mark.parametrize("name", REAL)
 def test_a_real_recording_is_a_trace_whose_activities_are_all_there(recordings: Path, name: str) -> None:
     document = diagnoser.analyze(recordings / name).to_dict()
-    text = render_perfetto(document)
+    text = write_perfetto(document)
     trace = read(text)
     assert len(text) < 6_000_000
     shown = Counter(

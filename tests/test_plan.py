@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 
 import diagnoser
-from heuristics import judge
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Gain, Precondition
+from heuristics.judgement import judge
 from heuristics.plan import ASIDE, LEVERS, WALL_ORDER, make_plan
 from heuristics.planned import Plan
 from heuristics.run import WALL_IDS, Given, Run, Shown, WallId

@@ -11,8 +11,8 @@ from statistics import stdev
 import pytest
 
 import diagnoser
-from heuristics import judge
 from heuristics.confidence import Confidence, confidence_in
+from heuristics.judgement import judge
 from heuristics.plan import WALL_ORDER
 from heuristics.run import WALL_IDS, WallId
 from heuristics.verdict import Verdict, find_verdict, interval

@@ -12,9 +12,10 @@ from diagnoser.options import (
     DeviceNumber,
     EmitConfig,
     EndTime,
-    Everything,
     Force,
     Forms,
+    Full,
+    Keys,
     LogFile,
     MarkdownFlavor,
     NsysPath,
@@ -30,6 +31,7 @@ from diagnoser.options import (
 from diagnoser.output import say
 from diagnoser.progress import progress_display
 from diagnoser.results import output_of, plan_results, write_results
+from reports.write.formats import Kind
 
 
 @with_about
@@ -50,7 +52,8 @@ def analyze(
     output: OutputPlace = "-",
     ticket: TicketFolder = None,
     force_overwrite: Force = False,
-    everything: Everything = False,
+    full: Full = False,
+    keys: Keys = False,
     redact: Redact = True,
     nsys: NsysPath = None,
     cache_dir: CacheDir = None,
@@ -66,7 +69,7 @@ def analyze(
     moe-diag analyze run.sqlite --steps 2:5
     moe-diag analyze run.sqlite --nvtx 'train_step_\\d+' -f json -o result.json
     moe-diag analyze run.sqlite --start 12.5s --end 13s
-    moe-diag analyze run.sqlite --gpu-model H100 --ep 16 --core-version 0.16.1 --all
+    moe-diag analyze run.sqlite --gpu-model H100 --ep 16 --core-version 0.16.1 --full
     moe-diag analyze run.sqlite --config run.yaml --log train.log
     moe-diag analyze run.sqlite --config train.sh --emit-config megatron-lm -o patch.sh
     moe-diag analyze run.sqlite -o run.html           one page, opens anywhere
@@ -81,11 +84,12 @@ def analyze(
         or_patch(form, emit_config),
         output,
         force=force_overwrite,
-        everything=everything,
+        full=full,
+        keys=keys,
         flavor=flavor,
         ticket=ticket,
     )
-    plan = plan_results("analysis", wanted, traces, [config, log])
+    plan = plan_results(Kind.ANALYSIS, wanted, traces, [config, log])
     with progress_display() as progress:
         diagnosis = diagnoser.analyze(
             traces,
@@ -104,7 +108,7 @@ def analyze(
             redact=redact,
             progress=progress,
         )
-    write_results(diagnosis.to_dict(), plan, wanted)
+    write_results(diagnosis.result, plan, wanted)
     for reason in diagnosis.skipped:
         say(f"skipped: {reason}")
     return 0

@@ -10,8 +10,9 @@ from diagnoser.options import (
     CheckForms,
     ConfigArgument,
     EmitConfig,
-    Everything,
     Force,
+    Full,
+    Keys,
     LogFile,
     OutputPlace,
     Redact,
@@ -19,6 +20,8 @@ from diagnoser.options import (
 )
 from diagnoser.progress import progress_display
 from diagnoser.results import output_of, plan_results, write_results
+from heuristics.result.told import known
+from reports.write.formats import Kind
 
 
 @with_about
@@ -31,7 +34,8 @@ def check_config(
     form: CheckForms = None,
     output: OutputPlace = "-",
     force_overwrite: Force = False,
-    everything: Everything = False,
+    full: Full = False,
+    keys: Keys = False,
     redact: Redact = True,
     about: dict[str, object] | None = None,
 ) -> int:
@@ -42,7 +46,7 @@ def check_config(
 
     \b
     moe-diag check-config run.yaml --core-version 0.16.1 --gpu-model H100
-    moe-diag check-config train.sh --log train.log --all
+    moe-diag check-config train.sh --log train.log --full
     moe-diag check-config run.yaml --symptoms symptoms.json
     moe-diag check-config run.yaml --symptoms symptoms.json --emit-config bridge -o patch.yaml
     moe-diag check-config run.yaml -o checked.md
@@ -50,8 +54,8 @@ def check_config(
     Symptoms are measurements by the document's names: {"budget_frac": {"compute": 0.70,
     "exposed_comm": 0.26, "idle": 0.04}}; an earlier result (analyze -f json) serves as well.
     """
-    wanted = output_of(or_patch(form, emit_config), output, force=force_overwrite, everything=everything)
-    plan = plan_results("configuration", wanted, [config], [log, symptoms])
+    wanted = output_of(or_patch(form, emit_config), output, force=force_overwrite, full=full, keys=keys)
+    plan = plan_results(Kind.CONFIGURATION, wanted, [config], [log, symptoms])
     with progress_display() as progress:
         diagnosis = diagnoser.check_config(
             config,
@@ -62,6 +66,6 @@ def check_config(
             redact=redact,
             progress=progress,
         )
-    document = diagnosis.to_dict()
-    write_results(document, plan, wanted)
-    return 0 if document["configuration"]["legal"] else 1
+    write_results(diagnosis.result, plan, wanted)
+    configuration = known(diagnosis.result.configuration)
+    return 0 if configuration is None or configuration.legal else 1

@@ -14,10 +14,11 @@ from diagnoser.options import (
     BaseLog,
     BaseRun,
     CacheDir,
-    Everything,
     Force,
     Forms,
+    Full,
     GateLimit,
+    Keys,
     MarkdownFlavor,
     NewConfig,
     NewGpu,
@@ -33,6 +34,7 @@ from diagnoser.options import (
 from diagnoser.output import say
 from diagnoser.progress import progress_display
 from diagnoser.results import output_of, plan_results, write_results
+from reports.write.formats import Kind
 from traces.errors import UsageError
 
 if TYPE_CHECKING:
@@ -58,7 +60,8 @@ def compare(
     output: OutputPlace = "-",
     ticket: TicketFolder = None,
     force_overwrite: Force = False,
-    everything: Everything = False,
+    full: Full = False,
+    keys: Keys = False,
     redact: Redact = True,
     nsys: NsysPath = None,
     cache_dir: CacheDir = None,
@@ -98,12 +101,12 @@ def compare(
     options = ReadOptions(nsys, cache_dir)
     reading = Reading(parse_selection(steps, nvtx), options, about or {}, redact, said)
     wanted = output_of(
-        form, output, force=force_overwrite, everything=everything, flavor=flavor, ticket=ticket
+        form, output, force=force_overwrite, full=full, keys=keys, flavor=flavor, ticket=ticket
     )
-    plan = plan_results("comparison", wanted, [after], [*new_side.files(), *base_side.files()])
+    plan = plan_results(Kind.COMPARISON, wanted, [after], [*new_side.files(), *base_side.files()])
     with progress_display() as progress:
         result = compare_sides(base_side, new_side, reading, limit_frac, progress)
-    write_results(result.to_dict(), plan, wanted)
+    write_results(result.result, plan, wanted)
     if result.gate is None or result.gate.state == "passed":
         return 0
     say(f"gate {gate} {result.gate.state}: {result.gate.because}")

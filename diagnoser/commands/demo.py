@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from diagnoser.completion import scenarios
-from diagnoser.options import Everything, Force, Forms, MarkdownFlavor, OutputPlace
+from diagnoser.options import Force, Forms, Full, Keys, MarkdownFlavor, OutputPlace
 from diagnoser.output import Target, write
 from diagnoser.results import output_of, plan_results, write_results
+from reports.write.formats import Kind
 
 
 def demo(
@@ -27,7 +28,8 @@ def demo(
     flavor: MarkdownFlavor = None,
     output: OutputPlace = "-",
     force_overwrite: Force = False,
-    everything: Everything = False,
+    full: Full = False,
+    keys: Keys = False,
     keep: Annotated[
         Path | None,
         typer.Option(metavar="PATH", help="Keep the simulated export here, to analyze it yourself."),
@@ -50,11 +52,11 @@ def demo(
     if scenario == "list":
         write(Target("text", None), f"{listed()}\n", force=False)
         return 0
-    wanted = output_of(form, output, force=force_overwrite, everything=everything, flavor=flavor)
-    plan = plan_results("analysis", wanted, [keep or Path(f"{scenario}.sqlite")])
+    wanted = output_of(form, output, force=force_overwrite, full=full, keys=keys, flavor=flavor)
+    plan = plan_results(Kind.ANALYSIS, wanted, [keep or Path(f"{scenario}.sqlite")])
     with tempfile.TemporaryDirectory(prefix="moe-diag-") as folder:
         path = keep or Path(folder) / f"{scenario}.sqlite"
         simulate_to(path, scenario)
         diagnosis = diagnose([path], command=command_line("demo", [Path(scenario)], {}))
-    write_results(diagnosis.to_dict(), plan, wanted)
+    write_results(diagnosis.result, plan, wanted)
     return 0

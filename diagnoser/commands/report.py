@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from diagnoser.options import (
-    Everything,
     Force,
     Forms,
+    Full,
+    Keys,
     MarkdownFlavor,
     OutputPlace,
     Redact,
@@ -28,7 +29,8 @@ def report(
     output: OutputPlace = "-",
     ticket: TicketFolder = None,
     force_overwrite: Force = False,
-    everything: Everything = False,
+    full: Full = False,
+    keys: Keys = False,
     redact: Redact = True,
 ) -> int:
     """Render an earlier result again, in any format: of analyze, compare or check-config.
@@ -53,12 +55,12 @@ def report(
     from diagnoser.saved import saved_result
 
     wanted = output_of(
-        form, output, force=force_overwrite, everything=everything, flavor=flavor, ticket=ticket
+        form, output, force=force_overwrite, full=full, keys=keys, flavor=flavor, ticket=ticket
     )
     saved = saved_result(result, redact)
     plan = plan_results(saved.kind, wanted, [result])
     try:
-        write_results(saved.document, plan, wanted)
+        write_results(saved.result, plan, wanted)
     except _DAMAGE as error:
         lacks = f"it does not hold what this format shows ({type(error).__name__})"
         raise NotAResult(f"{result}: {lacks}. Make the result again") from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics import Judgement
+from heuristics.judgement import Judgement
 from heuristics.result import judged as typed
 from heuristics.walls.wall import WallJudgement
 from reports.result.fill.parts import because, copied, each, gap

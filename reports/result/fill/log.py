@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics import Judgement
+from heuristics.judgement import Judgement
 from heuristics.result.configured import Log
 from heuristics.result.told import Told
 from reports.result.fill.configured import GIVE_LOG, NOT_GIVEN

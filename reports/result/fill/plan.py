@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from heuristics import Judgement
+from heuristics.judgement import Judgement
 from heuristics.planned import Planned, Refused
 from heuristics.result import judged as typed
 from reports.result.fill.parts import copied, gap

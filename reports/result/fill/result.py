@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import force_setattr
 
-from heuristics import Judgement
+from heuristics.judgement import Judgement
 from heuristics.result.judged import Combined
 from heuristics.result.result import SCHEMA_VERSION, Result, Tool
 from reports.result.fill import configured

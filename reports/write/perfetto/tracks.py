@@ -8,8 +8,8 @@ from typing import Final
 
 from heuristics.result.tables import HostLane, Lane, Timeline
 from heuristics.result.told import known
-from reports.trace_events import Slice, Track
 from reports.words import printable
+from reports.write.perfetto.events import Slice, Track
 
 _NAME_WIDTH: Final = 120
 """Names are cut in the middle here: a step has them thousands of times."""

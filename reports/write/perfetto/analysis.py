@@ -15,12 +15,13 @@ from heuristics.result.tables import LedgerRow
 from heuristics.result.told import known
 from reports.content.analysis.headline import headline
 from reports.content.analysis.scale import gpu_of, who
+from reports.content.blocks import Detail
 from reports.content.names import name_of
 from reports.content.quantities import percent
 from reports.redaction import redaction_words
-from reports.timeline_tracks import StepTracks, arrow_numbers
-from reports.trace_events import Args, Counter, Process, Slice, Track, render_events
 from reports.words import seconds
+from reports.write.perfetto.events import Args, Counter, Process, Slice, Track, render_events
+from reports.write.perfetto.tracks import StepTracks, arrow_numbers
 from reports.write.plain import plain
 
 _SHOWN: Final = 8
@@ -28,14 +29,14 @@ _SHOWN: Final = 8
 _FIXES: Final = 3
 
 
-def render_perfetto(result: Result, everything: bool = False) -> str:
+def write_perfetto(result: Result, detail: Detail) -> str:
     """A JSON object of the Trace Event Format: one process for the verdict, one a rank.
 
     Tracks of a rank: where evidence can be seen, steps, windows, expert all-to-all, the host's threads, why
     no compute ran and the streams in all steps that the result holds; counters of each used step, in ms.
-    `everything`: the streams of every rank, not of the first eight.
+    `FULL`: the streams of every rank, not of the first eight.
     """
-    shown = len(result.ranks) if everything else min(_SHOWN, len(result.ranks))
+    shown = len(result.ranks) if detail is Detail.FULL else min(_SHOWN, len(result.ranks))
     processes = [Process("moe-diag: verdict", [*_verdict_tracks(result)])]
     arrows = arrow_numbers()
     for place, rank in enumerate(result.ranks):

@@ -10,27 +10,28 @@ from msgspec import to_builtins
 from heuristics.result.compared import Compared, ComparedRow, Suspect
 from heuristics.result.side import Side
 from heuristics.result.told import known
+from reports.content.blocks import Detail
 from reports.content.comparison.headline import gpu_of, headline, unit, who
 from reports.content.names import name_of
 from reports.content.quantities import milliseconds, signed
 from reports.redaction import redaction_words
-from reports.timeline_tracks import StepTracks, arrow_numbers
-from reports.trace_events import Args, Process, Slice, Track, render_events
 from reports.words import seconds
+from reports.write.perfetto.events import Args, Process, Slice, Track, render_events
+from reports.write.perfetto.tracks import StepTracks, arrow_numbers
 from reports.write.plain import plain
 
 _ROWS: Final = 10
 
 
-def render_comparison_perfetto(compared: Compared, everything: bool = False) -> str:
+def write_comparison_perfetto(compared: Compared, detail: Detail) -> str:
     """A JSON object of the Trace Event Format: one process for the verdict, one a side.
 
     The verdict, the suspects and the rows of the attribution lie over the whole of the longer step: they are
-    notes, not times. Ten rows are noted, every one with `everything`.
+    notes, not times. Ten rows are noted, every one with `FULL`.
     """
     sides = {"base": compared.base, "new": compared.new}
     longest_ns = max(_length_ns(side) for side in sides.values())
-    rows = compared.attribution if everything else compared.attribution[:_ROWS]
+    rows = compared.attribution if detail is Detail.FULL else compared.attribution[:_ROWS]
     processes = [Process("moe-diag: new against base", [*_notes(compared, rows, longest_ns)])]
     arrows = arrow_numbers()
     for name, side in sides.items():

@@ -1,1 +1,0 @@
-"""A comparison in words: its document, and the renderers of it. They compute nothing."""

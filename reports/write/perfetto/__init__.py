@@ -1,0 +1,1 @@
+"""Timelines for ui.perfetto.dev: events of the trace-event format."""
