@@ -234,7 +234,8 @@ def _cut(lines: list[Text], most: int, width: int) -> list[Text]:
         return lines
     kept = lines[:most]
     end, dots = kept[-1], plain(" ...")
-    if width and end.cell_len + dots.cell_len > width:
-        item = end.plain.rfind("; ") + 1
-        end.right_crop(len(end) - item if item else min(dots.cell_len, max(0, len(end) - 1)))
+    if item := end.plain.rfind("; ") + 1 if not end.plain.endswith(";") else 0:
+        end.right_crop(len(end) - item)
+    elif width and end.cell_len + dots.cell_len > width:
+        end.right_crop(min(dots.cell_len, max(0, len(end) - 1)))
     return [*kept[:-1], end + dots]

@@ -23,7 +23,7 @@ from reports.content.blocks import (
     words,
 )
 from reports.content.check_defects import Weight, defects
-from reports.content.check_workflow import choice_table
+from reports.content.check_workflow import choices
 from reports.content.names import is_cure, name_of
 from reports.content.quantities import counted, saving
 from traces.names.frameworks import Framework
@@ -188,7 +188,7 @@ def whole_plan(result: Result) -> Part:
     blocks: list[Block] = [Plan("Every step", tuple(fixes))] if fixes else []
     if result.refused:
         blocks.append(Items(tuple(_refused(one) for one in result.refused), "Refused"))
-    blocks += choice_table(result)
+    blocks += choices(result)
     return Part("The whole plan", tuple(blocks), "plan")
 
 
