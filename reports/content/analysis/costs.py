@@ -113,12 +113,12 @@ def _beside(scale: Scale) -> Iterator[str]:
 def savings(result: Result) -> Table:
     """What each wall costs at most, largest first; unknown is never zero."""
     unit = scale_of(result.ranks[0]).unit if result.ranks else "ms"
-    unit = f"mean {unit}" if _differ(result) else unit
+    unit = f"{unit}, mean" if _differ(result) else unit
     walls = sorted(result.walls, key=lambda wall: -_ceiling(result, wall))
     columns = (
         Column(""),
         Column(unit, number=True),
-        Column("share of rest" if result.verdict.startup_ns else "share", number=True),
+        Column("of rest" if result.verdict.startup_ns else "share", number=True),
         Column(""),
     )
     return Table("Could save at most", columns, tuple(_row(result, wall) for wall in walls))
