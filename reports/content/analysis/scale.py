@@ -58,6 +58,11 @@ def gpu_of(rank: Rank) -> str:
     return "GPU model not recorded" if gpu is None else gpu.removeprefix("NVIDIA ")
 
 
+def gpus_of(rank: Rank, count: int) -> str:
+    """Several GPUs of the model of one rank's."""
+    return f"{count} GPUs, model not recorded" if known(rank.gpu) is None else f"{count} x {gpu_of(rank)}"
+
+
 def who(rank: Rank) -> str:
     """A rank in two or three words."""
     number = known(rank.rank)
