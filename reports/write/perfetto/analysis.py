@@ -19,10 +19,10 @@ from reports.content.blocks import Detail
 from reports.content.names import name_of
 from reports.content.quantities import percent
 from reports.redaction import redaction_words
-from reports.words import seconds
 from reports.write.perfetto.events import Args, Counter, Process, Slice, Track, render_events
 from reports.write.perfetto.tracks import StepTracks, arrow_numbers
 from reports.write.plain import plain
+from traces.steps.selection import seconds
 
 _SHOWN: Final = 8
 """Ranks whose streams are shown: each may have 17,000 activities, 4 MB."""

@@ -15,10 +15,10 @@ from reports.content.comparison.headline import gpu_of, headline, unit, who
 from reports.content.names import name_of
 from reports.content.quantities import milliseconds, signed
 from reports.redaction import redaction_words
-from reports.words import seconds
 from reports.write.perfetto.events import Args, Process, Slice, Track, render_events
 from reports.write.perfetto.tracks import StepTracks, arrow_numbers
 from reports.write.plain import plain
+from traces.steps.selection import seconds
 
 _ROWS: Final = 10
 
