@@ -8,7 +8,7 @@ from heuristics.result.compared import Compared
 from heuristics.result.side import Side
 from reports.content.blocks import Block, Detail, Table
 from reports.content.comparison import page
-from reports.content.comparison.rows import hue_of
+from reports.content.hues import hue_of
 from reports.content.quantities import milliseconds
 from reports.figures.bars import draw_legend, fill
 from reports.figures.canvas import BODY, Area, FigureForm, drawn

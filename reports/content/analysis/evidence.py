@@ -8,8 +8,8 @@ from heuristics.result.judged import Evidence, Wall
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from heuristics.result.told import known
-from reports.content.analysis.figures import figures_table, written
-from reports.content.analysis.scale import per_step_ns, scale_of, who
+from reports.content.analysis.figures import figures_of, figures_table, written
+from reports.content.analysis.scale import per_step_ns, scale_of
 from reports.content.blocks import (
     Block,
     Column,
@@ -24,7 +24,7 @@ from reports.content.blocks import (
     Words,
     words,
 )
-from reports.content.names import capital, name_of
+from reports.content.names import capital, name_of, who
 from reports.content.quantities import milliseconds, percent
 from traces.steps.selection import seconds
 
@@ -100,9 +100,4 @@ def _proof(rank: Rank, several: bool) -> Table | None:
     replay = known(rank.replay)
     if replay is None:
         return None
-    figures = (
-        ("residual_free_error_frac", replay.residual_free_error_frac),
-        ("elastic_frac", replay.elastic_frac),
-        ("unexplained_frac", replay.unexplained_frac),
-    )
-    return figures_table(f"Proofs of the replay{f' of {who(rank)}' if several else ''}", figures)
+    return figures_table(f"Proofs of the replay{f' of {who(rank)}' if several else ''}", figures_of(replay))

@@ -10,9 +10,9 @@ from heuristics.result.result import Result
 from heuristics.result.told import known
 from heuristics.verdict import FAMILIES
 from heuristics.walls.price import WALL
-from reports.content.analysis.scale import gpu_of, scale_of, telling_rank, who
+from reports.content.analysis.scale import scale_of, telling_rank
 from reports.content.blocks import Code, Headline, Tone, Words, words
-from reports.content.names import capital, name_of
+from reports.content.names import capital, gpu_of, name_of, who
 from reports.content.quantities import counted, duration, milliseconds, percent
 from reports.measures import measures
 from traces.missing import Missing

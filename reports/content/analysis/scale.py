@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
-from heuristics.result.told import known
 from reports.content.quantities import milliseconds
 
 
@@ -50,15 +49,3 @@ def telling_rank(result: Result) -> Rank:
 def per_step_ns(result: Result, total_ns: float) -> float:
     """A total over all ranks, of one step of one rank."""
     return total_ns / sum(max(1, len(rank.steps.used)) for rank in result.ranks)
-
-
-def gpu_of(rank: Rank) -> str:
-    """The model of a rank's GPU in short."""
-    gpu = known(rank.gpu)
-    return "GPU model not recorded" if gpu is None else gpu.removeprefix("NVIDIA ")
-
-
-def who(rank: Rank) -> str:
-    """A rank in two or three words."""
-    number = known(rank.rank)
-    return f"GPU {rank.device}" if number is None else f"rank {number}, GPU {rank.device}"

@@ -14,9 +14,8 @@ from heuristics.result.result import Result
 from heuristics.result.tables import LedgerRow
 from heuristics.result.told import known
 from reports.content.analysis.headline import headline
-from reports.content.analysis.scale import gpu_of, who
 from reports.content.blocks import Detail
-from reports.content.names import name_of
+from reports.content.names import gpu_of, name_of, who
 from reports.content.quantities import percent
 from reports.redaction import redaction_words
 from reports.write.perfetto.events import Args, Counter, Process, Slice, Track, render_events

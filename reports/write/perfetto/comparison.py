@@ -11,8 +11,8 @@ from heuristics.result.compared import Compared, ComparedRow, Suspect
 from heuristics.result.side import Side
 from heuristics.result.told import known
 from reports.content.blocks import Detail
-from reports.content.comparison.headline import gpu_of, headline, unit, who
-from reports.content.names import name_of
+from reports.content.comparison.headline import headline, unit
+from reports.content.names import gpu_of, name_of, who
 from reports.content.quantities import milliseconds, signed
 from reports.redaction import redaction_words
 from reports.write.perfetto.events import Args, Process, Slice, Track, render_events
