@@ -14,7 +14,7 @@ from reports.content.quantities import counted, duration, milliseconds
 from reports.figures.bars import draw_legend
 from reports.figures.canvas import BODY, LARGE, SMALL, Area
 from reports.figures.lettering import fitted, inches
-from reports.write.html.lanes import Drawn, Stretch, lanes_of
+from reports.write.lanes import Drawn, Stretch, lanes_of
 from reports.write.palette import HUES, SHEET, SOFT
 from traces.columns import COPY_KINDS
 

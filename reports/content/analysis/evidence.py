@@ -26,6 +26,7 @@ from reports.content.blocks import (
 )
 from reports.content.names import capital, name_of, who
 from reports.content.quantities import milliseconds, percent
+from reports.content.wording import sentence
 from traces.steps.selection import seconds
 
 
@@ -37,13 +38,13 @@ def evidence(result: Result) -> Part:
 
 def _verdict(result: Result) -> Iterator[Block]:
     verdict = result.verdict
-    reasons: tuple[Words, ...] = tuple(words(f"{capital(one)}.") for one in verdict.because)
+    reasons: tuple[Words, ...] = tuple(words(sentence(one)) for one in verdict.because)
     if verdict.next_because:
-        reasons = (*reasons, words(f"{capital(verdict.next_because)}."))
+        reasons = (*reasons, words(sentence(verdict.next_because)))
     yield Items(reasons, "What the headline rests on")
     if verdict.confidence_because:
         yield Items(
-            tuple(words(f"{capital(one)}.") for one in verdict.confidence_because),
+            tuple(words(sentence(one)) for one in verdict.confidence_because),
             "What lowers the confidence",
         )
     bound = known(verdict.bound)
@@ -68,7 +69,7 @@ def _wall(result: Result, wall: Wall) -> Fold:
         heads = ("measured", "value", "limit", "why")
         columns = tuple(Column(head, number=place in (1, 2)) for place, head in enumerate(heads))
         blocks.append(Table("", columns, tuple(_evidence(one) for one in wall.evidence)))
-    missing = tuple(words(f"{capital(one)}.") for one in wall.missing)
+    missing = tuple(words(sentence(one)) for one in wall.missing)
     if missing:
         blocks.append(
             Items((*missing, *((words(f"To learn it: {wall.cure}."),) if wall.cure else ())), "Missing")

@@ -100,16 +100,10 @@ def _order(result: Result) -> Iterable[str]:
 
 def _spellings(knobs: Knobs, order: Iterable[str]) -> Iterator[Spelling]:
     """Every way to write the change that exists."""
-    lines = {
-        "megatron_lm": knobs.megatron_lm,
-        "megatron_bridge": knobs.megatron_bridge,
-        "bridge_harness": knobs.bridge_harness,
-        "pytorch": knobs.pytorch,
-        "environment": knobs.environment,
-    }
     for id_ in order:
-        if lines[id_]:
-            yield Spelling(id_, SPELLINGS[id_], CodeBlock(lines[id_], "python" if id_ == "pytorch" else "sh"))
+        lines: tuple[str, ...] = getattr(knobs, id_)
+        if lines:
+            yield Spelling(id_, SPELLINGS[id_], CodeBlock(lines, "python" if id_ == "pytorch" else "sh"))
 
 
 def _one_note(fix: Fix) -> Iterator[Words]:
