@@ -97,10 +97,10 @@ def choice_table(result: Result) -> Iterator[Block]:
     columns = (
         Column("About"),
         Column("Choice"),
-        Column("Rule", first=False),
-        Column("Other edition", first=False),
-        Column("Settings", first=False),
-        Column("Missing input", first=False),
+        Column("Rule"),
+        Column("Other edition"),
+        Column("Settings"),
+        Column("Missing input"),
     )
     rows = tuple(
         Row(

@@ -8,7 +8,7 @@ from typing import Final
 from heuristics.result.compared import Place
 from heuristics.result.rank import Rank
 from heuristics.result.side import Side
-from heuristics.result.told import known
+from heuristics.result.told import Told, known
 from reports.measures import named
 from reports.words import printable
 
@@ -69,3 +69,8 @@ def who(of: Rank | Side | Place) -> str:
     """A rank in two or three words."""
     number = known(of.rank)
     return f"GPU {of.device}" if number is None else f"rank {number}, GPU {of.device}"
+
+
+def grid_words(grid: Told[tuple[int, int, int]]) -> str:
+    """The blocks of a kernel: `8 x 4 x 1`; empty where they are not told."""
+    return " x ".join(map(str, known(grid) or ()))

@@ -12,7 +12,7 @@ from heuristics.result.rank import Rank
 from heuristics.result.tables import Timeline
 from heuristics.result.told import known
 from reports.content.blocks import Column, Quantity, Row, Table, Term
-from reports.content.names import kernel_name
+from reports.content.names import grid_words, kernel_name
 from reports.content.quantities import counted, duration, milliseconds
 from reports.words import printable
 from reports.write.html.looks import look
@@ -80,8 +80,8 @@ def grids_of(ranks: Sequence[Rank]) -> Mapping[str, str]:
     grids: dict[str, set[str]] = {}
     for rank in ranks:
         for row in rank.kernel_table.rows:
-            if (grid := known(row.grid)) is not None:
-                grids.setdefault(row.name, set()).add(" x ".join(map(str, grid)))
+            if grid := grid_words(row.grid):
+                grids.setdefault(row.name, set()).add(grid)
     return {name: one for name, (one, *others) in grids.items() if not others}
 
 
