@@ -23,7 +23,7 @@ from reports.content.blocks import (
     Words,
     words,
 )
-from reports.content.check_defects import Weight, defects
+from reports.content.check_defects import Weight, answer_words, defects
 from reports.content.check_workflow import choice_table
 from reports.content.names import is_cure, name_of
 from reports.content.quantities import counted, milliseconds, percent, saving
@@ -133,8 +133,7 @@ def _all_notes(fix: Fix) -> Iterator[Words]:
     for one in fix.preconditions:
         cure = f" ({one.cure})" if one.cure and one.state == "unknown" else ""
         yield words(f"{_condition(one)}{cure}")
-    for tier in fix.checked:
-        yield words(f"Configuration, {tier.tier}: {tier.answer.replace('_', ' ')}; {tier.text}")
+    yield from map(words, answer_words(fix.checked))
     if (room := known(fix.room)) is not None:
         yield words(f"Memory: {room.because}")
     if fix.after:
