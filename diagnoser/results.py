@@ -113,7 +113,7 @@ def write_results(result: Whole, plan: Plan, output: Output) -> None:
     if plan.ticket:
         from diagnoser.ticket import ticket_words, write_ticket
 
-        write_ticket(plan.ticket, result)
+        write_ticket(plan.ticket, result, lambda form: WRITERS[form](result, Asked()))
     for target in plan.targets:
         view = replace(screen() if target.path is None else View(), keys=output.keys)
         write(target, WRITERS[target.form](result, Asked(output.detail, view)), output.force)

@@ -6,7 +6,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -15,13 +15,16 @@ from diagnoser.output import as_bytes, move_to_new, umask
 from heuristics.result.compared import Compared
 from reports.result.codec import Document
 from reports.result.json_text import render_json
-from reports.write.formats import EXTENSIONS, WRITERS, Asked, Whole
+from reports.write.formats import EXTENSIONS, Whole
 from traces.errors import OutputNotWritable, UsageError
 
 PAGES: Final = frozenset({"markdown", "jira"})
 """What the page of a ticket may be written in: a first screen, as the rest is attached."""
 _FORMS: Final = ("html", "json", "png")
 """Of a ticket, beside its page in markdown or for Jira."""
+
+Render = Callable[[str], str | bytes]
+"""Name of a format -> the report in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +56,12 @@ def plan_ticket(folder: Path, base: str, page: str, force: bool) -> Ticket:
     return ticket
 
 
-def write_ticket(ticket: Ticket, result: Whole) -> None:
+def write_ticket(ticket: Ticket, result: Whole, render: Render) -> None:
     """Render everything, write it aside, and move it to its place: whole or not at all, whatever ends it.
 
     Raises `OutputNotWritable`, and `UsageError` for a file that has appeared meanwhile.
     """
-    contents = {name: as_bytes(WRITERS[form](result, Asked())) for form, name in ticket.files.items()}
+    contents = {name: as_bytes(render(form)) for form, name in ticket.files.items()}
     for form in PAGES & {*ticket.files}:
         contents[ticket.files[form]] += as_bytes(f"\n{_attached(form, ticket)}")
     contents[ticket.manifest] = as_bytes(render_json(_manifest(result, contents)))
