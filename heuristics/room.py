@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from heuristics.allowed import change_set
 from heuristics.planned import Plan
+from heuristics.result.judged import Room
 from heuristics.run import Run
 from traces.limits import Limit
 from traces.missing import Missing
@@ -26,20 +26,6 @@ ESTIMATE_ERROR_FRAC: Final = Limit(
     "of the estimated change",
     "ours: the estimate is held to 15 % of published savings; what is freed may be less, what is added more",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Room:
-    """Whether a change fits. `delta_bytes`: what it adds (below zero: frees).
-
-    `free_bytes`: room there is now, its margin kept. `fits` is None where one of them is unknown; `because`
-    says it in one sentence.
-    """
-
-    delta_bytes: int | None
-    free_bytes: int | None
-    fits: bool | None
-    because: str
 
 
 def room_for(run: Run, changes: Mapping[str, Value]) -> Room:

@@ -12,9 +12,11 @@ from heuristics.asked import OWN, Ask, plan_asked
 from heuristics.checked import Checked, check, contradicted
 from heuristics.constraints.megatron.answer import Answer
 from heuristics.planned import Plan, Rejection
-from heuristics.room import Room, rooms_of
+from heuristics.result.configured import Experiments
+from heuristics.result.judged import Room
+from heuristics.room import rooms_of
 from heuristics.run import Run
-from heuristics.workflow.experiments import Experiments, plan_of_experiments
+from heuristics.workflow.experiments import plan_of_experiments
 from traces.settings.configuration import Problem
 from traces.settings.settings import Settings
 

@@ -22,7 +22,7 @@ from reports.content.check_defects import answer_words, first_errors
 from reports.content.names import name_of
 from reports.content.quantities import percent
 from reports.emit_values import yaml_value
-from reports.words import printable, wall_words
+from reports.words import printable
 from traces.settings.settings import Framework
 from traces.settings.spelling import change_of
 
@@ -88,8 +88,8 @@ def _evidence(result: Result, wall_id: WallId) -> str:
     wall = next((one for one in result.walls if one.id == wall_id), None)
     cost = known(wall.cost_frac) if wall else None
     if wall is None or cost is None:
-        return f"{wall_words(wall_id)}, whose cost could not be measured"
-    said = f"{wall_words(wall_id)} costs at most {percent(cost)} of the step"
+        return f"{name_of(wall_id)}, whose cost could not be measured"
+    said = f"{name_of(wall_id)} costs at most {percent(cost)} of the step"
     parts = sorted((known(wall.cost_by_kind_ns) or {}).items(), key=lambda part: -part[1])
     return f"{said} (most of it {name_of(parts[0][0])})" if parts else said
 

@@ -1,4 +1,7 @@
-"""The words of a result for what is measured: unit, meaning, computation. Their home is `measures.toml`."""
+"""The words of a result for what is measured: unit, meaning, computation. Their home is `measures.toml`.
+
+Findings and states, which are no measures, have theirs in `glossary.toml`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Final
+from typing import Any, Final
 
 GROUPS: Final[Mapping[str, str]] = {
     "budget": "The budget: every nanosecond of the window in one bucket",
@@ -53,10 +56,16 @@ class Measure:
 
 
 @cache
+def glossary() -> Mapping[str, Mapping[str, str]]:
+    """Words of a result that are no measures, findings and states, each with its meaning."""
+    read: Mapping[str, Mapping[str, str]] = _read("glossary.toml")
+    return read
+
+
+@cache
 def measures() -> Mapping[str, Measure]:
     """All measures by name, in the order of `GROUPS`."""
-    text = files("reports").joinpath("measures.toml").read_text(encoding="utf-8")
-    read = tomllib.loads(text)
+    read = _read("measures.toml")
     return {
         name: Measure(name, group, title, unit, what, how, tuple(limits[0]) if limits else ())
         for group in GROUPS
@@ -77,3 +86,7 @@ def _stem(name: str) -> str:
     for unit in _UNITS:
         name = name.removesuffix(unit)
     return name.removeprefix("longest_")
+
+
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads(files("reports").joinpath(name).read_text(encoding="utf-8"))

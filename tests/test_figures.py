@@ -34,7 +34,7 @@ from reports.figures.lettering import MONO, fitted, harmless, inches, mono_inche
 from reports.figures.timeline import pixels
 from reports.result.codec import decode
 from reports.write import html
-from reports.write.html.lanes import Drawn
+from reports.write.lanes import Drawn
 from reports.write.palette import HUES
 from reports.write.text import write_text
 from tests.comparison_document_doubles import (

@@ -16,7 +16,7 @@ from heuristics.fixes import (
 )
 from heuristics.fixes.fix import Fix
 from heuristics.run import Given, Run, Shown, WallId
-from reports.words import kind_words
+from reports.content.names import name_of
 from tests.fix_doubles import configured
 from traces.account.host import CAUSES
 
@@ -381,4 +381,4 @@ def test_less_of_the_optimizer_goes_to_the_cpu_where_its_pause_is_seen() -> None
 def test_garbage_that_is_collected_by_hand_is_not_guessed_from_long_pauses() -> None:
     by_hand = configured({"train.manual_gc": True})
     assert "unmet" in [one.state for one in HST_2.preconditions(by_hand)]
-    assert "garbage" not in kind_words("long_python_pauses")
+    assert "garbage" not in name_of("long_python_pauses")

@@ -21,9 +21,9 @@ from reports.content.blocks import Bar, Code, Hue, Page, Piece, Sentence, Term, 
 from reports.content.quantities import percent
 from reports.result.codec import Document, decode
 from reports.write.html.environment import assemble, embedded
-from reports.write.html.lanes import Stretch, lanes_of
 from reports.write.html.marks import pieces
 from reports.write.html.page import write_html
+from reports.write.lanes import Stretch, lanes_of
 from tests.document_doubles import DISPATCH, exposed, graph_only
 from tests.html_doubles import HOSTILE, Elements, foreign, long, page_of
 from traces.simulate.export import write_export

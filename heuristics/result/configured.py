@@ -110,7 +110,11 @@ class WorkflowStep(Section, frozen=True):
 
 
 class Experiment(Section, frozen=True):
-    """One run to make: all that changes, what stays, what to note."""
+    """One run to make. `fix`: the catalogue's id, empty for the baseline and the whole winner.
+
+    `variable`: all that changes; `holds`: what stays as it is. `measure`: what to note, over `step_count`
+    unprofiled steps. `next`: what comes after it.
+    """
 
     title: str
     fix: str
@@ -122,7 +126,7 @@ class Experiment(Section, frozen=True):
 
 
 class Experiments(Section, frozen=True):
-    """The plan as runs to make, one variable each."""
+    """`first`: the baseline and the first change; `then`: the verdict's wall; `later`: the rest."""
 
     first: tuple[Experiment, ...]
     then: tuple[Experiment, ...]

@@ -121,7 +121,11 @@ class Checked(Section, frozen=True):
 
 
 class Room(Section, frozen=True):
-    """Whether a change fits the memory; below zero `delta_bytes` frees."""
+    """Whether a change fits. `delta_bytes`: what it adds (below zero: frees).
+
+    `free_bytes`: room there is now, its margin kept. `fits` is None where one of them is unknown; `because`
+    says it in one sentence.
+    """
 
     delta_bytes: int | None
     free_bytes: int | None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from heuristics.choosers.graph_config import MODULES
 from heuristics.planned import Plan, Planned
+from heuristics.result.configured import Experiment, Experiments
 from heuristics.run import WALL_IDS, Run, WallId
 from heuristics.words import percent, wall_words
 from heuristics.workflow.features import as_understood, dispatcher_asked, graph_modules, graphs_asked
@@ -35,32 +35,6 @@ MEASURE: Final = (
     "peak memory",
     "loss: finite and as before",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Experiment:
-    """One run to make. `fix`: the catalogue's id, empty for the baseline and the whole winner.
-
-    `variable`: all that changes; `holds`: what stays as it is. `measure`: what to note, over `step_count`
-    unprofiled steps. `next`: what comes after it.
-    """
-
-    title: str
-    fix: str
-    variable: str
-    holds: tuple[str, ...]
-    measure: tuple[str, ...]
-    step_count: int
-    next: str
-
-
-@dataclass(frozen=True, slots=True)
-class Experiments:
-    """`first`: the baseline and the first change; `then`: the verdict's wall; `later`: the rest."""
-
-    first: tuple[Experiment, ...]
-    then: tuple[Experiment, ...]
-    later: tuple[Experiment, ...]
 
 
 def plan_of_experiments(run: Run, plan: Plan) -> Experiments:

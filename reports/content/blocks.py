@@ -104,11 +104,10 @@ Cell = Words | Quantity
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table; numbers stand to the right. `first` columns stay where there is little room."""
+    """A column of a table; numbers stand to the right."""
 
     title: str
     number: bool = False
-    first: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +192,6 @@ class Step:
     low: float | None = None
     high: float | None = None
     after: tuple[str, ...] = ()
-    effort: str = ""
 
     @property
     def in_use(self) -> tuple[Spelling, ...]:

@@ -37,10 +37,10 @@ from reports.content.check_workflow import (
     choices,
     workflow_lines,
 )
+from reports.content.names import name_of
 from reports.content.quantities import percent
 from reports.content.wording import ended
 from reports.redaction import redaction_words
-from reports.words import wall_words
 
 _RULES: Final = 3
 _STEPS: Final = 1
@@ -82,7 +82,7 @@ def _judged(result: Result, detail: Detail) -> Iterator[Block]:
         return
     wall = known(result.verdict.wall)
     if wall is not None and not any(known(one.cost_frac) for one in result.walls if one.id == wall):
-        yield Sentence(words(f"{wall_words(wall)}: {ended(result.verdict.because[0])}"), "Wall", Tone.NOTICE)
+        yield Sentence(words(f"{name_of(wall)}: {ended(result.verdict.because[0])}"), "Wall", Tone.NOTICE)
     yield _walls(result)
     if detail is Detail.FULL:
         yield plan(result, None)
@@ -97,7 +97,7 @@ def _walls(result: Result) -> Table:
         cost = known(one.cost_frac)
         share = Quantity("unknown") if cost is None else Quantity(percent(cost), cost)
         missing = words("; ".join(one.missing))
-        rows.append(Row((words(wall_words(one.id)), share, missing)))
+        rows.append(Row((words(name_of(one.id)), share, missing)))
     return Table("Walls, from what was given", columns, tuple(rows))
 
 

@@ -139,19 +139,14 @@ def fix_first(result: Result) -> str:
 
 def legal_words(result: Result, configuration: Configuration) -> str:
     """Whether anything refuses the configuration, and for which versions that was asked."""
-    names = {
-        "core": "Megatron-Core",
-        "bridge": "Megatron-Bridge",
-        "torch": "PyTorch",
-        "te": "Transformer Engine",
-    }
-    given = {
-        "core": configuration.versions.core,
-        "bridge": configuration.versions.bridge,
-        "torch": configuration.versions.torch,
-        "te": configuration.versions.te,
-    }
-    versions = [f"{names[key]} {version}" for key, one in given.items() if (version := known(one))]
+    told = configuration.versions
+    packages = (
+        ("Megatron-Core", told.core),
+        ("Megatron-Bridge", told.bridge),
+        ("PyTorch", told.torch),
+        ("Transformer Engine", told.te),
+    )
+    versions = [f"{name} {version}" for name, one in packages if (version := known(one))]
     of = ", ".join(versions) or "the newest releases (version unknown: --core-version)"
     if not configuration.legal:
         count = sum(one.weight == Weight.REJECTED for one in defects(result))

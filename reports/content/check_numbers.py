@@ -87,7 +87,7 @@ def _untold(gap: Missing, label: str, configuration: Configuration | None) -> It
 def _published(found: Throughput) -> Table:
     columns = (
         Column("Model and GPUs"),
-        Column("Layout TP/PP/VP/EP", first=False),
+        Column("Layout TP/PP/VP/EP"),
         Column("tokens/s", number=True),
         Column("TFLOP/s", number=True),
     )

@@ -61,7 +61,7 @@ def _configuration(result: Result, configuration: Configuration) -> Iterator[Blo
     yield Sentence(words(legal_words(result, configuration)))
     yield from (Sentence(words(one)) for one in answer_words(configuration.checked))
     yield from defect_items(result, Detail.FULL)
-    columns = (Column("Setting"), Column("Value"), Column("From", first=False))
+    columns = (Column("Setting"), Column("Value"), Column("From"))
     written = [one for one in configuration.settings if one.said != DEFAULT]
     rows = tuple(
         Row((words(Code(one.knob)), _value(one.value, withheld=one.withheld), words(Code(one.said))))

@@ -23,8 +23,8 @@ from reports.content.blocks import (
     Words,
     words,
 )
+from reports.content.names import name_of
 from reports.content.quantities import duration, percent
-from reports.words import wall_words
 from traces.columns import TraceInfo
 from traces.cures import cure
 from traces.measure.capture import Capture
@@ -113,7 +113,7 @@ def _grades(walls: tuple[Fitness, ...]) -> Table:
     columns = (Column("Wall"), Column("This recording is"), Column("Why"))
     rows = tuple(
         Row(
-            (words(wall_words(one.wall)), words(one.grade), words("; ".join(one.because))),
+            (words(name_of(one.wall)), words(one.grade), words("; ".join(one.because))),
             tone=_TONES[one.grade],
         )
         for one in walls
@@ -141,7 +141,7 @@ def _line(info: TraceInfo, lacking: list[str]) -> Iterator[Block]:
 
 def _headline(walls: tuple[Fitness, ...]) -> Headline:
     """How good it is for each wall, the whole as good as its worst."""
-    said = ", ".join(f"{wall_words(one.wall)} {one.grade}" for one in walls)
+    said = ", ".join(f"{name_of(one.wall)} {one.grade}" for one in walls)
     grades = {one.grade for one in walls}
     if "useless" not in grades:
         worst: Grade = "usable" if "usable" in grades else "good"

@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from heuristics.result.compared import Place
+from heuristics.result.rank import Rank
+from heuristics.result.side import Side
+from heuristics.result.told import Told, known
 from reports.measures import named
 from reports.words import printable
 
@@ -53,3 +57,20 @@ def kernel_name(recorded: str) -> str:
 def _first(name: str) -> str:
     """The beginning, which says more than the end."""
     return name if len(name) <= KERNEL_WIDTH else name[: KERNEL_WIDTH - 3] + "..."
+
+
+def gpu_of(of: Rank | Side) -> str:
+    """The model of the GPU in short."""
+    gpu = known(of.gpu)
+    return "GPU model not recorded" if gpu is None else gpu.removeprefix("NVIDIA ")
+
+
+def who(of: Rank | Side | Place) -> str:
+    """A rank in two or three words."""
+    number = known(of.rank)
+    return f"GPU {of.device}" if number is None else f"rank {number}, GPU {of.device}"
+
+
+def grid_words(grid: Told[tuple[int, int, int]]) -> str:
+    """The blocks of a kernel: `8 x 4 x 1`; empty where they are not told."""
+    return " x ".join(map(str, known(grid) or ()))

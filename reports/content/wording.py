@@ -13,5 +13,10 @@ def joined(several: Sequence[Words], between: str = ", ") -> Words:
 
 
 def ended(text: str) -> str:
-    """A text with one full stop."""
-    return f"{text.rstrip('.')}."
+    """A text with one full stop, or its question mark."""
+    return text if text.endswith("?") else f"{text.rstrip('.')}."
+
+
+def sentence(text: str) -> str:
+    """With a capital in front as well."""
+    return ended(text[:1].upper() + text[1:])

@@ -8,11 +8,10 @@ from reports.content.analysis.scale import telling_rank
 from reports.content.blocks import Bar, Detail, Page, Plan, Sentence, Table
 from reports.figures.bars import draw_bar, draw_savings
 from reports.figures.canvas import Area, FigureForm, drawn
-from reports.figures.frame import draw_foot, draw_head, draw_rule, draw_sentences
+from reports.figures.frame import APART, draw_frame, draw_sentences
 from reports.figures.plan import draw_plan
 from reports.figures.timeline import draw_timeline, timeline_height
 
-_APART = 0.15
 _COLUMNS = (0.44, 0.52)
 _FOOT = 0.26
 
@@ -25,23 +24,20 @@ def draw_analysis(result: Result, form: FigureForm) -> bytes:
 def draw_on(area: Area, result: Result) -> None:
     """The sheet's content."""
     shown = page(result, Detail.FIRST)
-    top = draw_head(area, shown)
-    draw_rule(area, top)
-    top += _APART
+    top = draw_frame(area, shown, result.tool.version)
     for block in shown.blocks:
         if isinstance(block, Bar):
-            top += draw_bar(area.part(0, top, area.width, 1.2), block) + _APART
+            top += draw_bar(area.part(0, top, area.width, 1.2), block) + APART
     timeline = telling_rank(result).timeline
     high = timeline_height(timeline)
     lower = area.height - _FOOT - high
     left, right = (area.width * one for one in _COLUMNS)
     _middle(
-        area.part(0, top, left, lower - top - _APART),
-        area.part(area.width - right, top, right, lower - top - _APART),
+        area.part(0, top, left, lower - top - APART),
+        area.part(area.width - right, top, right, lower - top - APART),
         shown,
     )
     draw_timeline(area.part(0, lower, area.width, high), timeline)
-    draw_foot(area, shown, result.tool.version)
 
 
 def _middle(left: Area, right: Area, shown: Page) -> None:

@@ -8,14 +8,13 @@ from heuristics.result.compared import Compared
 from heuristics.result.side import Side
 from reports.content.blocks import Block, Detail, Table
 from reports.content.comparison import page
-from reports.content.comparison.rows import hue_of
+from reports.content.hues import hue_of
 from reports.content.quantities import milliseconds
 from reports.figures.bars import draw_legend, fill
 from reports.figures.canvas import BODY, Area, FigureForm, drawn
-from reports.figures.frame import draw_foot, draw_head, draw_rule, draw_sentences
+from reports.figures.frame import APART, draw_frame, draw_sentences
 from reports.figures.waterfall import draw_waterfall
 
-_APART: Final = 0.15
 _LOWER: Final = 1.35
 """Inches of both steps with the foot."""
 _SIDE: Final = 0.28
@@ -32,20 +31,17 @@ def draw_comparison(compared: Compared, form: FigureForm) -> bytes:
 def draw_on(area: Area, compared: Compared) -> None:
     """The sheet's content; runs that are not comparable have no waterfall."""
     shown = page(compared, Detail.FIRST)
-    top = draw_head(area, shown)
-    draw_rule(area, top)
-    top += _APART
+    top = draw_frame(area, shown, compared.tool.version)
     tables = [block for block in shown.blocks if isinstance(block, Table)][:1]
     lower = area.height - _LOWER
     left, right = (area.width * share for share in _COLUMNS)
     if compared.verdict != "not_comparable" and tables:
-        draw_waterfall(area.part(0, top, left, lower - top - _APART), compared, tables[0])
+        draw_waterfall(area.part(0, top, left, lower - top - APART), compared, tables[0])
     else:
         left, right = 0.0, area.width
     said: list[Block] = [block for block in shown.blocks if block not in tables]
-    draw_sentences(area.part(area.width - right, top, right, lower - top - _APART), said)
+    draw_sentences(area.part(area.width - right, top, right, lower - top - APART), said)
     _draw_steps(area.part(0, lower, area.width, _LOWER), compared)
-    draw_foot(area, shown, compared.tool.version)
 
 
 def _draw_steps(area: Area, compared: Compared) -> None:

@@ -14,12 +14,21 @@ from reports.write.plain import plain
 _LINES: Final = 2
 """Of the one sentence, and of what stands under it."""
 
+APART: Final = 0.15
+"""Inches between the parts of a sheet."""
 _LABELS: Final = 1.75
 """Inches of the labels in front of sentences."""
 
 
-def draw_head(area: Area, page: Page) -> float:
-    """Title, facts and headline; how many inches they take."""
+def draw_frame(area: Area, page: Page, version: str) -> float:
+    """Title, facts and headline over a hair line, the next command below; where the rest begins."""
+    top = _head(area, page)
+    area.part(0, top, area.width, 0.01).axes().axhline(0.005, color=HAIR, linewidth=1)
+    _foot(area, page, version)
+    return top + APART
+
+
+def _head(area: Area, page: Page) -> float:
     title = fitted(plain(page.title), area.width * 0.5, BODY, bold=True)
     area.text(0, 0.08, title, BODY, weight="bold")
     left = inches(title, BODY, bold=True) + 0.25
@@ -52,7 +61,7 @@ def _begun(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def draw_foot(area: Area, page: Page, version: str) -> None:
+def _foot(area: Area, page: Page, version: str) -> None:
     """The next command on the left, what made the sheet on the right."""
     made = f"moe-diag {version}"
     area.text(area.width, area.height - 0.03, made, SMALL, color=SOFT, ha="right")
@@ -65,12 +74,6 @@ def draw_foot(area: Area, page: Page, version: str) -> None:
             area.text(
                 left, area.height - 0.03, fitted(block.line, room, SMALL, bold=True), SMALL, weight="bold"
             )
-
-
-def draw_rule(area: Area, top: float) -> None:
-    """A hair line across."""
-    axes = area.part(0, top, area.width, 0.01).axes()
-    axes.axhline(0.005, color=HAIR, linewidth=1)
 
 
 def draw_sentences(area: Area, blocks: Iterable[Block]) -> None:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from heuristics.result.tables import Timeline
 from heuristics.result.told import known
-from reports.content.analysis.costs import hue_of
 from reports.content.blocks import Hue
+from reports.content.hues import hue_of
 from reports.content.quantities import counted, duration, milliseconds
 from reports.figures.bars import draw_legend
 from reports.figures.canvas import BODY, LARGE, SMALL, Area
 from reports.figures.lettering import fitted, inches
-from reports.write.html.lanes import Drawn, Stretch, lanes_of
+from reports.write.lanes import Drawn, Stretch, lanes_of
 from reports.write.palette import HUES, SHEET, SOFT
 from traces.columns import COPY_KINDS
 
@@ -129,7 +129,7 @@ def _hue(lane: Drawn, key: str) -> Hue:
     if family == "blocking":
         return Hue.COPY if kind in COPY_KINDS else Hue.COMMUNICATION
     if lane.kind == "why":
-        return hue_of(f"idle.{key}")
+        return hue_of(key)
     return hue_of(key if key.startswith("compute.") else f"exposed_{key}")
 
 

@@ -9,7 +9,8 @@ from typing import Final
 
 from heuristics.result.compared import Compared
 from reports.content.blocks import Cell, Hue, Quantity, Table
-from reports.content.comparison.rows import NOISE, hue_of
+from reports.content.comparison.rows import NOISE
+from reports.content.hues import hue_of
 from reports.figures.bars import fill
 from reports.figures.canvas import BODY, LARGE, SMALL, Area
 from reports.figures.lettering import fitted, inches

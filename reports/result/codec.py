@@ -47,6 +47,12 @@ def gaps(result: Struct) -> tuple[Missing, ...]:
     return (*found, *result.missing)  # type: ignore[attr-defined]  # of whole results
 
 
+def lowered(section: Struct) -> Document:
+    """A part of a result as the document has it."""
+    found: Document = _lower(section, "*", {})
+    return found
+
+
 def _lower(value: Any, path: str, found: dict[Missing, None]) -> Any:
     """A value as JSON has it; gaps on the way go to `found`, each once and in their order."""
     if isinstance(value, Missing):

@@ -12,6 +12,7 @@ from heuristics.result.rank import Absent, Rank
 from heuristics.result.result import Result
 from heuristics.result.told import Told, known
 from reports.content.blocks import Detail
+from reports.result.codec import lowered
 from reports.words import printable
 
 COLUMNS: Final = ("trace", "process", "device", "rank", "group", "key", "ns", "frac")
@@ -55,11 +56,8 @@ def _cells(row: Row) -> tuple[object, ...]:
 
 
 def _of_rank(rank: Rank, detail: Detail) -> Iterator[Row]:
-    budget, shares, window_ns = rank.budget_ns, rank.budget_frac, rank.budget_ns.window
-    yield "bucket", "compute", budget.compute, shares.compute
-    yield "bucket", "exposed_comm", budget.exposed_comm, shares.exposed_comm
-    yield "bucket", "exposed_copy", budget.exposed_copy, shares.exposed_copy
-    yield "bucket", "idle", budget.idle, shares.idle
+    window_ns, shares = rank.budget_ns.window, lowered(rank.budget_frac)
+    yield from (("bucket", key, lowered(rank.budget_ns)[key], share) for key, share in shares.items())
     yield from _parts("exposed_comm_kind", known(rank.exposed_comm_by_kind_ns) or {}, window_ns)
     yield from _parts("exposed_copy_kind", rank.exposed_copy_by_kind_ns, window_ns)
     yield from _parts("compute_class", rank.compute_by_class_ns, window_ns)
@@ -85,15 +83,9 @@ def _absent(absent: Absent | None) -> Mapping[str, int | None]:
     """Every reason with its parts; the bare reasons where none could be told."""
     if absent is None:
         return dict.fromkeys(Absent.__struct_encode_fields__)
-    return {
-        **{f"launch_starved.{key}": time_ns for key, time_ns in absent.launch_starved.items()},
-        **{f"blocking.{key}": time_ns for key, time_ns in absent.blocking.items()},
-        "launch_latency.arrival": absent.launch_latency.arrival,
-        "launch_latency.kernel_gap": absent.launch_latency.kernel_gap,
-        "graph_opaque": absent.graph_opaque,
-        "dependency_stalled": absent.dependency_stalled,
-        "trailing": absent.trailing,
-    }
+    whole = lowered(absent).items()
+    parts = [(key, one) if isinstance(one, dict) else ("", {key: one}) for key, one in whole]
+    return {f"{of}.{key}".lstrip("."): time_ns for of, one in parts for key, time_ns in one.items()}
 
 
 def _moe(moe: Moe, window_ns: int) -> Iterator[Row]:

@@ -19,11 +19,12 @@ from reports.content.analysis.memory import memory
 from reports.content.analysis.moe import moe
 from reports.content.analysis.plan import framework_note, plan, whole_plan
 from reports.content.analysis.recording import recording
-from reports.content.analysis.scale import telling_rank, who
+from reports.content.analysis.scale import telling_rank
 from reports.content.analysis.sms import sms
 from reports.content.analysis.step import step
 from reports.content.blocks import Block, Detail, Page, Part
 from reports.content.check_parts import configuration_parts
+from reports.content.names import who
 
 __all__ = ["details", "page", "rank_parts"]
 

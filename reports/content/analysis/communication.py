@@ -11,7 +11,7 @@ from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from heuristics.result.told import known
 from heuristics.result.trace import Messages
-from reports.content.analysis.figures import figures_table
+from reports.content.analysis.figures import figures_of, figures_table
 from reports.content.analysis.scale import scale_of
 from reports.content.blocks import Block, Code, Column, Part, Quantity, Row, Table, words
 from reports.content.quantities import rounded
@@ -27,17 +27,8 @@ def _all_to_all(rank: Rank) -> Iterator[Block]:
     a2a: A2a | None = known(rank.a2a)
     if a2a is None or not (a2a.instances or a2a.unresolved_ns):
         return
-    figures = (
-        ("instances", a2a.instances),
-        ("payload_ns", a2a.payload_ns),
-        ("control_ns", a2a.control_ns),
-        ("waiting_like_ns", a2a.waiting_like_ns),
-        ("exposed_ns", a2a.exposed_ns),
-        ("hidden_ns", a2a.hidden_ns),
-        ("blocking_ns", a2a.blocking_ns),
-        ("unresolved_ns", a2a.unresolved_ns),
-    )
-    yield figures_table(f"Expert all-to-all, dispatcher {rank.detected.dispatcher}", figures, scale_of(rank))
+    title = f"Expert all-to-all, dispatcher {rank.detected.dispatcher}"
+    yield figures_table(title, figures_of(a2a, "spans"), scale_of(rank))
 
 
 def _messages(result: Result, rank: Rank) -> Iterator[Block]:

@@ -9,9 +9,8 @@ from heuristics.result.judged import Wall
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from heuristics.result.told import known
-from heuristics.run import WallId
 from reports.content.analysis.headline import by_family, main_kind, open_walls
-from reports.content.analysis.scale import Scale, per_step_ns, scale_of, who
+from reports.content.analysis.scale import Scale, per_step_ns, scale_of
 from reports.content.blocks import (
     Bar,
     Cell,
@@ -26,37 +25,14 @@ from reports.content.blocks import (
     Words,
     words,
 )
-from reports.content.names import capital, name_of
+from reports.content.hues import PIECES, WALL_HUES
+from reports.content.names import capital, name_of, who
 from reports.content.quantities import milliseconds, percent
 from traces.missing import Missing
 
-_PIECES: Final = (
-    ("compute.", "compute", Hue.COMPUTE),
-    ("exposed_comm.", "communication", Hue.COMMUNICATION),
-    ("exposed_copy.", "copies", Hue.COPY),
-    ("idle.launch_starved.profiler", "profiler", Hue.OTHER),
-    ("idle.launch_starved.lazy_init", "start-up", Hue.OTHER),
-    ("idle.launch_starved.allocator", "allocator", Hue.MEMORY),
-    ("idle.launch_starved.", "CPU late", Hue.HOST),
-    ("idle.launch_latency.", "launch delays", Hue.IDLE),
-    ("idle.", "other idle", Hue.IDLE),
-    ("idle", "nothing recorded", Hue.IDLE),
-)
-"""Rows of the ledger by what they begin with, first match first: the piece of the bar and its colour."""
 _SMALL: Final = 0.01
 _APART: Final = 0.05
 """Ranks whose steps differ by more are not alike: the longest is named."""
-WALL_HUES: Final[dict[WallId, Hue]] = {
-    "memory": Hue.MEMORY,
-    "communication": Hue.COMMUNICATION,
-    "host_overhead": Hue.HOST,
-    "compute": Hue.COMPUTE,
-}
-
-
-def hue_of(row: str) -> Hue:
-    """The colour of a row of the step; of a row that no piece has, that of other time."""
-    return next((hue for begin, _, hue in _PIECES if row.startswith(begin)), Hue.OTHER)
 
 
 def step_bar(rank: Rank) -> Bar:
@@ -77,7 +53,7 @@ def step_bar(rank: Rank) -> Bar:
 
 
 def _parts(rank: Rank) -> dict[str, tuple[int, Hue]]:
-    """Time by piece, in the order of `_PIECES`; the budget alone where there is no ledger."""
+    """Time by piece, in the order of `PIECES`; the budget alone where there is no ledger."""
     rows = [row for row in known(rank.ledger) or () if row.group == "budget"]
     if not rows:
         budget, comm_ns = rank.budget_ns, known(rank.budget_ns.exposed_comm)
@@ -88,9 +64,9 @@ def _parts(rank: Rank) -> dict[str, tuple[int, Hue]]:
             "copies": (budget.exposed_copy, Hue.COPY),
             "nothing recorded": (budget.idle, Hue.IDLE),
         }
-    parts = {name: (0, hue) for _, name, hue in _PIECES}
+    parts = {name: (0, hue) for _, name, hue in PIECES}
     for row in rows:
-        name, hue = next((name, hue) for begin, name, hue in _PIECES if row.row.startswith(begin))
+        name, hue = next((name, hue) for begin, name, hue in PIECES if row.row.startswith(begin))
         parts[name] = (parts[name][0] + sum(row.per_step_ns), hue)
     return parts
 

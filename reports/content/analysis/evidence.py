@@ -8,8 +8,8 @@ from heuristics.result.judged import Evidence, Wall
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from heuristics.result.told import known
-from reports.content.analysis.figures import figures_table, written
-from reports.content.analysis.scale import per_step_ns, scale_of, who
+from reports.content.analysis.figures import figures_of, figures_table, written
+from reports.content.analysis.scale import per_step_ns, scale_of
 from reports.content.blocks import (
     Block,
     Column,
@@ -24,8 +24,9 @@ from reports.content.blocks import (
     Words,
     words,
 )
-from reports.content.names import capital, name_of
+from reports.content.names import capital, name_of, who
 from reports.content.quantities import milliseconds, percent
+from reports.content.wording import sentence
 from traces.steps.selection import seconds
 
 
@@ -37,13 +38,13 @@ def evidence(result: Result) -> Part:
 
 def _verdict(result: Result) -> Iterator[Block]:
     verdict = result.verdict
-    reasons: tuple[Words, ...] = tuple(words(f"{capital(one)}.") for one in verdict.because)
+    reasons: tuple[Words, ...] = tuple(words(sentence(one)) for one in verdict.because)
     if verdict.next_because:
-        reasons = (*reasons, words(f"{capital(verdict.next_because)}."))
+        reasons = (*reasons, words(sentence(verdict.next_because)))
     yield Items(reasons, "What the headline rests on")
     if verdict.confidence_because:
         yield Items(
-            tuple(words(f"{capital(one)}.") for one in verdict.confidence_because),
+            tuple(words(sentence(one)) for one in verdict.confidence_because),
             "What lowers the confidence",
         )
     bound = known(verdict.bound)
@@ -68,7 +69,7 @@ def _wall(result: Result, wall: Wall) -> Fold:
         heads = ("measured", "value", "limit", "why")
         columns = tuple(Column(head, number=place in (1, 2)) for place, head in enumerate(heads))
         blocks.append(Table("", columns, tuple(_evidence(one) for one in wall.evidence)))
-    missing = tuple(words(f"{capital(one)}.") for one in wall.missing)
+    missing = tuple(words(sentence(one)) for one in wall.missing)
     if missing:
         blocks.append(
             Items((*missing, *((words(f"To learn it: {wall.cure}."),) if wall.cure else ())), "Missing")
@@ -100,9 +101,4 @@ def _proof(rank: Rank, several: bool) -> Table | None:
     replay = known(rank.replay)
     if replay is None:
         return None
-    figures = (
-        ("residual_free_error_frac", replay.residual_free_error_frac),
-        ("elastic_frac", replay.elastic_frac),
-        ("unexplained_frac", replay.unexplained_frac),
-    )
-    return figures_table(f"Proofs of the replay{f' of {who(rank)}' if several else ''}", figures)
+    return figures_table(f"Proofs of the replay{f' of {who(rank)}' if several else ''}", figures_of(replay))

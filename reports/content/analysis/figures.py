@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from heuristics.result.told import Told, known
+from heuristics.result.told import Section, Told, known
 from reports.content.analysis.scale import Scale
 from reports.content.blocks import Cell, Column, Hue, Quantity, Row, Table, Term, Words, words
 from reports.content.quantities import duration, gigabytes, percent, rounded
@@ -42,6 +42,11 @@ def _time_row(scale: Scale, time: Time) -> Row:
     share = time.time_ns / scale.rank.budget_ns.window
     cells = (time.name, Quantity(scale.ms(time.time_ns)), Quantity(percent(share), share, time.hue))
     return Row(cells, time.depth)
+
+
+def figures_of(section: Section, *apart: str) -> Iterator[tuple[str, Told[float]]]:
+    """The measures of a section in the order of its fields, but for those that are shown apart."""
+    yield from ((name, getattr(section, name)) for name in section.__struct_fields__ if name not in apart)
 
 
 def figures_table(

@@ -10,10 +10,11 @@ from heuristics.result.result import Result
 from heuristics.result.told import known
 from heuristics.verdict import FAMILIES
 from heuristics.walls.price import WALL
-from reports.content.analysis.scale import gpu_of, gpus_of, scale_of, telling_rank, who
+from reports.content.analysis.scale import gpus_of, scale_of, telling_rank
 from reports.content.blocks import Code, Headline, Tone, Words, words
-from reports.content.names import capital, name_of
+from reports.content.names import gpu_of, name_of, who
 from reports.content.quantities import counted, milliseconds, percent
+from reports.content.wording import sentence
 from reports.measures import measures
 from traces.missing import Missing
 
@@ -141,7 +142,7 @@ def _bucket(result: Result, bucket: Bucket) -> str:
 
 def _unjudged(result: Result) -> str:
     reasons = [wall.missing[0] for wall in result.walls if wall.missing]
-    return f"{capital(reasons[0])}." if reasons else "This recording does not show what the time is lost to."
+    return sentence(reasons[0]) if reasons else "This recording does not show what the time is lost to."
 
 
 def _under(result: Result) -> Iterator[Words]:

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 from heuristics.result.rank import Rank, UnknownKernel
 from heuristics.result.tables import Kernel
-from heuristics.result.told import Told, known
 from reports.content.analysis.scale import Scale, scale_of
 from reports.content.blocks import Block, Code, Column, Hue, Part, Quantity, Row, Sentence, Table, Term, words
-from reports.content.names import kernel_name
+from reports.content.names import grid_words, kernel_name
 from reports.content.quantities import counted, duration, percent
 
 
@@ -43,16 +42,13 @@ def _row(one: Kernel, scale: Scale) -> Row:
         Quantity(scale.ms(one.work_ns)),
         Quantity(percent(share), share, _hue(one)),
     )
-    return Row((words(Code(kernel_name(one.name))), *figures, words(_grid(one.grid)), words(Term(one.key))))
+    return Row(
+        (words(Code(kernel_name(one.name))), *figures, words(grid_words(one.grid)), words(Term(one.key)))
+    )
 
 
 def _hue(one: Kernel) -> Hue:
     return Hue.COMMUNICATION if one.key.startswith("comm.") else Hue.COMPUTE
-
-
-def _grid(grid: Told[tuple[int, int, int]]) -> str:
-    told = known(grid)
-    return "" if told is None else " x ".join(map(str, told))
 
 
 def _unknown(one: UnknownKernel) -> Row:
@@ -61,4 +57,4 @@ def _unknown(one: UnknownKernel) -> Row:
         Quantity(duration(one.mean_ns)),
         Quantity(percent(one.frac), one.frac),
     )
-    return Row((words(Code(kernel_name(one.name))), *figures, words(_grid(one.grid))))
+    return Row((words(Code(kernel_name(one.name))), *figures, words(grid_words(one.grid))))

@@ -22,7 +22,7 @@ from reports.content.blocks import (
     Words,
     words,
 )
-from reports.content.check_defects import Weight, defects
+from reports.content.check_defects import Weight, answer_words, defects
 from reports.content.check_workflow import choices
 from reports.content.names import is_cure, name_of
 from reports.content.quantities import counted, saving
@@ -108,16 +108,10 @@ def _order(result: Result) -> Iterable[str]:
 
 def _spellings(knobs: Knobs, order: Iterable[str]) -> Iterator[Spelling]:
     """Every way to write the change that exists."""
-    lines = {
-        "megatron_lm": knobs.megatron_lm,
-        "megatron_bridge": knobs.megatron_bridge,
-        "bridge_harness": knobs.bridge_harness,
-        "pytorch": knobs.pytorch,
-        "environment": knobs.environment,
-    }
     for id_ in order:
-        if lines[id_]:
-            yield Spelling(id_, SPELLINGS[id_], CodeBlock(lines[id_], "python" if id_ == "pytorch" else "sh"))
+        lines: tuple[str, ...] = getattr(knobs, id_)
+        if lines:
+            yield Spelling(id_, SPELLINGS[id_], CodeBlock(lines, "python" if id_ == "pytorch" else "sh"))
 
 
 def _one_note(fix: Fix) -> Iterator[Words]:
@@ -147,8 +141,7 @@ def _all_notes(fix: Fix) -> Iterator[Words]:
     for one in fix.preconditions:
         cure = f" ({one.cure})" if one.cure and one.state == "unknown" else ""
         yield words(f"{_condition(one)}{cure}")
-    for tier in fix.checked:
-        yield words(f"Configuration, {tier.tier}: {tier.answer.replace('_', ' ')}; {tier.text}")
+    yield from map(words, answer_words(fix.checked))
     if (room := known(fix.room)) is not None:
         yield words(f"Memory: {room.because}")
     if fix.after:

@@ -8,7 +8,7 @@ from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from heuristics.result.told import known
 from heuristics.result.trace import Trace
-from reports.content.analysis.scale import gpu_of, scale_of, who
+from reports.content.analysis.scale import scale_of
 from reports.content.blocks import (
     Block,
     Code,
@@ -22,7 +22,7 @@ from reports.content.blocks import (
     Words,
     words,
 )
-from reports.content.names import capital, is_cure, name_of
+from reports.content.names import capital, gpu_of, is_cure, name_of, who
 from reports.content.quantities import percent
 from reports.redaction import redaction_words
 from reports.result.codec import gaps

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from heuristics.result.told import known
+from reports.content.names import gpu_of
 from reports.content.quantities import milliseconds
 
 
@@ -52,18 +53,6 @@ def per_step_ns(result: Result, total_ns: float) -> float:
     return total_ns / sum(max(1, len(rank.steps.used)) for rank in result.ranks)
 
 
-def gpu_of(rank: Rank) -> str:
-    """The model of a rank's GPU in short."""
-    gpu = known(rank.gpu)
-    return "GPU model not recorded" if gpu is None else gpu.removeprefix("NVIDIA ")
-
-
 def gpus_of(rank: Rank, count: int) -> str:
     """Several GPUs of the model of one rank's."""
     return f"{count} GPUs, model not recorded" if known(rank.gpu) is None else f"{count} x {gpu_of(rank)}"
-
-
-def who(rank: Rank) -> str:
-    """A rank in two or three words."""
-    number = known(rank.rank)
-    return f"GPU {rank.device}" if number is None else f"rank {number}, GPU {rank.device}"

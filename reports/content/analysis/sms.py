@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from heuristics.result.compute import LaunchUse
 from heuristics.result.rank import Rank
-from heuristics.result.told import Told, known
-from reports.content.analysis.figures import figures_table, times_of, times_table
+from heuristics.result.told import known
+from reports.content.analysis.figures import figures_of, figures_table, times_of, times_table
 from reports.content.analysis.scale import Scale, scale_of
 from reports.content.blocks import Block, Column, Hue, Part, Quantity, Row, Table, Term, words
 from reports.content.quantities import percent
@@ -19,30 +19,13 @@ def sms(rank: Rank) -> Part:
 
 
 def _blocks(rank: Rank) -> Iterator[Block]:
-    sm, scale, cores = rank.sm, scale_of(rank), rank.tensor_cores
-    figures: list[tuple[str, Told[float]]] = [
-        ("sm_count", sm.sm_count),
-        ("occupancy_frac", sm.occupancy_frac),
-        ("launch_occupancy_frac", sm.launch_occupancy_frac),
-        ("fill_frac", sm.fill_frac),
-        ("under_filled_ns", sm.under_filled_ns),
-        ("tail_ns", sm.tail_ns),
-        ("persistent_ns", sm.persistent_ns),
-        ("comm_blocks", sm.comm_blocks),
-        ("comm_blocks_mean", sm.comm_blocks_mean),
-        ("stretch_frac", sm.stretch_frac),
-        ("gemm_ns", cores.gemm_ns),
-        ("simt_ns", cores.simt_ns),
-        ("simt_count", cores.simt_count),
+    sm, scale = rank.sm, scale_of(rank)
+    figures = [
+        *figures_of(sm, "limiter_ns", "capability_at_least", "by_class", "stretch", "measured"),
+        *figures_of(rank.tensor_cores, "tf32", "fp32_to_tf32_frac"),
     ]
     if (seen := known(sm.measured)) is not None:
-        figures += [
-            ("sm_active_frac", seen.sm_active_frac),
-            ("sm_issue_frac", seen.sm_issue_frac),
-            ("tensor_active_frac", seen.tensor_active_frac),
-            ("samples", seen.samples),
-            ("pure_frac", seen.pure_frac),
-        ]
+        figures += figures_of(seen)
     yield figures_table("Figures; occupancy is theoretical", figures, scale)
     if limits := known(sm.limiter_ns):
         yield times_table("What limits occupancy, kernel work", scale, times_of(limits, Hue.COMPUTE))

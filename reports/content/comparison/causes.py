@@ -7,9 +7,10 @@ from typing import Final
 
 from heuristics.result.compared import Compared, ComparisonVerdict, Suspect
 from reports.content.blocks import Block, Items, Sentence, Tone, Words, words
-from reports.content.comparison.headline import sentence, stopped, unit
+from reports.content.comparison.headline import unit
 from reports.content.comparison.rows import named
 from reports.content.quantities import counted, milliseconds, signed
+from reports.content.wording import ended, sentence
 
 _SHOWN: Final = 2
 _EVIDENCE: Final = 2
@@ -71,7 +72,7 @@ def _evidence(suspect: Suspect, everything: bool) -> Iterator[Words]:
     shown = suspect.because if everything else suspect.seen[:_EVIDENCE]
     yield from map(words, shown)
     if suspect.next:
-        yield words(f"To be sure: {stopped(suspect.next)}")
+        yield words(f"To be sure: {ended(suspect.next)}")
     if everything:
         yield words(f"Source: {suspect.source}")
 

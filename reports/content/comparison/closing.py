@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from heuristics.result.compared import Compared
 from reports.content.blocks import Block, Command, Sentence, Tone
-from reports.content.comparison.headline import sentence
+from reports.content.wording import sentence
 
 
 def closing(compared: Compared) -> Iterator[Block]:

@@ -24,10 +24,11 @@ from reports.content.blocks import (
     Term,
     words,
 )
-from reports.content.comparison.headline import gpu_of, sentence, unit, who
+from reports.content.comparison.headline import unit
 from reports.content.comparison.rows import NOISE, ledger_name, module_name, moved, named, per_step, row_table
-from reports.content.names import name_of
+from reports.content.names import gpu_of, name_of, who
 from reports.content.quantities import milliseconds
+from reports.content.wording import sentence
 from reports.redaction import redaction_words
 
 _CHANGES: Final = {
@@ -149,13 +150,7 @@ def _pairs(pairs: tuple[ComparedPair, ...]) -> Table:
 
 
 def _pair(pair: ComparedPair) -> Row:
-    ranks = (known(side.rank) for side in (pair.base, pair.new))
-    devices = (pair.base.device, pair.new.device)
-    names = (
-        f"GPU {device}" if rank is None else f"rank {rank}"
-        for rank, device in zip(ranks, devices, strict=True)
-    )
-    return Row((*map(words, names), words(pair.by), moved(pair.step_delta_ns)))
+    return Row((words(who(pair.base)), words(who(pair.new)), words(pair.by), moved(pair.step_delta_ns)))
 
 
 def _about(compared: Compared) -> Iterator[Block]:

@@ -8,9 +8,9 @@ from typing import Final
 
 from heuristics.result.compared import Compared, ComparedChange, Difference
 from reports.content.blocks import Code, Items, Sentence, Span, Term, Words, words
-from reports.content.comparison.headline import sentence
 from reports.content.comparison.rows import named
 from reports.content.quantities import counted, percent
+from reports.content.wording import sentence
 from reports.words import printable
 
 _CHANGED: Final = 3

@@ -9,8 +9,9 @@ from heuristics.result.compared import Compared, ComparedSize, ComparisonVerdict
 from heuristics.result.side import Side
 from heuristics.result.told import known
 from reports.content.blocks import Code, Headline, Tone, Words, words
-from reports.content.names import capital
+from reports.content.names import gpu_of, who
 from reports.content.quantities import counted, milliseconds, percent, signed
+from reports.content.wording import sentence
 
 _LABELS: Final[dict[ComparisonVerdict, tuple[str, Tone]]] = {
     "regression": ("SLOWER", Tone.BAD),
@@ -47,18 +48,6 @@ def facts(compared: Compared) -> Words:
 def both(base: str, new: str) -> str:
     """What both sides say, or what each does."""
     return base if base == new else f"{base} -> {new}"
-
-
-def gpu_of(side: Side) -> str:
-    """The model of a side's GPU in short."""
-    gpu = known(side.gpu)
-    return "GPU model not recorded" if gpu is None else gpu.removeprefix("NVIDIA ")
-
-
-def who(side: Side) -> str:
-    """The rank that is compared."""
-    number = known(side.rank)
-    return f"GPU {side.device}" if number is None else f"rank {number}, GPU {side.device}"
 
 
 def has_steps(compared: Compared) -> bool:
@@ -132,13 +121,3 @@ def _under(compared: Compared) -> Iterator[str]:
 
 def _gate(gate: Gate) -> str:
     return f"Gate of {percent(gate.limit_frac)} {_GATES[gate.state]}: {sentence(gate.because)}"
-
-
-def sentence(text: str) -> str:
-    """With a capital in front and one full stop, or its question mark, at the end."""
-    return capital(stopped(text))
-
-
-def stopped(text: str) -> str:
-    """With one full stop, or its question mark, at the end."""
-    return text if text.endswith("?") else f"{text.rstrip('.')}."

@@ -7,8 +7,9 @@ from typing import Final
 
 from heuristics.result.compared import Compared, ComparedRow
 from heuristics.result.told import Told, known
-from reports.content.blocks import Column, Hue, Quantity, Row, Sentence, Span, Table, Term, Tone, Words, words
+from reports.content.blocks import Column, Quantity, Row, Sentence, Span, Table, Term, Tone, Words, words
 from reports.content.comparison.headline import has_steps, unit
+from reports.content.hues import hue_of
 from reports.content.quantities import (
     adding_up,
     counted,
@@ -22,14 +23,6 @@ from reports.content.quantities import (
 NOISE: Final = "noise"
 _SHOWN: Final = 6
 _NAMED: Final = 3
-_HUES: Final = (
-    ("compute", Hue.COMPUTE),
-    ("exposed_comm", Hue.COMMUNICATION),
-    ("exposed_copy", Hue.COPY),
-    ("launch_starved", Hue.HOST),
-    ("launch_latency", Hue.IDLE),
-)
-"""Families of rows."""
 
 
 def waterfall(compared: Compared) -> Iterator[Table | Sentence]:
@@ -65,11 +58,6 @@ def waterfall(compared: Compared) -> Iterator[Table | Sentence]:
 
 def _moved(row: ComparedRow, text: str) -> Quantity:
     return Quantity(signed(text), None if row.share_frac is None else abs(row.share_frac), hue_of(row.row))
-
-
-def hue_of(row: str) -> Hue:
-    """The colour of a row's family."""
-    return next((hue for family, hue in _HUES if row.startswith(family)), Hue.OTHER)
 
 
 def row_table(rows: Sequence[ComparedRow], name: Callable[[str], Words]) -> Table:

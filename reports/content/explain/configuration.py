@@ -18,7 +18,7 @@ from reports.content.blocks import Block, Code, Sentence, words
 from reports.content.check_workflow import PHASES
 from reports.content.explain.topic import Topic, listed, said
 from reports.content.wording import ended, joined
-from reports.glossary import glossary
+from reports.measures import glossary
 from traces.settings.knobs import Knob, knobs
 from traces.training_log.known_lines import known_lines
 

@@ -16,8 +16,8 @@ from heuristics.run import Run
 from reports.content.blocks import Block, Code, Sentence, Term, words
 from reports.content.explain.limits import limit_items, limits_in
 from reports.content.explain.topic import Topic, listed, paragraphs
+from reports.content.names import name_of
 from reports.content.wording import joined
-from reports.words import wall_words
 
 _CHANGES: Final = {
     "graph_attn": "attention's launches become one call",
@@ -48,7 +48,7 @@ def _fix(number: str) -> Iterator[Block]:
     fix, module, run = CATALOGUE[number], module_of(number), Run()
     yield from paragraphs(module)
     kinds = words(", of its cost ", joined([(Term(kind),) for kind in fix.kinds])) if fix.kinds else ()
-    yield Sentence(words(f"Acts on the wall {wall_words(fix.wall)}", kinds, "."))
+    yield Sentence(words(f"Acts on the wall {name_of(fix.wall)}", kinds, "."))
     yield from _knobs(fix, run)
     yield from listed("Versions", [fix.versions])
     yield from listed("Needs", map(_need, fix.preconditions(run)))

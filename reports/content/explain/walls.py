@@ -14,7 +14,7 @@ from heuristics.walls import JUDGES
 from reports.content.blocks import Block, Code, words
 from reports.content.explain.limits import limit_items, limits_in
 from reports.content.explain.topic import Topic, listed, paragraphs, said
-from reports.words import wall_words
+from reports.content.names import name_of
 
 _JUDGE: Final[Mapping[WallId, ModuleType]] = dict(zip(WALL_IDS, JUDGES, strict=True))
 _EVERY_WALL: Final = ("heuristics.walls.price", "heuristics.verdict")
@@ -37,7 +37,7 @@ _MEASURED: Final[Mapping[WallId, tuple[str, ...]]] = {
 def wall_topics() -> Iterator[Topic]:
     """The four walls."""
     for wall in WALL_IDS:
-        yield Topic(wall, "wall", partial(_wall, wall), wall_words(wall))
+        yield Topic(wall, "wall", partial(_wall, wall), name_of(wall))
 
 
 def _wall(wall: WallId) -> Iterator[Block]:

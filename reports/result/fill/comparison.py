@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import UNSET
@@ -17,6 +17,7 @@ from heuristics.result.compared import Compared, ComparedChange, ComparedPair, C
 from heuristics.result.result import Tool
 from heuristics.result.side import Side
 from heuristics.result.told import Told
+from reports.result.fill.parts import because, copied, each
 from reports.result.fill.side import mean_delta_ns, place_of, side_of
 from traces.missing import Missing
 
@@ -33,6 +34,7 @@ _NO_WORK: Final = Missing(
     "a side does not tell the work of this row, or the sides split idle time differently",
     "record both sides with the same options: moe-diag doctor TRACE",
 )
+_OF_INTERVAL: Final = ("low_ns", "high_ns", "low_frac", "high_frac", "level_frac", "method")
 _NO_BASE: Final = Missing("", "the steps of base take no time", "record base again")
 
 
@@ -74,7 +76,10 @@ def result_of_comparison(
         modules=_rows(told.modules, few),
         layers=facts.layers,
         kernels=facts.kernels,
-        changed=tuple(_changed(comparison)),
+        changed=tuple(
+            copied(one, ComparedChange, can_explain=rows)
+            for one, rows in zip(facts.changed, comparison.explained, strict=True)
+        ),
         suspects=comparison.suspects,
         pairs=tuple(
             ComparedPair(
@@ -101,22 +106,17 @@ def _sides(facts: Facts) -> tuple[Side, Side]:
 
 def _size(size: Size) -> ComparedSize:
     interval, whole_ns = size.interval, size.base_mean_ns
-    return ComparedSize(
-        source=size.source,
-        base_count=size.base_count,
-        new_count=size.new_count,
-        base_mean_ns=size.base_mean_ns,
-        new_mean_ns=size.new_mean_ns,
-        base_median_ns=size.base_median_ns,
-        new_median_ns=size.new_median_ns,
-        delta_ns=size.delta_ns,
-        delta_frac=size.delta_frac,
-        low_ns=interval.low_ns if interval else _FEW,
-        high_ns=interval.high_ns if interval else _FEW,
-        low_frac=_part(interval.low_ns, whole_ns) if interval else _FEW,
-        high_frac=_part(interval.high_ns, whole_ns) if interval else _FEW,
-        level_frac=interval.level if interval else _FEW,
-        method=interval.method if interval else _FEW,
+    if interval is None:
+        return copied(size, ComparedSize, **each(_OF_INTERVAL, _FEW))
+    return copied(
+        size,
+        ComparedSize,
+        low_ns=interval.low_ns,
+        high_ns=interval.high_ns,
+        low_frac=_part(interval.low_ns, whole_ns),
+        high_frac=_part(interval.high_ns, whole_ns),
+        level_frac=interval.level,
+        method=interval.method,
     )
 
 
@@ -138,25 +138,8 @@ def _rows(rows: Sequence[RowDelta], few: bool) -> tuple[ComparedRow, ...]:
 
 def _row(row: RowDelta, moved_ns: int, few: bool) -> ComparedRow:
     """One row; a share of the difference itself would be more than the whole where rows go both ways."""
-    return ComparedRow(
-        row=row.row,
-        wall=row.wall,
-        delta_ns=row.delta_ns,
-        count_ns=_told(row.count_ns),
-        duration_ns=_told(row.duration_ns),
-        overlap_ns=_told(row.overlap_ns),
-        base_ns=row.base_ns,
-        new_ns=row.new_ns,
-        base_count=row.base_count,
-        new_count=row.new_count,
-        ci95_ns=_interval(row, few),
-        parts=row.parts,
-        share_frac=_part(row.delta_ns, moved_ns),
-    )
-
-
-def _told(ns: int | None) -> int | Missing:
-    return _NO_WORK if ns is None else ns
+    own = copied(row, ComparedRow, ci95_ns=_interval(row, few), share_frac=_part(row.delta_ns, moved_ns))
+    return because(own, each(("count_ns", "duration_ns", "overlap_ns"), _NO_WORK))
 
 
 def _interval(row: RowDelta, few: bool) -> Told[Ends]:
@@ -166,17 +149,3 @@ def _interval(row: RowDelta, few: bool) -> Told[Ends]:
     if few:
         return _FEW
     return None if row.row == NOISE else _ONE_FIGURE
-
-
-def _changed(comparison: Comparison) -> Iterator[ComparedChange]:
-    for one, rows in zip(comparison.facts.changed, comparison.explained, strict=True):
-        yield ComparedChange(
-            what=one.what,
-            base=one.base,
-            new=one.new,
-            source=one.source,
-            said_base=one.said_base,
-            said_new=one.said_new,
-            withheld=one.withheld,
-            can_explain=rows,
-        )

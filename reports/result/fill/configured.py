@@ -128,7 +128,7 @@ def workflow(judgement: Judgement) -> tuple[typed.WorkflowStep, ...]:
 
 def experiments(judgement: Judgement) -> Told[typed.Experiments]:
     """The plan as runs to make."""
-    return all_copied(judgement.told.experiments, typed.Experiments) if judgement.told else NOT_GIVEN
+    return judgement.told.experiments if judgement.told else NOT_GIVEN
 
 
 def memory_estimate(judgement: Judgement) -> Told[typed.MemoryEstimate]:

@@ -22,12 +22,10 @@ def verdict(judgement: Judgement, judged: bool = True) -> typed.Verdict:
     """
     found, startup, largest = judgement.verdict, judgement.startup, judgement.largest
     confidence, following = found.confidence, found.following
-    filled = typed.Verdict(
-        wall=found.wall,
-        kind=found.kind,
+    filled = copied(
+        found,
+        typed.Verdict,
         bound=judgement.bound.bucket,
-        tied_with=found.tied_with,
-        runner_up=found.runner_up,
         confidence=confidence.level if confidence else None,
         confidence_because=confidence.because if confidence else (),
         because=(*found.because, judgement.bound.because),
@@ -65,16 +63,14 @@ def walls(judgement: Judgement, judged: bool = True) -> tuple[typed.Wall, ...]:
 
 def _wall(wall: WallJudgement, judged: bool) -> typed.Wall:
     told = wall.outcome != "unmeasurable"
-    filled = typed.Wall(
-        id=wall.id,
-        outcome=wall.outcome,
+    filled = copied(
+        wall,
+        typed.Wall,
         cost_ns=wall.cost_ns if told else None,
         cost_frac=wall.cost_frac if told else None,
         cost_by_kind_ns=wall.cost_by_kind_ns if told else None,
         at_most_frac=wall.cost_frac if wall.at_most_frac is None else wall.at_most_frac,
         evidence=tuple(copied(one, typed.Evidence) for one in wall.evidence),
-        missing=wall.missing,
-        cure=wall.cure,
     )
     why = Missing("", "; ".join(wall.missing), wall.cure) if judged else _NOT_GIVEN
     return because(filled, each(_COSTS, why))

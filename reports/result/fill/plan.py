@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from heuristics.judgement import Judgement
 from heuristics.planned import Planned, Refused
 from heuristics.result import judged as typed
 from reports.result.fill.parts import copied, gap
 from traces.missing import Missing
-
-if TYPE_CHECKING:
-    from heuristics.room import Room
 
 GIVE: Final = "give the run's configuration: --config FILE"
 _MEASURE: Final = gap(
@@ -26,7 +23,9 @@ def fixes(judgement: Judgement, planned: Sequence[Planned]) -> tuple[typed.Fix, 
     return tuple(fix(one, _checked(judgement, one), rooms.get(one.fix.id)) for one in planned)
 
 
-def fix(planned: Planned, checked: tuple[typed.Checked, ...] = (), room: Room | None = None) -> typed.Fix:
+def fix(
+    planned: Planned, checked: tuple[typed.Checked, ...] = (), room: typed.Room | None = None
+) -> typed.Fix:
     """One change to try. `checked`: what each tier says of it; `room`: of one that moves memory."""
     gains = (f"{gain.text} ({gain.source})" for gain in planned.fix.gains)
     return copied(
@@ -36,7 +35,7 @@ def fix(planned: Planned, checked: tuple[typed.Checked, ...] = (), room: Room | 
         preconditions=tuple(copied(one, typed.Precondition) for one in planned.preconditions),
         checked=checked,
         after=planned.after,
-        room=copied(room, typed.Room) if room else None,
+        room=room,
         gain_frac=_gain(planned),
         gain_source="; ".join(gains) or _MEASURE,
         shares_with=planned.shares_with,

@@ -10,12 +10,10 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import force_setattr
 
 from heuristics.judgement import Judgement
-from heuristics.result.judged import Combined
 from heuristics.result.result import SCHEMA_VERSION, Result, Tool
 from reports.result.fill import configured
 from reports.result.fill.judged import verdict, walls
 from reports.result.fill.log import log
-from reports.result.fill.parts import copied
 from reports.result.fill.plan import choices, fixes, refused
 from reports.result.fill.rank import notes, rank
 from reports.result.fill.shown import given
@@ -68,7 +66,7 @@ def result_of_run(
             walls=walls(judgement, seen),
             fixes=fixes(judgement, plan.fixes),
             levers=fixes(judgement, plan.levers),
-            combined=tuple(copied(one, Combined) for one in judgement.combined),
+            combined=judgement.combined,
             refused=refused(judgement),
             choices=choices(judgement),
             configuration=configured.configuration(judgement, redact),

@@ -12,6 +12,7 @@ from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from heuristics.result.side import BudgetRow, Side, SideLog, SideSteps
 from heuristics.result.told import Told, known
+from reports.result.fill.parts import copied
 from traces.missing import Missing
 
 NO_STEPS: Final = Missing(
@@ -27,7 +28,9 @@ def side_of(result: Result, rank: Rank, means_ns: Mapping[str, Fraction], named:
     """One side. `means_ns`: what its step is made of, by row; `named`: the rows the attribution names."""
     step_ns = round(_mean(rank.lengths_ns))
     verdict = result.verdict
-    return Side(
+    return copied(
+        verdict,
+        Side,
         name=rank.trace,
         traces=tuple(trace.name for trace in result.traces),
         gpu=rank.gpu,
@@ -39,11 +42,7 @@ def side_of(result: Result, rank: Rank, means_ns: Mapping[str, Fraction], named:
         step_ns=step_ns,
         steps=_steps(rank),
         log=_log(known(result.log)),
-        wall=verdict.wall,
         walls_told=any(wall.outcome != "unmeasurable" for wall in result.walls),
-        bound=verdict.bound,
-        kind=verdict.kind,
-        confidence=verdict.confidence,
         budget_rows=_budget_rows(means_ns, named, step_ns),
         timeline=rank.timeline,
     )

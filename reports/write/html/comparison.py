@@ -10,9 +10,9 @@ from heuristics.result.compared import Compared
 from reports.content.blocks import Block, Detail, Fold, Headline, Table, View
 from reports.content.comparison import page as page_of
 from reports.write.html.environment import STYLES, TIMELINE_SCRIPTS, assemble
-from reports.write.html.lanes import Stretch
 from reports.write.html.marks import Marks, shared
 from reports.write.html.timeline import Shown, step_words, timelines
+from reports.write.lanes import Stretch
 
 _ROOM: Final = 400_000
 """Bytes for each side's timeline: both and the rest stay under 1 MB."""

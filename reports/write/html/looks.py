@@ -52,6 +52,8 @@ _LOOKS: Final[Mapping[str, Look]] = {
     "exposed_comm": Look("vermillion", "solid"),
     "exposed_copy": Look("yellow", "solid"),
     "idle": Look("pale", "solid"),
+    "host.ranges": Look("pale", "solid"),
+    "host.calls": Look("purple", "solid"),
     **{f"compute.{name}": look for name, look in _CLASSES.items()},
     **{f"{bucket}.{name}": look for bucket in ("comm", "exposed_comm") for name, look in _KINDS.items()},
     **{f"{bucket}.{name}": look for bucket in ("copy", "exposed_copy") for name, look in _COPIES.items()},

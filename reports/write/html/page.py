@@ -16,8 +16,9 @@ from reports.content.analysis.evidence import evidence
 from reports.content.analysis.headline import facts, headline, title
 from reports.content.analysis.plan import plan, whole_plan
 from reports.content.analysis.recording import recording
-from reports.content.analysis.scale import telling_rank, who
+from reports.content.analysis.scale import telling_rank
 from reports.content.blocks import Block, Detail, Fold, Items, Page, Part, Plan, Sentence, View, Words
+from reports.content.names import who
 from reports.content.quantities import saving
 from reports.write.html.environment import SCRIPTS, STYLES, TIMELINE_SCRIPTS, assemble
 from reports.write.html.hero import cards_of, hero_of

@@ -12,10 +12,11 @@ from heuristics.result.rank import Rank
 from heuristics.result.tables import Timeline
 from heuristics.result.told import known
 from reports.content.blocks import Column, Quantity, Row, Table, Term
-from reports.content.names import kernel_name
+from reports.content.names import grid_words, kernel_name
 from reports.content.quantities import counted, duration, milliseconds
 from reports.words import printable
-from reports.write.html.lanes import Drawn, Stretch, caption, lanes_of, longest, look_of, title_of
+from reports.write.html.looks import look
+from reports.write.lanes import Drawn, Stretch, caption, lanes_of, longest, title_of
 
 _NAME: Final = 120
 _FEWEST: Final = 50
@@ -58,7 +59,7 @@ class _Shared:
 
     def data(self) -> Data:
         looks = [
-            [printable(title_of(key), _NAME), printable(key, _NAME), *look_of(key), self.walls.get(key, "")]
+            [printable(title_of(key), _NAME), printable(key, _NAME), *look(key), self.walls.get(key, "")]
             for key in self.looks
         ]
         names = [printable(name, _NAME) for name in self.names]
@@ -79,8 +80,8 @@ def grids_of(ranks: Sequence[Rank]) -> Mapping[str, str]:
     grids: dict[str, set[str]] = {}
     for rank in ranks:
         for row in rank.kernel_table.rows:
-            if (grid := known(row.grid)) is not None:
-                grids.setdefault(row.name, set()).add(" x ".join(map(str, grid)))
+            if grid := grid_words(row.grid):
+                grids.setdefault(row.name, set()).add(grid)
     return {name: one for name, (one, *others) in grids.items() if not others}
 
 

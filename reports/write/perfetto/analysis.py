@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from msgspec import to_builtins
-
 from heuristics.result.judged import Evidence, Wall
 from heuristics.result.moe import Span
 from heuristics.result.rank import Rank, Step
@@ -14,15 +12,15 @@ from heuristics.result.result import Result
 from heuristics.result.tables import LedgerRow
 from heuristics.result.told import known
 from reports.content.analysis.headline import headline
-from reports.content.analysis.scale import gpu_of, who
 from reports.content.blocks import Detail
-from reports.content.names import name_of
+from reports.content.names import gpu_of, name_of, who
 from reports.content.quantities import percent
 from reports.redaction import redaction_words
-from reports.words import seconds
+from reports.result.codec import lowered
 from reports.write.perfetto.events import Args, Counter, Process, Slice, Track, render_events
 from reports.write.perfetto.tracks import StepTracks, arrow_numbers
 from reports.write.plain import plain
+from traces.steps.selection import seconds
 
 _SHOWN: Final = 8
 """Ranks whose streams are shown: each may have 17,000 activities, 4 MB."""
@@ -59,7 +57,7 @@ def _name(result: Result, rank: Rank) -> str:
 def _about(result: Result, shown: int) -> Args:
     """What wrote the file, and what is left out of it."""
     return {
-        **to_builtins(result.tool),
+        **lowered(result.tool),
         "schema_version": result.schema_version,
         "traces": [trace.name for trace in result.traces],
         "redaction": redaction_words(result.redacted),
@@ -88,15 +86,7 @@ def _verdict_tracks(result: Result) -> Iterator[Track]:
 def _wall(result: Result, wall: Wall) -> Args:
     """Its cost, the figures behind it, what is missing, and what to try first against it."""
     fixes = [one for one in result.fixes if one.wall == wall.id][:_FIXES]
-    return {
-        "cost_ns": known(wall.cost_ns),
-        "cost_frac": known(wall.cost_frac),
-        "cost_by_kind_ns": known(wall.cost_by_kind_ns),
-        "evidence": [_figure(one) for one in wall.evidence],
-        "missing": wall.missing,
-        "cure": wall.cure,
-        "next": [f"{fix.id} {fix.title}" for fix in fixes],
-    }
+    return {**lowered(wall), "next": [f"{fix.id} {fix.title}" for fix in fixes]}
 
 
 def _own_tracks(result: Result, place: int) -> Iterator[Track]:
@@ -119,31 +109,21 @@ def _own_tracks(result: Result, place: int) -> Iterator[Track]:
 def _whole(rank: Rank) -> Args:
     """What is known of all windows together."""
     return {
-        "budget_ns": to_builtins(rank.budget_ns, enc_hook=known),
+        "budget_ns": lowered(rank.budget_ns),
         "exposed_comm_by_kind_ns": known(rank.exposed_comm_by_kind_ns),
         "exposed_copy_by_kind_ns": rank.exposed_copy_by_kind_ns,
         "compute_by_class_ns": rank.compute_by_class_ns,
-        "absent_ns": to_builtins(known(rank.absent_ns)),
+        "absent_ns": lowered(absent) if (absent := known(rank.absent_ns)) else None,
         "masked_ns": known(rank.masked_ns),
         "hidden_comm_ns": known(rank.hidden_comm_ns),
     }
 
 
-def _figure(one: Evidence) -> Args:
-    return {"measure": one.measure, "value": one.value, "unit": one.unit, "limit": one.limit}
-
-
 def _evidence(wall: Wall, one: Evidence) -> Iterator[Slice]:
     """Where it can be seen, if at one place."""
     if one.start_ns is not None and one.end_ns is not None:
-        said = {**_figure(one), "because": one.because, "step": one.step}
-        yield Slice(
-            one.start_ns,
-            one.end_ns,
-            name_of(one.measure),
-            wall.id,
-            {**said, **_where(one.start_ns, one.end_ns)},
-        )
+        said = {**lowered(one), **_where(one.start_ns, one.end_ns)}
+        yield Slice(one.start_ns, one.end_ns, name_of(one.measure), wall.id, said)
 
 
 def _where(start_ns: int, end_ns: int) -> Args:

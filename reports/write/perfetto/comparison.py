@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from msgspec import to_builtins
-
-from heuristics.result.compared import Compared, ComparedRow, Suspect
+from heuristics.result.compared import Compared, ComparedRow
 from heuristics.result.side import Side
 from heuristics.result.told import known
 from reports.content.blocks import Detail
-from reports.content.comparison.headline import gpu_of, headline, unit, who
-from reports.content.names import name_of
+from reports.content.comparison.headline import headline, unit
+from reports.content.names import gpu_of, name_of, who
 from reports.content.quantities import milliseconds, signed
 from reports.redaction import redaction_words
-from reports.words import seconds
-from reports.write.perfetto.events import Args, Process, Slice, Track, render_events
+from reports.result.codec import lowered
+from reports.write.perfetto.events import Process, Slice, Track, render_events
 from reports.write.perfetto.tracks import StepTracks, arrow_numbers
 from reports.write.plain import plain
+from traces.steps.selection import seconds
 
 _ROWS: Final = 10
 
@@ -38,7 +37,7 @@ def write_comparison_perfetto(compared: Compared, detail: Detail) -> str:
         steps = StepTracks((side.timeline,), arrows, -side.timeline.start_ns)
         processes.append(Process(f"{name} {side.name}", [_step(name, side), *steps.tracks()]))
     about = {
-        **to_builtins(compared.tool),
+        **lowered(compared.tool),
         "schema_version": compared.schema_version,
         "redaction": redaction_words(compared.redacted),
         "rows_left_out": len(compared.attribution) - len(rows),
@@ -57,34 +56,11 @@ def _notes(compared: Compared, rows: tuple[ComparedRow, ...], length_ns: int) ->
     yield Track("verdict", [Slice(0, length_ns, name, compared.verdict, said)])
     for place, suspect in enumerate(compared.suspects, start=1):
         name = f"{place}. {suspect.title}"
-        yield Track(f"cause {place}", [Slice(0, length_ns, name, "cause", _suspect(suspect))])
+        yield Track(f"cause {place}", [Slice(0, length_ns, name, "cause", lowered(suspect))])
     for row in rows:
         change = signed(milliseconds(row.delta_ns))
         name = f"{name_of(row.row)} {change} {unit(compared)}"
-        yield Track(row.row, [Slice(0, length_ns, name, known(row.wall) or "no wall", _row(row))])
-
-
-def _suspect(suspect: Suspect) -> Args:
-    return {
-        "explains_ns": suspect.explains_ns,
-        "rows": suspect.rows,
-        "confidence": suspect.confidence,
-        "because": suspect.because,
-        "next": suspect.next,
-        "source": suspect.source,
-    }
-
-
-def _row(row: ComparedRow) -> Args:
-    return {
-        "base_ns": row.base_ns,
-        "new_ns": row.new_ns,
-        "delta_ns": row.delta_ns,
-        "base_count": row.base_count,
-        "new_count": row.new_count,
-        "ci95_ns": known(row.ci95_ns),
-        "parts": row.parts,
-    }
+        yield Track(row.row, [Slice(0, length_ns, name, known(row.wall) or "no wall", lowered(row))])
 
 
 def _step(name: str, side: Side) -> Track:

@@ -12,7 +12,6 @@ from heuristics.result.told import known
 from reports.content.analysis.headline import by_family
 from reports.content.names import capital, name_of
 from reports.content.quantities import counted
-from reports.write.html.looks import Look, look
 
 Kind = Literal["ranges", "calls", "why", "stream"]
 
@@ -61,11 +60,6 @@ def title_of(key: str) -> str:
     if family == "host":
         return _HOST[kind]
     return f"wait for {name_of(key)}" if family == "blocking" else name_of(key)
-
-
-def look_of(key: str) -> Look:
-    """A colour and a pattern, alike in every picture; the host's own lanes have none of a class."""
-    return {"host.ranges": Look("pale", "solid"), "host.calls": Look("purple", "solid")}.get(key) or look(key)
 
 
 def longest(lane: Drawn, count: int) -> Drawn:
