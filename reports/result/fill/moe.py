@@ -69,12 +69,11 @@ def detected(rank: RankMeasurements, ep_overlap: bool | None) -> Detected:
     """What kind of run the trace shows. `ep_overlap`: of the whole run."""
     either = "there is no expert all-to-all, or it is hidden more than by chance and less than on purpose"
     training = gap(rank.steps.training_evidence, "record whole steps, with the optimizer")
-    filled = Detected(
+    filled = copied(
+        rank.detected,
+        Detected,
         dispatcher=rank.a2a.dispatcher if rank.a2a else "unknown",
-        graph_share_frac=rank.detected.graph_share_frac,
-        short_kernel_frac=rank.detected.short_kernel_frac,
         ep_overlap=ep_overlap,
-        framework=rank.detected.framework,
         training_step=rank.steps.training,
         training_evidence=rank.steps.training_evidence,
         precision=rank.precision.precision,
