@@ -38,6 +38,7 @@ def _launches(rank: Rank) -> Iterator[tuple[str, Told[float]]]:
     """How much the host has to launch."""
     yield "short_kernel_frac", rank.detected.short_kernel_frac
     yield "graph_share_frac", rank.detected.graph_share_frac
+    yield "kernels_per_launch", rank.detected.kernels_per_launch
 
 
 def _columns(*heads: str) -> tuple[Column, ...]:
