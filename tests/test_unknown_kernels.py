@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import diagnoser
-from reports.render import RENDERERS
+from tests.rendering import text
 from tests.visible_text import READERS
 from traces.simulate.recording import Recording
 
@@ -32,8 +32,8 @@ def two_steps(mystery_us: int) -> Recording:
 
 def shown(path: Path, form: str) -> str:
     """What a reader of a format sees of the diagnosis, on one line."""
-    text = RENDERERS[form](diagnoser.analyze(path).to_dict(), False)
-    return " ".join(READERS[form](text).replace("\u00a0", " ").split())
+    said = text(diagnoser.analyze(path).to_dict(), form)
+    return " ".join(READERS[form](said).replace("\u00a0", " ").split())
 
 
 def test_its_figures_are_told(export: Export) -> None:
