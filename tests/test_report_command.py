@@ -269,6 +269,7 @@ BAD: list[tuple[Callable[[Path, Json], Path], str]] = [
     (bad("rank", with_rank("budget_ns", 7)), "ranks[0].budget_ns: Expected `object`"),
     (bad("senseless", with_rank("sm", None)), "ranks[0].sm: Expected `object`"),
     (bad("redacted", lambda said: {**said, "redacted": "no"}), "redacted: Expected `bool`"),
+    (bad("half_a_word", lambda said: {**said, "framework": "\ud800"}), "half a character stands where"),
     (bad("half", lambda said: {**said, "kind": "comparison"}), "Make the result again: moe-diag compare"),
 ]
 
@@ -306,6 +307,17 @@ def test_a_later_1_x_is_rendered_as_1_0_without_the_keys_that_it_added(
     assert json.loads(capsys.readouterr().out) == results["analysis"]
     assert run(["report", str(path)]) == 0
     assert capsys.readouterr().out == text(results["analysis"], "text")
+
+
+def test_a_row_of_a_step_that_a_later_1_x_added_is_shown_as_other_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], results: dict[str, Json]
+) -> None:
+    later = json.loads(json.dumps(results["analysis"]))
+    row = next(one for one in later["ranks"][0]["ledger"] if one["row"] == "compute.gemm")
+    row["row"] = "a_new_kind.of_time"
+    for form in ("text", "markdown", "jira", "html"):
+        assert run(["report", str(kept(tmp_path, later)), "-f", form]) == 0
+        assert "other time" in capsys.readouterr().out
 
 
 def test_half_a_character_of_a_foreign_name_is_no_bug_of_ours(

@@ -14,13 +14,13 @@ from msgspec import Struct
 
 from heuristics.result.compared import Compared
 from heuristics.result.result import Result
+from heuristics.result.told import SCHEMA_VERSION
 from reports.result.checks import check_compared, check_result
 from reports.result.codec import Document, decode
 from traces.errors import NotAResult, TraceNotFound
 
 _MAJOR: Final = "1"
 """Documents of version 1.x can be read: keys may be added to it, none may change."""
-_VERSION: Final = "1.0"
 _MAKE: Final = "moe-diag analyze TRACE -f json -o result.json"
 
 R = TypeVar("R", bound=Struct)
@@ -68,11 +68,14 @@ def read_result(path: Path) -> Result:
 
 
 def typed(document: Mapping[str, Any]) -> Result | Compared:
-    """A document of any kind, checked. Raises `NotAResult` for what is none, or of a newer schema."""
+    """A document of any kind, checked; keys that a later 1.x added are left out, so it is of our version.
+
+    Raises `NotAResult` for what is none, or of a newer schema.
+    """
     if "schema_version" not in document:
         raise NotAResult(f"it is no result of moe-diag. Make one of a trace: {_MAKE}")
     _check_version(document["schema_version"])
-    known = {**document, "schema_version": _VERSION}
+    known = {**document, "schema_version": SCHEMA_VERSION}
     if document.get("kind") == "comparison" or isinstance(document.get("verdict"), str):
         return check_compared(_decoded(known, Compared, "moe-diag compare"))
     return check_result(_decoded(known, Result, "moe-diag analyze"))

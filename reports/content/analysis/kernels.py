@@ -24,8 +24,8 @@ def _blocks(rank: Rank) -> Iterator[Block]:
     rows = tuple(_row(one, scale) for one in table.rows)
     yield Table("Kernels with the most work", columns, rows, left_out=table.left_out.rows)
     if rank.unknown_kernels:
-        columns = _columns("kernel", "count", "mean", "share", "grid")
-        unknown = tuple(_unknown(one) for one in rank.unknown_kernels)
+        columns = _columns("kernel", "count", scale.unit, "share", "mean", "grid")
+        unknown = tuple(_unknown(one, scale) for one in rank.unknown_kernels)
         yield Table("Kernels of unknown purpose: no rule names them", columns, unknown)
     if rank.kernels_without_launch:
         said = f"{counted(rank.kernels_without_launch, 'kernel')} without a recorded launch."
@@ -33,7 +33,7 @@ def _blocks(rank: Rank) -> Iterator[Block]:
 
 
 def _columns(*heads: str) -> tuple[Column, ...]:
-    return tuple(Column(head, number=0 < place < 4) for place, head in enumerate(heads))
+    return tuple(Column(head, number=0 < place < 4 or head == "mean") for place, head in enumerate(heads))
 
 
 def _row(one: Kernel, scale: Scale) -> Row:
@@ -55,10 +55,11 @@ def _grid(grid: Told[tuple[int, int, int]]) -> str:
     return "" if told is None else " x ".join(map(str, told))
 
 
-def _unknown(one: UnknownKernel) -> Row:
+def _unknown(one: UnknownKernel, scale: Scale) -> Row:
     figures = (
         Quantity(f"{one.count:,}"),
-        Quantity(duration(one.mean_ns)),
+        Quantity(scale.ms(one.busy_ns)),
         Quantity(percent(one.frac), one.frac),
+        Quantity(duration(one.mean_ns)),
     )
     return Row((words(Code(kernel_name(one.name))), *figures, words(_grid(one.grid))))
