@@ -315,7 +315,7 @@ def test_a_row_of_a_step_that_a_later_1_x_added_is_shown_as_other_time(
     later = json.loads(json.dumps(results["analysis"]))
     row = next(one for one in later["ranks"][0]["ledger"] if one["row"] == "compute.gemm")
     row["row"] = "a_new_kind.of_time"
-    for form in ("text", "markdown", "jira", "html"):
+    for form in ("text", "markdown", "html"):
         assert run(["report", str(kept(tmp_path, later)), "-f", form]) == 0
         assert "other time" in capsys.readouterr().out
 
