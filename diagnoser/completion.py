@@ -16,8 +16,7 @@ _PATCHES: Final = ("bridge", "megatron-lm")
 
 def explain_words(incomplete: str) -> list[str]:
     """Walls, fixes by the names of their files, findings, measures and other words of a result."""
-    from reports.glossary import glossary
-    from reports.measures import measures
+    from reports.measures import glossary, measures
 
     found = (_FIX.fullmatch(path.stem) for path in sorted((_HEURISTICS / "fixes").glob("*.py")))
     fixes = [f"{one[1].upper()}-{one[2]}" for one in found if one]
