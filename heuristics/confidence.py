@@ -77,7 +77,9 @@ def _about_steps(measurements: Sequence[RankMeasurements]) -> Iterator[Reason]:
     if not fewest and all(rank.steps.source == "user" for rank in measurements):
         return  # the user's own window
     if not fewest:
-        yield Reason("no_steps", "no steps were found, so one window")
+        blind = sum(not rank.steps.used for rank in measurements)
+        where = f" on {blind} of {len(measurements)} ranks" if blind < len(measurements) else ""
+        yield Reason("no_steps", f"no steps were found{where}, so one window")
     elif fewest < FEW_STEPS.value:
         yield Reason("few_steps", f"only {fewest} step{'' if fewest == 1 else 's'}")
 

@@ -419,7 +419,8 @@ def test_a_choice_of_the_guides_names_its_rule_the_other_edition_and_what_is_mis
     result = replace(result_of(script(tmp_path)), choices=(chosen,))
     assert "Guides dispatcher deepep." in words(plain(page(result, Detail.FIRST)))
     whole = words(plain(page(result, Detail.FULL)))
-    assert "dispatcher | deepep | nvl8 | measure | --n 20 | --ep" in whole
+    said = "dispatcher: deepep (rule nvl8; other edition: measure). Settings: --n 20. Missing input: --ep."
+    assert said in whole
 
 
 ENUMERATED = frozenset(

@@ -41,7 +41,7 @@ def test_what_is_missing_says_what_it_makes_impossible(
     recording = Recording()
     recording.kernel(GEMM, 0, 100)
     text = said(export(recording), capsys)
-    assert "no CUDA calls: why no compute ran is unknown" in text
+    assert "no CUDA calls: without launches it is unknown why no compute ran" in text
     assert "no NVTX ranges: steps are found by their pattern" in text
 
 

@@ -155,7 +155,7 @@ ASKED = {
     ),
     # By re-execution: communication 8.2 % at most, all other walls under 3 %.
     "plain_05": Answers(
-        "NO BOTTLENECK OF 10 % OR MORE", "at most 8.4 %", "Memory at most 0 %",
+        "NO BOTTLENECK OF 10 % OR MORE", "at most 8.4 %", "Memory 0 0 %",
         "Give each GEMM a larger shape", "Largest part: compute, 87 %",
     ),
 }  # fmt: skip
@@ -190,13 +190,49 @@ def test_listed_steps_have_one_replayed_figure_together_and_never_a_sum() -> Non
     document = scenario("memory")
     ids = [fix["id"] for fix in document["fixes"][:3]]
     combined = {**document, "combined": [{"ids": ids, "gain_frac": [0.1, 0.25]}]}
-    assert "All three together:" in first_screen(combined)
-    assert "(10 % to 25 %)" in flat(first_screen(combined))
+    assert "All three together save 10-25 %." in first_screen(combined)
     assert "together" not in first_screen(document).partition("DO THIS")[2]
+
+
+def test_where_only_pairs_were_replayed_the_best_pair_of_the_listed_steps_is_said() -> None:
+    document = scenario("memory")
+    first, second, third, fourth, *_ = [fix["id"] for fix in document["fixes"]]
+    pairs = [
+        {"ids": [first, second], "gain_frac": [0.1, 0.25]},
+        {"ids": [third, first], "gain_frac": [0.2, 0.3]},
+        {"ids": [first, fourth], "gain_frac": [0.4, 0.5]},
+    ]
+    text = flat(first_screen({**document, "combined": pairs}))
+    assert "1 and 3 together save 20-30 %; savings overlap." in text
+
+
+def test_a_precondition_that_breaks_the_change_stands_before_one_that_only_wins_nothing() -> None:
+    document = scenario("communication")
+    fix = document["fixes"][0]
+    unset = {"text": "it is off so far", "state": "unknown", "cure": "the configuration"}
+    old = {"text": "Megatron-Core >= 0.14.0", "state": "unknown", "cure": "--core-version"}
+    unmet = {"text": "experts are spread", "state": "unmet", "cure": ""}
+    for needs, said in (([unset, old], "Check: Megatron-Core >= 0.14.0"), ([old, unmet], "Needs: experts")):
+        changed = {**fix, "after": [], "preconditions": needs}
+        assert said in first_screen({**document, "fixes": [changed]})
+
+
+def test_what_no_reason_lowers_is_sure_without_an_excuse() -> None:
+    assert "Confidence high.\n" in first_screen(scenario("compute"))
+
+
+def test_shares_of_what_start_up_leaves_are_named_so(recordings: Path) -> None:
+    text = first_screen(documents(recordings)["h100_llm_1rank"])
+    assert "of rest" in text
+    assert "Confidence low: start-up, and no steps were found" in text
+
+
+def test_a_wall_without_a_cost_is_nothing_where_its_bound_is_nothing() -> None:
+    assert "Memory 0 0 %" in flat(first_screen(scenario("healthy")))
 
 
 def test_several_ranks_are_one_line_with_their_spread(recordings: Path) -> None:
     lines = first_screen(documents(recordings)["dlrm8"]).splitlines()
     (line,) = [line for line in lines if line.startswith("8 ranks")]
-    assert "step 11.0 to 18.6 ms" in line
+    assert "step or window 11.0 to 18.6 ms" in line
     assert "compute 5.7 % to 9.7 %" in line

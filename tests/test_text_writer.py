@@ -203,3 +203,24 @@ def test_keys_stand_beside_their_names_where_they_are_asked_for() -> None:
     items = Items((words(Term("token_count_sync")),), "Causes", numbered=True)
     assert "1. reads of token counts\n" in write_text(page(items), View())
     assert "1. reads of token counts [token_count_sync]" in write_text(page(items), View(keys=True))
+
+
+def test_a_list_is_cut_after_a_whole_item() -> None:
+    kernels = "; ".join(f"kernel_{number} {number} % (GEMMs of class {number})" for number in range(10, 30))
+    last = [line for line in written(Sentence(words(kernels), "Top kernels")) if "kernel_" in line][-1]
+    assert last.endswith("); ...")
+    assert len(last) <= 80
+
+
+def test_a_short_label_leaves_what_it_says_in_the_column_of_the_lines_below() -> None:
+    lines = written(Headline("SLOWER", words("a word " * 12), Tone.BAD))
+    assert lines[2].startswith("SLOWER     a word")
+    assert lines[3].startswith("           word a")
+
+
+def test_a_table_of_a_thousand_rows_says_how_many_are_left_out() -> None:
+    rows = tuple(Row((words(f"row {number}"), Quantity("1"))) for number in range(1_040))
+    table = Table("Kernels", (Column(""), Column("count", number=True)), rows)
+    lines = written(table, detail=Detail.FULL)
+    assert sum("row " in line for line in lines) == 40
+    assert lines[-1] == "  1,000 more: -f json"

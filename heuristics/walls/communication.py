@@ -1,6 +1,6 @@
 """The communication wall: the step waits for data of other GPUs.
 
-The handicap taken away: communication takes no GPU time; its launches stay. How we tell: by replay, so
+What is removed to measure it: communication takes no GPU time; its launches stay. How we tell: by replay, so
 communication that runs under compute, or behind a host that is later still, costs nothing. Its kind is the
 kind whose absence alone would win most: expert all-to-all, then data, tensor, pipeline, context parallelism.
 

@@ -1,10 +1,10 @@
 """The compute wall: kernels run, but leave SMs without work, or tensor cores without matrices.
 
-The handicap taken away: kernels with fewer blocks than the GPU has SMs take blocks / SMs of their time, and
-FP32 GEMMs without tensor cores, on a GPU that has TF32, take FP32 / TF32 peak of it (kind `no_tensor_cores`).
-How we tell: by the launch, by names and by replay; a ceiling, so the range is from 0 to it. Tails, short
-kernels and one GEMM per expert are evidence, not cost: by a tail formula ordinary dense runs would show a
-false wall of 4 to 20 % (measured on real recordings).
+What is removed to measure it: kernels with fewer blocks than the GPU has SMs take blocks / SMs of their time,
+and FP32 GEMMs without tensor cores, on a GPU that has TF32, take FP32 / TF32 peak of it (kind
+`no_tensor_cores`). How we tell: by the launch, by names and by replay; a ceiling, so the range is from 0 to
+it. Tails, short kernels and one GEMM per expert are evidence, not cost: by a tail formula ordinary dense runs
+would show a false wall of 4 to 20 % (measured on real recordings).
 
 What it is not: low occupancy of persistent kernels (nvjet, CUTLASS's TMA GEMMs, FlashAttention 3, grouped
 GEMM), whose grid is the number of SMs by design; nor a step that is mostly compute: that is bound by

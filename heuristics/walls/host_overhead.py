@@ -1,8 +1,9 @@
 """The host-overhead wall: the GPU waits for the CPU to launch its work.
 
-The handicap taken away: Python between calls, launch calls, the overhead of synchronising calls, arrival,
-garbage collection and data loading take no time; small copies that only feed a synchronising call go. How we
-tell: by replay, capped by what the account lays on the host. Allocator calls belong to the memory wall.
+What is removed to measure it: Python between calls, launch calls, the overhead of synchronising calls,
+arrival, garbage collection and data loading take no time; small copies that only feed a synchronising call
+go. How we tell: by replay, capped by what the account lays on the host. Allocator calls belong to the memory
+wall.
 
 What it is not: time the host spends in cudaStreamSynchronize while the GPU works, nor many launches as such:
 a host that is ahead of its GPU costs nothing.

@@ -1,10 +1,10 @@
 """The memory wall: the step pays for fitting into the GPU's memory.
 
-The handicap taken away: what is computed a second time is gone whole, with its collectives, copies and
+What is removed to measure it: what is computed a second time is gone whole, with its collectives, copies and
 synchronisations; offload copies, copies of what lives in host memory and, after the first step, allocator
 calls are gone. How we tell: by replay.
 
-Price and capacity are two things. The price shows in any trace; whether there is room does not: below the
+Cost and capacity are two things. The cost shows in any trace; whether there is room does not: below the
 limit the wall is clear only where memory use was recorded. The allocator giving memory back and asking again
 in steady steps is hard evidence that the run does not fit, and comes before any larger wall: what does not
 fit cannot be tuned. What it is not: a high peak; PyTorch keeps nearly all memory by design.

@@ -17,7 +17,7 @@ from traces.replay.cost import Cost
 WALL: Final = Limit(
     0.10,
     "fraction of the windows",
-    "ours, NVIDIA publishes none: a handicap worth less than a tenth of the step is no wall",
+    "ours, NVIDIA publishes none: less than a tenth of the step is no wall",
 )
 
 

@@ -34,7 +34,7 @@ from reports.content.check_numbers import number_lines
 from reports.content.check_parts import configuration_parts, defect_items
 from reports.content.check_workflow import (
     choice_line,
-    choice_table,
+    choices,
     workflow_lines,
 )
 from reports.content.names import name_of
@@ -44,7 +44,7 @@ from reports.redaction import redaction_words
 
 _RULES: Final = 3
 _STEPS: Final = 1
-_MORE: Final = "every rule with its reason, settings, memory by part, published throughput"
+_MORE: Final = "--full: every rule and its reason, settings, memory by part"
 
 
 def page(result: Result, detail: Detail) -> Page:
@@ -58,7 +58,7 @@ def page(result: Result, detail: Detail) -> Page:
     blocks += [Sentence(words(one), "Warning", Tone.NOTICE) for one in result.warnings]
     blocks += [*defect_items(result, Detail.FIRST), *_judged(result, detail)]
     if detail is Detail.FULL:
-        chosen = Part("What the guides choose", tuple(choice_table(result)), "choices")
+        chosen = Part("What the guides choose", tuple(choices(result)), "choices")
         held = Sentence(words(redaction_words(result.redacted)))
         return Page(title, facts, (*blocks, chosen, *configuration_parts(result), held), detail)
     blocks += number_lines(result)

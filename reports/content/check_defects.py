@@ -114,7 +114,7 @@ def _unread(configuration: Configuration) -> Iterator[Defect]:
 def defect_words(one: Defect, detail: Detail) -> Words:
     """One entry: its id, what is wrong, what cures it, and where it was seen."""
     start: Words = (Code(one.id), ": ") if one.id else ()
-    mark = {Weight.WARNED: "Warning. ", Weight.NO_EFFECT: "Without effect. "}.get(one.weight, "")
+    mark = {Weight.WARNED: "warning: ", Weight.NO_EFFECT: "no effect: "}.get(one.weight, "")
     cure = f" Cure: {ended(one.cure)}" if one.cure else ""
     where = one.seen if detail is Detail.FULL else one.places
     return words(start, f"{mark}{ended(one.what)}{cure}", words(" Seen: ", where, ".") if where else ())

@@ -10,7 +10,7 @@ from heuristics.result.configured import Experiment, WorkflowStep
 from heuristics.result.judged import Choice
 from heuristics.result.result import Result
 from heuristics.result.told import known
-from reports.content.blocks import Block, Code, Column, Fold, Items, Row, Sentence, Table, Words, words
+from reports.content.blocks import Block, Code, Fold, Items, Sentence, Words, words
 from reports.content.quantities import counted
 from reports.content.wording import ended, joined
 
@@ -90,31 +90,23 @@ def choice_line(result: Result) -> Iterator[Block]:
         yield Sentence(words(f"{said}."), "Guides")
 
 
-def choice_table(result: Result) -> Iterator[Block]:
+def choices(result: Result) -> Iterator[Block]:
     """What the guides choose, the rule that decides, what the other edition says, what would settle it."""
     if not result.choices:
         return
-    columns = (
-        Column("About"),
-        Column("Choice"),
-        Column("Rule"),
-        Column("Other edition"),
-        Column("Settings"),
-        Column("Missing input"),
+    yield Items(
+        tuple(map(_choice, result.choices)), f"What the guides choose (edition {result.tool.guidance})"
     )
-    rows = tuple(
-        Row(
-            (
-                *(words(_about(one)), words(one.answer), words(Code(one.rule)), words(one.other)),
-                *(_codes(one.settings), _codes(one.asks)),
-            )
-        )
-        for one in result.choices
-    )
-    yield Table(f"What the guides choose (edition {result.tool.guidance})", columns, rows)
     refused = tuple(words(_about(one), ": ", why) for one in result.choices for why in one.refused)
     if refused:
         yield Fold("What the guides rule out, and why", (Items(refused),), "ruled-out")
+
+
+def _choice(one: Choice) -> Words:
+    other = f"; other edition: {one.other}" if one.other else ""
+    settings = words(" Settings: ", *_codes(one.settings), ".") if one.settings else ()
+    asks = words(" Missing input: ", *_codes(one.asks), ".") if one.asks else ()
+    return words(f"{_about(one)}: {one.answer} (rule ", Code(one.rule), f"{other}).", *settings, *asks)
 
 
 def _about(one: Choice) -> str:

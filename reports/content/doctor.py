@@ -32,7 +32,7 @@ from traces.recording_line import recording_line
 
 _LACKING: Final = {
     "kernels": "nothing can be diagnosed",
-    "CUDA calls": "why no compute ran is unknown, as launches are",
+    "CUDA calls": "without launches it is unknown why no compute ran",
     "NVTX ranges": "steps are found by their pattern, phases and layers stay unknown",
     "event records": "waits between streams are inferred",
     "memory events": "free GPU memory is unknown",

@@ -109,12 +109,15 @@ def block_lines(block: Block, view: View, room: Room) -> list[Text]:
 def _(block: Headline, view: View, room: Room) -> list[Text]:
     label, said = plain(block.label, STYLES[block.tone]), text_of(block.said, view, "bold")
     indent = " " * _LABEL
-    lines = wrapped(label + plain("  ") + said, view.width, "", indent)
+    space = plain(" " * max(2, _LABEL - label.cell_len))
+    lines = wrapped(label + space + said, view.width, "", indent)
     if len(lines) > 1 and label.cell_len + 2 > _LABEL:
         lines = [label, *wrapped(said, view.width, indent)]
     for under in block.under:
         lines += _cut(
-            wrapped(text_of(under, view), view.width, indent), max(_REASON, room.lines) if room.lines else 0
+            wrapped(text_of(under, view), view.width, indent),
+            max(_REASON, room.lines) if room.lines else 0,
+            view.width,
         )
     return lines
 
@@ -125,7 +128,7 @@ def _(block: Sentence, view: View, room: Room) -> list[Text]:
     if not block.label:
         return wrapped(said, view.width)
     label = f"{block.label:<{_LABEL - 2}}  "
-    return _cut(wrapped(said, view.width, label, " " * _LABEL), room.lines)
+    return _cut(wrapped(said, view.width, label, " " * len(label)), room.lines, view.width)
 
 
 @block_lines.register(Items)
@@ -133,7 +136,7 @@ def _(block: Items, view: View, room: Room) -> list[Text]:
     lines = [plain(block.title, "bold")] if block.title else []
     for place, item in enumerate(block.items, start=1):
         mark = f"  {place}. " if block.numbered else "  - "
-        lines += _cut(wrapped(text_of(item, view), view.width, mark), room.lines)
+        lines += _cut(wrapped(text_of(item, view), view.width, mark), room.lines, view.width)
     return lines
 
 
@@ -186,7 +189,7 @@ def _(block: Plan, view: View, room: Room) -> list[Text]:
     lines = [plain(block.title, "bold")]
     for place, step in enumerate(steps, start=1):
         lines += _step_lines(place, step, view, room)
-    said = list(block.together)
+    said = list(block.together) if len(steps) == len(block.steps) else []
     if left_out:
         said.append(f"{' ' if said else ''}{left_out} more in --full.")
     return [*lines, *wrapped(text_of(tuple(said), view), view.width, "  ")] if said else lines
@@ -207,7 +210,7 @@ def _step_lines(place: int, step: Step, view: View, room: Room) -> list[Text]:
             lines.append(plain(f"       {spelling.name}:", "dim"))
         lines += code_lines(spelling.code, view, "       ")
     for note in step.notes:
-        lines += _cut(wrapped(text_of(note, view), view.width, "     "), room.lines)
+        lines += _cut(wrapped(text_of(note, view), view.width, "     "), room.lines, view.width)
     return lines
 
 
@@ -225,11 +228,14 @@ def code_lines(code: CodeBlock, view: View, indent: str) -> list[Text]:
     return [plain(indent + line, "cyan") for line in lines]
 
 
-def _cut(lines: list[Text], most: int) -> list[Text]:
-    """Not more lines than a sentence may have; what is cut ends in dots."""
+def _cut(lines: list[Text], most: int, width: int) -> list[Text]:
+    """Not more lines than a sentence may have; what is cut ends in dots, in a list after a whole item."""
     if not most or len(lines) <= most:
         return lines
     kept = lines[:most]
-    end = kept[-1]
-    end.right_crop(min(3, max(0, len(end) - 1)))
-    return [*kept[:-1], end + plain("...")]
+    end, dots = kept[-1], plain(" ...")
+    if item := end.plain.rfind("; ") + 1 if not end.plain.endswith(";") else 0:
+        end.right_crop(len(end) - item)
+    elif width and end.cell_len + dots.cell_len > width:
+        end.right_crop(min(dots.cell_len, max(0, len(end) - 1)))
+    return [*kept[:-1], end + dots]

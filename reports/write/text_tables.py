@@ -26,6 +26,8 @@ _GAP: Final = "  "
 _WIDEST_BAR: Final = 24
 _NARROWEST_BAR: Final = 6
 _LEAST_CELL: Final = 12
+_MOST_ROWS: Final = 40
+"""Rows of one table at most: nobody reads a thousand kernels on a terminal."""
 
 
 def bar_lines(bar: Bar, view: View) -> list[Text]:
@@ -62,7 +64,7 @@ def _drawn(pieces: tuple[Piece, ...], width: int) -> Text:
 def table_lines(table: Table, view: View, longest: int = 0) -> list[Text]:
     """The table; `longest`: how many lines a row may take, 0 for all that it needs."""
     width = view.width or 200
-    rows = [*table.rows, *([table.total] if table.total else [])]
+    rows = [*table.rows[:_MOST_ROWS], *([table.total] if table.total else [])]
     cells = [[_cell(row, place, view) for place in range(len(table.columns))] for row in rows]
     grid = _grid(table, cells, width)
     lines = []
@@ -75,8 +77,8 @@ def table_lines(table: Table, view: View, longest: int = 0) -> list[Text]:
         lines.append(grid.joined(heads, "") + plain(grid.last_head(heads)))
     for row, line in zip(rows, cells, strict=True):
         lines += _row_lines(row, line, grid, longest)
-    if table.left_out:
-        lines.append(plain(f"  {table.left_out} more: -f json", "dim"))
+    if left_out := table.left_out + max(0, len(table.rows) - _MOST_ROWS):
+        lines.append(plain(f"  {left_out:,} more: -f json", "dim"))
     if table.note:
         lines += wrapped(text_of(table.note, view), view.width, "  ")
     return lines
@@ -123,7 +125,7 @@ def _grid(table: Table, cells: list[list[Text]], width: int) -> _Grid:
     if not table.columns[0].title:
         sizes[0] = max(sizes[0], min(len(table.title) - 2, width // 2))
     spare = width - 2 - sum(sizes) - len(_GAP) * count
-    barred = [place for place, row in enumerate(table.rows) if _shares(row)]
+    barred = [place for place, row in enumerate(table.rows[:_MOST_ROWS]) if _shares(row)]
     tails = [cells[place][-1].cell_len for place in barred] if count < len(table.columns) else [0]
     bar = min(_WIDEST_BAR, spare - max(tails, default=0) - len(_GAP))
     bar = bar if barred and bar >= _NARROWEST_BAR else 0

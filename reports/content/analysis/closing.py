@@ -13,7 +13,7 @@ from heuristics.result.result import Result
 from heuristics.result.told import known
 from reports.content.blocks import Code, Command, Sentence, Span, Tone, words
 from reports.content.names import kernel_name, name_of
-from reports.content.quantities import counted, percent
+from reports.content.quantities import percent
 
 _TOP: Final = 3
 _WORTH: Final = 0.01
@@ -59,9 +59,9 @@ def warnings(result: Result) -> Iterator[Sentence]:
 
 def more(result: Result) -> str:
     """What `--full` has beyond the first screen."""
-    parts = [counted(len(result.refused), "refused change")] if result.refused else []
-    checks = " | --config FILE checks the flags" if _unchecked(result) else ""
-    return f"--full: evidence, all steps{''.join(f', {part}' for part in parts)} | page: -o out.html{checks}"
+    refused = f", with {len(result.refused)} refused" if result.refused else ""
+    checks = " | --config FILE checks flags" if _unchecked(result) else ""
+    return f"--full{refused} | -o page.html{checks}"
 
 
 def _unchecked(result: Result) -> bool:

@@ -89,26 +89,37 @@ def _beside(scale: Scale) -> Iterator[str]:
 def savings(result: Result) -> Table:
     """What each wall costs at most, largest first; unknown is never zero."""
     unit = scale_of(result.ranks[0]).unit if result.ranks else "ms"
-    walls = sorted(result.walls, key=lambda wall: -(known(wall.cost_frac) or -1.0))
+    unit = f"{unit}, mean" if _differ(result) else unit
+    walls = sorted(result.walls, key=lambda wall: -_ceiling(result, wall))
     columns = (
         Column(""),
         Column(unit, number=True),
-        Column("share", number=True),
+        Column("of rest" if result.verdict.startup_ns else "share", number=True),
         Column(""),
     )
     return Table("Could save at most", columns, tuple(_row(result, wall) for wall in walls))
 
 
+def _ceiling(result: Result, wall: Wall) -> float:
+    """The share that a wall costs, else its bound where that is too small for a wall; unknown is below 0."""
+    share, most = known(wall.cost_frac), known(wall.at_most_frac)
+    if share is None and most is not None and wall not in open_walls(result):
+        return most
+    return -1.0 if share is None else share
+
+
 def _row(result: Result, wall: Wall) -> Row:
-    share, cost_ns = known(wall.cost_frac), known(wall.cost_ns)
+    share = _ceiling(result, wall)
     name: Cell = words(capital(name_of(wall.id)))
-    if share is None or cost_ns is None:
+    if share < 0:
         most = known(wall.at_most_frac)
         said = f"at most {percent(most)}" if most is not None and most < 1 else "unknown"
-        why = f": {wall.missing[0]}" if wall.missing and wall in open_walls(result) else ""
+        why = f": {wall.missing[0]}" if wall.missing else ""
         return Row((name, Quantity(""), Quantity(""), words(said + why)), tone=Tone.MUTED, id=wall.id)
+    judged_ns = sum(rank.budget_ns.window for rank in result.ranks) - result.verdict.startup_ns
     tone = Tone.BAD if wall.outcome == "finding" else Tone.PLAIN
-    amount = Quantity(milliseconds(per_step_ns(result, cost_ns)))
+    cost_ns = known(wall.cost_ns)
+    amount = Quantity(milliseconds(per_step_ns(result, share * judged_ns if cost_ns is None else cost_ns)))
     saved = Quantity(percent(share), share, WALL_HUES[wall.id])
     return Row((name, amount, saved, _mostly(wall)), tone=tone, id=wall.id)
 
@@ -126,15 +137,25 @@ def group_line(result: Result) -> Sentence | None:
     """How alike several ranks are, in one line."""
     if len(result.ranks) < 2:
         return None
-    lengths = sorted(rank.budget_ns.window / max(1, len(rank.steps.used)) for rank in result.ranks)
+    lengths = _lengths(result)
     shares = sorted(rank.budget_frac.compute for rank in result.ranks)
-    unit = "step" if any(rank.steps.used for rank in result.ranks) else "window"
+    whole = " or ".join(sorted({scale_of(rank).whole for rank in result.ranks}))
     length = _span(milliseconds(lengths[0]), milliseconds(lengths[-1]))
-    said = f"{unit} {length} ms, compute {_span(percent(shares[0]), percent(shares[-1]))} of it"
-    if lengths[-1] > (1 + _APART) * lengths[0]:
+    said = f"{whole} {length} ms, compute {_span(percent(shares[0]), percent(shares[-1]))} of it"
+    if _differ(result):
         slowest = max(result.ranks, key=lambda rank: rank.budget_ns.window / max(1, len(rank.steps.used)))
         said += f"; longest: {who(slowest)}"
     return Sentence(words(said), f"{len(result.ranks)} ranks")
+
+
+def _lengths(result: Result) -> list[float]:
+    """A step, or the window, of every rank, the shortest first."""
+    return sorted(rank.budget_ns.window / max(1, len(rank.steps.used)) for rank in result.ranks)
+
+
+def _differ(result: Result) -> bool:
+    """Whether several ranks' steps are not alike."""
+    return len(result.ranks) > 1 and _lengths(result)[-1] > (1 + _APART) * _lengths(result)[0]
 
 
 def _span(low: str, high: str) -> str:

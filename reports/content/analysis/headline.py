@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from heuristics.result.judged import Bucket, Wall
+from heuristics.result.judged import Bucket, Verdict, Wall
 from heuristics.result.result import Result
 from heuristics.result.told import known
 from heuristics.verdict import FAMILIES
 from heuristics.walls.price import WALL
-from reports.content.analysis.scale import scale_of, telling_rank
+from reports.content.analysis.scale import gpus_of, scale_of, telling_rank
 from reports.content.blocks import Code, Headline, Tone, Words, words
 from reports.content.names import gpu_of, name_of, who
-from reports.content.quantities import counted, duration, milliseconds, percent
+from reports.content.quantities import counted, milliseconds, percent
 from reports.content.wording import sentence
 from reports.measures import measures
 from traces.missing import Missing
@@ -97,7 +97,7 @@ def _kind(wall: Wall, kind: str) -> str:
 
 def _startup(result: Result) -> str:
     window_ns, lost_ns = sum(rank.budget_ns.window for rank in result.ranks), result.verdict.startup_ns
-    of = f"{duration(lost_ns)} ({percent(lost_ns / window_ns)}) of {duration(window_ns)}"
+    of = f"{milliseconds(lost_ns)} ms ({percent(lost_ns / window_ns)}) of {milliseconds(window_ns)} ms"
     return f"Profiler and start-up take {of}; walls are judged on the rest."
 
 
@@ -149,10 +149,7 @@ def _under(result: Result) -> Iterator[Words]:
     """The confidence with its decisive reason, and what changes the meaning of the headline."""
     verdict = result.verdict
     if (level := known(verdict.confidence)) is not None:
-        because = verdict.confidence_because
-        more = f" (first of {len(because)} reasons)" if len(because) > 1 else ""
-        why = because[0] if because else "no reason to doubt it was found"
-        yield words(f"Confidence {level}: {why}{more}.")
+        yield words(f"Confidence {level}{_because(verdict)}.")
     if verdict.tied_with:
         yield words("The two are too close to say which of them costs more.")
     if forced_balance(result):
@@ -162,6 +159,15 @@ def _under(result: Result) -> Iterator[Words]:
         yield words(
             f"Not a training step ({untrained[0].detected.training_evidence}), so no fixes for training."
         )
+
+
+def _because(verdict: Verdict) -> str:
+    """The first reason for doubt that the headline does not say itself, and how many more there are."""
+    reasons = verdict.confidence_reasons
+    new = [one.text for one in reasons if not (one.id == "startup" and verdict.startup_ns)]
+    said = ["start-up", *new[:1]] if len(new) < len(reasons) else new[:1]
+    more = f" (and {counted(len(new) - 1, 'more reason')})" if len(new) > 1 else ""
+    return f": {', and '.join(said)}{more}" if said else ""
 
 
 def forced_balance(result: Result) -> bool:
@@ -184,7 +190,7 @@ def facts(result: Result) -> Words:
     rank = telling_rank(result)
     scale, steps = scale_of(rank), rank.steps
     many = len(result.ranks) > 1
-    gpu = f"{len(result.ranks)} x {gpu_of(rank)}" if many else f"{gpu_of(rank)}, GPU {rank.device}"
+    gpu = gpus_of(rank, len(result.ranks)) if many else f"{gpu_of(rank)}, GPU {rank.device}"
     whose = f"{who(rank)}: " if many else ""
     if not steps.used:
         return words(gpu, f"; {whose}no steps found, window of {scale.length}")

@@ -9,7 +9,6 @@ from heuristics.result.judged import Fix, Knobs, Precondition, Refused
 from heuristics.result.result import Result
 from heuristics.result.told import known
 from reports.content.analysis.headline import open_walls
-from reports.content.analysis.scale import scale_of, telling_rank
 from reports.content.blocks import (
     Block,
     CodeBlock,
@@ -24,9 +23,9 @@ from reports.content.blocks import (
     words,
 )
 from reports.content.check_defects import Weight, answer_words, defects
-from reports.content.check_workflow import choice_table
+from reports.content.check_workflow import choices
 from reports.content.names import is_cure, name_of
-from reports.content.quantities import counted, milliseconds, percent, saving
+from reports.content.quantities import counted, saving
 from traces.names.frameworks import Framework
 
 MOST: Final = 3
@@ -45,6 +44,15 @@ FRAMEWORKS: Final[Mapping[Framework, str]] = {
     "jax": "JAX",
     "tensorflow": "TensorFlow",
 }
+_BREAKING: Final = {
+    "--core-version",
+    "--te-version",
+    "--torch-version",
+    "--flex-package",
+    "--memory-tight",
+    "torch.cuda.max_memory_reserved()",
+}
+"""What would tell of a version, a package or room: without these a change fails, not only gains nothing."""
 _STATES: Final = {"met": "Met", "unmet": "Needs", "unknown": "Check"}
 
 
@@ -115,7 +123,7 @@ def _one_note(fix: Fix) -> Iterator[Words]:
         yield words(f"Memory: {room.because}.")
     else:
         open_ = [one for one in fix.preconditions if one.state != "met"]
-        open_.sort(key=lambda one: one.state != "unmet")
+        open_.sort(key=lambda one: (one.state != "unmet", one.cure not in _BREAKING))
         if open_:
             more = f" (and {len(open_) - 1} more)" if len(open_) > 1 else ""
             yield words(f"{_condition(open_[0])}{more}")
@@ -153,22 +161,18 @@ def _together(result: Result, shown: Sequence[Step]) -> Words:
     ids = {step.id for step in shown}
     for one in result.combined:
         if {*one.ids} == ids:
-            return words(_of_step(result, one.gain_frac, len(ids)))
+            every = {2: "Both", 3: "All three"}.get(len(ids), f"All {len(ids)}")
+            return words(f"{every} together save {saving(*one.gain_frac)}.")
+    places = {step.id: place for place, step in enumerate(shown, start=1)}
+    pairs = [one for one in result.combined if len(one.ids) == 2 and ids > {*one.ids}]
+    if pairs:
+        best = max(pairs, key=lambda one: one.gain_frac)
+        first, second = sorted(places[id_] for id_ in best.ids)
+        return words(f"{first} and {second} together save {saving(*best.gain_frac)}; savings overlap.")
     gains = [fix for fix in (*result.fixes, *result.levers) if fix.id in ids and fix.shares_with]
     if any(ids & {*fix.shares_with} for fix in gains):
         return words("Their savings overlap and do not add up.")
     return ()
-
-
-def _of_step(result: Result, gain: tuple[float, float], count: int) -> str:
-    scale = scale_of(telling_rank(result))
-    whole_ns = scale.rank.budget_ns.window / max(1, scale.step_count)
-    low, high = (milliseconds(max(0.0, one) * whole_ns) for one in gain)
-    together = {2: "Both", 3: "All three"}.get(count, f"All {count}")
-    span = low if low == high else f"{low} to {high}"
-    return (
-        f"{together} together: {span} of {scale.length} ({percent(max(0.0, gain[0]))} to {percent(gain[1])})."
-    )
 
 
 def whole_plan(result: Result) -> Part:
@@ -177,7 +181,7 @@ def whole_plan(result: Result) -> Part:
     blocks: list[Block] = [Plan("Every step", tuple(fixes))] if fixes else []
     if result.refused:
         blocks.append(Items(tuple(_refused(one) for one in result.refused), "Refused"))
-    blocks += choice_table(result)
+    blocks += choices(result)
     return Part("The whole plan", tuple(blocks), "plan")
 
 

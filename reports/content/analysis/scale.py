@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
+from heuristics.result.told import known
+from reports.content.names import gpu_of
 from reports.content.quantities import milliseconds
 
 
@@ -49,3 +51,8 @@ def telling_rank(result: Result) -> Rank:
 def per_step_ns(result: Result, total_ns: float) -> float:
     """A total over all ranks, of one step of one rank."""
     return total_ns / sum(max(1, len(rank.steps.used)) for rank in result.ranks)
+
+
+def gpus_of(rank: Rank, count: int) -> str:
+    """Several GPUs of the model of one rank's."""
+    return f"{count} GPUs, model not recorded" if known(rank.gpu) is None else f"{count} x {gpu_of(rank)}"

@@ -45,6 +45,7 @@ def hero_of(result: Result) -> Hero:
     all_judged = len(costs) == len(result.walls)
     most = costs[decided] if decided in costs else max(costs.values(), default=0) if all_judged else 0
     whole = scale_of(telling_rank(result)).whole
+    whole += " without start-up" if result.verdict.startup_ns else ""
     return (
         Hero(saving(None, most), f"of the {whole} could be saved", confidence)
         if most

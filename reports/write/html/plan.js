@@ -2,10 +2,11 @@
   const steps = all(".step"), bar = document.querySelector("#step-bar .strip");
   const told = document.querySelector(".after-ticks");
 
-  // One framework's spelling a card; where a change has none in it, those that it has.
+  // One framework's spelling a card, with the environment that all need; where it has none in it, its first.
+  const inEvery = (one) => one.dataset.framework === "environment";
   const choose = (id) => {
     for (const step of steps) {
-      const spellings = all(".spelling", step);
+      const spellings = all(".spelling", step).filter((one) => !inEvery(one));
       const has = spellings.some((one) => one.dataset.framework === id);
       spellings.forEach((one, place) => { one.hidden = has ? one.dataset.framework !== id : place > 0; });
       step.classList.toggle("as-chosen", has);
@@ -13,7 +14,7 @@
     for (const button of all(".switch button")) button.setAttribute("aria-pressed", String(button.dataset.id === id));
   };
   const names = new Map();
-  for (const one of all(".spelling")) names.set(one.dataset.framework, one.dataset.name);
+  for (const one of all(".spelling")) if (!inEvery(one)) names.set(one.dataset.framework, one.dataset.name);
   for (const place of all(".switch")) {
     place.hidden = names.size < 2;
     for (const [id, name] of names) {
