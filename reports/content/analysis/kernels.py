@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from heuristics.result.rank import Rank, UnknownKernel
 from heuristics.result.tables import Kernel
-def _unknown(one: UnknownKernel, scale: Scale) -> Row:
+from heuristics.result.told import Told
+from reports.content.analysis.figures import figures_table
 from reports.content.analysis.scale import Scale, scale_of
 from reports.content.blocks import Block, Code, Column, Hue, Part, Quantity, Row, Sentence, Table, Term, words
 from reports.content.names import grid_words, kernel_name
