@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
 from reports.content.blocks import Detail
 from reports.result.codec import Document
 from reports.result.read import typed
-from reports.write.formats import FORMS, WRITERS, Asked, FigureForm, Kind, Whole, kind_of
+from reports.write.formats import FORMS, WRITERS, Asked, FigureForm, Kind, kind_of
 
 PICTURES: Final[tuple[str, ...]] = get_args(FigureForm)
 ANALYSIS: Final = FORMS[Kind.ANALYSIS]

@@ -69,7 +69,8 @@ def at_home(document: Document, by_ns: int) -> Document:
     for rank in document["ranks"]:
         rank["windows_ns"] = [[start - by_ns, end - by_ns] for start, end in rank["windows_ns"]]
         a2a = rank["a2a"]["spans"] if rank["a2a"] else []
-        for timed in (*rank["steps"]["used"], *rank["steps"]["dropped"], *a2a, rank["timeline"]):
+        drawn = (rank["timeline"], *rank["other_steps"])
+        for timed in (*rank["steps"]["used"], *rank["steps"]["dropped"], *a2a, *drawn):
             timed["start_ns"] -= by_ns
             timed["end_ns"] -= by_ns
     for evidence in (one for wall in document["walls"] for one in wall["evidence"]):

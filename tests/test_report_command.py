@@ -19,7 +19,6 @@ import pytest
 import diagnoser
 from diagnoser.cli import run
 from diagnoser.output import _harmless, base_name
-from reports.content.blocks import Detail
 from reports.result.json_text import render_json
 from reports.write.formats import WRITERS, Asked, Whole, kind_of
 from tests.check_doubles import SCRIPT, written
