@@ -173,11 +173,15 @@ def called_back(document: Document, processes: Mapping[int, int]) -> Document:
 
 
 def in_order(document: Document) -> Document:
-    """Gaps stand rank by rank, alike ranks may name either as evidence; streams have no name."""
+    """Gaps stand rank by rank, alike ranks may name either as evidence; streams and threads have no name."""
     for evidence in (one for wall in document["walls"] for one in wall["evidence"]):
         evidence["rank"] = None
-    for lane in (one for rank in document["ranks"] for one in rank["timeline"]["lanes"]):
-        lane["stream"] = None
+    drawn = [one for rank in document["ranks"] for one in (rank["timeline"], *rank["other_steps"])]
+    for timeline in drawn:
+        for lane in timeline["lanes"]:
+            lane["stream"] = None
+        for host in timeline["host"]:
+            host["thread"] = None
     document["missing"].sort(key=lambda gap: (gap["path"], gap["reason"]))
     return document
 
