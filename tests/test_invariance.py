@@ -178,10 +178,12 @@ def in_order(document: Document) -> Document:
         evidence["rank"] = None
     drawn = [one for rank in document["ranks"] for one in (rank["timeline"], *rank["other_steps"])]
     for timeline in drawn:
-        for lane in timeline["lanes"]:
-            lane["stream"] = None
-        for host in timeline["host"]:
-            host["thread"] = None
+        names = [*timeline["names"], None]
+        for lane in (*timeline["lanes"], *timeline["host"]):
+            lane |= {key: None for key in ("stream", "thread") if key in lane}
+            lane["name"] = [names[name] for name in lane["name"]]
+        timeline["names"].sort()
+        timeline["host"].sort(key=str)
     document["missing"].sort(key=lambda gap: (gap["path"], gap["reason"]))
     return document
 
