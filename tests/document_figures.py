@@ -308,6 +308,7 @@ def _of_comparison(document: Document, found: Figures) -> None:
         found.times += [sum(told[shown:]) for shown in range(len(told))] if told else []
     sides = [document[name] for name in ("base", "new") if name in document]
     for side in sides:
+        found.texts.add(str(side["gpu"]).removeprefix("NVIDIA "))
         _of_timeline(side.get("timeline"), found)
         told = _by_head(("", one["row"], one["mean_ns"]) for one in side.get("budget_rows") or ())
         found.shares += [ns / side["step_ns"] for ns in told]

@@ -21,8 +21,7 @@ from tests.check_doubles import ABOUT, CONTRADICTS, SCRIPT, log, script, written
 from tests.communication_doubles import GATHER
 from tests.document_doubles import DISPATCH, HOSTILE, exposed
 from tests.page_doubles import first_screen, whole_text
-from tests.planted import replaced
-from tests.test_check_config import ENUMERATED
+from tests.planted import planted
 from tests.test_markdown import is_ours_alone
 from traces.errors import InputError
 from traces.simulate.export import write_export
@@ -111,9 +110,8 @@ def test_the_whole_ticket_holds_the_configuration_and_folds_its_rules(tmp_path: 
 @pytest.mark.parametrize("detail", Detail)
 def test_no_string_of_a_configuration_can_harm_the_ticket(tmp_path: Path, detail: Detail) -> None:
     document = analyzed(tmp_path, config=script(tmp_path), log=log(tmp_path, step_ms=8.0))
-    parts = ("configuration", "config_findings", "rules", "workflow", "experiments", "memory_estimate", "log")
-    hostile = {**document, **{key: replaced(document[key], HOSTILE, ENUMERATED) for key in parts}}
-    assert is_ours_alone(ticket(hostile, detail))
+    hostile = planted(decode(document, Result), HOSTILE)
+    assert is_ours_alone(write_github(page(hostile, detail), View()))
 
 
 def test_what_does_not_run_as_written_is_the_first_step_of_the_screen(tmp_path: Path) -> None:

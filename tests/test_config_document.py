@@ -29,7 +29,8 @@ from tests.check_doubles import (
 )
 from tests.document_doubles import DISPATCH, exposed
 from tests.log_doubles import crash, out_of_memory
-from tests.rendering import PICTURES, forms_of, text
+from tests.rendering import PICTURES, forms_of
+from tests.rendering import text as rendered_text
 from tests.test_result_schema import validate
 from tests.untold import nulls, unexplained
 from traces.settings.knobs import knobs
@@ -177,7 +178,7 @@ def planted_log(secret: str) -> str:
 def rendered(document: Document) -> Iterator[str]:
     for form in forms_of(document):
         for detail in Detail if form not in PICTURES else ():
-            yield text(document, form, detail)
+            yield rendered_text(document, form, detail)
 
 
 def holds(text: str) -> list[str]:

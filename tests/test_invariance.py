@@ -69,7 +69,8 @@ def at_home(document: Document, by_ns: int) -> Document:
     for rank in document["ranks"]:
         rank["windows_ns"] = [[start - by_ns, end - by_ns] for start, end in rank["windows_ns"]]
         a2a = rank["a2a"]["spans"] if rank["a2a"] else []
-        for timed in (*rank["steps"]["used"], *rank["steps"]["dropped"], *a2a, rank["timeline"]):
+        drawn = (rank["timeline"], *rank["other_steps"])
+        for timed in (*rank["steps"]["used"], *rank["steps"]["dropped"], *a2a, *drawn):
             timed["start_ns"] -= by_ns
             timed["end_ns"] -= by_ns
     for evidence in (one for wall in document["walls"] for one in wall["evidence"]):
@@ -172,11 +173,17 @@ def called_back(document: Document, processes: Mapping[int, int]) -> Document:
 
 
 def in_order(document: Document) -> Document:
-    """Gaps stand rank by rank, alike ranks may name either as evidence; streams have no name."""
+    """Gaps stand rank by rank, alike ranks may name either as evidence; streams and threads have no name."""
     for evidence in (one for wall in document["walls"] for one in wall["evidence"]):
         evidence["rank"] = None
-    for lane in (one for rank in document["ranks"] for one in rank["timeline"]["lanes"]):
-        lane["stream"] = None
+    drawn = [one for rank in document["ranks"] for one in (rank["timeline"], *rank["other_steps"])]
+    for timeline in drawn:
+        names = [*timeline["names"], None]
+        for lane in (*timeline["lanes"], *timeline["host"]):
+            lane |= {key: None for key in ("stream", "thread") if key in lane}
+            lane["name"] = [names[name] for name in lane["name"]]
+        timeline["names"].sort()
+        timeline["host"].sort(key=str)
     document["missing"].sort(key=lambda gap: (gap["path"], gap["reason"]))
     return document
 

@@ -18,8 +18,8 @@ from diagnoser.ticket import plan_ticket, write_ticket
 from reports.content.blocks import Detail
 from reports.result.json_text import render_json
 from reports.result.read import typed
+from tests import rendering
 from tests.compare_doubles import as_json, result_of_run, run_of
-from tests.rendering import text
 from tests.test_report_command import marked
 
 Json = dict[str, Any]
@@ -268,5 +268,5 @@ def test_the_real_ticket_has_a_page_a_picture_and_the_very_document(tmp_path: Pa
     whole["command"] = json.loads((folder / "run_report.json").read_text(encoding="utf-8"))["command"]
     assert (folder / "run_report.json").read_text(encoding="utf-8") == render_json(whole)
     html = (folder / "run_report.html").read_text(encoding="utf-8")
-    assert html == text(whole, "html", Detail.FULL)
+    assert html == rendering.text(whole, "html", Detail.FULL)
     assert html.lower().startswith("<!doctype html>")

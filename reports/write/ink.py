@@ -50,7 +50,8 @@ def text_of(said: Words, view: View, style: str = "") -> Text:
         if isinstance(span, Code):
             line.append(printable(span.text, len(span.text)), "cyan")
         elif isinstance(span, Term):
-            line.append(name_of(span.key) + (f" [{span.key}]" if view.keys else ""))
+            name = name_of(span.key) + (f" [{span.key}]" if view.keys else "")
+            line.append(printable(name, len(name)))
         else:
             line.append(printable(span, len(span)))
     return line
