@@ -24,8 +24,7 @@ from heuristics.walls import JUDGES
 from reports.content.explain.fixes import module_of
 from reports.content.explain.limits import limit_at, limits_in
 from reports.content.explain.page import explain_page
-from reports.measures import glossary
-from reports.measures import GROUPS, measures, named
+from reports.measures import GROUPS, glossary, measures, named
 from reports.result.codec import decode
 from tests.document_doubles import DISPATCH, exposed, graph_only
 from tests.plain_page import plain

@@ -146,6 +146,7 @@ class Detected(Section, frozen=True):
     dispatcher: Dispatcher
     graph_share_frac: Told[Frac]
     short_kernel_frac: Told[Frac]
+    kernels_per_launch: Told[float]
     ep_overlap: Told[bool]
     framework: Framework
     training_step: Told[bool]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from heuristics.result.rank import Detected, Memory, Rank
 from heuristics.shown import RECOMPUTE_LABELS
 from heuristics.symptoms.fields import Fields
 from heuristics.symptoms.said import RankSymptoms
@@ -33,42 +34,26 @@ _MEMORY_ALONE: Final = (
     "allocator_calls_per_step",
 )
 _TIMED: Final = ("exposed_comm_by_kind", "hidden_comm_by_kind", "hidden_comm", "compute_by_class")
-_READ: Final = ("rank", "gpu", "a2a", "sm", "memory", "detected", "kernels")
-_UNREAD: Final = (
-    *("trace", "process", "device", "totals", "windows_ns", "steps", "masked_ns", "masked_frac"),
-    *("clock_offset_ns", "absent_decided_by_frac", "unknown_kernels", "ledger", "replay", "moe"),
-    *(
-        "kernels_without_launch",
-        "kernel_table",
-        "timeline",
-        "exposed_copy_by_kind_ns",
-        "exposed_copy_by_kind_frac",
-    ),
-)
 RANK_KEYS: Final = (
-    *_READ,
-    *_UNREAD,
+    *Rank.__struct_fields__,
+    *("kernels", "masked_frac", "exposed_copy_by_kind_frac"),
     *_LONE,
     *_MEMORY_ALONE,
     *(f"{name}_{unit}" for name in ("budget", "absent", *_TIMED) for unit in ("ns", "frac")),
 )
-"""Every key a rank may say."""
+"""Every key a rank may have: those of a result, read or not, and some of them as shares."""
 
 _ABSENT_KEYS: Final = (
     *("launch_starved", "blocking", "launch_latency", "graph_opaque", "dependency_stalled", "trailing"),
 )
 _MEMORY_KEYS: Final = (
-    *("recompute_ns", "recompute_frac", "recompute_modules", "offload_exposed_ns", "offload_exposed_frac"),
-    *("offload_copies", "offload_union_ns", "offload_bytes"),
-    *("host_resident_exposed_ns", "host_resident_exposed_frac", "host_resident_copies"),
-    *("host_resident_union_ns", "host_resident_bytes"),
-    *("allocator_ns", "allocator_frac", "allocator_calls", "allocator_calls_per_step"),
-    *("allocator_scope", "allocator_retry_frac", "peak_bytes", "capacity_bytes"),
+    *Memory.__struct_fields__,
+    *("recompute_frac", "offload_exposed_frac", "host_resident_exposed_frac", "allocator_frac"),
+    "allocator_calls_per_step",
 )
 _DETECTED_KEYS: Final = (
-    *("dispatcher", "precision", "precision_shares_frac", "graph_share_frac", "short_kernel_frac"),
-    *("ep_overlap", "recompute", "training_step", "training_evidence", "internode"),
-    *("grouped_gemm", "permute_fused"),
+    *Detected.__struct_fields__,
+    *("internode", "grouped_gemm", "permute_fused"),
 )
 _KERNEL_KEYS: Final = (
     *("short_kernel_frac", "expert_gemms_per_layer", "router_kernels_per_layer", "sum_by_class_frac"),

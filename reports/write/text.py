@@ -229,7 +229,7 @@ def code_lines(code: CodeBlock, view: View, indent: str) -> list[Text]:
 
 
 def _cut(lines: list[Text], most: int, width: int) -> list[Text]:
-    """Not more lines than a sentence may have; what is cut ends in dots, in a list after a whole item."""
+    """Not more lines than a sentence may have; dots follow a whole word, in a list a whole item."""
     if not most or len(lines) <= most:
         return lines
     kept = lines[:most]
@@ -237,5 +237,6 @@ def _cut(lines: list[Text], most: int, width: int) -> list[Text]:
     if item := end.plain.rfind("; ") + 1 if not end.plain.endswith(";") else 0:
         end.right_crop(len(end) - item)
     elif width and end.cell_len + dots.cell_len > width:
-        end.right_crop(min(dots.cell_len, max(0, len(end) - 1)))
+        word = end.plain.rstrip().rfind(" ", 0, width - dots.cell_len + 1)
+        end.right_crop(len(end) - word if end.plain[:word].strip() else dots.cell_len)
     return [*kept[:-1], end + dots]

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL
+from traces.columns import NULL, IntArray, distinct
 from traces.intervals import Spans, covered_ns
 from traces.launches import launches_a_graph
 from traces.limits import Limit
@@ -27,12 +27,14 @@ class Detected:
 
     A kernel is in a graph where its row names a node (nsys) or its launching call launches a graph (Kineto).
     `short_kernel_frac`: kernels under 10 us as part of all kernels, None where none was recorded singly.
+    `kernels_per_launch`: of the kernels with a recorded launch, None where there is none.
     `framework`: whose run the names of the whole recording show.
     """
 
     graph_share_frac: float
     short_kernel_frac: float | None
     framework: Framework = "none"
+    kernels_per_launch: float | None = None
 
 
 def detect(rank: RankTimeline, windows: Spans) -> Detected:
@@ -52,7 +54,14 @@ def detect(rank: RankTimeline, windows: Spans) -> Detected:
         int(work_ns[in_graph].sum()) / total_ns if total_ns else 0.0,
         float(short.sum() / mine.sum()) if mine.any() else None,
         _framework(rank),
+        _kernels_per_launch(rows.call[mine]),
     )
+
+
+def _kernels_per_launch(call: IntArray) -> float | None:
+    """Kernels, array of shape (n,) of the rows of their calls (-1: none), by the calls that launched them."""
+    launched = call[call >= 0]
+    return len(launched) / len(distinct(launched)) if len(launched) else None
 
 
 def _framework(rank: RankTimeline) -> Framework:

@@ -6,6 +6,11 @@ from collections.abc import Iterator
 
 from heuristics.result.rank import Rank, UnknownKernel
 from heuristics.result.tables import Kernel
+<<<<<<< HEAD
+=======
+from heuristics.result.told import Told, known
+from reports.content.analysis.figures import figures_table
+>>>>>>> docs
 from reports.content.analysis.scale import Scale, scale_of
 from reports.content.blocks import Block, Code, Column, Hue, Part, Quantity, Row, Sentence, Table, Term, words
 from reports.content.names import grid_words, kernel_name
@@ -13,7 +18,7 @@ from reports.content.quantities import counted, duration, percent
 
 
 def kernels(rank: Rank) -> Part:
-    """The table, the unknown ones, and what lacks its launch."""
+    """The table, the unknown ones, how they are launched, and what lacks its launch."""
     return Part("Kernels", tuple(_blocks(rank)), "kernels")
 
 
@@ -26,9 +31,17 @@ def _blocks(rank: Rank) -> Iterator[Block]:
         columns = _columns("kernel", "count", "mean", "share", "grid")
         unknown = tuple(_unknown(one) for one in rank.unknown_kernels)
         yield Table("Kernels of unknown purpose: no rule names them", columns, unknown)
+    yield figures_table("Launches", _launches(rank))
     if rank.kernels_without_launch:
         said = f"{counted(rank.kernels_without_launch, 'kernel')} without a recorded launch."
         yield Sentence(words(said))
+
+
+def _launches(rank: Rank) -> Iterator[tuple[str, Told[float]]]:
+    """How much the host has to launch."""
+    yield "short_kernel_frac", rank.detected.short_kernel_frac
+    yield "graph_share_frac", rank.detected.graph_share_frac
+    yield "kernels_per_launch", rank.detected.kernels_per_launch
 
 
 def _columns(*heads: str) -> tuple[Column, ...]:

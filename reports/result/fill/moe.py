@@ -85,6 +85,7 @@ def detected(rank: RankMeasurements, ep_overlap: bool | None) -> Detected:
         {
             "ep_overlap": gap(either, "--config FILE"),
             "short_kernel_frac": gap("no single kernel was recorded", cure("graphs", rank.kind)),
+            "kernels_per_launch": gap("no launch of a kernel was recorded", cure("launches", rank.kind)),
             "training_step": training,
             "precision": rank.precision.missing,
         },
