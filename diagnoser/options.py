@@ -30,6 +30,7 @@ class CheckForm(StrEnum):
 
     TEXT = "text"
     MARKDOWN = "markdown"
+    HTML = "html"
     JSON = "json"
 
 

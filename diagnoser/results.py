@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from diagnoser.output import Target, base_name, plan_targets, write
 from diagnoser.screen import screen
 from reports.content.blocks import Detail, View
+from reports.emit import FRAMEWORKS
 from reports.write.formats import BINARY, EXTENSIONS, FORMS, WRITERS, Asked, Kind, Whole
 from traces.errors import UsageError
 
@@ -71,8 +72,6 @@ def output_of(
 
 
 def _named(place: str, ticket: Path | None) -> list[str]:
-    from reports.emit import FRAMEWORKS
-
     if place in ("-", "."):
         return [] if ticket and place == "-" else ["text"]
     fits = [
@@ -93,7 +92,7 @@ def plan_results(
     """
     for form in output.forms:
         if form not in FORMS[kind]:
-            there = ", ".join(sorted({*FORMS[kind]} - {"bridge", "megatron-lm"}))
+            there = ", ".join(sorted({*FORMS[kind]} - {"jira", *FRAMEWORKS}))
             raise UsageError(f"a judged configuration has no {form}. Give one of {there}.")
     inputs = [*runs, *(path for path in beside if path)]
     ending = _ENDINGS[kind]

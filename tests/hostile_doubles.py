@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 import diagnoser
+from heuristics.result.compared import Compared
 from heuristics.result.result import Result
 from reports.result.codec import Document
 from tests.document_doubles import DISPATCH, GEMM
@@ -165,9 +166,8 @@ def rewritten(value: Any, text: str, kept: tuple[str, ...]) -> Any:
 @cache
 def our_words() -> frozenset[str]:
     """Every word that the contract allows in a field, and no other."""
-    schema = msgspec.json.schema(Result)
     found: set[str] = set()
-    left: list[Any] = [schema]
+    left: list[Any] = [*map(msgspec.json.schema, (Result, Compared))]
     while left:
         one = left.pop()
         if isinstance(one, dict):

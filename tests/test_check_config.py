@@ -260,7 +260,7 @@ def test_a_first_screen_has_forty_lines_and_eighty_columns(
 ) -> None:
     for name, (path, options) in cases(tmp_path).items():
         _, short, _ = checked(path, capsys, *options)
-        _, whole, _ = checked(path, capsys, *options, "--all")
+        _, whole, _ = checked(path, capsys, *options, "--full")
         assert max(map(len, short.splitlines())) <= 80, name
         assert len(short.splitlines()) <= 40, name
         assert len(short) < len(whole), name
@@ -368,7 +368,7 @@ def test_the_numbers_are_those_of_the_log(tmp_path: Path, capsys: pytest.Capture
     assert "4.00 s a step in the log (17 steady of 20 iterations); peak memory 62.9 GB." in text
     assert "Throughput 8,190 tokens/s" in text  # 256 x 4096 tokens in 4 s on 32 GPUs
     assert "of 990 TFLOP/s (H100, bf16)" in text
-    assert "Other shapes are no target for it." in words(checked(path, capsys, *options, "--all")[1])
+    assert "Other shapes are no target for it." in words(checked(path, capsys, *options, "--full")[1])
 
 
 def test_a_log_that_ran_out_of_memory_is_a_wall_with_a_plan(

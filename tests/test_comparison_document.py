@@ -13,7 +13,6 @@ import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reports.comparison.render import COMPARISON_RENDERERS
 
 from heuristics.comparison.comparison import Comparison
 from heuristics.comparison.difference.rows import Attribution
@@ -36,6 +35,7 @@ from tests.comparison_document_doubles import (
     undecided,
 )
 from tests.comparison_doubles import rank, result, row
+from tests.rendering import text
 from tests.same_documents import plain
 from tests.untold import uncovered
 from traces.missing import Missing
@@ -70,7 +70,7 @@ def test_every_document_is_valid_and_every_null_is_explained(make: Callable[[], 
     document = document_of(make())
     validate(document)
     assert {plain(path) for path in uncovered(document)} <= NEED_NOT_APPLY
-    assert json.loads(COMPARISON_RENDERERS["json"](document, False)) == document
+    assert json.loads(text(document, "json")) == document
 
 
 @given(st.lists(st.integers(-(10**10), 10**10), min_size=1))
@@ -208,7 +208,7 @@ def test_every_change_has_its_explanation_or_the_document_is_refused() -> None:
 
 def test_the_table_holds_the_same_figures() -> None:
     document = document_of(regression())
-    rows = list(csv.DictReader(io.StringIO(COMPARISON_RENDERERS["csv"](document, False))))
+    rows = list(csv.DictReader(io.StringIO(text(document, "csv"))))
     told = [one for one in rows if one["section"] == "attribution"]
     assert [(one["row"], int(one["delta_ns"])) for one in told] == [
         (one["row"], one["delta_ns"]) for one in document["attribution"]
@@ -222,7 +222,7 @@ def test_the_table_holds_the_same_figures() -> None:
 
 
 def test_in_the_table_what_is_not_told_is_an_empty_cell() -> None:
-    rows = csv.DictReader(io.StringIO(COMPARISON_RENDERERS["csv"](document_of(undecided()), False)))
+    rows = csv.DictReader(io.StringIO(text(document_of(undecided()), "csv")))
     told: list[dict[str, Any]] = [one for one in rows if one["section"] in ("step", "attribution")]
     assert {one["low_ns"] for one in told} == {one["count_ns"] for one in told} == {""}
 
@@ -231,7 +231,7 @@ def test_in_the_table_what_is_not_told_is_an_empty_cell() -> None:
 def test_in_the_table_a_name_is_no_formula_and_no_line_break(name: str) -> None:
     document = document_of(regression())
     document["kernels"][0]["name"] = f'{name}"\n,\x1b\u202e'
-    rows = list(csv.DictReader(io.StringIO(COMPARISON_RENDERERS["csv"](document, False))))
+    rows = list(csv.DictReader(io.StringIO(text(document, "csv"))))
     assert next(one for one in rows if one["section"] == "kernel")["row"] == f"'{name}\" ,  "
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from reports.render import CHECK_RENDERERS, RENDERERS
 
 import diagnoser
 from diagnoser.cli import run
+from reports.content.blocks import Detail
 from reports.result.codec import Document
 from reports.result.json_text import render_json
 from tests.check_doubles import (
@@ -29,6 +29,7 @@ from tests.check_doubles import (
 )
 from tests.document_doubles import DISPATCH, exposed
 from tests.log_doubles import crash, out_of_memory
+from tests.rendering import PICTURES, forms_of, text
 from tests.test_result_schema import validate
 from tests.untold import nulls, unexplained
 from traces.settings.knobs import knobs
@@ -174,9 +175,9 @@ def planted_log(secret: str) -> str:
 
 
 def rendered(document: Document) -> Iterator[str]:
-    for render in (RENDERERS if document["traces"] else CHECK_RENDERERS).values():
-        yield render(document, True)
-        yield render(document, False)
+    for form in forms_of(document):
+        for detail in Detail if form not in PICTURES else ():
+            yield text(document, form, detail)
 
 
 def holds(text: str) -> list[str]:
@@ -213,7 +214,7 @@ def test_no_secret_comes_out_of_the_command(
 ) -> None:
     path = written(tmp_path, "run.sh", planted_script(SECRET))
     said = written(tmp_path, "train.log", planted_log(SECRET))
-    options = ["--config", str(path), "--log", str(said), *ABOUT, "-f", form, "--all"]
+    options = ["--config", str(path), "--log", str(said), *ABOUT, "-f", form, "--full"]
     assert run(["analyze", str(trace(tmp_path)), *options]) == 0
     out = capsys.readouterr()
     assert holds(out.out + out.err) == []

@@ -1,6 +1,6 @@
 """No name, text or file of a run can run, break a table or reach a terminal, in any format there is.
 
-Formats are taken from the tables of renderers, so a new one is attacked without a line here; what its tables
+Formats are taken from the table of writers, so a new one is attacked without a line here; what its tables
 look like is told to `hostile_shapes`, by its name.
 """
 
@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from reports.comparison.render import COMPARISON_FIGURES, COMPARISON_RENDERERS
-from reports.render import FIGURES, RENDERERS
 
 import diagnoser
 from diagnoser.cli import run
+from reports.content.blocks import Detail
 from reports.emit import FRAMEWORKS
 from reports.result.codec import Document
 from tests.browser import Browser, started
@@ -35,11 +34,9 @@ from tests.hostile_doubles import (
     undecodable_name,
 )
 from tests.hostile_shapes import SHAPES, as_text, assert_harmless
+from tests.rendering import ANALYSIS, COMPARISON, PICTURES, rendered
 from traces.simulate.export import write_export
 
-Render = Callable[[Document, bool], str | bytes]
-ANALYSIS: dict[str, Render] = {**RENDERERS, **FIGURES}
-COMPARISON: dict[str, Render] = {**COMPARISON_RENDERERS, **COMPARISON_FIGURES}
 FORMATS = [("analysis", name) for name in ANALYSIS] + [("comparison", name) for name in COMPARISON]
 KEPT = ("id", "wall", "path", "kind", "bound", "outcome", "unit", "source", "state", "key", "keys", "row",
         "group", "reasons", "confidence", "largest_bucket", "schema_version", "verdict", "lane", "how",
@@ -78,25 +75,21 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         yield one
 
 
-def rendered(command: str, name: str, document: Document, everything: bool = True) -> str | bytes:
-    return {"analysis": ANALYSIS, "comparison": COMPARISON}[command][name](document, everything)
-
-
 @pytest.mark.parametrize(("command", "name"), FORMATS)
 def test_names_of_a_recording_do_no_harm(command: str, name: str, documents: dict[str, Document]) -> None:
-    for everything in (True,) if name in FIGURES else (False, True):
-        assert_harmless(name, rendered(command, name, documents[command], everything))
+    for detail in (Detail.FULL,) if name in PICTURES else Detail:
+        assert_harmless(name, rendered(documents[command], name, detail))
 
 
 @pytest.mark.parametrize(("command", "name"), [one for one in FORMATS if one[1] not in FRAMEWORKS])
 def test_no_text_of_a_document_does_harm(command: str, name: str, small: dict[str, Document]) -> None:
     """Whoever renders a result may have it from a stranger; patches are made of our own documents alone."""
     for text in WORST_HALVES:
-        content = rendered(command, name, rewritten(small[command], text, KEPT))
+        content = rendered(rewritten(small[command], text, KEPT), name, Detail.FULL)
         assert_harmless(name, content)
         if name in SHAPES and name != "svg":
             shape = SHAPES[name]
-            plain = rendered(command, name, rewritten(small[command], "x", KEPT))
+            plain = rendered(rewritten(small[command], "x", KEPT), name, Detail.FULL)
             assert shape(as_text(content)) == shape(as_text(plain))
 
 
@@ -156,7 +149,7 @@ def test_nothing_runs_in_a_browser(
     tmp_path: Path,
 ) -> None:
     for document in (documents[command], rewritten(small[command], WORST, KEPT)):
-        content = rendered(command, form, document)
+        content = rendered(document, form, Detail.FULL)
         page = tmp_path / f"page.{form}"
         page.write_bytes(content if isinstance(content, bytes) else content.encode())
         browser.open(page)
@@ -243,9 +236,9 @@ def test_configurations_and_logs_do_no_harm(
     document = diagnoser.analyze(
         given["trace"], config=given[config], log=given["log"], ask_megatron=False
     ).to_dict()
-    for name, render in RENDERERS.items():  # no figure shows a configuration
-        assert_harmless(name, render(document, True))
-    for form in ("text", "json"):
+    for name in {*ANALYSIS} - {*PICTURES}:  # no figure shows a configuration
+        assert_harmless(name, rendered(document, name, Detail.FULL))
+    for form in ("text", "markdown", "html", "json"):
         words = ["check-config", str(given[config]), "--log", str(given["log"]), "--no-megatron", "-f", form]
         assert run(words) in (0, 1)
         assert_harmless(form, capsys.readouterr().out)
@@ -258,8 +251,8 @@ def test_configurations_of_a_comparison_do_no_harm(given: dict[str, Path], tmp_p
         base_log=given["log"], new_log=given["log"],
     ).to_dict()  # fmt: skip
     assert document["changed"]
-    for name, render in COMPARISON_RENDERERS.items():
-        assert_harmless(name, render(document, True))
+    for name in {*COMPARISON} - {*PICTURES}:
+        assert_harmless(name, rendered(document, name, Detail.FULL))
 
 
 @pytest.mark.parametrize(

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from reports.comparison.render import COMPARISON_FIGURES, COMPARISON_RENDERERS
-from reports.render import FIGURES, RENDERERS
 
 import diagnoser
 from heuristics.comparison.comparison import Comparison
+from reports.content.blocks import Detail
 from reports.result.codec import Document
 from tests.check_doubles import log, script
 from tests.comparison_document_doubles import (
@@ -27,6 +26,7 @@ from tests.comparison_document_doubles import (
 )
 from tests.document_doubles import DISPATCH, exposed, graph_only
 from tests.number_walk import PHRASES, Walk
+from tests.rendering import ANALYSIS, COMPARISON, rendered
 from tests.visible_text import PICTURES, READERS
 from traces.simulate.export import write_export
 from traces.simulate.knobs import Knobs
@@ -52,8 +52,6 @@ RECORDED: dict[str, Made] = {
 COMPARED: dict[str, Callable[[], Comparison]] = {
     make.__name__: make for make in (regression, undecided, not_comparable, unchanged, by_logs)
 }
-FORMATS = [*RENDERERS, *FIGURES]
-COMPARISON_FORMATS = [*COMPARISON_RENDERERS, *COMPARISON_FIGURES]
 
 
 @pytest.fixture(scope="module")
@@ -78,53 +76,50 @@ def compared() -> Callable[[str], Walk]:
     return cache(lambda name: Walk(document_of(COMPARED[name]())))
 
 
-def printed(document: Document, form: str, everything: bool) -> str:
+def printed(document: Document, form: str, detail: Detail) -> str:
     """What a reader gets of a format."""
-    is_comparison = document.get("kind") == "comparison"
-    renderers = COMPARISON_RENDERERS if is_comparison else RENDERERS
-    figures = COMPARISON_FIGURES if is_comparison else FIGURES
-    written: str | bytes = (renderers if form in renderers else figures)[form](document, everything)
+    written = rendered(document, form, detail)
     return READERS[form](written if isinstance(written, str) else written.decode())
 
 
-def of_text(forms: list[str]) -> list[str]:
+def of_text(forms: Iterable[str]) -> list[str]:
     return [form for form in forms if form not in PICTURES]
 
 
-SELECTIVE = ("text", "markdown", "jira", "html", "csv")
+SELECTIVE = ("text", "markdown", "jira", "csv", "perfetto")
 """Formats that show more where all is asked for."""
 
 
-def selections(forms: list[str]) -> list[tuple[str, bool]]:
+def selections(forms: Iterable[str]) -> list[tuple[str, Detail]]:
     """Formats with what they show: some and all, or the one thing there is."""
     return [
-        (form, everything)
+        (form, detail)
         for form in of_text(forms)
-        for everything in ((False, True) if form in SELECTIVE else (True,))
+        for detail in (Detail if form in SELECTIVE else (Detail.FULL,))
     ]
 
 
 def test_every_format_is_walked_or_is_a_picture_of_one_that_is() -> None:
-    assert {*FORMATS, *COMPARISON_FORMATS} <= {*READERS, *PICTURES}
+    assert {*ANALYSIS, *COMPARISON} <= {*READERS, *PICTURES}
     assert "svg" in READERS
 
 
-@pytest.mark.parametrize(("form", "everything"), selections(FORMATS))
+@pytest.mark.parametrize(("form", "detail"), selections(ANALYSIS))
 @pytest.mark.parametrize("name", RECORDED)
 def test_every_number_of_a_diagnosis_is_in_its_document(
-    diagnosed: Callable[[str], Walk], name: str, form: str, everything: bool
+    diagnosed: Callable[[str], Walk], name: str, form: str, detail: Detail
 ) -> None:
     walk = diagnosed(name)
-    assert walk.strangers(printed(walk.document, form, everything)) == []
+    assert walk.strangers(printed(walk.document, form, detail)) == []
 
 
-@pytest.mark.parametrize(("form", "everything"), selections(COMPARISON_FORMATS))
+@pytest.mark.parametrize(("form", "detail"), selections(COMPARISON))
 @pytest.mark.parametrize("name", COMPARED)
 def test_every_number_of_a_comparison_is_in_its_document(
-    compared: Callable[[str], Walk], name: str, form: str, everything: bool
+    compared: Callable[[str], Walk], name: str, form: str, detail: Detail
 ) -> None:
     walk = compared(name)
-    assert walk.strangers(printed(walk.document, form, everything)) == []
+    assert walk.strangers(printed(walk.document, form, detail)) == []
 
 
 REAL = (
@@ -139,7 +134,7 @@ REAL = (
 @pytest.mark.parametrize("name", REAL)
 def test_every_number_of_a_real_recording_is_in_its_document(recordings: Path, name: str) -> None:
     walk = Walk(diagnoser.analyze(recordings / name).to_dict())
-    found = {form: walk.strangers(printed(walk.document, form, True)) for form in of_text(FORMATS)}
+    found = {form: walk.strangers(printed(walk.document, form, Detail.FULL)) for form in of_text(ANALYSIS)}
     assert {form: strangers for form, strangers in found.items() if strangers} == {}
 
 
@@ -160,7 +155,7 @@ def test_wrong_digits_are_caught_wherever_they_are_planted(
     diagnosed: Callable[[str], Walk], form: str
 ) -> None:
     walk = diagnosed("communication")
-    wrong, count = altered(printed(walk.document, form, True))
+    wrong, count = altered(printed(walk.document, form, Detail.FULL))
     assert count >= 10
     assert len(walk.strangers(wrong)) >= 0.95 * count
 

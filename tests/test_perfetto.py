@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import diagnoser
 from heuristics.result.compared import Compared
 from heuristics.result.result import Result
+from reports.content.blocks import Detail
 from reports.result.codec import Document, decode
 from reports.write.perfetto.analysis import write_perfetto as result_perfetto
 from reports.write.perfetto.comparison import write_comparison_perfetto as comparison_perfetto
@@ -53,12 +54,12 @@ def document(diagnosed: Document) -> Document:
     return copy.deepcopy(diagnosed)
 
 
-def write_perfetto(document: Document, everything: bool = False) -> str:
-    return result_perfetto(decode(document, Result), everything)
+def write_perfetto(document: Document, detail: Detail = Detail.FIRST) -> str:
+    return result_perfetto(decode(document, Result), detail)
 
 
-def write_comparison_perfetto(document: Document, everything: bool = False) -> str:
-    return comparison_perfetto(decode(document, Compared), everything)
+def write_comparison_perfetto(document: Document, detail: Detail = Detail.FIRST) -> str:
+    return comparison_perfetto(decode(document, Compared), detail)
 
 
 def timeline(*lanes: list[tuple[int, int]], start_ns: int = 1_000) -> Document:
@@ -271,7 +272,7 @@ def test_rows_hold_all_once_lie_apart_and_are_no_more_than_needed(
 
 def test_many_ranks_show_the_streams_of_eight_unless_all_are_asked_for(document: Document) -> None:
     document["ranks"] = [{**document["ranks"][0], "rank": number} for number in range(10)]
-    some, every = (read(write_perfetto(document, everything)) for everything in (False, True))
+    some, every = (read(write_perfetto(document, detail)) for detail in (Detail.FIRST, Detail.FULL))
     assert [trace.other["ranks_without_streams"] for trace in (some, every)] == [2, 0]
     with_streams = [
         sum(any(name.startswith("stream") for name in tracks) for tracks in trace.tracks.values())
@@ -291,14 +292,14 @@ def test_what_is_not_told_is_left_out(export: Export, make: Callable[[], Recordi
     assert ("steps" in rank) == bool(document["ranks"][0]["steps"]["used"]) == (make is exposed)
 
 
-@pytest.mark.parametrize("everything", [False, True])
-def test_no_string_of_a_document_harms_a_reader_or_a_terminal(document: Document, everything: bool) -> None:
+@pytest.mark.parametrize("detail", Detail)
+def test_no_string_of_a_document_harms_a_reader_or_a_terminal(document: Document, detail: Detail) -> None:
     hostile = HOSTILE + "\x00{{ x }}\"'" + "y" * 10_000
-    text = write_perfetto(replaced(document, hostile, KEYWORDS), everything)
+    text = write_perfetto(replaced(document, hostile, KEYWORDS), detail)
     read(text)
     assert text.isascii()
     assert is_printable(text)
-    tame = write_perfetto(replaced(document, "x", KEYWORDS), everything)
+    tame = write_perfetto(replaced(document, "x", KEYWORDS), detail)
     assert len(text.splitlines()) == len(tame.splitlines())
 
 
@@ -358,13 +359,13 @@ def test_the_verdict_suspects_and_rows_of_a_comparison_lie_over_the_longer_step(
 def test_rows_of_a_comparison_beyond_ten_are_noted_where_all_are_asked_for() -> None:
     told = compared()
     told["attribution"] = [{**told["attribution"][0], "row": f"compute.class_{place}"} for place in range(14)]
-    some, every = (read(write_comparison_perfetto(told, everything)) for everything in (False, True))
+    some, every = (read(write_comparison_perfetto(told, detail)) for detail in (Detail.FIRST, Detail.FULL))
     assert [trace.other["rows_left_out"] for trace in (some, every)] == [4, 0]
     assert len(every.tracks["moe-diag: new against base"]) == 1 + 2 + 14
 
 
 def test_no_string_of_a_comparison_harms_a_reader_or_a_terminal() -> None:
-    text = write_comparison_perfetto(replaced(compared(), HOSTILE, KEYWORDS), everything=True)
+    text = write_comparison_perfetto(replaced(compared(), HOSTILE, KEYWORDS), Detail.FULL)
     read(text)
     assert text.isascii()
     assert is_printable(text)

@@ -77,7 +77,7 @@ def test_no_secret_is_in_any_output_of_any_format(
 ) -> None:
     out = tmp_path / "out"
     out.mkdir()
-    words = [str(planted["trace"]), *given_words(planted), "--all"]
+    words = [str(planted["trace"]), *given_words(planted), "--full"]
     assert run(["analyze", *words, *EVERY, "-o", str(out)]) == 0
     jira = ["-f", "markdown", "--flavor", "jira", "-o", str(out)]
     assert run(["report", str(out / "run_moe-diag.json"), *jira]) == 0
@@ -96,7 +96,7 @@ def test_no_secret_is_in_any_output_of_a_comparison(
     out.mkdir()
     words = [str(planted["trace"]), str(planted["new"]), *ABOUT[:-1], "--new-log", str(planted["log"])]
     words += ["--base-config", str(planted["config"]), "--new-config", str(planted["config"])]
-    assert run(["compare", *words, *EVERY, "--all", "-o", str(out)]) == 0
+    assert run(["compare", *words, *EVERY, "--full", "-o", str(out)]) == 0
     jira = ["-f", "markdown", "--flavor", "jira", "-o", str(out)]
     assert run(["report", str(out / "new_compared.json"), *jira]) == 0
     assert len(list(out.iterdir())) == len(FORMS) + 1
@@ -107,7 +107,7 @@ def test_no_secret_is_in_any_output_of_a_comparison(
 def test_no_secret_is_in_any_output_of_a_judged_configuration(
     tmp_path: Path, planted: dict[str, Path]
 ) -> None:
-    words = [str(planted["config"]), "--log", str(planted["log"]), *ABOUT, "--all", "-o", str(tmp_path)]
+    words = [str(planted["config"]), "--log", str(planted["log"]), *ABOUT, "--full", "-o", str(tmp_path)]
     assert run(["check-config", *words, "-f", "text", "-f", "markdown", "-f", "json"]) in (0, 1)
     assert len(list(tmp_path.iterdir())) == 3
     assert told(tmp_path) == []
@@ -205,7 +205,7 @@ def test_the_command_holds_what_was_given_and_makes_the_result_again(
 ) -> None:
     run_of(tmp_path / "a run.sqlite")
     monkeypatch.chdir(tmp_path)
-    words = ["--steps", "1:3", "--gpu", "0", "--ep", "16", "--memory-tight", "--guidance", "seed", "--all"]
+    words = ["--steps", "1:3", "--gpu", "0", "--ep", "16", "--memory-tight", "--guidance", "seed", "--full"]
     words += [] if redact else ["--no-redact"]
     assert run(["analyze", str(tmp_path / "a run.sqlite"), *words, "-f", "json"]) == 0
     first = json.loads(capsys.readouterr().out)
@@ -297,4 +297,4 @@ def test_what_is_said_of_a_run_is_told_in_known_words_only(about: Json, said: st
 
 
 def test_a_name_that_looks_like_an_option_stays_a_file() -> None:
-    assert command_line("analyze", [Path("/x/--all")], {}) == "moe-diag analyze ./--all"
+    assert command_line("analyze", [Path("/x/--full")], {}) == "moe-diag analyze ./--full"

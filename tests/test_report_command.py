@@ -19,10 +19,11 @@ import pytest
 import diagnoser
 from diagnoser.cli import run
 from diagnoser.output import _harmless, base_name
-from diagnoser.results import renderers
 from reports.result.json_text import render_json
+from reports.write.formats import WRITERS, Asked, Whole, kind_of
 from tests.check_doubles import SCRIPT, written
 from tests.compare_doubles import as_json, result_of_run, run_of
+from tests.rendering import text
 from tests.test_cli import ROOT, command
 
 Json = dict[str, Any]
@@ -50,15 +51,12 @@ def kept(folder: Path, document: Json, name: str = "run.json") -> Path:
 
 
 def marked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every renderer of every kind says its own name, so that no picture has to be drawn."""
+    """Every writer says its own name, so that no picture has to be drawn."""
 
-    def named(kind: str) -> dict[str, Callable[[Json, bool], str | bytes]]:
-        def renderer(form: str) -> Callable[[Json, bool], str | bytes]:
-            return lambda document, everything: f"{kind} {form} {everything}\n".encode()
+    def named(form: str) -> Callable[[Whole, Asked], bytes]:
+        return lambda result, asked: f"{kind_of(result).value} {form} {asked.detail.value}\n".encode()
 
-        return {form: renderer(form) for form in renderers(kind)}  # type: ignore[arg-type]
-
-    monkeypatch.setattr("diagnoser.results.renderers", named)
+    monkeypatch.setattr("diagnoser.results.WRITERS", {form: named(form) for form in WRITERS})
 
 
 @pytest.mark.parametrize("kind", ["analysis", "comparison", "configuration"])
@@ -77,8 +75,7 @@ def test_a_report_is_what_the_command_itself_would_have_printed(
 ) -> None:
     path = kept(tmp_path, results[kind], "run.json")
     assert run(["report", str(path), "-f", form]) == 0
-    expected = renderers(kind)[form](results[kind], False)  # type: ignore[arg-type]
-    assert capsys.readouterr().out == expected
+    assert capsys.readouterr().out == text(results[kind], form)
 
 
 def test_the_demo_and_its_result_give_the_same_text(
@@ -95,7 +92,7 @@ def test_the_demo_and_its_result_give_the_same_text(
     [
         ("analysis", ["csv", "html", "json", "md", "pdf", "perfetto.json", "png", "svg", "txt"]),
         ("comparison", ["csv", "html", "json", "md", "pdf", "perfetto.json", "png", "svg", "txt"]),
-        ("configuration", ["json", "md", "txt"]),
+        ("configuration", ["html", "json", "md", "txt"]),
     ],
 )
 def test_every_format_lies_beside_the_result_under_its_name(
@@ -109,11 +106,11 @@ def test_every_format_lies_beside_the_result_under_its_name(
     path = kept(tmp_path, results[kind], "mine.json")
     named = {"txt": "text", "md": "markdown", "perfetto.json": "perfetto"}
     forms = [word for one in extensions for word in ("-f", named.get(one, one))]
-    assert run(["report", str(path), *forms, "--all", "-o", "."]) == 0
+    assert run(["report", str(path), *forms, "--full", "-o", "."]) == 0
     ending = "compared" if kind == "comparison" else "moe-diag"
     for extension in extensions:
         said = (tmp_path / f"mine_{ending}.{extension}").read_text(encoding="utf-8")
-        assert said == f"{kind} {named.get(extension, extension)} True\n"
+        assert said == f"{kind} {named.get(extension, extension)} full\n"
     assert len(list(tmp_path.iterdir())) == len(extensions) + 1
 
 
@@ -137,7 +134,7 @@ def test_without_a_format_it_is_as_the_name_of_the_file_ends(
     marked(monkeypatch)
     path = kept(tmp_path, results["analysis"])
     assert run(["report", str(path), "-o", str(tmp_path / name)]) == 0
-    assert (tmp_path / name).read_text(encoding="utf-8") == f"analysis {form} False\n"
+    assert (tmp_path / name).read_text(encoding="utf-8") == f"analysis {form} first\n"
 
 
 def test_markdown_for_jira_is_a_flavor(
@@ -150,7 +147,7 @@ def test_markdown_for_jira_is_a_flavor(
     path = str(kept(tmp_path, results["analysis"]))
     assert run(["report", path, "-f", "markdown", "--flavor", "jira"]) == 0
     assert run(["report", path, "-f", "markdown", "--flavor", "github"]) == 0
-    assert capsys.readouterr().out == "analysis jira False\nanalysis markdown False\n"
+    assert capsys.readouterr().out == "analysis jira first\nanalysis markdown first\n"
     assert run(["report", path, "-f", "markdown", "--flavor", "jira", "-o", "."]) == 0
     assert (tmp_path / "run_moe-diag.jira.txt").exists()
     assert run(["report", path, "--flavor", "jira"]) == 2
@@ -183,9 +180,9 @@ def test_a_judged_configuration_names_the_formats_it_has(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], results: dict[str, Json]
 ) -> None:
     path = kept(tmp_path, results["configuration"])
-    for words in (["-f", "html"], ["-f", "perfetto"], ["-o", str(tmp_path / "x.svg")]):
+    for words in (["-f", "csv"], ["-f", "perfetto"], ["-o", str(tmp_path / "x.svg")]):
         assert run(["report", str(path), *words]) == 2
-        assert "Give one of json, markdown, text." in capsys.readouterr().err
+        assert "Give one of html, json, markdown, text." in capsys.readouterr().err
     assert run(["report", str(path), "--ticket", str(tmp_path / "ticket")]) == 2
     assert "a ticket is of a trace or of two" in capsys.readouterr().err
     assert sorted(one.name for one in tmp_path.iterdir()) == ["run.json"]
@@ -271,6 +268,7 @@ BAD: list[tuple[Callable[[Path, Json], Path], str]] = [
     (bad("rank", with_rank("budget_ns", 7)), "ranks[0].budget_ns: Expected `object`"),
     (bad("senseless", with_rank("sm", None)), "ranks[0].sm: Expected `object`"),
     (bad("redacted", lambda said: {**said, "redacted": "no"}), "redacted: Expected `bool`"),
+    (bad("half_a_word", lambda said: {**said, "framework": "\ud800"}), "half a character stands where"),
     (bad("half", lambda said: {**said, "kind": "comparison"}), "Make the result again: moe-diag compare"),
 ]
 
@@ -299,14 +297,26 @@ def test_characters_beyond_the_first_plane_are_escaped_as_json_has_them() -> Non
     assert json.loads(f'"{_harmless(hidden)}"') == hidden
 
 
-def test_a_later_1_x_with_new_keys_is_rendered_and_keeps_them(
+def test_a_later_1_x_is_rendered_as_1_0_without_the_keys_that_it_added(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], results: dict[str, Json]
 ) -> None:
     later = {**results["analysis"], "schema_version": "1.7", "a_new_key": {"deep": [1, {}]}}
     path = kept(tmp_path, later)
     assert run(["report", str(path), "-f", "json"]) == 0
-    assert capsys.readouterr().out == path.read_text(encoding="utf-8")
+    assert json.loads(capsys.readouterr().out) == results["analysis"]
     assert run(["report", str(path)]) == 0
+    assert capsys.readouterr().out == text(results["analysis"], "text")
+
+
+def test_a_row_of_a_step_that_a_later_1_x_added_is_shown_as_other_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], results: dict[str, Json]
+) -> None:
+    later = json.loads(json.dumps(results["analysis"]))
+    row = next(one for one in later["ranks"][0]["ledger"] if one["row"] == "compute.gemm")
+    row["row"] = "a_new_kind.of_time"
+    for form in ("text", "markdown", "html"):
+        assert run(["report", str(kept(tmp_path, later)), "-f", form]) == 0
+        assert "other time" in capsys.readouterr().out
 
 
 def test_half_a_character_of_a_foreign_name_is_no_bug_of_ours(

@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 from diagnoser.cli import run
-from reports.comparison.render import COMPARISON_FIGURES, COMPARISON_RENDERERS
-from reports.render import FIGURES, RENDERERS
 from tests.check_doubles import BRIDGE, COMMUNICATION
 from tests.moe_pattern import moe_recording
+from tests.rendering import ANALYSIS, COMPARISON, PICTURES
 from tests.secret_doubles import (
     ADDRESS,
     SECRET,
@@ -31,8 +30,8 @@ from traces.settings.knobs import Knob, knobs
 from traces.simulate.export import schema_versions, write_export
 
 PATCHES = ("megatron-lm", "bridge")
-FORMS = [form for form in (*RENDERERS, *FIGURES) if form not in ("jira", *PATCHES)]
-COMPARED_FORMS = [form for form in (*COMPARISON_RENDERERS, *COMPARISON_FIGURES) if form != "jira"]
+FORMS = [form for form in ANALYSIS if form not in ("jira", *PATCHES)]
+COMPARED_FORMS = [form for form in COMPARISON if form != "jira"]
 
 
 def printed(path: Path, capsys: pytest.CaptureFixture[str], *options: str) -> str:
@@ -133,9 +132,9 @@ def test_analyze_keeps_every_secret_in_every_format(place: Path, capsys: pytest.
     planted(place / "run.sqlite")
     files = keeping_secrets(place)
     for config, emit in zip(("script", "bridge"), PATCHES, strict=True):
-        words = ["analyze", "run.sqlite", "--config", files[config].name, "--log", "train.log", "--all"]
+        words = ["analyze", "run.sqlite", "--config", files[config].name, "--log", "train.log", "--full"]
         words.append("--no-megatron")
-        texts = [form for form in FORMS if form not in FIGURES]
+        texts = [form for form in FORMS if form not in PICTURES]
         for page, forms in (("github", texts), ("jira", ["markdown"])):
             out = place / f"{config}-{page}"
             out.mkdir()
@@ -143,19 +142,19 @@ def test_analyze_keeps_every_secret_in_every_format(place: Path, capsys: pytest.
             assert_kept(out, capsys, least=len(forms))
         assert run([*words, "--emit-config", emit]) == 0
         assert_kept(place / "nothing", capsys)
-    assert run(["analyze", "run.sqlite", *as_options([*FIGURES]), "-o", "."]) == 0
+    assert run(["analyze", "run.sqlite", *as_options([*PICTURES]), "-o", "."]) == 0
     pictures = place / "pictures"
     pictures.mkdir()
     for path in place.glob("run_moe-diag.*"):
         path.rename(pictures / path.name)
-    assert_kept(pictures, capsys, least=len(FIGURES))
+    assert_kept(pictures, capsys, least=len(PICTURES))
 
 
 def test_compare_keeps_every_secret_in_every_format(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     planted(place / "base.sqlite")
     planted(place / "new.sqlite", layers=2)
     keeping_secrets(place)
-    words = ["compare", "base.sqlite", "new.sqlite", "--all", "--gate", "3%"]
+    words = ["compare", "base.sqlite", "new.sqlite", "--full", "--gate", "3%"]
     words += ["--base-config", "train.sh", "--new-config", "train.yaml"]
     words += ["--base-log", "train.log", "--new-log", "train.log"]
     for page, forms in (("github", COMPARED_FORMS), ("jira", ["markdown", "text"])):
@@ -203,8 +202,8 @@ def test_a_judged_configuration_and_the_doctor_keep_every_secret(
     symptoms = {**COMMUNICATION, "traces": [{"name": SECRET}]}
     (place / "symptoms.json").write_text(json.dumps(symptoms), encoding="utf-8")
     for config in ("train.sh", "train.yaml"):
-        for form in ("text", "markdown", "json"):
-            words = ["check-config", config, "--log", "train.log", "--symptoms", "symptoms.json", "--all"]
+        for form in ("text", "markdown", "html", "json"):
+            words = ["check-config", config, "--log", "train.log", "--symptoms", "symptoms.json", "--full"]
             assert run([*words, "--no-megatron", "-f", form]) in (0, 1)
     assert run(["doctor", "run.sqlite"]) == 0
     assert_kept(place / "nothing", capsys)
@@ -260,7 +259,7 @@ def test_without_redaction_only_paths_and_the_configuration_are_told(
     out = told / "out"
     out.mkdir()
     words = ["analyze", f"{told}/run.sqlite", "--config", str(config), "--no-megatron", "--no-redact"]
-    assert run([*words, *as_options([form for form in FORMS if form not in FIGURES]), "-o", f"{out}/"]) == 0
+    assert run([*words, *as_options([form for form in FORMS if form not in PICTURES]), "-o", f"{out}/"]) == 0
     assert_kept(out, capsys, least=5)
     (kept,) = (path for path in out.glob("*.json") if "perfetto" not in path.name)
     text = kept.read_text(encoding="utf-8")
@@ -280,7 +279,7 @@ def test_no_knob_tells_what_it_was_given(
     codes = set()
     for group in (texts, numbers, *(texts[place::6] for place in range(6))):
         path.write_text(written(group), encoding="utf-8")
-        words = ["check-config", path.name, "--no-megatron", "--all", "-o", ".", "--force-overwrite"]
+        words = ["check-config", path.name, "--no-megatron", "--full", "-o", ".", "--force-overwrite"]
         codes.add(run([*words, "-f", "json", "-f", "text"]))
         for name in ("train_moe-diag.json", "train_moe-diag.txt"):
             assert not (found := place / name).exists() or secrets_in(found.read_bytes()) == []

@@ -14,19 +14,17 @@ import pytest
 import diagnoser
 from heuristics.result.result import Result
 from heuristics.result.told import known
-from reports.comparison.render import COMPARISON_RENDERERS
 from reports.content import blocks
 from reports.content.analysis import page
 from reports.content.blocks import Detail
 from reports.content.names import name_of
 from reports.content.quantities import percent
-from reports.document import Document, with_command
-from reports.render import CHECK_RENDERERS, RENDERERS
-from reports.result.codec import decode
+from reports.result.codec import Document, decode
 from reports.write.github import GitHub
 from reports.write.jira import Jira
 from reports.write.markup import Writer
 from reports.write.text import write_text
+from tests import rendering
 from tests.check_doubles import BRIDGE, COMMUNICATION, ILLEGAL, SCRIPT
 from tests.document_doubles import DISPATCH, HOSTILE, exposed, graph_only
 from tests.jira_grammar import read
@@ -52,7 +50,7 @@ def written(path: Path, knobs: Knobs) -> Path:
 
 def analyzed(path: Path, config: Path | None = None) -> Document:
     told = diagnoser.analyze(path, config=config, ask_megatron=False).to_dict()
-    return with_command(told, f"moe-diag analyze {path.name}")
+    return {**told, "command": f"moe-diag analyze {path.name}"}
 
 
 @cache
@@ -99,7 +97,7 @@ def regression() -> Document:
         before = written(Path(folder) / "simulated_before.sqlite", BEFORE)
         after = written(Path(folder) / "simulated_after.sqlite", AFTER)
         told = diagnoser.compare(before, after).to_dict()
-        return with_command(told, f"moe-diag compare {before.name} {after.name}")
+        return {**told, "command": f"moe-diag compare {before.name} {after.name}"}
 
 
 @cache
@@ -122,19 +120,19 @@ def is_shown(text: str, name: str, request: pytest.FixtureRequest) -> None:
 def test_a_simulated_ticket_that_is_shown_is_what_is_written(
     scenario: str, request: pytest.FixtureRequest
 ) -> None:
-    text = RENDERERS["markdown"](simulated(scenario), False)
+    text = rendering.text(simulated(scenario), "markdown")
     is_shown(text, f"simulated_{scenario}.md", request)
 
 
 def test_the_regression_that_is_shown_is_what_is_written(request: pytest.FixtureRequest) -> None:
-    text = COMPARISON_RENDERERS["markdown"](regression(), False)
+    text = rendering.text(regression(), "markdown")
     is_shown(text, "simulated_regression.md", request)
 
 
 def test_the_recorded_ticket_that_is_shown_is_what_is_written(
     recordings: Path, request: pytest.FixtureRequest
 ) -> None:
-    text = RENDERERS["markdown"](analyzed(recordings / RECORDED), False)
+    text = rendering.text(analyzed(recordings / RECORDED), "markdown")
     is_shown(text, "recorded_inference.md", request)
 
 
@@ -183,7 +181,7 @@ def told(case: str) -> Result:
 
 @pytest.fixture
 def reads(case: str) -> Reader:
-    return reader(RENDERERS["markdown"](CASES[case](), False))
+    return reader(rendering.text(CASES[case](), "markdown"))
 
 
 def test_the_cases_hold_each_wall_none_and_what_cannot_be_measured() -> None:
@@ -232,7 +230,7 @@ def test_what_to_type_next(told: Result, reads: Reader) -> None:
 
 def test_a_ticket_has_40_lines_and_jira_keeps_its_grammar(case: str) -> None:
     document = CASES[case]()
-    text, jira = (RENDERERS[form](document, False) for form in ("markdown", "jira"))
+    text, jira = (rendering.text(document, form) for form in ("markdown", "jira"))
     assert len(text.splitlines()) <= LINES
     assert is_ours_alone(text)
     assert len(jira.splitlines()) <= LINES
@@ -241,7 +239,7 @@ def test_a_ticket_has_40_lines_and_jira_keeps_its_grammar(case: str) -> None:
 
 @pytest.mark.parametrize("form", ["markdown", "jira"])
 def test_a_full_page_is_no_longer_than_a_ticket_takes(case: str, form: str) -> None:
-    text = RENDERERS[form](CASES[case](), True)
+    text = rendering.text(CASES[case](), form, Detail.FULL)
     assert len(text) <= (65_536 if form == "markdown" else 32_767)
     assert is_ours_alone(text) if form == "markdown" else read(text)
 
@@ -259,7 +257,7 @@ def test_no_foreign_text_of_a_result_can_harm_a_page(case: str, detail: Detail) 
 
 def test_the_regression_answers_as_well() -> None:
     told = regression()
-    reads = reader(COMPARISON_RENDERERS["markdown"](told, False))
+    reads = reader(rendering.text(told, "markdown"))
     suspect = told["suspects"][0]
     assert told["verdict"] == "regression"
     assert reads.finds("SLOWER +6.12 ms per step = +30 %", "95 % interval")
@@ -267,8 +265,8 @@ def test_the_regression_answers_as_well() -> None:
     assert reads.finds("To be sure: ", suspect["next"])
     assert reads.finds("Limits:", "kernel set, dispatcher")
     assert reads.finds("moe-diag analyze simulated_after.sqlite")
-    assert len(COMPARISON_RENDERERS["markdown"](told, False).splitlines()) <= LINES
-    assert len(read(COMPARISON_RENDERERS["jira"](told, False))) > 20
+    assert len(rendering.text(told, "markdown").splitlines()) <= LINES
+    assert len(read(rendering.text(told, "jira"))) > 20
 
 
 def configurations() -> Iterator[Document]:
@@ -277,7 +275,7 @@ def configurations() -> Iterator[Document]:
 
 def test_a_checked_configuration_keeps_the_markup() -> None:
     for told in configurations():
-        for everything in (False, True):
-            text = CHECK_RENDERERS["markdown"](told, everything)
+        for detail in Detail:
+            text = rendering.text(told, "markdown", detail)
             assert is_ours_alone(text)
-            assert everything or len(open_lines(text)) <= LINES
+            assert detail is Detail.FULL or len(open_lines(text)) <= LINES

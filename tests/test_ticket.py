@@ -15,8 +15,11 @@ import pytest
 import diagnoser
 from diagnoser.cli import run
 from diagnoser.ticket import plan_ticket, write_ticket
+from reports.content.blocks import Detail
 from reports.result.json_text import render_json
+from reports.result.read import typed
 from tests.compare_doubles import as_json, result_of_run, run_of
+from tests.rendering import text
 from tests.test_report_command import marked
 
 Json = dict[str, Any]
@@ -104,9 +107,8 @@ def test_a_ticket_for_jira_has_its_page_in_jiras_markup(tmp_path: Path, document
 
 def test_a_ticket_has_the_first_screen_alone_as_the_rest_is_attached(tmp_path: Path, document: Json) -> None:
     result, folder = as_json(tmp_path / "run.json", document), tmp_path / "t"
-    assert run(["report", str(result), "--all", "--ticket", str(folder)]) == 0
-    assert texts(folder)["run_report.md"].startswith("analysis markdown False\n")
-    assert texts(folder)["run_report.html"] == "analysis html True\n"
+    assert run(["report", str(result), "--full", "--ticket", str(folder)]) == 0
+    assert texts(folder)["run_report.md"].startswith("analysis markdown first\n")
 
 
 def test_a_ticket_and_a_format_are_both_written(
@@ -114,7 +116,7 @@ def test_a_ticket_and_a_format_are_both_written(
 ) -> None:
     result = as_json(tmp_path / "run.json", document)
     assert run(["report", str(result), "-f", "text", "--ticket", str(tmp_path / "t")]) == 0
-    assert capsys.readouterr().out == "analysis text False\n"
+    assert capsys.readouterr().out == "analysis text first\n"
     assert names(tmp_path / "t") == FILES
 
 
@@ -141,7 +143,7 @@ def test_two_runs_share_a_folder_and_none_is_replaced_unasked(
     attached = "Attached: " + ", ".join(
         f"<code>run_{name}</code>" for name in ("report.html", "report.json", "report.png", "manifest.json")
     )
-    assert texts(folder) == {**before, "run_report.md": f"analysis markdown False\n\n{attached}\n"}
+    assert texts(folder) == {**before, "run_report.md": f"analysis markdown first\n\n{attached}\n"}
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -215,7 +217,7 @@ def test_whatever_stops_it_the_place_is_as_it_was(
             monkeypatch.setattr(Path, "rename", failing(Path.rename))
             count = step - 1
     with pytest.raises((diagnoser.InputError, KeyboardInterrupt)) as stopped:
-        write_ticket(ticket, document, lambda form: form)
+        write_ticket(ticket, typed(document), lambda form: form)
     if isinstance(failure, OSError):
         assert "cannot be written" in str(stopped.value)
         assert "\n" not in str(stopped.value)
@@ -240,7 +242,7 @@ def test_a_file_that_appears_meanwhile_stays(tmp_path: Path, document: Json) -> 
         return form
 
     with pytest.raises(diagnoser.UsageError, match=r"run_report\.json exists"):
-        write_ticket(ticket, document, render)
+        write_ticket(ticket, typed(document), render)
     assert texts(folder) == {"run_report.json": "mine"}
 
 
@@ -251,7 +253,7 @@ def test_a_renderer_that_fails_leaves_nothing(tmp_path: Path, document: Json) ->
         raise KeyError(form)
 
     with pytest.raises(KeyError):
-        write_ticket(ticket, document, render)
+        write_ticket(ticket, typed(document), render)
     assert names(tmp_path) == []
 
 
@@ -259,15 +261,12 @@ def test_the_real_ticket_has_a_page_a_picture_and_the_very_document(tmp_path: Pa
     trace, folder = run_of(tmp_path / "run.sqlite"), tmp_path / "t"
     assert run(["analyze", str(trace), "--no-megatron", "--ticket", str(folder)]) == 0
     assert (folder / "run_report.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
-    assert (
-        (folder / "run_report.html")
-        .read_text(encoding="utf-8")
-        .lstrip()
-        .lower()
-        .startswith("<!doctype html>")
-    )
     page = (folder / "run_report.md").read_text(encoding="utf-8")
     assert len(page.splitlines()) <= 40
     assert page.splitlines()[-1].startswith("Attached: <code>run_report.html</code>, ")
     whole = diagnoser.analyze(trace, ask_megatron=False).to_dict()
+    whole["command"] = json.loads((folder / "run_report.json").read_text(encoding="utf-8"))["command"]
     assert (folder / "run_report.json").read_text(encoding="utf-8") == render_json(whole)
+    html = (folder / "run_report.html").read_text(encoding="utf-8")
+    assert html == text(whole, "html", Detail.FULL)
+    assert html.lower().startswith("<!doctype html>")

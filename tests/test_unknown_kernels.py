@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import diagnoser
-from reports.render import RENDERERS
+from reports.content.blocks import Detail
+from tests.rendering import text
 from tests.visible_text import READERS
 from traces.simulate.recording import Recording
 
@@ -30,10 +32,10 @@ def two_steps(mystery_us: int) -> Recording:
     return recording
 
 
-def shown(path: Path, form: str) -> str:
+def shown(path: Path, form: str, detail: Detail = Detail.FIRST) -> str:
     """What a reader of a format sees of the diagnosis, on one line."""
-    text = RENDERERS[form](diagnoser.analyze(path).to_dict(), False)
-    return " ".join(READERS[form](text).replace("\u00a0", " ").split())
+    said = text(diagnoser.analyze(path).to_dict(), form, detail)
+    return " ".join(READERS[form](said).replace("\u00a0", " ").split())
 
 
 def test_its_figures_are_told(export: Export) -> None:
@@ -57,12 +59,15 @@ def test_one_of_over_a_twentieth_is_said_on_the_first_screen(export: Export) -> 
 
 
 @pytest.mark.parametrize("form", ["markdown", "jira", "html"])
-def test_one_of_over_a_twentieth_is_said_beside_the_verdict_with_its_figures(
+def test_one_of_over_a_twentieth_is_said_beside_the_verdict_and_in_full_with_its_figures(
     export: Export, form: str
 ) -> None:
-    text = shown(export(two_steps(30)), form)
-    assert "runs 30.0 % of the window (0.030000 ms per step, 6 launches of 0.010000 ms on average" in text
-    assert "grid 64 x 2 x 1). Its class is unknown: no rule names it." in text
+    path = export(two_steps(30))
+    assert "mystery 30 %: counted as compute, purpose unknown." in shown(path, form)
+    whole = shown(path, form, Detail.FULL)
+    assert "Kernels of unknown purpose: no rule names them" in whole
+    row = r"mystery\W+6\W+0\.03\W+30 %\W+10\.0 us\W+64 x 2 x 1"  # count, ms per step, share, mean, grid
+    assert re.search(row, whole)
 
 
 def test_one_of_less_is_no_finding(export: Export) -> None:

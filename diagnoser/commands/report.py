@@ -47,7 +47,7 @@ def report(
     moe-diag report run.json -o run.perfetto.json     for ui.perfetto.dev
     moe-diag report run.json --ticket perf-1234       all a ticket needs
 
-    A configuration that was judged without a trace has text, markdown and json. What was made with
+    A configuration that was judged without a trace has text, markdown, html and json. What was made with
     --no-redact holds paths, and is rendered with --no-redact only.
 
     Exit code 0: rendered; 2: usage; 3: the file is no result of ours, or of a newer moe-diag.

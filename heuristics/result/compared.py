@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 from heuristics.result.judged import Level
 from heuristics.result.result import Tool
 from heuristics.result.side import Side
-from heuristics.result.told import Count, Frac, Ns, Section, Told
+from heuristics.result.told import Count, Frac, Ns, SchemaVersion, Section, Told
 from heuristics.run import WallId
 from traces.missing import Missing
 
@@ -179,7 +179,7 @@ class Gate(Section, frozen=True):
 
 
 class Compared(Section, frozen=True, kw_only=True):
-    """One comparison, version 1.0 of its JSON document: keys may be added, none may change.
+    """One comparison, version 1.x of its JSON document: keys may be added, none may change.
 
     `attribution` adds up to `step_delta_ns`, its last row being `noise`; `gate` is None where none was asked.
     """
@@ -187,7 +187,7 @@ class Compared(Section, frozen=True, kw_only=True):
     one_path_a_list: ClassVar[bool] = True
     """In `missing`, what stands in the same place of a list is one entry: `attribution[*].count_ns`."""
 
-    schema_version: Literal["1.0"]
+    schema_version: SchemaVersion
     tool: Tool
     kind: Literal["comparison"]
     warnings: tuple[str, ...]

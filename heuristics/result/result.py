@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from msgspec import UNSET, UnsetType
 
@@ -19,12 +19,10 @@ from heuristics.result.configured import (
 )
 from heuristics.result.judged import Choice, Combined, Fix, Refused, Verdict, Wall
 from heuristics.result.rank import Rank
-from heuristics.result.told import Section, Told
+from heuristics.result.told import SchemaVersion, Section, Told
 from heuristics.result.trace import Trace
 from traces.missing import Missing
 from traces.names.frameworks import Framework
-
-SCHEMA_VERSION: Final = "1.0"
 
 
 class Tool(Section, frozen=True):
@@ -36,14 +34,14 @@ class Tool(Section, frozen=True):
 
 
 class Result(Section, frozen=True, kw_only=True):
-    """One result, version 1.0 of the JSON document: keys may be added, none may change.
+    """One result, version 1.x of the JSON document: keys may be added, none may change.
 
     `missing`: every gap, by its path in the document; a parent's entry covers what is under it. `about`: the
     configuration's file, `judged`: whether walls are; both are absent from the result of a trace.
     `forced_routing`: options, configuration or log say that routing is forced to balance.
     """
 
-    schema_version: Literal["1.0"]
+    schema_version: SchemaVersion
     tool: Tool
     about: str | UnsetType = UNSET
     judged: bool | UnsetType = UNSET

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Optional, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, Optional, TypeAlias, TypeVar
 
 from msgspec import Meta, Struct
 
@@ -21,6 +21,10 @@ Count = Annotated[int, Meta(ge=0)]
 Bytes = Annotated[int, Meta(ge=0)]
 Frac = Annotated[float, Meta(ge=0, le=1)]
 """A share of a whole, which the field names."""
+SCHEMA_VERSION: Final = "1.0"
+"""Of the documents that are written."""
+SchemaVersion = Annotated[str, Meta(pattern=r"^1\.[0-9]+$")]
+"""Of the documents that keep the contract: each later 1.x adds keys and changes none."""
 
 
 class Section(Struct, frozen=True):

@@ -63,7 +63,7 @@ def _begun(text: str) -> str:
 
 def _foot(area: Area, page: Page, version: str) -> None:
     """The next command on the left, what made the sheet on the right."""
-    made = f"moe-diag {version}"
+    made = harmless(f"moe-diag {version}")
     area.text(area.width, area.height - 0.03, made, SMALL, color=SOFT, ha="right")
     for block in page.blocks:
         if isinstance(block, Command):

@@ -83,6 +83,8 @@ def decode(document: object, kind: type[R]) -> R:
         result = msgspec.convert(document, kind)
     except msgspec.ValidationError as error:
         raise NotAResult(_wrong(str(error))) from None
+    except UnicodeEncodeError:
+        raise NotAResult("half a character stands where a word of the contract is to be") from None
     gaps: tuple[Missing, ...] = result.missing  # type: ignore[attr-defined]  # of whole results
     noted = tuple(
         gap for gap in gaps if not _raise(result, _parts(gap.path), Missing("", gap.reason, gap.cure))

@@ -13,7 +13,8 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct
 
 from heuristics.result.compared import Compared
-from heuristics.result.result import SCHEMA_VERSION, Result
+from heuristics.result.result import Result
+from heuristics.result.told import SCHEMA_VERSION
 from reports.result.checks import check_compared, check_result
 from reports.result.codec import Document, decode
 from traces.errors import NotAResult, TraceNotFound
@@ -67,7 +68,10 @@ def read_result(path: Path) -> Result:
 
 
 def typed(document: Mapping[str, Any]) -> Result | Compared:
-    """A document of any kind, checked. Raises `NotAResult` for what is none, or of a newer schema."""
+    """A document of any kind, checked; keys that a later 1.x added are left out, so it is of our version.
+
+    Raises `NotAResult` for what is none, or of a newer schema.
+    """
     if "schema_version" not in document:
         raise NotAResult(f"it is no result of moe-diag. Make one of a trace: {_MAKE}")
     _check_version(document["schema_version"])

@@ -66,8 +66,9 @@ def _parts(rank: Rank) -> dict[str, tuple[int, Hue]]:
         }
     parts = {name: (0, hue) for _, name, hue in PIECES}
     for row in rows:
-        name, hue = next((name, hue) for begin, name, hue in PIECES if row.row.startswith(begin))
-        parts[name] = (parts[name][0] + sum(row.per_step_ns), hue)
+        found = ((name, hue) for begin, name, hue in PIECES if row.row.startswith(begin))
+        name, hue = next(found, ("other time", Hue.OTHER))  # a row of a later version
+        parts[name] = (parts.get(name, (0, hue))[0] + sum(row.per_step_ns), hue)
     return parts
 
 

@@ -6,11 +6,8 @@ from collections.abc import Iterator
 
 from heuristics.result.rank import Rank, UnknownKernel
 from heuristics.result.tables import Kernel
-<<<<<<< HEAD
-=======
-from heuristics.result.told import Told, known
+from heuristics.result.told import Told
 from reports.content.analysis.figures import figures_table
->>>>>>> docs
 from reports.content.analysis.scale import Scale, scale_of
 from reports.content.blocks import Block, Code, Column, Hue, Part, Quantity, Row, Sentence, Table, Term, words
 from reports.content.names import grid_words, kernel_name
@@ -28,8 +25,8 @@ def _blocks(rank: Rank) -> Iterator[Block]:
     rows = tuple(_row(one, scale) for one in table.rows)
     yield Table("Kernels with the most work", columns, rows, left_out=table.left_out.rows)
     if rank.unknown_kernels:
-        columns = _columns("kernel", "count", "mean", "share", "grid")
-        unknown = tuple(_unknown(one) for one in rank.unknown_kernels)
+        columns = _columns("kernel", "count", scale.unit, "share", "mean", "grid")
+        unknown = tuple(_unknown(one, scale) for one in rank.unknown_kernels)
         yield Table("Kernels of unknown purpose: no rule names them", columns, unknown)
     yield figures_table("Launches", _launches(rank))
     if rank.kernels_without_launch:
@@ -45,7 +42,7 @@ def _launches(rank: Rank) -> Iterator[tuple[str, Told[float]]]:
 
 
 def _columns(*heads: str) -> tuple[Column, ...]:
-    return tuple(Column(head, number=0 < place < 4) for place, head in enumerate(heads))
+    return tuple(Column(head, number=0 < place < 4 or head == "mean") for place, head in enumerate(heads))
 
 
 def _row(one: Kernel, scale: Scale) -> Row:
@@ -64,10 +61,11 @@ def _hue(one: Kernel) -> Hue:
     return Hue.COMMUNICATION if one.key.startswith("comm.") else Hue.COMPUTE
 
 
-def _unknown(one: UnknownKernel) -> Row:
+def _unknown(one: UnknownKernel, scale: Scale) -> Row:
     figures = (
         Quantity(f"{one.count:,}"),
-        Quantity(duration(one.mean_ns)),
+        Quantity(scale.ms(one.busy_ns)),
         Quantity(percent(one.frac), one.frac),
+        Quantity(duration(one.mean_ns)),
     )
     return Row((words(Code(kernel_name(one.name))), *figures, words(grid_words(one.grid))))

@@ -16,7 +16,7 @@ from heuristics.comparison.size import Size
 from heuristics.result.compared import Compared, ComparedChange, ComparedPair, ComparedRow, ComparedSize, Ends
 from heuristics.result.result import Tool
 from heuristics.result.side import Side
-from heuristics.result.told import Told
+from heuristics.result.told import SCHEMA_VERSION, Told
 from reports.result.fill.parts import because, copied, each
 from reports.result.fill.side import mean_delta_ns, place_of, side_of
 from traces.missing import Missing
@@ -52,7 +52,7 @@ def result_of_comparison(
     told = facts.attribution
     few = min(base_side.steps.count, new_side.steps.count) < LEAST.value
     return Compared(
-        schema_version="1.0",
+        schema_version=SCHEMA_VERSION,
         tool=Tool(
             "moe-diag", version, base.tool.guidance if base.tool.guidance == new.tool.guidance else None
         ),
