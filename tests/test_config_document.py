@@ -187,8 +187,8 @@ def holds(text: str) -> list[str]:
 def test_no_secret_of_a_yaml_is_in_any_output(tmp_path: Path) -> None:
     judged, count = symptoms(tmp_path), 0
     for secret in SECRETS[:3]:
-        for text in planted_yaml(secret):
-            path = written(tmp_path, "run.txt" if text.startswith("model.") else "run.yaml", text)
+        for said in planted_yaml(secret):
+            path = written(tmp_path, "run.txt" if said.startswith("model.") else "run.yaml", said)
             document = check(path, symptoms=judged)
             assert [found for out in rendered(document) for found in holds(out)] == []
             count += 1

@@ -194,8 +194,8 @@ def test_whatever_stops_it_the_place_is_as_it_was(
     folder, older = tmp_path / "t", {name: f"old {name}" for name in [*FILES, "notes.txt"]}
     if there != "nothing":
         folder.mkdir()
-    for name, text in older.items() if there == "an older ticket" else ():
-        (folder / name).write_text(text, encoding="utf-8")
+    for name, content in older.items() if there == "an older ticket" else ():
+        (folder / name).write_text(content, encoding="utf-8")
     ticket = plan_ticket(folder, "run", "markdown", force=True)
     count = 0
 
