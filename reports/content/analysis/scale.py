@@ -8,7 +8,6 @@ from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from heuristics.result.told import known
 from reports.content.names import gpu_of
-from reports.content.names import gpu_of
 from reports.content.quantities import milliseconds
 
 
