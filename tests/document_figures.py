@@ -55,6 +55,7 @@ def figures_of(document: Document) -> Figures:
         _of_rank(rank, found)
     _of_walls(document, found)
     _of_memory(document.get("memory_estimate"), found)
+    _of_configuration(document, found)
     _of_comparison(document, found)
     return found.close()
 
@@ -77,7 +78,7 @@ class Figures:
             return int(bare) in self.counts
         mantissa, _, exponent = bare.partition("e")
         last_digit = Fraction(10) ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
-        if bare.isdigit() and len(bare) > _DIGITS:
+        if bare.isdigit() and len(bare) > _DIGITS and not int(bare[_DIGITS:]):
             last_digit = Fraction(10) ** (len(bare) - _DIGITS)
         value = Fraction(bare)
         return any(
@@ -285,9 +286,21 @@ def _of_walls(document: Document, found: Figures) -> None:
 
 
 def _of_memory(estimate: Document | None, found: Figures) -> None:
-    """What the estimate is where a log's peak stands beside it."""
-    if estimate is not None:
-        found.sizes.append(estimate["total_bytes"] - (estimate["rest_bytes"] or 0))
+    """What the estimate is where a log's peak stands beside it, and the shares of its parts."""
+    if estimate is None:
+        return
+    estimated = estimate["total_bytes"] - (estimate["rest_bytes"] or 0)
+    found.sizes.append(estimated)
+    parts = [value for key, value in estimate.items() if key.endswith("_bytes") and value is not None]
+    found.shares += [part / whole for part in parts for whole in (estimated, estimate["total_bytes"])]
+
+
+def _of_configuration(document: Document, found: Figures) -> None:
+    """How many rules of the workflow are in each state, and how many settings each source gave."""
+    states = Counter(one["state"] for one in document.get("workflow", ()))
+    configuration = document.get("configuration") or {"settings": ()}
+    sources = Counter(one["said"] for one in configuration["settings"])
+    found.counts |= {*states.values(), *sources.values()}
 
 
 def _smaller_rows(sides: list[dict[str, int]]) -> Iterator[int]:

@@ -139,4 +139,4 @@ def _scale(area: Area, inner: Area, length_ns: int) -> None:
         left = _NAMES + inner.width * tick / _TICKS
         place = {0: "left", _TICKS: "right"}.get(tick, "center")
         words = f"{milliseconds(length_ns * tick / _TICKS)}{' ms' if tick == _TICKS else ''}"
-        area.text(left, area.height - 0.14, words, BODY - 1.5, color=SOFT, ha=place)
+        area.text(left, area.height - 0.14, words, BODY - 1.5, color=SOFT, ha=place, gid=f"xtick_{tick}")
