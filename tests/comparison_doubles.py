@@ -186,6 +186,7 @@ def configuration(
 def result(*ranks: Rank, guidance: str = "main-2026-08", **fields: Any) -> Result:
     """A finished result; without ranks one plain rank. `fields`: of `Result`."""
     plain: dict[str, Any] = {
+        "schema_version": "1.0",
         "tool": Tool("moe-diag", "0.2", guidance),
         "traces": (trace(),),
         "redacted": True,

@@ -75,7 +75,7 @@ def test_without_a_configuration_nothing_is_said_of_one(tmp_path: Path) -> None:
     document = analyzed(tmp_path)
     assert "\nCONFIGURATION" not in whole_text(document)
     assert "## Configuration" not in ticket(document)
-    assert "--config FILE checks the flags" in words(first_screen(document))
+    assert "--config FILE checks flags" in words(first_screen(document))
 
 
 def test_every_fix_says_in_each_format_what_was_checked(tmp_path: Path) -> None:

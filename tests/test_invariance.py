@@ -176,14 +176,14 @@ def in_order(document: Document) -> Document:
     """Gaps stand rank by rank, alike ranks may name either as evidence; streams and threads have no name."""
     for evidence in (one for wall in document["walls"] for one in wall["evidence"]):
         evidence["rank"] = None
-    drawn = [one for rank in document["ranks"] for one in (rank["timeline"], *rank["other_steps"])]
-    for timeline in drawn:
-        names = [*timeline["names"], None]
-        for lane in (*timeline["lanes"], *timeline["host"]):
-            lane |= {key: None for key in ("stream", "thread") if key in lane}
-            lane["name"] = [names[name] for name in lane["name"]]
-        timeline["names"].sort()
-        timeline["host"].sort(key=str)
+    for rank in document["ranks"]:
+        names = [*rank["timeline"]["names"], None]  # other steps point at those of the one in full
+        for timeline in (rank["timeline"], *rank["other_steps"]):
+            for lane in (*timeline["lanes"], *timeline["host"]):
+                lane |= {key: None for key in ("stream", "thread") if key in lane}
+                lane["name"] = [names[name] for name in lane["name"]]
+            timeline["names"].sort()
+            timeline["host"].sort(key=str)
     document["missing"].sort(key=lambda gap: (gap["path"], gap["reason"]))
     return document
 

@@ -269,7 +269,7 @@ def test_every_wall_says_how_we_tell_what_it_is_not_and_where_it_is_from() -> No
     assert tuple(module.__name__.rpartition(".")[2] for module in JUDGES) == WALL_IDS
     for module in JUDGES:
         said = " ".join((module.__doc__ or "").split())
-        for part in ("The handicap taken away:", "How we tell:", "What it is not:", "References:"):
+        for part in ("What is removed to measure it:", "How we tell:", "What it is not:", "References:"):
             assert part in said, f"{module.__name__}: {part}"
 
 

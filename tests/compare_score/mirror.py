@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 _TURNED: Final = {
@@ -27,9 +26,7 @@ _HELD: Final = (
     "modules", "layers", "kernels", "changed", "suspects", "pairs",
 )  # fmt: skip
 """Parts of the document that mirror; sentences and shares of the base need not."""
-_CHANGED: Final = re.compile(r"^(.*: )(.+) -> (.+)$")
-"""What is seen of a suspect: what it is of, its value in the base, in the new run."""
-_SENTENCES: Final = frozenset({"because", "title", "next"})
+_SENTENCES: Final = frozenset({"because", "seen", "title", "next"})
 
 
 def held(document: dict[str, Any]) -> dict[str, Any]:
@@ -54,8 +51,6 @@ def _turned(key: str, value: Any) -> Any:
         return {_other(name): _turned(name, one) for name, one in value.items()}
     if key in _INTERVALS and value is not None:
         return [-value[1], -value[0]]
-    if key == "seen":
-        return [_CHANGED.sub(r"\1\3 -> \2", one) for one in value]
     if isinstance(value, list):
         return [_turned("", one) for one in value]
     if key in _NEGATED and value is not None:
