@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from reports.content.names import kernel_name
+from traces.settings.derive import DEFAULT
 
 Document = dict[str, Any]
 
@@ -25,6 +26,8 @@ _FLOAT: Final = Fraction(1, 10**12)
 """By how much of itself a quotient may be off that was divided in another order."""
 _DIGITS: Final = 3
 """Digits that count in every rounded figure; whole numbers of fewer are counts."""
+_TEXT_ROWS: Final = 40
+"""Rows of a table of the plain text before it says how many more there are."""
 _LONGEST: Final = 12
 """Rows a format may show of a list before it says how many more there are."""
 _COLUMNS: Final = ("at_ns", "length_ns", "key", "name", "reason")
@@ -185,6 +188,8 @@ def _of_rank(rank: Document, found: Figures) -> None:
     found.texts.add(str(rank["gpu"]).removeprefix("NVIDIA "))
     _of_steps(rank, lengths[: len(used)] or [window_ns], found)
     _of_timeline(rank.get("timeline"), found)
+    drawn = (rank["timeline"], *rank["other_steps"])
+    found.counts |= {sum(one[key] for one in drawn) for key in ("left_out", "host_left_out")}
 
 
 def _pieces(rank: Document) -> Iterator[int]:
@@ -204,6 +209,8 @@ def _pieces(rank: Document) -> Iterator[int]:
 def _of_kernels(rank: Document, found: Figures) -> None:
     """Kernels of one short name added up: their work, and its part of the window."""
     work = Counter[tuple[str, str]]()
+    table = rank["kernel_table"]
+    found.counts.add(len(table["rows"]) + table["left_out"]["rows"] - _TEXT_ROWS)
     for row in rank["kernel_table"]["rows"]:
         work[kernel_name(row["name"]), row["key"]] += row["work_ns"]
         found.texts.add(kernel_name(row["name"]))
@@ -296,11 +303,11 @@ def _of_memory(estimate: Document | None, found: Figures) -> None:
 
 
 def _of_configuration(document: Document, found: Figures) -> None:
-    """How many rules of the workflow are in each state, and how many settings each source gave."""
+    """How many rules of the workflow are in each state, and how many settings were written."""
     states = Counter(one["state"] for one in document.get("workflow", ()))
     configuration = document.get("configuration") or {"settings": ()}
-    sources = Counter(one["said"] for one in configuration["settings"])
-    found.counts |= {*states.values(), *sources.values()}
+    written = [one for one in configuration["settings"] if one["said"] != DEFAULT]
+    found.counts |= {*states.values(), len(written), len(configuration["settings"]) - len(written)}
 
 
 def _smaller_rows(sides: list[dict[str, int]]) -> Iterator[int]:

@@ -27,7 +27,7 @@ PHRASES: Final[Mapping[str, str]] = {
     r">99 %": "a share below all never reads 100 %",
     r"<0\.1 %": "a share that is not zero never reads 0.0 %",
     r"<0\.001\b": "a time that is not zero never reads 0",
-    r"\bkernels under 10 us\b": "the name of short_kernel_frac",
+    r"\b[Kk]ernels under 10 us\b": "the name of short_kernel_frac",
     r">99\.9 %": "a share below all never reads 100.0 %",
     r"<0\.01\b": "a count a step that is not zero never reads 0",
     r"\b(?:32,767|65,536) characters\b": "what a ticket takes",

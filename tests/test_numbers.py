@@ -138,26 +138,31 @@ def test_every_number_of_a_real_recording_is_in_its_document(recordings: Path, n
     assert {form: strangers for form, strangers in found.items() if strangers} == {}
 
 
-LONG = re.compile(r"(?<![\w.])\d+\.\d{3,6}(?= ms| \||s\b|\n)")
+EXACT = re.compile(r"(?<![\w.,])\d{5,}(?![\w.,%])")
+ROUNDED = re.compile(r"(?<![\w.,])(?:\d\.\d\d|\d\d\.\d)(?= ms|\s|$)")
 
 
-def altered(text: str) -> tuple[str, int]:
-    """The text with a wrong digit in each figure of at least five, and how many of them there are."""
-    places = [one.end() - 2 for one in LONG.finditer(text) if len(one[0].strip("0.").replace(".", "")) >= 5]
+def altered(text: str, figure: re.Pattern[str]) -> tuple[str, int]:
+    """The text with the first digit of each such figure wrong, and how many of them there are."""
+    places = [one.start() for one in figure.finditer(text)]
     chars = list(text)
     for place in places:
-        chars[place] = str((int(chars[place]) + 5) % 10)
+        chars[place] = str((int(chars[place]) + 4) % 9 + 1)
     return "".join(chars), len(places)
 
 
-@pytest.mark.parametrize("form", ["text", "markdown", "jira", "html"])
+@pytest.mark.parametrize(
+    ("form", "figure", "caught_frac"),
+    [("csv", EXACT, 0.95), *((form, ROUNDED, 0.6) for form in ("text", "markdown", "jira", "html"))],
+)
 def test_wrong_digits_are_caught_wherever_they_are_planted(
-    diagnosed: Callable[[str], Walk], form: str
+    diagnosed: Callable[[str], Walk], form: str, figure: re.Pattern[str], caught_frac: float
 ) -> None:
+    """Exact figures nearly always; of three digits a third are, by chance, those of another figure."""
     walk = diagnosed("communication")
-    wrong, count = altered(printed(walk.document, form, Detail.FULL))
+    wrong, count = altered(printed(walk.document, form, Detail.FULL), figure)
     assert count >= 10
-    assert len(walk.strangers(wrong)) >= 0.95 * count
+    assert len(walk.strangers(wrong)) >= caught_frac * count
 
 
 def known(**fields: Any) -> Walk:

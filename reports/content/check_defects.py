@@ -14,6 +14,7 @@ from heuristics.result.told import known
 from reports.content.blocks import Code, Detail, Words, words
 from reports.content.quantities import counted
 from reports.content.wording import ended, joined
+from traces.settings.derive import DEFAULT
 
 
 class Weight(IntEnum):
@@ -53,8 +54,6 @@ NOT_AS_WRITTEN: Final = frozenset(
     }
 )
 """States of findings that are corrected before anything is tuned: what was asked for is not what runs."""
-DEFAULT: Final = "default"
-"""Where a setting comes from that is the framework's own."""
 _OF_THE_RUN: Final = frozenset({"trace", DEFAULT})
 """Where settings come from that nobody wrote down."""
 _LEVELS: Final = {"error": Weight.REJECTED, "warning": Weight.WARNED, "ignored": Weight.NO_EFFECT}

@@ -23,7 +23,6 @@ from reports.content.blocks import (
     words,
 )
 from reports.content.check_defects import (
-    DEFAULT,
     Weight,
     answer_words,
     defect_words,
@@ -37,6 +36,7 @@ from reports.content.check_workflow import (
     workflow_rules,
 )
 from reports.content.quantities import counted
+from traces.settings.derive import DEFAULT
 
 _DEFECTS: Final = 4
 """Entries on the first screen."""
