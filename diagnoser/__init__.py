@@ -88,7 +88,7 @@ def analyze(
 
     `config` is the run's configuration: a YAML or overrides of Megatron-Bridge, a command or script of
     Megatron-LM; `log` the text that the training run printed. `about` says what neither tells of the run:
-    {"gpu": "H100", "ep": 16, "core_version": "0.16.1"}; its keys are the fields of `heuristics.run.Given`.
+    {"gpu": "H100", "ep": 16, "core_version": "0.16.1"}; its keys are the fields of `run.Given` of heuristics.
     With `ask_megatron`, an installed megatron-core is asked about each change, in a process of its own.
 
     The document names traces by their base names and withholds texts of the configuration that could be a

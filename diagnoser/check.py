@@ -8,11 +8,11 @@ from diagnoser.command_line import command_line
 from diagnoser.configuration import read_configured
 from diagnoser.diagnosis import Diagnosis
 from diagnoser.version import VERSION
-from heuristics.asked import Ask
+from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
+from heuristics.evidence.symptoms.fit import with_fit
 from heuristics.judgement import judge_observed
-from heuristics.run import Given
-from heuristics.symptoms import Symptoms, observed_from, read_symptoms
-from heuristics.symptoms.fit import with_fit
+from heuristics.plan.asked import Ask
+from heuristics.run.run import Given
 from reports.result.fill.result import result_of_run
 from traces.errors import InputError
 from traces.progress import Progress, silent

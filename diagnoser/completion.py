@@ -11,7 +11,7 @@ _HEURISTICS: Final = Path(__file__).resolve().parent.parent / "heuristics"
 _FIX: Final = re.compile(r"([a-z]{3})_(\d+)_\w+")
 _WALLS: Final = ("memory", "communication", "host_overhead", "compute")
 _PATCHES: Final = ("bridge", "megatron-lm")
-"""As `heuristics.run` and `reports.emit` have them, which load numpy; a test holds them together."""
+"""As `heuristics.run.run` and `reports.emit` have them, which load numpy; a test holds them together."""
 
 
 def explain_words(incomplete: str) -> list[str]:

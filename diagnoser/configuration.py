@@ -10,7 +10,7 @@ from traces.progress import Progress, silent
 
 if TYPE_CHECKING:
     from heuristics.judgement import Configured
-    from heuristics.run import Given
+    from heuristics.run.run import Given
     from traces.training_log.log import TrainingLog
 
 
@@ -30,7 +30,7 @@ def read_configured(
         return Configured(log=logged)
 
     from heuristics.fixes.preconditions import core_version
-    from heuristics.run import Run
+    from heuristics.run.run import Run
     from traces.settings.read import read_configuration
 
     core = core_version(Run(given=given)) or (logged.versions.get("core") if logged else None)

@@ -13,11 +13,11 @@ from msgspec import structs
 from diagnoser.about import ABOUT, given_from
 from diagnoser.configuration import read_configured
 from diagnoser.version import VERSION
+from heuristics.evidence.symptoms import observed_from, symptoms_of
 from heuristics.judgement import judge_observed
 from heuristics.result.result import Result
 from heuristics.result.told import known
-from heuristics.run import Guidance
-from heuristics.symptoms import observed_from, symptoms_of
+from heuristics.run.run import Guidance
 from reports.result.codec import encode
 from reports.result.fill.result import result_of_run
 from reports.result.fill.shown import given as given_of_run

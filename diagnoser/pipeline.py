@@ -17,9 +17,9 @@ from diagnoser.gaps import (
     window_warnings,
 )
 from diagnoser.version import VERSION
-from heuristics.configured import only_data_parallel
+from heuristics.config.configured import only_data_parallel
 from heuristics.judgement import Configured, judge
-from heuristics.run import Given
+from heuristics.run.run import Given
 from reports.result.fill.result import result_of_run
 from reports.result.fill.trace import ReadTrace
 from reports.result.read import is_result
@@ -34,7 +34,7 @@ from traces.steps.selection import Selection
 from traces.timeline import RankTimeline, Timeline, build
 
 if TYPE_CHECKING:
-    from heuristics.asked import Ask
+    from heuristics.plan.asked import Ask
 
 
 def diagnose(

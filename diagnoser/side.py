@@ -50,7 +50,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How both sides are read. `about`: fields of `heuristics.run.Given`, said of both runs.
+    """How both sides are read. `about`: fields of `heuristics.run.run.Given`, said of both runs.
 
     `redact`: paths and texts of configurations are withheld. `said`: options of both sides as typed.
     """

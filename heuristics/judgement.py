@@ -6,19 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from heuristics.bound import Bound, LargestBucket
-from heuristics.choosers.choices import Choice, choose_all
-from heuristics.configured import given_of, settings_by_trust, settings_of
+from heuristics.config.configured import given_of, settings_by_trust, settings_of
+from heuristics.evidence.observed import Observed, observe
+from heuristics.evidence.startup import Startup
 from heuristics.fixes.elsewhere import fixes_of
-from heuristics.gains import gains_of
-from heuristics.gains_together import combined_of
-from heuristics.observed import Observed, observe
-from heuristics.plan import make_plan
-from heuristics.planned import Plan, Rejection
+from heuristics.guides.choices import Choice, choose_all
+from heuristics.plan.gains import gains_of
+from heuristics.plan.plan import make_plan
+from heuristics.plan.planned import Plan, Rejection
+from heuristics.plan.together import combined_of
 from heuristics.result.judged import Combined
-from heuristics.run import Given, Guidance, Run
-from heuristics.startup import Startup
-from heuristics.verdict import Verdict
+from heuristics.run.run import Given, Guidance, Run
+from heuristics.walls.bound import Bound, LargestBucket
+from heuristics.walls.verdict import Verdict
 from heuristics.walls.wall import WallJudgement
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
@@ -29,8 +29,8 @@ from traces.training_log.log import TrainingLog
 from traces.training_log.steady import perturbation_frac, steady_step
 
 if TYPE_CHECKING:
-    from heuristics.asked import Ask
-    from heuristics.told import Told
+    from heuristics.plan.asked import Ask
+    from heuristics.run.with_files import Told
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def judge(
     given, configured = given or Given(), configured or Configured()
     observed = _beside_log(observe(measurements), configured.log)
     if configured.log is not None or given.memory_tight:
-        from heuristics.symptoms.fit import with_fit
+        from heuristics.evidence.symptoms.fit import with_fit
 
         observed = with_fit(observed, given, configured.log)
     return judge_observed(observed, given, configured, ask)
@@ -178,7 +178,7 @@ def _plan(run: Run, observed: Observed, rejected: Mapping[str, Rejection]) -> Pl
 
 
 def _told(run: Run, observed: Observed, configured: Configured, ask: Ask | None) -> Told:
-    from heuristics.told import judge_told
+    from heuristics.run.with_files import judge_told
 
     return judge_told(
         run,

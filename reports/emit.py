@@ -16,7 +16,7 @@ from msgspec import UNSET
 from heuristics.result.judged import Fix, Knobs
 from heuristics.result.result import Result
 from heuristics.result.told import known
-from heuristics.run import WallId
+from heuristics.run.run import WallId
 from reports.content.blocks import Code, Words
 from reports.content.check_defects import answer_words, first_errors
 from reports.content.names import name_of

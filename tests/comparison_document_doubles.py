@@ -23,7 +23,7 @@ from heuristics.result.compared import (
     LayerDelta,
     Suspect,
 )
-from heuristics.run import WallId
+from heuristics.run.run import WallId
 from reports.result.codec import Document, encode
 from reports.result.fill.comparison import result_of_comparison
 from tests.comparison_doubles import log, rank, result, row, trace

@@ -18,7 +18,7 @@ from heuristics.result.rank import Dropped, Rank, Step, Steps, StepSource
 from heuristics.result.result import Result, Tool
 from heuristics.result.tables import Group, Kernel, Lane, LedgerRow, ReasonLane, Timeline
 from heuristics.result.trace import Gpu, Trace
-from heuristics.run import WallId
+from heuristics.run.run import WallId
 from reports.result.read import of_one_run, typed
 from tests.result_doubles import double
 

@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final, cast
 
-from heuristics.configured import given_of
-from heuristics.run import Given, Run, Shown
+from heuristics.config.configured import given_of
+from heuristics.run.run import Given, Run, Shown
 from traces.settings.settings import Framework, Value, settings
 
 DATA: Final = Path(__file__).parent / "data"

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import combinations
 from typing import Any, Final
 
-from heuristics.plan import ASIDE
-from heuristics.plan_order import LITTLE
-from heuristics.unknown_kernels import UNKNOWN
+from heuristics.findings.unknown_kernels import UNKNOWN
+from heuristics.plan.order import LITTLE
+from heuristics.plan.plan import ASIDE
 from heuristics.walls.memory import RETRIES
 from heuristics.walls.price import WALL
 from reports.result.codec import Document

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from heuristics.fixes.fix import Fix, Precondition
-from heuristics.run import Given, Run, Shown
+from heuristics.run.run import Given, Run, Shown
 from traces.settings.settings import Value, settings
 from traces.training_log.log import TrainingLog
 

@@ -17,15 +17,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
-from heuristics.constraints.check import check_rules
-from heuristics.failures.explain import explain_failures
+from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
+from heuristics.evidence.symptoms.fit import with_fit
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.fixes.fix import Knobs
 from heuristics.judgement import Configured, Judgement, judge_observed
-from heuristics.planned import Planned
-from heuristics.run import Given
-from heuristics.symptoms import Symptoms, observed_from, read_symptoms
-from heuristics.symptoms.fit import with_fit
+from heuristics.plan.planned import Planned
+from heuristics.rules.check import check_rules
+from heuristics.rules.failures.explain import explain_failures
+from heuristics.run.run import Given
 from traces.settings.settings import Settings, Value, settings
 from traces.training_log.log import TrainingLog
 from traces.training_log.read import read_log

@@ -15,9 +15,9 @@ from typing import get_args
 
 from hypothesis import strategies as st
 
-from heuristics.choosers.hardware import FAMILIES
+from heuristics.config.hardware import FAMILIES
 from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.run import WALL_IDS, Given, Guidance, Routing, Run, Shown, Stage, WallId
+from heuristics.run.run import WALL_IDS, Given, Guidance, Routing, Run, Shown, Stage, WallId
 from heuristics.walls.communication import judge as judge_communication
 from heuristics.walls.compute import judge as judge_compute
 from heuristics.walls.host_overhead import judge as judge_host

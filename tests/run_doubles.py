@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from heuristics.fixes.fix import Fix
-from heuristics.run import Given, Guidance, Run, Shown
+from heuristics.run.run import Given, Guidance, Run, Shown
 
 BOTH: tuple[Guidance, Guidance] = ("seed", "main-2026-08")
 

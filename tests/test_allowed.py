@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from heuristics.allowed import Permits, change_set, changed
-from heuristics.constraints.megatron.request import Request, request_of
-from heuristics.constraints.rules import RULE
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Fix, Knobs
-from heuristics.plan import make_plan
-from heuristics.planned import Plan
-from heuristics.run import Given, Run
+from heuristics.plan.allowed import Permits, change_set, changed
+from heuristics.plan.plan import make_plan
+from heuristics.plan.planned import Plan
+from heuristics.rules.megatron.request import Request, request_of
+from heuristics.rules.rules import RULE
+from heuristics.run.run import Given, Run
 from tests.fix_doubles import complete, given, need, shows
 from tests.opinions_doubles import a_fix, catalogue_of, paying
 from traces.settings.settings import Framework, Settings, Value, settings

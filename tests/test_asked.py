@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
-from heuristics.asked import OWN, Ask, Asked, plan_asked
-from heuristics.constraints.megatron.answer import Answer, Kind
-from heuristics.constraints.megatron.request import Request
 from heuristics.fixes.fix import Knobs
-from heuristics.plan import make_plan
-from heuristics.planned import Plan, Rejection
-from heuristics.run import Given, Run
+from heuristics.plan.asked import OWN, Ask, Asked, plan_asked
+from heuristics.plan.plan import make_plan
+from heuristics.plan.planned import Plan, Rejection
+from heuristics.rules.megatron.answer import Answer, Kind
+from heuristics.rules.megatron.request import Request
+from heuristics.run.run import Given, Run
 from tests.opinions_doubles import a_fix, catalogue_of, paying
 from traces.settings.settings import Value, settings
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from heuristics.bound import find_bound, largest_bucket
 from heuristics.judgement import judge
+from heuristics.walls.bound import find_bound, largest_bucket
 from reports.result.fill.judged import verdict
 from tests.opinions_doubles import account, budget, rank, with_memory
 from traces.missing import Missing

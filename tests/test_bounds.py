@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import diagnoser
-from heuristics.run import WALL_IDS, WallId
+from heuristics.run.run import WALL_IDS, WallId
 from tests.document_doubles import graph_only
 from tests.kineto_doubles import overlapped_step, write
 from tests.opinions_doubles import GEMM, JUDGE, cost, costs, measured, rank

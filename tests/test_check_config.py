@@ -16,13 +16,13 @@ from msgspec.structs import replace
 import diagnoser
 from diagnoser.check import check_config
 from diagnoser.cli import run
-from heuristics.constraints.megatron.answer import Answer
-from heuristics.constraints.megatron.request import Request
 from heuristics.result.configured import MemoryEstimate
 from heuristics.result.judged import Choice
 from heuristics.result.result import Result
 from heuristics.result.told import known
-from heuristics.run import Given
+from heuristics.rules.megatron.answer import Answer
+from heuristics.rules.megatron.request import Request
+from heuristics.run.run import Given
 from reports.content.blocks import Block, Detail, Fold, Items, Part, View
 from reports.content.check import page
 from reports.content.check_defects import Weight, defects, first_errors, fix_first

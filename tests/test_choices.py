@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from heuristics.choosers.choices import Choice, choose_all
-from heuristics.run import Given, Guidance, Run, Shown
+from heuristics.guides.choices import Choice, choose_all
+from heuristics.run.run import Given, Guidance, Run, Shown
 
 
 def choices(guidance: Guidance, **about: object) -> dict[str, Choice]:

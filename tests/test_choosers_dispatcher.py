@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from heuristics.choosers.comparable import comparable, untold
-from heuristics.choosers.cuda_graphs import choose_graphs
-from heuristics.choosers.dispatcher import DispatcherChoice, choose_dispatcher
-from heuristics.choosers.dispatcher_extras import backend_extras, backend_notes, wrong_domain_ranks
-from heuristics.choosers.dispatcher_limits import backend_not_active, refusals
-from heuristics.run import Guidance, Run, Shown
+from heuristics.guides.comparable import comparable, untold
+from heuristics.guides.cuda_graphs import choose_graphs
+from heuristics.guides.dispatcher import DispatcherChoice, choose_dispatcher
+from heuristics.guides.dispatcher_extras import backend_extras, backend_notes, wrong_domain_ranks
+from heuristics.guides.dispatcher_limits import backend_not_active, refusals
+from heuristics.run.run import Guidance, Run, Shown
 from tests.run_doubles import BOTH, run_by, run_of
 
 

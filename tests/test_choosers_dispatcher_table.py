@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given as examples
 from hypothesis import strategies as st
 
-from heuristics.choosers.dispatcher import choose_dispatcher
-from heuristics.choosers.dispatcher_rules import MAIN_RULES, SEED_RULES, DispatcherRule
-from heuristics.choosers.hardware import FAMILIES
-from heuristics.choosers.table import Fact, fire
-from heuristics.run import Given, Run, Shown
+from heuristics.config.hardware import FAMILIES
+from heuristics.guides.dispatcher import choose_dispatcher
+from heuristics.guides.dispatcher_rules import MAIN_RULES, SEED_RULES, DispatcherRule
+from heuristics.guides.table import Fact, fire
+from heuristics.run.run import Given, Run, Shown
 from tests.run_doubles import BOTH, run_of
 
 

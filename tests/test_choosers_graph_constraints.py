@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from heuristics.choosers.graph_config import GraphConfig
-from heuristics.choosers.graph_conflicts import CONFLICTS
-from heuristics.choosers.graph_constraints import graph_needs, graph_refusals
-from heuristics.choosers.graph_scopes import SCOPES
+from heuristics.guides.graph_config import GraphConfig
+from heuristics.guides.graph_conflicts import CONFLICTS
+from heuristics.guides.graph_constraints import graph_needs, graph_refusals
+from heuristics.guides.graph_scopes import SCOPES
 
 ROWS = {row.id: row for row in (*SCOPES, *CONFLICTS)}
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given as examples
 from hypothesis import strategies as st
 
-from heuristics.choosers.cuda_graphs import GraphChoice, choose_graphs, graph_count
-from heuristics.choosers.graph_config import Impl, graph_config
-from heuristics.choosers.graph_constraints import graph_refusals
-from heuristics.choosers.graph_knobs import graph_knobs
-from heuristics.choosers.graph_rules import MAIN_RULES, SEED_RULES, GraphRule
-from heuristics.choosers.table import Fact, fire
-from heuristics.run import Given, Run, Shown
+from heuristics.guides.cuda_graphs import GraphChoice, choose_graphs, graph_count
+from heuristics.guides.graph_config import Impl, graph_config
+from heuristics.guides.graph_constraints import graph_refusals
+from heuristics.guides.graph_knobs import graph_knobs
+from heuristics.guides.graph_rules import MAIN_RULES, SEED_RULES, GraphRule
+from heuristics.guides.table import Fact, fire
+from heuristics.run.run import Given, Run, Shown
 from tests.run_doubles import BOTH, run_by
 
 ROUTER = ("moe_router", "moe_preprocess")

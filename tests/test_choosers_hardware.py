@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from heuristics.choosers.dispatcher import choose_dispatcher
-from heuristics.choosers.dispatcher_limits import refusals
-from heuristics.choosers.hardware import FAMILIES, gpu_family, hardware_class, nvlink_domain, spans_domain
-from heuristics.run import Shown
+from heuristics.config.hardware import FAMILIES, gpu_family, hardware_class, nvlink_domain, spans_domain
+from heuristics.guides.dispatcher import choose_dispatcher
+from heuristics.guides.dispatcher_limits import refusals
+from heuristics.run.run import Shown
 from tests.run_doubles import run_by, run_of
 
 

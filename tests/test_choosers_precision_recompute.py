@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import pytest
 
-from heuristics.choosers.precision import ROUTER, choose_precision
-from heuristics.choosers.recompute import choose_recompute
-from heuristics.choosers.recompute_modules import MODULES, label_of
-from heuristics.run import Given, Run, Shown, Stage
+from heuristics.guides.precision import ROUTER, choose_precision
+from heuristics.guides.recompute import choose_recompute
+from heuristics.guides.recompute_modules import MODULES, label_of
+from heuristics.run.run import Given, Run, Shown, Stage
 
 GOOD_FIRST_CHOICES = {"layernorm", "core_attn", "moe_act", "mlp", "shared_experts", "mla_up_proj"}
 GROUPED = Shown(moe=True, grouped_gemm=True, precision="bf16", graph_frac=0.0, ep_overlap=False)

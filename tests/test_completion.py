@@ -12,7 +12,7 @@ import pytest
 
 from diagnoser.completion import explain_words, patches
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.run import WALL_IDS
+from heuristics.run.run import WALL_IDS
 from reports.content.explain.page import explain_page
 from reports.emit import FRAMEWORKS
 

@@ -6,8 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from heuristics.configured import FIELD_KNOBS, given_of, only_data_parallel, settings_by_trust, settings_of
-from heuristics.run import Given, Shown
+from heuristics.config.configured import (
+    FIELD_KNOBS,
+    given_of,
+    only_data_parallel,
+    settings_by_trust,
+    settings_of,
+)
+from heuristics.run.run import Given, Shown
 from traces.settings.settings import Framework, Settings, Value, settings
 
 

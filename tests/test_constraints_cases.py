@@ -6,8 +6,8 @@ from typing import Final, cast
 
 import pytest
 
-from heuristics.constraints.check import check_rules
-from heuristics.constraints.rules import RULE
+from heuristics.rules.check import check_rules
+from heuristics.rules.rules import RULE
 from tests.constraint_doubles import megatron_cases, whole_run
 
 CASES: Final = megatron_cases()

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heuristics.configured import settings_of
-from heuristics.constraints.check import check_rules, merged, undecided
-from heuristics.constraints.pp_layout import parse_layout
-from heuristics.constraints.rule import Rule, in_force, verdict
-from heuristics.constraints.rules import RULES
-from heuristics.constraints.view import Config
-from heuristics.run import Given, Run, Shown
+from heuristics.config.configured import settings_of
+from heuristics.config.view import Config
+from heuristics.rules.check import check_rules, merged, undecided
+from heuristics.rules.pp_layout import parse_layout
+from heuristics.rules.rule import Rule, in_force, verdict
+from heuristics.rules.rules import RULES
+from heuristics.run.run import Given, Run, Shown
 from tests.constraint_doubles import DEFAULTS, megatron_cases, run_with, whole_run
 from traces.settings.settings import Value, settings
 

@@ -15,8 +15,8 @@ from typing import Any, Final, cast
 
 import pytest
 
-from heuristics.constraints.check import check_rules
-from heuristics.constraints.rules import RULE
+from heuristics.rules.check import check_rules
+from heuristics.rules.rules import RULE
 from tests.constraint_doubles import megatron_cases, whole_run
 
 COUNT: Final = 400

@@ -7,11 +7,11 @@ from typing import Final, cast
 
 import pytest
 
-from heuristics.constraints.check import check_rules, undecided
-from heuristics.constraints.rule import verdict
-from heuristics.constraints.rules import RULE, RULES
-from heuristics.constraints.view import Config
+from heuristics.config.view import Config
 from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.rules.check import check_rules, undecided
+from heuristics.rules.rule import verdict
+from heuristics.rules.rules import RULE, RULES
 from tests.constraint_doubles import read, run_with
 
 ROWS: Final = cast(Mapping[str, Mapping[str, dict[str, object]]], read("constraint_rows.toml"))

@@ -6,8 +6,8 @@ import ast
 from pathlib import Path
 
 import heuristics.findings
-from heuristics.constraints.rules import RULES
-from heuristics.defects import SAME, told_by
+from heuristics.rules.defects import SAME, told_by
+from heuristics.rules.rules import RULES
 from heuristics.workflow.walk import RULES as WORKFLOW
 
 DETECTORS = Path(heuristics.findings.__path__[0])

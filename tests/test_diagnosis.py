@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 import diagnoser
 from diagnoser.diagnosis import Diagnosis
-from heuristics.run import WALL_IDS
+from heuristics.run.run import WALL_IDS
 from reports.content.analysis import page
 from reports.content.blocks import Detail, View
 from reports.write.text import write_text

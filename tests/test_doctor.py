@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from diagnoser.cli import run
-from heuristics.fitness import fitness
-from heuristics.run import WALL_IDS, WallId
+from heuristics.evidence.fitness import fitness
+from heuristics.run.run import WALL_IDS, WallId
 from tests.moe_pattern import moe_recording
 from traces.columns import Gpu, TraceInfo
 from traces.measure.capture import Capture

@@ -17,9 +17,9 @@ import diagnoser
 from diagnoser.cli import run
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Knobs
-from heuristics.planned import Planned
+from heuristics.plan.planned import Planned
 from heuristics.result.result import Result
-from heuristics.run import Given, Run, Shown
+from heuristics.run.run import Given, Run, Shown
 from reports.emit import FRAMEWORKS, emit_config
 from reports.emit_values import yaml_value
 from reports.result.fill.plan import fix as fix_of

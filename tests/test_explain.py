@@ -15,12 +15,12 @@ import diagnoser
 import heuristics.walls
 from diagnoser.cli import run
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.plan import WALL_ORDER
+from heuristics.plan.plan import WALL_ORDER
 from heuristics.result.result import Result
 from heuristics.result.told import known
-from heuristics.run import WALL_IDS, Run, WallId
-from heuristics.verdict import FAMILIES
+from heuristics.run.run import WALL_IDS, Run, WallId
 from heuristics.walls import JUDGES
+from heuristics.walls.verdict import FAMILIES
 from reports.content.explain.fixes import module_of
 from reports.content.explain.limits import limit_at, limits_in
 from reports.content.explain.page import explain_page
@@ -223,7 +223,10 @@ def test_loading_it_loads_nothing_heavy() -> None:
 
 
 def test_an_imported_limit_keeps_its_home() -> None:
-    assert limits_in("heuristics.verdict") == ["heuristics.verdict:NEAR", "heuristics.verdict:STEPS"]
+    assert limits_in("heuristics.walls.verdict") == [
+        "heuristics.walls.verdict:NEAR",
+        "heuristics.walls.verdict:STEPS",
+    ]
     assert "heuristics.walls.price:WALL" in limits_in("heuristics.walls.price")
 
 

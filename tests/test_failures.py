@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from heuristics.failures.explain import explain_failures
-from heuristics.failures.failure import Failure
-from heuristics.failures.table import MENDS, ROWS
+from heuristics.rules.failures.explain import explain_failures
+from heuristics.rules.failures.failure import Failure
+from heuristics.rules.failures.table import MENDS, ROWS
 from tests.log_doubles import EXCERPTS, crash, iteration, log_of, out_of_memory
 from traces.settings.knobs import knobs
 from traces.settings.settings import Settings, Value, settings

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from heuristics.findings.contradictions import DETECTORS, find_contradictions
 from heuristics.findings.finding import ConfigFinding, FindingState
-from heuristics.run import Given, Run
+from heuristics.run.run import Given, Run
 from tests.opinions_doubles import runs
 from tests.workflow_doubles import Config, log_of, run_with
 from traces.settings.configuration import Problem

@@ -10,10 +10,10 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from heuristics.evidence.observed import Observed, observe
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.findings.states import feature_states
-from heuristics.observed import Observed, observe
-from heuristics.run import Given, Run
+from heuristics.run.run import Given, Run
 from tests.workflow_doubles import Config, log_of
 from traces.formats.open import read_trace
 from traces.measure.measurements import measure_rank

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from heuristics.failures.table import ROWS as FAILURES
 from heuristics.findings.states import FEATURES, FeatureStates, feature_states
-from heuristics.run import Run
+from heuristics.rules.failures.table import ROWS as FAILURES
+from heuristics.run.run import Run
 from tests.workflow_doubles import log_of, run_with
 from traces.settings.settings import Framework
 

@@ -9,8 +9,8 @@ import pytest
 
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Fix, Knobs
-from heuristics.plan import LEVERS, WALL_ORDER
-from heuristics.run import Given, Run, Shown, WallId
+from heuristics.plan.plan import LEVERS, WALL_ORDER
+from heuristics.run.run import Given, Run, Shown, WallId
 from tests.fix_doubles import complete
 
 FAMILIES = {"MEM": 14, "COM": 15, "HST": 9, "CMP": 9}

@@ -18,7 +18,7 @@ from heuristics.fixes import (
 )
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.preconditions import core_before, core_version
-from heuristics.run import Given, Run, Shown
+from heuristics.run.run import Given, Run, Shown
 from traces.names.kinds import COMM_KINDS
 
 COM_1 = com_1_ep_overlap.FIX

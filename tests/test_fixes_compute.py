@@ -13,7 +13,7 @@ from heuristics.fixes import (
     mem_4_low_precision,
 )
 from heuristics.fixes.fix import Fix
-from heuristics.run import Run, Shown
+from heuristics.run.run import Run, Shown
 from tests.fix_doubles import given, need, shows, states
 from traces.names.kinds import compute_classes
 

@@ -6,11 +6,8 @@ import pytest
 from hypothesis import given as drawn
 from hypothesis import settings as trials
 
-from heuristics.choosers.cuda_graphs import choose_graphs
-from heuristics.choosers.dispatcher import choose_dispatcher
-from heuristics.choosers.informed import informed
-from heuristics.choosers.recompute import choose_recompute
-from heuristics.choosers.sizes import (
+from heuristics.config.informed import informed
+from heuristics.config.sizes import (
     batch_divides,
     data_parallel,
     deeper_pp,
@@ -21,7 +18,10 @@ from heuristics.choosers.sizes import (
 )
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.preconditions import already, core_version, count, is_on, overlap_on, said
-from heuristics.run import Given, Run, Shown
+from heuristics.guides.cuda_graphs import choose_graphs
+from heuristics.guides.dispatcher import choose_dispatcher
+from heuristics.guides.recompute import choose_recompute
+from heuristics.run.run import Given, Run, Shown
 from tests.fix_doubles import complete, configured, need
 from tests.opinions_doubles import paying, runs
 from traces.settings.settings import Value

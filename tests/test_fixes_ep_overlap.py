@@ -6,7 +6,7 @@ import pytest
 
 from heuristics.fixes.com_1_ep_overlap import FIX as COM_1
 from heuristics.fixes.fix import Precondition
-from heuristics.run import Given, Run, Shown
+from heuristics.run.run import Given, Run, Shown
 
 
 def need(text: str, run: Run) -> Precondition:

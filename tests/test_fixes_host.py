@@ -15,7 +15,7 @@ from heuristics.fixes import (
     hst_9_cpu_optimizer,
 )
 from heuristics.fixes.fix import Fix
-from heuristics.run import Given, Run, Shown, WallId
+from heuristics.run.run import Given, Run, Shown, WallId
 from reports.content.names import name_of
 from tests.fix_doubles import configured
 from traces.account.host import CAUSES

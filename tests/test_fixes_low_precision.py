@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heuristics.fixes import mem_4_low_precision
-from heuristics.run import Run, Shown
+from heuristics.run.run import Run, Shown
 from tests.fix_doubles import given, states
 
 MEM_4 = mem_4_low_precision.FIX

@@ -19,7 +19,7 @@ from heuristics.fixes import (
     mem_9_full_recompute,
 )
 from heuristics.fixes.fix import Fix
-from heuristics.run import Given, Run, Shown
+from heuristics.run.run import Given, Run, Shown
 from tests.fix_doubles import given, need, shows, states
 
 MEM_1 = mem_1_expandable_segments.FIX

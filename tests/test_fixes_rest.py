@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from heuristics.choosers.connections import connections
-from heuristics.choosers.informed import informed
+from heuristics.config.informed import informed
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.plan import make_plan
-from heuristics.run import Given, Run, Shown, WallId
+from heuristics.guides.connections import connections
+from heuristics.plan.plan import make_plan
+from heuristics.run.run import Given, Run, Shown, WallId
 from tests.fix_doubles import complete, configured, need
 from tests.opinions_doubles import paying
 from traces.settings.settings import Value

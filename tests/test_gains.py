@@ -9,10 +9,10 @@ import pytest
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.hst_3_partial_graphs import changes as graphed
 from heuristics.fixes.mem_2_selective_recompute import changes as recomputed
-from heuristics.gains import Gain, Replayed, gains_of
-from heuristics.plan import NOT_FOUND, NOT_REPLAYED, make_plan
-from heuristics.planned import Planned
-from heuristics.run import Given, Run, Shown, WallId
+from heuristics.plan.gains import Gain, Replayed, gains_of
+from heuristics.plan.plan import NOT_FOUND, NOT_REPLAYED, make_plan
+from heuristics.plan.planned import Planned
+from heuristics.run.run import Given, Run, Shown, WallId
 from reports.content.explain.page import explain_page
 from reports.content.quantities import saving
 from reports.result.fill.plan import fix

@@ -6,11 +6,11 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from heuristics.fixes.fix import Knobs
-from heuristics.gains import Replayed
-from heuristics.gains_together import combined_of
-from heuristics.planned import Planned
+from heuristics.plan.gains import Replayed
+from heuristics.plan.planned import Planned
+from heuristics.plan.together import combined_of
 from heuristics.result.judged import Combined
-from heuristics.run import Run
+from heuristics.run.run import Run
 from tests.opinions_doubles import a_fix, cost, costs
 from traces.missing import Missing
 from traces.replay.changes.change import Change

@@ -9,8 +9,8 @@ import pytest
 
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Knobs
-from heuristics.planned import Planned
-from heuristics.run import WallId
+from heuristics.plan.planned import Planned
+from heuristics.run.run import WallId
 from tests.golden_doubles import Case, broken, cases, judgement_of, symptoms_of, wrongs
 from tests.opinions_doubles import a_fix
 from traces.errors import InputError

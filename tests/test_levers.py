@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Precondition
 from heuristics.judgement import judge
-from heuristics.plan import LEVERS, make_plan
-from heuristics.planned import Plan
-from heuristics.run import Run
+from heuristics.plan.plan import LEVERS, make_plan
+from heuristics.plan.planned import Plan
+from heuristics.run.run import Run
 from tests.opinions_doubles import a_fix, account, budget, catalogue_of, costs, paying, rank, runs
 from traces.missing import Missing
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diagnoser.megatron import check
-from heuristics.constraints.megatron.answer import (
+from heuristics.rules.megatron.answer import (
     LONGEST,
     accepted,
     host_lacks,
@@ -23,9 +23,9 @@ from heuristics.constraints.megatron.answer import (
     rejected,
     words,
 )
-from heuristics.constraints.megatron.core_fields import ALWAYS, OF_MLA, SOMETIMES, is_core_field
-from heuristics.constraints.megatron.request import NotAsked, Request, request_of
-from heuristics.run import Given, Run
+from heuristics.rules.megatron.core_fields import ALWAYS, OF_MLA, SOMETIMES, is_core_field
+from heuristics.rules.megatron.request import NotAsked, Request, request_of
+from heuristics.run.run import Given, Run
 from traces.limits import Limit
 from traces.settings.settings import Framework, Value, settings
 from traces.training_log.log import TrainingLog

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from heuristics.next_wall import NextWall, find_next
 from heuristics.walls import judge_walls
+from heuristics.walls.next_wall import NextWall, find_next
 from tests.opinions_doubles import costs, rank
 from traces.measure.measurements import RankMeasurements
 from traces.replay.cost import Cost

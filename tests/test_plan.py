@@ -14,9 +14,9 @@ import diagnoser
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Gain, Precondition
 from heuristics.judgement import judge
-from heuristics.plan import ASIDE, LEVERS, WALL_ORDER, make_plan
-from heuristics.planned import Plan
-from heuristics.run import WALL_IDS, Given, Run, Shown, WallId
+from heuristics.plan.plan import ASIDE, LEVERS, WALL_ORDER, make_plan
+from heuristics.plan.planned import Plan
+from heuristics.run.run import WALL_IDS, Given, Run, Shown, WallId
 from reports.result.fill.plan import fix as fix_section
 from reports.result.fill.plan import refused_fix
 from tests.opinions_doubles import (

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from heuristics.fixes.fix import Knobs, Precondition
-from heuristics.plan_order import in_paying_order
-from heuristics.planned import Planned
-from heuristics.run import WallId
+from heuristics.plan.order import in_paying_order
+from heuristics.plan.planned import Planned
+from heuristics.run.run import WallId
 from tests.opinions_doubles import a_fix
 
 

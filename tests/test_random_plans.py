@@ -15,13 +15,13 @@ from hypothesis import HealthCheck
 from hypothesis import given as drawn
 from hypothesis import settings as trials
 
-from heuristics.allowed import change_set
-from heuristics.constraints.check import check_rules
-from heuristics.constraints.view import Config
+from heuristics.config.view import Config
 from heuristics.fixes.preconditions import core_version
 from heuristics.judgement import Judgement, judge_observed
-from heuristics.planned import Planned
-from heuristics.run import Run
+from heuristics.plan.allowed import change_set
+from heuristics.plan.planned import Planned
+from heuristics.rules.check import check_rules
+from heuristics.run.run import Run
 from tests.megatron.random_runs import RandomRun, planned_runs, random_run, runs, seeds
 from traces.settings.effective_bridge import recipe
 from traces.settings.knobs import knobs, known_in

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from heuristics.room import ESTIMATE_ERROR_FRAC, OUTSIDE_FRAC, room_for
-from heuristics.run import Run, Shown
+from heuristics.plan.room import ESTIMATE_ERROR_FRAC, OUTSIDE_FRAC, room_for
+from heuristics.run.run import Run, Shown
 from tests.sizes_doubles import published, tiny
 from traces.settings.settings import Settings, Value
 from traces.training_log.log import LoggedMemory, OutOfMemory, TrainingLog

@@ -7,18 +7,18 @@ from dataclasses import replace
 
 import pytest
 
-from heuristics.choosers.comparable import comparable
-from heuristics.choosers.cuda_graphs import choose_graphs
-from heuristics.choosers.dispatcher import choose_dispatcher
-from heuristics.choosers.dispatcher_extras import backend_extras, backend_notes, wrong_domain_ranks
 from heuristics.fixes import (
     com_2_dispatcher,
     com_3_dispatcher_sms,
     com_6_pp_layout,
     hst_1_cpu_binding,
 )
-from heuristics.plan import WALL_ORDER
-from heuristics.run import Shown
+from heuristics.guides.comparable import comparable
+from heuristics.guides.cuda_graphs import choose_graphs
+from heuristics.guides.dispatcher import choose_dispatcher
+from heuristics.guides.dispatcher_extras import backend_extras, backend_notes, wrong_domain_ranks
+from heuristics.plan.plan import WALL_ORDER
+from heuristics.run.run import Shown
 from tests.run_doubles import run_by, run_of
 
 # ---- seed 000: hardware, EP degree, model family ----

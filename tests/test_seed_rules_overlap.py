@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from heuristics.choosers.dispatcher_limits import backend_not_active, refusals
-from heuristics.choosers.graph_config import GraphConfig
-from heuristics.choosers.graph_constraints import graph_refusals
 from heuristics.fixes import (
     com_1_ep_overlap,
 )
-from heuristics.run import Run, Shown
+from heuristics.guides.dispatcher_limits import backend_not_active, refusals
+from heuristics.guides.graph_config import GraphConfig
+from heuristics.guides.graph_constraints import graph_refusals
+from heuristics.run.run import Run, Shown
 from tests.run_doubles import given_too, run_by, run_of, shown_too, unmet
 
 # ---- seeds 001 and 004: expert-parallel overlap ----

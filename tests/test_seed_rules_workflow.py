@@ -7,13 +7,6 @@ from collections.abc import Mapping
 
 import pytest
 
-from heuristics.choosers.cuda_graphs import choose_graphs
-from heuristics.choosers.dispatcher import choose_dispatcher
-from heuristics.choosers.graph_config import GraphConfig
-from heuristics.choosers.graph_constraints import graph_refusals
-from heuristics.choosers.precision import ROUTER, choose_precision
-from heuristics.choosers.recompute import choose_recompute
-from heuristics.choosers.recompute_modules import MODULES
 from heuristics.fixes import (
     cmp_1_grouped_gemm,
     cmp_2_fusions,
@@ -35,8 +28,15 @@ from heuristics.fixes import (
     mem_8_parallelism,
 )
 from heuristics.fixes.fix import Fix
-from heuristics.plan import WALL_ORDER
-from heuristics.run import WALL_IDS, Shown, WallId
+from heuristics.guides.cuda_graphs import choose_graphs
+from heuristics.guides.dispatcher import choose_dispatcher
+from heuristics.guides.graph_config import GraphConfig
+from heuristics.guides.graph_constraints import graph_refusals
+from heuristics.guides.precision import ROUTER, choose_precision
+from heuristics.guides.recompute import choose_recompute
+from heuristics.guides.recompute_modules import MODULES
+from heuristics.plan.plan import WALL_ORDER
+from heuristics.run.run import WALL_IDS, Shown, WallId
 from tests.run_doubles import given_too, run_by, run_of, shown_too, unmet
 
 # ---- seeds 002 and 003: bottleneck -> primary fixes ----

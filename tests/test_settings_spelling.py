@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.run import Given, Run, Shown
+from heuristics.run.run import Given, Run, Shown
 from traces.settings.knobs import Knob, by_flag, knobs
 from traces.settings.settings import Framework, Value
 from traces.settings.spelling import can_spell, change_of, spell

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from heuristics.run import Shown
-from heuristics.shown import shown_by
+from heuristics.evidence.shown import shown_by
+from heuristics.run.run import Shown
 from tests.opinions_doubles import account, budget, rank, steps_of, with_memory
 from traces.measure.a2a import A2a, Dispatcher
 from traces.measure.measurements import RankMeasurements

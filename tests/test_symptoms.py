@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heuristics.bound import LargestBucket
-from heuristics.observed import Observed
-from heuristics.run import WALL_IDS, WallId
-from heuristics.symptoms import Symptoms, observed_from, read_symptoms
+from heuristics.evidence.observed import Observed
+from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
+from heuristics.run.run import WALL_IDS, WallId
+from heuristics.walls.bound import LargestBucket
 from heuristics.walls.wall import WallJudgement
 from traces.account.host import CAUSES
 from traces.names.kinds import COMM_KINDS

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from diagnoser import analyze
 from diagnoser.scenarios import simulate_to
-from heuristics.run import Given
-from heuristics.symptoms import Symptoms, observed_from, read_symptoms
-from heuristics.symptoms.fit import with_fit
-from heuristics.symptoms.rank import RANK_KEYS
+from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
+from heuristics.evidence.symptoms.fit import with_fit
+from heuristics.evidence.symptoms.rank import RANK_KEYS
+from heuristics.run.run import Given
 from tests.document_doubles import exposed
 from traces.errors import InputError
 from traces.training_log.log import LoggedMemory, OutOfMemory, TrainingLog

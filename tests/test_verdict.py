@@ -11,11 +11,11 @@ from statistics import stdev
 import pytest
 
 import diagnoser
-from heuristics.confidence import Confidence, confidence_in
 from heuristics.judgement import judge
-from heuristics.plan import WALL_ORDER
-from heuristics.run import WALL_IDS, WallId
-from heuristics.verdict import Verdict, find_verdict, interval
+from heuristics.plan.plan import WALL_ORDER
+from heuristics.run.run import WALL_IDS, WallId
+from heuristics.walls.confidence import Confidence, confidence_in
+from heuristics.walls.verdict import Verdict, find_verdict, interval
 from heuristics.walls.wall import WallJudgement
 from reports.result.fill.judged import verdict
 from reports.result.fill.judged import walls as wall_sections

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import heuristics
-from heuristics.run import WALL_IDS, WallId
+from heuristics.run.run import WALL_IDS, WallId
 from heuristics.walls import JUDGES, judge_walls
 from heuristics.walls.communication import judge as judge_communication
 from heuristics.walls.compute import judge as judge_compute
@@ -286,7 +286,11 @@ def limits_at_home() -> Iterator[tuple[str, Limit]]:
 
 def test_every_limit_has_a_unit_and_a_reason_of_its_own() -> None:
     limits = dict(limits_at_home())
-    assert {"heuristics.walls.price.WALL", "heuristics.verdict.NEAR", "heuristics.plan.DIRECT"} <= set(limits)
+    assert {
+        "heuristics.walls.price.WALL",
+        "heuristics.walls.verdict.NEAR",
+        "heuristics.plan.plan.DIRECT",
+    } <= set(limits)
     assert [name for name, limit in limits.items() if not limit.unit or len(limit.because.split()) < 3] == []
 
 

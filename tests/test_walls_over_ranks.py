@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from heuristics.run import WALL_IDS, WallId
+from heuristics.run.run import WALL_IDS, WallId
 from heuristics.walls import judge_walls
 from heuristics.walls.communication import judge as judge_communication
 from heuristics.walls.memory import judge as judge_memory

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from heuristics.plan import make_plan
-from heuristics.planned import Plan
+from heuristics.plan.plan import make_plan
+from heuristics.plan.planned import Plan
 from heuristics.result.configured import Experiments
-from heuristics.run import Given, Run, Shown
+from heuristics.run.run import Given, Run, Shown
 from heuristics.workflow.experiments import held_fixed, plan_of_experiments
 from tests.opinions_doubles import a_fix, catalogue_of, paying
 from tests.workflow_doubles import run_with

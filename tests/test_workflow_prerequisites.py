@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from heuristics.run import Run
+from heuristics.run.run import Run
 from tests.workflow_doubles import Config, Row, log_of, rows, run_with
 from traces.settings.settings import Framework, Value
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heuristics.run import Run
+from heuristics.run.run import Run
 from heuristics.workflow.rule import Phase, WorkflowRule
 from heuristics.workflow.walk import RULES, walk
 from tests.opinions_doubles import runs

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from heuristics.run import Given, Run, Shown
-from heuristics.workflow.features import as_understood
+from heuristics.config.features import as_understood
+from heuristics.run.run import Given, Run, Shown
 from heuristics.workflow.rule import Judged, RuleState, WorkflowRule
 from heuristics.workflow.walk import RULES
 from traces.settings.settings import Framework, Value, settings

@@ -21,8 +21,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any, Final
 
-from heuristics.constraints.megatron.answer import Answer, Tier, not_checked
-from heuristics.constraints.megatron.request import Request
+from heuristics.rules.megatron.answer import Answer, Tier, not_checked
+from heuristics.rules.megatron.request import Request
 from traces.limits import Limit
 
 START_S: Final = Limit(

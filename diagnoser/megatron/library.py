@@ -16,9 +16,9 @@ from types import ModuleType
 from typing import Any, Final
 from unittest import mock
 
-from heuristics.constraints.megatron.core_fields import SOMETIMES
-from heuristics.constraints.megatron.request import Request
 from heuristics.fixes.preconditions import numbers
+from heuristics.rules.megatron.core_fields import SOMETIMES
+from heuristics.rules.megatron.request import Request
 from traces.settings.settings import Value
 
 NEWEST_TE: Final = "99"

@@ -16,7 +16,7 @@ from typing import Final, TextIO
 
 from diagnoser.megatron.layer import build_layer
 from diagnoser.megatron.library import NEWEST_TE, Library
-from heuristics.constraints.megatron.answer import (
+from heuristics.rules.megatron.answer import (
     FLEX_PACKAGES,
     TRANSFORMER_ENGINE,
     Answer,
@@ -29,7 +29,7 @@ from heuristics.constraints.megatron.answer import (
     rejected,
     words,
 )
-from heuristics.constraints.megatron.request import Request
+from heuristics.rules.megatron.request import Request
 
 _UNBUILT: Final = "nothing was laid out, since the configuration itself is not accepted"
 

@@ -10,16 +10,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from typing import Any, Final
 
-from heuristics.choosers.comparable import comparable, untold
 from heuristics.comparison.configured_alike import SHARES, configured_differences
 from heuristics.comparison.recorded_alike import recorded_differences
 from heuristics.comparison.said import given_of
 from heuristics.comparison.same_work import work_differences
+from heuristics.guides.comparable import comparable, untold
 from heuristics.result.compared import Comparable, Difference, State
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from heuristics.result.told import known
-from heuristics.run import Given, Run, Shown
+from heuristics.run.run import Given, Run, Shown
 
 _ORDER: Final[tuple[State, ...]] = ("no", "with_differences", "yes")
 _STACK: Final = (

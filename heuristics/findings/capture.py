@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.findings.finding import ConfigFinding
-from heuristics.words import percent
+from heuristics.walls.words import percent
 from traces.limits import Limit
 
 PERTURBED: Final = Limit(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from heuristics.config.features import low_precision_asked, precision_asked
+from heuristics.config.said import flag, size, told, where
 from heuristics.findings.finding import Case, ConfigFinding, Detector
-from heuristics.workflow.features import low_precision_asked, precision_asked
-from heuristics.workflow.said import flag, size, told, where
 
 _WIDE: Final = ("bf16", "fp16", "fp32", "tf32")
 

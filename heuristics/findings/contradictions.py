@@ -8,7 +8,7 @@ from typing import Final
 from heuristics.findings import compute, dispatcher, graphs, host, memory, overlap
 from heuristics.findings.finding import ConfigFinding, Detector, Recognised, case_of
 from heuristics.findings.spelling import misspelled
-from heuristics.run import Run
+from heuristics.run.run import Run
 from traces.settings.configuration import Problem
 
 DETECTORS: Final[tuple[Detector, ...]] = (

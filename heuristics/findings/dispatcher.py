@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.hardware import family_of
-from heuristics.configured import WHOLE
-from heuristics.findings.finding import Case, ConfigFinding, Detector
-from heuristics.workflow.features import (
+from heuristics.config.configured import WHOLE
+from heuristics.config.features import (
     dispatcher_asked,
     flex_asked,
     graph_modules,
     graphs_asked,
     shared_overlap_asked,
 )
+from heuristics.config.hardware import family_of
+from heuristics.config.said import before, flag, where, word
+from heuristics.findings.finding import Case, ConfigFinding, Detector
 from heuristics.workflow.needs_dispatcher import (
     DOMAIN_RANKS,
     backend_wanted,
@@ -21,7 +22,6 @@ from heuristics.workflow.needs_dispatcher import (
     gpu_takes,
     ranks_a_domain,
 )
-from heuristics.workflow.said import before, flag, where, word
 
 DEFAULT_BACKEND: Final = "deepep"
 """Of `moe_flex_dispatcher_backend` in Megatron-Core 0.16 to main (transformer_config.py)."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from heuristics.run import Run
-from heuristics.workflow.features import as_understood
+from heuristics.config.features import as_understood
+from heuristics.run.run import Run
 from traces.settings.settings import Settings
 
 FindingState = Literal[

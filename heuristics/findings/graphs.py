@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from heuristics.config.features import graphs_asked
+from heuristics.config.said import before, told, where
 from heuristics.findings.finding import Case, ConfigFinding, Detector
 from heuristics.findings.memory import expandable_segments
-from heuristics.workflow.features import graphs_asked
-from heuristics.workflow.said import before, told, where
 
 _REGISTER: Final = "env.NCCL_GRAPH_REGISTER"
 CAPTURES: Final = ("graph-captured", "graph-built", "graph-capture-begins")

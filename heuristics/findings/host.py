@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from heuristics.config.said import flag, number, where
 from heuristics.findings.finding import Case, ConfigFinding, Detector
-from heuristics.words import percent
-from heuristics.workflow.said import flag, number, where
+from heuristics.walls.words import percent
 from traces.limits import Limit
 
 GC_SEEN: Final = Limit(

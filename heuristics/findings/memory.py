@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.recompute_modules import label_of
+from heuristics.config.said import flag, names, told, value, where, word
 from heuristics.findings.finding import Case, ConfigFinding, Detector
-from heuristics.run import Run
+from heuristics.guides.recompute_modules import label_of
+from heuristics.run.run import Run
 from heuristics.workflow.fit_rules import OFFLOADS
-from heuristics.workflow.said import flag, names, told, value, where, word
 from traces.limits import Limit
 
 STEADY_CALLS: Final = Limit(

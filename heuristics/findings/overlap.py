@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.facts import ep_share
-from heuristics.choosers.hardware import gpu_capability
+from heuristics.config.features import expert_overlap_asked, spreads_experts
+from heuristics.config.hardware import gpu_capability
+from heuristics.config.said import flag, size, told, value, where
 from heuristics.findings.finding import Case, ConfigFinding, Detector
-from heuristics.run import Run
+from heuristics.guides.facts import ep_share
+from heuristics.run.run import Run
 from heuristics.walls.price import WALL
-from heuristics.words import percent
-from heuristics.workflow.features import expert_overlap_asked, spreads_experts
-from heuristics.workflow.said import flag, size, told, value, where
+from heuristics.walls.words import percent
 from traces.settings.settings import Settings
 
 OVERWRITTEN: Final = {

@@ -6,9 +6,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from heuristics.choosers.graph_config import MODULES as GRAPH_MODULES
-from heuristics.choosers.recompute_modules import MODULES as LABELS
-from heuristics.choosers.recompute_modules import label_of
+from heuristics.config.features import (
+    delayed_wgrad_asked,
+    dispatcher_asked,
+    expert_overlap_asked,
+    graph_modules,
+    graphs_asked,
+    precision_asked,
+    shared_overlap_asked,
+)
+from heuristics.config.said import flag, names, told, word
 from heuristics.findings.finding import Case, Recognised, case_of
 from heuristics.findings.graphs import CAPTURES
 from heuristics.findings.memory import expandable_segments
@@ -19,17 +26,10 @@ from heuristics.findings.refused import (
     RECOMPUTE_REFUSED,
     WGRAD_REFUSED,
 )
-from heuristics.run import Run
-from heuristics.workflow.features import (
-    delayed_wgrad_asked,
-    dispatcher_asked,
-    expert_overlap_asked,
-    graph_modules,
-    graphs_asked,
-    precision_asked,
-    shared_overlap_asked,
-)
-from heuristics.workflow.said import flag, names, told, word
+from heuristics.guides.graph_config import MODULES as GRAPH_MODULES
+from heuristics.guides.recompute_modules import MODULES as LABELS
+from heuristics.guides.recompute_modules import label_of
+from heuristics.run.run import Run
 
 State = bool | str | None
 

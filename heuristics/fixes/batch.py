@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from heuristics.choosers.sizes import batch_divides, doubled_micro_batch
+from heuristics.config.sizes import batch_divides, doubled_micro_batch
 from heuristics.fixes.fix import Knobs, Precondition
 from heuristics.fixes.preconditions import holds
-from heuristics.run import Run
+from heuristics.run.run import Run
 
 
 def doubled(run: Run) -> Knobs:

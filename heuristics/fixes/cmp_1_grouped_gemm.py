@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.facts import is_low_precision
-from heuristics.choosers.hardware import gpu_capability
-from heuristics.choosers.informed import informed
+from heuristics.config.hardware import gpu_capability
+from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.fixes.preconditions import at_least, holds, is_not
-from heuristics.run import Run
+from heuristics.guides.facts import is_low_precision
+from heuristics.run.run import Run
 from traces.limits import Limit
 
 CAPABILITY: Final = Limit(

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.informed import informed
+from heuristics.config.informed import informed
 from heuristics.fixes import hst_4_fewer_kernels
 from heuristics.fixes.fix import Fix, Form, Precondition
 from heuristics.fixes.preconditions import holds
-from heuristics.run import Run
+from heuristics.run.run import Run
 
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:

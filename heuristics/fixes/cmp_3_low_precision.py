@@ -2,7 +2,7 @@
 
 Changes the format linear layers multiply in, the experts' grouped GEMMs above all; the router stays in
 FP32. Helps where GEMMs fill the step and neither communication nor the host does; on filled SMs it is a
-lever, not a cure. Which recipe: `heuristics.choosers.precision`; the same change as MEM-4. Forbidden before
+lever, not a cure. Which recipe: `heuristics.guides.precision`; the same change as MEM-4. Forbidden before
 a run in a wider precision is stable, and with Transformer Engine too old for the recipe.
 """
 
@@ -14,7 +14,7 @@ from heuristics.fixes import mem_4_low_precision
 from heuristics.fixes.fix import Fix, Form, Gain
 from heuristics.fixes.low_precision import low_precision_knobs, low_precision_needs
 from heuristics.fixes.preconditions import holds
-from heuristics.run import Run
+from heuristics.run.run import Run
 
 
 def _in_fp32(run: Run) -> bool | None:

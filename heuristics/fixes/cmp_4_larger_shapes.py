@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.hardware import expert_tensor_size
-from heuristics.choosers.informed import informed
-from heuristics.choosers.sizes import experts_divide, wider_ep
+from heuristics.config.hardware import expert_tensor_size
+from heuristics.config.informed import informed
+from heuristics.config.sizes import experts_divide, wider_ep
 from heuristics.fixes.batch import batch_needs, doubled
 from heuristics.fixes.fix import Fix, Form, Knobs, Precondition
 from heuristics.fixes.preconditions import head_room, holds
-from heuristics.run import Run
+from heuristics.run.run import Run
 from traces.names.kinds import compute_classes
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.dispatcher_extras import SHARED_SM_KNOB, SM_KNOBS
-from heuristics.choosers.informed import informed
+from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.fixes.preconditions import core_before, count, evident, expert_parallel, holds
-from heuristics.run import Run
+from heuristics.guides.dispatcher_extras import SHARED_SM_KNOB, SM_KNOBS
+from heuristics.run.run import Run
 from traces.limits import Limit
 
 FEW: Final = Limit(

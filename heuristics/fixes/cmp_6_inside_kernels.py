@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.run import Run
+from heuristics.run.run import Run
 
 
 def knobs(run: Run) -> Knobs:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.hardware import gpu_capability
-from heuristics.choosers.informed import informed
+from heuristics.config.hardware import gpu_capability
+from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.fixes.preconditions import already_so, at_least, core_version, evident, holds, is_on
-from heuristics.run import Run
+from heuristics.run.run import Run
 from traces.limits import Limit
 
 INTERLEAVED: Final = Limit(32, "units", "Megatron-Bridge, scripts/performance/utils/overrides.py at 067f987d")

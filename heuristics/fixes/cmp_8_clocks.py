@@ -11,7 +11,7 @@ from typing import Final
 
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.fixes.preconditions import holds
-from heuristics.run import Run
+from heuristics.run.run import Run
 
 
 def knobs(run: Run) -> Knobs:

@@ -12,7 +12,7 @@ from typing import Final
 
 from heuristics.fixes.fix import Fix, Form, Knobs, Precondition
 from heuristics.fixes.preconditions import already, holds
-from heuristics.run import Run
+from heuristics.run.run import Run
 from traces.measure.tensor_cores import TF32_SINCE
 
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 from math import gcd
 from typing import Final
 
-from heuristics.choosers.facts import EP_KINDS
-from heuristics.choosers.hardware import nvlink_domain, spans_domain
-from heuristics.choosers.informed import informed
+from heuristics.config.hardware import nvlink_domain, spans_domain
+from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.fixes.preconditions import asked, expert_parallel, holds, is_not, right_topology
-from heuristics.run import Run
+from heuristics.guides.facts import EP_KINDS
+from heuristics.run.run import Run
 
 
 def expert_ranks(run: Run) -> int | None:

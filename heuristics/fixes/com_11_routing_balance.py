@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.facts import EP_KINDS
-from heuristics.choosers.informed import informed
+from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.fixes.preconditions import WAITING, asked, evident, expert_parallel, is_not, right_topology
-from heuristics.run import Run
+from heuristics.guides.facts import EP_KINDS
+from heuristics.run.run import Run
 
 
 def knobs(run: Run) -> Knobs:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.facts import EP_KINDS
-from heuristics.choosers.informed import informed
+from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
 from heuristics.fixes.preconditions import already, evident, expert_parallel, holds, mostly_moving
-from heuristics.run import Run
+from heuristics.guides.facts import EP_KINDS
+from heuristics.run.run import Run
 
 _IBGDA: Final = "NVSHMEM_IB_ENABLE_IBGDA"
 _PLACED: Final = "NVSHMEM_ENABLE_NIC_PE_MAPPING"

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.connections import connections
-from heuristics.choosers.informed import informed
+from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.fixes.preconditions import evident, said
-from heuristics.run import Run
+from heuristics.guides.connections import connections
+from heuristics.run.run import Run
 
 _NAME: Final = "CUDA_DEVICE_MAX_CONNECTIONS"
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.facts import EP_KINDS
-from heuristics.choosers.informed import informed
+from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.fixes.preconditions import (
     already,
@@ -24,7 +23,8 @@ from heuristics.fixes.preconditions import (
     is_on,
     overlap_on,
 )
-from heuristics.run import Run
+from heuristics.guides.facts import EP_KINDS
+from heuristics.run.run import Run
 
 _KNOB: Final = "overlap_dispatch_backward_with_experts_wgrad"
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.facts import EP_KINDS
-from heuristics.choosers.informed import informed
+from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.fixes.preconditions import already, at_least, core_version, evident, expert_parallel
-from heuristics.run import Run
+from heuristics.guides.facts import EP_KINDS
+from heuristics.run.run import Run
 
 _KNOB: Final = "high_priority_a2a_comm_stream"
 

@@ -11,10 +11,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.connections import connections
-from heuristics.choosers.facts import EP_KINDS
-from heuristics.choosers.hardware import hardware_class
-from heuristics.choosers.informed import informed
+from heuristics.config.hardware import hardware_class
+from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
 from heuristics.fixes.preconditions import (
     asked,
@@ -29,7 +27,9 @@ from heuristics.fixes.preconditions import (
     pipeline_parallel,
     right_topology,
 )
-from heuristics.run import Run
+from heuristics.guides.connections import connections
+from heuristics.guides.facts import EP_KINDS
+from heuristics.run.run import Run
 from traces.limits import Limit
 
 SMALL_EP: Final = Limit(

@@ -10,11 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.dispatcher import DispatcherChoice, choose_dispatcher
-from heuristics.choosers.dispatcher_extras import backend_extras
-from heuristics.choosers.dispatcher_limits import LIMITS
-from heuristics.choosers.facts import EP_KINDS
-from heuristics.choosers.informed import informed
+from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
 from heuristics.fixes.preconditions import (
     at_least,
@@ -26,7 +22,11 @@ from heuristics.fixes.preconditions import (
     is_on,
     mostly_moving,
 )
-from heuristics.run import Run
+from heuristics.guides.dispatcher import DispatcherChoice, choose_dispatcher
+from heuristics.guides.dispatcher_extras import backend_extras
+from heuristics.guides.dispatcher_limits import LIMITS
+from heuristics.guides.facts import EP_KINDS
+from heuristics.run.run import Run
 from traces.cures import cure
 
 _ADDED_IN: Final = {"deepep": "0.12.0", "hybridep": "0.16.0"}

@@ -10,7 +10,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.dispatcher_extras import (
+from heuristics.config.hardware import nvlink_domain, told_topology
+from heuristics.config.informed import informed
+from heuristics.fixes.com_2_dispatcher import backend_to_set
+from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
+from heuristics.fixes.preconditions import core_before, count, expert_parallel, holds, mostly_moving
+from heuristics.guides.dispatcher_extras import (
     DEEPEP_SMS,
     DEEPEP_SMS_B200_DSV3,
     HYBRIDEP_SMS,
@@ -19,13 +24,8 @@ from heuristics.choosers.dispatcher_extras import (
     SM_KNOBS,
     backend_extras,
 )
-from heuristics.choosers.facts import EP_KINDS
-from heuristics.choosers.hardware import nvlink_domain, told_topology
-from heuristics.choosers.informed import informed
-from heuristics.fixes.com_2_dispatcher import backend_to_set
-from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
-from heuristics.fixes.preconditions import core_before, count, expert_parallel, holds, mostly_moving
-from heuristics.run import Run
+from heuristics.guides.facts import EP_KINDS
+from heuristics.run.run import Run
 
 _SWEEP: Final = {
     "deepep": (DEEPEP_SMS_B200_DSV3, DEEPEP_SMS),

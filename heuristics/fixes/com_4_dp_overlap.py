@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.facts import all_of
-from heuristics.choosers.informed import informed
+from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Form, Knobs, Precondition
 from heuristics.fixes.preconditions import asked, holds, is_not, overlap_on
-from heuristics.run import Run
+from heuristics.guides.facts import all_of
+from heuristics.run.run import Run
 from traces.cures import cure
 from traces.limits import Limit
 

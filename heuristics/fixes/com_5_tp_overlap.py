@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.hardware import gpu_capability
-from heuristics.choosers.informed import informed
+from heuristics.config.hardware import gpu_capability
+from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.fixes.preconditions import asked, holds, is_not, is_on, kept_in_section, said, tensor_parallel
-from heuristics.run import Run
+from heuristics.run.run import Run
 
 
 def knobs(run: Run) -> Knobs:

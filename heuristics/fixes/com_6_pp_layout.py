@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.informed import informed
-from heuristics.choosers.sizes import even_layout, microbatches, virtual_stages
+from heuristics.config.informed import informed
+from heuristics.config.sizes import even_layout, microbatches, virtual_stages
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.fixes.preconditions import (
     asked,
@@ -22,7 +22,7 @@ from heuristics.fixes.preconditions import (
     pipeline_parallel,
     said,
 )
-from heuristics.run import Run
+from heuristics.run.run import Run
 
 _COUNT: Final = "--num-virtual-stages-per-pipeline-rank"
 _COUNTS: Final = {

@@ -11,11 +11,11 @@ from __future__ import annotations
 from math import gcd
 from typing import Final
 
-from heuristics.choosers.hardware import nvlink_domain
-from heuristics.choosers.informed import informed
+from heuristics.config.hardware import nvlink_domain
+from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.fixes.preconditions import asked, count, holds, is_not, said
-from heuristics.run import Run
+from heuristics.run.run import Run
 
 _RING: Final = "p2p"
 _BOTH: Final = "a2a+p2p"

@@ -10,10 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.facts import EP_KINDS, negated
-from heuristics.choosers.informed import informed
-from heuristics.choosers.recompute import recomputed_now
-from heuristics.choosers.recompute_modules import has_shared_experts
+from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.fixes.preconditions import (
     already,
@@ -24,7 +21,10 @@ from heuristics.fixes.preconditions import (
     is_not,
     is_on,
 )
-from heuristics.run import Run
+from heuristics.guides.facts import EP_KINDS, negated
+from heuristics.guides.recompute import recomputed_now
+from heuristics.guides.recompute_modules import has_shared_experts
+from heuristics.run.run import Run
 
 
 def knobs(run: Run) -> Knobs:

@@ -10,10 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.facts import EP_KINDS
-from heuristics.choosers.graph_modules import captured_alone, replays
-from heuristics.choosers.informed import informed
-from heuristics.choosers.recompute_modules import has_shared_experts
+from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
 from heuristics.fixes.preconditions import (
     already_so,
@@ -28,7 +25,10 @@ from heuristics.fixes.preconditions import (
     overlap_on,
     said,
 )
-from heuristics.run import Run
+from heuristics.guides.facts import EP_KINDS
+from heuristics.guides.graph_modules import captured_alone, replays
+from heuristics.guides.recompute_modules import has_shared_experts
+from heuristics.run.run import Run
 
 _FUSION: Final = "gradient_accumulation_fusion"
 _ALONE: Final = "2.8.0"

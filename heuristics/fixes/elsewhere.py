@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Fix, Form, Knobs
-from heuristics.run import Run
+from heuristics.run.run import Run
 from traces.names.frameworks import Framework
 
 

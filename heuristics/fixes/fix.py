@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from heuristics.run import Run, WallId
+from heuristics.run.run import Run, WallId
 
 State = Literal["met", "unmet", "unknown"]
 

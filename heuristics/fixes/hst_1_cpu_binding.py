@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.hardware import hardware_class
-from heuristics.choosers.informed import informed
+from heuristics.config.hardware import hardware_class
+from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
 from heuristics.fixes.preconditions import asked, holds, is_not
-from heuristics.run import Run
+from heuristics.run.run import Run
 from traces.limits import Limit
 
 GRACE: Final = Limit(2, "GPUs a NUMA node", "Megatron-Bridge, docs/performance-guide.md: Grace-based systems")

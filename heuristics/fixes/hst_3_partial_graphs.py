@@ -11,10 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from heuristics.choosers.cuda_graphs import choose_graphs
-from heuristics.choosers.graph_choice import GraphChoice
-from heuristics.choosers.graph_knobs import graph_knobs
-from heuristics.choosers.informed import informed, words
+from heuristics.config.informed import informed, words
 from heuristics.fixes.fix import Fix, Form, Gain, Knobs, Precondition
 from heuristics.fixes.preconditions import (
     already_so,
@@ -27,7 +24,10 @@ from heuristics.fixes.preconditions import (
     said,
     static_shapes,
 )
-from heuristics.run import Run
+from heuristics.guides.cuda_graphs import choose_graphs
+from heuristics.guides.graph_choice import GraphChoice
+from heuristics.guides.graph_knobs import graph_knobs
+from heuristics.run.run import Run
 from traces.cures import cure
 from traces.limits import Limit
 from traces.replay.changes.scopes import SCOPES

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.informed import informed
+from heuristics.config.informed import informed
 from heuristics.fixes.batch import batch_needs, doubled
 from heuristics.fixes.fix import Fix, Form, Knobs, Precondition
 from heuristics.fixes.preconditions import head_room, holds, is_on, tensor_parallel
-from heuristics.run import Run
+from heuristics.run.run import Run
 from traces.limits import Limit
 
 SHORT: Final = Limit(

@@ -11,11 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from heuristics.choosers.cuda_graphs import choose_graphs
-from heuristics.choosers.facts import is_sync_free
-from heuristics.choosers.graph_knobs import graph_knobs
-from heuristics.choosers.hardware import hardware_class
-from heuristics.choosers.informed import informed
+from heuristics.config.hardware import hardware_class
+from heuristics.config.informed import informed
 from heuristics.fixes import hst_6_fewer_syncs
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.fixes.preconditions import (
@@ -29,7 +26,10 @@ from heuristics.fixes.preconditions import (
     no_layer_offload,
     static_shapes,
 )
-from heuristics.run import Run
+from heuristics.guides.cuda_graphs import choose_graphs
+from heuristics.guides.facts import is_sync_free
+from heuristics.guides.graph_knobs import graph_knobs
+from heuristics.run.run import Run
 from traces.cures import cure
 from traces.limits import Limit
 

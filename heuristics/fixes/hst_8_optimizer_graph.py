@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.informed import informed
+from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.fixes.preconditions import (
     already,
@@ -22,7 +22,7 @@ from heuristics.fixes.preconditions import (
     said,
     second_fsdp,
 )
-from heuristics.run import Run
+from heuristics.run.run import Run
 
 _KNOB: Final = "optimizer.optimizer_cuda_graph"
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.informed import informed
+from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Form, Gain, Knobs, Precondition
 from heuristics.fixes.preconditions import evident, holds, said
-from heuristics.run import Run
+from heuristics.run.run import Run
 from traces.limits import Limit
 
 LESS: Final = Limit(

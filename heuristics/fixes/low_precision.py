@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from heuristics.choosers.graph_modules import captured_alone
-from heuristics.choosers.informed import informed
-from heuristics.choosers.precision import BITS, ROUTER, RecipeName, choose_precision, element_bits
-from heuristics.choosers.recompute import recomputed_now
+from heuristics.config.informed import informed
 from heuristics.fixes.fix import Knobs, Precondition
 from heuristics.fixes.preconditions import (
     at_least,
@@ -19,7 +16,10 @@ from heuristics.fixes.preconditions import (
     is_not,
     is_on,
 )
-from heuristics.run import Run
+from heuristics.guides.graph_modules import captured_alone
+from heuristics.guides.precision import BITS, ROUTER, RecipeName, choose_precision, element_bits
+from heuristics.guides.recompute import recomputed_now
+from heuristics.run.run import Run
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.connections import connections
-from heuristics.choosers.informed import informed
-from heuristics.choosers.sizes import data_parallel
+from heuristics.config.informed import informed
+from heuristics.config.sizes import data_parallel
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.fixes.preconditions import already, core_before, evident, holds, is_not, is_on, said
-from heuristics.run import Run
+from heuristics.guides.connections import connections
+from heuristics.run.run import Run
 from traces.cures import cure
 
 _SHARDED: Final = "optim_grads_params"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.informed import informed, words
+from heuristics.config.informed import informed, words
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.fixes.preconditions import (
     already,
@@ -23,7 +23,7 @@ from heuristics.fixes.preconditions import (
     is_on,
     no_layer_offload,
 )
-from heuristics.run import Run
+from heuristics.run.run import Run
 from traces.limits import Limit
 
 PAGES: Final = Limit(

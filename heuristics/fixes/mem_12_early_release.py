@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.informed import informed
+from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.fixes.preconditions import already, at_least, core_version, evident
-from heuristics.run import Run
+from heuristics.run.run import Run
 
 _KNOB: Final = "ep_overlap_early_attn_memory_release"
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.informed import informed
+from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.fixes.preconditions import already_so, is_not, is_on
-from heuristics.run import Run
+from heuristics.run.run import Run
 
 _OFF: Final = "NCCL_NVLS_ENABLE"
 _ON: Final = "TORCH_NCCL_AVOID_RECORD_STREAMS"

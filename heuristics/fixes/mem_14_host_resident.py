@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.informed import informed
+from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Form, Knobs, Precondition
 from heuristics.fixes.preconditions import holds, is_on
-from heuristics.run import Run
+from heuristics.run.run import Run
 
 _OPTIMIZER: Final = "optimizer.optimizer_cpu_offload"
 

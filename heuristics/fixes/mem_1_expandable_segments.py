@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.graph_modules import replays
-from heuristics.choosers.informed import informed
+from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Form, Gain, Knobs, Precondition
 from heuristics.fixes.preconditions import is_not, is_on, said
-from heuristics.run import Run
+from heuristics.guides.graph_modules import replays
+from heuristics.run.run import Run
 
 _VARIABLE: Final = "PYTORCH_CUDA_ALLOC_CONF"
 _EXPANDABLE: Final = "expandable_segments:True"

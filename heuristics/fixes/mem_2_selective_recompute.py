@@ -3,7 +3,7 @@
 Changes what backward computes again: only modules that are cheap and hold much memory, such as the experts'
 activation. Helps where whole layers, or the whole MoE layer with its all-to-all, run twice; and where
 memory is short, before anything that costs more. Which modules are legal is in
-`heuristics.choosers.recompute`. Forbidden beside layer-level CPU offloading; FP8 delayed scaling forbids
+`heuristics.guides.recompute`. Forbidden beside layer-level CPU offloading; FP8 delayed scaling forbids
 modules that drop their output.
 """
 
@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.informed import informed
-from heuristics.choosers.recompute import RecomputeChoice, choose_recompute, recomputed_now
-from heuristics.choosers.recompute_modules import MODULES
+from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Form, Gain, Knobs, Precondition
 from heuristics.fixes.preconditions import at_least, holds, is_not, is_on, layer_offload
-from heuristics.run import Run
+from heuristics.guides.recompute import RecomputeChoice, choose_recompute, recomputed_now
+from heuristics.guides.recompute_modules import MODULES
+from heuristics.run.run import Run
 from traces.cures import cure
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.informed import informed
+from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
 from heuristics.fixes.preconditions import (
     already_so,
@@ -20,7 +20,7 @@ from heuristics.fixes.preconditions import (
     said,
     second_fsdp,
 )
-from heuristics.run import Run
+from heuristics.run.run import Run
 
 _MOMENTS: Final = ("exp_avg_dtype", "exp_avg_sq_dtype")
 _WIDE: Final = ("fp32", "float32", "torch.float32")

@@ -2,7 +2,7 @@
 
 Changes the format linear layers keep their inputs and weights in, so that less has to be recomputed or
 offloaded. Helps where activations fill memory and the GPU multiplies FP8. Which recipe:
-`heuristics.choosers.precision`; the same change as CMP-3. Forbidden before a run in a wider precision is
+`heuristics.guides.precision`; the same change as CMP-3. Forbidden before a run in a wider precision is
 stable, and with Transformer Engine too old for the recipe.
 """
 

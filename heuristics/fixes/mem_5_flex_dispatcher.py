@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from heuristics.choosers.dispatcher import choose_dispatcher
-from heuristics.choosers.informed import informed
+from heuristics.config.informed import informed
 from heuristics.fixes import com_2_dispatcher
 from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
 from heuristics.fixes.preconditions import holds, is_not, mostly_moving
-from heuristics.run import Run
+from heuristics.guides.dispatcher import choose_dispatcher
+from heuristics.run.run import Run
 
 _FLEX: Final = ("deepep", "hybridep", "ncclep")
 

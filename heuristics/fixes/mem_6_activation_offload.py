@@ -11,9 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.graph_modules import captured_alone, replays
-from heuristics.choosers.informed import informed
-from heuristics.choosers.recompute import recomputed_now
+from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
 from heuristics.fixes.preconditions import (
     at_least,
@@ -25,7 +23,9 @@ from heuristics.fixes.preconditions import (
     numbers,
     said,
 )
-from heuristics.run import Run
+from heuristics.guides.graph_modules import captured_alone, replays
+from heuristics.guides.recompute import recomputed_now
+from heuristics.run.run import Run
 from traces.limits import Limit
 
 FRACTION: Final = Limit(

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.informed import informed
-from heuristics.choosers.precision import BITS, element_bits
+from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
 from heuristics.fixes.preconditions import already, distributed_optimizer, holds, is_on
-from heuristics.run import Run
+from heuristics.guides.precision import BITS, element_bits
+from heuristics.run.run import Run
 from traces.limits import Limit
 
 FRACTION: Final = Limit(

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.hardware import expert_tensor_size, nvlink_domain
-from heuristics.choosers.informed import informed
-from heuristics.choosers.sizes import deeper_pp, experts_divide, wider_ep
+from heuristics.config.hardware import expert_tensor_size, nvlink_domain
+from heuristics.config.informed import informed
+from heuristics.config.sizes import deeper_pp, experts_divide, wider_ep
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.fixes.preconditions import count, holds
-from heuristics.run import Run
+from heuristics.run.run import Run
 
 
 def knobs(run: Run) -> Knobs:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.graph_modules import replays, whole_iteration
-from heuristics.choosers.informed import informed
-from heuristics.choosers.recompute import choose_recompute
+from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.fixes.preconditions import count, holds, is_not, layer_offload
-from heuristics.run import Run
+from heuristics.guides.graph_modules import replays, whole_iteration
+from heuristics.guides.recompute import choose_recompute
+from heuristics.run.run import Run
 from traces.cures import cure
 
 

@@ -6,9 +6,9 @@ import re
 from functools import cache
 from typing import Final
 
-from heuristics.choosers.hardware import told_topology
+from heuristics.config.hardware import told_topology
 from heuristics.fixes.fix import Precondition
-from heuristics.run import Run
+from heuristics.run.run import Run
 from traces.limits import Limit
 from traces.settings.settings import Value
 

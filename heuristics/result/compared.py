@@ -10,7 +10,7 @@ from heuristics.result.judged import Level
 from heuristics.result.result import Tool
 from heuristics.result.side import Side
 from heuristics.result.told import Count, Frac, Ns, SchemaVersion, Section, Told
-from heuristics.run import WallId
+from heuristics.run.run import WallId
 from traces.missing import Missing
 
 ComparisonVerdict = Literal["regression", "improvement", "no_change", "undecided", "not_comparable"]

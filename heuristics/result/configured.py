@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from heuristics.failures.failure import State as FailureState
 from heuristics.findings.finding import FindingState
 from heuristics.result.judged import Checked
 from heuristics.result.told import Bytes, Count, Ns, Section, Told
+from heuristics.rules.failures.failure import State as FailureState
 
 
 class Versions(Section, frozen=True):

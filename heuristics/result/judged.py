@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Literal, get_args
 
 from heuristics.result.told import Frac, Ns, Section, Told
-from heuristics.run import WallId
+from heuristics.run.run import WallId
 
 Level = Literal["high", "medium", "low"]
 Outcome = Literal["finding", "clear", "unmeasurable"]

@@ -6,7 +6,7 @@ from heuristics.result.judged import Level
 from heuristics.result.rank import StepSource
 from heuristics.result.tables import Timeline
 from heuristics.result.told import Count, Ns, Section, Told
-from heuristics.run import WallId
+from heuristics.run.run import WallId
 
 
 class SideSteps(Section, frozen=True):

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from heuristics.result.told import Count, Ns, Section, Told
-from heuristics.run import WallId
+from heuristics.run.run import WallId
 
 Group = Literal["budget", "absent", "moe"]
 NameIndex = Annotated[int, Meta(ge=-1)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from heuristics.run import WallId
+from heuristics.run.run import WallId
 from traces.names.kinds import COMM_KINDS
 
 _BY_ROW: Final[Mapping[str, WallId | None]] = {

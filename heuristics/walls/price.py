@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from heuristics.run import WallId
-from heuristics.startup import initialising_ns, judged_ns, without_startup
+from heuristics.evidence.startup import initialising_ns, judged_ns, without_startup
+from heuristics.run.run import WallId
 from traces.cures import cure
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from heuristics.run import WallId
-from heuristics.startup import judged_ns
+from heuristics.evidence.startup import judged_ns
+from heuristics.run.run import WallId
 from heuristics.walls.price import STEADY, WALL, Price, at_most_frac
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.graph_config import MODULES
-from heuristics.planned import Plan, Planned
+from heuristics.config.features import as_understood, dispatcher_asked, graph_modules, graphs_asked
+from heuristics.config.said import flag
+from heuristics.guides.graph_config import MODULES
+from heuristics.plan.planned import Plan, Planned
 from heuristics.result.configured import Experiment, Experiments
-from heuristics.run import WALL_IDS, Run, WallId
-from heuristics.words import percent, wall_words
-from heuristics.workflow.features import as_understood, dispatcher_asked, graph_modules, graphs_asked
+from heuristics.run.run import WALL_IDS, Run, WallId
+from heuristics.walls.words import percent, wall_words
 from heuristics.workflow.layout import layout_of
-from heuristics.workflow.said import flag
 from traces.limits import Limit
 
 STEPS: Final = Limit(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.recompute_modules import MODULES, label_of
-from heuristics.run import Run
-from heuristics.words import percent
+from heuristics.config.said import flag, names, size, told, word
+from heuristics.guides.recompute_modules import MODULES, label_of
+from heuristics.run.run import Run
+from heuristics.walls.words import percent
 from heuristics.workflow.memory import (
     ASK_MEMORY,
     HEAD_ROOM,
@@ -16,7 +17,6 @@ from heuristics.workflow.memory import (
     used_frac,
 )
 from heuristics.workflow.rule import Judged, WorkflowRule, met, not_applicable, unknown, violated
-from heuristics.workflow.said import flag, names, size, told, word
 from heuristics.workflow.sanity_line import judge_sanity_line
 
 OFFLOADS: Final = {

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.hardware import nvlink_domain
-from heuristics.run import Run
+from heuristics.config.hardware import nvlink_domain
+from heuristics.config.said import size
+from heuristics.run.run import Run
 from heuristics.workflow.layout import layout_of
 from heuristics.workflow.rule import Judged, WorkflowRule, met, not_applicable, unknown, violated
-from heuristics.workflow.said import size
 
 _WORLD: Final = "world_size, or the configuration's sizes and the number of ranks"
 

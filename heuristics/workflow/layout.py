@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from heuristics.run import Run
-from heuristics.workflow.said import size, told, word
+from heuristics.config.said import size, told, word
+from heuristics.run.run import Run
 from traces.settings.stages import stage_count
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.run import Run
+from heuristics.config.said import size
+from heuristics.run.run import Run
 from heuristics.workflow.memory import ASK_MEMORY, is_tight
 from heuristics.workflow.rule import Judged, met, unknown, violated
-from heuristics.workflow.said import size
 from traces.limits import Limit
 
 LONG: Final = Limit(

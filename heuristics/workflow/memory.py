@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.run import Run
+from heuristics.run.run import Run
 from traces.limits import Limit
 
 HEAD_ROOM: Final = Limit(

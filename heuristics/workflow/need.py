@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from heuristics.run import Run
+from heuristics.config.said import before, version
+from heuristics.run.run import Run
 from heuristics.workflow.rule import Judged, WorkflowRule, met, not_applicable, unknown, violated
-from heuristics.workflow.said import before, version
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.hardware import family_of, gpu_capability, nvlink_domain
-from heuristics.run import Run
-from heuristics.workflow.features import (
+from heuristics.config.features import (
     BACKENDS,
     dispatcher_asked,
     expert_overlap_asked,
     flex_asked,
     shared_overlap_asked,
 )
+from heuristics.config.hardware import family_of, gpu_capability, nvlink_domain
+from heuristics.config.said import number, size, told, value, word
+from heuristics.run.run import Run
 from heuristics.workflow.need import Need, switch
-from heuristics.workflow.said import number, size, told, value, word
 
 DOMAIN_RANKS: Final = "env.NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN"
 SM_KNOBS: Final = {

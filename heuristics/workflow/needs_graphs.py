@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.facts import negated
-from heuristics.choosers.graph_config import MODULES
+from heuristics.config.features import dropless, full_iteration_asked, graph_modules, graphs_asked
+from heuristics.config.said import flag, told, word
 from heuristics.fixes.preconditions import head_room
-from heuristics.run import Run
-from heuristics.workflow.features import dropless, full_iteration_asked, graph_modules, graphs_asked
+from heuristics.guides.facts import negated
+from heuristics.guides.graph_config import MODULES
+from heuristics.run.run import Run
 from heuristics.workflow.memory import fits, is_tight
 from heuristics.workflow.need import Need
-from heuristics.workflow.said import flag, told, word
 
 GIB: Final = 1 << 30
 _GRAPHS: Final = "CUDA graphs"

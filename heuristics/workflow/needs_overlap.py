@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from heuristics.run import Run
-from heuristics.workflow.features import (
+from heuristics.config.features import (
     dispatcher_asked,
     expert_overlap_asked,
     precision_asked,
     shared_overlap_asked,
 )
+from heuristics.config.said import flag, number, size, told, word
+from heuristics.run.run import Run
 from heuristics.workflow.layout import virtual_stages
 from heuristics.workflow.need import Need, from_release, negation, says_version, switch
-from heuristics.workflow.said import flag, number, size, told, word
 
 
 def _above_one(knob: str) -> Callable[[Run], bool | None]:

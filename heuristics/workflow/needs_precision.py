@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.hardware import hardware_class
-from heuristics.run import Run
-from heuristics.workflow.features import low_precision_asked, precision_asked
+from heuristics.config.features import low_precision_asked, precision_asked
+from heuristics.config.hardware import hardware_class
+from heuristics.run.run import Run
 from heuristics.workflow.need import Need, switch
 from heuristics.workflow.needs_dispatcher import router_in_fp32
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from heuristics.choosers.facts import all_of
-from heuristics.run import Run
-from heuristics.workflow.features import (
+from heuristics.config.features import (
     delayed_wgrad_asked,
     expert_overlap_asked,
     graph_modules,
     graphs_asked,
 )
+from heuristics.config.said import flag
+from heuristics.guides.facts import all_of
+from heuristics.run.run import Run
 from heuristics.workflow.need import Need, from_release, says_version, switch
-from heuristics.workflow.said import flag
 
 
 def _fused_gradients(run: Run) -> bool | None:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.facts import ep_share
-from heuristics.choosers.hardware import hardware_class
-from heuristics.run import Run
-from heuristics.walls.price import WALL
-from heuristics.words import percent
-from heuristics.workflow.features import (
+from heuristics.config.features import (
     dispatcher_asked,
     expert_overlap_asked,
     flex_asked,
     graphs_asked,
     spreads_experts,
 )
+from heuristics.config.hardware import hardware_class
+from heuristics.config.said import flag
+from heuristics.guides.facts import ep_share
+from heuristics.run.run import Run
+from heuristics.walls.price import WALL
+from heuristics.walls.words import percent
 from heuristics.workflow.memory import fits
 from heuristics.workflow.rule import Judged, WorkflowRule, met, not_applicable, unknown, violated
-from heuristics.workflow.said import flag
 
 _PROFILE: Final = "a trace of this run"
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from heuristics.run import Run
+from heuristics.config.said import before, flag, word
+from heuristics.run.run import Run
 from heuristics.workflow.layout import layout_of
 from heuristics.workflow.rule import Judged, met, not_applicable, unknown, violated
-from heuristics.workflow.said import before, flag, word
 
 
 def sanity_line(run: Run) -> str:

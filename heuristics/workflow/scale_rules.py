@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.choosers.hardware import nvlink_domain
-from heuristics.run import Run
+from heuristics.config.hardware import nvlink_domain
+from heuristics.config.said import flag, number, size, word
+from heuristics.run.run import Run
 from heuristics.workflow.layout import layout_of
 from heuristics.workflow.long_context import judge_long_context
 from heuristics.workflow.memory import ASK_MEMORY, fits, has_room_to_halve
 from heuristics.workflow.rule import Judged, WorkflowRule, met, not_applicable, unknown, violated
-from heuristics.workflow.said import flag, number, size, word
 from traces.settings.stages import stage_count
 
 _SIZES: Final = "--tp, --cp, --pp, --ep and the number of ranks, or the configuration"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.run import Run
-from heuristics.workflow.features import as_understood
+from heuristics.config.features import as_understood
+from heuristics.run.run import Run
 from heuristics.workflow.fit_rules import FIT_RULES
 from heuristics.workflow.folding_rules import FOLDING_RULES
 from heuristics.workflow.need import rule_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from heuristics.fitness import Fitness, Grade, fitness
+from heuristics.evidence.fitness import Fitness, Grade, fitness
 from reports.content.blocks import (
     Block,
     Code,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.run import WallId
+from heuristics.run.run import WallId
 from reports.content.blocks import Hue
 
 PIECES: Final = (

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from diagnoser.megatron.check import check_with_megatron
-from heuristics.constraints.megatron.answer import Answer
-from heuristics.constraints.megatron.request import Request
+from heuristics.rules.megatron.answer import Answer
+from heuristics.rules.megatron.request import Request
 
 Ask = Callable[[Sequence[Request]], list[tuple[Answer, Answer]]]
 

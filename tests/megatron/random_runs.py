@@ -15,14 +15,14 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from heuristics.allowed import changed
-from heuristics.constraints.check import check_rules
+from heuristics.evidence.observed import Observed
+from heuristics.evidence.symptoms import Symptoms, observed_from
+from heuristics.evidence.symptoms.fit import with_fit
 from heuristics.judgement import Configured, Judgement, run_of
-from heuristics.observed import Observed
-from heuristics.planned import Planned
-from heuristics.run import Given, Run
-from heuristics.symptoms import Symptoms, observed_from
-from heuristics.symptoms.fit import with_fit
+from heuristics.plan.allowed import changed
+from heuristics.plan.planned import Planned
+from heuristics.rules.check import check_rules
+from heuristics.run.run import Given, Run
 from tests.constraint_doubles import DEFAULTS
 from tests.megatron.random_knobs import LISTS, MODELS, POOL, RESET, SIZES, VERSIONS
 from tests.megatron.random_symptoms import random_symptoms

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from heuristics.constraints.megatron.answer import Answer
-from heuristics.constraints.megatron.request import Request, request_of
-from heuristics.run import Given, Run
+from heuristics.rules.megatron.answer import Answer
+from heuristics.rules.megatron.request import Request, request_of
+from heuristics.run.run import Given, Run
 from tests.megatron.conftest import Ask
 from traces.settings.settings import Value, settings
 

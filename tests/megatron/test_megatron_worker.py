@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from diagnoser.megatron import check
-from heuristics.constraints.megatron.request import Request
+from heuristics.rules.megatron.request import Request
 from traces.limits import Limit
 
 pytestmark = [pytest.mark.megatron, pytest.mark.usefixtures("megatron")]

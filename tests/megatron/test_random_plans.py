@@ -16,14 +16,14 @@ from typing import Final
 
 import pytest
 
-from heuristics.allowed import changed
-from heuristics.constraints.megatron.answer import Answer
-from heuristics.constraints.megatron.request import Request, request_of
-from heuristics.constraints.rules import RULES
 from heuristics.fixes.fix import Knobs
 from heuristics.judgement import Judgement, judge_observed
-from heuristics.planned import Refused
-from heuristics.run import Run
+from heuristics.plan.allowed import changed
+from heuristics.plan.planned import Refused
+from heuristics.rules.megatron.answer import Answer
+from heuristics.rules.megatron.request import Request, request_of
+from heuristics.rules.rules import RULES
+from heuristics.run.run import Run
 from tests.megatron.conftest import Ask
 from tests.megatron.random_runs import planned_runs, random_run
 from traces.limits import Limit

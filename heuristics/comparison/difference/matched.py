@@ -12,7 +12,7 @@ from heuristics.comparison.difference.exchanges import exchange_rows
 from heuristics.result.rank import Rank
 from heuristics.result.tables import Group, LedgerRow
 from heuristics.result.told import known
-from heuristics.run import WallId
+from heuristics.run.run import WallId
 
 IDLE: Final = "idle"
 _BUSY: Final = "busy"

@@ -13,7 +13,7 @@ from heuristics.comparison.difference.noise import Scatter, scatter_of, split_no
 from heuristics.result.compared import LayerDelta
 from heuristics.result.rank import Rank
 from heuristics.result.told import known
-from heuristics.run import WallId
+from heuristics.run.run import WallId
 
 NOISE: Final = "noise"
 """The row that holds what cannot be told from scatter, and the rest of rounding."""

@@ -15,7 +15,7 @@ from heuristics.comparison.suspects.mover_table import Mover
 from heuristics.comparison.suspects.view import matches
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Fix
-from heuristics.run import Given, Run, Shown, WallId
+from heuristics.run.run import Given, Run, Shown, WallId
 from traces.settings.settings import Framework
 from traces.settings.spelling import change_of
 

@@ -10,7 +10,7 @@ from heuristics.comparison.difference.rows import RowDelta
 from heuristics.comparison.figures import milliseconds, signed_milliseconds
 from heuristics.comparison.said import Value
 from heuristics.comparison.suspects.view import View
-from heuristics.words import percent
+from heuristics.walls.words import percent
 from traces.limits import Limit
 
 SHOWN_ROWS: Final = Limit(3, "rows", "ours: what else moved stands in the table of rows")

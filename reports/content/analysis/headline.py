@@ -8,8 +8,8 @@ from typing import Final
 from heuristics.result.judged import Bucket, Verdict, Wall
 from heuristics.result.result import Result
 from heuristics.result.told import known
-from heuristics.verdict import FAMILIES
 from heuristics.walls.price import WALL
+from heuristics.walls.verdict import FAMILIES
 from reports.content.analysis.scale import gpus_of, scale_of, telling_rank
 from reports.content.blocks import Code, Headline, Tone, Words, words
 from reports.content.names import gpu_of, name_of, who

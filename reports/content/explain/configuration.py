@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Final
 
-from heuristics.constraints.rule import Rule
-from heuristics.constraints.rules import RULES
-from heuristics.failures.failure import Row
-from heuristics.failures.table import MENDS, ROWS
 from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.rules.failures.failure import Row
+from heuristics.rules.failures.table import MENDS, ROWS
+from heuristics.rules.rule import Rule
+from heuristics.rules.rules import RULES
 from heuristics.workflow.rule import WorkflowRule
 from heuristics.workflow.walk import RULES as WORKFLOW
 from reports.content.blocks import Block, Code, Sentence, words

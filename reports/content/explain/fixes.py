@@ -12,7 +12,7 @@ from typing import Final
 import heuristics.fixes
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Fix, Precondition
-from heuristics.run import Run
+from heuristics.run.run import Run
 from reports.content.blocks import Block, Code, Sentence, Term, words
 from reports.content.explain.limits import limit_items, limits_in
 from reports.content.explain.topic import Topic, listed, paragraphs

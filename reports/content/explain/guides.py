@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from heuristics.choosers import dispatcher_rules, graph_rules
-from heuristics.choosers.dispatcher_rules import DispatcherRule
-from heuristics.choosers.graph_rules import GraphRule
-from heuristics.choosers.precision import RULES as PRECISION
-from heuristics.choosers.precision import PrecisionRule
-from heuristics.choosers.recompute import RULES as RECOMPUTE
-from heuristics.choosers.recompute import PressureRule
-from heuristics.run import Guidance
+from heuristics.guides import dispatcher_rules, graph_rules
+from heuristics.guides.dispatcher_rules import DispatcherRule
+from heuristics.guides.graph_rules import GraphRule
+from heuristics.guides.precision import RULES as PRECISION
+from heuristics.guides.precision import PrecisionRule
+from heuristics.guides.recompute import RULES as RECOMPUTE
+from heuristics.guides.recompute import PressureRule
+from heuristics.run.run import Guidance
 from reports.content.blocks import Block
 from reports.content.explain.topic import Topic, listed, said
 from reports.content.wording import ended

@@ -8,8 +8,8 @@ from types import ModuleType
 from typing import Final
 
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.plan import LEVERS, WALL_ORDER
-from heuristics.run import WALL_IDS, WallId
+from heuristics.plan.plan import LEVERS, WALL_ORDER
+from heuristics.run.run import WALL_IDS, WallId
 from heuristics.walls import JUDGES
 from reports.content.blocks import Block, Code, words
 from reports.content.explain.limits import limit_items, limits_in
@@ -17,7 +17,7 @@ from reports.content.explain.topic import Topic, listed, paragraphs, said
 from reports.content.names import name_of
 
 _JUDGE: Final[Mapping[WallId, ModuleType]] = dict(zip(WALL_IDS, JUDGES, strict=True))
-_EVERY_WALL: Final = ("heuristics.walls.price", "heuristics.verdict")
+_EVERY_WALL: Final = ("heuristics.walls.price", "heuristics.walls.verdict")
 """Where the limits live that every wall is held against."""
 _MEASURED: Final[Mapping[WallId, tuple[str, ...]]] = {
     "memory": (
@@ -49,4 +49,4 @@ def _wall(wall: WallId) -> Iterator[Block]:
     yield from listed("Fixes, in the order to try; what its evidence favours comes first", order)
     if any(number in LEVERS for number in WALL_ORDER[wall]):
         yield from said(f"Where there is no wall, {' and '.join(LEVERS)} still help: levers.")
-    yield from limit_items(limits_in("heuristics.plan"), "What the order rests on")
+    yield from limit_items(limits_in("heuristics.plan.plan"), "What the order rests on")

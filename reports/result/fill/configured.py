@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from heuristics.defects import told_by
 from heuristics.judgement import Judgement
 from heuristics.result import configured as typed
 from heuristics.result.judged import Checked as Answered
 from heuristics.result.told import Told
+from heuristics.rules.defects import told_by
 from reports.result.fill.parts import all_copied, because, copied, each, gap
 from reports.result.fill.plan import GIVE
 from reports.result.fill.shown import is_withheld, shown
 from traces.missing import Missing
 
 if TYPE_CHECKING:  # loaded with a configuration only
-    from heuristics.checked import Checked
-    from heuristics.failures.failure import Failure
-    from heuristics.run import Run
+    from heuristics.rules.failures.failure import Failure
+    from heuristics.run.checked import Checked
+    from heuristics.run.run import Run
 
 NOT_GIVEN: Final = gap("no configuration was given", GIVE)
 GIVE_LOG: Final = "give the training log: --log FILE"

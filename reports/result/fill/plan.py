@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from heuristics.judgement import Judgement
-from heuristics.planned import Planned, Refused
+from heuristics.plan.planned import Planned, Refused
 from heuristics.result import judged as typed
 from reports.result.fill.parts import copied, gap
 from traces.missing import Missing

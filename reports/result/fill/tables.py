@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from heuristics.findings.unknown_kernels import is_finding
 from heuristics.result import tables as typed
 from heuristics.result.rank import UnknownKernel
 from heuristics.result.told import Told
-from heuristics.unknown_kernels import is_finding
 from heuristics.walls.ledger_walls import wall_of
 from reports.result.fill.parts import all_copied, because, copied, gap
 from traces.cures import cures

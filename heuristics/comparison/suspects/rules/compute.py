@@ -20,7 +20,7 @@ from heuristics.comparison.suspects.view import View
 from heuristics.result.compared import KernelDelta
 from heuristics.result.rank import Rank
 from heuristics.result.told import known
-from heuristics.words import percent
+from heuristics.walls.words import percent
 from traces.limits import Limit
 
 SLOWER: Final = Limit(

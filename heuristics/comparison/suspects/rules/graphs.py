@@ -8,7 +8,7 @@ from heuristics.comparison.suspects.rules.rule import Rule, Signs, way_of
 from heuristics.comparison.suspects.rules.signs import LAUNCHES
 from heuristics.comparison.suspects.view import View
 from heuristics.result.told import known
-from heuristics.words import percent
+from heuristics.walls.words import percent
 from traces.limits import Limit
 
 LESS: Final = Limit(

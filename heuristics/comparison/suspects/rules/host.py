@@ -13,7 +13,7 @@ from heuristics.comparison.suspects.rules.versions import crossed
 from heuristics.comparison.suspects.view import View
 from heuristics.result.told import known
 from heuristics.result.trace import Trace
-from heuristics.words import percent
+from heuristics.walls.words import percent
 
 BINDING: Final = ("launcher.numa_binding", "cpu_bound_to_numa")
 _GPU_ROWS: Final = (*CLASSES, "exposed_comm.*", "exposed_copy.*")

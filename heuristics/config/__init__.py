@@ -1,0 +1,1 @@
+"""What a run is configured to do: the only reader of settings."""

@@ -1,0 +1,140 @@
+"""Is a recording good enough to judge each wall: good, usable or useless, and what it lacks for that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from heuristics.run.run import WALL_IDS, WallId
+from traces.columns import TraceInfo
+from traces.limits import Limit
+from traces.measure.capture import Capture
+
+Grade = Literal["good", "usable", "useless"]
+"""Good: its cost is measured. Usable: with less certainty, or as an upper bound. Useless: not at all."""
+
+LAUNCHED: Final = Limit(
+    0.9, "fraction of the kernels", "ours: as much as a wall is then without the launch that explains it"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fitness:
+    """One wall. `because`: what the recording lacks for it, what decides first; empty where it is good."""
+
+    wall: WallId
+    grade: Grade
+    because: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Need:
+    """A row. `lacks`: whether the recording lacks it; `makes`: how good a wall is then at most, and why."""
+
+    lacks: Callable[[TraceInfo, Capture], bool]
+    makes: dict[WallId, tuple[Grade, str]]
+
+
+def _none(row: str) -> Callable[[TraceInfo, Capture], bool]:
+    return lambda info, capture: not capture.rows[row]
+
+
+def _only_replays(info: TraceInfo, capture: Capture) -> bool:
+    return not capture.rows["kernels"] and capture.rows["graph replays"] > 0
+
+
+def _no_work(info: TraceInfo, capture: Capture) -> bool:
+    return not capture.rows["kernels"] and not capture.rows["graph replays"]
+
+
+def _apart(info: TraceInfo, capture: Capture) -> bool:
+    return any(capture.clock_offset_ns.values())
+
+
+def _few_launches(info: TraceInfo, capture: Capture) -> bool:
+    found = capture.correlation_frac
+    return found is not None and capture.rows["CUDA calls"] > 0 and found < LAUNCHED.value
+
+
+def _all_walls(grade: Grade, why: str) -> dict[WallId, tuple[Grade, str]]:
+    return dict.fromkeys(WALL_IDS, (grade, why))
+
+
+_BOUND: Final = "only an upper bound of its cost"
+_NEEDS: Final = (
+    _Need(_no_work, _all_walls("useless", "no GPU work was recorded")),
+    _Need(
+        _only_replays,
+        {
+            **_all_walls("useless", "graph replays were recorded whole: their kernels are unknown"),
+            "host_overhead": ("usable", "graph replays were recorded whole: their kernels are unknown"),
+        },
+    ),
+    _Need(
+        _none("CUDA calls"),
+        {
+            **_all_walls("usable", f"launches were not recorded: {_BOUND}"),
+            "host_overhead": ("useless", "launches were not recorded"),
+        },
+    ),
+    _Need(
+        _apart,
+        {
+            **_all_walls("usable", f"host and GPU clocks differ: {_BOUND}"),
+            "host_overhead": ("useless", "host and GPU clocks differ"),
+        },
+    ),
+    _Need(_few_launches, _all_walls("usable", "the launch of many kernels was not recorded")),
+    _Need(
+        lambda info, capture: capture.opaque_graph_launches > 0,
+        _all_walls("usable", "some CUDA graph launches show no work: idle time may be work"),
+    ),
+    _Need(
+        lambda info, capture: any(one.sm_count is None for one in info.gpus) or not info.gpus,
+        {"compute": ("useless", "the number of SMs is unknown")},
+    ),
+    _Need(
+        _none("memory events"),
+        {
+            "memory": (
+                "usable",
+                "memory use was not recorded: the cost of saving memory is measured, its room not",
+            )
+        },
+    ),
+    _Need(
+        _none("NVTX ranges"),
+        {
+            "communication": ("usable", "without ranges NCCL sends and receives may have no known purpose"),
+            "host_overhead": ("usable", "without ranges steps are found by their pattern alone"),
+        },
+    ),
+    _Need(
+        _none("event records"),
+        {
+            "communication": (
+                "usable",
+                "waits between streams are inferred, as no event records were recorded",
+            )
+        },
+    ),
+    _Need(
+        lambda info, capture: info.kind != "kineto" and not capture.rows["OS calls"],
+        {"host_overhead": ("usable", "OS calls were not recorded: waits for the OS look like Python")},
+    ),
+)
+"""What decides first stands first."""
+_WORST: Final[tuple[Grade, ...]] = ("good", "usable", "useless")
+
+
+def fitness(info: TraceInfo, capture: Capture) -> tuple[Fitness, ...]:
+    """How good a recording is for each wall."""
+    lacking = [need.makes for need in _NEEDS if need.lacks(info, capture)]
+    return tuple(_of_wall(wall, [makes[wall] for makes in lacking if wall in makes]) for wall in WALL_IDS)
+
+
+def _of_wall(wall: WallId, lacks: list[tuple[Grade, str]]) -> Fitness:
+    """What makes it as bad as it is; lesser things come after that is recorded."""
+    worst = max((grade for grade, _ in lacks), key=_WORST.index, default=_WORST[0])
+    return Fitness(wall, worst, tuple(dict.fromkeys(why for grade, why in lacks if grade == worst)))

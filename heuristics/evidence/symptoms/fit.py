@@ -1,0 +1,93 @@
+"""What a log or the user says of memory: a run that ran out of it, or is known to be tight, meets that wall.
+
+A trace of a run that does not fit does not exist, and one that barely fits shows no price. Out of memory
+comes before any larger wall: what does not fit cannot be tuned. A run that is only tight has the memory wall
+where no other stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from heuristics.evidence.observed import Observed
+from heuristics.evidence.symptoms.said import Symptoms
+from heuristics.run.run import Given
+from heuristics.walls.confidence import Confidence
+from heuristics.walls.verdict import Verdict, verdict_of
+from heuristics.walls.wall import Evidence, WallJudgement
+from heuristics.walls.words import wall_words
+from traces.limits import Limit
+from traces.training_log.log import LoggedMemory, TrainingLog
+
+TIGHT: Final = Limit(
+    0.95,
+    "fraction of the capacity",
+    "ours: of 80 GB four are left, less than graphs or an uneven batch take; allocated, not reserved",
+)
+
+
+def with_fit(
+    observed: Observed, given: Given, log: TrainingLog | None = None, symptoms: Symptoms | None = None
+) -> Observed:
+    """The run with its memory wall as log, options and symptoms say it; as it was where none says any."""
+    stages = [one.stage for one in log.out_of_memory] if log else []
+    if symptoms is not None and symptoms.out_of_memory is not None:
+        stages.append(symptoms.out_of_memory)
+    if stages:
+        where = "" if stages[0] == "unknown" else f" in {stages[0].replace('_', ' ')}"
+        return _stands(observed, f"the log says that memory ran out{where}", first=True)
+    if given.memory_tight:
+        return _stands(observed, "memory was said to be tight", first=False)
+    used = _allocated_frac(log.memory if log else (), observed.shown.memory_bytes)
+    if used is not None and used >= TIGHT.value and given.memory_tight is None:
+        said = Evidence("peak_allocated_frac", used, TIGHT.unit, TIGHT.value, TIGHT.because)
+        return _stands(observed, "the log's peak of allocated memory is near the capacity", False, said)
+    return observed
+
+
+def _allocated_frac(memory: Sequence[LoggedMemory], capacity_bytes: int | None) -> float | None:
+    peaks = [one.peak_allocated_bytes for one in memory if one.peak_allocated_bytes is not None]
+    return max(peaks) / capacity_bytes if peaks and capacity_bytes else None
+
+
+def _stands(observed: Observed, why: str, first: bool, evidence: Evidence | None = None) -> Observed:
+    shown = () if evidence is None else (evidence,)
+    walls = tuple(_finding(wall, first, shown) if wall.id == "memory" else wall for wall in observed.walls)
+    return replace(observed, walls=walls, verdict=_verdict(observed, walls, why))
+
+
+def _finding(wall: WallJudgement, first: bool, shown: tuple[Evidence, ...]) -> WallJudgement:
+    """A finding, whatever its price; a price under a wall's is not what it costs to have no room."""
+    found = replace(
+        wall,
+        outcome="finding",
+        comes_first=first or wall.comes_first,
+        evidence=(*wall.evidence, *shown),
+        missing=(),
+        cure="",
+    )
+    if wall.outcome == "finding" and wall.cost_frac is not None:
+        return found
+    return replace(
+        found,
+        cost_ns=None,
+        cost_frac=None,
+        cost_by_kind_ns={},
+        step_cost_frac=(),
+        missing=("what a run cannot do for want of room shows in no step",),
+        cure="compare with a run that has room",
+    )
+
+
+def _verdict(observed: Observed, walls: Sequence[WallJudgement], why: str) -> Verdict:
+    """The old verdict where it still stands, else memory's."""
+    found = verdict_of(walls)
+    if found.wall != "memory":
+        return replace(observed.verdict, because=(*observed.verdict.because, why))
+    if observed.verdict.wall == "memory":
+        return replace(observed.verdict, because=(why, *observed.verdict.because))
+    before = observed.verdict.wall
+    costs = [] if before is None else [f"what {wall_words(before)} costs can be won once the run has room"]
+    return replace(found, because=(why, *costs), confidence=Confidence("high"), runner_up=before)

@@ -1,0 +1,107 @@
+"""What goes with a dispatcher: SM counts, the machine's topology, placement, and what it asks of the rest."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heuristics.config.hardware import family_of, hardware_class, hybrid_topology, spans_domain
+from heuristics.fixes.preconditions import numbers
+from heuristics.guides.facts import is_low_precision
+from heuristics.run.run import Run
+from traces.limits import Limit
+
+DEEPEP_SMS: Final = Limit(20, "SMs", "default of Megatron-Core 0.14 to 0.18, and the guide's place to start")
+DEEPEP_SMS_B200_DSV3: Final = Limit(24, "SMs", "Megatron-Bridge's snapshot of DeepSeek-V3 on B200")
+HYBRIDEP_SMS: Final = Limit(
+    16, "SMs", "default of Megatron-Core 0.16.0 to 0.17.0, low end of the guide's sweep"
+)
+HYBRIDEP_SMS_HARNESS: Final = Limit(
+    32, "SMs", "what Megatron-Bridge's performance harness sets; high end of the sweep"
+)
+GPUS_PER_NVL72_NODE: Final = Limit(4, "GPUs", "GB200 and GB300 NVL72: 18 nodes of four GPUs")
+
+SM_KNOBS: Final = {"deepep": "--moe-deepep-num-sms", "hybridep": "--moe-hybridep-num-sms"}
+SHARED_SM_KNOB: Final = "--moe-flex-dispatcher-num-sms"
+"""Takes the place of both from Megatron-Core 0.19; the two old ones set differently raise there."""
+
+_FLEX_NOTES: Final = (
+    "needs moe_token_dispatcher_type=flex, and fp32 router probabilities (--moe-router-dtype fp32)",
+    "Bridge's helper turns moe_shared_expert_overlap off; --fake-process-group cannot be combined with flex",
+)
+
+
+def backend_extras(run: Run, backend: str) -> tuple[str, ...]:
+    """Settings that go with a backend on this run; those that depend on what is unknown are left out."""
+    if backend == "deepep":
+        return (_sm_knob(run, backend, str(int(_deepep_sms(run).value))),)
+    if backend != "hybridep":
+        return ()
+    sweep = f"{HYBRIDEP_SMS.value:.0f}, then {HYBRIDEP_SMS_HARNESS.value:.0f}"
+    return (*_topology(run), _sm_knob(run, backend, sweep))
+
+
+def backend_notes(run: Run, backend: str) -> tuple[str, ...]:
+    """What a backend asks of the rest of the configuration, and how far it can be trusted here."""
+    if backend not in SM_KNOBS:
+        return _alltoall_notes(run) if backend == "alltoall" else ()
+    tuning = f"the SM count of {backend} is a start, rarely the optimum: sweep it"
+    return (*_FLEX_NOTES, tuning, *(_hybridep_notes(run) if backend == "hybridep" else ()))
+
+
+def wrong_domain_ranks(run: Run, ranks: int) -> str | None:
+    """What is wrong with a NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN, or None (right, or cannot be told)."""
+    topology = hybrid_topology(run)
+    if topology is None or topology.ranks_per_domain == ranks:
+        return None
+    return (
+        f"NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN is {ranks}, here it must be {topology.ranks_per_domain}: "
+        "more RDMA traffic, long device_sync kernels, possibly deadlock or wrong results "
+        "(DeepEP issues 596 and 597); set it before tuning anything else"
+    )
+
+
+def _deepep_sms(run: Run) -> Limit:
+    family = family_of(run)
+    on_b200 = family is not None and family.name == "B200"
+    return DEEPEP_SMS_B200_DSV3 if on_b200 and run.given.family == "dsv3" else DEEPEP_SMS
+
+
+def _sm_knob(run: Run, backend: str, value: str) -> str:
+    old = SM_KNOBS[backend]
+    if run.given.core_version is None:
+        return f"{SHARED_SM_KNOB} {value} (before Megatron-Core 0.19: {old})"
+    return f"{SHARED_SM_KNOB if numbers(run.given.core_version) >= (0, 19, 0) else old} {value}"
+
+
+def _topology(run: Run) -> tuple[str, ...]:
+    topology = hybrid_topology(run)
+    if topology is None:
+        return ()
+    told = (
+        f"NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN={topology.ranks_per_domain}",
+        f"USE_MNNVL={int(topology.multi_node)}",
+    )
+    nodes, rest = divmod(topology.ranks_per_domain, int(GPUS_PER_NVL72_NODE.value))
+    if topology.multi_node and nodes > 1 and not rest:  # one EP group inside one rack
+        return (*told, f"--segment {nodes}")
+    return told
+
+
+def _hybridep_notes(run: Run) -> tuple[str, ...]:
+    notes = ["HybridEP dispatches in BF16: it has no FP8 wire"] if is_low_precision(run) else []
+    if hardware_class(run) in ("hopper", "blackwell_nvl8", "ampere"):
+        notes.append(
+            "HybridEP is sensitive to topology: off NVL72 it wins some runs and not others, so compare"
+        )
+        if spans_domain(run):
+            notes.append("the EP group spans NVLink domains of eight: HybridEP takes its inter-node path")
+    return tuple(notes)
+
+
+def _alltoall_notes(run: Run) -> tuple[str, ...]:
+    if run.given.container is None or "26.08" not in run.given.container:
+        return ()
+    return (
+        "known issue of 26.08: alltoall of high EP can corrupt its payload on NCCL 2.30.5 with the SPCX "
+        "plug-in; use NCCL's internal IB transport, or hybridep",
+    )

@@ -1,0 +1,211 @@
+"""Which CUDA graphs first, by workload: NVIDIA's guides as an ordered table, in two editions.
+
+`seed`: the CUDA-graph and MoE workflow skills of Megatron-Bridge up to v0.6.0. `main-2026-08`: the same on
+main, which starts narrower. The order of the rows is ours: what forbids graphs first, then the workload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from heuristics.guides.graph_config import Impl
+from heuristics.guides.table import When
+from heuristics.run.run import Guidance
+from traces.limits import Limit
+
+PP_DEEP: Final = Limit(
+    4,
+    "pipeline stages",
+    "ours: no guide has a number; a stage keeps a graph per layer and microbatch, over 10 GB in all",
+)
+
+ROUTER: Final = ("moe_router", "moe_preprocess")
+ATTN_ROUTER: Final = ("attn", *ROUTER)
+_SKILL: Final = "Megatron-Bridge, skill perf-cuda-graphs"
+_FLOW: Final = "Megatron-Bridge, skill perf-moe-optimization-workflow"
+
+
+@dataclass(frozen=True, slots=True)
+class GraphRule:
+    """One row: under `when`, capture `modules` with `impl`; after an A/B `then` may widen it, `never` not."""
+
+    id: str
+    when: When
+    impl: Impl
+    modules: tuple[str, ...]
+    then: tuple[str, ...]
+    never: tuple[str, ...]
+    note: str
+    source: str
+
+
+_FORBIDDING: Final = (
+    GraphRule(
+        "host-quiet",
+        {"host_visible": (False,)},
+        "none",
+        (),
+        (),
+        ("transformer_engine", "full_iteration"),
+        "graphs take away launch overhead, and little of it shows",
+        _SKILL,
+    ),
+    GraphRule(
+        "full-recompute-dense",
+        {"full_recompute": (True,), "moe": (False,)},
+        "full_iteration",
+        (),
+        (),
+        ("transformer_engine",),
+        "full recompute goes with a graph of the full iteration only; or drop it for selective recompute",
+        _SKILL,
+    ),
+    GraphRule(
+        "full-recompute-drop-pad",
+        {"full_recompute": (True,), "routing": ("drop_pad",)},
+        "full_iteration",
+        (),
+        (),
+        ("transformer_engine",),
+        "full recompute goes with a graph of the full iteration only; or drop it for selective recompute",
+        _SKILL,
+    ),
+    GraphRule(
+        "full-recompute-sync-free",
+        {"full_recompute": (True,), "sync_free": (True,)},
+        "full_iteration",
+        (),
+        (),
+        ("transformer_engine",),
+        "full recompute goes with a graph of the full iteration only; or drop it for selective recompute",
+        _SKILL,
+    ),
+    GraphRule(
+        "full-recompute",
+        {"full_recompute": (True,)},
+        "none",
+        (),
+        ROUTER,
+        ("transformer_engine", "full_iteration"),
+        "full recompute refuses graphs of parts, dropless experts one of the full iteration: selective "
+        "recompute (MEM-2) first, then graphs",
+        _SKILL,
+    ),
+    GraphRule(
+        "packed-sequences",
+        {"packed": (True,)},
+        "none",
+        (),
+        ("full_iteration", "attn"),
+        ("transformer_engine",),
+        "stay eager; full iteration or attn only with padded boundaries (pad_cu_seqlens) and "
+        "pad_to_max_length; Energon's own packing refuses graphs",
+        "Megatron-Bridge, training/config.py",
+    ),
+    GraphRule(
+        "dense",
+        {"moe": (False,)},
+        "transformer_engine",
+        ("attn",),
+        ("mlp",),
+        ("moe", "moe_router"),
+        "no experts: attention first, the MLP after it",
+        _SKILL,
+    ),
+    GraphRule(
+        "vlm-bring-up",
+        {"moe": (True,), "family": ("vlm",), "stage": ("bring_up",)},
+        "none",
+        (),
+        ROUTER,
+        ("transformer_engine", "full_iteration"),
+        "graphs only once the path of real vision data is stable",
+        _SKILL,
+    ),
+    GraphRule(
+        "drop-pad",
+        {"moe": (True,), "routing": ("drop_pad",)},
+        "transformer_engine",
+        ("moe",),
+        ("full_iteration",),
+        ("moe_router",),
+        "experts of fixed size: the whole MoE layer, or the full iteration; moe never beside moe_router",
+        _FLOW,
+    ),
+    GraphRule(
+        "memory-tight",
+        {"moe": (True,), "memory_tight": (True,)},
+        "transformer_engine",
+        ROUTER,
+        (),
+        ("attn", "mlp", "moe", "full_iteration"),
+        "graphs hold their buffers: the narrowest scope or none, and no wider one",
+        _SKILL,
+    ),
+    GraphRule(
+        "pp-deep",
+        {"moe": (True,), "pp_deep": (True,)},
+        "transformer_engine",
+        ROUTER,
+        (),
+        ("mlp", "moe", "full_iteration"),
+        "graphs are counted by layer and microbatch with pipeline parallelism: the narrowest scope or none",
+        "Megatron-Bridge, docs/performance-guide.md",
+    ),
+)
+
+_UNKNOWN: Final = GraphRule(
+    "unknown-model",
+    {},
+    "none",
+    (),
+    (),
+    (),
+    "whether the model routes tokens is unknown, so is what a graph could hold",
+    _SKILL,
+)
+
+SEED_RULES: Final = (
+    *_FORBIDDING,
+    GraphRule(
+        "dropless",
+        {"moe": (True,)},
+        "transformer_engine",
+        ATTN_ROUTER,
+        (),
+        ("moe", "full_iteration"),
+        "dropless experts stay outside the graph",
+        _FLOW,
+    ),
+    _UNKNOWN,
+)
+
+MAIN_RULES: Final = (
+    *_FORBIDDING,
+    GraphRule(
+        "dropless-sync-free",
+        {"moe": (True,), "sync_free": (True,)},
+        "full_iteration",
+        (),
+        (),
+        ("moe",),
+        "no expert size goes back to the host: the full iteration, with paged stash and rank capacity 1.5 "
+        "(--moe-paged-stash --moe-expert-rank-capacity-factor 1.5); not where steps are often run again",
+        "Megatron-Bridge, perf_recipes; Megatron-LM, paged_stash.md",
+    ),
+    GraphRule(
+        "dropless",
+        {"moe": (True,)},
+        "transformer_engine",
+        ROUTER,
+        ("attn", "mlp"),
+        ("moe", "full_iteration"),
+        "the narrowest scope first; attn after an A/B, mlp where the first layers are dense",
+        _SKILL,
+    ),
+    _UNKNOWN,
+)
+
+RULES: Final[Mapping[Guidance, tuple[GraphRule, ...]]] = {"seed": SEED_RULES, "main-2026-08": MAIN_RULES}

@@ -1,0 +1,188 @@
+"""Modules that Megatron-Core can recompute: labels, nicknames, and what makes each legal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from heuristics.fixes.preconditions import core_before, is_on, numbers, said
+from heuristics.guides.facts import all_of
+from heuristics.guides.graph_modules import captured_alone
+from heuristics.run.run import Run
+
+NICKNAMES: Final = {"up_proj": "mla_up_proj", "norm": "layernorm", "swiglu": "moe_act", "moe_layer": "moe"}
+"""Names that trackers and guides use, and the label they mean. `moe_layer` is in the message that replaces
+--moe-layer-recompute, but is no label (Megatron-LM, megatron/core/transformer/transformer_config.py)."""
+
+INSIDE_MOE: Final = frozenset({"moe_act", "shared_experts"})
+"""Labels that recompute of the whole MoE layer covers."""
+
+_MLA: Final = ("dsv2", "dsv3", "moonlight", "kimi_k2")
+_NO_MLA: Final = ("qwen3_235b", "qwen3_30b", "qwen3_next")
+_NO_DENSE: Final = _NO_MLA
+_NO_SHARED: Final = ("qwen3_235b", "qwen3_30b")
+_SHARED: Final = (*_MLA, "qwen3_next")
+_GDN: Final = ("qwen3_next",)
+_GDN_NAMES: Final = ("gdn", "gdn2", "gated_delta_net")
+
+
+def label_of(name: str) -> str:
+    """Megatron-Core's label of a module; a name that is no nickname stays as it is."""
+    return NICKNAMES.get(name, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A label of `recompute_modules`.
+
+    `needs`: what makes it legal, in words; `legal`: whether a run meets that, None where unknown.
+    `discards`: its output is dropped too, so it saves without its neighbours. `usual`: taken where unknown.
+    `avoid`: why it is not recommended although legal. `option`: what to give so that it is told.
+    """
+
+    label: str
+    needs: str
+    legal: Callable[[Run], bool | None]
+    discards: bool
+    source: str
+    usual: bool = False
+    avoid: str = ""
+    option: str = ""
+
+
+def _family(run: Run, yes: tuple[str, ...], no: tuple[str, ...]) -> bool | None:
+    family = run.given.family
+    return True if family in yes else False if family in no else None
+
+
+def _scaling_allows(run: Run) -> bool | None:
+    """Recompute that drops its output, in FP8: not with delayed scaling, from Transformer Engine 2.6."""
+    precision, te = run.precision, run.given.te_version
+    if precision == "fp8_delayed":
+        return False
+    if precision in (None, "mixed"):
+        return None
+    if not precision.startswith(("fp8", "mxfp8")):
+        return True
+    if te is not None and numbers(te) < numbers("2.6.0"):
+        return False
+    return None if precision in ("fp8", "fp8_per_tensor") or te is None else True
+
+
+def _up_projection(run: Run) -> bool | None:
+    configured = is_on(run, "multi_latent_attention")
+    return _family(run, _MLA, _NO_MLA) if configured is None else configured
+
+
+def has_dense_layers(run: Run) -> bool | None:
+    """Whether some layers have no experts: by the configuration, else by the family of the model."""
+    pattern = said(run, "moe_layer_freq")
+    if run.shown.moe is False:
+        return True
+    if isinstance(pattern, tuple):
+        return 0 in pattern
+    return pattern != 1 if isinstance(pattern, int) else _family(run, _MLA, _NO_DENSE)
+
+
+def has_shared_experts(run: Run) -> bool | None:
+    """Whether every token also goes to shared experts: by the configuration, else by the family."""
+    if run.shown.moe is False:
+        return False
+    configured = is_on(run, "moe_shared_expert_intermediate_size")
+    return _family(run, _SHARED, _NO_SHARED) if configured is None else configured
+
+
+def _shared_experts(run: Run) -> bool | None:
+    if core_before(run, "0.14.0") or is_on(run, "moe_shared_expert_overlap"):
+        return False
+    return has_shared_experts(run)
+
+
+def _gated_delta_net(run: Run) -> bool | None:
+    variant = said(run, "experimental_attention_variant")
+    by_family = _family(run, _GDN, (*_MLA, "qwen3_235b", "qwen3_30b"))
+    known = by_family if variant is None else variant in _GDN_NAMES
+    return False if core_before(run, "0.19.0") else known
+
+
+def _whole_moe(run: Run) -> bool | None:
+    overlap = False if core_before(run, "0.17.0") else run.shown.ep_overlap
+    router = captured_alone(run, "moe_router")
+    return all_of(
+        run.shown.moe, None if overlap is None else not overlap, None if router is None else not router
+    )
+
+
+_CONFIG: Final = "Megatron-LM, megatron/core/transformer/transformer_config.py at d98e8a64"
+_SKILL: Final = "Megatron-Bridge skill perf-activation-recompute at 067f987d"
+_FOREIGN: Final = "only models of that kind have it, and nothing here tells that this is one"
+
+MODULES: Final = {
+    module.label: module
+    for module in (
+        Module(
+            "moe_act",
+            "grouped GEMMs (moe_grouped_gemm), no FP8 delayed scaling, Transformer Engine >= 2.6 under FP8",
+            lambda run: all_of(run.shown.moe, run.shown.grouped_gemm, _scaling_allows(run)),
+            True,
+            _CONFIG,
+            usual=True,
+        ),
+        Module(
+            "layernorm",
+            "no FP8 delayed scaling, Transformer Engine >= 2.6 under FP8",
+            _scaling_allows,
+            True,
+            _CONFIG,
+            usual=True,
+        ),
+        Module(
+            "mla_up_proj",
+            "multi-latent attention",
+            _up_projection,
+            True,
+            _CONFIG,
+            option="--family",
+        ),
+        Module("mlp", "dense layers", has_dense_layers, False, _SKILL, option="--family"),
+        Module(
+            "shared_experts",
+            "shared experts, not overlapped with the dispatch, and Megatron-Core >= 0.14",
+            _shared_experts,
+            False,
+            _CONFIG,
+            option="--family",
+        ),
+        Module(
+            "gdn_norm_out",
+            "gated delta net attention and Megatron-Core >= 0.19",
+            _gated_delta_net,
+            True,
+            _CONFIG,
+        ),
+        Module(
+            "moe",
+            "an MoE layer, no expert all-to-all overlap (Megatron-Core >= 0.17), no CUDA graph of the router",
+            _whole_moe,
+            False,
+            _CONFIG,
+        ),
+        Module(
+            "core_attn",
+            "nothing",
+            lambda run: True,
+            False,
+            _SKILL,
+            avoid=(
+                "fused and flash attention keep next to nothing to save; context parallelism communicates "
+                "again"
+            ),
+        ),
+        Module("gdp_in_proj", "gated delta product", lambda run: None, True, _CONFIG, avoid=_FOREIGN),
+        Module("gdp_qkv", "gated delta product", lambda run: None, True, _CONFIG, avoid=_FOREIGN),
+        Module("mhc", "hyper-connections", lambda run: None, True, _CONFIG, avoid=_FOREIGN),
+    )
+}
+"""Labels in the order to try. Which release has which: shared_experts since Megatron-Core 0.14,
+gdn_norm_out since 0.19, the gdp ones and mhc after it; the others since 0.12."""

@@ -1,0 +1,84 @@
+"""Whether the configuration allows a fix: each change set is merged into it and judged whole, by our rules.
+
+What was broken before does not count against a change. A fix that breaks a rule on its own may stand on an
+earlier one of the plan that mends what it breaks; it then names that step. One that only an earlier fix
+forbids is for a plan without that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from heuristics.fixes.fix import Knobs
+from heuristics.rules.check import Broken, check_rules, merged
+from heuristics.run.run import Run
+from traces.settings.settings import Framework, Value
+from traces.settings.spelling import Changed, change_of
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """What the rules say of a fix.
+
+    `after`: ids of earlier fixes that it stands on. `broken`: rules it breaks whatever comes before it, or,
+    where `beside` names an earlier fix, once that is made.
+    """
+
+    after: tuple[str, ...]
+    broken: tuple[Broken, ...]
+    beside: str = ""
+
+
+@lru_cache(maxsize=1024)  # the same lines are read for each step that a fix may stand on
+def change_set(knobs: Knobs, framework: Framework | None) -> Changed:
+    """A fix's change in knob ids, from the lines that are printed of it, in the run's own framework."""
+    if framework == "megatron_bridge":
+        return change_of((*knobs.megatron_bridge, *knobs.environment), framework)
+    return change_of((*knobs.megatron_lm, *knobs.environment), "megatron_lm")
+
+
+def changed(run: Run, knobs: Sequence[Knobs]) -> Run:
+    """The run with several change sets merged, in order."""
+    values: dict[str, Value] = {}
+    for one in knobs:
+        values |= change_set(one, run.settings.framework).knobs
+    return merged(run, values)
+
+
+class Permits:
+    """The rules a run's own configuration breaks, looked up once, and what a change adds to them."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._before = {one.rule.id for one in check_rules(run)} if run.settings.by_knob else set()
+
+    def judge(self, knobs: Knobs, before: Mapping[str, Knobs]) -> Allowed:
+        """A fix by its knobs; `before`: the fixes earlier in the plan, by id, in order."""
+        if not self._run.settings.by_knob:
+            return Allowed((), ())
+        alone = self._broken_by((knobs,))
+        after = () if not alone else self._stands_on(knobs, before)
+        return Allowed((), alone) if after is None else self._beside(knobs, before, after)
+
+    def _stands_on(self, knobs: Knobs, before: Mapping[str, Knobs]) -> tuple[str, ...] | None:
+        """The one earlier fix that mends what it breaks, else all of them; None where they do not."""
+        for name, other in before.items():
+            if not self._broken_by((other, knobs)):
+                return (name,)
+        return tuple(before) if before and not self._broken_by((*before.values(), knobs)) else None
+
+    def _beside(self, knobs: Knobs, before: Mapping[str, Knobs], after: tuple[str, ...]) -> Allowed:
+        """Whether it goes with all that comes before it; else with which it does not, the last if several."""
+        broken = self._broken_by((*before.values(), knobs)) if before else ()
+        if not broken:
+            return Allowed(after, ())
+        steps = [before[name] for name in after]
+        pairs = {name: self._broken_by((*steps, other, knobs)) for name, other in before.items()}
+        name = next((name for name, rules in pairs.items() if rules), list(before)[-1])
+        return Allowed(after, pairs[name] or broken, name)
+
+    def _broken_by(self, several: Sequence[Knobs]) -> tuple[Broken, ...]:
+        found = check_rules(changed(self._run, several))
+        return tuple(one for one in found if one.level == "error" and one.rule.id not in self._before)

@@ -1,0 +1,139 @@
+"""Clues: what points straight at one fix, so that it is tried before what the wall's order names first.
+
+A cost says how much a kind of time takes, not always why. What a log, a configuration or the late rank say
+besides is here, as a table; the first clue that holds wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from heuristics.config.hardware import hardware_class, told_topology
+from heuristics.config.informed import informed
+from heuristics.fixes import com_1_ep_overlap
+from heuristics.fixes.preconditions import overlap_on
+from heuristics.guides.facts import EP_KINDS
+from heuristics.run.run import Run, WallId
+from traces.limits import Limit
+from traces.training_log.log import OutOfMemory
+
+FRAGMENTED: Final = Limit(
+    0.10,
+    "fraction of the capacity",
+    "ours: as much as a wall, reserved and not allocated when memory ran out",
+)
+_OPTIMIZER: Final = ("optimizer", "optimizer_state")
+_OVERLAP: Final = "overlap_moe_expert_parallel_comm"
+ALLOCATOR_FIRST: Final = "MEM-1"
+"""Where memory ran out and nothing says how: it costs no time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clue:
+    """`fix` goes first for `wall` where `holds`, says `source`; for all walls where it is no `tuning`."""
+
+    wall: WallId
+    fix: str
+    holds: Callable[[Run], bool]
+    source: str
+    tuning: bool = True
+
+
+def _fragmented(run: Run) -> bool:
+    """Steady steps free and allocate, or much was reserved and not allocated: pieces of odd sizes."""
+    if (run.cost_by_kind_ns.get("memory") or {}).get("allocator") or run.shown.allocator_calls_per_step:
+        return True
+    return any(map(_unallocated, run.log.out_of_memory if run.log else ()))
+
+
+def _unallocated(one: OutOfMemory) -> bool:
+    reserved, allocated, capacity = one.reserved_bytes, one.allocated_bytes, one.capacity_bytes
+    if reserved is None or allocated is None or capacity is None:
+        return False
+    return reserved - allocated >= FRAGMENTED.value * capacity
+
+
+def _stages(run: Run) -> set[str]:
+    told = {one.stage for one in run.log.out_of_memory} if run.log else set()
+    return told | ({run.shown.out_of_memory} if run.shown.out_of_memory else set())
+
+
+def _in_optimizer(run: Run) -> bool:
+    return run.does_not_fit and bool(_stages(run) & {*_OPTIMIZER})
+
+
+def _in_capture(run: Run) -> bool:
+    return run.does_not_fit and "graph_capture" in _stages(run)
+
+
+def _beside_overlap(run: Run) -> bool:
+    overlaps = run.shown.ep_overlap is True or overlap_on(run, _OVERLAP) is True
+    return run.does_not_fit and bool(_stages(run)) and overlaps
+
+
+def _overlap_is_at_hand(run: Run) -> bool:
+    """Expert all-to-all of plain alltoall costs most, no flex package is known, and one flag hides it."""
+    run = informed(run)
+    whole, experts = run.cost_ns("communication", ()), run.cost_ns("communication", EP_KINDS)
+    if not whole or experts is None or experts <= whole / 2 or run.given.flex_package:
+        return False
+    plain = run.shown.dispatcher == "alltoall" and hardware_class(run) != "nvl72"
+    return plain and all(one.state != "unmet" for one in com_1_ep_overlap.preconditions(run))
+
+
+_RECOMPUTE_SKILL: Final = "Megatron-Bridge, skill perf-activation-recompute at 067f987d"
+
+CLUES: Final = (
+    Clue(
+        "memory",
+        "MEM-1",
+        lambda run: run.does_not_fit and _fragmented(run),
+        "Megatron-Bridge, skill perf-memory-tuning at 067f987d",
+    ),
+    Clue("memory", "MEM-3", _in_optimizer, _RECOMPUTE_SKILL),
+    Clue(
+        "memory",
+        "MEM-12",
+        _beside_overlap,
+        "Megatron-LM, megatron/core/model_parallel_config.py at d98e8a64: what the overlap keeps longer",
+    ),
+    Clue("memory", "MEM-2", _in_capture, "Megatron-Bridge, docs/training/cuda-graphs.md at 067f987d"),
+    Clue(
+        "memory",
+        ALLOCATOR_FIRST,
+        lambda run: run.does_not_fit,
+        "Megatron-Bridge, skill perf-memory-tuning at 067f987d",
+    ),
+    Clue(
+        "communication",
+        "COM-3",
+        lambda run: told_topology(informed(run)) is False,
+        "deepseek-ai/DeepEP, issues 596 and 597: a wrong domain size comes before any tuning",
+        tuning=False,
+    ),
+    Clue(
+        "communication",
+        "COM-11",
+        lambda run: run.shown.late_cause == "routing_imbalance",
+        "Megatron-Bridge, skill perf-nsys-analysis at 067f987d: waiting for a late rank is no transfer",
+    ),
+    Clue(
+        "communication",
+        "COM-1",
+        _overlap_is_at_hand,
+        "ours: a flag of the run itself before a package that may not be there; measured 41.25 to 31.31 s "
+        "(Megatron-Bridge, skill perf-expert-parallel-overlap at 067f987d)",
+    ),
+)
+
+
+def first_by_clue(run: Run, wall: WallId) -> str | None:
+    """Id of the fix that a clue names for a wall; None where no clue holds."""
+    return next((clue.fix for clue in CLUES if clue.wall == wall and clue.holds(run)), None)
+
+
+def before_tuning(run: Run) -> tuple[str, ...]:
+    """Ids of the fixes that correct what is set wrongly, and so come before those that tune it."""
+    return tuple(clue.fix for clue in CLUES if not clue.tuning and clue.holds(run))

@@ -1,0 +1,139 @@
+"""A run's configuration and log, judged: is it legal, does it do what it asks for, what does it hold.
+
+Rules, contradictions, failures of the log, the workflow rule by rule, memory and throughput in numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from heuristics.config.features import as_understood
+from heuristics.findings.capture import perturbed
+from heuristics.findings.contradictions import find_contradictions
+from heuristics.findings.finding import ConfigFinding
+from heuristics.fixes.preconditions import core_version
+from heuristics.plan.planned import Rejection
+from heuristics.rules.check import Broken, Undecided, check_rules, undecided
+from heuristics.rules.failures.explain import explain_failures
+from heuristics.rules.failures.failure import Failure
+from heuristics.rules.megatron.answer import Answer
+from heuristics.run.run import Run
+from heuristics.workflow.rule import Step
+from heuristics.workflow.walk import walk
+from traces.missing import Missing
+from traces.settings.configuration import Problem
+from traces.sizes.memory import Estimate, calibrated, estimate
+from traces.sizes.references import Reference, nearest_references
+from traces.sizes.throughput import Throughput, throughput
+from traces.training_log.peak import peak_memory
+from traces.training_log.steady import SteadyStep, steady_step
+
+SAID_BY_BOTH: Final = {"flex-inert": "CFG-flex-type", "overlap-overwritten": "CFG-overwritten-"}
+"""Failures that the configuration alone tells, and the findings that say the same."""
+
+UNTUNABLE: Final[Mapping[str, tuple[str, ...]]] = {
+    "CFG-flex-type": ("COM-2", "COM-3", "COM-12", "MEM-5"),
+    "CFG-dispatcher-not-active": ("COM-2", "COM-3", "COM-12", "MEM-5"),
+    "CFG-dispatcher-gpu": ("COM-3", "COM-12"),
+    "CFG-graphs-not-replayed": ("HST-3", "HST-7"),
+    "CFG-ep-overlap-not-active": ("COM-9", "COM-15", "MEM-12"),
+}
+"""Finding -> fixes that would tune or replace what was asked for and does not run: mend it first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What is made of a configuration.
+
+    `broken`, `undecided`: rules of the run's versions. `answers`: Megatron-Core's own on the configuration,
+    empty where it was not asked. `steady`: the step without the profiler. `memory` and `throughput`: Missing
+    names the knobs or the step time they need.
+    """
+
+    broken: tuple[Broken, ...]
+    undecided: tuple[Undecided, ...]
+    answers: tuple[Answer, ...]
+    findings: tuple[ConfigFinding, ...]
+    failures: tuple[Failure, ...]
+    problems: tuple[Problem, ...]
+    steps: tuple[Step, ...]
+    steady: SteadyStep | None
+    memory: Estimate | Missing
+    throughput: Throughput | Missing
+    references: tuple[Reference, ...]
+
+    @property
+    def legal(self) -> bool:
+        """Whether nothing refuses the configuration."""
+        rejected = any(one.answer == "rejected" for one in self.answers)
+        return not rejected and not any(one.level == "error" for one in self.broken)
+
+
+@dataclass(frozen=True, slots=True)
+class Contradicted:
+    """What the raw run contradicts: findings and the failures of its log."""
+
+    findings: tuple[ConfigFinding, ...]
+    failures: tuple[Failure, ...]
+
+    @property
+    def untunable(self) -> dict[str, Rejection]:
+        """Fixes that wait until what was asked for runs."""
+        return {
+            fix: Rejection(f"mend this first ({one.id}): {one.text}", one.evidence)
+            for one in self.findings
+            for fix in UNTUNABLE.get(one.id, ())
+        }
+
+
+def contradicted(run: Run, problems: tuple[Problem, ...], perturbation_frac: float | None) -> Contradicted:
+    """Where configuration, log and trace disagree. `run`: settings as written, shown by the trace alone."""
+    failures = explain_failures(run.log, run.settings) if run.log else ()
+    findings = (*find_contradictions(run, failures, problems), *perturbed(perturbation_frac))
+    said = tuple(one.id for one in findings)
+    kept = tuple(one for one in failures if not _said_already(one, said))
+    return Contradicted(findings, kept)
+
+
+def _said_already(failure: Failure, findings: tuple[str, ...]) -> bool:
+    same = SAID_BY_BOTH.get(failure.id)
+    return same is not None and any(one.startswith(same) for one in findings)
+
+
+def check(
+    run: Run,
+    disagrees: Contradicted,
+    problems: tuple[Problem, ...],
+    answers: tuple[Answer, ...],
+    step_ns: int | None,
+) -> Checked:
+    """Judge a configuration. `step_ns`: a measured step, for throughput where the log tells none."""
+    steady = steady_step(run.log) if run.log else None
+    length_ns = steady.median_ns if steady else step_ns
+    settings = as_understood(run).settings
+    return Checked(
+        broken=check_rules(run),
+        undecided=undecided(run),
+        answers=answers,
+        findings=disagrees.findings,
+        failures=disagrees.failures,
+        problems=problems,
+        steps=walk(run),
+        steady=steady,
+        memory=_memory(run),
+        throughput=Missing("throughput", "no step time is known", "give --log, or analyze a trace with steps")
+        if length_ns is None
+        else throughput(settings, length_ns, run.gpu),
+        references=nearest_references(settings, run.gpu),
+    )
+
+
+def _memory(run: Run) -> Estimate | Missing:
+    """The estimate, calibrated by the log's peak where it tells one."""
+    found = estimate(as_understood(run).settings, core_version(run))
+    peak = peak_memory(run.log) if run.log else None
+    if isinstance(found, Missing) or peak is None or peak.allocated_bytes is None:
+        return found
+    return calibrated(found, peak.allocated_bytes)

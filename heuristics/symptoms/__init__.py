@@ -1,7 +1,0 @@
-"""Judging a run by what is said of it, in the contract's names and as parts of its step, without a trace."""
-
-from heuristics.symptoms.observed import observed_from
-from heuristics.symptoms.read import read_symptoms, symptoms_of
-from heuristics.symptoms.said import Symptoms
-
-__all__ = ["Symptoms", "observed_from", "read_symptoms", "symptoms_of"]

@@ -1,0 +1,150 @@
+"""How sure a verdict is, and what keeps it from being surer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from heuristics.evidence.startup import find_startup
+from heuristics.result.judged import Level, Reason
+from heuristics.run.run import WallId
+from heuristics.walls.wall import WallJudgement
+from heuristics.walls.words import wall_words
+from traces.account.account import Account
+from traces.limits import Limit
+from traces.measure.measurements import RankMeasurements
+from traces.missing import Missing
+
+FEW_STEPS: Final = Limit(3, "steps", "ours: of two steps one may be the odd one")
+UNDECIDED: Final = Limit(
+    0.10, "fraction of the windows", "ours: above it a wall could lie in what no edge decides"
+)
+OFF: Final = Limit(
+    0.02, "fraction of the window", "a replay without unexplained waits is to come back within it"
+)
+PROFILER_CALL: Final = Limit(
+    1_000, "ns per recorded call or range", "ours, not measured: what recording one costs its thread"
+)
+PROFILER_SHARE: Final = Limit(0.25, "fraction of the host's cost", "ours: more may be the profiler's making")
+
+_LEVELS: Final[tuple[Level, ...]] = ("high", "medium", "low")
+
+
+@dataclass(frozen=True, slots=True)
+class Confidence:
+    """Each reason lowers the level by one."""
+
+    level: Level
+    reasons: tuple[Reason, ...] = ()
+
+    @property
+    def because(self) -> tuple[str, ...]:
+        """The reasons in words."""
+        return tuple(one.text for one in self.reasons)
+
+
+def lowered_by(reasons: tuple[Reason, ...]) -> Confidence:
+    """How sure so many reasons leave a verdict."""
+    return Confidence(_LEVELS[min(len(reasons), 2)], reasons)
+
+
+def confidence_in(
+    wall: WallId, measurements: Sequence[RankMeasurements], walls: Sequence[WallJudgement]
+) -> Confidence:
+    """How sure the verdict `wall` is, over all ranks measured."""
+    reasons = (
+        *_about_startup(measurements),
+        *_about_steps(measurements),
+        *_about_first_step(wall, walls),
+        *_about_ranks(wall, measurements),
+        *_about_coverage(measurements),
+        *_about_waits(measurements),
+        *_about_profiler(wall, measurements),
+        *_about_others(wall, walls),
+    )
+    return lowered_by(reasons)
+
+
+def _about_startup(measurements: Sequence[RankMeasurements]) -> Iterator[Reason]:
+    if (startup := find_startup(measurements)) is not None:
+        text = f"profiler and start-up take {startup.frac:.0%} of the window: not a steady state"
+        yield Reason("startup", text)
+
+
+def _about_steps(measurements: Sequence[RankMeasurements]) -> Iterator[Reason]:
+    fewest = min(len(rank.steps.used) for rank in measurements)
+    if not fewest and all(rank.steps.source == "user" for rank in measurements):
+        return  # the user's own window
+    if not fewest:
+        blind = sum(not rank.steps.used for rank in measurements)
+        where = f" on {blind} of {len(measurements)} ranks" if blind < len(measurements) else ""
+        yield Reason("no_steps", f"no steps were found{where}, so one window")
+    elif fewest < FEW_STEPS.value:
+        yield Reason("few_steps", f"only {fewest} step{'' if fewest == 1 else 's'}")
+
+
+def _about_first_step(wall: WallId, walls: Sequence[WallJudgement]) -> Iterator[Reason]:
+    if any(one.id == wall and one.only_in_first_step for one in walls):
+        text = "nearly all of its cost lies in the first of the used steps, so it may be warm-up"
+        yield Reason("first_step", text)
+
+
+def _about_ranks(wall: WallId, measurements: Sequence[RankMeasurements]) -> Iterator[Reason]:
+    told = [rank.budget for rank in measurements if rank.communication_told]
+    speaks = any(budget.exposed_comm_ns or budget.hidden_comm_ns for budget in told)
+    if wall == "communication" and speaks and len(measurements) == 1:
+        text = "only one rank was recorded, so waiting for a slow peer cannot be separated from data transfer"
+        yield Reason("one_rank", text)
+
+
+def _about_coverage(measurements: Sequence[RankMeasurements]) -> Iterator[Reason]:
+    blind = sum(isinstance(rank.costs, Missing) or rank.costs.refused is not None for rank in measurements)
+    if blind:
+        yield Reason("not_replayed", f"{blind} of {len(measurements)} ranks could not be replayed")
+
+
+def _about_waits(measurements: Sequence[RankMeasurements]) -> Iterator[Reason]:
+    """Waits that nothing explains, in the account or in the replay of the worst rank."""
+    undecided = [
+        rank.account.decided_ns["none"] / rank.budget.window_ns
+        for rank in measurements
+        if isinstance(rank.account, Account)
+    ]
+    off = [
+        rank.costs.proofs.residual_free_error_frac
+        for rank in measurements
+        if not isinstance(rank.costs, Missing)
+    ]
+    if max(undecided, default=0.0) > UNDECIDED.value:
+        text = f"{max(undecided):.0%} of the window is time without compute that no edge explains"
+        yield Reason("unexplained_waits", text)
+    elif max(off, default=0.0) > OFF.value:
+        text = f"a replay without unexplained waits misses the window by {max(off):.0%}"
+        yield Reason("replay_off", text)
+
+
+def _about_profiler(wall: WallId, measurements: Sequence[RankMeasurements]) -> Iterator[Reason]:
+    if wall != "host_overhead":
+        return
+    told = [
+        (rank, rank.costs)
+        for rank in measurements
+        if not isinstance(rank.costs, Missing) and rank.costs.refused is None
+    ]
+    rows = sum(rank.recorded_host_rows for rank, _ in told)
+    cost_ns = sum(costs.host_overhead.ns for _, costs in told)
+    if rows * PROFILER_CALL.value > PROFILER_SHARE.value * cost_ns:
+        share = min(1.0, rows * PROFILER_CALL.value / max(cost_ns, 1))
+        text = f"recording {rows:,} calls and ranges may itself make up to {share:.0%} of it"
+        yield Reason("profiler", text)
+
+
+def _about_others(wall: WallId, walls: Sequence[WallJudgement]) -> Iterator[Reason]:
+    blind = [
+        wall_words(one.id)
+        for one in walls
+        if one.id != wall and one.outcome == "unmeasurable" and one.cost_ns is None
+    ]
+    if blind:
+        yield Reason("unmeasured_walls", f"not measurable here: {', '.join(blind)}")

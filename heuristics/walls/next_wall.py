@@ -1,0 +1,103 @@
+"""What stands next once the verdict's wall is gone: costs are replayed again in what is left of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from heuristics.evidence.startup import initialising_ns, judged_ns, startup_ns, without_startup
+from heuristics.run.run import WALL_IDS, WallId
+from heuristics.walls.price import WALL, cost_of
+from heuristics.walls.wall import WallJudgement
+from heuristics.walls.words import overhead_words, percent, wall_words
+from traces.limits import Limit
+from traces.measure.measurements import RankMeasurements
+from traces.missing import Missing
+from traces.replay.cost import Cost
+from traces.replay.costs import FIRST, Without
+
+WORTH_SAYING: Final = Limit(0.01, "fraction of what is left", "ours: under a point nobody asks what is next")
+
+
+@dataclass(frozen=True, slots=True)
+class NextWall:
+    """The wall that appears next, None where none does; `because` says it in words.
+
+    `frac` is its ceiling as part of what is left. `missing`: why something larger may hide, if it may.
+    """
+
+    wall: WallId | None
+    frac: float | None
+    because: str
+    missing: Missing | None
+
+
+def find_next(
+    first: WallId, measurements: Sequence[RankMeasurements], walls: Sequence[WallJudgement]
+) -> NextWall:
+    """The largest cost of the other walls in the run without the first, from a tenth of that run up."""
+    others = [wall for wall in walls if wall.id != first]
+    blind = [wall for wall in others if wall.cost_frac is None]
+    missing = Missing("verdict.next_wall", blind[0].missing[0], blind[0].cure) if blind else None
+    name = wall_words(first)
+    told = [rank for rank in measurements if cost_of(rank, first) is not None]
+    left = [(rank, _left(rank, first)) for rank in told]
+    known = [(rank, without) for rank, without in left if without is not None]
+    if len(known) < len(left):
+        reason = f"{name} costs less than its replay says, so what is left without it was not replayed"
+        gap = Missing("verdict.next_wall", reason, "none is needed")
+        return NextWall(None, None, f"what comes after {name} is not known", gap)
+    seen = {wall.id: wall.cost_frac for wall in others if wall.cost_frac is not None}
+    fracs = {one: frac for one in seen if (frac := _frac(known, one)) is not None}
+    wall = max(fracs, key=lambda one: fracs[one], default=None)
+    if wall is None or fracs[wall] < WALL.value:
+        said = (
+            f"no other bottleneck of at least 10 % would remain if the {overhead_words(first)} were removed"
+        )
+        if blind:
+            said += f", but {', '.join(wall_words(one.id) for one in blind)} could not be judged"
+        if wall is not None and fracs[wall] >= WORTH_SAYING.value:
+            said += f"; the largest cost is then {wall_words(wall)}, {percent(fracs[wall])} of what is left"
+        return NextWall(None, None, said, missing)
+    said = (
+        f"the next wall is {wall_words(wall)}: at most {percent(fracs[wall])} of what is left without {name}"
+    )
+    if (today := seen[wall]) < WALL.value:
+        said += f", though {percent(today)} of the run as it is"
+    if blind:
+        said += f"; {', '.join(wall_words(one.id) for one in blind)} could not be judged"
+    return NextWall(wall, fracs[wall], said, missing)
+
+
+def _left(rank: RankMeasurements, first: WallId) -> Without | None:
+    """The run of a rank without the first wall; where that costs little there, the run as it is.
+
+    Less the start-up that is left out, of which a run without host overhead holds the profiler's part alone.
+    None where it costs much, and what is left was not replayed.
+    """
+    costs, cost = rank.costs, cost_of(rank, first)
+    if isinstance(costs, Missing) or cost is None:
+        return None
+    if (without := costs.without.get(first)) is not None:
+        gone_ns = initialising_ns(rank) if first == "host_overhead" else 0
+        return replace(without, window_ns=without.window_ns - startup_ns(rank) + gone_ns)
+    if cost.ns >= FIRST.value * judged_ns(rank):
+        return None
+    others: dict[str, Cost] = {
+        one: other for one in WALL_IDS if one != first and (other := cost_of(rank, one)) is not None
+    }
+    return Without(judged_ns(rank), tuple(rank.steps.lengths_ns()), others)
+
+
+def _frac(left: Sequence[tuple[RankMeasurements, Without]], wall: WallId) -> float | None:
+    """The cost of a wall as part of what is left."""
+    told = [
+        (without, without_startup(rank, cost) if wall == "host_overhead" else cost)
+        for rank, without in left
+        if (cost := without.costs.get(wall)) is not None and cost_of(rank, wall) is not None
+    ]
+    if not told:
+        return None
+    window_ns = sum(without.window_ns for _, without in left if wall in without.costs)
+    return min(1.0, sum(cost.ns for _, cost in told) / window_ns) if window_ns else 0.0
