@@ -8,8 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import Final, cast
 
-from heuristics.config.configured import given_of
-from heuristics.run.run import Given, Run, Shown
+from heuristics.run.given import Given
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run
 from traces.settings.settings import Framework, Value, settings
 
 DATA: Final = Path(__file__).parent / "data"
@@ -111,9 +112,9 @@ def run_with(said: Mapping[str, object]) -> Run:
     words = dict(said)
     capability = str(words.pop("capability", ""))
     shown = (
-        Shown(capability=cast(tuple[int, int], tuple(map(int, capability.split(".")))))
+        Observed(capability=cast(tuple[int, int], tuple(map(int, capability.split(".")))))
         if capability
-        else Shown()
+        else Observed()
     )
     given = Given(
         gpu=cast(str | None, words.pop("gpu", None)),
@@ -126,7 +127,7 @@ def run_with(said: Mapping[str, object]) -> Run:
     lm, bridge = words.pop("lm", False), words.pop("mb", False)
     framework: Framework | None = "megatron_lm" if lm else "megatron_bridge" if bridge else None
     knobs = settings({knob: value_of(one) for knob, one in words.items()}, "test", framework)
-    return Run(shown, given_of(knobs, given, {}), settings=knobs)
+    return Run(shown, given, settings=knobs)
 
 
 def whole_run(knobs: Mapping[str, object], **about: object) -> Run:

@@ -25,7 +25,7 @@ from heuristics.judgement import Configured, Judgement, judge_observed
 from heuristics.plan.planned import Planned
 from heuristics.rules.check import check_rules
 from heuristics.rules.failures.explain import explain_failures
-from heuristics.run.run import Given
+from heuristics.run.given import Given
 from traces.settings.settings import Settings, Value, settings
 from traces.training_log.log import TrainingLog
 from traces.training_log.read import read_log

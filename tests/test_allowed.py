@@ -13,7 +13,8 @@ from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan
 from heuristics.rules.megatron.request import Request, request_of
 from heuristics.rules.rules import RULE
-from heuristics.run.run import Given, Run
+from heuristics.run.given import Given
+from heuristics.run.run import Run
 from tests.fix_doubles import complete, given, need, shows
 from tests.opinions_doubles import a_fix, catalogue_of, paying
 from traces.settings.settings import Framework, Settings, Value, settings
@@ -50,7 +51,7 @@ def run_of(
     said = settings({**PLAIN, **(knobs or {})}, "run.sh", framework)
     plain = paying("communication", {"all": 100})
     return Run(
-        plain.shown, Given(core_version=core), plain.cost_by_kind_ns, 1000, plain.total_ns, settings=said
+        plain.observed, Given(core_version=core), plain.cost_by_kind_ns, 1000, plain.total_ns, settings=said
     )
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heuristics.comparison.difference.changed import FIELD_KNOBS, Changed, changed
-from heuristics.config.configured import FIELD_KNOBS as OPINIONS
+from heuristics.config.given import FIELD_KNOBS as OPINIONS
 from heuristics.result.configured import Configuration
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result

@@ -22,7 +22,7 @@ from heuristics.result.result import Result
 from heuristics.result.told import known
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.megatron.request import Request
-from heuristics.run.run import Given
+from heuristics.run.given import Given
 from reports.content.blocks import Block, Detail, Fold, Items, Part, View
 from reports.content.check import page
 from reports.content.check_defects import Weight, defects, first_errors, fix_first

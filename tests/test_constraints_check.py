@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heuristics.config.configured import settings_of
-from heuristics.config.view import Config
-from heuristics.rules.check import check_rules, merged, undecided
+from heuristics.rules.check import check_rules, undecided
 from heuristics.rules.pp_layout import parse_layout
 from heuristics.rules.rule import Rule, in_force, verdict
 from heuristics.rules.rules import RULES
-from heuristics.run.run import Given, Run, Shown
+from heuristics.run.given import Given
+from heuristics.run.run import Run
 from tests.constraint_doubles import DEFAULTS, megatron_cases, run_with, whole_run
 from traces.settings.settings import Value, settings
 
@@ -50,26 +49,26 @@ def test_errors_come_before_warnings_and_warnings_before_what_is_ignored() -> No
 
 def test_a_change_is_judged_in_the_whole_configuration() -> None:
     run = whole_run({**BASE, "moe_shared_expert_overlap": True, "moe_shared_expert_intermediate_size": 256})
-    changed = merged(run, {OVERLAP: True})
+    changed = run.changed({OVERLAP: True})
     assert "ep-overlap-shared-experts" not in ids(run)
     assert "ep-overlap-shared-experts" in ids(changed)
-    mended = merged(run, {OVERLAP: True, "moe_shared_expert_overlap": False})
+    mended = run.changed({OVERLAP: True, "moe_shared_expert_overlap": False})
     assert "ep-overlap-shared-experts" not in ids(mended)
 
 
 def test_what_was_given_follows_a_change_of_its_knob() -> None:
     given = Given(ep=8, tp=2, graph_impl="none", precision="bf16", core_version="0.16.1")
-    run = Run(given=given, settings=settings_of(given, Shown()))
-    changed = merged(run, {"expert_model_parallel_size": 16, "fp8": "e4m3", "fp8_recipe": "mxfp8"})
+    run = Run(given=given)
+    changed = run.changed({"expert_model_parallel_size": 16, "fp8": "e4m3", "fp8_recipe": "mxfp8"})
     assert (changed.given.ep, changed.given.tp, changed.given.precision) == (16, 2, "mxfp8")
     assert changed.settings.said("expert_model_parallel_size") == "change"
     assert changed.given.core_version == "0.16.1"
-    assert run.given.ep == 8
+    assert run.config.ep == 8
 
 
 def test_an_unset_knob_is_a_change_as_well() -> None:
     run = run_with({"virtual_pipeline_model_parallel_size": 4, "pipeline_model_parallel_size": 4})
-    assert merged(run, {"virtual_pipeline_model_parallel_size": None}).given.vpp == 1
+    assert run.changed({"virtual_pipeline_model_parallel_size": None}).given.vpp == 1
 
 
 def test_undecided_names_the_knobs_and_options_that_would_tell() -> None:
@@ -109,25 +108,23 @@ def test_a_rule_holds_from_its_first_release_to_before_its_last(
 
 def test_bridge_gives_the_core_version_and_its_comm_overlap_wins() -> None:
     run = run_with({"mb": True, "bridge": "0.3.1", OVERLAP: True, f"comm_overlap.{OVERLAP}": False})
-    assert Config(run).core == (0, 16, 1)
+    assert run.config.core == (0, 16, 1)
     assert ids(run) == ["ep-overlap-overwritten"]
 
 
 def test_sizes_that_divide_are_known_and_others_are_not() -> None:
-    config = Config(
-        run_with(
-            {
-                "world_size": 256,
-                "tensor_model_parallel_size": 4,
-                "context_parallel_size": 2,
-                "pipeline_model_parallel_size": 4,
-                "expert_model_parallel_size": 64,
-                "expert_tensor_parallel_size": 1,
-            }
-        )
-    )
+    config = run_with(
+        {
+            "world_size": 256,
+            "tensor_model_parallel_size": 4,
+            "context_parallel_size": 2,
+            "pipeline_model_parallel_size": 4,
+            "expert_model_parallel_size": 64,
+            "expert_tensor_parallel_size": 1,
+        }
+    ).config
     assert (config.dp, config.edp) == (8, 1)
-    assert Config(run_with({"world_size": 10, "tensor_model_parallel_size": 4})).dp is None
+    assert run_with({"world_size": 10, "tensor_model_parallel_size": 4}).config.dp is None
 
 
 @pytest.mark.parametrize(
@@ -163,7 +160,7 @@ def test_every_verdict_is_true_false_or_unknown_on_any_knob_of_any_type() -> Non
     odd: tuple[object, ...] = ("null", "", "x", 0, 1, -1, 2.5, True, False, [], ["x"], [0, 1])
     for value in odd:
         knobs = {knob: value for rule in RULES for knob in rule.knobs}
-        config = Config(run_with({"mb": True, "core": "0.19.0", **knobs}))
+        config = run_with({"mb": True, "core": "0.19.0", **knobs}).config
         assert {verdict(rule, config) for rule in RULES} <= {True, False, None}
 
 

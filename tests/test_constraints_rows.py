@@ -7,7 +7,6 @@ from typing import Final, cast
 
 import pytest
 
-from heuristics.config.view import Config
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.rules.check import check_rules, undecided
 from heuristics.rules.rule import verdict
@@ -25,8 +24,8 @@ def test_every_rule_has_a_row_and_every_row_a_rule() -> None:
 def test_a_rule_breaks_where_it_must_and_just_not_beside_it(rule: object) -> None:
     one = RULE[rule.id]  # type: ignore[attr-defined]
     row = ROWS[one.id]
-    assert verdict(one, Config(run_with(row["breaks"]))) is True
-    assert verdict(one, Config(run_with({**row["breaks"], **row["mends"]}))) is False
+    assert verdict(one, run_with(row["breaks"]).config) is True
+    assert verdict(one, run_with({**row["breaks"], **row["mends"]}).config) is False
 
 
 def test_a_configuration_of_which_nothing_is_known_breaks_nothing() -> None:

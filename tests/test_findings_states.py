@@ -90,7 +90,7 @@ def test_requested_is_what_arrives_at_the_framework_and_active_what_the_trace_sh
     feature: str, knobs: dict[str, object], shown: dict[str, object], told: tuple[object, object]
 ) -> None:
     framework: Framework = "megatron_bridge"
-    run = run_with(knobs, shown=shown, framework=framework)  # type: ignore[arg-type]
+    run = run_with(knobs, observed=shown, framework=framework)  # type: ignore[arg-type]
     requested, _, active = states(run, feature)
     assert (requested, active) == told
 

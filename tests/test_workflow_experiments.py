@@ -5,7 +5,9 @@ from __future__ import annotations
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan
 from heuristics.result.configured import Experiments
-from heuristics.run.run import Given, Run, Shown
+from heuristics.run.given import Given
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run
 from heuristics.workflow.experiments import held_fixed, plan_of_experiments
 from tests.opinions_doubles import a_fix, catalogue_of, paying
 from tests.workflow_doubles import run_with
@@ -19,7 +21,7 @@ def experiments(run: Run | None = None) -> Experiments:
     """Of a run with two walls."""
     costs = {"communication": {"ep_a2a": 300}, "host_overhead": {"gc": 200}}
     two = Run(
-        Shown(),
+        Observed(),
         Given(),
         costs,  # type: ignore[arg-type]
         1_000,
@@ -54,7 +56,7 @@ def test_every_experiment_runs_fifty_steps_without_the_profiler() -> None:
 
 
 def test_the_dispatcher_is_held_unless_it_is_the_variable() -> None:
-    run = run_with({"moe_token_dispatcher_type": "alltoall"}, shown={"dispatcher": "alltoall"})
+    run = run_with({"moe_token_dispatcher_type": "alltoall"}, observed={"dispatcher": "alltoall"})
     made = experiments(run)
     dispatcher, overlap = made.first[1], made.then[0]
     assert dispatcher.variable == "dispatcher"

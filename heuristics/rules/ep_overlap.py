@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from heuristics.config.logic import all_of, any_of, negated
 from heuristics.config.view import Config
-from heuristics.guides.facts import all_of, negated
-from heuristics.guides.graph_constraint import any_of
 from heuristics.rules.rule import BRIDGE_OVERLAP, CORE, LM, Condition, Rule
 
 KNOB: Final = "overlap_moe_expert_parallel_comm"
@@ -15,7 +14,7 @@ _SOURCE: Final = f"{CORE}; {BRIDGE_OVERLAP}"
 
 def overlap(config: Config) -> bool | None:
     """Whether EP overlap is asked for where it counts: with a CommOverlapConfig, Bridge's value wins."""
-    return config.expert_overlap(KNOB)
+    return config.ep_overlap
 
 
 def with_overlap(*conditions: Condition) -> Condition:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from heuristics.config.said import before, version
+from heuristics.config.versions import Package
 from heuristics.run.run import Run
 from heuristics.workflow.rule import Judged, WorkflowRule, met, not_applicable, unknown, violated
 
@@ -61,16 +61,16 @@ def negation(asked: Callable[[Run], bool | None]) -> Callable[[Run], bool | None
     return holds
 
 
-def from_release(package: str, release: str) -> Callable[[Run], bool | None]:
+def from_release(package: Package, release: str) -> Callable[[Run], bool | None]:
     """Whether a package is of a release or later."""
-    return negation(lambda run: before(run, package, release))
+    return negation(lambda run: run.config.before(package, release))
 
 
-def says_version(package: str, name: str) -> Callable[[Run], str]:
+def says_version(package: Package, name: str) -> Callable[[Run], str]:
     """A package and its version, in words."""
 
     def says(run: Run) -> str:
-        found = version(run, package)
+        found = run.config.version(package)
         return f"{name} {'of unknown version' if found is None else '.'.join(map(str, found))}"
 
     return says

@@ -5,13 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from heuristics.config.features import (
-    dispatcher_asked,
-    expert_overlap_asked,
-    precision_asked,
-    shared_overlap_asked,
-)
-from heuristics.config.said import flag, number, size, told, word
 from heuristics.run.run import Run
 from heuristics.workflow.layout import virtual_stages
 from heuristics.workflow.need import Need, from_release, negation, says_version, switch
@@ -19,31 +12,37 @@ from heuristics.workflow.need import Need, from_release, negation, says_version,
 
 def _above_one(knob: str) -> Callable[[Run], bool | None]:
     def holds(run: Run) -> bool | None:
-        size = number(run, knob)
+        size = run.config.count(knob)
         if size is None:
-            return False if told(run, knob) else None
+            return False if run.config.known(knob) else None
         return size > 1
 
     return holds
 
 
 def _count(knob: str, name: str) -> Callable[[Run], str]:
-    return lambda run: f"{name} {'not known' if not told(run, knob) else number(run, knob) or 'not set'}"
+    return lambda run: (
+        f"{name} {'not known' if not run.config.known(knob) else run.config.count(knob) or 'not set'}"
+    )
 
 
 def _is_unset(knob: str) -> Callable[[Run], bool | None]:
-    return lambda run: None if not told(run, knob) else word(run, knob) is None and number(run, knob) is None
+    return lambda run: (
+        None
+        if not run.config.known(knob)
+        else run.config.word(knob) is None and run.config.count(knob) is None
+    )
 
 
 def _dispatcher_fits(run: Run) -> bool | None:
-    asked = dispatcher_asked(run)
+    asked = run.config.dispatcher
     return None if asked is None else asked != "allgather"
 
 
 def _half_precision(run: Run) -> bool | None:
-    if precision_asked(run) in ("bf16", "fp16") or flag(run, "bf16") or flag(run, "fp16"):
+    if run.config.precision in ("bf16", "fp16") or run.config.on("bf16") or run.config.on("fp16"):
         return True
-    return False if flag(run, "bf16") is False and flag(run, "fp16") is False else None
+    return False if run.config.on("bf16") is False and run.config.on("fp16") is False else None
 
 
 def _method(run: Run) -> str:
@@ -57,22 +56,22 @@ def _precision_says(run: Run) -> str:
 
 
 def _virtual(run: Run) -> bool | None:
-    pp, vpp = size(run, "pipeline_model_parallel_size"), virtual_stages(run)
+    pp, vpp = run.config.positive("pipeline_model_parallel_size"), virtual_stages(run)
     if pp is None or pp == 1:
         return None if pp is None else True
     return None if vpp is None else vpp > 1
 
 
 def _not_full(run: Run) -> bool | None:
-    if told(run, "recompute_granularity"):
-        return word(run, "recompute_granularity") != "full"
-    shown = run.shown.recompute_full
+    if run.config.known("recompute_granularity"):
+        return run.config.word("recompute_granularity") != "full"
+    shown = run.active.recompute_full
     return None if shown is None else not shown
 
 
 def _mtp(run: Run) -> bool | None:
-    layers = number(run, "mtp_num_layers")
-    return (True if told(run, "mtp_num_layers") else None) if layers is None else layers <= 1
+    layers = run.config.count("mtp_num_layers")
+    return (True if run.config.known("mtp_num_layers") else None) if layers is None else layers <= 1
 
 
 _SEEDS: Final = "001 and 004, Prerequisites"
@@ -90,7 +89,16 @@ def _overlap(
     fix: str = "",
 ) -> Need:
     return Need(
-        f"ep-overlap-{name}", "EP overlap", title, seed, expert_overlap_asked, holds, says, advice, tells, fix
+        f"ep-overlap-{name}",
+        "EP overlap",
+        title,
+        seed,
+        lambda run: run.config.ep_overlap,
+        holds,
+        says,
+        advice,
+        tells,
+        fix,
     )
 
 
@@ -115,7 +123,7 @@ EP_OVERLAP: Final = (
         "dispatcher",
         "EP overlap: dispatcher alltoall or flex",
         _dispatcher_fits,
-        lambda run: f"dispatcher {dispatcher_asked(run) or 'not known'}",
+        lambda run: f"dispatcher {run.config.dispatcher or 'not known'}",
         "moe_token_dispatcher_type alltoall or flex",
         fix="COM-2",
     ),
@@ -181,8 +189,8 @@ EP_OVERLAP: Final = (
     _overlap(
         "shared-experts",
         "EP overlap: no overlap of shared experts",
-        negation(shared_overlap_asked),
-        lambda run: f"moe_shared_expert_overlap {switch(shared_overlap_asked(run))}",
+        negation(lambda run: run.config.shared_overlap),
+        lambda run: f"moe_shared_expert_overlap {switch(run.config.shared_overlap)}",
         "moe_shared_expert_overlap: false",
         "moe_shared_expert_overlap of the configuration",
         "001, Prerequisites; 004, Pitfalls, 1",

@@ -63,7 +63,7 @@ class Asked:
 @cache
 def judgement(seed: int) -> Judgement:
     one = random_run(Random(seed), VERSIONS)
-    return judge_observed(one.observed, one.given, one.configured)
+    return judge_observed(one.evidence, one.given, one.configured)
 
 
 def refused_runs(found: Judgement) -> Iterator[tuple[Refused, Run]]:
