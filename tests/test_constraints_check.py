@@ -60,15 +60,15 @@ def test_what_was_given_follows_a_change_of_its_knob() -> None:
     given = Given(ep=8, tp=2, graph_impl="none", precision="bf16", core_version="0.16.1")
     run = Run(given=given)
     changed = run.changed({"expert_model_parallel_size": 16, "fp8": "e4m3", "fp8_recipe": "mxfp8"})
-    assert (changed.given.ep, changed.given.tp, changed.given.precision) == (16, 2, "mxfp8")
+    assert (changed.config.ep, changed.config.tp, changed.config.precision) == (16, 2, "mxfp8")
     assert changed.settings.said("expert_model_parallel_size") == "change"
-    assert changed.given.core_version == "0.16.1"
-    assert run.config.ep == 8
+    assert changed.config.core_text == "0.16.1"
+    assert run.validated.ep == 8
 
 
 def test_an_unset_knob_is_a_change_as_well() -> None:
     run = run_with({"virtual_pipeline_model_parallel_size": 4, "pipeline_model_parallel_size": 4})
-    assert run.changed({"virtual_pipeline_model_parallel_size": None}).given.vpp == 1
+    assert run.changed({"virtual_pipeline_model_parallel_size": None}).config.vpp == 1
 
 
 def test_undecided_names_the_knobs_and_options_that_would_tell() -> None:
@@ -108,7 +108,7 @@ def test_a_rule_holds_from_its_first_release_to_before_its_last(
 
 def test_bridge_gives_the_core_version_and_its_comm_overlap_wins() -> None:
     run = run_with({"mb": True, "bridge": "0.3.1", OVERLAP: True, f"comm_overlap.{OVERLAP}": False})
-    assert run.config.core == (0, 16, 1)
+    assert run.validated.core == (0, 16, 1)
     assert ids(run) == ["ep-overlap-overwritten"]
 
 
@@ -122,9 +122,9 @@ def test_sizes_that_divide_are_known_and_others_are_not() -> None:
             "expert_model_parallel_size": 64,
             "expert_tensor_parallel_size": 1,
         }
-    ).config
+    ).validated
     assert (config.dp, config.edp) == (8, 1)
-    assert run_with({"world_size": 10, "tensor_model_parallel_size": 4}).config.dp is None
+    assert run_with({"world_size": 10, "tensor_model_parallel_size": 4}).validated.dp is None
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_every_verdict_is_true_false_or_unknown_on_any_knob_of_any_type() -> Non
     odd: tuple[object, ...] = ("null", "", "x", 0, 1, -1, 2.5, True, False, [], ["x"], [0, 1])
     for value in odd:
         knobs = {knob: value for rule in RULES for knob in rule.knobs}
-        config = run_with({"mb": True, "core": "0.19.0", **knobs}).config
+        config = run_with({"mb": True, "core": "0.19.0", **knobs}).validated
         assert {verdict(rule, config) for rule in RULES} <= {True, False, None}
 
 

@@ -24,8 +24,8 @@ def test_every_rule_has_a_row_and_every_row_a_rule() -> None:
 def test_a_rule_breaks_where_it_must_and_just_not_beside_it(rule: object) -> None:
     one = RULE[rule.id]  # type: ignore[attr-defined]
     row = ROWS[one.id]
-    assert verdict(one, run_with(row["breaks"]).config) is True
-    assert verdict(one, run_with({**row["breaks"], **row["mends"]}).config) is False
+    assert verdict(one, run_with(row["breaks"]).validated) is True
+    assert verdict(one, run_with({**row["breaks"], **row["mends"]}).validated) is False
 
 
 def test_a_configuration_of_which_nothing_is_known_breaks_nothing() -> None:

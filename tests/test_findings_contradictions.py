@@ -54,7 +54,7 @@ def bridge(knobs: Mapping[str, Value], **what: object) -> Run:
 
 
 def seen(knobs: Mapping[str, Value], **shown: object) -> Run:
-    return run_with(knobs, observed=shown)
+    return run_with(knobs, shown=shown)
 
 
 ROWS: tuple[tuple[str, FindingState, Run], ...] = (
@@ -110,12 +110,12 @@ ROWS: tuple[tuple[str, FindingState, Run], ...] = (
     (
         "CFG-ep-overlap-left-off",
         "default_left_off",
-        bridge({f"comm_overlap.{OVERLAP}": False}, observed={"ep_overlap": False}, ep_share=0.25),
+        bridge({f"comm_overlap.{OVERLAP}": False}, shown={"ep_overlap": False}, ep_share=0.25),
     ),
     (
         "CFG-ep-overlap-left-off",
         "default_left_off",
-        bridge({"num_layers": 4}, observed={"ep_overlap": False}, ep_share=0.25),
+        bridge({"num_layers": 4}, shown={"ep_overlap": False}, ep_share=0.25),
     ),
     (
         "CFG-max-connections",
@@ -132,11 +132,11 @@ ROWS: tuple[tuple[str, FindingState, Run], ...] = (
     ("CFG-graphs-not-replayed", "requested_not_active", seen(GRAPHS, graph_frac=0.0)),
     ("CFG-graphs-unasked", "active_not_requested", seen({"cuda_graph_impl": "none"}, graph_frac=0.3)),
     ("CFG-precision", "requested_not_active", seen({"fp8": "e4m3"}, precision="bf16")),
-    ("CFG-precision", "requested_not_active", bridge(MXFP8, observed={"precision": "bf16"})),
+    ("CFG-precision", "requested_not_active", bridge(MXFP8, shown={"precision": "bf16"})),
     (
         "CFG-precision",
         "active_not_requested",
-        bridge({"mixed_precision": "bf16_mixed"}, observed={"precision": "mxfp8"}),
+        bridge({"mixed_precision": "bf16_mixed"}, shown={"precision": "mxfp8"}),
     ),
     ("CFG-grouped-gemm", "requested_not_active", seen({"moe_grouped_gemm": True}, grouped_gemm=False)),
     (
@@ -221,7 +221,7 @@ def test_a_finding_has_evidence_a_fix_and_a_stable_id(run: Run) -> None:
         pytest.param(run_with({OVERLAP: True}), id="overlap on the model without CommOverlapConfig"),
         pytest.param(seen({OVERLAP: True}, ep_overlap=None), id="overlap between the limits"),
         pytest.param(
-            bridge({"num_layers": 4}, observed={"ep_overlap": False}, ep_share=0.05), id="little all-to-all"
+            bridge({"num_layers": 4}, shown={"ep_overlap": False}, ep_share=0.05), id="little all-to-all"
         ),
         pytest.param(run_with({CONNECTIONS: "1", **TP2}, given=H100), id="1 with TP"),
         pytest.param(
@@ -304,7 +304,7 @@ def test_a_recognised_failure_counts_without_the_log() -> None:
 
 
 def test_graphs_that_were_captured_say_so() -> None:
-    run = run_with(GRAPHS, observed={"graph_frac": 0.0}, log=log_of("graph-capture-begins", "graph-captured"))
+    run = run_with(GRAPHS, shown={"graph_frac": 0.0}, log=log_of("graph-capture-begins", "graph-captured"))
     found = only(run)
     assert "captured and not replayed" in found.text
     assert "line 2 of the log" in found.evidence
@@ -312,12 +312,12 @@ def test_graphs_that_were_captured_say_so() -> None:
 
 def test_an_overlap_that_the_model_asks_for_is_overwritten_and_not_left_off() -> None:
     knobs: Config = {OVERLAP: True, "comm_overlap.tp_comm_overlap": False}
-    assert ids(bridge(knobs, observed={"ep_overlap": False}, ep_share=0.25)) == [OVERWRITTEN]
+    assert ids(bridge(knobs, shown={"ep_overlap": False}, ep_share=0.25)) == [OVERWRITTEN]
 
 
 def test_an_unknown_value_of_a_knob_is_not_repeated() -> None:
     knobs: Config = {one: "hunter2" for row in ROWS for one in row[2].settings.by_knob}
-    found = find_contradictions(run_with(knobs, observed={"dispatcher": "alltoall", "graph_frac": 0.0}))
+    found = find_contradictions(run_with(knobs, shown={"dispatcher": "alltoall", "graph_frac": 0.0}))
     assert found
     assert "hunter2" not in str(found)
 

@@ -64,7 +64,7 @@ def test_of_an_unknown_run_every_state_is_unknown() -> None:
             ("moe_act", "moe_act"),
         ),
         ("precision", BLOCKWISE, {"precision": "bf16"}, ("fp8_blockwise", "bf16")),
-        ("precision", {"mixed_precision": CURRENT}, {}, ("fp8_per_tensor", None)),
+        ("precision", {"mixed_precision": CURRENT}, {}, ("fp8_current", None)),
         ("precision", {"fp8": None, "bf16": True}, {}, ("bf16", None)),
         ("grouped GEMM", {"moe_grouped_gemm": True}, {"grouped_gemm": True}, (True, True)),
         ("permute fusion", {"moe_permute_fusion": False}, {"permute_fused": True}, (False, True)),
@@ -90,7 +90,7 @@ def test_requested_is_what_arrives_at_the_framework_and_active_what_the_trace_sh
     feature: str, knobs: dict[str, object], shown: dict[str, object], told: tuple[object, object]
 ) -> None:
     framework: Framework = "megatron_bridge"
-    run = run_with(knobs, observed=shown, framework=framework)  # type: ignore[arg-type]
+    run = run_with(knobs, shown=shown, framework=framework)  # type: ignore[arg-type]
     requested, _, active = states(run, feature)
     assert (requested, active) == told
 

@@ -164,7 +164,7 @@ def test_a_wall_lights_its_kernels_in_the_timeline(browser: Browser, document: D
     click(browser, "[data-wall=communication]")
     assert browser.run("return !document.getElementById('panel-timeline').hidden")
     note = "return document.querySelector('.filter').innerText"
-    assert "Observed in colour: what Communication is made of" in browser.run(note)
+    assert "Shown in colour: what Communication is made of" in browser.run(note)
     click(browser, "[data-wall=memory]")
     assert "No kernel of its own" in browser.run(note)
     click(browser, "[data-act=clear]")

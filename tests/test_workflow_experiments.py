@@ -56,7 +56,7 @@ def test_every_experiment_runs_fifty_steps_without_the_profiler() -> None:
 
 
 def test_the_dispatcher_is_held_unless_it_is_the_variable() -> None:
-    run = run_with({"moe_token_dispatcher_type": "alltoall"}, observed={"dispatcher": "alltoall"})
+    run = run_with({"moe_token_dispatcher_type": "alltoall"}, shown={"dispatcher": "alltoall"})
     made = experiments(run)
     dispatcher, overlap = made.first[1], made.then[0]
     assert dispatcher.variable == "dispatcher"

@@ -40,15 +40,27 @@ class Features(KnobView):
         """A switch of overlap: the model's, else of Bridge's comm_overlap, else of the DDP wrapper."""
         return self.on(name) if self.known(name) else self.on(f"comm_overlap.{name}", f"ddp.{name}")
 
+    def expert_overlap(self, name: str) -> bool | None:
+        """A switch of EP overlap; Bridge's comm_overlap, where there is one, wins, and is off unless set.
+
+        Source: Megatron-Bridge, training/comm_overlap.py, CommOverlapConfig.setup.
+        """
+        section = "comm_overlap."
+        configured = any(knob.startswith(section) for knob in self.settings.by_knob)
+        if self.settings.framework == "megatron_lm" or not configured:
+            return self.on(name)
+        own = self.on(f"{section}{name}")
+        return False if own is None and self.known(name) else own
+
     @property
     def ep_overlap(self) -> bool | None:
         """Expert all-to-all under compute."""
-        return self.overlap("overlap_moe_expert_parallel_comm")
+        return self.expert_overlap("overlap_moe_expert_parallel_comm")
 
     @property
     def delayed_wgrad(self) -> bool | None:
         """Weight gradients put off, to hide more of it."""
-        return self.overlap("delay_wgrad_compute")
+        return self.expert_overlap("delay_wgrad_compute")
 
     @property
     def grad_reduce_overlap(self) -> bool | None:

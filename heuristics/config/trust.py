@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from heuristics.config.precision import RECIPES
@@ -11,6 +11,9 @@ from heuristics.run.observed import Observed
 from traces.settings.effective import effective
 from traces.settings.effective_bridge import of_precision, recipe
 from traces.settings.settings import Setting, Settings, Value
+
+Understand = Callable[[Settings, str | None], Settings]
+"""What a framework makes of settings, by the version of Megatron-Core."""
 
 TRACE: Final = "trace"
 """Where a setting is from that only the trace tells."""
@@ -80,6 +83,16 @@ def observed_settings(observed: Observed) -> Settings:
         knobs["moe_grouped_gemm"] = True
     knobs.update(_recompute_knobs(observed))
     return Settings({knob: Setting(value, TRACE) for knob, value in knobs.items()})
+
+
+def validated_settings(written: Settings, core_version: str | None) -> Settings:
+    """Settings as the framework's checks see them.
+
+    Megatron-LM changes its arguments, with a word, before any is looked at; Megatron-Bridge's are checked as
+    written, a named recipe of precision included.
+    """
+    is_lm = written.framework == "megatron_lm"
+    return effective_settings(written, core_version) if is_lm else _with_recipe(written)
 
 
 def _with_recipe(written: Settings) -> Settings:

@@ -11,7 +11,7 @@ from heuristics.config.features import Features
 from heuristics.config.hardware import FAMILIES, GpuFamily, HardwareClass, HybridTopology, gpu_family
 from heuristics.config.logic import negated
 from heuristics.config.precision import bits_of, configured_precision
-from heuristics.config.trust import by_trust, effective_settings
+from heuristics.config.trust import Understand, by_trust, effective_settings
 from heuristics.config.versions import Package, Version, core_of_bridge, numbers
 from heuristics.run.given import Given, Guidance, Routing, Stage
 from heuristics.run.observed import Observed
@@ -39,11 +39,18 @@ class Config(Features):
     Built once for a run. Knobs by their ids; what several knobs tell together by a name of its own.
     """
 
-    def __init__(self, given: Given, observed: Observed, settings: Settings, log: TrainingLog | None) -> None:
+    def __init__(
+        self,
+        given: Given,
+        observed: Observed,
+        settings: Settings,
+        log: TrainingLog | None,
+        understand: Understand = effective_settings,
+    ) -> None:
         self._given, self._observed = given, observed
         self._log_versions: Mapping[str, str] = log.versions if log else {}
         written = by_trust(given, observed, settings)
-        super().__init__(effective_settings(written, self.core_text), written)
+        super().__init__(understand(written, self.core_text), written)
 
     # What is given about the run and is no knob.
 
@@ -76,8 +83,14 @@ class Config(Features):
 
     @cached_property
     def core_text(self) -> str | None:
-        """Megatron-Core's version as text: as given or logged, else that of the Megatron-Bridge release."""
-        return self.version_text("core") or core_of_bridge(self.version_text("bridge"))
+        """Megatron-Core's version as text: as given, else that of the Bridge given, else as logged."""
+        given, logged = self._given, self._log_versions
+        return (
+            given.core_version
+            or core_of_bridge(given.bridge_version)
+            or logged.get("core")
+            or core_of_bridge(logged.get("bridge"))
+        )
 
     def version_text(self, package: Package) -> str | None:
         """A package's version as given, else as the log has it."""
@@ -313,11 +326,16 @@ class Config(Features):
 
     def low_precision(self) -> bool | None:
         """Whether matrix work is in FP8 or FP4."""
+        formats = self.on("fp8"), self.on("fp4")
+        if True in formats or None not in formats:
+            return True in formats
         bits = bits_of(self.precision)
         return None if bits is None else bits <= 8
 
     def fp8(self) -> bool | None:
         """Whether matrix work is in FP8."""
+        if self.known("fp8"):
+            return self.on("fp8")
         bits = bits_of(self.precision)
         return None if bits is None else bits == 8
 

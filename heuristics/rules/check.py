@@ -31,7 +31,7 @@ class Undecided:
 
 def check_rules(run: Run) -> tuple[Broken, ...]:
     """What a run's configuration breaks for certain: errors, then warnings, then what is ignored."""
-    config = run.config
+    config = run.validated
     broken = [rule for rule in _rules_of(config.core, config.bridge, config.framework) if rule.broken(config)]
     order: tuple[Level, ...] = ("error", "warning", "ignored")
     return tuple(Broken(rule, rule.text, level) for level in order for rule in broken if rule.level == level)
@@ -45,7 +45,7 @@ def _rules_of(core: Version | None, bridge: Version | None, framework: str | Non
 
 def undecided(run: Run) -> tuple[Undecided, ...]:
     """Rules that could not be told, of those that a setting that is on speaks of."""
-    config = run.config
+    config = run.validated
     return tuple(
         Undecided(rule, asks)
         for rule in RULES

@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from heuristics.config.active import active, active_precision
 from heuristics.config.given import FIELD_KNOBS
+from heuristics.config.trust import validated_settings
 from heuristics.config.view import Config
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
@@ -49,6 +50,11 @@ class Run:
     def config(self) -> Config:
         """What the run is configured to do: the one reader of its settings."""
         return Config(self.given, self.observed, self.settings, self.log)
+
+    @cached_property
+    def validated(self) -> Config:
+        """The configuration as the framework's own checks see it, for rules of a release."""
+        return Config(self.given, self.observed, self.settings, self.log, validated_settings)
 
     @cached_property
     def asked(self) -> Config:

@@ -10,9 +10,9 @@ from heuristics.workflow.needs_dispatcher import router_in_fp32
 
 _LOW: Final = "low precision"
 STARTS: Final = {
-    "hopper": ("fp8_blockwise", "fp8_per_tensor", "fp8_delayed", "fp8"),
-    "blackwell_nvl8": ("mxfp8", "nvfp4", "fp8_per_tensor", "fp8_delayed", "fp8"),
-    "nvl72": ("mxfp8", "nvfp4", "fp8_per_tensor", "fp8_delayed", "fp8"),
+    "hopper": ("fp8_blockwise", "fp8_current", "fp8_delayed", "fp8"),
+    "blackwell_nvl8": ("mxfp8", "nvfp4", "fp8_current", "fp8_delayed", "fp8"),
+    "nvl72": ("mxfp8", "nvfp4", "fp8_current", "fp8_delayed", "fp8"),
 }
 """Recipes that a platform's guides name: the first is where the older edition starts, one scale per tensor is
 a candidate of the newer one on all."""

@@ -23,45 +23,45 @@ _FAMILY: Final = re.compile(r"^(?:void )?([^<(#]+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class Shown:
     """One thing a trace shows; numbers within `tolerance` of each other are the same."""
 
     value: Value
     tolerance: float = 0.0
 
-    def differs(self, other: Observed) -> bool:
+    def differs(self, other: Shown) -> bool:
         """Whether the two are not the same; the same answer the other way round."""
         if isinstance(self.value, int | float) and isinstance(other.value, int | float):
             return abs(self.value - other.value) > self.tolerance
         return self.value != other.value
 
 
-def trace_facts(rank: Rank) -> dict[str, Observed]:
+def trace_facts(rank: Rank) -> dict[str, Shown]:
     """By name (`detected.dispatcher`, `steps.source`): only what this trace tells, never null."""
     return {what: shown for what, shown in _facts(rank) if shown.value is not None}
 
 
-def _facts(rank: Rank) -> Iterator[tuple[str, Observed]]:
+def _facts(rank: Rank) -> Iterator[tuple[str, Shown]]:
     detected = rank.detected
-    yield "detected.dispatcher", Observed(detected.dispatcher)
-    yield "detected.ep_overlap", Observed(known(detected.ep_overlap))
-    yield "detected.training_step", Observed(known(detected.training_step))
-    yield "detected.precision", Observed(_precision(rank))
-    yield "detected.graph_share_frac", Observed(known(detected.graph_share_frac), MOVED.value)
-    yield "detected.recompute", Observed(_run_again(rank))
-    yield "dispatcher.kernels", Observed(_exchange_kernels(rank))
+    yield "detected.dispatcher", Shown(detected.dispatcher)
+    yield "detected.ep_overlap", Shown(known(detected.ep_overlap))
+    yield "detected.training_step", Shown(known(detected.training_step))
+    yield "detected.precision", Shown(_precision(rank))
+    yield "detected.graph_share_frac", Shown(known(detected.graph_share_frac), MOVED.value)
+    yield "detected.recompute", Shown(_run_again(rank))
+    yield "dispatcher.kernels", Shown(_exchange_kernels(rank))
     yield (
         "memory.allocator_calls_per_step",
-        Observed(_per_step(rank, known(rank.memory.allocator_calls)), CALLS.value),
+        Shown(_per_step(rank, known(rank.memory.allocator_calls)), CALLS.value),
     )
     yield (
         "memory.offload_copies_per_step",
-        Observed(_per_step(rank, known(rank.memory.offload_copies)), CALLS.value),
+        Shown(_per_step(rank, known(rank.memory.offload_copies)), CALLS.value),
     )
     for kind, blocks in _comm_blocks(rank).items():
-        yield f"comm_blocks.{kind}", Observed(blocks)
-    yield "steps.source", Observed(rank.steps.source if rank.steps.found else "none")
-    yield "steps.dropped", Observed(tuple(sorted(one.reason for one in rank.steps.dropped)))
+        yield f"comm_blocks.{kind}", Shown(blocks)
+    yield "steps.source", Shown(rank.steps.source if rank.steps.found else "none")
+    yield "steps.dropped", Shown(tuple(sorted(one.reason for one in rank.steps.dropped)))
 
 
 def _precision(rank: Rank) -> str | None:

@@ -110,7 +110,7 @@ def request_of(run: Run) -> Request | NotAsked:
 
 def _said(run: Run) -> dict[str, Value]:
     """Core's fields that somebody said, as they reach core."""
-    settings = run.config.settings
+    settings = run.validated.settings
     own = {knob: said.value for knob, said in settings.by_knob.items() if is_core_field(knob)}
     fields = laid_over(own, settings)
     for name in _LISTS:

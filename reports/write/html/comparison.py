@@ -11,7 +11,7 @@ from reports.content.blocks import Block, Detail, Fold, Headline, Table, View
 from reports.content.comparison import page as page_of
 from reports.write.html.environment import STYLES, TIMELINE_SCRIPTS, assemble
 from reports.write.html.marks import Marks, shared
-from reports.write.html.timeline import Observed, step_words, timelines
+from reports.write.html.timeline import Shown, step_words, timelines
 from reports.write.lanes import Stretch
 
 _ROOM: Final = 400_000
@@ -36,7 +36,7 @@ def write_comparison_html(compared: Compared, view: View) -> str:
     return assemble("comparison.html.j2", content, TIMELINE_SCRIPTS, STYLES)
 
 
-def _timelines(compared: Compared) -> Iterator[Observed]:
+def _timelines(compared: Compared) -> Iterator[Shown]:
     """Base above new, both from their own beginning and as long as the longer one."""
     sides = (("base", compared.base.timeline), ("new", compared.new.timeline))
     longest_ns = max(one.end_ns - one.start_ns for _, one in sides)

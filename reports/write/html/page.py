@@ -23,7 +23,7 @@ from reports.content.quantities import saving
 from reports.write.html.environment import SCRIPTS, STYLES, TIMELINE_SCRIPTS, assemble
 from reports.write.html.hero import cards_of, hero_of
 from reports.write.html.marks import Marks, shared
-from reports.write.html.timeline import Observed, WallOf, grids_of, stretches, timelines
+from reports.write.html.timeline import Shown, WallOf, grids_of, stretches, timelines
 
 _ROOM: Final = 1_000_000
 """Bytes of a page at most."""
@@ -67,7 +67,7 @@ def write_analysis_html(result: Result, view: View) -> str:
     found, page = stretches(result.ranks, who), _analysis(result)
     if not found:
         return _written(result, view, page, None)
-    size = len(_written(result, view, page, Observed("timeline", "", {}, ())).encode())
+    size = len(_written(result, view, page, Shown("timeline", "", {}, ())).encode())
     room = max(_LEAST, _ROOM - size)
     drawn = timelines(found, walls_of(result.ranks), grids_of(result.ranks), room)
     return _written(result, view, page, drawn)
@@ -99,7 +99,7 @@ def _analysis(result: Result) -> Mapping[str, object]:
     }
 
 
-def _written(result: Result, view: View, analysis: Mapping[str, object], timeline: Observed | None) -> str:
+def _written(result: Result, view: View, analysis: Mapping[str, object], timeline: Shown | None) -> str:
     page = Page(title(result), facts(result), (), Detail.FULL)
     content = {**analysis, **shared(Marks(view, _more_of(result)), page), "timeline": timeline}
     return assemble("analysis.html.j2", content, TIMELINE_SCRIPTS, STYLES)

@@ -28,7 +28,7 @@ WallOf = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class Shown:
     """The timelines of one figure: what its script reads, what stands under it.
 
     Figures whose `linked` is one word zoom together.
@@ -87,7 +87,7 @@ def grids_of(ranks: Sequence[Rank]) -> Mapping[str, str]:
 
 def timelines(
     found: Sequence[Stretch], walls: WallOf, grids: Mapping[str, str], room: int, id: str = "timeline"
-) -> Observed:
+) -> Shown:
     """All that fit in `room` bytes: whole stretches, of which the first is cut where it must be.
 
     Raises `IndexError` where there is none.
@@ -106,7 +106,7 @@ def timelines(
         used += len(json.dumps(data))
     left_out = len(found) - len(drawn)
     data = {"stretches": drawn, "left_out": left_out, **shared.data()}
-    return Observed(id, _caption(found[0], left_out), data, tuple(_tables(found[0])))
+    return Shown(id, _caption(found[0], left_out), data, tuple(_tables(found[0])))
 
 
 def _first(one: Stretch, shared: _Shared, room: int) -> Data:
