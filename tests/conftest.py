@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.places import DATA
 from traces.simulate.export import write_export
 from traces.simulate.recording import Recording
 
@@ -21,7 +22,7 @@ settings.register_profile("fuzz", max_examples=500, deadline=None, print_blob=Tr
 settings.load_profile("test")
 
 
-SLOW = frozenset((Path(__file__).parent / "data" / "slow_files.txt").read_text(encoding="utf-8").split())
+SLOW = frozenset((DATA / "slow_files.txt").read_text(encoding="utf-8").split())
 
 
 @pytest.fixture
