@@ -12,8 +12,8 @@ import pytest
 from hypothesis import settings
 
 from tests.places import DATA
-from traces.simulate.export import write_export
-from traces.simulate.recording import Recording
+from tests.simulate.export import write_export
+from tests.simulate.recording import Recording
 
 # `make test` draws the same examples everywhere; `make fuzz` draws new ones, and more, with every run. No
 # deadlines: speed is not measured by tests.

@@ -15,7 +15,7 @@ from tests.compare_score.judge import Result, score
 from tests.compare_score.mirror import held, mirrored
 from tests.compare_score.sides import Side, simulate, true_delta
 from tests.compare_score.table import lines, table, wrong_ones
-from traces.simulate.knobs import Knobs
+from tests.simulate.knobs import Knobs
 
 SEED = 10_000_000
 KINDS = (

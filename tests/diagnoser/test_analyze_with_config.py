@@ -23,8 +23,8 @@ from tests.document_doubles import DISPATCH, HOSTILE, exposed
 from tests.page_doubles import first_screen, whole_text
 from tests.planted import planted
 from tests.reports.write.test_markdown import is_ours_alone
+from tests.simulate.export import write_export
 from traces.errors import InputError
-from traces.simulate.export import write_export
 
 GIVEN = {"gpu": "H100", "core_version": "0.16.1"}
 

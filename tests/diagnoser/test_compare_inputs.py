@@ -32,8 +32,8 @@ from tests.diagnoser.test_cli import (
     truncated,
 )
 from tests.document_doubles import DISPATCH, exposed
+from tests.simulate.export import write_export
 from traces.errors import InputError, NothingToDiagnose, UsageError
-from traces.simulate.export import write_export
 
 SIDES: tuple[Literal["base", "new"], ...] = ("base", "new")
 GIVEN = {"gpu": "H100", "core_version": "0.16.1"}

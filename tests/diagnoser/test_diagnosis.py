@@ -17,7 +17,7 @@ from reports.content.blocks import Detail, View
 from reports.write.text import write_text
 from tests.check_doubles import script
 from tests.document_doubles import exposed
-from traces.simulate.recording import Recording
+from tests.simulate.recording import Recording
 
 Export = Callable[..., Path]
 

@@ -11,10 +11,10 @@ from diagnoser.cli import run
 from heuristics.evidence.fitness import fitness
 from heuristics.run.run import WALL_IDS, WallId
 from tests.moe_pattern import moe_recording
+from tests.simulate.recording import Recording
 from traces.columns import Gpu, TraceInfo
 from traces.measure.capture import Capture
 from traces.recording_line import recording_line
-from traces.simulate.recording import Recording
 
 Export = Callable[..., Path]
 GEMM = "nvjet_tst_128x256_64x4_2x1_v_bz_TNT"

@@ -31,11 +31,11 @@ from tests.jira_grammar import read
 from tests.places import ROOT
 from tests.planted import planted
 from tests.reports.write.test_markdown import is_ours_alone, open_lines, shown
-from traces.simulate.export import write_export
-from traces.simulate.knobs import Knobs
-from traces.simulate.recorded import View, record
-from traces.simulate.run import run
-from traces.simulate.scenarios import SCENARIOS
+from tests.simulate.export import write_export
+from tests.simulate.knobs import Knobs
+from tests.simulate.recorded import View, record
+from tests.simulate.run import run
+from tests.simulate.scenarios import SCENARIOS
 
 TICKETS = ROOT / "docs" / "tickets"
 BEFORE = Knobs(seed=1, step_count=10, layer_count=3, python_us=9.0, dispatcher="deepep", dispatch_us=150.0)
@@ -58,7 +58,7 @@ def analyzed(path: Path, config: Path | None = None) -> Document:
 def simulated(scenario: str, steps: int = 4) -> Document:
     """The diagnosis of a scenario of the demo."""
     with TemporaryDirectory() as folder:
-        knobs = replace(SCENARIOS[scenario].knobs, step_count=steps)
+        knobs = replace(SCENARIOS[scenario], step_count=steps)
         return analyzed(written(Path(folder) / f"simulated_{scenario}.sqlite", knobs))
 
 

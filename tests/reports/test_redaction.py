@@ -22,7 +22,7 @@ from tests.check_doubles import SCRIPT, log, written
 from tests.compare_doubles import as_json, run_of
 from tests.moe_pattern import moe_recording
 from tests.secret_doubles import SECRET, plant
-from traces.simulate.export import write_export
+from tests.simulate.export import write_export
 
 Json = dict[str, Any]
 FORMS = ("text", "markdown", "html", "json", "csv", "svg", "pdf", "perfetto")

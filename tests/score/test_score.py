@@ -13,9 +13,9 @@ from tests.score.one import Result, score
 from tests.score.table import table, wrong_ones
 from tests.score.true_account import REASONS, account
 from tests.score.truth import WALLS
-from traces.simulate.engine import execute
-from traces.simulate.export import write_export
-from traces.simulate.host_program import (
+from tests.simulate.engine import execute
+from tests.simulate.export import write_export
+from tests.simulate.host_program import (
     MAIN,
     Busy,
     Engine,
@@ -29,11 +29,11 @@ from traces.simulate.host_program import (
     Synchronise,
     Work,
 )
-from traces.simulate.knobs import Knobs
-from traces.simulate.recording import Recording
-from traces.simulate.run import Run, run
-from traces.simulate.scenarios import SCENARIOS
-from traces.simulate.truth import TrueCosts
+from tests.simulate.knobs import Knobs
+from tests.simulate.recording import Recording
+from tests.simulate.run import Run, run
+from tests.simulate.scenarios import SCENARIOS
+from tests.simulate.truth import TrueCosts
 
 US = 1_000
 RIGHT = {"communication": 0.35, "host_overhead": 0.20, "memory": 0.05, "compute": 0.00}
@@ -100,7 +100,7 @@ def test_costs_are_those_of_the_steps_used_and_never_below_nothing() -> None:
     assert truth.costs_of(costs, [1, 2]) == {"memory": 0.1, "compute": 0.0}
 
 
-RETRYING = replace(SCENARIOS["allocator"].knobs, layer_count=2, step_count=3)
+RETRYING = replace(SCENARIOS["allocator"], layer_count=2, step_count=3)
 
 
 def test_steady_retries_are_told_from_none() -> None:
@@ -111,7 +111,7 @@ def test_steady_retries_are_told_from_none() -> None:
 
 @pytest.mark.parametrize("name", ["communication", "token_sync", "offload", "deepep"])
 def test_the_true_account_adds_up_twice(name: str) -> None:
-    simulated = run(replace(SCENARIOS[name].knobs, step_count=2))
+    simulated = run(replace(SCENARIOS[name], step_count=2))
     rows = account(simulated, list(pairwise(simulated.borders_ns)))
     buckets = rows["compute"] + rows["exposed_comm"] + rows["exposed_copy"] + rows["idle"]
     reasons = sum(rows[reason] for reason in REASONS)
@@ -121,7 +121,7 @@ def test_the_true_account_adds_up_twice(name: str) -> None:
 
 def test_the_true_account_lays_time_on_what_the_scenario_is_named_for() -> None:
     def most(name: str) -> str:
-        simulated = run(replace(SCENARIOS[name].knobs, step_count=2))
+        simulated = run(replace(SCENARIOS[name], step_count=2))
         rows = account(simulated, [(simulated.borders_ns[1], simulated.borders_ns[2])])
         return max(REASONS, key=lambda row: rows[row])
 

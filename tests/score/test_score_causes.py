@@ -11,13 +11,13 @@ from tests.score import shown, truth
 from tests.score.causes import CAUSES
 from tests.score.corpus import FIRST_SEED, cause_cases, corpus
 from tests.score.test_score import result
-from traces.simulate.handicaps import Handicap
-from traces.simulate.happened import Activity
-from traces.simulate.host_program import AUTOGRAD, MAIN, Engine, Initialise, Launch, Spin, Synchronise
-from traces.simulate.knobs import Knobs
-from traces.simulate.recorded import View, record, recorded_steps
-from traces.simulate.run import Run, run
-from traces.simulate.step import program_of
+from tests.simulate.handicaps import Handicap
+from tests.simulate.happened import Activity
+from tests.simulate.host_program import AUTOGRAD, MAIN, Engine, Initialise, Launch, Spin, Synchronise
+from tests.simulate.knobs import Knobs
+from tests.simulate.recorded import View, record, recorded_steps
+from tests.simulate.run import Run, run
+from tests.simulate.step import program_of
 
 SEEDS = range(3)
 SMALL = Knobs(step_count=4, layer_count=2, microbatch_count=1)

@@ -11,9 +11,9 @@ from tests.score import grade, shown
 from tests.score.corpus import Case, broken, harmless, healthy_case, on_two_gpus, spelled
 from tests.score.one import Result, score
 from tests.score.truth import WALLS
-from traces.simulate.host_program import Engine, Synchronise
-from traces.simulate.kernels import kernels_of
-from traces.simulate.run import run
+from tests.simulate.host_program import Engine, Synchronise
+from tests.simulate.kernels import kernels_of
+from tests.simulate.run import run
 
 SEED = 10_000_000
 SPELLED = ("alltoall", "deepep", "hybridep")

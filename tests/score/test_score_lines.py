@@ -16,9 +16,9 @@ from tests.score.scenario import Scenario, perturbed
 from tests.score.scenarios import SCENARIOS
 from tests.score.test_score import QUIET, RIGHT, result
 from tests.score.truth import WALLS, next_costs, right_words, truths
-from traces.simulate.host_program import Engine
-from traces.simulate.knobs import Knobs
-from traces.simulate.recorded import View
+from tests.simulate.host_program import Engine
+from tests.simulate.knobs import Knobs
+from tests.simulate.recorded import View
 
 PUBLISHED = 10_000_000 + FIRST_SEED
 EVERY = [scenario for family in SCENARIOS.values() for scenario in family]

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tests.second_scenarios import GPU, draw_scenario, program
 from tests.second_simulator import SecondSimulator
 from tests.second_simulator_truth import borders_ns, costs_frac, judge
-from traces.simulate.engine import execute
-from traces.simulate.handicaps import Handicap, taken_away
-from traces.simulate.happened import Executed
-from traces.simulate.host_program import (
+from tests.simulate.engine import execute
+from tests.simulate.handicaps import Handicap, taken_away
+from tests.simulate.happened import Executed
+from tests.simulate.host_program import (
     AUTOGRAD,
     MAIN,
     Allocate,
@@ -34,10 +34,10 @@ from traces.simulate.host_program import (
     Synchronise,
     Work,
 )
-from traces.simulate.knobs import Knobs, draw_knobs
-from traces.simulate.recorded import View
-from traces.simulate.step import program_of
-from traces.simulate.truth import true_costs
+from tests.simulate.knobs import Knobs, draw_knobs
+from tests.simulate.recorded import View
+from tests.simulate.step import program_of
+from tests.simulate.truth import true_costs
 
 Times = dict[str, list[tuple[Operation, int, int, list[tuple[int | None, int | None]]]]]
 DISPATCHERS = ("alltoall", "deepep", "hybridep", "allgather", "none")

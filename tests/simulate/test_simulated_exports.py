@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.moe_pattern import moe_recording
-from traces.simulate import export as export_module
-from traces.simulate.export import schema_versions, write_export
-from traces.simulate.recording import Recording, base_name
+from tests.simulate import export as export_module
+from tests.simulate.export import schema_versions, write_export
+from tests.simulate.recording import Recording, base_name
 
 GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"

@@ -8,24 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.places import ROOT
+from tests.simulate.export import write_export
+from tests.simulate.handicaps import Handicap
+from tests.simulate.happened import Activity
+from tests.simulate.host_program import Engine, Place
+from tests.simulate.kernels import GPUS, kernels_of
+from tests.simulate.knobs import Knobs, draw_knobs, draw_rare, draw_wider, knob_names, on_gpu
+from tests.simulate.ranges import CHOICES, RANGES, RARE, WIDER
+from tests.simulate.recorded import View, draw_view, record
+from tests.simulate.run import Run, run, run_halved
+from tests.simulate.scenarios import SCENARIOS
+from tests.simulate.script import COMPUTE, SHARED_EXPERT, WEIGHT_GRADIENT
+from tests.simulate.truth import true_costs
 from traces.columns import Columns
 from traces.formats.open import read_trace
 from traces.names.kernels import classify_kernel
-from traces.simulate import identity
-from traces.simulate.export import write_export
-from traces.simulate.handicaps import Handicap
-from traces.simulate.happened import Activity
-from traces.simulate.host_program import Engine, Place
-from traces.simulate.identity import simulator_hash
-from traces.simulate.kernels import GPUS, kernels_of
-from traces.simulate.knobs import Knobs, draw_knobs, draw_rare, draw_wider, knob_names, on_gpu
-from traces.simulate.ranges import CHOICES, RANGES, RARE, WIDER
-from traces.simulate.recorded import View, draw_view, record
-from traces.simulate.run import Run, run, run_halved
-from traces.simulate.scenarios import SCENARIOS
-from traces.simulate.script import COMPUTE, SHARED_EXPERT, WEIGHT_GRADIENT
-from traces.simulate.truth import true_costs
 
 SMALL = Knobs(step_count=3, layer_count=2, microbatch_count=2)
 DISPATCHERS = ("alltoall", "deepep", "hybridep", "allgather")
@@ -34,7 +31,7 @@ every_scenario = pytest.mark.parametrize("name", SCENARIOS)
 
 @cache
 def ran(name: str) -> Run:
-    return run(SCENARIOS[name].knobs)
+    return run(SCENARIOS[name])
 
 
 def by_place(found: Run) -> dict[tuple[Place, str], list[Activity]]:
@@ -145,7 +142,7 @@ def test_what_is_not_there_costs_nothing() -> None:
     ],
 )
 def test_a_scenario_is_bound_by_what_its_name_says(name: str, wall: str) -> None:
-    (first, cost), (_, second) = true_costs(SCENARIOS[name].knobs).ranked()[:2]
+    (first, cost), (_, second) = true_costs(SCENARIOS[name]).ranked()[:2]
     assert first == wall
     assert cost > 0.1
     assert cost > second + 0.05
@@ -153,11 +150,11 @@ def test_a_scenario_is_bound_by_what_its_name_says(name: str, wall: str) -> None
 
 @pytest.mark.parametrize("name", ["healthy", "dense", "overlapped"])
 def test_nothing_costs_much_where_all_is_well(name: str) -> None:
-    assert true_costs(SCENARIOS[name].knobs).ranked()[0][1] < 0.1
+    assert true_costs(SCENARIOS[name]).ranked()[0][1] < 0.1
 
 
 def test_two_walls_are_two() -> None:
-    costs = dict(true_costs(SCENARIOS["two_walls"].knobs).ranked())
+    costs = dict(true_costs(SCENARIOS["two_walls"]).ranked())
     assert min(costs["communication"], costs["memory"]) > 0.2
     assert abs(costs["communication"] - costs["memory"]) < 0.05
 
@@ -369,15 +366,6 @@ def test_views_are_drawn_over_schemas_and_what_was_recorded() -> None:
     assert len({view.schema for view in views}) == 8
     assert 70 < sum(view.ranges == "none" for view in views) < 130
     assert {view.graphs for view in views} == {"node", "graph"}
-
-
-def test_the_hash_of_the_simulator_names_all_its_sources() -> None:
-    folder = ROOT / "traces" / "simulate"
-    other = {"__init__.py", "identity.py", "moe_step.py"}
-    named = {f"{source}.py" for source in identity._SOURCES}
-    parts = {path.name for path in folder.glob("*.py") if not path.name.startswith("workload")}
-    assert named == parts - other
-    assert len(simulator_hash()) == 12
 
 
 def adams(knobs: Knobs) -> tuple[int, int]:

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from traces.simulate.knobs import Knobs
-from traces.simulate.recorded import View, record, recorded_steps
-from traces.simulate.run import run
+from tests.simulate.knobs import Knobs
+from tests.simulate.recorded import View, record, recorded_steps
+from tests.simulate.run import run
 
 SMALL = Knobs(step_count=3, layer_count=2, microbatch_count=2)
 

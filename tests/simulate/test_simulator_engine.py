@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from traces.simulate.engine import execute
-from traces.simulate.happened import Activity, Executed
-from traces.simulate.host_program import (
+from tests.simulate.engine import execute
+from tests.simulate.happened import Activity, Executed
+from tests.simulate.host_program import (
     AUTOGRAD,
     MAIN,
     Allocate,

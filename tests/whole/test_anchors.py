@@ -36,13 +36,13 @@ from tests.anchors import (
     UNGRAPHED,
     Anchor,
 )
+from tests.simulate.export import write_export
+from tests.simulate.happened import Activity
+from tests.simulate.host_program import Engine
+from tests.simulate.knobs import Knobs
+from tests.simulate.recorded import View, record
+from tests.simulate.run import Run, run
 from traces.intervals import Spans, intersect, union
-from traces.simulate.export import write_export
-from traces.simulate.happened import Activity
-from traces.simulate.host_program import Engine
-from traces.simulate.knobs import Knobs
-from traces.simulate.recorded import View, record
-from traces.simulate.run import Run, run
 
 NAMES = {
     "ALLTOALL": ALLTOALL, "ALLTOALL_HIDDEN": ALLTOALL_HIDDEN, "HYBRID": HYBRID, "BASELINE": BASELINE,

@@ -13,12 +13,12 @@ import diagnoser
 from reports.result.codec import Document
 from tests.contradictions import RULES, contradictions
 from tests.score.corpus import SEARCHED, drawn_case
+from tests.simulate.export import write_export
+from tests.simulate.knobs import Knobs
+from tests.simulate.recorded import View, record
+from tests.simulate.run import run
+from tests.simulate.scenarios import SCENARIOS
 from traces.errors import NothingToDiagnose
-from traces.simulate.export import write_export
-from traces.simulate.knobs import Knobs
-from traces.simulate.recorded import View, record
-from traces.simulate.run import run
-from traces.simulate.scenarios import SCENARIOS
 
 FOLDERS = (".", "added", "added/dlrm8", "second-simulator")
 READ = (".sqlite", ".json.gz")
@@ -32,7 +32,7 @@ def simulated(folder: Path, knobs: Knobs, view: View) -> Document:
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_no_demo_contradicts_itself(tmp_path: Path, name: str) -> None:
-    assert contradictions(simulated(tmp_path, SCENARIOS[name].knobs, View())) == []
+    assert contradictions(simulated(tmp_path, SCENARIOS[name], View())) == []
 
 
 @pytest.mark.parametrize("seed", [*SEARCHED[:6], 1214, 1228])
@@ -59,7 +59,7 @@ def test_no_recording_contradicts_itself(recordings: Path) -> None:
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Document:
     """A run whose wall is memory, with fixes of known gains."""
-    return simulated(tmp_path_factory.mktemp("sound"), SCENARIOS["memory"].knobs, View())
+    return simulated(tmp_path_factory.mktemp("sound"), SCENARIOS["memory"], View())
 
 
 def change(document: Document, where: str, value: Any) -> None:

@@ -35,7 +35,7 @@ from tests.hostile_doubles import (
 )
 from tests.hostile_shapes import SHAPES, as_text, assert_harmless
 from tests.rendering import ANALYSIS, COMPARISON, PICTURES, rendered
-from traces.simulate.export import write_export
+from tests.simulate.export import write_export
 
 FORMATS = [("analysis", name) for name in ANALYSIS] + [("comparison", name) for name in COMPARISON]
 KEPT = ("id", "wall", "path", "kind", "bound", "outcome", "unit", "source", "state", "key", "keys", "row",

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from diagnoser.demo.recordings import RECORDINGS
 from tests.places import ROOT
 
 MAY_IMPORT = {
@@ -99,7 +100,7 @@ def test_reports_go_one_way_from_result_over_content_to_writers() -> None:
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_imports_go_one_way(path: Path) -> None:
     package = path.relative_to(ROOT).parts[0]
-    ours = {name.split(".")[0] for name in imported(path)} & set(MAY_IMPORT)
+    ours = {name.split(".")[0] for name in imported(path)} & {*MAY_IMPORT, "tests"}
     assert ours <= MAY_IMPORT[package]
 
 
@@ -173,6 +174,7 @@ def test_the_wheel_holds_exactly_our_four_packages(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == set(MAY_IMPORT)
+    assert [name for name in names if "simulate" in name] == []  # what makes recordings stays with the tests
     shipped = {
         *(f"reports/write/html/{name}.css" for name in ("page", "blocks", "analysis")),
         *(f"reports/write/html/{name}.js" for name in ("page", "plan", "timeline_draw", "timeline")),
@@ -187,7 +189,7 @@ def test_the_wheel_holds_exactly_our_four_packages(tmp_path: Path) -> None:
         "traces/settings/precision_recipes.toml",
         "traces/settings/wrong_spellings.toml",
         "traces/training_log/known_lines.toml",
-        "traces/simulate/export_schemas.json",
+        *(f"diagnoser/demo/recordings/{name}.sqlite.xz" for name in RECORDINGS),
     }
     assert shipped | {f"{package}/py.typed" for package in MAY_IMPORT} <= set(names)
 

@@ -16,8 +16,8 @@ import diagnoser
 from tests.invariance_doubles import KERNELS, US, recordings_told, seeds
 from tests.moe_pattern import moe_recording
 from tests.places import DATA
-from traces.simulate.export import write_export
-from traces.simulate.recording import Recording, Row
+from tests.simulate.export import write_export
+from tests.simulate.recording import Recording, Row
 
 CORPUS: Final = DATA / "kernel_names.csv"
 Document = dict[str, Any]

@@ -27,12 +27,12 @@ from tests.comparison_document_doubles import (
 from tests.document_doubles import DISPATCH, exposed, graph_only
 from tests.number_walk import PHRASES, Walk
 from tests.rendering import ANALYSIS, COMPARISON, rendered
+from tests.simulate.export import write_export
+from tests.simulate.knobs import Knobs
+from tests.simulate.recorded import View, record
+from tests.simulate.recording import Recording
+from tests.simulate.run import run
 from tests.visible_text import PICTURES, READERS
-from traces.simulate.export import write_export
-from traces.simulate.knobs import Knobs
-from traces.simulate.recorded import View, record
-from traces.simulate.recording import Recording
-from traces.simulate.run import run
 
 Made = Callable[[], Recording]
 MOE = Knobs(step_count=3, layer_count=2, dispatch_us=600, peer_late_us=30)

@@ -26,8 +26,8 @@ from tests.secret_doubles import (
     secrets_in,
     spellings,
 )
+from tests.simulate.export import schema_versions, write_export
 from traces.settings.knobs import Knob, knobs
-from traces.simulate.export import schema_versions, write_export
 
 PATCHES = ("megatron-lm", "bridge")
 FORMS = [form for form in ANALYSIS if form not in ("jira", *PATCHES)]

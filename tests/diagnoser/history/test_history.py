@@ -19,6 +19,8 @@ from diagnoser.history.place import NotAHistory, history_file
 from diagnoser.history.store import Store
 from tests.history_doubles import H100, document, without_steps
 from tests.places import ROOT
+from tests.simulate.export import write_export
+from tests.simulate.recording import Recording
 from traces.errors import (
     InputError,
     MoeDiagError,
@@ -27,8 +29,6 @@ from traces.errors import (
     OutputNotWritable,
     UsageError,
 )
-from traces.simulate.export import write_export
-from traces.simulate.recording import Recording
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import diagnoser
 from heuristics.result.rank import Detected
+from tests.simulate.recording import Recording
 from traces.missing import Missing
-from traces.simulate.recording import Recording
 
 GEMM = "nvjet_tst_128x256_64x4_2x1_v_bz_TNT"
 

@@ -14,14 +14,14 @@ from heuristics.evidence.observed import Observed, observe
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.findings.states import feature_states
 from heuristics.run.run import Given, Run
+from tests.simulate.export import write_export
+from tests.simulate.knobs import Knobs
+from tests.simulate.recorded import View, record
+from tests.simulate.run import run as simulate
 from tests.workflow_doubles import Config, log_of
 from traces.formats.open import read_trace
 from traces.measure.measurements import measure_rank
 from traces.settings.settings import Framework, Value, settings
-from traces.simulate.export import write_export
-from traces.simulate.knobs import Knobs
-from traces.simulate.recorded import View, record
-from traces.simulate.run import run as simulate
 from traces.steps.selection import Selection
 from traces.timeline import build
 from traces.training_log.log import Message

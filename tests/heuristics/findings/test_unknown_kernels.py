@@ -11,8 +11,8 @@ import pytest
 import diagnoser
 from reports.content.blocks import Detail
 from tests.rendering import text
+from tests.simulate.recording import Recording
 from tests.visible_text import READERS
-from traces.simulate.recording import Recording
 
 Export = Callable[..., Path]
 US = 1_000

@@ -31,8 +31,8 @@ from tests.opinions_doubles import (
     rank,
     runs,
 )
+from tests.simulate.recording import Recording
 from traces.missing import Missing
-from traces.simulate.recording import Recording
 
 Export = Callable[..., Path]
 BLIND = Missing("replay", "clock offset: 3 ms", "record again")

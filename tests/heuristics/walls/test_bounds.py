@@ -13,13 +13,13 @@ from heuristics.run.run import WALL_IDS, WallId
 from tests.document_doubles import graph_only
 from tests.kineto_doubles import overlapped_step, write
 from tests.opinions_doubles import GEMM, JUDGE, cost, costs, measured, rank
+from tests.simulate.export import write_export
+from tests.simulate.recorded import View, record
+from tests.simulate.recording import Recording
+from tests.simulate.run import run
+from tests.simulate.scenarios import SCENARIOS
 from traces.measure.bounds import Bounds
 from traces.missing import Missing
-from traces.simulate.export import write_export
-from traces.simulate.recorded import View, record
-from traces.simulate.recording import Recording
-from traces.simulate.run import run
-from traces.simulate.scenarios import SCENARIOS
 
 Export = Callable[..., Path]
 ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<(unsigned long)4096>)"
@@ -88,7 +88,7 @@ def test_graphs_recorded_whole_bound_only_the_host(export: Export) -> None:
 @pytest.mark.parametrize("name", ["communication", "host_overhead", "memory", "compute", "deepep"])
 def test_no_replayed_cost_of_a_demo_is_above_its_bound(tmp_path: Path, name: str) -> None:
     path = tmp_path / "run.sqlite"
-    write_export(path, record(run(SCENARIOS[name].knobs), View()))
+    write_export(path, record(run(SCENARIOS[name]), View()))
     found = measured(path)
     assert not isinstance(found.costs, Missing)
     for wall in WALL_IDS:

@@ -32,9 +32,9 @@ from tests.opinions_doubles import (
     with_memory,
 )
 from tests.page_doubles import first_screen, flat
+from tests.simulate.recording import Recording
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
-from traces.simulate.recording import Recording
 
 Export = Callable[..., Path]
 BLIND = Missing("replay", "clock offset: 3 ms", "record again")

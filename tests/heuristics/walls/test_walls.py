@@ -33,10 +33,10 @@ from tests.opinions_doubles import (
     seen,
     with_memory,
 )
+from tests.simulate.recording import Recording
 from traces.limits import Limit
 from traces.measure.tensor_cores import TensorCores
 from traces.missing import Missing
-from traces.simulate.recording import Recording
 
 Export = Callable[..., Path]
 DOUBT = Missing("replay", "what the host waits for is not understood", "record more")

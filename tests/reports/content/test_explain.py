@@ -31,6 +31,7 @@ from tests.document_doubles import DISPATCH, exposed, graph_only
 from tests.heuristics.rules.test_defects import finding_ids
 from tests.places import GOLDEN, ROOT
 from tests.plain_page import plain
+from tests.simulate.recording import Recording
 from traces.account.account import DECIDED
 from traces.account.host import CAUSES
 from traces.columns import COPY_KINDS
@@ -38,7 +39,6 @@ from traces.errors import UsageError
 from traces.measure.moe.modules import MODULES
 from traces.measure.occupancy import LIMITERS
 from traces.names.kinds import COMM_KINDS, compute_classes
-from traces.simulate.recording import Recording
 
 Export = Callable[..., Path]
 RANK = (

@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 
 import diagnoser
-from diagnoser.scenarios import simulate_to
+from diagnoser.demo.recordings import RECORDINGS, unpack
 from reports.content.quantities import percent
 from tests.page_doubles import first_screen, flat
 from traces.errors import NothingToDiagnose
-from traces.simulate.scenarios import SCENARIOS
 
 WIDTHS = (60, 80, 120, 200)
 LINES = 40
@@ -52,7 +51,7 @@ def documents(folder: Path) -> dict[str, dict[str, Any]]:
 def scenario(name: str) -> dict[str, Any]:
     with TemporaryDirectory() as folder:
         path = Path(folder) / f"{name}.sqlite"
-        simulate_to(path, name)
+        unpack(path, name)
         return diagnoser.analyze(path).to_dict()
 
 
@@ -79,12 +78,12 @@ def test_the_first_screen_of_every_recording_fits_and_says_what_matters_early(
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", RECORDINGS)
 def test_the_first_screen_of_every_scenario_fits_and_says_what_matters_early(name: str, width: int) -> None:
     check_fits(scenario(name), width)
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", RECORDINGS)
 def test_the_last_line_is_the_next_command(name: str) -> None:
     assert "moe-diag compare" in first_screen(scenario(name)).splitlines()[-1]
 

@@ -47,9 +47,9 @@ from tests.comparison_document_doubles import (
 )
 from tests.document_doubles import HOSTILE, exposed, graph_only
 from tests.moe_pattern import moe_recording
+from tests.simulate.export import write_export
+from tests.simulate.recording import Recording
 from traces.names.kinds import COMM_KINDS, compute_classes
-from traces.simulate.export import write_export
-from traces.simulate.recording import Recording
 
 Document = dict[str, Any]
 RUNS: dict[str, Callable[[], Recording]] = {

@@ -32,9 +32,9 @@ from tests.log_doubles import crash, out_of_memory
 from tests.rendering import PICTURES, forms_of
 from tests.rendering import text as rendered_text
 from tests.reports.result.test_result_schema import validate
+from tests.simulate.export import write_export
 from tests.untold import nulls, unexplained
 from traces.settings.knobs import knobs
-from traces.simulate.export import write_export
 
 GIVEN = {"gpu": "H100", "core_version": "0.16.1"}
 SECRET = "hunter2_sesame"

@@ -14,9 +14,9 @@ from reports.words import percent, printable
 from tests.moe_pattern import moe_recording
 from tests.page_doubles import first_screen, flat
 from tests.reports.result.test_result_schema import validate
+from tests.simulate.recording import Recording
 from tests.untold import unexplained
 from traces.errors import NothingToDiagnose
-from traces.simulate.recording import Recording
 from traces.steps.selection import seconds
 
 Export = Callable[..., Path]

@@ -14,9 +14,9 @@ import diagnoser
 from heuristics.result.result import Result
 from heuristics.result.told import known
 from reports.result.read import is_result, of_one_run, read_result, typed
+from tests.simulate.export import write_export
+from tests.simulate.recording import Recording
 from traces.errors import NotAResult, TraceNotFound
-from traces.simulate.export import write_export
-from traces.simulate.recording import Recording
 
 GEMM, SENDRECV = "ampere_fp16_s16816gemm", "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
 

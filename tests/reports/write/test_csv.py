@@ -17,7 +17,7 @@ from reports.result.codec import Document, decode
 from reports.write.csv_analysis import COLUMNS, write_csv
 from tests.document_doubles import exposed, graph_only
 from tests.places import GOLDEN
-from traces.simulate.recording import Recording
+from tests.simulate.recording import Recording
 
 Export = Callable[..., Path]
 IN_FRAME = ("bucket", "exposed_comm_kind", "exposed_copy_kind", "compute_class")

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.simulate.export import write_export
+from tests.simulate.recording import Recording
 from traces.account.account import Account, measure_account
 from traces.formats.open import read_trace
 from traces.intervals import Spans, spans
 from traces.measure.budget import measure_budget
 from traces.missing import Missing
-from traces.simulate.export import write_export
-from traces.simulate.recording import Recording
 from traces.timeline import RankTimeline, build
 
 Export = Callable[..., Path]

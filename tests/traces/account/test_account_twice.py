@@ -22,12 +22,12 @@ from tests.account_by_definition import (
     account,
     clocks_agree,
 )
+from tests.simulate.export import write_export
+from tests.simulate.recording import Recording
 from traces.account.account import Account, measure_account
 from traces.columns import IntArray
 from traces.formats.open import read_trace
 from traces.intervals import union
-from traces.simulate.export import write_export
-from traces.simulate.recording import Recording
 from traces.timeline import build
 
 US = 1_000

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.simulate.recording import Recording
 from traces.account.clocks import clock_offset_ns
 from traces.account.producers import find_producers
 from traces.account.told import waits_told
 from traces.formats.open import read_trace
-from traces.simulate.recording import Recording
 from traces.timeline import RankTimeline, build
 
 Export = Callable[..., Path]

@@ -10,6 +10,8 @@ import pytest
 
 import diagnoser
 from tests.payload_doubles import ENTRIES, SEND, SIZES, header, init, send, with_payloads
+from tests.simulate.export import write_export
+from tests.simulate.recording import Recording
 from traces.columns import NULL, IntArray
 from traces.formats.nccl_payloads import (
     PayloadField,
@@ -20,8 +22,6 @@ from traces.formats.nccl_payloads import (
     read_schemas,
 )
 from traces.formats.sqlite_tables import SqliteTables
-from traces.simulate.export import write_export
-from traces.simulate.recording import Recording
 
 SCHEMAS = build_schemas(SIZES, ENTRIES)
 

@@ -13,9 +13,9 @@ import pytest
 
 import diagnoser
 from tests.page_doubles import first_screen, flat
+from tests.simulate.export import schema_versions, write_export
+from tests.simulate.recording import Recording
 from traces.errors import DamagedTrace, NothingToDiagnose
-from traces.simulate.export import schema_versions, write_export
-from traces.simulate.recording import Recording
 
 Export = Callable[..., Path]
 

@@ -19,12 +19,12 @@ from tests.communication_doubles import (
     told,
 )
 from tests.moe_pattern import moe_recording
+from tests.simulate.recording import Recording
 from traces.intervals import spans
 from traces.measure.a2a import measure_a2a
 from traces.measure.budget import measure_budget
 from traces.resolve.kinds import resolve_kinds
 from traces.resolve.resolution import with_kinds
-from traces.simulate.recording import Recording
 from traces.steps.choose import choose_steps
 from traces.steps.found import Step, from_steps
 from traces.steps.selection import Selection

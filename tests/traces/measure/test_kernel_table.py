@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.communication_doubles import GEMM, NORM, SENDRECV, rank_of
+from tests.simulate.recording import Recording
 from traces.intervals import spans
 from traces.measure.kernel_table import NAME_LENGTH, ROWS, measure_kernels
-from traces.simulate.recording import Recording
 
 Export = Callable[..., Path]
 

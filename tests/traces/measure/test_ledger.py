@@ -16,16 +16,16 @@ from reports.result.fill.moe import moe
 from reports.result.fill.tables import ledger
 from tests.communication_doubles import GEMM, NORM, SENDRECV, rank_of
 from tests.moe_truth import Found, measured
+from tests.simulate.knobs import Knobs, draw_knobs
+from tests.simulate.recorded import View, draw_view
+from tests.simulate.recording import Recording
+from tests.simulate.run import run
 from traces.account.account import absent_pieces, measure_account
 from traces.intervals import Spans, intersect, spans, union
 from traces.measure.ledger import LedgerRow, measure_ledger
 from traces.measure.ledger_steps import Borders, cut_at, per_step_ns
 from traces.measure.measurements import measure_rank
 from traces.missing import Missing
-from traces.simulate.knobs import Knobs, draw_knobs
-from traces.simulate.recorded import View, draw_view
-from traces.simulate.recording import Recording
-from traces.simulate.run import run
 from traces.steps.found import Step, Steps, from_steps, one_window
 from traces.steps.selection import Selection
 

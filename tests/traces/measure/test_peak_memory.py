@@ -15,6 +15,10 @@ from hypothesis import strategies as st
 
 from tests.communication_doubles import rank_of
 from tests.kineto_doubles import GEMM, PID, Event, call, on_gpu, write
+from tests.simulate.knobs import Knobs
+from tests.simulate.recorded import View, record
+from tests.simulate.recording import Recording
+from tests.simulate.run import run
 from traces.columns import NULL, MemoryUse
 from traces.formats.nsys_memory import read_memory_use
 from traces.formats.open import read_trace
@@ -23,10 +27,6 @@ from traces.intervals import spans
 from traces.measure.capture import measure_capture
 from traces.measure.peak_memory import peak_memory
 from traces.missing import Missing
-from traces.simulate.knobs import Knobs
-from traces.simulate.recorded import View, record
-from traces.simulate.recording import Recording
-from traces.simulate.run import run
 from traces.timeline import build
 
 Export = Callable[..., Path]

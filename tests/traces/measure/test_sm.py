@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.simulate.recording import Recording
 from traces.columns import SmLimits
 from traces.formats.nsys_metrics import read_gpu_samples
 from traces.formats.nsys_sqlite import read_export
@@ -17,7 +18,6 @@ from traces.formats.sqlite_tables import SqliteTables
 from traces.intervals import spans
 from traces.measure.sm import SmUse, measure_sm
 from traces.measure.sm_launches import LaunchUse
-from traces.simulate.recording import Recording
 from traces.timeline import build
 
 Export = Callable[..., Path]

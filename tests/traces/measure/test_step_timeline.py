@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from tests.communication_doubles import GEMM, NORM, SENDRECV, rank_of
 from tests.moe_truth import measured
+from tests.simulate.knobs import draw_knobs
+from tests.simulate.recorded import draw_view
+from tests.simulate.recording import Recording
+from tests.simulate.run import run
 from traces.account.account import absent_pieces, measure_account
 from traces.measure.step_timeline import MOST, measure_timelines
 from traces.missing import Missing
-from traces.simulate.knobs import draw_knobs
-from traces.simulate.recorded import draw_view
-from traces.simulate.recording import Recording
-from traces.simulate.run import run
 from traces.steps.found import Step, from_steps, one_window
 
 Export = Callable[..., Path]

@@ -18,12 +18,12 @@ from tests.document_doubles import GEMM
 from tests.html_doubles import page_of
 from tests.opinions_doubles import cost, costs, rank
 from tests.page_doubles import first_screen, flat, ticket, whole_text
+from tests.simulate.knobs import Knobs
+from tests.simulate.recorded import View, record
+from tests.simulate.run import run
 from traces.measure.detected import Detected
 from traces.measure.measurements import RankMeasurements
 from traces.names.frameworks import FRAMEWORKS, Framework, framework_by_names
-from traces.simulate.knobs import Knobs
-from traces.simulate.recorded import View, record
-from traces.simulate.run import run
 from traces.training_log.log import TrainingLog
 
 Export = Callable[..., Path]

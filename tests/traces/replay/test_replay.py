@@ -20,10 +20,10 @@ from tests.replay_doubles import (
     rank_of,
     us,
 )
+from tests.simulate.recording import Recording
 from traces.intervals import spans
 from traces.replay.graph import build_graph
 from traces.replay.run import replay
-from traces.simulate.recording import Recording
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.replay_doubles import GATHER, GEMM, SENDRECV, SYNC, US, Said, costs_of, rank_of, subject_of, us
+from tests.simulate.recording import Row
 from traces.account.account import measure_account
 from traces.missing import Missing
 from traces.replay.costs import measure_costs
-from traces.simulate.recording import Row
 from traces.steps.found import one_window
 
 

@@ -16,6 +16,11 @@ from hypothesis import strategies as st
 from tests import replay_edits_by_definition as by_hand
 from tests.invariance_doubles import recordings_told
 from tests.replay_by_definition import NAMED, Call, Story, Takes, Told, Work, run_again
+from tests.simulate.export import write_export
+from tests.simulate.knobs import Knobs
+from tests.simulate.recorded import View, record
+from tests.simulate.recording import Recording
+from tests.simulate.run import run
 from tests.traces.account.test_account_twice import Teller, recorded, words
 from traces.account.account import measure_account
 from traces.account.device import calibrate
@@ -28,11 +33,6 @@ from traces.replay.costs import Costs, measure_costs
 from traces.replay.edits import Edits, Subject
 from traces.replay.graph import Graph, Timing, build_graph
 from traces.replay.run import replay
-from traces.simulate.export import write_export
-from traces.simulate.knobs import Knobs
-from traces.simulate.recorded import View, record
-from traces.simulate.recording import Recording
-from traces.simulate.run import run
 from traces.steps.found import Step, Steps, from_steps
 from traces.timeline import KEYS, Bucket, RankTimeline, Source, build
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import diagnoser
+from tests.simulate.recording import Recording
 from traces.errors import EmptySelection, UsageError
-from traces.simulate.recording import Recording
 from traces.steps.found import Step
 from traces.steps.rules import leave_out_partial, leave_out_warm_up
 from traces.steps.selection import parse_selection

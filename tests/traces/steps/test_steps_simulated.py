@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.score.truth import optimizer_borders_ns, shown_borders_ns, step_borders_ns
+from tests.simulate.export import write_export
+from tests.simulate.knobs import Knobs
+from tests.simulate.recorded import START_NS, View, record, recorded_steps
+from tests.simulate.run import Run, run
 from traces.formats.open import read_trace
-from traces.simulate.export import write_export
-from traces.simulate.knobs import Knobs
-from traces.simulate.recorded import START_NS, View, record, recorded_steps
-from traces.simulate.run import Run, run
 from traces.steps.choose import choose_steps
 from traces.steps.found import Steps
 from traces.steps.selection import parse_selection

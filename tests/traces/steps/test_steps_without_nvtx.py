@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.moe_pattern import moe_recording
+from tests.simulate.export import write_export
+from tests.simulate.recording import Recording
 from traces.columns import NULL, HostSpans
 from traces.formats.open import ReadOptions, read_trace
 from traces.names.ranges import is_optimizer_name, is_step_name
-from traces.simulate.export import write_export
-from traces.simulate.recording import Recording
 from traces.steps.choose import choose_steps
 from traces.steps.found import Steps
 from traces.steps.repeats import matching_lags

@@ -15,10 +15,10 @@ from heuristics.comparison.comparison import Comparison, compare
 from heuristics.result.result import Result
 from tests.anchors import GRAPHED, GRAPHED_BOUND, UNGRAPHED
 from tests.comparison_doubles import read_back
-from traces.simulate.export import write_export
-from traces.simulate.knobs import Knobs
-from traces.simulate.recorded import View, record
-from traces.simulate.run import run
+from tests.simulate.export import write_export
+from tests.simulate.knobs import Knobs
+from tests.simulate.recorded import View, record
+from tests.simulate.run import run
 
 SHORT = {"layer_count": 2, "microbatch_count": 2}
 """A quarter of the anchors' step: kernels and host are theirs, and each run is told in a second."""

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diagnoser import analyze
-from diagnoser.scenarios import simulate_to
+from diagnoser.demo.recordings import unpack
 from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
 from heuristics.evidence.symptoms.fit import with_fit
 from heuristics.evidence.symptoms.rank import RANK_KEYS
@@ -190,7 +190,7 @@ def test_a_result_without_walls_is_judged_by_its_ranks() -> None:
 
 @pytest.mark.parametrize("name", ["communication", "host_overhead", "memory", "compute"])
 def test_the_figures_of_a_result_alone_give_its_verdict(name: str, tmp_path: Path) -> None:
-    simulate_to(tmp_path / "run.sqlite", name)
+    unpack(tmp_path / "run.sqlite", name)
     result = analyze([tmp_path / "run.sqlite"]).to_dict()
     figures = {key: value for key, value in result.items() if key not in ("walls", "verdict")}
     seen = observed_from(read_symptoms(json.dumps(figures), "result.json"))

@@ -26,7 +26,7 @@ from reports.write.html.page import write_html
 from reports.write.lanes import Stretch, lanes_of
 from tests.document_doubles import DISPATCH, exposed, graph_only
 from tests.html_doubles import HOSTILE, Elements, foreign, long, page_of
-from traces.simulate.export import write_export
+from tests.simulate.export import write_export
 
 Export = Callable[..., Path]
 ROOM = 1_000_000

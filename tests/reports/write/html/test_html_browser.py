@@ -15,7 +15,7 @@ from reports.write.html.page import write_html
 from tests.browser import Browser, started
 from tests.document_doubles import DISPATCH, exposed
 from tests.html_doubles import HOSTILE, foreign, long, page_of
-from traces.simulate.export import write_export
+from tests.simulate.export import write_export
 
 _READY = """return new Promise(done => {
   const drawn = () => requestAnimationFrame(() => done(true));

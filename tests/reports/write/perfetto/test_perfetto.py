@@ -28,8 +28,8 @@ from tests.chrome_trace import NotATrace, read
 from tests.comparison_document_doubles import document_of, regression
 from tests.document_doubles import DISPATCH, HOSTILE, exposed, graph_only
 from tests.planted import replaced
-from traces.simulate.export import write_export
-from traces.simulate.recording import Recording
+from tests.simulate.export import write_export
+from tests.simulate.recording import Recording
 
 Export = Callable[..., Path]
 MS = 1_000_000

@@ -24,13 +24,13 @@ from tests.communication_doubles import (
     rank_of,
 )
 from tests.moe_truth import Figures, measured, over_layers, true_rows, true_tax
+from tests.simulate.knobs import Knobs
+from tests.simulate.recorded import View
+from tests.simulate.recording import Recording
+from tests.simulate.run import run
 from traces.measure.measurements import measure_rank
 from traces.measure.moe_ledger import MoeLedger
 from traces.missing import Missing
-from traces.simulate.knobs import Knobs
-from traces.simulate.recorded import View
-from traces.simulate.recording import Recording
-from traces.simulate.run import run
 from traces.steps.selection import Selection
 
 Export = Callable[..., Path]
