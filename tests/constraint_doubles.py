@@ -5,15 +5,13 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Final, cast
 
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
+from tests.places import DATA
 from traces.settings.settings import Framework, Value, settings
-
-DATA: Final = Path(__file__).parent / "data"
 
 DEFAULTS: Final[Mapping[str, Value]] = {
     "tensor_model_parallel_size": 1,

@@ -25,6 +25,8 @@ from heuristics.walls.compute import judge as judge_compute
 from heuristics.walls.host_overhead import judge as judge_host
 from heuristics.walls.memory import judge as judge_memory
 from heuristics.walls.wall import Evidence, Outcome, WallJudgement
+from tests.simulate.export import write_export
+from tests.simulate.recording import Recording
 from traces.account.account import Account
 from traces.formats.open import read_trace
 from traces.measure.bounds import Bounds
@@ -35,8 +37,6 @@ from traces.names.kinds import COMM_KINDS, compute_classes
 from traces.replay.cost import Cost
 from traces.replay.costs import Costs, Without
 from traces.replay.proofs import Proofs
-from traces.simulate.export import write_export
-from traces.simulate.recording import Recording
 from traces.steps.found import Step, Steps, from_steps
 from traces.steps.selection import Selection
 from traces.timeline import build
