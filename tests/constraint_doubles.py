@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Final, cast
 
 from heuristics.config.configured import given_of
+from heuristics.rules.rule import Rule
 from heuristics.run.run import Given, Run, Shown
 from traces.settings.settings import Framework, Value, settings
+from traces.training_log.known_lines import known_lines
 
 DATA: Final = Path(__file__).parent / "data"
 
@@ -97,6 +99,12 @@ DEFAULTS: Final[Mapping[str, Value]] = {
 def read(name: str) -> dict[str, dict[str, object]]:
     """A table of the test data."""
     return tomllib.loads((DATA / name).read_text(encoding="utf-8"))
+
+
+def messages(rule: Rule) -> tuple[str, ...]:
+    """The framework's own words for a rule."""
+    known = tuple(text for line in rule.lines for text in known_lines()[line].texts)
+    return (*known, rule.message) if rule.message else known
 
 
 def value_of(read_value: object) -> Value:

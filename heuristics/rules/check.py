@@ -8,9 +8,10 @@ from functools import cache
 from typing import Final
 
 from heuristics.config.configured import FIELD_KNOBS, given_of
+from heuristics.config.facts import version
 from heuristics.config.view import Config, Version
 from heuristics.rules.rule import Level, Rule, has_rule, verdict
-from heuristics.rules.rules import RULES
+from heuristics.rules.rules import rules
 from heuristics.run.run import Run
 from traces.settings.settings import Value
 
@@ -46,7 +47,8 @@ def check_rules(run: Run) -> tuple[Broken, ...]:
 @cache
 def _rules_of(core: Version | None, bridge: Version | None, framework: str | None) -> tuple[Rule, ...]:
     """Those that are certain to apply."""
-    return tuple(rule for rule in RULES if has_rule(rule, core, bridge, framework))
+    releases = version(core), version(bridge)
+    return tuple(rule for rule in rules().values() if has_rule(rule, *releases, framework))
 
 
 def undecided(run: Run) -> tuple[Undecided, ...]:
@@ -54,10 +56,11 @@ def undecided(run: Run) -> tuple[Undecided, ...]:
     config = Config(run)
     return tuple(
         Undecided(rule, asks)
-        for rule in RULES
-        if any(config.on(knob) for knob in rule.knobs)
+        for rule in rules().values()
+        if rule.level != "guide"
+        and any(config.on(knob) for knob in rule.knobs)
         and verdict(rule, config) is None
-        and (asks := _asks(rule, config))
+        and (asks := rule.asks(config))
     )
 
 
@@ -70,34 +73,3 @@ def merged(run: Run, changes: Mapping[str, Value]) -> Run:
     outdated = {name: None for name, knobs in FIELD_KNOBS.items() if any(knob in changes for knob in knobs)}
     given = replace(run.given, **outdated)  # type: ignore[arg-type]
     return replace(run, settings=settings, given=given_of(settings, given, {}))
-
-
-_VERSION_OPTIONS: Final = {
-    "core": "--core-version",
-    "bridge": "--bridge-version",
-    "te": "--te-version",
-    "torch": "--torch-version",
-}
-
-
-def _asks(rule: Rule, config: Config) -> tuple[str, ...]:
-    """Its unknown knobs; then the versions it reads, the GPU and the configuration file."""
-    knobs = tuple(knob for knob in rule.knobs if not config.known(knob))
-    options = tuple(option for fact, option in _facts(rule, config) if fact)
-    return (*knobs, *options)
-
-
-def _facts(rule: Rule, config: Config) -> tuple[tuple[bool, str], ...]:
-    spoken = f"{rule.text} {rule.cure}"
-    framework = rule.says in ("megatron_lm", "megatron_bridge") and config.framework is None
-    return (
-        (framework, "--config"),
-        (config.core is None and bool(rule.until), _VERSION_OPTIONS["core"]),
-        (config.te is None and "Transformer Engine" in spoken, _VERSION_OPTIONS["te"]),
-        (config.torch is None and "PyTorch" in spoken, _VERSION_OPTIONS["torch"]),
-        (config.capability is None and _speaks_of_gpu(spoken), "--gpu-model"),
-    )
-
-
-def _speaks_of_gpu(text: str) -> bool:
-    return any(word in text for word in ("Blackwell", "compute capability", "NVL72", "NVLink"))

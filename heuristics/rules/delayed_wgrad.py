@@ -9,7 +9,7 @@ from heuristics.guides.facts import all_of, negated
 from heuristics.guides.graph_constraint import any_of
 from heuristics.rules.ep_overlap import KNOB as OVERLAP
 from heuristics.rules.ep_overlap import overlap
-from heuristics.rules.rule import BRIDGE_OVERLAP, CORE, LM, Condition, Rule
+from heuristics.rules.legacy import BRIDGE_OVERLAP, CORE, LM, Condition, Rule
 
 KNOB: Final = "delay_wgrad_compute"
 _BOTH: Final = (KNOB, f"comm_overlap.{KNOB}")

@@ -10,7 +10,7 @@ from heuristics.guides.dispatcher_limits import LIMITS
 from heuristics.guides.facts import all_of, negated
 from heuristics.guides.graph_constraint import any_of
 from heuristics.rules.dispatcher import BACKEND, TYPE, flex_backend, on_flex
-from heuristics.rules.rule import (
+from heuristics.rules.legacy import (
     BRIDGE_FLEX,
     BRIDGE_MAIN,
     CORE,

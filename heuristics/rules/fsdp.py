@@ -6,7 +6,7 @@ from typing import Final
 
 from heuristics.guides.facts import all_of, negated
 from heuristics.guides.graph_constraint import any_of
-from heuristics.rules.rule import BRIDGE, BRIDGE_MAIN, LM, Condition, Rule
+from heuristics.rules.legacy import BRIDGE, BRIDGE_MAIN, LM, Condition, Rule
 
 _TORCH: Final = "use_torch_fsdp2"
 _MEGATRON: Final = "ddp.use_megatron_fsdp"

@@ -8,7 +8,7 @@ from heuristics.config.view import Config
 from heuristics.guides.facts import all_of, negated
 from heuristics.guides.graph_constraint import any_of
 from heuristics.rules.layout import remainder
-from heuristics.rules.rule import BRIDGE, CORE, CORE_MAIN, LM, Rule
+from heuristics.rules.legacy import BRIDGE, CORE, CORE_MAIN, LM, Rule
 
 _MTP: Final = "mtp_num_layers"
 _POSITIONS: Final = "position_embedding_type"

@@ -12,7 +12,7 @@ from heuristics.config.view import Config
 from heuristics.guides.facts import all_of, negated
 from heuristics.guides.graph_constraint import any_of
 from heuristics.rules.graph_view import expandable_segments
-from heuristics.rules.rule import BRIDGE_OVERLAP, LM, Condition, Rule
+from heuristics.rules.legacy import BRIDGE_OVERLAP, LM, Condition, Rule
 
 _DISTRIBUTED: Final = "ddp.use_distributed_optimizer"
 _FSDP: Final = "ddp.use_megatron_fsdp"

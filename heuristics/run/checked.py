@@ -90,7 +90,7 @@ class Contradicted:
 
 def contradicted(run: Run, problems: tuple[Problem, ...], perturbation_frac: float | None) -> Contradicted:
     """Where configuration, log and trace disagree. `run`: settings as written, shown by the trace alone."""
-    failures = explain_failures(run.log, run.settings) if run.log else ()
+    failures = explain_failures(run)
     findings = (*find_contradictions(run, failures, problems), *perturbed(perturbation_frac))
     said = tuple(one.id for one in findings)
     kept = tuple(one for one in failures if not _said_already(one, said))

@@ -1,13 +1,11 @@
-"""What delayed weight gradients need (document 001)."""
+"""What delayed weight gradients need beside CUDA graphs (document 001)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from heuristics.config.features import (
     delayed_wgrad_asked,
-    expert_overlap_asked,
     graph_modules,
     graphs_asked,
 )
@@ -29,10 +27,6 @@ def _graphed(run: Run, *modules: str) -> bool | None:
     return None if held is None else not held or bool({*modules} & {*held})
 
 
-def _and(*asked: Callable[[Run], bool | None]) -> Callable[[Run], bool | None]:
-    return lambda run: all_of(*(one(run) for one in asked))
-
-
 def _wgrad_graphed(run: Run) -> bool | None:
     return all_of(delayed_wgrad_asked(run), _graphed(run, "attn"))
 
@@ -42,47 +36,9 @@ def _no_bias(run: Run) -> bool | None:
     return False if True in biases else None if None in biases else True
 
 
-def _gradient_overlap(run: Run) -> bool | None:
-    return flag(run, "ddp.overlap_grad_reduce")
-
-
 _WGRAD: Final = "delayed weight gradients"
 
 DELAYED_WGRAD: Final = (
-    Need(
-        "delayed-wgrad-overlap",
-        _WGRAD,
-        "Delayed weight gradients: EP overlap is on",
-        "001, Prerequisites",
-        delayed_wgrad_asked,
-        expert_overlap_asked,
-        lambda run: f"EP overlap {switch(expert_overlap_asked(run))}",
-        "EP overlap first: COM-1",
-        "overlap_moe_expert_parallel_comm of the configuration",
-        "COM-1",
-    ),
-    Need(
-        "delayed-wgrad-grad-reduce",
-        _WGRAD,
-        "Delayed weight gradients with overlapped gradient reduction: Transformer Engine 2.8",
-        "001, Prerequisites",
-        _and(delayed_wgrad_asked, _gradient_overlap),
-        from_release("te", "2.8.0"),
-        says_version("te", "Transformer Engine"),
-        "Transformer Engine 2.8 (Megatron-LM; Megatron-Bridge asks for 2.7)",
-        "--te-version",
-    ),
-    Need(
-        "delayed-wgrad-fusion",
-        _WGRAD,
-        "Delayed weight gradients with fused accumulation: Transformer Engine 2.7",
-        "001, Prerequisites",
-        _and(delayed_wgrad_asked, _fused_gradients),
-        from_release("te", "2.7.0"),
-        says_version("te", "Transformer Engine"),
-        "Transformer Engine 2.7",
-        "--te-version",
-    ),
     Need(
         "delayed-wgrad-graphed-te",
         f"{_WGRAD} with attention in a graph",
