@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final, cast
 
+from heuristics.rules.rule import Rule
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from tests.places import DATA
 from traces.settings.settings import Framework, Value, settings
+from traces.training_log.known_lines import known_lines
 
 DEFAULTS: Final[Mapping[str, Value]] = {
     "tensor_model_parallel_size": 1,
@@ -96,6 +98,12 @@ DEFAULTS: Final[Mapping[str, Value]] = {
 def read(name: str) -> dict[str, dict[str, object]]:
     """A table of the test data."""
     return tomllib.loads((DATA / name).read_text(encoding="utf-8"))
+
+
+def messages(rule: Rule) -> tuple[str, ...]:
+    """The framework's own words for a rule."""
+    known = tuple(text for line in rule.lines for text in known_lines()[line].texts)
+    return (*known, rule.message) if rule.message else known
 
 
 def value_of(read_value: object) -> Value:

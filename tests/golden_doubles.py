@@ -260,6 +260,6 @@ def config_texts(judgement: Judgement) -> list[str]:
     run = judgement.run
     broken = [text for one in check_rules(run) for text in (one.text, one.rule.cure)]
     found = [text for one in find_contradictions(run) for text in (one.text, one.evidence, one.fix)]
-    failures = explain_failures(run.log, run.settings) if run.log else ()
+    failures = explain_failures(run)
     failed = [text for one in failures for text in (one.text, one.confirm, one.fix)]
     return [*broken, *found, *failed]

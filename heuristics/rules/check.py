@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from heuristics.config.versions import OPTIONS, Version
-from heuristics.config.view import Config
+from heuristics.config.facts import version
+from heuristics.config.versions import Version
 from heuristics.rules.rule import Level, Rule, has_rule, verdict
-from heuristics.rules.rules import RULES
+from heuristics.rules.rules import rules
 from heuristics.run.run import Run
 
 
@@ -40,7 +40,8 @@ def check_rules(run: Run) -> tuple[Broken, ...]:
 @cache
 def _rules_of(core: Version | None, bridge: Version | None, framework: str | None) -> tuple[Rule, ...]:
     """Those that are certain to apply."""
-    return tuple(rule for rule in RULES if has_rule(rule, core, bridge, framework))
+    releases = version(core), version(bridge)
+    return tuple(rule for rule in rules().values() if has_rule(rule, *releases, framework))
 
 
 def undecided(run: Run) -> tuple[Undecided, ...]:
@@ -48,31 +49,9 @@ def undecided(run: Run) -> tuple[Undecided, ...]:
     config = run.validated
     return tuple(
         Undecided(rule, asks)
-        for rule in RULES
-        if any(config.on(knob) for knob in rule.knobs)
+        for rule in rules().values()
+        if rule.level != "guide"
+        and any(config.on(knob) for knob in rule.knobs)
         and verdict(rule, config) is None
-        and (asks := _asks(rule, config))
+        and (asks := rule.asks(config))
     )
-
-
-def _asks(rule: Rule, config: Config) -> tuple[str, ...]:
-    """Its unknown knobs; then the versions it reads, the GPU and the configuration file."""
-    knobs = tuple(knob for knob in rule.knobs if not config.known(knob))
-    options = tuple(option for fact, option in _facts(rule, config) if fact)
-    return (*knobs, *options)
-
-
-def _facts(rule: Rule, config: Config) -> tuple[tuple[bool, str], ...]:
-    spoken = f"{rule.text} {rule.cure}"
-    framework = rule.says in ("megatron_lm", "megatron_bridge") and config.framework is None
-    return (
-        (framework, "--config"),
-        (config.core is None and bool(rule.until), OPTIONS["core"]),
-        (config.te is None and "Transformer Engine" in spoken, OPTIONS["te"]),
-        (config.torch is None and "PyTorch" in spoken, OPTIONS["torch"]),
-        (config.capability is None and _speaks_of_gpu(spoken), "--gpu-model"),
-    )
-
-
-def _speaks_of_gpu(text: str) -> bool:
-    return any(word in text for word in ("Blackwell", "compute capability", "NVL72", "NVLink"))

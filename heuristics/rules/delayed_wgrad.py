@@ -8,7 +8,7 @@ from heuristics.config.logic import all_of, any_of, negated
 from heuristics.config.view import Config
 from heuristics.rules.ep_overlap import KNOB as OVERLAP
 from heuristics.rules.ep_overlap import overlap
-from heuristics.rules.rule import BRIDGE_OVERLAP, CORE, LM, Condition, Rule
+from heuristics.rules.legacy import BRIDGE_OVERLAP, CORE, LM, Condition, Rule
 
 KNOB: Final = "delay_wgrad_compute"
 _BOTH: Final = (KNOB, f"comm_overlap.{KNOB}")

@@ -6,7 +6,7 @@ from typing import Final
 
 from heuristics.config.logic import all_of, any_of, negated
 from heuristics.config.view import Config
-from heuristics.rules.rule import (
+from heuristics.rules.legacy import (
     CORE,
     CORE_MAIN,
     CORE_MOE,

@@ -9,7 +9,7 @@ from heuristics.config.view import Config
 from heuristics.rules.dispatcher import BACKEND, TYPE, flex_backend
 from heuristics.rules.ep_overlap import KNOB as OVERLAP
 from heuristics.rules.ep_overlap import overlap
-from heuristics.rules.rule import LM, Rule
+from heuristics.rules.legacy import LM, Rule
 
 _CONNECTIONS: Final = "CUDA_DEVICE_MAX_CONNECTIONS"
 _ENV_CONNECTIONS: Final = f"env.{_CONNECTIONS}"

@@ -6,7 +6,7 @@ from typing import Final
 
 from heuristics.config.logic import all_of, any_of, negated
 from heuristics.config.view import Config
-from heuristics.rules.rule import BRIDGE_OVERLAP, CORE, LM, Condition, Rule
+from heuristics.rules.legacy import BRIDGE_OVERLAP, CORE, LM, Condition, Rule
 
 KNOB: Final = "overlap_moe_expert_parallel_comm"
 _SOURCE: Final = f"{CORE}; {BRIDGE_OVERLAP}"
@@ -14,7 +14,7 @@ _SOURCE: Final = f"{CORE}; {BRIDGE_OVERLAP}"
 
 def overlap(config: Config) -> bool | None:
     """Whether EP overlap is asked for where it counts: with a CommOverlapConfig, Bridge's value wins."""
-    return config.ep_overlap
+    return config.expert_overlap(KNOB)
 
 
 def with_overlap(*conditions: Condition) -> Condition:

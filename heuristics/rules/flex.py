@@ -8,7 +8,7 @@ from heuristics.config.logic import all_of, any_of, negated
 from heuristics.config.view import Config
 from heuristics.guides.dispatcher_limits import LIMITS
 from heuristics.rules.dispatcher import BACKEND, TYPE, flex_backend, on_flex
-from heuristics.rules.rule import (
+from heuristics.rules.legacy import (
     BRIDGE_FLEX,
     BRIDGE_MAIN,
     CORE,

@@ -14,7 +14,7 @@ from heuristics.rules.delayed_wgrad import captures_wgrad, delayed, reduces_earl
 from heuristics.rules.dispatcher import TYPE
 from heuristics.rules.graph_rows import ROW_RULES
 from heuristics.rules.graph_view import IMPL, MODULES, graph_impl, graph_modules
-from heuristics.rules.rule import CORE, LM, Condition, Rule
+from heuristics.rules.legacy import CORE, LM, Condition, Rule
 
 _GRAPHS: Final = (IMPL, MODULES)
 

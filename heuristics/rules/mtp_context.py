@@ -7,7 +7,7 @@ from typing import Final
 from heuristics.config.logic import all_of, any_of, negated
 from heuristics.config.view import Config
 from heuristics.rules.layout import remainder
-from heuristics.rules.rule import BRIDGE, CORE, CORE_MAIN, LM, Rule
+from heuristics.rules.legacy import BRIDGE, CORE, CORE_MAIN, LM, Rule
 
 _MTP: Final = "mtp_num_layers"
 _POSITIONS: Final = "position_embedding_type"

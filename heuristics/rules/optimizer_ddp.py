@@ -11,7 +11,7 @@ from typing import Final
 from heuristics.config.logic import all_of, any_of, negated
 from heuristics.config.view import Config
 from heuristics.rules.graph_view import expandable_segments
-from heuristics.rules.rule import BRIDGE_OVERLAP, LM, Condition, Rule
+from heuristics.rules.legacy import BRIDGE_OVERLAP, LM, Condition, Rule
 
 _DISTRIBUTED: Final = "ddp.use_distributed_optimizer"
 _FSDP: Final = "ddp.use_megatron_fsdp"

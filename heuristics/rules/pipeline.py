@@ -10,8 +10,8 @@ from typing import Final
 from heuristics.config.logic import all_of, any_of, negated
 from heuristics.config.view import Config
 from heuristics.rules.layout import remainder
+from heuristics.rules.legacy import CORE, LM, Condition, Rule
 from heuristics.rules.pp_layout import StageLayout, parse_layout
-from heuristics.rules.rule import CORE, LM, Condition, Rule
 
 _PP: Final = "pipeline_model_parallel_size"
 _VPP: Final = "virtual_pipeline_model_parallel_size"

@@ -6,7 +6,7 @@ from typing import Final
 
 from heuristics.config.logic import all_of, any_of, negated
 from heuristics.config.view import Config
-from heuristics.rules.rule import BRIDGE, CORE, LM, Condition, Rule
+from heuristics.rules.legacy import BRIDGE, CORE, LM, Condition, Rule
 
 _RECIPES: Final = ("delayed", "tensorwise", "mxfp8", "blockwise", "custom")
 _QUANT: Final = "moe_router_padding_for_quantization"

@@ -88,7 +88,7 @@ class Contradicted:
 
 def contradicted(run: Run, problems: tuple[Problem, ...], perturbation_frac: float | None) -> Contradicted:
     """Where configuration, log and trace disagree. `run`: settings as written, shown by the trace alone."""
-    failures = explain_failures(run.log, run.config.written) if run.log else ()
+    failures = explain_failures(run)
     findings = (*find_contradictions(run, failures, problems), *perturbed(perturbation_frac))
     said = tuple(one.id for one in findings)
     kept = tuple(one for one in failures if not _said_already(one, said))
@@ -110,7 +110,7 @@ def check(
     """Judge a configuration. `step_ns`: a measured step, for throughput where the log tells none."""
     steady = steady_step(run.log) if run.log else None
     length_ns = steady.median_ns if steady else step_ns
-    settings = run.config.settings
+    settings = run.settings
     return Checked(
         broken=check_rules(run),
         undecided=undecided(run),
@@ -130,7 +130,7 @@ def check(
 
 def _memory(run: Run) -> Estimate | Missing:
     """The estimate, calibrated by the log's peak where it tells one."""
-    found = estimate(run.config.settings, run.config.core_text)
+    found = estimate(run.settings, run.config.core_text)
     peak = peak_memory(run.log) if run.log else None
     if isinstance(found, Missing) or peak is None or peak.allocated_bytes is None:
         return found

@@ -8,11 +8,12 @@ from typing import cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from packaging.version import Version
 
 from heuristics.rules.check import check_rules, undecided
 from heuristics.rules.pp_layout import parse_layout
-from heuristics.rules.rule import Rule, in_force, verdict
-from heuristics.rules.rules import RULES
+from heuristics.rules.rule import in_force, verdict
+from heuristics.rules.rules import rules
 from heuristics.run.given import Given
 from heuristics.run.run import Run
 from tests.constraint_doubles import DEFAULTS, megatron_cases, run_with, whole_run
@@ -82,7 +83,7 @@ def test_undecided_names_the_knobs_and_options_that_would_tell() -> None:
 
 def test_a_rule_of_a_framework_asks_for_the_configuration_where_that_is_unknown() -> None:
     knobs = {"tp_comm_overlap": True, "sequence_parallel": False}
-    (found,) = [one for one in undecided(run_with(knobs)) if one.rule.says == "megatron_lm"]
+    (found,) = [one for one in undecided(run_with(knobs)) if one.rule.by == "megatron_lm"]
     assert found.asks == ("--config",)
     assert "tp-overlap-sequence-parallel-lm" in ids(run_with({**knobs, "lm": True}))
     assert ids(run_with({**knobs, "mb": True})) == []
@@ -91,19 +92,20 @@ def test_a_rule_of_a_framework_asks_for_the_configuration_where_that_is_unknown(
 @pytest.mark.parametrize(
     ("since", "until", "version", "expected"),
     [
-        ("0.14.0", "", (0, 13, 0), False),
-        ("0.14.0", "", (0, 14, 0), True),
-        ("", "0.18.0", (0, 17, 1), True),
-        ("", "0.18.0", (0, 18, 0), False),
+        ("0.14.0", "", Version("0.13.0"), False),
+        ("0.14.0", "", Version("0.14.0"), True),
+        ("", "0.18.0", Version("0.17.1"), True),
+        ("", "0.18.0", Version("0.18.0"), False),
         ("0.14.0", "", None, True),
         ("", "0.18.0", None, None),
     ],
 )
 def test_a_rule_holds_from_its_first_release_to_before_its_last(
-    since: str, until: str, version: tuple[int, int, int] | None, expected: bool | None
+    since: str, until: str, version: Version | None, expected: bool | None
 ) -> None:
-    rule = Rule("a", ("b",), "t", lambda c: True, "ours", "s", "c", since=since, until=until)
-    assert in_force(rule, version) is expected
+    first, gone = (Version(one) if one else None for one in (since, until))
+    rule = replace(rules()["force-balance"], since=first, until=gone)
+    assert in_force(rule, version, None) is expected
 
 
 def test_bridge_gives_the_core_version_and_its_comm_overlap_wins() -> None:
@@ -159,9 +161,9 @@ def test_knowing_less_never_breaks_another_rule(unknown: dict[str, None]) -> Non
 def test_every_verdict_is_true_false_or_unknown_on_any_knob_of_any_type() -> None:
     odd: tuple[object, ...] = ("null", "", "x", 0, 1, -1, 2.5, True, False, [], ["x"], [0, 1])
     for value in odd:
-        knobs = {knob: value for rule in RULES for knob in rule.knobs}
+        knobs = {knob: value for rule in rules().values() for knob in rule.knobs}
         config = run_with({"mb": True, "core": "0.19.0", **knobs}).validated
-        assert {verdict(rule, config) for rule in RULES} <= {True, False, None}
+        assert {verdict(rule, config) for rule in rules().values()} <= {True, False, None}
 
 
 def test_what_megatron_lm_mends_itself_breaks_no_rule() -> None:
