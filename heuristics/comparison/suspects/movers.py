@@ -25,7 +25,7 @@ _HOST_ROWS: Final = {
 }
 """Kinds of the host wall that are rows of another name."""
 
-_GO_ALONG: Final = ("*te_rng_tracker", "moe_router_dtype", "ddp.use_distributed_optimizer")
+GO_ALONG: Final = ("*te_rng_tracker", "moe_router_dtype", "ddp.use_distributed_optimizer")
 """What fixes set beside their own knobs, because those need it: it moves none of their rows by itself."""
 
 _RUNS: Final = (
@@ -69,7 +69,7 @@ def fix_movers() -> tuple[Mover, ...]:
     """What fixes of the catalogue switch on, and the rows of the kinds that they act on."""
     found: dict[tuple[str, str], Mover] = {}
     for fix in CATALOGUE.values():
-        rows = _rows(fix)
+        rows = rows_of(fix)
         if not rows:
             continue
         for knob, is_switch in _knobs(fix).items():
@@ -78,7 +78,8 @@ def fix_movers() -> tuple[Mover, ...]:
     return tuple(found.values())
 
 
-def _rows(fix: Fix) -> tuple[str, ...]:
+def rows_of(fix: Fix) -> tuple[str, ...]:
+    """Rows of the step that a fix acts on; none where it acts on all of its wall."""
     prefix: dict[WallId, str] = {
         "communication": "exposed_comm",
         "host_overhead": "launch_starved",
@@ -97,6 +98,6 @@ def _knobs(fix: Fix) -> dict[str, bool]:
         spelled = (knobs.megatron_lm, knobs.megatron_bridge)
         for lines, framework in zip(spelled, frameworks, strict=True):
             for knob, value in change_of((*lines, *knobs.environment), framework).knobs.items():
-                if not is_off(value) and not matches(knob, _GO_ALONG):
+                if not is_off(value) and not matches(knob, GO_ALONG):
                     found[knob] = value is True
     return found
