@@ -25,7 +25,7 @@ from heuristics.workflow.walk import walk
 from traces.missing import Missing
 from traces.settings.configuration import Problem
 from traces.sizes.memory import Estimate, calibrated, estimate
-from traces.sizes.references import Reference, nearest_references
+from traces.sizes.references import Nearest, Reference, nearest, nearest_references
 from traces.sizes.throughput import Throughput, throughput
 from traces.training_log.peak import peak_memory
 from traces.training_log.steady import SteadyStep, steady_step
@@ -63,6 +63,7 @@ class Checked:
     memory: Estimate | Missing
     throughput: Throughput | Missing
     references: tuple[Reference, ...]
+    nearest: Nearest | None
 
     @property
     def legal(self) -> bool:
@@ -113,6 +114,12 @@ def check(
     steady = steady_step(run.log) if run.log else None
     length_ns = steady.median_ns if steady else step_ns
     settings = as_understood(run).settings
+    rates = (
+        Missing("throughput", "no step time is known", "give --log, or analyze a trace with steps")
+        if length_ns is None
+        else throughput(settings, length_ns, run.gpu)
+    )
+    rows = nearest_references(settings, run.gpu, run.precision)
     return Checked(
         broken=check_rules(run),
         undecided=undecided(run),
@@ -123,10 +130,11 @@ def check(
         steps=walk(run),
         steady=steady,
         memory=_memory(run),
-        throughput=Missing("throughput", "no step time is known", "give --log, or analyze a trace with steps")
-        if length_ns is None
-        else throughput(settings, length_ns, run.gpu),
-        references=nearest_references(settings, run.gpu),
+        throughput=rates,
+        references=rows,
+        nearest=nearest(rows[0], rates.tokens_per_s_per_gpu, settings, run.gpu, run.precision)
+        if rows and not isinstance(rates, Missing)
+        else None,
     )
 
 
