@@ -10,15 +10,13 @@ from typing import Final
 from heuristics.comparison.difference.changed import Changed
 from heuristics.comparison.difference.shown import Shown, trace_facts
 from heuristics.comparison.facts import Facts
-from heuristics.comparison.said import Settings, Value, plain, settings_of
+from heuristics.comparison.said import Settings, Value, settings_of
 from heuristics.comparison.suspects.direction import is_off, way
 from heuristics.comparison.suspects.movers import GO_ALONG
 from heuristics.comparison.suspects.view import matches
+from heuristics.fixes.ways import sets_of, ways_of
 from heuristics.result.compared import ExpectedBy
-from heuristics.result.judged import Fix
 from heuristics.result.told import Told
-from traces.settings.settings import Framework
-from traces.settings.spelling import change_of
 
 _OBSERVED: Final[Mapping[str, str]] = {
     "overlap_moe_expert_parallel_comm": "detected.ep_overlap",
@@ -72,25 +70,14 @@ def _single(facts: Facts, given: Mapping[str, Prediction]) -> Iterator[Taken]:
     planned = {one.id: one for one in (*facts.base.fixes, *facts.base.levers)}
     for id_ in dict.fromkeys((*planned, *given)):
         fix, prediction = planned.get(id_), given.get(id_)
-        ways = _ways(fix) if fix else ()
-        sets = dict(chain.from_iterable(one.items() for one in ways))
+        ways = ways_of(fix.knobs) if fix else ()
+        sets = sets_of(fix.knobs) if fix else {}
         by = _by(ways, facts)
         if prediction is not None:
             frac = None if prediction.frac is None else (prediction.frac, prediction.frac)
             yield Taken((id_,), by or "given", sets, frac, prediction.ns)
         elif fix and by:
             yield Taken((id_,), by, sets, fix.gain_frac)
-
-
-def _ways(fix: Fix) -> tuple[dict[str, Value], ...]:
-    """The knobs that a fix sets, by way to write it."""
-    spelled: tuple[tuple[tuple[str, ...], Framework], ...] = (
-        (fix.knobs.megatron_lm, "megatron_lm"),
-        (fix.knobs.megatron_bridge, "megatron_bridge"),
-        (fix.knobs.bridge_harness, "megatron_bridge"),
-    )
-    found = (change_of((*lines, *fix.knobs.environment), framework).knobs for lines, framework in spelled)
-    return tuple({knob: plain(value) for knob, value in one.items()} for one in found if one)
 
 
 def _by(ways: Sequence[Mapping[str, Value]], facts: Facts) -> ExpectedBy | None:

@@ -15,9 +15,8 @@ from heuristics.comparison.suspects.mover_table import Mover
 from heuristics.comparison.suspects.view import matches
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Fix
+from heuristics.fixes.ways import sets_of
 from heuristics.run.run import Given, Run, Shown, WallId
-from traces.settings.settings import Framework
-from traces.settings.spelling import change_of
 
 _HOST_ROWS: Final = {
     "arrival": ("launch_latency.arrival", "launch_latency.kernel_gap"),
@@ -91,13 +90,9 @@ def rows_of(fix: Fix) -> tuple[str, ...]:
 
 def _knobs(fix: Fix) -> dict[str, bool]:
     """Knobs that a fix sets to something, and whether it switches them on. What it leaves out is no mover."""
-    frameworks: tuple[Framework, Framework] = ("megatron_lm", "megatron_bridge")
     found: dict[str, bool] = {}
     for run in _RUNS:
-        knobs = fix.knobs(run)
-        spelled = (knobs.megatron_lm, knobs.megatron_bridge)
-        for lines, framework in zip(spelled, frameworks, strict=True):
-            for knob, value in change_of((*lines, *knobs.environment), framework).knobs.items():
-                if not is_off(value) and not matches(knob, GO_ALONG):
-                    found[knob] = value is True
+        for knob, value in sets_of(fix.knobs(run)).items():
+            if not is_off(value) and not matches(knob, GO_ALONG):
+                found[knob] = value is True
     return found
