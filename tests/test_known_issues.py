@@ -45,7 +45,7 @@ def test_graphs_with_alltoall_in_26_02_on_gb300_hang() -> None:
     ],
 )
 def test_another_gpu_or_release_does_not_meet_it(given: dict[str, str]) -> None:
-    assert HANG not in ids("HST-3", GRAPHS, run_of(A2A, **given))
+    assert HANG not in ids("HST-3", GRAPHS, run_of(A2A, None, **given))
 
 
 def test_another_dispatcher_and_another_fix_do_not_meet_it() -> None:
