@@ -9,6 +9,7 @@ from heuristics.findings.finding import FindingState
 from heuristics.result.judged import Checked
 from heuristics.result.told import Bytes, Count, Ns, Section, Told
 from heuristics.rules.failures.failure import State as FailureState
+from traces.sizes.references import Nearest, Reference
 
 
 class Versions(Section, frozen=True):
@@ -159,24 +160,11 @@ class Peak(Section, frozen=True):
     source: str
 
 
-class Reference(Section, frozen=True):
-    """One published throughput; None is what the row does not say."""
-
-    model: str
-    gpus: int | None
-    gpu: str
-    precision: str | None
-    layout: str | None
-    batch: str | None
-    tokens_per_s_per_gpu: float
-    tflops_per_gpu: float
-    step_s: float | None
-    source: str
-    routing: str
-
-
 class Throughput(Section, frozen=True):
-    """Rates of one GPU, and published rows of the same model beside them."""
+    """Rates of one GPU, and published rows of the same model beside them, the nearest first.
+
+    `nearest`: how far the first of them is, None where the model has none.
+    """
 
     step_ns: Ns
     tokens_per_s_per_gpu: float
@@ -185,6 +173,7 @@ class Throughput(Section, frozen=True):
     peak: Told[Peak]
     source: str
     references: tuple[Reference, ...]
+    nearest: Nearest | None = None
 
 
 class Log(Section, frozen=True):

@@ -23,7 +23,7 @@ from heuristics.workflow.walk import walk
 from traces.missing import Missing
 from traces.settings.configuration import Problem
 from traces.sizes.memory import Estimate, calibrated, estimate
-from traces.sizes.references import Reference, nearest_references
+from traces.sizes.references import Nearest, Reference, nearest, nearest_references
 from traces.sizes.throughput import Throughput, throughput
 from traces.training_log.peak import peak_memory
 from traces.training_log.steady import SteadyStep, steady_step
@@ -61,6 +61,7 @@ class Checked:
     memory: Estimate | Missing
     throughput: Throughput | Missing
     references: tuple[Reference, ...]
+    nearest: Nearest | None
 
     @property
     def legal(self) -> bool:
@@ -110,7 +111,13 @@ def check(
     """Judge a configuration. `step_ns`: a measured step, for throughput where the log tells none."""
     steady = steady_step(run.log) if run.log else None
     length_ns = steady.median_ns if steady else step_ns
-    settings = run.settings
+    settings = run.config.settings
+    rates = (
+        Missing("throughput", "no step time is known", "give --log, or analyze a trace with steps")
+        if length_ns is None
+        else throughput(settings, length_ns, run.gpu)
+    )
+    rows = nearest_references(settings, run.gpu, run.precision)
     return Checked(
         broken=check_rules(run),
         undecided=undecided(run),
@@ -121,16 +128,17 @@ def check(
         steps=walk(run),
         steady=steady,
         memory=_memory(run),
-        throughput=Missing("throughput", "no step time is known", "give --log, or analyze a trace with steps")
-        if length_ns is None
-        else throughput(settings, length_ns, run.gpu),
-        references=nearest_references(settings, run.gpu),
+        throughput=rates,
+        references=rows,
+        nearest=nearest(rows[0], rates.tokens_per_s_per_gpu, settings, run.gpu, run.precision)
+        if rows and not isinstance(rates, Missing)
+        else None,
     )
 
 
 def _memory(run: Run) -> Estimate | Missing:
     """The estimate, calibrated by the log's peak where it tells one."""
-    found = estimate(run.settings, run.config.core_text)
+    found = estimate(run.config.settings, run.config.core_text)
     peak = peak_memory(run.log) if run.log else None
     if isinstance(found, Missing) or peak is None or peak.allocated_bytes is None:
         return found

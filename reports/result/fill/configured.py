@@ -158,7 +158,8 @@ def throughput(judgement: Judgement) -> Told[typed.Throughput]:
         step_ns=step_ns,
         peak=copied(found.peak, typed.Peak) if found.peak else None,
         source="configuration and the log's steady step" if steady else profiled,
-        references=tuple(copied(one, typed.Reference) for one in checked.references),
+        references=checked.references,
+        nearest=checked.nearest,
     )
     unknown = gap("the GPU, or its peak in this precision, is unknown", "--gpu-model, --precision")
     return because(filled, each(("mfu_frac", "peak"), unknown))
