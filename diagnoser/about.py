@@ -15,6 +15,8 @@ from traces.errors import UsageError
 ABOUT: Final[Mapping[str, tuple[type, str, str]]] = {
     "gpu": (str, "NAME", "GPU model, such as H100 or GB200."),
     "nvlink_domain": (int, "N", "GPUs in one NVLink domain (8, 72)."),
+    "world_size": (int, "N", "Ranks in all, where no file says them."),
+    "gpus_per_node": (int, "N", "GPUs, and so ranks, of a node."),
     "ep": (int, "N", "Expert-parallel size."),
     "etp": (int, "N", "Expert-tensor-parallel size."),
     "tp": (int, "N", "Tensor-parallel size."),
@@ -39,6 +41,7 @@ ABOUT: Final[Mapping[str, tuple[type, str, str]]] = {
     "packed_sequences": (bool, "", "Sequences are packed."),
     "router_padding": (bool, "", "The router pads for low precision."),
     "te_op_fuser": (bool, "", "Transformer Engine's op fuser is on."),
+    "env": (list, "NAME=VALUE", "A variable of its environment; repeat for several."),
     "guidance": (str, "seed|main-2026-08", "Which edition of NVIDIA's guides decides."),
 }
 """Field of `heuristics.run.run.Given` -> type, placeholder, help. A test keeps them equal."""
@@ -78,10 +81,29 @@ def _parameter(field: str) -> inspect.Parameter:
     option = typer.Option(
         names, metavar=placeholder or None, help=f"About the run: {help_}", show_default=False
     )
-    annotation = Annotated[kind | None, option]  # type: ignore[valid-type]
+    taken = list[str] if kind is list else kind
+    annotation = Annotated[taken | None, option]  # type: ignore[valid-type]
     return inspect.Parameter(
         _PREFIX + field, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
     )
+
+
+def _variables(given: object) -> tuple[str, ...]:
+    """Variables as `NAME=VALUE`. Raises `UsageError` for what is none, or is read by nothing here."""
+    from traces.settings.knobs import knobs
+    from traces.settings.names import nearest
+
+    listed = [f"{name}={value}" for name, value in given.items()] if isinstance(given, Mapping) else given
+    known = [knob.removeprefix("env.") for knob in knobs() if knob.startswith("env.")]
+    for variable in listed if isinstance(listed, list | tuple) else (listed,):
+        name, equals, _ = str(variable).partition("=")
+        if not equals:
+            raise UsageError(f"--env {name!r} has no value. Give NAME=VALUE.")
+        if name not in known:
+            near = nearest(name, known)
+            cure = f"Give {near}." if near else f"There are {', '.join(known)}."
+            raise UsageError(f"--env {name!r}: no variable that any rule here reads. {cure}")
+    return tuple(map(str, listed)) if isinstance(listed, list | tuple) else (str(listed),)
 
 
 def given_from(about: Mapping[str, object]) -> Any:
@@ -105,7 +127,9 @@ def given_from(about: Mapping[str, object]) -> Any:
         values["gpu"] = gpu_family(name) or name
     if isinstance(modules := values.get("graph_modules"), str):
         values["graph_modules"] = tuple(part for part in modules.replace(",", " ").split() if part)
-    for field in ("nvlink_domain", "ep", "etp", "tp", "cp", "pp", "vpp"):
+    if (variables := values.get("env")) is not None:
+        values["env"] = _variables(variables)
+    for field in ("nvlink_domain", "world_size", "gpus_per_node", "ep", "etp", "tp", "cp", "pp", "vpp"):
         if isinstance(size := values.get(field), int) and size < 1:
             raise UsageError(f"{option_of(field)} {size} is no size. Give 1 or more.")
     return Given(**values)  # type: ignore[arg-type]

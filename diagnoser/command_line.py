@@ -55,6 +55,10 @@ def _about(about: Mapping[str, object], redact: bool) -> Iterator[str]:
         if kind is bool:
             yield option_of(field) if about[field] else f"--no-{option_of(field)[2:]}"
             continue
+        if kind is list:
+            for one in shown.get(field, [placeholder]):
+                yield from (option_of(field), str(one))
+            continue
         yield option_of(field)
         if field == "guidance":  # its words are few, and no part of the section
             yield str(about[field])

@@ -87,7 +87,8 @@ def _about(result: Result) -> dict[str, object]:
     """What was said of the run when the result was made, where this version knows it."""
     said: dict[str, Any] = {**result.given, "guidance": result.tool.guidance}
     plain = {
-        key: ",".join(map(str, one)) if isinstance(one, list | tuple) else one for key, one in said.items()
+        key: ",".join(map(str, one)) if isinstance(one, list | tuple) and key != "env" else one
+        for key, one in said.items()
     }
     told = {key: one for key, one in plain.items() if key in ABOUT and isinstance(one, ABOUT[key][0])}
     if told.get("guidance") not in get_args(Guidance):

@@ -142,7 +142,8 @@ def run_of(observed: Observed, given: Given, configured: Configured) -> Run:
         own = settings_of(given, observed.shown)
         settings = settings_by_trust(own, configured.settings, log.settings if log else None)
         versions = {**(log.versions if log else {}), **configured.versions}
-        given = given_of(settings, given, versions)
+        known = given.gpu or observed.shown.gpu  # a trace saw its GPU, a file only asks for one
+        given = given_of(settings, replace(given, gpu=known), versions)
     return Run(
         shown=observed.shown,
         given=given,

@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from heuristics.config.hardware import gpu_family
 from heuristics.run.run import Given, Routing, Shown
 from traces.limits import Limit
+from traces.settings.derive import with_ranks
 from traces.settings.settings import Setting, Settings, Value
 
 TRACE: Final = "trace"
@@ -21,6 +23,9 @@ WHOLE: Final = Limit(
 )
 
 FIELD_KNOBS: Final[Mapping[str, tuple[str, ...]]] = {
+    "gpu": ("launcher.gpu",),
+    "world_size": ("world_size",),
+    "gpus_per_node": ("launcher.gpus_per_node",),
     "ep": ("expert_model_parallel_size",),
     "etp": ("expert_tensor_parallel_size",),
     "tp": ("tensor_model_parallel_size",),
@@ -50,7 +55,12 @@ FIELD_KNOBS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "graph_impl": ("cuda_graph_impl", "enable_cuda_graph", "external_cuda_graph"),
     "graph_modules": ("cuda_graph_modules",),
-    "packed_sequences": ("sft", "dataset.enable_offline_packing", "dataset.enable_in_batch_packing"),
+    "packed_sequences": (
+        "sft",
+        "dataset.enable_offline_packing",
+        "dataset.enable_in_batch_packing",
+        "dataset.packing_buffer_size",
+    ),
     "router_padding": ("moe_router_padding_for_quantization", "moe_router_padding_for_fp8"),
     "te_op_fuser": ("use_transformer_engine_op_fuser",),
     "cpu_bound_to_numa": ("launcher.numa_binding",),
@@ -60,6 +70,8 @@ FIELD_KNOBS: Final[Mapping[str, tuple[str, ...]]] = {
 """Fields of `Given` and the knobs that tell them."""
 
 _SIZES: Final = {
+    "world_size": ("--world-size", "world_size"),
+    "gpus_per_node": ("--gpus-per-node", "launcher.gpus_per_node"),
     "ep": ("--ep", "expert_model_parallel_size"),
     "etp": ("--etp", "expert_tensor_parallel_size"),
     "tp": ("--tp", "tensor_model_parallel_size"),
@@ -130,6 +142,9 @@ def settings_of(given: Given, shown: Shown) -> Settings:
         options[knob] = Setting(value, "--precision")
     for knob, value in _routing_knobs(given.routing).items():
         options[knob] = Setting(value, "--routing")
+    for variable in given.env or ():
+        name, _, text = variable.partition("=")
+        options[f"env.{name}"] = Setting(text, "--env")
     return Settings({**_trace_knobs(shown), **options})
 
 
@@ -155,7 +170,7 @@ def settings_by_trust(options_and_trace: Settings, file: Settings | None, log: S
     by_knob = options_and_trace.by_knob
     shown = Settings({knob: one for knob, one in by_knob.items() if one.said == TRACE})
     options = Settings({knob: one for knob, one in by_knob.items() if one.said != TRACE})
-    return shown.under(log or Settings()).under(file or Settings()).under(options)
+    return with_ranks(shown.under(log or Settings()).under(file or Settings()).under(options))
 
 
 def given_of(settings: Settings, given: Given, versions: Mapping[str, str]) -> Given:
@@ -173,6 +188,7 @@ def given_of(settings: Settings, given: Given, versions: Mapping[str, str]) -> G
     found["cpu_bound_to_numa"] = _on(settings, "launcher.numa_binding")
     found["pp_layout"] = _text(settings, "pipeline_model_parallel_layout")
     found["family"] = _family(settings)
+    found["gpu"] = gpu_family(_text(settings, "launcher.gpu") or "")
     for package in ("core", "bridge", "torch", "te"):
         found[f"{package}_version"] = versions.get(package)
     missing = {

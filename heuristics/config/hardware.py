@@ -42,6 +42,9 @@ FAMILIES: Final[dict[str, GpuFamily]] = {
 scripts/performance/utils/utils.py, takes 8 for H100, B200 and B300, and 72 for GB200, GB300 and VR200; ours:
 H200 and A100 as H100, since their boards hold eight as well. Cards and pairs (PCIe, NVL) hold less."""
 
+RACK_NODE: Final = 4
+"""GPUs of a node of an NVL72 rack: a larger node is a domain of its own, whatever its GPU is."""
+
 _WORD: Final = re.compile(r"[A-Z]+\d+", re.IGNORECASE)
 
 
@@ -81,11 +84,14 @@ def hardware_class(run: Run) -> HardwareClass | None:
 
 
 def nvlink_domain(run: Run) -> int | None:
-    """GPUs of one NVLink domain: as given, else by family."""
+    """GPUs of one NVLink domain: as given; of an NVL72 family its rack; else the node, else by family."""
     if run.given.nvlink_domain is not None:
         return run.given.nvlink_domain
-    family = family_of(run)
-    return family.nvlink_domain if family else None
+    family, node = family_of(run), run.given.gpus_per_node
+    if family is not None:
+        is_rack = family.hardware == "nvl72"
+        return family.nvlink_domain if is_rack or node is None else node
+    return node if node is not None and node > RACK_NODE else None
 
 
 def expert_tensor_size(run: Run) -> int | None:

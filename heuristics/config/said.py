@@ -20,6 +20,8 @@ _OPTIONS: Final = {
     "cuda_graph_impl": "graph_impl",
     "cuda_graph_modules": "graph_modules",
     "launcher.numa_binding": "cpu_bound_to_numa",
+    "launcher.gpus_per_node": "gpus_per_node",
+    "world_size": "world_size",
 }
 """Knob -> the option of `Given` that says the same; a configuration outweighs it, as it holds the options."""
 

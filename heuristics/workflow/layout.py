@@ -47,15 +47,12 @@ class Layout:
 def layout_of(run: Run) -> Layout:
     """Layout by the configuration, then by the options.
 
-    ETP is TP where nobody sets it, as in Megatron-Core (parallel_state.initialize_model_parallel). A world
-    that is not said follows from the data-parallel size.
+    ETP is TP where nobody sets it, as in Megatron-Core (parallel_state.initialize_model_parallel).
     """
     tp, cp = size(run, "tensor_model_parallel_size"), size(run, "context_parallel_size")
     pp, ep = size(run, "pipeline_model_parallel_size"), size(run, "expert_model_parallel_size")
     etp = size(run, "expert_tensor_parallel_size") or tp
     world, dp = size(run, "world_size"), size(run, "data_parallel_size")
-    if world is None and dp is not None and tp and cp and pp:
-        world = dp * tp * cp * pp
     dp = _rest(world, tp, cp, pp) if world is not None else dp
     return Layout(tp, cp, pp, virtual_stages(run), ep, etp, world, dp, _rest(world, etp, ep, pp))
 

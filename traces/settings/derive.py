@@ -6,11 +6,12 @@ core_transformer_config_from_args, at core_v0.16.1 and main.
 
 from __future__ import annotations
 
+from math import prod
 from typing import Final
 
 from traces.settings.configuration import Draft
 from traces.settings.knobs import Release, knobs
-from traces.settings.settings import Setting, Value
+from traces.settings.settings import Setting, Settings, Value
 from traces.settings.stages import stage_count
 
 DEFAULT: Final = "default"
@@ -89,13 +90,26 @@ def _more_than_one(size: int) -> int | None:
     return size if size > 1 else None
 
 
+def with_ranks(settings: Settings) -> Settings:
+    """Settings with ranks in all and data-parallel ones that agree with the sizes between.
+
+    Where they do not, as when an option gives one of them, the ranks in all stand.
+    """
+    draft = Draft("", by_knob=dict(settings.by_knob))
+    cut = [_number(draft, knob) or 1 for knob in _CUTS]
+    ranks, copies = _number(draft, "world_size"), _number(draft, "data_parallel_size")
+    if ranks is not None and copies is not None and ranks != copies * prod(cut):
+        del draft.by_knob["data_parallel_size"]
+    add_ranks(draft)
+    return Settings(draft.by_knob, settings.framework)
+
+
 def add_ranks(draft: Draft) -> None:
     """Ranks in all from the data-parallel ones, or those from all, where the sizes between are said."""
     cut = [_number(draft, knob) for knob in _CUTS]
     if None in cut:
         return
-    tp, pp, cp = (size or 1 for size in cut)
-    model = tp * pp * cp
+    model = prod(size or 1 for size in cut)
     ranks = _number(draft, "world_size")
     if ranks is not None:
         if ranks % model == 0:

@@ -22,6 +22,9 @@ PACKAGES: Final = ("bridge", "container", "core", "cuda", "nccl", "python", "te"
 """What has a version: of the configuration first, then of the log, then as given."""
 
 FIELD_KNOBS: Final[Mapping[str, tuple[str, ...]]] = {
+    "gpu": ("launcher.gpu",),
+    "world_size": ("world_size",),
+    "gpus_per_node": ("launcher.gpus_per_node",),
     "ep": ("expert_model_parallel_size",),
     "etp": ("expert_tensor_parallel_size",),
     "tp": ("tensor_model_parallel_size",),
@@ -44,7 +47,10 @@ FIELD_KNOBS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "graph_impl": ("cuda_graph_impl", "enable_cuda_graph", "external_cuda_graph"),
     "graph_modules": ("cuda_graph_modules",),
-    "packed_sequences": ("sft", "dataset.enable_offline_packing", "dataset.enable_in_batch_packing"),
+    "packed_sequences": (
+        *("sft", "dataset.enable_offline_packing", "dataset.enable_in_batch_packing"),
+        "dataset.packing_buffer_size",
+    ),
     "router_padding": ("moe_router_padding_for_quantization", "moe_router_padding_for_fp8"),
     "te_op_fuser": ("use_transformer_engine_op_fuser",),
     "cpu_bound_to_numa": ("launcher.numa_binding",),
