@@ -54,7 +54,7 @@ def test_w5_each_way_of_starting_a_run_tells_its_ranks(
 
 def test_w5_a_field_for_the_ranks_that_bridge_does_not_have_is_named_with_the_option_that_takes_it() -> None:
     problems = read(LAYOUT + "  world_size: 64\n").problems
-    assert [problem.instead for problem in problems] == ["--world-size N"]
+    assert [problem.instead for problem in problems] == ["--world-size N of moe-diag in its place"]
 
 
 def test_items_112_to_115_the_flags_of_the_harness_are_read() -> None:
@@ -86,6 +86,12 @@ def test_a_layout_is_that_of_exactly_this_recipe_or_unknown(other: str) -> None:
     settings = read(HARNESS + other, "w15.sh").settings
     assert settings.value("num_layers") == 48
     assert "expert_model_parallel_size" not in settings
+
+
+def test_the_stages_of_a_recipe_are_cut_as_it_cuts_them() -> None:
+    text = "python run_script.py -m deepseek -mr deepseek_v3 -g gb200 -c fp8_mx -ng 256 -pp 8 -vp 2"
+    settings = read(text, "run.sh").settings
+    assert settings.value("pipeline_model_parallel_layout") == "Et*4|(t*4|)*14tmL"
 
 
 def test_every_layout_names_a_model_and_fits_its_ranks() -> None:

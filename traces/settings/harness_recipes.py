@@ -37,9 +37,10 @@ def take_recipe(draft: Draft, flags: Mapping[str, str]) -> None:
     if not model:
         return
     said = f"the recipe {name}"
-    for knob, value in (*model.items(), *_layout(draft, name, flags)):
-        if knob not in draft.by_knob and knob not in draft.unclear:
-            draft.by_knob[knob] = Setting(value, said)
+    for told in (model.items(), _layout(draft, name, flags), _stages(draft, name)):
+        for knob, value in told:
+            if knob not in draft.by_knob and knob not in draft.unclear:
+                draft.by_knob[knob] = Setting(value, said)
 
 
 def _layout(draft: Draft, name: str, flags: Mapping[str, str]) -> Iterator[tuple[str, Value]]:
@@ -60,6 +61,17 @@ def _layout(draft: Draft, name: str, flags: Mapping[str, str]) -> Iterator[tuple
         yield "sequence_parallel", sizes[0] != 1
         yield "expert_tensor_parallel_size", 1
         yield "seq_length", _SEQUENCE
+
+
+def _stages(draft: Draft, name: str) -> Iterator[tuple[str, Value]]:
+    """How a recipe cuts its layers for the stages that the run has."""
+    table = cast("dict[str, dict[str, str]]", data("harness_recipes.toml")["stages"]).get(name, {})
+    virtual = "virtual_pipeline_model_parallel_size"
+    ranks, each = _text(draft, "pipeline_model_parallel_size"), _text(draft, virtual)
+    if ranks.isdecimal() and virtual in draft.by_knob:
+        count = int(ranks) * (int(each) if each.isdecimal() else 1)
+        if str(count) in table:
+            yield "pipeline_model_parallel_layout", table[str(count)]
 
 
 def _text(draft: Draft, knob: str) -> str:
