@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from msgspec import UNSET, UnsetType
+
 from heuristics.findings.finding import FindingState
+from heuristics.guides.mfu_bands import Band
 from heuristics.result.judged import Checked
 from heuristics.result.told import Bytes, Count, Ns, Section, Told
 from heuristics.rules.failures.failure import State as FailureState
@@ -176,7 +179,11 @@ class Reference(Section, frozen=True):
 
 
 class Throughput(Section, frozen=True):
-    """Rates of one GPU, and published rows of the same model beside them."""
+    """Rates of one GPU, and published rows of the same model beside them.
+
+    `mfu_band`: where the guide would place the MFU, by its figures of DeepSeek-V3 on GB200 and GB300; left
+    out for a dense model, or without an MFU.
+    """
 
     step_ns: Ns
     tokens_per_s_per_gpu: float
@@ -185,6 +192,7 @@ class Throughput(Section, frozen=True):
     peak: Told[Peak]
     source: str
     references: tuple[Reference, ...]
+    mfu_band: Band | UnsetType = UNSET
 
 
 class Log(Section, frozen=True):
@@ -193,6 +201,8 @@ class Log(Section, frozen=True):
     name: str
     line_count: Count
     iteration_count: Count
+    last_iteration: Told[Count]
+    planned_iterations: Told[Count]
     steady_count: Count
     left_out: Mapping[str, Count]
     steady_step_ns: Told[Ns]

@@ -27,6 +27,7 @@ from traces.settings.configuration import Problem
 from traces.sizes.memory import Estimate, calibrated, estimate
 from traces.sizes.references import Reference, nearest_references
 from traces.sizes.throughput import Throughput, throughput
+from traces.training_log.own_lines import logged_run
 from traces.training_log.peak import peak_memory
 from traces.training_log.steady import SteadyStep, steady_step
 
@@ -112,6 +113,7 @@ def check(
     """Judge a configuration. `step_ns`: a measured step, for throughput where the log tells none."""
     steady = steady_step(run.log) if run.log else None
     length_ns = steady.median_ns if steady else step_ns
+    logged = logged_run(run.log, steady) if run.log else None
     settings = as_understood(run).settings
     return Checked(
         broken=check_rules(run),
@@ -125,7 +127,7 @@ def check(
         memory=_memory(run),
         throughput=Missing("throughput", "no step time is known", "give --log, or analyze a trace with steps")
         if length_ns is None
-        else throughput(settings, length_ns, run.gpu),
+        else throughput(settings, length_ns, run.gpu, logged=logged),
         references=nearest_references(settings, run.gpu),
     )
 

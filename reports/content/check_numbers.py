@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from heuristics.result.configured import Configuration, Log, MemoryEstimate, Reference, Throughput
@@ -39,6 +39,9 @@ def _log(log: Log, result: Result) -> Iterator[Sentence]:
     if step is None:
         return
     of = f"{log.steady_count:,} steady of {counted(log.iteration_count, 'iteration')}"
+    last, planned = known(log.last_iteration), known(log.planned_iterations)
+    if last is not None and planned is not None and last < planned:
+        of += f"; it ends at iteration {last:,} of {planned:,}"
     room = f"; peak memory {gigabytes(peak)}" if peak else ""
     slower = [known(trace.capture.perturbation_frac) for trace in result.traces]
     beside = [
@@ -47,6 +50,15 @@ def _log(log: Log, result: Result) -> Iterator[Sentence]:
         if one is not None
     ]
     yield Sentence(words(f"{duration(step)} a step in the log ({of}){room}.", *beside), "Step")
+
+
+_BANDS: Final[Mapping[str, str]] = {
+    "below": "below the guide's band of untuned runs ({}: low teens)",
+    "untuned": "in the guide's band of untuned runs ({}: low teens)",
+    "between": "between the guide's bands of untuned and tuned runs ({}: low teens, from the high teens)",
+    "tuned": "in the guide's band of tuned runs ({}: high teens to low 20s)",
+    "above": "above the guide's band of tuned runs ({}: high teens to low 20s)",
+}
 
 
 def _throughput(result: Result) -> Iterator[Sentence]:
@@ -61,6 +73,7 @@ def _throughput(result: Result) -> Iterator[Sentence]:
         peak, share = known(found.peak), known(found.mfu_frac)
         if peak is not None and share is not None:
             said += f"; MFU {percent(share)} of {rounded(peak.tflops)} TFLOP/s ({peak.gpu}, {peak.precision})"
+            said += f", {_BANDS[found.mfu_band].format('DeepSeek-V3 on GB200')}" if found.mfu_band else ""
         yield Sentence(words(f"{said}."), "Throughput")
 
 

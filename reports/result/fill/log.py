@@ -30,6 +30,8 @@ def log(judgement: Judgement) -> Told[Log]:
         name=found.name,
         line_count=found.line_count,
         iteration_count=len(found.iterations),
+        last_iteration=found.iterations[-1].index if found.iterations else None,
+        planned_iterations=found.planned_iterations,
         steady_count=steady.count if steady else 0,
         left_out={reason: left_out.count(reason) for reason in sorted(set(left_out))},
         steady_step_ns=steady.median_ns if steady else None,
@@ -47,6 +49,9 @@ def log(judgement: Judgement) -> Told[Log]:
         filled,
         {
             **each(("steady_step_ns", "spread_ns"), unsteady),
+            **each(
+                ("last_iteration", "planned_iterations"), gap("it numbers no iterations", "give a longer log")
+            ),
             **each(("peak_allocated_bytes", "peak_reserved_bytes"), unreported),
         },
     )
