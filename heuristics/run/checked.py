@@ -68,8 +68,7 @@ class Checked:
     @property
     def legal(self) -> bool:
         """Whether nothing refuses the configuration."""
-        rejected = any(one.answer == "rejected" for one in self.answers)
-        return not rejected and not any(one.level == "error" for one in self.broken)
+        return not _refused(self.broken, self.answers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +114,15 @@ def check(
     length_ns = steady.median_ns if steady else step_ns
     logged = logged_run(run.log, steady) if run.log else None
     settings = as_understood(run).settings
+    broken = check_rules(run)
     return Checked(
-        broken=check_rules(run),
+        broken=broken,
         undecided=undecided(run),
         answers=answers,
         findings=disagrees.findings,
         failures=disagrees.failures,
         problems=problems,
-        steps=walk(run),
+        steps=walk(run, refused=_refused(broken, answers)),
         steady=steady,
         memory=_memory(run),
         throughput=Missing("throughput", "no step time is known", "give --log, or analyze a trace with steps")
@@ -130,6 +130,12 @@ def check(
         else throughput(settings, length_ns, run.gpu, logged=logged),
         references=nearest_references(settings, run.gpu),
     )
+
+
+def _refused(broken: tuple[Broken, ...], answers: tuple[Answer, ...]) -> bool:
+    """Whether a rule or Megatron-Core itself rejects the configuration."""
+    rejected = any(one.answer == "rejected" for one in answers)
+    return rejected or any(one.level == "error" for one in broken)
 
 
 def _memory(run: Run) -> Estimate | Missing:
