@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from heuristics.config.configured import given_of, settings_by_trust, settings_of
+from heuristics.config.configured import environment_of, given_of, settings_by_trust, settings_of
 from heuristics.evidence.observed import Observed, observe
 from heuristics.evidence.startup import Startup
 from heuristics.fixes.elsewhere import fixes_of
@@ -183,7 +183,7 @@ def _told(run: Run, observed: Observed, configured: Configured, ask: Ask | None)
 
     return judge_told(
         run,
-        configured.said,
+        configured.said.under(environment_of(run.given)),
         configured.problems,
         lambda rejected: _plan(run, observed, rejected),
         ask,

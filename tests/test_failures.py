@@ -29,6 +29,7 @@ FACTS = {
     "checkpoint",
     "profiler-begins",
     "profiler-ends",
+    "tp-overlap-on",
 }
 NEED_SETTINGS = {"kernel-sums", "illegal-access", "collective-timeout"}
 BY_LINE = [(id, line) for id, line in KNOWN if id not in FACTS | NEED_SETTINGS]

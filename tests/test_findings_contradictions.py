@@ -183,6 +183,12 @@ ROWS: tuple[tuple[str, FindingState, Run], ...] = (
         seen({"env.PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}, allocator_calls_per_step=8.0),
     ),
     ("CFG-manual-gc", "inert", seen({"train.manual_gc": True}, absent_frac={"gc": 0.02})),
+    ("CFG-offload-fraction", "inert", bridge({"optimizer.optimizer_cpu_offload": True})),
+    (
+        "CFG-offload-fraction",
+        "inert",
+        run_with({"optimizer.optimizer_cpu_offload": True, "optimizer.optimizer_offload_fraction": 0.0}),
+    ),
     (
         "CFG-log-global-batch",
         "logged_otherwise",
@@ -354,3 +360,13 @@ def test_any_run_and_configuration_can_be_compared(run: Run, knobs: dict[str, Va
 def test_without_a_configuration_nothing_contradicts(run: Run) -> None:
     assert run.settings == Settings()
     assert find_contradictions(replace(run, given=Given())) == ()
+
+
+@pytest.mark.parametrize("fraction", [0.25, 1.0])
+def test_item_6_an_optimizer_of_which_a_part_is_sent_to_the_cpu_is_no_finding(fraction: float) -> None:
+    knobs: Config = {
+        "optimizer.optimizer_cpu_offload": True,
+        "optimizer.optimizer_offload_fraction": fraction,
+    }
+    assert ids(bridge(knobs)) == []
+    assert ids(run_with({"optimizer.optimizer_cpu_offload": True}, framework="megatron_lm")) == []

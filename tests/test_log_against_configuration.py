@@ -9,17 +9,19 @@ from pathlib import Path
 
 import pytest
 
+from diagnoser.cli import run
 from heuristics.findings.finding import case_of
 from heuristics.findings.logged import DETECTORS
 from heuristics.guides.mfu_bands import mfu_band
 from heuristics.run.run import Given, Run
+from tests.check_doubles import script, written
 from tests.log_doubles import crash, iteration, log_of
 from tests.sizes_doubles import published
 from traces.missing import Missing
 from traces.settings.settings import Settings, Value, settings
 from traces.sizes.throughput import throughput
 from traces.training_log.log import TrainingLog
-from traces.training_log.own_lines import logged_run
+from traces.training_log.own_lines import logged_run, overlaps_on
 from traces.training_log.steady import steady_step
 
 BATCH, RANKS = "train.global_batch_size", "world_size"
@@ -159,3 +161,42 @@ def test_item_7_a_log_that_ends_early_is_no_failure_and_says_where_it_ends(tmp_p
     log = log_of(tmp_path, *STEADY)
     assert (log.iterations[-1].index, log.planned_iterations) == (8, 100)
     assert found(log, {}) == {}
+
+
+ON = (
+    "-" * 24 + " arguments " + "-" * 24,
+    "  overlap_moe_expert_parallel_comm " + "." * 14 + " True",
+    "  delay_wgrad_compute " + "." * 27 + " False",
+    "  overlap_grad_reduce " + "." * 27 + " True",
+    "-" * 20 + " end of arguments " + "-" * 20,
+)
+
+
+def test_item_152_overlaps_that_the_logs_own_lines_say_are_on_are_read(tmp_path: Path) -> None:
+    log = log_of(tmp_path, *ON, "!!! [UB] Create Userbuffers Communicator")
+    assert overlaps_on(log) == {
+        "overlap_moe_expert_parallel_comm": 2,
+        "ddp.overlap_grad_reduce": 4,
+        "tp_comm_overlap": 6,
+    }
+    assert overlaps_on(log_of(tmp_path, *STEADY)) == {}
+
+
+def test_item_152_they_are_shown_with_their_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = written(tmp_path, "on.log", "\n".join((*ON, *STEADY)) + "\n")
+    run(["check-config", str(script(tmp_path)), "--log", str(said), "--no-megatron"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert (
+        "On, by the log's own lines: overlap_moe_expert_parallel_comm (line 2), "
+        "ddp.overlap_grad_reduce (line 4)."
+    ) in text
+
+
+def test_w16_a_log_of_one_unknown_error_does_not_end_the_check(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = written(tmp_path, "a.log", "[rank0]: AssertionError: something else\n")
+    assert run(["check-config", str(script(tmp_path)), "--log", str(said), "--no-megatron"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "CFG-log-unknown-error: the first error of the log, AssertionError, is none that is known" in text
+    assert "something else" not in text

@@ -13,7 +13,7 @@ from heuristics.config.hardware import gpu_family
 from heuristics.run.run import Given, Routing, Shown
 from traces.limits import Limit
 from traces.settings.derive import with_ranks
-from traces.settings.settings import Setting, Settings, Value
+from traces.settings.settings import Setting, Settings, Value, settings
 
 TRACE: Final = "trace"
 WHOLE: Final = Limit(
@@ -142,10 +142,14 @@ def settings_of(given: Given, shown: Shown) -> Settings:
         options[knob] = Setting(value, "--precision")
     for knob, value in _routing_knobs(given.routing).items():
         options[knob] = Setting(value, "--routing")
-    for variable in given.env or ():
-        name, _, text = variable.partition("=")
-        options[f"env.{name}"] = Setting(text, "--env")
+    options.update(environment_of(given).by_knob)
     return Settings({**_trace_knobs(shown), **options})
+
+
+def environment_of(given: Given) -> Settings:
+    """Variables that options give: as good as written in a file, which may have no place for them."""
+    pairs = (variable.partition("=") for variable in given.env or ())
+    return settings({f"env.{name}": text for name, _, text in pairs}, "--env")
 
 
 def is_whole(settings: Settings) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from heuristics.findings import compute, dispatcher, graphs, host, logged, memory, overlap
+from heuristics.findings import compute, dispatcher, graphs, host, logged, memory, offload_fraction, overlap
 from heuristics.findings.finding import ConfigFinding, Detector, Recognised, case_of
 from heuristics.findings.spelling import misspelled
 from heuristics.run.run import Run
@@ -19,6 +19,7 @@ DETECTORS: Final[tuple[Detector, ...]] = (
     *memory.DETECTORS,
     *host.DETECTORS,
     *logged.DETECTORS,
+    *offload_fraction.DETECTORS,
 )
 
 

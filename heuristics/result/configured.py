@@ -196,7 +196,10 @@ class Throughput(Section, frozen=True):
 
 
 class Log(Section, frozen=True):
-    """What the training log tells. `iterations_ns`: its last steady ones, as two runs are compared."""
+    """What the training log tells. `iterations_ns`: its last steady ones, as two runs are compared.
+
+    `overlaps_on`: overlaps that the framework's own lines say are on, by knob, each with its line.
+    """
 
     name: str
     line_count: Count
@@ -212,3 +215,4 @@ class Log(Section, frozen=True):
     peak_reserved_bytes: Told[Bytes]
     skipped_lines: tuple[Count, ...]
     versions: Mapping[str, str]
+    overlaps_on: Mapping[str, Count]

@@ -8,9 +8,21 @@ from typing import Final
 from heuristics.result.configured import Configuration, Log, MemoryEstimate, Reference, Throughput
 from heuristics.result.result import Result
 from heuristics.result.told import known
-from reports.content.blocks import Block, Cell, Column, Items, Quantity, Row, Sentence, Table, words
+from reports.content.blocks import (
+    Block,
+    Cell,
+    Code,
+    Column,
+    Items,
+    Quantity,
+    Row,
+    Sentence,
+    Table,
+    words,
+)
 from reports.content.check_defects import is_written
 from reports.content.quantities import counted, duration, gigabytes, percent, rounded
+from reports.content.wording import joined
 from traces.missing import Missing
 
 _PARTS: Final = ("parameters", "gradients", "optimizer", "activations", "logits")
@@ -35,6 +47,9 @@ def number_tables(result: Result) -> Iterator[Block]:
 
 
 def _log(log: Log, result: Result) -> Iterator[Sentence]:
+    if log.overlaps_on:
+        named = [words(Code(knob), f" (line {line:,})") for knob, line in log.overlaps_on.items()]
+        yield Sentence(words("On, by the log's own lines: ", joined(named), "."), "Overlaps")
     step, peak = known(log.steady_step_ns), known(log.peak_allocated_bytes)
     if step is None:
         return

@@ -29,6 +29,14 @@ _RAISED: Final = re.compile(
 """The last line of a traceback, behind the rank that torchrun or srun puts before it."""
 _BUILT_IN: Final = frozenset(name for name in dir(builtins) if name.endswith(("Error", "Exception")))
 _TORCH: Final = frozenset({"OutOfMemoryError", "DistBackendError", "DistStoreError", "ChildFailedError"})
+OVERLAPS: Final = (
+    "overlap_moe_expert_parallel_comm",
+    "delay_wgrad_compute",
+    "moe_shared_expert_overlap",
+    "tp_comm_overlap",
+    "ddp.overlap_grad_reduce",
+    "ddp.overlap_param_gather",
+)
 BATCH: Final = "train.global_batch_size"
 
 
@@ -56,6 +64,22 @@ def logged_run(log: TrainingLog, steady: SteadyStep | None) -> Settings:
     if steady is not None and len(batches) == 1 and (batch := batches.pop()):
         found[BATCH] = Setting(batch, f"{log.name}:{steady.used[-1].line}")
     return Settings(found)
+
+
+def overlaps_on(log: TrainingLog) -> dict[str, int]:
+    """Overlaps that the framework's own lines say are on, by knob, each with its line.
+
+    Both frameworks print their configuration as it is after setup. Of EP overlap no release prints more than
+    that; Transformer Engine prints that the buffers of TP overlap are made.
+    """
+    found: dict[str, int] = {}
+    for knob in OVERLAPS:
+        setting = log.settings.by_knob.get(knob) if log.settings else None
+        line = setting.said.rpartition(":")[2] if setting and setting.value is True else ""
+        if line.isdecimal():
+            found[knob] = int(line)
+    made = log.first("tp-overlap-on")
+    return found | ({"tp_comm_overlap": made.line} if made else {})
 
 
 def _sizes(log: TrainingLog) -> Iterator[tuple[str, Setting]]:

@@ -10,6 +10,7 @@ from heuristics.result.told import Told
 from reports.result.fill.configured import GIVE_LOG, NOT_GIVEN
 from reports.result.fill.parts import because, each, gap
 from traces.limits import Limit
+from traces.training_log.own_lines import overlaps_on
 from traces.training_log.peak import peak_memory
 
 STEADY_SHOWN: Final = Limit(
@@ -41,6 +42,7 @@ def log(judgement: Judgement) -> Told[Log]:
         peak_reserved_bytes=peak.reserved_bytes if peak else None,
         skipped_lines=found.skipped,
         versions=found.versions,
+        overlaps_on=overlaps_on(found),
     )
     unsteady = gap("it holds no steady iterations", "give a longer log")
     how = "give the log from its start, where trainers report it"
