@@ -20,7 +20,7 @@ WHOLE: Final = Limit(
 
 def given_and_configured(given: Given, config: Config) -> Given:
     """What is given, filled up by what is configured: all that is known of the fields of `Given`."""
-    names = [one.name for one in fields(given) if getattr(given, one.name) is None]
+    names = [one.name for one in fields(given) if getattr(given, one.name) is None and one.name != "env"]
     found: dict[str, Any] = {}
     for name in names:
         package = name.removesuffix("_version")

@@ -280,7 +280,7 @@ class Config(Features):
             return max(1, layers // self.pp // per_stage)
         return 1 if self.pp == 1 or self.known(_VIRTUAL) else None
 
-    @cached_property
+    @property
     def world(self) -> int | None:
         """All ranks."""
         return self.positive("world_size")
