@@ -10,7 +10,7 @@ from heuristics.fixes.preconditions import core_version, numbers
 from heuristics.guides.precision import element_bits
 from heuristics.run.run import Run
 from traces.settings.effective import effective
-from traces.settings.effective_bridge import of_precision, recipe
+from traces.settings.effective_bridge import of_precision
 from traces.settings.settings import Setting, Settings, Value
 
 Version = tuple[int, int, int]
@@ -250,15 +250,12 @@ def as_validated(run: Run) -> Settings:
 
 
 def _with_recipe(said: Settings) -> Settings:
-    """With the fields that a named recipe of Bridge writes over those of model, wrapper and optimizer."""
+    """With the fields that Bridge's precision, named or spelled out, writes over those of the model."""
     name = said.value("mixed_precision")
-    if not isinstance(name, str) or not recipe(name):
-        return said
     own = {knob: said.value(knob) for knob in said.by_knob if knob.startswith("mixed_precision.")}
-    because = said.said("mixed_precision")
-    return said.under(
-        Settings({knob: Setting(value, because) for knob, value in of_precision(name, own).items()})
-    )
+    because = said.said("mixed_precision") or "mixed_precision"
+    written = of_precision(name, own)
+    return said.under(Settings({knob: Setting(value, because) for knob, value in written.items()}))
 
 
 def _version(text: str | None) -> Version | None:

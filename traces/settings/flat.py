@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from typing import Final
 
@@ -36,6 +37,8 @@ def take_flat(draft: Draft, document: Document, core: Release | None) -> None:
     grouped = any(key in FLAG_GROUPS for key in document.outermost())
     for entry in document.entries(2):
         group, name = entry.path[0], entry.path[-1]
+        if grouped and (group not in FLAG_GROUPS or len(entry.path) == 1):
+            continue  # of the test, or of a later run of it
         if group == "ENV_VARS":
             if (knob := knobs().get(f"env.{name}")) is not None:
                 take(draft, knob, name, entry.raw, entry.line)
@@ -43,7 +46,7 @@ def take_flat(draft: Draft, document: Document, core: Release | None) -> None:
             _take_flag(draft, name, entry, core)
         elif "." in name:
             take_path(draft, name, entry.raw, entry.line, core)
-        elif group in FLAG_GROUPS or not grouped:
+        else:
             _take_argument(draft, name, entry, core)
     add_derived(draft, is_complete=False)
 
@@ -58,9 +61,14 @@ def _take_flag(draft: Draft, name: str, entry: Entry, core: Release | None) -> N
 
 
 def _words(raw: Raw) -> list[str]:
-    """Words as the test runner's shell cuts them, also within an entry of a list."""
+    """Words as the test runner's shell cuts them, also within an entry of a list.
+
+    A list in brackets loses them there; a pattern of layers such as `([0]*3+[1]*58)` does not.
+    """
     entries = raw if isinstance(raw, list) else [raw]
-    return [word for entry in entries for word in str(entry).split()]
+    texts = [str(entry).strip() for entry in entries]
+    plain = [text[1:-1] if re.fullmatch(r"\[[^\]]+\]", text) else text for text in texts]
+    return [word for text in plain for word in text.split()]
 
 
 def _take_argument(draft: Draft, name: str, entry: Entry, core: Release | None) -> None:
