@@ -10,7 +10,7 @@ from typing import Final, cast
 
 from heuristics.config.configured import given_of
 from heuristics.rules.rule import Rule
-from heuristics.run.run import Given, Run, Shown
+from heuristics.run.run import Given, Run, Shown, Stage
 from traces.settings.settings import Framework, Value, settings
 from traces.training_log.known_lines import known_lines
 
@@ -130,6 +130,7 @@ def run_with(said: Mapping[str, object]) -> Run:
         te_version=cast(str | None, words.pop("te", None)),
         torch_version=cast(str | None, words.pop("torch", None)),
         packed_sequences=cast(bool | None, words.pop("packed", None)),
+        stage=cast(Stage | None, words.pop("stage", None)),
     )
     lm, bridge = words.pop("lm", False), words.pop("mb", False)
     framework: Framework | None = "megatron_lm" if lm else "megatron_bridge" if bridge else None

@@ -38,7 +38,7 @@ def test_a_configuration_of_which_nothing_is_known_breaks_nothing() -> None:
 
 
 def test_a_rule_speaks_of_the_knobs_that_break_it() -> None:
-    about = {"core", "bridge", "te", "torch", "gpu", "capability", "packed", "lm", "mb"}
+    about = {"core", "bridge", "te", "torch", "gpu", "capability", "packed", "stage", "lm", "mb"}
     context = {"pipeline_model_parallel_size", "tensor_model_parallel_size", "context_parallel_size"}
     for rule in rules().values():
         row = ROWS[rule.id]
@@ -71,6 +71,6 @@ def test_no_rule_is_written_twice() -> None:
 
 
 def test_breaking_any_row_is_told_as_the_rule_has_it() -> None:
-    for rule in rules().values():
+    for rule in (one for one in rules().values() if one.level != "guide"):
         found = {one.rule.id: one for one in check_rules(run_with(ROWS[rule.id]["breaks"]))}
         assert (found[rule.id].text, found[rule.id].level) == (rule.text, rule.level)

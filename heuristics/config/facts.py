@@ -64,6 +64,44 @@ def _recompute_list(config: Config) -> tuple[str, ...] | None:
     return config.names(knob) if config.known(knob) else config.recompute_modules()
 
 
+def _gathers_fp8(config: Config) -> bool | None:
+    """Whether parameters are kept and gathered in FP8: by any of the switches that are said."""
+    known = [config.on(knob) for knob in _GATHER if config.known(knob)]
+    return any(known) if known else None
+
+
+def _gather_recipe(config: Config) -> object:
+    section = "mixed_precision.fp8_recipe"
+    return config.value(section if config.known(section) else "fp8_recipe")
+
+
+def _distributed_optimizer(config: Config) -> bool | None:
+    """By either switch, which are one to both frameworks, or by Megatron-FSDP, which sets them."""
+    known = [config.on(knob) for knob in _DISTRIBUTED if config.known(knob)]
+    return any(known) if known else None
+
+
+def _offload_fraction(config: Config) -> float | None:
+    """Megatron-Bridge leaves it at OptimizerConfig's own default, 0."""
+    known = config.known(_FRACTION) or config.framework != "megatron_bridge"
+    return config.number(_FRACTION) if known else 0.0
+
+
+def _muon(config: Config) -> bool | None:
+    name = config.value("optimizer.optimizer")
+    return "muon" in name if isinstance(name, str) else None
+
+
+def _expandable_segments(config: Config) -> bool | None:
+    text = config.env("PYTORCH_CUDA_ALLOC_CONF")
+    return None if text is None else "expandable_segments:True" in text
+
+
+def _unfused_attention(config: Config) -> bool:
+    """Both frameworks choose a fused backend where nobody names another."""
+    return config.one_of("attention_backend", "unfused", "local") is True
+
+
 def _virtual_stages(config: Config) -> bool | None:
     """A layout text has virtual stages of its own."""
     if config.value("pipeline_model_parallel_layout"):
@@ -73,6 +111,14 @@ def _virtual_stages(config: Config) -> bool | None:
 
 
 _RECOMPUTE: Final = ("recompute_granularity", "recompute_modules", "moe_layer_recompute")
+_RECIPE: Final = "mixed_precision"
+"""A named recipe of Megatron-Bridge, which sets both formats."""
+_GATHER: Final = ("ddp.fp8_param_gather", "fp8_param", "mixed_precision.fp8_param_gather")
+_DISTRIBUTED: Final = (
+    *("ddp.use_distributed_optimizer", "optimizer.use_distributed_optimizer"),
+    "ddp.use_megatron_fsdp",
+)
+_FRACTION: Final = "optimizer.optimizer_offload_fraction"
 _OFFLOAD: Final = ("fine_grained_activation_offloading", "offload_modules")
 
 FACTS: Final[Mapping[str, Fact]] = {
@@ -107,8 +153,21 @@ FACTS: Final[Mapping[str, Fact]] = {
         ("ddp.overlap_grad_reduce", "comm_overlap.overlap_grad_reduce"),
         words="overlap_grad_reduce",
     ),
-    "low_precision": Fact(lambda c: c.low_precision(), ("fp8", "fp4"), "--precision", "low precision"),
-    "fp8_matrices": Fact(lambda c: c.fp8(), ("fp8",), "--precision", "FP8"),
+    "low_precision": Fact(
+        lambda c: c.low_precision(), ("fp8", "fp4", _RECIPE), "--precision", "low precision"
+    ),
+    "fp8_matrices": Fact(lambda c: c.fp8(), ("fp8", _RECIPE), "--precision", "FP8"),
+    "fp8_gathered": Fact(_gathers_fp8, _GATHER, words="parameters gathered in FP8"),
+    "gather_recipe": Fact(
+        _gather_recipe, ("mixed_precision.fp8_recipe", "fp8_recipe"), words="the FP8 recipe"
+    ),
+    "distributed_optimizer": Fact(_distributed_optimizer, _DISTRIBUTED, words="distributed optimizer"),
+    "optimizer_offload_fraction": Fact(_offload_fraction, (_FRACTION,)),
+    "muon": Fact(_muon, ("optimizer.optimizer",), words="Muon"),
+    "expandable_segments": Fact(
+        _expandable_segments, ("env.PYTORCH_CUDA_ALLOC_CONF",), words="expandable segments"
+    ),
+    "unfused_attention": Fact(_unfused_attention, ("attention_backend",), words="unfused attention"),
     # lists, as the framework understands them
     "recomputed": Fact(lambda c: c.recompute_modules(), _RECOMPUTE, words="recomputed modules"),
     "recompute_list": Fact(_recompute_list, _RECOMPUTE, words="recompute_modules"),

@@ -72,4 +72,5 @@ RECOMPUTE_REFUSED: Final = (
     "recompute-mla",
     "recompute-module-name",
     "recompute-delayed-scaling",
+    "recompute-fp8-te",
 )

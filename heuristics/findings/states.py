@@ -159,7 +159,7 @@ FEATURES: Final = (
         lambda run: _listed(run.shown.recompute_modules, LABELS),
         RECOMPUTE_REFUSED,
     ),
-    Feature("precision", precision_asked, lambda run: run.shown.precision, ("precision-te",)),
+    Feature("precision", precision_asked, lambda run: run.shown.precision, ("fp8-moe-te", "fp4-te")),
     Feature("grouped GEMM", lambda run: flag(run, "moe_grouped_gemm"), lambda run: run.shown.grouped_gemm),
     Feature(
         "permute fusion", lambda run: flag(run, "moe_permute_fusion"), lambda run: run.shown.permute_fused

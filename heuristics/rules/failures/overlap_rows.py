@@ -78,17 +78,6 @@ OVERLAP_ROWS: Final[tuple[Row, ...]] = (
         source=_SKILL,
     ),
     Row(
-        "tp-overlap-off",
-        "tp_overlap",
-        "skipped",
-        "TP overlap was switched off: TP below 2, no sequence parallelism, or no Transformer Engine",
-        "tensor_model_parallel_size, sequence_parallel, and the word in the warning",
-        "with TP of 2 and more set sequence_parallel; with TP of 1 there is nothing to overlap",
-        "COM-5",
-        said("tp-overlap-off"),
-        {"sequence_parallel": True},
-    ),
-    Row(
         "tp-overlap-layer-off",
         "tp_overlap",
         "skipped",
@@ -97,14 +86,5 @@ OVERLAP_ROWS: Final[tuple[Row, ...]] = (
         "name a configuration for that layer, or accept it",
         "COM-5",
         said("tp-overlap-layer-off"),
-    ),
-    refused(
-        "tp-overlap-no-sp",
-        "tp_overlap",
-        "TP overlap without sequence parallelism",
-        "sequence_parallel",
-        "set sequence_parallel",
-        "COM-5",
-        {"sequence_parallel": True},
     ),
 )

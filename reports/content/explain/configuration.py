@@ -27,6 +27,7 @@ _SAYS: Final = {
     "megatron_lm": "the arguments of Megatron-LM",
     "megatron_bridge": "Megatron-Bridge",
     "dispatcher": "Megatron-Core, while it builds or runs a layer",
+    "te": "Transformer Engine, in the first step",
     "ours": "nobody before the run fails; the rule is ours",
 }
 """Who refuses what breaks a rule."""
