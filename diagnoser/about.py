@@ -41,7 +41,7 @@ ABOUT: Final[Mapping[str, tuple[type, str, str]]] = {
     "te_op_fuser": (bool, "", "Transformer Engine's op fuser is on."),
     "guidance": (str, "seed|main-2026-08", "Which edition of NVIDIA's guides decides."),
 }
-"""Field of `heuristics.run.run.Given` -> type, placeholder, help. A test keeps them equal."""
+"""Field of `heuristics.run.given.Given` -> type, placeholder, help. A test keeps them equal."""
 
 _PREFIX: Final = "about_"
 """Before the names of these parameters: a command has `--gpu N` of its own."""
@@ -87,7 +87,7 @@ def _parameter(field: str) -> inspect.Parameter:
 def given_from(about: Mapping[str, object]) -> Any:
     """A `Given`. Raises `UsageError` for a field or a value that cannot be."""
     from heuristics.config.hardware import gpu_family
-    from heuristics.run.run import Given, Guidance, Routing, Stage
+    from heuristics.run.given import Given, Guidance, Routing, Stage
 
     values = dict(about)
     for field in values:

@@ -17,7 +17,7 @@ from heuristics.evidence.symptoms import observed_from, symptoms_of
 from heuristics.judgement import judge_observed
 from heuristics.result.result import Result
 from heuristics.result.told import known
-from heuristics.run.run import Guidance
+from heuristics.run.given import Guidance
 from reports.result.codec import encode
 from reports.result.fill.result import result_of_run
 from reports.result.fill.shown import given as given_of_run

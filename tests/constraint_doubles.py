@@ -5,16 +5,15 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Final, cast
 
-from heuristics.config.configured import given_of
 from heuristics.rules.rule import Rule
-from heuristics.run.run import Given, Run, Shown, Stage
+from heuristics.run.given import Given, Stage
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run
+from tests.places import DATA
 from traces.settings.settings import Framework, Value, settings
 from traces.training_log.known_lines import known_lines
-
-DATA: Final = Path(__file__).parent / "data"
 
 DEFAULTS: Final[Mapping[str, Value]] = {
     "tensor_model_parallel_size": 1,
@@ -119,9 +118,9 @@ def run_with(said: Mapping[str, object]) -> Run:
     words = dict(said)
     capability = str(words.pop("capability", ""))
     shown = (
-        Shown(capability=cast(tuple[int, int], tuple(map(int, capability.split(".")))))
+        Observed(capability=cast(tuple[int, int], tuple(map(int, capability.split(".")))))
         if capability
-        else Shown()
+        else Observed()
     )
     given = Given(
         gpu=cast(str | None, words.pop("gpu", None)),
@@ -135,7 +134,7 @@ def run_with(said: Mapping[str, object]) -> Run:
     lm, bridge = words.pop("lm", False), words.pop("mb", False)
     framework: Framework | None = "megatron_lm" if lm else "megatron_bridge" if bridge else None
     knobs = settings({knob: value_of(one) for knob, one in words.items()}, "test", framework)
-    return Run(shown, given_of(knobs, given, {}), settings=knobs)
+    return Run(shown, given, settings=knobs)
 
 
 def whole_run(knobs: Mapping[str, object], **about: object) -> Run:

@@ -25,12 +25,13 @@ from heuristics.judgement import Configured, Judgement, judge_observed
 from heuristics.plan.planned import Planned
 from heuristics.rules.check import check_rules
 from heuristics.rules.failures.explain import explain_failures
-from heuristics.run.run import Given
+from heuristics.run.given import Given
+from tests.places import DATA
 from traces.settings.settings import Settings, Value, settings
 from traces.training_log.log import TrainingLog
 from traces.training_log.read import read_log
 
-FOLDER = Path(__file__).parent / "data" / "golden_cases"
+FOLDER = DATA / "golden_cases"
 Table = Mapping[str, Any]
 
 

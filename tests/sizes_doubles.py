@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from pathlib import Path
 
+from tests.places import DATA
 from traces.missing import Missing
 from traces.settings.settings import Settings, Value, settings
 from traces.sizes.memory import Estimate, estimate
 from traces.sizes.model import ModelSize, model_size
-
-DATA = Path(__file__).parent / "data"
 
 TINY: Mapping[str, Value] = {
     "num_layers": 2,

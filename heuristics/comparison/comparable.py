@@ -19,7 +19,9 @@ from heuristics.result.compared import Comparable, Difference, State
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from heuristics.result.told import known
-from heuristics.run.run import Given, Run, Shown
+from heuristics.run.given import Given
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run
 
 _ORDER: Final[tuple[State, ...]] = ("no", "with_differences", "yes")
 _STACK: Final = (
@@ -56,7 +58,7 @@ def judge_comparable(base: Result, new: Result, base_rank: Rank, new_rank: Rank)
 
 def _dispatchers(base: Run, new: Run, found: Sequence[Difference]) -> Iterator[Difference]:
     """Another dispatcher on a stack that is not known to be the same: no verdict on the dispatcher."""
-    names = base.shown.dispatcher, new.shown.dispatcher
+    names = base.observed.dispatcher, new.observed.dispatcher
     if "none" in names or "unknown" in names or names[0] == names[1]:
         return
     differ = [one.what for one in found if one.what in _STACK]
@@ -81,5 +83,5 @@ def _run(result: Result, rank: Rank) -> Run:
     log, detected = known(result.log), rank.detected
     if log and "container" in log.versions:
         told.setdefault("container", log.versions["container"])
-    shown = Shown(dispatcher=detected.dispatcher, graph_frac=known(detected.graph_share_frac))
-    return Run(shown=shown, given=replace(Given(), **told))
+    shown = Observed(dispatcher=detected.dispatcher, graph_frac=known(detected.graph_share_frac))
+    return Run(observed=shown, given=replace(Given(), **told))

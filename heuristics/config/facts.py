@@ -9,7 +9,6 @@ from typing import Final
 from packaging.version import Version
 
 from heuristics.config.view import Config
-from heuristics.fixes.preconditions import numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,24 +37,13 @@ def version(numbers: tuple[int, ...] | None) -> Version | None:
 
 
 def _release(package: str) -> Callable[[Config], Version | None]:
-    """A package's version: as given, else as the log says."""
-
-    def of(config: Config) -> Version | None:
-        known: tuple[int, ...] | None = getattr(config, package)
-        logged = config.run.log.versions.get(package) if known is None and config.run.log else None
-        return version(numbers(logged) if logged else known)
-
-    return of
+    """A package's version."""
+    return lambda config: version(getattr(config, package))
 
 
 def _comm(name: str, words: str) -> Fact:
     """A switch of EP overlap, which Bridge's section `comm_overlap` may set as well."""
     return Fact(lambda c: c.expert_overlap(name), (name, f"comm_overlap.{name}"), words=words)
-
-
-def _reduces_early(config: Config) -> bool | None:
-    own = config.on("comm_overlap.overlap_grad_reduce")
-    return config.on("ddp.overlap_grad_reduce") if own is None else own
 
 
 def _recompute_list(config: Config) -> tuple[str, ...] | None:
@@ -64,21 +52,9 @@ def _recompute_list(config: Config) -> tuple[str, ...] | None:
     return config.names(knob) if config.known(knob) else config.recompute_modules()
 
 
-def _gathers_fp8(config: Config) -> bool | None:
-    """Whether parameters are kept and gathered in FP8: by any of the switches that are said."""
-    known = [config.on(knob) for knob in _GATHER if config.known(knob)]
-    return any(known) if known else None
-
-
 def _gather_recipe(config: Config) -> object:
     section = "mixed_precision.fp8_recipe"
     return config.value(section if config.known(section) else "fp8_recipe")
-
-
-def _distributed_optimizer(config: Config) -> bool | None:
-    """By either switch, which are one to both frameworks, or by Megatron-FSDP, which sets them."""
-    known = [config.on(knob) for knob in _DISTRIBUTED if config.known(knob)]
-    return any(known) if known else None
 
 
 def _offload_fraction(config: Config) -> float | None:
@@ -129,8 +105,8 @@ FACTS: Final[Mapping[str, Fact]] = {
     "torch": Fact(_release("torch"), option="--torch-version", words="PyTorch"),
     "capability": Fact(lambda c: version(c.capability), option="--gpu-model", words="compute capability"),
     "framework": Fact(lambda c: c.framework, option="--config"),
-    "packed": Fact(lambda c: c.run.given.packed_sequences, option="--packed-sequences"),
-    "stage": Fact(lambda c: c.run.given.stage, option="--stage"),
+    "packed": Fact(lambda c: c.packed_sequences, option="--packed-sequences"),
+    "stage": Fact(lambda c: c.stage, option="--stage"),
     # sizes; a size that is null is 1, of ETP it is TP
     "tp": Fact(lambda c: c.tp, (_TP,), words="TP"),
     "cp": Fact(lambda c: c.cp, (_CP,), words="CP"),
@@ -149,7 +125,7 @@ FACTS: Final[Mapping[str, Fact]] = {
     "ep_overlap": _comm("overlap_moe_expert_parallel_comm", "EP overlap"),
     "delayed_wgrad": _comm("delay_wgrad_compute", "delayed weight gradients"),
     "early_reduction": Fact(
-        _reduces_early,
+        lambda c: c.grad_reduce_overlap,
         ("ddp.overlap_grad_reduce", "comm_overlap.overlap_grad_reduce"),
         words="overlap_grad_reduce",
     ),
@@ -157,11 +133,13 @@ FACTS: Final[Mapping[str, Fact]] = {
         lambda c: c.low_precision(), ("fp8", "fp4", _RECIPE), "--precision", "low precision"
     ),
     "fp8_matrices": Fact(lambda c: c.fp8(), ("fp8", _RECIPE), "--precision", "FP8"),
-    "fp8_gathered": Fact(_gathers_fp8, _GATHER, words="parameters gathered in FP8"),
+    "fp8_gathered": Fact(lambda c: c.any_on(*_GATHER), _GATHER, words="parameters gathered in FP8"),
     "gather_recipe": Fact(
         _gather_recipe, ("mixed_precision.fp8_recipe", "fp8_recipe"), words="the FP8 recipe"
     ),
-    "distributed_optimizer": Fact(_distributed_optimizer, _DISTRIBUTED, words="distributed optimizer"),
+    "distributed_optimizer": Fact(
+        lambda c: c.any_on(*_DISTRIBUTED), _DISTRIBUTED, words="distributed optimizer"
+    ),
     "optimizer_offload_fraction": Fact(_offload_fraction, (_FRACTION,)),
     "muon": Fact(_muon, ("optimizer.optimizer",), words="Muon"),
     "expandable_segments": Fact(

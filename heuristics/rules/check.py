@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
-from typing import Final
 
-from heuristics.config.configured import FIELD_KNOBS, given_of
 from heuristics.config.facts import version
-from heuristics.config.view import Config, Version
+from heuristics.config.versions import Version
 from heuristics.rules.rule import Level, Rule, has_rule, verdict
 from heuristics.rules.rules import rules
 from heuristics.run.run import Run
-from traces.settings.settings import Value
-
-CHANGED: Final = "change"
-"""Where a merged setting was said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +31,7 @@ class Undecided:
 
 def check_rules(run: Run) -> tuple[Broken, ...]:
     """What a run's configuration breaks for certain: errors, then warnings, then what is ignored."""
-    config = Config(run)
+    config = run.validated
     broken = [rule for rule in _rules_of(config.core, config.bridge, config.framework) if rule.broken(config)]
     order: tuple[Level, ...] = ("error", "warning", "ignored")
     return tuple(Broken(rule, rule.text, level) for level in order for rule in broken if rule.level == level)
@@ -53,7 +46,7 @@ def _rules_of(core: Version | None, bridge: Version | None, framework: str | Non
 
 def undecided(run: Run) -> tuple[Undecided, ...]:
     """Rules that could not be told, of those that a setting that is on speaks of."""
-    config = Config(run)
+    config = run.validated
     return tuple(
         Undecided(rule, asks)
         for rule in rules().values()
@@ -62,14 +55,3 @@ def undecided(run: Run) -> tuple[Undecided, ...]:
         and verdict(rule, config) is None
         and (asks := rule.asks(config))
     )
-
-
-def merged(run: Run, changes: Mapping[str, Value]) -> Run:
-    """The run with a set of changes merged into its whole configuration, what was given as well.
-
-    What the trace shows is of the run as it was: nothing of it is taken away.
-    """
-    settings = run.settings.changed(changes, CHANGED)
-    outdated = {name: None for name, knobs in FIELD_KNOBS.items() if any(knob in changes for knob in knobs)}
-    given = replace(run.given, **outdated)  # type: ignore[arg-type]
-    return replace(run, settings=settings, given=given_of(settings, given, {}))

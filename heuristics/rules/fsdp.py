@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.guides.facts import all_of, negated
-from heuristics.guides.graph_constraint import any_of
+from heuristics.config.logic import all_of, any_of, negated
 from heuristics.rules.legacy import BRIDGE, BRIDGE_MAIN, LM, Condition, Rule
 
 _TORCH: Final = "use_torch_fsdp2"

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from heuristics.config.logic import all_of, any_of, negated
 from heuristics.config.view import Config
-from heuristics.guides.facts import all_of, negated
 from heuristics.guides.graph_config import MODULES as MODULE_NAMES
-from heuristics.guides.graph_constraint import any_of
 from heuristics.rules.delayed_wgrad import captures_wgrad, delayed, reduces_early
 from heuristics.rules.dispatcher import TYPE
 from heuristics.rules.graph_rows import ROW_RULES

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from heuristics.config.facts import Fact
-from heuristics.config.features import precision_asked
-from heuristics.config.hardware import hardware_class
 from heuristics.config.view import Config
 
 RECIPES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -20,8 +18,8 @@ a candidate of the newer one on all."""
 
 
 def _platform_recipe(config: Config) -> bool | None:
-    hardware, asked = hardware_class(config.run), precision_asked(config.run)
-    return None if hardware is None or asked is None else asked in RECIPES.get(hardware, ())
+    hardware, precision = config.hardware_class, config.precision
+    return None if hardware is None or precision is None else precision in RECIPES.get(hardware, ())
 
 
 def _cp_list_fits(config: Config) -> bool | None:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from heuristics.config.view import Config, Version
-from heuristics.fixes.preconditions import numbers
+from heuristics.config.versions import Version, numbers
+from heuristics.config.view import Config
 
 Level = Literal["error", "warning", "ignored"]
 """`ignored`: the framework changes the setting, or drops it, without an error."""

@@ -9,11 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from heuristics.config.features import as_understood
 from heuristics.findings.capture import perturbed
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.findings.finding import ConfigFinding
-from heuristics.fixes.preconditions import core_version
 from heuristics.plan.planned import Rejection
 from heuristics.rules.check import Broken, Undecided, check_rules, undecided
 from heuristics.rules.failures.explain import explain_failures
@@ -112,7 +110,7 @@ def check(
     """Judge a configuration. `step_ns`: a measured step, for throughput where the log tells none."""
     steady = steady_step(run.log) if run.log else None
     length_ns = steady.median_ns if steady else step_ns
-    settings = as_understood(run).settings
+    settings = run.settings
     return Checked(
         broken=check_rules(run),
         undecided=undecided(run),
@@ -132,7 +130,7 @@ def check(
 
 def _memory(run: Run) -> Estimate | Missing:
     """The estimate, calibrated by the log's peak where it tells one."""
-    found = estimate(as_understood(run).settings, core_version(run))
+    found = estimate(run.settings, run.config.core_text)
     peak = peak_memory(run.log) if run.log else None
     if isinstance(found, Missing) or peak is None or peak.allocated_bytes is None:
         return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from heuristics.config.said import size, told, word
 from heuristics.run.run import Run
 from traces.settings.stages import stage_count
 
@@ -50,10 +49,13 @@ def layout_of(run: Run) -> Layout:
     ETP is TP where nobody sets it, as in Megatron-Core (parallel_state.initialize_model_parallel). A world
     that is not said follows from the data-parallel size.
     """
-    tp, cp = size(run, "tensor_model_parallel_size"), size(run, "context_parallel_size")
-    pp, ep = size(run, "pipeline_model_parallel_size"), size(run, "expert_model_parallel_size")
-    etp = size(run, "expert_tensor_parallel_size") or tp
-    world, dp = size(run, "world_size"), size(run, "data_parallel_size")
+    tp, cp = run.config.positive("tensor_model_parallel_size"), run.config.positive("context_parallel_size")
+    pp, ep = (
+        run.config.positive("pipeline_model_parallel_size"),
+        run.config.positive("expert_model_parallel_size"),
+    )
+    etp = run.config.positive("expert_tensor_parallel_size") or tp
+    world, dp = run.config.positive("world_size"), run.config.positive("data_parallel_size")
     if world is None and dp is not None and tp and cp and pp:
         world = dp * tp * cp * pp
     dp = _rest(world, tp, cp, pp) if world is not None else dp
@@ -73,14 +75,17 @@ def _mesh(axes: tuple[tuple[str, int | None], ...]) -> str:
 
 def virtual_stages(run: Run) -> int | None:
     """Virtual stages of a rank; 1 without, None where unknown."""
-    pp = size(run, "pipeline_model_parallel_size")
-    stages = stage_count(word(run, "pipeline_model_parallel_layout") or "")
+    pp = run.config.positive("pipeline_model_parallel_size")
+    stages = stage_count(run.config.word("pipeline_model_parallel_layout") or "")
     if stages and pp:
         return max(1, stages // pp)
-    if (said := size(run, "virtual_pipeline_model_parallel_size")) is not None:
+    if (said := run.config.positive("virtual_pipeline_model_parallel_size")) is not None:
         return said
-    layers, per_stage = size(run, "num_layers"), size(run, "num_layers_per_virtual_pipeline_stage")
+    layers, per_stage = (
+        run.config.positive("num_layers"),
+        run.config.positive("num_layers_per_virtual_pipeline_stage"),
+    )
     if layers and per_stage and pp:
         return max(1, layers // pp // per_stage)
-    none_said = told(run, "virtual_pipeline_model_parallel_size")
+    none_said = run.config.known("virtual_pipeline_model_parallel_size")
     return 1 if pp == 1 or none_said else None

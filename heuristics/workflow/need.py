@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from heuristics.config.facts import version as release
-from heuristics.config.said import before, version
+from heuristics.config.versions import Package
 from heuristics.config.view import Config
 from heuristics.rules.rule import Rule, has_rule, in_force
 from heuristics.run.run import Run
@@ -58,7 +58,7 @@ def prerequisite(rule: Rule) -> WorkflowRule:
     """The step that a rule is, where a published guide lists it."""
 
     def judge(run: Run) -> Judged:
-        config = Config(run)
+        config = run.validated
         releases = release(config.core), release(config.bridge)
         if not in_force(rule, *releases) or has_rule(rule, *releases, config.framework) is False:
             return not_applicable("not a rule of these releases")
@@ -88,16 +88,16 @@ def negation(asked: Callable[[Run], bool | None]) -> Callable[[Run], bool | None
     return holds
 
 
-def from_release(package: str, release: str) -> Callable[[Run], bool | None]:
+def from_release(package: Package, release: str) -> Callable[[Run], bool | None]:
     """Whether a package is of a release or later."""
-    return negation(lambda run: before(run, package, release))
+    return negation(lambda run: run.config.before(package, release))
 
 
-def says_version(package: str, name: str) -> Callable[[Run], str]:
+def says_version(package: Package, name: str) -> Callable[[Run], str]:
     """A package and its version, in words."""
 
     def says(run: Run) -> str:
-        found = version(run, package)
+        found = run.config.version(package)
         return f"{name} {'of unknown version' if found is None else '.'.join(map(str, found))}"
 
     return says

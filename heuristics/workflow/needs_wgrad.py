@@ -4,35 +4,29 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.features import (
-    delayed_wgrad_asked,
-    graph_modules,
-    graphs_asked,
-)
-from heuristics.config.said import flag
-from heuristics.guides.facts import all_of
+from heuristics.config.logic import all_of
 from heuristics.run.run import Run
 from heuristics.workflow.need import Need, from_release, says_version, switch
 
 
 def _fused_gradients(run: Run) -> bool | None:
-    return flag(run, "gradient_accumulation_fusion")
+    return run.config.on("gradient_accumulation_fusion")
 
 
 def _graphed(run: Run, *modules: str) -> bool | None:
     """Whether Transformer Engine's graphs hold one of some modules."""
-    impl, held = graphs_asked(run), graph_modules(run)
+    impl, held = run.config.graph_impl, run.config.graph_modules
     if impl is None or impl != "transformer_engine":
         return None if impl is None else False
     return None if held is None else not held or bool({*modules} & {*held})
 
 
 def _wgrad_graphed(run: Run) -> bool | None:
-    return all_of(delayed_wgrad_asked(run), _graphed(run, "attn"))
+    return all_of(run.config.delayed_wgrad, _graphed(run, "attn"))
 
 
 def _no_bias(run: Run) -> bool | None:
-    biases = [flag(run, knob) for knob in ("add_bias_linear", "add_qkv_bias")]
+    biases = [run.config.on(knob) for knob in ("add_bias_linear", "add_qkv_bias")]
     return False if True in biases else None if None in biases else True
 
 

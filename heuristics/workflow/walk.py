@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.features import as_understood
 from heuristics.rules.rules import rules
 from heuristics.run.run import Run
 from heuristics.workflow.fit_rules import FIT_RULES
@@ -32,5 +31,5 @@ RULES: Final[tuple[WorkflowRule, ...]] = (
 
 def walk(run: Run) -> tuple[Step, ...]:
     """Every rule and what it says of a run as the framework understands it, in workflow order."""
-    understood = as_understood(run)
+    understood = run
     return tuple(Step(rule, rule.judge(understood)) for rule in RULES)
