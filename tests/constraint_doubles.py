@@ -14,6 +14,7 @@ from heuristics.run.run import Run
 from tests.places import DATA
 from traces.settings.settings import Framework, Value, settings
 from traces.training_log.known_lines import known_lines
+from traces.training_log.log import TrainingLog
 
 DEFAULTS: Final[Mapping[str, Value]] = {
     "tensor_model_parallel_size": 1,
@@ -133,8 +134,10 @@ def run_with(said: Mapping[str, object]) -> Run:
     )
     lm, bridge = words.pop("lm", False), words.pop("mb", False)
     framework: Framework | None = "megatron_lm" if lm else "megatron_bridge" if bridge else None
+    nccl = words.pop("nccl", None)
+    log = TrainingLog("test", 1, versions={"nccl": str(nccl)}) if nccl else None
     knobs = settings({knob: value_of(one) for knob, one in words.items()}, "test", framework)
-    return Run(shown, given, settings=knobs)
+    return Run(shown, given, settings=knobs, log=log)
 
 
 def whole_run(knobs: Mapping[str, object], **about: object) -> Run:

@@ -103,6 +103,7 @@ FACTS: Final[Mapping[str, Fact]] = {
     "bridge": Fact(_release("bridge"), option="--bridge-version", words="Megatron-Bridge"),
     "te": Fact(_release("te"), option="--te-version", words="Transformer Engine"),
     "torch": Fact(_release("torch"), option="--torch-version", words="PyTorch"),
+    "nccl": Fact(lambda c: c.logged_version("nccl"), option="--log", words="NCCL"),
     "capability": Fact(lambda c: version(c.capability), option="--gpu-model", words="compute capability"),
     "framework": Fact(lambda c: c.framework, option="--config"),
     "packed": Fact(lambda c: c.packed_sequences, option="--packed-sequences"),
@@ -122,8 +123,23 @@ FACTS: Final[Mapping[str, Fact]] = {
     ),
     # features
     "moe": Fact(lambda c: c.moe(), ("num_moe_experts",), words="several experts"),
+    "flex": Fact(
+        lambda c: c.flex,
+        ("moe_token_dispatcher_type", "moe_flex_dispatcher_backend", "moe_enable_deepep"),
+        words="flex dispatcher",
+    ),
+    "graphs": Fact(
+        lambda c: None if c.graph_impl is None else c.graph_impl != "none",
+        ("cuda_graph_impl", "enable_cuda_graph", "external_cuda_graph"),
+        words="CUDA graphs",
+    ),
     "ep_overlap": _comm("overlap_moe_expert_parallel_comm", "EP overlap"),
     "delayed_wgrad": _comm("delay_wgrad_compute", "delayed weight gradients"),
+    "early_release": Fact(
+        lambda c: c.on("ep_overlap_early_attn_memory_release") is True,
+        ("ep_overlap_early_attn_memory_release",),
+        words="early release of attention's memory",
+    ),
     "early_reduction": Fact(
         lambda c: c.grad_reduce_overlap,
         ("ddp.overlap_grad_reduce", "comm_overlap.overlap_grad_reduce"),
