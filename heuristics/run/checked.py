@@ -14,6 +14,7 @@ from heuristics.findings.contradictions import find_contradictions
 from heuristics.findings.finding import ConfigFinding
 from heuristics.plan.planned import Rejection
 from heuristics.rules.check import Broken, Undecided, check_rules, undecided
+from heuristics.rules.defects import Defect, defects_of
 from heuristics.rules.failures.explain import explain_failures
 from heuristics.rules.failures.failure import Failure
 from heuristics.rules.megatron.answer import Answer
@@ -43,8 +44,9 @@ class Checked:
     """What is made of a configuration.
 
     `broken`, `undecided`: rules of the run's versions. `answers`: Megatron-Core's own on the configuration,
-    empty where it was not asked. `steady`: the step without the profiler. `memory` and `throughput`: Missing
-    names the knobs or the step time they need.
+    empty where it was not asked. `defects`: what these, the findings and the failures tell, each once.
+    `steady`: the step without the profiler. `memory` and `throughput`: Missing names the knobs or the step
+    time they need.
     """
 
     broken: tuple[Broken, ...]
@@ -53,6 +55,7 @@ class Checked:
     findings: tuple[ConfigFinding, ...]
     failures: tuple[Failure, ...]
     problems: tuple[Problem, ...]
+    defects: tuple[Defect, ...]
     steps: tuple[Step, ...]
     steady: SteadyStep | None
     memory: Estimate | Missing
@@ -101,8 +104,10 @@ def check(
     steady = steady_step(run.log) if run.log else None
     length_ns = steady.median_ns if steady else step_ns
     settings = run.settings
+    broken = check_rules(run)
     return Checked(
-        broken=check_rules(run),
+        broken=broken,
+        defects=defects_of(run, broken, disagrees.findings, disagrees.failures, answers),
         undecided=undecided(run),
         answers=answers,
         findings=disagrees.findings,
