@@ -18,10 +18,6 @@ SAME_COUNT: Final = Limit(
 MAIN: Final = Limit(0.5, "fraction", "ours: of parts that add up, one of at least a half is the main one")
 
 CLASSES: Final = tuple(f"compute.{class_}" for class_ in compute_classes())
-HOST: Final = ("launch_starved.launch", "launch_starved.python", "launch_starved.os_wait")
-LAUNCHES: Final = (*HOST, "launch_latency.arrival", "launch_latency.kernel_gap", "idle")
-"""What launches cost: the host before them, their way to the GPU, the gap between kernels; `idle` where a
-side has no account of it."""
 
 Part = Literal["count", "duration", "overlap"]
 
