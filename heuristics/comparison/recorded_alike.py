@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from heuristics.comparison.said import trace_of
+from heuristics.comparison.configured import trace_of
 from heuristics.result.compared import Difference
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
@@ -56,7 +56,7 @@ def _recorders(base: Trace, new: Trace) -> Iterator[Difference]:
     tables = [{_TABLES[name] for name in one.missing_tables if name in _TABLES} for one in (base, new)]
     if tables[0] != tables[1]:
         shown = [", ".join(sorted(mine)) or "nothing" for mine in tables]
-        yield _limits("not recorded", shown[0], shown[1], "What rests on these is told on one side only.")
+        yield _limits("not recorded", shown[0], shown[1], "Only one side has what rests on these.")
 
 
 def _release(version: str | None) -> str:
@@ -109,7 +109,7 @@ def _figures(rank: Rank) -> tuple[object, ...]:
 
 
 def _sides(base: object, new: object) -> tuple[str, str]:
-    return "not told" if base is None else "told", "not told" if new is None else "told"
+    return "unknown" if base is None else "known", "unknown" if new is None else "known"
 
 
 def _limits(what: str, base: str, new: str, because: str) -> Difference:

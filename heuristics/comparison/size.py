@@ -21,8 +21,8 @@ from traces.limits import Limit
 MATTERS: Final = Limit(
     0.01,
     "fraction of the shorter step",
-    "ours: a third of the gate our README shows (3 %). `no_change` is said only where the whole interval is "
-    "within it, so that it never hides what a gate would stop",
+    "ours: a third of the gate our README shows (3 %). `no_change` is the verdict only where the whole "
+    "interval is within it, so that it never hides what a gate would stop",
 )
 RECORDABLE: Final = Limit(
     50, "steps a side", "ours: a recording of more is slow to write and read; a log gives them for nothing"
@@ -155,9 +155,9 @@ def judge_gate(size: Size, judged: Judged, limit_frac: float) -> Gate:
     if judged.same:
         return Gate(limit_frac, "passed", "one recording is no slower than itself")
     if judged.verdict == "not_comparable":
-        return Gate(limit_frac, "undecided", f"the two cannot be compared, so nothing is said of {limit}")
+        return Gate(limit_frac, "undecided", f"the two cannot be compared, so {limit} is not judged")
     if size.interval is None or not size.base_mean_ns:
-        few = f"{_counts(size)}, where {LEAST.value} a side are needed: nothing is said of {limit}"
+        few = f"{_counts(size)}, where {LEAST.value} a side are needed: {limit} is not judged"
         return Gate(limit_frac, "undecided", few)
     low = signed_percent(size.interval.low_ns, size.base_mean_ns)
     high = signed_percent(size.interval.high_ns, size.base_mean_ns)
@@ -168,7 +168,7 @@ def judge_gate(size: Size, judged: Judged, limit_frac: float) -> Gate:
         straddles = f"the interval, {low} to {high}, straddles {limit}: only its lower end is not above it"
         if judged.verdict == "undecided":
             return Gate(limit_frac, "undecided", f"{straddles}, and zero lies within it too")
-        return Gate(limit_frac, "passed", f"{straddles}, so that more may be lost; more steps would tell")
+        return Gate(limit_frac, "passed", f"{straddles}, so that more may be lost; more steps would decide")
     return Gate(limit_frac, "passed", f"the upper end of the interval, {high}, is not above {limit}")
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
+from heuristics.comparison.configured import Settings, Value, settings_of
 from heuristics.comparison.difference.changed import Changed
-from heuristics.comparison.difference.shown import Shown, trace_facts
+from heuristics.comparison.difference.observed import Observed, trace_facts
 from heuristics.comparison.facts import Facts
-from heuristics.comparison.said import Settings, Value, settings_of
 from heuristics.comparison.suspects.direction import is_off, way
 from heuristics.comparison.suspects.movers import GO_ALONG
 from heuristics.comparison.suspects.view import matches
@@ -61,7 +61,7 @@ def taken(facts: Facts, predictions: Sequence[Prediction]) -> tuple[Taken, ...]:
     return (Taken(ids, single[0].by, sets, both.gain_frac), *single)
 
 
-def is_inactive(one: Taken, shown: Mapping[str, Shown]) -> bool:
+def is_inactive(one: Taken, shown: Mapping[str, Observed]) -> bool:
     """Whether a trace shows that something which a fix switches on does not run."""
     return any(_is_shown(knob, value, shown) is False for knob, value in one.sets.items())
 
@@ -112,7 +112,7 @@ def _is_set(wanted: Value, before: Value, now: Value) -> bool:
     return went == planned != 0
 
 
-def _is_shown(knob: str, value: Value, shown: Mapping[str, Shown]) -> bool | None:
+def _is_shown(knob: str, value: Value, shown: Mapping[str, Observed]) -> bool | None:
     """Whether a trace shows what a knob asks for; None where it tells nothing of it."""
     one = shown.get(_OBSERVED.get(knob, ""))
     if one is None or one.value == "unknown" or is_off(value):

@@ -15,11 +15,11 @@ _OPEN: Final = {
     "sendrecv_unresolved": (*_DIRECTED, "ep_a2a", "pp_p2p", "cp", "sendrecv_unresolved"),
     "ep_a2a": (*_DIRECTED, "ep_a2a"),
 }
-"""Kinds of exchanges whose purpose or direction is not told, each with all that such an exchange may be."""
+"""Kinds of exchanges whose purpose or direction is unknown, each with all that such an exchange may be."""
 TOLD: Final = Limit(
     0.05,
     "of the exchanges",
-    "ours: at the borders of a window a few are not told; more is a recording that tells less",
+    "ours: at the borders of a window a few are unresolved; more is a recording that resolves less",
 )
 
 

@@ -24,7 +24,7 @@ _COPY: Final = "exposed_copy"
 class OneSide:
     """A row of one side per step: wall time, activities and their summed time, all exact.
 
-    `work_ns` is None where it is not told. `per_step_ns` is empty where only the mean is.
+    `work_ns` is None where it is unknown. `per_step_ns` is empty where only the mean is.
     """
 
     mean_ns: Fraction
@@ -57,7 +57,7 @@ def budget_rows(base: Rank, new: Rank) -> tuple[Matched, ...]:
     """What the steps are made of: on each side the rows add up to its mean step.
 
     Reasons of idle time lose their `idle.`. Where one side has idle time without a reason, both have one row
-    `idle`; where reasons are put together so, their work is not told, as a stretch may have several of them.
+    `idle`; where reasons are put together so, their work is unknown, as a stretch may have several of them.
     Where a side has no ledger, compute and communication are one row, `busy`, copies and idle time are whole.
     Exchanges that one side tells apart and the other does not are one row.
     """

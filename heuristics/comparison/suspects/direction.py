@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
+from heuristics.comparison.configured import Value
 from heuristics.comparison.difference.changed import Changed
-from heuristics.comparison.said import Value
 
 Way = Literal[1, 0, -1]
 

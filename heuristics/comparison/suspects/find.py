@@ -28,11 +28,13 @@ OPPOSED: Final = Limit(
     0.5, "of what its rows moved", "ours: GEMMs that shrink and launches that grow may have one cause"
 )
 WEIGHTS: Final[dict[Level, Limit]] = {
-    "high": Limit(1.0, "weight", "ours: said and seen"),
+    "high": Limit(1.0, "weight", "ours: changed and observed"),
     "medium": Limit(
-        0.7, "weight", "ours: a judgement: goes before up to twice as much that is neither said nor seen"
+        0.7,
+        "weight",
+        "ours: a judgement: goes before up to twice as much that is neither changed nor observed",
     ),
-    "low": Limit(0.35, "weight", "ours: only consistent: half of a cause that is said or seen"),
+    "low": Limit(0.35, "weight", "ours: only consistent: half of a cause that changed or was observed"),
 }
 
 
@@ -92,7 +94,7 @@ def _rule_places() -> Mapping[str, int]:
 
 
 def _place(view: View, found: Found) -> tuple[bool, float, bool, int, str]:
-    """Where a suspect stands: of two that are alike what is said goes first, then as the rules are listed."""
+    """Where a suspect stands: of two that are alike what changed goes first, then as the rules are listed."""
     suspect = found.suspect
     against = suspect.explains_ns * view.facts.attribution.step_delta_ns < 0
     opposed = against and abs(suspect.explains_ns) >= OPPOSED.value * found.gross_ns

@@ -1,14 +1,14 @@
-"""How a suspect's evidence is said: figures per step, always from base to new."""
+"""How a suspect's evidence is worded: figures per step, always from base to new."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
+from heuristics.comparison.configured import Value
 from heuristics.comparison.difference.changed import Changed
 from heuristics.comparison.difference.rows import RowDelta
 from heuristics.comparison.figures import milliseconds, signed_milliseconds
-from heuristics.comparison.said import Value
 from heuristics.comparison.suspects.view import View
 from heuristics.walls.words import percent
 from traces.limits import Limit
@@ -36,15 +36,15 @@ def _row(view: View, row: RowDelta) -> str:
 
 
 def change_sentences(view: View, changes: Sequence[Changed]) -> tuple[str, ...]:
-    """What is said to have changed."""
+    """What changed."""
     return tuple(_change(view, one) for one in changes[: int(SHOWN_CHANGES.value)])
 
 
 def _change(view: View, change: Changed) -> str:
     if change.withheld:
         return f"{change.what} differs; its value is not shown"
-    before = _value(change.base) if change.said_base else "not said"
-    after = _value(change.new) if change.said_new else "not said"
+    before = _value(change.base) if change.said_base else "not set"
+    after = _value(change.new) if change.said_new else "not set"
     return f"{view.arrow(change.what, before, after)} ({change.source})"
 
 

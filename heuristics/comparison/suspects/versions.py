@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from heuristics.comparison.configured import Value
 from heuristics.comparison.difference.changed import Changed
-from heuristics.comparison.said import Value
 
 
 def crossed(since: str, at_least: str = "0", until: str = "9999") -> Callable[[Changed], bool]:

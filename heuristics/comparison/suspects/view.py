@@ -14,10 +14,10 @@ from typing import Any, Final, Literal
 
 from msgspec import structs
 
+from heuristics.comparison.configured import Value, given_of, settings_of
 from heuristics.comparison.difference.changed import Changed
 from heuristics.comparison.difference.rows import NOISE, RowDelta
 from heuristics.comparison.facts import Facts
-from heuristics.comparison.said import Value, given_of, settings_of
 from heuristics.result.compared import Change, KernelDelta
 from heuristics.result.rank import Rank
 from heuristics.result.told import known

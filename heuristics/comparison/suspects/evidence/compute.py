@@ -30,7 +30,7 @@ SPREAD: Final = Limit(
 SHARE: Final = Limit(
     0.05, "fraction of compute", "ours: a judgement: smaller classes are a few short kernels"
 )
-MOST: Final = Limit(0.8, "fraction of compute", "ours: the rest are classes too small to be told")
+MOST: Final = Limit(0.8, "fraction of compute", "ours: the rest are classes too small to be judged")
 EXCHANGED: Final = Limit(
     0.25, "fraction of the class", "ours: a judgement: less is one GEMM of a layer out of many"
 )

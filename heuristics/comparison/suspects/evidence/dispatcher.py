@@ -18,7 +18,7 @@ def _pair(view: View) -> tuple[str, str] | None:
 
 
 def asked_for(view: View) -> str | None:
-    """The fused dispatcher that the side after is configured for; None where none, or not said."""
+    """The fused dispatcher that the side after is configured for; None where none, or unknown."""
     _, kind = view.known("moe_token_dispatcher_type")
     _, deepep = view.known("moe_enable_deepep")
     _, backend = view.known("moe_flex_dispatcher_backend")

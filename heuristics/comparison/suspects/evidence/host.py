@@ -56,11 +56,11 @@ def gpu_done_sooner(view: View) -> Signs:
 
 
 def loses_binding(view: View) -> Signs:
-    """As a host that is later; ruled out where the side after is said to be bound."""
+    """As a host that is later; ruled out where the side after is bound."""
     _, bound = view.known(*BINDING)
     if bound is True:
         return None
-    unbound = "not bound" if bound is False else "not said to be bound"
+    unbound = "not bound" if bound is False else "not known to be bound"
     signs = host_later(view)
     return None if signs is None else (*signs, f"ranks are {unbound} to NUMA nodes there")
 
