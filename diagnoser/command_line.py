@@ -7,7 +7,8 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from diagnoser.about import ABOUT, given_from, option_of
+from diagnoser.about import given_from
+from heuristics.config.options import OPTIONS, option_of
 
 Value = str | int | bool | Path | tuple[str, ...] | None
 
@@ -51,10 +52,14 @@ def _about(about: Mapping[str, object], redact: bool) -> Iterator[str]:
     from reports.result.fill.shown import given
 
     shown = given(given_from(about), redact)
-    for field in (field for field in ABOUT if field in about):
-        kind, placeholder, _ = ABOUT[field]
+    for field in (field for field in OPTIONS if field in about):
+        kind, placeholder = OPTIONS[field].kind, OPTIONS[field].takes
         if kind is bool:
             yield option_of(field) if about[field] else f"--no-{option_of(field)[2:]}"
+            continue
+        if kind is list:
+            for one in shown.get(field, [placeholder]):
+                yield from (option_of(field), str(one))
             continue
         yield option_of(field)
         if field == "guidance":  # its words are few, and no part of the section

@@ -11,7 +11,8 @@ from heuristics.fixes.fix import Knobs
 from heuristics.fixes.ways import sets_of
 from heuristics.plan.planned import Planned
 from heuristics.rules.known_issues import issues, known_issues
-from heuristics.run.run import Run, Shown
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run
 from reports.content.analysis.plan import step_of
 from reports.content.blocks import Words
 from reports.result.fill.plan import fix as fix_of
@@ -21,7 +22,7 @@ from traces.settings.settings import Value
 
 GRAPHS: Mapping[str, Value] = {"cuda_graph_impl": "transformer_engine"}
 DEEPEP: Mapping[str, Value] = {"moe_flex_dispatcher_backend": "deepep"}
-A2A = Shown(dispatcher="alltoall")
+A2A = Observed(dispatcher="alltoall")
 HANG = "Megatron-Bridge#3517"
 
 
@@ -49,7 +50,7 @@ def test_another_gpu_or_release_does_not_meet_it(given: dict[str, str]) -> None:
 
 
 def test_another_dispatcher_and_another_fix_do_not_meet_it() -> None:
-    run = run_of(Shown(dispatcher="hybridep"), gpu="GB300", container="26.02")
+    run = run_of(Observed(dispatcher="hybridep"), gpu="GB300", container="26.02")
     assert HANG not in ids("HST-3", GRAPHS, run)
     assert HANG not in ids("COM-1", {}, run_of(A2A, gpu="GB300", container="26.02"))
 
@@ -68,10 +69,10 @@ def test_a_dispatcher_that_the_fix_sets_decides_not_the_one_that_runs() -> None:
 
 
 def test_ep_overlap_and_graphs_together_are_an_issue_of_both_fixes() -> None:
-    both = run_of(Shown(ep_overlap=True), core_version="0.19.0")
+    both = run_of(Observed(ep_overlap=True), core_version="0.19.0")
     assert "Megatron-LM#5966" in ids("HST-3", GRAPHS, both)
     assert "Megatron-LM#5966" not in ids(
-        "HST-3", GRAPHS, run_of(Shown(ep_overlap=False), core_version="0.19.0")
+        "HST-3", GRAPHS, run_of(Observed(ep_overlap=False), core_version="0.19.0")
     )
 
 

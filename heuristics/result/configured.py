@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from msgspec import UNSET, UnsetType
+
 from heuristics.findings.finding import FindingState
+from heuristics.guides.mfu_bands import Band
 from heuristics.result.judged import Checked
 from heuristics.result.told import Bytes, Count, Ns, Section, Told
 from heuristics.rules.failures.failure import State as FailureState
@@ -163,7 +166,9 @@ class Peak(Section, frozen=True):
 class Throughput(Section, frozen=True):
     """Rates of one GPU, and published rows of the same model beside them, the nearest first.
 
-    `nearest`: how far the first of them is, None where the model has none.
+    `nearest`: how far the first of them is, None where the model has none. `mfu_band`: where the guide would
+    place the MFU, by its figures of DeepSeek-V3 on GB200 and GB300; left out for a dense model, or without
+    an MFU.
     """
 
     step_ns: Ns
@@ -174,14 +179,20 @@ class Throughput(Section, frozen=True):
     source: str
     references: tuple[Reference, ...]
     nearest: Nearest | None = None
+    mfu_band: Band | UnsetType = UNSET
 
 
 class Log(Section, frozen=True):
-    """What the training log tells. `iterations_ns`: its last steady ones, as two runs are compared."""
+    """What the training log tells. `iterations_ns`: its last steady ones, as two runs are compared.
+
+    `overlaps_on`: overlaps that the framework's own lines say are on, by knob, each with its line.
+    """
 
     name: str
     line_count: Count
     iteration_count: Count
+    last_iteration: Told[Count]
+    planned_iterations: Told[Count]
     steady_count: Count
     left_out: Mapping[str, Count]
     steady_step_ns: Told[Ns]
@@ -191,3 +202,4 @@ class Log(Section, frozen=True):
     peak_reserved_bytes: Told[Bytes]
     skipped_lines: tuple[Count, ...]
     versions: Mapping[str, str]
+    overlaps_on: Mapping[str, Count]

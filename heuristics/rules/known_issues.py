@@ -6,9 +6,9 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, cast
 
-from heuristics.fixes.preconditions import numbers
+from heuristics.config.versions import Package, numbers
 from heuristics.result.judged import KnownIssue
 from heuristics.run.run import Run
 from traces.settings.settings import Value
@@ -57,7 +57,11 @@ def _released(releases: Mapping[str, tuple[str, str]], run: Run) -> bool | None:
 
 def _answers(releases: Mapping[str, tuple[str, str]], run: Run) -> Iterator[bool]:
     for package, (since, until) in releases.items():
-        version = getattr(run.given, package if package == "container" else f"{package}_version")
+        version = (
+            run.config.container
+            if package == "container"
+            else run.config.version_text(cast(Package, package))
+        )
         if version is not None:
             yield numbers(since) <= numbers(version) and (not until or numbers(version) < numbers(until))
 
@@ -65,9 +69,9 @@ def _answers(releases: Mapping[str, tuple[str, str]], run: Run) -> Iterator[bool
 def _is_one(name: str, wanted: list[Value], sets: Mapping[str, Value], run: Run) -> bool | None:
     """Whether a setting is one of some, with the fix applied; None where it is not known."""
     for knob in (name, f"comm_overlap.{name}"):
-        if knob in sets or knob in run.settings:
-            return (sets[knob] if knob in sets else run.settings.value(knob)) in wanted
-    shown = run.shown
+        if knob in sets or run.config.known(knob):
+            return (sets[knob] if knob in sets else run.config.value(knob)) in wanted
+    shown = run.observed
     observed: Value = {
         "precision": run.precision,
         "moe_token_dispatcher_type": shown.dispatcher,

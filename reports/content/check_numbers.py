@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from heuristics.result.configured import Configuration, Log, MemoryEstimate, Throughput
 from heuristics.result.result import Result
 from heuristics.result.told import known
-from reports.content.blocks import Block, Cell, Column, Items, Quantity, Row, Sentence, Table, words
+from reports.content.blocks import (
+    Block,
+    Cell,
+    Code,
+    Column,
+    Items,
+    Quantity,
+    Row,
+    Sentence,
+    Table,
+    words,
+)
 from reports.content.check_defects import is_written
 from reports.content.quantities import counted, duration, gigabytes, percent, rounded
+from reports.content.wording import joined
 from traces.missing import Missing
 from traces.sizes.references import Aspect, Nearest, Reference
 
@@ -49,10 +61,16 @@ def number_tables(result: Result) -> Iterator[Block]:
 
 
 def _log(log: Log, result: Result) -> Iterator[Sentence]:
+    if log.overlaps_on:
+        named = [words(Code(knob), f" (line {line:,})") for knob, line in log.overlaps_on.items()]
+        yield Sentence(words("On, by the log's own lines: ", joined(named), "."), "Overlaps")
     step, peak = known(log.steady_step_ns), known(log.peak_allocated_bytes)
     if step is None:
         return
     of = f"{log.steady_count:,} steady of {counted(log.iteration_count, 'iteration')}"
+    last, planned = known(log.last_iteration), known(log.planned_iterations)
+    if last is not None and planned is not None and last < planned:
+        of += f"; it ends at iteration {last:,} of {planned:,}"
     room = f"; peak memory {gigabytes(peak)}" if peak else ""
     slower = [known(trace.capture.perturbation_frac) for trace in result.traces]
     beside = [
@@ -61,6 +79,15 @@ def _log(log: Log, result: Result) -> Iterator[Sentence]:
         if one is not None
     ]
     yield Sentence(words(f"{duration(step)} a step in the log ({of}){room}.", *beside), "Step")
+
+
+_BANDS: Final[Mapping[str, str]] = {
+    "below": "below the guide's band of untuned runs ({}: low teens)",
+    "untuned": "in the guide's band of untuned runs ({}: low teens)",
+    "between": "between the guide's bands of untuned and tuned runs ({}: low teens, from the high teens)",
+    "tuned": "in the guide's band of tuned runs ({}: high teens to low 20s)",
+    "above": "above the guide's band of tuned runs ({}: high teens to low 20s)",
+}
 
 
 def _throughput(result: Result) -> Iterator[Sentence]:
@@ -75,6 +102,7 @@ def _throughput(result: Result) -> Iterator[Sentence]:
         peak, share = known(found.peak), known(found.mfu_frac)
         if peak is not None and share is not None:
             said += f"; MFU {percent(share)} of {rounded(peak.tflops)} TFLOP/s ({peak.gpu}, {peak.precision})"
+            said += f", {_BANDS[found.mfu_band].format('DeepSeek-V3 on GB200')}" if found.mfu_band else ""
         yield Sentence(words(f"{said}."), "Throughput")
         if found.nearest is not None:
             yield Sentence(words(_nearest(found.nearest)), "Published")

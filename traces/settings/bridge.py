@@ -20,6 +20,9 @@ OVERRIDE: Final = re.compile(
 MAKERS: Final = frozenset({"_target_", "_call_", "_partial_", "_args_", "_name_", "_kwargs_", "_recursive_"})
 """Keys of a dump that say what builds an entry again (megatron/training/config/yaml_utils.py)."""
 
+ENVIRONMENTS: Final = ("env_vars.", "env.")
+"""The environment: of a performance recipe, or of whatever launches the run."""
+
 
 def is_override(word: str) -> bool:
     """Whether a word is an override of a group of Bridge's configuration."""
@@ -73,8 +76,8 @@ def take_path(
         take(draft, knob, path, raw, line)
     elif is_alias(path):
         _take_alias(draft, path, raw, line)
-    elif path.startswith("env_vars."):
-        _take_environment(draft, path.removeprefix("env_vars."), raw, line)
+    elif path.startswith(ENVIRONMENTS):
+        _take_environment(draft, path.partition(".")[2], raw, line)
     elif path not in bridge_paths():
         _unknown(draft, path, raw, line, dumped)
 

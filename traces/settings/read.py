@@ -11,7 +11,7 @@ from traces.settings.arguments_block import END, has_arguments, note_releases, t
 from traces.settings.bridge import is_override, take_override, take_path
 from traces.settings.command import take_script
 from traces.settings.configuration import Configuration, Draft, NotAConfiguration
-from traces.settings.derive import add_defaults, add_derived
+from traces.settings.derive import add_defaults, add_derived, add_ranks
 from traces.settings.flat import is_flat, take_flat
 from traces.settings.knobs import FIRST, Release, knobs, release
 from traces.settings.names import bridge_groups
@@ -58,6 +58,7 @@ def configuration_of(text: str, name: str, core_version: str | None = None) -> C
             if is_complete:
                 add_defaults(draft, core)
             add_derived(draft, is_complete)
+    add_ranks(draft)
     _both_sm_knobs(draft)
     return draft.finished()
 

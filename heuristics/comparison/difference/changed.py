@@ -12,7 +12,7 @@ from typing import Final
 
 from heuristics.comparison.configured import Value, given_of, settings_of, trace_of, versions_of
 from heuristics.comparison.difference.observed import trace_facts
-from heuristics.config.configured import FIELD_KNOBS
+from heuristics.config.options import OPTIONS
 from heuristics.result.compared import Source
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
@@ -110,7 +110,7 @@ def _environment(
     given = given_of(base), given_of(new)
     for field in given[0].keys() & given[1].keys() - _VERSIONS - {"gpu"}:
         values = given[0][field], given[1][field]
-        if values[0] != values[1] and listed.isdisjoint(FIELD_KNOBS.get(field, ())):
+        if values[0] != values[1] and (field not in OPTIONS or listed.isdisjoint(OPTIONS[field].knobs)):
             yield Changed(field, *values, "given")
     gpus: tuple[Value, Value] = known(base_rank.gpu), known(new_rank.gpu)
     source: Source = "trace"

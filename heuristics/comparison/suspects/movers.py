@@ -15,7 +15,9 @@ from heuristics.comparison.suspects.view import matches
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.ways import sets_of
-from heuristics.run.run import Given, Run, Shown, WallId
+from heuristics.run.given import Given
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run, WallId
 
 _HOST_ROWS: Final = {
     "arrival": ("launch_latency.arrival", "launch_latency.kernel_gap"),
@@ -28,8 +30,8 @@ GO_ALONG: Final = ("*te_rng_tracker", "moe_router_dtype", "ddp.use_distributed_o
 
 _RUNS: Final = (
     Run(),
-    Run(given=Given(gpu="H100"), shown=Shown(moe=True, dispatcher="alltoall")),
-    Run(given=Given(gpu="GB200", precision="mxfp8"), shown=Shown(moe=True, dispatcher="hybridep")),
+    Run(given=Given(gpu="H100"), observed=Observed(moe=True, dispatcher="alltoall")),
+    Run(given=Given(gpu="GB200", precision="mxfp8"), observed=Observed(moe=True, dispatcher="hybridep")),
 )
 """Runs that fixes are asked for their knobs on: what they spell hangs on the GPU."""
 
