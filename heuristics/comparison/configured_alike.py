@@ -12,6 +12,7 @@ from typing import Final
 
 from heuristics.comparison.configured import Value, given_of, settings_of
 from heuristics.comparison.difference.observed import trace_facts
+from heuristics.config.options import OPTIONS
 from heuristics.result.compared import Difference, State
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
@@ -51,12 +52,13 @@ _UNTOLD_SHARE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One thing to be alike. `fields`: of `Given`; `knobs` are asked where no field is known of both.
+    """One thing to be alike. `fields`: of `OPTIONS`; where none is known of both, their knobs and `knobs` are
+    asked.
 
     `settled_by`: things that, if they are known to be the same, make it `with_differences`, for `settled`.
     `observed`: what a trace shows of it, by its name in `trace_facts`. `stack`: a difference moves results as
     much as a dispatcher does; `cuts`: it cuts the same step another way; `alone`: one configuration may have
-    it and the other not.
+    it and the other not; `by_option`: other rules ask its knobs.
     """
 
     what: str
@@ -71,38 +73,40 @@ class Rule:
     stack: bool = False
     cuts: bool = False
     alone: bool = False
+    by_option: bool = False
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """All knobs that tell it."""
+        options = () if self.by_option else [OPTIONS[field] for field in self.fields]
+        return (*(knob for one in options for knob in one.knobs[: 1 if one.is_knob else None]), *self.knobs)
 
 
-def _parallel(what: str, field: str, knob: str, stack: bool = False) -> Rule:
+def _parallel(what: str, field: str, stack: bool = False) -> Rule:
     same = ("world size", "global batch size")
-    return Rule(
-        what, (field,), (knob,), "no", _UNTOLD_SHARE, _REVIEW, same, _OTHER_SHARE, stack=stack, cuts=True
-    )
+    return Rule(what, (field,), (), "no", _UNTOLD_SHARE, _REVIEW, same, _OTHER_SHARE, stack=stack, cuts=True)
 
 
 RULES: Final = (
-    Rule("world size", (), ("world_size",), "no", _OTHER_WORK, _TOKENS),
-    _parallel("tensor-parallel size", "tp", "tensor_model_parallel_size"),
-    _parallel("context-parallel size", "cp", "context_parallel_size"),
-    _parallel("pipeline-parallel size", "pp", "pipeline_model_parallel_size", stack=True),
-    _parallel("expert-parallel size", "ep", "expert_model_parallel_size"),
-    _parallel("expert-tensor-parallel size", "etp", "expert_tensor_parallel_size"),
+    Rule("world size", ("world_size",), (), "no", _OTHER_WORK, _TOKENS),
+    _parallel("tensor-parallel size", "tp"),
+    _parallel("context-parallel size", "cp"),
+    _parallel("pipeline-parallel size", "pp", stack=True),
+    _parallel("expert-parallel size", "ep"),
+    _parallel("expert-tensor-parallel size", "etp"),
     Rule(
-        "virtual pipeline stages", ("vpp",), ("virtual_pipeline_model_parallel_size",), "with_differences",
+        "virtual pipeline stages", ("vpp",), (), "with_differences",
         "The pipeline has another schedule. No verdict on the dispatcher across pipeline layouts.", _STACK,
         stack=True, cuts=True,
     ),
     Rule(
         "pipeline layout", ("pp_layout",),
-        (
-            "pipeline_model_parallel_layout", "num_layers_in_first_pipeline_stage",
-            "num_layers_in_last_pipeline_stage",
-        ),
+        ("num_layers_in_first_pipeline_stage", "num_layers_in_last_pipeline_stage"),
         "with_differences",
         "A rank holds other layers. No verdict on the dispatcher across pipeline layouts.", _STACK,
         stack=True, cuts=True, alone=True,
     ),
-    Rule("model family", ("family",), (), "no", _OTHER_MODEL, _REVIEW),
+    Rule("model family", ("family",), (), "no", _OTHER_MODEL, _REVIEW, by_option=True),
     Rule(
         "model", (),
         (
@@ -120,20 +124,17 @@ RULES: Final = (
         cuts=True,
     ),
     Rule(
-        "precision", ("precision",), ("bf16", "fp16", "fp8", "fp8_recipe", "fp4"), "with_differences",
+        "precision", ("precision",), (), "with_differences",
         "Kernels of matrix work are others. Compare time, not MFU: its peak differs.", _MFU,
         observed="detected.precision",
     ),
     Rule(
-        _ROUTING_MODE, ("routing",),
-        ("moe_expert_capacity_factor", "moe_pad_expert_input_to_capacity", _FORCE),
-        "with_differences",
+        _ROUTING_MODE, ("routing",), (), "with_differences",
         "Experts get other loads. No verdict on the dispatcher across routing modes.", _ROUTING, stack=True,
     ),
     Rule(
         "CUDA graph scope", ("graph_impl", "graph_modules"),
-        ("cuda_graph_impl", "cuda_graph_modules", "enable_cuda_graph", "external_cuda_graph"),
-        "with_differences",
+        ("enable_cuda_graph", "external_cuda_graph"), "with_differences",
         "Other work runs in graphs. No verdict on the dispatcher across graph scopes.", _STACK,
         observed="detected.graph_share_frac", stack=True,
     ),
@@ -189,7 +190,7 @@ def _differ(rule: Rule, base: Configured, new: Configured) -> tuple[str, str] | 
     keys = [key for key in _common_keys(rule, base, new) if base[key] != new[key]]
     if not keys:
         return None
-    several = len(rule.fields) > 1 or (keys[0] in rule.knobs and len(rule.knobs) > 1)
+    several = len(rule.fields) > 1 or (keys[0] in rule.asked and len(rule.asked) > 1)
     texts = [
         ", ".join(f"{key} {_text(one[key])}" if several else _text(one[key]) for key in keys)
         for one in (base, new)
@@ -203,7 +204,7 @@ def _alone(
     """What one side sets where both have a configuration and the other's leaves it out or empty."""
     if not rule.alone or known(base.configuration) is None or known(new.configuration) is None:
         return None
-    keys = (*rule.fields, *rule.knobs)
+    keys = (*rule.fields, *rule.asked)
     if any(key in settings_of(side).withheld for side in (base, new) for key in keys):
         return None
     values = [next((one[key] for key in keys if one.get(key) is not None), None) for one in sides]
@@ -219,7 +220,7 @@ def _alike(rule: Rule, base: Configured, new: Configured) -> bool:
 def _common_keys(rule: Rule, base: Configured, new: Configured) -> list[str]:
     """What both sides say: fields, or knobs where they share no field."""
     told = [key for key in rule.fields if key in base and key in new]
-    return told or [knob for knob in rule.knobs if knob in base and knob in new]
+    return told or [knob for knob in rule.asked if knob in base and knob in new]
 
 
 def _observed(rule: Rule, base: Rank, new: Rank) -> tuple[str, str] | None:
