@@ -71,7 +71,8 @@ def _with_control(view: View, suspect: Suspect) -> Suspect:
     """Where exchanges between experts got longer by a flex backend: alltoall tells whether that is why."""
     runs = view.after.detected.dispatcher
     backend = asked_for(view) if runs == "unknown" else runs
-    longer = any(row.row in suspect.rows and row.delta_ns > 0 for row in view.matching(*named("@ep")))
+    experts = {row.row for row in view.matching(*named("@ep"))}
+    longer = suspect.explains_ns > 0 and not experts.isdisjoint(suspect.rows)
     if not longer or backend not in FUSED or not suspect.next:
         return suspect
     return structs.replace(suspect, next=f"{suspect.next}; {_CONTROL}")
