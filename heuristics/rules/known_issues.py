@@ -84,4 +84,4 @@ def _is_one(name: str, wanted: list[Value], sets: Mapping[str, Value], run: Run)
 
 def _words(package: str, ends: tuple[str, str]) -> str:
     since, until = ends
-    return f"{package} {since}" + (f" to before {until}" if until else " and newer")
+    return f"{package} {since}, before {until}" if until else f"{package} {since} and newer"
