@@ -11,7 +11,7 @@ from heuristics.run.given import Given, Routing
 from heuristics.run.observed import Observed
 from traces.settings.derive import with_ranks
 from traces.settings.effective import effective
-from traces.settings.effective_bridge import of_precision, recipe
+from traces.settings.effective_bridge import of_precision
 from traces.settings.settings import Setting, Settings, Value, settings
 
 Understand = Callable[[Settings, str | None], Settings]
@@ -88,12 +88,10 @@ def validated_settings(written: Settings, core_version: str | None) -> Settings:
 
 
 def _with_recipe(written: Settings) -> Settings:
-    """With the fields that a named recipe of Bridge writes over those of model, wrapper and optimizer."""
+    """With the fields that Bridge's precision, named or spelled out, writes over those of the model."""
     name = written.value("mixed_precision")
-    if not isinstance(name, str) or not recipe(name):
-        return written
     own = {knob: written.value(knob) for knob in written.by_knob if knob.startswith("mixed_precision.")}
-    place = written.said("mixed_precision")
+    place = written.said("mixed_precision") or "mixed_precision"
     fields = of_precision(name, own)
     return written.under(Settings({knob: Setting(value, place) for knob, value in fields.items()}))
 

@@ -5,10 +5,9 @@ Rows name what they answer: W and item numbers of the audit of the guides.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
+from tests.places import ROOT
 from traces.settings.configuration import Configuration
 from traces.settings.knobs import data, knobs
 from traces.settings.read import configuration_of
@@ -97,7 +96,7 @@ def test_the_stages_of_a_recipe_are_cut_as_it_cuts_them() -> None:
 def test_every_layout_names_a_model_and_fits_its_ranks() -> None:
     rows = data("harness_recipes.toml")["layouts"]
     assert isinstance(rows, list)
-    models = {path.stem for path in (Path(__file__).parents[1] / "traces/settings/models").glob("*.toml")}
+    models = {path.stem for path in (ROOT / "traces/settings/models").glob("*.toml")}
     gpus = knobs()["launcher.gpu"].choices
     for recipe, gpu, ranks, _, tp, pp, cp, _, ep, batch, micro in rows:
         assert recipe in models
