@@ -219,8 +219,8 @@ def _alike(rule: Rule, base: Configured, new: Configured) -> bool:
 
 def _common_keys(rule: Rule, base: Configured, new: Configured) -> list[str]:
     """What both sides say: fields, or knobs where they share no field."""
-    told = [key for key in rule.fields if key in base and key in new]
-    return told or [knob for knob in rule.asked if knob in base and knob in new]
+    fields = [key for key in rule.fields if key in base and key in new]
+    return fields or [knob for knob in rule.asked if knob in base and knob in new]
 
 
 def _observed(rule: Rule, base: Rank, new: Rank) -> tuple[str, str] | None:

@@ -35,7 +35,7 @@ _ROUTES: Final = frozenset(
 )
 """Keys of kernels that only MoE layers have."""
 _MAY_ROUTE: Final = "comm.sendrecv_unresolved"
-"""Perhaps their all-to-all: without ranges or named permutes nothing tells."""
+"""Perhaps their all-to-all: without ranges or named permutes it is unknown."""
 
 
 def work_differences(

@@ -71,7 +71,7 @@ class Size:
 
     @property
     def shows_ns(self) -> int:
-        """Half the interval: about the smallest difference it could have told from none. 0 without one."""
+        """Half the interval: about the smallest difference it could have shown. 0 without one."""
         return (self.interval.high_ns - self.interval.low_ns) // 2 if self.interval else 0
 
 
@@ -117,7 +117,7 @@ def _mean(values_ns: Sequence[int]) -> Fraction:
 
 
 def judge_size(size: Size, comparable: Comparable, base: Rank, new: Rank) -> Judged:
-    """Regression, improvement, no change, or why that cannot be told."""
+    """Regression, improvement, no change, or why that is unknown."""
     traced = tuple(_traces_beside_logs(size, base, new))
     if comparable.state == "no":
         no = [f"{one.what}: {one.because}" for one in comparable.differences if one.state == "no"]
@@ -177,8 +177,10 @@ def _judge_around_zero(size: Size, interval: Interval, traced: tuple[str, ...]) 
     shorter_ns = min(size.base_mean_ns, size.new_mean_ns)
     furthest_ns = max(-interval.low_ns, interval.high_ns)
     furthest, shows = (signed_percent(one, shorter_ns).lstrip("+") for one in (furthest_ns, size.shows_ns))
-    seen = f"the smallest change it could have shown is about {shows}, {milliseconds(size.shows_ns)} per step"
-    rest = (seen, *traced)
+    smallest = (
+        f"the smallest change it could have shown is about {shows}, {milliseconds(size.shows_ns)} per step"
+    )
+    rest = (smallest, *traced)
     matters = f"{MATTERS.value * 100:.0f} %"
     if furthest_ns <= MATTERS.value * shorter_ns:
         held = (

@@ -53,7 +53,7 @@ def same_unit(base: Rank, new: Rank) -> bool | None:
 def same_classes(base: Rank, new: Rank) -> bool | None:
     """Whether every class of compute has as many kernels; None where a side has none.
 
-    What windows are held to: their borders cut the work anywhere, so nothing else tells how much they hold.
+    What windows are held to: their borders cut the work anywhere, so nothing else shows how much they hold.
     """
     one, other = (per_step(rank, _compute_class) for rank in (base, new))
     if not one or not other:

@@ -1,4 +1,4 @@
-"""Exchanges that one recording tells apart and another does not: one row on both sides."""
+"""Exchanges that one recording separates and another does not: one row on both sides."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOLD: Final = Limit(
 
 
 def exchange_rows(base: Rank, new: Rank) -> Callable[[str], str]:
-    """Name of a row -> its name on both sides: that of all it may be, where a side tells less of it."""
+    """Name of a row -> its name on both sides: that of all it may be, where a side knows less of it."""
     for kind, whole in _OPEN.items():
         one, other = _part(base, kind, whole), _part(new, kind, whole)
         if one is not None and other is not None and abs(one - other) > TOLD.value:

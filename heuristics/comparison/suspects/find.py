@@ -68,7 +68,7 @@ def find_suspects(facts: Facts) -> tuple[Suspect, ...]:
 
 
 def _with_control(view: View, suspect: Suspect) -> Suspect:
-    """Where exchanges between experts got longer by a flex backend: alltoall tells whether that is why."""
+    """Where exchanges between experts got longer by a flex backend: alltoall shows whether that is why."""
     runs = view.after.detected.dispatcher
     backend = asked_for(view) if runs == "unknown" else runs
     experts = {row.row for row in view.matching(*named("@ep"))}

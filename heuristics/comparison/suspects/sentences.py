@@ -21,18 +21,18 @@ def row_sentences(view: View, rows: Sequence[RowDelta]) -> tuple[str, ...]:
     """The largest rows with their times, and how many more there are."""
     most = int(SHOWN_ROWS.value)
     largest = sorted(rows, key=lambda row: (-abs(row.delta_ns), row.row))
-    said = [_row(view, row) for row in largest[:most]]
+    found = [_row(view, row) for row in largest[:most]]
     if left := largest[most:]:
         moved_ns = view.sign * sum(row.delta_ns for row in left)
         more = "1 more row moves" if len(left) == 1 else f"{len(left)} more rows together move"
-        said.append(f"{more} {signed_milliseconds(moved_ns)} a step")
-    return tuple(said)
+        found.append(f"{more} {signed_milliseconds(moved_ns)} a step")
+    return tuple(found)
 
 
 def _row(view: View, row: RowDelta) -> str:
     part = percent(abs(row.delta_ns) / view.moved_ns)
-    said = view.arrow(f"{row.row} a step", milliseconds(row.base_ns), milliseconds(row.new_ns))
-    return f"{said} ({signed_milliseconds(view.sign * row.delta_ns)}, {part} of all that moved)"
+    found = view.arrow(f"{row.row} a step", milliseconds(row.base_ns), milliseconds(row.new_ns))
+    return f"{found} ({signed_milliseconds(view.sign * row.delta_ns)}, {part} of all that moved)"
 
 
 def change_sentences(view: View, changes: Sequence[Changed]) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ class Mover:
 
 @cache
 def movers() -> tuple[Mover, ...]:
-    """What can move which rows by itself, where no fix of the catalogue says it."""
+    """What can move which rows by itself, where no fix of the catalogue has it."""
     sources = table()["sources"]
     return tuple(
         Mover(

@@ -77,9 +77,9 @@ def _part(one: Expected) -> Iterator[Words]:
 
 
 def _conclusion(one: Expected) -> Words:
-    said = _CONCLUSIONS[one.conclusion]
+    conclusion = _CONCLUSIONS[one.conclusion]
     if one.conclusion == "changed_together":
-        return words(f"{said}: {', '.join(one.together_with)}.")
+        return words(f"{conclusion}: {', '.join(one.together_with)}.")
     if one.conclusion == "came_back_elsewhere":
-        return words(said, *((". Longer now: ", named(one.grew)) if one.grew else ()), ".")
-    return words(said)
+        return words(conclusion, *((". Longer now: ", named(one.grew)) if one.grew else ()), ".")
+    return words(conclusion)

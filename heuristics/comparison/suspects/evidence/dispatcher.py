@@ -53,8 +53,8 @@ def dispatcher_exchanged(view: View) -> Signs:
     pair = _pair(view)
     if pair is not None:
         return (view.arrow("dispatcher in the trace", *pair),)
-    told = [rank.detected.dispatcher for rank in (view.before, view.after)]
-    return () if "unknown" in told else None
+    names = [rank.detected.dispatcher for rank in (view.before, view.after)]
+    return () if "unknown" in names else None
 
 
 def deepep_before(view: View) -> Signs:

@@ -84,5 +84,5 @@ def profiler_more(view: View) -> Signs:
 
 
 def _perturbed(traces: tuple[Trace, ...]) -> float | None:
-    told = (known(trace.capture.perturbation_frac) for trace in traces)
-    return max((frac for frac in told if frac is not None), default=None)
+    parts = (known(trace.capture.perturbation_frac) for trace in traces)
+    return max((frac for frac in parts if frac is not None), default=None)

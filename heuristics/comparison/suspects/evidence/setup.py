@@ -48,8 +48,8 @@ def fewer_bits(view: View) -> Signs:
     none, some = view.counts.get("compute.quantize", (0.0, 0.0))
     if not none and some:
         signs += (view.arrow("kernels that cast to fewer bits a step", "0", f"{some:.0f}"),)
-    told = [known(rank.detected.precision) for rank in (view.before, view.after)]
-    return signs or (() if None in told or told[0] != told[1] else None)
+    pair = [known(rank.detected.precision) for rank in (view.before, view.after)]
+    return signs or (() if None in pair or pair[0] != pair[1] else None)
 
 
 def on_gpu(names: Sequence[str], view: View) -> Signs:

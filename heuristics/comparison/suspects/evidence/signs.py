@@ -29,12 +29,12 @@ def same_count(before: float, after: float) -> bool:
 
 def kernel_counts(view: View, names: Sequence[str] = CLASSES) -> tuple[float, float]:
     """Compute kernels a step of some classes, before and after."""
-    told = [view.counts[name] for name in names if name in view.counts]
-    return sum(one[0] for one in told), sum(one[1] for one in told)
+    pairs = [view.counts[name] for name in names if name in view.counts]
+    return sum(one[0] for one in pairs), sum(one[1] for one in pairs)
 
 
 def main_part(rows: Sequence[RowDelta]) -> Part | None:
-    """Which of count, duration and overlap makes most of rows that grew; None where none does, or untold."""
+    """Which of count, duration and overlap makes most of rows that grew; None where none does, or unknown."""
     delta_ns = sum(row.delta_ns for row in rows)
     if delta_ns <= 0 or any(row.count_ns is None for row in rows):
         return None
