@@ -11,6 +11,7 @@ from heuristics.findings.finding import FindingState
 from heuristics.guides.mfu_bands import Band
 from heuristics.result.judged import Checked
 from heuristics.result.told import Bytes, Count, Ns, Section, Told
+from heuristics.rules.defects import Kind
 from heuristics.rules.failures.failure import State as FailureState
 from traces.sizes.references import Nearest, Reference
 
@@ -61,6 +62,40 @@ class ConfigFinding(Section, frozen=True):
     evidence: str
     fix: str
     same_as: str = ""
+
+
+class Sighting(Section, frozen=True):
+    """Where a defect was seen.
+
+    `what` and `where`: a setting and where it was set, an id and the line of the log, the evidence, or the
+    answer of Megatron-Core and what was asked.
+    """
+
+    source: Literal["configuration", "log", "evidence", "megatron_core"]
+    what: str
+    where: str
+
+
+class Defect(Section, frozen=True):
+    """One defect, once. `id`: what `explain` takes. `fix`: the catalogue's id, `CFG-n` or `ENV-n`.
+
+    `cost`: what it leads to. `since` and `until`: the first release with the rule, and the first without.
+    `set`: settings that correct it, where their values do not depend on the run. `also`: what the same cure
+    corrects. `of`: ids of rules, findings, failures and steps of the workflow that tell the same.
+    """
+
+    id: str
+    kind: Kind
+    what: str
+    cure: str
+    fix: str
+    cost: str
+    since: str
+    until: str
+    set: Mapping[str, Any]
+    seen: tuple[Sighting, ...]
+    also: tuple[str, ...]
+    of: tuple[str, ...]
 
 
 class SetAt(Section, frozen=True):

@@ -14,6 +14,7 @@ from heuristics.findings.contradictions import find_contradictions
 from heuristics.findings.finding import ConfigFinding
 from heuristics.plan.planned import Rejection
 from heuristics.rules.check import Broken, Undecided, check_rules, undecided
+from heuristics.rules.defects import Defect, defects_of
 from heuristics.rules.failures.explain import explain_failures
 from heuristics.rules.failures.failure import Failure
 from heuristics.rules.megatron.answer import Answer
@@ -28,9 +29,6 @@ from traces.sizes.throughput import Throughput, throughput
 from traces.training_log.own_lines import logged_run
 from traces.training_log.peak import peak_memory
 from traces.training_log.steady import SteadyStep, steady_step
-
-SAID_BY_BOTH: Final = {"flex-inert": "CFG-flex-type", "overlap-overwritten": "CFG-overwritten-"}
-"""Failures that the configuration alone tells, and the findings that say the same."""
 
 UNTUNABLE: Final[Mapping[str, tuple[str, ...]]] = {
     "CFG-flex-type": ("COM-2", "COM-3", "COM-12", "MEM-5"),
@@ -47,8 +45,9 @@ class Checked:
     """What is made of a configuration.
 
     `broken`, `undecided`: rules of the run's versions. `answers`: Megatron-Core's own on the configuration,
-    empty where it was not asked. `steady`: the step without the profiler. `memory` and `throughput`: Missing
-    names the knobs or the step time they need.
+    empty where it was not asked. `defects`: what these, the findings and the failures tell, each once.
+    `steady`: the step without the profiler. `memory` and `throughput`: Missing names the knobs or the step
+    time they need.
     """
 
     broken: tuple[Broken, ...]
@@ -57,6 +56,7 @@ class Checked:
     findings: tuple[ConfigFinding, ...]
     failures: tuple[Failure, ...]
     problems: tuple[Problem, ...]
+    defects: tuple[Defect, ...]
     steps: tuple[Step, ...]
     steady: SteadyStep | None
     memory: Estimate | Missing
@@ -91,14 +91,7 @@ def contradicted(run: Run, problems: tuple[Problem, ...], perturbation_frac: flo
     """Where configuration, log and trace disagree. `run`: settings as written, shown by the trace alone."""
     failures = explain_failures(run)
     findings = (*find_contradictions(run, failures, problems), *perturbed(perturbation_frac))
-    said = tuple(one.id for one in findings)
-    kept = tuple(one for one in failures if not _said_already(one, said))
-    return Contradicted(findings, kept)
-
-
-def _said_already(failure: Failure, findings: tuple[str, ...]) -> bool:
-    same = SAID_BY_BOTH.get(failure.id)
-    return same is not None and any(one.startswith(same) for one in findings)
+    return Contradicted(findings, failures)
 
 
 def check(
@@ -122,6 +115,7 @@ def check(
     rows = nearest_references(settings, run.gpu, run.precision)
     return Checked(
         broken=broken,
+        defects=defects_of(run, broken, disagrees.findings, disagrees.failures, answers),
         undecided=undecided(run),
         answers=answers,
         findings=disagrees.findings,

@@ -22,6 +22,11 @@ from tests.megatron.random_runs import random_run
 CHANGED: Final = {
     "ep-overlap-mtp-pipeline": "to 0.18.0: Megatron-LM #4796",
     "delayed-wgrad-reduce-lm": "from 0.15.0: 0.14.0 asks for 2.7.0",
+    "recompute-label": "of any release; a row for each that brought labels",
+    "offload-module-name": "of any release; a row for each that brought modules",
+    "recompute-core-attn": "not for attention that is known to be unfused",
+    "mxfp8-param-gather-bridge": "from Bridge 0.5.0",
+    "router-padding-alone": "the older name is read as the newer",
 }
 NULLS: Final[frozenset[str]] = frozenset()
 """Rules of which an order with null was unknown and is false now."""
