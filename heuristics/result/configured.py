@@ -11,9 +11,12 @@ from heuristics.findings.finding import FindingState
 from heuristics.guides.mfu_bands import Band
 from heuristics.result.judged import Checked
 from heuristics.result.told import Bytes, Count, Ns, Section, Told
-from heuristics.rules.defects import Kind
 from heuristics.rules.failures.failure import State as FailureState
 from traces.sizes.references import Nearest, Reference
+
+DefectKind = Literal["rejected", "not_as_written", "found", "warned", "no_effect"]
+"""Refused by the framework; what was asked for is not what runs; another contradiction or failure; allowed
+with a warning; a setting that does nothing. Heaviest first."""
 
 
 class Versions(Section, frozen=True):
@@ -85,7 +88,7 @@ class Defect(Section, frozen=True):
     """
 
     id: str
-    kind: Kind
+    kind: DefectKind
     what: str
     cure: str
     fix: str

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from heuristics.findings.finding import ConfigFinding, FindingState
+from heuristics.result.configured import DefectKind
 from heuristics.rules.check import Broken, check_rules
 from heuristics.rules.failures.failure import Failure, State
 from heuristics.rules.megatron.answer import Answer
@@ -16,12 +17,13 @@ from heuristics.run.run import Run
 from traces.settings.settings import Value
 from traces.training_log.known_lines import known_lines
 
-Kind = Literal["rejected", "not_as_written", "found", "warned", "no_effect"]
-"""Refused by the framework; what was asked for is not what runs; another contradiction or failure; allowed
-with a warning; a setting that does nothing. Heaviest first."""
-KINDS: Final[tuple[Kind, ...]] = ("rejected", "not_as_written", "found", "warned", "no_effect")
+KINDS: Final[tuple[DefectKind, ...]] = ("rejected", "not_as_written", "found", "warned", "no_effect")
 
-_OF_LEVEL: Final[Mapping[str, Kind]] = {"error": "rejected", "warning": "warned", "ignored": "no_effect"}
+_OF_LEVEL: Final[Mapping[str, DefectKind]] = {
+    "error": "rejected",
+    "warning": "warned",
+    "ignored": "no_effect",
+}
 _FOUND: Final = frozenset({"default_left_off", "not_representative"})
 _COSTS: Final[Mapping[str, str]] = {
     "core": "training does not start",
@@ -74,7 +76,7 @@ class Defect:
     """
 
     id: str
-    kind: Kind
+    kind: DefectKind
     what: str
     cure: str
     fix: str
@@ -189,7 +191,7 @@ def _release(rule: Rule, release: object) -> str:
 
 
 def _of_finding(one: ConfigFinding) -> Defect:
-    kind: Kind = "found" if one.state in _FOUND else "not_as_written"
+    kind: DefectKind = "found" if one.state in _FOUND else "not_as_written"
     seen = (Sighting("evidence", one.evidence.rstrip("."), ""),)
     of = (one.id, *SAME.get(one.id, ()))
     return Defect(one.id, kind, one.text, one.fix, "", _STATE_COSTS[one.state], seen=seen, of=of)
