@@ -81,9 +81,25 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--update-golden` rewrites the reviewed texts; read the difference before you commit it."""
     parser.addoption("--update-golden", action="store_true", help="rewrite tests/golden")
-    parser.addoption("--quick", action="store_true", help="leave out the files of tests/data/slow_files.txt")
+    parser.addoption(
+        "--quick",
+        action="store_true",
+        help="leave out browsers, real recordings and tests/data/slow_files.txt",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Without real recordings where an answer is to come quickly."""
+    if config.getoption("--quick"):
+        os.environ.pop("MOE_DIAG_TRACES", None)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """With `--quick`, files that take seconds each."""
     return True if config.getoption("--quick") and collection_path.name in SLOW else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With `--quick`, tests that start a browser."""
+    if config.getoption("--quick"):
+        items[:] = [one for one in items if "browser" not in getattr(one, "fixturenames", ())]

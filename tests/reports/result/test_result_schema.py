@@ -77,13 +77,13 @@ def spots(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | 
         yield from spots(one, (*path, key))
 
 
-def changed(document: Json, path: tuple[str | int, ...], value: Any) -> Json:
-    whole: Any = copy.deepcopy(document)
-    inner = whole
-    for key in path[:-1]:
-        inner = inner[key]
-    inner[path[-1]] = value
-    return whole  # type: ignore[no-any-return]
+def changed(part: Any, path: tuple[str | int, ...], value: Any) -> Any:
+    """The document with another value at that place; what is not on the way to it is shared."""
+    if not path:
+        return value
+    copied = copy.copy(part)
+    copied[path[0]] = changed(part[path[0]], path[1:], value)
+    return copied
 
 
 def reads(document: Json) -> bool:
