@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.places import DATA
+from tests.places import DATA, Reviewed
 from tests.simulate.export import write_export
 from tests.simulate.recording import Recording
 
@@ -35,6 +35,18 @@ def export(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return write
+
+
+@pytest.fixture
+def reviewed(request: pytest.FixtureRequest) -> Reviewed:
+    """The reviewed text of a file; `--update-golden` first makes the new text it."""
+
+    def read(path: Path, text: str) -> str:
+        if request.config.getoption("--update-golden"):
+            path.write_text(text, encoding="utf-8")
+        return path.read_text(encoding="utf-8")
+
+    return read
 
 
 @pytest.fixture(scope="session")
