@@ -101,9 +101,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Without real recordings where an answer is to come quickly."""
+    """With `--quick`, nothing that lies outside of the repository is read."""
     if config.getoption("--quick"):
-        os.environ.pop("MOE_DIAG_TRACES", None)
+        for name in [one for one in os.environ if one.startswith("MOE_DIAG_")]:
+            del os.environ[name]
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
