@@ -10,7 +10,7 @@ from traces.progress import Progress, silent
 
 if TYPE_CHECKING:
     from heuristics.judgement import Configured
-    from heuristics.run.run import Given
+    from heuristics.run.given import Given
     from traces.training_log.log import TrainingLog
 
 
@@ -29,11 +29,10 @@ def read_configured(
     if config is None:
         return Configured(log=logged)
 
-    from heuristics.fixes.preconditions import core_version
     from heuristics.run.run import Run
     from traces.settings.read import read_configuration
 
-    core = core_version(Run(given=given)) or (logged.versions.get("core") if logged else None)
+    core = Run(given=given).config.core_text or (logged.versions.get("core") if logged else None)
     read = read_configuration(config, core)
     return Configured(read.settings, logged, read.problems, read.versions)
 
@@ -54,7 +53,7 @@ def _read_log(path: Path, progress: Progress) -> TrainingLog:
 
     log = read_log(path, progress)
     said = (log.iterations, log.versions, log.settings, log.memory, log.out_of_memory, log.messages)
-    if not any((*said, log.theoretical)):
+    if not any((*said, log.theoretical, log.unknown_error)):
         raise InputError(
             f"{path.name} holds no line that we know of a training run. Give the text that the run "
             "printed, or leave the log out."

@@ -22,7 +22,7 @@ from heuristics.plan.allowed import changed
 from heuristics.plan.planned import Refused
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.megatron.request import Request, request_of
-from heuristics.rules.rules import RULES
+from heuristics.rules.rules import rules
 from heuristics.run.run import Run
 from tests.megatron.conftest import Ask
 from tests.megatron.random_runs import planned_runs, random_run
@@ -36,7 +36,7 @@ VERSIONS: Final = (("0.16.1", None), ("0.16.1", "0.3.1"))
 PROCESSES: Final = 2
 FORBIDDEN: Final = "the configuration forbids it: "
 BESIDE: Final = re.compile(r"not in one plan with ([A-Z]+-\d+), which comes first: ")
-SAYS: Final = {rule.text: rule.says for rule in RULES if rule.level == "error"}
+SAYS: Final = {rule.text: rule.by for rule in rules().values() if rule.level == "error"}
 
 Answers = dict[str, tuple[Answer, Answer]]
 
@@ -63,7 +63,7 @@ class Asked:
 @cache
 def judgement(seed: int) -> Judgement:
     one = random_run(Random(seed), VERSIONS)
-    return judge_observed(one.observed, one.given, one.configured)
+    return judge_observed(one.evidence, one.given, one.configured)
 
 
 def refused_runs(found: Judgement) -> Iterator[tuple[Refused, Run]]:

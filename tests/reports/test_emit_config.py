@@ -19,7 +19,9 @@ from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Knobs
 from heuristics.plan.planned import Planned
 from heuristics.result.result import Result
-from heuristics.run.run import Given, Run, Shown
+from heuristics.run.given import Given
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run
 from reports.emit import FRAMEWORKS, emit_config
 from reports.emit_values import yaml_value
 from reports.result.fill.plan import fix as fix_of
@@ -30,9 +32,9 @@ from traces.settings.spelling import change_of
 
 RUNS = (
     Run(),
-    Run(given=Given(gpu="H100", core_version="0.16.1", pp=4), shown=Shown(moe=True)),
-    Run(given=Given(gpu="GB200", core_version="0.19.0", bridge_version="0.6.0"), shown=Shown(moe=True)),
-    Run(given=Given(gpu="H100", core_version="0.12.0"), shown=Shown(moe=True)),
+    Run(given=Given(gpu="H100", core_version="0.16.1", pp=4), observed=Observed(moe=True)),
+    Run(given=Given(gpu="GB200", core_version="0.19.0", bridge_version="0.6.0"), observed=Observed(moe=True)),
+    Run(given=Given(gpu="H100", core_version="0.12.0"), observed=Observed(moe=True)),
 )
 LAYOUT = "Et*3|(tt|)*29m|L"
 

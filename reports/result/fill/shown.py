@@ -6,7 +6,7 @@ import re
 from dataclasses import asdict
 from typing import Any, Final
 
-from heuristics.run.run import Given
+from heuristics.run.given import Given
 from traces.settings.knobs import knobs
 from traces.settings.settings import Value
 from traces.settings.stages import stage_count
@@ -52,6 +52,9 @@ def given(run: Given, redact: bool = True) -> dict[str, Any]:
 
 
 def _is_plain(field: str, value: Any) -> bool:
+    if field == "env":
+        pairs = [str(one).partition("=") for one in value]
+        return all(shown(f"env.{name}", text, redact=True) is not None for name, _, text in pairs)
     if field == "pp_layout":
         return stage_count(value) is not None
     texts = value if isinstance(value, list) else [value]

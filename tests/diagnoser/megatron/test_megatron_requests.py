@@ -25,7 +25,8 @@ from heuristics.rules.megatron.answer import (
 )
 from heuristics.rules.megatron.core_fields import ALWAYS, OF_MLA, SOMETIMES, is_core_field
 from heuristics.rules.megatron.request import NotAsked, Request, request_of
-from heuristics.run.run import Given, Run
+from heuristics.run.given import Given
+from heuristics.run.run import Run
 from tests.places import ROOT
 from traces.limits import Limit
 from traces.settings.settings import Framework, Value, settings

@@ -6,23 +6,25 @@ from dataclasses import replace
 
 import pytest
 
-from heuristics.config.configured import (
-    FIELD_KNOBS,
-    given_of,
-    only_data_parallel,
-    settings_by_trust,
-    settings_of,
-)
-from heuristics.run.run import Given, Shown
+from heuristics.config.given import given_and_configured, only_data_parallel
+from heuristics.config.options import OPTIONS
+from heuristics.config.trust import by_trust, files_by_trust, given_settings, observed_settings
+from heuristics.config.view import Config
+from heuristics.evidence.symptoms import Symptoms, observed_from
+from heuristics.judgement import Configured, run_of
+from heuristics.run.given import Given
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run
 from traces.settings.settings import Framework, Settings, Value, settings
 
 
 def filled(values: dict[str, Value], given: Given | None = None, **versions: str) -> Given:
-    return given_of(settings(values, "config.yaml:1"), given or Given(), versions)
+    own = replace(given or Given(), **{f"{package}_version": one for package, one in versions.items()})  # type: ignore[arg-type]
+    return given_and_configured(own, Config(own, Observed(), settings(values, "config.yaml:1"), None))
 
 
 def test_options_are_settings_and_say_which_option() -> None:
-    found = settings_of(Given(ep=16, tp=2, vpp=4, graph_impl="none", te_op_fuser=False), Shown())
+    found = given_settings(Given(ep=16, tp=2, vpp=4, graph_impl="none", te_op_fuser=False))
     assert (found.value("expert_model_parallel_size"), found.said("expert_model_parallel_size")) == (
         16,
         "--ep",
@@ -33,7 +35,7 @@ def test_options_are_settings_and_say_which_option() -> None:
 
 
 def test_one_virtual_stage_is_none_at_all() -> None:
-    found = settings_of(Given(vpp=1), Shown())
+    found = given_settings(Given(vpp=1))
     assert "virtual_pipeline_model_parallel_size" in found
     assert found.value("virtual_pipeline_model_parallel_size") is None
 
@@ -67,7 +69,7 @@ def test_a_run_is_parallel_over_data_alone_where_all_other_sizes_are_said_to_be_
 
 @pytest.mark.parametrize("backend", ["deepep", "hybridep", "ncclep"])
 def test_kernels_of_a_flex_backend_tell_type_and_backend(backend: str) -> None:
-    found = settings_of(Given(), Shown(dispatcher=backend))
+    found = observed_settings(Observed(dispatcher=backend))
     assert found.value("moe_token_dispatcher_type") == "flex"
     assert found.value("moe_flex_dispatcher_backend") == backend
     assert found.said("moe_token_dispatcher_type") == "trace"
@@ -75,41 +77,42 @@ def test_kernels_of_a_flex_backend_tell_type_and_backend(backend: str) -> None:
 
 @pytest.mark.parametrize("dispatcher", ["none", "unknown"])
 def test_no_dispatcher_in_the_trace_tells_nothing(dispatcher: str) -> None:
-    assert settings_of(Given(), Shown(dispatcher=dispatcher)) == Settings()
+    assert observed_settings(Observed(dispatcher=dispatcher)) == Settings()
 
 
 def test_an_option_outweighs_the_trace() -> None:
-    found = settings_of(Given(precision="fp16"), Shown(precision="bf16"))
+    found = by_trust(Given(precision="fp16"), Observed(precision="bf16"), Settings())
     assert (found.value("bf16"), found.said("bf16")) == (False, "--precision")
 
 
 def test_kernels_in_bf16_do_not_tell_that_nothing_is_in_fp8() -> None:
-    assert "fp8" not in settings_of(Given(), Shown(precision="bf16"))
-    given = settings_of(Given(precision="bf16"), Shown())
+    assert "fp8" not in observed_settings(Observed(precision="bf16"))
+    given = given_settings(Given(precision="bf16"))
     assert "fp8" in given
     assert given.value("fp8") is None
 
 
 def test_an_fp8_precision_tells_its_recipe_and_not_its_format() -> None:
-    found = settings_of(Given(precision="fp8_blockwise"), Shown())
+    found = given_settings(Given(precision="fp8_blockwise"))
     assert found.value("fp8_recipe") == "blockwise"
     assert "fp8" not in found
 
 
 def test_some_modules_that_run_again_are_selective_recompute() -> None:
-    shown = Shown(recompute_modules=("moe", "moe_act"), recompute_full=False)
-    found = settings_of(Given(), shown)
+    shown = Observed(recompute_modules=("moe", "moe_act"), recompute_full=False)
+    found = observed_settings(shown)
     assert (found.value("recompute_granularity"), found.value("recompute_modules")) == ("selective", ("moe",))
-    assert settings_of(Given(), Shown(recompute_modules=("moe",), recompute_full=True)) == Settings()
-    assert settings_of(Given(), Shown(recompute_modules=(), recompute_full=False)) == Settings()
+    assert observed_settings(Observed(recompute_modules=("moe",), recompute_full=True)) == Settings()
+    assert observed_settings(Observed(recompute_modules=(), recompute_full=False)) == Settings()
 
 
 def test_sources_are_trusted_in_order_option_file_log_trace() -> None:
-    own = settings_of(Given(ep=4), Shown(dispatcher="alltoall", grouped_gemm=True))
     file_says: dict[str, Value] = {"expert_model_parallel_size": 8, "moe_token_dispatcher_type": "flex"}
     log_says: dict[str, Value] = {"moe_token_dispatcher_type": "allgather", "num_layers": 16}
     file, log = settings(file_says, "a.yaml:1"), settings(log_says, "a.log:1")
-    found = settings_by_trust(own, file, log)
+    found = by_trust(
+        Given(ep=4), Observed(dispatcher="alltoall", grouped_gemm=True), files_by_trust(file, log)
+    )
     assert found.value("expert_model_parallel_size") == 4
     assert found.value("moe_token_dispatcher_type") == "flex"
     assert found.value("num_layers") == 16
@@ -202,8 +205,65 @@ def test_what_options_gave_comes_back_from_its_settings() -> None:
     given = Given(
         ep=8, etp=1, tp=2, cp=1, pp=4, vpp=2, precision="bf16", routing="dropless", graph_impl="none"
     )
-    assert given_of(settings_of(given, Shown()), Given(), {}) == given
+    config = Config(Given(), Observed(), given_settings(given), None)
+    assert given_and_configured(Given(), config) == given
 
 
-def test_every_field_with_knobs_is_a_field_of_given() -> None:
-    assert set(FIELD_KNOBS) <= set(Given.__dataclass_fields__)
+def test_options_and_fields_of_given_are_the_same() -> None:
+    assert [*OPTIONS] == [*Given.__dataclass_fields__]
+
+
+LAYOUT = {
+    "tensor_model_parallel_size": 2,
+    "pipeline_model_parallel_size": 4,
+    "context_parallel_size": 1,
+}
+
+
+def trusted(given: Given, file: dict[str, Value], log: dict[str, Value] | None = None) -> Settings:
+    from_log = settings(log, "train.log:1") if log else None
+    return by_trust(given, Observed(), files_by_trust(settings(file, "run.yaml:1"), from_log))
+
+
+@pytest.mark.parametrize(
+    ("given", "file", "log", "ranks"),
+    [
+        (Given(world_size=64), {}, None, (64, 8)),
+        (Given(), {"data_parallel_size": 8}, None, (64, 8)),
+        (Given(world_size=128), {"data_parallel_size": 8, "world_size": 64}, None, (128, 16)),
+        (Given(), {}, {"world_size": 64}, (64, 8)),
+        (Given(), {"world_size": 128}, {"world_size": 64, "data_parallel_size": 8}, (128, 16)),
+    ],
+)
+def test_w5_ranks_in_all_and_data_parallel_ones_agree_whoever_says_them(
+    given: Given, file: dict[str, Value], log: dict[str, Value] | None, ranks: tuple[int, int]
+) -> None:
+    found = trusted(given, {**LAYOUT, **file}, log)
+    assert (found.value("world_size"), found.value("data_parallel_size")) == ranks
+
+
+def test_w17_an_option_gives_a_variable_of_the_environment() -> None:
+    found = trusted(Given(env=("USE_MNNVL=1",)), {})
+    assert (found.value("env.USE_MNNVL"), found.said("env.USE_MNNVL")) == ("1", "--env")
+
+
+@pytest.mark.parametrize(
+    ("given", "domain"),
+    [
+        (Given(gpu="H100"), 8),
+        (Given(gpu="H100", gpus_per_node=4), 4),
+        (Given(gpu="GB200", gpus_per_node=4), 72),
+        (Given(gpus_per_node=8), 8),
+        (Given(gpus_per_node=4), None),
+        (Given(gpu="H100", gpus_per_node=8, nvlink_domain=16), 16),
+    ],
+)
+def test_item_115_a_node_is_a_domain_of_nvlink_where_no_rack_is(given: Given, domain: int | None) -> None:
+    assert Run(given=given).config.nvlink_domain == domain
+
+
+def test_items_112_to_114_the_gpu_of_the_harness_is_that_of_the_run_unless_a_trace_saw_another() -> None:
+    asked = Configured(settings({"launcher.gpu": "h100"}, "run.sh:1"))
+    blind = observed_from(Symptoms())
+    seen = replace(blind, observed=replace(blind.observed, gpu="GB200"))
+    assert [run_of(one, Given(), asked).gpu for one in (blind, seen)] == ["H100", "GB200"]

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from heuristics.evidence.shown import shown_by
-from heuristics.run.run import Shown
+from heuristics.evidence.observed import shown_by
+from heuristics.run.observed import Observed
 from tests.opinions_doubles import account, budget, rank, steps_of, with_memory
 from traces.measure.a2a import A2a, Dispatcher
 from traces.measure.measurements import RankMeasurements
@@ -18,7 +18,7 @@ from traces.missing import Missing
 BLIND = Missing("absent_ns", "clock offset: 3 ms", "record again")
 
 
-def shown(*ranks: RankMeasurements) -> Shown:
+def shown(*ranks: RankMeasurements) -> Observed:
     return shown_by(ranks or [rank()])
 
 

@@ -10,10 +10,11 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from heuristics.evidence.observed import Observed, observe
+from heuristics.evidence.evidence import RunEvidence, observe
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.findings.states import feature_states
-from heuristics.run.run import Given, Run
+from heuristics.run.given import Given
+from heuristics.run.run import Run
 from tests.simulate.export import write_export
 from tests.simulate.knobs import Knobs
 from tests.simulate.recorded import View, record
@@ -45,7 +46,7 @@ GRAPHS: Config = {
 
 
 @cache
-def observed(knobs: Knobs) -> Observed:
+def observed(knobs: Knobs) -> RunEvidence:
     """A simulated run, recorded, written as an export, read and measured."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "run.sqlite"
@@ -63,7 +64,7 @@ def run_of(
     """What a trace shows, raw, beside a configuration."""
     found = observed(knobs)
     return Run(
-        found.shown,
+        found.observed,
         replace(Given(), **given),  # type: ignore[arg-type]
         {wall.id: dict(wall.cost_by_kind_ns) for wall in found.walls if wall.cost_ns is not None},
         found.window_ns,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heuristics.findings.states import FEATURES, FeatureStates, feature_states
+from heuristics.rules.failures.explain import rules_by_line
 from heuristics.rules.failures.table import ROWS as FAILURES
 from heuristics.run.run import Run
 from tests.workflow_doubles import log_of, run_with
@@ -64,7 +65,7 @@ def test_of_an_unknown_run_every_state_is_unknown() -> None:
             ("moe_act", "moe_act"),
         ),
         ("precision", BLOCKWISE, {"precision": "bf16"}, ("fp8_blockwise", "bf16")),
-        ("precision", {"mixed_precision": CURRENT}, {}, ("fp8_per_tensor", None)),
+        ("precision", {"mixed_precision": CURRENT}, {}, ("fp8_current", None)),
         ("precision", {"fp8": None, "bf16": True}, {}, ("bf16", None)),
         ("grouped GEMM", {"moe_grouped_gemm": True}, {"grouped_gemm": True}, (True, True)),
         ("permute fusion", {"moe_permute_fusion": False}, {"permute_fused": True}, (False, True)),
@@ -130,4 +131,4 @@ def test_a_capture_in_the_log_accepts_graphs_before_any_step() -> None:
 def test_every_line_that_refuses_a_feature_is_one_that_a_failure_explains() -> None:
     refused = {line for one in FEATURES for line in one.refused}
     assert refused
-    assert refused <= {row.id for row in FAILURES}
+    assert refused <= {row.id for row in FAILURES} | set(rules_by_line())

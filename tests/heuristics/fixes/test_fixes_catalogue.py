@@ -10,7 +10,9 @@ import pytest
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Fix, Knobs
 from heuristics.plan.plan import LEVERS, WALL_ORDER
-from heuristics.run.run import Given, Run, Shown, WallId
+from heuristics.run.given import Given
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run, WallId
 from tests.fix_doubles import complete
 
 FAMILIES = {"MEM": 14, "COM": 15, "HST": 9, "CMP": 9}
@@ -83,7 +85,7 @@ def test_every_card_is_complete(fix: Fix) -> None:
 
 @EVERY
 def test_every_knob_line_can_be_read_back(fix: Fix) -> None:
-    for run in (Run(), Run(Shown(moe=True), Given(gpu="GB200", stage="tuned")), *RUNS.values()):
+    for run in (Run(), Run(Observed(moe=True), Given(gpu="GB200", stage="tuned")), *RUNS.values()):
         assert [line for line in lines(fix.knobs(run)) if not LINE.fullmatch(line)] == []
 
 

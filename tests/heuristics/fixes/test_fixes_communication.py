@@ -17,8 +17,9 @@ from heuristics.fixes import (
     com_11_routing_balance,
 )
 from heuristics.fixes.fix import Fix
-from heuristics.fixes.preconditions import core_before, core_version
-from heuristics.run.run import Given, Run, Shown
+from heuristics.run.given import Given
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run
 from traces.names.kinds import COMM_KINDS
 
 COM_1 = com_1_ep_overlap.FIX
@@ -65,7 +66,7 @@ def test_nothing_is_met_or_unmet_where_nothing_is_known(fix: Fix) -> None:
 
 @pytest.mark.parametrize("fix", FIXES, ids=lambda fix: fix.id)
 def test_whatever_is_unknown_says_what_would_tell(fix: Fix) -> None:
-    run = Run(Shown(dispatcher="hybridep", moe=True), Given(gpu="GB200"))
+    run = Run(Observed(dispatcher="hybridep", moe=True), Given(gpu="GB200"))
     for known in (run, Run()):
         assert not [one.text for one in fix.preconditions(known) if one.state == "unknown" and not one.cure]
 
@@ -75,11 +76,11 @@ def test_whatever_is_unknown_says_what_would_tell(fix: Fix) -> None:
     [
         (Run(given=Given(ep=1)), "unmet"),
         (Run(given=Given(ep=8)), "met"),
-        (Run(Shown(dispatcher="alltoall")), "met"),
-        (Run(Shown(dispatcher="none")), "unmet"),
-        (Run(Shown(moe=False)), "unmet"),
-        (Run(Shown(dispatcher="allgather")), "unknown"),
-        (Run(Shown(dispatcher="alltoall"), Given(ep=1)), "unmet"),
+        (Run(Observed(dispatcher="alltoall")), "met"),
+        (Run(Observed(dispatcher="none")), "unmet"),
+        (Run(Observed(moe=False)), "unmet"),
+        (Run(Observed(dispatcher="allgather")), "unknown"),
+        (Run(Observed(dispatcher="alltoall"), Given(ep=1)), "unmet"),
     ],
 )
 def test_experts_are_spread_by_what_was_given_else_by_the_dispatcher_that_runs(run: Run, told: str) -> None:
@@ -91,7 +92,7 @@ SEED_H100 = Given(gpu="H100", ep=64, tp=1, guidance="seed", flex_package=True, r
 
 
 def test_the_dispatcher_of_the_guide_is_set_with_its_type() -> None:
-    knobs = COM_2.knobs(Run(Shown(dispatcher="alltoall"), SEED_H100))
+    knobs = COM_2.knobs(Run(Observed(dispatcher="alltoall"), SEED_H100))
     assert knobs.megatron_lm[:2] == (
         "--moe-token-dispatcher-type flex",
         "--moe-flex-dispatcher-backend deepep",
@@ -102,13 +103,13 @@ def test_the_dispatcher_of_the_guide_is_set_with_its_type() -> None:
 
 def test_deepep_has_a_switch_of_its_own_before_core_0_16() -> None:
     old = Given(gpu="H100", ep=64, tp=1, guidance="seed", flex_package=True, core_version="0.15.0")
-    knobs = COM_2.knobs(Run(Shown(dispatcher="alltoall"), old))
+    knobs = COM_2.knobs(Run(Observed(dispatcher="alltoall"), old))
     assert "--moe-enable-deepep" in knobs.megatron_lm
     assert "model.moe_enable_deepep=true" in knobs.megatron_bridge
 
 
 def test_hybridep_comes_with_the_ranks_of_its_nvlink_domain() -> None:
-    run = Run(Shown(dispatcher="alltoall"), Given(gpu="GB200", ep=64, tp=1, flex_package=True))
+    run = Run(Observed(dispatcher="alltoall"), Given(gpu="GB200", ep=64, tp=1, flex_package=True))
     knobs = COM_2.knobs(run)
     assert "--moe-flex-dispatcher-backend hybridep" in knobs.megatron_lm
     assert "NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN=64" in knobs.environment
@@ -116,12 +117,12 @@ def test_hybridep_comes_with_the_ranks_of_its_nvlink_domain() -> None:
 
 
 def test_without_a_winner_the_first_candidate_that_does_not_run_is_set() -> None:
-    run = Run(Shown(dispatcher="deepep"), Given(gpu="B200", ep=64, tp=1, flex_package=True))
+    run = Run(Observed(dispatcher="deepep"), Given(gpu="B200", ep=64, tp=1, flex_package=True))
     assert com_2_dispatcher.backend_to_set(run) == "hybridep"
 
 
 def test_a_run_that_should_stay_with_alltoall_gets_it_spelled_back() -> None:
-    knobs = COM_2.knobs(Run(Shown(dispatcher="deepep"), Given(stage="bring_up")))
+    knobs = COM_2.knobs(Run(Observed(dispatcher="deepep"), Given(stage="bring_up")))
     assert knobs.megatron_lm == ("--moe-token-dispatcher-type alltoall",)
     assert knobs.bridge_harness == ("--moe_flex_dispatcher_backend None",)
 
@@ -130,13 +131,13 @@ def test_a_run_that_should_stay_with_alltoall_gets_it_spelled_back() -> None:
     ("dispatcher", "told"), [("alltoall", "met"), ("deepep", "unmet"), ("unknown", "unknown")]
 )
 def test_a_dispatcher_that_runs_already_is_no_fix(dispatcher: str, told: str) -> None:
-    assert state(COM_2, "does not run already", Run(Shown(dispatcher=dispatcher), SEED_H100)) == told
+    assert state(COM_2, "does not run already", Run(Observed(dispatcher=dispatcher), SEED_H100)) == told
 
 
 @pytest.mark.parametrize(("installed", "told"), [(True, "met"), (None, "unknown")])
 def test_a_flex_backend_needs_its_package(installed: bool | None, told: str) -> None:
     given = Given(gpu="GB200", ep=64, tp=1, flex_package=installed)
-    assert state(COM_2, "can be imported", Run(Shown(dispatcher="alltoall"), given)) == told
+    assert state(COM_2, "can be imported", Run(Observed(dispatcher="alltoall"), given)) == told
 
 
 @pytest.mark.parametrize(
@@ -144,7 +145,7 @@ def test_a_flex_backend_needs_its_package(installed: bool | None, told: str) -> 
 )
 def test_deepep_needs_the_core_that_has_it(core: str | None, told: str) -> None:
     given = Given(gpu="H100", ep=64, tp=1, guidance="seed", flex_package=True, core_version=core)
-    assert state(COM_2, "Megatron-Core", Run(Shown(dispatcher="alltoall"), given)) == told
+    assert state(COM_2, "Megatron-Core", Run(Observed(dispatcher="alltoall"), given)) == told
 
 
 @pytest.mark.parametrize(("routing", "told"), [("dropless", "met"), (None, "unknown")])
@@ -152,12 +153,12 @@ def test_limits_of_a_backend_are_preconditions(routing: str | None, told: str) -
     given = Given(gpu="H100", ep=64, tp=1, guidance="seed", flex_package=True)
     if routing is not None:
         given = SEED_H100
-    assert state(COM_2, "pad expert inputs", Run(Shown(dispatcher="alltoall"), given)) == told
+    assert state(COM_2, "pad expert inputs", Run(Observed(dispatcher="alltoall"), given)) == told
 
 
 def test_binding_comes_before_the_dispatcher_where_the_guide_says_so() -> None:
     given = Given(gpu="GB200", ep=64, tp=1, flex_package=True, cpu_bound_to_numa=False)
-    run = Run(Shown(dispatcher="alltoall"), given)
+    run = Run(Observed(dispatcher="alltoall"), given)
     assert (state(COM_2, "HST-1 comes first", run), cure(COM_2, "HST-1 comes first", run)) == (
         "unmet",
         "HST-1",
@@ -166,7 +167,7 @@ def test_binding_comes_before_the_dispatcher_where_the_guide_says_so() -> None:
 
 @pytest.mark.parametrize(("waiting", "told"), [(0.2, "met"), (0.5, "met"), (0.6, "unmet"), (None, "unknown")])
 def test_no_dispatcher_is_named_where_waiting_dominates(waiting: float | None, told: str) -> None:
-    run = Run(Shown(a2a_waiting_frac=waiting))
+    run = Run(Observed(a2a_waiting_frac=waiting))
     for fix in (COM_2, COM_3):
         assert state(fix, "waiting is at most", run) == told
     assert waiting is None or cure(COM_2, "waiting is at most", run) == "COM-11"
@@ -174,7 +175,7 @@ def test_no_dispatcher_is_named_where_waiting_dominates(waiting: float | None, t
 
 @pytest.mark.parametrize(("waiting", "told"), [(0.6, "met"), (0.5, "unmet"), (0.2, "unmet"), (None, "unmet")])
 def test_routing_is_balanced_only_where_waiting_dominates(waiting: float | None, told: str) -> None:
-    assert state(COM_11, "waiting is more than", Run(Shown(a2a_waiting_frac=waiting))) == told
+    assert state(COM_11, "waiting is more than", Run(Observed(a2a_waiting_frac=waiting))) == told
 
 
 @pytest.mark.parametrize(
@@ -200,15 +201,15 @@ def test_the_option_for_benchmarks_is_never_a_knob() -> None:
     [("deepep", "met"), ("hybridep", "met"), ("alltoall", "unmet"), ("unknown", "unknown")],
 )
 def test_sms_are_given_to_flex_backends_only(dispatcher: str, told: str) -> None:
-    run = Run(Shown(dispatcher=dispatcher))
+    run = Run(Observed(dispatcher=dispatcher))
     assert state(COM_3, "dispatches tokens", run) == told
     assert cure(COM_3, "dispatches tokens", run) == "COM-2"
 
 
 def test_the_sm_count_is_spelled_by_version_and_backend() -> None:
-    newest = COM_3.knobs(Run(Shown(dispatcher="deepep")))
-    older = COM_3.knobs(Run(Shown(dispatcher="deepep"), Given(core_version="0.18.0")))
-    hybrid = COM_3.knobs(Run(Shown(dispatcher="hybridep"), Given(bridge_version="0.5.0")))
+    newest = COM_3.knobs(Run(Observed(dispatcher="deepep")))
+    older = COM_3.knobs(Run(Observed(dispatcher="deepep"), Given(core_version="0.18.0")))
+    hybrid = COM_3.knobs(Run(Observed(dispatcher="hybridep"), Given(bridge_version="0.5.0")))
     assert newest.megatron_lm == ("--moe-flex-dispatcher-num-sms 24",)
     assert older.megatron_lm == ("--moe-deepep-num-sms 24",)
     assert older.megatron_bridge == ("model.moe_deepep_num_sms=24",)
@@ -216,23 +217,24 @@ def test_the_sm_count_is_spelled_by_version_and_backend() -> None:
 
 
 def test_hybridep_is_told_at_most_eight_ranks_on_nvl8() -> None:
-    knobs = COM_3.knobs(Run(Shown(dispatcher="hybridep"), Given(gpu="H100", ep=16)))
+    knobs = COM_3.knobs(Run(Observed(dispatcher="hybridep"), Given(gpu="H100", ep=16)))
     assert knobs.environment == ("NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN=8", "USE_MNNVL=0")
 
 
 def test_hybridep_asks_for_the_topology_it_is_told() -> None:
-    unknown = Run(Shown(dispatcher="hybridep"), Given(gpu="GB200"))
+    unknown = Run(Observed(dispatcher="hybridep"), Given(gpu="GB200"))
     assert state(COM_3, "NVLink domain", unknown) == "unknown"
     assert cure(COM_3, "NVLink domain", unknown) == "--ep"
     assert COM_3.knobs(unknown).environment == ()
     assert (
-        state(COM_3, "NVLink domain", Run(Shown(dispatcher="hybridep"), Given(gpu="GB200", ep=32))) == "met"
+        state(COM_3, "NVLink domain", Run(Observed(dispatcher="hybridep"), Given(gpu="GB200", ep=32)))
+        == "met"
     )
 
 
 @pytest.mark.parametrize(("active", "told"), [(True, "met"), (False, "unmet"), (None, "unknown")])
 def test_data_parallel_overlap_needs_data_parallel_collectives(active: bool | None, told: str) -> None:
-    assert state(COM_4, "collectives run", Run(Shown(dp_active=active))) == told
+    assert state(COM_4, "collectives run", Run(Observed(dp_active=active))) == told
 
 
 def test_virtual_stages_align_the_parameter_gathers() -> None:
@@ -243,9 +245,9 @@ def test_virtual_stages_align_the_parameter_gathers() -> None:
 @pytest.mark.parametrize(
     ("text", "met", "unmet"),
     [
-        ("overlap is active", Run(Shown(tp_overlap=False)), Run(Shown(tp_overlap=True))),
+        ("overlap is active", Run(Observed(tp_overlap=False)), Run(Observed(tp_overlap=True))),
         ("TP above 1", Run(given=Given(tp=2)), Run(given=Given(tp=1))),
-        ("TP above 1", Run(Shown(tp_active=True)), Run(Shown(tp_active=False))),
+        ("TP above 1", Run(Observed(tp_active=True)), Run(Observed(tp_active=False))),
     ],
 )
 def test_tensor_parallel_overlap_needs_tensor_parallelism_without_it(text: str, met: Run, unmet: Run) -> None:
@@ -266,8 +268,8 @@ def test_one_hardware_queue_is_for_gpus_before_blackwell() -> None:
     [
         (Run(given=Given(pp=2)), "met"),
         (Run(given=Given(pp=1)), "unmet"),
-        (Run(Shown(pp_active=True)), "met"),
-        (Run(Shown(pp_active=True), Given(pp=1)), "unmet"),
+        (Run(Observed(pp_active=True)), "met"),
+        (Run(Observed(pp_active=True), Given(pp=1)), "unmet"),
         (Run(), "unknown"),
     ],
 )
@@ -290,9 +292,9 @@ def test_layouts_are_spelled_since_core_0_13() -> None:
         (Run(given=Given(gpu="H100", ep=8, tp=4)), "met"),
         (Run(given=Given(gpu="H100", ep=8, etp=1)), "unmet"),
         (Run(given=Given(gpu="GB200", ep=64, etp=1)), "unmet"),
-        (Run(Shown(internode=True), Given(gpu="H100")), "met"),
-        (Run(Shown(internode=False)), "unmet"),
-        (Run(Shown(internode=False), Given(gpu="H100", ep=16, etp=1)), "met"),
+        (Run(Observed(internode=True), Given(gpu="H100")), "met"),
+        (Run(Observed(internode=False)), "unmet"),
+        (Run(Observed(internode=False), Given(gpu="H100", ep=16, etp=1)), "met"),
         (Run(given=Given(ep=16)), "unknown"),
     ],
 )
@@ -326,13 +328,13 @@ def test_fewer_expert_ranks_need_memory(tight: bool | None, told: str) -> None:
     ],
 )
 def test_the_core_is_the_one_given_else_that_of_the_bridge(given: Given, core: str | None) -> None:
-    assert core_version(Run(given=given)) == core
+    assert Run(given=given).config.core_text == core
 
 
 def test_an_unknown_core_counts_as_the_newest() -> None:
-    assert not core_before(Run(), "99.0")
-    assert core_before(Run(given=Given(core_version="0.18.2")), "0.19.0")
-    assert not core_before(Run(given=Given(core_version="0.19.0")), "0.19.0")
+    assert not Run().config.core_before("99.0")
+    assert Run(given=Given(core_version="0.18.2")).config.core_before("0.19.0")
+    assert not Run(given=Given(core_version="0.19.0")).config.core_before("0.19.0")
 
 
 def test_the_file_of_a_fix_is_named_after_its_id() -> None:
@@ -342,7 +344,7 @@ def test_the_file_of_a_fix_is_named_after_its_id() -> None:
 
 
 def test_an_unknown_gpu_is_asked_for_where_the_guide_keeps_alltoall() -> None:
-    run = Run(Shown(dispatcher="alltoall"))
+    run = Run(Observed(dispatcher="alltoall"))
     assert state(COM_2, "does not run already", run) == "unmet"
     assert "--gpu-model" in cure(COM_2, "does not run already", run)
 
@@ -353,7 +355,7 @@ sizes = st.one_of(st.none(), st.sampled_from([1, 2, 4, 7, 8, 32, 64, 96]))
 RUNS = st.builds(
     Run,
     st.builds(
-        Shown,
+        Observed,
         moe=maybe,
         dispatcher=st.sampled_from(
             ["alltoall", "deepep", "hybridep", "ncclep", "allgather", "none", "unknown"]
@@ -394,4 +396,4 @@ def test_whatever_is_known_the_knobs_are_spelled_and_the_unknown_has_a_cure(run:
 def test_a_dispatcher_that_runs_is_never_recommended(run: Run) -> None:
     backend = com_2_dispatcher.backend_to_set(run)
     running = state(COM_2, "does not run already", run)
-    assert (running == "unmet") == (backend == run.shown.dispatcher)
+    assert (running == "unmet") == (backend == run.observed.dispatcher)

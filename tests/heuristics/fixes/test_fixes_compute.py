@@ -13,7 +13,8 @@ from heuristics.fixes import (
     mem_4_low_precision,
 )
 from heuristics.fixes.fix import Fix
-from heuristics.run.run import Run, Shown
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run
 from tests.fix_doubles import given, need, shows, states
 from traces.names.kinds import compute_classes
 
@@ -90,7 +91,7 @@ def test_low_precision_is_one_change_for_memory_and_compute() -> None:
 
 
 def test_low_precision_is_a_lever_of_a_bf16_run_on_hopper() -> None:
-    shown = Shown(moe=True, dispatcher="deepep", graph_frac=0.0, precision="bf16")
+    shown = Observed(moe=True, dispatcher="deepep", graph_frac=0.0, precision="bf16")
     run = given(shown, gpu="H100", stage="tuned", te_version="2.14")
     (unknown,) = [one for one in CMP_3.preconditions(run) if one.state != "met"]
     assert (unknown.state, unknown.cure) == ("unknown", "--use-distributed-optimizer")
@@ -119,11 +120,11 @@ def test_seed_003_mfu_can_look_low_in_fp8() -> None:
 def test_shapes_grow_by_whole_experts_then_fewer_then_more_tokens(
     facts: dict[str, object], flag: str
 ) -> None:
-    assert CMP_4.knobs(given(Shown(moe=True), **facts)).megatron_lm == (flag,)
+    assert CMP_4.knobs(given(Observed(moe=True), **facts)).megatron_lm == (flag,)
 
 
 def test_a_dense_model_gets_a_larger_micro_batch() -> None:
-    run = given(Shown(moe=False), gpu="H100", tp=2, ep=1)
+    run = given(Observed(moe=False), gpu="H100", tp=2, ep=1)
     assert CMP_4.knobs(run).megatron_bridge == ("train.micro_batch_size=2N",)
 
 
@@ -134,5 +135,5 @@ def test_larger_shapes_need_memory() -> None:
 
 
 def test_a_larger_ep_must_divide_the_experts() -> None:
-    run = given(Shown(moe=True), gpu="H100", ep=4, etp=1)
+    run = given(Observed(moe=True), gpu="H100", ep=4, etp=1)
     assert need(CMP_4, run, "EP 8 divides").state == "unknown"

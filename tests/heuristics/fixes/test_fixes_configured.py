@@ -3,34 +3,25 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given as drawn
-from hypothesis import settings as trials
 
-from heuristics.config.informed import informed
-from heuristics.config.sizes import (
-    batch_divides,
-    data_parallel,
-    deeper_pp,
-    even_layout,
-    microbatches,
-    virtual_stages,
-    wider_ep,
-)
+from heuristics.config.sizes import batch_divides, deeper_pp, even_layout, virtual_stages, wider_ep
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.fixes.preconditions import already, core_version, count, is_on, overlap_on, said
+from heuristics.fixes.preconditions import already
 from heuristics.guides.cuda_graphs import choose_graphs
 from heuristics.guides.dispatcher import choose_dispatcher
 from heuristics.guides.recompute import choose_recompute
-from heuristics.run.run import Given, Run, Shown
+from heuristics.run.given import Given
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run
 from tests.fix_doubles import complete, configured, need
-from tests.opinions_doubles import paying, runs
+from tests.opinions_doubles import paying
 from traces.settings.settings import Value
 from traces.training_log.log import TrainingLog
 
 
 def test_a_knob_that_is_not_named_is_unknown_and_null_is_off() -> None:
     run = configured({"mtp_num_layers": None, "moe_grouped_gemm": True, "bf16": False})
-    assert [is_on(run, knob) for knob in ("fp8", "mtp_num_layers", "moe_grouped_gemm", "bf16")] == [
+    assert [run.config.on(knob) for knob in ("fp8", "mtp_num_layers", "moe_grouped_gemm", "bf16")] == [
         None,
         False,
         True,
@@ -42,23 +33,23 @@ def test_a_knob_that_is_not_named_is_unknown_and_null_is_off() -> None:
     ("value", "on"), [("1", True), ("0", False), ("true", True), ("False", False), (0.0, False), (0.1, True)]
 )
 def test_variables_and_numbers_are_on_unless_they_say_no(value: Value, on: bool) -> None:
-    assert is_on(configured({"env.X": value}), "env.X") is on
+    assert configured({"env.X": value}).config.on("env.X") is on
 
 
 def test_the_first_knob_with_a_value_is_taken() -> None:
     run = configured({"comm_overlap.overlap_grad_reduce": None, "ddp.overlap_grad_reduce": True})
-    assert overlap_on(run, "overlap_grad_reduce") is True
-    assert said(run, "comm_overlap.overlap_grad_reduce", "ddp.overlap_grad_reduce") is True
+    assert run.config.overlap("overlap_grad_reduce") is True
+    assert run.config.first("comm_overlap.overlap_grad_reduce", "ddp.overlap_grad_reduce") is True
 
 
 def test_bridges_own_section_outweighs_the_field() -> None:
     run = configured({"comm_overlap.delay_wgrad_compute": False, "delay_wgrad_compute": True})
-    assert overlap_on(run, "delay_wgrad_compute") is False
+    assert run.config.delayed_wgrad is False
 
 
 @pytest.mark.parametrize(("value", "number"), [(8, 8), (0, None), (True, None), ("8", None), (None, None)])
 def test_a_count_is_a_whole_number_above_zero(value: Value, number: int | None) -> None:
-    assert count(configured({"num_layers": value}), "num_layers") == number
+    assert configured({"num_layers": value}).config.positive("num_layers") == number
 
 
 @pytest.mark.parametrize(("active", "refused"), [(None, True), (True, True), (False, False)])
@@ -70,18 +61,11 @@ def test_what_is_set_already_is_refused_unless_the_trace_shows_it_off(
     assert already(configured(), "train.manual_gc", active=active) == ()
 
 
-@trials(max_examples=40)
-@drawn(runs())
-def test_without_configuration_and_log_a_run_stays_as_it_is(run: Run) -> None:
-    assert informed(run) is run
-
-
 def test_options_and_the_trace_outweigh_the_configuration() -> None:
     run = complete({"moe_grouped_gemm": False}, ep=8)
-    shown = Run(Shown(grouped_gemm=True, dispatcher="deepep"), run.given, settings=run.settings)
-    found = informed(shown)
-    assert (found.given.ep, found.given.tp) == (8, 4)
-    assert (found.shown.grouped_gemm, found.shown.dispatcher) == (True, "deepep")
+    found = Run(Observed(grouped_gemm=True, dispatcher="deepep"), run.given, settings=run.settings)
+    assert (found.config.ep, found.config.tp) == (8, 4)
+    assert (found.active.grouped_gemm, found.active.dispatcher) == (True, "deepep")
 
 
 @pytest.mark.parametrize(
@@ -97,7 +81,10 @@ def test_options_and_the_trace_outweigh_the_configuration() -> None:
         ),
         ({"moe_token_dispatcher_type": "flex", "moe_enable_deepep": True}, ("dispatcher", "deepep")),
         ({"recompute_granularity": None}, ("recompute_modules", ())),
-        ({"recompute_granularity": "selective"}, ("recompute_modules", ("core_attn",))),
+        (
+            {"recompute_granularity": "selective", "recompute_modules": None},
+            ("recompute_modules", ("core_attn",)),
+        ),
         ({"recompute_granularity": "full"}, ("recompute_full", True)),
         ({"cuda_graph_impl": "none"}, ("graph_frac", 0.0)),
         ({"overlap_moe_expert_parallel_comm": True}, ("ep_overlap", True)),
@@ -106,7 +93,7 @@ def test_options_and_the_trace_outweigh_the_configuration() -> None:
 def test_what_no_trace_shows_is_what_the_configuration_asks_for(
     values: dict[str, Value], fact: tuple[str, object]
 ) -> None:
-    assert getattr(informed(configured(values)).shown, fact[0]) == fact[1]
+    assert getattr(configured(values).active, fact[0]) == fact[1]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +101,7 @@ def test_what_no_trace_shows_is_what_the_configuration_asks_for(
     [
         ({"virtual_pipeline_model_parallel_size": None}, ("vpp", 1)),
         ({"moe_router_force_load_balancing": True}, ("routing", "force_balance")),
-        ({"moe_expert_capacity_factor": None}, ("routing", "dropless")),
+        ({"moe_expert_capacity_factor": None}, ("dropless", True)),
         (
             {"moe_expert_capacity_factor": 1.0, "moe_pad_expert_input_to_capacity": True},
             ("routing", "drop_pad"),
@@ -127,14 +114,14 @@ def test_what_no_trace_shows_is_what_the_configuration_asks_for(
 def test_what_nobody_gave_is_what_the_configuration_says(
     values: dict[str, Value], fact: tuple[str, object]
 ) -> None:
-    assert getattr(informed(configured(values)).given, fact[0]) == fact[1]
+    assert getattr(configured(values).config, fact[0]) == fact[1]
 
 
 @pytest.mark.parametrize(
     ("values", "precision"),
     [
-        ({"bf16": True}, "bf16"),
-        ({"bf16": False, "fp16": False}, "fp32"),
+        ({"bf16": True, "fp8": None}, "bf16"),
+        ({"bf16": False, "fp16": False, "fp8": None}, "fp32"),
         ({"bf16": False}, None),
         ({"bf16": True, "fp8": "hybrid", "fp8_recipe": "delayed"}, "fp8_delayed"),
         ({"fp8": "e4m3", "fp8_recipe": "mxfp8"}, "mxfp8"),
@@ -153,7 +140,7 @@ def test_what_nobody_gave_is_what_the_configuration_says(
 def test_the_precision_is_read_from_fields_and_recipes(
     values: dict[str, Value], precision: str | None
 ) -> None:
-    assert informed(configured(values)).precision == precision
+    assert configured(values).precision == precision
 
 
 @pytest.mark.parametrize(
@@ -163,29 +150,29 @@ def test_the_configuration_refines_what_the_trace_shows_and_does_not_contradict_
     seen: str, told: str
 ) -> None:
     run = configured({"fp8": "hybrid", "fp8_recipe": "delayed"})
-    assert informed(Run(Shown(precision=seen), settings=run.settings)).precision == told
+    assert Run(Observed(precision=seen), settings=run.settings).precision == told
 
 
 def test_versions_are_those_of_the_log_where_none_were_given() -> None:
     log = TrainingLog("train.log", 10, versions={"core": "0.17.0", "torch": "2.8.0"})
-    run = informed(configured(log=log, torch_version="2.9.0"))
-    assert (core_version(run), run.given.torch_version) == ("0.17.0", "2.9.0")
+    run = configured(log=log, torch_version="2.9.0")
+    assert (run.config.core_text, run.config.version_text("torch")) == ("0.17.0", "2.9.0")
 
 
 # ---- sizes that divide ----
 
 
 def test_data_parallel_ranks_and_microbatches_are_what_is_left() -> None:
-    run = informed(complete())
-    assert (data_parallel(run), microbatches(run)) == (8, 128)
-    assert data_parallel(informed(complete({"world_size": 60}))) is None
-    assert data_parallel(informed(configured({"world_size": 64}))) is None
+    run = complete()
+    assert (run.config.dp, run.config.microbatches) == (8, 128)
+    assert complete({"world_size": 60}).config.dp is None
+    assert configured({"world_size": 64}).config.dp is None
 
 
 def test_a_doubled_micro_batch_divides_the_batch_or_does_not() -> None:
-    assert batch_divides(informed(complete())) is True
-    assert batch_divides(informed(complete({"train.global_batch_size": 24}))) is False
-    assert batch_divides(informed(configured({"train.micro_batch_size": 1}))) is None
+    assert batch_divides(complete()) is True
+    assert batch_divides(complete({"train.global_batch_size": 24})) is False
+    assert batch_divides(configured({"train.micro_batch_size": 1})) is None
 
 
 @pytest.mark.parametrize(
@@ -193,12 +180,12 @@ def test_a_doubled_micro_batch_divides_the_batch_or_does_not() -> None:
     [(48, 2, 6), (48, 4, 4), (48, 8, 3), (48, 16, 3), (48, 48, None), (61, 8, None)],
 )
 def test_virtual_stages_divide_the_layers_of_a_rank(layers: int, pp: int, stages: int | None) -> None:
-    run = informed(configured({"num_layers": layers, "pipeline_model_parallel_size": pp}))
+    run = configured({"num_layers": layers, "pipeline_model_parallel_size": pp})
     assert virtual_stages(run) == stages
 
 
 def test_a_layout_names_every_layer_once_and_ends_with_the_loss() -> None:
-    run = informed(configured({"num_layers": 14, "pipeline_model_parallel_size": 4}))
+    run = configured({"num_layers": 14, "pipeline_model_parallel_size": 4})
     assert even_layout(run) == ("Et|tt|tt|tt|tt|tt|tt|tL", 2)
 
 
@@ -209,26 +196,26 @@ def test_a_layout_keeps_the_virtual_stages_there_are_and_one_place_for_mtp() -> 
         "virtual_pipeline_model_parallel_size": 2,
         "mtp_num_layers": 2,
     }
-    assert even_layout(informed(configured(values))) == ("Et|tt|tt|mmL", 2)
+    assert even_layout(configured(values)) == ("Et|tt|tt|mmL", 2)
 
 
 def test_fewer_layers_than_stages_have_no_layout() -> None:
-    assert even_layout(informed(configured({"num_layers": 4, "pipeline_model_parallel_size": 8}))) is None
+    assert even_layout(configured({"num_layers": 4, "pipeline_model_parallel_size": 8})) is None
 
 
 def test_ep_doubles_only_where_experts_ranks_and_the_domain_hold_it() -> None:
     on_gb200 = {"gpu": "GB200"}
-    assert wider_ep(informed(complete(**on_gb200))) == 32
-    assert wider_ep(informed(complete({"num_moe_experts": 80}, **on_gb200))) is None
-    assert wider_ep(informed(complete({"world_size": 48}, **on_gb200))) is None
-    assert wider_ep(informed(complete())) is None
+    assert wider_ep(complete(**on_gb200)) == 32
+    assert wider_ep(complete({"num_moe_experts": 80}, **on_gb200)) is None
+    assert wider_ep(complete({"world_size": 48}, **on_gb200)) is None
+    assert wider_ep(complete()) is None
 
 
 def test_pp_grows_to_what_divides_layers_and_leaves_experts_their_ranks() -> None:
-    assert deeper_pp(informed(complete())) == 4
-    assert deeper_pp(informed(complete({"num_layers": 6}))) is None
-    assert deeper_pp(informed(complete({"expert_model_parallel_size": 32}))) is None
-    assert deeper_pp(informed(configured({"pipeline_model_parallel_size": 3}))) == 6
+    assert deeper_pp(complete()) == 4
+    assert deeper_pp(complete({"num_layers": 6})) is None
+    assert deeper_pp(complete({"expert_model_parallel_size": 32})) is None
+    assert deeper_pp(configured({"pipeline_model_parallel_size": 3})) == 6
 
 
 # ---- cards and choosers that ask the configuration ----

@@ -6,7 +6,9 @@ import pytest
 
 from heuristics.fixes.com_1_ep_overlap import FIX as COM_1
 from heuristics.fixes.fix import Precondition
-from heuristics.run.run import Given, Run, Shown
+from heuristics.run.given import Given
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run
 
 
 def need(text: str, run: Run) -> Precondition:
@@ -26,16 +28,16 @@ def cure(text: str, run: Run) -> str:
 @pytest.mark.parametrize(
     ("text", "met", "unmet"),
     [
-        ("overlap is active", Run(Shown(ep_overlap=False)), Run(Shown(ep_overlap=True))),
-        ("alltoall or flex", Run(Shown(dispatcher="deepep")), Run(Shown(dispatcher="allgather"))),
+        ("overlap is active", Run(Observed(ep_overlap=False)), Run(Observed(ep_overlap=True))),
+        ("alltoall or flex", Run(Observed(dispatcher="deepep")), Run(Observed(dispatcher="allgather"))),
         ("BF16 or FP16", Run(given=Given(precision="mxfp8")), Run(given=Given(precision="fp32"))),
-        ("no full recompute", Run(Shown(recompute_full=False)), Run(Shown(recompute_full=True))),
+        ("no full recompute", Run(Observed(recompute_full=False)), Run(Observed(recompute_full=True))),
         ("PyTorch", Run(given=Given(torch_version="2.6.0")), Run(given=Given(torch_version="2.5.1"))),
         ("Megatron-Core", Run(given=Given(core_version="0.14.0")), Run(given=Given(core_version="0.13.1"))),
         ("virtual", Run(given=Given(pp=4, vpp=2)), Run(given=Given(pp=4, vpp=1))),
-        ("virtual", Run(given=Given(pp=1)), Run(Shown(pp_active=True), Given(vpp=1))),
-        ("virtual", Run(Shown(pp_active=False)), Run(given=Given(pp=2, vpp=1))),
-        ("no CUDA graph", Run(Shown(graph_frac=0.0)), Run(given=Given(graph_modules=("attn", "mlp")))),
+        ("virtual", Run(given=Given(pp=1)), Run(Observed(pp_active=True), Given(vpp=1))),
+        ("virtual", Run(Observed(pp_active=False)), Run(given=Given(pp=2, vpp=1))),
+        ("no CUDA graph", Run(Observed(graph_frac=0.0)), Run(given=Given(graph_modules=("attn", "mlp")))),
         (
             "no CUDA graph",
             Run(given=Given(graph_modules=("moe_router",))),
@@ -43,8 +45,8 @@ def cure(text: str, run: Run) -> str:
         ),
         (
             "moe is not recomputed",
-            Run(Shown(recompute_modules=("moe_act",))),
-            Run(Shown(recompute_modules=("moe",))),
+            Run(Observed(recompute_modules=("moe_act",))),
+            Run(Observed(recompute_modules=("moe",))),
         ),
     ],
 )
@@ -62,16 +64,16 @@ def test_stages_without_virtual_ones_are_cured_by_a_layout() -> None:
 
 
 def test_recompute_is_cured_by_the_selective_one() -> None:
-    full = Run(Shown(recompute_full=True, recompute_modules=("moe",)))
+    full = Run(Observed(recompute_full=True, recompute_modules=("moe",)))
     assert cure("no full recompute", full) == "MEM-2"
     assert cure("moe is not recomputed", full) == "MEM-2"
     assert "MEM-9" in COM_1.excludes
 
 
 def test_recompute_of_moe_was_allowed_beside_the_overlap_up_to_core_0_16() -> None:
-    older = Run(Shown(recompute_modules=("moe",)), Given(core_version="0.16.1"))
+    older = Run(Observed(recompute_modules=("moe",)), Given(core_version="0.16.1"))
     assert not [one for one in COM_1.preconditions(older) if "moe is not recomputed" in one.text]
-    newer = Run(Shown(recompute_modules=("moe",)), Given(core_version="0.17.0"))
+    newer = Run(Observed(recompute_modules=("moe",)), Given(core_version="0.17.0"))
     assert state("moe is not recomputed", newer) == "unmet"
 
 
@@ -79,26 +81,26 @@ def test_recompute_of_moe_was_allowed_beside_the_overlap_up_to_core_0_16() -> No
     ("dispatcher", "told"), [("hybridep", "met"), ("alltoall", "unmet"), ("unknown", "unknown")]
 )
 def test_on_nvl72_the_overlap_waits_for_hybridep(dispatcher: str, told: str) -> None:
-    run = Run(Shown(dispatcher=dispatcher), Given(gpu="GB200"))
+    run = Run(Observed(dispatcher=dispatcher), Given(gpu="GB200"))
     assert state("HybridEP runs already", run) == told
     assert cure("HybridEP runs already", run) == "COM-2"
-    hopper = Run(Shown(dispatcher=dispatcher), Given(gpu="H100"))
+    hopper = Run(Observed(dispatcher=dispatcher), Given(gpu="H100"))
     assert not [one for one in COM_1.preconditions(hopper) if "HybridEP runs already" in one.text]
 
 
 def test_a_small_ep_with_alltoall_asks_for_the_number_of_nodes() -> None:
-    small = Run(Shown(dispatcher="alltoall"), Given(ep=4))
+    small = Run(Observed(dispatcher="alltoall"), Given(ep=4))
     assert state("more than two nodes", small) == "unknown"
-    large = Run(Shown(dispatcher="alltoall"), Given(ep=8))
+    large = Run(Observed(dispatcher="alltoall"), Given(ep=8))
     assert not [one for one in COM_1.preconditions(large) if "more than two nodes" in one.text]
 
 
 @pytest.mark.parametrize(
     ("run", "connections"),
     [
-        (Run(Shown(dispatcher="alltoall"), Given(gpu="H100")), 8),
-        (Run(Shown(dispatcher="hybridep"), Given(gpu="H100")), 32),
-        (Run(Shown(dispatcher="alltoall"), Given(gpu="B200")), 32),
+        (Run(Observed(dispatcher="alltoall"), Given(gpu="H100")), 8),
+        (Run(Observed(dispatcher="hybridep"), Given(gpu="H100")), 32),
+        (Run(Observed(dispatcher="alltoall"), Given(gpu="B200")), 32),
     ],
 )
 def test_the_overlap_needs_several_hardware_queues(run: Run, connections: int) -> None:

@@ -15,7 +15,9 @@ from heuristics.fixes import (
     hst_9_cpu_optimizer,
 )
 from heuristics.fixes.fix import Fix
-from heuristics.run.run import Given, Run, Shown, WallId
+from heuristics.run.given import Given
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run, WallId
 from reports.content.names import name_of
 from tests.fix_doubles import configured
 from traces.account.host import CAUSES
@@ -59,7 +61,7 @@ def test_every_fix_says_where_it_comes_from_how_it_is_set_and_how_to_verify_it(f
 
 @pytest.mark.parametrize("fix", FIXES, ids=lambda fix: fix.id)
 def test_whatever_is_unknown_says_what_would_tell(fix: Fix) -> None:
-    for run in (Run(), Run(Shown(dispatcher="alltoall", moe=True), Given(gpu="GB200"))):
+    for run in (Run(), Run(Observed(dispatcher="alltoall", moe=True), Given(gpu="GB200"))):
         assert not [one.text for one in fix.preconditions(run) if one.state == "unknown" and not one.cure]
 
 
@@ -108,7 +110,7 @@ DROPLESS = Given(routing="dropless", packed_sequences=False)
 
 
 def test_dropless_routing_gets_graphs_of_router_and_preprocessing() -> None:
-    knobs = HST_3.knobs(Run(Shown(moe=True), DROPLESS))
+    knobs = HST_3.knobs(Run(Observed(moe=True), DROPLESS))
     assert knobs.megatron_lm == (
         "--cuda-graph-impl transformer_engine",
         "--cuda-graph-modules moe_router moe_preprocess",
@@ -122,7 +124,7 @@ def test_dropless_routing_gets_graphs_of_router_and_preprocessing() -> None:
 
 @pytest.mark.parametrize("given", [Given(core_version="0.17.0"), Given(bridge_version="0.4.0")])
 def test_modules_were_a_scope_before_core_0_18(given: Given) -> None:
-    knobs = HST_3.knobs(Run(Shown(moe=True), given))
+    knobs = HST_3.knobs(Run(Observed(moe=True), given))
     assert "--cuda-graph-scope moe_router moe_preprocess" in knobs.megatron_lm
     assert "model.cuda_graph_scope=[moe_router,moe_preprocess]" in knobs.megatron_bridge
 
@@ -130,19 +132,19 @@ def test_modules_were_a_scope_before_core_0_18(given: Given) -> None:
 @pytest.mark.parametrize(
     ("text", "met", "unmet"),
     [
-        ("so far", Run(Shown(graph_frac=0.2)), Run(Shown(graph_frac=0.21))),
-        ("no full recompute", Run(Shown(recompute_full=False)), Run(Shown(recompute_full=True))),
+        ("so far", Run(Observed(graph_frac=0.2)), Run(Observed(graph_frac=0.21))),
+        ("no full recompute", Run(Observed(recompute_full=False)), Run(Observed(recompute_full=True))),
         ("Megatron-Core", Run(given=Given(core_version="0.16.0")), Run(given=Given(core_version="0.15.3"))),
         ("has room", Run(given=Given(memory_tight=False)), Run(given=Given(memory_tight=True))),
         (
             "moe is not recomputed",
-            Run(Shown(moe=True, recompute_modules=("moe_act",))),
-            Run(Shown(moe=True, recompute_modules=("moe", "moe_act"))),
+            Run(Observed(moe=True, recompute_modules=("moe_act",))),
+            Run(Observed(moe=True, recompute_modules=("moe", "moe_act"))),
         ),
         (
             "guide names",
-            Run(Shown(moe=True), DROPLESS),
-            Run(Shown(moe=True), DROPLESS, {"host_overhead": {"launch": 1}}, 100),
+            Run(Observed(moe=True), DROPLESS),
+            Run(Observed(moe=True), DROPLESS, {"host_overhead": {"launch": 1}}, 100),
         ),
     ],
 )
@@ -154,12 +156,12 @@ def test_graphs_of_parts_need_what_megatron_asserts(text: str, met: Run, unmet: 
     ("free_bytes", "told"), [(10 * GB, "met"), (9 * GB, "unknown")], ids=["ten free", "nine free"]
 )
 def test_little_free_memory_is_unknown_since_the_allocator_reserves_it(free_bytes: int, told: str) -> None:
-    run = Run(Shown(memory_bytes=80 * GB, peak_bytes=80 * GB - free_bytes))
+    run = Run(Observed(memory_bytes=80 * GB, peak_bytes=80 * GB - free_bytes))
     assert state(HST_3, "has room", run) == told
 
 
 def test_recompute_that_forbids_graphs_is_cured_by_the_selective_one_and_hides_no_choice() -> None:
-    full = Run(Shown(moe=True, recompute_full=True, recompute_modules=("moe",)), DROPLESS)
+    full = Run(Observed(moe=True, recompute_full=True, recompute_modules=("moe",)), DROPLESS)
     assert state(HST_3, "guide names", full) == "met"
     assert cure(HST_3, "no full recompute", full) == "MEM-2"
     assert cure(HST_3, "moe is not recomputed", full) == "MEM-2"
@@ -168,7 +170,7 @@ def test_recompute_that_forbids_graphs_is_cured_by_the_selective_one_and_hides_n
 
 @pytest.mark.parametrize(("offload", "told"), [(False, "met"), (True, "unknown"), (None, "unknown")])
 def test_offload_may_be_the_kind_that_forbids_graphs(offload: bool | None, told: str) -> None:
-    run = Run(Shown(offload=offload))
+    run = Run(Observed(offload=offload))
     assert (state(HST_3, "offloaded", run), state(HST_7, "offloaded", run)) == (told, told)
 
 
@@ -181,16 +183,16 @@ def test_packed_sequences_change_their_sizes(packed: bool | None, told: str) -> 
 @pytest.mark.parametrize(("padding", "told"), [(False, "met"), (None, "unknown")])
 def test_preprocessing_of_alltoall_must_not_copy_counts(padding: bool | None, told: str) -> None:
     given = Given(routing="dropless", router_padding=padding)
-    assert state(HST_3, "does not pad", Run(Shown(moe=True, dispatcher="alltoall"), given)) == told
+    assert state(HST_3, "does not pad", Run(Observed(moe=True, dispatcher="alltoall"), given)) == told
 
 
 def test_padding_takes_preprocessing_out_of_the_graphs() -> None:
-    run = Run(Shown(moe=True, dispatcher="alltoall"), Given(routing="dropless", router_padding=True))
+    run = Run(Observed(moe=True, dispatcher="alltoall"), Given(routing="dropless", router_padding=True))
     assert "--cuda-graph-modules moe_router" in HST_3.knobs(run).megatron_lm
 
 
 def test_a_dense_model_gets_no_graph_of_a_router() -> None:
-    run = Run(Shown(moe=False))
+    run = Run(Observed(moe=False))
     assert "moe" not in " ".join(HST_3.knobs(run).megatron_lm)
     assert not [one for one in HST_3.preconditions(run) if "moe" in one.text]
 
@@ -205,7 +207,7 @@ def test_graphs_of_parts_and_of_the_whole_step_are_never_in_one_plan() -> None:
     [(72, False, "met"), (31, False, "met"), (72, True, "met"), (31, True, "unmet"), (None, True, "unknown")],
 )
 def test_fusing_needs_something_unfused(router: float | None, permute: bool, told: str) -> None:
-    run = Run(Shown(moe=True, router_kernels_per_layer=router, permute_fused=permute))
+    run = Run(Observed(moe=True, router_kernels_per_layer=router, permute_fused=permute))
     assert state(HST_4, "unfused", run) == told
 
 
@@ -216,27 +218,27 @@ def test_fusing_needs_something_unfused(router: float | None, permute: bool, tol
 def test_the_router_fusion_needs_a_newer_transformer_engine_than_the_permute_fusion(
     version: str | None, router: float, told: str
 ) -> None:
-    run = Run(Shown(router_kernels_per_layer=router, permute_fused=False), Given(te_version=version))
+    run = Run(Observed(router_kernels_per_layer=router, permute_fused=False), Given(te_version=version))
     assert state(HST_4, "Transformer Engine", run) == told
 
 
 def test_only_what_is_unfused_is_switched_on() -> None:
-    run = Run(Shown(router_kernels_per_layer=72, permute_fused=True))
+    run = Run(Observed(router_kernels_per_layer=72, permute_fused=True))
     assert HST_4.knobs(run).megatron_lm[0] == "--moe-router-fusion"
     assert "--moe-permute-fusion" not in HST_4.knobs(run).megatron_lm
 
 
 def test_hybridep_takes_the_permutation_in_since_core_0_17_1() -> None:
     flag = "--moe-permute-fusion-into-hybridep"
-    assert flag in HST_4.knobs(Run(Shown(dispatcher="hybridep"))).megatron_lm
-    older = Run(Shown(dispatcher="hybridep"), Given(core_version="0.17.0"))
+    assert flag in HST_4.knobs(Run(Observed(dispatcher="hybridep"))).megatron_lm
+    older = Run(Observed(dispatcher="hybridep"), Given(core_version="0.17.0"))
     assert flag not in HST_4.knobs(older).megatron_lm
 
 
 def test_a_dense_model_gets_the_fusion_of_its_loss_alone() -> None:
-    knobs = HST_4.knobs(Run(Shown(moe=False)))
+    knobs = HST_4.knobs(Run(Observed(moe=False)))
     assert knobs.megatron_lm == ("--cross-entropy-loss-fusion", "--cross-entropy-fusion-impl native")
-    assert HST_4.preconditions(Run(Shown(moe=False))) == ()
+    assert HST_4.preconditions(Run(Observed(moe=False))) == ()
 
 
 def test_norms_quantise_in_cudnn_for_mxfp8_only() -> None:
@@ -246,12 +248,12 @@ def test_norms_quantise_in_cudnn_for_mxfp8_only() -> None:
 
 @pytest.mark.parametrize(("short", "told"), [(0.6, "met"), (0.5, "unmet"), (None, "unknown")])
 def test_more_work_a_launch_is_for_short_kernels(short: float | None, told: str) -> None:
-    assert state(HST_5, "10 us", Run(Shown(short_kernel_frac=short))) == told
+    assert state(HST_5, "10 us", Run(Observed(short_kernel_frac=short))) == told
 
 
 @pytest.mark.parametrize(("tight", "told"), [(True, "unmet"), (False, "met"), (None, "unknown")])
 def test_more_work_a_launch_takes_memory(tight: bool | None, told: str) -> None:
-    run = Run(Shown(memory_bytes=80 * GB, peak_bytes=GB), Given(memory_tight=tight))
+    run = Run(Observed(memory_bytes=80 * GB, peak_bytes=GB), Given(memory_tight=tight))
     assert state(HST_5, "has room", run) == told
 
 
@@ -260,7 +262,7 @@ def test_more_work_a_launch_takes_memory(tight: bool | None, told: str) -> None:
     [
         (Run(given=Given(tp=4)), ("--micro-batch-size 2N", "--tensor-model-parallel-size 2")),
         (Run(given=Given(tp=1)), ("--micro-batch-size 2N",)),
-        (Run(Shown(tp_active=True)), ("--micro-batch-size 2N", "--tensor-model-parallel-size TP/2")),
+        (Run(Observed(tp_active=True)), ("--micro-batch-size 2N", "--tensor-model-parallel-size TP/2")),
         (Run(), ("--micro-batch-size 2N",)),
     ],
 )
@@ -271,11 +273,11 @@ def test_tensor_parallelism_is_halved_where_there_is_some(run: Run, flags: tuple
 @pytest.mark.parametrize(
     ("text", "met", "unmet"),
     [
-        ("token counts", Run(Shown(token_count_sync=True)), Run(Shown(token_count_sync=False))),
-        ("HybridEP", Run(Shown(dispatcher="hybridep")), Run(Shown(dispatcher="alltoall"))),
+        ("token counts", Run(Observed(token_count_sync=True)), Run(Observed(token_count_sync=False))),
+        ("HybridEP", Run(Observed(dispatcher="hybridep")), Run(Observed(dispatcher="alltoall"))),
         ("not padded", Run(given=Given(routing="dropless")), Run(given=Given(routing="drop_pad"))),
         ("Megatron-Core", Run(given=Given(core_version="0.18.0")), Run(given=Given(core_version="0.17.1"))),
-        ("grouped GEMM", Run(Shown(grouped_gemm=True)), Run(Shown(grouped_gemm=False))),
+        ("grouped GEMM", Run(Observed(grouped_gemm=True)), Run(Observed(grouped_gemm=False))),
         ("has room", Run(given=Given(memory_tight=False)), Run(given=Given(memory_tight=True))),
     ],
 )
@@ -284,7 +286,7 @@ def test_fixed_budgets_need_hybridep_and_a_sync_to_remove(text: str, met: Run, u
 
 
 def test_fixed_budgets_are_unlocked_by_the_dispatcher_and_by_grouped_gemm() -> None:
-    run = Run(Shown(dispatcher="deepep", grouped_gemm=False))
+    run = Run(Observed(dispatcher="deepep", grouped_gemm=False))
     assert cure(HST_6, "HybridEP", run) == "COM-2"
     assert cure(HST_6, "grouped GEMM", run) == "CMP-1"
 
@@ -295,10 +297,10 @@ TUNED = Given(gpu="GB200", routing="dropless", precision="mxfp8", te_op_fuser=Tr
 @pytest.mark.parametrize(
     ("run", "told"),
     [
-        (Run(Shown(moe=False)), "met"),
+        (Run(Observed(moe=False)), "met"),
         (Run(given=Given(routing="drop_pad")), "met"),
-        (Run(Shown(moe=True, dispatcher="hybridep"), TUNED), "met"),
-        (Run(Shown(moe=True, dispatcher="alltoall"), TUNED), "unmet"),
+        (Run(Observed(moe=True, dispatcher="hybridep"), TUNED), "met"),
+        (Run(Observed(moe=True, dispatcher="alltoall"), TUNED), "unmet"),
         (Run(), "unknown"),
     ],
 )
@@ -308,9 +310,9 @@ def test_a_graph_of_the_step_needs_sizes_that_stay_on_the_gpu(run: Run, told: st
 
 def test_fixed_budgets_unlock_the_graph_of_the_step_where_the_recipes_do_it() -> None:
     given = Given(gpu="GB200", routing="dropless", precision="mxfp8", te_op_fuser=False)
-    blackwell = Run(Shown(moe=True, dispatcher="hybridep"), given)
+    blackwell = Run(Observed(moe=True, dispatcher="hybridep"), given)
     assert cure(HST_7, "back to the host", blackwell) == "HST-6"
-    hopper = Run(Shown(moe=True, dispatcher="hybridep"), Given(gpu="H100", routing="dropless"))
+    hopper = Run(Observed(moe=True, dispatcher="hybridep"), Given(gpu="H100", routing="dropless"))
     assert (state(HST_7, "back to the host", hopper), cure(HST_7, "back to the host", hopper)) == (
         "unmet",
         "drop-and-pad routing",
@@ -320,8 +322,8 @@ def test_fixed_budgets_unlock_the_graph_of_the_step_where_the_recipes_do_it() ->
 @pytest.mark.parametrize(
     ("text", "met", "unmet"),
     [
-        ("runs yet", Run(Shown(graph_frac=0.8)), Run(Shown(graph_frac=0.81))),
-        ("runs yet", Run(Shown(graph_frac=0.1)), Run(given=Given(graph_impl="full_iteration"))),
+        ("runs yet", Run(Observed(graph_frac=0.8)), Run(Observed(graph_frac=0.81))),
+        ("runs yet", Run(Observed(graph_frac=0.1)), Run(given=Given(graph_impl="full_iteration"))),
         ("Megatron-Core", Run(given=Given(core_version="0.18.0")), Run(given=Given(core_version="0.17.1"))),
         (
             "Megatron-Core",
@@ -330,7 +332,7 @@ def test_fixed_budgets_unlock_the_graph_of_the_step_where_the_recipes_do_it() ->
         ),
         (
             "has room",
-            Run(Shown(memory_bytes=90 * GB, peak_bytes=60 * GB)),
+            Run(Observed(memory_bytes=90 * GB, peak_bytes=60 * GB)),
             Run(given=Given(memory_tight=True)),
         ),
     ],
@@ -340,7 +342,7 @@ def test_a_graph_of_the_step_needs_core_and_memory(text: str, met: Run, unmet: R
 
 
 def test_less_than_half_the_peak_free_leaves_the_room_for_one_graph_unknown() -> None:
-    assert state(HST_7, "has room", Run(Shown(memory_bytes=89 * GB, peak_bytes=60 * GB))) == "unknown"
+    assert state(HST_7, "has room", Run(Observed(memory_bytes=89 * GB, peak_bytes=60 * GB))) == "unknown"
 
 
 @pytest.mark.parametrize(
@@ -351,19 +353,19 @@ def test_less_than_half_the_peak_free_leaves_the_room_for_one_graph_unknown() ->
     ],
 )
 def test_the_graph_of_the_step_is_spelled_by_version(core: str | None, flags: set[str]) -> None:
-    knobs = HST_7.knobs(Run(Shown(moe=True), Given(routing="dropless", core_version=core)))
+    knobs = HST_7.knobs(Run(Observed(moe=True), Given(routing="dropless", core_version=core)))
     assert flags <= set(knobs.megatron_lm)
     assert "--no-check-for-nan-in-loss-and-grad" in knobs.megatron_lm
     assert "rerun_state_machine.check_for_nan_in_loss=false" in knobs.megatron_bridge
 
 
 def test_drop_and_pad_needs_no_stash() -> None:
-    knobs = HST_7.knobs(Run(Shown(moe=True), Given(routing="drop_pad")))
+    knobs = HST_7.knobs(Run(Observed(moe=True), Given(routing="drop_pad")))
     assert not [flag for flag in knobs.megatron_lm if "stash" in flag or "rank-capacity" in flag]
 
 
 def test_the_stash_comes_with_the_budget_it_cannot_be_without() -> None:
-    knobs = HST_7.knobs(Run(Shown(moe=True), Given(routing="dropless")))
+    knobs = HST_7.knobs(Run(Observed(moe=True), Given(routing="dropless")))
     assert "--moe-expert-rank-capacity-factor 1.5" in knobs.megatron_lm
     assert "model.moe_paged_stash=true" in knobs.megatron_bridge
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from heuristics.fixes import mem_4_low_precision
-from heuristics.run.run import Run, Shown
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run
 from tests.fix_doubles import given, states
 
 MEM_4 = mem_4_low_precision.FIX
@@ -15,7 +16,7 @@ MEM_4 = mem_4_low_precision.FIX
 def test_fp8_beside_recompute_of_the_activation_needs_transformer_engine_2_6(
     te: str | None, state: str
 ) -> None:
-    run = given(Shown(recompute_modules=("moe_act",)), gpu="H100", precision="bf16", te_version=te)
+    run = given(Observed(recompute_modules=("moe_act",)), gpu="H100", precision="bf16", te_version=te)
     assert states(MEM_4, "beside recompute", run) == [state]
 
 
@@ -59,7 +60,7 @@ def test_padding_is_spelled_by_release(core: str | None, bridge: str | None, fla
 
 
 def test_a_dense_model_gets_no_router_flags() -> None:
-    run = given(Shown(moe=False), gpu="H100", precision="bf16")
+    run = given(Observed(moe=False), gpu="H100", precision="bf16")
     assert not any("router" in knob for knob in MEM_4.knobs(run).megatron_lm)
     assert not any("dispatcher" in one.text for one in MEM_4.preconditions(run))
 
@@ -99,16 +100,16 @@ def test_fp4_needs_core_0_15() -> None:
 
 
 def test_padding_goes_with_every_dispatcher_but_allgather() -> None:
-    runs = [given(Shown(dispatcher=name), gpu="H100") for name in ("alltoall", "allgather", "unknown")]
+    runs = [given(Observed(dispatcher=name), gpu="H100") for name in ("alltoall", "allgather", "unknown")]
     assert states(MEM_4, "allgather", *runs) == ["met", "unmet", "unknown"]
 
 
 def test_padding_with_alltoall_forbids_a_graph_of_the_preprocessing() -> None:
-    shown = Shown(dispatcher="alltoall", graph_frac=0.5)
+    shown = Observed(dispatcher="alltoall", graph_frac=0.5)
     runs = [
         given(shown, gpu="H100", graph_impl="transformer_engine", graph_modules=modules)
         for modules in (("moe_router",), ("moe_router", "moe_preprocess"), None)
     ]
     assert states(MEM_4, "moe_preprocess", *runs) == ["met", "unmet", "unknown"]
-    none = given(Shown(dispatcher="alltoall", graph_frac=0.0), gpu="H100")
+    none = given(Observed(dispatcher="alltoall", graph_frac=0.0), gpu="H100")
     assert states(MEM_4, "moe_preprocess", none) == ["met"]

@@ -19,7 +19,9 @@ from heuristics.fixes import (
     mem_9_full_recompute,
 )
 from heuristics.fixes.fix import Fix
-from heuristics.run.run import Given, Run, Shown
+from heuristics.run.given import Given
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run
 from tests.fix_doubles import given, need, shows, states
 
 MEM_1 = mem_1_expandable_segments.FIX
@@ -32,7 +34,7 @@ MEM_8 = mem_8_parallelism.FIX
 MEM_9 = mem_9_full_recompute.FIX
 CARDS = (MEM_1, MEM_2, MEM_4, MEM_5, MEM_6, MEM_7, MEM_8, MEM_9)
 
-FULL = Shown(
+FULL = Observed(
     moe=True, grouped_gemm=True, precision="bf16", recompute_full=True, offload=False, graph_frac=0.0
 )
 
@@ -91,7 +93,7 @@ def test_recompute_goes_where_memory_has_room() -> None:
     run = given(memory_tight=False)
     assert MEM_2.knobs(run).megatron_bridge[0] == "model.recompute_granularity=null"
     runs = [
-        given(Shown(recompute_modules=names, recompute_full=full), memory_tight=False)
+        given(Observed(recompute_modules=names, recompute_full=full), memory_tight=False)
         for names, full in [((), True), (("mlp",), False), ((), False), (None, None)]
     ]
     assert states(MEM_2, "although memory has room", *runs) == ["met", "met", "unmet", "unknown"]
@@ -105,7 +107,7 @@ def test_selective_recompute_that_runs_already_is_no_fix() -> None:
 
 
 def test_nothing_selective_is_left_after_the_whole_moe_layer() -> None:
-    shown = Shown(
+    shown = Observed(
         moe=True,
         grouped_gemm=True,
         precision="bf16",
@@ -145,7 +147,7 @@ def test_layer_level_offload_may_be_what_the_trace_shows(fix: Fix) -> None:
 
 
 def flex_run(**facts: object) -> Run:
-    shown = Shown(moe=True, dispatcher="alltoall", gpu="GB200", capability=(10, 0), a2a_waiting_frac=0.9)
+    shown = Observed(moe=True, dispatcher="alltoall", gpu="GB200", capability=(10, 0), a2a_waiting_frac=0.9)
     return given(
         shown,
         **{"stage": "tuned", "ep": 64, "etp": 1, "tp": 1, "flex_package": True, "core_version": "0.18"}
@@ -162,7 +164,7 @@ def test_a_flex_dispatcher_saves_memory_where_the_guide_names_one() -> None:
 
 def test_a_flex_dispatcher_that_runs_already_saves_nothing_more() -> None:
     runs = [
-        replace(flex_run(), shown=Shown(moe=True, dispatcher=name))
+        replace(flex_run(), observed=Observed(moe=True, dispatcher=name))
         for name in ("alltoall", "deepep", "unknown")
     ]
     assert states(MEM_5, "no flex dispatcher", *runs) == ["met", "unmet", "unknown"]
@@ -202,7 +204,7 @@ def test_offload_starts_with_experts_unless_their_layer_is_recomputed(run: Run, 
     ],
 )
 def test_exposed_offload_is_tuned_by_release(core: str | None, knob: str) -> None:
-    assert MEM_6.knobs(given(Shown(offload=True), core_version=core)).megatron_lm == (knob,)
+    assert MEM_6.knobs(given(Observed(offload=True), core_version=core)).megatron_lm == (knob,)
 
 
 @pytest.mark.parametrize(("te", "set_"), [("2.9.0", False), ("2.10.0", True), (None, True)])
@@ -226,7 +228,7 @@ def test_offload_asks_for_transformer_engines_layers() -> None:
 
 
 def test_offload_beside_graphs_needs_later_releases_and_no_graph_of_moe() -> None:
-    graphs = Shown(graph_frac=0.5)
+    graphs = Observed(graph_frac=0.5)
     old = given(graphs, torch_version="2.8.0", te_version="2.13.0", graph_modules=("moe",))
     new = given(graphs, torch_version="2.9.0", te_version="2.14.0", graph_modules=("attn", "moe_router"))
     for part in ("PyTorch", "Transformer Engine beside", "whole moe"):
@@ -268,11 +270,11 @@ def test_optimizer_offload_takes_fp8_gather_only_with_delayed_scaling() -> None:
 def test_experts_are_spread_inside_the_domain_and_layers_beyond_it(
     facts: dict[str, object], flag: str
 ) -> None:
-    assert MEM_8.knobs(given(Shown(moe=True), **facts)).megatron_lm == (flag,)
+    assert MEM_8.knobs(given(Observed(moe=True), **facts)).megatron_lm == (flag,)
 
 
 def test_a_dense_model_is_cut_into_stages() -> None:
-    run = given(Shown(moe=False), gpu="H100", ep=1, pp=2)
+    run = given(Observed(moe=False), gpu="H100", ep=1, pp=2)
     assert MEM_8.knobs(run).bridge_harness == ("--pipeline_model_parallel_size 4",)
     assert need(MEM_8, run, "EP, ETP").state == "met"
 
@@ -312,7 +314,7 @@ def test_seed_003_graphs_of_modules_are_paired_with_selective_recompute() -> Non
         shows(graph_frac=0.0),
         given(graph_impl="full_iteration"),
         given(graph_impl="local", graph_modules=("full_iteration",)),
-        given(Shown(graph_frac=0.5), graph_impl="transformer_engine", graph_modules=("attn",)),
+        given(Observed(graph_frac=0.5), graph_impl="transformer_engine", graph_modules=("attn",)),
         shows(graph_frac=0.5),
     ]
     assert states(MEM_9, "CUDA graphs", *runs) == ["met", "met", "met", "unmet", "unknown"]

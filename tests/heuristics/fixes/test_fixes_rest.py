@@ -6,16 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from heuristics.config.informed import informed
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.guides.connections import connections
 from heuristics.plan.plan import make_plan
-from heuristics.run.run import Given, Run, Shown, WallId
+from heuristics.run.given import Given
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run, WallId
 from tests.fix_doubles import complete, configured, need
 from tests.opinions_doubles import paying
 from traces.settings.settings import Value
 
-OVERLAPPED = Shown(ep_overlap=True, dispatcher="deepep", internode=True, a2a_waiting_frac=0.1)
+OVERLAPPED = Observed(ep_overlap=True, dispatcher="deepep", internode=True, a2a_waiting_frac=0.1)
 KINDS: dict[WallId, str] = {
     "memory": "recompute",
     "communication": "ep_a2a",
@@ -26,7 +27,7 @@ KINDS: dict[WallId, str] = {
 
 def graphed(module: str, family: str | None = None) -> Run:
     given = Given(graph_impl="transformer_engine", graph_modules=(module,), family=family)
-    return Run(Shown(graph_frac=0.5), given)
+    return Run(Observed(graph_frac=0.5), given)
 
 
 def planned(wall: WallId, run: Run) -> set[str]:
@@ -43,7 +44,7 @@ ROWS = [
     ("MEM-3", "is Adam", configured({"optimizer.optimizer": "sgd"}), "unmet"),
     ("MEM-3", "FSDP 2", configured({"ddp.megatron_fsdp_version": 2}), "unmet"),
     ("MEM-3", "FSDP 2", configured({"ddp.use_megatron_fsdp": False}), "met"),
-    ("MEM-10", "data-parallel", Run(Shown(dp_active=True)), "met"),
+    ("MEM-10", "data-parallel", Run(Observed(dp_active=True)), "met"),
     ("MEM-10", "data-parallel", complete(), "met"),
     ("MEM-10", "data-parallel", Run(), "unmet"),
     ("MEM-10", "FSDP2 is off", configured({"use_torch_fsdp2": True}), "unmet"),
@@ -52,8 +53,8 @@ ROWS = [
     ("MEM-10", "grouped tensor", configured({"moe_single_grouped_weight": True}), "unmet"),
     ("MEM-11", "fixed budget", configured({"moe_expert_rank_capacity_factor": 1.5}), "met"),
     ("MEM-11", "fixed budget", Run(), "unmet"),
-    ("MEM-11", "HybridEP", Run(Shown(dispatcher="hybridep")), "met"),
-    ("MEM-11", "HybridEP", Run(Shown(dispatcher="alltoall")), "unmet"),
+    ("MEM-11", "HybridEP", Run(Observed(dispatcher="hybridep")), "met"),
+    ("MEM-11", "HybridEP", Run(Observed(dispatcher="alltoall")), "unmet"),
     ("MEM-11", "HybridEP", Run(), "unknown"),
     ("MEM-11", "activations of experts", configured({"offload_modules": ("moe_act",)}), "unmet"),
     ("MEM-11", "activations of experts", configured({"offload_modules": ("core_attn",)}), "met"),
@@ -75,9 +76,9 @@ ROWS = [
     ("COM-8", "known to be off", configured({"overlap_moe_expert_parallel_comm": False}), "met"),
     ("COM-8", "known to be off", Run(OVERLAPPED), "unmet"),
     ("COM-8", "known to be off", Run(), "unmet"),
-    ("COM-8", "alltoall, or flex", Run(Shown(dispatcher="deepep"), Given(core_version="0.17.1")), "unmet"),
-    ("COM-8", "alltoall, or flex", Run(Shown(dispatcher="deepep"), Given(core_version="0.18.0")), "met"),
-    ("COM-8", "not recomputed", Run(Shown(recompute_modules=("shared_experts",))), "unmet"),
+    ("COM-8", "alltoall, or flex", Run(Observed(dispatcher="deepep"), Given(core_version="0.17.1")), "unmet"),
+    ("COM-8", "alltoall, or flex", Run(Observed(dispatcher="deepep"), Given(core_version="0.18.0")), "met"),
+    ("COM-8", "not recomputed", Run(Observed(recompute_modules=("shared_experts",))), "unmet"),
     ("COM-8", "no bias", configured({"add_bias_linear": True}), "unmet"),
     ("COM-9", "overlap is active", Run(OVERLAPPED), "met"),
     ("COM-9", "overlap is active", Run(), "unmet"),
@@ -87,7 +88,7 @@ ROWS = [
     ("COM-9", "no bias", configured({"add_bias_linear": False, "add_qkv_bias": True}), "unmet"),
     ("COM-9", "no bias", configured({"add_bias_linear": False, "add_qkv_bias": False}), "met"),
     ("COM-12", "DeepEP dispatches", Run(OVERLAPPED), "met"),
-    ("COM-12", "DeepEP dispatches", Run(Shown(dispatcher="hybridep")), "unmet"),
+    ("COM-12", "DeepEP dispatches", Run(Observed(dispatcher="hybridep")), "unmet"),
     ("COM-12", "cross nodes", Run(OVERLAPPED), "met"),
     ("COM-12", "cross nodes", Run(), "unmet"),
     ("COM-13", "is known", configured({"env.CUDA_DEVICE_MAX_CONNECTIONS": "32"}), "met"),
@@ -109,7 +110,7 @@ ROWS = [
     ("HST-8", "is Adam", configured({"optimizer.optimizer": "adam"}), "met"),
     ("CMP-5", "dispatches tokens", Run(OVERLAPPED), "met"),
     ("CMP-5", "dispatches tokens", Run(), "unmet"),
-    ("CMP-5", "beside GEMMs", Run(Shown(ep_overlap=False)), "unmet"),
+    ("CMP-5", "beside GEMMs", Run(Observed(ep_overlap=False)), "unmet"),
     ("CMP-5", "more than 16", configured({"moe_flex_dispatcher_num_sms": 32}), "met"),
     ("CMP-5", "more than 16", configured({"moe_flex_dispatcher_num_sms": 16}), "unmet"),
     ("CMP-5", "more than 16", Run(), "unknown"),
@@ -184,7 +185,7 @@ def test_shared_experts_are_overlapped_where_nothing_better_is_allowed() -> None
     one_dispatcher = complete(
         {"mtp_num_layers": 2, "pipeline_model_parallel_size": 1}, ep=16, flex_package=False
     )
-    found = planned("communication", replace(one_dispatcher, shown=Shown(moe=True)))
+    found = planned("communication", replace(one_dispatcher, observed=Observed(moe=True)))
     assert "COM-8" in found
     assert not {"COM-1", "COM-2"} & found
 
@@ -194,16 +195,16 @@ def test_shared_experts_are_overlapped_where_nothing_better_is_allowed() -> None
     [
         (Run(), "2.8.0"),
         (
-            Run(Shown(graph_frac=0.5), Given(graph_impl="transformer_engine", graph_modules=("mlp",))),
+            Run(Observed(graph_frac=0.5), Given(graph_impl="transformer_engine", graph_modules=("mlp",))),
             "2.10.0",
         ),
         (
-            Run(Shown(graph_frac=0.5), Given(graph_impl="transformer_engine", graph_modules=("attn",))),
+            Run(Observed(graph_frac=0.5), Given(graph_impl="transformer_engine", graph_modules=("attn",))),
             "2.12.0",
         ),
         (graphed("moe_router", family="dsv3"), "2.12.0"),
         (graphed("moe_router", family="qwen3_30b"), "2.10.0"),
-        (Run(Shown(graph_frac=0.5), Given(graph_impl="full_iteration")), "2.8.0"),
+        (Run(Observed(graph_frac=0.5), Given(graph_impl="full_iteration")), "2.8.0"),
     ],
 )
 def test_delayed_gradients_want_a_newer_transformer_engine_inside_graphs(run: Run, needed: str) -> None:
@@ -217,13 +218,13 @@ def test_delayed_gradients_want_a_newer_transformer_engine_inside_graphs(run: Ru
         (Run(given=Given(gpu="H100", tp=2)), 1),
         (Run(given=Given(gpu="H100", cp=2)), 1),
         (Run(OVERLAPPED, Given(gpu="H100", tp=2)), 32),
-        (Run(Shown(ep_overlap=True), Given(gpu="H100", tp=2)), 8),
+        (Run(Observed(ep_overlap=True), Given(gpu="H100", tp=2)), 8),
         (Run(given=Given(gpu="H100", tp=1, cp=1)), 8),
         (configured({"ddp.use_megatron_fsdp": True}, gpu="H100", tp=2), 8),
     ],
 )
 def test_queues_are_what_the_runs_overlaps_want(run: Run, queues: int) -> None:
-    assert connections(informed(run)) == queues
+    assert connections(run) == queues
     assert CATALOGUE["COM-13"].knobs(run).environment == (f"CUDA_DEVICE_MAX_CONNECTIONS={queues}",)
 
 

@@ -3,12 +3,14 @@ from __future__ import annotations
 import pytest
 
 from heuristics.guides.choices import Choice, choose_all
-from heuristics.run.run import Given, Guidance, Run, Shown
+from heuristics.run.given import Given, Guidance
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run
 
 
 def choices(guidance: Guidance, **about: object) -> dict[str, Choice]:
     given = Given(guidance=guidance, stage="tuned", **about)  # type: ignore[arg-type]
-    return {one.about: one for one in choose_all(Run(Shown(moe=True), given))}
+    return {one.about: one for one in choose_all(Run(Observed(moe=True), given))}
 
 
 def test_there_is_one_choice_of_each_table() -> None:

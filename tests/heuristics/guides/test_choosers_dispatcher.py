@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from heuristics.guides.comparable import comparable, untold
 from heuristics.guides.cuda_graphs import choose_graphs
 from heuristics.guides.dispatcher import DispatcherChoice, choose_dispatcher
 from heuristics.guides.dispatcher_extras import backend_extras, backend_notes, wrong_domain_ranks
 from heuristics.guides.dispatcher_limits import backend_not_active, refusals
-from heuristics.run.run import Guidance, Run, Shown
+from heuristics.run.given import Guidance
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run
 from tests.run_doubles import BOTH, run_by, run_of
 
 
@@ -170,47 +171,17 @@ def test_b17_seed_000_a_vlm_starts_simple_and_tests_hybridep_once_stable() -> No
 
 
 def test_b18_seeds_001_and_004_a_backend_without_its_kernels_is_not_active() -> None:
-    run = run_of(Shown(dispatcher="alltoall"), gpu="H100")
+    run = run_of(Observed(dispatcher="alltoall"), gpu="H100")
     told = backend_not_active(run, "deepep")
     assert told is not None
     assert "moe_token_dispatcher_type is flex" in told
-    assert backend_not_active(run_of(Shown(dispatcher="deepep")), "deepep") is None
-    assert backend_not_active(run_of(Shown(dispatcher="unknown")), "deepep") is None
+    assert backend_not_active(run_of(Observed(dispatcher="deepep")), "deepep") is None
+    assert backend_not_active(run_of(Observed(dispatcher="unknown")), "deepep") is None
     assert backend_not_active(run, "alltoall") is None
 
 
-def test_b19_seed_000_another_routing_mode_is_no_baseline() -> None:
-    dropless, balanced = run_of(routing="dropless"), run_of(routing="force_balance")
-    assert comparable(dropless, balanced) == ("routing mode: dropless against force_balance",)
-    assert comparable(dropless, dropless) == ()
-    assert comparable(dropless, run_of()) == ()
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "difference"),
-    [
-        ({"pp_layout": "Et|L"}, {"pp_layout": "Ett|L"}, "PP layout: Et|L against Ett|L"),
-        ({"vpp": 2}, {"vpp": 4}, "VPP: 2 against 4"),
-        ({"graph_modules": ("attn",)}, {"graph_modules": ()}, "CUDA-graph modules: attn against none"),
-        ({"container": "26.06"}, {"container": "26.08"}, "container: 26.06 against 26.08"),
-        ({"core_version": "0.17.0"}, {"core_version": "0.18.0"}, "Megatron-Core: 0.17.0 against 0.18.0"),
-    ],
-)
-def test_b20_seed_000_another_layout_graph_scope_or_container_is_no_baseline(
-    a: dict[str, object], b: dict[str, object], difference: str
-) -> None:
-    assert comparable(run_by(a), run_by(b)) == (difference,)
-
-
-def test_b20_seed_000_graphs_on_one_side_only_differ_and_what_is_unknown_is_named() -> None:
-    on, off = run_of(Shown(graph_frac=0.5)), run_of(Shown(graph_frac=0.0))
-    assert comparable(on, off) == ("CUDA graphs: on against off",)
-    assert "container" in untold(on, off)
-    assert "CUDA graphs" not in untold(on, off)
-
-
 def test_b21_seed_000_hybridep_on_h100_is_allowed_across_two_domains_of_eight() -> None:
-    run = run_of(Shown(dispatcher="hybridep"), gpu="H100", ep=16, etp=1)
+    run = run_of(Observed(dispatcher="hybridep"), gpu="H100", ep=16, etp=1)
     assert refusals(run, ("hybridep",)) == ()
     extras = backend_extras(run, "hybridep")
     assert extras[:2] == ("NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN=8", "USE_MNNVL=0")
@@ -246,7 +217,7 @@ def test_b23_seed_000_hybridep_sweeps_from_16_sms_to_the_32_of_the_harness() -> 
 def test_b24_seeds_002_and_003_communication_that_does_not_show_changes_no_dispatcher(
     guidance: Guidance,
 ) -> None:
-    run = run_of(Shown(dispatcher="alltoall"), {"ep_a2a": 9}, gpu="GB200", ep=64, guidance=guidance)
+    run = run_of(Observed(dispatcher="alltoall"), {"ep_a2a": 9}, gpu="GB200", ep=64, guidance=guidance)
     choice = choose_dispatcher(run)
     assert (choice.first, choice.candidates, choice.rule) == ("alltoall", ("alltoall",), "not-first-knob")
     assert "not a first knob" in said(choice)
@@ -255,13 +226,13 @@ def test_b24_seeds_002_and_003_communication_that_does_not_show_changes_no_dispa
 
 
 def test_b24_bring_up_is_not_about_speed() -> None:
-    run = run_of(Shown(dispatcher="deepep"), {"ep_a2a": 1}, gpu="H100", ep=64, stage="bring_up")
+    run = run_of(Observed(dispatcher="deepep"), {"ep_a2a": 1}, gpu="H100", ep=64, stage="bring_up")
     assert choose_dispatcher(run).first == "alltoall"
 
 
 def test_b24_what_goes_with_another_dispatcher_is_left_out_where_the_present_one_stays() -> None:
     run = run_of(
-        Shown(dispatcher="deepep"),
+        Observed(dispatcher="deepep"),
         {"ep_dispatch": 1},
         gpu="H100",
         ep=32,
@@ -272,12 +243,12 @@ def test_b24_what_goes_with_another_dispatcher_is_left_out_where_the_present_one
 
 
 def test_b24_send_and_receive_that_may_be_experts_count_as_visible() -> None:
-    run = run_of(Shown(dispatcher="alltoall"), {"ep_a2a": 5, "sendrecv_unresolved": 5}, gpu="GB200", ep=64)
+    run = run_of(Observed(dispatcher="alltoall"), {"ep_a2a": 5, "sendrecv_unresolved": 5}, gpu="GB200", ep=64)
     assert choose_dispatcher(run).first == "hybridep"
 
 
 def test_b25_seed_000_fp8_just_switched_on_keeps_the_dispatcher_and_measures_again() -> None:
-    shown = Shown(dispatcher="alltoall")
+    shown = Observed(dispatcher="alltoall")
     before = run_of(shown, {"ep_a2a": 20}, gpu="H100", ep=32, precision="bf16")
     after = run_of(shown, {"ep_a2a": 30}, gpu="H100", ep=32, precision="fp8_blockwise")
     choice = choose_dispatcher(after, earlier=before)
@@ -288,17 +259,17 @@ def test_b25_seed_000_fp8_just_switched_on_keeps_the_dispatcher_and_measures_aga
 
 
 def test_b26_seed_000_on_gb200_binding_comes_before_a_swap() -> None:
-    run = run_of(Shown(dispatcher="alltoall"), gpu="GB200", ep=64, cpu_bound_to_numa=False)
+    run = run_of(Observed(dispatcher="alltoall"), gpu="GB200", ep=64, cpu_bound_to_numa=False)
     assert choose_dispatcher(run).before == ("HST-1",)
     assert choose_dispatcher(replace(run, given=replace(run.given, cpu_bound_to_numa=True))).before == ()
     unknown = choose_dispatcher(replace(run, given=replace(run.given, cpu_bound_to_numa=None)))
     assert unknown.before == ()
     assert "--cpu-bound-to-numa" in unknown.asks
-    assert choose_dispatcher(replace(run, shown=Shown(dispatcher="hybridep"))).before == ()
+    assert choose_dispatcher(replace(run, observed=Observed(dispatcher="hybridep"))).before == ()
 
 
 def test_b27_seed_000_a_poor_pipeline_layout_comes_before_a_swap() -> None:
-    shown = Shown(dispatcher="alltoall")
+    shown = Observed(dispatcher="alltoall")
     layout_first = run_of(shown, {"ep_a2a": 15, "pp_p2p": 16}, gpu="H100", ep=32)
     assert choose_dispatcher(layout_first).before == ("COM-6",)
     as_much = run_of(shown, {"ep_a2a": 16, "pp_p2p": 16}, gpu="H100", ep=32)
@@ -306,14 +277,14 @@ def test_b27_seed_000_a_poor_pipeline_layout_comes_before_a_swap() -> None:
 
 
 def test_b28_seed_000_graphs_of_a_dropless_run_by_both_guides() -> None:
-    choice = choose_graphs(run_of(Shown(moe=True), routing="dropless"))
+    choice = choose_graphs(run_of(Observed(moe=True), routing="dropless"))
     assert choice.modules == ("attn", "moe_router", "moe_preprocess")
     assert choice.other is not None
     assert choice.other.modules == ("moe_router", "moe_preprocess")
 
 
 def test_b29_seed_000_a_wrong_domain_on_gb200_is_named_before_any_tuning() -> None:
-    run = run_of(Shown(dispatcher="hybridep"), gpu="GB200", ep=32)
+    run = run_of(Observed(dispatcher="hybridep"), gpu="GB200", ep=32)
     told = wrong_domain_ranks(run, 8)
     assert told is not None
     assert "here it must be 32" in told
@@ -323,10 +294,10 @@ def test_b29_seed_000_a_wrong_domain_on_gb200_is_named_before_any_tuning() -> No
 
 @pytest.mark.parametrize("family", ["qwen3_235b", "qwen3_30b", "qwen3_next"])
 def test_b30_seed_000_tight_memory_keeps_hybridep_though_it_saves_little_time(family: str) -> None:
-    shown = Shown(dispatcher="hybridep")
+    shown = Observed(dispatcher="hybridep")
     run = run_of(shown, {"ep_dispatch": 2}, gpu="GB200", ep=32, family=family, memory_tight=True)
     choice = choose_dispatcher(run)
     assert (choice.first, choice.rule) == ("hybridep", "memory-tight")
     assert "head-room" in said(choice)
-    swap = replace(run, shown=Shown(dispatcher="alltoall"))
+    swap = replace(run, observed=Observed(dispatcher="alltoall"))
     assert choose_dispatcher(swap).first == "hybridep"

@@ -12,14 +12,16 @@ from heuristics.config.hardware import FAMILIES
 from heuristics.guides.dispatcher import choose_dispatcher
 from heuristics.guides.dispatcher_rules import MAIN_RULES, SEED_RULES, DispatcherRule
 from heuristics.guides.table import Fact, fire
-from heuristics.run.run import Given, Run, Shown
+from heuristics.run.given import Given
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run
 from tests.run_doubles import BOTH, run_of
 
 
 def test_a_missing_package_is_a_limit_of_the_environment() -> None:
     choice = choose_dispatcher(run_of(gpu="H100", ep=64, flex_package=False))
     assert (choice.first, choice.rule) == ("alltoall", "package-missing")
-    running = run_of(Shown(dispatcher="deepep"), gpu="H100", ep=64, flex_package=False)
+    running = run_of(Observed(dispatcher="deepep"), gpu="H100", ep=64, flex_package=False)
     assert choose_dispatcher(running).first == "deepep"
 
 
@@ -55,7 +57,7 @@ maybe = st.none() | st.booleans()
 runs = st.builds(
     Run,
     st.builds(
-        Shown,
+        Observed,
         dispatcher=st.sampled_from(["alltoall", "deepep", "hybridep", "none", "unknown"]),
         capability=st.sampled_from([None, (7, 0), (8, 0), (9, 0), (10, 0)]),
     ),
@@ -80,7 +82,7 @@ runs = st.builds(
 def test_no_refused_backend_is_ever_chosen_and_the_other_guide_shows_where_it_differs(run: Run) -> None:
     choice = choose_dispatcher(run)
     refused = {refusal.what for refusal in choice.refused}
-    assert not refused & {choice.first, *choice.candidates} or choice.candidates == (run.shown.dispatcher,)
+    assert not refused & {choice.first, *choice.candidates} or choice.candidates == (run.observed.dispatcher,)
     assert choice.first in (None, *choice.candidates)
     assert choice.first or len(choice.candidates) > 1
     turned = choose_dispatcher(

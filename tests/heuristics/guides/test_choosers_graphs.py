@@ -14,11 +14,13 @@ from heuristics.guides.graph_constraints import graph_refusals
 from heuristics.guides.graph_knobs import graph_knobs
 from heuristics.guides.graph_rules import MAIN_RULES, SEED_RULES, GraphRule
 from heuristics.guides.table import Fact, fire
-from heuristics.run.run import Given, Run, Shown
+from heuristics.run.given import Given
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run
 from tests.run_doubles import BOTH, run_by
 
 ROUTER = ("moe_router", "moe_preprocess")
-MOE = Shown(moe=True, recompute_full=False)
+MOE = Observed(moe=True, recompute_full=False)
 NEW: dict[str, object] = {"guidance": "main-2026-08", "routing": "dropless"}
 
 
@@ -43,7 +45,7 @@ def test_an_unmeasured_host_is_said() -> None:
 
 @pytest.mark.parametrize("guidance", BOTH)
 def test_a_dense_model_captures_attention_then_the_mlp(guidance: str) -> None:
-    choice = choose_graphs(run_by({"guidance": guidance}, Shown(moe=False)))
+    choice = choose_graphs(run_by({"guidance": guidance}, Observed(moe=False)))
     assert (choice.impl, choice.modules, choice.then) == ("transformer_engine", ("attn",), ("mlp",))
 
 
@@ -121,7 +123,7 @@ def test_packed_sequences_stay_eager(guidance: str) -> None:
 @pytest.mark.parametrize(
     ("shown", "what", "impl"),
     [
-        (Shown(moe=False), {}, "full_iteration"),
+        (Observed(moe=False), {}, "full_iteration"),
         (MOE, {"routing": "drop_pad"}, "full_iteration"),
         (replace(MOE, dispatcher="hybridep"), SYNC_FREE, "full_iteration"),
         (MOE, {"routing": "dropless", "gpu": "H100"}, "none"),
@@ -129,7 +131,7 @@ def test_packed_sequences_stay_eager(guidance: str) -> None:
     ids=["dense", "drop and pad", "sync free", "dropless"],
 )
 def test_full_recompute_goes_with_the_full_iteration_only(
-    shown: Shown, what: dict[str, object], impl: str
+    shown: Observed, what: dict[str, object], impl: str
 ) -> None:
     choice = choose_graphs(run_by(what, replace(shown, recompute_full=True)))
     assert choice.impl == impl
@@ -251,7 +253,7 @@ maybe = st.none() | st.booleans()
 runs = st.builds(
     Run,
     st.builds(
-        Shown,
+        Observed,
         moe=maybe,
         dispatcher=st.sampled_from(["alltoall", "hybridep", "unknown"]),
         ep_overlap=maybe,

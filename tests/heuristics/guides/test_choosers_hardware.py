@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from heuristics.config.hardware import FAMILIES, gpu_family, hardware_class, nvlink_domain, spans_domain
+from heuristics.config.hardware import FAMILIES, gpu_family
 from heuristics.guides.dispatcher import choose_dispatcher
 from heuristics.guides.dispatcher_limits import refusals
-from heuristics.run.run import Shown
+from heuristics.run.observed import Observed
 from tests.run_doubles import run_by, run_of
 
 
@@ -37,7 +37,7 @@ def test_hard_limits_refuse_a_backend_with_reason_and_source(
 
 
 def test_old_gpus_take_no_flex_backend() -> None:
-    volta = run_of(Shown(capability=(7, 0)), ep=64)
+    volta = run_of(Observed(capability=(7, 0)), ep=64)
     assert [refusal.what for refusal in refusals(volta, ("deepep", "hybridep"))] == ["deepep", "hybridep"]
     assert choose_dispatcher(volta).candidates == ("alltoall",)
 
@@ -61,12 +61,12 @@ def test_a_product_name_gives_its_family(name: str, family: str | None) -> None:
 
 
 def test_the_nvlink_domain_comes_from_the_family_and_what_was_given_outweighs_it() -> None:
-    assert {name: nvlink_domain(run_of(gpu=name)) for name in FAMILIES} == {
+    assert {name: run_of(gpu=name).config.nvlink_domain for name in FAMILIES} == {
         **dict.fromkeys(("A100", "H100", "H200", "B200", "B300"), 8),
         **dict.fromkeys(("GB200", "GB300", "VR200"), 72),
     }
-    assert nvlink_domain(run_of(gpu="GB200", nvlink_domain=36)) == 36
-    assert nvlink_domain(run_of()) is None
+    assert run_of(gpu="GB200", nvlink_domain=36).config.nvlink_domain == 36
+    assert run_of().config.nvlink_domain is None
 
 
 @pytest.mark.parametrize(
@@ -82,17 +82,17 @@ def test_the_nvlink_domain_comes_from_the_family_and_what_was_given_outweighs_it
     ],
 )
 def test_ep_spans_the_domain_where_its_ranks_are_more(what: dict[str, object], spans: bool | None) -> None:
-    assert spans_domain(run_by(what)) is spans
+    assert run_by(what).config.spans_domain is spans
 
 
 def test_kernels_across_nodes_tell_that_ep_spans_a_board_of_eight() -> None:
-    assert spans_domain(run_of(Shown(gpu="H100", internode=True))) is True
-    assert spans_domain(run_of(Shown(gpu="GB200", internode=True))) is None
+    assert run_of(Observed(gpu="H100", internode=True)).config.spans_domain is True
+    assert run_of(Observed(gpu="GB200", internode=True)).config.spans_domain is None
 
 
 def test_a_gpu_without_a_name_is_told_by_capability_where_that_is_enough() -> None:
-    assert hardware_class(run_of(Shown(capability=(9, 0)))) == "hopper"
-    assert hardware_class(run_of(Shown(capability=(10, 0)))) is None
-    assert hardware_class(run_of(Shown(capability=(10, 0)), nvlink_domain=72)) == "nvl72"
-    assert hardware_class(run_of(Shown(capability=(10, 0)), nvlink_domain=8)) == "blackwell_nvl8"
-    assert hardware_class(run_of(Shown(gpu="L40S", capability=(8, 9)))) == "other"
+    assert run_of(Observed(capability=(9, 0))).config.hardware_class == "hopper"
+    assert run_of(Observed(capability=(10, 0))).config.hardware_class is None
+    assert run_of(Observed(capability=(10, 0)), nvlink_domain=72).config.hardware_class == "nvl72"
+    assert run_of(Observed(capability=(10, 0)), nvlink_domain=8).config.hardware_class == "blackwell_nvl8"
+    assert run_of(Observed(gpu="L40S", capability=(8, 9))).config.hardware_class == "other"

@@ -10,10 +10,12 @@ import pytest
 from heuristics.guides.precision import ROUTER, choose_precision
 from heuristics.guides.recompute import choose_recompute
 from heuristics.guides.recompute_modules import MODULES, label_of
-from heuristics.run.run import Given, Run, Shown, Stage
+from heuristics.run.given import Given, Stage
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run
 
 GOOD_FIRST_CHOICES = {"layernorm", "core_attn", "moe_act", "mlp", "shared_experts", "mla_up_proj"}
-GROUPED = Shown(moe=True, grouped_gemm=True, precision="bf16", graph_frac=0.0, ep_overlap=False)
+GROUPED = Observed(moe=True, grouped_gemm=True, precision="bf16", graph_frac=0.0, ep_overlap=False)
 
 
 def refusals(run: Run) -> dict[str, str]:
@@ -85,8 +87,8 @@ def test_a_gpu_in_no_row_stays_with_bf16_and_nothing_is_asked() -> None:
 
 
 def test_the_traces_compute_capability_tells_the_architecture() -> None:
-    assert choose_precision(Run(Shown(capability=(9, 0), precision="bf16"))).rule == "Hopper"
-    assert choose_precision(Run(Shown(capability=(10, 3), precision="bf16"))).rule == "Blackwell"
+    assert choose_precision(Run(Observed(capability=(9, 0), precision="bf16"))).rule == "Hopper"
+    assert choose_precision(Run(Observed(capability=(10, 3), precision="bf16"))).rule == "Blackwell"
 
 
 def test_an_unknown_precision_and_stage_are_asked_for_where_they_matter() -> None:
@@ -146,7 +148,7 @@ def test_moderate_pressure_starts_with_the_expert_activation_and_adds_one_at_a_t
 
 
 def test_high_pressure_adds_the_up_projection_to_what_is_recomputed() -> None:
-    shown = Shown(
+    shown = Observed(
         moe=True,
         grouped_gemm=True,
         precision="bf16",
@@ -160,7 +162,7 @@ def test_high_pressure_adds_the_up_projection_to_what_is_recomputed() -> None:
 
 
 def test_the_whole_moe_layer_comes_last_and_covers_what_is_inside() -> None:
-    shown = Shown(
+    shown = Observed(
         moe=True,
         grouped_gemm=True,
         precision="bf16",
@@ -174,7 +176,7 @@ def test_the_whole_moe_layer_comes_last_and_covers_what_is_inside() -> None:
 
 
 def test_extreme_pressure_leaves_only_full_recompute() -> None:
-    shown = Shown(
+    shown = Observed(
         moe=True,
         grouped_gemm=True,
         precision="bf16",
@@ -187,7 +189,7 @@ def test_extreme_pressure_leaves_only_full_recompute() -> None:
 
 
 def test_seed_003_full_recompute_gives_way_to_selective_modules() -> None:
-    shown = Shown(moe=True, grouped_gemm=True, precision="bf16", recompute_full=True)
+    shown = Observed(moe=True, grouped_gemm=True, precision="bf16", recompute_full=True)
     choice = choose_recompute(Run(shown, Given(family="dsv3")))
     assert choice.rule == "high: instead of full recompute"
     assert choice.modules == ("moe_act", "layernorm", "mla_up_proj")
@@ -198,14 +200,14 @@ def test_seed_003_full_recompute_gives_way_to_selective_modules() -> None:
 def test_seed_002_and_seed_003_modules_are_among_the_good_first_choices(
     family: str | None, full: bool
 ) -> None:
-    shown = Shown(moe=True, grouped_gemm=True, precision="bf16", recompute_full=full)
+    shown = Observed(moe=True, grouped_gemm=True, precision="bf16", recompute_full=full)
     modules = choose_recompute(Run(shown, Given(family=family))).modules
     assert modules
     assert set(modules) <= GOOD_FIRST_CHOICES
 
 
 def test_recompute_of_the_whole_moe_layer_is_swapped_for_its_cheap_parts() -> None:
-    shown = Shown(moe=True, grouped_gemm=True, precision="bf16", recompute_modules=("moe",))
+    shown = Observed(moe=True, grouped_gemm=True, precision="bf16", recompute_modules=("moe",))
     choice = choose_recompute(Run(shown))
     assert choice.rule == "moderate: instead of the whole MoE layer"
     assert choice.modules == ("moe_act", "layernorm")
@@ -216,14 +218,14 @@ def test_core_attention_is_refused_as_next_to_nothing_is_saved() -> None:
 
 
 def test_the_expert_activation_needs_grouped_gemm() -> None:
-    run = Run(Shown(moe=True, grouped_gemm=False, precision="bf16"))
+    run = Run(Observed(moe=True, grouped_gemm=False, precision="bf16"))
     assert "grouped GEMM" in refusals(run)["moe_act"]
     assert choose_recompute(run).modules == ("layernorm",)
 
 
 def test_delayed_scaling_leaves_the_up_projection_of_an_mla_model() -> None:
     run = Run(
-        Shown(moe=True, grouped_gemm=True),
+        Observed(moe=True, grouped_gemm=True),
         Given(precision="fp8_delayed", family="dsv3", memory_tight=True),
     )
     assert choose_recompute(run).modules == ("mla_up_proj",)
@@ -235,7 +237,7 @@ def test_fp8_needs_transformer_engine_2_6_for_modules_that_drop_their_output(
     te: str, modules: tuple[str, ...]
 ) -> None:
     given = Given(precision="mxfp8", family="dsv3", te_version=te)
-    assert choose_recompute(Run(Shown(moe=True, grouped_gemm=True), given)).modules == modules
+    assert choose_recompute(Run(Observed(moe=True, grouped_gemm=True), given)).modules == modules
 
 
 def test_the_up_projection_needs_mla() -> None:
@@ -251,23 +253,23 @@ def test_an_unknown_family_is_asked_for_and_its_modules_are_not_taken() -> None:
 
 def test_dense_mlp_needs_dense_layers() -> None:
     assert "dense layers" in refusals(Run(GROUPED, Given(family="qwen3_30b")))["mlp"]
-    assert "mlp" not in refusals(Run(Shown(moe=False, precision="bf16")))
+    assert "mlp" not in refusals(Run(Observed(moe=False, precision="bf16")))
 
 
 def test_a_dense_model_gets_no_moe_module() -> None:
-    choice = choose_recompute(Run(Shown(moe=False, precision="bf16"), Given(memory_tight=True)))
+    choice = choose_recompute(Run(Observed(moe=False, precision="bf16"), Given(memory_tight=True)))
     assert choice.modules == ("layernorm",)
-    assert {"moe_act", "moe", "shared_experts"} <= set(refusals(Run(Shown(moe=False, precision="bf16"))))
+    assert {"moe_act", "moe", "shared_experts"} <= set(refusals(Run(Observed(moe=False, precision="bf16"))))
 
 
 @pytest.mark.parametrize(("core", "refused"), [("0.16.1", False), ("0.17.0", True), (None, True)])
 def test_whole_moe_recompute_clashes_with_overlap_since_0_17(core: str | None, refused: bool) -> None:
-    shown = Shown(moe=True, grouped_gemm=True, precision="bf16", ep_overlap=True, graph_frac=0.0)
+    shown = Observed(moe=True, grouped_gemm=True, precision="bf16", ep_overlap=True, graph_frac=0.0)
     assert ("moe" in refusals(Run(shown, Given(core_version=core)))) is refused
 
 
 def test_whole_moe_recompute_clashes_with_a_graph_of_the_router() -> None:
-    shown = Shown(moe=True, ep_overlap=False, graph_frac=0.5)
+    shown = Observed(moe=True, ep_overlap=False, graph_frac=0.5)
     given = Given(graph_impl="transformer_engine", graph_modules=("moe_router", "moe_preprocess"))
     assert "moe" in refusals(Run(shown, given))
     assert "moe" not in refusals(Run(shown, Given(graph_impl="transformer_engine", graph_modules=("attn",))))

@@ -13,14 +13,15 @@ from heuristics.fixes import (
 from heuristics.guides.dispatcher_limits import backend_not_active, refusals
 from heuristics.guides.graph_config import GraphConfig
 from heuristics.guides.graph_constraints import graph_refusals
-from heuristics.run.run import Run, Shown
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run
 from tests.run_doubles import given_too, run_by, run_of, shown_too, unmet
 
 # ---- seeds 001 and 004: expert-parallel overlap ----
 
 READY = run_by(
     {"ep": 8, "pp": 2, "vpp": 2, "torch_version": "2.6.0", "core_version": "0.18.0", "precision": "bf16"},
-    Shown(moe=True, dispatcher="alltoall", ep_overlap=False, recompute_full=False, recompute_modules=()),
+    Observed(moe=True, dispatcher="alltoall", ep_overlap=False, recompute_full=False, recompute_modules=()),
 )
 
 
@@ -113,11 +114,11 @@ def test_seed_001_delayed_weight_gradients_in_graphs(config: Mapping[str, object
 
 
 def test_seeds_001_and_004_the_backend_alone_does_not_activate_flex() -> None:
-    told = backend_not_active(run_of(Shown(dispatcher="alltoall")), "hybridep")
+    told = backend_not_active(run_of(Observed(dispatcher="alltoall")), "hybridep")
     assert told is not None
     assert "the backend alone does nothing" in told
 
 
 def test_seed_001_flex_is_skipped_on_a_gpu_it_does_not_know() -> None:
-    volta = run_of(Shown(capability=(7, 0)))
+    volta = run_of(Observed(capability=(7, 0)))
     assert {refusal.what for refusal in refusals(volta, ("deepep", "hybridep"))} == {"deepep", "hybridep"}

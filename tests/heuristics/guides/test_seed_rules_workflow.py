@@ -36,7 +36,8 @@ from heuristics.guides.precision import ROUTER, choose_precision
 from heuristics.guides.recompute import choose_recompute
 from heuristics.guides.recompute_modules import MODULES
 from heuristics.plan.plan import WALL_ORDER
-from heuristics.run.run import WALL_IDS, Shown, WallId
+from heuristics.run.observed import Observed
+from heuristics.run.run import WALL_IDS, WallId
 from tests.run_doubles import given_too, run_by, run_of, shown_too, unmet
 
 # ---- seeds 002 and 003: bottleneck -> primary fixes ----
@@ -94,7 +95,7 @@ def test_seeds_002_and_003_primary_fixes_of_a_bottleneck_in_their_order(
 
 def test_seeds_002_and_003_compute_ends_with_the_dispatchers_own_kernels() -> None:
     assert any("COM-3" in order for order in WALL_ORDER.values())
-    knobs = com_3_dispatcher_sms.knobs(run_of(Shown(dispatcher="deepep"), gpu="H100", ep=64))
+    knobs = com_3_dispatcher_sms.knobs(run_of(Observed(dispatcher="deepep"), gpu="H100", ep=64))
     assert any("num-sms" in flag for flag in knobs.megatron_lm)
 
 
@@ -112,7 +113,7 @@ def test_seeds_002_and_003_selective_recompute_before_offload_before_full_recomp
 
 def test_seeds_002_and_003_full_recompute_only_when_the_run_still_does_not_fit() -> None:
     assert choose_recompute(run_of(memory_tight=True)).granularity == "selective"
-    assert choose_recompute(run_of(Shown(recompute_full=True))).granularity == "selective"
+    assert choose_recompute(run_of(Observed(recompute_full=True))).granularity == "selective"
 
 
 @pytest.mark.parametrize(
@@ -146,7 +147,7 @@ def test_seeds_002_and_003_visible_communication_is_overlapped_too(fix: Fix, fla
 
 
 def test_seeds_002_and_003_the_dispatcher_is_a_fix_and_not_the_first_knob() -> None:
-    run = run_of(Shown(dispatcher="alltoall"), {"ep_a2a": 5}, gpu="GB300", ep=64)
+    run = run_of(Observed(dispatcher="alltoall"), {"ep_a2a": 5}, gpu="GB300", ep=64)
     assert choose_dispatcher(run).rule == "not-first-knob"
 
 
@@ -177,7 +178,7 @@ def test_seed_003_recipe_to_start_with(what: Mapping[str, object], recipe: str) 
 
 def test_seed_003_the_router_stays_in_fp32() -> None:
     assert ROUTER == "fp32"
-    knobs = cmp_3_low_precision.FIX.knobs(run_of(Shown(moe=True), gpu="H100"))
+    knobs = cmp_3_low_precision.FIX.knobs(run_of(Observed(moe=True), gpu="H100"))
     assert "--moe-router-dtype fp32" in knobs.megatron_lm
 
 
@@ -185,20 +186,20 @@ def test_seed_003_the_router_stays_in_fp32() -> None:
 
 
 def test_seed_003_dropless_starts_with_parts_and_never_with_the_iteration() -> None:
-    choice = choose_graphs(run_of(Shown(moe=True), routing="dropless"))
+    choice = choose_graphs(run_of(Observed(moe=True), routing="dropless"))
     assert (choice.impl, choice.modules) == ("transformer_engine", ("attn", "moe_router", "moe_preprocess"))
     assert "full_iteration" in choice.never
 
 
 def test_seed_003_graphs_take_gigabytes_and_static_shapes() -> None:
-    choice = choose_graphs(run_of(Shown(moe=True), routing="dropless"))
+    choice = choose_graphs(run_of(Observed(moe=True), routing="dropless"))
     assert any("a few GB" in note for note in choice.notes)
     changing = GraphConfig(choice.impl, choice.modules, static_shapes=False)
     assert any("fixed shapes" in refusal.reason for refusal in graph_refusals(changing))
 
 
 def test_seed_003_the_iteration_is_for_drop_and_pad() -> None:
-    assert "full_iteration" in choose_graphs(run_of(Shown(moe=True), routing="drop_pad")).then
+    assert "full_iteration" in choose_graphs(run_of(Observed(moe=True), routing="drop_pad")).then
 
 
 def test_seed_003_pitfall_1_what_does_not_fit_comes_first_and_compute_last() -> None:
@@ -213,7 +214,7 @@ def test_seed_003_pitfall_3_precisions_are_not_compared_by_mfu() -> None:
 
 
 def test_seed_003_pitfall_4_graphs_of_parts_go_with_selective_recompute_only() -> None:
-    full = run_of(Shown(moe=True, recompute_full=True), routing="dropless", gpu="H100")
+    full = run_of(Observed(moe=True, recompute_full=True), routing="dropless", gpu="H100")
     assert choose_graphs(full).impl == "none"
     selective = shown_too(full, recompute_full=False, recompute_modules=("moe_act",))
     assert choose_graphs(selective).impl == "transformer_engine"
@@ -221,7 +222,7 @@ def test_seed_003_pitfall_4_graphs_of_parts_go_with_selective_recompute_only() -
 
 
 def test_seed_003_pitfall_5_experts_get_their_own_layout_where_they_span_the_domain() -> None:
-    run = run_of(Shown(dispatcher="deepep"), gpu="H100", ep=64, etp=1, memory_tight=False)
+    run = run_of(Observed(dispatcher="deepep"), gpu="H100", ep=64, etp=1, memory_tight=False)
     assert unmet(com_10_parallel_folding.FIX, run) == []
     assert unmet(com_10_parallel_folding.FIX, given_too(run, ep=8)) == [
         "EP x ETP is more than one NVLink domain holds"

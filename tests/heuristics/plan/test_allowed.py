@@ -12,8 +12,9 @@ from heuristics.plan.allowed import Permits, change_set, changed
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan
 from heuristics.rules.megatron.request import Request, request_of
-from heuristics.rules.rules import RULE
-from heuristics.run.run import Given, Run
+from heuristics.rules.rules import rules
+from heuristics.run.given import Given
+from heuristics.run.run import Run
 from tests.fix_doubles import complete, given, need, shows
 from tests.opinions_doubles import a_fix, catalogue_of, paying
 from traces.settings.settings import Framework, Settings, Value, settings
@@ -50,7 +51,7 @@ def run_of(
     said = settings({**PLAIN, **(knobs or {})}, "run.sh", framework)
     plain = paying("communication", {"all": 100})
     return Run(
-        plain.shown, Given(core_version=core), plain.cost_by_kind_ns, 1000, plain.total_ns, settings=said
+        plain.observed, Given(core_version=core), plain.cost_by_kind_ns, 1000, plain.total_ns, settings=said
     )
 
 
@@ -70,7 +71,7 @@ def test_a_change_that_breaks_no_rule_is_allowed_alone() -> None:
 
 
 def test_a_change_that_breaks_a_rule_is_refused_with_the_rules_text_and_source() -> None:
-    rule = RULE["delayed-wgrad-overlap"]
+    rule = rules()["delayed-wgrad-overlap"]
     (one,) = plan_of(run_of(), COM_9=DELAY).refused
     assert one.because == f"the configuration forbids it: {rule.text}"
     assert (one.unlocked_by, one.source) == (rule.fix, rule.source)
@@ -104,7 +105,7 @@ def test_steps_that_only_together_break_a_rule_are_not_in_one_plan() -> None:
 def test_the_later_of_two_such_steps_says_which_comes_first_and_why() -> None:
     plan = plan_of(run_of(), COM_1=OVERLAP, COM_9=FULL)
     (one,) = plan.refused
-    rule = RULE["ep-overlap-full-recompute"]
+    rule = rules()["ep-overlap-full-recompute"]
     assert [kept.fix.id for kept in plan.fixes] == ["COM-1"]
     assert one.because == f"not in one plan with COM-1, which comes first: {rule.text}"
     assert (one.unlocked_by, one.source) == ("leaving out COM-1", rule.source)
@@ -118,7 +119,7 @@ def test_what_the_configuration_breaks_itself_is_not_held_against_a_change() -> 
 
 def test_a_warning_forbids_nothing() -> None:
     warned = Knobs(("--moe-router-force-load-balancing",))
-    assert RULE["force-balance"].level == "warning"
+    assert rules()["force-balance"].level == "warning"
     assert Permits(run_of()).judge(warned, {}).broken == ()
 
 

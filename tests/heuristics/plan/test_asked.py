@@ -12,7 +12,8 @@ from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan, Rejection
 from heuristics.rules.megatron.answer import Answer, Kind
 from heuristics.rules.megatron.request import Request
-from heuristics.run.run import Given, Run
+from heuristics.run.given import Given
+from heuristics.run.run import Run
 from tests.opinions_doubles import a_fix, catalogue_of, paying
 from traces.settings.settings import Value, settings
 
@@ -36,7 +37,7 @@ def run_of(core: str | None = "0.16.1", **knobs: Value) -> Run:
     }
     plain = paying("communication", {"all": 100})
     return Run(
-        plain.shown,
+        plain.observed,
         Given(core_version=core),
         plain.cost_by_kind_ns,
         1000,

@@ -12,7 +12,9 @@ from heuristics.fixes.mem_2_selective_recompute import changes as recomputed
 from heuristics.plan.gains import Gain, Replayed, gains_of
 from heuristics.plan.plan import NOT_FOUND, NOT_REPLAYED, make_plan
 from heuristics.plan.planned import Planned
-from heuristics.run.run import Given, Run, Shown, WallId
+from heuristics.run.given import Given
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run, WallId
 from reports.content.explain.page import explain_page
 from reports.content.quantities import saving
 from reports.result.fill.plan import fix
@@ -143,13 +145,13 @@ def test_memory_fixes_win_no_more_than_their_own_kinds() -> None:
 
 def test_graphs_are_replayed_for_the_scopes_that_are_chosen() -> None:
     assert graphed(Run()) == ("graph_moe_router", "graph_moe_preprocess")
-    assert graphed(Run(shown=Shown(moe=False))) == ("graph_attn",)
+    assert graphed(Run(observed=Observed(moe=False))) == ("graph_attn",)
 
 
 def test_recompute_is_dropped_where_memory_has_room_and_narrowed_where_not() -> None:
-    whole = Shown(recompute_full=True)
-    assert recomputed(Run(shown=whole, given=Given(memory_tight=False))) == ("recompute_dropped",)
-    assert recomputed(Run(shown=whole, given=Given(memory_tight=True))) == ("recompute_narrowed",)
+    whole = Observed(recompute_full=True)
+    assert recomputed(Run(observed=whole, given=Given(memory_tight=False))) == ("recompute_dropped",)
+    assert recomputed(Run(observed=whole, given=Given(memory_tight=True))) == ("recompute_narrowed",)
 
 
 @pytest.mark.parametrize("number", [*CATALOGUE])

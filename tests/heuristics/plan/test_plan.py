@@ -16,7 +16,9 @@ from heuristics.fixes.fix import Gain, Precondition
 from heuristics.judgement import judge
 from heuristics.plan.plan import ASIDE, LEVERS, WALL_ORDER, make_plan
 from heuristics.plan.planned import Plan
-from heuristics.run.run import WALL_IDS, Given, Run, Shown, WallId
+from heuristics.run.given import Given
+from heuristics.run.observed import Observed
+from heuristics.run.run import WALL_IDS, Run, WallId
 from reports.result.fill.plan import fix as fix_section
 from reports.result.fill.plan import refused_fix
 from tests.opinions_doubles import (
@@ -211,7 +213,7 @@ def test_fixes_of_other_traffic_are_refused_where_all_of_it_may_be_experts_or_th
 def test_gathers_that_may_be_data_parallel_count_with_it_and_are_to_be_settled_first() -> None:
     fixes = catalogue_of(CATALOGUE["COM-4"], a_fix("COM-5", "communication", kinds=("tp",)))
     plain = paying("communication", {"dp_all_gather": 60, "other_comm": 180, "tp": 60})
-    run = replace(plain, shown=Shown(gathers_unresolved=True))
+    run = replace(plain, observed=Observed(gathers_unresolved=True))
     data, tensor = make_plan(run, ["communication"], fixes).fixes
     assert (data.fix.id, data.ceiling_frac) == ("COM-4", 0.24)
     assert data.preconditions[0].text == "the unresolved gathers and scatters are data parallelism's"
@@ -449,7 +451,7 @@ def test_what_its_own_wall_refused_and_another_walls_fix_waits_for_is_planned_an
 
 def test_what_is_put_before_another_walls_fix_is_planned_with_its_own_change() -> None:
     said = Given(gpu="GB200", ep=64, tp=1, nvlink_domain=72, flex_package=True, cpu_bound_to_numa=False)
-    run = Run(Shown(dispatcher="alltoall"), said)
+    run = Run(Observed(dispatcher="alltoall"), said)
     before = make_plan(run, ["communication"], CATALOGUE).fixes[0]
     assert before.fix.id == "HST-1"
     assert before.knobs == CATALOGUE["HST-1"].knobs(run)

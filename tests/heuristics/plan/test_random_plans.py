@@ -15,8 +15,6 @@ from hypothesis import HealthCheck
 from hypothesis import given as drawn
 from hypothesis import settings as trials
 
-from heuristics.config.view import Config
-from heuristics.fixes.preconditions import core_version
 from heuristics.judgement import Judgement, judge_observed
 from heuristics.plan.allowed import change_set
 from heuristics.plan.planned import Planned
@@ -36,7 +34,7 @@ BACKEND: Final = "moe_flex_dispatcher_backend"
 
 
 def judged(one: RandomRun) -> Judgement:
-    return judge_observed(one.observed, one.given, one.configured)
+    return judge_observed(one.evidence, one.given, one.configured)
 
 
 def change(planned: Planned, framework: Framework) -> Mapping[str, Value]:
@@ -74,7 +72,7 @@ def exclusive(judgement: Judgement) -> Iterator[str]:
 
 def too_new(judgement: Judgement) -> Iterator[str]:
     """Knobs set that the run's release does not have."""
-    core = core_version(judgement.run)
+    core = judgement.run.config.core_text
     for planned in (*judgement.plan.fixes, *judgement.plan.levers):
         for framework in FRAMEWORKS:
             for knob, value in change(planned, framework).items():
@@ -126,7 +124,7 @@ def model_field(knob: str) -> str:
 def before(run: Run, field: str) -> Value:
     """A field before the change: of comm_overlap, where that names it, or of a recipe of Bridge."""
     section = f"comm_overlap.{field.rpartition('.')[2]}"
-    return Config(run).value(section if section in run.settings else field)
+    return run.config.value(section if section in run.settings else field)
 
 
 def wrongs(one: RandomRun) -> list[str]:
@@ -164,7 +162,7 @@ def test_a_seed_gives_the_same_run_again() -> None:
 def test_what_is_drawn_has_every_wall_and_both_frameworks_and_many_releases(some: list[Judgement]) -> None:
     assert {one.verdict.wall for one in some} >= {"memory", "communication", "host_overhead", "compute"}
     assert {one.run.settings.framework for one in some} == set(FRAMEWORKS)
-    assert len({core_version(one.run) for one in some}) >= 5
+    assert len({one.run.config.core_text for one in some}) >= 5
     assert any(one.run.does_not_fit for one in some)
 
 

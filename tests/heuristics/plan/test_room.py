@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from heuristics.plan.room import ESTIMATE_ERROR_FRAC, OUTSIDE_FRAC, room_for
-from heuristics.run.run import Run, Shown
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run
 from tests.sizes_doubles import published, tiny
 from traces.settings.settings import Settings, Value
 from traces.training_log.log import LoggedMemory, OutOfMemory, TrainingLog
@@ -28,8 +29,8 @@ def deepseek() -> Settings:
 
 def run_with(peak_gb: float | None, capacity_gb: int | None, known: Settings | None = None) -> Run:
     memory = () if peak_gb is None else (LoggedMemory(1, 0, peak_allocated_bytes=round(peak_gb * GB)),)
-    shown = Shown(memory_bytes=None if capacity_gb is None else capacity_gb * GB)
-    return Run(shown=shown, settings=known or deepseek(), log=TrainingLog("log", 1, memory=memory))
+    shown = Observed(memory_bytes=None if capacity_gb is None else capacity_gb * GB)
+    return Run(observed=shown, settings=known or deepseek(), log=TrainingLog("log", 1, memory=memory))
 
 
 def test_a_change_that_fits_says_both_numbers() -> None:
@@ -97,7 +98,7 @@ def test_reserved_memory_stands_in_for_allocated() -> None:
 
 
 def test_without_a_log_the_trace_tells_the_peak() -> None:
-    run = Run(shown=Shown(memory_bytes=80 * GB, peak_bytes=52 * GB), settings=tiny())
+    run = Run(observed=Observed(memory_bytes=80 * GB, peak_bytes=52 * GB), settings=tiny())
     assert room_for(run, {"train.micro_batch_size": 1}).free_bytes == 20 * GB
 
 

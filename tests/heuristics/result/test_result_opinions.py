@@ -8,7 +8,7 @@ import pytest
 
 from heuristics.judgement import Configured, judge
 from heuristics.result.judged import Reason, ReasonId, Verdict
-from heuristics.run.run import Given
+from heuristics.run.given import Given
 from tests.opinions_doubles import rank
 from traces.settings.settings import Setting, Settings, Value
 

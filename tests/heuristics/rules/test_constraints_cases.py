@@ -7,8 +7,8 @@ from typing import Final, cast
 import pytest
 
 from heuristics.rules.check import check_rules
-from heuristics.rules.rules import RULE
-from tests.constraint_doubles import megatron_cases, whole_run
+from heuristics.rules.rules import rules
+from tests.constraint_doubles import megatron_cases, messages, whole_run
 
 CASES: Final = megatron_cases()
 TE: Final = "2.12.0"
@@ -35,18 +35,18 @@ def numbered(number: int) -> dict[str, object]:
     return next(case for case in CASES if case["number"] == number)
 
 
-def errors(number: int, **about: object) -> dict[str, str]:
+def errors(number: int, **about: object) -> dict[str, tuple[str, ...]]:
     knobs = cast(dict[str, object], numbered(number)["knobs"])
     run = whole_run(knobs, **{"core": "0.16.1", "te": TE, "torch": "2.13.0", **about})
     return {
-        one.rule.id: one.rule.core_message
+        one.rule.id: messages(one.rule) or ("",)
         for one in check_rules(run)
-        if one.level == "error" and one.rule.says in ("core", "dispatcher", "ours")
+        if one.level == "error" and one.rule.by in ("core", "dispatcher", "ours")
     }
 
 
-def core_errors(number: int, **about: object) -> dict[str, str]:
-    return {id: message for id, message in errors(number, **about).items() if RULE[id].says == "core"}
+def core_errors(number: int, **about: object) -> dict[str, tuple[str, ...]]:
+    return {id: several for id, several in errors(number, **about).items() if rules()[id].by == "core"}
 
 
 def test_there_are_ninety_cases_in_order() -> None:
@@ -66,7 +66,7 @@ def test_our_verdict_is_the_tables(case: dict[str, object]) -> None:
         said = str(case["message"])
         found = core_errors(number)
         assert found
-        assert any(message in said for message in found.values()), (found, said)
+        assert any(message in said for several in found.values() for message in several), (found, said)
 
 
 def test_what_is_unusable_is_what_we_are_stricter_on() -> None:
@@ -88,7 +88,7 @@ def test_transformer_engine_that_is_too_old_is_told() -> None:
     [
         (27, "0.13.0", "0.14.0"),
         (25, "0.15.3", "0.16.0"),
-        (25, "0.19.0", "0.18.0"),
+        (25, "0.18.0", "0.17.0"),
         (75, "0.15.0", "0.14.0"),
         (41, "0.15.3", "0.16.1"),
         (43, "0.15.3", "0.16.1"),

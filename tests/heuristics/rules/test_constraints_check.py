@@ -8,14 +8,14 @@ from typing import cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from packaging.version import Version
 
-from heuristics.config.configured import settings_of
-from heuristics.config.view import Config
-from heuristics.rules.check import check_rules, merged, undecided
+from heuristics.rules.check import check_rules, undecided
 from heuristics.rules.pp_layout import parse_layout
-from heuristics.rules.rule import Rule, in_force, verdict
-from heuristics.rules.rules import RULES
-from heuristics.run.run import Given, Run, Shown
+from heuristics.rules.rule import in_force, verdict
+from heuristics.rules.rules import rules
+from heuristics.run.given import Given
+from heuristics.run.run import Run
 from tests.constraint_doubles import DEFAULTS, megatron_cases, run_with, whole_run
 from traces.settings.settings import Value, settings
 
@@ -50,26 +50,26 @@ def test_errors_come_before_warnings_and_warnings_before_what_is_ignored() -> No
 
 def test_a_change_is_judged_in_the_whole_configuration() -> None:
     run = whole_run({**BASE, "moe_shared_expert_overlap": True, "moe_shared_expert_intermediate_size": 256})
-    changed = merged(run, {OVERLAP: True})
+    changed = run.changed({OVERLAP: True})
     assert "ep-overlap-shared-experts" not in ids(run)
     assert "ep-overlap-shared-experts" in ids(changed)
-    mended = merged(run, {OVERLAP: True, "moe_shared_expert_overlap": False})
+    mended = run.changed({OVERLAP: True, "moe_shared_expert_overlap": False})
     assert "ep-overlap-shared-experts" not in ids(mended)
 
 
 def test_what_was_given_follows_a_change_of_its_knob() -> None:
     given = Given(ep=8, tp=2, graph_impl="none", precision="bf16", core_version="0.16.1")
-    run = Run(given=given, settings=settings_of(given, Shown()))
-    changed = merged(run, {"expert_model_parallel_size": 16, "fp8": "e4m3", "fp8_recipe": "mxfp8"})
-    assert (changed.given.ep, changed.given.tp, changed.given.precision) == (16, 2, "mxfp8")
+    run = Run(given=given)
+    changed = run.changed({"expert_model_parallel_size": 16, "fp8": "e4m3", "fp8_recipe": "mxfp8"})
+    assert (changed.config.ep, changed.config.tp, changed.config.precision) == (16, 2, "mxfp8")
     assert changed.settings.said("expert_model_parallel_size") == "change"
-    assert changed.given.core_version == "0.16.1"
-    assert run.given.ep == 8
+    assert changed.config.core_text == "0.16.1"
+    assert run.validated.ep == 8
 
 
 def test_an_unset_knob_is_a_change_as_well() -> None:
     run = run_with({"virtual_pipeline_model_parallel_size": 4, "pipeline_model_parallel_size": 4})
-    assert merged(run, {"virtual_pipeline_model_parallel_size": None}).given.vpp == 1
+    assert run.changed({"virtual_pipeline_model_parallel_size": None}).config.vpp == 1
 
 
 def test_undecided_names_the_knobs_and_options_that_would_tell() -> None:
@@ -83,7 +83,7 @@ def test_undecided_names_the_knobs_and_options_that_would_tell() -> None:
 
 def test_a_rule_of_a_framework_asks_for_the_configuration_where_that_is_unknown() -> None:
     knobs = {"tp_comm_overlap": True, "sequence_parallel": False}
-    (found,) = [one for one in undecided(run_with(knobs)) if one.rule.says == "megatron_lm"]
+    (found,) = [one for one in undecided(run_with(knobs)) if one.rule.by == "megatron_lm"]
     assert found.asks == ("--config",)
     assert "tp-overlap-sequence-parallel-lm" in ids(run_with({**knobs, "lm": True}))
     assert ids(run_with({**knobs, "mb": True})) == []
@@ -92,42 +92,41 @@ def test_a_rule_of_a_framework_asks_for_the_configuration_where_that_is_unknown(
 @pytest.mark.parametrize(
     ("since", "until", "version", "expected"),
     [
-        ("0.14.0", "", (0, 13, 0), False),
-        ("0.14.0", "", (0, 14, 0), True),
-        ("", "0.18.0", (0, 17, 1), True),
-        ("", "0.18.0", (0, 18, 0), False),
+        ("0.14.0", "", Version("0.13.0"), False),
+        ("0.14.0", "", Version("0.14.0"), True),
+        ("", "0.18.0", Version("0.17.1"), True),
+        ("", "0.18.0", Version("0.18.0"), False),
         ("0.14.0", "", None, True),
         ("", "0.18.0", None, None),
     ],
 )
 def test_a_rule_holds_from_its_first_release_to_before_its_last(
-    since: str, until: str, version: tuple[int, int, int] | None, expected: bool | None
+    since: str, until: str, version: Version | None, expected: bool | None
 ) -> None:
-    rule = Rule("a", ("b",), "t", lambda c: True, "ours", "s", "c", since=since, until=until)
-    assert in_force(rule, version) is expected
+    first, gone = (Version(one) if one else None for one in (since, until))
+    rule = replace(rules()["force-balance"], since=first, until=gone)
+    assert in_force(rule, version, None) is expected
 
 
 def test_bridge_gives_the_core_version_and_its_comm_overlap_wins() -> None:
     run = run_with({"mb": True, "bridge": "0.3.1", OVERLAP: True, f"comm_overlap.{OVERLAP}": False})
-    assert Config(run).core == (0, 16, 1)
+    assert run.validated.core == (0, 16, 1)
     assert ids(run) == ["ep-overlap-overwritten"]
 
 
 def test_sizes_that_divide_are_known_and_others_are_not() -> None:
-    config = Config(
-        run_with(
-            {
-                "world_size": 256,
-                "tensor_model_parallel_size": 4,
-                "context_parallel_size": 2,
-                "pipeline_model_parallel_size": 4,
-                "expert_model_parallel_size": 64,
-                "expert_tensor_parallel_size": 1,
-            }
-        )
-    )
+    config = run_with(
+        {
+            "world_size": 256,
+            "tensor_model_parallel_size": 4,
+            "context_parallel_size": 2,
+            "pipeline_model_parallel_size": 4,
+            "expert_model_parallel_size": 64,
+            "expert_tensor_parallel_size": 1,
+        }
+    ).validated
     assert (config.dp, config.edp) == (8, 1)
-    assert Config(run_with({"world_size": 10, "tensor_model_parallel_size": 4})).dp is None
+    assert run_with({"world_size": 10, "tensor_model_parallel_size": 4}).validated.dp is None
 
 
 @pytest.mark.parametrize(
@@ -162,9 +161,9 @@ def test_knowing_less_never_breaks_another_rule(unknown: dict[str, None]) -> Non
 def test_every_verdict_is_true_false_or_unknown_on_any_knob_of_any_type() -> None:
     odd: tuple[object, ...] = ("null", "", "x", 0, 1, -1, 2.5, True, False, [], ["x"], [0, 1])
     for value in odd:
-        knobs = {knob: value for rule in RULES for knob in rule.knobs}
-        config = Config(run_with({"mb": True, "core": "0.19.0", **knobs}))
-        assert {verdict(rule, config) for rule in RULES} <= {True, False, None}
+        knobs = {knob: value for rule in rules().values() for knob in rule.knobs}
+        config = run_with({"mb": True, "core": "0.19.0", **knobs}).validated
+        assert {verdict(rule, config) for rule in rules().values()} <= {True, False, None}
 
 
 def test_what_megatron_lm_mends_itself_breaks_no_rule() -> None:

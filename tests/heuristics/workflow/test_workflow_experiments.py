@@ -5,7 +5,9 @@ from __future__ import annotations
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan
 from heuristics.result.configured import Experiments
-from heuristics.run.run import Given, Run, Shown
+from heuristics.run.given import Given
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run
 from heuristics.workflow.experiments import held_fixed, plan_of_experiments
 from tests.opinions_doubles import a_fix, catalogue_of, paying
 from tests.workflow_doubles import run_with
@@ -19,7 +21,7 @@ def experiments(run: Run | None = None) -> Experiments:
     """Of a run with two walls."""
     costs = {"communication": {"ep_a2a": 300}, "host_overhead": {"gc": 200}}
     two = Run(
-        Shown(),
+        Observed(),
         Given(),
         costs,  # type: ignore[arg-type]
         1_000,

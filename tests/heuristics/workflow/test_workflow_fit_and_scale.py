@@ -291,14 +291,9 @@ def test_what_is_unknown_of_the_layout_stands_as_a_letter_in_the_line() -> None:
     assert "--pipeline-model-parallel-size PP" in sanity_line(run_with())
 
 
-def test_the_options_tell_the_layout_where_the_configuration_does_not() -> None:
+def test_options_outweigh_the_configuration_in_the_layout() -> None:
     layout = layout_of(run_with({"tensor_model_parallel_size": 2}, given={"tp": 8, "pp": 4, "ep": 16}))
-    assert (layout.tp, layout.pp, layout.ep, layout.etp) == (2, 4, 16, 2)
-
-
-def test_the_world_follows_from_the_data_parallel_size() -> None:
-    layout = layout_of(run_with({**CUT, "world_size": None, "data_parallel_size": 8}))
-    assert (layout.world, layout.edp) == (256, 8)
+    assert (layout.tp, layout.pp, layout.ep, layout.etp) == (8, 4, 16, 8)
 
 
 def test_virtual_stages_follow_from_the_layers_of_one() -> None:

@@ -14,11 +14,15 @@ OVERLAP: Config = {"overlap_moe_expert_parallel_comm": True}
 WGRAD: Config = {"delay_wgrad_compute": True}
 GRAPHED_WGRAD: Config = {**WGRAD, "cuda_graph_impl": "transformer_engine", "cuda_graph_modules": ("attn",)}
 WGRAD_RELEASES: tuple[tuple[str, Config, str, str], ...] = (
-    ("grad-reduce", {**WGRAD, "ddp.overlap_grad_reduce": True}, "2.7.0", "2.8.0"),
-    ("fusion", {**WGRAD, "gradient_accumulation_fusion": True}, "2.6.0", "2.7.0"),
+    ("reduce-lm", {**WGRAD, "ddp.overlap_grad_reduce": True}, "2.7.0", "2.8.0"),
+    ("reduce-0.14", {**WGRAD, "ddp.overlap_grad_reduce": True}, "2.6.0", "2.7.0"),
+    ("reduce-bridge", {**WGRAD, "ddp.overlap_grad_reduce": True}, "2.6.0", "2.7.0"),
+    ("fusion-bridge", {**WGRAD, "gradient_accumulation_fusion": True}, "2.6.0", "2.7.0"),
     ("graphed-te", GRAPHED_WGRAD, "2.11.0", "2.12.0"),
 )
 """Need, what asks for it, Transformer Engine before it and with it."""
+RELEASES = {"reduce-0.14": "0.14.0"}
+"""Megatron-Core where the need is of no later one."""
 BRIDGE: Framework = "megatron_bridge"
 MXFP8: Config = {"mixed_precision": "bf16_with_mxfp8_mixed"}
 LEFT_OFF: Config = {"comm_overlap.overlap_moe_expert_parallel_comm": False}
@@ -58,7 +62,7 @@ def overlap_rows(seed: str, name: str, knob: str, good: Value, bad: Value) -> tu
 
 
 EP_OVERLAP: tuple[Row, ...] = (
-    *overlap_rows("001", "ep", "expert_model_parallel_size", 8, 1),
+    *overlap_rows("001", "expert-parallel", "expert_model_parallel_size", 8, 1),
     *overlap_rows("004", "experts", "num_moe_experts", 64, 1),
     *overlap_rows("004", "dispatcher", "moe_token_dispatcher_type", "alltoall", "allgather"),
     Row("001", "ep-overlap-dispatcher", "met", with_overlap(DEEPEP)),
@@ -79,19 +83,28 @@ EP_OVERLAP: tuple[Row, ...] = (
     ),
     *rows(
         "004",
-        "ep-overlap-vpp",
+        "ep-overlap-virtual-stages",
         met=with_overlap({"pipeline_model_parallel_size": 4, "virtual_pipeline_model_parallel_size": 2}),
-        violated=with_overlap({"pipeline_model_parallel_size": 4, "virtual_pipeline_model_parallel_size": 1}),
+        violated=with_overlap(
+            {"pipeline_model_parallel_size": 4, "virtual_pipeline_model_parallel_size": None}
+        ),
         unknown=with_overlap({"pipeline_model_parallel_size": 4}),
     ),
-    Row("001", "ep-overlap-vpp", "met", with_overlap({"pipeline_model_parallel_size": 1})),
-    *overlap_rows("001", "no-full-recompute", "recompute_granularity", "selective", "full"),
-    *overlap_rows("001", "no-recompute-method", "recompute_method", None, "uniform"),
-    *overlap_rows("001", "no-recompute-layers", "recompute_num_layers", None, 2),
+    Row("001", "ep-overlap-virtual-stages", "met", with_overlap({"pipeline_model_parallel_size": 1})),
+    *overlap_rows("001", "full-recompute", "recompute_granularity", "selective", "full"),
+    *overlap_rows("001", "recompute-method", "recompute_method", None, "uniform"),
+    *overlap_rows("001", "recompute-layers", "recompute_num_layers", None, 2),
     *overlap_rows("001", "shared-experts", "moe_shared_expert_overlap", False, True),
     Row("004", "ep-overlap-shared-experts", "violated", with_overlap({"moe_shared_expert_overlap": True})),
-    *overlap_rows("001", "mtp", "mtp_num_layers", 1, 2),
-    Row("001", "ep-overlap-mtp", "met", with_overlap({"mtp_num_layers": None})),
+    *overlap_rows("001", "mtp-at-most-one", "mtp_num_layers", 1, 2),
+    Row("001", "ep-overlap-mtp-at-most-one", "met", with_overlap({"mtp_num_layers": None})),
+    *rows(
+        "001",
+        "ep-overlap-mtp-one",
+        met=with_overlap({"mtp_num_layers": 1}, core_version="0.18.0"),
+        violated=with_overlap({"mtp_num_layers": 0}, core_version="0.18.0"),
+        unknown=with_overlap(core_version="0.18.0"),
+    ),
 )
 
 DELAYED_WGRAD: tuple[Row, ...] = (
@@ -108,9 +121,9 @@ DELAYED_WGRAD: tuple[Row, ...] = (
         for row in rows(
             "001",
             f"delayed-wgrad-{name}",
-            met=run_with(knobs, given={"te_version": new}),
-            violated=run_with(knobs, given={"te_version": old}),
-            unknown=run_with(knobs),
+            met=run_with(knobs, given={"te_version": new, "core_version": RELEASES.get(name)}),
+            violated=run_with(knobs, given={"te_version": old, "core_version": RELEASES.get(name)}),
+            unknown=run_with(knobs, given={"core_version": RELEASES.get(name)}),
             not_applicable=ASKED_NOTHING,
         )
     ),
@@ -345,13 +358,13 @@ def test_an_item_of_the_lists_says_what_its_document_does(row: Row) -> None:
 def test_an_overlap_of_the_model_that_bridge_overwrites_is_not_asked_for() -> None:
     knobs = {**OVERLAP, "comm_overlap.tp_comm_overlap": False, "expert_model_parallel_size": 1}
     run = run_with(knobs, framework=BRIDGE)
-    assert Row("004", "ep-overlap-ep", "not_applicable", run).judged.state == "not_applicable"
+    assert Row("004", "ep-overlap-expert-parallel", "not_applicable", run).judged.state == "not_applicable"
 
 
 def test_versions_of_the_log_count_where_none_was_given() -> None:
     run = run_with(OVERLAP, log=log_of(versions={"torch": "2.5.0"}))
     found = Row("001", "ep-overlap-torch", "violated", run).judged
-    assert (found.state, found.because) == ("violated", "EP overlap: PyTorch 2.5.0")
+    assert (found.state, found.because) == ("violated", "PyTorch 2.5.0")
 
 
 def test_the_default_backend_in_a_dumped_configuration_is_no_wish_for_flex() -> None:

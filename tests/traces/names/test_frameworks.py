@@ -12,7 +12,8 @@ import diagnoser
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.elsewhere import fixes_of
 from heuristics.judgement import Configured, judge
-from heuristics.run.run import Given, Run
+from heuristics.run.given import Given
+from heuristics.run.run import Run
 from reports.content.blocks import Detail
 from tests.document_doubles import GEMM
 from tests.html_doubles import page_of

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.run.run import Given, Run, Shown
+from heuristics.run.given import Given
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run
 from traces.settings.knobs import Knob, by_flag, knobs
 from traces.settings.settings import Framework, Value
 from traces.settings.spelling import can_spell, change_of, spell
@@ -122,7 +124,7 @@ def test_leaving_a_flag_out_is_a_change() -> None:
 
 RUNS = [
     Run(
-        Shown(moe=moe, dispatcher=dispatcher, recompute_modules=modules),
+        Observed(moe=moe, dispatcher=dispatcher, recompute_modules=modules),
         Given(gpu=gpu, core_version=core, ep=32, tp=2, pp=4, vpp=2, nvlink_domain=8, stage="tuned",
               precision=precision, memory_tight=bool(modules), flex_package=True),
     )

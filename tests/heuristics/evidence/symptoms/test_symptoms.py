@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heuristics.evidence.observed import Observed
+from heuristics.evidence.evidence import RunEvidence
 from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
 from heuristics.run.run import WALL_IDS, WallId
 from heuristics.walls.bound import LargestBucket
@@ -18,7 +18,7 @@ from traces.names.kinds import COMM_KINDS
 from traces.settings.settings import settings
 
 
-def observed(**said: object) -> Observed:
+def observed(**said: object) -> RunEvidence:
     return observed_from(read_symptoms(json.dumps(said), "symptoms.json"))
 
 
@@ -293,7 +293,7 @@ def test_what_is_detected_is_shown() -> None:
         kernels={"short_kernel_frac": 0.5},
         memory={"peak_bytes": 7e10, "capacity_bytes": 8e10},
         gpu="NVIDIA H100 80GB HBM3",
-    ).shown
+    ).observed
     assert (shown.moe, shown.dispatcher, shown.internode, shown.gpu) == (True, "deepep", True, "H100")
     assert (shown.ep_overlap, shown.pp_active, shown.tp_active) == (True, True, None)
     assert (shown.graph_frac, shown.recompute_modules, shown.short_kernel_frac) == (

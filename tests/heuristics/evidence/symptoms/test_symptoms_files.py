@@ -15,7 +15,7 @@ from diagnoser.demo.recordings import unpack
 from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
 from heuristics.evidence.symptoms.fit import with_fit
 from heuristics.evidence.symptoms.rank import RANK_KEYS
-from heuristics.run.run import Given
+from heuristics.run.given import Given
 from tests.document_doubles import exposed
 from traces.errors import InputError
 from traces.training_log.log import LoggedMemory, OutOfMemory, TrainingLog
@@ -173,7 +173,7 @@ def test_an_earlier_result_is_judged_as_it_was(export: Callable[..., Path]) -> N
     assert [one.cost_ns for one in seen.walls] == [one["cost_ns"] for one in result["walls"]]
     assert list(seen.verdict.because) == result["verdict"]["because"]
     assert seen.bound.bucket == result["verdict"]["bound"]
-    assert seen.shown.gpu == "H100"
+    assert seen.observed.gpu == "H100"
     assert seen.window_ns == pytest.approx(result["ranks"][0]["budget_ns"]["window"], rel=1e-3)
 
 
