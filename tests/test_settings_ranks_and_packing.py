@@ -81,8 +81,32 @@ def test_a_flag_outweighs_what_its_recipe_sets() -> None:
     )
 
 
-@pytest.mark.parametrize("other", ["-g h100 -ng 24", "-g h100 -ng 16 -cv dev", "-g a -ng 16", "-ng 16"])
-def test_a_layout_is_that_of_exactly_this_recipe_or_unknown(other: str) -> None:
+@pytest.mark.parametrize(
+    ("flags", "batch"),
+    [
+        ("-ng 16", 1024),
+        ("-ng 32", 2048),
+        ("-ng 64", 4096),
+        ("-ng 32 -tp 2", 1024),
+        ("-ng 32 -gb 512", 512),
+    ],
+)
+def test_the_batch_of_a_recipe_grows_with_the_data_parallel_ranks(flags: str, batch: int) -> None:
+    settings = read(f"{HARNESS} -g h100 {flags}", "w15.sh").settings
+    assert settings.value("train.global_batch_size") == batch
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "-g h100 -ng 16 -c fp8_mx",
+        "-g h100 -ng 16 --use_recipes",
+        "-g h100 -ng 16 -cv dev",
+        "-g a -ng 16",
+        "-ng 16",
+    ],
+)
+def test_a_layout_that_no_recipe_has_is_unknown(other: str) -> None:
     settings = read(HARNESS + other, "w15.sh").settings
     assert settings.value("num_layers") == 48
     assert "expert_model_parallel_size" not in settings

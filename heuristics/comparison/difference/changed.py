@@ -17,12 +17,13 @@ from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from heuristics.result.told import known
 from heuristics.result.trace import Trace
+from traces.settings.knobs import knobs
 
 PACKAGES: Final = ("bridge", "container", "core", "cuda", "nccl", "python", "te", "torch")
 """What has a version: of the configuration first, then of the log, then as given."""
 
 FIELD_KNOBS: Final[Mapping[str, tuple[str, ...]]] = {
-    "gpu": ("launcher.gpu",),
+    "env": tuple(knob for knob in knobs() if knob.startswith("env.")),
     "world_size": ("world_size",),
     "gpus_per_node": ("launcher.gpus_per_node",),
     "ep": ("expert_model_parallel_size",),
