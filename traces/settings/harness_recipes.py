@@ -75,7 +75,7 @@ class _Layout:
 
 
 def _row(draft: Draft, name: str, flags: Mapping[str, str]) -> _Layout | None:
-    """The recipe of these ranks; else the one that the scripts scale: the largest, or the smallest of Qwen3 30B.
+    """The recipe of these ranks; else the one that the scripts scale: the largest, of Qwen3 30B the smallest.
 
     Source: scripts/performance/utils/utils.py, _select_default_recipe_name and _DEFAULT_GPU_COUNT_OVERRIDES.
     """
