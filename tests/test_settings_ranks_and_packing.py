@@ -41,7 +41,12 @@ def read(text: str, name: str = "run.yaml") -> Configuration:
             32,
             32,
         ),
-        ("#SBATCH --nodes=4\n#SBATCH --gpus-per-node=8\nsrun python pretrain_gpt.py --bf16", "a.sh", 32, 32),
+        (
+            "#SBATCH --nodes=4\n#SBATCH --gpus-per-node=8\nsrun python pretrain_gpt.py --bf16",
+            "a.sh",
+            None,
+            None,
+        ),
         (HARNESS + "-g h100 -ng 16", "w15.sh", 16, 16),
     ],
 )
@@ -71,6 +76,19 @@ def test_items_112_to_115_the_flags_of_the_harness_are_read() -> None:
         "seq_length": 4096,
     }
     assert {knob: settings.value(knob) for knob in told} == told
+
+
+@pytest.mark.parametrize(
+    ("text", "node"),
+    [
+        ("torchrun --nnodes 4 --nproc-per-node 8 pretrain_gpt.py --bf16", 8),
+        ("#SBATCH --ntasks-per-node=1\ntorchrun --nproc-per-node $N pretrain_gpt.py --bf16", None),
+        ("#SBATCH --gpus-per-node=4\n#SBATCH --ntasks-per-node=1\nsrun python pretrain_gpt.py --bf16", 4),
+        ("#SBATCH --ntasks-per-node=4\nsrun python pretrain_gpt.py --bf16", 4),
+    ],
+)
+def test_item_115_a_launcher_tells_the_gpus_of_a_node(text: str, node: int | None) -> None:
+    assert read(text, "run.sh").settings.value("launcher.gpus_per_node") == node
 
 
 def test_a_flag_outweighs_what_its_recipe_sets() -> None:
