@@ -91,6 +91,14 @@ def test_item_115_a_launcher_tells_the_gpus_of_a_node(text: str, node: int | Non
     assert read(text, "run.sh").settings.value("launcher.gpus_per_node") == node
 
 
+@pytest.mark.parametrize(
+    "named", ["-m qwen -mr qwen3_30b_a3b", "-m qwen3 -s 30b_a3b", "--model_name qwen3 --model_size 30b_a3b"]
+)
+def test_item_113_a_model_is_known_by_its_recipe_or_by_family_and_size(named: str) -> None:
+    settings = read(f"python run_script.py {named} -g h100 -ng 16", "w15.sh").settings
+    assert (settings.value("num_layers"), settings.value("mixed_precision")) == (48, "bf16_mixed")
+
+
 def test_a_flag_outweighs_what_its_recipe_sets() -> None:
     settings = read(HARNESS + "-g h100 -ng 16 -ep 8", "w15.sh").settings
     assert (settings.value("expert_model_parallel_size"), settings.said("expert_model_parallel_size")) == (

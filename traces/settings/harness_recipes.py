@@ -35,14 +35,17 @@ _CANONICAL: Final = frozenset({"", "v1", "v2"})
 def take_recipe(draft: Draft, flags: Mapping[str, str]) -> None:
     """Take what a recipe sets, where neither a flag nor an override says it.
 
-    `flags`: those of Bridge's performance scripts, by their long names.
+    `flags`: those of Bridge's performance scripts, by their long names. Up to v0.2 they name family and size,
+    and no recipe. Without a precision they take BF16.
     """
-    name = flags.get("--model_recipe_name", "").lower()
-    model = dict(_models().get(name, {}))
-    if not model:
+    family = flags.get("--model_family_name") or flags.get("--model_name", "")
+    name = (flags.get("--model_recipe_name") or f"{family}_{flags.get('--model_size', '')}").lower()
+    model = _models().get(name)
+    if model is None:
         return
     said = f"the recipe {name}"
-    for told in (model.items(), _layout(draft, name, flags), _stages(draft, name)):
+    precision = {} if "--compute_dtype" in flags else {"mixed_precision": "bf16_mixed"}
+    for told in (model.items(), precision.items(), _layout(draft, name, flags), _stages(draft, name)):
         for knob, value in told:
             if knob not in draft.by_knob and knob not in draft.unclear:
                 draft.by_knob[knob] = Setting(value, said)
