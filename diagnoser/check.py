@@ -12,7 +12,7 @@ from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
 from heuristics.evidence.symptoms.fit import with_fit
 from heuristics.judgement import judge_observed
 from heuristics.plan.asked import Ask
-from heuristics.run.run import Given
+from heuristics.run.given import Given
 from reports.result.fill.result import result_of_run
 from traces.errors import InputError
 from traces.progress import Progress, silent

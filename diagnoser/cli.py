@@ -84,7 +84,7 @@ def _root(
     moe-diag compare before.json after.sqlite is it really slower, why, what changed
     moe-diag check-config run.yaml            is this configuration legal, what to try
     moe-diag explain COM-2                    what a fix, a wall or a measure means
-    moe-diag demo                             simulate a run with a known wall and diagnose it
+    moe-diag demo                             diagnose a simulated run with a known wall
     """
 
 

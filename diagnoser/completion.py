@@ -25,10 +25,10 @@ def explain_words(incomplete: str) -> list[str]:
 
 
 def scenarios(incomplete: str) -> list[str]:
-    """The runs that `demo` simulates."""
-    from traces.simulate.scenarios import SCENARIOS
+    """The runs that `demo` diagnoses."""
+    from diagnoser.demo.recordings import RECORDINGS
 
-    return _beginning(incomplete, ("list", *SCENARIOS))
+    return _beginning(incomplete, ("list", *RECORDINGS))
 
 
 def patches(incomplete: str) -> list[str]:

@@ -10,7 +10,7 @@ from traces.progress import Progress, silent
 
 if TYPE_CHECKING:
     from heuristics.judgement import Configured
-    from heuristics.run.run import Given
+    from heuristics.run.given import Given
     from traces.training_log.log import TrainingLog
 
 
@@ -29,11 +29,10 @@ def read_configured(
     if config is None:
         return Configured(log=logged)
 
-    from heuristics.fixes.preconditions import core_version
     from heuristics.run.run import Run
     from traces.settings.read import read_configuration
 
-    core = core_version(Run(given=given)) or (logged.versions.get("core") if logged else None)
+    core = Run(given=given).config.core_text or (logged.versions.get("core") if logged else None)
     read = read_configuration(config, core)
     return Configured(read.settings, logged, read.problems, read.versions)
 

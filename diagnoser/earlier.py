@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 from msgspec import structs
 
-from diagnoser.about import ABOUT, given_from
+from diagnoser.about import given_from
 from diagnoser.configuration import read_configured
 from diagnoser.version import VERSION
+from heuristics.config.options import OPTIONS
 from heuristics.evidence.symptoms import observed_from, symptoms_of
 from heuristics.judgement import judge_observed
 from heuristics.result.result import Result
 from heuristics.result.told import known
-from heuristics.run.run import Guidance
+from heuristics.run.given import Guidance
 from reports.result.codec import encode
 from reports.result.fill.result import result_of_run
 from reports.result.fill.shown import given as given_of_run
@@ -90,7 +91,7 @@ def _about(result: Result) -> dict[str, object]:
         key: ",".join(map(str, one)) if isinstance(one, list | tuple) and key != "env" else one
         for key, one in said.items()
     }
-    told = {key: one for key, one in plain.items() if key in ABOUT and isinstance(one, ABOUT[key][0])}
+    told = {key: one for key, one in plain.items() if key in OPTIONS and isinstance(one, OPTIONS[key].kind)}
     if told.get("guidance") not in get_args(Guidance):
         told.pop("guidance", None)
     return told

@@ -17,9 +17,9 @@ from diagnoser.gaps import (
     window_warnings,
 )
 from diagnoser.version import VERSION
-from heuristics.config.configured import only_data_parallel
+from heuristics.config.given import only_data_parallel
 from heuristics.judgement import Configured, judge
-from heuristics.run.run import Given
+from heuristics.run.given import Given
 from reports.result.fill.result import result_of_run
 from reports.result.fill.trace import ReadTrace
 from reports.result.read import is_result
@@ -59,7 +59,7 @@ def diagnose(
     _check_distinct(paths)
     selection = selection or Selection()
     read, skipped, warnings = _read_all(paths, options or ReadOptions(), progress)
-    alone = only_data_parallel(given or Given(), (configured or Configured()).said)
+    alone = only_data_parallel(given or Given(), (configured or Configured()).files)
     measured = _measure_all(read, selection, warnings, alone)
     ranks = [rank for trace in measured for rank in trace.ranks]
     missing = [

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from heuristics.config.configured import environment_of, given_of, settings_by_trust, settings_of
-from heuristics.evidence.observed import Observed, observe
+from heuristics.config.given import given_and_configured
+from heuristics.config.trust import files_by_trust
+from heuristics.config.versions import PACKAGES
+from heuristics.evidence.evidence import RunEvidence, observe
 from heuristics.evidence.startup import Startup
 from heuristics.fixes.elsewhere import fixes_of
 from heuristics.guides.choices import Choice, choose_all
@@ -16,7 +18,8 @@ from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan, Rejection
 from heuristics.plan.together import combined_of
 from heuristics.result.judged import Combined
-from heuristics.run.run import Given, Guidance, Run
+from heuristics.run.given import Given, Guidance
+from heuristics.run.run import Run
 from heuristics.walls.bound import Bound, LargestBucket
 from heuristics.walls.verdict import Verdict
 from heuristics.walls.wall import WallJudgement
@@ -46,10 +49,9 @@ class Configured:
     versions: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def said(self) -> Settings:
-        """What the files say, the configuration before the log."""
-        logged = self.log.settings if self.log else None
-        return (logged or Settings()).under(self.settings)
+    def files(self) -> Settings:
+        """What the files configure, the configuration before the log."""
+        return files_by_trust(self.settings, self.log.settings if self.log else None)
 
     @property
     def told(self) -> bool:
@@ -82,10 +84,15 @@ class Judgement:
     not_combined: Missing | None = None
 
     @property
+    def known(self) -> Given:
+        """All that is known of the run beside its trace: as given, and as its files configure it."""
+        run = self.run
+        return run.given if self.told is None else given_and_configured(run.given, run.config)
+
+    @property
     def forced_routing(self) -> bool:
         """Whether options, configuration or log say that routing is forced to balance."""
-        forced = self.run.settings.value("moe_router_force_load_balancing") is True
-        return forced or self.run.given.routing == "force_balance"
+        return self.run.config.routing == "force_balance"
 
 
 def judge(
@@ -96,105 +103,99 @@ def judge(
 ) -> Judgement:
     """Judge a run by the measurements of all its ranks (at least one) and what was said of it."""
     given, configured = given or Given(), configured or Configured()
-    observed = _beside_log(observe(measurements), configured.log)
+    evidence = _beside_log(observe(measurements), configured.log)
     if configured.log is not None or given.memory_tight:
         from heuristics.evidence.symptoms.fit import with_fit
 
-        observed = with_fit(observed, given, configured.log)
-    return judge_observed(observed, given, configured, ask)
+        evidence = with_fit(evidence, given, configured.log)
+    return judge_observed(evidence, given, configured, ask)
 
 
 def judge_observed(
-    observed: Observed,
+    evidence: RunEvidence,
     given: Given | None = None,
     configured: Configured | None = None,
     ask: Ask | None = None,
 ) -> Judgement:
     """Judge a run by what was observed of it, in a trace or without one. `ask`: asks Megatron-Core itself."""
     configured = configured or Configured()
-    run = run_of(observed, given or Given(), configured)
-    told = _told(run, observed, configured, ask) if configured.told else None
-    plan = told.plan if told else _plan(run, observed, {})
-    combined = combined_of(plan.fixes, run, observed.replayed)
+    run = run_of(evidence, given or Given(), configured)
+    told = _told(run, evidence, configured, ask) if configured.told else None
+    plan = told.plan if told else _plan(run, evidence, {})
+    combined = combined_of(plan.fixes, run, evidence.replayed)
     return Judgement(
-        bound=observed.bound,
-        largest=observed.largest,
-        walls=observed.walls,
-        verdict=observed.verdict,
+        bound=evidence.bound,
+        largest=evidence.largest,
+        walls=evidence.walls,
+        verdict=evidence.verdict,
         plan=plan,
-        choices=choose_all(run) if run.framework == "megatron" and run.shown.moe is not False else (),
+        choices=choose_all(run) if run.framework == "megatron" and run.observed.moe is not False else (),
         run=run,
-        guidance=run.given.guidance,
+        guidance=run.config.guidance,
         told=told,
-        perturbation_frac=observed.perturbation_frac,
-        step_ns=observed.step_ns,
-        startup=observed.startup,
+        perturbation_frac=evidence.perturbation_frac,
+        step_ns=evidence.step_ns,
+        startup=evidence.startup,
         combined=() if isinstance(combined, Missing) else combined,
         not_combined=combined if isinstance(combined, Missing) else None,
     )
 
 
-def run_of(observed: Observed, given: Given, configured: Configured) -> Run:
+def run_of(evidence: RunEvidence, given: Given, configured: Configured) -> Run:
     """Everything opinions may rest on, in one place: options, then files, then what was observed."""
-    settings, walls = Settings(), observed.walls
-    if configured.told:
-        log = configured.log
-        own = settings_of(given, observed.shown)
-        settings = settings_by_trust(own, configured.settings, log.settings if log else None)
-        versions = {**(log.versions if log else {}), **configured.versions}
-        known = given.gpu or observed.shown.gpu  # a trace saw its GPU, a file only asks for one
-        given = given_of(settings, replace(given, gpu=known), versions)
+    settings, walls = configured.files, evidence.walls
+    versions = {f"{package}_version": configured.versions.get(package) for package in PACKAGES}
+    given = replace(given, **{name: getattr(given, name) or one for name, one in versions.items()})  # type: ignore[arg-type]
     return Run(
-        shown=observed.shown,
+        observed=evidence.observed,
         given=given,
         cost_by_kind_ns={wall.id: dict(wall.cost_by_kind_ns) for wall in walls if wall.cost_ns is not None},
-        window_ns=observed.window_ns,
+        window_ns=evidence.window_ns,
         total_ns={wall.id: wall.cost_ns for wall in walls if wall.cost_ns is not None},
         does_not_fit=any(wall.comes_first for wall in walls),
         total_frac={wall.id: wall.cost_frac for wall in walls if wall.cost_frac is not None},
         settings=settings,
         log=configured.log,
-        framework=_framework(observed, given, configured),
+        framework=_framework(evidence, given, configured),
     )
 
 
-def _framework(observed: Observed, given: Given, configured: Configured) -> Framework:
+def _framework(evidence: RunEvidence, given: Given, configured: Configured) -> Framework:
     """Whose settings a plan may name; symptoms without a trace are Megatron's."""
     if configured.told or given.core_version or given.bridge_version:
         return "megatron"
-    return observed.shown.framework or "megatron"
+    return evidence.observed.framework or "megatron"
 
 
-def _plan(run: Run, observed: Observed, rejected: Mapping[str, Rejection]) -> Plan:
-    walls, verdict, bound = observed.walls, observed.verdict, observed.bound
+def _plan(run: Run, evidence: RunEvidence, rejected: Mapping[str, Rejection]) -> Plan:
+    walls, verdict, bound = evidence.walls, evidence.verdict, evidence.bound
     found = [wall for wall in walls if wall.outcome == "finding"]
     found.sort(key=lambda wall: (wall.id != verdict.wall, -(wall.cost_ns or 0)))
     priced = all(wall.cost_ns is not None for wall in walls if wall.id != "compute")
-    trains = run.shown.training is not False  # most fixes are Megatron's, and act on training
+    trains = run.observed.training is not False  # most fixes are Megatron's, and act on training
     fixes = fixes_of(run.framework)
     catalogue = {number: fix for number, fix in fixes.items() if trains or fix.any_program}
     levers = bound.bucket == "compute" and priced and trains
     stand = [wall.id for wall in found]
-    return make_plan(run, stand, catalogue, levers, gains_of(observed.replayed), rejected)
+    return make_plan(run, stand, catalogue, levers, gains_of(evidence.replayed), rejected)
 
 
-def _told(run: Run, observed: Observed, configured: Configured, ask: Ask | None) -> Told:
+def _told(run: Run, evidence: RunEvidence, configured: Configured, ask: Ask | None) -> Told:
     from heuristics.run.with_files import judge_told
 
     return judge_told(
         run,
-        configured.said.under(environment_of(run.given)),
         configured.problems,
-        lambda rejected: _plan(run, observed, rejected),
+        lambda rejected: _plan(run, evidence, rejected),
         ask,
-        observed.step_ns,
-        observed.perturbation_frac,
+        evidence.step_ns,
+        evidence.perturbation_frac,
     )
 
 
-def _beside_log(observed: Observed, log: TrainingLog | None) -> Observed:
+def _beside_log(evidence: RunEvidence, log: TrainingLog | None) -> RunEvidence:
     """With how much longer the profiled step is than the log's steady one."""
     steady = steady_step(log) if log else None
-    if steady is None or observed.step_ns is None:
-        return observed
-    return replace(observed, perturbation_frac=perturbation_frac(observed.step_ns, steady))
+    if steady is None or evidence.step_ns is None:
+        return evidence
+    return replace(evidence, perturbation_frac=perturbation_frac(evidence.step_ns, steady))

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from tests.simulate.knobs import Knobs
 from traces.limits import Limit
-from traces.simulate.knobs import Knobs
 
 _OVERLAP: Final = "Megatron-Bridge, skills/nemo-mbridge-perf-moe-comm-overlap/SKILL.md"
 _DELAYED: Final = "Megatron-Bridge, skills/nemo-mbridge-perf-expert-parallel-overlap/SKILL.md"

@@ -10,11 +10,9 @@ from statistics import median
 from typing import Final
 
 from tests.changes_doubles import FULL, changes_of_run, length_ns
-from traces.replay.changes.dispatcher import LEAST, MOST
-from traces.replay.changes.together import Together
-from traces.simulate.draws import between, uniform
-from traces.simulate.engine import execute
-from traces.simulate.host_program import (
+from tests.simulate.draws import between, uniform
+from tests.simulate.engine import execute
+from tests.simulate.host_program import (
     MAIN,
     Allocate,
     Busy,
@@ -25,9 +23,11 @@ from traces.simulate.host_program import (
     Program,
     Push,
 )
-from traces.simulate.knobs import Knobs, draw_knobs
-from traces.simulate.run import run
-from traces.simulate.step import program_of
+from tests.simulate.knobs import Knobs, draw_knobs
+from tests.simulate.run import run
+from tests.simulate.step import program_of
+from traces.replay.changes.dispatcher import LEAST, MOST
+from traces.replay.changes.together import Together
 
 NEAR: Final = 0.01
 """A range is right where the truth lies at most so far outside, as a part of the window."""

@@ -8,6 +8,11 @@ from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tests.simulate.export import write_export
+from tests.simulate.happened import Executed
+from tests.simulate.host_program import Engine
+from tests.simulate.recorded import START_NS, View, record
+from tests.simulate.run import Run
 from traces.account.account import measure_account
 from traces.formats.open import read_trace
 from traces.measure.measurements import subject_of
@@ -17,11 +22,6 @@ from traces.replay.changes.change import Change
 from traces.replay.costs import Costs, measure_costs
 from traces.resolve.kinds import resolve_kinds
 from traces.resolve.resolution import with_kinds
-from traces.simulate.export import write_export
-from traces.simulate.happened import Executed
-from traces.simulate.host_program import Engine
-from traces.simulate.recorded import START_NS, View, record
-from traces.simulate.run import Run
 from traces.steps.found import Step, Steps, from_steps
 from traces.timeline import RankTimeline, build
 

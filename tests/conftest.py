@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from traces.simulate.export import write_export
-from traces.simulate.recording import Recording
+from tests.places import DATA
+from tests.simulate.export import write_export
+from tests.simulate.recording import Recording
 
 # `make test` draws the same examples everywhere; `make fuzz` draws new ones, and more, with every run. No
 # deadlines: speed is not measured by tests.
@@ -21,7 +22,7 @@ settings.register_profile("fuzz", max_examples=500, deadline=None, print_blob=Tr
 settings.load_profile("test")
 
 
-SLOW = frozenset((Path(__file__).parent / "data" / "slow_files.txt").read_text(encoding="utf-8").split())
+SLOW = frozenset((DATA / "slow_files.txt").read_text(encoding="utf-8").split())
 
 
 @pytest.fixture

@@ -5,14 +5,15 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Final, cast
 
-from heuristics.config.configured import given_of
-from heuristics.run.run import Given, Run, Shown
+from heuristics.rules.rule import Rule
+from heuristics.run.given import Given
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run
+from tests.places import DATA
 from traces.settings.settings import Framework, Value, settings
-
-DATA: Final = Path(__file__).parent / "data"
+from traces.training_log.known_lines import known_lines
 
 DEFAULTS: Final[Mapping[str, Value]] = {
     "tensor_model_parallel_size": 1,
@@ -99,6 +100,12 @@ def read(name: str) -> dict[str, dict[str, object]]:
     return tomllib.loads((DATA / name).read_text(encoding="utf-8"))
 
 
+def messages(rule: Rule) -> tuple[str, ...]:
+    """The framework's own words for a rule."""
+    known = tuple(text for line in rule.lines for text in known_lines()[line].texts)
+    return (*known, rule.message) if rule.message else known
+
+
 def value_of(read_value: object) -> Value:
     """TOML has no null and no tuple."""
     if read_value == "null":
@@ -111,9 +118,9 @@ def run_with(said: Mapping[str, object]) -> Run:
     words = dict(said)
     capability = str(words.pop("capability", ""))
     shown = (
-        Shown(capability=cast(tuple[int, int], tuple(map(int, capability.split(".")))))
+        Observed(capability=cast(tuple[int, int], tuple(map(int, capability.split(".")))))
         if capability
-        else Shown()
+        else Observed()
     )
     given = Given(
         gpu=cast(str | None, words.pop("gpu", None)),
@@ -126,7 +133,7 @@ def run_with(said: Mapping[str, object]) -> Run:
     lm, bridge = words.pop("lm", False), words.pop("mb", False)
     framework: Framework | None = "megatron_lm" if lm else "megatron_bridge" if bridge else None
     knobs = settings({knob: value_of(one) for knob, one in words.items()}, "test", framework)
-    return Run(shown, given_of(knobs, given, {}), settings=knobs)
+    return Run(shown, given, settings=knobs)
 
 
 def whole_run(knobs: Mapping[str, object], **about: object) -> Run:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from heuristics.fixes.fix import Fix, Precondition
-from heuristics.run.run import Given, Run, Shown
+from heuristics.run.given import Given
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run
 from traces.settings.settings import Value, settings
 from traces.training_log.log import TrainingLog
 
@@ -20,11 +22,11 @@ def states(fix: Fix, part: str, *runs: Run) -> list[str]:
 
 
 def shows(**facts: object) -> Run:
-    return Run(replace(Shown(), **facts))  # type: ignore[arg-type]
+    return Run(replace(Observed(), **facts))  # type: ignore[arg-type]
 
 
-def given(shown: Shown | None = None, **facts: object) -> Run:
-    return Run(shown or Shown(), replace(Given(), **facts))  # type: ignore[arg-type]
+def given(shown: Observed | None = None, **facts: object) -> Run:
+    return Run(shown or Observed(), replace(Given(), **facts))  # type: ignore[arg-type]
 
 
 COMPLETE: dict[str, Value] = {
@@ -78,7 +80,7 @@ COMPLETE: dict[str, Value] = {
 def configured(*changes: dict[str, Value], log: TrainingLog | None = None, **facts: object) -> Run:
     """A run that only its configuration tells of, and facts that were given."""
     merged = {knob: value for one in changes for knob, value in one.items()}
-    return Run(Shown(), replace(Given(), **facts), settings=settings(merged, "config.yaml:1"), log=log)  # type: ignore[arg-type]
+    return Run(Observed(), replace(Given(), **facts), settings=settings(merged, "config.yaml:1"), log=log)  # type: ignore[arg-type]
 
 
 def complete(*changes: dict[str, Value], **facts: object) -> Run:

@@ -25,12 +25,13 @@ from heuristics.judgement import Configured, Judgement, judge_observed
 from heuristics.plan.planned import Planned
 from heuristics.rules.check import check_rules
 from heuristics.rules.failures.explain import explain_failures
-from heuristics.run.run import Given
+from heuristics.run.given import Given
+from tests.places import DATA
 from traces.settings.settings import Settings, Value, settings
 from traces.training_log.log import TrainingLog
 from traces.training_log.read import read_log
 
-FOLDER = Path(__file__).parent / "data" / "golden_cases"
+FOLDER = DATA / "golden_cases"
 Table = Mapping[str, Any]
 
 
@@ -259,6 +260,6 @@ def config_texts(judgement: Judgement) -> list[str]:
     run = judgement.run
     broken = [text for one in check_rules(run) for text in (one.text, one.rule.cure)]
     found = [text for one in find_contradictions(run) for text in (one.text, one.evidence, one.fix)]
-    failures = explain_failures(run.log, run.settings) if run.log else ()
+    failures = explain_failures(run)
     failed = [text for one in failures for text in (one.text, one.confirm, one.fix)]
     return [*broken, *found, *failed]

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from traces.simulate.recording import Recording, Row
+from tests.simulate.recording import Recording, Row
 
 US: Final = 1_000
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.places import DATA
 from traces.training_log.log import TrainingLog
 from traces.training_log.read import read_log
 
-EXCERPTS = Path(__file__).parent / "data" / "logs"
+EXCERPTS = DATA / "logs"
 
 
 def log_of(tmp_path: Path, *lines: str) -> TrainingLog:

@@ -9,6 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.simulate.export import write_export
+from tests.simulate.happened import Activity
+from tests.simulate.host_program import Engine
+from tests.simulate.recorded import START_NS, View, record
+from tests.simulate.run import Run
 from traces.account.account import Account, absent_pieces, measure_account
 from traces.columns import IntArray
 from traces.formats.open import read_trace
@@ -22,11 +27,6 @@ from traces.measure.timeline_columns import StepTimeline
 from traces.missing import Missing
 from traces.resolve.kinds import resolve_kinds
 from traces.resolve.resolution import with_kinds
-from traces.simulate.export import write_export
-from traces.simulate.happened import Activity
-from traces.simulate.host_program import Engine
-from traces.simulate.recorded import START_NS, View, record
-from traces.simulate.run import Run
 from traces.steps.choose import choose_steps
 from traces.steps.found import Steps
 from traces.steps.selection import Selection

@@ -17,12 +17,16 @@ from hypothesis import strategies as st
 
 from heuristics.config.hardware import FAMILIES
 from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.run.run import WALL_IDS, Given, Guidance, Routing, Run, Shown, Stage, WallId
+from heuristics.run.given import Given, Guidance, Routing, Stage
+from heuristics.run.observed import Observed
+from heuristics.run.run import WALL_IDS, Run, WallId
 from heuristics.walls.communication import judge as judge_communication
 from heuristics.walls.compute import judge as judge_compute
 from heuristics.walls.host_overhead import judge as judge_host
 from heuristics.walls.memory import judge as judge_memory
 from heuristics.walls.wall import Evidence, Outcome, WallJudgement
+from tests.simulate.export import write_export
+from tests.simulate.recording import Recording
 from traces.account.account import Account
 from traces.formats.open import read_trace
 from traces.measure.bounds import Bounds
@@ -33,8 +37,6 @@ from traces.names.kinds import COMM_KINDS, compute_classes
 from traces.replay.cost import Cost
 from traces.replay.costs import Costs, Without
 from traces.replay.proofs import Proofs
-from traces.simulate.export import write_export
-from traces.simulate.recording import Recording
 from traces.steps.found import Step, Steps, from_steps
 from traces.steps.selection import Selection
 from traces.timeline import build
@@ -218,7 +220,7 @@ def catalogue_of(*fixes: Fix) -> dict[str, Fix]:
 def paying(about: WallId, by_kind_ns: Mapping[str, int], does_not_fit: bool = False) -> Run:
     """A run of 1000 ns of which nothing is known but what the kinds of one wall cost, which add up to it."""
     total = {about: sum(by_kind_ns.values())}
-    return Run(Shown(), Given(), {about: by_kind_ns}, WINDOW_NS, total, does_not_fit)
+    return Run(Observed(), Given(), {about: by_kind_ns}, WINDOW_NS, total, does_not_fit)
 
 
 KINDS: dict[WallId, tuple[str, ...]] = {
@@ -280,7 +282,7 @@ GIVEN = st.builds(
     guidance=st.sampled_from(get_args(Guidance)),
 )
 SHOWN = st.builds(
-    Shown,
+    Observed,
     moe=FLAG,
     training=FLAG,
     gpu=optional(*FAMILIES),

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.simulate.export import write_export
+from tests.simulate.recording import Recording
 from traces.account.account import measure_account
 from traces.columns import IntArray
 from traces.formats.open import read_trace
@@ -16,8 +18,6 @@ from traces.replay.costs import Costs, measure_costs
 from traces.replay.edits import Subject
 from traces.replay.graph import Graph, build_graph
 from traces.replay.run import replay
-from traces.simulate.export import write_export
-from traces.simulate.recording import Recording
 from traces.steps.found import Step, Steps, from_steps, one_window
 from traces.timeline import RankTimeline, build
 

@@ -6,21 +6,23 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from heuristics.fixes.fix import Fix
-from heuristics.run.run import Given, Guidance, Run, Shown
+from heuristics.run.given import Given, Guidance
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run
 
 BOTH: tuple[Guidance, Guidance] = ("seed", "main-2026-08")
 
 
-def run_of(shown: Shown | None = None, costs: dict[str, int] | None = None, **what: object) -> Run:
+def run_of(shown: Observed | None = None, costs: dict[str, int] | None = None, **what: object) -> Run:
     """A tuned run under the older guide unless said otherwise; its windows are 100 ns."""
     return run_by(what, shown, costs)
 
 
 def run_by(
-    what: Mapping[str, object], shown: Shown | None = None, costs: dict[str, int] | None = None
+    what: Mapping[str, object], shown: Observed | None = None, costs: dict[str, int] | None = None
 ) -> Run:
     given = replace(Given(stage="tuned", guidance="seed"), **what)  # type: ignore[arg-type]
-    return Run(shown or Shown(), given, {} if costs is None else {"communication": costs}, 100)
+    return Run(shown or Observed(), given, {} if costs is None else {"communication": costs}, 100)
 
 
 def unmet(fix: Fix, run: Run) -> list[str]:
@@ -32,4 +34,4 @@ def given_too(run: Run, **what: object) -> Run:
 
 
 def shown_too(run: Run, **what: object) -> Run:
-    return replace(run, shown=replace(run.shown, **what))  # type: ignore[arg-type]
+    return replace(run, observed=replace(run.observed, **what))  # type: ignore[arg-type]

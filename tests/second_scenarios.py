@@ -1,4 +1,4 @@
-"""MoE steps written another way than `traces.simulate.script` does, straight from a program's operations.
+"""MoE steps written another way than `tests.simulate.script` does, straight from a program's operations.
 
 What differs: host threads (one for all; autograd's own; one that only launches communication, while the other
 goes on), streams (one for all communication, one each, or compute's own), parameters gathered layer by layer,
@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from traces.simulate.draws import between, spread, uniform, uniforms
-from traces.simulate.handicaps import Handicap
-from traces.simulate.host_program import (
+from tests.simulate.draws import between, spread, uniform, uniforms
+from tests.simulate.handicaps import Handicap
+from tests.simulate.host_program import (
     AUTOGRAD,
     MAIN,
     Await,
@@ -34,7 +34,7 @@ from traces.simulate.host_program import (
     Synchronise,
     Work,
 )
-from traces.simulate.kernels import GPUS, kernels_of
+from tests.simulate.kernels import GPUS, kernels_of
 
 GPU: Final = "H100"
 SMS: Final = GPUS[GPU].sm_count

@@ -1,6 +1,6 @@
 """A second simulator, written from the definitions alone: when every call and every piece of GPU work ran.
 
-It shares no code with `traces.simulate.engine` and is built another way: no generators, no heap, no
+It shares no code with `tests.simulate.engine` and is built another way: no generators, no heap, no
 callbacks. Every piece of work knows what it comes after; a plain loop asks threads, streams, copy engines and
 running kernels when something next happens, goes there, and asks again.
 
@@ -33,7 +33,7 @@ from math import ceil
 from typing import Final
 
 from tests.second_simulator_parts import Call, Past, Piece, Thread, latest, plus
-from traces.simulate.host_program import (
+from tests.simulate.host_program import (
     Allocate,
     Await,
     Busy,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from traces.simulate.host_program import Operation, Push, Work
+from tests.simulate.host_program import Operation, Push, Work
 
 
 @dataclass(eq=False, slots=True)

@@ -11,13 +11,13 @@ from typing import Any, Final
 import diagnoser
 from tests.second_simulator import SecondSimulator
 from tests.second_simulator_parts import Piece
-from traces.simulate.export import write_export
-from traces.simulate.handicaps import Handicap
-from traces.simulate.happened import Activity, CallMade, Executed, Span
-from traces.simulate.host_program import Engine, Program
-from traces.simulate.knobs import Knobs
-from traces.simulate.recorded import START_NS, View, record
-from traces.simulate.run import Run
+from tests.simulate.export import write_export
+from tests.simulate.handicaps import Handicap
+from tests.simulate.happened import Activity, CallMade, Executed, Span
+from tests.simulate.host_program import Engine, Program
+from tests.simulate.knobs import Knobs
+from tests.simulate.recorded import START_NS, View, record
+from tests.simulate.run import Run
 
 WALL_FRAC: Final = 0.10
 NEAR_FRAC: Final = 0.03

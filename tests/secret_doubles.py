@@ -17,8 +17,8 @@ import yaml
 
 from tests.check_doubles import BRIDGE, SCRIPT, log_lines
 from tests.moe_pattern import moe_recording
+from tests.simulate.export import write_export
 from traces.settings.knobs import Knob
-from traces.simulate.export import write_export
 
 SECRET = "hunter2_sesame"
 ADDRESS = "10.98.97.96"

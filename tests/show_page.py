@@ -10,8 +10,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.browser import Browser, started
+from tests.places import ROOT
 
-SHOWN = Path(__file__).parent.parent / "docs" / "page"
+SHOWN = ROOT / "docs" / "page"
 _READY = """return new Promise(done => {
   const look = () => { if (document.body.dataset.ready) setTimeout(done, 300); else setTimeout(look, 20); };
   look();

@@ -5,14 +5,11 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from importlib.resources import files
-from pathlib import Path
 
 from traces.missing import Missing
 from traces.settings.settings import Settings, Value, settings
 from traces.sizes.memory import Estimate, estimate
 from traces.sizes.model import ModelSize, model_size
-
-DATA = Path(__file__).parent / "data"
 
 TINY: Mapping[str, Value] = {
     "num_layers": 2,

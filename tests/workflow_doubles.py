@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from heuristics.config.features import as_understood
-from heuristics.run.run import Given, Run, Shown
+from heuristics.run.given import Given
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run
 from heuristics.workflow.rule import Judged, RuleState, WorkflowRule
 from heuristics.workflow.walk import RULES
 from traces.settings.settings import Framework, Value, settings
@@ -50,7 +51,7 @@ def run_with(
     **run: object,
 ) -> Run:
     """A run of a configuration file; its GPU has 100 GiB, its windows 100 ns where it has a trace."""
-    shows = replace(Shown(memory_bytes=100 * GIB), **(shown or {}))  # type: ignore[arg-type]
+    shows = replace(Observed(memory_bytes=100 * GIB), **(shown or {}))  # type: ignore[arg-type]
     says = replace(Given(), **(given or {}))  # type: ignore[arg-type]
     costs = {} if ep_share is None else {"communication": {"ep_a2a": round(100 * ep_share)}}
     whole = Run(
@@ -81,7 +82,7 @@ class Row:
     @property
     def judged(self) -> Judged:
         """What the rule says."""
-        return BY_ID[self.rule].judge(as_understood(self.run))
+        return BY_ID[self.rule].judge(self.run)
 
 
 def rows(

@@ -21,7 +21,7 @@ def demo(
             metavar="[SCENARIO]",
             show_default=False,
             autocompletion=scenarios,
-            help="The run to simulate; list: names.",
+            help="The simulated run; list: names.",
         ),
     ] = "communication",
     form: Forms = None,
@@ -35,7 +35,7 @@ def demo(
         typer.Option(metavar="PATH", help="Keep the simulated export here, to analyze it yourself."),
     ] = None,
 ) -> int:
-    """Simulate a run with a known wall, write it as an nsys export, and diagnose that export.
+    """Diagnose a simulated run with a known wall, recorded as an nsys export.
 
     \b
     moe-diag demo                  expert all-to-all across nodes, nothing beside it
@@ -46,8 +46,8 @@ def demo(
     import tempfile
 
     from diagnoser.command_line import command_line
+    from diagnoser.demo.recordings import listed, unpack
     from diagnoser.pipeline import diagnose
-    from diagnoser.scenarios import listed, simulate_to
 
     if scenario == "list":
         write(Target("text", None), f"{listed()}\n", force=False)
@@ -56,7 +56,7 @@ def demo(
     plan = plan_results(Kind.ANALYSIS, wanted, [keep or Path(f"{scenario}.sqlite")])
     with tempfile.TemporaryDirectory(prefix="moe-diag-") as folder:
         path = keep or Path(folder) / f"{scenario}.sqlite"
-        simulate_to(path, scenario)
+        unpack(path, scenario)
         diagnosis = diagnose([path], command=command_line("demo", [Path(scenario)], {}))
     write_results(diagnosis.result, plan, wanted)
     return 0

@@ -25,7 +25,7 @@ def workload(
     copy_same_stream, copy_second_stream. The recording is scrubbed; a .known.json beside it says what was
     done.
     """
-    from traces.simulate import workload as real
+    from traces.workload import workload as real
 
     said = real.workload(state, out, step_count=steps, device=device, megatron=megatron)
     write(Target("text", None), f"{said}\n", force=False)

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any, Final
 from unittest import mock
 
-from heuristics.fixes.preconditions import numbers
+from heuristics.config.versions import numbers
 from heuristics.rules.megatron.core_fields import SOMETIMES
 from heuristics.rules.megatron.request import Request
 from traces.settings.settings import Value

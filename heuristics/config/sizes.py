@@ -5,8 +5,6 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Final
 
-from heuristics.config.hardware import expert_tensor_size, nvlink_domain
-from heuristics.fixes.preconditions import count
 from heuristics.run.run import Run
 from traces.limits import Limit
 
@@ -17,34 +15,16 @@ VIRTUAL: Final = Limit(4, "virtual stages a rank", "Megatron-Bridge's layouts of
 _EMBEDDING, _LAYER, _PREDICTION, _LOSS = "E", "t", "m", "L"
 
 
-def data_parallel(run: Run) -> int | None:
-    """Data-parallel ranks; None where a size is unknown or they do not divide the ranks."""
-    world, given = count(run, "world_size"), run.given
-    if world is None or given.tp is None or given.pp is None or given.cp is None:
-        return None
-    size = given.tp * given.pp * given.cp
-    return None if world % size else world // size
-
-
-def microbatches(run: Run) -> int | None:
-    """Microbatches of a step on each rank; None where a size is unknown or they do not divide."""
-    micro, ranks = count(run, "train.micro_batch_size"), data_parallel(run)
-    batch = count(run, "train.global_batch_size")
-    if micro is None or ranks is None or batch is None or batch % (micro * ranks):
-        return None
-    return batch // (micro * ranks)
-
-
 def doubled_micro_batch(run: Run) -> int | None:
     """Twice the micro-batch; None where it is unknown."""
-    size = count(run, "train.micro_batch_size")
+    size = run.config.positive("train.micro_batch_size")
     return None if size is None else 2 * size
 
 
 def batch_divides(run: Run, ranks_times: int = 1) -> bool | None:
     """Whether twice the micro-batch, over `ranks_times` the data-parallel ranks, divides the global batch."""
-    micro, ranks = doubled_micro_batch(run), data_parallel(run)
-    batch = count(run, "train.global_batch_size")
+    micro, ranks = doubled_micro_batch(run), run.config.dp
+    batch = run.config.positive("train.global_batch_size")
     if micro is None or ranks is None or batch is None:
         return None
     return batch % (micro * ranks * ranks_times) == 0
@@ -52,10 +32,10 @@ def batch_divides(run: Run, ranks_times: int = 1) -> bool | None:
 
 def experts_divide(run: Run, ep: int) -> bool | None:
     """Whether EP divides the experts, and with ETP and PP the ranks; None where the experts are unknown."""
-    experts, world = count(run, "num_moe_experts"), count(run, "world_size")
+    experts, world = run.config.positive("num_moe_experts"), run.config.positive("world_size")
     if experts is not None and experts % ep:
         return False
-    etp, pp = expert_tensor_size(run), run.given.pp
+    etp, pp = run.config.expert_tensor_size, run.config.pp
     if world is not None and etp is not None and pp is not None and world % (ep * etp * pp):
         return False
     return None if experts is None else True
@@ -63,10 +43,10 @@ def experts_divide(run: Run, ep: int) -> bool | None:
 
 def wider_ep(run: Run) -> int | None:
     """Twice the EP, where experts are spread and the NVLink domain is known to hold it; None otherwise."""
-    ep, domain = run.given.ep, nvlink_domain(run)
-    if run.shown.moe is False or ep is None or domain is None:
+    ep, domain = run.config.ep, run.config.nvlink_domain
+    if run.observed.moe is False or ep is None or domain is None:
         return None
-    fits = 2 * ep * (expert_tensor_size(run) or 1) <= domain
+    fits = 2 * ep * (run.config.expert_tensor_size or 1) <= domain
     return 2 * ep if fits and experts_divide(run, 2 * ep) is not False else None
 
 
@@ -75,7 +55,7 @@ def deeper_pp(run: Run) -> int | None:
 
     Where layers or ranks are unknown, twice the PP.
     """
-    pp, layers, vpp = run.given.pp, count(run, "num_layers"), run.given.vpp or 1
+    pp, layers, vpp = run.config.pp, run.config.positive("num_layers"), run.config.vpp or 1
     if pp is None:
         return None
     if layers is None:
@@ -86,12 +66,12 @@ def deeper_pp(run: Run) -> int | None:
 
 def _ranks_allow(run: Run, pp: int) -> bool:
     """Whether data-parallel ranks can be given up for stages, and experts keep theirs."""
-    ranks, given = data_parallel(run), run.given
-    if ranks is None or given.pp is None:
+    ranks = run.config.dp
+    if ranks is None or run.config.pp is None:
         return True
-    expert_ranks = (given.ep or 1) * (expert_tensor_size(run) or 1)
-    world = count(run, "world_size") or 0
-    return ranks % (pp // given.pp) == 0 and world % (expert_ranks * pp) == 0
+    expert_ranks = (run.config.ep or 1) * (run.config.expert_tensor_size or 1)
+    world = run.config.positive("world_size") or 0
+    return ranks % (pp // run.config.pp) == 0 and world % (expert_ranks * pp) == 0
 
 
 def virtual_stages(run: Run) -> int | None:
@@ -99,7 +79,7 @@ def virtual_stages(run: Run) -> int | None:
 
     Megatron-Core's MoE guide: more of them, smaller bubbles and more transfers; a middle value is usual.
     """
-    layers, pp = count(run, "num_layers"), run.given.pp
+    layers, pp = run.config.positive("num_layers"), run.config.pp
     if layers is None or pp is None or layers % pp:
         return None
     each = layers // pp
@@ -112,13 +92,13 @@ def even_layout(run: Run) -> tuple[str, int] | None:
 
     As many virtual stages as there are, else a few. None where sizes are unknown, or layers too few.
     """
-    layers, pp = count(run, "num_layers"), run.given.pp
+    layers, pp = run.config.positive("num_layers"), run.config.pp
     if layers is None or pp is None:
         return None
-    extra = [_PREDICTION * mtp] if (mtp := count(run, "mtp_num_layers")) else []
+    extra = [_PREDICTION * mtp] if (mtp := run.config.positive("mtp_num_layers")) else []
     parts = [_EMBEDDING, *[_LAYER] * layers, *extra, _LOSS]
     usual = min(VIRTUAL.value, len(parts) // (pp * LAYERS_A_STAGE.value))
-    virtual = run.given.vpp if run.given.vpp and run.given.vpp > 1 else max(1, int(usual))
+    virtual = run.config.vpp if run.config.vpp and run.config.vpp > 1 else max(1, int(usual))
     stages = pp * virtual
     if len(parts) < stages:
         return None

@@ -1,143 +1,236 @@
-"""A run's configuration as rules ask for it. None is unknown; an unknown knob never breaks a rule."""
+"""What a run is configured to do: the one answer to "what is this setting", for every part of the program."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Final, Literal
+from math import prod
+from typing import Final
 
-from heuristics.config.hardware import gpu_capability
-from heuristics.fixes.preconditions import core_version, numbers
-from heuristics.guides.precision import element_bits
-from heuristics.run.run import Run
-from traces.settings.effective import effective
-from traces.settings.effective_bridge import of_precision, recipe
-from traces.settings.settings import Setting, Settings, Value
+from heuristics.config.features import Features
+from heuristics.config.hardware import (
+    FAMILIES,
+    RACK_NODE,
+    GpuFamily,
+    HardwareClass,
+    HybridTopology,
+    gpu_family,
+)
+from heuristics.config.logic import negated
+from heuristics.config.options import OPTIONS
+from heuristics.config.precision import bits_of, configured_precision
+from heuristics.config.trust import Understand, by_trust, effective_settings
+from heuristics.config.versions import Package, Version, core_of_bridge, numbers
+from heuristics.run.given import Given, Guidance, Routing, Stage
+from heuristics.run.observed import Observed
+from traces.settings.settings import Settings
+from traces.settings.stages import stage_count
+from traces.training_log.log import TrainingLog
 
-Version = tuple[int, int, int]
-Package = Literal["core", "bridge", "te", "torch"]
+_VIRTUAL: Final = "virtual_pipeline_model_parallel_size"
+_LAYOUT: Final = "pipeline_model_parallel_layout"
 
-_ONE_BYTE_BITS: Final = 8
+_FAMILIES: Final = {
+    (61, 7168, 256, 8): "dsv3",
+    (94, 4096, 128, 8): "qwen3_235b",
+    (48, 2048, 128, 8): "qwen3_30b",
+    (48, 2048, 512, 10): "qwen3_next",
+}
+"""(num_layers, hidden_size, num_moe_experts, moe_router_topk) -> family, as Megatron-Bridge's recipes of
+deepseek_v3, qwen3_235b_a22b, qwen3_30b_a3b and qwen3_next_80b_a3b have them."""
 
 
-class Config:
-    """Questions to a run's settings, versions and hardware."""
+class Config(Features):
+    """A run as it is configured, by options, files and log, and by the trace where nothing else tells.
 
-    def __init__(self, run: Run) -> None:
-        self.run = run
-        self.settings = _with_recipe(as_validated(run))
-        self._values = {knob: said.value for knob, said in self.settings.by_knob.items()}
+    Built once for a run. Knobs by their ids; what several knobs tell together by a name of its own.
+    """
 
-    def known(self, knob: str) -> bool:
-        """Whether anybody said it, null included."""
-        return knob in self._values
+    def __init__(
+        self,
+        given: Given,
+        observed: Observed,
+        settings: Settings,
+        log: TrainingLog | None,
+        understand: Understand = effective_settings,
+    ) -> None:
+        self._given, self._observed = given, observed
+        self._log_versions: Mapping[str, str] = log.versions if log else {}
+        written = by_trust(given, observed, settings)
+        super().__init__(understand(written, self.core_text), written)
 
-    def value(self, knob: str) -> Value:
-        """Its value; None where unknown or null."""
-        return self._values.get(knob)
+    # What is given about the run and is no knob.
 
-    def on(self, knob: str) -> bool | None:
-        """Whether it is switched on or set; null and zero are off."""
-        return bool(self._values[knob]) if knob in self._values else None
+    @property
+    def stage(self) -> Stage | None:
+        """How far the run is tuned."""
+        return self._given.stage
 
-    def null(self, knob: str) -> bool | None:
-        """Whether it is said to be null."""
-        return self._values[knob] is None if knob in self._values else None
+    @property
+    def guidance(self) -> Guidance:
+        """Which edition of the guides decides."""
+        return self._given.guidance
 
-    def one_of(self, knob: str, *values: Value) -> bool | None:
-        """Whether it is one of these."""
-        return self.value(knob) in values if self.known(knob) else None
+    @property
+    def memory_tight(self) -> bool | None:
+        """Whether memory is known to have no room."""
+        return self._given.memory_tight
 
-    def number(self, knob: str) -> float | None:
-        """Its number; None where unknown, null or no number."""
-        value = self.value(knob)
-        return None if isinstance(value, bool) or not isinstance(value, int | float) else value
+    @property
+    def flex_package(self) -> bool | None:
+        """Whether the package of a flex backend can be imported."""
+        return self._given.flex_package
 
-    def count(self, knob: str) -> int | None:
-        """Its whole number; None where unknown, null or no whole number."""
-        value = self.value(knob)
-        return None if isinstance(value, bool) or not isinstance(value, int) else value
+    @property
+    def container(self) -> str | None:
+        """The container of the run."""
+        return self._given.container
 
-    def above(self, knob: str, limit: float) -> bool | None:
-        """Whether its number is above a limit; null is not."""
-        number = self.number(knob)
-        return number > limit if number is not None else False if self.null(knob) else None
-
-    def names(self, knob: str) -> tuple[str, ...] | None:
-        """Its list of names, one name as well; null is the empty list, None is unknown."""
-        value = self.value(knob)
-        if not self.known(knob):
-            return None
-        if isinstance(value, str):
-            return tuple(name.strip() for name in value.split(",") if name.strip())
-        return tuple(str(name) for name in value) if isinstance(value, tuple) else ()
-
-    def holds(self, knob: str, name: str) -> bool | None:
-        """Whether its list has a name."""
-        names = self.names(knob)
-        return None if names is None else name in names
-
-    def env(self, name: str) -> str | None:
-        """An environment variable's text; None where unknown. Null is the empty text: unset."""
-        knob = f"env.{name}"
-        return None if not self.known(knob) else "" if self.null(knob) else str(self.value(knob))
-
-    def env_is(self, name: str, text: str) -> bool | None:
-        """Whether an environment variable has this text; one that is unset has not."""
-        value = self.env(name)
-        return None if value is None else value == text
+    # Versions.
 
     @cached_property
     def core_text(self) -> str | None:
-        """Megatron-Core's version as text: as given, else that of the Megatron-Bridge release."""
-        return core_version(self.run)
+        """Megatron-Core's version as text: as given, else that of the Bridge given, else as logged."""
+        given, logged = self._given, self._log_versions
+        return (
+            given.core_version
+            or core_of_bridge(given.bridge_version)
+            or logged.get("core")
+            or core_of_bridge(logged.get("bridge"))
+        )
 
-    @cached_property
+    def version_text(self, package: Package) -> str | None:
+        """A package's version as given, else as the log has it."""
+        given: str | None = getattr(self._given, f"{package}_version")
+        return given or self._log_versions.get(package)
+
+    def version(self, package: Package) -> Version | None:
+        """A package's version; Megatron-Core's also by the Megatron-Bridge release."""
+        text = self.core_text if package == "core" else self.version_text(package)
+        return None if text is None else numbers(text)
+
+    @property
     def core(self) -> Version | None:
         """Megatron-Core's version, and so Megatron-LM's."""
-        return _version(self.core_text)
+        return self.version("core")
 
-    @cached_property
+    @property
     def bridge(self) -> Version | None:
         """Megatron-Bridge's version."""
-        return _version(self.run.given.bridge_version)
+        return self.version("bridge")
 
-    @cached_property
+    @property
     def te(self) -> Version | None:
         """Transformer Engine's version."""
-        return _version(self.run.given.te_version)
+        return self.version("te")
 
-    @cached_property
+    @property
     def torch(self) -> Version | None:
         """PyTorch's version."""
-        return _version(self.run.given.torch_version)
+        return self.version("torch")
 
     def before(self, package: Package, version: str) -> bool | None:
         """Whether a package is older than a version."""
-        found = {"core": self.core, "bridge": self.bridge, "te": self.te, "torch": self.torch}[package]
+        found = self.version(package)
         return None if found is None else found < numbers(version)
 
-    @cached_property
+    def core_before(self, version: str) -> bool:
+        """Whether Megatron-Core is known to be older; an unknown one counts as the newest."""
+        return self.before("core", version) is True
+
+    @property
     def framework(self) -> str | None:
         """Whose spelling the configuration is in, else Bridge where its version was given."""
         if self.settings.framework:
             return self.settings.framework
-        return "megatron_bridge" if self.run.given.bridge_version else None
+        return "megatron_bridge" if self._given.bridge_version else None
 
-    @cached_property
+    # Hardware.
+
+    @property
+    def gpu(self) -> str | None:
+        """GPU family, such as H100 or GB200, or the name of a GPU that is none of ours."""
+        return self._given.gpu or self._observed.gpu or gpu_family(self.word("launcher.gpu") or "")
+
+    @property
+    def gpu_family(self) -> GpuFamily | None:
+        """The GPU's family; None where unknown or none of ours."""
+        found = gpu_family(self.gpu) if self.gpu else None
+        return FAMILIES[found] if found else None
+
+    @property
     def capability(self) -> tuple[int, int] | None:
-        """Compute capability of the GPU (major, minor)."""
-        return gpu_capability(self.run)
+        """Compute capability (major, minor): of the GPU that was given, else of the trace, else by family."""
+        family = self.gpu_family
+        if self._given.gpu and family:
+            return family.capability
+        return self._observed.capability or (family.capability if family else None)
 
     def before_blackwell(self) -> bool | None:
         """Whether the GPU is older than compute capability 10."""
         return None if self.capability is None else self.capability < (10, 0)
 
-    def size(self, knob: str) -> int | None:
-        """Ranks of a parallel dimension, null is 1; of `expert_tensor_parallel_size`, null is TP's."""
-        if self.null(knob):
-            tensor = "tensor_model_parallel_size"
-            return self.size(tensor) if knob == "expert_tensor_parallel_size" else 1
-        return self.count(knob)
+    @property
+    def hardware_class(self) -> HardwareClass | None:
+        """How the guides call the GPU; by capability and NVLink domain where its name tells nothing."""
+        if self.gpu_family:
+            return self.gpu_family.hardware
+        if self.capability is None:
+            return "other" if self.gpu else None
+        if self.capability[0] == 10:  # B200 and GB200 are both 10.0
+            domain = self._given.nvlink_domain
+            return None if domain is None else "nvl72" if domain > 8 else "blackwell_nvl8"
+        return {(9, 0): "hopper", (8, 0): "ampere"}.get(self.capability, "other")  # type: ignore[return-value]
+
+    @property
+    def gpus_per_node(self) -> int | None:
+        """GPUs of a node."""
+        return self.positive("launcher.gpus_per_node")
+
+    @property
+    def nvlink_domain(self) -> int | None:
+        """GPUs of one NVLink domain: as given; of an NVL72 family its rack; else the node, else by family."""
+        if self._given.nvlink_domain is not None:
+            return self._given.nvlink_domain
+        family, node = self.gpu_family, self.gpus_per_node
+        if family is not None:
+            is_rack = family.hardware == "nvl72"
+            return family.nvlink_domain if is_rack or node is None else node
+        return node if node is not None and node > RACK_NODE else None
+
+    @property
+    def spans_domain(self) -> bool | None:
+        """Whether the expert ranks (EP x ETP) are more than one NVLink domain holds."""
+        ep, etp, domain = self.ep, self.expert_tensor_size, self.nvlink_domain
+        if domain is None:
+            return None
+        if ep is not None and ep * (etp or 1) > domain:
+            return True
+        if ep is None and domain == 8 and self._observed.internode:
+            return True
+        return False if ep is not None and etp is not None else None
+
+    @property
+    def hybrid_topology(self) -> HybridTopology | None:
+        """What HybridEP must be told: EP, or what of it one domain holds; None where either is unknown.
+
+        Source: apply_target_topology_environment, Megatron-Bridge, scripts/performance/utils/utils.py.
+        """
+        ep, domain = self.ep, self.nvlink_domain
+        if ep is None or domain is None:
+            return None
+        return HybridTopology(min(ep, domain), domain, domain > 8)
+
+    @property
+    def right_topology(self) -> bool | None:
+        """Whether HybridEP is told the ranks of its group in a domain as they are; None where unknown."""
+        configured = self.value("env.NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN")
+        known = self.hybrid_topology
+        if configured is None or known is None:
+            return None
+        return str(configured) == str(known.ranks_per_domain)
+
+    # Parallel sizes, in ranks.
 
     @property
     def tp(self) -> int | None:
@@ -161,114 +254,135 @@ class Config:
 
     @property
     def etp(self) -> int | None:
-        """Ranks that share one expert."""
-        return self.size("expert_tensor_parallel_size")
+        """Ranks that share one expert; null is TP, as in Megatron-Core."""
+        knob = "expert_tensor_parallel_size"
+        return self.tp if self.null(knob) else self.size(knob)
+
+    @property
+    def expert_tensor_size(self) -> int | None:
+        """Ranks that share one expert: ETP, which is TP where nobody sets it; 1 where no TP traffic runs."""
+        known = self.tp if self.etp is None else self.etp
+        return 1 if known is None and self._observed.tp_active is False else known
+
+    @cached_property
+    def vpp(self) -> int | None:
+        """Virtual stages of a rank: by the layout string, else by number; 1 without, None where unknown."""
+        if self.word(_LAYOUT):
+            stages = stage_count(self.word(_LAYOUT) or "")
+            return max(1, stages // self.pp) if stages and self.pp else self.positive(_VIRTUAL)
+        if (number := self.positive(_VIRTUAL)) is not None:
+            return number
+        layers, per_stage = (
+            self.positive("num_layers"),
+            self.positive("num_layers_per_virtual_pipeline_stage"),
+        )
+        if layers and per_stage and self.pp:
+            return max(1, layers // self.pp // per_stage)
+        return 1 if self.pp == 1 or self.known(_VIRTUAL) else None
 
     @property
     def world(self) -> int | None:
         """All ranks."""
-        return self.count("world_size")
+        return self.positive("world_size")
+
+    world_size = world
 
     @property
     def dp(self) -> int | None:
         """Data-parallel ranks, where the world divides."""
+        if self.world is None:
+            return self.positive("data_parallel_size")
         return _share(self.world, self.tp, self.cp, self.pp)
 
     @property
     def edp(self) -> int | None:
         """Data-parallel ranks of the experts, where the world divides."""
-        return _share(self.world, self.etp, self.ep, self.pp)
+        return _share(self.world, self.expert_tensor_size, self.ep, self.pp)
+
+    @property
+    def pp_layout(self) -> str | None:
+        """The layout string of the pipeline."""
+        return self.word(_LAYOUT)
 
     def more_than_one(self, size: int | None) -> bool | None:
         """Whether a size spreads over ranks."""
         return None if size is None else size > 1
 
-    def moe(self) -> bool | None:
-        """Whether the model has experts to choose from."""
-        return self.above("num_moe_experts", 1)
+    def spread_experts(self) -> bool | None:
+        """Whether experts are spread over ranks (EP above 1)."""
+        if self.ep is None:
+            return False if self._observed.moe is False else None
+        return self.ep > 1
+
+    # What options give beside knobs, or in their place.
+
+    @property
+    def family(self) -> str | None:
+        """Model family: as given, else by the sizes that tell it."""
+        sizes = tuple(self.value(knob) for knob in OPTIONS["family"].knobs)
+        return self._given.family or _FAMILIES.get(sizes)  # type: ignore[arg-type]
+
+    @property
+    def routing(self) -> Routing | None:
+        """How tokens are routed: as given, else as configured."""
+        return self._given.routing or self.configured_routing
+
+    @property
+    def dropless(self) -> bool | None:
+        """No token is dropped: no capacity factor."""
+        if self._given.routing is not None:
+            return self._given.routing != "drop_pad"
+        return negated(self.on("moe_expert_capacity_factor"))
+
+    @property
+    def precision(self) -> str | None:
+        """Precision of the matrix work: as given, else as configured."""
+        return self._given.precision or configured_precision(self)
 
     def low_precision(self) -> bool | None:
-        """Whether matrix work is in FP8 or FP4: by its formats, else by the precision that was given."""
-        formats = (self.on("fp8"), self.on("fp4"))
-        if True in formats:
-            return True
-        if None not in formats:
-            return False
-        bits = element_bits(self.run.given.precision)
-        return None if bits is None else bits <= _ONE_BYTE_BITS
-
-    def expert_overlap(self, name: str) -> bool | None:
-        """A switch of EP overlap; Bridge's comm_overlap, where there is one, wins, and is off unless it says.
-
-        Source: Megatron-Bridge, training/comm_overlap.py, CommOverlapConfig.setup.
-        """
-        section = "comm_overlap."
-        if self.framework != "megatron_bridge" or not any(knob.startswith(section) for knob in self._values):
-            return self.on(name)
-        own = self.on(f"{section}{name}")
-        return False if own is None and self.known(name) else own
+        """Whether matrix work is in FP8 or FP4."""
+        formats = self.on("fp8"), self.on("fp4")
+        if True in formats or None not in formats:
+            return True in formats
+        bits = bits_of(self.precision)
+        return None if bits is None else bits <= 8
 
     def fp8(self) -> bool | None:
         """Whether matrix work is in FP8."""
         if self.known("fp8"):
             return self.on("fp8")
-        bits = element_bits(self.run.given.precision)
-        return None if bits is None else bits == _ONE_BYTE_BITS
+        bits = bits_of(self.precision)
+        return None if bits is None else bits == 8
 
-    def recompute_modules(self) -> tuple[str, ...] | None:
-        """What selective recompute runs again; nothing under another granularity. Null is `core_attn`.
+    @property
+    def packed_sequences(self) -> bool | None:
+        """Whether sequences are packed."""
+        given = self._given.packed_sequences
+        return self.any_on(*OPTIONS["packed_sequences"].knobs) if given is None else given
 
-        The older `moe_layer_recompute` adds `moe`, and makes recompute selective where it was off.
-        """
-        granularity = "recompute_granularity"
-        older = self.on("moe_layer_recompute") is True
-        if not self.known(granularity):
+    # Batches.
+
+    @property
+    def micro_batch(self) -> int | None:
+        """Sequences of a microbatch."""
+        return self.positive("train.micro_batch_size")
+
+    @property
+    def global_batch(self) -> int | None:
+        """Sequences of a step."""
+        return self.positive("train.global_batch_size")
+
+    @property
+    def microbatches(self) -> int | None:
+        """Microbatches of a step on each rank; None where a size is unknown or they do not divide."""
+        if self.micro_batch is None or self.dp is None or self.global_batch is None:
             return None
-        if self.value(granularity) != "selective" and not (older and self.null(granularity)):
-            return ()
-        modules = ("core_attn",) if self.null("recompute_modules") else self.names("recompute_modules")
-        return modules if modules is None or not older or "moe" in modules else (*modules, "moe")
-
-    def recomputes(self, label: str) -> bool | None:
-        """Whether selective recompute has this label."""
-        modules = self.recompute_modules()
-        return None if modules is None else label in modules
-
-    def offloads(self) -> tuple[str, ...] | None:
-        """What fine-grained offload moves; nothing while it is off."""
-        switched = self.on("fine_grained_activation_offloading")
-        return self.names("offload_modules") if switched else None if switched is None else ()
-
-
-def as_validated(run: Run) -> Settings:
-    """Settings as Megatron-LM hands them on: its arguments are mended, as said, before any is looked at.
-
-    Sequence parallelism without TP goes off with a warning, for one. Megatron-Bridge's are judged as written.
-    """
-    is_lm = run.settings.framework == "megatron_lm"
-    return effective(run.settings, core_version(run)) if is_lm else run.settings
-
-
-def _with_recipe(said: Settings) -> Settings:
-    """With the fields that a named recipe of Bridge writes over those of model, wrapper and optimizer."""
-    name = said.value("mixed_precision")
-    if not isinstance(name, str) or not recipe(name):
-        return said
-    own = {knob: said.value(knob) for knob in said.by_knob if knob.startswith("mixed_precision.")}
-    because = said.said("mixed_precision")
-    return said.under(
-        Settings({knob: Setting(value, because) for knob, value in of_precision(name, own).items()})
-    )
-
-
-def _version(text: str | None) -> Version | None:
-    return None if text is None else numbers(text)
+        each = self.micro_batch * self.dp
+        return None if self.global_batch % each else self.global_batch // each
 
 
 def _share(world: int | None, *sizes: int | None) -> int | None:
-    product = 1
-    for size in sizes:
-        if size is None:
-            return None
-        product *= size
-    return world // product if world and product and world % product == 0 else None
+    known = [size for size in sizes if size]
+    if world is None or len(known) < len(sizes) or world % prod(known):
+        return None
+    return world // prod(known)

@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.configured import WHOLE
-from heuristics.config.features import (
-    dispatcher_asked,
-    flex_asked,
-    graph_modules,
-    graphs_asked,
-    shared_overlap_asked,
-)
-from heuristics.config.hardware import family_of
-from heuristics.config.said import before, flag, where, word
+from heuristics.config.given import WHOLE
 from heuristics.findings.finding import Case, ConfigFinding, Detector
 from heuristics.workflow.needs_dispatcher import (
     DOMAIN_RANKS,
@@ -33,8 +24,8 @@ _BACKEND: Final = "moe_flex_dispatcher_backend"
 def _chosen_backend(case: Case) -> str | None:
     """A backend that somebody chose: not the default as every whole configuration repeats it."""
     run = case.run
-    backend, said = backend_wanted(run), case.said.said(_BACKEND)
-    knobs = [one for one in case.said.by_knob.values() if one.said != "default"]
+    backend, said = backend_wanted(run), case.run.asked.written.said(_BACKEND)
+    knobs = [one for one in case.run.asked.written.by_knob.values() if one.said != "default"]
     if backend != DEFAULT_BACKEND:
         return backend
     return None if said == "default" or len(knobs) >= WHOLE.value else backend
@@ -43,23 +34,23 @@ def _chosen_backend(case: Case) -> str | None:
 def backend_without_flex(case: Case) -> ConfigFinding | None:
     """The backend alone does nothing while the type is another."""
     run = case.run
-    backend, kind = _chosen_backend(case), word(run, _TYPE)
-    if backend is None or kind not in ("alltoall", "allgather") or run.shown.dispatcher == backend:
+    backend, kind = _chosen_backend(case), run.asked.word(_TYPE)
+    if backend is None or kind not in ("alltoall", "allgather") or run.observed.dispatcher == backend:
         return None
-    seen = run.shown.dispatcher
+    seen = run.observed.dispatcher
     shows = f"; the trace shows {seen}" if seen not in ("unknown", "none") else ""
     return ConfigFinding(
         "CFG-flex-type",
         "inert",
         f"{backend} is set as backend, but the dispatcher's type is {kind}: the backend alone does nothing",
-        f"{_BACKEND} in {where(run, _BACKEND)}, {_TYPE} in {where(run, _TYPE)}{shows}",
+        f"{_BACKEND} in {run.asked.where(_BACKEND)}, {_TYPE} in {run.asked.where(_TYPE)}{shows}",
         f"{_TYPE}=flex beside {_BACKEND}={backend}; in Megatron-Bridge apply_flex_dispatcher_backend(...)",
     )
 
 
 def flex_without_backend(case: Case) -> ConfigFinding | None:
     """Flex with a backend of null: nothing is left that could dispatch."""
-    said = case.said
+    said = case.run.asked.written
     if said.value(_TYPE) != "flex" or _BACKEND not in said or said.value(_BACKEND) is not None:
         return None
     if said.value("moe_enable_deepep"):
@@ -69,7 +60,7 @@ def flex_without_backend(case: Case) -> ConfigFinding | None:
         "inert",
         "the flex dispatcher is asked for without a backend: Megatron-Bridge goes back to alltoall, or "
         "Megatron-Core stops",
-        f"{_TYPE} in {where(case.run, _TYPE)}, {_BACKEND} is null in {where(case.run, _BACKEND)}; "
+        f"{_TYPE} in {case.run.asked.where(_TYPE)}, {_BACKEND} is null in {case.run.asked.where(_BACKEND)}; "
         "training/flex_dispatcher_backend.py",
         f"{_BACKEND}=deepep or hybridep, in Megatron-Bridge by apply_flex_dispatcher_backend(...); or "
         f"{_TYPE}=alltoall",
@@ -82,23 +73,25 @@ def backend_skipped(case: Case) -> ConfigFinding | None:
         if line in case.lines:
             backend = case.backend_of(line) or backend_wanted(case.run) or "the backend"
             return _skipped(case, backend, f"{case.line_of(line)} says so")
-    run, backend = case.run, dispatcher_asked(case.run) or ""
-    if not _through_bridge(case) or run.shown.dispatcher == backend:
+    run, backend = case.run, case.run.asked.dispatcher or ""
+    if not _through_bridge(case) or run.observed.dispatcher == backend:
         return None
     if gpu_takes(run, backend) is False:
         return _skipped(case, backend, f"the GPU is a {_gpu(case)}")
-    if backend == "deepep" and _gpu(case) == "B300" and before(run, "bridge", "0.4.0"):
+    if backend == "deepep" and _gpu(case) == "B300" and run.asked.before("bridge", "0.4.0"):
         why = 'before 0.4 the name must be exactly "NVIDIA B300", and the device is "NVIDIA B300 SXM6 AC"'
         return _skipped(case, backend, why)
     return None
 
 
 def _through_bridge(case: Case) -> bool:
-    return case.run.settings.framework == "megatron_bridge" or case.run.given.bridge_version is not None
+    return (
+        case.run.settings.framework == "megatron_bridge" or case.run.asked.version_text("bridge") is not None
+    )
 
 
 def _gpu(case: Case) -> str:
-    family = family_of(case.run)
+    family = case.run.config.gpu_family
     return family.name if family else "GPU that it does not take"
 
 
@@ -133,8 +126,8 @@ def backend_not_installed(case: Case) -> ConfigFinding | None:
 
 def dispatcher_not_active(case: Case) -> ConfigFinding | None:
     """The trace shows another dispatcher than the one asked for."""
-    run, seen = case.run, case.run.shown.dispatcher
-    asked = dispatcher_asked(run)
+    run, seen = case.run, case.run.observed.dispatcher
+    asked = run.asked.dispatcher
     if asked in (None, "flex", seen) or seen in ("unknown", "none"):
         return None
     kernels = "NCCL SendRecv" if seen == "alltoall" else f"the kernels of {seen}"
@@ -143,7 +136,7 @@ def dispatcher_not_active(case: Case) -> ConfigFinding | None:
         "CFG-dispatcher-not-active",
         "active_not_requested" if unasked else "requested_not_active",
         f"{asked} is asked for, and {seen} runs",
-        f"{_TYPE} in {where(run, _TYPE)}; the trace shows {kernels}",
+        f"{_TYPE} in {run.asked.where(_TYPE)}; the trace shows {kernels}",
         "look into the log for a warning that it was skipped, and at the GPU and the package"
         if not unasked
         else "take the trace and the configuration of the same run",
@@ -154,7 +147,7 @@ def wrong_topology(case: Case) -> ConfigFinding | None:
     """HybridEP told of another NVLink domain than there is."""
     run = case.run
     said, right = domain_ranks_said(run), ranks_a_domain(run)
-    used = "hybridep" in (dispatcher_asked(run), run.shown.dispatcher)
+    used = "hybridep" in (run.asked.dispatcher, run.observed.dispatcher)
     if said is None or right is None or said == right or not used:
         return None
     return ConfigFinding(
@@ -162,7 +155,7 @@ def wrong_topology(case: Case) -> ConfigFinding | None:
         "illegal",
         f"HybridEP is told of {said} ranks in an NVLink domain, here there are {right}: RDMA traffic inside "
         "the domain, long device_sync kernels, possibly deadlock",
-        f"NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN in {where(run, DOMAIN_RANKS)}",
+        f"NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN in {run.asked.where(DOMAIN_RANKS)}",
         f"NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN={right}, before any other tuning (COM-3)",
     )
 
@@ -170,13 +163,13 @@ def wrong_topology(case: Case) -> ConfigFinding | None:
 def shared_overlap_dropped(case: Case) -> ConfigFinding | None:
     """Bridge's helper for flex turns the overlap of shared experts off."""
     run = case.run
-    if not (flex_asked(run) and shared_overlap_asked(run) and _through_bridge(case)):
+    if not (run.asked.flex and run.asked.shared_overlap and _through_bridge(case)):
         return None
     return ConfigFinding(
         "CFG-shared-overlap-flex",
         "overwritten",
         "overlap of shared experts is on, and the helper that sets the flex dispatcher turns it off",
-        f"moe_shared_expert_overlap in {where(run, 'moe_shared_expert_overlap')}; "
+        f"moe_shared_expert_overlap in {run.asked.where('moe_shared_expert_overlap')}; "
         "training/flex_dispatcher_backend.py",
         "moe_shared_expert_overlap: false with flex",
     )
@@ -186,7 +179,7 @@ def fake_group_with_flex(case: Case) -> ConfigFinding | None:
     """The single-GPU check cannot run the flex dispatcher."""
     run = case.run
     refused = "flex-fake-group" in case.lines
-    if not refused and not (flag(run, "fake_process_group") and flex_asked(run)):
+    if not refused and not (run.asked.on("fake_process_group") and run.asked.flex):
         return None
     return ConfigFinding(
         "CFG-fake-group-flex",
@@ -194,7 +187,7 @@ def fake_group_with_flex(case: Case) -> ConfigFinding | None:
         "--fake-process-group refuses the flex dispatcher",
         case.line_of("flex-fake-group")
         if refused
-        else f"fake_process_group in {where(run, 'fake_process_group')}",
+        else f"fake_process_group in {run.asked.where('fake_process_group')}",
         f"{_TYPE}=alltoall for the single-GPU check",
     )
 
@@ -202,13 +195,13 @@ def fake_group_with_flex(case: Case) -> ConfigFinding | None:
 def padding_sync(case: Case) -> ConfigFinding | None:
     """Padding for quantisation makes alltoall copy counts to the host, inside what a graph should hold."""
     run = case.run
-    padded = flag(run, _PADDING)
-    graphed = "moe_preprocess" in (graph_modules(run) or ())
-    planned = padded and graphed and graphs_asked(run) == "transformer_engine"
+    padded = run.asked.on(_PADDING)
+    graphed = "moe_preprocess" in (run.asked.graph_modules or ())
+    planned = padded and graphed and run.asked.graph_impl == "transformer_engine"
     tripped = "graph-sync-order" in case.lines
-    if not tripped and not (planned and dispatcher_asked(run) == "alltoall"):
+    if not tripped and not (planned and run.asked.dispatcher == "alltoall"):
         return None
-    said = f"{_PADDING} in {where(run, _PADDING)}" if padded else case.line_of("graph-sync-order")
+    said = f"{_PADDING} in {run.asked.where(_PADDING)}" if padded else case.line_of("graph-sync-order")
     return ConfigFinding(
         "CFG-padding-sync",
         "illegal",

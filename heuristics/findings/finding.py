@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from heuristics.config.features import as_understood
 from heuristics.run.run import Run
-from traces.settings.settings import Settings
 
 FindingState = Literal[
     "requested_not_active",
@@ -52,13 +50,9 @@ class Recognised(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A run, the ids of the lines that are known in its log, and its settings as the framework has them.
-
-    `run` holds the latter; `said` what was written, before anything was written over it.
-    """
+    """A run, the ids of the lines that are known in its log, and its settings as the framework has them."""
 
     run: Run
-    said: Settings
     lines: frozenset[str] = field(default_factory=frozenset)
 
     def line_of(self, line: str) -> str:
@@ -82,4 +76,4 @@ def case_of(run: Run, failures: Iterable[Recognised]) -> Case:
     """A run with every line that its log or its failures name."""
     messages = run.log.messages if run.log else ()
     lines = frozenset((*(one.id for one in messages), *(one.id for one in failures)))
-    return Case(as_understood(run), run.settings, lines)
+    return Case(run, lines)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.features import graphs_asked
-from heuristics.config.said import before, told, where
 from heuristics.findings.finding import Case, ConfigFinding, Detector
 from heuristics.findings.memory import expandable_segments
 
@@ -16,13 +14,15 @@ CAPTURES: Final = ("graph-captured", "graph-built", "graph-capture-begins")
 
 def graphs_not_replayed(case: Case) -> ConfigFinding | None:
     """No GPU work of the used steps comes from a graph."""
-    run, asked = case.run, graphs_asked(case.run)
-    if asked in (None, "none") or run.shown.graph_frac != 0:
+    run, asked = case.run, case.run.asked.graph_impl
+    if asked in (None, "none") or run.observed.graph_frac != 0:
         return None
     captured = next((one for one in CAPTURES if one in case.lines), "")
     nothing = "graph-nothing-captured" in case.lines
     happened = "captured and not replayed" if captured else "not replayed"
-    evidence = f"cuda_graph_impl in {where(run, 'cuda_graph_impl')}; no kernel of the steps is in a graph"
+    evidence = (
+        f"cuda_graph_impl in {run.asked.where('cuda_graph_impl')}; no kernel of the steps is in a graph"
+    )
     if captured or nothing:
         evidence += f"; {case.line_of(captured or 'graph-nothing-captured')}"
     return ConfigFinding(
@@ -39,14 +39,14 @@ def graphs_not_replayed(case: Case) -> ConfigFinding | None:
 
 def graphs_unasked(case: Case) -> ConfigFinding | None:
     """Graphs replay though they are said to be off."""
-    run, share = case.run, case.run.shown.graph_frac
-    if graphs_asked(run) != "none" or not share:
+    run, share = case.run, case.run.observed.graph_frac
+    if run.asked.graph_impl != "none" or not share:
         return None
     return ConfigFinding(
         "CFG-graphs-unasked",
         "active_not_requested",
         "CUDA graphs are off in the configuration, and the trace replays some",
-        f"cuda_graph_impl in {where(run, 'cuda_graph_impl')}; {share:.0%} of kernel work is in graphs",
+        f"cuda_graph_impl in {run.asked.where('cuda_graph_impl')}; {share:.0%} of kernel work is in graphs",
         "take the trace and the configuration of the same run",
     )
 
@@ -57,16 +57,20 @@ def register_unsaid(case: Case) -> ConfigFinding | None:
     The frameworks assert it where the variable is not 0, so unset is refused too; a container may set it.
     """
     run = case.run
-    if graphs_asked(run) != "transformer_engine" or not expandable_segments(run) or told(run, _REGISTER):
+    if (
+        run.asked.graph_impl != "transformer_engine"
+        or not expandable_segments(run)
+        or run.asked.known(_REGISTER)
+    ):
         return None
-    if "graph-register" in case.lines or before(run, "core", "0.16.0"):
+    if "graph-register" in case.lines or run.asked.before("core", "0.16.0"):
         return None
     return ConfigFinding(
         "CFG-graph-register",
         "illegal",
         "CUDA graphs of Transformer Engine with expandable segments stop with an assertion unless "
         "NCCL_GRAPH_REGISTER=0, and nothing here sets it",
-        f"cuda_graph_impl in {where(run, 'cuda_graph_impl')}; expandable_segments:True",
+        f"cuda_graph_impl in {run.asked.where('cuda_graph_impl')}; expandable_segments:True",
         "NCCL_GRAPH_REGISTER=0 for every rank; keep the expandable segments",
     )
 

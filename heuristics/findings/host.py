@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.said import flag, number, where
 from heuristics.findings.finding import Case, ConfigFinding, Detector
 from heuristics.walls.words import percent
 from traces.limits import Limit
@@ -16,17 +15,17 @@ GC_SEEN: Final = Limit(
 
 def collection_still_strikes(case: Case) -> ConfigFinding | None:
     """Manual garbage collection asked for, and collection still makes launches late."""
-    run, absent = case.run, case.run.shown.absent_frac
+    run, absent = case.run, case.run.observed.absent_frac
     share = None if absent is None else absent.get("gc", 0.0)
-    if not flag(run, "train.manual_gc") or share is None or share < GC_SEEN.value:
+    if not run.asked.on("train.manual_gc") or share is None or share < GC_SEEN.value:
         return None
-    interval = number(run, "train.manual_gc_interval")
+    interval = run.asked.count("train.manual_gc_interval")
     every = f"every {interval} steps" if interval else "at an unknown interval"
     return ConfigFinding(
         "CFG-manual-gc",
         "inert",
         f"garbage is to be collected by hand ({every}), and collection still holds launches back",
-        f"train.manual_gc in {where(run, 'train.manual_gc')}; it costs {percent(share)} of the step",
+        f"train.manual_gc in {run.asked.where('train.manual_gc')}; it costs {percent(share)} of the step",
         "an interval of 10 to 100 steps, and no library that collects by itself (HST-2)",
     )
 

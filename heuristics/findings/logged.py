@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.findings.finding import Case, ConfigFinding, Detector
-from heuristics.fixes.preconditions import core_version
 from heuristics.run.run import Run
 from traces.settings.effective import effective
 from traces.settings.settings import Settings
@@ -20,9 +19,9 @@ _PRECISION: Final = ("mixed_precision", "fp4", "fp8", "bf16", "fp16")
 
 def global_batch(case: Case) -> ConfigFinding | None:
     """Steady steps of another global batch; a batch that grows by plan is no contradiction."""
-    said = case.said.by_knob.get(BATCH)
+    said = case.run.asked.written.by_knob.get(BATCH)
     logged = _logged(case.run).by_knob.get(BATCH)
-    if said is None or logged is None or case.said.value("train.rampup_batch_size") is not None:
+    if said is None or logged is None or case.run.asked.written.value("train.rampup_batch_size") is not None:
         return None
     if said.value is None or said.value == logged.value:
         return None
@@ -39,16 +38,17 @@ def global_batch(case: Case) -> ConfigFinding | None:
 def world_size(case: Case) -> ConfigFinding | None:
     """Another number of ranks than an option or the configuration says."""
     logged = _logged(case.run).by_knob.get(_WORLD)
-    asked = case.run.given.world_size or case.said.value(_WORLD)
+    asked = case.run.given.world_size or case.run.asked.written.value(_WORLD)
     if logged is None or asked is None or asked == logged.value:
         return None
-    said = case.said.said(_WORLD) if case.said.value(_WORLD) == asked else "--world-size"
+    written = case.run.asked.written
+    place = written.said(_WORLD) if written.value(_WORLD) == asked else "--world-size"
     return ConfigFinding(
         "CFG-log-world-size",
         "logged_otherwise",
         f"the log says {logged.value:,} ranks, the configuration {asked:,}; throughput is counted with the "
         "log's",
-        f"world size in {logged.said}; {_WORLD} in {said}",
+        f"world size in {logged.said}; {_WORLD} in {place}",
         _OWN,
     )
 
@@ -59,15 +59,15 @@ def precision(case: Case) -> ConfigFinding | None:
     own = log.settings if log else None
     if own is None:
         return None
-    core = core_version(case.run)
-    ran, asked = precision_of(effective(own, core)), precision_of(case.run.settings)
+    core = case.run.config.core_text
+    ran, asked = precision_of(effective(own, core)), precision_of(case.run.asked.settings)
     if ran is None or asked is None or ran == asked:
         return None
     return ConfigFinding(
         "CFG-log-precision",
         "logged_otherwise",
         f"the log prints a configuration in {ran}, this one is in {asked}",
-        f"{_place(own)}; {_place(case.said)}",
+        f"{_place(own)}; {_place(case.run.asked.written)}",
         _OWN,
     )
 

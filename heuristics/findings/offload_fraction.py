@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.said import flag, told, value, where
 from heuristics.findings.finding import Case, ConfigFinding, Detector
 
 _OFFLOAD: Final = "optimizer.optimizer_cpu_offload"
@@ -18,17 +17,17 @@ def nothing_offloaded(case: Case) -> ConfigFinding | None:
     Megatron-Bridge (core/optimizer/optimizer_config.py, core_v0.16.1 and d98e8a64).
     """
     run = case.run
-    unsaid = not told(run, _FRACTION)
-    if not flag(run, _OFFLOAD) or (unsaid and run.settings.framework != "megatron_bridge"):
+    unsaid = not run.config.known(_FRACTION)
+    if not run.config.on(_OFFLOAD) or (unsaid and run.settings.framework != "megatron_bridge"):
         return None
-    if not unsaid and value(run, _FRACTION) != 0:
+    if not unsaid and run.config.value(_FRACTION) != 0:
         return None
-    why = "nothing says a fraction, whose default is 0" if unsaid else f"0 in {where(run, _FRACTION)}"
+    why = "nothing says a fraction, whose default is 0" if unsaid else f"0 in {run.config.where(_FRACTION)}"
     return ConfigFinding(
         "CFG-offload-fraction",
         "inert",
         f"the optimizer is to run on the CPU, and none of it is sent there: {_FRACTION} is 0",
-        f"{_OFFLOAD} in {where(run, _OFFLOAD)}; {why}",
+        f"{_OFFLOAD} in {run.config.where(_OFFLOAD)}; {why}",
         f"{_FRACTION} above 0, as 0.25 to begin with (MEM-7)",
     )
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.features import expert_overlap_asked, spreads_experts
-from heuristics.config.hardware import gpu_capability
-from heuristics.config.said import flag, size, told, value, where
 from heuristics.findings.finding import Case, ConfigFinding, Detector
 from heuristics.guides.facts import ep_share
 from heuristics.run.run import Run
@@ -30,15 +27,19 @@ def overwritten(knob: str) -> Detector:
 
     def detect(case: Case) -> ConfigFinding | None:
         run, field = case.run, f"comm_overlap.{knob}"
-        asked = case.said.value(knob) is True
-        if not asked or flag(run, knob) is not False or value(run, field) is True:
+        asked = case.run.asked.written.value(knob) is True
+        if not asked or run.asked.on(knob) is not False or run.asked.value(field) is True:
             return None
-        says = f"false ({where(run, field)})" if told(run, field) else "false, unless its recipe sets it"
+        says = (
+            f"false ({run.asked.where(field)})"
+            if run.asked.known(field)
+            else "false, unless its recipe sets it"
+        )
         return ConfigFinding(
             f"CFG-overwritten-{knob.replace('_', '-')}",
             "overwritten",
             f"{OVERWRITTEN[knob]} is set on the model, and CommOverlapConfig writes over it: {says}",
-            f"model.{knob} in {case.said.said(knob)}; training/comm_overlap.py, setup",
+            f"model.{knob} in {case.run.asked.written.said(knob)}; training/comm_overlap.py, setup",
             f"comm_overlap.{knob}=true in place of model.{knob}",
         )
 
@@ -49,14 +50,14 @@ def gradients_overwritten(case: Case) -> ConfigFinding | None:
     """What DDP says of its overlaps while a CommOverlapConfig says the opposite."""
     run = case.run
     for knob in _GRADIENTS:
-        ddp, ours = case.said.value(f"ddp.{knob}"), value(run, f"comm_overlap.{knob}")
+        ddp, ours = case.run.asked.written.value(f"ddp.{knob}"), run.asked.value(f"comm_overlap.{knob}")
         if isinstance(ours, bool) and isinstance(ddp, bool) and ddp != ours:
             return ConfigFinding(
                 "CFG-overwritten-ddp-overlap",
                 "overwritten",
                 f"ddp.{knob} is {_on(ddp)}, and CommOverlapConfig writes {_on(ours)} over it",
-                f"ddp.{knob} in {case.said.said(f'ddp.{knob}')}, comm_overlap.{knob} in "
-                f"{where(run, f'comm_overlap.{knob}')}",
+                f"ddp.{knob} in {case.run.asked.written.said(f'ddp.{knob}')}, comm_overlap.{knob} in "
+                f"{run.asked.where(f'comm_overlap.{knob}')}",
                 f"say it once, in comm_overlap.{knob}",
             )
     return None
@@ -69,10 +70,12 @@ def _on(state: bool) -> str:
 def expert_overlap_not_active(case: Case) -> ConfigFinding | None:
     """Asked for, and the exchanges run alone."""
     run = case.run
-    if not expert_overlap_asked(run) or run.shown.ep_overlap is not False:
+    if not run.asked.ep_overlap or run.observed.ep_overlap is not False:
         return None
     energon = "overlap-energon-off" in case.lines
-    said = where(run, f"comm_overlap.{_OVERLAP}" if told(run, f"comm_overlap.{_OVERLAP}") else _OVERLAP)
+    said = run.asked.where(
+        f"comm_overlap.{_OVERLAP}" if run.asked.known(f"comm_overlap.{_OVERLAP}") else _OVERLAP
+    )
     return ConfigFinding(
         "CFG-ep-overlap-not-active",
         "requested_not_active",
@@ -86,16 +89,16 @@ def expert_overlap_not_active(case: Case) -> ConfigFinding | None:
 
 
 def _tensor_asked(case: Case) -> bool:
-    said = case.said.value("comm_overlap.tp_comm_overlap")
-    return said is True or (said is None and flag(case.run, "tp_comm_overlap") is True)
+    said = case.run.asked.written.value("comm_overlap.tp_comm_overlap")
+    return said is True or (said is None and case.run.asked.on("tp_comm_overlap") is True)
 
 
 def tensor_overlap_dropped(case: Case) -> ConfigFinding | None:
     """TP overlap without TP or sequence parallelism."""
     run = case.run
-    tp, dropped = size(run, "tensor_model_parallel_size"), "tp-overlap-off" in case.lines
+    tp, dropped = run.asked.positive("tensor_model_parallel_size"), "tp-overlap-off" in case.lines
     without = "TP is 1" if tp == 1 else "sequence parallelism is off"
-    idle = tp == 1 or flag(run, "sequence_parallel") is False
+    idle = tp == 1 or run.asked.on("sequence_parallel") is False
     if not dropped and not (_tensor_asked(case) and idle):
         return None
     return ConfigFinding(
@@ -110,25 +113,25 @@ def tensor_overlap_dropped(case: Case) -> ConfigFinding | None:
 def recipe_left_off(case: Case) -> ConfigFinding | None:
     """EP overlap off by default while expert all-to-all is a wall."""
     run, share = case.run, ep_share(case.run)
-    if share is None or share < WALL.value or run.shown.ep_overlap is not False:
+    if share is None or share < WALL.value or run.observed.ep_overlap is not False:
         return None
-    if not _left_off(case) or spreads_experts(run) is False:
+    if not _left_off(case) or run.asked.spread_experts() is False:
         return None
     return ConfigFinding(
         "CFG-ep-overlap-left-off",
         "default_left_off",
         "EP overlap is off, as most public recipes leave it, while expert all-to-all holds the step up",
-        f"expert all-to-all is exposed for {percent(share)} of the step; {_said_off(case.said)}",
+        f"expert all-to-all is exposed for {percent(share)} of the step; {_said_off(case.run.asked.written)}",
         "COM-1, where what it needs is met",
     )
 
 
 def _left_off(case: Case) -> bool:
     """Off, or named nowhere in Megatron-Bridge's configuration; not where the model's field asks for it."""
-    if case.said.value(_OVERLAP) is True:
+    if case.run.asked.written.value(_OVERLAP) is True:
         return False
-    asked = expert_overlap_asked(case.run)
-    return asked is False or (asked is None and case.said.framework == "megatron_bridge")
+    asked = case.run.asked.ep_overlap
+    return asked is False or (asked is None and case.run.asked.written.framework == "megatron_bridge")
 
 
 def _said_off(said: Settings) -> str:
@@ -143,14 +146,14 @@ def connections(case: Case) -> ConfigFinding | None:
 
     Source: Megatron-LM, megatron/training/arguments.py at d98e8a64; README of its MoE for EP overlap.
     """
-    run, said = case.run, value(case.run, _CONNECTIONS)
+    run, said = case.run, case.run.asked.value(_CONNECTIONS)
     if said is None:
         return None
     one = str(said) == "1"
-    if one and (flag(run, "ddp.use_megatron_fsdp") or flag(run, "use_torch_fsdp2")):
+    if one and (run.asked.on("ddp.use_megatron_fsdp") or run.asked.on("use_torch_fsdp2")):
         return _connections(run, "illegal", "FSDP asserts that it is not 1", "a larger value, or none")
-    overlap, capability = expert_overlap_asked(run), gpu_capability(run)
-    cut = [size(run, knob) or 1 for knob in ("tensor_model_parallel_size", "context_parallel_size")]
+    overlap, capability = run.asked.ep_overlap, run.config.capability
+    cut = [run.asked.positive(knob) or 1 for knob in ("tensor_model_parallel_size", "context_parallel_size")]
     old = capability is not None and capability[0] < 10
     if one and overlap and max(cut) > 1 and old:
         text = (
@@ -167,7 +170,7 @@ def connections(case: Case) -> ConfigFinding | None:
 
 
 def _sharded(run: Run) -> bool:
-    return bool(flag(run, "ddp.use_megatron_fsdp") or flag(run, "use_torch_fsdp2"))
+    return bool(run.asked.on("ddp.use_megatron_fsdp") or run.asked.on("use_torch_fsdp2"))
 
 
 def _connections(run: Run, state: str, text: str, fix: str) -> ConfigFinding:
@@ -175,7 +178,7 @@ def _connections(run: Run, state: str, text: str, fix: str) -> ConfigFinding:
         "CFG-max-connections",
         "illegal" if state == "illegal" else "inert",
         f"CUDA_DEVICE_MAX_CONNECTIONS: {text}",
-        f"in {where(run, _CONNECTIONS)}",
+        f"in {run.asked.where(_CONNECTIONS)}",
         fix,
     )
 

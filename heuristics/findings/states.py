@@ -6,16 +6,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from heuristics.config.features import (
-    delayed_wgrad_asked,
-    dispatcher_asked,
-    expert_overlap_asked,
-    graph_modules,
-    graphs_asked,
-    precision_asked,
-    shared_overlap_asked,
-)
-from heuristics.config.said import flag, names, told, word
 from heuristics.findings.finding import Case, Recognised, case_of
 from heuristics.findings.graphs import CAPTURES
 from heuristics.findings.memory import expandable_segments
@@ -79,14 +69,14 @@ def _accepted(case: Case, feature: Feature) -> State:
 
 
 def _granularity(run: Run) -> State:
-    if not told(run, "recompute_granularity"):
+    if not run.asked.known("recompute_granularity"):
         return None
-    found = word(run, "recompute_granularity")
+    found = run.asked.word("recompute_granularity")
     return found if found in ("full", "selective") else "none"
 
 
 def _granularity_shown(run: Run) -> State:
-    shown = run.shown
+    shown = run.observed
     if shown.recompute_modules is None:
         return None
     return "full" if shown.recompute_full else "selective" if shown.recompute_modules else "none"
@@ -100,18 +90,18 @@ def _listed(found: Iterable[str] | None, known: Iterable[str]) -> State:
 
 
 def _recompute_modules(run: Run) -> State:
-    asked = names(run, "recompute_modules")
+    asked = run.asked.names("recompute_modules")
     return _listed(None if asked is None else map(label_of, asked), LABELS)
 
 
 def _impl(run: Run) -> State:
-    impl = graphs_asked(run)
+    impl = run.asked.graph_impl
     return impl if impl in ("none", "local", "transformer_engine", "full_iteration") else None
 
 
 def _any_flag(*knobs: str) -> Callable[[Run], State]:
     def requested(run: Run) -> State:
-        found = [flag(run, knob) for knob in knobs]
+        found = [run.asked.on(knob) for knob in knobs]
         return True if True in found else False if None not in found else None
 
     return requested
@@ -119,8 +109,8 @@ def _any_flag(*knobs: str) -> Callable[[Run], State]:
 
 def _tensor_overlap(run: Run) -> State:
     """As asked of CommOverlapConfig, which drops it silently, where there is one."""
-    asked = run.settings.value("comm_overlap.tp_comm_overlap")
-    return asked if isinstance(asked, bool) else flag(run, "tp_comm_overlap")
+    asked = run.asked.value("comm_overlap.tp_comm_overlap")
+    return asked if isinstance(asked, bool) else run.asked.on("tp_comm_overlap")
 
 
 def _nothing(run: Run) -> State:
@@ -128,27 +118,29 @@ def _nothing(run: Run) -> State:
 
 
 def _dispatcher_shown(run: Run) -> State:
-    return None if run.shown.dispatcher == "unknown" else run.shown.dispatcher
+    return None if run.observed.dispatcher == "unknown" else run.observed.dispatcher
 
 
 def _graphs_shown(run: Run) -> State:
-    return None if run.shown.graph_frac is None else run.shown.graph_frac > 0
+    return None if run.observed.graph_frac is None else run.observed.graph_frac > 0
 
 
 def _collects_shown(run: Run) -> State:
     """Collection that never makes a launch late looks manual; that it does, does not."""
-    absent = run.shown.absent_frac
+    absent = run.observed.absent_frac
     return False if absent is not None and absent.get("gc", 0.0) > 0 else None
 
 
 FEATURES: Final = (
-    Feature("dispatcher", dispatcher_asked, _dispatcher_shown, FLEX_REFUSED),
-    Feature("EP overlap", expert_overlap_asked, lambda run: run.shown.ep_overlap, OVERLAP_REFUSED),
-    Feature("delayed weight gradients", delayed_wgrad_asked, _nothing, WGRAD_REFUSED),
+    Feature("dispatcher", lambda run: run.asked.dispatcher, _dispatcher_shown, FLEX_REFUSED),
+    Feature(
+        "EP overlap", lambda run: run.asked.ep_overlap, lambda run: run.observed.ep_overlap, OVERLAP_REFUSED
+    ),
+    Feature("delayed weight gradients", lambda run: run.asked.delayed_wgrad, _nothing, WGRAD_REFUSED),
     Feature("CUDA graphs", _impl, _graphs_shown, GRAPHS_REFUSED),
     Feature(
         "CUDA graphs: modules",
-        lambda run: _listed(graph_modules(run), GRAPH_MODULES),
+        lambda run: _listed(run.asked.graph_modules, GRAPH_MODULES),
         _nothing,
         GRAPHS_REFUSED,
     ),
@@ -156,27 +148,35 @@ FEATURES: Final = (
     Feature(
         "recompute: modules",
         _recompute_modules,
-        lambda run: _listed(run.shown.recompute_modules, LABELS),
+        lambda run: _listed(run.observed.recompute_modules, LABELS),
         RECOMPUTE_REFUSED,
     ),
-    Feature("precision", precision_asked, lambda run: run.shown.precision, ("precision-te",)),
-    Feature("grouped GEMM", lambda run: flag(run, "moe_grouped_gemm"), lambda run: run.shown.grouped_gemm),
     Feature(
-        "permute fusion", lambda run: flag(run, "moe_permute_fusion"), lambda run: run.shown.permute_fused
+        "precision", lambda run: run.asked.precision, lambda run: run.observed.precision, ("precision-te",)
     ),
-    Feature("shared-expert overlap", shared_overlap_asked, _nothing, ("flex-shared-experts",)),
-    Feature("gradient-reduce overlap", lambda run: flag(run, "ddp.overlap_grad_reduce"), _nothing),
-    Feature("parameter-gather overlap", lambda run: flag(run, "ddp.overlap_param_gather"), _nothing),
+    Feature(
+        "grouped GEMM", lambda run: run.asked.on("moe_grouped_gemm"), lambda run: run.observed.grouped_gemm
+    ),
+    Feature(
+        "permute fusion",
+        lambda run: run.asked.on("moe_permute_fusion"),
+        lambda run: run.observed.permute_fused,
+    ),
+    Feature(
+        "shared-expert overlap", lambda run: run.asked.shared_overlap, _nothing, ("flex-shared-experts",)
+    ),
+    Feature("gradient-reduce overlap", lambda run: run.asked.on("ddp.overlap_grad_reduce"), _nothing),
+    Feature("parameter-gather overlap", lambda run: run.asked.on("ddp.overlap_param_gather"), _nothing),
     Feature(
         "TP overlap",
         _tensor_overlap,
-        lambda run: run.shown.tp_overlap,
+        lambda run: run.observed.tp_overlap,
         ("tp-overlap-off", "tp-overlap-layer-off", "tp-overlap-no-sp"),
     ),
     Feature(
         "activation offload",
         _any_flag("cpu_offloading", "fine_grained_activation_offloading"),
-        lambda run: run.shown.offload,
+        lambda run: run.observed.offload,
         ("offload-pipeline", "offload-both", "offload-te-env"),
     ),
     Feature(
@@ -185,6 +185,6 @@ FEATURES: Final = (
         _nothing,
         ("optimizer-offload-precision",),
     ),
-    Feature("manual garbage collection", lambda run: flag(run, "train.manual_gc"), _collects_shown),
+    Feature("manual garbage collection", lambda run: run.asked.on("train.manual_gc"), _collects_shown),
     Feature("expandable segments", expandable_segments, _nothing, ("graph-expandable",)),
 )

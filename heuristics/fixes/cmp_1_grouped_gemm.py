@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.hardware import gpu_capability
-from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.fixes.preconditions import at_least, holds, is_not
 from heuristics.guides.facts import is_low_precision
@@ -30,11 +28,10 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """Experts that run one by one, on a GPU and a library that can group them."""
-    run = informed(run)
-    capability = gpu_capability(run)
+    capability = run.config.capability
     needs = [
-        holds("the model has experts", run.shown.moe, "record a whole step"),
-        is_not("no grouped GEMM runs yet", run.shown.grouped_gemm, "record kernel names (not whole graphs)"),
+        holds("the model has experts", run.active.moe, "record a whole step"),
+        is_not("no grouped GEMM runs yet", run.active.grouped_gemm, "record kernel names (not whole graphs)"),
         holds(
             f"compute capability >= {CAPABILITY.value:.0f}",
             None if capability is None else capability[0] >= CAPABILITY.value,
@@ -42,7 +39,9 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
         ),
     ]
     if is_low_precision(run):
-        needs.append(at_least("Transformer Engine in FP8", run.given.te_version, "1.11.0", "--te-version"))
+        needs.append(
+            at_least("Transformer Engine in FP8", run.config.version_text("te"), "1.11.0", "--te-version")
+        )
     return tuple(needs)
 
 

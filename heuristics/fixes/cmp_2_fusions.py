@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.informed import informed
 from heuristics.fixes import hst_4_fewer_kernels
 from heuristics.fixes.fix import Fix, Form, Precondition
 from heuristics.fixes.preconditions import holds
@@ -18,8 +17,7 @@ from heuristics.run.run import Run
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """As HST-4, for a model that routes tokens."""
-    run = informed(run)
-    routes = holds("the model routes tokens", run.shown.moe, "record a whole step")
+    routes = holds("the model routes tokens", run.active.moe, "record a whole step")
     return (routes, *hst_4_fewer_kernels.preconditions(run))
 
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.hardware import expert_tensor_size
-from heuristics.config.informed import informed
 from heuristics.config.sizes import experts_divide, wider_ep
 from heuristics.fixes.batch import batch_needs, doubled
 from heuristics.fixes.fix import Fix, Form, Knobs, Precondition
@@ -23,7 +21,6 @@ from traces.names.kinds import compute_classes
 def knobs(run: Run) -> Knobs:
     """ETP 1 where experts are cut; else twice the EP inside the domain; else twice the micro-batch (2N of
     N)."""
-    run = informed(run)
     if _experts_cut(run):
         return _sized("expert_tensor_parallel_size", 1)
     if ep := wider_ep(run):
@@ -40,12 +37,11 @@ def _sized(field: str, size: int) -> Knobs:
 
 
 def _experts_cut(run: Run) -> bool:
-    return run.shown.moe is not False and (expert_tensor_size(run) or 1) > 1
+    return run.active.moe is not False and (run.config.expert_tensor_size or 1) > 1
 
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """What each of the three changes needs; memory is what a larger micro-batch takes."""
-    run = informed(run)
     if not _experts_cut(run) and (ep := wider_ep(run)):
         cure = "num_moe_experts of the configuration"
         return (holds(f"EP {ep} divides the experts", experts_divide(run, ep), cure),)

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import core_before, count, evident, expert_parallel, holds
+from heuristics.fixes.preconditions import evident, expert_parallel, holds
 from heuristics.guides.dispatcher_extras import SHARED_SM_KNOB, SM_KNOBS
 from heuristics.run.run import Run
 from traces.limits import Limit
@@ -26,9 +25,8 @@ _SHARED_KNOB: Final = "moe_flex_dispatcher_num_sms"
 
 def knobs(run: Run) -> Knobs:
     """The low end of the sweep, in the spelling of the release; HybridEP's where the backend is unknown."""
-    run = informed(run)
-    backend = "deepep" if run.shown.dispatcher == "deepep" else "hybridep"
-    flag, few = SM_KNOBS[backend] if core_before(run, "0.19.0") else SHARED_SM_KNOB, int(FEW.value)
+    backend = "deepep" if run.active.dispatcher == "deepep" else "hybridep"
+    flag, few = SM_KNOBS[backend] if run.config.core_before("0.19.0") else SHARED_SM_KNOB, int(FEW.value)
     return Knobs(
         megatron_lm=(f"{flag} {few}",),
         megatron_bridge=(f"model.{flag[2:].replace('-', '_')}={few}",),
@@ -37,13 +35,12 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """A flex dispatcher with more SMs, which runs beside GEMMs."""
-    run = informed(run)
-    dispatcher = run.shown.dispatcher
-    now = count(run, _SHARED_KNOB, f"moe_{dispatcher}_num_sms")
+    dispatcher = run.active.dispatcher
+    now = run.config.positive(_SHARED_KNOB, f"moe_{dispatcher}_num_sms")
     return (
         expert_parallel(run),
         evident("DeepEP or HybridEP dispatches tokens", dispatcher in SM_KNOBS, "COM-2"),
-        evident("dispatch and combine run beside GEMMs", run.shown.ep_overlap, "COM-1"),
+        evident("dispatch and combine run beside GEMMs", run.active.ep_overlap, "COM-1"),
         holds(
             f"the dispatcher takes more than {FEW.value:.0f} SMs",
             None if now is None else now > FEW.value,

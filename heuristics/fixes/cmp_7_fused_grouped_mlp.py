@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.hardware import gpu_capability
-from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import already_so, at_least, core_version, evident, holds, is_on
+from heuristics.fixes.preconditions import already_so, at_least, evident, holds
 from heuristics.run.run import Run
 from traces.limits import Limit
 
@@ -37,12 +35,11 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """What the fused kernel is made for."""
-    run = informed(run)
-    capability = gpu_capability(run)
-    fused = run.given.te_op_fuser is True and is_on(run, "moe_mlp_glu_interleave_size") is True
+    capability = run.config.capability
+    fused = run.config.te_op_fuser is True and run.config.on("moe_mlp_glu_interleave_size") is True
     return (
         *already_so("moe_mlp_glu_interleave_size", fused),
-        holds("the model has experts", run.shown.moe, "record a whole step"),
+        holds("the model has experts", run.active.moe, "record a whole step"),
         evident(
             "the GPU is known to be Blackwell",
             capability is not None and capability[0] == CAPABILITY.value,
@@ -53,13 +50,13 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
             run.precision == "mxfp8",
             "--precision" if run.precision is None else "CMP-3",
         ),
-        holds("experts run as grouped GEMM", run.shown.grouped_gemm, "CMP-1"),
+        holds("experts run as grouped GEMM", run.active.grouped_gemm, "CMP-1"),
         holds(
             "the experts' activation is gated",
-            is_on(run, "gated_linear_unit"),
+            run.config.on("gated_linear_unit"),
             "gated_linear_unit (swiglu) of the configuration",
         ),
-        at_least("Megatron-Core", core_version(run), "0.18.0", "--core-version"),
+        at_least("Megatron-Core", run.config.core_text, "0.18.0", "--core-version"),
     )
 
 

@@ -31,7 +31,7 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
 
 
 def _hardware(run: Run) -> tuple[Precondition, ...]:
-    capability = run.shown.capability
+    capability = run.active.capability
     fact = None if capability is None else capability >= TF32_SINCE
     return (holds("the GPU has TF32: compute capability 8.0 or newer", fact, "--gpu-model"),)
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 from math import gcd
 from typing import Final
 
-from heuristics.config.hardware import nvlink_domain, spans_domain
-from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.fixes.preconditions import asked, expert_parallel, holds, is_not, right_topology
 from heuristics.guides.facts import EP_KINDS
@@ -20,8 +18,7 @@ from heuristics.run.run import Run
 
 def expert_ranks(run: Run) -> int | None:
     """Largest divisor of EP, hence of the experts, that one NVLink domain holds; None where unknown."""
-    run = informed(run)
-    ep, domain = run.given.ep, nvlink_domain(run)
+    ep, domain = run.config.ep, run.config.nvlink_domain
     if ep is None or domain is None:
         return None
     return max(gcd(ep, size) for size in range(1, domain + 1))
@@ -29,7 +26,6 @@ def expert_ranks(run: Run) -> int | None:
 
 def knobs(run: Run) -> Knobs:
     """EP that fits (N where EP or the domain is unknown), each expert whole on its rank."""
-    run = informed(run)
     ep: int | str = expert_ranks(run) or "N"
     return Knobs(
         megatron_lm=(f"--expert-model-parallel-size {ep}", "--expert-tensor-parallel-size 1"),
@@ -40,8 +36,7 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """Expert traffic leaves the domain, and memory holds what a smaller EP puts on each rank."""
-    run = informed(run)
-    tight, leaves = run.given.memory_tight, _leaves(run)
+    tight, leaves = run.config.memory_tight, _leaves(run)
     return (
         expert_parallel(run),
         *right_topology(run),
@@ -56,12 +51,12 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
 
 def _leaves(run: Run) -> bool | None:
     """Where ETP is unknown, an EP that fits stays inside unless kernels are seen to cross nodes."""
-    spans = spans_domain(run)
+    spans = run.config.spans_domain
     if spans is not None:
         return spans
-    ep, domain = run.given.ep, nvlink_domain(run)
+    ep, domain = run.config.ep, run.config.nvlink_domain
     fits = ep is not None and domain is not None and ep <= domain
-    return False if run.shown.internode is False or (fits and not run.shown.internode) else None
+    return False if run.active.internode is False or (fits and not run.active.internode) else None
 
 
 FIX: Final = Fix(

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.fixes.preconditions import WAITING, asked, evident, expert_parallel, is_not, right_topology
 from heuristics.guides.facts import EP_KINDS
@@ -28,9 +27,8 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """Waiting dominates, which has to be seen: the change is of what is learned. Routing may be uneven."""
-    run = informed(run)
-    waiting, routing = run.shown.a2a_waiting_frac, run.given.routing
-    uneven = run.shown.late_cause == "routing_imbalance"
+    waiting, routing = run.active.a2a_waiting_frac, run.config.routing
+    uneven = run.active.late_cause == "routing_imbalance"
     return (
         expert_parallel(run),
         *right_topology(run),

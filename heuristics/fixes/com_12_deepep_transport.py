@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
 from heuristics.fixes.preconditions import already, evident, expert_parallel, holds, mostly_moving
 from heuristics.guides.facts import EP_KINDS
@@ -33,13 +32,12 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """DeepEP across nodes, moving data, on a fabric that allows it."""
-    run = informed(run)
-    dispatcher = run.shown.dispatcher
+    dispatcher = run.active.dispatcher
     return (
         *already(run, f"env.{_IBGDA}"),
         expert_parallel(run),
         evident("DeepEP dispatches tokens", dispatcher == "deepep", "COM-2"),
-        evident("its kernels cross nodes", run.shown.internode, "record kernel names of a run across nodes"),
+        evident("its kernels cross nodes", run.active.internode, "record kernel names of a run across nodes"),
         mostly_moving(run),
         holds("the fabric is set up for GPUDirect Async", None, "ask who runs the cluster"),
     )

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import evident, said
+from heuristics.fixes.preconditions import evident
 from heuristics.guides.connections import connections
 from heuristics.run.run import Run
 
@@ -21,14 +20,13 @@ _NAME: Final = "CUDA_DEVICE_MAX_CONNECTIONS"
 
 def knobs(run: Run) -> Knobs:
     """What the run as it is wants."""
-    setting = f"{_NAME}={connections(informed(run))}"
+    setting = f"{_NAME}={connections(run)}"
     return Knobs(bridge_harness=(f"--env {setting}",), environment=(setting,))
 
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """Another value than the run wants."""
-    run = informed(run)
-    now = said(run, f"env.{_NAME}")
+    now = run.config.first(f"env.{_NAME}")
     return (
         evident(f"{_NAME} of the run is known", now is not None, f"{_NAME} in what --config reads"),
         evident(

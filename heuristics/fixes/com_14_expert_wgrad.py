@@ -10,19 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import (
-    already,
-    at_least,
-    core_version,
-    evident,
-    expert_parallel,
-    holds,
-    is_not,
-    is_on,
-    overlap_on,
-)
+from heuristics.fixes.preconditions import already, at_least, evident, expert_parallel, holds, is_not
 from heuristics.guides.facts import EP_KINDS
 from heuristics.run.run import Run
 
@@ -40,28 +29,27 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """FSDP, and neither of the two that do the same in other ways."""
-    run = informed(run)
     return (
         *already(run, _KNOB),
         expert_parallel(run),
         evident(
             "Megatron-FSDP shards the model",
-            is_on(run, "ddp.use_megatron_fsdp"),
+            run.config.on("ddp.use_megatron_fsdp"),
             "use_megatron_fsdp of the configuration",
         ),
         is_not(
             "no expert all-to-all overlap",
-            run.shown.ep_overlap,
+            run.active.ep_overlap,
             "overlap_moe_expert_parallel_comm=false",
         ),
         is_not(
             "weight gradients are not delayed otherwise",
-            overlap_on(run, "delay_wgrad_compute"),
+            run.config.overlap("delay_wgrad_compute"),
             "delay_wgrad_compute=false",
         ),
-        holds("experts run as grouped GEMM", run.shown.grouped_gemm, "CMP-1"),
-        at_least("Megatron-Core", core_version(run), "0.18.0", "--core-version"),
-        at_least("Transformer Engine", run.given.te_version, "2.3.0", "--te-version"),
+        holds("experts run as grouped GEMM", run.active.grouped_gemm, "CMP-1"),
+        at_least("Megatron-Core", run.config.core_text, "0.18.0", "--core-version"),
+        at_least("Transformer Engine", run.config.version_text("te"), "2.3.0", "--te-version"),
     )
 
 

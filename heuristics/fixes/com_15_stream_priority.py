@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import already, at_least, core_version, evident, expert_parallel
+from heuristics.fixes.preconditions import already, at_least, evident, expert_parallel
 from heuristics.guides.facts import EP_KINDS
 from heuristics.run.run import Run
 
@@ -30,12 +29,11 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """The overlap, whose stream it is."""
-    run = informed(run)
     return (
         *already(run, _KNOB),
         expert_parallel(run),
-        evident("expert all-to-all overlap is active", run.shown.ep_overlap, "COM-1"),
-        at_least("Megatron-Core", core_version(run), "0.18.0", "--core-version"),
+        evident("expert all-to-all overlap is active", run.active.ep_overlap, "COM-1"),
+        at_least("Megatron-Core", run.config.core_text, "0.18.0", "--core-version"),
     )
 
 

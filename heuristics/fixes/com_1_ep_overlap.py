@@ -11,19 +11,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.hardware import hardware_class
-from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
 from heuristics.fixes.preconditions import (
     asked,
     at_least,
-    core_before,
-    core_version,
-    count,
     expert_parallel,
     holds,
     is_not,
-    is_on,
     pipeline_parallel,
     right_topology,
 )
@@ -44,8 +38,7 @@ _MTP: Final = "mtp_num_layers"
 
 def knobs(run: Run) -> Knobs:
     """Switch it on. More than one hardware queue is needed, or nothing runs beside anything."""
-    run = informed(run)
-    shared = ("(leave out --moe-shared-expert-overlap)",) if is_on(run, _SHARED) else ()
+    shared = ("(leave out --moe-shared-expert-overlap)",) if run.config.on(_SHARED) else ()
     return Knobs(
         megatron_lm=("--overlap-moe-expert-parallel-comm", *shared),
         megatron_bridge=(
@@ -64,8 +57,7 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """What Megatron-Core asserts, and where its authors found that it does not pay."""
-    run = informed(run)
-    shown, given = run.shown, run.given
+    shown = run.active
     needs = [
         is_not(
             "no expert all-to-all overlap is active yet",
@@ -80,19 +72,19 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
             "--precision" if run.precision is None else "--bf16",
         ),
         is_not("no full recompute", shown.recompute_full, "MEM-2"),
-        at_least("PyTorch", given.torch_version, "2.6.0", "--torch-version"),
-        at_least("Megatron-Core", core_version(run), "0.14.0", "--core-version"),
+        at_least("PyTorch", run.config.version_text("torch"), "2.6.0", "--torch-version"),
+        at_least("Megatron-Core", run.config.core_text, "0.14.0", "--core-version"),
         _virtual_stages(run),
         *_mtp(run),
         is_not("no CUDA graph holds the moe or mlp module", _whole_experts_graphed(run), "--graph-modules"),
     ]
-    fsdp = is_on(run, "overlap_dispatch_backward_with_experts_wgrad")
+    fsdp = run.config.on("overlap_dispatch_backward_with_experts_wgrad")
     if fsdp:
         needs.append(is_not("no other overlap of dispatch's backward is on", fsdp, "COM-14 taken back"))
-    if not core_before(run, "0.17.0"):
+    if not run.config.core_before("0.17.0"):
         modules = shown.recompute_modules
         needs.append(is_not("moe is not recomputed", None if modules is None else "moe" in modules, "MEM-2"))
-    if hardware_class(run) == "nvl72":
+    if run.config.hardware_class == "nvl72":
         needs.append(
             holds(
                 "HybridEP runs already: on NVL72 the overlap's synchronisation cost more than it hid",
@@ -100,7 +92,7 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
                 "COM-2",
             )
         )
-    if shown.dispatcher == "alltoall" and given.ep is not None and given.ep <= SMALL_EP.value:
+    if shown.dispatcher == "alltoall" and run.config.ep is not None and run.config.ep <= SMALL_EP.value:
         needs.append(
             holds(
                 "more than two nodes, as EP is small: on fewer it was flat or slower", None, "the node count"
@@ -111,13 +103,13 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
 
 def _mtp(run: Run) -> tuple[Precondition, ...]:
     """One MTP layer goes with the overlap; in Megatron-Core 0.16 and 0.17 only beside pipeline stages."""
-    layers = count(run, _MTP) or (0 if _MTP in run.settings else None)
+    layers = run.config.positive(_MTP) or (0 if run.config.known(_MTP) else None)
     one = holds(
         "at most one MTP layer",
         None if layers is None else layers <= 1,
         "mtp_num_layers of the configuration" if layers is None else "",
     )
-    if layers != 1 or core_before(run, "0.16.0") or not core_before(run, "0.18.0"):
+    if layers != 1 or run.config.core_before("0.16.0") or not run.config.core_before("0.18.0"):
         return (one,)
     return one, holds("pipeline stages beside the MTP layer", pipeline_parallel(run), "Megatron-Core 0.18")
 
@@ -128,15 +120,14 @@ def _dispatcher_fits(dispatcher: str) -> bool | None:
 
 def _whole_experts_graphed(run: Run) -> bool | None:
     """Only Transformer Engine's graphs of these modules are refused."""
-    given = run.given
-    if run.shown.graph_frac == 0 or given.graph_impl not in (None, "transformer_engine"):
+    if run.active.graph_frac == 0 or run.config.graph_impl not in (None, "transformer_engine"):
         return False
-    return None if given.graph_modules is None else bool({"moe", "mlp"} & set(given.graph_modules))
+    return None if run.config.graph_modules is None else bool({"moe", "mlp"} & set(run.config.graph_modules))
 
 
 def _virtual_stages(run: Run) -> Precondition:
     text = "pipeline stages are cut into virtual ones, or there is one stage"
-    pipeline, vpp = pipeline_parallel(run), run.given.vpp
+    pipeline, vpp = pipeline_parallel(run), run.config.vpp
     if pipeline is not True:
         return holds(text, None if pipeline is None else True, "--pp")
     if vpp is None:

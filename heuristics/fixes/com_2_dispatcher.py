@@ -10,18 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
-from heuristics.fixes.preconditions import (
-    at_least,
-    core_before,
-    core_version,
-    expert_parallel,
-    holds,
-    is_not,
-    is_on,
-    mostly_moving,
-)
+from heuristics.fixes.preconditions import at_least, expert_parallel, holds, is_not, mostly_moving
 from heuristics.guides.dispatcher import DispatcherChoice, choose_dispatcher
 from heuristics.guides.dispatcher_extras import backend_extras
 from heuristics.guides.dispatcher_limits import LIMITS
@@ -36,15 +26,13 @@ _TELLING: Final = "--gpu-model, --ep, --tp, --routing, --core-version, --bridge-
 
 def backend_to_set(run: Run) -> str:
     """The guide's first; where it has no winner, its first candidate that does not run already."""
-    run = informed(run)
     choice = choose_dispatcher(run)
-    others = [backend for backend in choice.candidates if backend != run.shown.dispatcher]
+    others = [backend for backend in choice.candidates if backend != run.active.dispatcher]
     return choice.first or others[0]
 
 
 def knobs(run: Run) -> Knobs:
     """Type and backend together: the backend alone does nothing. Flex backends want fp32 probabilities."""
-    run = informed(run)
     backend = backend_to_set(run)
     if backend in _WITHOUT_BACKEND:
         return Knobs(
@@ -55,8 +43,10 @@ def knobs(run: Run) -> Knobs:
             ),
             bridge_harness=("--moe_flex_dispatcher_backend None",) if backend == "alltoall" else (),
         )
-    old = core_before(run, "0.16.0")
-    shared = ("(leave out --moe-shared-expert-overlap)",) if is_on(run, "moe_shared_expert_overlap") else ()
+    old = run.config.core_before("0.16.0")
+    shared = (
+        ("(leave out --moe-shared-expert-overlap)",) if run.config.on("moe_shared_expert_overlap") else ()
+    )
     return Knobs(
         megatron_lm=(
             "--moe-token-dispatcher-type flex",
@@ -77,14 +67,13 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """A backend other than the one that runs, allowed here, installed, and moving data to speed up."""
-    run = informed(run)
-    choice, backend, now = choose_dispatcher(run), backend_to_set(run), run.shown.dispatcher
+    choice, backend, now = choose_dispatcher(run), backend_to_set(run), run.active.dispatcher
     needs = [
         expert_parallel(run),
         holds(
             f"{backend}, which the dispatcher guide names ({choice.rule}), does not run already",
             None if now == "unknown" else now != backend,
-            cure("graphs", run.shown.recorder) if now == "unknown" else ", ".join(choice.asks),
+            cure("graphs", run.active.recorder) if now == "unknown" else ", ".join(choice.asks),
         ),
         mostly_moving(run),
         holds(
@@ -93,13 +82,13 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
         *(holds(f"{fix} comes first, says the dispatcher guide", False, fix) for fix in choice.before),
     ]
     if backend in _ADDED_IN:
-        package = True if now == backend else run.given.flex_package
+        package = True if now == backend else run.config.flex_package
         needs.append(holds(f"the package of {backend} can be imported", package, "--flex-package"))
-        needs.append(at_least("Megatron-Core", core_version(run), _ADDED_IN[backend], "--core-version"))
-        if is_on(run, "fake_process_group"):
+        needs.append(at_least("Megatron-Core", run.config.core_text, _ADDED_IN[backend], "--core-version"))
+        if run.config.on("fake_process_group"):
             needs.append(holds("process groups are real", False, "--fake-process-group left out"))
     needs += [
-        is_not(f"outside this limit: {limit.reason}", limit.broken(run), _TELLING)
+        is_not(f"outside this limit: {limit.reason}", limit.broken(run.config), _TELLING)
         for limit in LIMITS
         if limit.backend == backend
     ]

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.hardware import nvlink_domain, told_topology
-from heuristics.config.informed import informed
 from heuristics.fixes.com_2_dispatcher import backend_to_set
 from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
-from heuristics.fixes.preconditions import core_before, count, expert_parallel, holds, mostly_moving
+from heuristics.fixes.preconditions import expert_parallel, holds, mostly_moving
 from heuristics.guides.dispatcher_extras import (
     DEEPEP_SMS,
     DEEPEP_SMS_B200_DSV3,
@@ -38,15 +36,14 @@ def knobs(run: Run) -> Knobs:
 
     Where HybridEP is told another NVLink domain than there is, that comes first, and alone.
     """
-    run = informed(run)
-    default = "deepep" if core_before(run, "0.16.0") else "hybridep"
-    backends = (run.shown.dispatcher, backend_to_set(run), default)
+    default = "deepep" if run.config.core_before("0.16.0") else "hybridep"
+    backends = (run.active.dispatcher, backend_to_set(run), default)
     backend = next(name for name in backends if name in SM_KNOBS)
-    flag = SM_KNOBS[backend] if core_before(run, "0.19.0") else SHARED_SM_KNOB
+    flag = SM_KNOBS[backend] if run.config.core_before("0.19.0") else SHARED_SM_KNOB
     topology = tuple(extra for extra in backend_extras(run, backend) if "=" in extra)
-    if told_topology(run) is False:
+    if run.config.right_topology is False:
         return Knobs(environment=topology)
-    now = count(run, "moe_flex_dispatcher_num_sms", f"moe_{backend}_num_sms")
+    now = run.config.positive("moe_flex_dispatcher_num_sms", f"moe_{backend}_num_sms")
     sms = next(int(sms.value) for sms in _SWEEP[backend] if now != int(sms.value))
     return Knobs(
         megatron_lm=(f"{flag} {sms}",),
@@ -57,17 +54,16 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """A flex backend that moves data, and a topology that is known."""
-    run = informed(run)
-    dispatcher = run.shown.dispatcher
+    dispatcher = run.active.dispatcher
     told = None if dispatcher == "unknown" else dispatcher in ("deepep", "hybridep")
     needs = [
         expert_parallel(run),
         holds("DeepEP or HybridEP dispatches tokens", told, _cure(run, told)),
     ]
-    if told_topology(run) is not False:  # else its waiting is what the wrong topology makes
+    if run.config.right_topology is not False:  # else its waiting is what the wrong topology makes
         needs.append(mostly_moving(run))
     if dispatcher == "hybridep":
-        known = {"--ep": run.given.ep, "--nvlink-domain": nvlink_domain(run)}
+        known = {"--ep": run.config.ep, "--nvlink-domain": run.config.nvlink_domain}
         missing = ", ".join(option for option, value in known.items() if value is None)
         needs.append(holds("EP and NVLink domain are known", None if missing else True, missing))
     return tuple(needs)
@@ -76,7 +72,7 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
 def _cure(run: Run, told: bool | None) -> str:
     """COM-2, unless it would set a dispatcher that has no SMs to give either."""
     chosen = backend_to_set(run)
-    other = told is False and chosen != run.shown.dispatcher and chosen not in SM_KNOBS
+    other = told is False and chosen != run.active.dispatcher and chosen not in SM_KNOBS
     return "moe_token_dispatcher_type flex" if other else "COM-2"
 
 

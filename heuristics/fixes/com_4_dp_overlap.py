@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.informed import informed
+from heuristics.config.logic import all_of
 from heuristics.fixes.fix import Fix, Form, Knobs, Precondition
-from heuristics.fixes.preconditions import asked, holds, is_not, overlap_on
-from heuristics.guides.facts import all_of
+from heuristics.fixes.preconditions import asked, holds, is_not
 from heuristics.run.run import Run
 from traces.cures import cure
 from traces.limits import Limit
@@ -28,10 +27,9 @@ _OVERLAPS: Final = ("overlap_grad_reduce", "overlap_param_gather")
 
 def knobs(run: Run) -> Knobs:
     """Both overlaps, with what they need; aligned across stages where stages are cut into virtual ones."""
-    run = informed(run)
-    aligned = run.given.vpp is not None and run.given.vpp > 1
+    aligned = run.config.vpp is not None and run.config.vpp > 1
     margin = int(NORM_MARGIN.value)
-    section = "comm_overlap" if any(f"comm_overlap.{name}" in run.settings for name in _OVERLAPS) else "ddp"
+    section = "comm_overlap" if any(run.config.known(f"comm_overlap.{name}") for name in _OVERLAPS) else "ddp"
     return Knobs(
         megatron_lm=("--use-distributed-optimizer", "--overlap-grad-reduce", "--overlap-param-gather"),
         megatron_bridge=(
@@ -48,13 +46,12 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """Data parallelism that communicates. Whether the overlaps are on, no trace says for sure."""
-    run = informed(run)
-    on = all_of(*(overlap_on(run, name) for name in _OVERLAPS))
+    on = all_of(*(run.config.overlap(name) for name in _OVERLAPS))
     return (
         holds(
             "data-parallel collectives run",
-            run.shown.dp_active,
-            asked(run.shown.dp_active, cure("told_apart", run.shown.recorder)),
+            run.active.dp_active,
+            asked(run.active.dp_active, cure("told_apart", run.active.recorder)),
         ),
         is_not(
             "the overlaps are off so far",
@@ -105,7 +102,7 @@ FIX: Final = Fix(
         side_effects=("larger buckets are sent later; collectives take SMs from the compute beside them",),
         kinds=("dp_reduce_scatter", "dp_all_gather", "all_reduce"),
         preconditions=lambda run: (
-            holds("DDP or FSDP reduces the gradients", run.shown.dp_active, "the training script"),
+            holds("DDP or FSDP reduces the gradients", run.active.dp_active, "the training script"),
         ),
     ),
 )

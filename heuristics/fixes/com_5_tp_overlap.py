@@ -10,17 +10,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.hardware import gpu_capability
-from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import asked, holds, is_not, is_on, kept_in_section, said, tensor_parallel
+from heuristics.fixes.preconditions import asked, holds, is_not, kept_in_section, tensor_parallel
 from heuristics.run.run import Run
 
 
 def knobs(run: Run) -> Knobs:
     """The overlap with sequence parallelism, and one hardware queue where the GPU is older than Blackwell."""
-    run = informed(run)
-    capability = gpu_capability(run)
+    capability = run.config.capability
     blackwell = capability is not None and capability >= (10, 0)
     return Knobs(
         megatron_lm=("--tp-comm-overlap", "--sequence-parallel"),
@@ -35,29 +32,28 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """Tensor parallelism that is not overlapped yet, Transformer Engine, and sizes that stay."""
-    run = informed(run)
     cut = tensor_parallel(run)
     return (
         is_not(
             "no tensor-parallel overlap is active yet",
-            run.shown.tp_overlap,
-            asked(run.shown.tp_overlap, "tp_comm_overlap of the configuration"),
+            run.active.tp_overlap,
+            asked(run.active.tp_overlap, "tp_comm_overlap of the configuration"),
         ),
         holds("layers are cut across ranks (TP above 1)", cut, asked(cut, "--tp")),
         holds("Transformer Engine is used", _engine(run), "--te-version"),
         is_not(
             "activations keep their size between steps and layers",
-            is_on(run, "variable_seq_lengths"),
+            run.config.on("variable_seq_lengths"),
             "variable_seq_lengths of the configuration",
         ),
     )
 
 
 def _engine(run: Run) -> bool | None:
-    implementation = said(run, "transformer_impl")
+    implementation = run.config.first("transformer_impl")
     if implementation is not None:
         return implementation == "transformer_engine"
-    return True if run.given.te_version else None
+    return True if run.config.version_text("te") else None
 
 
 FIX: Final = Fix(

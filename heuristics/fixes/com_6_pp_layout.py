@@ -10,18 +10,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.informed import informed
-from heuristics.config.sizes import even_layout, microbatches, virtual_stages
+from heuristics.config.sizes import even_layout, virtual_stages
 from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import (
-    asked,
-    at_least,
-    core_before,
-    core_version,
-    holds,
-    pipeline_parallel,
-    said,
-)
+from heuristics.fixes.preconditions import asked, at_least, holds, pipeline_parallel
 from heuristics.run.run import Run
 
 _COUNT: Final = "--num-virtual-stages-per-pipeline-rank"
@@ -41,11 +32,10 @@ def knobs(run: Run) -> Knobs:
 
     LAYOUT and N are the model's, to be filled in; before 0.13 only equal stages can be asked for.
     """
-    run = informed(run)
     virtual, layout = _virtual(run), even_layout(run)
     if virtual is not None:
         return _stages(virtual, run)
-    if core_before(run, "0.13.0"):
+    if run.config.core_before("0.13.0"):
         return _stages("N", run) if layout is None else Knobs()
     named, stages = layout or ("LAYOUT", 0)
     size = stages if stages > 1 else "null"
@@ -59,7 +49,7 @@ def knobs(run: Run) -> Knobs:
 
 def _virtual(run: Run) -> int | None:
     """Virtual stages to add, where there are none so far and layers divide."""
-    return None if run.given.pp_layout or (run.given.vpp or 1) > 1 else virtual_stages(run)
+    return None if run.config.pp_layout or (run.config.vpp or 1) > 1 else virtual_stages(run)
 
 
 def _stages(size: int | str, run: Run) -> Knobs:
@@ -72,28 +62,29 @@ def _stages(size: int | str, run: Run) -> Knobs:
 
 def _left_out(run: Run) -> tuple[str, ...]:
     """Flags that say the same another way, of which Megatron-LM takes one only."""
-    return tuple(f"(leave out {flag})" for name, flag in _OTHERS.items() if said(run, name) is not None)
+    return tuple(
+        f"(leave out {flag})" for name, flag in _OTHERS.items() if run.config.first(name) is not None
+    )
 
 
 def _nulls(run: Run) -> tuple[str, ...]:
     """The same in Megatron-Bridge, where a layout goes with no layer counts of single stages."""
-    return tuple(f"model.{name}=null" for name in _COUNTS if said(run, name) is not None)
+    return tuple(f"model.{name}=null" for name in _COUNTS if run.config.first(name) is not None)
 
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """Pipeline stages, of which there may be virtual ones."""
-    run = informed(run)
     stages = pipeline_parallel(run)
     return (
         *_interleaved(run),
         holds("layers are cut into pipeline stages (PP above 1)", stages, asked(stages, "--pp")),
-        at_least("Megatron-Core", core_version(run), "0.13.0", "--core-version"),
+        at_least("Megatron-Core", run.config.core_text, "0.13.0", "--core-version"),
     )
 
 
 def _interleaved(run: Run) -> tuple[Precondition, ...]:
     """Virtual stages take microbatches in rounds of the stages; said where the sizes are known."""
-    number, pp = microbatches(run), run.given.pp
+    number, pp = run.config.microbatches, run.config.pp
     if number is None or pp is None:
         return ()
     text = "microbatches are a multiple of the stages, as virtual ones take them in rounds"

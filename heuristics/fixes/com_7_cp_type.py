@@ -11,10 +11,8 @@ from __future__ import annotations
 from math import gcd
 from typing import Final
 
-from heuristics.config.hardware import nvlink_domain
-from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import asked, count, holds, is_not, said
+from heuristics.fixes.preconditions import asked, holds, is_not
 from heuristics.run.run import Run
 
 _RING: Final = "p2p"
@@ -24,19 +22,18 @@ _INSIDE: Final = "a2a"
 
 def kind_and_sizes(run: Run) -> tuple[str, tuple[int, ...]]:
     """The kind to try next, and the ranks of its levels: the ring, unless it is known to run already."""
-    run = informed(run)
-    if said(run, "cp_comm_type") != _RING or run.given.cp is None:
+    if run.config.first("cp_comm_type") != _RING or run.config.cp is None:
         return _RING, ()
-    inner = _inside(run, run.given.cp)
-    outer = run.given.cp // inner
+    inner = _inside(run, run.config.cp)
+    outer = run.config.cp // inner
     return (_BOTH, (inner, outer)) if inner > 1 and outer > 1 else (_INSIDE, ())
 
 
 def _inside(run: Run, cp: int) -> int:
     """Largest part of CP that divides CP and the heads, and that one NVLink domain holds."""
-    domain = nvlink_domain(run) or cp
-    heads = count(run, "num_query_groups") or count(run, "num_attention_heads") or cp
-    heads //= run.given.tp if run.given.tp and not heads % run.given.tp else 1
+    domain = run.config.nvlink_domain or cp
+    heads = run.config.positive("num_query_groups") or run.config.positive("num_attention_heads") or cp
+    heads //= run.config.tp if run.config.tp and not heads % run.config.tp else 1
     both = gcd(cp, heads)
     return max(size for size in range(1, min(both, domain) + 1) if not both % size)
 
@@ -59,9 +56,8 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """Context parallelism, of another kind so far, and heads to spread."""
-    run = informed(run)
-    kind, now = kind_and_sizes(run)[0], said(run, "cp_comm_type")
-    cut = run.shown.cp_active if run.given.cp is None else run.given.cp > 1
+    kind, now = kind_and_sizes(run)[0], run.config.first("cp_comm_type")
+    cut = run.active.cp_active if run.config.cp is None else run.config.cp > 1
     needs = [
         holds("sequences are cut across ranks (CP above 1)", cut, asked(cut, "--cp")),
         is_not(
@@ -70,9 +66,9 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
             asked(now, "cp_comm_type of the configuration"),
         ),
     ]
-    if kind == _INSIDE and run.given.cp is not None:
-        heads = count(run, "num_query_groups") or count(run, "num_attention_heads")
-        told = None if heads is None else heads % (run.given.cp * (run.given.tp or 1)) == 0
+    if kind == _INSIDE and run.config.cp is not None:
+        heads = run.config.positive("num_query_groups") or run.config.positive("num_attention_heads")
+        told = None if heads is None else heads % (run.config.cp * (run.config.tp or 1)) == 0
         needs.append(
             holds("CP divides the heads of a rank", told, "num_attention_heads of the configuration")
         )

@@ -10,18 +10,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.informed import informed
+from heuristics.config.logic import negated
 from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import (
-    already,
-    core_before,
-    evident,
-    expert_parallel,
-    holds,
-    is_not,
-    is_on,
-)
-from heuristics.guides.facts import EP_KINDS, negated
+from heuristics.fixes.preconditions import already, evident, expert_parallel, holds, is_not
+from heuristics.guides.facts import EP_KINDS
 from heuristics.guides.recompute import recomputed_now
 from heuristics.guides.recompute_modules import has_shared_experts
 from heuristics.run.run import Run
@@ -38,8 +30,7 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """A shared expert, nothing that hides more, and a dispatcher that leaves room for it."""
-    run = informed(run)
-    shown, flex = run.shown, not core_before(run, "0.18.0")
+    shown, flex = run.active, not run.config.core_before("0.18.0")
     fitting = ("alltoall", "deepep", "hybridep", "ncclep") if flex else ("alltoall",)
     modules = shown.recompute_modules
     return (
@@ -65,7 +56,7 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
             None if modules is None else "shared_experts" in recomputed_now(run),
             "MEM-2",
         ),
-        is_not("linear layers have no bias", is_on(run, "add_bias_linear"), "--disable-bias-linear"),
+        is_not("linear layers have no bias", run.config.on("add_bias_linear"), "--disable-bias-linear"),
     )
 
 

@@ -10,21 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
-from heuristics.fixes.preconditions import (
-    already_so,
-    at_least,
-    core_before,
-    core_version,
-    evident,
-    holds,
-    is_not,
-    is_on,
-    kept_in_section,
-    overlap_on,
-    said,
-)
+from heuristics.fixes.preconditions import already_so, at_least, evident, holds, is_not, kept_in_section
 from heuristics.guides.facts import EP_KINDS
 from heuristics.guides.graph_modules import captured_alone, replays
 from heuristics.guides.recompute_modules import has_shared_experts
@@ -48,28 +35,27 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """The strictest of what Megatron-Core, Megatron-LM and Megatron-Bridge ask for."""
-    run = informed(run)
-    implementation, fused = said(run, "transformer_impl"), is_on(run, _FUSION)
+    implementation, fused = run.config.first("transformer_impl"), run.config.on(_FUSION)
     needs = [
-        *already_so("delay_wgrad_compute", overlap_on(run, "delay_wgrad_compute") is True),
+        *already_so("delay_wgrad_compute", run.config.overlap("delay_wgrad_compute") is True),
         evident(
             "expert all-to-all overlap is active, and was measured without it",
-            run.shown.ep_overlap,
+            run.active.ep_overlap,
             "COM-1 alone first, then a recording",
         ),
-        at_least("Megatron-Core", core_version(run), "0.14.0", "--core-version"),
+        at_least("Megatron-Core", run.config.core_text, "0.14.0", "--core-version"),
         holds(
             "layers are Transformer Engine's",
             None if implementation is None else implementation == "transformer_engine",
             "--transformer-impl transformer_engine",
         ),
-        at_least("Transformer Engine", run.given.te_version, _needed(run), "--te-version"),
+        at_least("Transformer Engine", run.config.version_text("te"), _needed(run), "--te-version"),
         holds(
             "gradient_accumulation_fusion is on", fused, "gradient_accumulation_fusion of the configuration"
         ),
     ]
-    if core_before(run, "0.17.0"):
-        legacy = is_on(run, "moe_use_legacy_grouped_gemm")
+    if run.config.core_before("0.17.0"):
+        legacy = run.config.on("moe_use_legacy_grouped_gemm")
         needs.append(
             is_not("grouped GEMM is not the legacy one", legacy, "--moe-use-legacy-grouped-gemm left out")
         )
@@ -82,16 +68,16 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
 
 def _needed(run: Run) -> str:
     """Transformer Engine for it: more beside graphs of parts, most where they hold weight gradients."""
-    if replays(run) is not True or run.given.graph_impl not in (None, "transformer_engine"):
+    if replays(run) is not True or run.config.graph_impl not in (None, "transformer_engine"):
         return _ALONE
     held = [captured_alone(run, "attn")]
-    if has_shared_experts(run) is not False and is_on(run, "moe_shared_expert_overlap") is not True:
+    if has_shared_experts(run) is not False and run.config.on("moe_shared_expert_overlap") is not True:
         held.append(captured_alone(run, "moe_router"))
     return _IN_GRAPH if True in held else _GRAPHED
 
 
 def _bias(run: Run) -> bool | None:
-    biases = [is_on(run, name) for name in ("add_bias_linear", "add_qkv_bias")]
+    biases = [run.config.on(name) for name in ("add_bias_linear", "add_qkv_bias")]
     return True if True in biases else None if None in biases else False
 
 

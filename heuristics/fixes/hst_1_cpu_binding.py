@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.hardware import hardware_class
-from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
 from heuristics.fixes.preconditions import asked, holds, is_not
 from heuristics.run.run import Run
@@ -22,21 +20,19 @@ X86: Final = Limit(4, "GPUs a NUMA node", "Megatron-Bridge, docs/performance-gui
 
 def knobs(run: Run) -> Knobs:
     """numactl before each rank's command; x86's number of GPUs a node where the GPU is unknown."""
-    run = informed(run)
-    share = int((GRACE if hardware_class(run) == "nvl72" else X86).value)
+    share = int((GRACE if run.config.hardware_class == "nvl72" else X86).value)
     node = f"$((SLURM_LOCALID/{share}))"
     return Knobs(environment=(f"numactl --cpunodebind={node} --membind={node} COMMAND",))
 
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """Ranks that are not bound yet, on a machine whose NUMA nodes are known."""
-    run = informed(run)
-    bound = run.given.cpu_bound_to_numa
+    bound = run.config.cpu_bound_to_numa
     return (
         is_not("ranks are not bound to NUMA nodes yet", bound, asked(bound, "--cpu-bound-to-numa")),
         holds(
             "how many GPUs share a NUMA node is told by the GPU",
-            None if hardware_class(run) in (None, "other") else True,
+            None if run.config.hardware_class in (None, "other") else True,
             "--gpu-model",
         ),
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Form, Knobs, Precondition
 from heuristics.fixes.preconditions import already, holds
 from heuristics.run.run import Run
@@ -34,7 +33,6 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """Collections within steps. That none is seen tells nothing: unnamed ones look like Python."""
-    run = informed(run)
     collects = run.cost_ns("host_overhead", ("gc",))
     return (*already(run, "train.manual_gc", active=False if collects else None), *_within_steps(run))
 

@@ -11,17 +11,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from heuristics.config.informed import informed, words
 from heuristics.fixes.fix import Fix, Form, Gain, Knobs, Precondition
 from heuristics.fixes.preconditions import (
     already_so,
     at_least,
-    core_version,
     head_room,
     holds,
     is_not,
     no_layer_offload,
-    said,
     static_shapes,
 )
 from heuristics.guides.cuda_graphs import choose_graphs
@@ -46,26 +43,24 @@ ROOM: Final = Limit(
 
 def partial_choice(run: Run) -> GraphChoice:
     """The guide's choice where it is such graphs, else the smallest of them (attention without experts)."""
-    run = informed(run)
     choice = choose_graphs(_with_fit_recompute(run))
     if choice.impl == "transformer_engine":
         return choice
-    smallest = ("attn",) if run.shown.moe is False else ("moe_router", "moe_preprocess")
+    smallest = ("attn",) if run.active.moe is False else ("moe_router", "moe_preprocess")
     return replace(choice, impl="transformer_engine", modules=smallest)
 
 
 def _with_fit_recompute(run: Run) -> Run:
     """The run once MEM-2 has mended a recompute that forbids graphs, which is a precondition of its own."""
-    shown = run.shown
+    shown = run.active
     full = None if shown.recompute_full is None else False
     kept = shown.recompute_modules and tuple(name for name in shown.recompute_modules if name != "moe")
-    return replace(run, shown=replace(shown, recompute_full=full, recompute_modules=kept))
+    return replace(run, observed=replace(shown, recompute_full=full, recompute_modules=kept))
 
 
 def knobs(run: Run) -> Knobs:
     """What the CUDA-graph guide names, spelled for the version; NCCL keeps out of graphs' memory."""
-    run = informed(run)
-    choice, core = partial_choice(run), core_version(run)
+    choice, core = partial_choice(run), run.config.core_text
     return Knobs(
         megatron_lm=(*graph_knobs(choice, core, bridge=False), "--te-rng-tracker"),
         megatron_bridge=(
@@ -83,8 +78,7 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """What Megatron-Core asserts for the modules that were chosen, and room for them."""
-    run = informed(run)
-    choice, shown = choose_graphs(_with_fit_recompute(run)), run.shown
+    choice, shown = choose_graphs(_with_fit_recompute(run)), run.active
     modules, recomputed, graphed = partial_choice(run).modules, shown.recompute_modules, shown.graph_frac
     needs = [
         *already_so("cuda_graph_impl", graphed != 0 and _configured(run, modules)),
@@ -96,34 +90,33 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
         holds(
             f"graphs hold at most {GRAPHED.value:.0%} of the kernel work so far",
             None if graphed is None else graphed <= GRAPHED.value,
-            cure("graphs", run.shown.recorder) if graphed is None else "for what is outside: HST-6, HST-7",
+            cure("graphs", run.active.recorder) if graphed is None else "for what is outside: HST-6, HST-7",
         ),
         is_not("no full recompute", shown.recompute_full, "MEM-2"),
         no_layer_offload(run),
         static_shapes(run),
-        at_least("Megatron-Core", core_version(run), "0.16.0", "--core-version"),
+        at_least("Megatron-Core", run.config.core_text, "0.16.0", "--core-version"),
         head_room(run, ROOM.value),
     ]
     if "moe_router" in modules:
         whole = None if recomputed is None else "moe" in recomputed
         needs.append(is_not("moe is not recomputed", whole, "MEM-2"))
     if "moe_preprocess" in modules and shown.dispatcher == "alltoall":
-        padding = run.given.router_padding
+        padding = run.config.router_padding
         needs.append(is_not("the router does not pad for low precision", padding, "--router-padding"))
     return tuple(needs)
 
 
 def _configured(run: Run, modules: tuple[str, ...]) -> bool:
     """Whether these modules, or whole layers, are asked for already."""
-    asked = words(run, "cuda_graph_modules")
-    return said(run, "cuda_graph_impl") == "transformer_engine" and (
+    asked = run.config.names("cuda_graph_modules")
+    return run.config.first("cuda_graph_impl") == "transformer_engine" and (
         asked is not None and (not asked or set(modules) <= set(asked))
     )
 
 
 def changes(run: Run) -> tuple[str, ...]:
     """The scopes that the guide chooses here."""
-    run = informed(run)
     modules = partial_choice(run).modules
     if set(SCOPES) <= set(modules):
         return ("graph_scopes",)

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.informed import informed
+from heuristics.config.logic import all_of
 from heuristics.fixes.fix import Fix, Form, Gain, Knobs, Precondition
-from heuristics.fixes.preconditions import asked, at_least, core_before, is_not, is_on
-from heuristics.guides.facts import all_of
+from heuristics.fixes.preconditions import asked, at_least, is_not
 from heuristics.run.run import Run
 from traces.cures import cure
 from traces.limits import Limit
@@ -27,8 +26,7 @@ ROUTER_KERNELS: Final = Limit(
 
 def knobs(run: Run) -> Knobs:
     """What is not fused already; without MoE only the loss. The norm's fusion is for MXFP8."""
-    run = informed(run)
-    lm, bridge = _moe_knobs(run) if run.shown.moe is not False else ([], [])
+    lm, bridge = _moe_knobs(run) if run.active.moe is not False else ([], [])
     norm = ("NVTE_NORM_FWD_USE_CUDNN=1", "NVTE_NORM_BWD_USE_CUDNN=1") if run.precision == "mxfp8" else ()
     return Knobs(
         megatron_lm=(*lm, "--cross-entropy-loss-fusion", "--cross-entropy-fusion-impl native"),
@@ -43,30 +41,29 @@ def knobs(run: Run) -> Knobs:
 
 def _moe_knobs(run: Run) -> tuple[list[str], list[str]]:
     names = [] if _router_fused(run) else ["moe_router_fusion"]
-    if run.shown.permute_fused is not True:
+    if run.active.permute_fused is not True:
         names.append("moe_permute_fusion")
-    if run.shown.dispatcher == "hybridep" and not core_before(run, "0.17.1"):
+    if run.active.dispatcher == "hybridep" and not run.config.core_before("0.17.1"):
         names.append("moe_permute_fusion_into_hybridep")
     return [f"--{name.replace('_', '-')}" for name in names], [f"model.{name}=true" for name in names]
 
 
 def _router_fused(run: Run) -> bool | None:
-    kernels = run.shown.router_kernels_per_layer
-    return is_on(run, "moe_router_fusion") if kernels is None else kernels <= ROUTER_KERNELS.value
+    kernels = run.active.router_kernels_per_layer
+    return run.config.on("moe_router_fusion") if kernels is None else kernels <= ROUTER_KERNELS.value
 
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """Something left to fuse, and a Transformer Engine that has the fused kernels; without MoE, neither."""
-    run = informed(run)
-    if run.shown.moe is False:
+    if run.active.moe is False:
         return ()
-    router, permute = _router_fused(run), run.shown.permute_fused
+    router, permute = _router_fused(run), run.active.permute_fused
     fused = all_of(router, permute)
-    how = asked(fused, cure("graphs", run.shown.recorder))
+    how = asked(fused, cure("graphs", run.active.recorder))
     needs = [is_not("router or permutation run unfused", fused, how)]
     if not (router and permute):
         needed = "2.1.0" if router else "2.7.0"
-        needs.append(at_least("Transformer Engine", run.given.te_version, needed, "--te-version"))
+        needs.append(at_least("Transformer Engine", run.config.version_text("te"), needed, "--te-version"))
     return tuple(needs)
 
 

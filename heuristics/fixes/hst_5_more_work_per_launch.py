@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.informed import informed
 from heuristics.fixes.batch import batch_needs, doubled
 from heuristics.fixes.fix import Fix, Form, Knobs, Precondition
-from heuristics.fixes.preconditions import head_room, holds, is_on, tensor_parallel
+from heuristics.fixes.preconditions import head_room, holds, tensor_parallel
 from heuristics.run.run import Run
 from traces.limits import Limit
 
@@ -23,12 +22,11 @@ SHORT: Final = Limit(
 
 def knobs(run: Run) -> Knobs:
     """Twice the micro-batch (2N of the N there is), and half the tensor parallelism where there is some."""
-    run = informed(run)
     batch = doubled(run)
     if not _halves(run):
         return batch
-    half: int | str = run.given.tp // 2 if run.given.tp else "TP/2"
-    alone = half == 1 and is_on(run, "sequence_parallel")
+    half: int | str = run.config.tp // 2 if run.config.tp else "TP/2"
+    alone = half == 1 and run.config.on("sequence_parallel")
     return Knobs(
         megatron_lm=(
             *batch.megatron_lm,
@@ -46,16 +44,15 @@ def knobs(run: Run) -> Knobs:
 
 def _halves(run: Run) -> bool:
     """Whether TP can go down: not to 1 where its overlap is on, which wants more."""
-    tp = run.given.tp
+    tp = run.config.tp
     if tensor_parallel(run) is not True or (tp is not None and tp % 2):
         return False
-    return not (tp == 2 and run.shown.tp_overlap)
+    return not (tp == 2 and run.active.tp_overlap)
 
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """Short kernels, and memory. What a larger micro-batch takes cannot be told from the peak alone."""
-    run = informed(run)
-    short = run.shown.short_kernel_frac
+    short = run.active.short_kernel_frac
     return (
         holds(
             f"more than {SHORT.value:.0%} of the kernels run under 10 us",

@@ -10,18 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Form, Knobs, Precondition
-from heuristics.fixes.preconditions import (
-    already,
-    asked,
-    at_least,
-    core_version,
-    expert_parallel,
-    head_room,
-    holds,
-    is_not,
-)
+from heuristics.fixes.preconditions import already, asked, at_least, expert_parallel, head_room, holds, is_not
 from heuristics.run.run import Run
 from traces.limits import Limit
 
@@ -49,8 +39,7 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """A read of token counts in each layer, HybridEP, and routing that is not of fixed size already."""
-    run = informed(run)
-    shown, routing = run.shown, run.given.routing
+    shown, routing = run.active, run.config.routing
     syncs = shown.token_count_sync
     return (
         *already(run, "moe_expert_rank_capacity_factor", active=False if syncs else None),
@@ -66,7 +55,7 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
             None if routing is None else routing == "drop_pad",
             "--routing" if routing is None else "nothing to do: sizes are fixed already",
         ),
-        at_least("Megatron-Core", core_version(run), "0.18.0", "--core-version"),
+        at_least("Megatron-Core", run.config.core_text, "0.18.0", "--core-version"),
         holds("experts run as grouped GEMM", shown.grouped_gemm, "CMP-1"),
         head_room(run, None),
     )

@@ -11,15 +11,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from heuristics.config.hardware import hardware_class
-from heuristics.config.informed import informed
 from heuristics.fixes import hst_6_fewer_syncs
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.fixes.preconditions import (
     asked,
     at_least,
-    core_before,
-    core_version,
     head_room,
     holds,
     is_not,
@@ -43,10 +39,9 @@ GROWTH: Final = Limit(
 
 def knobs(run: Run) -> Knobs:
     """One graph, spelled for the version; dropless routing adds HST-6's budget and the stash it feeds."""
-    run = informed(run)
-    core = core_version(run)
+    core = run.config.core_text
     choice = replace(choose_graphs(run), impl="full_iteration", modules=())
-    stash = _dropless(run) and not core_before(run, "0.18.0")
+    stash = _dropless(run) and not run.config.core_before("0.18.0")
     budget = hst_6_fewer_syncs.knobs(run) if stash else Knobs()
     return Knobs(
         megatron_lm=(
@@ -71,18 +66,17 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """Nothing read back in the step, shapes that stay, and memory for every buffer at once."""
-    run = informed(run)
-    peak, whole = run.shown.peak_bytes, _is_whole(run)
+    peak, whole = run.active.peak_bytes, _is_whole(run)
     return (
         holds("no expert size goes back to the host", _sizes_stay(run), _sizes_cure(run)),
         is_not(
-            "no graph of the whole step runs yet", whole, asked(whole, cure("graphs", run.shown.recorder))
+            "no graph of the whole step runs yet", whole, asked(whole, cure("graphs", run.active.recorder))
         ),
         static_shapes(run),
         no_layer_offload(run),
         at_least(
             "Megatron-Core",
-            core_version(run),
+            run.config.core_text,
             "0.18.0" if _dropless(run) else "0.15.0",
             "--core-version",
         ),
@@ -91,13 +85,13 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
 
 
 def _dropless(run: Run) -> bool:
-    return run.shown.moe is not False and run.given.routing != "drop_pad"
+    return run.active.moe is not False and run.config.routing != "drop_pad"
 
 
 def _is_whole(run: Run) -> bool | None:
-    if run.given.graph_impl == "full_iteration":
+    if run.config.graph_impl == "full_iteration":
         return True
-    return None if run.shown.graph_frac is None else run.shown.graph_frac > WHOLE.value
+    return None if run.active.graph_frac is None else run.active.graph_frac > WHOLE.value
 
 
 def _sizes_stay(run: Run) -> bool | None:
@@ -108,7 +102,7 @@ def _sizes_cure(run: Run) -> str:
     """HST-6 makes it so where NVIDIA's recipes do: MXFP8 on Blackwell."""
     if _sizes_stay(run) is None:
         return "--gpu-model, --routing, --precision, --te-op-fuser"
-    blackwell = hardware_class(run) in ("blackwell_nvl8", "nvl72")
+    blackwell = run.config.hardware_class in ("blackwell_nvl8", "nvl72")
     return "HST-6" if blackwell and run.precision == "mxfp8" else "drop-and-pad routing"
 
 

@@ -10,18 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import (
-    already,
-    at_least,
-    core_version,
-    holds,
-    is_not,
-    is_on,
-    said,
-    second_fsdp,
-)
+from heuristics.fixes.preconditions import already, at_least, holds, is_not
 from heuristics.run.run import Run
 
 _KNOB: Final = "optimizer.optimizer_cuda_graph"
@@ -35,24 +25,23 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """A step of Adam that stays on the GPU."""
-    run = informed(run)
-    kind = said(run, "optimizer.optimizer")
+    kind = run.config.first("optimizer.optimizer")
     return (
         *already(run, _KNOB),
-        holds("it is a training step, with an optimizer", run.shown.training, "record a whole step"),
+        holds("it is a training step, with an optimizer", run.active.training, "record a whole step"),
         holds(
             "the host is late for launches of the optimizer", None, "NVTX ranges around the optimizer's step"
         ),
-        at_least("Megatron-Core", core_version(run), "0.17.0", "--core-version"),
+        at_least("Megatron-Core", run.config.core_text, "0.17.0", "--core-version"),
         is_not(
             "no part of the optimizer steps on the CPU",
-            is_on(run, "optimizer.optimizer_cpu_offload"),
+            run.config.on("optimizer.optimizer_cpu_offload"),
             "--optimizer-cpu-offload left out",
         ),
         holds("the optimizer is Adam", None if kind is None else kind == "adam", "--optimizer adam"),
         is_not(
             "Megatron-FSDP 2 does not run",
-            second_fsdp(run),
+            run.config.second_fsdp,
             "--megatron-fsdp-version 1",
         ),
     )

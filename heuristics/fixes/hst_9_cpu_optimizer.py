@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Form, Gain, Knobs, Precondition
-from heuristics.fixes.preconditions import evident, holds, said
+from heuristics.fixes.preconditions import evident, holds
 from heuristics.run.run import Run
 from traces.limits import Limit
 
@@ -25,7 +24,7 @@ _FRACTION: Final = "optimizer.optimizer_offload_fraction"
 
 def knobs(run: Run) -> Knobs:
     """Half of the fraction, which is 1 where it is not set, with its copies overlapped."""
-    now = said(informed(run), _FRACTION)
+    now = run.config.first(_FRACTION)
     fraction = (float(now) if isinstance(now, int | float) else 1.0) * LESS.value
     return Knobs(
         megatron_lm=(f"--optimizer-offload-fraction {fraction:g}", "--overlap-cpu-optimizer-d2h-h2d"),

@@ -5,19 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from heuristics.config.informed import informed
+from heuristics.config.precision import BITS, bits_of
 from heuristics.fixes.fix import Knobs, Precondition
-from heuristics.fixes.preconditions import (
-    at_least,
-    core_before,
-    core_version,
-    distributed_optimizer,
-    holds,
-    is_not,
-    is_on,
-)
+from heuristics.fixes.preconditions import at_least, holds, is_not
 from heuristics.guides.graph_modules import captured_alone
-from heuristics.guides.precision import BITS, ROUTER, RecipeName, choose_precision, element_bits
+from heuristics.guides.precision import ROUTER, RecipeName, choose_precision
 from heuristics.guides.recompute import recomputed_now
 from heuristics.run.run import Run
 
@@ -75,12 +67,11 @@ scripts/performance/utils/precision.py, at 067f987d."""
 
 def low_precision_knobs(run: Run) -> Knobs:
     """Spellings of the recipe that the table chooses, the router kept in FP32; none where that is BF16."""
-    run = informed(run)
     recipe = choose_precision(run).recipe
     spelling = _SPELLINGS.get(recipe)
     if spelling is None:
         return Knobs()
-    routing = () if run.shown.moe is False else _routing(run)
+    routing = () if run.active.moe is False else _routing(run)
     return Knobs(
         megatron_lm=(
             *_flags(run, spelling),
@@ -97,7 +88,7 @@ def low_precision_knobs(run: Run) -> Knobs:
 
 def _flags(run: Run, spelling: _Spelling) -> tuple[str, ...]:
     """The recipe's flags; parameters stay in BF16 where no optimizer is distributed that could gather FP8."""
-    if distributed_optimizer(run) is not False:
+    if run.config.distributed_optimizer is not False:
         return spelling.megatron_lm
     return tuple(flag for flag in spelling.megatron_lm if flag not in _GATHERS)
 
@@ -108,16 +99,16 @@ def _left_out(run: Run, recipe: RecipeName) -> tuple[str, ...]:
         return ()
     buffers = "ddp.reuse_grad_buf_for_mxfp8_param_ag"
     flags = {
-        "--fp8-format": is_on(run, "fp8") or element_bits(run.precision) == BITS["mxfp8"],
-        "--fp8-param-gather": is_on(run, "fp8_param"),
-        "--reuse-grad-buf-for-mxfp8-param-ag": is_on(run, buffers),
+        "--fp8-format": run.config.on("fp8") or bits_of(run.precision) == BITS["mxfp8"],
+        "--fp8-param-gather": run.config.on("fp8_param"),
+        "--reuse-grad-buf-for-mxfp8-param-ag": run.config.on(buffers),
     }
     return tuple(f"(leave out {flag})" for flag, on in flags.items() if on)
 
 
 def _routing(run: Run) -> tuple[tuple[str, str, str], ...]:
     """Field, what follows it as a flag, its value: router in FP32, token counts padded for the GEMMs."""
-    padding = "fp8" if core_before(run, "0.16.0") else "quantization"
+    padding = "fp8" if run.config.core_before("0.16.0") else "quantization"
     return (
         ("moe_router_dtype", f" {ROUTER}", ROUTER),
         (f"moe_router_padding_for_{padding}", "", "true"),
@@ -126,9 +117,8 @@ def _routing(run: Run) -> tuple[tuple[str, str, str], ...]:
 
 def low_precision_needs(run: Run) -> tuple[Precondition, ...]:
     """A GPU that a row names, a wider format until now, a stable run before, and the library for it."""
-    run = informed(run)
     choice = choose_precision(run)
-    spelling, bits = _SPELLINGS.get(choice.recipe), element_bits(run.precision)
+    spelling, bits = _SPELLINGS.get(choice.recipe), bits_of(run.precision)
     needs = [holds("the guides name a low precision for this GPU and stage", _named(run), _cure(run))]
     if spelling is None:
         return tuple(needs)
@@ -141,22 +131,22 @@ def low_precision_needs(run: Run) -> tuple[Precondition, ...]:
         ),
         holds(
             "a run in a wider precision is stable",
-            None if run.given.stage is None else run.given.stage == "tuned",
+            None if run.config.stage is None else run.config.stage == "tuned",
             "--stage",
         ),
-        at_least("Transformer Engine", run.given.te_version, spelling.te_version, "--te-version"),
+        at_least("Transformer Engine", run.config.version_text("te"), spelling.te_version, "--te-version"),
     ]
     by_flag = run.settings.framework == "megatron_lm"  # a recipe of Bridge gathers, flags need not
     if "--fp8-param-gather" in (_flags(run, spelling) if by_flag else spelling.megatron_lm):
         text = "the optimizer is distributed, or FSDP's, as parameters are gathered in FP8"
-        needs.append(holds(text, distributed_optimizer(run), "--use-distributed-optimizer"))
+        needs.append(holds(text, run.config.distributed_optimizer, "--use-distributed-optimizer"))
     dropped = recomputed_now(run) & {"moe_act", "layernorm"}
     if dropped and choice.recipe != "nvfp4":
         beside = f"Transformer Engine beside recompute of {' and '.join(sorted(dropped))}"
-        needs.append(at_least(beside, run.given.te_version, "2.6.0", "--te-version"))
+        needs.append(at_least(beside, run.config.version_text("te"), "2.6.0", "--te-version"))
     if choice.recipe == "nvfp4":
-        needs.append(at_least("Megatron-Core", core_version(run), "0.15.0", "--core-version"))
-    if run.shown.moe is not False:
+        needs.append(at_least("Megatron-Core", run.config.core_text, "0.15.0", "--core-version"))
+    if run.active.moe is not False:
         needs += _padding_needs(run)
     return tuple(needs)
 
@@ -169,12 +159,12 @@ def _named(run: Run) -> bool | None:
 
 
 def _cure(run: Run) -> str:
-    return "--stage tuned" if run.given.stage == "bring_up" else "--gpu-model"
+    return "--stage tuned" if run.config.stage == "bring_up" else "--gpu-model"
 
 
 def _padding_needs(run: Run) -> list[Precondition]:
     """Padding of token counts goes with every dispatcher but allgather, and not with every graph."""
-    dispatcher = run.shown.dispatcher
+    dispatcher = run.active.dispatcher
     needs = [
         is_not(
             "the dispatcher is not allgather, which refuses padding",

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.informed import informed
-from heuristics.config.sizes import data_parallel
 from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import already, core_before, evident, holds, is_not, is_on, said
+from heuristics.fixes.preconditions import already, evident, holds, is_not
 from heuristics.guides.connections import connections
 from heuristics.run.run import Run
 from traces.cures import cure
@@ -24,15 +22,14 @@ _AVERAGE: Final = "ddp.average_in_collective"
 
 def knobs(run: Run) -> Knobs:
     """Everything sharded, in the checkpoint format that it asserts, with more than one hardware queue."""
-    run = informed(run)
-    switch = "--use-custom-fsdp" if core_before(run, "0.14.0") else "--use-megatron-fsdp"
+    switch = "--use-custom-fsdp" if run.config.core_before("0.14.0") else "--use-megatron-fsdp"
     return Knobs(
         megatron_lm=(
             switch,
             "--use-distributed-optimizer",
             f"--data-parallel-sharding-strategy {_SHARDED}",
             "--ckpt-format fsdp_dtensor",
-            *(("(leave out --ddp-average-in-collective)",) if is_on(run, _AVERAGE) else ()),
+            *(("(leave out --ddp-average-in-collective)",) if run.config.on(_AVERAGE) else ()),
         ),
         megatron_bridge=(
             "ddp.use_megatron_fsdp=true",
@@ -48,17 +45,16 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """What Megatron-LM and Megatron-Bridge assert, and ranks to share the state."""
-    run = informed(run)
-    kind = said(run, "optimizer.optimizer")
+    kind = run.config.first("optimizer.optimizer")
     return (
         *already(run, "ddp.use_megatron_fsdp"),
-        holds("it is a training step, with an optimizer", run.shown.training, "record a whole step"),
+        holds("it is a training step, with an optimizer", run.active.training, "record a whole step"),
         evident(
             "more than one data-parallel rank is known to share the state",
-            run.shown.dp_active or (data_parallel(run) or 1) > 1,
-            f"{cure('told_apart', run.shown.recorder)}; or world_size and parallel sizes",
+            run.active.dp_active or (run.config.dp or 1) > 1,
+            f"{cure('told_apart', run.active.recorder)}; or world_size and parallel sizes",
         ),
-        is_not("PyTorch's FSDP2 is off", is_on(run, "use_torch_fsdp2"), "--use-torch-fsdp2 left out"),
+        is_not("PyTorch's FSDP2 is off", run.config.on("use_torch_fsdp2"), "--use-torch-fsdp2 left out"),
         holds(
             "the optimizer is Adam or SGD",
             None if kind is None else kind in ("adam", "sgd"),
@@ -66,12 +62,12 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
         ),
         is_not(
             "ranks are ordered as usual",
-            is_on(run, "use_tp_pp_dp_mapping"),
+            run.config.on("use_tp_pp_dp_mapping"),
             "--use-tp-pp-dp-mapping left out",
         ),
         is_not(
             "expert weights are not one grouped tensor",
-            is_on(run, "moe_single_grouped_weight", "moe_single_grouped_bias"),
+            run.config.on("moe_single_grouped_weight", "moe_single_grouped_bias"),
             "moe_single_grouped_weight of the configuration",
         ),
     )

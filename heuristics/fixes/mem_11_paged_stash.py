@@ -10,17 +10,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.informed import informed, words
 from heuristics.fixes.fix import Fix, Knobs, Precondition
 from heuristics.fixes.preconditions import (
     already,
     at_least,
-    core_version,
     evident,
     expert_parallel,
     holds,
     is_not,
-    is_on,
     no_layer_offload,
 )
 from heuristics.run.run import Run
@@ -58,9 +55,8 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """A budget whose buffers are worth packing, and nothing else that moves the same activations."""
-    run = informed(run)
-    shown, offloaded = run.shown, words(run, "offload_modules")
-    budget = is_on(run, "moe_expert_rank_capacity_factor")
+    shown, offloaded = run.active, run.config.names("offload_modules")
+    budget = run.config.on("moe_expert_rank_capacity_factor")
     return (
         *already(run, "moe_paged_stash"),
         expert_parallel(run),
@@ -70,7 +66,7 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
             None if shown.dispatcher == "unknown" else shown.dispatcher in ("hybridep", "ncclep"),
             "COM-2",
         ),
-        at_least("Megatron-Core", core_version(run), "0.18.0", "--core-version"),
+        at_least("Megatron-Core", run.config.core_text, "0.18.0", "--core-version"),
         holds("experts run as grouped GEMM", shown.grouped_gemm, "CMP-1"),
         no_layer_offload(run),
         is_not(

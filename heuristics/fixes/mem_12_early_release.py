@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import already, at_least, core_version, evident
+from heuristics.fixes.preconditions import already, at_least, evident
 from heuristics.run.run import Run
 
 _KNOB: Final = "ep_overlap_early_attn_memory_release"
@@ -28,11 +27,10 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """The overlap whose peak it lowers."""
-    run = informed(run)
     return (
         *already(run, _KNOB),
-        evident("expert all-to-all overlap is active", run.shown.ep_overlap, "COM-1"),
-        at_least("Megatron-Core", core_version(run), "0.16.0", "--core-version"),
+        evident("expert all-to-all overlap is active", run.active.ep_overlap, "COM-1"),
+        at_least("Megatron-Core", run.config.core_text, "0.16.0", "--core-version"),
     )
 
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import already_so, is_not, is_on
+from heuristics.fixes.preconditions import already_so, is_not
 from heuristics.run.run import Run
 
 _OFF: Final = "NCCL_NVLS_ENABLE"
@@ -28,13 +27,12 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """Variables that are not set so already, and no user buffers."""
-    run = informed(run)
-    so = is_on(run, f"env.{_OFF}") is False and is_on(run, f"env.{_ON}") is True
+    so = run.config.on(f"env.{_OFF}") is False and run.config.on(f"env.{_ON}") is True
     return (
         *already_so(f"env.{_OFF}", so),
         is_not(
             "NCCL user buffers are off",
-            is_on(run, "ddp.nccl_ub"),
+            run.config.on("ddp.nccl_ub"),
             "--use-nccl-ub (--nccl_ub) left out of the run",
         ),
     )

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Form, Knobs, Precondition
-from heuristics.fixes.preconditions import holds, is_on
+from heuristics.fixes.preconditions import holds
 from heuristics.run.run import Run
 
 _OPTIMIZER: Final = "optimizer.optimizer_cpu_offload"
@@ -20,7 +19,7 @@ _OPTIMIZER: Final = "optimizer.optimizer_cpu_offload"
 
 def knobs(run: Run) -> Knobs:
     """Megatron's optimizer offload, where the configuration has it on."""
-    on = is_on(informed(run), _OPTIMIZER)
+    on = run.config.on(_OPTIMIZER)
     return Knobs(
         megatron_lm=("(leave out --optimizer-cpu-offload)",) if on else (),
         megatron_bridge=(f"{_OPTIMIZER}=false",) if on else (),
@@ -29,7 +28,7 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """Room for what moves to the GPU; without it there is the prefetch."""
-    fact = True if run.given.memory_tight is False else None
+    fact = True if run.config.memory_tight is False else None
     return (holds("memory has room for what is kept on the GPU; else prefetch it", fact, "--memory-tight"),)
 
 

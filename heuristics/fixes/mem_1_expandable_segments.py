@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Form, Gain, Knobs, Precondition
-from heuristics.fixes.preconditions import is_not, is_on, said
+from heuristics.fixes.preconditions import is_not
 from heuristics.guides.graph_modules import replays
 from heuristics.run.run import Run
 
@@ -24,15 +23,13 @@ _NO_REGISTER: Final = "NCCL_GRAPH_REGISTER=0"
 
 def knobs(run: Run) -> Knobs:
     """Environment of every rank; NCCL's goes with it unless it is known that no CUDA graph replays."""
-    run = informed(run)
     environment = (_SEGMENTS,) if replays(run) is False else (_SEGMENTS, _NO_REGISTER)
     return Knobs(bridge_harness=tuple(f"--env {one}" for one in environment), environment=environment)
 
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """A trace shows neither the environment nor how NCCL got its buffers."""
-    run = informed(run)
-    allocator = said(run, f"env.{_VARIABLE}")
+    allocator = run.config.first(f"env.{_VARIABLE}")
     return (
         is_not(
             "expandable segments are not set yet",
@@ -41,7 +38,7 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
         ),
         is_not(
             "NCCL user buffers are off",
-            is_on(run, "ddp.nccl_ub"),
+            run.config.on("ddp.nccl_ub"),
             "--use-nccl-ub (--nccl_ub) left out of the run",
         ),
     )

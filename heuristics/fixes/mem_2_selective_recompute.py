@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Form, Gain, Knobs, Precondition
-from heuristics.fixes.preconditions import at_least, holds, is_not, is_on, layer_offload
+from heuristics.fixes.preconditions import at_least, holds, is_not, layer_offload
 from heuristics.guides.recompute import RecomputeChoice, choose_recompute, recomputed_now
 from heuristics.guides.recompute_modules import MODULES
 from heuristics.run.run import Run
@@ -22,7 +21,6 @@ from traces.cures import cure
 
 def knobs(run: Run) -> Knobs:
     """The chosen modules; no recompute at all where memory has room; nothing where only MEM-9 is left."""
-    run = informed(run)
     choice = choose_recompute(run)
     if choice.granularity != "none" and not choice.modules:
         return Knobs()
@@ -48,7 +46,7 @@ def knobs(run: Run) -> Knobs:
 
 def _no_layers(run: Run) -> tuple[str, ...]:
     """Settings of full recompute, which selective recompute refuses."""
-    if run.shown.recompute_full is False:
+    if run.active.recompute_full is False:
         return ()
     return ("model.recompute_method=null", "model.recompute_num_layers=null")
 
@@ -58,13 +56,12 @@ def _without_layers(run: Run) -> tuple[str, ...]:
     return tuple(
         f"(leave out --{knob.replace('_', '-')})"
         for knob in ("recompute_method", "recompute_num_layers")
-        if is_on(run, knob)
+        if run.config.on(knob)
     )
 
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """Something narrower or more to recompute than now, and what its modules need."""
-    run = informed(run)
     choice = choose_recompute(run)
     needs = [_changes(run, choice)]
     if choice.granularity == "selective":
@@ -76,30 +73,30 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
 
 def _changes(run: Run, choice: RecomputeChoice) -> Precondition:
     if choice.granularity == "none":
-        modules, full = run.shown.recompute_modules, run.shown.recompute_full
+        modules, full = run.active.recompute_modules, run.active.recompute_full
         runs = True if full or modules else None if modules is None else False
-        how = cure("threads", run.shown.recorder)
+        how = cure("threads", run.active.recorder)
         return holds("something is recomputed although memory has room", runs, how)
     if not choice.modules:
         return holds("a selective module is left to recompute", False, "MEM-6")
     text = f"the recomputed modules are not {', '.join(choice.modules)} already"
-    if run.shown.recompute_full:
+    if run.active.recompute_full:
         return holds(text, True)
-    if run.shown.recompute_modules is None:
-        return holds(text, None, cure("threads", run.shown.recorder))
+    if run.active.recompute_modules is None:
+        return holds(text, None, cure("threads", run.active.recorder))
     return is_not(text, set(choice.modules) == set(recomputed_now(run)), "MEM-6")
 
 
 def _module_needs(run: Run, choice: RecomputeChoice) -> list[Precondition]:
     needs = []
     if "moe_act" in choice.modules:
-        needs.append(holds("experts run as grouped GEMMs", run.shown.grouped_gemm, "CMP-1"))
+        needs.append(holds("experts run as grouped GEMMs", run.active.grouped_gemm, "CMP-1"))
     dropped = [label for label in ("moe_act", "layernorm") if label in choice.modules]
     if dropped and (run.precision or "").startswith(("fp8", "mxfp8")):
         names = " and ".join(dropped)
         told = None if run.precision in ("fp8", "fp8_per_tensor") else True
         needs.append(holds(f"FP8 scaling is not delayed, which refuses {names}", told, "--precision"))
-        needs.append(at_least("Transformer Engine", run.given.te_version, "2.6.0", "--te-version"))
+        needs.append(at_least("Transformer Engine", run.config.version_text("te"), "2.6.0", "--te-version"))
     needs += [
         holds(f"{label}: {MODULES[label].needs}", True if MODULES[label].legal(run) else None, "--family")
         for label in choice.modules

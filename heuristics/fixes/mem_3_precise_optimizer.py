@@ -9,17 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
-from heuristics.fixes.preconditions import (
-    already_so,
-    distributed_optimizer,
-    holds,
-    is_not,
-    is_on,
-    said,
-    second_fsdp,
-)
+from heuristics.fixes.preconditions import already_so, holds, is_not
 from heuristics.run.run import Run
 
 _MOMENTS: Final = ("exp_avg_dtype", "exp_avg_sq_dtype")
@@ -43,24 +34,23 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """What Megatron-Core asserts of the optimizer."""
-    run = informed(run)
-    distributed, kind = distributed_optimizer(run), said(run, "optimizer.optimizer")
+    distributed, kind = run.config.distributed_optimizer, run.config.first("optimizer.optimizer")
     return (
         *already_so("optimizer.exp_avg_dtype", _narrow(run)),
-        holds("it is a training step, with an optimizer", run.shown.training, "record a whole step"),
+        holds("it is a training step, with an optimizer", run.active.training, "record a whole step"),
         holds(
             "the optimizer is distributed",
             distributed,
             "--use-distributed-optimizer",
         ),
         holds("the optimizer is Adam", None if kind is None else kind == "adam", "--optimizer adam"),
-        is_not("Megatron-FSDP 2 does not run", second_fsdp(run), "--megatron-fsdp-version 1"),
+        is_not("Megatron-FSDP 2 does not run", run.config.second_fsdp, "--megatron-fsdp-version 1"),
     )
 
 
 def _narrow(run: Run) -> bool:
-    formats = [said(run, f"optimizer.{name}") for name in _MOMENTS]
-    on = is_on(run, "optimizer.use_precision_aware_optimizer")
+    formats = [run.config.first(f"optimizer.{name}") for name in _MOMENTS]
+    on = run.config.on("optimizer.use_precision_aware_optimizer")
     return on is True and all(one is not None and one not in _WIDE for one in formats)
 
 

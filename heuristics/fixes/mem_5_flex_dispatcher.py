@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from heuristics.config.informed import informed
 from heuristics.fixes import com_2_dispatcher
 from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
 from heuristics.fixes.preconditions import holds, is_not, mostly_moving
@@ -23,21 +22,19 @@ _FLEX: Final = ("deepep", "hybridep", "ncclep")
 
 def _short_of_memory(run: Run) -> Run:
     """The run as the dispatcher guide is asked here: whoever pays for memory is short of it."""
-    tight = run.given.memory_tight is not False
+    tight = run.config.memory_tight is not False
     return replace(run, given=replace(run.given, memory_tight=tight))
 
 
 def knobs(run: Run) -> Knobs:
     """As COM-2."""
-    run = informed(run)
     return com_2_dispatcher.knobs(_short_of_memory(run))
 
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """As COM-2, but a flex backend in place of another kind, and waiting does not matter."""
-    run = informed(run)
     tight = _short_of_memory(run)
-    backend, now = com_2_dispatcher.backend_to_set(tight), run.shown.dispatcher
+    backend, now = com_2_dispatcher.backend_to_set(tight), run.active.dispatcher
     return (
         is_not(
             "no flex dispatcher runs already",

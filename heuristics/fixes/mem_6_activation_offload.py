@@ -11,18 +11,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.informed import informed
+from heuristics.config.versions import numbers
 from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
-from heuristics.fixes.preconditions import (
-    at_least,
-    core_before,
-    core_version,
-    holds,
-    is_not,
-    layer_offload,
-    numbers,
-    said,
-)
+from heuristics.fixes.preconditions import at_least, holds, is_not, layer_offload
 from heuristics.guides.graph_modules import captured_alone, replays
 from heuristics.guides.recompute import recomputed_now
 from heuristics.run.run import Run
@@ -39,8 +30,7 @@ _ATTENTION: Final = ("core_attn", "attn_proj")
 
 def knobs(run: Run) -> Knobs:
     """Modules to start with; where copies run already, a part of them only."""
-    run = informed(run)
-    if run.shown.offload:
+    if run.active.offload:
         return _less(run)
     modules = _modules(run)
     return Knobs(
@@ -55,7 +45,7 @@ def knobs(run: Run) -> Knobs:
 
 def _less(run: Run) -> Knobs:
     """The fraction came with Megatron-Core 0.19; before, fewer modules are the only way."""
-    if core_before(run, "0.19.0"):
+    if run.config.core_before("0.19.0"):
         return Knobs(
             megatron_lm=("--offload-modules expert_fc1",),
             megatron_bridge=("model.offload_modules=[expert_fc1]",),
@@ -67,22 +57,21 @@ def _less(run: Run) -> Knobs:
 
 
 def _modules(run: Run) -> tuple[str, ...]:
-    return _ATTENTION if run.shown.moe is False or "moe" in recomputed_now(run) else _EXPERTS
+    return _ATTENTION if run.active.moe is False or "moe" in recomputed_now(run) else _EXPERTS
 
 
 def _environment(run: Run) -> tuple[str, ...]:
     """Transformer Engine would offload weights too, from 2.10 on, without it."""
-    te = run.given.te_version
+    te = run.config.version_text("te")
     old = te is not None and numbers(te) < numbers("2.10.0")
     return () if old else ("NVTE_CPU_OFFLOAD_V1=1",)
 
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """Releases, and what must not run beside it."""
-    run = informed(run)
-    shown, implementation = run.shown, said(run, "transformer_impl")
+    shown, implementation = run.active, run.config.first("transformer_impl")
     needs = [
-        at_least("Megatron-Core", core_version(run), "0.16.0", "--core-version"),
+        at_least("Megatron-Core", run.config.core_text, "0.16.0", "--core-version"),
         is_not(
             "no full recompute: it keeps nothing inside a layer to offload", shown.recompute_full, "MEM-2"
         ),
@@ -95,8 +84,15 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
     ]
     if replays(run):
         needs += [
-            at_least("PyTorch beside CUDA graphs", run.given.torch_version, "2.9.0", "--torch-version"),
-            at_least("Transformer Engine beside CUDA graphs", run.given.te_version, "2.14.0", "--te-version"),
+            at_least(
+                "PyTorch beside CUDA graphs", run.config.version_text("torch"), "2.9.0", "--torch-version"
+            ),
+            at_least(
+                "Transformer Engine beside CUDA graphs",
+                run.config.version_text("te"),
+                "2.14.0",
+                "--te-version",
+            ),
             is_not("no CUDA graph of the whole moe module", captured_alone(run, "moe"), "HST-3"),
         ]
     return tuple(needs)

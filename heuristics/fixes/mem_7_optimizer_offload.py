@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.informed import informed
+from heuristics.config.precision import BITS, bits_of
 from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
-from heuristics.fixes.preconditions import already, distributed_optimizer, holds, is_on
-from heuristics.guides.precision import BITS, element_bits
+from heuristics.fixes.preconditions import already, holds
 from heuristics.run.run import Run
 from traces.limits import Limit
 
@@ -29,7 +28,6 @@ FRACTION: Final = Limit(
 
 def knobs(run: Run) -> Knobs:
     """A quarter of the state first, its copies overlapped."""
-    run = informed(run)
     fraction = FRACTION.value
     return Knobs(
         megatron_lm=(
@@ -49,13 +47,14 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """What Megatron-LM asserts."""
-    run = informed(run)
-    bits = element_bits(run.precision)
+    bits = bits_of(run.precision)
     allowed = run.precision == "fp8_delayed" or (bits is not None and bits > BITS["mxfp8"])
     return (
         *already(run, "optimizer.optimizer_cpu_offload"),
-        holds("it is a training step, with an optimizer", run.shown.training, "record a whole step"),
-        holds("the optimizer is distributed", distributed_optimizer(run), "--use-distributed-optimizer"),
+        holds("it is a training step, with an optimizer", run.active.training, "record a whole step"),
+        holds(
+            "the optimizer is distributed", run.config.distributed_optimizer, "--use-distributed-optimizer"
+        ),
         holds(
             "parameters are not gathered in FP8, or the recipe is delayed scaling",
             _gathers(run, allowed),
@@ -66,7 +65,7 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
 
 def _gathers(run: Run, allowed: bool) -> bool | None:
     """Parameters are gathered in FP8 only where that is asked for, whatever the precision."""
-    gathered = is_on(run, "ddp.fp8_param_gather", "mixed_precision.fp8_param_gather")
+    gathered = run.config.on("ddp.fp8_param_gather", "mixed_precision.fp8_param_gather")
     return True if allowed or gathered is False else None
 
 

@@ -10,21 +10,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.hardware import expert_tensor_size, nvlink_domain
-from heuristics.config.informed import informed
 from heuristics.config.sizes import deeper_pp, experts_divide, wider_ep
 from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import count, holds
+from heuristics.fixes.preconditions import holds
 from heuristics.run.run import Run
 
 
 def knobs(run: Run) -> Knobs:
     """Twice the EP inside the domain, else twice the stages (N where PP is unknown)."""
-    run = informed(run)
     ep = wider_ep(run)
     name = "expert" if ep else "pipeline"
     size: int | str = ep or deeper_pp(run) or "N"
-    if size == "N" and run.given.pp is not None:
+    if size == "N" and run.config.pp is not None:
         return Knobs()
     field = f"{name}_model_parallel_size"
     return Knobs(
@@ -36,14 +33,13 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """A reason to cut further, and sizes that divide."""
-    run = informed(run)
     needs = [
         holds(
             "what costs less was tried: expandable segments and selective recompute",
             _recomputes(run),
             "a run with MEM-1 and MEM-2 that still does not fit",
         ),
-        holds("memory has no room left", run.given.memory_tight, "--memory-tight"),
+        holds("memory has no room left", run.config.memory_tight, "--memory-tight"),
         holds("EP, ETP and the NVLink domain are known", _told(run), "--ep, --etp and --nvlink-domain"),
     ]
     if ep := wider_ep(run):
@@ -58,20 +54,20 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
 
 
 def _recomputes(run: Run) -> bool | None:
-    modules = run.shown.recompute_modules
-    return True if run.shown.recompute_full else None if modules is None else bool(modules)
+    modules = run.active.recompute_modules
+    return True if run.active.recompute_full else None if modules is None else bool(modules)
 
 
 def _stages_fit(run: Run) -> bool | None:
     """Known where layers and stages are: then the next PP divides them, or none does."""
-    known = count(run, "num_layers") is not None and run.given.pp is not None
+    known = run.config.positive("num_layers") is not None and run.config.pp is not None
     return deeper_pp(run) is not None if known else None
 
 
 def _told(run: Run) -> bool | None:
-    if run.shown.moe is False:
+    if run.active.moe is False:
         return True
-    sizes = (run.given.ep, expert_tensor_size(run), nvlink_domain(run))
+    sizes = (run.config.ep, run.config.expert_tensor_size, run.config.nvlink_domain)
     return None if None in sizes else True
 
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.informed import informed
 from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import count, holds, is_not, layer_offload
+from heuristics.fixes.preconditions import holds, is_not, layer_offload
 from heuristics.guides.graph_modules import replays, whole_iteration
 from heuristics.guides.recompute import choose_recompute
 from heuristics.run.run import Run
@@ -21,8 +20,7 @@ from traces.cures import cure
 
 def knobs(run: Run) -> Knobs:
     """Every layer; with `block` and fewer layers, only the first ones of each stage."""
-    run = informed(run)
-    layers, stages = count(run, "num_layers"), run.given.pp
+    layers, stages = run.config.positive("num_layers"), run.config.pp
     each = layers // stages if layers and stages else "N"
     return Knobs(
         megatron_lm=(
@@ -41,14 +39,13 @@ def knobs(run: Run) -> Knobs:
 
 def preconditions(run: Run) -> tuple[Precondition, ...]:
     """Nothing narrower is left, and what it asserts against is off."""
-    run = informed(run)
-    shown = run.shown
+    shown = run.active
     narrower = choose_recompute(run).granularity != "full"
     return (
         is_not("whole layers are not recomputed yet", shown.recompute_full, cure("threads", shown.recorder)),
         holds(
             "selective recompute has been tried and does not fit",
-            False if run.given.memory_tight is False else None if narrower else True,
+            False if run.config.memory_tight is False else None if narrower else True,
             "MEM-2",
         ),
         is_not("no expert all-to-all overlap", shown.ep_overlap, "overlap_moe_expert_parallel_comm=false"),

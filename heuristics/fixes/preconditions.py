@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from functools import cache
 from typing import Final
 
-from heuristics.config.hardware import told_topology
+from heuristics.config.versions import numbers
 from heuristics.fixes.fix import Precondition
 from heuristics.run.run import Run
 from traces.limits import Limit
-from traces.settings.settings import Value
-
-CORE_OF_BRIDGE: Final = {(0, 3): "0.16.1", (0, 4): "0.17.0", (0, 5): "0.18.0", (0, 6): "0.19.0"}
-"""Megatron-Core in a Megatron-Bridge release, by its major and minor number: its submodule
-3rdparty/Megatron-LM at v0.3.1, v0.4.0, v0.5.0 and v0.6.0."""
-
-_OFF: Final = ("", "0", "false", "no", "off", "none", "null")
 
 WAITING: Final = Limit(
     0.5,
@@ -46,44 +37,12 @@ def at_least(what: str, version: str | None, needed: str, cure: str = "") -> Pre
     return holds(f"{what} >= {needed}", told, cure if told is None else f"an upgrade to {needed} or later")
 
 
-@cache
-def numbers(version: str) -> tuple[int, int, int]:
-    """(2, 8, 0) of "2.8" and of "core_v2.8.0rc1"; zeros where no number is."""
-    found = re.search(r"\d+(?:\.\d+){0,2}", version)
-    parts = [int(part) for part in found[0].split(".")] if found else []
-    major, minor, micro = (*parts, 0, 0, 0)[:3]
-    return major, minor, micro
-
-
-def said(run: Run, *knobs: str) -> Value:
-    """The first value that the configuration gives any of these knobs; None: it gives none, or null."""
-    values = (run.settings.value(knob) for knob in knobs)
-    return next((value for value in values if value is not None), None)
-
-
-def is_on(run: Run, *knobs: str) -> bool | None:
-    """Whether the configuration has the first of these knobs that it names on; null is off, unnamed unknown.
-
-    A number is on unless it is 0, a text unless it says so, as variables of the environment do.
-    """
-    value = said(run, *knobs)
-    if value is None:
-        return False if any(knob in run.settings for knob in knobs) else None
-    return value.lower() not in _OFF if isinstance(value, str) else bool(value)
-
-
-def count(run: Run, *knobs: str) -> int | None:
-    """A whole number above 0 that the configuration gives; None where it gives none."""
-    value = said(run, *knobs)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
-
-
 def already(run: Run, *knobs: str, active: bool | None = None) -> tuple[Precondition, ...]:
     """The refusal of a fix whose knob is on already; nothing where it is off or unknown.
 
     Nor where the trace shows that it is not `active` (False): then the fix may be what makes it so.
     """
-    return already_so(knobs[0], active is not False and is_on(run, *knobs) is True)
+    return already_so(knobs[0], active is not False and run.config.on(*knobs) is True)
 
 
 def already_so(knob: str, fact: bool) -> tuple[Precondition, ...]:
@@ -96,44 +55,31 @@ def evident(text: str, fact: bool | None, cure: str) -> Precondition:
     return Precondition(text, "met" if fact else "unmet", cure)
 
 
-def core_version(run: Run) -> str | None:
-    """Megatron-Core's version: as given, else that of the Megatron-Bridge release given."""
-    if run.given.core_version or run.given.bridge_version is None:
-        return run.given.core_version
-    return CORE_OF_BRIDGE.get(numbers(run.given.bridge_version)[:2])
-
-
-def core_before(run: Run, version: str) -> bool:
-    """Whether Megatron-Core is known to be older than `version`; an unknown one counts as the newest."""
-    core = core_version(run)
-    return core is not None and numbers(core) < numbers(version)
-
-
 def expert_parallel(run: Run) -> Precondition:
     """Experts spread over ranks: by what was given, else by a dispatcher that moves tokens between them."""
     spread: bool | None
-    if run.given.ep is not None:
-        spread = run.given.ep > 1
-    elif run.shown.moe is False or run.shown.dispatcher == "none":
+    if run.config.ep is not None:
+        spread = run.config.ep > 1
+    elif run.active.moe is False or run.active.dispatcher == "none":
         spread = False
     else:
-        spread = run.shown.dispatcher in ("alltoall", "deepep", "hybridep", "ncclep") or None
+        spread = run.active.dispatcher in ("alltoall", "deepep", "hybridep", "ncclep") or None
     return holds("experts are spread over ranks (EP above 1)", spread, asked(spread, "--ep"))
 
 
 def pipeline_parallel(run: Run) -> bool | None:
     """Whether layers are cut into pipeline stages: by what was given, else by their traffic."""
-    return run.shown.pp_active if run.given.pp is None else run.given.pp > 1
+    return run.active.pp_active if run.config.pp is None else run.config.pp > 1
 
 
 def tensor_parallel(run: Run) -> bool | None:
     """Whether layers are cut across ranks: by what was given, else by their traffic."""
-    return run.shown.tp_active if run.given.tp is None else run.given.tp > 1
+    return run.active.tp_active if run.config.tp is None else run.config.tp > 1
 
 
 def mostly_moving(run: Run) -> Precondition:
     """The expert all-to-all moves data rather than waits; where it waits, who is late comes first."""
-    waiting = run.shown.a2a_waiting_frac
+    waiting = run.active.a2a_waiting_frac
     return holds(
         f"waiting is at most {WAITING.value:.0%} of the expert all-to-all",
         None if waiting is None else waiting <= WAITING.value,
@@ -146,7 +92,7 @@ def head_room(run: Run, needed_bytes: float | None) -> Precondition:
 
     A small rest is unknown, not unmet: PyTorch reserves nearly all by design.
     """
-    text, shown, tight = "memory has room for it", run.shown, run.given.memory_tight
+    text, shown, tight = "memory has room for it", run.active, run.config.memory_tight
     if tight is not None:
         return holds(text, not tight, "MEM-2")
     if layer_offload(run):
@@ -159,7 +105,7 @@ def head_room(run: Run, needed_bytes: float | None) -> Precondition:
 
 def static_shapes(run: Run) -> Precondition:
     """Shapes that stay: only the configuration can tell that they do."""
-    packed, varies = run.given.packed_sequences, is_on(run, "variable_seq_lengths")
+    packed, varies = run.config.packed_sequences, run.config.on("variable_seq_lengths")
     changes = True if packed or varies else False if packed is False and varies is False else None
     return is_not(
         "sequence length and micro-batch size never change, and no packed sequences",
@@ -176,32 +122,13 @@ def no_layer_offload(run: Run) -> Precondition:
 
 def layer_offload(run: Run) -> bool | None:
     """Whether whole layers are offloaded: by the configuration, else not where no copies show."""
-    configured = is_on(run, "cpu_offloading")
-    return False if configured is None and run.shown.offload is False else configured
-
-
-def distributed_optimizer(run: Run) -> bool | None:
-    """Whether the optimizer is distributed, as Megatron-FSDP's always is."""
-    fsdp = is_on(run, "ddp.use_megatron_fsdp")
-    return True if fsdp else is_on(run, "ddp.use_distributed_optimizer")
-
-
-def second_fsdp(run: Run) -> bool | None:
-    """Whether Megatron-FSDP 2 shards the model; its first version is the default."""
-    version = said(run, "ddp.megatron_fsdp_version")
-    if version is not None:
-        return version == 2
-    return False if is_on(run, "ddp.use_megatron_fsdp") is False else None
-
-
-def overlap_on(run: Run, name: str) -> bool | None:
-    """A communication overlap: by Megatron-Bridge's own section where that names it, else by its field."""
-    return is_on(run, f"comm_overlap.{name}", name, f"ddp.{name}")
+    configured = run.config.on("cpu_offloading")
+    return False if configured is None and run.active.offload is False else configured
 
 
 def right_topology(run: Run) -> tuple[Precondition, ...]:
     """The wait for COM-3 where HybridEP is told another NVLink domain than there is; else nothing."""
-    wrong = told_topology(run) is False
+    wrong = run.config.right_topology is False
     return (holds("HybridEP is told the NVLink domain as it is", False, "COM-3"),) if wrong else ()
 
 
@@ -213,4 +140,4 @@ def kept_in_section(run: Run, *names: str) -> tuple[str, ...]:
     """
     if any(knob.startswith("comm_overlap.") for knob in run.settings.by_knob):
         return ()
-    return tuple(f"comm_overlap.{name}=true" for name in names if is_on(run, name))
+    return tuple(f"comm_overlap.{name}=true" for name in names if run.config.on(name))

@@ -58,7 +58,7 @@ def _captured(choice: GraphChoice) -> str:
 
 def _precision(run: Run) -> Choice:
     found = choose_precision(run)
-    mine, others = (found.seed, found.main) if run.given.guidance == "seed" else (found.main, found.seed)
+    mine, others = (found.seed, found.main) if run.config.guidance == "seed" else (found.main, found.seed)
     other = " or ".join(others) if found.profiles_differ else ""
     return Choice("precision", " or ".join(mine), found.rule, other, asks=found.asks)
 

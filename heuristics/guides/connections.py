@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.hardware import gpu_capability
-from heuristics.fixes.preconditions import is_on, tensor_parallel
+from heuristics.fixes.preconditions import tensor_parallel
 from heuristics.run.run import Run
 from traces.limits import Limit
 
@@ -27,17 +26,17 @@ MANY: Final = Limit(
 
 def connections(run: Run, fsdp: bool = False, ep_overlap: bool | None = None) -> int:
     """Queues for the run as it is, or as it would be with Megatron-FSDP or the overlap."""
-    capability = gpu_capability(run)
+    capability = run.config.capability
     if capability is not None and capability >= (10, 0):
         return int(MANY.value)
-    overlapped = run.shown.ep_overlap if ep_overlap is None else ep_overlap
-    sharded = fsdp or is_on(run, "ddp.use_megatron_fsdp", "use_torch_fsdp2")
+    overlapped = run.active.ep_overlap if ep_overlap is None else ep_overlap
+    sharded = fsdp or run.config.on("ddp.use_megatron_fsdp", "use_torch_fsdp2")
     if cut_by_sequence_or_tensor(run) and not overlapped and not sharded:
         return int(ONE.value)
-    return int((MANY if run.shown.dispatcher in ("deepep", "hybridep") else SOME).value)
+    return int((MANY if run.active.dispatcher in ("deepep", "hybridep") else SOME).value)
 
 
 def cut_by_sequence_or_tensor(run: Run) -> bool:
     """Whether TP or CP is known to be above 1."""
-    context = run.shown.cp_active if run.given.cp is None else run.given.cp > 1
+    context = run.active.cp_active if run.config.cp is None else run.config.cp > 1
     return tensor_parallel(run) is True or context is True

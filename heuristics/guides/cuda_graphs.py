@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from heuristics.config.informed import informed
 from heuristics.guides.facts import host_visible, is_sync_free, options_for
 from heuristics.guides.graph_choice import GraphChoice
 from heuristics.guides.graph_config import MODULES, GraphConfig, Impl, graph_config
@@ -13,7 +12,8 @@ from heuristics.guides.graph_constraints import graph_needs, graph_refusals
 from heuristics.guides.graph_knobs import graph_knobs
 from heuristics.guides.graph_rules import PP_DEEP, RULES, GraphRule
 from heuristics.guides.table import Facts, Refusal, fire
-from heuristics.run.run import Guidance, Run
+from heuristics.run.given import Guidance
+from heuristics.run.run import Run
 from traces.limits import Limit
 
 __all__ = ["GraphChoice", "choose_graphs", "graph_count", "graph_facts", "graph_knobs"]
@@ -32,8 +32,7 @@ _MEMORY: Final[dict[Impl, str]] = {
 
 def choose_graphs(run: Run) -> GraphChoice:
     """Choose for a run by its guidance; what the other edition says stands beside it where it differs."""
-    run = informed(run)
-    choice, other = _choose(run, run.given.guidance), _choose(run, _OTHER[run.given.guidance])
+    choice, other = _choose(run, run.config.guidance), _choose(run, _OTHER[run.config.guidance])
     same = (choice.impl, choice.modules, choice.then) == (other.impl, other.modules, other.then)
     return choice if same else replace(choice, other=other)
 
@@ -42,15 +41,15 @@ def graph_facts(run: Run) -> Facts:
     """What the table asks for. A run of unknown stage counts as tuned."""
     return {
         "host_visible": host_visible(run),
-        "full_recompute": run.shown.recompute_full,
-        "moe": run.shown.moe,
-        "routing": run.given.routing,
+        "full_recompute": run.active.recompute_full,
+        "moe": run.active.moe,
+        "routing": run.config.routing,
         "sync_free": is_sync_free(run),
-        "packed": run.given.packed_sequences,
-        "family": run.given.family,
-        "stage": run.given.stage or "tuned",
-        "memory_tight": run.given.memory_tight,
-        "pp_deep": None if run.given.pp is None else run.given.pp >= PP_DEEP.value,
+        "packed": run.config.packed_sequences,
+        "family": run.config.family,
+        "stage": run.config.stage or "tuned",
+        "memory_tight": run.config.memory_tight,
+        "pp_deep": None if run.config.pp is None else run.config.pp >= PP_DEEP.value,
     }
 
 

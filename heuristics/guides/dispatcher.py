@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from heuristics.config.hardware import hardware_class, nvlink_domain, spans_domain
-from heuristics.config.informed import informed
 from heuristics.guides.dispatcher_extras import backend_extras, backend_notes
 from heuristics.guides.dispatcher_limits import refusals
 from heuristics.guides.dispatcher_rules import (
@@ -26,7 +24,8 @@ from heuristics.guides.dispatcher_rules import (
 )
 from heuristics.guides.facts import ep_share, is_low_precision, options_for, pipeline_dominates
 from heuristics.guides.table import Facts, Refusal, fire
-from heuristics.run.run import Guidance, Run
+from heuristics.run.given import Guidance
+from heuristics.run.run import Run
 from heuristics.walls.price import WALL
 
 
@@ -59,9 +58,8 @@ _OTHER: Final[dict[Guidance, Guidance]] = {"seed": "main-2026-08", "main-2026-08
 
 def choose_dispatcher(run: Run, earlier: Run | None = None) -> DispatcherChoice:
     """Choose for a run by its guidance; with an earlier run, a change of precision in between is minded."""
-    run = informed(run)
-    choice = _choose(run, earlier, run.given.guidance)
-    other = _choose(run, earlier, _OTHER[run.given.guidance])
+    choice = _choose(run, earlier, run.config.guidance)
+    other = _choose(run, earlier, _OTHER[run.config.guidance])
     same = (choice.first, choice.candidates) == (other.first, other.candidates)
     return choice if same else replace(choice, other=other)
 
@@ -91,14 +89,14 @@ def _choose(run: Run, earlier: Run | None, guidance: Guidance) -> DispatcherChoi
 def dispatcher_facts(run: Run) -> Facts:
     """What the table asks for. A run of unknown stage counts as tuned: it runs well enough to be recorded."""
     return {
-        "package": True if run.shown.dispatcher in FLEX else run.given.flex_package,
-        "stage": run.given.stage or "tuned",
-        "hardware": hardware_class(run),
-        "family": run.given.family,
-        "ep": _ep_size(run.given.ep),
-        "crosses": spans_domain(run) is True,
+        "package": True if run.active.dispatcher in FLEX else run.config.flex_package,
+        "stage": run.config.stage or "tuned",
+        "hardware": run.config.hardware_class,
+        "family": run.config.family,
+        "ep": _ep_size(run.config.ep),
+        "crosses": run.config.spans_domain is True,
         "low_precision": is_low_precision(run),
-        "memory_tight": run.given.memory_tight,
+        "memory_tight": run.config.memory_tight,
     }
 
 
@@ -118,11 +116,11 @@ def _allowed(rule: DispatcherRule, refused: Sequence[Refusal]) -> tuple[str | No
 
 def _swap_minded(run: Run, earlier: Run | None, choice: DispatcherChoice) -> DispatcherChoice:
     """Keep the run's dispatcher, or name what comes before a swap, where a swap would be proposed."""
-    now = run.shown.dispatcher
-    if now in ("none", "unknown") or now == choice.first or run.given.stage == "bring_up":
+    now = run.active.dispatcher
+    if now in ("none", "unknown") or now == choice.first or run.config.stage == "bring_up":
         return choice
     share = ep_share(run)
-    if share is not None and share < WALL.value and not run.given.memory_tight:
+    if share is not None and share < WALL.value and not run.config.memory_tight:
         return _kept(
             choice, now, "not-first-knob", f"expert all-to-all costs {share:.1%}: a fix, not a first knob"
         )
@@ -134,8 +132,8 @@ def _swap_minded(run: Run, earlier: Run | None, choice: DispatcherChoice) -> Dis
             "lower precision makes communication and host weigh more: measure again, then decide",
         )
     before, asks = list(choice.before), list(choice.asks)
-    if hardware_class(run) == "nvl72" and not run.given.cpu_bound_to_numa:
-        if run.given.cpu_bound_to_numa is None:
+    if run.config.hardware_class == "nvl72" and not run.config.cpu_bound_to_numa:
+        if run.config.cpu_bound_to_numa is None:
             asks += options_for(["cpu_binding"])
         else:
             before.append("HST-1")
@@ -164,7 +162,7 @@ def _complete(run: Run, choice: DispatcherChoice, rule: DispatcherRule) -> Dispa
         notes.append("FP8 raises the weight of communication and host overhead")
     asks = list(choice.asks)
     if "hybridep" in backends:
-        missing = {"ep": run.given.ep, "nvlink_domain": nvlink_domain(run)}
+        missing = {"ep": run.config.ep, "nvlink_domain": run.config.nvlink_domain}
         asks += options_for(name for name, value in missing.items() if value is None)
     if choice.rule == rule.id:
         extras += rule.extras

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.hardware import family_of, hardware_class, hybrid_topology, spans_domain
-from heuristics.fixes.preconditions import numbers
+from heuristics.config.versions import numbers
 from heuristics.guides.facts import is_low_precision
 from heuristics.run.run import Run
 from traces.limits import Limit
@@ -50,7 +49,7 @@ def backend_notes(run: Run, backend: str) -> tuple[str, ...]:
 
 def wrong_domain_ranks(run: Run, ranks: int) -> str | None:
     """What is wrong with a NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN, or None (right, or cannot be told)."""
-    topology = hybrid_topology(run)
+    topology = run.config.hybrid_topology
     if topology is None or topology.ranks_per_domain == ranks:
         return None
     return (
@@ -61,20 +60,20 @@ def wrong_domain_ranks(run: Run, ranks: int) -> str | None:
 
 
 def _deepep_sms(run: Run) -> Limit:
-    family = family_of(run)
+    family = run.config.gpu_family
     on_b200 = family is not None and family.name == "B200"
-    return DEEPEP_SMS_B200_DSV3 if on_b200 and run.given.family == "dsv3" else DEEPEP_SMS
+    return DEEPEP_SMS_B200_DSV3 if on_b200 and run.config.family == "dsv3" else DEEPEP_SMS
 
 
 def _sm_knob(run: Run, backend: str, value: str) -> str:
     old = SM_KNOBS[backend]
-    if run.given.core_version is None:
+    if run.config.version_text("core") is None:
         return f"{SHARED_SM_KNOB} {value} (before Megatron-Core 0.19: {old})"
-    return f"{SHARED_SM_KNOB if numbers(run.given.core_version) >= (0, 19, 0) else old} {value}"
+    return f"{SHARED_SM_KNOB if numbers(run.config.version_text('core')) >= (0, 19, 0) else old} {value}"
 
 
 def _topology(run: Run) -> tuple[str, ...]:
-    topology = hybrid_topology(run)
+    topology = run.config.hybrid_topology
     if topology is None:
         return ()
     told = (
@@ -89,17 +88,17 @@ def _topology(run: Run) -> tuple[str, ...]:
 
 def _hybridep_notes(run: Run) -> tuple[str, ...]:
     notes = ["HybridEP dispatches in BF16: it has no FP8 wire"] if is_low_precision(run) else []
-    if hardware_class(run) in ("hopper", "blackwell_nvl8", "ampere"):
+    if run.config.hardware_class in ("hopper", "blackwell_nvl8", "ampere"):
         notes.append(
             "HybridEP is sensitive to topology: off NVL72 it wins some runs and not others, so compare"
         )
-        if spans_domain(run):
+        if run.config.spans_domain:
             notes.append("the EP group spans NVLink domains of eight: HybridEP takes its inter-node path")
     return tuple(notes)
 
 
 def _alltoall_notes(run: Run) -> tuple[str, ...]:
-    if run.given.container is None or "26.08" not in run.given.container:
+    if run.config.container is None or "26.08" not in run.config.container:
         return ()
     return (
         "known issue of 26.08: alltoall of high EP can corrupt its payload on NCCL 2.30.5 with the SPCX "

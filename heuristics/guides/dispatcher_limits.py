@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from heuristics.config.hardware import expert_tensor_size, family_of, gpu_capability, hybrid_topology
-from heuristics.fixes.preconditions import numbers
+from heuristics.config.versions import numbers
+from heuristics.config.view import Config
 from heuristics.guides.table import Refusal
 from heuristics.run.run import Run
 
@@ -20,7 +20,7 @@ class DispatcherLimit:
     """`broken`: whether a run is past the limit; None where that is unknown."""
 
     backend: str
-    broken: Callable[[Run], bool | None]
+    broken: Callable[[Config], bool | None]
     reason: str
     source: str
 
@@ -29,8 +29,8 @@ def _older(version: str | None, than: tuple[int, int, int]) -> bool | None:
     return None if version is None else numbers(version) < than
 
 
-def _deepep_gpu(run: Run) -> bool | None:
-    family, capability = family_of(run), gpu_capability(run)
+def _deepep_gpu(config: Config) -> bool | None:
+    family, capability = config.gpu_family, config.capability
     if family:
         return family.hardware == "nvl72"
     if capability is None or capability[0] == 10:
@@ -38,23 +38,23 @@ def _deepep_gpu(run: Run) -> bool | None:
     return capability[0] not in (8, 9)
 
 
-def _deepep_b300(run: Run) -> bool | None:
-    family = family_of(run)
-    return family is not None and family.name == "B300" and _older(run.given.bridge_version, (0, 4, 0))
+def _deepep_b300(config: Config) -> bool | None:
+    family = config.gpu_family
+    return family is not None and family.name == "B300" and _older(config.version_text("bridge"), (0, 4, 0))
 
 
-def _hybridep_gpu(run: Run) -> bool | None:
-    capability = gpu_capability(run)
+def _hybridep_gpu(config: Config) -> bool | None:
+    capability = config.capability
     return None if capability is None else capability[0] not in (8, 9, 10)
 
 
-def _one_rank(run: Run) -> bool | None:
-    ep, etp = run.given.ep, expert_tensor_size(run)
+def _one_rank(config: Config) -> bool | None:
+    ep, etp = config.ep, config.expert_tensor_size
     return None if ep is None or etp is None else ep * etp == 1
 
 
-def _past_rack(run: Run) -> bool | None:
-    ep, topology = run.given.ep, hybrid_topology(run)
+def _past_rack(config: Config) -> bool | None:
+    ep, topology = config.ep, config.hybrid_topology
     if ep is None or topology is None:
         return None
     return topology.multi_node and ep > topology.domain
@@ -77,14 +77,14 @@ LIMITS: Final = (
     ),
     DispatcherLimit(
         "deepep",
-        lambda run: None if run.given.routing is None else run.given.routing == "drop_pad",
+        lambda config: None if config.routing is None else config.routing == "drop_pad",
         "DeepEP does not pad expert inputs to capacity (moe_pad_expert_input_to_capacity raises)",
         "Megatron-Core, transformer/transformer_config.py",
     ),
     DispatcherLimit("deepep", _one_rank, "DeepEP needs TP x EP > 1", _CORE),
     DispatcherLimit(
         "deepep",
-        lambda run: None if run.given.container is None else "26.02" in run.given.container,
+        lambda config: None if config.container is None else "26.02" in config.container,
         "DeepEP is not in the NeMo 26.02 container",
         "Megatron-Bridge, docs/releases/known-issues.md",
     ),
@@ -96,7 +96,7 @@ LIMITS: Final = (
     ),
     DispatcherLimit(
         "hybridep",
-        lambda run: _older(run.given.core_version, (0, 16, 0)),
+        lambda config: _older(config.version_text("core"), (0, 16, 0)),
         "moe_flex_dispatcher_backend, and HybridEP with it, came with Megatron-Core 0.16",
         "Megatron-LM, tags core_v0.15.0 and core_v0.16.0",
     ),
@@ -114,7 +114,7 @@ def refusals(run: Run, backends: Sequence[str]) -> tuple[Refusal, ...]:
     return tuple(
         Refusal(limit.backend, limit.reason, limit.source)
         for limit in LIMITS
-        if limit.backend in backends and limit.broken(run)
+        if limit.backend in backends and limit.broken(run.config)
     )
 
 
@@ -123,7 +123,7 @@ def backend_not_active(run: Run, configured: str) -> str | None:
 
     None where it runs, or where the trace does not tell which dispatcher does.
     """
-    shown = run.shown.dispatcher
+    shown = run.active.dispatcher
     if configured not in ("deepep", "hybridep", "ncclep") or shown in (configured, "unknown"):
         return None
     seen = "no expert all-to-all" if shown == "none" else f"the kernels of {shown}"

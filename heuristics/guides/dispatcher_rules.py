@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from heuristics.guides.table import When
-from heuristics.run.run import Guidance
+from heuristics.run.given import Guidance
 from traces.limits import Limit
 
 SMALL_EP: Final = Limit(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from heuristics.config.hardware import hardware_class
+from heuristics.config.logic import all_of
 from heuristics.run.run import Run
 from heuristics.walls.price import WALL
 from traces.names.kinds import COMM_KINDS
@@ -71,20 +71,10 @@ def is_sync_free(run: Run) -> bool | None:
     HybridEP, MXFP8 on Blackwell and Transformer Engine's op fuser: what Megatron-Bridge's tuned MXFP8 recipes
     of GB200, GB300 and B300 have in common (perf_recipes), with paged stash.
     """
-    hardware = hardware_class(run)
+    hardware = run.config.hardware_class
     return all_of(
         None if hardware is None else hardware in ("blackwell_nvl8", "nvl72"),
         None if run.precision is None else "mxfp8" in run.precision.lower(),
-        None if run.shown.dispatcher == "unknown" else run.shown.dispatcher == "hybridep",
-        run.given.te_op_fuser,
+        None if run.active.dispatcher == "unknown" else run.active.dispatcher == "hybridep",
+        run.config.te_op_fuser,
     )
-
-
-def all_of(*facts: bool | None) -> bool | None:
-    """False where one is, else unknown where one is, else True."""
-    return False if False in facts else None if None in facts else True
-
-
-def negated(fact: bool | None) -> bool | None:
-    """The opposite; unknown stays unknown."""
-    return None if fact is None else not fact

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from heuristics.guides.graph_config import Impl
 from heuristics.guides.table import Refusal
-from heuristics.run.run import Guidance
+from heuristics.run.given import Guidance
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from heuristics.fixes.preconditions import is_on, overlap_on, second_fsdp
-from heuristics.guides.facts import all_of, is_sync_free, negated
+from heuristics.config.logic import all_of, negated
+from heuristics.guides.facts import is_sync_free
 from heuristics.guides.recompute_modules import has_dense_layers, has_shared_experts
 from heuristics.run.run import Run
 
@@ -83,7 +83,7 @@ def graph_config(run: Run, impl: Impl, modules: tuple[str, ...]) -> GraphConfig:
     Left out is what a fix sets together with its graphs: the tracker of random numbers, NaN checks, NCCL's
     registration.
     """
-    shown, given = run.shown, run.given
+    shown, given = run.active, run.given
     drop_pad = None if given.routing is None else given.routing == "drop_pad"
     padded_alltoall = shown.dispatcher == "alltoall" and given.router_padding
     return GraphConfig(
@@ -102,14 +102,14 @@ def graph_config(run: Run, impl: Impl, modules: tuple[str, ...]) -> GraphConfig:
         recompute_modules=shown.recompute_modules,
         dense_layers=has_dense_layers(run),
         shared_expert_in_router=all_of(
-            has_shared_experts(run), negated(is_on(run, "moe_shared_expert_overlap"))
+            has_shared_experts(run), negated(run.config.on("moe_shared_expert_overlap"))
         ),
-        delay_wgrad=overlap_on(run, "delay_wgrad_compute"),
-        wgrad_fusion=is_on(run, "gradient_accumulation_fusion"),
-        attention_bias=is_on(run, "add_qkv_bias", "add_bias_linear"),
-        attention_dropout=is_on(run, "attention_dropout"),
-        hidden_dropout=is_on(run, "hidden_dropout"),
-        input_jitter=is_on(run, "moe_input_jitter_eps"),
-        cpu_offloading=is_on(run, "cpu_offloading"),
-        mfsdp_v2=second_fsdp(run),
+        delay_wgrad=run.config.overlap("delay_wgrad_compute"),
+        wgrad_fusion=run.config.on("gradient_accumulation_fusion"),
+        attention_bias=run.config.on("add_qkv_bias", "add_bias_linear"),
+        attention_dropout=run.config.on("attention_dropout"),
+        hidden_dropout=run.config.on("hidden_dropout"),
+        input_jitter=run.config.on("moe_input_jitter_eps"),
+        cpu_offloading=run.config.on("cpu_offloading"),
+        mfsdp_v2=run.config.second_fsdp,
     )

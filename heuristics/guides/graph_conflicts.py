@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.guides.facts import all_of, negated
+from heuristics.config.logic import all_of, any_of, negated
 from heuristics.guides.graph_config import GraphConfig
 from heuristics.guides.graph_constraint import (
     BRIDGE_CONFIG,
@@ -13,7 +13,6 @@ from heuristics.guides.graph_constraint import (
     GRAPH_SKILL,
     LM_ARGUMENTS,
     GraphConstraint,
-    any_of,
     before,
     full_iteration,
     graphs_on,
@@ -42,7 +41,9 @@ CONFLICTS: Final = (
         "cpu-offloading",
         "cuda_graph_impl",
         lambda c: all_of(
-            graphs_on(c), c.cpu_offloading, True if not full_iteration(c) else before(c.core_version, "0.18")
+            graphs_on(c),
+            c.cpu_offloading,
+            True if not full_iteration(c) else before(c.core_version, "0.18"),
         ),
         "no graphs with cpu_offloading; from Megatron-Core 0.18 full_iteration may",
         CORE_CONFIG,

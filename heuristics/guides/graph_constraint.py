@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from heuristics.fixes.preconditions import numbers
-from heuristics.guides.facts import all_of, negated
+from heuristics.config.versions import numbers
 from heuristics.guides.graph_config import GraphConfig
 
 CORE_CONFIG: Final = "Megatron-Core, transformer/transformer_config.py"
@@ -55,8 +54,3 @@ def scoped(config: GraphConfig, module: str) -> bool:
 def before(version: str | None, than: str) -> bool | None:
     """Whether a release is older; unknown stays unknown."""
     return None if version is None else numbers(version) < numbers(than)
-
-
-def any_of(*facts: bool | None) -> bool | None:
-    """True where one is, else unknown where one is, else False."""
-    return negated(all_of(*(negated(fact) for fact in facts)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heuristics.fixes.preconditions import numbers
+from heuristics.config.versions import numbers
 from heuristics.guides.graph_choice import GraphChoice
 
 

@@ -7,22 +7,22 @@ from heuristics.run.run import Run
 
 def replays(run: Run) -> bool | None:
     """Whether CUDA graphs replay, of whatever implementation."""
-    if run.given.graph_impl is not None:
-        return run.given.graph_impl != "none"
-    return None if run.shown.graph_frac is None else run.shown.graph_frac > 0
+    if run.config.graph_impl is not None:
+        return run.config.graph_impl != "none"
+    return None if run.active.graph_frac is None else run.active.graph_frac > 0
 
 
 def captured_alone(run: Run, module: str) -> bool | None:
     """Whether Transformer Engine's graphs capture a module by itself; None where the modules are unknown."""
-    if replays(run) is False or run.given.graph_impl not in (None, "transformer_engine"):
+    if replays(run) is False or run.config.graph_impl not in (None, "transformer_engine"):
         return False
-    modules = run.given.graph_modules
+    modules = run.config.graph_modules
     return None if modules is None else module in modules
 
 
 def whole_iteration(run: Run) -> bool | None:
     """Whether one graph holds the whole iteration: since 0.18 an implementation, before a scope of local."""
-    impl, modules = run.given.graph_impl, run.given.graph_modules
+    impl, modules = run.config.graph_impl, run.config.graph_modules
     if impl == "full_iteration" or "full_iteration" in (modules or ()):
         return True
     return None if impl is None or (impl == "local" and modules is None) else False

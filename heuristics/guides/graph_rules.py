@@ -12,7 +12,7 @@ from typing import Final
 
 from heuristics.guides.graph_config import Impl
 from heuristics.guides.table import When
-from heuristics.run.run import Guidance
+from heuristics.run.given import Guidance
 from traces.limits import Limit
 
 PP_DEEP: Final = Limit(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.guides.facts import all_of, negated
+from heuristics.config.logic import all_of, negated
 from heuristics.guides.graph_constraint import (
     BRIDGE_CONFIG,
     CORE_CONFIG,

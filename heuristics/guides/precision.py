@@ -5,29 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from heuristics.config.hardware import gpu_capability
-from heuristics.config.informed import informed
+from heuristics.config.precision import BITS, bits_of
 from heuristics.guides.table import Fact, When, fire
 from heuristics.run.run import Run
 
 RecipeName = Literal["bf16", "fp8_delayed", "fp8_current", "fp8_blockwise", "mxfp8", "nvfp4"]
 """A recipe; `fp8_delayed` and `fp8_current` are the two ways of scaling by one factor per tensor."""
-
-BITS: Final = {
-    "nvfp4": 4,
-    "mxfp8": 8,
-    "fp8": 8,
-    "fp8_blockwise": 8,
-    "fp8_rowwise": 8,
-    "fp8_per_tensor": 8,
-    "fp8_current": 8,
-    "fp8_delayed": 8,
-    "bf16": 16,
-    "fp16": 16,
-    "tf32": 32,
-    "fp32": 32,
-}
-"""Bits of a matrix element by the name of its format or recipe; TF32 is stored in 32."""
 
 ROUTER: Final = "fp32"
 """Of the router, whatever the recipe (Megatron-Bridge, skill perf-moe-optimization-workflow)."""
@@ -101,28 +84,22 @@ class PrecisionChoice:
 
 def choose_precision(run: Run) -> PrecisionChoice:
     """Look the run up; an unknown or unlisted GPU stays with BF16."""
-    run = informed(run)
-    bits = element_bits(run.precision)
+    bits = bits_of(run.precision)
     facts: dict[str, Fact] = {
         "architecture": _architecture(run),
-        "stage": run.given.stage,
+        "stage": run.config.stage,
         "fp8_runs": None if bits is None else bits <= BITS["mxfp8"],
     }
     fired = fire(RULES, facts, lambda rule: (rule.seed, rule.main))
     rule = fired.rule
-    candidates = rule.seed if run.given.guidance == "seed" else rule.main
+    candidates = rule.seed if run.config.guidance == "seed" else rule.main
     asks = tuple(_OPTION[fact] for fact in fired.open_facts)
     return PrecisionChoice(candidates[0], rule.name, rule.seed, rule.main, asks)
 
 
-def element_bits(precision: str | None) -> int | None:
-    """Bits of a matrix element; None where the precision is unknown or mixed."""
-    return None if precision is None else BITS.get(precision)
-
-
 def _architecture(run: Run) -> str | None:
     """hopper or blackwell by compute capability (9.0; 10.0 and 10.3), other, or None where unknown."""
-    capability = gpu_capability(run)
+    capability = run.config.capability
     if capability is None:
         return None
     if capability == (9, 0):

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from heuristics.config.informed import informed
 from heuristics.guides.recompute_modules import INSIDE_MOE, MODULES, Module, label_of
 from heuristics.guides.table import Refusal
 from heuristics.run.run import Run
@@ -30,29 +29,29 @@ _HIGH: Final = ("moe_act", "layernorm", "mla_up_proj")
 _WIDE: Final = ("mlp", "shared_experts", "gdn_norm_out", "moe")
 
 RULES: Final = (
-    PressureRule("low: memory has room", lambda run, now: run.given.memory_tight is False, "none"),
+    PressureRule("low: memory has room", lambda run, now: run.config.memory_tight is False, "none"),
     PressureRule(
         "high: instead of full recompute",
-        lambda run, now: run.shown.recompute_full is True,
+        lambda run, now: run.active.recompute_full is True,
         "selective",
         _HIGH,
         _WIDE,
     ),
     PressureRule(
         "extreme: the selective modules do not make it fit",
-        lambda run, now: bool(run.given.memory_tight) and _exhausted(run, now),
+        lambda run, now: bool(run.config.memory_tight) and _exhausted(run, now),
         "full",
     ),
     PressureRule(
         "moderate: instead of the whole MoE layer",
-        lambda run, now: "moe" in now and not run.given.memory_tight,
+        lambda run, now: "moe" in now and not run.config.memory_tight,
         "selective",
         _NARROW,
         ("mla_up_proj", "mlp", "shared_experts", "gdn_norm_out"),
     ),
     PressureRule(
         "high: more than the modules recomputed now",
-        lambda run, now: bool(run.given.memory_tight) and bool(now),
+        lambda run, now: bool(run.config.memory_tight) and bool(now),
         "selective",
         _HIGH,
         _WIDE,
@@ -90,11 +89,10 @@ class RecomputeChoice:
 
 def choose_recompute(run: Run) -> RecomputeChoice:
     """Look the run up. Labels whose need is unknown are taken only where nearly every MoE run meets it."""
-    run = informed(run)
     now = recomputed_now(run)
     rule = next(rule for rule in RULES if rule.when(run, now))
     modules, then = _next(run, rule, now)
-    asks = ["--memory-tight"] if run.given.memory_tight is None else []
+    asks = ["--memory-tight"] if run.config.memory_tight is None else []
     asks += [module.option for module in MODULES.values() if module.option and module.legal(run) is None]
     return RecomputeChoice(
         granularity=rule.granularity,
@@ -108,20 +106,19 @@ def choose_recompute(run: Run) -> RecomputeChoice:
 
 def recomputed_now(run: Run) -> frozenset[str]:
     """Labels that the trace shows recomputed; none where that is unknown or whole layers are."""
-    run = informed(run)
-    if run.shown.recompute_full:
+    if run.active.recompute_full:
         return frozenset()
-    return frozenset(label_of(name) for name in run.shown.recompute_modules or ())
+    return frozenset(label_of(name) for name in run.active.recompute_modules or ())
 
 
 def _next(run: Run, rule: PressureRule, now: frozenset[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Labels to recompute and labels to add after; under pressure, one more than are recomputed now."""
     start = [label for label in rule.start if _takes(run, MODULES[label])]
     then = [label for label in rule.then if _takes(run, MODULES[label])]
-    if run.given.memory_tight:
+    if run.config.memory_tight:
         start += [label for label in then if label in now and label != "moe"]
     then = [label for label in then if label not in start]
-    if then and (not start or (run.given.memory_tight and set(start) <= now)):
+    if then and (not start or (run.config.memory_tight and set(start) <= now)):
         start.append(then.pop(0))
     if "moe" in start:
         start = [label for label in start if label not in INSIDE_MOE]

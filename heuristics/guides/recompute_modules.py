@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from heuristics.fixes.preconditions import core_before, is_on, numbers, said
-from heuristics.guides.facts import all_of
+from heuristics.config.logic import all_of
+from heuristics.config.versions import numbers
 from heuristics.guides.graph_modules import captured_alone
 from heuristics.run.run import Run
 
@@ -52,13 +52,13 @@ class Module:
 
 
 def _family(run: Run, yes: tuple[str, ...], no: tuple[str, ...]) -> bool | None:
-    family = run.given.family
+    family = run.config.family
     return True if family in yes else False if family in no else None
 
 
 def _scaling_allows(run: Run) -> bool | None:
     """Recompute that drops its output, in FP8: not with delayed scaling, from Transformer Engine 2.6."""
-    precision, te = run.precision, run.given.te_version
+    precision, te = run.precision, run.config.version_text("te")
     if precision == "fp8_delayed":
         return False
     if precision in (None, "mixed"):
@@ -71,14 +71,14 @@ def _scaling_allows(run: Run) -> bool | None:
 
 
 def _up_projection(run: Run) -> bool | None:
-    configured = is_on(run, "multi_latent_attention")
+    configured = run.config.on("multi_latent_attention")
     return _family(run, _MLA, _NO_MLA) if configured is None else configured
 
 
 def has_dense_layers(run: Run) -> bool | None:
     """Whether some layers have no experts: by the configuration, else by the family of the model."""
-    pattern = said(run, "moe_layer_freq")
-    if run.shown.moe is False:
+    pattern = run.config.first("moe_layer_freq")
+    if run.active.moe is False:
         return True
     if isinstance(pattern, tuple):
         return 0 in pattern
@@ -87,30 +87,30 @@ def has_dense_layers(run: Run) -> bool | None:
 
 def has_shared_experts(run: Run) -> bool | None:
     """Whether every token also goes to shared experts: by the configuration, else by the family."""
-    if run.shown.moe is False:
+    if run.active.moe is False:
         return False
-    configured = is_on(run, "moe_shared_expert_intermediate_size")
+    configured = run.config.on("moe_shared_expert_intermediate_size")
     return _family(run, _SHARED, _NO_SHARED) if configured is None else configured
 
 
 def _shared_experts(run: Run) -> bool | None:
-    if core_before(run, "0.14.0") or is_on(run, "moe_shared_expert_overlap"):
+    if run.config.core_before("0.14.0") or run.config.on("moe_shared_expert_overlap"):
         return False
     return has_shared_experts(run)
 
 
 def _gated_delta_net(run: Run) -> bool | None:
-    variant = said(run, "experimental_attention_variant")
+    variant = run.config.first("experimental_attention_variant")
     by_family = _family(run, _GDN, (*_MLA, "qwen3_235b", "qwen3_30b"))
     known = by_family if variant is None else variant in _GDN_NAMES
-    return False if core_before(run, "0.19.0") else known
+    return False if run.config.core_before("0.19.0") else known
 
 
 def _whole_moe(run: Run) -> bool | None:
-    overlap = False if core_before(run, "0.17.0") else run.shown.ep_overlap
+    overlap = False if run.config.core_before("0.17.0") else run.active.ep_overlap
     router = captured_alone(run, "moe_router")
     return all_of(
-        run.shown.moe, None if overlap is None else not overlap, None if router is None else not router
+        run.active.moe, None if overlap is None else not overlap, None if router is None else not router
     )
 
 
@@ -124,7 +124,7 @@ MODULES: Final = {
         Module(
             "moe_act",
             "grouped GEMMs (moe_grouped_gemm), no FP8 delayed scaling, Transformer Engine >= 2.6 under FP8",
-            lambda run: all_of(run.shown.moe, run.shown.grouped_gemm, _scaling_allows(run)),
+            lambda run: all_of(run.active.moe, run.active.grouped_gemm, _scaling_allows(run)),
             True,
             _CONFIG,
             usual=True,

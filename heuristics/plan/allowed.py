@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from heuristics.fixes.fix import Knobs
-from heuristics.rules.check import Broken, check_rules, merged
+from heuristics.rules.check import Broken, check_rules
 from heuristics.run.run import Run
 from traces.settings.settings import Framework, Value
 from traces.settings.spelling import Changed, change_of
@@ -44,7 +44,7 @@ def changed(run: Run, knobs: Sequence[Knobs]) -> Run:
     values: dict[str, Value] = {}
     for one in knobs:
         values |= change_set(one, run.settings.framework).knobs
-    return merged(run, values)
+    return run.changed(values)
 
 
 class Permits:

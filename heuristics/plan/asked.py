@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from heuristics.config.configured import is_whole
-from heuristics.fixes.preconditions import core_version, numbers
+from heuristics.config.given import is_whole
+from heuristics.config.versions import numbers
 from heuristics.plan.allowed import change_set, changed
 from heuristics.plan.planned import Plan, Planned, Rejection
 from heuristics.rules.megatron.answer import Answer
@@ -99,7 +99,7 @@ def _rejection(run: Run, name: str, answers: Mapping[str, tuple[Answer, ...]]) -
     run's is unknown it may reject, but a knob that it does not have may be newer.
     """
     old = {one.text for one in answers[OWN] if one.answer == "rejected"}
-    own = core_version(run)
+    own = run.config.core_text
     for one in answers[name] if name != OWN else ():
         same = own is not None and numbers(own)[:2] == numbers(one.version)[:2]
         rejects = one.answer == "rejected" and (same or own is None)

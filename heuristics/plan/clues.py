@@ -10,10 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from heuristics.config.hardware import hardware_class, told_topology
-from heuristics.config.informed import informed
 from heuristics.fixes import com_1_ep_overlap
-from heuristics.fixes.preconditions import overlap_on
 from heuristics.guides.facts import EP_KINDS
 from heuristics.run.run import Run, WallId
 from traces.limits import Limit
@@ -43,7 +40,7 @@ class Clue:
 
 def _fragmented(run: Run) -> bool:
     """Steady steps free and allocate, or much was reserved and not allocated: pieces of odd sizes."""
-    if (run.cost_by_kind_ns.get("memory") or {}).get("allocator") or run.shown.allocator_calls_per_step:
+    if (run.cost_by_kind_ns.get("memory") or {}).get("allocator") or run.active.allocator_calls_per_step:
         return True
     return any(map(_unallocated, run.log.out_of_memory if run.log else ()))
 
@@ -57,7 +54,7 @@ def _unallocated(one: OutOfMemory) -> bool:
 
 def _stages(run: Run) -> set[str]:
     told = {one.stage for one in run.log.out_of_memory} if run.log else set()
-    return told | ({run.shown.out_of_memory} if run.shown.out_of_memory else set())
+    return told | ({run.active.out_of_memory} if run.active.out_of_memory else set())
 
 
 def _in_optimizer(run: Run) -> bool:
@@ -69,17 +66,16 @@ def _in_capture(run: Run) -> bool:
 
 
 def _beside_overlap(run: Run) -> bool:
-    overlaps = run.shown.ep_overlap is True or overlap_on(run, _OVERLAP) is True
+    overlaps = run.active.ep_overlap is True or run.config.overlap(_OVERLAP) is True
     return run.does_not_fit and bool(_stages(run)) and overlaps
 
 
 def _overlap_is_at_hand(run: Run) -> bool:
     """Expert all-to-all of plain alltoall costs most, no flex package is known, and one flag hides it."""
-    run = informed(run)
     whole, experts = run.cost_ns("communication", ()), run.cost_ns("communication", EP_KINDS)
-    if not whole or experts is None or experts <= whole / 2 or run.given.flex_package:
+    if not whole or experts is None or experts <= whole / 2 or run.config.flex_package:
         return False
-    plain = run.shown.dispatcher == "alltoall" and hardware_class(run) != "nvl72"
+    plain = run.active.dispatcher == "alltoall" and run.config.hardware_class != "nvl72"
     return plain and all(one.state != "unmet" for one in com_1_ep_overlap.preconditions(run))
 
 
@@ -109,14 +105,14 @@ CLUES: Final = (
     Clue(
         "communication",
         "COM-3",
-        lambda run: told_topology(informed(run)) is False,
+        lambda run: run.config.right_topology is False,
         "deepseek-ai/DeepEP, issues 596 and 597: a wrong domain size comes before any tuning",
         tuning=False,
     ),
     Clue(
         "communication",
         "COM-11",
-        lambda run: run.shown.late_cause == "routing_imbalance",
+        lambda run: run.active.late_cause == "routing_imbalance",
         "Megatron-Bridge, skill perf-nsys-analysis at 067f987d: waiting for a late rank is no transfer",
     ),
     Clue(

@@ -33,7 +33,7 @@ def room_for(run: Run, changes: Mapping[str, Value]) -> Room:
 
     The peak is the log's largest peak allocation (reserved memory where it says no other), else the trace's.
     """
-    added = delta(run.settings, changes, _core_version(run))
+    added = delta(run.config.settings, changes, run.config.core_text)
     free = _free_bytes(run)
     if isinstance(added, Missing):
         return Room(None, free, None, f"what it needs is unknown: {added.reason}")
@@ -60,7 +60,7 @@ def _free_bytes(run: Run) -> int | None:
 
 def _capacity(run: Run) -> int | None:
     said = [oom.capacity_bytes for oom in run.log.out_of_memory if oom.capacity_bytes] if run.log else []
-    return min(said) if said else run.shown.memory_bytes
+    return min(said) if said else run.active.memory_bytes
 
 
 def _peak(run: Run) -> int | None:
@@ -69,11 +69,11 @@ def _peak(run: Run) -> int | None:
     if allocated:
         return max(allocated)
     reserved = [rank.peak_reserved_bytes for rank in ranks if rank.peak_reserved_bytes]
-    return max(reserved) if reserved else run.shown.peak_bytes
+    return max(reserved) if reserved else run.active.peak_bytes
 
 
 def _core_version(run: Run) -> str | None:
-    return run.given.core_version or (run.log.versions.get("core") if run.log else None)
+    return run.config.version_text("core") or (run.log.versions.get("core") if run.log else None)
 
 
 def _gb(count: int) -> str:

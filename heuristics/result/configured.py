@@ -12,6 +12,7 @@ from heuristics.guides.mfu_bands import Band
 from heuristics.result.judged import Checked
 from heuristics.result.told import Bytes, Count, Ns, Section, Told
 from heuristics.rules.failures.failure import State as FailureState
+from traces.sizes.references import Nearest, Reference
 
 
 class Versions(Section, frozen=True):
@@ -162,27 +163,11 @@ class Peak(Section, frozen=True):
     source: str
 
 
-class Reference(Section, frozen=True):
-    """One published throughput; None is what the row does not say."""
-
-    model: str
-    gpus: int | None
-    gpu: str
-    precision: str | None
-    layout: str | None
-    batch: str | None
-    tokens_per_s_per_gpu: float
-    tflops_per_gpu: float
-    step_s: float | None
-    source: str
-    routing: str
-
-
 class Throughput(Section, frozen=True):
-    """Rates of one GPU, and published rows of the same model beside them.
+    """Rates of one GPU, and published rows of the same model beside them, the nearest first.
 
-    `mfu_band`: where the guide places the MFU of DeepSeek-V3 on GB200 or GB300, the one shape it speaks of;
-    left out for others.
+    `nearest`: how far the first of them is, None where the model has none. `mfu_band`: where the guide places
+    the MFU of DeepSeek-V3 on GB200 or GB300, the one shape it speaks of; left out for others.
     """
 
     step_ns: Ns
@@ -192,6 +177,7 @@ class Throughput(Section, frozen=True):
     peak: Told[Peak]
     source: str
     references: tuple[Reference, ...]
+    nearest: Nearest | None = None
     mfu_band: Band | UnsetType = UNSET
 
 

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
-from typing import Final
 
-from heuristics.config.configured import FIELD_KNOBS, given_of
-from heuristics.config.view import Config, Version
+from heuristics.config.facts import version
+from heuristics.config.versions import Version
 from heuristics.rules.rule import Level, Rule, has_rule, verdict
-from heuristics.rules.rules import RULES
+from heuristics.rules.rules import rules
 from heuristics.run.run import Run
-from traces.settings.settings import Value
-
-CHANGED: Final = "change"
-"""Where a merged setting was said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +31,7 @@ class Undecided:
 
 def check_rules(run: Run) -> tuple[Broken, ...]:
     """What a run's configuration breaks for certain: errors, then warnings, then what is ignored."""
-    config = Config(run)
+    config = run.validated
     broken = [rule for rule in _rules_of(config.core, config.bridge, config.framework) if rule.broken(config)]
     order: tuple[Level, ...] = ("error", "warning", "ignored")
     return tuple(Broken(rule, rule.text, level) for level in order for rule in broken if rule.level == level)
@@ -46,58 +40,18 @@ def check_rules(run: Run) -> tuple[Broken, ...]:
 @cache
 def _rules_of(core: Version | None, bridge: Version | None, framework: str | None) -> tuple[Rule, ...]:
     """Those that are certain to apply."""
-    return tuple(rule for rule in RULES if has_rule(rule, core, bridge, framework))
+    releases = version(core), version(bridge)
+    return tuple(rule for rule in rules().values() if has_rule(rule, *releases, framework))
 
 
 def undecided(run: Run) -> tuple[Undecided, ...]:
     """Rules that could not be told, of those that a setting that is on speaks of."""
-    config = Config(run)
+    config = run.validated
     return tuple(
         Undecided(rule, asks)
-        for rule in RULES
-        if any(config.on(knob) for knob in rule.knobs)
+        for rule in rules().values()
+        if rule.level != "guide"
+        and any(config.on(knob) for knob in rule.knobs)
         and verdict(rule, config) is None
-        and (asks := _asks(rule, config))
+        and (asks := rule.asks(config))
     )
-
-
-def merged(run: Run, changes: Mapping[str, Value]) -> Run:
-    """The run with a set of changes merged into its whole configuration, what was given as well.
-
-    What the trace shows is of the run as it was: nothing of it is taken away.
-    """
-    settings = run.settings.changed(changes, CHANGED)
-    outdated = {name: None for name, knobs in FIELD_KNOBS.items() if any(knob in changes for knob in knobs)}
-    given = replace(run.given, **outdated)  # type: ignore[arg-type]
-    return replace(run, settings=settings, given=given_of(settings, given, {}))
-
-
-_VERSION_OPTIONS: Final = {
-    "core": "--core-version",
-    "bridge": "--bridge-version",
-    "te": "--te-version",
-    "torch": "--torch-version",
-}
-
-
-def _asks(rule: Rule, config: Config) -> tuple[str, ...]:
-    """Its unknown knobs; then the versions it reads, the GPU and the configuration file."""
-    knobs = tuple(knob for knob in rule.knobs if not config.known(knob))
-    options = tuple(option for fact, option in _facts(rule, config) if fact)
-    return (*knobs, *options)
-
-
-def _facts(rule: Rule, config: Config) -> tuple[tuple[bool, str], ...]:
-    spoken = f"{rule.text} {rule.cure}"
-    framework = rule.says in ("megatron_lm", "megatron_bridge") and config.framework is None
-    return (
-        (framework, "--config"),
-        (config.core is None and bool(rule.until), _VERSION_OPTIONS["core"]),
-        (config.te is None and "Transformer Engine" in spoken, _VERSION_OPTIONS["te"]),
-        (config.torch is None and "PyTorch" in spoken, _VERSION_OPTIONS["torch"]),
-        (config.capability is None and _speaks_of_gpu(spoken), "--gpu-model"),
-    )
-
-
-def _speaks_of_gpu(text: str) -> bool:
-    return any(word in text for word in ("Blackwell", "compute capability", "NVL72", "NVLink"))

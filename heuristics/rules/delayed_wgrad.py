@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from heuristics.config.logic import all_of, any_of, negated
 from heuristics.config.view import Config
-from heuristics.guides.facts import all_of, negated
-from heuristics.guides.graph_constraint import any_of
 from heuristics.rules.ep_overlap import KNOB as OVERLAP
 from heuristics.rules.ep_overlap import overlap
-from heuristics.rules.rule import BRIDGE_OVERLAP, CORE, LM, Condition, Rule
+from heuristics.rules.legacy import BRIDGE_OVERLAP, CORE, LM, Condition, Rule
 
 KNOB: Final = "delay_wgrad_compute"
 _BOTH: Final = (KNOB, f"comm_overlap.{KNOB}")
@@ -17,7 +16,7 @@ _BOTH: Final = (KNOB, f"comm_overlap.{KNOB}")
 
 def delayed(config: Config) -> bool | None:
     """Whether weight gradients are delayed; with a CommOverlapConfig, Bridge's value wins."""
-    return config.expert_overlap(KNOB)
+    return config.delayed_wgrad
 
 
 def reduces_early(config: Config) -> bool | None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from heuristics.config.logic import all_of, any_of, negated
 from heuristics.config.view import Config
-from heuristics.guides.facts import all_of, negated
-from heuristics.guides.graph_constraint import any_of
-from heuristics.rules.rule import (
+from heuristics.rules.legacy import (
     CORE,
     CORE_MAIN,
     CORE_MOE,

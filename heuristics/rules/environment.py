@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.hardware import hybrid_topology
+from heuristics.config.logic import all_of, any_of, negated
 from heuristics.config.view import Config
-from heuristics.guides.facts import all_of, negated
-from heuristics.guides.graph_constraint import any_of
 from heuristics.rules.dispatcher import BACKEND, TYPE, flex_backend
 from heuristics.rules.ep_overlap import KNOB as OVERLAP
 from heuristics.rules.ep_overlap import overlap
-from heuristics.rules.rule import LM, Rule
+from heuristics.rules.legacy import LM, Rule
 
 _CONNECTIONS: Final = "CUDA_DEVICE_MAX_CONNECTIONS"
 _ENV_CONNECTIONS: Final = f"env.{_CONNECTIONS}"
@@ -31,14 +29,14 @@ def _sharded_attention(config: Config) -> bool | None:
 
 
 def _topology_unlike(config: Config) -> bool | None:
-    topology, text = hybrid_topology(config.run), config.env(_DOMAIN)
+    topology, text = config.hybrid_topology, config.env(_DOMAIN)
     if topology is None or not text:
         return None
     return not text.isdigit() or int(text) != topology.ranks_per_domain
 
 
 def _multi_node_unlike(config: Config) -> bool | None:
-    topology = hybrid_topology(config.run)
+    topology = config.hybrid_topology
     return (
         None if topology is None else negated(config.env_is("USE_MNNVL", "1" if topology.multi_node else "0"))
     )

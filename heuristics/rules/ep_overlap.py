@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from heuristics.config.logic import all_of, any_of, negated
 from heuristics.config.view import Config
-from heuristics.guides.facts import all_of, negated
-from heuristics.guides.graph_constraint import any_of
-from heuristics.rules.rule import BRIDGE_OVERLAP, CORE, LM, Condition, Rule
+from heuristics.rules.legacy import BRIDGE_OVERLAP, CORE, LM, Condition, Rule
 
 KNOB: Final = "overlap_moe_expert_parallel_comm"
 _SOURCE: Final = f"{CORE}; {BRIDGE_OVERLAP}"

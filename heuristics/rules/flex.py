@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.hardware import family_of, gpu_capability
+from heuristics.config.logic import all_of, any_of, negated
 from heuristics.config.view import Config
 from heuristics.guides.dispatcher_limits import LIMITS
-from heuristics.guides.facts import all_of, negated
-from heuristics.guides.graph_constraint import any_of
 from heuristics.rules.dispatcher import BACKEND, TYPE, flex_backend, on_flex
-from heuristics.rules.rule import (
+from heuristics.rules.legacy import (
     BRIDGE_FLEX,
     BRIDGE_MAIN,
     CORE,
@@ -31,8 +29,8 @@ def _gpu(backend: str) -> Condition:
     limits = [row for row in LIMITS if row.backend == backend and row.source == BRIDGE_FLEX]
 
     def broken(config: Config) -> bool | None:
-        gpu = any_of(*(row.broken(config.run) for row in limits))
-        unknown = family_of(config.run) is None and gpu_capability(config.run) is None
+        gpu = any_of(*(row.broken(config) for row in limits))
+        unknown = config.gpu_family is None and config.capability is None
         return all_of(flex_backend(config, backend), None if unknown else gpu)
 
     return broken
@@ -289,7 +287,7 @@ def _two_sm_counts(config: Config) -> bool | None:
 
 
 def _past_rack(config: Config) -> bool | None:
-    family = family_of(config.run)
+    family = config.gpu_family
     if family is None or config.ep is None:
         return None
     return family.hardware == "nvl72" and config.ep > family.nvlink_domain

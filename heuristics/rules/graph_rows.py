@@ -14,7 +14,7 @@ from heuristics.guides.graph_constraint import GraphConstraint
 from heuristics.guides.graph_scopes import SCOPES
 from heuristics.rules.dispatcher import TYPE
 from heuristics.rules.graph_view import IMPL, MODULES, graph_view
-from heuristics.rules.rule import BRIDGE_MAIN, Level, Rule, Says
+from heuristics.rules.legacy import BRIDGE_MAIN, Level, Rule, Says
 
 _GRAPHS: Final = (IMPL, MODULES)
 

@@ -6,10 +6,9 @@ import re
 from functools import lru_cache
 from typing import Final, cast
 
+from heuristics.config.logic import all_of, any_of, negated
 from heuristics.config.view import Config
-from heuristics.guides.facts import all_of, negated
 from heuristics.guides.graph_config import GraphConfig, Impl
-from heuristics.guides.graph_constraint import any_of
 from heuristics.rules.delayed_wgrad import delayed
 from heuristics.rules.dispatcher import TYPE, flex_backend
 from heuristics.rules.ep_overlap import overlap
@@ -62,12 +61,11 @@ def _filled(config: Config, impl: Impl, modules: tuple[str, ...]) -> GraphConfig
     drop_pad = all_of(
         negated(config.null("moe_expert_capacity_factor")), config.on("moe_pad_expert_input_to_capacity")
     )
-    given = config.run.given
     return GraphConfig(
         impl=impl,
         modules=modules,
         core_version=config.core_text,
-        te_version=given.te_version,
+        te_version=config.version_text("te"),
         bridge=config.framework == "megatron_bridge",
         moe=config.moe(),
         dense_layers=_dense_layers(config),
@@ -76,7 +74,7 @@ def _filled(config: Config, impl: Impl, modules: tuple[str, ...]) -> GraphConfig
         count_copies=all_of(config.one_of(TYPE, "alltoall"), negated(drop_pad), _counted(config)),
         sync_free=_sync_free(config),
         static_shapes=False if config.on("variable_seq_lengths") else None,
-        packed_sequences=given.packed_sequences,
+        packed_sequences=config.packed_sequences,
         padded_sequences=config.on("dataset.pad_to_max_length"),
         ep_overlap=overlap(config),
         shared_expert_in_router=all_of(

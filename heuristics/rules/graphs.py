@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from heuristics.config.logic import all_of, any_of, negated
 from heuristics.config.view import Config
-from heuristics.guides.facts import all_of, negated
 from heuristics.guides.graph_config import MODULES as MODULE_NAMES
-from heuristics.guides.graph_constraint import any_of
 from heuristics.rules.delayed_wgrad import captures_wgrad, delayed, reduces_early
 from heuristics.rules.dispatcher import TYPE
 from heuristics.rules.graph_rows import ROW_RULES
 from heuristics.rules.graph_view import IMPL, MODULES, graph_impl, graph_modules
-from heuristics.rules.rule import CORE, LM, Condition, Rule
+from heuristics.rules.legacy import CORE, LM, Condition, Rule
 
 _GRAPHS: Final = (IMPL, MODULES)
 

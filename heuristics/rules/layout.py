@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from heuristics.config.logic import all_of, negated
 from heuristics.config.view import Config
-from heuristics.guides.facts import all_of, negated
-from heuristics.rules.rule import CORE, CORE_PARALLEL, Condition, Rule
+from heuristics.rules.legacy import CORE, CORE_PARALLEL, Condition, Rule
 
 _TP: Final = "tensor_model_parallel_size"
 _CP: Final = "context_parallel_size"

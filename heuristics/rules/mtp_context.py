@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from heuristics.config.logic import all_of, any_of, negated
 from heuristics.config.view import Config
-from heuristics.guides.facts import all_of, negated
-from heuristics.guides.graph_constraint import any_of
 from heuristics.rules.layout import remainder
-from heuristics.rules.rule import BRIDGE, CORE, CORE_MAIN, LM, Rule
+from heuristics.rules.legacy import BRIDGE, CORE, CORE_MAIN, LM, Rule
 
 _MTP: Final = "mtp_num_layers"
 _POSITIONS: Final = "position_embedding_type"
@@ -129,7 +128,7 @@ RULES: Final = (
         "packed-micro-batch",
         ("train.micro_batch_size",),
         "sequences packed beforehand take a micro-batch size of 1",
-        lambda c: all_of(c.run.given.packed_sequences, c.above("train.micro_batch_size", 1)),
+        lambda c: all_of(c.packed_sequences, c.above("train.micro_batch_size", 1)),
         "megatron_bridge",
         BRIDGE,
         "train.micro_batch_size=1",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from heuristics.config.logic import all_of, negated
 from heuristics.config.view import Config
-from heuristics.guides.facts import all_of, negated
-from heuristics.rules.rule import BRIDGE, CORE, CORE_MAIN, LM, Condition, Rule
+from heuristics.rules.legacy import BRIDGE, CORE, CORE_MAIN, LM, Condition, Rule
 
 _LAYERS: Final = "cpu_offloading"
 _FINE: Final = "fine_grained_activation_offloading"

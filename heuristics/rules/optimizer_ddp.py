@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from heuristics.config.logic import all_of, any_of, negated
 from heuristics.config.view import Config
-from heuristics.guides.facts import all_of, negated
-from heuristics.guides.graph_constraint import any_of
 from heuristics.rules.graph_view import expandable_segments
-from heuristics.rules.rule import BRIDGE_OVERLAP, LM, Condition, Rule
+from heuristics.rules.legacy import BRIDGE_OVERLAP, LM, Condition, Rule
 
 _DISTRIBUTED: Final = "ddp.use_distributed_optimizer"
 _FSDP: Final = "ddp.use_megatron_fsdp"

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from heuristics.config.logic import all_of, any_of, negated
 from heuristics.config.view import Config
-from heuristics.guides.facts import all_of, negated
-from heuristics.guides.graph_constraint import any_of
 from heuristics.rules.layout import remainder
+from heuristics.rules.legacy import CORE, LM, Condition, Rule
 from heuristics.rules.pp_layout import StageLayout, parse_layout
-from heuristics.rules.rule import CORE, LM, Condition, Rule
 
 _PP: Final = "pipeline_model_parallel_size"
 _VPP: Final = "virtual_pipeline_model_parallel_size"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from heuristics.config.logic import all_of, any_of, negated
 from heuristics.config.view import Config
-from heuristics.guides.facts import all_of, negated
-from heuristics.guides.graph_constraint import any_of
-from heuristics.rules.rule import BRIDGE, CORE, LM, Condition, Rule
+from heuristics.rules.legacy import BRIDGE, CORE, LM, Condition, Rule
 
 _RECIPES: Final = ("delayed", "tensorwise", "mxfp8", "blockwise", "custom")
 _QUANT: Final = "moe_router_padding_for_quantization"

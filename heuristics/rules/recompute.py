@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from heuristics.config.logic import all_of, any_of, negated
 from heuristics.config.view import Config
-from heuristics.guides.facts import all_of, negated
-from heuristics.guides.graph_constraint import any_of
-from heuristics.rules.rule import CORE, CORE_MAIN, LM, Condition, Rule
+from heuristics.rules.legacy import CORE, CORE_MAIN, LM, Condition, Rule
 
 _GRANULARITY: Final = "recompute_granularity"
 _METHOD: Final = "recompute_method"

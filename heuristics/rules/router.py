@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from heuristics.config.logic import all_of, negated
 from heuristics.config.view import Config
-from heuristics.guides.facts import all_of, negated
-from heuristics.rules.rule import CORE, CORE_MOE, LM, Rule
+from heuristics.rules.legacy import CORE, CORE_MOE, LM, Rule
 
 _FACTOR: Final = "moe_expert_capacity_factor"
 _PAD: Final = "moe_pad_expert_input_to_capacity"

@@ -1,60 +1,93 @@
-"""One thing a configuration must not have: the form of a row, and the verdict of a row by version."""
+"""One thing a configuration must not have: a row of the tables, and its verdict by version."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
 
-from heuristics.config.view import Config, Version
-from heuristics.fixes.preconditions import numbers
+from packaging.version import Version
+
+from heuristics.config.facts import version
+from heuristics.config.view import Config
+from heuristics.rules.condition import Condition
+from traces.settings.settings import Value
 
 Level = Literal["error", "warning", "ignored"]
 """`ignored`: the framework changes the setting, or drops it, without an error."""
 
-Says = Literal["core", "megatron_lm", "megatron_bridge", "dispatcher", "ours"]
+By = Literal["core", "megatron_lm", "megatron_bridge", "dispatcher", "ours"]
 """Who refuses: Megatron-Core's configuration, the arguments of Megatron-LM, Megatron-Bridge, Megatron-Core
 while it builds or runs a layer (`dispatcher`), or nobody but us before the run fails."""
-
-Condition = Callable[[Config], bool | None]
-
-CORE: Final = "Megatron-Core, transformer/transformer_config.py"
-CORE_PARALLEL: Final = "Megatron-Core, model_parallel_config.py"
-CORE_DISPATCHER: Final = "Megatron-Core, transformer/moe/token_dispatcher.py"
-CORE_MOE: Final = "Megatron-Core, transformer/moe/moe_layer.py"
-LM: Final = "Megatron-LM, training/arguments.py"
-BRIDGE: Final = "Megatron-Bridge, training/config.py"
-BRIDGE_OVERLAP: Final = "Megatron-Bridge, training/comm_overlap.py"
-BRIDGE_FLEX: Final = "Megatron-Bridge, training/flex_dispatcher_backend.py"
-
-CORE_MAIN: Final = "0.20.0"
-"""What Megatron-LM's main calls itself (core/package_info.py at d98e8a64): later than every release."""
-BRIDGE_MAIN: Final = "0.7.0"
-"""What Megatron-Bridge's main calls itself (package_info.py at 067f987d)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A row.
 
-    `knobs`: ids it speaks of. `broken`: whether a configuration breaks it, None where unknown. `since` and
-    `until`: the first release that has it and the first that has it no more, empty without; of Megatron-Core
-    (and so Megatron-LM), of Megatron-Bridge where that refuses. `core_message`: a part of Megatron-Core's own
-    error. `cure`: what would meet it; `fix`: the fix that does, if one.
+    `feature`: the rule is about runs that have it; then `needs` must hold, or `forbids` must not. `text`:
+    the sentence of every view. `level`: `guide` where only a published guide asks for it. `since`, `until`:
+    the first release that has the rule and the first that has it no more, None without; of Megatron-Core
+    (and so Megatron-LM), of Megatron-Bridge where that refuses. `lines`: ids of `known_lines.toml`, which
+    has the framework's own message. `cure`: what would meet it; `set`: knobs that do, where their values do
+    not depend on the run; `fix`: the catalogue's id, `CFG-n` or `ENV-n`. `guide`: where a published guide
+    asks for it.
     """
 
     id: str
-    knobs: tuple[str, ...]
     text: str
-    broken: Condition
-    says: Says
-    source: str
+    by: By
     cure: str
-    level: Level = "error"
-    since: str = ""
-    until: str = ""
-    core_message: str = ""
+    source: str
+    feature: Condition | None = None
+    needs: Condition | None = None
+    forbids: Condition | None = None
+    level: Level | Literal["guide"] = "error"
+    since: Version | None = None
+    until: Version | None = None
+    lines: tuple[str, ...] = ()
+    set: Mapping[str, Value] = field(default_factory=dict)
     fix: str = ""
+    guide: str = ""
+    message: str = ""
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """All that it asks of a configuration."""
+        return tuple(one for one in (self.feature, self.needs, self.forbids) if one)
+
+    @property
+    def knobs(self) -> tuple[str, ...]:
+        """Knobs that it speaks of."""
+        return tuple(dict.fromkeys(knob for one in self.conditions for knob in one.knobs))
+
+    def asked(self, config: Config) -> bool | None:
+        """Whether the configuration has what the rule is about."""
+        return True if self.feature is None else self.feature.holds(config)
+
+    def holds(self, config: Config) -> bool | None:
+        """Whether what it asks for is so, of a run that has the feature."""
+        if self.needs:
+            return self.needs.holds(config)
+        forbidden = self.forbids.holds(config) if self.forbids else None
+        return None if forbidden is None else not forbidden
+
+    def broken(self, config: Config) -> bool | None:
+        """Whether a configuration breaks it, in a release that has it."""
+        asked = self.asked(config)
+        if asked is False:
+            return False
+        holds = self.holds(config)
+        return False if holds else None if holds is None or asked is None else True
+
+    def asks(self, config: Config) -> tuple[str, ...]:
+        """Unknown knobs, then options, that would decide it."""
+        asks = [one for condition in self.conditions for one in condition.asks(config)]
+        if self.by in ("megatron_lm", "megatron_bridge") and config.framework is None:
+            asks.append("--config")
+        if self.until and config.core is None:
+            asks.append("--core-version")
+        return tuple(dict.fromkeys(sorted(asks, key=lambda one: one.startswith("--"))))
 
 
 def verdict(rule: Rule, config: Config) -> bool | None:
@@ -62,27 +95,27 @@ def verdict(rule: Rule, config: Config) -> bool | None:
 
     An unknown version counts as the newest; a rule that the newest no longer has is then unknown.
     """
-    applies = has_rule(rule, config.core, config.bridge, config.framework)
+    applies = has_rule(rule, version(config.core), version(config.bridge), config.framework)
     if applies is False:
         return False
     broken = rule.broken(config)
     return broken if applies or broken is False else None
 
 
-def in_force(rule: Rule, version: Version | None) -> bool | None:
-    """Whether a release has a rule; None where the release is unknown and the newest has it no more."""
-    if version is None:
+def in_force(rule: Rule, core: Version | None, bridge: Version | None) -> bool | None:
+    """Whether the releases have a rule; None where the release is unknown and the newest has it no more."""
+    release = bridge if rule.by == "megatron_bridge" else core
+    if release is None:
         return None if rule.until else True
-    early = bool(rule.since) and version < numbers(rule.since)
-    late = bool(rule.until) and version >= numbers(rule.until)
+    early = rule.since is not None and release < rule.since
+    late = rule.until is not None and release >= rule.until
     return not early and not late
 
 
 def has_rule(rule: Rule, core: Version | None, bridge: Version | None, framework: str | None) -> bool | None:
     """Whether these releases and this framework have a rule; None where that is unknown."""
-    if rule.says not in ("megatron_lm", "megatron_bridge"):
-        return in_force(rule, core)
-    if framework not in (None, rule.says):
+    if rule.by in ("megatron_lm", "megatron_bridge") and framework not in (None, rule.by):
         return False
-    forced = in_force(rule, bridge if rule.says == "megatron_bridge" else core)
-    return None if forced and framework is None else forced
+    forced = in_force(rule, core, bridge)
+    of_any = rule.by not in ("megatron_lm", "megatron_bridge")
+    return forced if of_any or framework or not forced else None

@@ -1,45 +1,99 @@
-"""All rules, by subject."""
+"""All rules, read once from the tables beside this file, in the order of their subjects."""
 
 from __future__ import annotations
 
-from typing import Final
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Final, NotRequired, TypedDict, cast
 
-from heuristics.rules import (
-    delayed_wgrad,
-    dispatcher,
-    environment,
-    ep_overlap,
-    flex,
-    fsdp,
-    graphs,
-    layout,
-    mtp_context,
-    offload,
-    optimizer_ddp,
-    pipeline,
-    precision,
-    recompute,
-    router,
+from packaging.version import Version
+
+from heuristics.rules.condition import Condition, condition
+from heuristics.rules.rule import By, Level, Rule
+from heuristics.rules.transition import coded
+from traces.settings.settings import Value
+
+SUBJECTS: Final = (
+    *("layout", "pipeline", "router", "dispatcher", "flex", "ep_overlap", "delayed_wgrad", "graphs"),
+    *("recompute", "offload", "precision", "optimizer_ddp", "fsdp", "mtp_context", "environment"),
 )
-from heuristics.rules.rule import Rule
+"""Tables, in the order in which their rules are reported."""
+AS_DATA: Final = ("ep_overlap", "delayed_wgrad")
+"""Subjects whose rows are TOML already; the rest are Python."""
 
-RULES: Final[tuple[Rule, ...]] = (
-    *layout.RULES,
-    *pipeline.RULES,
-    *router.RULES,
-    *dispatcher.RULES,
-    *flex.RULES,
-    *ep_overlap.RULES,
-    *delayed_wgrad.RULES,
-    *graphs.RULES,
-    *recompute.RULES,
-    *offload.RULES,
-    *precision.RULES,
-    *optimizer_ddp.RULES,
-    *fsdp.RULES,
-    *mtp_context.RULES,
-    *environment.RULES,
-)
 
-RULE: Final = {rule.id: rule for rule in RULES}
-"""By id."""
+class Row(TypedDict):
+    """A row as it is written. `set`: "null" is null, as TOML has none."""
+
+    id: str
+    text: str
+    by: By
+    cure: str
+    feature: NotRequired[str]
+    needs: NotRequired[str]
+    forbids: NotRequired[str]
+    level: NotRequired[Level]
+    since: NotRequired[str]
+    until: NotRequired[str]
+    lines: NotRequired[list[str]]
+    set: NotRequired[dict[str, object]]
+    fix: NotRequired[str]
+    guide: NotRequired[str]
+    source: NotRequired[str]
+
+
+@cache
+def rules() -> Mapping[str, Rule]:
+    """Every rule by its id."""
+    sources = cast("dict[str, str]", _table("sources"))
+    return {
+        rule.id: rule
+        for subject in SUBJECTS
+        for rule in ([_rule(row, sources) for row in rows(subject)] if subject in AS_DATA else coded(subject))
+    }
+
+
+def rows(subject: str) -> list[Row]:
+    """The rows of a table as they are written."""
+    return cast("list[Row]", _table(subject)["rule"])
+
+
+def _table(name: str) -> dict[str, object]:
+    text = files("heuristics.rules").joinpath(f"{name}.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def _rule(row: Row, sources: Mapping[str, str]) -> Rule:
+    return Rule(
+        id=row["id"],
+        text=row["text"],
+        by=row["by"],
+        cure=row["cure"],
+        source=row.get("source", f"{{{row['by']}}}").format_map(sources),
+        feature=_condition(row.get("feature")),
+        needs=_condition(row.get("needs")),
+        forbids=_condition(row.get("forbids")),
+        level=row.get("level", "error"),
+        since=_release(row.get("since")),
+        until=_release(row.get("until")),
+        lines=tuple(row.get("lines", ())),
+        set={knob: _value(value) for knob, value in row.get("set", {}).items()},
+        fix=row.get("fix", ""),
+        guide=row.get("guide", ""),
+    )
+
+
+def _condition(text: str | None) -> Condition | None:
+    return None if text is None else condition(text)
+
+
+def _release(text: str | None) -> Version | None:
+    return None if text is None else Version(text)
+
+
+def _value(written: object) -> Value:
+    if written == "null":
+        return None
+    return tuple(written) if isinstance(written, list) else cast(Value, written)

@@ -9,11 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from heuristics.config.features import as_understood
 from heuristics.findings.capture import perturbed
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.findings.finding import ConfigFinding
-from heuristics.fixes.preconditions import core_version
 from heuristics.plan.planned import Rejection
 from heuristics.rules.check import Broken, Undecided, check_rules, undecided
 from heuristics.rules.failures.explain import explain_failures
@@ -25,7 +23,7 @@ from heuristics.workflow.walk import walk
 from traces.missing import Missing
 from traces.settings.configuration import Problem
 from traces.sizes.memory import Estimate, calibrated, estimate
-from traces.sizes.references import Reference, nearest_references
+from traces.sizes.references import Nearest, Reference, nearest, nearest_references
 from traces.sizes.throughput import Throughput, throughput
 from traces.training_log.own_lines import logged_run
 from traces.training_log.peak import peak_memory
@@ -64,6 +62,7 @@ class Checked:
     memory: Estimate | Missing
     throughput: Throughput | Missing
     references: tuple[Reference, ...]
+    nearest: Nearest | None
 
     @property
     def legal(self) -> bool:
@@ -90,7 +89,7 @@ class Contradicted:
 
 def contradicted(run: Run, problems: tuple[Problem, ...], perturbation_frac: float | None) -> Contradicted:
     """Where configuration, log and trace disagree. `run`: settings as written, shown by the trace alone."""
-    failures = explain_failures(run.log, run.settings) if run.log else ()
+    failures = explain_failures(run)
     findings = (*find_contradictions(run, failures, problems), *perturbed(perturbation_frac))
     said = tuple(one.id for one in findings)
     kept = tuple(one for one in failures if not _said_already(one, said))
@@ -113,8 +112,14 @@ def check(
     steady = steady_step(run.log) if run.log else None
     length_ns = steady.median_ns if steady else step_ns
     logged = logged_run(run.log, steady) if run.log else None
-    settings = as_understood(run).settings
+    settings = run.config.settings
     broken = check_rules(run)
+    rates = (
+        Missing("throughput", "no step time is known", "give --log, or analyze a trace with steps")
+        if length_ns is None
+        else throughput(settings, length_ns, run.gpu, logged=logged)
+    )
+    rows = nearest_references(settings, run.gpu, run.precision)
     return Checked(
         broken=broken,
         undecided=undecided(run),
@@ -125,10 +130,11 @@ def check(
         steps=walk(run, refused=_refused(broken, answers)),
         steady=steady,
         memory=_memory(run),
-        throughput=Missing("throughput", "no step time is known", "give --log, or analyze a trace with steps")
-        if length_ns is None
-        else throughput(settings, length_ns, run.gpu, logged=logged),
-        references=nearest_references(settings, run.gpu),
+        throughput=rates,
+        references=rows,
+        nearest=nearest(rows[0], rates.tokens_per_s_per_gpu, settings, run.gpu, run.precision)
+        if rows and not isinstance(rates, Missing)
+        else None,
     )
 
 
@@ -140,7 +146,7 @@ def _refused(broken: tuple[Broken, ...], answers: tuple[Answer, ...]) -> bool:
 
 def _memory(run: Run) -> Estimate | Missing:
     """The estimate, calibrated by the log's peak where it tells one."""
-    found = estimate(as_understood(run).settings, core_version(run))
+    found = estimate(run.config.settings, run.config.core_text)
     peak = peak_memory(run.log) if run.log else None
     if isinstance(found, Missing) or peak is None or peak.allocated_bytes is None:
         return found

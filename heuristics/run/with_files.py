@@ -6,7 +6,7 @@ Loads the rules of all releases, the workflow and the estimates, which a recordi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from heuristics.plan.asked import OWN, Ask, plan_asked
 from heuristics.plan.planned import Plan, Rejection
@@ -18,7 +18,6 @@ from heuristics.run.checked import Checked, check, contradicted
 from heuristics.run.run import Run
 from heuristics.workflow.experiments import plan_of_experiments
 from traces.settings.configuration import Problem
-from traces.settings.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,6 @@ class Told:
 
 def judge_told(
     run: Run,
-    written: Settings,
     problems: tuple[Problem, ...],
     make: Callable[[Mapping[str, Rejection]], Plan],
     ask: Ask | None,
@@ -46,10 +44,9 @@ def judge_told(
 ) -> Told:
     """Judge what files tell of a run.
 
-    `written`: the settings of its files alone, since what the trace tells must not count as asked for. `make`
-    makes a plan without what is rejected; `ask` asks Megatron-Core itself. `step_ns`: a measured step.
+    `make` makes a plan without what is rejected; `ask` asks Megatron-Core itself. `step_ns`: a measured step.
     """
-    disagrees = contradicted(replace(run, settings=written), problems, perturbation_frac)
+    disagrees = contradicted(run, problems, perturbation_frac)
     waits = disagrees.untunable
     asked = plan_asked(run, lambda rejected: make({**waits, **rejected}), ask)
     return Told(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.features import as_understood, dispatcher_asked, graph_modules, graphs_asked
-from heuristics.config.said import flag
 from heuristics.guides.graph_config import MODULES
 from heuristics.plan.planned import Plan, Planned
 from heuristics.result.configured import Experiment, Experiments
@@ -39,7 +37,6 @@ MEASURE: Final = (
 
 def plan_of_experiments(run: Run, plan: Plan) -> Experiments:
     """Turn a plan into experiments in its order; without fixes, the baseline and the levers."""
-    run = as_understood(run)
     made = [_experiment(run, planned) for planned in plan.fixes]
     levers = [_experiment(run, planned) for planned in plan.levers]
     wall = plan.fixes[0].fix.wall if plan.fixes else None
@@ -60,7 +57,7 @@ def held_fixed(run: Run, variable: str = "") -> tuple[str, ...]:
         "routing mode": _routing(run),
         "parallel layout": f"{layout.attention}; {layout.experts}" if layout.tp or layout.ep else "",
         "CUDA graphs": _graphs(run),
-        "dispatcher": dispatcher_asked(run) or run.shown.dispatcher.replace("unknown", ""),
+        "dispatcher": run.config.dispatcher or run.active.dispatcher.replace("unknown", ""),
         "precision": run.precision or "",
         "recompute": "",
         "batch shape": "",
@@ -70,16 +67,16 @@ def held_fixed(run: Run, variable: str = "") -> tuple[str, ...]:
 
 
 def _graphs(run: Run) -> str:
-    impl, held = graphs_asked(run), graph_modules(run) or ()
+    impl, held = run.config.graph_impl, run.config.graph_modules or ()
     if impl not in ("none", "local", "transformer_engine", "full_iteration"):
         return ""
     return " ".join((impl, *(one for one in held if one in MODULES)))
 
 
 def _routing(run: Run) -> str:
-    if flag(run, "moe_router_force_load_balancing"):
+    if run.config.on("moe_router_force_load_balancing"):
         return "forced balance: a benchmark"
-    return (run.given.routing or "").replace("_", " ")
+    return (run.config.routing or "").replace("_", " ")
 
 
 def _baseline(run: Run, wall: WallId | None) -> Experiment:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.said import flag, names, size, told, word
 from heuristics.guides.recompute_modules import MODULES, label_of
 from heuristics.run.run import Run
 from heuristics.walls.words import percent
@@ -58,7 +57,10 @@ def _out_of_memory(run: Run) -> str:
 
 def judge_smallest_model_parallel(run: Run) -> Judged:
     """Tensor and pipeline parallelism that a half would still do for is too much."""
-    tp, pp = size(run, "tensor_model_parallel_size"), size(run, "pipeline_model_parallel_size")
+    tp, pp = (
+        run.config.positive("tensor_model_parallel_size"),
+        run.config.positive("pipeline_model_parallel_size"),
+    )
     if tp == 1 and pp == 1:
         return met("TP1 and PP1: there is nothing smaller")
     if tp is None or pp is None:
@@ -80,8 +82,8 @@ def judge_smallest_model_parallel(run: Run) -> Judged:
 
 def judge_selective_before_full(run: Run) -> Judged:
     """Whole layers run again only where selected parts do not save enough."""
-    said, shown = word(run, "recompute_granularity"), run.shown.recompute_full
-    if said is None and not told(run, "recompute_granularity"):
+    said, shown = run.config.word("recompute_granularity"), run.active.recompute_full
+    if said is None and not run.config.known("recompute_granularity"):
         if shown is None:
             return unknown("recompute is not known", "recompute_granularity of the configuration")
         said = "full" if shown else "none"
@@ -98,11 +100,11 @@ def judge_selective_before_full(run: Run) -> Judged:
 
 def judge_recompute_modules(run: Run) -> Judged:
     """The cheap parts first, the whole MoE layer last: it repeats dispatch and combine."""
-    if word(run, "recompute_granularity") not in (None, "selective"):
+    if run.config.word("recompute_granularity") not in (None, "selective"):
         return not_applicable("recompute is not selective")
-    modules = names(run, "recompute_modules")
+    modules = run.config.names("recompute_modules")
     if modules is None:
-        modules = run.shown.recompute_modules
+        modules = run.active.recompute_modules
     if modules is None:
         return unknown("what is recomputed is not known", "recompute_modules of the configuration")
     if not modules:
@@ -119,16 +121,16 @@ def judge_recompute_modules(run: Run) -> Judged:
 
 def judge_offload_last(run: Run) -> Judged:
     """Offload only where recompute of parts is in use and does not save enough."""
-    on = [what for knob, what in OFFLOADS.items() if flag(run, knob)]
+    on = [what for knob, what in OFFLOADS.items() if run.config.on(knob)]
     if not on:
-        if all(flag(run, knob) is False for knob in OFFLOADS):
+        if all(run.config.on(knob) is False for knob in OFFLOADS):
             return met("nothing is offloaded")
         return unknown("whether anything is offloaded is not known", f"{', '.join(OFFLOADS)}")
-    said, shown = word(run, "recompute_granularity"), run.shown.recompute_modules
+    said, shown = run.config.word("recompute_granularity"), run.active.recompute_modules
     what = f"{' and '.join(on)} go to the CPU"
     if said or shown:
         return met(f"{what}, with recompute")
-    if told(run, "recompute_granularity") or shown == ():
+    if run.config.known("recompute_granularity") or shown == ():
         return violated(f"{what}, and nothing is recomputed", "selective recompute before offload", "MEM-2")
     return unknown(f"{what}; recompute is not known", "recompute_granularity of the configuration")
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.hardware import nvlink_domain
-from heuristics.config.said import size
 from heuristics.run.run import Run
 from heuristics.workflow.layout import layout_of
 from heuristics.workflow.rule import Judged, WorkflowRule, met, not_applicable, unknown, violated
@@ -40,7 +38,7 @@ _DIVIDE: Final = "sizes whose product divides the ranks: Megatron-Core raises ot
 
 def judge_experts_divide(run: Run) -> Judged:
     """Every expert-parallel rank holds as many experts."""
-    experts, ep = size(run, "num_moe_experts"), size(run, "expert_model_parallel_size")
+    experts, ep = run.config.positive("num_moe_experts"), run.config.positive("expert_model_parallel_size")
     if experts is None or ep is None:
         return unknown("experts or EP are not known", "num_moe_experts of the configuration, and --ep")
     if experts % ep:
@@ -67,7 +65,7 @@ def judge_own_layout(run: Run) -> Judged:
 
 def judge_larger_expert_parallel(run: Run) -> Judged:
     """EP beyond DP is what folding gives: it runs over the ranks of TP and CP too."""
-    layout, experts = layout_of(run), size(run, "num_moe_experts")
+    layout, experts = layout_of(run), run.config.positive("num_moe_experts")
     if layout.dp is None or layout.ep is None or layout.etp is None or layout.tp is None or layout.cp is None:
         return unknown("DP, EP, TP or CP is not known", _WORLD)
     if layout.tp * layout.cp == 1:
@@ -90,7 +88,7 @@ def judge_larger_expert_parallel(run: Run) -> Judged:
 
 def widest_expert_parallel(run: Run) -> int | None:
     """Largest EP that experts, ranks and one NVLink domain allow with ETP1; None where one is unknown."""
-    layout, experts, domain = layout_of(run), size(run, "num_moe_experts"), nvlink_domain(run)
+    layout, experts, domain = layout_of(run), run.config.positive("num_moe_experts"), run.config.nvlink_domain
     if not layout.world or not layout.pp or not experts or not domain:
         return None
     ranks = layout.world // layout.pp

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from heuristics.config.said import size, told, word
 from heuristics.run.run import Run
 from traces.settings.stages import stage_count
 
@@ -49,10 +48,9 @@ def layout_of(run: Run) -> Layout:
 
     ETP is TP where nobody sets it, as in Megatron-Core (parallel_state.initialize_model_parallel).
     """
-    tp, cp = size(run, "tensor_model_parallel_size"), size(run, "context_parallel_size")
-    pp, ep = size(run, "pipeline_model_parallel_size"), size(run, "expert_model_parallel_size")
-    etp = size(run, "expert_tensor_parallel_size") or tp
-    world, dp = size(run, "world_size"), size(run, "data_parallel_size")
+    config = run.config
+    tp, cp, pp, ep, etp = config.tp, config.cp, config.pp, config.ep, config.expert_tensor_size
+    world, dp = config.world, config.dp
     dp = _rest(world, tp, cp, pp) if world is not None else dp
     return Layout(tp, cp, pp, virtual_stages(run), ep, etp, world, dp, _rest(world, etp, ep, pp))
 
@@ -70,14 +68,17 @@ def _mesh(axes: tuple[tuple[str, int | None], ...]) -> str:
 
 def virtual_stages(run: Run) -> int | None:
     """Virtual stages of a rank; 1 without, None where unknown."""
-    pp = size(run, "pipeline_model_parallel_size")
-    stages = stage_count(word(run, "pipeline_model_parallel_layout") or "")
+    pp = run.config.positive("pipeline_model_parallel_size")
+    stages = stage_count(run.config.word("pipeline_model_parallel_layout") or "")
     if stages and pp:
         return max(1, stages // pp)
-    if (said := size(run, "virtual_pipeline_model_parallel_size")) is not None:
+    if (said := run.config.positive("virtual_pipeline_model_parallel_size")) is not None:
         return said
-    layers, per_stage = size(run, "num_layers"), size(run, "num_layers_per_virtual_pipeline_stage")
+    layers, per_stage = (
+        run.config.positive("num_layers"),
+        run.config.positive("num_layers_per_virtual_pipeline_stage"),
+    )
     if layers and per_stage and pp:
         return max(1, layers // pp // per_stage)
-    none_said = told(run, "virtual_pipeline_model_parallel_size")
+    none_said = run.config.known("virtual_pipeline_model_parallel_size")
     return 1 if pp == 1 or none_said else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.said import size
 from heuristics.run.run import Run
 from heuristics.workflow.memory import ASK_MEMORY, is_tight
 from heuristics.workflow.rule import Judged, met, unknown, violated
@@ -28,7 +27,7 @@ OFF: Final = Limit(2, "times", "ours: the guide rounds to a power of two, so hal
 
 def judge_long_context(run: Run) -> Judged:
     """CP beside what the sequence length asks for."""
-    length, cp = size(run, "seq_length"), size(run, "context_parallel_size")
+    length, cp = run.config.positive("seq_length"), run.config.positive("context_parallel_size")
     if length is None or cp is None:
         return unknown("the sequence length or CP is not known", "seq_length of the configuration, and --cp")
     said, start = f"CP{cp} at {length} tokens", max(1, round(length / TOKENS_A_RANK.value))

@@ -37,18 +37,18 @@ def used_frac(run: Run) -> float | None:
 
     The trace shows what PyTorch reserves, which is no less.
     """
-    log, capacity = run.log, run.shown.memory_bytes
+    log, capacity = run.log, run.active.memory_bytes
     peaks = [one.peak_allocated_bytes for one in log.memory if one.peak_allocated_bytes] if log else []
     if capacity is None and log:
         capacity = next((one.capacity_bytes for one in log.out_of_memory if one.capacity_bytes), None)
-    peak = max(peaks, default=None) or run.shown.peak_bytes
+    peak = max(peaks, default=None) or run.active.peak_bytes
     return None if peak is None or not capacity else peak / capacity
 
 
 def has_room_to_halve(run: Run) -> bool | None:
     """Whether a rank could hold twice what it holds."""
     used = used_frac(run)
-    if fits(run) is False or run.given.memory_tight:
+    if fits(run) is False or run.config.memory_tight:
         return False
     return None if used is None else used <= ROOM_TO_HALVE.value
 
@@ -57,8 +57,8 @@ def is_tight(run: Run) -> bool | None:
     """Whether memory is short: out of it, said to be, or nearly full by the log or the trace."""
     if fits(run) is False:
         return True
-    if run.given.memory_tight is not None:
-        return run.given.memory_tight
+    if run.config.memory_tight is not None:
+        return run.config.memory_tight
     used = used_frac(run)
     return None if used is None else used > TIGHT.value
 

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.features import (
-    BACKENDS,
-    dispatcher_asked,
-    expert_overlap_asked,
-    flex_asked,
-    shared_overlap_asked,
-)
-from heuristics.config.hardware import family_of, gpu_capability, nvlink_domain
-from heuristics.config.said import number, size, told, value, word
+from heuristics.config.features import FLEX
 from heuristics.run.run import Run
 from heuristics.workflow.need import Need, switch
 
@@ -25,27 +17,27 @@ SM_KNOBS: Final = {
 
 def backend_wanted(run: Run) -> str | None:
     """A backend of flex, whether or not flex itself is asked for."""
-    backend = word(run, "moe_flex_dispatcher_backend")
-    return backend if backend in BACKENDS else None
+    backend = run.config.word("moe_flex_dispatcher_backend")
+    return backend if backend in FLEX else None
 
 
 def _wants_flex(run: Run) -> bool | None:
     """A backend other than the default, which every dumped configuration holds, is a wish for flex."""
     if backend_wanted(run) in ("hybridep", "ncclep"):
         return True
-    return flex_asked(run)
+    return run.config.flex
 
 
 def _type_says(run: Run) -> str:
-    asked = dispatcher_asked(run)
+    asked = run.config.dispatcher
     kind = "not known" if asked is None else asked if asked in ("alltoall", "allgather") else "flex"
     return f"type {kind}, backend {backend_wanted(run) or 'not known'}"
 
 
 def _flex_active(run: Run) -> bool | None:
-    flex = flex_asked(run)
+    flex = run.config.flex
     if flex:
-        return True if dispatcher_asked(run) in BACKENDS else None
+        return True if run.config.dispatcher in FLEX else None
     return flex
 
 
@@ -55,7 +47,7 @@ def gpu_takes(run: Run, backend: str) -> bool | None:
     DeepEP on compute capability 8 and 9, and on devices called B200 or B300; HybridEP on 8, 9 and 10
     (training/flex_dispatcher_backend.py). None where the GPU is not known, or the backend has no such gate.
     """
-    family, capability = family_of(run), gpu_capability(run)
+    family, capability = run.config.gpu_family, run.config.capability
     if capability is None or backend not in SM_KNOBS:
         return None
     if backend == "hybridep":
@@ -66,12 +58,12 @@ def gpu_takes(run: Run, backend: str) -> bool | None:
 
 
 def _gpu(run: Run) -> bool | None:
-    return gpu_takes(run, dispatcher_asked(run) or "")
+    return gpu_takes(run, run.config.dispatcher or "")
 
 
 def _gpu_says(run: Run) -> str:
-    family = family_of(run)
-    return f"{dispatcher_asked(run)} on {family.name if family else 'an unknown GPU'}"
+    family = run.config.gpu_family
+    return f"{run.config.dispatcher} on {family.name if family else 'an unknown GPU'}"
 
 
 def ranks_a_domain(run: Run) -> int | None:
@@ -79,13 +71,13 @@ def ranks_a_domain(run: Run) -> int | None:
 
     Source: apply_target_topology_environment, Megatron-Bridge, scripts/performance/utils/utils.py.
     """
-    ep, domain = size(run, "expert_model_parallel_size"), nvlink_domain(run)
+    ep, domain = run.config.positive("expert_model_parallel_size"), run.config.nvlink_domain
     return None if ep is None or domain is None else min(ep, domain)
 
 
 def domain_ranks_said(run: Run) -> int | None:
     """What HybridEP is told; None where nothing or no number is."""
-    said = value(run, DOMAIN_RANKS)
+    said = run.config.value(DOMAIN_RANKS)
     text = str(said)
     return int(text) if said is not None and text.isascii() and text.isdigit() and len(text) < 6 else None
 
@@ -101,17 +93,17 @@ def _topology_says(run: Run) -> str:
 
 
 def _sms(run: Run) -> bool | None:
-    knobs = SM_KNOBS.get(dispatcher_asked(run) or "", ())
-    if any(number(run, knob) is not None for knob in knobs):
+    knobs = SM_KNOBS.get(run.config.dispatcher or "", ())
+    if any(run.config.count(knob) is not None for knob in knobs):
         return True
-    return False if any(told(run, knob) for knob in knobs) else None
+    return False if any(run.config.known(knob) for knob in knobs) else None
 
 
 def router_in_fp32(run: Run) -> bool | None:
     """Whether the router computes in FP32 or wider."""
-    if not told(run, "moe_router_dtype"):
+    if not run.config.known("moe_router_dtype"):
         return None
-    return word(run, "moe_router_dtype") in ("fp32", "fp64")
+    return run.config.word("moe_router_dtype") in ("fp32", "fp64")
 
 
 _FLEX: Final = "flex dispatcher"
@@ -134,7 +126,7 @@ DISPATCHER_NEEDS: Final = (
         _FLEX,
         "Flex dispatcher: a GPU that its backend takes",
         "001, Troubleshooting",
-        flex_asked,
+        lambda run: run.config.flex,
         _gpu,
         _gpu_says,
         "hybridep on GB200 and GB300, deepep on Hopper, B200 and B300",
@@ -146,9 +138,9 @@ DISPATCHER_NEEDS: Final = (
         _FLEX,
         "Flex dispatcher: no overlap of shared experts",
         "001, Code Anchors",
-        flex_asked,
-        lambda run: None if shared_overlap_asked(run) is None else not shared_overlap_asked(run),
-        lambda run: f"moe_shared_expert_overlap {switch(shared_overlap_asked(run))}",
+        lambda run: run.config.flex,
+        lambda run: None if run.config.shared_overlap is None else not run.config.shared_overlap,
+        lambda run: f"moe_shared_expert_overlap {switch(run.config.shared_overlap)}",
         "moe_shared_expert_overlap: false; Bridge's helper sets it so, Megatron-Core 0.16 raises",
         "moe_shared_expert_overlap of the configuration",
     ),
@@ -157,7 +149,7 @@ DISPATCHER_NEEDS: Final = (
         _FLEX,
         "Flex dispatcher: router probabilities in FP32",
         "003, FP8 Recipe Quick Decision",
-        lambda run: None if dispatcher_asked(run) is None else dispatcher_asked(run) in SM_KNOBS,
+        lambda run: None if run.config.dispatcher is None else run.config.dispatcher in SM_KNOBS,
         router_in_fp32,
         lambda run: f"router in FP32: {switch(router_in_fp32(run))}",
         "moe_router_dtype: fp32; DeepEP asserts it of what it dispatches",
@@ -168,7 +160,7 @@ DISPATCHER_NEEDS: Final = (
         _FLEX,
         "Flex dispatcher: its SM count is tuned",
         "000, Pitfalls, 3",
-        lambda run: None if dispatcher_asked(run) is None else dispatcher_asked(run) in SM_KNOBS,
+        lambda run: None if run.config.dispatcher is None else run.config.dispatcher in SM_KNOBS,
         _sms,
         lambda run: "an SM count is set" if _sms(run) else "no SM count is known to be set",
         "sweep it: DeepEP from 20, HybridEP from 16 to 32",
@@ -180,7 +172,7 @@ DISPATCHER_NEEDS: Final = (
         "HybridEP",
         "HybridEP: its ranks in an NVLink domain match the deployment",
         "000, Tuning Parameters, HybridEP; 000, Pitfalls, 2",
-        lambda run: None if dispatcher_asked(run) is None else dispatcher_asked(run) == "hybridep",
+        lambda run: None if run.config.dispatcher is None else run.config.dispatcher == "hybridep",
         _topology,
         _topology_says,
         "NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN = EP on NVL72, at most 8 on NVL8, before any other tuning",
@@ -192,9 +184,9 @@ DISPATCHER_NEEDS: Final = (
         "shared-expert overlap",
         "Shared-expert overlap: not beside EP overlap",
         "001, Prerequisites; 004, Pitfalls, 1",
-        shared_overlap_asked,
-        lambda run: None if expert_overlap_asked(run) is None else not expert_overlap_asked(run),
-        lambda run: f"EP overlap {switch(expert_overlap_asked(run))}",
+        lambda run: run.config.shared_overlap,
+        lambda run: None if run.config.ep_overlap is None else not run.config.ep_overlap,
+        lambda run: f"EP overlap {switch(run.config.ep_overlap)}",
         "one of the two: moe_shared_expert_overlap: false beside EP overlap",
         "overlap_moe_expert_parallel_comm of the configuration",
         "COM-1",
@@ -204,9 +196,9 @@ DISPATCHER_NEEDS: Final = (
         "shared-expert overlap",
         "Shared-expert overlap: with the alltoall dispatcher",
         "001, Code Anchors",
-        shared_overlap_asked,
-        lambda run: None if dispatcher_asked(run) is None else dispatcher_asked(run) == "alltoall",
-        lambda run: f"dispatcher {dispatcher_asked(run) or 'not known'}",
+        lambda run: run.config.shared_overlap,
+        lambda run: None if run.config.dispatcher is None else run.config.dispatcher == "alltoall",
+        lambda run: f"dispatcher {run.config.dispatcher or 'not known'}",
         "alltoall; Megatron-Core 0.16 raises on any other, Bridge's flex helper turns the overlap off",
         "moe_token_dispatcher_type of the configuration",
         "COM-8",

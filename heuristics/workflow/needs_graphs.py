@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.features import dropless, full_iteration_asked, graph_modules, graphs_asked
-from heuristics.config.said import flag, told, word
+from heuristics.config.logic import negated
 from heuristics.fixes.preconditions import head_room
-from heuristics.guides.facts import negated
 from heuristics.guides.graph_config import MODULES
 from heuristics.run.run import Run
 from heuristics.workflow.memory import fits, is_tight
@@ -20,22 +18,22 @@ _NEEDED_BYTES: Final = 7 * GIB
 
 
 def _asked(run: Run) -> bool | None:
-    impl = graphs_asked(run)
+    impl = run.config.graph_impl
     return None if impl is None else impl != "none"
 
 
 def _dropless_graphs(run: Run) -> bool | None:
-    asked, drops_none = _asked(run), dropless(run)
+    asked, drops_none = _asked(run), run.config.dropless
     return asked and drops_none if asked else asked
 
 
 def _of_parts(run: Run) -> bool | None:
-    asked, whole = _asked(run), full_iteration_asked(run)
+    asked, whole = _asked(run), run.config.full_iteration
     return asked and negated(whole) if asked else asked
 
 
 def _modules_say(run: Run) -> str:
-    held = graph_modules(run)
+    held = run.config.graph_modules
     if held is None:
         return "what they hold is not known"
     named = [one for one in held if one in (*MODULES, "full_iteration")]
@@ -43,20 +41,20 @@ def _modules_say(run: Run) -> str:
 
 
 def _static_parts(run: Run) -> bool | None:
-    held = graph_modules(run)
+    held = run.config.graph_modules
     return None if held is None else bool(held) and "moe" not in held
 
 
 def _router_first(run: Run) -> bool | None:
-    held = graph_modules(run)
+    held = run.config.graph_modules
     return None if held is None else {"moe_router", "moe_preprocess"} <= {*held}
 
 
 def _shapes(run: Run) -> bool | None:
-    varies = flag(run, "variable_seq_lengths")
-    if run.given.packed_sequences or varies:
+    varies = run.config.on("variable_seq_lengths")
+    if run.config.packed_sequences or varies:
         return False
-    return None if varies is None or run.given.packed_sequences is None else True
+    return None if varies is None or run.config.packed_sequences is None else True
 
 
 def _room(run: Run) -> bool | None:
@@ -67,9 +65,9 @@ def _room(run: Run) -> bool | None:
 
 
 def _selective(run: Run) -> bool | None:
-    if told(run, "recompute_granularity"):
-        return word(run, "recompute_granularity") != "full"
-    return negated(run.shown.recompute_full)
+    if run.config.known("recompute_granularity"):
+        return run.config.word("recompute_granularity") != "full"
+    return negated(run.active.recompute_full)
 
 
 GRAPH_NEEDS: Final = (
@@ -79,8 +77,8 @@ GRAPH_NEEDS: Final = (
         "CUDA graphs: of parts, not of the iteration, where no token is dropped",
         "003, CUDA Graphs For MoE",
         _dropless_graphs,
-        lambda run: negated(full_iteration_asked(run)),
-        lambda run: "of the full iteration" if full_iteration_asked(run) else "of parts of a layer",
+        lambda run: negated(run.config.full_iteration),
+        lambda run: "of the full iteration" if run.config.full_iteration else "of parts of a layer",
         "Transformer Engine's graphs of parts; full iteration for drop-and-pad or a sync-free HybridEP stack",
         "cuda_graph_impl and cuda_graph_modules of the configuration",
         "HST-3",
@@ -90,7 +88,7 @@ GRAPH_NEEDS: Final = (
         "CUDA graphs of parts",
         "CUDA graphs: the experts' own work stays outside where no token is dropped",
         "003, CUDA Graphs For MoE",
-        lambda run: negated(full_iteration_asked(run)) if _dropless_graphs(run) else _dropless_graphs(run),
+        lambda run: negated(run.config.full_iteration) if _dropless_graphs(run) else _dropless_graphs(run),
         _static_parts,
         _modules_say,
         "moe_router and moe_preprocess (and attn), never moe or whole layers",
@@ -102,7 +100,7 @@ GRAPH_NEEDS: Final = (
         "CUDA graphs of parts",
         "CUDA graphs: router and preprocess together, where no token is dropped",
         "000, Key Interactions",
-        lambda run: negated(full_iteration_asked(run)) if _dropless_graphs(run) else _dropless_graphs(run),
+        lambda run: negated(run.config.full_iteration) if _dropless_graphs(run) else _dropless_graphs(run),
         _router_first,
         _modules_say,
         "moe_router with moe_preprocess (attn too, by the older guide)",

@@ -4,31 +4,29 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.features import low_precision_asked, precision_asked
-from heuristics.config.hardware import hardware_class
 from heuristics.run.run import Run
 from heuristics.workflow.need import Need, switch
 from heuristics.workflow.needs_dispatcher import router_in_fp32
 
 _LOW: Final = "low precision"
 STARTS: Final = {
-    "hopper": ("fp8_blockwise", "fp8_per_tensor", "fp8_delayed", "fp8"),
-    "blackwell_nvl8": ("mxfp8", "nvfp4", "fp8_per_tensor", "fp8_delayed", "fp8"),
-    "nvl72": ("mxfp8", "nvfp4", "fp8_per_tensor", "fp8_delayed", "fp8"),
+    "hopper": ("fp8_blockwise", "fp8_current", "fp8_delayed", "fp8"),
+    "blackwell_nvl8": ("mxfp8", "nvfp4", "fp8_current", "fp8_delayed", "fp8"),
+    "nvl72": ("mxfp8", "nvfp4", "fp8_current", "fp8_delayed", "fp8"),
 }
 """Recipes that a platform's guides name: the first is where the older edition starts, one scale per tensor is
 a candidate of the newer one on all."""
 
 
 def _platform(run: Run) -> bool | None:
-    hardware, asked = hardware_class(run), precision_asked(run)
+    hardware, asked = run.config.hardware_class, run.config.precision
     if hardware is None or asked is None:
         return None
     return asked in STARTS.get(hardware, ())
 
 
 def _stable_first(run: Run) -> bool | None:
-    return None if run.given.stage is None else run.given.stage == "tuned"
+    return None if run.config.stage is None else run.config.stage == "tuned"
 
 
 def _throughput_logged(run: Run) -> bool | None:
@@ -43,7 +41,7 @@ PRECISION_NEEDS: Final = (
         _LOW,
         "Low precision: the router stays in FP32",
         "003, FP8 Recipe Quick Decision",
-        low_precision_asked,
+        lambda run: run.config.low_precision(),
         router_in_fp32,
         lambda run: f"router in FP32: {switch(router_in_fp32(run))}",
         "moe_router_dtype: fp32",
@@ -54,9 +52,9 @@ PRECISION_NEEDS: Final = (
         _LOW,
         "Low precision: the recipe that the platform's guide names",
         "003, FP8 Recipe Quick Decision",
-        low_precision_asked,
+        lambda run: run.config.low_precision(),
         _platform,
-        lambda run: f"{precision_asked(run)} on {hardware_class(run) or 'unknown hardware'}",
+        lambda run: f"{run.config.precision} on {run.config.hardware_class or 'unknown hardware'}",
         "FP8 blockwise on Hopper, MXFP8 on Blackwell, NVFP4 after that is stable",
         "--gpu-model",
         "CMP-3",
@@ -66,9 +64,9 @@ PRECISION_NEEDS: Final = (
         "NVFP4",
         "NVFP4: after the BF16 or FP8 path is stable",
         "003, FP8 Recipe Quick Decision",
-        lambda run: None if precision_asked(run) is None else precision_asked(run) == "nvfp4",
+        lambda run: None if run.config.precision is None else run.config.precision == "nvfp4",
         _stable_first,
-        lambda run: f"the run is {run.given.stage or 'at an unknown stage'}".replace("_", " "),
+        lambda run: f"the run is {run.config.stage or 'at an unknown stage'}".replace("_", " "),
         "MXFP8 or BF16 until the run is stable",
         "--stage",
         "CMP-3",
@@ -78,7 +76,7 @@ PRECISION_NEEDS: Final = (
         _LOW,
         "Low precision: judged by absolute throughput, not by MFU alone",
         "003, Pitfalls, 3",
-        low_precision_asked,
+        lambda run: run.config.low_precision(),
         _throughput_logged,
         lambda run: "step times are logged" if _throughput_logged(run) else "no step time is known",
         "compare tokens/s a GPU: a larger peak makes MFU look worse",

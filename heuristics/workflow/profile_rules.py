@@ -4,15 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.features import (
-    dispatcher_asked,
-    expert_overlap_asked,
-    flex_asked,
-    graphs_asked,
-    spreads_experts,
-)
-from heuristics.config.hardware import hardware_class
-from heuristics.config.said import flag
 from heuristics.guides.facts import ep_share
 from heuristics.run.run import Run
 from heuristics.walls.price import WALL
@@ -40,19 +31,19 @@ def judge_order(run: Run) -> Judged:
 
 def _takes_memory(run: Run) -> tuple[tuple[str, bool], ...]:
     return (
-        ("CUDA graphs", graphs_asked(run) not in (None, "none")),
-        ("EP overlap", bool(expert_overlap_asked(run))),
+        ("CUDA graphs", run.config.graph_impl not in (None, "none")),
+        ("EP overlap", bool(run.config.ep_overlap)),
     )
 
 
 def judge_dispatcher_as_fix(run: Run) -> Judged:
     """A dispatcher is chosen because its communication shows, not first of all."""
-    asked, flex, share = dispatcher_asked(run), flex_asked(run), ep_share(run)
+    asked, flex, share = run.config.dispatcher, run.config.flex, ep_share(run)
     if flex is None:
         return unknown("the dispatcher is not known", "moe_token_dispatcher_type of the configuration")
     if not flex:
         return met(f"{asked}: the safe path to begin with")
-    if run.given.stage == "bring_up":
+    if run.config.stage == "bring_up":
         return violated(f"{asked} while the run is brought up", "alltoall until it is correct", "COM-2")
     if share is None:
         return unknown(f"{asked}: whether expert all-to-all shows is not known", _PROFILE)
@@ -79,17 +70,17 @@ def judge_visible_exchanges(run: Run) -> Judged:
 
 def _overlaps(run: Run) -> tuple[tuple[str, bool | None], ...]:
     return (
-        ("EP", expert_overlap_asked(run)),
-        ("DP", flag(run, "ddp.overlap_grad_reduce")),
-        ("TP", flag(run, "tp_comm_overlap")),
+        ("EP", run.config.ep_overlap),
+        ("DP", run.config.on("ddp.overlap_grad_reduce")),
+        ("TP", run.config.on("tp_comm_overlap")),
     )
 
 
 def judge_recipe_default(run: Run) -> Judged:
     """Most recipes leave EP overlap off; where all-to-all shows, it has to be asked for."""
-    if spreads_experts(run) is False:
+    if run.config.spread_experts() is False:
         return not_applicable("experts are not spread over ranks")
-    asked, share = expert_overlap_asked(run), ep_share(run)
+    asked, share = run.config.ep_overlap, ep_share(run)
     if asked is None:
         return unknown("whether EP overlap is asked for is not known", "the configuration")
     if asked:
@@ -107,25 +98,25 @@ def judge_recipe_default(run: Run) -> Judged:
 
 def judge_routing_mode(run: Run) -> Judged:
     """Forced balance is for benchmarks; two routing modes are no baselines for each other."""
-    forced = flag(run, "moe_router_force_load_balancing")
-    if forced or (forced is None and run.given.routing == "force_balance"):
+    forced = run.config.on("moe_router_force_load_balancing")
+    if forced or (forced is None and run.config.routing == "force_balance"):
         return violated(
             "routing is forced to balance: the figures are a benchmark's",
             "keep it for comparing dispatchers, on both sides; accept a change on real routing",
         )
-    if forced is None and run.given.routing is None:
+    if forced is None and run.config.routing is None:
         return unknown("the routing mode is not known", "--routing, or the configuration")
     return met("real routing: hold it fixed while comparing")
 
 
 def judge_platform(run: Run) -> Judged:
     """GB200 and GB300 meet the host first: processes bound to their NUMA node, or graphs."""
-    hardware = hardware_class(run)
+    hardware = run.config.hardware_class
     if hardware is None:
         return unknown("the GPU is not known", "--gpu-model")
     if hardware != "nvl72":
         return not_applicable(f"{hardware.replace('_', ' ')}: communication is the wall to expect")
-    bound, graphs = flag(run, "launcher.numa_binding"), graphs_asked(run)
+    bound, graphs = run.config.on("launcher.numa_binding"), run.config.graph_impl
     if bound or graphs not in (None, "none"):
         return met("processes are bound to their NUMA node" if bound else "CUDA graphs are on")
     if bound is False and graphs == "none":

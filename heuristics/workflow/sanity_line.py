@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from heuristics.config.said import before, flag, word
 from heuristics.run.run import Run
 from heuristics.workflow.layout import layout_of
 from heuristics.workflow.rule import Judged, met, not_applicable, unknown, violated
@@ -32,12 +31,12 @@ def sanity_line(run: Run) -> str:
 def judge_sanity_line(run: Run) -> Judged:
     """Whether it was asked for as the parsers know it; whether it was run nothing tells."""
     line = sanity_line(run)
-    if flag(run, "fake_process_group") and word(run, "moe_token_dispatcher_type") == "flex":
+    if run.config.on("fake_process_group") and run.config.word("moe_token_dispatcher_type") == "flex":
         return violated("--fake-process-group refuses the flex dispatcher", f"with alltoall: {line}")
-    if flag(run, "fake_process_group"):
+    if run.config.on("fake_process_group"):
         return met("this is the single-GPU check itself: --fake-process-group is set")
     if layout_of(run).world == 1:
         return not_applicable("the run is on one GPU")
-    if before(run, "core", "0.16.0"):
+    if run.config.before("core", "0.16.0"):
         return not_applicable("Megatron-Core before 0.16 has no --fake-process-group")
     return unknown("nothing tells whether the layout was tried on one GPU", "the log of that run", line)

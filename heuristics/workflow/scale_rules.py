@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.hardware import nvlink_domain
-from heuristics.config.said import flag, number, size, word
 from heuristics.run.run import Run
 from heuristics.workflow.layout import layout_of
 from heuristics.workflow.long_context import judge_long_context
@@ -28,7 +26,7 @@ def judge_data_parallel_first(run: Run) -> Judged:
     copies = f"TP{layout.tp} x CP{layout.cp} x PP{layout.pp} = {split} ranks a copy, DP{layout.dp or '?'}"
     if split == 1:
         return met(f"{copies}: every rank carries one")
-    if layout.dp != 1 and flag(run, "ddp.use_distributed_optimizer") is False:
+    if layout.dp != 1 and run.config.on("ddp.use_distributed_optimizer") is False:
         return violated(
             f"{copies}, and every copy keeps all of the optimizer's state",
             "the distributed optimizer shares it out, so that fewer ranks hold a copy and DP grows",
@@ -46,7 +44,7 @@ def judge_data_parallel_first(run: Run) -> Judged:
 
 def judge_fast_domain(run: Run) -> Judged:
     """Tensor parallelism and expert exchanges, the hot paths, stay on NVLink."""
-    layout, domain = layout_of(run), nvlink_domain(run)
+    layout, domain = layout_of(run), run.config.nvlink_domain
     tp, experts = layout.tp, layout.expert_ranks
     if domain is None:
         return unknown("the size of an NVLink domain is not known", "--nvlink-domain or --gpu-model")
@@ -63,7 +61,7 @@ def judge_fast_domain(run: Run) -> Judged:
 
 def judge_pipeline_across_nodes(run: Run) -> Judged:
     """Beyond one NVLink domain it is pipeline stages that scale, not wider TP."""
-    layout, domain = layout_of(run), nvlink_domain(run)
+    layout, domain = layout_of(run), run.config.nvlink_domain
     if domain is None or layout.world is None or layout.pp is None or layout.tp is None:
         return unknown("the world, its NVLink domains, TP or PP are not known", f"{_SIZES}; --nvlink-domain")
     if layout.world <= domain:
@@ -100,11 +98,11 @@ def judge_virtual_stages(run: Run) -> Judged:
 
 def judge_even_stages(run: Run) -> Judged:
     """Layers divide into the stages, or a layout says how they are shared out."""
-    layout, layers = layout_of(run), size(run, "num_layers")
+    layout, layers = layout_of(run), run.config.positive("num_layers")
     if layout.pp == 1:
         return not_applicable("PP1")
-    text = word(run, "pipeline_model_parallel_layout")
-    counts = [knob for knob in _FIRST_LAST if number(run, knob) is not None]
+    text = run.config.word("pipeline_model_parallel_layout")
+    counts = [knob for knob in _FIRST_LAST if run.config.count(knob) is not None]
     if text and counts:
         advice = "one of them: Megatron-Core refuses a layout beside counts"
         return violated(f"a pipeline layout and {' and '.join(counts)} are both set", advice, "COM-6")
@@ -128,13 +126,13 @@ def judge_even_stages(run: Run) -> Judged:
 
 def judge_experts_before_tensor(run: Run) -> Judged:
     """Experts are spread, not cut, while a rank still holds several."""
-    layout, experts = layout_of(run), size(run, "num_moe_experts")
+    layout, experts = layout_of(run), run.config.positive("num_moe_experts")
     if layout.etp is None:
         return unknown("ETP and TP are not known", "--etp or --tp, or the configuration")
     if layout.etp == 1:
         return met("ETP1: every expert is whole on its rank")
     said = f"ETP{layout.etp}"
-    if size(run, "expert_tensor_parallel_size") is None:
+    if run.config.positive("expert_tensor_parallel_size") is None:
         said += f" (not set, so it is TP{layout.tp})"
     if experts is None or layout.ep is None:
         return unknown(f"{said}; experts or EP are not known", "num_moe_experts, and --ep")

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.features import as_understood
+from heuristics.rules.rules import rules
 from heuristics.run.run import Run
 from heuristics.workflow.fit_rules import FIT_RULES
 from heuristics.workflow.folding_rules import FOLDING_RULES
-from heuristics.workflow.need import rule_of
+from heuristics.workflow.need import prerequisite, rule_of
 from heuristics.workflow.needs_dispatcher import DISPATCHER_NEEDS
 from heuristics.workflow.needs_graphs import GRAPH_NEEDS
-from heuristics.workflow.needs_overlap import EP_OVERLAP
 from heuristics.workflow.needs_precision import PRECISION_NEEDS
 from heuristics.workflow.needs_wgrad import DELAYED_WGRAD
 from heuristics.workflow.profile_rules import PROFILE_RULES
 from heuristics.workflow.rule import Judged, Step, WorkflowRule, unknown
 from heuristics.workflow.scale_rules import SCALE_RULES
 
-NEEDS: Final = (*EP_OVERLAP, *DELAYED_WGRAD, *DISPATCHER_NEEDS, *GRAPH_NEEDS, *PRECISION_NEEDS)
+NEEDS: Final = (*DELAYED_WGRAD, *DISPATCHER_NEEDS, *GRAPH_NEEDS, *PRECISION_NEEDS)
 
 RULES: Final[tuple[WorkflowRule, ...]] = (
     *FIT_RULES,
     *SCALE_RULES,
     *FOLDING_RULES,
+    *(prerequisite(rule) for rule in rules().values() if rule.guide),
     *map(rule_of, NEEDS),
     *PROFILE_RULES,
 )
@@ -39,8 +39,7 @@ def walk(run: Run, refused: bool = False) -> tuple[Step, ...]:
 
     `refused`: the framework rejects the configuration, so that what ran was another one.
     """
-    understood = as_understood(run)
-    return tuple(Step(rule, _judged(rule, understood, refused)) for rule in RULES)
+    return tuple(Step(rule, _judged(rule, run, refused)) for rule in RULES)
 
 
 def _judged(rule: WorkflowRule, run: Run, refused: bool) -> Judged:

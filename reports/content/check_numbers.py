@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from heuristics.result.configured import Configuration, Log, MemoryEstimate, Reference, Throughput
+from heuristics.result.configured import Configuration, Log, MemoryEstimate, Throughput
 from heuristics.result.result import Result
 from heuristics.result.told import known
 from reports.content.blocks import (
@@ -24,7 +24,21 @@ from reports.content.check_defects import is_written
 from reports.content.quantities import counted, duration, gigabytes, percent, rounded
 from reports.content.wording import joined
 from traces.missing import Missing
+from traces.sizes.references import Aspect, Nearest, Reference
 
+_ASPECTS: Final[dict[Aspect, str]] = {
+    "gpu": "GPU",
+    "precision": "precision",
+    "routing": "routing",
+    "sequence_length": "sequence length",
+    "gpu_count": "number of GPUs",
+    "global_batch_size": "global batch",
+    "micro_batch_size": "micro-batch",
+    "tp": "TP",
+    "pp": "PP",
+    "vpp": "VPP",
+    "ep": "EP",
+}
 _PARTS: Final = ("parameters", "gradients", "optimizer", "activations", "logits")
 
 
@@ -90,6 +104,19 @@ def _throughput(result: Result) -> Iterator[Sentence]:
             said += f"; MFU {percent(share)} of {rounded(peak.tflops)} TFLOP/s ({peak.gpu}, {peak.precision})"
             said += f", {_BANDS[found.mfu_band]}" if found.mfu_band else ""
         yield Sentence(words(f"{said}."), "Throughput")
+        if found.nearest is not None:
+            yield Sentence(words(_nearest(found.nearest)), "Published")
+
+
+def _nearest(found: Nearest) -> str:
+    """How far the nearest published run of the model is, and in what it differs."""
+    row = found.reference
+    run = ", ".join(filter(None, (row.model, f"{row.gpus or ''} {row.gpu}".strip(), row.precision)))
+    differs = ", ".join(f"{_ASPECTS[one.what]} {one.here} ({one.published})" for one in found.differs)
+    unknown = ", ".join(_ASPECTS[one] for one in found.unknown_settings)
+    said = f"{percent(found.tokens_frac)} of the tokens/s per GPU of the nearest published run ({run})."
+    said += f" Different here (published): {differs}." if differs else " No known setting differs."
+    return f"{said} Not known of both: {unknown}." if unknown else said
 
 
 def _memory(result: Result) -> Iterator[Sentence]:

@@ -12,7 +12,7 @@ from datetime import date
 from tests.compare_score.cases import Case, one_cause, two_causes, unchanged, versions
 from tests.compare_score.judge import Result, score
 from tests.compare_score.table import table, wrong_ones
-from traces.simulate.identity import simulator_hash
+from tests.simulate.identity import simulator_hash
 
 _APART = 1_000_000
 """Seeds between two families."""

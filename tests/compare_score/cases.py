@@ -11,10 +11,10 @@ from tests.compare_score.cause import strength_for
 from tests.compare_score.causes import CAUSE, CAUSES, SHAPES
 from tests.compare_score.sides import Side
 from tests.score.scenario import Scenario, perturbed
-from traces.simulate.draws import between, uniform, uniforms
-from traces.simulate.export import schema_versions
-from traces.simulate.knobs import Knobs, draw_knobs
-from traces.simulate.recorded import View, draw_view
+from tests.simulate.draws import between, uniform, uniforms
+from tests.simulate.export import schema_versions
+from tests.simulate.knobs import Knobs, draw_knobs
+from tests.simulate.recorded import View, draw_view
 
 Family = Literal["one cause", "two causes", "unchanged", "versions"]
 

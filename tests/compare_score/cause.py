@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Final
 
 from tests.compare_score.sides import Side, simulate
-from traces.simulate.knobs import Knobs
+from tests.simulate.knobs import Knobs
 
 Change = Callable[[Side, float], tuple[Side, Side]]
 """(side, strength) -> (base, new): strength 0 is no change, and more of it makes `new` slower."""

@@ -10,8 +10,8 @@ from typing import Final
 
 from tests.compare_score.cause import Cause, Change, from_nothing, longer, switched, times
 from tests.compare_score.sides import Side
-from traces.simulate.kernels import GPUS
-from traces.simulate.knobs import Knobs
+from tests.simulate.kernels import GPUS
+from tests.simulate.knobs import Knobs
 
 _TUNED: Final = Knobs(
     microbatch_count=1,

@@ -10,17 +10,17 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import diagnoser
-from traces.simulate.export import write_export
-from traces.simulate.host_program import Launch, Operation, Program
-from traces.simulate.knobs import Knobs
-from traces.simulate.recorded import View, record
-from traces.simulate.run import Run, run_program
-from traces.simulate.step import program_of
+from tests.simulate.export import write_export
+from tests.simulate.host_program import Launch, Operation, Program
+from tests.simulate.knobs import Knobs
+from tests.simulate.recorded import View, record
+from tests.simulate.run import Run, run_program
+from tests.simulate.step import program_of
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A run before its noise is drawn. `longer`: kernels of `traces.simulate.kernels`, each with a factor."""
+    """A run before its noise is drawn. `longer`: kernels of `tests.simulate.kernels`, each with a factor."""
 
     knobs: Knobs
     longer: tuple[tuple[str, float], ...] = ()

@@ -15,14 +15,15 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from heuristics.evidence.observed import Observed
+from heuristics.evidence.evidence import RunEvidence
 from heuristics.evidence.symptoms import Symptoms, observed_from
 from heuristics.evidence.symptoms.fit import with_fit
 from heuristics.judgement import Configured, Judgement, run_of
 from heuristics.plan.allowed import changed
 from heuristics.plan.planned import Planned
 from heuristics.rules.check import check_rules
-from heuristics.run.run import Given, Run
+from heuristics.run.given import Given
+from heuristics.run.run import Run
 from tests.constraint_doubles import DEFAULTS
 from tests.megatron.random_knobs import LISTS, MODELS, POOL, RESET, SIZES, VERSIONS
 from tests.megatron.random_symptoms import random_symptoms
@@ -40,14 +41,14 @@ MOST_RANKS: Final = 1024
 class RandomRun:
     """What was observed of a run, what options and files say of it: as a diagnosis takes them."""
 
-    observed: Observed = field(repr=False)
+    evidence: RunEvidence = field(repr=False)
     given: Given
     configured: Configured
 
     @property
     def run(self) -> Run:
         """As opinions see it."""
-        return run_of(self.observed, self.given, self.configured)
+        return run_of(self.evidence, self.given, self.configured)
 
 
 def seeds() -> st.SearchStrategy[int]:
@@ -68,8 +69,8 @@ def random_run(draw: Random, versions: tuple[tuple[str | None, str | None], ...]
     said = _legal(_drawn(draw, framework, core), given, framework, core)
     settings = _whole(said, framework, core)
     symptoms = random_symptoms(draw, settings)
-    observed = with_fit(observed_from(symptoms, settings), given, None, symptoms)
-    return RandomRun(observed, given, Configured(settings))
+    evidence = with_fit(observed_from(symptoms, settings), given, None, symptoms)
+    return RandomRun(evidence, given, Configured(settings))
 
 
 def planned_runs(judgement: Judgement) -> list[tuple[Planned, Run]]:
@@ -207,5 +208,5 @@ def _without_sequence_parallel(said: dict[str, Value]) -> dict[str, Value]:
 
 
 @cache
-def _nothing_observed() -> Observed:
+def _nothing_observed() -> RunEvidence:
     return observed_from(Symptoms(), None)

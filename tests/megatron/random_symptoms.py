@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Final
 
-from heuristics.evidence.symptoms.said import Capture, Late, RankSymptoms, Symptoms
+from heuristics.evidence.symptoms.symptoms import Capture, Late, RankSymptoms, Symptoms
 from traces.account.host import CAUSES
 from traces.names.kinds import COMM_KINDS
 from traces.settings.settings import Settings

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import tomllib
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.megatron.request import Request, request_of
-from heuristics.run.run import Given, Run
+from heuristics.run.given import Given
+from heuristics.run.run import Run
 from tests.megatron.conftest import Ask
+from tests.places import DATA
 from traces.settings.settings import Value, settings
 
 pytestmark = pytest.mark.megatron
 
-TABLE = tomllib.loads((Path(__file__).parent.parent / "data" / "megatron_cases.toml").read_text("utf-8"))
+TABLE = tomllib.loads((DATA / "megatron_cases.toml").read_text("utf-8"))
 CASES: list[dict[str, Any]] = TABLE["case"]
 HOST = {55, 57, 58, 59, 60, 64, 66}
 REJECTED_BY_OLD_TE = {

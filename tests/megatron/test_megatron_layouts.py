@@ -9,7 +9,8 @@ import pytest
 
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.megatron.request import Request, request_of
-from heuristics.run.run import Given, Run
+from heuristics.run.given import Given
+from heuristics.run.run import Run
 from tests.megatron.conftest import Ask
 from traces.settings.settings import Value, settings
 

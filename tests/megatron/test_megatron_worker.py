@@ -7,17 +7,16 @@ import subprocess
 import sys
 import time
 from dataclasses import asdict, replace
-from pathlib import Path
 
 import pytest
 
 from diagnoser.megatron import check
 from heuristics.rules.megatron.request import Request
+from tests.places import ROOT
 from traces.limits import Limit
 
 pytestmark = [pytest.mark.megatron, pytest.mark.usefixtures("megatron")]
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 FIELDS = {"num_layers": 2, "hidden_size": 256, "num_attention_heads": 2, "num_moe_experts": 8}
 MOE = Request({**FIELDS, "expert_model_parallel_size": 8, "add_bias_linear": False}, world_size=8)
 WATCHED = """

@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.score.corpus import FIRST_SEED, Case, corpus
 from tests.score.one import Result, score
 from tests.score.table import table, wrong_ones
-from traces.simulate.identity import simulator_hash
+from tests.simulate.identity import simulator_hash
 
 
 def main(words: Sequence[str] | None = None) -> None:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from traces.simulate.draws import between, uniforms
-from traces.simulate.knobs import Knobs, draw_knobs, draw_rare
-from traces.simulate.recorded import View, draw_view
+from tests.simulate.draws import between, uniforms
+from tests.simulate.knobs import Knobs, draw_knobs, draw_rare
+from tests.simulate.recorded import View, draw_view
 
 _AHEAD: Final[Mapping[str, object]] = {
     "gc_pause_ms": 0.0, "data_stall_ms": 0.0, "retries_per_step": 0.0, "pageable_host": False,

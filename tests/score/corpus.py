@@ -9,10 +9,10 @@ from typing import Final
 from tests.score.causes import CAUSES
 from tests.score.scenario import Scenario, perturbed
 from tests.score.scenarios import SCENARIOS as BUILT
-from traces.simulate.draws import between, uniforms
-from traces.simulate.knobs import Knobs, draw_knobs, draw_wider, on_gpu
-from traces.simulate.recorded import View, draw_view
-from traces.simulate.scenarios import SCENARIOS
+from tests.simulate.draws import between, uniforms
+from tests.simulate.knobs import Knobs, draw_knobs, draw_wider, on_gpu
+from tests.simulate.recorded import View, draw_view
+from tests.simulate.scenarios import SCENARIOS
 
 TUNED: Final = range(220)
 """Seeds that limits were tuned on: never scored."""
@@ -120,7 +120,7 @@ def healthy_case(seed: int, scenario: str) -> Case:
     """A tuned run of any size, with experts or (`dense`) without, in a drawn view."""
     draw = uniforms(f"{seed}/{scenario}")
     times = between(draw[0], 1.0, 2.5, by_factors=True)
-    base = SCENARIOS[scenario].knobs
+    base = SCENARIOS[scenario]
     knobs = replace(
         base,
         seed=seed,
@@ -168,8 +168,8 @@ def on_two_gpus(seed: int) -> Iterator[Case]:
 
 def harmless(seed: int) -> Iterator[Case]:
     """What looks like a wall and is none: the name says which."""
-    hidden = replace(SCENARIOS["overlapped"].knobs, seed=seed)
-    tuned = replace(SCENARIOS["dense"].knobs, seed=seed, step_count=3)
+    hidden = replace(SCENARIOS["overlapped"], seed=seed)
+    tuned = replace(SCENARIOS["dense"], seed=seed, step_count=3)
     waiting = replace(tuned, end_of_step="read_back", attention_us=400.0, dense_gemm_us=500.0, python_us=1.5)
     persistent = replace(tuned, gpu="H100", dense_gemm_us=500.0, attention_us=60.0, small_kernel_us=6.0)
     yield Case("harmless", "communication", f"hidden {seed}", hidden, View())

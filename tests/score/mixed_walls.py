@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from tests.score.scenario import COMM, COMP, DENSE, HOST, MEM, PLAIN, TUNED, Scenario
-from traces.simulate.recorded import View
+from tests.simulate.recorded import View
 
 _STEPS: Final = View()
 _BARE: Final = View(ranges="none")

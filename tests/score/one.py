@@ -15,9 +15,9 @@ from tests.score.built import is_as_built
 from tests.score.corpus import Case
 from tests.score.naive import raw_shares
 from tests.score.true_account import account
-from traces.simulate.export import write_export
-from traces.simulate.recorded import START_NS, record
-from traces.simulate.recording import Recording
+from tests.simulate.export import write_export
+from tests.simulate.recorded import START_NS, record
+from tests.simulate.recording import Recording
 
 _NEAR_STEP: Final = 0.01
 """Borders that far from the true ones, as part of a step, are the true ones."""

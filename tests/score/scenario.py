@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from traces.simulate.draws import between, uniform
-from traces.simulate.knobs import Knobs
-from traces.simulate.ranges import RANGES
-from traces.simulate.recorded import View
+from tests.simulate.draws import between, uniform
+from tests.simulate.knobs import Knobs
+from tests.simulate.ranges import RANGES
+from tests.simulate.recorded import View
 
 COMM, HOST, MEM, COMP = "communication", "host_overhead", "memory", "compute"
 _JITTER: Final = 1.12

@@ -11,10 +11,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from tests.simulate.happened import Activity
+from tests.simulate.host_program import Allocate, Engine, Launch, Synchronise
+from tests.simulate.run import Run
 from traces.intervals import Spans, empty, intersect, join, spans, subtract, union
-from traces.simulate.happened import Activity
-from traces.simulate.host_program import Allocate, Engine, Launch, Synchronise
-from traces.simulate.run import Run
 
 _COPIES: Final = (Engine.COPY_TO_DEVICE, Engine.COPY_TO_HOST, Engine.COPY_ON_DEVICE, Engine.FILL)
 _Piece = tuple[int, int, str]

@@ -13,13 +13,13 @@ from statistics import median
 from typing import Final
 
 from tests.score.corpus import Case
-from traces.simulate.handicaps import Handicap
-from traces.simulate.happened import CallMade
-from traces.simulate.host_program import Allocate, Engine, Initialise
-from traces.simulate.knobs import Knobs
-from traces.simulate.recorded import View, recorded_steps
-from traces.simulate.run import Run, run, run_halved
-from traces.simulate.truth import TrueCosts
+from tests.simulate.handicaps import Handicap
+from tests.simulate.happened import CallMade
+from tests.simulate.host_program import Allocate, Engine, Initialise
+from tests.simulate.knobs import Knobs
+from tests.simulate.recorded import View, recorded_steps
+from tests.simulate.run import Run, run, run_halved
+from tests.simulate.truth import TrueCosts
 
 WALLS: Final = tuple(handicap.value for handicap in Handicap)
 WALL_FRAC: Final = 0.10

@@ -66,9 +66,11 @@ def take_path(
     if path.startswith("cfg."):
         path = path.removeprefix("cfg.")
         draft.problem(line, "overrides do not begin with cfg.", shown(path))
-    path = re.sub(r"^model\.(transformer|config)\.", "model.", path)
+    path = plain_path(path)
     wrong = spellings().get(path)
-    if wrong is not None and is_wrong_in(wrong, core):
+    if dumped and is_older(path) and (raw is None or raw is False):
+        return  # the field of an older name, as its class leaves it
+    if wrong is not None and is_wrong_in(wrong, core) and not (dumped and not wrong.sets):
         take_correction(draft, path, wrong, raw, line)
         if wrong.sets:
             return
@@ -80,6 +82,17 @@ def take_path(
         _take_environment(draft, path.partition(".")[2], raw, line)
     elif path not in bridge_paths():
         _unknown(draft, path, raw, line, dumped)
+
+
+def plain_path(path: str) -> str:
+    """A path without the level that a model's builder puts its transformer on."""
+    return re.sub(r"^model\.(transformer|config)\.", "model.", path)
+
+
+def is_older(path: str) -> bool:
+    """Whether a path is the older name of a knob, which the frameworks still take beside the new one."""
+    knob = by_path().get(path)
+    return knob is not None and knob.bridge != path
 
 
 def _take_alias(draft: Draft, path: str, raw: Raw, line: int | None) -> None:

@@ -17,7 +17,7 @@ from traces.settings.taking import take
 from traces.settings.values import Raw
 from traces.settings.yaml_nodes import Document, Entry
 
-_BRACKETS: Final = re.compile(r"\[([^]]*)\]")
+_BRACKETS: Final = re.compile(r"\[([^\]]+)\]")
 FLAG_GROUPS: Final = frozenset({"MODEL_ARGS", "ARGS", "ENV_VARS", "arguments", "args"})
 """Megatron-LM, tests/functional_tests/test_cases/*/model_config.yaml: flags and variables as keys."""
 
@@ -38,6 +38,8 @@ def take_flat(draft: Draft, document: Document, core: Release | None) -> None:
     grouped = any(key in FLAG_GROUPS for key in document.outermost())
     for entry in document.entries(2):
         group, name = entry.path[0], entry.path[-1]
+        if grouped and (group not in FLAG_GROUPS or len(entry.path) == 1):
+            continue  # of the test, or of a later run of it
         if group == "ENV_VARS":
             if (knob := knobs().get(f"env.{name}")) is not None:
                 take(draft, knob, name, entry.raw, entry.line)
@@ -45,7 +47,7 @@ def take_flat(draft: Draft, document: Document, core: Release | None) -> None:
             _take_flag(draft, name, entry, core)
         elif "." in name:
             take_path(draft, name, entry.raw, entry.line, core)
-        elif group in FLAG_GROUPS or not grouped:
+        else:
             _take_argument(draft, name, entry, core)
     add_derived(draft, is_complete=False)
 

@@ -77,10 +77,8 @@ def _plain(raw: Raw) -> Raw:
             return name
         if isinstance(target, str) and target in DTYPES:
             return DTYPES[target]
-        if (isinstance(target, str) and "activations" in target) or target == "torch.nn.functional.silu":
-            return str(target).rpartition(".")[2]
-        if isinstance(target, str) and target.startswith(("torch.nn.functional.", "torch._C._nn.")):
-            return target.rpartition(".")[2]
+        if isinstance(target, str) and (raw.get("_call_") is False or target.startswith("torch.")):
+            return target.rpartition(".")[2]  # a function, by its name
         raise NotAValue("takes a plain value")
     if isinstance(raw, list):
         return [_plain(one) for one in raw]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, get_args
 
 from heuristics.evidence.symptoms.fields import Fields
-from heuristics.evidence.symptoms.said import WINDOW_NS, Told
+from heuristics.evidence.symptoms.symptoms import WINDOW_NS, Told
 from heuristics.result.judged import Level
 from heuristics.run.run import WALL_IDS, WallId
 from heuristics.walls.memory import RETRIES

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from heuristics.evidence.observed import Observed
-from heuristics.evidence.symptoms.said import Symptoms
-from heuristics.run.run import Given
+from heuristics.evidence.evidence import RunEvidence
+from heuristics.evidence.symptoms.symptoms import Symptoms
+from heuristics.run.given import Given
 from heuristics.walls.confidence import Confidence
 from heuristics.walls.verdict import Verdict, verdict_of
 from heuristics.walls.wall import Evidence, WallJudgement
@@ -29,22 +29,22 @@ TIGHT: Final = Limit(
 
 
 def with_fit(
-    observed: Observed, given: Given, log: TrainingLog | None = None, symptoms: Symptoms | None = None
-) -> Observed:
+    evidence: RunEvidence, given: Given, log: TrainingLog | None = None, symptoms: Symptoms | None = None
+) -> RunEvidence:
     """The run with its memory wall as log, options and symptoms say it; as it was where none says any."""
     stages = [one.stage for one in log.out_of_memory] if log else []
     if symptoms is not None and symptoms.out_of_memory is not None:
         stages.append(symptoms.out_of_memory)
     if stages:
         where = "" if stages[0] == "unknown" else f" in {stages[0].replace('_', ' ')}"
-        return _stands(observed, f"the log says that memory ran out{where}", first=True)
+        return _stands(evidence, f"the log says that memory ran out{where}", first=True)
     if given.memory_tight:
-        return _stands(observed, "memory was said to be tight", first=False)
-    used = _allocated_frac(log.memory if log else (), observed.shown.memory_bytes)
+        return _stands(evidence, "memory was said to be tight", first=False)
+    used = _allocated_frac(log.memory if log else (), evidence.observed.memory_bytes)
     if used is not None and used >= TIGHT.value and given.memory_tight is None:
-        said = Evidence("peak_allocated_frac", used, TIGHT.unit, TIGHT.value, TIGHT.because)
-        return _stands(observed, "the log's peak of allocated memory is near the capacity", False, said)
-    return observed
+        peak = Evidence("peak_allocated_frac", used, TIGHT.unit, TIGHT.value, TIGHT.because)
+        return _stands(evidence, "the log's peak of allocated memory is near the capacity", False, peak)
+    return evidence
 
 
 def _allocated_frac(memory: Sequence[LoggedMemory], capacity_bytes: int | None) -> float | None:
@@ -52,10 +52,10 @@ def _allocated_frac(memory: Sequence[LoggedMemory], capacity_bytes: int | None) 
     return max(peaks) / capacity_bytes if peaks and capacity_bytes else None
 
 
-def _stands(observed: Observed, why: str, first: bool, evidence: Evidence | None = None) -> Observed:
-    shown = () if evidence is None else (evidence,)
-    walls = tuple(_finding(wall, first, shown) if wall.id == "memory" else wall for wall in observed.walls)
-    return replace(observed, walls=walls, verdict=_verdict(observed, walls, why))
+def _stands(evidence: RunEvidence, why: str, first: bool, item: Evidence | None = None) -> RunEvidence:
+    shown = () if item is None else (item,)
+    walls = tuple(_finding(wall, first, shown) if wall.id == "memory" else wall for wall in evidence.walls)
+    return replace(evidence, walls=walls, verdict=_verdict(evidence, walls, why))
 
 
 def _finding(wall: WallJudgement, first: bool, shown: tuple[Evidence, ...]) -> WallJudgement:
@@ -81,13 +81,13 @@ def _finding(wall: WallJudgement, first: bool, shown: tuple[Evidence, ...]) -> W
     )
 
 
-def _verdict(observed: Observed, walls: Sequence[WallJudgement], why: str) -> Verdict:
+def _verdict(evidence: RunEvidence, walls: Sequence[WallJudgement], why: str) -> Verdict:
     """The old verdict where it still stands, else memory's."""
     found = verdict_of(walls)
     if found.wall != "memory":
-        return replace(observed.verdict, because=(*observed.verdict.because, why))
-    if observed.verdict.wall == "memory":
-        return replace(observed.verdict, because=(why, *observed.verdict.because))
-    before = observed.verdict.wall
+        return replace(evidence.verdict, because=(*evidence.verdict.because, why))
+    if evidence.verdict.wall == "memory":
+        return replace(evidence.verdict, because=(why, *evidence.verdict.because))
+    before = evidence.verdict.wall
     costs = [] if before is None else [f"what {wall_words(before)} costs can be won once the run has room"]
     return replace(found, because=(why, *costs), confidence=Confidence("high"), runner_up=before)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from heuristics.evidence.symptoms.prices import PRICES
-from heuristics.evidence.symptoms.said import Capture, RankSymptoms, Symptoms, mean_of, most_of
+from heuristics.evidence.symptoms.symptoms import Capture, RankSymptoms, Symptoms, mean_of, most_of
 from heuristics.run.run import WALL_IDS, WallId
 from heuristics.walls.memory import RETRIES
 from heuristics.walls.wall import Evidence, WallJudgement, judged, unmeasurable

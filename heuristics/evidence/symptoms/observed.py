@@ -1,158 +1,138 @@
-"""Symptoms -> what opinions rest on, as `heuristics.evidence.observed.observe` makes it of a trace."""
+"""What symptoms show of a run, as a trace would."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Final, cast
+from collections.abc import Sequence
+from typing import Final
 
-from heuristics.evidence.observed import Observed
-from heuristics.evidence.symptoms.judged import blocking_frac, exposed_frac, judge_walls, unusable
-from heuristics.evidence.symptoms.prices import NOT_HOST, recomputed_frac
-from heuristics.evidence.symptoms.said import WINDOW_NS, RankSymptoms, Symptoms, mean_of, parts_of
-from heuristics.evidence.symptoms.shown import shown_by
-from heuristics.result.judged import Bucket, Reason
-from heuristics.run.run import WallId
-from heuristics.walls.bound import Bound, LargestBucket, bound_of_most, bound_of_shares
-from heuristics.walls.confidence import Confidence, lowered_by
-from heuristics.walls.next_wall import NextWall
-from heuristics.walls.verdict import Verdict, verdict_of
-from heuristics.walls.wall import WallJudgement
-from heuristics.walls.words import wall_words
-from traces.missing import Missing
-from traces.settings.settings import Settings
+from heuristics.config.hardware import gpu_family
+from heuristics.evidence.observed import EXPOSED, OVERLAPPED
+from heuristics.evidence.symptoms.symptoms import Parts, RankSymptoms, any_of, most_of, parts_of, text_of
+from heuristics.run.observed import Observed
 
-_RECORD: Final = "record a run and analyze it"
+_ROUTING: Final = ("router", "permute", "grouped_gemm")
+_EXPERT: Final = "ep_"
 
 
-def observed_from(symptoms: Symptoms, settings: Settings | None = None) -> Observed:
-    """A run as its symptoms say it was. What they do not say stays unmeasurable.
-
-    `settings`: its configuration, which tells what is recomputed where the symptoms do not.
-    """
-    ranks = tuple(_as_configured(rank, settings or Settings()) for rank in symptoms.ranks)
-    symptoms = replace(symptoms, ranks=ranks)
-    walls = judge_walls(symptoms)
-    return Observed(
-        bound=_bound(symptoms),
-        largest=_largest(symptoms),
-        walls=walls,
-        verdict=_verdict(symptoms, walls),
-        shown=replace(
-            shown_by(symptoms.ranks),
-            late_cause=symptoms.late.cause if symptoms.late else None,
-            out_of_memory=symptoms.out_of_memory,
-        ),
-        window_ns=_window_ns(walls) if symptoms.ranks or symptoms.walls else 0,
+def shown_by(ranks: Sequence[RankSymptoms]) -> Observed:
+    """What the ranks of a run show; what none of them says is None."""
+    if not ranks:
+        return Observed()
+    kinds = _kinds(ranks)
+    dispatcher = _dispatcher(ranks)
+    peak, capacity = (
+        most_of(ranks, lambda rank: rank.peak_bytes),
+        most_of(ranks, lambda rank: rank.capacity_bytes),
     )
-
-
-def _as_configured(rank: RankSymptoms, settings: Settings) -> RankSymptoms:
-    """The rank, with what the configuration recomputes and leaves unfused where the rank does not say it."""
-    if rank.permute_fused is None and settings.value("moe_permute_fusion") is False:
-        rank = replace(rank, permute_fused=False)
-    if "recompute_granularity" not in settings:
-        return rank
-    if rank.recompute_modules is not None or rank.recompute_full is not None:
-        return rank
-    granularity, modules = settings.value("recompute_granularity"), settings.value("recompute_modules")
-    if granularity == "full":
-        return replace(rank, recompute_full=True)
-    if granularity is None:
-        return replace(rank, recompute_modules=(), recompute_full=False)
-    if not isinstance(modules, tuple):
-        return replace(rank, recompute_full=False)
-    return replace(rank, recompute_modules=tuple(str(one) for one in modules), recompute_full=False)
-
-
-def _window_ns(walls: Sequence[WallJudgement]) -> int:
-    """The window in which a wall's cost is so much time: an earlier result's own, else the one we give."""
-    told = [round(wall.cost_ns / wall.cost_frac) for wall in walls if wall.cost_ns and wall.cost_frac]
-    return max(told, default=WINDOW_NS)
-
-
-def _verdict(symptoms: Symptoms, walls: Sequence[WallJudgement]) -> Verdict:
-    verdict, told = verdict_of(walls), symptoms.told
-    if (gap := unusable(symptoms.capture)) is not None:
-        return replace(verdict, because=(f"no wall is told: {gap.reason}", gap.cure))
-    seen = tuple(_about_ranks(symptoms))
-    if verdict.wall is None:
-        return replace(verdict, because=(*verdict.because, *seen))
-    if told is not None and told.confidence is not None:
-        earlier = tuple(Reason("earlier_result", text) for text in told.confidence_because)
-        confidence = Confidence(told.confidence, earlier)
-    else:
-        confidence = lowered_by(
-            (
-                Reason("symptoms", "said as symptoms, not measured in a trace here"),
-                *(Reason("unseen_ranks", text) for text in seen),
-                *_about_others(verdict.wall, walls),
-            )
-        )
-    because = told.because if told is not None and told.because else verdict.because
-    return replace(verdict, because=because, confidence=confidence, following=_next(symptoms, verdict.wall))
-
-
-def _about_ranks(symptoms: Symptoms) -> Iterator[str]:
-    seen, world = symptoms.capture.ranks_seen, symptoms.capture.world_size
-    if seen is not None and world is not None and seen < world:
-        known = f"{seen} of {world} ranks were seen"
-        yield f"{known}: which rank is late cannot be told; record more ranks of a group"
-
-
-def _about_others(wall: WallId, walls: Sequence[WallJudgement]) -> Iterator[Reason]:
-    blind = [wall_words(one.id) for one in walls if one.id != wall and one.cost_ns is None]
-    if blind:
-        yield Reason("unmeasured_walls", f"not said: what {', '.join(blind)} would cost")
-
-
-def _next(symptoms: Symptoms, wall: WallId) -> NextWall:
-    """An earlier result's, else unknown: what is left without a wall has to be replayed."""
-    told = symptoms.told
-    if told is not None and told.next_because:
-        gap = None if told.next_wall else Missing("verdict.next_wall", told.next_because, _RECORD)
-        return NextWall(told.next_wall, told.next_wall_frac, told.next_because, gap)
-    reason = "symptoms cannot be replayed"
-    said = f"what comes after {wall_words(wall)} is not known: {reason}"
-    return NextWall(None, None, said, Missing("verdict.next_wall", reason, _RECORD))
-
-
-def _bound(symptoms: Symptoms) -> Bound:
-    """Where most of the time goes; by the walls' own time where all of it is said, else by more than half."""
-    if (gap := unusable(symptoms.capture)) is not None:
-        return Bound(None, gap.reason, gap.cure)
-    if symptoms.walls and symptoms.told is not None and symptoms.told.bound is not None:
-        return Bound(symptoms.told.bound, f"the earlier result says {wall_words(symptoms.told.bound)}")
-    ranks = symptoms.ranks
-    busy = mean_of(ranks, lambda rank: (rank.budget_frac or {}).get("compute"))
-    again = mean_of(ranks, recomputed_frac)
-    exposed = mean_of(ranks, exposed_frac)
-    blocking = mean_of(ranks, blocking_frac)
+    gpu = text_of(ranks, lambda rank: rank.gpu)
     starved = parts_of(ranks, lambda rank: rank.starved_frac)
-    waits = exposed if blocking is None else blocking
-    if busy is None and exposed is None:
-        why = "the symptoms do not say where the time of the window goes"
-        return Bound(None, why, "say budget_frac: compute, exposed_comm, exposed_copy, idle")
-    if busy is None or again is None or waits is None or starved is None:
-        shares: dict[WallId, float] = {"compute": busy or 0.0, "communication": exposed or 0.0}
-        return bound_of_most(shares)
-    copies = mean_of(ranks, lambda rank: rank.offload_exposed_frac) or 0.0
-    copies += mean_of(ranks, lambda rank: rank.host_resident_exposed_frac) or 0.0
-    arrival = mean_of(ranks, lambda rank: rank.arrival_frac) or 0.0
-    return bound_of_shares(
-        {
-            "compute": max(0.0, busy - again),
-            "communication": waits,
-            "host_overhead": sum(part for cause, part in starved.items() if cause not in NOT_HOST) + arrival,
-            "memory": again + copies + starved.get("allocator", 0.0),
-        }
+    return Observed(
+        moe=_moe(ranks, dispatcher, kinds),
+        training=any_of(ranks, lambda rank: rank.training),
+        gpu=None if gpu is None else gpu_family(gpu),
+        memory_bytes=None if capacity is None else int(capacity),
+        peak_bytes=None if peak is None else int(peak),
+        dispatcher=dispatcher,
+        internode=any_of(ranks, lambda rank: rank.internode),
+        ep_overlap=_overlap(ranks),
+        tp_active="tp" in kinds or None,
+        pp_active="pp_p2p" in kinds or None,
+        cp_active="cp" in kinds or None,
+        dp_active=bool(kinds & {"dp_reduce_scatter", "dp_all_gather"}) or None,
+        graph_frac=most_of(ranks, lambda rank: rank.graph_frac),
+        recompute_modules=_recomputed(ranks),
+        recompute_full=any_of(ranks, lambda rank: rank.recompute_full),
+        offload=_offload(ranks),
+        allocator_calls_per_step=most_of(ranks, lambda rank: rank.allocator_calls_per_step),
+        precision=text_of(ranks, lambda rank: rank.precision),
+        grouped_gemm=_grouped(ranks),
+        expert_gemms_per_layer=most_of(ranks, lambda rank: rank.expert_gemms_per_layer),
+        permute_fused=any_of(ranks, lambda rank: rank.permute_fused),
+        router_kernels_per_layer=most_of(ranks, lambda rank: rank.router_kernels_per_layer),
+        token_count_sync=bool((starved or {}).get("token_count_sync")) or None,
+        a2a_waiting_frac=_waiting(ranks),
+        short_kernel_frac=most_of(ranks, lambda rank: rank.short_kernel_frac),
+        absent_frac=starved,
     )
 
 
-def _largest(symptoms: Symptoms) -> LargestBucket | None:
-    """The largest bucket that is said."""
-    budget = parts_of(symptoms.ranks, lambda rank: rank.budget_frac)
-    if not budget:
+def _kinds(ranks: Sequence[RankSymptoms]) -> set[str]:
+    """Kinds of communication that run at all."""
+    said: list[Parts | None] = []
+    for rank in ranks:
+        said += [rank.exposed_by_kind_frac, rank.hidden_by_kind_frac, rank.blocking_frac]
+    return {kind for parts in said for kind, part in (parts or {}).items() if part}
+
+
+def _dispatcher(ranks: Sequence[RankSymptoms]) -> str:
+    """The one dispatcher of all ranks; a rank without experts does not count."""
+    found = {rank.dispatcher for rank in ranks if rank.dispatcher is not None}
+    named = found - {"none"} or found
+    return named.pop() if len(named) == 1 else "unknown"
+
+
+def _moe(ranks: Sequence[RankSymptoms], dispatcher: str, kinds: set[str]) -> bool | None:
+    classes = {name for rank in ranks for name, part in (rank.compute_by_class_frac or {}).items() if part}
+    experts = any(rank.expert_gemms_per_layer for rank in ranks)
+    if experts or classes & set(_ROUTING) or any(kind.startswith(_EXPERT) for kind in kinds):
+        return True
+    return None if dispatcher == "unknown" else dispatcher != "none"
+
+
+def _overlap(ranks: Sequence[RankSymptoms]) -> bool | None:
+    """As said, else by how much of the expert all-to-all is hidden; None between the limits."""
+    if (told := any_of(ranks, lambda rank: rank.ep_overlap)) is not None:
+        return told
+    hidden = exposed = 0.0
+    for rank in ranks:
+        hidden_part = _expert_part(rank.a2a_hidden_frac, rank.hidden_by_kind_frac)
+        exposed_part = _expert_part(rank.a2a_exposed_frac, rank.exposed_by_kind_frac)
+        if hidden_part is None or exposed_part is None:
+            continue
+        hidden, exposed = hidden + hidden_part, exposed + exposed_part
+    if not hidden + exposed:
         return None
-    name = max(budget, key=lambda bucket: budget[bucket])
-    return LargestBucket(cast(Bucket, name), budget[name])
+    share = hidden / (hidden + exposed)
+    return True if share >= OVERLAPPED.value else False if share <= EXPOSED.value else None
+
+
+def _expert_part(told: float | None, kinds: Parts | None) -> float | None:
+    if told is not None or kinds is None:
+        return told
+    return sum(part for kind, part in kinds.items() if kind.startswith(_EXPERT))
+
+
+def _recomputed(ranks: Sequence[RankSymptoms]) -> tuple[str, ...] | None:
+    told = [rank.recompute_modules for rank in ranks if rank.recompute_modules is not None]
+    return tuple(sorted({label for labels in told for label in labels})) if told else None
+
+
+def _offload(ranks: Sequence[RankSymptoms]) -> bool | None:
+    copies = most_of(ranks, lambda rank: rank.offload_copies)
+    if copies is not None:
+        return copies > 0
+    return True if most_of(ranks, lambda rank: rank.offload_exposed_frac) else None
+
+
+def _grouped(ranks: Sequence[RankSymptoms]) -> bool | None:
+    if (told := any_of(ranks, lambda rank: rank.grouped_gemm)) is not None:
+        return told
+    return True if any((rank.compute_by_class_frac or {}).get("grouped_gemm") for rank in ranks) else None
+
+
+def _waiting(ranks: Sequence[RankSymptoms]) -> float | None:
+    """Share of the expert all-to-all that is like waiting; all of it counts where no payload is said."""
+    known = []
+    for rank in ranks:
+        payload = rank.a2a_payload_frac
+        if payload is None:
+            parts = [
+                _expert_part(rank.a2a_exposed_frac, rank.exposed_by_kind_frac),
+                _expert_part(rank.a2a_hidden_frac, rank.hidden_by_kind_frac),
+            ]
+            payload = sum(part for part in parts if part is not None)
+        if rank.a2a_waiting_frac is not None and payload:
+            known.append((rank.a2a_waiting_frac, payload))
+    if not known:
+        return None
+    return min(1.0, sum(waiting for waiting, _ in known) / sum(payload for _, payload in known))

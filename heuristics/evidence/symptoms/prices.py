@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from heuristics.evidence.symptoms.said import WINDOW_NS, Late, RankSymptoms, mean_of, parts_of
+from heuristics.evidence.symptoms.symptoms import WINDOW_NS, Late, RankSymptoms, mean_of, parts_of
 from heuristics.run.run import WallId
 from heuristics.walls.price import WALL, Price
 from traces.cures import cure

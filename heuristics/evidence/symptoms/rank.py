@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from heuristics.evidence.shown import RECOMPUTE_LABELS
+from heuristics.evidence.observed import RECOMPUTE_LABELS
 from heuristics.evidence.symptoms.fields import Fields
-from heuristics.evidence.symptoms.said import RankSymptoms
+from heuristics.evidence.symptoms.symptoms import RankSymptoms
 from heuristics.result.rank import Detected, Memory, Rank
 from traces.account.host import CAUSES
 from traces.names.kinds import COMM_KINDS, compute_classes

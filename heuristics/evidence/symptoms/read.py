@@ -15,7 +15,7 @@ from typing import Final, get_args
 from heuristics.evidence.symptoms.earlier import read_verdict, read_walls
 from heuristics.evidence.symptoms.fields import Fields, parse_object
 from heuristics.evidence.symptoms.rank import RANK_KEYS, read_rank
-from heuristics.evidence.symptoms.said import Capture, Late, RankSymptoms, Symptoms
+from heuristics.evidence.symptoms.symptoms import Capture, Late, RankSymptoms, Symptoms
 from traces.errors import InputError
 from traces.training_log.log import Stage
 

@@ -1,22 +1,72 @@
-"""Explains what a log shows: every row of the failure table whose symptom is there."""
+"""Explains what a log shows: rules by their own lines, and every row of the failure table that is there."""
 
 from __future__ import annotations
 
-from heuristics.rules.failures.failure import Failure, Row, Seen
+from collections.abc import Mapping
+from functools import cache
+from typing import Final
+
+from heuristics.config.view import Config
+from heuristics.rules.failures.failure import Failure, Row, Seen, State
 from heuristics.rules.failures.table import ROWS
+from heuristics.rules.rule import Rule, verdict
+from heuristics.rules.rules import rules
+from heuristics.run.run import Run
 from traces.settings.settings import Settings
 from traces.training_log.known_lines import known_lines
 from traces.training_log.log import TrainingLog
 
+_STATES: Final[Mapping[str, State]] = {"error": "rejected", "warning": "ineffective", "ignored": "skipped"}
 
-def explain_failures(log: TrainingLog, settings: Settings) -> tuple[Failure, ...]:
-    """Every failure of the table that this log shows, or its configuration; those with a line first.
 
-    `settings`: the run's, of all that is given; where a symptom alone is ambiguous they decide.
+def explain_failures(run: Run) -> tuple[Failure, ...]:
+    """Every failure that the run's log shows, or its configuration; those with a line first.
+
+    Where rules share a line, the one that the configuration breaks caused it.
     """
-    found = [(row, seen) for row in ROWS if (seen := row.seen(log, settings)) is not None]
-    found.sort(key=lambda one: (one[1].line is None, one[1].line or 0))
-    return tuple(_explained(row, seen) for row, seen in found)
+    if run.log is None:
+        return ()
+    found = [*_of_rules(run.log, run.validated), *_of_rows(run.log, run.config.written)]
+    return tuple(sorted(found, key=lambda one: (one.line is None, one.line or 0)))
+
+
+@cache
+def rules_by_line() -> Mapping[str, tuple[Rule, ...]]:
+    """The rules that a known line may come from."""
+    lines = dict.fromkeys(line for rule in rules().values() for line in rule.lines)
+    return {line: tuple(rule for rule in rules().values() if line in rule.lines) for line in lines}
+
+
+def _of_rules(log: TrainingLog, config: Config) -> list[Failure]:
+    found: dict[str, Failure] = {}
+    for message in log.messages:
+        if message.id in rules_by_line():
+            rule = _cause(rules_by_line()[message.id], config)
+            found.setdefault(rule.id, _caused(rule, message.id, message.line))
+    return list(found.values())
+
+
+def _cause(several: tuple[Rule, ...], config: Config) -> Rule:
+    verdicts = {rule.id: verdict(rule, config) for rule in several}
+    return min(several, key=lambda rule: (True, None, False).index(verdicts[rule.id]))
+
+
+def _caused(rule: Rule, line_id: str, line: int) -> Failure:
+    return Failure(
+        id=rule.id,
+        text=rule.text,
+        confirm=", ".join(rule.knobs),
+        fix=rule.cure,
+        fix_id=rule.fix,
+        line=line,
+        source=known_lines()[line_id].source,
+        state=_STATES[rule.level],
+        knobs=rule.set,
+    )
+
+
+def _of_rows(log: TrainingLog, settings: Settings) -> list[Failure]:
+    return [_explained(row, seen) for row in ROWS if (seen := row.seen(log, settings)) is not None]
 
 
 def _explained(row: Row, seen: Seen) -> Failure:
@@ -28,7 +78,6 @@ def _explained(row: Row, seen: Seen) -> Failure:
         fix_id=row.fix_id,
         line=seen.line,
         source=row.source or known_lines()[row.id].source,
-        feature=row.feature,
         state=row.state,
         knobs=row.knobs,
     )

@@ -46,7 +46,6 @@ class Failure:
     fix_id: str
     line: int | None
     source: str
-    feature: Feature
     state: State
     knobs: Mapping[str, Value] = field(default_factory=dict)
 

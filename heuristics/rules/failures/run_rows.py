@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.fixes.preconditions import numbers
+from heuristics.config.versions import numbers
 from heuristics.rules.failures.failure import Finder, Row, Seen
 from traces.limits import Limit
 from traces.settings.settings import Settings

@@ -93,4 +93,4 @@ def smallest_world(fields: Mapping[str, Value]) -> int:
 def _is_moe(fields: Mapping[str, Value], run: Run) -> bool:
     if "num_moe_experts" in fields:
         return fields["num_moe_experts"] is not None
-    return run.shown.moe is True or count(fields, "expert_model_parallel_size") > 1
+    return run.observed.moe is True or count(fields, "expert_model_parallel_size") > 1

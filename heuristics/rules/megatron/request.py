@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from heuristics.config.view import as_validated
-from heuristics.fixes.preconditions import core_version, numbers
+from heuristics.config.versions import numbers
 from heuristics.rules.megatron.assumed import (
     assumed_options,
     assumed_sizes,
@@ -97,13 +96,13 @@ def request_of(run: Run) -> Request | NotAsked:
     fields = {**options, **said}
     fields |= derived(fields)
     sizes = assumed_sizes(fields, run)
-    world = run.settings.value("world_size")
+    world = run.config.value("world_size")
     return Request(
         fields={**fields, **sizes},
         world_size=world if isinstance(world, int) else smallest_world(fields),
-        te_version=_version(run.given.te_version or _logged(run, "te")),
-        core_version=_version(core_version(run) or _logged(run, "core")),
-        flex_package=run.given.flex_package is True,
+        te_version=_version(run.config.version_text("te") or _logged(run, "te")),
+        core_version=_version(run.config.core_text or _logged(run, "core")),
+        flex_package=run.config.flex_package is True,
         assumed_sizes=(*sizes, *(() if isinstance(world, int) else ("world_size",))),
         assumed_options=tuple(options),
     )
@@ -111,7 +110,7 @@ def request_of(run: Run) -> Request | NotAsked:
 
 def _said(run: Run) -> dict[str, Value]:
     """Core's fields that somebody said, as they reach core."""
-    settings = as_validated(run)
+    settings = run.validated.settings
     own = {knob: said.value for knob, said in settings.by_knob.items() if is_core_field(knob)}
     fields = laid_over(own, settings)
     for name in _LISTS:
@@ -127,9 +126,9 @@ def _said(run: Run) -> dict[str, Value]:
 def _no_sizes(said: Mapping[str, Value], run: Run) -> NotAsked | None:
     """A size that is none cannot be laid out, and what is to be built around it would be guessed."""
     for name in (*_SIZES, *_SIZES_OR_NULL):
-        if name not in said and name not in run.settings:
+        if name not in said and not run.config.known(name):
             continue
-        value = said.get(name, run.settings.value(name))
+        value = said.get(name, run.config.value(name))
         least = 0 if name in _ZERO_TOO else 1
         if value is None and name in _SIZES_OR_NULL:
             continue
@@ -141,7 +140,7 @@ def _no_sizes(said: Mapping[str, Value], run: Run) -> NotAsked | None:
 def _virtual_stages(said: Mapping[str, Value], run: Run) -> dict[str, Value]:
     """Megatron-LM counts virtual stages by the layers in each (arguments.py); one stage is none."""
     name = "virtual_pipeline_model_parallel_size"
-    each = run.settings.value("num_layers_per_virtual_pipeline_stage")
+    each = run.config.value("num_layers_per_virtual_pipeline_stage")
     layers = said.get("num_layers")
     if said.get(name) is not None or not isinstance(each, int) or not isinstance(layers, int):
         return {}

@@ -11,7 +11,7 @@ from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.rules.failures.failure import Row
 from heuristics.rules.failures.table import MENDS, ROWS
 from heuristics.rules.rule import Rule
-from heuristics.rules.rules import RULES
+from heuristics.rules.rules import rules
 from heuristics.workflow.rule import WorkflowRule
 from heuristics.workflow.walk import RULES as WORKFLOW
 from reports.content.blocks import Block, Code, Sentence, words
@@ -34,14 +34,15 @@ _LEVELS: Final = {
     "error": "Breaking it is an error",
     "warning": "Breaking it is allowed, with a warning",
     "ignored": "What breaks it is changed or dropped without an error",
+    "guide": "A published guide asks for it; no framework checks it",
 }
 
 
 def configuration_topics() -> Iterator[Topic]:
     """Rules, steps of the workflow, findings, failures, corrections and settings."""
-    for rule in RULES:
+    for rule in rules().values():
         yield Topic(rule.id, "rule of a release", partial(_rule, rule))
-    for step in WORKFLOW:
+    for step in (one for one in WORKFLOW if one.id not in rules()):
         yield Topic(step.id, "rule of the workflow", partial(_step, step))
     for row in ROWS:
         yield Topic(row.id, "failure that a log shows", partial(_failure, row))
@@ -65,7 +66,7 @@ def spelled(topic: str) -> Iterator[Topic]:
 
 def _rule(rule: Rule) -> Iterator[Block]:
     yield from said(ended(rule.text))
-    yield from said(f"{_LEVELS[rule.level]}. Who says so: {_SAYS[rule.says]}.")
+    yield from said(f"{_LEVELS[rule.level]}. Who says so: {_SAYS[rule.by]}.")
     yield from said(ended(rule.cure), "Cure")
     yield from _fix(rule.fix)
     releases = [f"from {rule.since}"] if rule.since else []
@@ -73,6 +74,7 @@ def _rule(rule: Rule) -> Iterator[Block]:
     yield from said(ended(" and ".join(releases)) if releases else "", "Releases")
     yield Sentence(words(joined([(Code(knob),) for knob in rule.knobs])), "Settings")
     yield from said(rule.source, "Source")
+    yield from said(f"workflow document {rule.guide}" if rule.guide else "", "Guide")
 
 
 def _fix(number: str) -> Iterator[Sentence]:
@@ -121,5 +123,5 @@ def _setting(knob: Knob) -> Iterator[Block]:
 
 def _speaking(knob: str) -> Iterator[Block]:
     """Rules that speak of a setting."""
-    rules: Iterable[Rule] = (rule for rule in RULES if knob in rule.knobs)
-    yield from listed("Rules", (words(Code(rule.id), f": {ended(rule.text)}") for rule in rules))
+    speaking: Iterable[Rule] = (rule for rule in rules().values() if knob in rule.knobs)
+    yield from listed("Rules", (words(Code(rule.id), f": {ended(rule.text)}") for rule in speaking))

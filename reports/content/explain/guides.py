@@ -12,7 +12,7 @@ from heuristics.guides.precision import RULES as PRECISION
 from heuristics.guides.precision import PrecisionRule
 from heuristics.guides.recompute import RULES as RECOMPUTE
 from heuristics.guides.recompute import PressureRule
-from heuristics.run.run import Guidance
+from heuristics.run.given import Guidance
 from reports.content.blocks import Block
 from reports.content.explain.topic import Topic, listed, said
 from reports.content.wording import ended

@@ -31,7 +31,7 @@ def configuration(judgement: Judgement, redact: bool) -> Told[typed.Configuratio
     """The configuration as it was understood. `redact`: texts that may be a path or a name are withheld."""
     if judgement.told is None:
         return NOT_GIVEN
-    checked, settings = judgement.told.checked, judgement.run.settings
+    checked, settings = judgement.told.checked, judgement.run.config.written
     filled = typed.Configuration(
         framework=settings.framework,
         legal=checked.legal,
@@ -49,12 +49,12 @@ def configuration(judgement: Judgement, redact: bool) -> Told[typed.Configuratio
 
 
 def _versions(run: Run) -> typed.Versions:
-    given = run.given
+    config = run.config
     versions = typed.Versions(
-        core=given.core_version,
-        bridge=given.bridge_version,
-        torch=given.torch_version,
-        te=given.te_version,
+        core=config.version_text("core"),
+        bridge=config.version_text("bridge"),
+        torch=config.version_text("torch"),
+        te=config.version_text("te"),
     )
     names = typed.Versions.__struct_fields__
     return because(versions, {name: gap("nobody says it", f"--{name}-version") for name in names})
@@ -105,7 +105,7 @@ def rules(judgement: Judgement) -> Told[typed.Rules]:
 
 def _seen(names: Sequence[str], run: Run) -> tuple[typed.SetAt, ...]:
     """Where the knobs of a rule were set; knobs that nobody set are left out."""
-    by_knob = run.settings.by_knob
+    by_knob = run.config.written.by_knob
     return tuple(typed.SetAt(knob, by_knob[knob].said) for knob in names if knob in by_knob)
 
 
@@ -163,7 +163,8 @@ def throughput(judgement: Judgement) -> Told[typed.Throughput]:
         step_ns=step_ns,
         peak=copied(found.peak, typed.Peak) if found.peak else None,
         source="configuration and the log's steady step" if steady else profiled,
-        references=tuple(copied(one, typed.Reference) for one in checked.references),
+        references=checked.references,
+        nearest=checked.nearest,
         mfu_band=band or UNSET,
     )
     unknown = gap("the GPU, or its peak in this precision, is unknown", "--gpu-model, --precision")

@@ -6,7 +6,7 @@ import re
 from dataclasses import asdict
 from typing import Any, Final
 
-from heuristics.run.run import Given
+from heuristics.run.given import Given
 from traces.settings.knobs import knobs
 from traces.settings.settings import Value
 from traces.settings.stages import stage_count

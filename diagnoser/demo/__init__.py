@@ -1,0 +1,1 @@
+"""What `demo` shows: recordings of simulated runs with a known wall."""

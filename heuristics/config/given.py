@@ -1,0 +1,51 @@
+"""What is given about a run by options, tied to knobs; and how much of a run its files tell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+from heuristics.config.options import OPTIONS
+from heuristics.config.versions import PACKAGES
+from heuristics.config.view import Config
+from heuristics.run.given import Given
+from heuristics.run.observed import Observed
+from traces.limits import Limit
+from traces.settings.settings import Settings
+
+WHOLE: Final = Limit(
+    100,
+    "knobs",
+    "ours: overrides and scripts name tens, a dumped configuration or block of arguments every one",
+)
+
+
+def given_and_configured(given: Given, config: Config) -> Given:
+    """What is given, filled up by what is configured: all that is known of the fields of `Given`."""
+    packages = tuple(f"{package}_version" for package in PACKAGES)
+    names = [*packages, *(name for name, option in OPTIONS.items() if option.knobs)]
+    names = [name for name in names if getattr(given, name) is None]
+    found: dict[str, Any] = {}
+    for name in names:
+        package = name.removesuffix("_version")
+        value = config.version_text(package) if package != name else getattr(config, name, None)  # type: ignore[arg-type]
+        if value is not None:
+            found[name] = value
+    return replace(given, **found)
+
+
+def is_whole(settings: Settings) -> bool:
+    """Whether the file has all that the run has: what it does not name is then the framework's default."""
+    return settings.framework == "megatron_lm" or len(settings.by_knob) >= WHOLE.value
+
+
+def only_data_parallel(given: Given, files: Settings) -> bool:
+    """Whether tensor, expert, pipeline and context parallelism are all known to be 1.
+
+    Where files have all that the run has, what they leave out is 1.
+    """
+    config = Config(given, Observed(), files, None)
+    sizes = [config.tp, config.ep, config.pp, config.cp]
+    if is_whole(files):
+        sizes = [1 if size is None else size for size in sizes]
+    return all(size == 1 for size in sizes) and config.etp in (None, 1)

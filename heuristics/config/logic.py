@@ -1,0 +1,18 @@
+"""Three-valued logic: True, False, and None for what is unknown."""
+
+from __future__ import annotations
+
+
+def all_of(*facts: bool | None) -> bool | None:
+    """False where one is, else unknown where one is, else True."""
+    return False if False in facts else None if None in facts else True
+
+
+def any_of(*facts: bool | None) -> bool | None:
+    """True where one is, else unknown where one is, else False."""
+    return True if True in facts else None if None in facts else False
+
+
+def negated(fact: bool | None) -> bool | None:
+    """The opposite; unknown stays unknown."""
+    return None if fact is None else not fact

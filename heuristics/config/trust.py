@@ -1,0 +1,138 @@
+"""One order of trust: option, configuration file, log, trace. Only what is certain is inferred."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from heuristics.config.options import OPTIONS, option_of
+from heuristics.config.precision import RECIPES
+from heuristics.run.given import Given, Routing
+from heuristics.run.observed import Observed
+from traces.settings.derive import with_ranks
+from traces.settings.effective import effective
+from traces.settings.effective_bridge import of_precision
+from traces.settings.settings import Setting, Settings, Value, settings
+
+Understand = Callable[[Settings, str | None], Settings]
+"""What a framework makes of settings, by the version of Megatron-Core."""
+
+TRACE: Final = "trace"
+"""Where a setting is from that only the trace tells."""
+
+_DISPATCHERS: Final[Mapping[str, Mapping[str, Value]]] = {
+    "alltoall": {"moe_token_dispatcher_type": "alltoall"},
+    "allgather": {"moe_token_dispatcher_type": "allgather"},
+    **{
+        backend: {"moe_token_dispatcher_type": "flex", "moe_flex_dispatcher_backend": backend}
+        for backend in ("deepep", "hybridep", "ncclep")
+    },
+}
+
+
+def by_trust(given: Given, observed: Observed, files: Settings) -> Settings:
+    """All sources in one: options over files (where the configuration outweighs the log) over the trace."""
+    if given.precision:  # a recipe of the file would write over the precision that was given
+        stale = OPTIONS["precision"].knobs
+        kept = {knob: one for knob, one in files.by_knob.items() if knob not in stale}
+        files = Settings(kept, files.framework)
+    return with_ranks(observed_settings(observed).under(files).under(given_settings(given)))
+
+
+def files_by_trust(configuration: Settings, log: Settings | None) -> Settings:
+    """What files configure: the configuration over what the log printed of it."""
+    return (log or Settings()).under(configuration)
+
+
+def effective_settings(written: Settings, core_version: str | None) -> Settings:
+    """Settings as the framework has them, a named recipe of Bridge's precision included."""
+    return effective(_with_recipe(written), core_version)
+
+
+def given_settings(given: Given) -> Settings:
+    """What the options configure, by the option's name."""
+    found: dict[str, Setting] = {}
+    for field, option in OPTIONS.items():
+        value: Value = getattr(given, field)
+        if option.is_knob and value is not None:
+            found[option.knobs[0]] = Setting(value, option_of(field))
+    if given.vpp == 1:
+        found["virtual_pipeline_model_parallel_size"] = Setting(None, "--vpp")
+    for knob, value in (*_precision_knobs(given.precision).items(), *_wide(given.precision).items()):
+        found[knob] = Setting(value, "--precision")
+    for knob, value in _routing_knobs(given.routing).items():
+        found[knob] = Setting(value, "--routing")
+    return Settings(found).under(environment_of(given))
+
+
+def environment_of(given: Given) -> Settings:
+    """Variables that options give: as good as written in a file, which may have no place for them."""
+    pairs = (variable.partition("=") for variable in given.env or ())
+    return settings({f"env.{name}": text for name, _, text in pairs}, "--env")
+
+
+def observed_settings(observed: Observed) -> Settings:
+    """What the trace tells of settings, for certain."""
+    knobs: dict[str, Value] = dict(_DISPATCHERS.get(observed.dispatcher, {}))
+    knobs.update(_precision_knobs(observed.precision))
+    if observed.grouped_gemm:
+        knobs["moe_grouped_gemm"] = True
+    knobs.update(_recompute_knobs(observed))
+    return Settings({knob: Setting(value, TRACE) for knob, value in knobs.items()})
+
+
+def validated_settings(written: Settings, core_version: str | None) -> Settings:
+    """Settings as the framework's checks see them.
+
+    Megatron-LM changes its arguments, with a word, before any is looked at; Megatron-Bridge's are checked as
+    written, a named recipe of precision included.
+    """
+    is_lm = written.framework == "megatron_lm"
+    return effective_settings(written, core_version) if is_lm else _with_recipe(written)
+
+
+def _with_recipe(written: Settings) -> Settings:
+    """With the fields that Bridge's precision, named or spelled out, writes over those of the model."""
+    name = written.value("mixed_precision")
+    own = {knob: written.value(knob) for knob in written.by_knob if knob.startswith("mixed_precision.")}
+    place = written.said("mixed_precision") or "mixed_precision"
+    fields = of_precision(name, own)
+    return written.under(Settings({knob: Setting(value, place) for knob, value in fields.items()}))
+
+
+def _recompute_knobs(observed: Observed) -> dict[str, Value]:
+    """Some modules run again, and not all: selective. A repeated MoE layer repeats its activation too."""
+    modules = observed.recompute_modules
+    if not modules or observed.recompute_full is not False:
+        return {}
+    named = tuple(name for name in modules if name != "moe_act" or "moe" not in modules)
+    return {"recompute_granularity": "selective", "recompute_modules": named}
+
+
+def _precision_knobs(precision: str | None) -> dict[str, Value]:
+    """What matrix work in a precision tells; its FP8 format (e4m3, hybrid) nothing does."""
+    if precision in ("bf16", "fp16"):
+        return {"bf16": precision == "bf16", "fp16": precision == "fp16"}
+    if precision in ("fp32", "tf32"):
+        return {"bf16": False, "fp16": False}
+    if precision in RECIPES:
+        return {"fp8_recipe": RECIPES[precision]}
+    return {"fp4_recipe": "nvfp4"} if precision == "nvfp4" else {}
+
+
+def _wide(precision: str | None) -> dict[str, Value]:
+    """What an option tells beyond kernels, which leave a smaller part of the work unknown."""
+    wide = precision in ("bf16", "fp16", "fp32", "tf32")
+    return {"fp8": None, "fp4": None} if wide else {}
+
+
+def _routing_knobs(routing: Routing | None) -> dict[str, Value]:
+    if routing == "dropless":
+        return {
+            "moe_expert_capacity_factor": None,
+            "moe_pad_expert_input_to_capacity": False,
+            "moe_router_force_load_balancing": False,
+        }
+    if routing == "drop_pad":
+        return {"moe_pad_expert_input_to_capacity": True}
+    return {"moe_router_force_load_balancing": True} if routing == "force_balance" else {}

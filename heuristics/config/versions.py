@@ -1,0 +1,35 @@
+"""Versions of packages: their numbers, the options that give them, and the Core of each Bridge."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Final, Literal
+
+Package = Literal["core", "bridge", "te", "torch"]
+Version = tuple[int, int, int]
+
+PACKAGES: Final[tuple[Package, ...]] = ("core", "bridge", "te", "torch")
+
+CORE_MAIN: Final = "0.20.0"
+"""What Megatron-LM's main calls itself (core/package_info.py at d98e8a64): later than every release."""
+BRIDGE_MAIN: Final = "0.7.0"
+"""What Megatron-Bridge's main calls itself (package_info.py at 067f987d)."""
+
+CORE_OF_BRIDGE: Final = {(0, 3): "0.16.1", (0, 4): "0.17.0", (0, 5): "0.18.0", (0, 6): "0.19.0"}
+"""Megatron-Core in a Megatron-Bridge release, by its major and minor number: its submodule
+3rdparty/Megatron-LM at v0.3.1, v0.4.0, v0.5.0 and v0.6.0."""
+
+
+@cache
+def numbers(version: str) -> Version:
+    """(2, 8, 0) of "2.8" and of "core_v2.8.0rc1"; zeros where no number is."""
+    found = re.search(r"\d+(?:\.\d+){0,2}", version)
+    parts = [int(part) for part in found[0].split(".")] if found else []
+    major, minor, micro = (*parts, 0, 0, 0)[:3]
+    return major, minor, micro
+
+
+def core_of_bridge(bridge: str | None) -> str | None:
+    """Megatron-Core of a Megatron-Bridge release; None where that is none we know."""
+    return None if bridge is None else CORE_OF_BRIDGE.get(numbers(bridge)[:2])

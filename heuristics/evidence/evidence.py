@@ -1,0 +1,67 @@
+"""What opinions rest on: walls, verdict and what a run shows, measured from a trace or said as symptoms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from heuristics.evidence.observed import shown_by
+from heuristics.evidence.startup import Startup, find_startup, judged_ns
+from heuristics.plan.gains import Replayed
+from heuristics.run.observed import Observed
+from heuristics.walls import judge_walls
+from heuristics.walls.bound import Bound, LargestBucket, find_bound, largest_bucket
+from heuristics.walls.verdict import Verdict, find_verdict
+from heuristics.walls.wall import WallJudgement
+from traces.measure.measurements import RankMeasurements
+from traces.missing import Missing
+
+
+@dataclass(frozen=True, slots=True)
+class RunEvidence:
+    """A run as it was evidence.
+
+    `window_ns`: the windows of the ranks whose costs are known, together; `replayed`: these ranks' costs and
+    the changes found in them, none where nothing was replayed. `step_ns`: the median length of the steps
+    used, over all ranks; None where no steps were found. `perturbation_frac`: how much longer the profiled
+    step is than a step without the profiler, where that is known. `startup`: profiler and start-up time that
+    is left out of the windows, where there is much of it.
+    """
+
+    bound: Bound
+    largest: LargestBucket | None
+    walls: tuple[WallJudgement, ...]
+    verdict: Verdict
+    observed: Observed
+    window_ns: int
+    replayed: tuple[Replayed, ...] = ()
+    step_ns: int | None = None
+    perturbation_frac: float | None = None
+    startup: Startup | None = None
+
+
+def observe(measurements: Sequence[RankMeasurements]) -> RunEvidence:
+    """Observe a run by the measurements of all its ranks, at least one."""
+    walls = judge_walls(measurements)
+    replayed = tuple(
+        Replayed(rank.costs, rank.costs.changes, judged_ns(rank))
+        for rank in measurements
+        if not isinstance(rank.costs, Missing) and rank.costs.refused is None
+    )
+    return RunEvidence(
+        bound=find_bound(measurements),
+        largest=largest_bucket(measurements),
+        walls=walls,
+        verdict=find_verdict(measurements, walls),
+        observed=shown_by(measurements),
+        window_ns=sum(rank.window_ns for rank in replayed),
+        replayed=replayed,
+        step_ns=_step_ns(measurements),
+        startup=find_startup(measurements),
+    )
+
+
+def _step_ns(measurements: Sequence[RankMeasurements]) -> int | None:
+    lengths = [step.end_ns - step.start_ns for rank in measurements for step in rank.steps.used]
+    return round(median(lengths)) if lengths else None

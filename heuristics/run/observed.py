@@ -1,0 +1,57 @@
+"""What is observed of a run. None is unknown, never no."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from traces.names.frameworks import Framework
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What is observed of a run, over all its ranks.
+
+    `framework`: whose run the names show, `none` where they show none. `moe`: routes tokens. `gpu`: family of
+    the GPU; `capability`: compute capability (major, minor).
+    `dispatcher`: as in the document (`alltoall`, `deepep`, ..., `none`, `unknown`); `internode`: its kernels
+    cross nodes. `*_active`: such communication runs. `gathers_unresolved`: gathers or scatters run
+    whose purpose nothing tells. `graph_frac`: share of kernel work in CUDA graphs.
+    `recompute_modules`: Megatron-Core's labels of what runs again; empty: none. `a2a_waiting_frac`: share of
+    expert all-to-all that is like waiting. `short_kernel_frac`: share of kernels under 10 us.
+    `absent_frac`: time without compute by cause, as part of the window. `recorder`: the kind of trace.
+    """
+
+    framework: Framework | None = None
+    moe: bool | None = None
+    training: bool | None = None
+    gpu: str | None = None
+    capability: tuple[int, int] | None = None
+    memory_bytes: int | None = None
+    peak_bytes: int | None = None
+    dispatcher: str = "unknown"
+    internode: bool | None = None
+    ep_overlap: bool | None = None
+    tp_active: bool | None = None
+    pp_active: bool | None = None
+    cp_active: bool | None = None
+    dp_active: bool | None = None
+    gathers_unresolved: bool | None = None
+    tp_overlap: bool | None = None
+    graph_frac: float | None = None
+    recompute_modules: tuple[str, ...] | None = None
+    recompute_full: bool | None = None
+    offload: bool | None = None
+    allocator_calls_per_step: float | None = None
+    precision: str | None = None
+    grouped_gemm: bool | None = None
+    expert_gemms_per_layer: float | None = None
+    permute_fused: bool | None = None
+    router_kernels_per_layer: float | None = None
+    token_count_sync: bool | None = None
+    a2a_waiting_frac: float | None = None
+    short_kernel_frac: float | None = None
+    late_cause: str | None = None
+    out_of_memory: str | None = None
+    absent_frac: Mapping[str, float] | None = None
+    recorder: str | None = None

@@ -1,0 +1,368 @@
+"""The history: kept whole, shared, evolved in place, and never mistaken for another file."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from diagnoser.history import store as layouts
+from diagnoser.history.baseline import baseline_document
+from diagnoser.history.commands import history_app
+from diagnoser.history.place import NotAHistory, history_file
+from diagnoser.history.store import Store
+from tests.history_doubles import H100, document, without_steps
+from tests.places import ROOT
+from tests.simulate.export import write_export
+from tests.simulate.recording import Recording
+from traces.errors import (
+    InputError,
+    MoeDiagError,
+    NotAResult,
+    NothingToDiagnose,
+    OutputNotWritable,
+    UsageError,
+)
+
+
+@pytest.fixture
+def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    monkeypatch.setenv("MOE_DIAG_HISTORY", str(tmp_path / "h.sqlite"))
+    return Store(tmp_path / "h.sqlite")
+
+
+def result_file(folder: Path, step_ms: float = 40, name: str = "result.json") -> Path:
+    path = folder / name
+    path.write_text(json.dumps(document(step_ms)), encoding="utf-8")
+    return path
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    history_app([str(word) for word in words], standalone_mode=False)
+    return capsys.readouterr().out
+
+
+def test_a_result_comes_back_whole_with_its_numbers(history: Store) -> None:
+    given = document(40)
+    added = history.add(given, "nightly")
+    assert (added.id, added.is_new) == (1, True)
+    assert history.document(1) == given
+    (row,) = history.rows()
+    assert (row.name, row.tag, row.wall, row.step_ns) == (
+        "run.sqlite",
+        "nightly",
+        "communication",
+        40_000_000,
+    )
+    assert row.metrics == {
+        "step_ns": 40_000_000,
+        "step_median_ns": 40_000_000,
+        "ledger.compute.gemm": 30_000_000,
+        "ledger.exposed_comm.ep_dispatch": 10_000_000,
+        "budget_frac.compute": 0.75,
+        "budget_frac.exposed_comm": 0.25,
+        "budget_frac.exposed_copy": 0.0,
+        "budget_frac.idle": 0.0,
+        "walls.communication.cost_frac": 0.25,
+    }
+
+
+def test_what_is_not_told_is_absent_and_never_zero(history: Store) -> None:
+    history.add(without_steps())
+    (row,) = history.rows()
+    assert row.step_ns is None
+    assert "sm.fill_frac" not in row.metrics
+    assert not any(name.startswith(("step", "ledger")) for name in row.metrics)
+
+
+def test_the_same_result_is_kept_once(history: Store) -> None:
+    history.add(document(40))
+    again = history.add(dict(reversed(document(40).items())), "another tag")
+    assert (again.id, again.is_new) == (1, False)
+    assert [row.tag for row in history.rows()] == [""]
+
+
+def test_sizes_of_the_model_and_gpu_tell_groups_apart(history: Store) -> None:
+    history.add(document(layers=4))
+    assert history.rows()[0].alike == {"gpu": "NVIDIA H200", "ranks": 1, "num_layers": 4}
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"schema_version": "1.0"}, NotAResult),
+        ({**document(), "schema_version": "2.0"}, NotAResult),
+        ({**document(), "ranks": []}, NothingToDiagnose),
+        ({**document(), "verdict": "regression"}, NotAResult),
+    ],
+)
+def test_what_is_no_result_of_a_run_is_refused(
+    history: Store, given: dict[str, object], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        history.add(given)
+    assert history.rows() == ()
+
+
+def test_two_writers_at_once_lose_nothing(history: Store) -> None:
+    program = (
+        "import sys; from pathlib import Path; from diagnoser.history.store import Store\n"
+        "from tests.history_doubles import document\n"
+        "for n in range(50): Store(Path(sys.argv[1])).add(document(note=f'{sys.argv[2]} {n}'))"
+    )
+    paths = f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
+    line = [sys.executable, "-c", paths + program, str(history.path)]
+    writers = [subprocess.Popen([*line, name]) for name in ("first", "second")]
+    assert [writer.wait(timeout=120) for writer in writers] == [0, 0]
+    rows = history.rows()
+    assert len(rows) == 100
+    assert [row.id for row in rows] == list(range(1, 101))
+
+
+def test_an_addition_that_fails_leaves_the_file_as_it_was(
+    history: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history.add(document(40))
+    before = history.path.read_bytes()
+
+    def interrupted() -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(layouts, "_now", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        history.add(document(41))
+    assert history.path.read_bytes() == before
+
+
+def newer_layout(monkeypatch: pytest.MonkeyPatch) -> None:
+    results = {**layouts.TABLES["results"], "mood": str}
+    monkeypatch.setattr(layouts, "TABLES", {**layouts.TABLES, "results": results})
+    monkeypatch.setattr(layouts, "LAYOUT", layouts.LAYOUT + 1)
+
+
+def test_an_older_layout_gains_columns_and_keeps_its_rows(
+    history: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history.add(document(40), "old")
+    history.set_baseline("main", 1)
+    old = history.path.read_bytes()
+    newer_layout(monkeypatch)
+    assert [row.tag for row in history.rows()] == ["old"]
+    assert history.path.read_bytes() == old  # reading changes nothing
+    history.add(document(41), "new")
+    assert [(row.id, row.tag) for row in history.rows()] == [(1, "old"), (2, "new")]
+    assert history.document(1) == document(40)
+    assert history.baselines() == {"main": 1}
+    with closing(sqlite3.connect(history.path)) as database:
+        assert database.execute("select mood from results").fetchall() == [(None,), (None,)]
+
+
+def test_a_newer_layout_is_refused_in_one_line_and_left_alone(history: Store) -> None:
+    with pytest.MonkeyPatch.context() as later:
+        newer_layout(later)
+        history.add(document(40))
+    before = history.path.read_bytes()
+    for action in (lambda: history.add(document(41)), history.rows):
+        with pytest.raises(NotAHistory, match=r"has layout 2; .* knows up to 1\..* update moe-diag"):
+            action()
+    assert history.path.read_bytes() == before
+
+
+def an_export(path: Path) -> None:
+    recording = Recording()
+    recording.kernel("gemm", 0, 10)
+    write_export(path, recording)
+
+
+def other_database(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("create table results (id integer)")
+        database.commit()
+
+
+def notes(path: Path) -> None:
+    path.write_text("hello\n" * 50, encoding="utf-8")
+
+
+@pytest.mark.parametrize("make", [an_export, other_database, notes])
+def test_another_file_is_no_history_and_stays_as_it_is(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    path = tmp_path / "other.sqlite"
+    make(path)
+    before, there = path.read_bytes(), sorted(tmp_path.iterdir())
+    for action in (lambda: Store(path).add(document()), Store(path).rows, Store(path).baselines):
+        with pytest.raises(NotAHistory, match=r"is no history of moe-diag\. .*--store FILE"):
+            action()
+    assert (path.read_bytes(), sorted(tmp_path.iterdir())) == (before, there)
+
+
+def test_a_damaged_history_is_said_so(history: Store) -> None:
+    history.add(document(40))
+    whole = history.path.read_bytes()
+    history.path.write_bytes(whole[:100] + b"\xa5" * (len(whole) - 100))
+    with pytest.raises(NotAHistory, match="is damaged"):
+        history.rows()
+
+
+@pytest.mark.parametrize("place", ["/proc/self/h.sqlite", "no/such/folder/h.sqlite", "."])
+def test_where_nothing_can_be_written_one_line_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OutputNotWritable, match=r"^the history .* cannot be used \(.*--store FILE\.$"):
+        Store(Path(place)).add(document())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_place_is_the_option_then_the_variable_then_the_data_folder() -> None:
+    home = {"MOE_DIAG_HISTORY": "/e/h.sqlite", "XDG_DATA_HOME": "/data"}
+    assert history_file(Path("mine.sqlite"), home) == Path("mine.sqlite")
+    assert history_file(None, home) == Path("/e/h.sqlite")
+    assert history_file(None, {"XDG_DATA_HOME": "/data"}) == Path("/data/moe-diag/history.sqlite")
+    usual = Path("~/.local/share/moe-diag/history.sqlite").expanduser()
+    assert history_file(None, {}) == usual
+    assert history_file(None, {"XDG_DATA_HOME": "relative"}) == usual
+
+
+def test_the_usual_folder_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MOE_DIAG_HISTORY", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    assert Store(history_file(None)).rows() == ()
+    assert not (tmp_path / "data").exists()
+    Store(history_file(None)).add(document())
+    assert (tmp_path / "data" / "moe-diag" / "history.sqlite").is_file()
+
+
+def test_neither_machine_nor_path_is_kept_unless_asked(
+    history: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platform.node", lambda: "node-with-a-name")
+    said(capsys, "add", result_file(tmp_path))
+    kept = history.path.read_bytes()
+    assert str(tmp_path).encode() not in kept
+    assert b"node-with-a-name" not in kept
+    said(capsys, "add", result_file(tmp_path, 41), "--keep-origin")
+    assert f"node-with-a-name:{tmp_path}" in str(history.rows()[1].origin)
+    assert "node-with-a-name" in said(capsys, "list")
+
+
+def test_a_result_and_a_trace_are_added_and_listed(
+    history: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "Kept as result 1 of 20" in said(capsys, "add", result_file(tmp_path), "--tag", "abc123")
+    an_export(tmp_path / "t.sqlite")
+    assert "Kept as result 2" in said(capsys, "add", tmp_path / "t.sqlite")
+    assert "kept already, as result 1 of" in said(capsys, "add", result_file(tmp_path))
+    lines = said(capsys, "list").splitlines()[2:]
+    assert [line.split()[0] for line in lines] == ["id", "1", "2"]
+    assert lines[1].split()[2:] == ["run", "abc123", "H200", "40.0", "communication"]
+    assert max(map(len, lines)) <= 80
+
+
+def test_a_result_with_sorted_keys_is_a_result(
+    history: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "sorted.json"
+    path.write_text(json.dumps({"padding": "x" * 500, **document()}, sort_keys=True), encoding="utf-8")
+    assert "Kept as result 1" in said(capsys, "add", path)
+
+
+def test_an_empty_history_says_how_to_fill_it(history: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "moe-diag history add RESULT.json" in said(capsys, "list")
+    with pytest.raises(UsageError, match="moe-diag history add"):
+        said(capsys, "trend", "step_ns")
+    assert not history.path.exists()
+
+
+def test_a_baseline_is_set_by_number_or_file_shown_and_read(
+    history: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    history.add(document(40))
+    assert "Baseline main is result 1" in said(capsys, "baseline", "main", "1")
+    assert "Baseline next is result 2" in said(capsys, "baseline", "next", result_file(tmp_path, 50))
+    assert "main is result 1" in said(capsys, "baseline", "main")
+    assert baseline_document("main", history.path) == document(40)
+    assert baseline_document("next") == document(50)
+    said(capsys, "baseline", "main", "2")
+    assert baseline_document("main") == document(50)
+    assert said(capsys, "list").splitlines()[-1].split(maxsplit=1)[1] == "main is 2, next is 2"
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("baseline", "other"), r"no baseline 'other'\. There are main; set one"),
+        (("baseline", "main", "9"), r"no result 9\. It has 1 to 2"),
+        (("baseline", "two words", "1"), "is no name for a baseline"),
+        (("trend", "step"), r"no result has a metric 'step'\. Nearest: step_ns"),
+        (("trend", "ep_dispatch"), r"Nearest: ledger\.exposed_comm\.ep_dispatch\."),
+        (("trend", "step_ns", "--like", "9"), "the history has no result 9"),
+        (("trend", "step_ns", "-f", "png"), "Give -o FILE.png"),
+    ],
+)
+def test_a_wrong_name_is_answered_with_what_there_is(
+    history: Store, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], reason: str
+) -> None:
+    history.add(document(40))
+    history.add(document(41))
+    history.set_baseline("main", 1)
+    with pytest.raises(UsageError, match=reason) as raised:
+        said(capsys, *words)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_baseline_of_no_history_names_the_way_to_one(history: Store) -> None:
+    with pytest.raises(UsageError, match="There is none yet; set one: moe-diag history baseline"):
+        baseline_document("main")
+
+
+def test_the_metrics_are_listed_and_followed(
+    history: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for night in range(16):
+        history.add(document(40 + night % 2 + 5 * (night > 7), note=f"night {night}"))
+    history.add(document(90, gpu=H100))
+    history.add(document(60))
+    listed = [line.split() for line in said(capsys, "trend").splitlines()]
+    assert ["budget_frac.exposed_comm", "%"] in listed
+    text = said(capsys, "trend", "step_ns")
+    assert "from result 9 (20" in text
+    assert "1 result with another GPU: --like 17" in text
+    assert "H100" in said(capsys, "trend", "step_ns", "--like", "17")
+    for name, begins in (("t.svg", b"<?xml"), ("t.png", b"\x89PNG"), ("t.txt", b"step_ns")):
+        said(capsys, "trend", "step_ns", "-o", tmp_path / name)
+        assert (tmp_path / name).read_bytes().startswith(begins)
+        with pytest.raises(UsageError, match="--force-overwrite"):
+            said(capsys, "trend", "step_ns", "-o", tmp_path / name)
+
+
+def test_the_history_itself_is_never_overwritten(history: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    history.add(document())
+    with pytest.raises(MoeDiagError):
+        said(capsys, "trend", "step_ns", "-o", history.path, "--force-overwrite")
+    assert len(history.rows()) == 1
+
+
+def test_a_file_that_is_neither_result_nor_trace_is_one_line(
+    history: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notes(tmp_path / "notes.json")
+    for path in (tmp_path / "notes.json", tmp_path / "none.json", tmp_path):
+        with pytest.raises(InputError) as raised:
+            said(capsys, "add", path)
+        assert "\n" not in str(raised.value)
+    assert not history.path.exists()
+
+
+def test_help_of_the_history_loads_nothing_heavy() -> None:
+    program = (
+        "import sys; from diagnoser.history.commands import history_app;"
+        "print([n for n in ('numpy', 'pandas', 'sqlite_utils', 'matplotlib', 'rich') if n in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert run.stdout == "[]\n", run.stderr

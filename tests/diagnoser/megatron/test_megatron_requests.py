@@ -1,0 +1,370 @@
+"""What is asked of megatron-core, what its words mean, and workers that do not answer; none needs it here."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from diagnoser.megatron import check
+from heuristics.rules.megatron.answer import (
+    LONGEST,
+    accepted,
+    host_lacks,
+    needs,
+    no_such_knob,
+    rejected,
+    words,
+)
+from heuristics.rules.megatron.core_fields import ALWAYS, OF_MLA, SOMETIMES, is_core_field
+from heuristics.rules.megatron.request import NotAsked, Request, request_of
+from heuristics.run.given import Given
+from heuristics.run.run import Run
+from tests.places import ROOT
+from traces.limits import Limit
+from traces.settings.settings import Framework, Value, settings
+from traces.training_log.log import TrainingLog
+
+PLAIN = Request({"num_layers": 2}, world_size=8)
+
+
+def asked(
+    values: Mapping[str, Value], framework: Framework | None = None, about: Given | None = None
+) -> Request:
+    request = request_of(Run(given=about or Given(), settings=settings(values, "test", framework)))
+    assert isinstance(request, Request)
+    return request
+
+
+def test_only_fields_of_core_are_asked() -> None:
+    request = asked({"bf16": True, "seq_length": 4096, "ddp.bucket_size": 1, "env.NCCL_DEBUG": "INFO"})
+    assert {"seq_length", "ddp.bucket_size", "env.NCCL_DEBUG"} & set(request.fields) == set()
+    assert request.fields["bf16"] is True
+
+
+def test_sizes_nobody_said_are_legal_and_named() -> None:
+    request = asked(
+        {
+            "tensor_model_parallel_size": 4,
+            "pipeline_model_parallel_size": 2,
+            "virtual_pipeline_model_parallel_size": 3,
+            "expert_model_parallel_size": 8,
+            "expert_tensor_parallel_size": 1,
+            "moe_router_topk": 10,
+        }
+    )
+    sizes = {name: request.fields[name] for name in request.assumed_sizes if name != "world_size"}
+    assert sizes == {"num_attention_heads": 4, "hidden_size": 512, "num_layers": 6, "num_moe_experts": 16}
+    assert request.world_size == 16  # TP4 beside ETP1 x EP8: 8 ranks, on 2 stages
+    assert "world_size" in request.assumed_sizes
+
+
+def test_what_is_said_is_never_assumed() -> None:
+    request = asked({"num_layers": 16, "hidden_size": 512, "num_attention_heads": 8, "world_size": 32})
+    assert (request.assumed_sizes, request.world_size) == ((), 32)
+
+
+def test_said_to_be_null_is_said() -> None:
+    request = asked({"num_moe_experts": None, "expert_model_parallel_size": 8, "pipeline_dtype": None})
+    assert request.fields["num_moe_experts"] is None
+    assert request.fields["pipeline_dtype"] is None
+
+
+def test_options_are_assumed_only_where_a_file_may_leave_them_out() -> None:
+    moe: dict[str, Value] = {"expert_model_parallel_size": 8}
+    assert asked(moe).fields["moe_token_dispatcher_type"] == "alltoall"
+    assert "bf16" in asked(moe, "megatron_bridge").assumed_options
+    assert asked(moe, "megatron_lm").assumed_options == ()
+    assert "add_bias_linear" not in asked({"tensor_model_parallel_size": 2}).assumed_options
+
+
+def test_dtypes_follow_the_precision_as_the_frameworks_make_them() -> None:
+    request = asked({"bf16": True, "pipeline_model_parallel_size": 2})
+    assert (request.fields["params_dtype"], request.fields["pipeline_dtype"]) == ("bf16", "bf16")
+
+
+@pytest.mark.parametrize(
+    ("said", "field", "value"),
+    [
+        ({"mixed_precision": "bf16_with_mxfp8_mixed"}, "fp8_recipe", "mxfp8"),
+        ({"mixed_precision": "fp16_mixed", "bf16": True}, "bf16", False),
+        (
+            {"mixed_precision": "bf16_with_fp8_current_scaling_mixed", "mixed_precision.fp8_recipe": "b"},
+            "fp8_recipe",
+            "b",
+        ),
+        ({"comm_overlap.delay_wgrad_compute": True}, "delay_wgrad_compute", True),
+        (
+            {"comm_overlap.tp_comm_overlap": True, "overlap_moe_expert_parallel_comm": True},
+            "overlap_moe_expert_parallel_comm",
+            False,
+        ),
+        (
+            {"comm_overlap.tp_comm_overlap": None, "tp_comm_overlap": True},
+            "tp_comm_overlap",
+            True,
+        ),
+    ],
+)
+def test_sections_of_bridge_win_over_the_model(said: dict[str, Value], field: str, value: Value) -> None:
+    assert asked(said, "megatron_bridge").fields[field] == value
+
+
+def test_virtual_stages_are_counted_from_the_layers_in_each() -> None:
+    said: dict[str, Value] = {"num_layers": 16, "pipeline_model_parallel_size": 4}
+    assert (
+        asked(said | {"num_layers_per_virtual_pipeline_stage": 2}).fields[
+            "virtual_pipeline_model_parallel_size"
+        ]
+        == 2
+    )
+    assert (
+        asked(said | {"num_layers_per_virtual_pipeline_stage": 4}).fields[
+            "virtual_pipeline_model_parallel_size"
+        ]
+        is None
+    )
+
+
+def test_latent_attention_shows_in_its_ranks_and_brings_its_fields() -> None:
+    assert asked({"kv_lora_rank": 512}).fields["multi_latent_attention"] is True
+    assert "rotary_base" not in asked({"rotary_base": 10000, "bf16": True}).fields
+
+
+def test_versions_come_from_what_was_given_then_from_the_log_and_are_numbers() -> None:
+    log = TrainingLog("log", 1, versions={"te": "2.9.0+abc", "core": "core_v0.16.1rc0"})
+    run = Run(settings=settings({"bf16": True}, "log"), log=log)
+    request = request_of(run)
+    assert isinstance(request, Request)
+    assert (request.te_version, request.core_version) == ("2.9.0", "0.16.1")
+    given = request_of(replace(run, given=Given(te_version="2.12", bridge_version="0.4.1")))
+    assert isinstance(given, Request)
+    assert (given.te_version, given.core_version) == ("2.12.0", "0.17.0")
+    assert asked({"bf16": True}, about=Given(te_version="no number")).te_version is None
+
+
+@pytest.mark.parametrize(
+    ("said", "named"),
+    [
+        ({}, "--config"),
+        ({"tensor_model_parallel_size": "two"}, "tensor_model_parallel_size"),
+        ({"tensor_model_parallel_size": True}, "tensor_model_parallel_size"),
+        ({"pipeline_model_parallel_size": 0}, "pipeline_model_parallel_size"),
+        ({"context_parallel_size": None}, "context_parallel_size"),
+        ({"bf16": True, "world_size": -8}, "world_size"),
+        ({"pipeline_model_parallel_layout": "Et|tL"}, "num_layers"),
+    ],
+)
+def test_what_cannot_be_laid_out_is_not_asked(said: dict[str, Value], named: str) -> None:
+    refused = request_of(Run(settings=settings(said, "test")))
+    assert isinstance(refused, NotAsked)
+    assert refused.cure == named
+
+
+@given(
+    st.integers(1, 8),
+    st.integers(1, 8),
+    st.integers(1, 4),
+    st.integers(1, 32),
+    st.integers(1, 8) | st.none(),
+    st.integers(1, 16),
+)
+def test_a_world_nobody_said_holds_both_meshes_and_its_sizes_divide(
+    tp: int, pp: int, cp: int, ep: int, etp: int | None, top_k: int
+) -> None:
+    request = asked(
+        {
+            "tensor_model_parallel_size": tp,
+            "pipeline_model_parallel_size": pp,
+            "context_parallel_size": cp,
+            "expert_model_parallel_size": ep,
+            "expert_tensor_parallel_size": etp,
+            "moe_router_topk": top_k,
+        }
+    )
+    assert request.world_size % (tp * pp * cp) == 0
+    assert request.world_size % ((etp or tp) * ep * pp) == 0
+    heads, layers = request.fields["num_attention_heads"], request.fields["num_layers"]
+    assert isinstance(heads, int)
+    assert isinstance(layers, int)
+    assert (heads % tp, layers % pp) == (0, 0)
+    if "num_moe_experts" in request.fields:
+        experts = request.fields["num_moe_experts"]
+        assert isinstance(experts, int)
+        assert experts % ep == 0
+        assert experts >= top_k
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "te_known", "lacking"),
+    [
+        (
+            "TypeError",
+            "'>=' not supported between instances of 'NoneType' and 'Version'",
+            False,
+            "Transformer Engine",
+        ),
+        ("ImportError", "cannot import name 'fused_permute' from 'm'", False, "Transformer Engine"),
+        (
+            "ValueError",
+            "apply_rope_fusion is not available. Please install TE >= 1.4.",
+            False,
+            "Transformer Engine",
+        ),
+        ("ValueError", "apply_rope_fusion is not available. Please install TE >= 1.4.", True, None),
+        ("ImportError", "DeepEP is not installed. Please install it", True, "DeepEP"),
+        ("ModuleNotFoundError", "No module named 'x'", True, "another package"),
+        ("AssertionError", "Must have at least torch version 2.7 or higher", True, "another PyTorch"),
+        ("ValueError", "num_moe_experts must be non None to use expert-parallel.", False, None),
+        ("TypeError", "unsupported operand type(s) for %: 'int' and 'str'", False, None),
+    ],
+)
+def test_only_words_about_the_host_are_put_on_the_host(
+    error: str, message: str, te_known: bool, lacking: str | None
+) -> None:
+    assert host_lacks(error, message, te_known) == lacking
+
+
+def test_words_are_one_short_line_without_paths() -> None:
+    assert words("ValueError", "a\n   b", "", {}) == "a b"
+    assert words("KeyError", "'mla'", "", {}) == "KeyError: 'mla'"
+    assert words("AssertionError", "", "assert  self.x > 0", {}) == "AssertionError at assert self.x > 0"
+    assert words("AssertionError", " when instantiating MoELayer", "assert x", {}).endswith("at assert x")
+    assert words("ImportError", "no name in (/home/me/lib/site-packages/m.py)", "", {}) == "no name in"
+    long = words("ValueError", "word " * 100, "", {})
+    assert len(long) <= LONGEST.value
+    assert long.endswith("…")
+
+
+def test_odd_values_of_the_configuration_are_not_repeated() -> None:
+    fields: dict[str, Value] = {"recompute_modules": ("mla", "sk-Live0123456789")}
+    said = words("AssertionError", "Invalid choices: {'mla', 'sk-Live0123456789'}", "", fields)
+    assert said == "Invalid choices: {'mla', '<recompute_modules>'}"
+
+
+def test_an_answer_says_what_was_assumed_and_which_version_was_asked() -> None:
+    request = replace(PLAIN, assumed_sizes=("num_layers", "world_size"), core_version="0.18.0")
+    other = "; asked was megatron-core 0.16.1, the run has 0.18.0"
+    assert accepted(request, "config", "0.16.1").text == (
+        f"the configuration is accepted, with 2 sizes assumed{other}"
+    )
+    assert rejected(request, "config", "0.16.1", "no").text == f"no{other}"
+    assert rejected(request, "config", "0.18.0", "no").text == "no"
+    assert accepted(PLAIN, "layer", "0.16.1", ("fp8",)).text == "8 ranks are built, without fp8"
+    assert "--te-version" in needs(PLAIN, "config", "1", ["Transformer Engine"], rest_fits=True).text
+    assert "--te" not in needs(PLAIN, "config", "1", ["Transformer Engine"], rest_fits=False).text
+    assert no_such_knob(PLAIN, "0.16.1", ["moe_extended_tp", "odd"]).text == (
+        "megatron-core 0.16.1 has no moe_extended_tp (from 0.12 to 0.16), odd"
+    )
+
+
+def test_the_table_of_fields_is_in_order() -> None:
+    assert ALWAYS & set(SOMETIMES) == set()
+    assert {name for name in OF_MLA if not is_core_field(name)} == set()
+    versions = ["0.12", "0.13", "0.14", "0.15", "0.16", "0.17", "0.18", "0.19", "main", ""]
+    for name, field in SOMETIMES.items():
+        assert versions.index(field.since) <= versions.index(field.until or ""), name
+        assert (field.since, field.until) != ("0.12", ""), name
+
+
+HELLO = '{"version": "0.16.1"}'
+CONFIG = '{"tier": "config", "answer": "ok", "text": "accepted", "version": "0.16.1"}'
+
+
+def stub(folder: Path, *lines: str) -> str:
+    """A program in the interpreter's place."""
+    program = folder / "python"
+    program.write_text("\n".join(("#!/bin/sh", *lines)), encoding="utf-8")
+    program.chmod(0o755)
+    return str(program)
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (("sleep 60",), "did not start"),
+        (("exit 1",), "ended early"),
+        (("echo Traceback",), "ended early"),
+        (('echo \'{"absent": "ImportError"}\'',), "cannot be imported"),
+        ((f"echo '{HELLO}'", "kill -9 $$"), "ended early"),
+        ((f"echo '{HELLO}'", "sleep 60"), "in time"),
+        ((f"echo '{HELLO}'", "echo '{}'"), "ended early"),
+    ],
+)
+def test_a_worker_that_gives_no_answer_is_not_checked_and_no_error(
+    lines: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check, "START_S", Limit(0.5, "seconds", "ours: a test"))
+    monkeypatch.setattr(check, "REQUEST_S", Limit(0.5, "seconds", "ours: a test"))
+    (config, layer), other = check.check_with_megatron([PLAIN, PLAIN], python=stub(tmp_path, *lines))
+    assert (config.tier, layer.tier) == ("config", "layer")
+    assert {config.answer, layer.answer, other[0].answer} == {"not_checked"}
+    assert said in config.text
+
+
+def test_what_a_worker_said_before_it_died_counts(tmp_path: Path) -> None:
+    python = stub(tmp_path, f"echo '{HELLO}'", f"echo '{CONFIG}'")
+    ((config, layer),) = check.check_with_megatron([PLAIN], python=python)
+    assert (config.answer, layer.answer) == ("ok", "not_checked")
+
+
+def test_the_time_for_all_ends_a_worker_too(tmp_path: Path) -> None:
+    python = stub(tmp_path, f"echo '{HELLO}'", "sleep 60")
+    ((config, _),) = check.check_with_megatron([PLAIN], timeout_s=0.3, python=python)
+    assert config.answer == "not_checked"
+
+
+def test_a_python_that_is_none_is_not_checked(tmp_path: Path) -> None:
+    ((config, _),) = check.check_with_megatron([PLAIN], python=str(tmp_path / "none"))
+    assert "does not start" in config.text
+
+
+def test_no_request_starts_nothing() -> None:
+    assert check.check_with_megatron([], python="/nowhere") == []
+
+
+def test_without_the_package_the_cure_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "find_spec", lambda name: None)
+    ((config, layer),) = check.check_with_megatron([PLAIN])
+    assert (config.answer, layer.answer) == ("not_checked", "not_checked")
+    assert "pip install 'moe-diag[megatron]'" in config.text
+
+
+def test_an_interrupt_takes_the_worker_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[str]] = []
+
+    class Watched(subprocess.Popen):  # type: ignore[type-arg]
+        def __init__(self, *args: object, **how: object) -> None:
+            super().__init__(*args, **how)  # type: ignore[call-overload]
+            started.append(self)
+
+    def interrupted(*given: object) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess, "Popen", Watched)
+    monkeypatch.setattr(check, "_collect", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        check.check_with_megatron([PLAIN], python=stub(tmp_path, "sleep 60"))
+    assert started[0].poll() == -9
+    assert threading.active_count() == 1
+
+
+def test_importing_the_check_imports_neither_pytorch_nor_megatron_core(tmp_path: Path) -> None:
+    for package in ("torch", "megatron"):
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").write_text("", encoding="utf-8")
+    program = (
+        f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(ROOT)!r}];"
+        "import diagnoser, diagnoser.cli, diagnoser.pipeline, diagnoser.megatron.check, heuristics;"
+        "import diagnoser.megatron.worker;"
+        "sys.stdout.write(str({'torch', 'megatron'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()"

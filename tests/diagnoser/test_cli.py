@@ -1,0 +1,322 @@
+"""Exit codes and messages: every bad input once, as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from diagnoser.cli import run
+from tests.places import ROOT
+from tests.simulate.export import write_export
+from tests.simulate.recording import Recording
+
+GEMM = "nvjet_tst_128x256_64x4_2x1_v_bz_TNT"
+
+
+def simple(path: Path) -> Path:
+    recording = Recording()
+    for step in range(3):
+        recording.range(f"iteration {step}", 1_000 * step, 1_000 * step + 900)
+        recording.kernel(GEMM, 1_000 * step + 100, 1_000 * step + 800, launch_ns=1_000 * step + 50)
+    write_export(path, recording)
+    return path
+
+
+def missing(folder: Path) -> Path:
+    return folder / "none.sqlite"
+
+
+def empty(folder: Path) -> Path:
+    path = folder / "empty.sqlite"
+    path.touch()
+    return path
+
+
+def text(folder: Path) -> Path:
+    path = folder / "notes.nsys-rep"
+    path.write_text("hello\n" * 99, encoding="utf-8")
+    return path
+
+
+def a_folder(folder: Path) -> Path:
+    path = folder / "runs"
+    path.mkdir()
+    return path
+
+
+def truncated(folder: Path) -> Path:
+    path = simple(folder / "run.sqlite")
+    path.write_bytes(path.read_bytes()[:-4096])
+    return path
+
+
+def headless(folder: Path) -> Path:
+    path = folder / "run.sqlite"
+    path.write_bytes(b"SQLite format 3\0")
+    return path
+
+
+def scrambled(folder: Path) -> Path:
+    path = simple(folder / "run.sqlite")
+    data = bytearray(path.read_bytes())
+    data[4096:] = b"\xa5" * (len(data) - 4096)
+    path.write_bytes(bytes(data))
+    return path
+
+
+def no_export(folder: Path) -> Path:
+    import sqlite3
+    from contextlib import closing
+
+    path = folder / "mine.sqlite"
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE mine (a INTEGER)")
+    return path
+
+
+def failed_export(folder: Path) -> Path:
+    import sqlite3
+    from contextlib import closing
+
+    path = folder / "half.sqlite"
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE StringIds (id INTEGER, value TEXT)")
+    return path
+
+
+def no_kernels(folder: Path) -> Path:
+    recording = Recording()
+    recording.range("iteration 1", 0, 100)
+    path = folder / "run.sqlite"
+    write_export(path, recording)
+    return path
+
+
+def stream(folder: Path) -> Path:
+    path = folder / "run.qdstrm"
+    path.write_bytes(b"U3w[END]NVIDIA Nsight Systems Stream 2022.4.2.1")
+    return path
+
+
+def cut_report(folder: Path) -> Path:
+    path = folder / "run.nsys-rep"
+    path.write_bytes(b"NVIDIA Tegra Profiler Report 1.\n" + b"x" * 500)
+    return path
+
+
+BAD_INPUTS: list[tuple[Callable[[Path], Path], int, str]] = [
+    (missing, 3, "does not exist"),
+    (empty, 3, "is empty"),
+    (text, 3, "is no trace we know"),
+    (a_folder, 3, "is a folder"),
+    (truncated, 3, "is truncated"),
+    (headless, 3, "is truncated"),
+    (scrambled, 3, "is damaged"),
+    (no_export, 3, "nsys export --type sqlite"),
+    (failed_export, 3, "its export failed half way"),
+    (stream, 3, "QdstrmImporter"),
+    (cut_report, 3, "is truncated"),
+    (no_kernels, 4, "nsys profile --trace=cuda,nvtx"),
+]
+
+
+@pytest.mark.parametrize(
+    ("make", "code", "said"), BAD_INPUTS, ids=lambda case: getattr(case, "__name__", None)
+)
+def test_a_bad_input_ends_in_one_line_and_leaves_nothing(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    make: Callable[[Path], Path],
+    code: int,
+    said: str,
+) -> None:
+    path = make(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    assert run(["analyze", str(path)]) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith(f"moe-diag: {path} ")
+    assert said in err
+    assert "Traceback" not in err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--steps", "9:12"], "Recorded are 0 to 2"),
+        (["--steps", "x"], "--steps 2:5"),
+        (["--nvtx", "iterations"], "'iteration N'"),
+        (["--nvtx", "("], "no regular expression"),
+        (["--start", "9s"], "GPU activity lies between"),
+        (["--gpu", "5"], "GPU 0"),
+        (["--rank", "5"], "no rank is recorded"),
+        (["--start", "1ms", "--nvtx", "x"], "Give one of them"),
+        (["-f", "yaml"], "yaml"),
+        (["--bogus"], "--bogus"),
+        (["-f", "text", "-f", "json"], "-o FOLDER/"),
+    ],
+)
+def test_a_bad_option_or_selection_ends_with_two(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str
+) -> None:
+    assert run(["analyze", str(simple(tmp_path / "run.sqlite")), *words]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert said in err
+
+
+def test_no_command_shows_the_help_and_ends_with_two(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([]) == 2
+    assert "analyze" in "".join(capsys.readouterr())
+
+
+def test_an_existing_output_is_refused_before_any_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, result = simple(tmp_path / "run.sqlite"), tmp_path / "result.json"
+    result.write_text("mine", encoding="utf-8")
+    assert run(["analyze", str(path), "-f", "json", "-o", str(result)]) == 2
+    assert "--force-overwrite" in capsys.readouterr().err
+    assert result.read_text(encoding="utf-8") == "mine"
+    assert run(["analyze", str(path), "-f", "json", "-o", str(result), "--force-overwrite"]) == 0
+    assert json.loads(result.read_text(encoding="utf-8"))["schema_version"] == "1.0"
+
+
+def test_several_formats_go_beside_the_trace_under_its_name(tmp_path: Path) -> None:
+    path = simple(tmp_path / "run.sqlite")
+    assert run(["analyze", str(path), "-f", "json", "-f", "text", "-o", "."]) == 0
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == [
+        "run.sqlite",
+        "run_moe-diag.json",
+        "run_moe-diag.txt",
+    ]
+
+
+@pytest.mark.parametrize("output", ["/proc/nowhere/x.json", "none/x.json"])
+def test_an_output_that_cannot_be_written_ends_with_three(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], output: str
+) -> None:
+    assert run(["analyze", str(simple(tmp_path / "run.sqlite")), "-o", str(tmp_path / output)]) == 3
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_trace_is_never_replaced_by_its_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = simple(tmp_path / "run.sqlite")
+    (tmp_path / "link.sqlite").symlink_to(path)
+    before = path.read_bytes()
+    for traces in ([path], [tmp_path / "link.sqlite"]):
+        assert run(["analyze", *map(str, traces), "-o", str(path), "--force-overwrite"]) == 2
+        assert "is the input itself" in capsys.readouterr().err
+    assert path.read_bytes() == before
+
+
+def test_a_device_is_written_to_and_stays_a_device(tmp_path: Path) -> None:
+    path = simple(tmp_path / "run.sqlite")
+    for force in ([], ["--force-overwrite"]):
+        assert run(["analyze", str(path), "-o", "/dev/null", *force]) == 0
+    assert Path("/dev/null").is_char_device()
+
+
+@pytest.mark.skipif(
+    not Path("/dev/full").exists(), reason="no /dev/full: would have shown how a full disk ends"
+)
+def test_a_full_disk_is_no_bug_of_ours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = simple(tmp_path / "run.sqlite")
+    assert run(["analyze", str(path), "-o", "/dev/full"]) == 3
+    assert "No space left" in capsys.readouterr().err
+    done = subprocess.run(
+        f"{sys.executable} -m diagnoser analyze {path} > /dev/full",
+        shell=True,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr.count("\n")) == (3, 1)
+
+
+def test_a_pipe_is_no_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert run(["analyze", str(tmp_path / "pipe")]) == 3
+    assert "is a pipe or a device" in capsys.readouterr().err
+
+
+def test_a_trace_given_twice_would_count_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = simple(tmp_path / "run.sqlite")
+    assert run(["analyze", str(path), str(tmp_path / "." / "run.sqlite")]) == 2
+    assert "is given twice" in capsys.readouterr().err
+
+
+def test_a_skipped_trace_is_said_on_stderr_and_in_the_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = simple(tmp_path / "run.sqlite")
+    assert run(["analyze", str(path), str(tmp_path / "none.sqlite")]) == 0
+    out, err = capsys.readouterr()
+    assert "Warning    none.sqlite was skipped: it cannot be read" in out
+    assert err == f"moe-diag: skipped: {tmp_path}/none.sqlite does not exist. Check the path.\n"
+
+
+def test_a_forgotten_command_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = simple(tmp_path / "run.sqlite")
+    assert run([str(path), "-f", "json"]) == 2
+    assert f"Type moe-diag analyze {path} -f json" in capsys.readouterr().err
+
+
+def command(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "diagnoser", *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+    )
+
+
+def test_a_terminal_that_knows_only_ascii_still_gets_the_report(tmp_path: Path) -> None:
+    path = simple(tmp_path / "größe.sqlite")
+    done = command("analyze", str(path), PYTHONIOENCODING="ascii", LC_ALL="C")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "SLOWED BY" in done.stdout
+
+
+def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
+    path = simple(tmp_path / "run.sqlite")
+    pipe = subprocess.run(
+        f"{sys.executable} -m diagnoser analyze {path} -f json | head -n 1",
+        shell=True,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert (pipe.stdout, pipe.stderr) == ("{\n", "")
+
+
+def test_the_demo_runs_the_main_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept = tmp_path / "demo.sqlite"
+    assert run(["demo", "--keep", str(kept)]) == 0
+    assert "SLOWED BY  expert all-to-all (50 %)" in capsys.readouterr().out
+    assert run(["demo", "--keep", str(kept)]) == 2
+    assert run(["demo", "--keep", str(tmp_path / "none" / "x.sqlite")]) == 3
+    assert run(["analyze", str(kept), "-f", "json"]) == 0
+
+
+def test_a_bug_of_ours_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("a secret from the trace")
+
+    monkeypatch.setattr("diagnoser.pipeline.diagnose", broken)
+    assert run(["analyze", str(simple(tmp_path / "run.sqlite"))]) == 70
+    err = capsys.readouterr().err
+    assert "RuntimeError" in err
+    assert "secret" not in err

@@ -1,0 +1,298 @@
+"""`moe-diag compare` and `diagnoser.compare` as a user meets them: what goes in, comes out, and the gate."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import diagnoser
+from diagnoser.cli import run
+from diagnoser.diagnosis import Diagnosis
+from diagnoser.gate import gate_frac
+from diagnoser.pipeline import diagnose
+from tests.check_doubles import script, written
+from tests.compare_doubles import as_json, result_of_run, run_of
+from tests.log_doubles import iteration
+from tests.places import ROOT
+from traces.errors import UsageError
+
+Json = dict[str, Any]
+
+
+def compared(capsys: pytest.CaptureFixture[str], *words: object, code: int = 0) -> Json:
+    assert run(["compare", *map(str, words), "-f", "json"]) == code
+    document: Json = json.loads(capsys.readouterr().out)
+    return document
+
+
+def but_command(document: Json) -> Json:
+    return {key: value for key, value in document.items() if key != "command"}
+
+
+def a_log(folder: Path, name: str, step_ms: float, count: int = 60) -> Path:
+    """Iterations that take turns in being 10 us longer and shorter."""
+    lengths = [9_000.0, *(step_ms + 0.01 * (-1) ** index for index in range(count))]
+    lines = [iteration(index, ms, total=count + 1) for index, ms in enumerate(lengths, start=1)]
+    return written(folder, name, "\n".join(lines) + "\n")
+
+
+def logs(folder: Path, base_ms: float, new_ms: float) -> list[str]:
+    base, new = a_log(folder, "base.log", base_ms), a_log(folder, "new.log", new_ms)
+    return ["--base-log", str(base), "--new-log", str(new)]
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> list[str]:
+    """Two runs of nine steps, of which the new one's are 100 us longer in their GEMM but not as a whole."""
+    base, new = tmp_path / "base.sqlite", tmp_path / "new.sqlite"
+    return [str(run_of(base, steps=9)), str(run_of(new, steps=9, gemm_us=800))]
+
+
+@pytest.mark.parametrize(
+    ("text", "frac"), [("3%", 0.03), ("3.5 %", 0.035), ("0.03%", 0.0003), ("0%", 0.0), ("100%", 1.0)]
+)
+def test_a_gate_is_a_percentage_with_its_sign(text: str, frac: float) -> None:
+    assert gate_frac(text) == frac
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("3", "Type --gate 3%"),
+        ("3.5", "Type --gate 3.5%"),
+        ("0.03", "Type --gate 3% or --gate 0.03%"),
+        ("-3%", "is no percentage"),
+        ("nan%", "is no percentage"),
+        ("three", "is no percentage"),
+        ("", "is no percentage"),
+        ("1e3%", "is no percentage"),
+        ("\u0663%", "is no percentage"),
+    ],
+)
+def test_a_gate_that_could_be_meant_either_way_is_refused(
+    capsys: pytest.CaptureFixture[str], text: str, said: str
+) -> None:
+    with pytest.raises(UsageError, match=said.replace(".", r"\.")):
+        gate_frac(text)
+    assert run(["compare", "none.sqlite", "none.sqlite", f"--gate={text}"]) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["a.json"], "Type moe-diag compare BASE NEW, or moe-diag compare --baseline NAME a.json"),
+        (["a.json", "b.json", "--baseline", "main"], "or moe-diag compare --baseline main b.json"),
+        ([], "Type moe-diag compare --help"),
+        (["a.json", "b.json", "c.json"], "Type moe-diag compare --help"),
+        (["a.json", "b.json", "--bogus"], "Type moe-diag compare --help"),
+        (["a.json", "b.json", "-f", "yaml"], "Type moe-diag compare --help"),
+        (["a.json", "b.json", "-f", "csv", "-f", "json"], "-o FOLDER/"),
+        (["a.json", "b.json", "--ep", "0"], "--ep 0 is no size"),
+    ],
+)
+def test_a_wrong_line_says_what_to_type(
+    capsys: pytest.CaptureFixture[str], words: list[str], said: str
+) -> None:
+    assert run(["compare", *words]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert said in err
+
+
+def test_the_help_names_the_exit_codes_and_shows_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", "--help"]) == 0
+    out = capsys.readouterr().out
+    assert "Exit code 0: compared" in out
+    assert "moe-diag compare before.json after.sqlite --gate 3%" in out
+    assert run(["--help"]) == 0
+    assert "compare" in capsys.readouterr().out
+
+
+def test_a_run_against_itself_has_not_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for steps in (1, 2, 9):
+        path = run_of(tmp_path / f"run{steps}.sqlite", steps=steps)
+        document = compared(capsys, path, path, "--gate", "0%")
+        assert (document["verdict"], document["step_delta_ns"]) == ("no_change", 0)
+        assert document["gate"]["state"] == "passed"
+
+
+def test_one_file_is_read_once_and_its_gpus_are_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, read = run_of(tmp_path / "run.sqlite", gpus=2, steps=1), []
+
+    def counted(paths: list[Path], **how: Any) -> Diagnosis:
+        read.append(paths)
+        return diagnose(paths, **how)
+
+    monkeypatch.setattr("diagnoser.side.diagnose", counted)
+    words = ["--base-gpu", "0", "--new-gpu", "1"]
+    document = compared(capsys, path, tmp_path / "." / "run.sqlite", *words)
+    assert len(read) == 1
+    assert (document["base"]["device"], document["new"]["device"]) == (0, 1)
+    assert document["step_delta_ns"] == 50_000  # the GEMM of GPU 1 is 50 us longer
+    turned = compared(capsys, path, path, "--base-gpu", "1", "--new-gpu", "0")
+    assert turned["step_delta_ns"] == -50_000
+
+
+def test_results_give_the_document_that_their_traces_give(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], pair: list[str]
+) -> None:
+    whole = compared(capsys, *pair)
+    for name in ("json", "json.gz"):
+        results = [
+            as_json(
+                tmp_path / f"{Path(one).stem}.{name}", diagnoser.analyze(one, ask_megatron=False).to_dict()
+            )
+            for one in pair
+        ]
+        assert but_command(compared(capsys, *results)) == but_command(whole)
+        assert but_command(compared(capsys, pair[0], results[1])) == but_command(whole)
+
+
+def test_the_api_takes_paths_documents_and_diagnoses(pair: list[str]) -> None:
+    found = [diagnoser.analyze(one, ask_megatron=False) for one in pair]
+    whole = diagnoser.compare(*pair, gate="3%")
+    for base, new in ((found[0], found[1]), (found[0].to_dict(), Path(pair[1]))):
+        assert diagnoser.compare(base, new, gate="3%").to_dict() == whole.to_dict()
+    assert whole.gate is not None
+    assert whole.gate.limit_frac == 0.03
+    assert repr(whole) == f"<Comparison: {whole.to_dict()['verdict']}>"
+    whole.to_dict().clear()
+    assert whole.to_dict()["schema_version"] == "1.0"
+
+
+def test_the_frame_adds_up_to_the_difference(pair: list[str]) -> None:
+    result = diagnoser.compare(*pair)
+    frame = result.to_frame()
+    assert list(frame.columns) == ["row", "wall", "delta_ns", "count_ns", "duration_ns", "overlap_ns"]
+    assert str(frame["delta_ns"].dtype) == "Int64"
+    assert len(frame) > 0
+    assert frame["delta_ns"].sum() == result.to_dict()["step_delta_ns"]
+
+
+@pytest.mark.parametrize("kind", ["trace", "result"])
+def test_logs_give_the_size_for_traces_and_for_results(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], pair: list[str], kind: str
+) -> None:
+    runs: list[object] = [*pair]
+    if kind == "result":
+        runs = [
+            as_json(Path(one).with_suffix(".json"), diagnoser.analyze(one, ask_megatron=False).to_dict())
+            for one in pair
+        ]
+    document = compared(capsys, *runs, *logs(tmp_path, 100.0, 110.0))
+    assert (document["verdict"], document["size"]["source"]) == ("regression", "log")
+    assert document["size"]["delta_ns"] == pytest.approx(10_000_000, abs=20_000)
+    assert document["base"]["log"]["name"] == "base.log"
+
+
+@pytest.mark.parametrize(
+    ("new_ms", "limit", "state", "code"),
+    [(110.0, "3%", "tripped", 1), (110.0, "20%", "passed", 0), (100.0, "3%", "passed", 0)],
+)
+def test_the_gate_decides_the_exit_code_after_the_evidence_is_written(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    pair: list[str],
+    new_ms: float,
+    limit: str,
+    state: str,
+    code: int,
+) -> None:
+    out = tmp_path / "out.json"
+    words = [*pair, *logs(tmp_path, 100.0, new_ms), "--gate", limit, "-f", "json", "-o", str(out)]
+    assert run(["compare", *words]) == code
+    printed, said = capsys.readouterr()
+    assert json.loads(out.read_text(encoding="utf-8"))["gate"]["state"] == state
+    assert printed == ""
+    if code:
+        assert said.startswith(f"moe-diag: gate {limit} {state}: ")
+    assert said.count("\n") == code
+
+
+def test_a_gate_that_cannot_be_judged_is_not_passed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base, new = run_of(tmp_path / "a.sqlite", steps=2), run_of(tmp_path / "b.sqlite", steps=2, gemm_us=750)
+    assert run(["compare", str(base), str(new), "--gate", "3%"]) == 1
+    out, err = capsys.readouterr()
+    assert out
+    assert err.startswith("moe-diag: gate 3% undecided: ")
+    assert run(["compare", str(base), str(new)]) == 0
+
+
+def test_every_format_lies_beside_new_under_its_name(tmp_path: Path, pair: list[str]) -> None:
+    forms = [word for form in ("text", "markdown", "csv", "json") for word in ("-f", form)]
+    assert run(["compare", *pair, *forms, "-o", "."]) == 0
+    made = sorted(path.name for path in tmp_path.iterdir() if not path.name.endswith(".sqlite"))
+    assert made == [f"new_compared.{extension}" for extension in ("csv", "json", "md", "txt")]
+    assert all(path.stat().st_size > 0 for path in tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("which", ["base", "new", "log", "config"])
+def test_no_input_is_ever_overwritten(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], pair: list[str], which: str
+) -> None:
+    log, config = a_log(tmp_path, "new.log", 5.0), script(tmp_path)
+    path = {"base": Path(pair[0]), "new": Path(pair[1]), "log": log, "config": config}[which]
+    before = path.read_bytes()
+    words = ["--new-log", str(log), "--base-config", str(config), "-o", str(path), "--force-overwrite"]
+    assert run(["compare", *pair, *words]) == 2
+    assert "never changed" in capsys.readouterr().err
+    assert path.read_bytes() == before
+
+
+def test_an_existing_output_is_refused_before_anything_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = written(tmp_path, "out.txt", "mine")
+    assert run(["compare", "none.sqlite", "none.sqlite", "-o", str(out)]) == 2
+    assert "--force-overwrite" in capsys.readouterr().err
+    assert out.read_text(encoding="utf-8") == "mine"
+
+
+def test_what_is_done_names_its_side(pair: list[str]) -> None:
+    from diagnoser.comparison import compare_sides
+    from diagnoser.side import Side
+
+    said: list[str] = []
+    sides = Side("base", Path(pair[0])), Side("new", Path(pair[1]))
+    compare_sides(*sides, progress=lambda doing, _: said.append(doing))
+    assert [one for one in said if not one.startswith(("base: ", "new: "))] == ["comparing"]
+    assert "base: measuring base.sqlite" in said
+    assert "new: measuring new.sqlite" in said
+
+
+def test_a_baseline_of_the_history_is_the_base(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = result_of_run(tmp_path / "before.sqlite")
+    asked: list[object] = []
+
+    def baseline_document(name: str, store: Path | None) -> Json:
+        asked.append((name, store))
+        return document
+
+    monkeypatch.setattr("diagnoser.history.baseline.baseline_document", baseline_document)
+    new = run_of(tmp_path / "after.sqlite")
+    found = compared(capsys, new, "--baseline", "main")
+    assert asked == [("main", None)]
+    assert (found["base"]["name"], found["new"]["name"]) == ("before.sqlite", "after.sqlite")
+
+
+def test_importing_the_api_loads_no_numpy() -> None:
+    program = "import sys, diagnoser; print(diagnoser.compare.__name__, 'numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.split() == ["compare", "False"]
+
+
+def test_the_function_of_the_api_is_still_there_after_it_ran(pair: list[str]) -> None:
+    diagnoser.compare(*pair)
+    assert callable(diagnoser.compare)

@@ -1,0 +1,308 @@
+"""Every bad side of a comparison once, as a user meets it: one line that names it, and its exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from msgspec import structs
+
+import diagnoser
+from diagnoser.cli import run
+from diagnoser.side import Reading, Side, read_sides
+from heuristics.result.result import Result
+from reports.result.codec import encode
+from reports.result.read import typed
+from tests import kineto_doubles
+from tests.check_doubles import COMMUNICATION, log, script, written
+from tests.compare_doubles import as_json, result_of_run, run_of
+from tests.comparison_doubles import configuration
+from tests.diagnoser.test_cli import (
+    a_folder,
+    empty,
+    missing,
+    no_export,
+    no_kernels,
+    scrambled,
+    text,
+    truncated,
+)
+from tests.document_doubles import DISPATCH, exposed
+from tests.simulate.export import write_export
+from traces.errors import InputError, NothingToDiagnose, UsageError
+
+SIDES: tuple[Literal["base", "new"], ...] = ("base", "new")
+GIVEN = {"gpu": "H100", "core_version": "0.16.1"}
+Json = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def earlier(tmp_path_factory: pytest.TempPathFactory) -> Json:
+    """A result of three steps."""
+    return result_of_run(tmp_path_factory.mktemp("earlier") / "earlier.sqlite")
+
+
+def made(name: str, change: Callable[[Json], object]) -> Callable[[Path, Json], Path]:
+    """Makes a JSON file of an earlier result, changed."""
+
+    def make(folder: Path, document: Json) -> Path:
+        return as_json(folder / f"{name}.json", change(document))
+
+    make.__name__ = name
+    return make
+
+
+def binary(folder: Path, _: Json) -> Path:
+    path = folder / "run.bin"
+    path.write_bytes(bytes(range(256)) * 4)
+    return path
+
+
+def a_pipe(folder: Path, _: Json) -> Path:
+    os.mkfifo(folder / "pipe.json")
+    return folder / "pipe.json"
+
+
+def cut_json(folder: Path, document: Json) -> Path:
+    path = as_json(folder / "run.json", document)
+    path.write_bytes(path.read_bytes()[:-100])
+    return path
+
+
+def cut_gzip(folder: Path, document: Json) -> Path:
+    path = as_json(folder / "run.json.gz", document)
+    path.write_bytes(path.read_bytes()[:-100])
+    return path
+
+
+def damaged_gzip(folder: Path, document: Json) -> Path:
+    path = as_json(folder / "run.json.gz", document)
+    data = bytearray(path.read_bytes())
+    data[20:] = b"\xa5" * (len(data) - 20)
+    path.write_bytes(bytes(data))
+    return path
+
+
+def nested(folder: Path, _: Json) -> Path:
+    return written(folder, "nested.json", '{"schema_version": "1.0", "ranks": ' + "[" * 200_000)
+
+
+def nested_elsewhere(folder: Path, _: Json) -> Path:
+    return written(folder, "nested.json", '{"a": ' + "[" * 200_000)
+
+
+def checked(folder: Path, _: Json) -> Path:
+    document = diagnoser.check_config(script(folder), about=GIVEN, ask_megatron=False).to_dict()
+    return as_json(folder / "checked.json", document)
+
+
+def with_version(version: object) -> Callable[[Json], Json]:
+    return lambda document: {**document, "schema_version": version}
+
+
+BAD_SIDES: list[tuple[Callable[..., Path], int, str]] = [
+    *((make, 3, said) for make, said in ((missing, "does not exist"), (empty, "is empty"))),
+    (a_folder, 3, "is a folder. Name one trace or one earlier result in it."),
+    (text, 3, "is no trace we know"),
+    (truncated, 3, "is truncated"),
+    (scrambled, 3, "is damaged"),
+    (no_export, 3, "nsys export --type sqlite"),
+    (no_kernels, 4, "nsys profile --trace=cuda,nvtx"),
+    (binary, 3, "is no trace we know"),
+    (a_pipe, 3, "is a pipe or a device"),
+    (cut_json, 3, "is no whole JSON"),
+    (cut_gzip, 3, "is no whole JSON"),
+    (damaged_gzip, 3, "is damaged"),
+    (nested, 3, "is no whole JSON"),
+    (nested_elsewhere, 3, "is damaged"),
+    (checked, 4, "has no trace in it"),
+    (made("other", lambda _: {"name": "other"}), 3, "is no result of moe-diag"),
+    (made("listed", lambda _: [1, 2]), 3, "is no result of moe-diag"),
+    (made("symptoms", lambda _: COMMUNICATION), 3, "is no result of moe-diag"),
+    (made("comparison", lambda said: diagnoser.compare(said, said).to_dict()), 3, "but a comparison"),
+    (made("newer", with_version("2.0")), 3, "its schema_version is 2.0; this moe-diag reads 1.x"),
+    (made("unversioned", with_version("abc")), 3, "its schema_version is no number"),
+    (made("numbered", with_version(1.0)), 3, "its schema_version is 1.0; this moe-diag reads 1.x"),
+    (made("nothing", lambda said: {**said, "ranks": []}), 4, "has no trace in it"),
+    (made("wrong", lambda said: {**said, "ranks": "none"}), 3, "ranks: Expected `array`, got `str`"),
+]
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize(("make", "code", "said"), BAD_SIDES, ids=lambda one: getattr(one, "__name__", None))
+def test_a_bad_side_ends_in_one_line_that_names_it_and_leaves_nothing(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    earlier: Json,
+    make: Callable[..., Path],
+    code: int,
+    said: str,
+    side: str,
+) -> None:
+    bad = make(tmp_path) if make.__code__.co_argcount == 1 else make(tmp_path, earlier)
+    good = as_json(tmp_path / "good.json", earlier)
+    before = sorted(tmp_path.rglob("*"))
+    runs = [bad, good] if side == "base" else [good, bad]
+    assert run(["compare", *map(str, runs), "-f", "json", "-o", str(tmp_path / "out.json")]) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith(f"moe-diag: {side}: ")
+    assert bad.name in err
+    assert said in err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize(
+    ("option", "content", "said"),
+    [
+        ("log", None, "does not exist"),
+        ("log", "hello\n", "holds no line that we know"),
+        ("config", None, "does not exist"),
+        ("config", "\0\1\2", "given"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["trace", "result"])
+def test_a_wrong_file_beside_a_side_names_the_side(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    earlier: Json,
+    side: str,
+    option: str,
+    content: str | None,
+    said: str,
+    kind: str,
+) -> None:
+    path = tmp_path / "given"
+    if content is not None:
+        path.write_text(content, encoding="utf-8")
+    one = run_of(tmp_path / "run.sqlite") if kind == "trace" else as_json(tmp_path / "run.json", earlier)
+    assert run(["compare", str(one), str(one), f"--{side}-{option}", str(path)]) == 3
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith(f"moe-diag: {side}: ")
+    assert said in err
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_a_gpu_that_a_side_lacks_is_told_with_those_it_has(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], side: str
+) -> None:
+    path = str(run_of(tmp_path / "run.sqlite", gpus=2))
+    assert run(["compare", path, path, f"--{side}-gpu", "5"]) == 2
+    assert capsys.readouterr().err == f"moe-diag: {side} has no GPU 5; it has 0, 1. Give --{side}-gpu 0\n"
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("words", [["--steps", "1:2"], ["--nvtx", "iteration"]])
+def test_steps_are_not_chosen_in_an_earlier_result(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], earlier: Json, side: str, words: list[str]
+) -> None:
+    trace, result = run_of(tmp_path / "run.sqlite"), as_json(tmp_path / "run.json", earlier)
+    runs = [result, trace] if side == "base" else [trace, result]
+    assert run(["compare", *map(str, runs), *words]) == 2
+    assert f"moe-diag: {side}: steps can be chosen in a trace only" in capsys.readouterr().err
+
+
+def test_steps_that_a_trace_lacks_name_the_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    short, long = run_of(tmp_path / "short.sqlite", steps=3), run_of(tmp_path / "long.sqlite", steps=6)
+    assert run(["compare", str(long), str(short), "--steps", "4:6"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("moe-diag: new: ")
+    assert "Recorded are 0 to 2" in err
+
+
+def results(base: Side, new: Side | None = None, **about: object) -> tuple[Result, Result]:
+    return read_sides(base, new or Side("new", base.source), Reading(about=about))
+
+
+@pytest.mark.parametrize("name", ["run.json", "run.json.gz"])
+def test_a_result_of_a_later_1_x_is_read_in_any_order_of_its_keys(
+    tmp_path: Path, earlier: Json, name: str
+) -> None:
+    later = {"a_new_key": {"deep": [1]}, **earlier, "schema_version": "1.7"}
+    turned = dict(sorted(later.items(), reverse=True))
+    for document in (later, turned):
+        assert results(Side("base", as_json(tmp_path / name, document)))[0] == typed(earlier)
+
+
+def test_a_trace_of_the_pytorch_profiler_is_no_earlier_result(tmp_path: Path) -> None:
+    path = kineto_doubles.write(
+        tmp_path / "run.json",
+        [
+            kineto_doubles.call("cudaLaunchKernel", 90, 5, 1),
+            kineto_doubles.on_gpu("kernel", kineto_doubles.GEMM, 100, 50, 1),
+        ],
+    )
+    result, _ = results(Side("base", path))
+    assert result.traces[0].kind.startswith("kineto")
+    assert result.ranks[0].budget_ns.compute == 50_000
+
+
+def test_a_document_and_a_diagnosis_serve_as_their_file_does(tmp_path: Path, earlier: Json) -> None:
+    diagnosis = diagnoser.analyze(run_of(tmp_path / "earlier.sqlite"), ask_megatron=False)
+    path = as_json(tmp_path / "earlier.json", earlier)
+    read = [results(Side("base", source))[0] for source in (earlier, diagnosis, path)]
+    assert read == [typed(earlier)] * 3
+
+
+def test_errors_stay_of_their_class(tmp_path: Path, earlier: Json) -> None:
+    good = Side("base", earlier)
+    with pytest.raises(InputError, match=r"^new: its schema_version is no number"):
+        read_sides(good, Side("new", {**earlier, "schema_version": None}), Reading())
+    with pytest.raises(NothingToDiagnose, match=r"^new: this result has no trace in it"):
+        read_sides(good, Side("new", {**earlier, "ranks": []}), Reading())
+    held = structs.replace(typed(earlier), configuration=configuration())
+    told = Side("base", encode(held), config=script(tmp_path))
+    with pytest.raises(UsageError, match=r"^base: this earlier result already holds a configuration"):
+        read_sides(told, Side("new", earlier), Reading())
+
+
+def facts(document: Json) -> Json:
+    """All but what to try and the line that was typed, which a comparison does not read."""
+    advice = ("fixes", "refused", "levers", "choices", "command")
+    gaps = [one for one in document["missing"] if not one["path"].startswith(advice)]
+    gaps.sort(key=lambda one: one["path"])
+    return {key: one for key, one in document.items() if key not in advice} | {"missing": gaps}
+
+
+@pytest.mark.parametrize(("configured", "log_ms"), [(False, 8.0), (True, None), (True, 8.0)])
+def test_files_laid_into_a_result_give_what_analyze_makes_of_them(
+    tmp_path: Path, configured: bool, log_ms: float | None
+) -> None:
+    trace = tmp_path / "run.sqlite"
+    write_export(trace, exposed(comm=DISPATCH))
+    config = script(tmp_path) if configured else None
+    logged = log(tmp_path, log_ms) if log_ms else None
+    whole = diagnoser.analyze(trace, config=config, log=logged, about=GIVEN, ask_megatron=False).to_dict()
+    plain = diagnoser.analyze(trace, about=GIVEN, ask_megatron=False).to_dict()
+    earlier = as_json(tmp_path / "run.json", plain)
+    laid, _ = results(Side("base", earlier, config=config, log=logged))
+    assert facts(encode(laid)) == facts(json.loads(json.dumps(whole)))
+
+
+def test_a_log_replaces_the_one_a_result_holds_and_leaves_its_configuration(tmp_path: Path) -> None:
+    trace = tmp_path / "run.sqlite"
+    write_export(trace, exposed(comm=DISPATCH))
+    eight, settings = log(tmp_path, 8.0), script(tmp_path)
+    held = diagnoser.analyze(trace, config=settings, log=eight, about=GIVEN, ask_megatron=False).to_dict()
+    result, _ = results(Side("base", held, log=log(tmp_path, 5.0)))
+    laid = encode(result)
+    assert laid["log"]["steady_step_ns"] == 5_000_000
+    assert laid["traces"][0]["capture"]["perturbation_frac"] == pytest.approx(1.0)  # 10 ms against 5
+    assert laid["configuration"] == held["configuration"]
+    assert held["log"]["steady_step_ns"] == 8_000_000
+
+
+def test_what_is_said_of_the_run_is_said_of_both_sides(tmp_path: Path, earlier: Json) -> None:
+    before = {**earlier, "given": {"ep": 8, "tp": 2}}
+    base, new = results(
+        Side("base", before), Side("new", run_of(tmp_path / "run.sqlite")), ep=16, precision="bf16"
+    )
+    assert base.given == {"ep": 16, "tp": 2, "precision": "bf16"}
+    assert new.given == {"ep": 16, "precision": "bf16"}

@@ -1,0 +1,80 @@
+"""A shell completes commands, formats, words of `explain`, scenarios and patches, and loads little for it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from diagnoser.completion import explain_words, patches
+from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.run.run import WALL_IDS
+from reports.content.explain.page import explain_page
+from reports.emit import FRAMEWORKS
+from tests.places import ROOT
+
+PROGRAM = [sys.executable, "-m", "diagnoser"]
+
+
+def completed(line: str) -> list[str]:
+    """What bash is offered for the last word of a line."""
+    place = str(len(line.split(" ")) - 1)
+    asked = {"COMP_WORDS": line, "COMP_CWORD": place, "_MOE_DIAG_COMPLETE": "complete_bash"}
+    done = subprocess.run(
+        PROGRAM, capture_output=True, text=True, env={**os.environ, **asked}, cwd=ROOT, check=True
+    )
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("moe-diag an", ["analyze"]),
+        ("moe-diag analyze -f per", ["perfetto"]),
+        ("moe-diag check-config run.yaml --emit-config ", ["bridge", "megatron-lm"]),
+        ("moe-diag explain COM-1", ["COM-1", "COM-10", "COM-11", "COM-12", "COM-13", "COM-14", "COM-15"]),
+        ("moe-diag explain token_c", ["token_count_sync"]),
+        ("moe-diag explain CFG-flex", ["CFG-flex-type", "CFG-flex-backend"]),
+        ("moe-diag demo host_o", ["host_overhead"]),
+        ("moe-diag analyze run", []),
+    ],
+)
+def test_bash_is_offered_what_fits(line: str, offered: list[str]) -> None:
+    found = completed(line)
+    assert set(offered) <= set(found)
+    assert found == [] or offered  # files are completed by bash itself
+
+
+def test_every_wall_and_fix_is_offered_and_every_word_is_explained() -> None:
+    words = explain_words("")
+    assert {*WALL_IDS, *CATALOGUE} <= set(words)
+    assert patches("") == [*FRAMEWORKS]
+    for one in words:
+        assert explain_page(one).blocks
+
+
+def test_the_script_for_bash_is_one_that_bash_takes() -> None:
+    bash = shutil.which("bash")
+    assert bash is not None
+    shown = subprocess.run(
+        [*PROGRAM, "--show-completion", "bash"], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert "complete -o default -F _moe_diag_completion moe-diag" in shown.stdout
+    subprocess.run([bash, "-n"], input=shown.stdout, text=True, check=True)
+
+
+def test_completing_loads_nothing_heavy() -> None:
+    heavy = "[one for one in ('numpy', 'pandas', 'rich', 'heuristics') if one in sys.modules]"
+    asked = "import sys, diagnoser.completion as c; c.explain_words(''); c.patches('')"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{asked}; print({heavy})"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=True,
+    )
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,53 @@
+"""What `analyze` and `check_config` return: typed parts, and a first screen for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import unescape
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+import diagnoser
+from diagnoser.diagnosis import Diagnosis
+from heuristics.run.run import WALL_IDS
+from reports.content.analysis import page
+from reports.content.blocks import Detail, View
+from reports.write.text import write_text
+from tests.check_doubles import script
+from tests.document_doubles import exposed
+from tests.simulate.recording import Recording
+
+Export = Callable[..., Path]
+
+
+@pytest.fixture
+def diagnosis(export: Export) -> Diagnosis:
+    return diagnoser.analyze(export(exposed()))
+
+
+def test_verdict_walls_and_fixes_are_the_results_own(diagnosis: Diagnosis) -> None:
+    assert diagnosis.verdict is diagnosis.result.verdict
+    assert tuple(one.id for one in diagnosis.walls) == WALL_IDS
+    assert diagnosis.fixes is diagnosis.result.fixes
+    assert diagnosis.verdict.wall == diagnosis.to_dict()["verdict"]["wall"]
+
+
+def test_a_notebook_shows_the_first_screen(diagnosis: Diagnosis) -> None:
+    shown = diagnosis._repr_html_()
+    assert unescape(shown) == f"<pre>{write_text(page(diagnosis.result, Detail.FIRST), View())}</pre>"
+
+
+def test_a_notebook_shows_a_judged_configuration(tmp_path: Path) -> None:
+    shown = diagnoser.check_config(script(tmp_path), ask_megatron=False)._repr_html_()
+    assert shown.startswith("<pre>train.sh")
+    assert "LEGAL" in shown
+
+
+def test_no_name_of_a_recording_opens_a_tag_in_a_notebook(export: Export) -> None:
+    recording: Recording = exposed()
+    found = diagnoser.analyze(export(recording))
+    named = replace(found.result.traces[0], name="<script>alert(1)</script>.sqlite")
+    hostile = Diagnosis(replace(found.result, traces=(named,)))
+    assert hostile._repr_html_().count("<") == 2  # of <pre> and </pre>

@@ -1,0 +1,477 @@
+"""`moe-diag report` and the formats of every command, as a user meets them."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import diagnoser
+from diagnoser.cli import run
+from diagnoser.output import _harmless, base_name
+from reports.result.json_text import render_json
+from reports.write.formats import WRITERS, Asked, Whole, kind_of
+from tests.check_doubles import SCRIPT, written
+from tests.compare_doubles import as_json, result_of_run, run_of
+from tests.diagnoser.test_cli import command
+from tests.places import ROOT
+from tests.rendering import text
+
+Json = dict[str, Any]
+GIVEN = {"gpu": "H100", "core_version": "0.16.1"}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Json]:
+    """A document of each kind."""
+    folder = tmp_path_factory.mktemp("results")
+    base, new = result_of_run(folder / "base.sqlite"), result_of_run(folder / "new.sqlite")
+    script = written(folder, "run.sh", SCRIPT)
+    return {
+        "analysis": base,
+        "comparison": diagnoser.compare(base, new).to_dict(),
+        "configuration": diagnoser.check_config(script, about=GIVEN, ask_megatron=False).to_dict(),
+    }
+
+
+def kept(folder: Path, document: Json, name: str = "run.json") -> Path:
+    """A result as `-f json -o` writes it."""
+    path = folder / name
+    path.write_text(render_json(document), encoding="utf-8")
+    return path
+
+
+def marked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every writer says its own name, so that no picture has to be drawn."""
+
+    def named(form: str) -> Callable[[Whole, Asked], bytes]:
+        return lambda result, asked: f"{kind_of(result).value} {form} {asked.detail.value}\n".encode()
+
+    monkeypatch.setattr("diagnoser.results.WRITERS", {form: named(form) for form in WRITERS})
+
+
+@pytest.mark.parametrize("kind", ["analysis", "comparison", "configuration"])
+def test_the_json_of_a_result_rendered_again_is_the_same_bytes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], results: dict[str, Json], kind: str
+) -> None:
+    path = kept(tmp_path, results[kind])
+    assert run(["report", str(path), "-f", "json"]) == 0
+    assert capsys.readouterr().out.encode() == path.read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["analysis", "comparison", "configuration"])
+@pytest.mark.parametrize("form", ["text", "markdown"])
+def test_a_report_is_what_the_command_itself_would_have_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], results: dict[str, Json], kind: str, form: str
+) -> None:
+    path = kept(tmp_path, results[kind], "run.json")
+    assert run(["report", str(path), "-f", form]) == 0
+    assert capsys.readouterr().out == text(results[kind], form)
+
+
+def test_the_demo_and_its_result_give_the_same_text(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["demo", "-f", "text", "-f", "json", "-o", f"{tmp_path}/"]) == 0
+    assert run(["report", str(tmp_path / "communication_moe-diag.json")]) == 0
+    shown = (tmp_path / "communication_moe-diag.txt").read_text(encoding="utf-8")
+    assert capsys.readouterr().out == shown
+
+
+@pytest.mark.parametrize(
+    ("kind", "extensions"),
+    [
+        ("analysis", ["csv", "html", "json", "md", "pdf", "perfetto.json", "png", "svg", "txt"]),
+        ("comparison", ["csv", "html", "json", "md", "pdf", "perfetto.json", "png", "svg", "txt"]),
+        ("configuration", ["html", "json", "md", "txt"]),
+    ],
+)
+def test_every_format_lies_beside_the_result_under_its_name(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    results: dict[str, Json],
+    kind: str,
+    extensions: list[str],
+) -> None:
+    marked(monkeypatch)
+    path = kept(tmp_path, results[kind], "mine.json")
+    named = {"txt": "text", "md": "markdown", "perfetto.json": "perfetto"}
+    forms = [word for one in extensions for word in ("-f", named.get(one, one))]
+    assert run(["report", str(path), *forms, "--full", "-o", "."]) == 0
+    ending = "compared" if kind == "comparison" else "moe-diag"
+    for extension in extensions:
+        said = (tmp_path / f"mine_{ending}.{extension}").read_text(encoding="utf-8")
+        assert said == f"{kind} {named.get(extension, extension)} full\n"
+    assert len(list(tmp_path.iterdir())) == len(extensions) + 1
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        ("x.html", "html"),
+        ("x.md", "markdown"),
+        ("x.perfetto.json", "perfetto"),
+        ("x.json", "json"),
+        ("x.jira.txt", "jira"),
+        ("x.txt", "text"),
+        ("x.pdf", "pdf"),
+        ("x.sh", "text"),
+        ("x", "text"),
+    ],
+)
+def test_without_a_format_it_is_as_the_name_of_the_file_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, results: dict[str, Json], name: str, form: str
+) -> None:
+    marked(monkeypatch)
+    path = kept(tmp_path, results["analysis"])
+    assert run(["report", str(path), "-o", str(tmp_path / name)]) == 0
+    assert (tmp_path / name).read_text(encoding="utf-8") == f"analysis {form} first\n"
+
+
+def test_markdown_for_jira_is_a_flavor(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    results: dict[str, Json],
+) -> None:
+    marked(monkeypatch)
+    path = str(kept(tmp_path, results["analysis"]))
+    assert run(["report", path, "-f", "markdown", "--flavor", "jira"]) == 0
+    assert run(["report", path, "-f", "markdown", "--flavor", "github"]) == 0
+    assert capsys.readouterr().out == "analysis jira first\nanalysis markdown first\n"
+    assert run(["report", path, "-f", "markdown", "--flavor", "jira", "-o", "."]) == 0
+    assert (tmp_path / "run_moe-diag.jira.txt").exists()
+    assert run(["report", path, "--flavor", "jira"]) == 2
+    assert "Type the same line with -f markdown --flavor jira" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("form", ["png", "pdf"])
+@pytest.mark.parametrize("words", [["analyze", "run.sqlite"], ["report", "run.json"], ["demo", "memory"]])
+def test_bytes_never_go_to_a_terminal(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    results: dict[str, Json],
+    words: list[str],
+    form: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_of(tmp_path / "run.sqlite")
+    kept(tmp_path, results["analysis"])
+    assert run([*words, "-f", form]) == 2
+    out, err = capsys.readouterr()
+    base = {"demo": "memory"}.get(words[0], "run")
+    assert (out, err.count("\n")) == ("", 1)
+    assert f"Type the same line with -o {base}_moe-diag.{form}" in err
+    assert run([*words, "-f", form, "-f", "text"]) == 2
+    assert "with -o FOLDER/" in capsys.readouterr().err
+
+
+def test_a_judged_configuration_names_the_formats_it_has(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], results: dict[str, Json]
+) -> None:
+    path = kept(tmp_path, results["configuration"])
+    for words in (["-f", "csv"], ["-f", "perfetto"], ["-o", str(tmp_path / "x.svg")]):
+        assert run(["report", str(path), *words]) == 2
+        assert "Give one of html, json, markdown, text." in capsys.readouterr().err
+    assert run(["report", str(path), "--ticket", str(tmp_path / "ticket")]) == 2
+    assert "a ticket is of a trace or of two" in capsys.readouterr().err
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["run.json"]
+
+
+def bad(name: str, change: Callable[[Json], object]) -> Callable[[Path, Json], Path]:
+    def make(folder: Path, document: Json) -> Path:
+        return as_json(folder / f"{name}.json", change(json.loads(json.dumps(document))))
+
+    make.__name__ = name
+    return make
+
+
+def without(key: str) -> Callable[[Json], Json]:
+    return lambda document: {name: value for name, value in document.items() if name != key}
+
+
+def with_rank(key: str, value: object) -> Callable[[Json], Json]:
+    return lambda document: {**document, "ranks": [{**document["ranks"][0], key: value}]}
+
+
+def missing(folder: Path, _: Json) -> Path:
+    return folder / "none.json"
+
+
+def a_folder(folder: Path, _: Json) -> Path:
+    (folder / "runs.json").mkdir()
+    return folder / "runs.json"
+
+
+def a_pipe(folder: Path, _: Json) -> Path:
+    os.mkfifo(folder / "pipe.json")
+    return folder / "pipe.json"
+
+
+def a_trace(folder: Path, _: Json) -> Path:
+    return run_of(folder / "run.sqlite")
+
+
+def empty(folder: Path, _: Json) -> Path:
+    return written(folder, "empty.json", "")
+
+
+def not_a_number(folder: Path, document: Json) -> Path:
+    return as_json(folder / "nan.json", {**document, "a_new_key": float("nan")})
+
+
+def too_large(folder: Path, document: Json) -> Path:
+    text = render_json({**document, "a_new_key": 12345.5})
+    return written(folder, "large.json", text.replace("12345.5", "1e999"))
+
+
+def cut_gzip(folder: Path, document: Json) -> Path:
+    path = as_json(folder / "run.json.gz", document)
+    path.write_bytes(path.read_bytes()[:-100])
+    return path
+
+
+def nested(folder: Path, _: Json) -> Path:
+    return written(folder, "nested.json", '{"schema_version": "1.0", "ranks": ' + "[" * 200_000)
+
+
+BAD: list[tuple[Callable[[Path, Json], Path], str]] = [
+    (missing, "does not exist"),
+    (a_folder, "is a folder"),
+    (a_pipe, "is a pipe or a device"),
+    (a_trace, "is no whole JSON. Make a result of a trace: moe-diag analyze TRACE -f json"),
+    (empty, "is no whole JSON"),
+    (not_a_number, "is no whole JSON"),
+    (too_large, "is no whole JSON"),
+    (cut_gzip, "is no whole JSON"),
+    (nested, "is no whole JSON"),
+    (bad("list", lambda _: [1]), "it is no result of moe-diag"),
+    (bad("text", lambda _: "schema_version"), "it is no result of moe-diag"),
+    (bad("other", lambda _: {"traceEvents": []}), "it is no result of moe-diag"),
+    (
+        bad("newer", lambda said: {**said, "schema_version": "2.0"}),
+        "its schema_version is 2.0; this",
+    ),
+    (bad("unversioned", lambda said: {**said, "schema_version": 1.0}), "this moe-diag reads 1.x"),
+    (bad("no_walls", without("walls")), "walls is missing. Make the result again: moe-diag analyze"),
+    (bad("ranks", lambda said: {**said, "ranks": {}}), "ranks: Expected `array`"),
+    (bad("rank", with_rank("budget_ns", 7)), "ranks[0].budget_ns: Expected `object`"),
+    (bad("senseless", with_rank("sm", None)), "ranks[0].sm: Expected `object`"),
+    (bad("redacted", lambda said: {**said, "redacted": "no"}), "redacted: Expected `bool`"),
+    (bad("half_a_word", lambda said: {**said, "framework": "\ud800"}), "half a character stands where"),
+    (bad("half", lambda said: {**said, "kind": "comparison"}), "Make the result again: moe-diag compare"),
+]
+
+
+@pytest.mark.parametrize(("make", "said"), BAD, ids=lambda one: getattr(one, "__name__", None))
+def test_what_is_no_result_ends_in_one_line_and_leaves_nothing(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    results: dict[str, Json],
+    make: Callable[[Path, Json], Path],
+    said: str,
+) -> None:
+    path = make(tmp_path, results["analysis"])
+    before = sorted(tmp_path.iterdir())
+    for words in (["-f", "text"], ["--ticket", str(tmp_path / "ticket")]):
+        assert run(["report", str(path), *words]) == 3
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        assert err.startswith(f"moe-diag: {path}")
+        assert said in err
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_characters_beyond_the_first_plane_are_escaped_as_json_has_them() -> None:
+    hidden = "\U000e0041"  # a tag, which no terminal shows
+    assert json.loads(f'"{_harmless(hidden)}"') == hidden
+
+
+def test_a_later_1_x_is_rendered_as_1_0_without_the_keys_that_it_added(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], results: dict[str, Json]
+) -> None:
+    later = {**results["analysis"], "schema_version": "1.7", "a_new_key": {"deep": [1, {}]}}
+    path = kept(tmp_path, later)
+    assert run(["report", str(path), "-f", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == results["analysis"]
+    assert run(["report", str(path)]) == 0
+    assert capsys.readouterr().out == text(results["analysis"], "text")
+
+
+def test_a_row_of_a_step_that_a_later_1_x_added_is_shown_as_other_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], results: dict[str, Json]
+) -> None:
+    later = json.loads(json.dumps(results["analysis"]))
+    row = next(one for one in later["ranks"][0]["ledger"] if one["row"] == "compute.gemm")
+    row["row"] = "a_new_kind.of_time"
+    for form in ("text", "markdown", "html"):
+        assert run(["report", str(kept(tmp_path, later)), "-f", form]) == 0
+        assert "other time" in capsys.readouterr().out
+
+
+def test_half_a_character_of_a_foreign_name_is_no_bug_of_ours(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], results: dict[str, Json]
+) -> None:
+    document = {**results["analysis"], "warnings": ["\ud800 is half"]}
+    path = as_json(tmp_path / "run.json", document)
+    for form in ("text", "json"):
+        assert run(["report", str(path), "-f", form, "-o", str(tmp_path / form)]) == 0
+    assert capsys.readouterr().err == ""
+    assert json.loads((tmp_path / "json").read_text(encoding="utf-8")) == document
+
+
+def test_the_result_itself_is_never_replaced(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], results: dict[str, Json]
+) -> None:
+    path = kept(tmp_path, results["analysis"], "run_moe-diag.json")
+    before = path.read_bytes()
+    for place in (".", str(path), f"{tmp_path}/"):
+        assert run(["report", str(path), "-f", "json", "-o", place, "--force-overwrite"]) == 2
+        assert "is the input itself, which is never changed" in capsys.readouterr().err
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "base"),
+    [
+        ("run.nsys-rep", "run"),
+        ("run.sqlite", "run"),
+        ("run.json", "run"),
+        ("run.json.gz", "run"),
+        ("run_moe-diag.json", "run"),
+        ("new_compared.json", "new"),
+        ("run_report.json", "run"),
+        ("run_moe-diag.sqlite", "run_moe-diag"),
+        (".json", ".json"),
+        ("_moe-diag.json", "_moe-diag"),
+        ("run", "run"),
+    ],
+)
+def test_a_name_loses_its_extension_and_what_ours_end_with(name: str, base: str) -> None:
+    assert base_name(Path("folder") / name) == base
+
+
+def test_a_result_in_the_place_of_a_trace_is_told_what_renders_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], results: dict[str, Json]
+) -> None:
+    path = kept(tmp_path, results["analysis"])
+    assert run(["analyze", str(path)]) == 3
+    assert run([str(path)]) == 2
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.endswith(f"is an earlier result, no trace. Type moe-diag report {path}")
+    assert second.endswith(f"Type moe-diag report {path}")
+
+
+def test_a_packed_result_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], results: dict[str, Json]
+) -> None:
+    path = tmp_path / "run.json.gz"
+    path.write_bytes(gzip.compress(render_json(results["analysis"]).encode()))
+    assert run(["report", str(path), "-f", "json"]) == 0
+    assert capsys.readouterr().out == render_json(results["analysis"])
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_an_encoding_of_people_changes_no_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, results: dict[str, Json], encoding: str
+) -> None:
+    path = kept(tmp_path, {**results["analysis"], "warnings": ["größe \u2026"]}, "größe.json")
+    got = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(got, encoding=encoding))
+    assert run(["report", str(path), "-f", "json"]) == 0
+    assert got.getvalue() == path.read_bytes()
+    assert run(["report", str(path)]) == 0
+    shown = got.getvalue()[len(path.read_bytes()) :].decode(encoding)
+    assert {"ascii": "gr\\xf6\\xdfe", "latin-1": "größe \\u2026", "utf-8": "größe \u2026"}[encoding] in shown
+
+
+def inside(words: list[list[str]], **environment: str) -> list[str]:
+    """A Python that runs several commands of ours, one after the other."""
+    program = f"from diagnoser.cli import run; print([run(words) for words in {words!a}])"
+    return ["env", *(f"{key}={value}" for key, value in environment.items()), sys.executable, "-c", program]
+
+
+def test_a_locale_that_knows_no_utf_8_still_gets_reports_and_files(
+    tmp_path: Path, results: dict[str, Json]
+) -> None:
+    document = {**results["analysis"], "warnings": ["größe"]}
+    path = str(kept(tmp_path, document))
+    again, page = str(tmp_path / "again.json"), str(tmp_path / "page.md")
+    commands = [["report", path], ["report", path, "-f", "png"], ["report", path, "-o", page]]
+    commands += [
+        ["report", path, "-o", again],
+        ["report", "--help"],
+        ["report", str(tmp_path / "none.json")],
+    ]
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "NO_COLOR": "1"}
+    done = subprocess.run(inside(commands, **plain), cwd=ROOT, capture_output=True)
+    assert done.stdout.endswith(b"[0, 2, 0, 0, 0, 3]\n"), done.stderr
+    assert b"SLOWED BY" in done.stdout
+    assert b"\x1b" not in done.stdout + done.stderr
+    assert done.stderr.count(b"\n") == 2
+    assert Path(again).read_bytes() == Path(path).read_bytes()
+    assert "größe" in Path(page).read_text(encoding="utf-8")
+
+
+def on_a_terminal(words: list[str]) -> bytes:
+    """What a terminal would get of a command."""
+    ours, its = pty.openpty()
+    got = b""
+    with subprocess.Popen(words, cwd=ROOT, stdout=its, stderr=its, stdin=its):
+        os.close(its)
+        with suppress(OSError):  # the end of a terminal
+            while more := os.read(ours, 65536):
+                got += more
+    os.close(ours)
+    return got
+
+
+def test_no_foreign_name_moves_a_cursor_of_a_terminal(tmp_path: Path, results: dict[str, Json]) -> None:
+    hostile = "a\x1b[2Jb\u009b31mc\u202ed\x07"
+    analysis = json.loads(json.dumps(results["analysis"]))
+    analysis["ranks"][0]["unknown_kernels"] = [
+        {"name": hostile, "frac": 0.5, "busy_ns": 5, "per_step_ns": 5, "count": 1, "mean_ns": 5}
+        | {"grid": None, "finding": True}
+    ]
+    analysis["warnings"] = [hostile]
+    path = str(kept(tmp_path, analysis))
+    forms = ("text", "markdown", "json", "csv")
+    commands = [["report", path, "-f", form] for form in forms]
+    shown = on_a_terminal(inside([*commands, ["report", str(tmp_path / "a\x1b[2Jb.json")]]))
+    assert not {"\x1b", "\x07", "\u009b", "\u202e"} & set(shown.decode())
+    assert shown.endswith(b"[0, 0, 0, 0, 3]\r\n")
+    written = shown[shown.index(b"{\r\n") : shown.index(b"\n}\r\n") + 4]
+    assert json.loads(written)["warnings"] == [hostile]
+
+
+def test_a_format_loads_only_what_it_needs(tmp_path: Path, results: dict[str, Json]) -> None:
+    path = kept(tmp_path, results["analysis"])
+    program = (
+        "import sys; from diagnoser.cli import run; run(['report', sys.argv[1], '-o', '/dev/null']);"
+        "heavy = ('matplotlib', 'jinja2', 'pandas');"
+        "ours = [f'reports.write.{name}' for name in ('github', 'jira', 'perfetto', 'html')];"
+        "print([name for name in sys.modules if name in ours or name.split('.')[0] in heavy])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(path)], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.stdout == "[]\n", done.stderr
+
+
+@pytest.mark.parametrize("name", ["report", "analyze", "compare"])
+def test_the_help_teaches_with_examples(name: str) -> None:
+    done = command(name, "--help", COLUMNS="80")
+    assert done.returncode == 0
+    for words in ("--ticket perf-1234", "--no-redact", "png|svg|pdf|perfetto"):
+        assert words in done.stdout

@@ -1,0 +1,90 @@
+"""Published regressions told again with the simulator: the post-mortem names each cause first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from msgspec import structs
+
+import diagnoser
+from heuristics.comparison.comparison import Comparison, compare
+from heuristics.result.result import Result
+from tests.anchors import GRAPHED, GRAPHED_BOUND, UNGRAPHED
+from tests.comparison_doubles import read_back
+from tests.simulate.export import write_export
+from tests.simulate.knobs import Knobs
+from tests.simulate.recorded import View, record
+from tests.simulate.run import run
+
+SHORT = {"layer_count": 2, "microbatch_count": 2}
+"""A quarter of the anchors' step: kernels and host are theirs, and each run is told in a second."""
+
+
+def short(knobs: Knobs, **other: object) -> Knobs:
+    return replace(knobs, **{**SHORT, **other})  # type: ignore[arg-type]
+
+
+@cache
+def told(knobs: Knobs, nccl: str = "2.30.1") -> Result:
+    """A run, simulated and diagnosed, with a log that says its NCCL."""
+    with TemporaryDirectory() as folder:
+        path, log = Path(folder) / "run.sqlite", Path(folder) / "train.log"
+        write_export(path, record(run(knobs), View()), View().schema)
+        log.write_text(f"NCCL version {nccl}+cuda13.0\n", encoding="utf-8")
+        about = {**GRAPHED.about, "cpu_bound_to_numa": False}
+        return read_back(diagnoser.analyze(path, about=about, log=log, ask_megatron=False))
+
+
+def first(found: Comparison) -> tuple[str, str]:
+    return found.suspects[0].id, found.suspects[0].confidence
+
+
+GRAPHED_RUN, UNGRAPHED_RUN, BOUND_RUN = (
+    short(anchor.knobs) for anchor in (GRAPHED, UNGRAPHED, GRAPHED_BOUND)
+)
+OTHERS = {
+    "dispatcher_exchanged": (UNGRAPHED_RUN, replace(UNGRAPHED_RUN, dispatcher="alltoall")),
+    "lower_precision": (replace(UNGRAPHED_RUN, fp8=False), UNGRAPHED_RUN),
+    "recompute_more": (UNGRAPHED_RUN, replace(UNGRAPHED_RUN, recompute="moe")),
+}
+
+
+def test_graphs_lost_on_gb200_are_named_first() -> None:
+    """Megatron-LM, docs/discussions/deepseek-v3-gb200-optimization: 663.27 with graphs, 610.71 without."""
+    found = compare(told(GRAPHED_RUN), told(UNGRAPHED_RUN))
+    assert found.facts.attribution.step_delta_ns > 0
+    assert first(found) == ("graphs_stopped", "medium")
+    assert found.suspects[0].explains_ns > 0.9 * found.facts.attribution.step_delta_ns
+
+
+def test_nccl_that_restores_affinity_without_a_binding_is_named_first() -> None:
+    """Megatron-Bridge v0.5.1 release notes; by how much, as binding won on GB200: 691.49 to 762.12."""
+    found = compare(told(BOUND_RUN, "2.29.3"), told(GRAPHED_RUN))
+    assert first(found) == ("nccl_host_cpu", "high")
+    assert found.suspects[0].explains_ns > 0.9 * found.facts.attribution.step_delta_ns > 0
+    changes = {one.what: rows for one, rows in zip(found.facts.changed, found.explained, strict=True)}
+    assert set(changes["version.nccl"]) >= set(found.suspects[0].rows)
+
+
+def test_the_same_host_without_a_word_of_nccl_is_a_slower_host() -> None:
+    base, new = structs.replace(told(BOUND_RUN, "2.29.3"), log=None), told(GRAPHED_RUN)
+    assert first(compare(base, new)) == ("host_slower", "medium")
+
+
+@pytest.mark.parametrize("cause", OTHERS)
+def test_a_single_cause_of_the_trace_alone_is_named_first(cause: str) -> None:
+    base, new = OTHERS[cause]
+    assert first(compare(told(base), told(new)))[0] == cause
+
+
+@pytest.mark.parametrize("cause", OTHERS)
+def test_swapped_sides_name_the_same_suspects_with_the_times_negated(cause: str) -> None:
+    base, new = (told(knobs) for knobs in OTHERS[cause])
+    there, back = compare(base, new).suspects, compare(new, base).suspects
+    assert [(one.id, one.explains_ns, one.rows) for one in there] == [
+        (one.id, -one.explains_ns, one.rows) for one in back
+    ]

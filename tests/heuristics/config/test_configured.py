@@ -1,0 +1,269 @@
+"""What options and trace say as settings, and what settings give beside what was given."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from heuristics.config.given import given_and_configured, only_data_parallel
+from heuristics.config.options import OPTIONS
+from heuristics.config.trust import by_trust, files_by_trust, given_settings, observed_settings
+from heuristics.config.view import Config
+from heuristics.evidence.symptoms import Symptoms, observed_from
+from heuristics.judgement import Configured, run_of
+from heuristics.run.given import Given
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run
+from traces.settings.settings import Framework, Settings, Value, settings
+
+
+def filled(values: dict[str, Value], given: Given | None = None, **versions: str) -> Given:
+    own = replace(given or Given(), **{f"{package}_version": one for package, one in versions.items()})  # type: ignore[arg-type]
+    return given_and_configured(own, Config(own, Observed(), settings(values, "config.yaml:1"), None))
+
+
+def test_options_are_settings_and_say_which_option() -> None:
+    found = given_settings(Given(ep=16, tp=2, vpp=4, graph_impl="none", te_op_fuser=False))
+    assert (found.value("expert_model_parallel_size"), found.said("expert_model_parallel_size")) == (
+        16,
+        "--ep",
+    )
+    assert found.said("virtual_pipeline_model_parallel_size") == "--vpp"
+    assert (found.value("cuda_graph_impl"), found.value("use_transformer_engine_op_fuser")) == ("none", False)
+    assert "context_parallel_size" not in found
+
+
+def test_one_virtual_stage_is_none_at_all() -> None:
+    found = given_settings(Given(vpp=1))
+    assert "virtual_pipeline_model_parallel_size" in found
+    assert found.value("virtual_pipeline_model_parallel_size") is None
+
+
+SIZES: dict[str, Value] = {
+    "tensor_model_parallel_size": 1,
+    "expert_model_parallel_size": 1,
+    "pipeline_model_parallel_size": 1,
+    "context_parallel_size": 1,
+}
+
+
+def test_a_run_is_parallel_over_data_alone_where_all_other_sizes_are_said_to_be_1() -> None:
+    def alone(
+        values: dict[str, Value], given: Given | None = None, framework: Framework | None = None
+    ) -> bool:
+        said = replace(settings(values, "config.yaml:1"), framework=framework)
+        return only_data_parallel(given or Given(), said)
+
+    assert alone(SIZES)
+    assert not alone({**SIZES, "context_parallel_size": 2})
+    assert not alone({**SIZES, "expert_tensor_parallel_size": 2})
+    three: dict[str, Value] = {knob: 1 for knob in SIZES if knob != "context_parallel_size"}
+    assert not alone(three)
+    assert alone(three, Given(cp=1))
+    assert alone(three, framework="megatron_lm")
+    assert alone({}, Given(tp=1, ep=1, pp=1, cp=1))
+    assert not alone(SIZES, Given(tp=2))
+    assert not alone({})
+
+
+@pytest.mark.parametrize("backend", ["deepep", "hybridep", "ncclep"])
+def test_kernels_of_a_flex_backend_tell_type_and_backend(backend: str) -> None:
+    found = observed_settings(Observed(dispatcher=backend))
+    assert found.value("moe_token_dispatcher_type") == "flex"
+    assert found.value("moe_flex_dispatcher_backend") == backend
+    assert found.said("moe_token_dispatcher_type") == "trace"
+
+
+@pytest.mark.parametrize("dispatcher", ["none", "unknown"])
+def test_no_dispatcher_in_the_trace_tells_nothing(dispatcher: str) -> None:
+    assert observed_settings(Observed(dispatcher=dispatcher)) == Settings()
+
+
+def test_an_option_outweighs_the_trace() -> None:
+    found = by_trust(Given(precision="fp16"), Observed(precision="bf16"), Settings())
+    assert (found.value("bf16"), found.said("bf16")) == (False, "--precision")
+
+
+def test_kernels_in_bf16_do_not_tell_that_nothing_is_in_fp8() -> None:
+    assert "fp8" not in observed_settings(Observed(precision="bf16"))
+    given = given_settings(Given(precision="bf16"))
+    assert "fp8" in given
+    assert given.value("fp8") is None
+
+
+def test_an_fp8_precision_tells_its_recipe_and_not_its_format() -> None:
+    found = given_settings(Given(precision="fp8_blockwise"))
+    assert found.value("fp8_recipe") == "blockwise"
+    assert "fp8" not in found
+
+
+def test_some_modules_that_run_again_are_selective_recompute() -> None:
+    shown = Observed(recompute_modules=("moe", "moe_act"), recompute_full=False)
+    found = observed_settings(shown)
+    assert (found.value("recompute_granularity"), found.value("recompute_modules")) == ("selective", ("moe",))
+    assert observed_settings(Observed(recompute_modules=("moe",), recompute_full=True)) == Settings()
+    assert observed_settings(Observed(recompute_modules=(), recompute_full=False)) == Settings()
+
+
+def test_sources_are_trusted_in_order_option_file_log_trace() -> None:
+    file_says: dict[str, Value] = {"expert_model_parallel_size": 8, "moe_token_dispatcher_type": "flex"}
+    log_says: dict[str, Value] = {"moe_token_dispatcher_type": "allgather", "num_layers": 16}
+    file, log = settings(file_says, "a.yaml:1"), settings(log_says, "a.log:1")
+    found = by_trust(
+        Given(ep=4), Observed(dispatcher="alltoall", grouped_gemm=True), files_by_trust(file, log)
+    )
+    assert found.value("expert_model_parallel_size") == 4
+    assert found.value("moe_token_dispatcher_type") == "flex"
+    assert found.value("num_layers") == 16
+    assert (found.value("moe_grouped_gemm"), found.said("moe_grouped_gemm")) == (True, "trace")
+
+
+def test_settings_fill_what_was_not_given_and_nothing_else() -> None:
+    given = filled(
+        {
+            "expert_model_parallel_size": 8,
+            "tensor_model_parallel_size": 2,
+            "expert_tensor_parallel_size": None,
+            "pipeline_model_parallel_size": 4,
+            "virtual_pipeline_model_parallel_size": None,
+            "launcher.numa_binding": True,
+        },
+        Given(ep=16),
+        core="0.16.1",
+        te="2.9.0",
+    )
+    assert (given.ep, given.tp, given.etp, given.pp, given.vpp) == (16, 2, 2, 4, 1)
+    assert (given.core_version, given.te_version, given.bridge_version) == ("0.16.1", "2.9.0", None)
+    assert given.cpu_bound_to_numa is True
+    assert given.cp is None
+
+
+@pytest.mark.parametrize(
+    ("values", "routing"),
+    [
+        ({"moe_expert_capacity_factor": 1.0, "moe_pad_expert_input_to_capacity": True}, "drop_pad"),
+        ({"moe_router_force_load_balancing": True}, "force_balance"),
+        ({"moe_expert_capacity_factor": None, "moe_router_force_load_balancing": False}, "dropless"),
+        ({"moe_expert_capacity_factor": None}, None),
+        ({"moe_expert_capacity_factor": 1.0, "moe_router_force_load_balancing": False}, None),
+    ],
+)
+def test_routing_is_told_where_it_is_certain(values: dict[str, Value], routing: str | None) -> None:
+    assert filled(values).routing == routing
+
+
+@pytest.mark.parametrize(
+    ("values", "precision"),
+    [
+        ({"bf16": True, "fp8": None, "fp4": None}, "bf16"),
+        ({"bf16": True}, None),
+        ({"bf16": True, "fp8": "e4m3", "fp8_recipe": "blockwise"}, "fp8_blockwise"),
+        ({"fp8": "hybrid"}, "fp8"),
+        ({"fp4": "e2m1"}, "nvfp4"),
+        ({"mixed_precision": "bf16_mixed"}, "bf16"),
+        ({"mixed_precision": "bf16_with_mxfp8_mixed"}, "mxfp8"),
+        ({"mixed_precision": "bf16_with_fp8_current_scaling_mixed"}, "fp8_current"),
+        ({"mixed_precision": "bf16_with_fp8_subchannel_scaling_mixed"}, "fp8_blockwise"),
+        ({"mixed_precision.fp8": "e4m3", "mixed_precision.fp8_recipe": "mxfp8"}, "mxfp8"),
+        ({"bf16": False, "fp16": False, "fp8": None, "fp4": None}, "fp32"),
+    ],
+)
+def test_precision_comes_from_formats_and_recipes(values: dict[str, Value], precision: str | None) -> None:
+    assert filled(values).precision == precision
+
+
+def test_graphs_come_from_the_older_switches_as_well() -> None:
+    assert filled({"enable_cuda_graph": True}).graph_impl == "local"
+    assert filled({"external_cuda_graph": True, "cuda_graph_impl": "none"}).graph_impl == "transformer_engine"
+    assert filled({"cuda_graph_impl": "none"}).graph_impl == "none"
+    assert filled({}).graph_impl is None
+    assert filled({"cuda_graph_modules": ("attn", "moe_router")}).graph_modules == ("attn", "moe_router")
+    assert filled({"cuda_graph_modules": "full"}).graph_modules == ()
+
+
+def test_a_layout_string_has_virtual_stages_of_its_own() -> None:
+    given = filled({"pipeline_model_parallel_layout": "Et|tL", "virtual_pipeline_model_parallel_size": None})
+    assert (given.pp_layout, given.vpp) == ("Et|tL", None)
+
+
+def test_a_family_is_named_only_where_all_its_sizes_are_known() -> None:
+    sizes: dict[str, Value] = {"num_layers": 61, "hidden_size": 7168, "num_moe_experts": 256}
+    assert filled({**sizes, "moe_router_topk": 8}).family == "dsv3"
+    assert filled(sizes).family is None
+    assert filled({**sizes, "num_moe_experts": 384, "moe_router_topk": 8}).family is None
+
+
+def test_switches_that_are_known_to_be_off_are_off() -> None:
+    given = filled(
+        {"sft": False, "use_transformer_engine_op_fuser": False, "moe_router_padding_for_fp8": True}
+    )
+    assert (given.packed_sequences, given.te_op_fuser, given.router_padding) == (False, False, True)
+
+
+def test_what_options_gave_comes_back_from_its_settings() -> None:
+    given = Given(
+        ep=8, etp=1, tp=2, cp=1, pp=4, vpp=2, precision="bf16", routing="dropless", graph_impl="none"
+    )
+    config = Config(Given(), Observed(), given_settings(given), None)
+    assert given_and_configured(Given(), config) == given
+
+
+def test_options_and_fields_of_given_are_the_same() -> None:
+    assert [*OPTIONS] == [*Given.__dataclass_fields__]
+
+
+LAYOUT = {
+    "tensor_model_parallel_size": 2,
+    "pipeline_model_parallel_size": 4,
+    "context_parallel_size": 1,
+}
+
+
+def trusted(given: Given, file: dict[str, Value], log: dict[str, Value] | None = None) -> Settings:
+    from_log = settings(log, "train.log:1") if log else None
+    return by_trust(given, Observed(), files_by_trust(settings(file, "run.yaml:1"), from_log))
+
+
+@pytest.mark.parametrize(
+    ("given", "file", "log", "ranks"),
+    [
+        (Given(world_size=64), {}, None, (64, 8)),
+        (Given(), {"data_parallel_size": 8}, None, (64, 8)),
+        (Given(world_size=128), {"data_parallel_size": 8, "world_size": 64}, None, (128, 16)),
+        (Given(), {}, {"world_size": 64}, (64, 8)),
+        (Given(), {"world_size": 128}, {"world_size": 64, "data_parallel_size": 8}, (128, 16)),
+    ],
+)
+def test_w5_ranks_in_all_and_data_parallel_ones_agree_whoever_says_them(
+    given: Given, file: dict[str, Value], log: dict[str, Value] | None, ranks: tuple[int, int]
+) -> None:
+    found = trusted(given, {**LAYOUT, **file}, log)
+    assert (found.value("world_size"), found.value("data_parallel_size")) == ranks
+
+
+def test_w17_an_option_gives_a_variable_of_the_environment() -> None:
+    found = trusted(Given(env=("USE_MNNVL=1",)), {})
+    assert (found.value("env.USE_MNNVL"), found.said("env.USE_MNNVL")) == ("1", "--env")
+
+
+@pytest.mark.parametrize(
+    ("given", "domain"),
+    [
+        (Given(gpu="H100"), 8),
+        (Given(gpu="H100", gpus_per_node=4), 4),
+        (Given(gpu="GB200", gpus_per_node=4), 72),
+        (Given(gpus_per_node=8), 8),
+        (Given(gpus_per_node=4), None),
+        (Given(gpu="H100", gpus_per_node=8, nvlink_domain=16), 16),
+    ],
+)
+def test_item_115_a_node_is_a_domain_of_nvlink_where_no_rack_is(given: Given, domain: int | None) -> None:
+    assert Run(given=given).config.nvlink_domain == domain
+
+
+def test_items_112_to_114_the_gpu_of_the_harness_is_that_of_the_run_unless_a_trace_saw_another() -> None:
+    asked = Configured(settings({"launcher.gpu": "h100"}, "run.sh:1"))
+    blind = observed_from(Symptoms())
+    seen = replace(blind, observed=replace(blind.observed, gpu="GB200"))
+    assert [run_of(one, Given(), asked).gpu for one in (blind, seen)] == ["H100", "GB200"]

@@ -1,0 +1,238 @@
+"""A symptoms file that cannot be read says what, where and what to type; an earlier result is one too."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from diagnoser import analyze
+from diagnoser.demo.recordings import unpack
+from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
+from heuristics.evidence.symptoms.fit import with_fit
+from heuristics.evidence.symptoms.rank import RANK_KEYS
+from heuristics.run.given import Given
+from tests.document_doubles import exposed
+from traces.errors import InputError
+from traces.training_log.log import LoggedMemory, OutOfMemory, TrainingLog
+
+
+def read(**said: object) -> Symptoms:
+    return read_symptoms(json.dumps(said), "symptoms.json")
+
+
+def refusal(text: str) -> str:
+    with pytest.raises(InputError) as caught:
+        read_symptoms(text, "symptoms.json")
+    message = str(caught.value)
+    assert message.startswith("symptoms.json: ")
+    assert "\n" not in message
+    return message
+
+
+def test_an_unknown_key_is_named_with_the_nearest() -> None:
+    assert "'exposed_comm_by_kind_frac'" in refusal('{"exposed_com_by_kind_frac": {}}')
+    assert "'recompute_frac'" in refusal('{"memory": {"recomputed_frac": 0.1}}')
+    assert "ranks[0].budget_frac.computed" in refusal('{"ranks": [{"budget_frac": {"computed": 0.1}}]}')
+    assert "'ep_dispatch'" in refusal('{"exposed_comm_by_kind_frac": {"ep_dispach": 0.1}}')
+
+
+def test_an_unknown_key_beside_known_ones_is_noted_and_not_read() -> None:
+    text = '{"launch_starved_frac": 0.2, "comment": "x", "detected": {"dispatcher": "alltoall", "mood": 1}}'
+    found = read_symptoms(text, "symptoms.json")
+    assert [one.split(" is ")[0] for one in found.unread] == ["not read: comment", "not read: detected.mood"]
+    assert found.ranks[0].starved_frac == {"launch": 0.2}
+
+
+def test_a_part_that_nobody_knows_is_refused_as_it_would_be_left_out_of_the_whole() -> None:
+    assert "exposed_comm_by_kind_frac.wire" in refusal(
+        '{"launch_starved_frac": 0.2, "exposed_comm_by_kind_frac": {"wire": 0.1}}'
+    )
+
+
+def test_a_percentage_in_place_of_a_part_says_how_to_write_it() -> None:
+    assert "26 % is 0.26" in refusal('{"exposed_comm_frac": 26}')
+
+
+def test_no_time_needs_no_window() -> None:
+    found = read_symptoms('{"memory": {"recompute_ns": 0}, "compute_frac": 0.9}', "symptoms.json")
+    assert found.ranks[0].recompute_frac == 0.0
+
+
+def test_an_unknown_key_is_not_repeated_at_length() -> None:
+    assert "k" * 41 not in refusal(json.dumps({"k" * 400: 1}))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"budget_frac": {"compute": "much"}}', "budget_frac.compute is to be a number"),
+        ('{"budget_frac": {"compute": true}}', "budget_frac.compute is to be a number"),
+        ('{"budget_frac": {"compute": 1.5}}', "budget_frac.compute is to be 0 to 1"),
+        ('{"budget_frac": {"compute": -0.1}}', "budget_frac.compute is to be 0 to 1"),
+        ('{"budget_frac": {"compute": 1e999}}', "budget_frac.compute is to be a finite number"),
+        ('{"budget_frac": [0.7]}', "budget_frac is to be an object"),
+        ('{"ranks": {"rank": 0}}', "ranks is to be a list of objects"),
+        ('{"detected": {"dispatcher": "fast"}}', "detected.dispatcher is to be one of alltoall"),
+        ('{"detected": {"ep_overlap": 1}}', "detected.ep_overlap is to be true or false"),
+        ('{"detected": {"recompute": 7}}', "detected.recompute is to be none"),
+        ('{"memory": {"recompute_modules": "moe"}}', "memory.recompute_modules is to be an object"),
+        ('{"memory": {"recompute_modules": [1]}}', "memory.recompute_modules is to be a list of texts"),
+        ('{"log": {"out_of_memory": "lunch"}}', "log.out_of_memory is to be one of setup"),
+        ('{"run": {"ranks_seen": 1.5}}', "run.ranks_seen is to be a whole number"),
+        ('{"run": {"ranks_seen": 9, "world_size": 8}}', "ranks_seen is more than world_size"),
+        (
+            '{"memory": {"recompute_ns": 5}}',
+            "memory.recompute_ns is in ns, so budget_ns.window has to be said",
+        ),
+        ('{"budget_ns": {"window": 9, "compute": 10}}', "compute is longer than budget_ns.window"),
+        ('{"budget_ns": {"window": 0}}', "window without time"),
+        ('{"ranks": [{"rank": 0}], "sm": {"fill_frac": 1}}', "sm is said beside ranks"),
+        ('{"schema_version": "2.0"}', "schema_version is no version of ours"),
+    ],
+)
+def test_a_value_that_cannot_be_is_named_by_its_path(text: str, said: str) -> None:
+    assert said in refusal(text)
+
+
+@pytest.mark.parametrize("text", ['{"sm": {"fill_frac": NaN}}', '{"sm": {"fill_frac": -Infinity}}'])
+def test_nan_and_infinity_are_no_numbers(text: str) -> None:
+    assert "NaN" in refusal(text)
+
+
+def test_what_is_no_json_names_its_line() -> None:
+    assert "line 2, column 1" in refusal('{"a": 1,\n]')
+    assert "one JSON object" in refusal("[]")
+    assert "nested too deep" in refusal("[" * 100_000)
+    assert "a number too long" in refusal('{"sm": {"fill_frac": ' + "9" * 5_000 + "}}")
+
+
+@pytest.mark.parametrize("text", ["{}", '{"ranks": [{}]}', '{"memory": {}}', '{"sm": null}'])
+def test_a_file_that_says_nothing_is_an_error(text: str) -> None:
+    assert "nothing is said" in refusal(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"budget_frac": {"compute": 0.7, "idle": 0.4}}', "budget adds up to 1.100, more than the window"),
+        (
+            '{"budget_frac": {"exposed_comm": 0.1}, "exposed_comm_by_kind_frac": {"tp": 0.2}}',
+            "exposed_comm_by_kind adds up to 0.200, more than exposed_comm (0.100)",
+        ),
+        ('{"budget_frac": {"compute": 0.2}, "compute_by_class_frac": {"gemm": 0.3}}', "more than compute"),
+        (
+            '{"budget_frac": {"compute": 0.9}, "absent_frac": {"launch_starved": 0.2}}',
+            "more than the window without compute",
+        ),
+    ],
+)
+def test_parts_are_not_more_than_their_whole(text: str, said: str) -> None:
+    assert said in refusal(text)
+
+
+def test_parts_may_be_rounded() -> None:
+    assert read(budget_frac={"compute": 0.703, "exposed_comm": 0.2, "idle": 0.1}).ranks
+
+
+def test_a_figure_that_is_not_split_is_read_too() -> None:
+    (rank,) = read(absent_frac={"launch_starved": 0.2, "blocking": 0.1}, exposed_comm_frac=0.1).ranks
+    assert (rank.starved_frac, rank.blocking_frac) == ({"launch": 0.2}, {"other_comm": 0.1})
+    assert rank.budget_frac == {"exposed_comm": 0.1}
+
+
+VALUE = st.sampled_from((None, True, -1, 0.2, 7, 1e308, "moe", [], [1], ["moe"], {}, {"launch": 0.1}))
+KEYS = st.sampled_from((*RANK_KEYS, "ranks", "walls", "verdict", "run", "late", "capture", "log", "traces"))
+INSIDE = st.sampled_from(("window", "compute", "late", "blocking", "recompute_modules", "dispatcher", "rank"))
+
+
+@given(st.dictionaries(KEYS, VALUE | st.dictionaries(INSIDE, VALUE, max_size=2), max_size=3))
+def test_any_json_is_read_or_refused_in_one_line(value: dict[str, object]) -> None:
+    text = json.dumps(value)
+    try:
+        read = read_symptoms(text, "symptoms.json")
+    except InputError:
+        assert refusal(text)
+    else:
+        assert len(observed_from(read).walls) == 4
+
+
+def earlier(export: Callable[..., Path]) -> dict[str, object]:
+    return analyze([export(exposed())]).to_dict()
+
+
+def test_an_earlier_result_is_judged_as_it_was(export: Callable[..., Path]) -> None:
+    result = json.loads(json.dumps(earlier(export)))
+    seen = observed_from(read_symptoms(json.dumps(result), "result.json"))
+    assert seen.verdict.wall == result["verdict"]["wall"] == "communication"
+    assert [one.outcome for one in seen.walls] == [one["outcome"] for one in result["walls"]]
+    assert [one.cost_ns for one in seen.walls] == [one["cost_ns"] for one in result["walls"]]
+    assert list(seen.verdict.because) == result["verdict"]["because"]
+    assert seen.bound.bucket == result["verdict"]["bound"]
+    assert seen.observed.gpu == "H100"
+    assert seen.window_ns == pytest.approx(result["ranks"][0]["budget_ns"]["window"], rel=1e-3)
+
+
+def test_an_earlier_result_may_hold_keys_of_a_later_version(export: Callable[..., Path]) -> None:
+    result = {**earlier(export), "novelty": 1}
+    assert read_symptoms(json.dumps(result), "result.json").walls
+
+
+def test_a_result_without_walls_is_judged_by_its_ranks() -> None:
+    said = {"exposed_comm_by_kind_frac": {"ep_dispatch": 0.4}, "novelty": 1}
+    seen = observed_from(read(schema_version="1.0", ranks=[said]))
+    assert seen.verdict.wall == "communication"
+
+
+@pytest.mark.parametrize("name", ["communication", "host_overhead", "memory", "compute"])
+def test_the_figures_of_a_result_alone_give_its_verdict(name: str, tmp_path: Path) -> None:
+    unpack(tmp_path / "run.sqlite", name)
+    result = analyze([tmp_path / "run.sqlite"]).to_dict()
+    figures = {key: value for key, value in result.items() if key not in ("walls", "verdict")}
+    seen = observed_from(read_symptoms(json.dumps(figures), "result.json"))
+    assert seen.verdict.wall == result["verdict"]["wall"] == name
+    for mine, replayed in zip(seen.walls, result["walls"], strict=True):
+        assert mine.outcome == replayed["outcome"]
+        assert (mine.cost_frac or 0.0) == pytest.approx(replayed["cost_frac"] or 0.0, abs=0.1)
+
+
+OUT = TrainingLog("run.log", 9, out_of_memory=(OutOfMemory(7, "optimizer_state"),))
+
+
+def test_a_log_that_ran_out_of_memory_puts_memory_first() -> None:
+    seen = with_fit(observed_from(read(exposed_comm_by_kind_frac={"tp": 0.4})), Given(), OUT)
+    assert (seen.verdict.wall, seen.verdict.runner_up) == ("memory", "communication")
+    assert seen.walls[0].comes_first
+    assert seen.walls[0].cost_frac is None
+    assert seen.verdict.because[0] == "the log says that memory ran out in optimizer state"
+
+
+def test_symptoms_may_say_themselves_that_memory_ran_out() -> None:
+    said = read(log={"out_of_memory": "unknown"})
+    seen = with_fit(observed_from(said), Given(), symptoms=said)
+    assert seen.verdict.because[0] == "the log says that memory ran out"
+
+
+def test_tight_memory_is_a_wall_only_where_no_other_stands() -> None:
+    tight = Given(memory_tight=True)
+    alone = with_fit(observed_from(read(exposed_comm_by_kind_frac={"tp": 0.04})), tight)
+    beside = with_fit(observed_from(read(exposed_comm_by_kind_frac={"tp": 0.4})), tight)
+    assert (alone.verdict.wall, beside.verdict.wall) == ("memory", "communication")
+    assert "memory was said to be tight" in beside.verdict.because
+
+
+@pytest.mark.parametrize(("peak", "expected"), [(76, "memory"), (75, None)])
+def test_a_peak_near_the_capacity_is_tight(peak: int, expected: str | None) -> None:
+    log = TrainingLog("run.log", 9, memory=(LoggedMemory(3, peak_allocated_bytes=peak),))
+    said = read(exposed_comm_by_kind_frac={"tp": 0.04}, memory={"capacity_bytes": 80})
+    assert with_fit(observed_from(said), Given(), log).verdict.wall == expected
+    assert with_fit(observed_from(said), Given(memory_tight=False), log).verdict.wall is None
+
+
+def test_a_run_of_which_nobody_says_anything_stays_as_it_was() -> None:
+    seen = observed_from(read(exposed_comm_by_kind_frac={"tp": 0.4}))
+    assert with_fit(seen, Given()) is seen

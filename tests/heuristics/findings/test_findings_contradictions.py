@@ -1,0 +1,373 @@
+"""Every contradiction of configuration, log and trace once, from runs said by hand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heuristics.findings.contradictions import DETECTORS, find_contradictions
+from heuristics.findings.finding import ConfigFinding, FindingState
+from heuristics.run.given import Given
+from heuristics.run.run import Run
+from tests.opinions_doubles import runs
+from tests.workflow_doubles import Config, log_of, run_with
+from traces.settings.configuration import Problem
+from traces.settings.settings import Settings, Value, settings
+from traces.training_log.log import Iteration, Message, TrainingLog
+
+FLEX: Config = {"moe_token_dispatcher_type": "flex"}
+DEEPEP: Config = {**FLEX, "moe_flex_dispatcher_backend": "deepep"}
+HYBRIDEP: Config = {**FLEX, "moe_flex_dispatcher_backend": "hybridep"}
+ALLTOALL: Config = {"moe_token_dispatcher_type": "alltoall"}
+OVERLAP = "overlap_moe_expert_parallel_comm"
+SEGMENTS: Config = {"env.PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
+GRAPHS: Config = {
+    "cuda_graph_impl": "transformer_engine",
+    "cuda_graph_modules": ("moe_router", "moe_preprocess"),
+}
+RANKS = "env.NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN"
+CONNECTIONS = "env.CUDA_DEVICE_MAX_CONNECTIONS"
+H100 = {"gpu": "H100"}
+TP2: Config = {"tensor_model_parallel_size": 2}
+MXFP8: Config = {"mixed_precision": "bf16_with_mxfp8_mixed"}
+UNGROUPED: Config = {"moe_grouped_gemm": False}
+SKIPPED = Message("flex-skipped", 7, {"backend": "DeepEP"})
+OVERWRITTEN = "CFG-overwritten-overlap-moe-expert-parallel-comm"
+SELECTIVE: Config = {"recompute_granularity": "selective", "recompute_modules": ("moe_act",)}
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A failure as another part recognises it."""
+
+    id: str = field()
+
+
+def bridge(knobs: Mapping[str, Value], **what: object) -> Run:
+    return run_with(knobs, framework="megatron_bridge", **what)  # type: ignore[arg-type]
+
+
+def seen(knobs: Mapping[str, Value], **shown: object) -> Run:
+    return run_with(knobs, shown=shown)
+
+
+def logged(**knobs: Value) -> TrainingLog:
+    return replace(log_of(), settings=settings(knobs, "run.log:1"))
+
+
+STEADY = tuple(Iteration(index, 1_000_000_000, index, global_batch_size=16) for index in range(1, 9))
+
+ROWS: tuple[tuple[str, FindingState, Run], ...] = (
+    ("CFG-flex-type", "inert", run_with({**HYBRIDEP, **ALLTOALL})),
+    ("CFG-flex-type", "inert", run_with({**DEEPEP, **ALLTOALL})),
+    ("CFG-flex-backend", "inert", run_with({**FLEX, "moe_flex_dispatcher_backend": None})),
+    ("CFG-graph-register", "illegal", run_with({**GRAPHS, **SEGMENTS})),
+    ("CFG-dispatcher-gpu", "rejected", bridge(DEEPEP, given={"gpu": "GB200"})),
+    (
+        "CFG-dispatcher-gpu",
+        "rejected",
+        bridge(DEEPEP, given={"gpu": "B300", "bridge_version": "0.3.1"}),
+    ),
+    (
+        "CFG-dispatcher-gpu",
+        "rejected",
+        run_with(log=log_of(SKIPPED)),
+    ),
+    ("CFG-dispatcher-package", "rejected", run_with(log=log_of("deepep-missing"))),
+    ("CFG-dispatcher-not-active", "requested_not_active", seen(DEEPEP, dispatcher="alltoall")),
+    ("CFG-dispatcher-not-active", "active_not_requested", seen(ALLTOALL, dispatcher="deepep")),
+    (
+        "CFG-hybridep-topology",
+        "illegal",
+        run_with({**HYBRIDEP, RANKS: "8", "expert_model_parallel_size": 32}, given={"gpu": "GB200"}),
+    ),
+    ("CFG-shared-overlap-flex", "overwritten", bridge({**DEEPEP, "moe_shared_expert_overlap": True})),
+    ("CFG-fake-group-flex", "illegal", run_with({**DEEPEP, "fake_process_group": True})),
+    (
+        "CFG-padding-sync",
+        "illegal",
+        run_with({**ALLTOALL, **GRAPHS, "moe_router_padding_for_quantization": True}),
+    ),
+    *(
+        (
+            f"CFG-overwritten-{knob.replace('_', '-')}",
+            "overwritten",
+            bridge({knob: True, "comm_overlap.overlap_grad_reduce": True}),
+        )
+        for knob in (OVERLAP, "delay_wgrad_compute", "tp_comm_overlap")
+    ),
+    (
+        "CFG-overwritten-ddp-overlap",
+        "overwritten",
+        bridge({"ddp.overlap_grad_reduce": False, "comm_overlap.overlap_grad_reduce": True}),
+    ),
+    ("CFG-ep-overlap-not-active", "requested_not_active", seen({OVERLAP: True}, ep_overlap=False)),
+    (
+        "CFG-tp-overlap-off",
+        "inert",
+        bridge({"comm_overlap.tp_comm_overlap": True, "tensor_model_parallel_size": 1}),
+    ),
+    (
+        "CFG-ep-overlap-left-off",
+        "default_left_off",
+        bridge({f"comm_overlap.{OVERLAP}": False}, shown={"ep_overlap": False}, ep_share=0.25),
+    ),
+    (
+        "CFG-ep-overlap-left-off",
+        "default_left_off",
+        bridge({"num_layers": 4}, shown={"ep_overlap": False}, ep_share=0.25),
+    ),
+    (
+        "CFG-max-connections",
+        "illegal",
+        run_with({CONNECTIONS: "8", "tensor_model_parallel_size": 2, OVERLAP: False}, given=H100),
+    ),
+    ("CFG-max-connections", "illegal", run_with({CONNECTIONS: "1", "ddp.use_megatron_fsdp": True})),
+    ("CFG-max-connections", "inert", run_with({CONNECTIONS: "1", OVERLAP: True})),
+    (
+        "CFG-max-connections",
+        "inert",
+        run_with({CONNECTIONS: "1", "context_parallel_size": 2, OVERLAP: True}, given=H100),
+    ),
+    ("CFG-graphs-not-replayed", "requested_not_active", seen(GRAPHS, graph_frac=0.0)),
+    ("CFG-graphs-unasked", "active_not_requested", seen({"cuda_graph_impl": "none"}, graph_frac=0.3)),
+    ("CFG-precision", "requested_not_active", seen({"fp8": "e4m3"}, precision="bf16")),
+    ("CFG-precision", "requested_not_active", bridge(MXFP8, shown={"precision": "bf16"})),
+    (
+        "CFG-precision",
+        "active_not_requested",
+        bridge({"mixed_precision": "bf16_mixed"}, shown={"precision": "mxfp8"}),
+    ),
+    ("CFG-grouped-gemm", "requested_not_active", seen({"moe_grouped_gemm": True}, grouped_gemm=False)),
+    (
+        "CFG-grouped-gemm",
+        "requested_not_active",
+        seen(
+            {"moe_grouped_gemm": True, "num_moe_experts": 64, "expert_model_parallel_size": 8},
+            expert_gemms_per_layer=16.0,
+        ),
+    ),
+    (
+        "CFG-grouped-gemm-unasked",
+        "active_not_requested",
+        seen(UNGROUPED, grouped_gemm=True),
+    ),
+    ("CFG-permute-fusion", "requested_not_active", seen({"moe_permute_fusion": True}, permute_fused=False)),
+    ("CFG-recompute-unasked", "active_not_requested", seen(SELECTIVE, recompute_modules=("moe",))),
+    (
+        "CFG-recompute-not-active",
+        "requested_not_active",
+        seen({"recompute_granularity": "full"}, recompute_modules=(), recompute_full=False),
+    ),
+    ("CFG-offload-not-active", "requested_not_active", seen({"cpu_offloading": True}, offload=False)),
+    (
+        "CFG-offload-unasked",
+        "active_not_requested",
+        seen(
+            {
+                "cpu_offloading": False,
+                "fine_grained_activation_offloading": False,
+                "optimizer.optimizer_cpu_offload": False,
+            },
+            offload=True,
+        ),
+    ),
+    (
+        "CFG-expandable-segments",
+        "requested_not_active",
+        seen({"env.PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}, allocator_calls_per_step=8.0),
+    ),
+    ("CFG-manual-gc", "inert", seen({"train.manual_gc": True}, absent_frac={"gc": 0.02})),
+    ("CFG-offload-fraction", "inert", bridge({"optimizer.optimizer_cpu_offload": True})),
+    (
+        "CFG-offload-fraction",
+        "inert",
+        run_with({"optimizer.optimizer_cpu_offload": True, "optimizer.optimizer_offload_fraction": 0.0}),
+    ),
+    (
+        "CFG-log-global-batch",
+        "logged_otherwise",
+        run_with({"train.global_batch_size": 8}, log=replace(log_of(), iterations=STEADY)),
+    ),
+    ("CFG-log-world-size", "logged_otherwise", run_with({"world_size": 8}, log=logged(world_size=16))),
+    ("CFG-log-precision", "logged_otherwise", run_with({"bf16": True}, log=logged(fp8="e4m3"))),
+    (
+        "CFG-log-unknown-error",
+        "unexplained",
+        run_with(log=replace(log_of(), unknown_error=Message("unknown-error", 1))),
+    ),
+)
+
+
+def ids(run: Run, *failures: Known) -> list[str]:
+    return [one.id for one in find_contradictions(run, failures)]
+
+
+def only(run: Run, *failures: Known) -> ConfigFinding:
+    (found,) = find_contradictions(run, failures)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "run"), [pytest.param(*row, id=f"{row[0]}: {row[1]}") for row in ROWS]
+)
+def test_a_contradiction_is_found_with_its_state(name: str, state: FindingState, run: Run) -> None:
+    assert (name, state) in [(one.id, one.state) for one in find_contradictions(run)]
+
+
+def test_every_detector_finds_its_own_and_every_state_is_used() -> None:
+    assert len({row[0] for row in ROWS}) == len(DETECTORS)
+    assert {row[1] for row in ROWS} | {"misspelled", "not_representative"} == set(get_args(FindingState))
+
+
+@pytest.mark.parametrize("run", [pytest.param(row[2], id=row[0]) for row in ROWS])
+def test_a_finding_has_evidence_a_fix_and_a_stable_id(run: Run) -> None:
+    for found in find_contradictions(run):
+        assert re.fullmatch(r"CFG-[a-z0-9-]+", found.id)
+        assert all((found.text, found.evidence, found.fix))
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        pytest.param(seen(DEEPEP, dispatcher="deepep"), id="dispatcher as asked"),
+        pytest.param(seen(DEEPEP), id="dispatcher not told"),
+        pytest.param(bridge(DEEPEP, given=H100), id="deepep on Hopper"),
+        pytest.param(bridge(DEEPEP, given={"gpu": "B300", "bridge_version": "0.4.0"}), id="B300 since 0.4"),
+        pytest.param(run_with(DEEPEP, given={"gpu": "GB200"}), id="no gate in Megatron-LM"),
+        pytest.param(bridge({f"comm_overlap.{OVERLAP}": True, OVERLAP: True}), id="overlap said in both"),
+        pytest.param(run_with({OVERLAP: True}), id="overlap on the model without CommOverlapConfig"),
+        pytest.param(seen({OVERLAP: True}, ep_overlap=None), id="overlap between the limits"),
+        pytest.param(
+            bridge({"num_layers": 4}, shown={"ep_overlap": False}, ep_share=0.05), id="little all-to-all"
+        ),
+        pytest.param(run_with({CONNECTIONS: "1", **TP2}, given=H100), id="1 with TP"),
+        pytest.param(
+            run_with({CONNECTIONS: "32", **TP2, OVERLAP: False}, given={"gpu": "B200"}),
+            id="Blackwell does not ask",
+        ),
+        pytest.param(run_with(FLEX), id="flex with the backend of the release"),
+        pytest.param(run_with({**GRAPHS, **SEGMENTS, "env.NCCL_GRAPH_REGISTER": "0"}), id="no register"),
+        pytest.param(
+            run_with({**GRAPHS, **SEGMENTS}, given={"core_version": "0.15.0"}), id="not asserted before 0.16"
+        ),
+        pytest.param(run_with(SEGMENTS), id="segments without graphs"),
+        pytest.param(seen(GRAPHS, graph_frac=None), id="graphs not told"),
+        pytest.param(seen(GRAPHS, graph_frac=0.3), id="graphs as asked"),
+        pytest.param(seen({"fp8": "e4m3"}, precision=None), id="precision not told"),
+        pytest.param(seen({"fp8": "e4m3"}, precision="mixed"), id="precision mixed"),
+        pytest.param(seen({"moe_grouped_gemm": True}, grouped_gemm=None), id="grouped GEMM not told"),
+        pytest.param(seen(SELECTIVE, recompute_modules=("layernorm",)), id="norms inside another module"),
+        pytest.param(
+            seen({"recompute_granularity": "selective"}, recompute_modules=("moe",)), id="modules not told"
+        ),
+        pytest.param(seen({}, recompute_modules=("moe",)), id="recompute not said"),
+        pytest.param(seen({"train.manual_gc": True}, absent_frac={"gc": 0.001}), id="rare collection"),
+        pytest.param(seen({"train.manual_gc": True}, absent_frac=None), id="collection not told"),
+        pytest.param(
+            run_with({**HYBRIDEP, RANKS: "8", "expert_model_parallel_size": 32}, given=H100), id="NVL8 is 8"
+        ),
+        pytest.param(
+            run_with({**DEEPEP, **GRAPHS, "moe_router_padding_for_quantization": True}),
+            id="padded flex",
+        ),
+    ],
+)
+def test_what_agrees_or_cannot_be_told_makes_no_contradiction(run: Run) -> None:
+    assert ids(run) == []
+
+
+def test_what_is_misspelled_comes_first_with_its_right_name() -> None:
+    problems = (
+        Problem("run.sh:3", "Megatron-LM has no such flag", "--fake-process-group"),
+        Problem("run.sh:4", "no number can be read here"),
+    )
+    found = find_contradictions(seen(GRAPHS, graph_frac=0.0), problems=problems)
+    assert [one.id for one in found] == ["CFG-misspelled-1", "CFG-graphs-not-replayed"]
+    assert (found[0].state, found[0].evidence, found[0].fix) == (
+        "misspelled",
+        "in run.sh:3",
+        "--fake-process-group",
+    )
+
+
+def test_the_default_backend_of_a_whole_configuration_is_no_wish() -> None:
+    """A dumped configuration names every knob, this one with 100 of them."""
+    dumped: Config = {**DEEPEP, **ALLTOALL, **{f"knob_{index}": 1 for index in range(98)}}
+    assert len(dumped) == 100
+    assert ids(run_with(dumped)) == []
+    assert ids(run_with({**dumped, "moe_flex_dispatcher_backend": "hybridep"})) == ["CFG-flex-type"]
+
+
+def test_a_default_that_we_filled_in_is_no_wish() -> None:
+    filled = settings({"moe_flex_dispatcher_backend": "deepep"}, "default")
+    assert ids(Run(settings=filled.under(settings(ALLTOALL, "run.sh:3")))) == []
+
+
+def test_evidence_names_where_each_part_was_said_and_what_the_trace_shows() -> None:
+    found = only(seen(DEEPEP, dispatcher="alltoall"))
+    assert "config.yaml:1" in found.evidence
+    assert "NCCL SendRecv" in found.evidence
+
+
+def test_evidence_names_the_line_of_the_log() -> None:
+    found = only(run_with(log=log_of(Message("flex-skipped", 7, {"backend": "HybridEP"}))))
+    assert "line 7 of the log" in found.evidence
+    assert "hybridep" in found.text
+
+
+def test_a_recognised_failure_counts_without_the_log() -> None:
+    found = only(run_with(DEEPEP), Known("flex-gpu"))
+    assert (found.id, found.evidence) == ("CFG-dispatcher-gpu", "the log says so")
+
+
+def test_graphs_that_were_captured_say_so() -> None:
+    run = run_with(GRAPHS, shown={"graph_frac": 0.0}, log=log_of("graph-capture-begins", "graph-captured"))
+    found = only(run)
+    assert "captured and not replayed" in found.text
+    assert "line 2 of the log" in found.evidence
+
+
+def test_an_overlap_that_the_model_asks_for_is_overwritten_and_not_left_off() -> None:
+    knobs: Config = {OVERLAP: True, "comm_overlap.tp_comm_overlap": False}
+    assert ids(bridge(knobs, shown={"ep_overlap": False}, ep_share=0.25)) == [OVERWRITTEN]
+
+
+def test_an_unknown_value_of_a_knob_is_not_repeated() -> None:
+    knobs: Config = {one: "hunter2" for row in ROWS for one in row[2].settings.by_knob}
+    found = find_contradictions(run_with(knobs, shown={"dispatcher": "alltoall", "graph_frac": 0.0}))
+    assert found
+    assert "hunter2" not in str(found)
+
+
+READ = sorted({knob for row in ROWS for knob in row[2].settings.by_knob})
+ODD = st.none() | st.booleans() | st.integers(-2, 99) | st.text(max_size=9) | st.tuples(st.text(max_size=3))
+
+
+@given(runs(), st.dictionaries(st.sampled_from(READ), ODD))
+def test_any_run_and_configuration_can_be_compared(run: Run, knobs: dict[str, Value]) -> None:
+
+    found = find_contradictions(replace(run, settings=settings(knobs, "run.sh:1")))
+    assert len({one.id for one in found}) == len(found)
+
+
+@given(runs())
+def test_without_a_configuration_nothing_contradicts(run: Run) -> None:
+    assert run.settings == Settings()
+    assert find_contradictions(replace(run, given=Given())) == ()
+
+
+@pytest.mark.parametrize("fraction", [0.25, 1.0])
+def test_item_6_an_optimizer_of_which_a_part_is_sent_to_the_cpu_is_no_finding(fraction: float) -> None:
+    knobs: Config = {
+        "optimizer.optimizer_cpu_offload": True,
+        "optimizer.optimizer_offload_fraction": fraction,
+    }
+    assert ids(bridge(knobs)) == []
+    assert ids(run_with({"optimizer.optimizer_cpu_offload": True}, framework="megatron_lm")) == []

@@ -1,0 +1,131 @@
+"""The whole catalogue at once: what every card has, and what holds between cards."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict
+
+import pytest
+
+from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.fixes.fix import Fix, Knobs
+from heuristics.plan.plan import LEVERS, WALL_ORDER
+from heuristics.run.given import Given
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run, WallId
+from tests.fix_doubles import complete
+
+FAMILIES = {"MEM": 14, "COM": 15, "HST": 9, "CMP": 9}
+WALL_OF: dict[str, WallId] = {
+    "MEM": "memory",
+    "COM": "communication",
+    "HST": "host_overhead",
+    "CMP": "compute",
+}
+LISTED = {
+    "memory": ("MEM-2", "MEM-4", "MEM-6", "MEM-8"),
+    "communication": ("COM-2", "COM-1", "COM-4", "COM-5", "COM-6"),
+    "host_overhead": ("HST-3", "HST-2", "HST-5", "HST-1"),
+    "compute": ("CMP-1", "CMP-2", "CMP-3", "CMP-5"),
+}
+"""Profile table of NVIDIA's MoE optimization workflow, by wall."""
+BEFORE_THE_LIST_ENDS = {"MEM-1"}
+"""At no cost, so tried before the sizes of a run are changed."""
+LINE = re.compile(
+    r"--[a-z0-9_-]+( [^=]+)?|[A-Za-z_0-9]+(\.[a-z_0-9]+)*=\S+|\(.+\)|numactl .+ COMMAND|--env \S+=\S+"
+    r"|torch\.\w+\(.*\)"
+)
+PLACEHOLDER = re.compile(r"(?<![A-Za-z])2?N(?![A-Za-z])|LAYOUT|TP/2|…|\.\.\.")
+RUNS = {
+    "alltoall": complete(),
+    "one rank a layer": complete({"tensor_model_parallel_size": 1, "pipeline_model_parallel_size": 1}),
+    "uneven layers": complete({"num_layers": 61, "mtp_num_layers": 1}),
+    "virtual stages": complete({"virtual_pipeline_model_parallel_size": 4}),
+    "hybridep": complete(
+        {"moe_token_dispatcher_type": "flex", "moe_flex_dispatcher_backend": "hybridep"}, gpu="GB200"
+    ),
+    "context": complete({"context_parallel_size": 4, "cp_comm_type": "p2p"}),
+    "optimizer on the host": complete({"optimizer.optimizer_cpu_offload": True}),
+    "older": complete(core_version="0.14.0"),
+    "tuned": complete(stage="tuned", precision="bf16", memory_tight=True),
+}
+EVERY = pytest.mark.parametrize("fix", CATALOGUE.values(), ids=lambda fix: fix.id)
+
+
+def lines(knobs: Knobs) -> list[str]:
+    return [line for spelling in asdict(knobs).values() for line in spelling]
+
+
+def flags(knobs: Knobs) -> dict[str, str]:
+    """Knob -> value of Megatron-LM's flags, on where there is none."""
+    told = [line[2:].partition(" ") for line in knobs.megatron_lm if line.startswith("--")]
+    return {name.replace("-", "_"): value.strip('"') or "true" for name, _, value in told}
+
+
+def overrides(knobs: Knobs) -> dict[str, str]:
+    """Knob without its group -> value of Megatron-Bridge's overrides, lists as flags have them."""
+    told = [line.partition("=") for line in knobs.megatron_bridge]
+    return {name.split(".")[-1]: value.strip('[]"').replace(",", " ") for name, _, value in told}
+
+
+def test_every_number_of_every_family_is_there_once_and_nothing_else() -> None:
+    numbers = [f"{family}-{number}" for family, last in FAMILIES.items() for number in range(1, last + 1)]
+    assert sorted(CATALOGUE) == sorted(numbers)
+    assert list(CATALOGUE) == numbers
+
+
+@EVERY
+def test_every_card_is_complete(fix: Fix) -> None:
+    assert fix.wall == WALL_OF[fix.id[:3]]
+    for text in (fix.title, fix.versions, fix.verify, *fix.sources, *fix.side_effects):
+        assert len(text) > 8
+    assert all(gain.text and gain.source for gain in fix.gains)
+    assert any(lines(fix.knobs(run)) for run in (Run(), *RUNS.values()))
+
+
+@EVERY
+def test_every_knob_line_can_be_read_back(fix: Fix) -> None:
+    for run in (Run(), Run(Observed(moe=True), Given(gpu="GB200", stage="tuned")), *RUNS.values()):
+        assert [line for line in lines(fix.knobs(run)) if not LINE.fullmatch(line)] == []
+
+
+@EVERY
+@pytest.mark.parametrize("name", RUNS)
+def test_no_placeholder_is_left_where_the_configuration_is_complete(fix: Fix, name: str) -> None:
+    assert [line for line in lines(fix.knobs(RUNS[name])) if PLACEHOLDER.search(line)] == []
+
+
+@EVERY
+@pytest.mark.parametrize("name", RUNS)
+def test_both_spellings_say_the_same_value_of_a_knob_they_share(fix: Fix, name: str) -> None:
+    knobs = fix.knobs(RUNS[name])
+    mine, its = flags(knobs), overrides(knobs)
+    assert {knob: its[knob] for knob in mine.keys() & its.keys()} == {
+        knob: mine[knob] for knob in mine.keys() & its.keys()
+    }
+
+
+def test_a_placeholder_would_be_found() -> None:
+    unknown = [line for fix in CATALOGUE.values() for line in lines(fix.knobs(Run()))]
+    assert [line for line in unknown if PLACEHOLDER.search(line)]
+
+
+@EVERY
+def test_what_is_unknown_says_what_would_tell(fix: Fix) -> None:
+    for run in (Run(), *RUNS.values()):
+        assert [one.text for one in fix.preconditions(run) if one.state == "unknown" and not one.cure] == []
+
+
+@EVERY
+def test_exclusion_is_mutual(fix: Fix) -> None:
+    assert [other for other in fix.excludes if fix.id not in CATALOGUE[other].excludes] == []
+
+
+@pytest.mark.parametrize("wall", WALL_ORDER)
+def test_what_nvidias_table_names_comes_first_in_its_order(wall: WallId) -> None:
+    order = [number for number in WALL_ORDER[wall] if number not in BEFORE_THE_LIST_ENDS]
+    assert tuple(order[: len(LISTED[wall])]) == LISTED[wall]
+
+
+def test_levers_are_cards_of_the_catalogue() -> None:
+    assert set(LEVERS) <= set(CATALOGUE)

@@ -1,0 +1,139 @@
+"""Fixes of the compute wall: what each needs, how it is spelled, and with what it must not go."""
+
+from __future__ import annotations
+
+import pytest
+
+from heuristics.fixes import (
+    cmp_1_grouped_gemm,
+    cmp_2_fusions,
+    cmp_3_low_precision,
+    cmp_4_larger_shapes,
+    hst_4_fewer_kernels,
+    mem_4_low_precision,
+)
+from heuristics.fixes.fix import Fix
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run
+from tests.fix_doubles import given, need, shows, states
+from traces.names.kinds import compute_classes
+
+CMP_1 = cmp_1_grouped_gemm.FIX
+CMP_2 = cmp_2_fusions.FIX
+CMP_3 = cmp_3_low_precision.FIX
+CMP_4 = cmp_4_larger_shapes.FIX
+CARDS = (CMP_1, CMP_2, CMP_3, CMP_4)
+
+
+@pytest.mark.parametrize("fix", CARDS, ids=lambda fix: fix.id)
+def test_a_compute_card_says_all_a_plan_needs(fix: Fix) -> None:
+    assert fix.wall == "compute"
+    assert fix.sources
+    assert fix.verify
+    assert fix.versions
+    assert fix.knobs(given(gpu="H100")).megatron_lm
+    assert set(fix.kinds) <= set(compute_classes())
+    assert all(one.cure for one in fix.preconditions(Run()) if one.state == "unknown")
+    assert not [one.text for one in fix.preconditions(Run()) if one.state == "unmet"]
+
+
+def test_grouped_gemm_is_one_flag() -> None:
+    knobs = CMP_1.knobs(Run())
+    assert knobs.megatron_lm == ("--moe-grouped-gemm",)
+    assert knobs.megatron_bridge == ("model.moe_grouped_gemm=true",)
+
+
+def test_grouped_gemm_needs_experts() -> None:
+    assert states(CMP_1, "experts", shows(moe=True), shows(moe=False), Run()) == ["met", "unmet", "unknown"]
+
+
+def test_grouped_gemm_that_runs_already_is_no_fix() -> None:
+    runs = (shows(grouped_gemm=False), shows(grouped_gemm=True), Run())
+    assert states(CMP_1, "no grouped GEMM", *runs) == ["met", "unmet", "unknown"]
+
+
+def test_grouped_gemm_needs_compute_capability_8() -> None:
+    runs = (shows(capability=(8, 0)), shows(capability=(7, 5)), Run())
+    assert states(CMP_1, "capability", *runs) == ["met", "unmet", "unknown"]
+    assert need(CMP_1, given(gpu="H100"), "capability").state == "met"
+
+
+def test_grouped_gemm_in_fp8_needs_transformer_engine_1_11() -> None:
+    runs = [given(precision="mxfp8", te_version=te) for te in ("1.10.0", "1.11.0", None)]
+    assert states(CMP_1, "Transformer Engine", *runs) == ["unmet", "met", "unknown"]
+    assert not [one for one in CMP_1.preconditions(given(precision="bf16")) if "Engine" in one.text]
+
+
+def test_fusions_need_a_model_that_routes() -> None:
+    runs = (shows(moe=True), shows(moe=False), Run())
+    assert states(CMP_2, "routes tokens", *runs) == ["met", "unmet", "unknown"]
+
+
+def test_fusions_are_the_host_walls_change_and_made_once() -> None:
+    run = shows(moe=True, permute_fused=False)
+    assert CMP_2.knobs(run) == hst_4_fewer_kernels.FIX.knobs(run)
+    assert CMP_2.preconditions(run)[1:] == hst_4_fewer_kernels.FIX.preconditions(run)
+    assert "HST-4" in CMP_2.excludes
+
+
+def test_what_is_fused_already_is_not_fused_again() -> None:
+    knobs = CMP_2.knobs(shows(moe=True, permute_fused=True)).megatron_lm
+    assert "--moe-permute-fusion" not in knobs
+    assert "--moe-router-fusion" in knobs
+
+
+def test_low_precision_is_one_change_for_memory_and_compute() -> None:
+    run = given(gpu="GB200", precision="bf16", stage="tuned", te_version="2.14")
+    assert CMP_3.knobs(run) == mem_4_low_precision.FIX.knobs(run)
+    assert CMP_3.preconditions(run) == mem_4_low_precision.FIX.preconditions(run)
+    assert "MEM-4" in CMP_3.excludes
+    assert "CMP-3" in mem_4_low_precision.FIX.excludes
+
+
+def test_low_precision_is_a_lever_of_a_bf16_run_on_hopper() -> None:
+    shown = Observed(moe=True, dispatcher="deepep", graph_frac=0.0, precision="bf16")
+    run = given(shown, gpu="H100", stage="tuned", te_version="2.14")
+    (unknown,) = [one for one in CMP_3.preconditions(run) if one.state != "met"]
+    assert (unknown.state, unknown.cure) == ("unknown", "--use-distributed-optimizer")
+
+
+def test_low_precision_that_runs_already_is_no_lever() -> None:
+    run = given(gpu="H100", stage="tuned", precision="fp8_blockwise")
+    assert need(CMP_3, run, "wider format").state == "unmet"
+
+
+def test_seed_003_mfu_can_look_low_in_fp8() -> None:
+    assert "MFU" in CMP_3.side_effects[0]
+    assert "tokens/s" in CMP_3.side_effects[0]
+
+
+@pytest.mark.parametrize(
+    ("facts", "flag"),
+    [
+        ({"etp": 2, "ep": 4, "gpu": "H100"}, "--expert-tensor-parallel-size 1"),
+        ({"tp": 2, "ep": 4, "gpu": "H100"}, "--expert-tensor-parallel-size 1"),
+        ({"etp": 1, "ep": 4, "gpu": "H100"}, "--expert-model-parallel-size 8"),
+        ({"etp": 1, "ep": 8, "gpu": "H100"}, "--micro-batch-size 2N"),
+        ({}, "--micro-batch-size 2N"),
+    ],
+)
+def test_shapes_grow_by_whole_experts_then_fewer_then_more_tokens(
+    facts: dict[str, object], flag: str
+) -> None:
+    assert CMP_4.knobs(given(Observed(moe=True), **facts)).megatron_lm == (flag,)
+
+
+def test_a_dense_model_gets_a_larger_micro_batch() -> None:
+    run = given(Observed(moe=False), gpu="H100", tp=2, ep=1)
+    assert CMP_4.knobs(run).megatron_bridge == ("train.micro_batch_size=2N",)
+
+
+def test_larger_shapes_need_memory() -> None:
+    runs = [given(memory_tight=tight) for tight in (False, True, None)]
+    assert states(CMP_4, "memory has room", *runs) == ["met", "unmet", "unknown"]
+    assert need(CMP_4, runs[1], "memory has room").cure == "MEM-2"
+
+
+def test_a_larger_ep_must_divide_the_experts() -> None:
+    run = given(Observed(moe=True), gpu="H100", ep=4, etp=1)
+    assert need(CMP_4, run, "EP 8 divides").state == "unknown"

@@ -1,0 +1,351 @@
+"""What the configuration answers: readers of it, the run it makes, and the older cards that ask it."""
+
+from __future__ import annotations
+
+import pytest
+
+from heuristics.config.sizes import batch_divides, deeper_pp, even_layout, virtual_stages, wider_ep
+from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.fixes.preconditions import already
+from heuristics.guides.cuda_graphs import choose_graphs
+from heuristics.guides.dispatcher import choose_dispatcher
+from heuristics.guides.recompute import choose_recompute
+from heuristics.run.given import Given
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run
+from tests.fix_doubles import complete, configured, need
+from tests.opinions_doubles import paying
+from traces.settings.settings import Value
+from traces.training_log.log import TrainingLog
+
+
+def test_a_knob_that_is_not_named_is_unknown_and_null_is_off() -> None:
+    run = configured({"mtp_num_layers": None, "moe_grouped_gemm": True, "bf16": False})
+    assert [run.config.on(knob) for knob in ("fp8", "mtp_num_layers", "moe_grouped_gemm", "bf16")] == [
+        None,
+        False,
+        True,
+        False,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "on"), [("1", True), ("0", False), ("true", True), ("False", False), (0.0, False), (0.1, True)]
+)
+def test_variables_and_numbers_are_on_unless_they_say_no(value: Value, on: bool) -> None:
+    assert configured({"env.X": value}).config.on("env.X") is on
+
+
+def test_the_first_knob_with_a_value_is_taken() -> None:
+    run = configured({"comm_overlap.overlap_grad_reduce": None, "ddp.overlap_grad_reduce": True})
+    assert run.config.overlap("overlap_grad_reduce") is True
+    assert run.config.first("comm_overlap.overlap_grad_reduce", "ddp.overlap_grad_reduce") is True
+
+
+def test_bridges_own_section_outweighs_the_field() -> None:
+    run = configured({"comm_overlap.delay_wgrad_compute": False, "delay_wgrad_compute": True})
+    assert run.config.delayed_wgrad is False
+
+
+@pytest.mark.parametrize(("value", "number"), [(8, 8), (0, None), (True, None), ("8", None), (None, None)])
+def test_a_count_is_a_whole_number_above_zero(value: Value, number: int | None) -> None:
+    assert configured({"num_layers": value}).config.positive("num_layers") == number
+
+
+@pytest.mark.parametrize(("active", "refused"), [(None, True), (True, True), (False, False)])
+def test_what_is_set_already_is_refused_unless_the_trace_shows_it_off(
+    active: bool | None, refused: bool
+) -> None:
+    conditions = already(configured({"train.manual_gc": True}), "train.manual_gc", active=active)
+    assert [one.state for one in conditions] == (["unmet"] if refused else [])
+    assert already(configured(), "train.manual_gc", active=active) == ()
+
+
+def test_options_and_the_trace_outweigh_the_configuration() -> None:
+    run = complete({"moe_grouped_gemm": False}, ep=8)
+    found = Run(Observed(grouped_gemm=True, dispatcher="deepep"), run.given, settings=run.settings)
+    assert (found.config.ep, found.config.tp) == (8, 4)
+    assert (found.active.grouped_gemm, found.active.dispatcher) == (True, "deepep")
+
+
+@pytest.mark.parametrize(
+    ("values", "fact"),
+    [
+        ({"num_moe_experts": 8}, ("moe", True)),
+        ({"num_moe_experts": None}, ("moe", False)),
+        ({"moe_token_dispatcher_type": "alltoall"}, ("dispatcher", "alltoall")),
+        ({"moe_flex_dispatcher_backend": "hybridep"}, ("dispatcher", "unknown")),
+        (
+            {"moe_token_dispatcher_type": "flex", "moe_flex_dispatcher_backend": "hybridep"},
+            ("dispatcher", "hybridep"),
+        ),
+        ({"moe_token_dispatcher_type": "flex", "moe_enable_deepep": True}, ("dispatcher", "deepep")),
+        ({"recompute_granularity": None}, ("recompute_modules", ())),
+        (
+            {"recompute_granularity": "selective", "recompute_modules": None},
+            ("recompute_modules", ("core_attn",)),
+        ),
+        ({"recompute_granularity": "full"}, ("recompute_full", True)),
+        ({"cuda_graph_impl": "none"}, ("graph_frac", 0.0)),
+        ({"overlap_moe_expert_parallel_comm": True}, ("ep_overlap", True)),
+    ],
+)
+def test_what_no_trace_shows_is_what_the_configuration_asks_for(
+    values: dict[str, Value], fact: tuple[str, object]
+) -> None:
+    assert getattr(configured(values).active, fact[0]) == fact[1]
+
+
+@pytest.mark.parametrize(
+    ("values", "fact"),
+    [
+        ({"virtual_pipeline_model_parallel_size": None}, ("vpp", 1)),
+        ({"moe_router_force_load_balancing": True}, ("routing", "force_balance")),
+        ({"moe_expert_capacity_factor": None}, ("dropless", True)),
+        (
+            {"moe_expert_capacity_factor": 1.0, "moe_pad_expert_input_to_capacity": True},
+            ("routing", "drop_pad"),
+        ),
+        ({"cuda_graph_modules": ("attn", "moe_router")}, ("graph_modules", ("attn", "moe_router"))),
+        ({"launcher.numa_binding": True}, ("cpu_bound_to_numa", True)),
+        ({"moe_router_padding_for_fp8": True}, ("router_padding", True)),
+    ],
+)
+def test_what_nobody_gave_is_what_the_configuration_says(
+    values: dict[str, Value], fact: tuple[str, object]
+) -> None:
+    assert getattr(configured(values).config, fact[0]) == fact[1]
+
+
+@pytest.mark.parametrize(
+    ("values", "precision"),
+    [
+        ({"bf16": True, "fp8": None}, "bf16"),
+        ({"bf16": False, "fp16": False, "fp8": None}, "fp32"),
+        ({"bf16": False}, None),
+        ({"bf16": True, "fp8": "hybrid", "fp8_recipe": "delayed"}, "fp8_delayed"),
+        ({"fp8": "e4m3", "fp8_recipe": "mxfp8"}, "mxfp8"),
+        ({"bf16": True, "fp4": "e2m1"}, "nvfp4"),
+        ({"mixed_precision": "bf16_with_fp8_current_scaling_mixed"}, "fp8_current"),
+        ({"mixed_precision": "bf16_mixed"}, "bf16"),
+        (
+            {
+                "mixed_precision": "bf16_with_fp8_current_scaling_mixed",
+                "mixed_precision.fp8_recipe": "blockwise",
+            },
+            "fp8_blockwise",
+        ),
+    ],
+)
+def test_the_precision_is_read_from_fields_and_recipes(
+    values: dict[str, Value], precision: str | None
+) -> None:
+    assert configured(values).precision == precision
+
+
+@pytest.mark.parametrize(
+    ("seen", "told"), [("fp8", "fp8_delayed"), ("mixed", "fp8_delayed"), ("bf16", "bf16")]
+)
+def test_the_configuration_refines_what_the_trace_shows_and_does_not_contradict_it(
+    seen: str, told: str
+) -> None:
+    run = configured({"fp8": "hybrid", "fp8_recipe": "delayed"})
+    assert Run(Observed(precision=seen), settings=run.settings).precision == told
+
+
+def test_versions_are_those_of_the_log_where_none_were_given() -> None:
+    log = TrainingLog("train.log", 10, versions={"core": "0.17.0", "torch": "2.8.0"})
+    run = configured(log=log, torch_version="2.9.0")
+    assert (run.config.core_text, run.config.version_text("torch")) == ("0.17.0", "2.9.0")
+
+
+# ---- sizes that divide ----
+
+
+def test_data_parallel_ranks_and_microbatches_are_what_is_left() -> None:
+    run = complete()
+    assert (run.config.dp, run.config.microbatches) == (8, 128)
+    assert complete({"world_size": 60}).config.dp is None
+    assert configured({"world_size": 64}).config.dp is None
+
+
+def test_a_doubled_micro_batch_divides_the_batch_or_does_not() -> None:
+    assert batch_divides(complete()) is True
+    assert batch_divides(complete({"train.global_batch_size": 24})) is False
+    assert batch_divides(configured({"train.micro_batch_size": 1})) is None
+
+
+@pytest.mark.parametrize(
+    ("layers", "pp", "stages"),
+    [(48, 2, 6), (48, 4, 4), (48, 8, 3), (48, 16, 3), (48, 48, None), (61, 8, None)],
+)
+def test_virtual_stages_divide_the_layers_of_a_rank(layers: int, pp: int, stages: int | None) -> None:
+    run = configured({"num_layers": layers, "pipeline_model_parallel_size": pp})
+    assert virtual_stages(run) == stages
+
+
+def test_a_layout_names_every_layer_once_and_ends_with_the_loss() -> None:
+    run = configured({"num_layers": 14, "pipeline_model_parallel_size": 4})
+    assert even_layout(run) == ("Et|tt|tt|tt|tt|tt|tt|tL", 2)
+
+
+def test_a_layout_keeps_the_virtual_stages_there_are_and_one_place_for_mtp() -> None:
+    values: dict[str, Value] = {
+        "num_layers": 5,
+        "pipeline_model_parallel_size": 2,
+        "virtual_pipeline_model_parallel_size": 2,
+        "mtp_num_layers": 2,
+    }
+    assert even_layout(configured(values)) == ("Et|tt|tt|mmL", 2)
+
+
+def test_fewer_layers_than_stages_have_no_layout() -> None:
+    assert even_layout(configured({"num_layers": 4, "pipeline_model_parallel_size": 8})) is None
+
+
+def test_ep_doubles_only_where_experts_ranks_and_the_domain_hold_it() -> None:
+    on_gb200 = {"gpu": "GB200"}
+    assert wider_ep(complete(**on_gb200)) == 32
+    assert wider_ep(complete({"num_moe_experts": 80}, **on_gb200)) is None
+    assert wider_ep(complete({"world_size": 48}, **on_gb200)) is None
+    assert wider_ep(complete()) is None
+
+
+def test_pp_grows_to_what_divides_layers_and_leaves_experts_their_ranks() -> None:
+    assert deeper_pp(complete()) == 4
+    assert deeper_pp(complete({"num_layers": 6})) is None
+    assert deeper_pp(complete({"expert_model_parallel_size": 32})) is None
+    assert deeper_pp(configured({"pipeline_model_parallel_size": 3})) == 6
+
+
+# ---- cards and choosers that ask the configuration ----
+
+
+@pytest.mark.parametrize(
+    ("number", "values"),
+    [
+        ("COM-1", {"overlap_moe_expert_parallel_comm": True}),
+        ("COM-2", {"moe_token_dispatcher_type": "alltoall"}),
+        ("COM-4", {"ddp.overlap_grad_reduce": True, "ddp.overlap_param_gather": True}),
+        ("COM-5", {"comm_overlap.tp_comm_overlap": True}),
+        ("HST-1", {"launcher.numa_binding": True}),
+        ("HST-2", {"train.manual_gc": True}),
+        (
+            "HST-3",
+            {
+                "cuda_graph_impl": "transformer_engine",
+                "cuda_graph_modules": ("attn", "moe_router", "moe_preprocess"),
+                "num_moe_experts": 8,
+            },
+        ),
+        ("HST-4", {"moe_router_fusion": True, "moe_permute_fusion": True, "num_moe_experts": 8}),
+        ("HST-6", {"moe_expert_rank_capacity_factor": 1.5}),
+        ("CMP-1", {"moe_grouped_gemm": True}),
+        ("MEM-1", {"env.PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:128,expandable_segments:True"}),
+        ("MEM-7", {"optimizer.optimizer_cpu_offload": True}),
+        ("MEM-9", {"recompute_granularity": "full"}),
+    ],
+)
+def test_what_is_on_already_is_refused(number: str, values: dict[str, Value]) -> None:
+    before, after = configured(), configured(values)
+    unmet = [
+        {one.text for one in CATALOGUE[number].preconditions(run) if one.state == "unmet"}
+        for run in (before, after)
+    ]
+    assert unmet[1] - unmet[0]
+
+
+def test_a_collector_that_is_seen_although_it_is_set_is_not_refused() -> None:
+    run = paying("host_overhead", {"gc": 10})
+    seen = Run(cost_by_kind_ns=run.cost_by_kind_ns, settings=configured({"train.manual_gc": True}).settings)
+    assert "unmet" not in {one.state for one in CATALOGUE["HST-2"].preconditions(seen)}
+
+
+@pytest.mark.parametrize(
+    ("number", "part", "values", "state"),
+    [
+        ("COM-1", "at most one MTP", {"mtp_num_layers": 2}, "unmet"),
+        ("COM-1", "at most one MTP", {"mtp_num_layers": None}, "met"),
+        ("COM-5", "keep their size", {"variable_seq_lengths": True}, "unmet"),
+        ("COM-5", "keep their size", {"variable_seq_lengths": False}, "met"),
+        ("COM-5", "Transformer Engine", {"transformer_impl": "local"}, "unmet"),
+        ("MEM-1", "user buffers", {"ddp.nccl_ub": True}, "unmet"),
+        ("MEM-6", "layer-level", {"cpu_offloading": True}, "unmet"),
+        ("MEM-6", "layer-level", {"cpu_offloading": False}, "met"),
+        ("MEM-6", "Transformer Engine's", {"transformer_impl": "transformer_engine"}, "met"),
+        ("MEM-7", "distributed", {"ddp.use_distributed_optimizer": False}, "unmet"),
+        ("MEM-7", "distributed", {"ddp.use_megatron_fsdp": True}, "met"),
+        ("HST-3", "no layer is offloaded", {"cpu_offloading": True}, "unmet"),
+        ("HST-3", "never change", {"variable_seq_lengths": True}, "unmet"),
+    ],
+)
+def test_the_configuration_settles_what_no_trace_tells(
+    number: str, part: str, values: dict[str, Value], state: str
+) -> None:
+    assert need(CATALOGUE[number], configured(), part).state == "unknown"
+    assert need(CATALOGUE[number], configured(values), part).state == state
+
+
+@pytest.mark.parametrize(("core", "pp", "state"), [("0.16.1", 1, "unmet"), ("0.17.0", 2, "met")])
+def test_an_mtp_layer_wanted_stages_beside_the_overlap_for_two_releases(
+    core: str, pp: int, state: str
+) -> None:
+    run = configured({"mtp_num_layers": 1}, core_version=core, pp=pp)
+    assert need(CATALOGUE["COM-1"], run, "beside the MTP layer").state == state
+    newest = CATALOGUE["COM-1"].preconditions(configured({"mtp_num_layers": 1}, pp=pp))
+    assert not [one for one in newest if "beside the MTP" in one.text]
+
+
+def test_concrete_sizes_take_the_place_of_n() -> None:
+    knobs = {
+        number: CATALOGUE[number].knobs(complete()).megatron_lm for number in ("HST-5", "MEM-8", "COM-10")
+    }
+    assert knobs["HST-5"][:2] == ("--micro-batch-size 2", "--tensor-model-parallel-size 2")
+    assert knobs["MEM-8"] == ("--pipeline-model-parallel-size 4",)
+    assert knobs["COM-10"][0] == "--expert-model-parallel-size 8"
+    assert CATALOGUE["COM-6"].knobs(complete()).megatron_lm == ("--num-virtual-stages-per-pipeline-rank 6",)
+
+
+def test_tp_of_one_takes_sequence_parallelism_off() -> None:
+    knobs = CATALOGUE["HST-5"].knobs(complete({"tensor_model_parallel_size": 2}))
+    assert "(leave out --sequence-parallel)" in knobs.megatron_lm
+    assert "model.sequence_parallel=false" in knobs.megatron_bridge
+
+
+@pytest.mark.parametrize("number", ["COM-1", "COM-2"])
+def test_overlap_of_shared_experts_is_taken_back_in_both_spellings(number: str) -> None:
+    values: dict[str, Value] = {"moe_shared_expert_overlap": True}
+    knobs = CATALOGUE[number].knobs(complete(values, stage="tuned", flex_package=True))
+    assert "(leave out --moe-shared-expert-overlap)" in knobs.megatron_lm
+    assert "model.moe_shared_expert_overlap=false" in knobs.megatron_bridge
+
+
+def test_a_batch_that_does_not_divide_refuses_a_larger_micro_batch() -> None:
+    run = complete({"train.global_batch_size": 24})
+    assert need(CATALOGUE["HST-5"], run, "global batch").state == "unmet"
+    assert need(CATALOGUE["CMP-4"], complete(), "global batch").state == "met"
+
+
+def test_bridges_section_is_spelled_where_the_configuration_has_it() -> None:
+    run = configured({"comm_overlap.overlap_grad_reduce": False})
+    assert "comm_overlap.overlap_grad_reduce=true" in CATALOGUE["COM-4"].knobs(run).megatron_bridge
+
+
+def test_another_sm_count_than_the_configured_one_is_tried() -> None:
+    flex: dict[str, Value] = {"moe_token_dispatcher_type": "flex", "moe_flex_dispatcher_backend": "hybridep"}
+    run = configured(flex, {"moe_hybridep_num_sms": 32}, core_version="0.18.0")
+    assert CATALOGUE["COM-3"].knobs(run).megatron_lm == ("--moe-hybridep-num-sms 16",)
+
+
+def test_choosers_read_the_configuration() -> None:
+    shared = configured({"moe_shared_expert_intermediate_size": 2048, "multi_latent_attention": True})
+    refused = {one.what for one in choose_recompute(shared).refused}
+    assert not {"mla_up_proj", "shared_experts"} & refused
+    alone = configured({"moe_shared_expert_intermediate_size": None})
+    assert "shared_experts" in {one.what for one in choose_recompute(alone).refused}
+    assert choose_dispatcher(configured({"expert_model_parallel_size": 4}, gpu="H100")).rule == (
+        choose_dispatcher(Run(given=Given(ep=4, gpu="H100"))).rule
+    )
+    offloaded = configured({"num_moe_experts": 8, "cpu_offloading": True})
+    assert choose_graphs(offloaded).impl == "none"
+    assert choose_graphs(configured({"num_moe_experts": 8})).impl == "transformer_engine"

@@ -1,0 +1,92 @@
+"""The dispatcher table as a whole: its order, what is asked for, what is refused, what both guides say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given as examples
+from hypothesis import strategies as st
+
+from heuristics.config.hardware import FAMILIES
+from heuristics.guides.dispatcher import choose_dispatcher
+from heuristics.guides.dispatcher_rules import MAIN_RULES, SEED_RULES, DispatcherRule
+from heuristics.guides.table import Fact, fire
+from heuristics.run.given import Given
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run
+from tests.run_doubles import BOTH, run_of
+
+
+def test_a_missing_package_is_a_limit_of_the_environment() -> None:
+    choice = choose_dispatcher(run_of(gpu="H100", ep=64, flex_package=False))
+    assert (choice.first, choice.rule) == ("alltoall", "package-missing")
+    running = run_of(Observed(dispatcher="deepep"), gpu="H100", ep=64, flex_package=False)
+    assert choose_dispatcher(running).first == "deepep"
+
+
+@pytest.mark.parametrize("gpu", ["H100", "H200", "B200", "B300"])
+def test_the_newer_guide_names_no_winner_on_boards_of_eight(gpu: str) -> None:
+    choice = choose_dispatcher(run_of(gpu=gpu, ep=64, guidance="main-2026-08"))
+    assert (choice.first, choice.candidates) == (None, ("deepep", "hybridep"))
+
+
+def test_a_refused_first_choice_gives_way_to_the_next_and_says_so() -> None:
+    choice = choose_dispatcher(run_of(gpu="H100", ep=64, routing="drop_pad"))
+    assert choice.first == "alltoall"
+    assert "deepep is refused here, so alltoall takes its place" in choice.notes
+
+
+def test_what_is_unknown_and_matters_is_asked_for_by_option() -> None:
+    assert choose_dispatcher(run_of(gpu="H100")).asks == ("--flex-package", "--ep", "--family")
+    assert choose_dispatcher(run_of(gpu="H100", ep=16, family="other", flex_package=True)).asks == ()
+
+
+@pytest.mark.parametrize("rules", [SEED_RULES, MAIN_RULES], ids=BOTH)
+def test_every_row_of_the_table_can_fire(rules: tuple[DispatcherRule, ...]) -> None:
+    ids = [rule.id for rule in rules]
+    assert len(ids) == len(set(ids))
+    unmet: dict[str, Fact] = {"package": True, "stage": "tuned", "hardware": None, "family": "other"}
+    unmet |= {"ep": None, "crosses": True, "low_precision": False, "memory_tight": False}
+    for rule in rules:
+        facts = unmet | {name: allowed[0] for name, allowed in rule.when.items()}
+        assert fire(rules, facts, lambda one: one.id).rule is rule
+
+
+maybe = st.none() | st.booleans()
+runs = st.builds(
+    Run,
+    st.builds(
+        Observed,
+        dispatcher=st.sampled_from(["alltoall", "deepep", "hybridep", "none", "unknown"]),
+        capability=st.sampled_from([None, (7, 0), (8, 0), (9, 0), (10, 0)]),
+    ),
+    st.builds(
+        Given,
+        gpu=st.sampled_from([None, *FAMILIES, "L40S"]),
+        ep=st.none() | st.sampled_from([1, 4, 16, 64, 128]),
+        tp=st.sampled_from([None, 1, 4]),
+        stage=st.sampled_from([None, "bring_up", "tuned"]),
+        routing=st.sampled_from([None, "dropless", "drop_pad"]),
+        family=st.sampled_from([None, "dsv3", "qwen3_235b", "qwen3_30b", "qwen3_next", "vlm", "other"]),
+        precision=st.sampled_from([None, "bf16", "mxfp8"]),
+        memory_tight=maybe,
+        flex_package=maybe,
+        core_version=st.sampled_from([None, "0.15.0", "0.19.0"]),
+        guidance=st.sampled_from(BOTH),
+    ),
+)
+
+
+@examples(runs)
+def test_no_refused_backend_is_ever_chosen_and_the_other_guide_shows_where_it_differs(run: Run) -> None:
+    choice = choose_dispatcher(run)
+    refused = {refusal.what for refusal in choice.refused}
+    assert not refused & {choice.first, *choice.candidates} or choice.candidates == (run.observed.dispatcher,)
+    assert choice.first in (None, *choice.candidates)
+    assert choice.first or len(choice.candidates) > 1
+    turned = choose_dispatcher(
+        replace(run, given=replace(run.given, guidance=BOTH[choice.guidance == "seed"]))
+    )
+    differs = (choice.first, choice.candidates) != (turned.first, turned.candidates)
+    assert (choice.other is not None) is differs

@@ -1,0 +1,285 @@
+"""The CUDA-graph chooser: every row of its decision table, and the spelling of each release."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given as examples
+from hypothesis import strategies as st
+
+from heuristics.guides.cuda_graphs import GraphChoice, choose_graphs, graph_count
+from heuristics.guides.graph_config import Impl, graph_config
+from heuristics.guides.graph_constraints import graph_refusals
+from heuristics.guides.graph_knobs import graph_knobs
+from heuristics.guides.graph_rules import MAIN_RULES, SEED_RULES, GraphRule
+from heuristics.guides.table import Fact, fire
+from heuristics.run.given import Given
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run
+from tests.run_doubles import BOTH, run_by
+
+ROUTER = ("moe_router", "moe_preprocess")
+MOE = Observed(moe=True, recompute_full=False)
+NEW: dict[str, object] = {"guidance": "main-2026-08", "routing": "dropless"}
+
+
+def with_host(run: Run, cost_ns: int) -> Run:
+    return replace(run, cost_by_kind_ns={"host_overhead": {"launch": cost_ns, "gc": 50}})
+
+
+@pytest.mark.parametrize("guidance", BOTH)
+def test_no_graphs_where_few_launches_show(guidance: str) -> None:
+    run = run_by(NEW | {"guidance": guidance}, MOE)
+    quiet = choose_graphs(with_host(run, 9))
+    assert (quiet.impl, quiet.rule) == ("none", "host-quiet")
+    assert quiet.never == ("transformer_engine", "full_iteration")
+    assert quiet.needs == ()
+    assert choose_graphs(with_host(run, 10)).rule == "dropless"
+
+
+def test_an_unmeasured_host_is_said() -> None:
+    notes = " ".join(choose_graphs(run_by(NEW, MOE)).notes)
+    assert "host overhead could not be measured" in notes
+
+
+@pytest.mark.parametrize("guidance", BOTH)
+def test_a_dense_model_captures_attention_then_the_mlp(guidance: str) -> None:
+    choice = choose_graphs(run_by({"guidance": guidance}, Observed(moe=False)))
+    assert (choice.impl, choice.modules, choice.then) == ("transformer_engine", ("attn",), ("mlp",))
+
+
+def test_a_dropless_run_captures_router_and_preprocess_by_the_newer_guide() -> None:
+    choice = choose_graphs(run_by(NEW, MOE))
+    assert (choice.impl, choice.modules) == ("transformer_engine", ROUTER)
+    assert choice.then == ("attn", "mlp")
+    assert choice.never == ("moe", "full_iteration")
+    assert choice.other is not None
+    assert choice.other.modules == ("attn", *ROUTER)
+    assert choice.other.guidance == "seed"
+
+
+def test_ep_overlap_leaves_the_mlp_out_of_what_may_follow() -> None:
+    choice = choose_graphs(run_by(NEW, replace(MOE, ep_overlap=True)))
+    assert choice.then == ("attn",)
+    assert [refusal.what for refusal in choice.refused] == ["mlp"]
+
+
+@pytest.mark.parametrize("guidance", BOTH)
+def test_drop_and_pad_captures_the_moe_layer_or_the_iteration(guidance: str) -> None:
+    choice = choose_graphs(run_by({"guidance": guidance, "routing": "drop_pad"}, MOE))
+    assert (choice.impl, choice.modules) == ("transformer_engine", ("moe",))
+    assert choice.then == ("full_iteration",)
+    assert choice.never == ("moe_router",)
+
+
+SYNC_FREE = NEW | {"gpu": "GB200", "precision": "mxfp8", "te_op_fuser": True, "ep": 64}
+
+
+def test_dropless_without_syncs_captures_the_iteration_with_paged_stash() -> None:
+    run = run_by(SYNC_FREE, replace(MOE, dispatcher="hybridep"))
+    choice = choose_graphs(run)
+    assert (choice.impl, choice.modules, choice.rule) == ("full_iteration", (), "dropless-sync-free")
+    assert "--moe-paged-stash --moe-expert-rank-capacity-factor 1.5" in choice.notes[0]
+    assert "not where steps are often run again" in choice.notes[0]
+    assert any("check_for_nan_in_loss=false" in need for need in choice.needs)
+    assert choice.other is not None
+    assert choice.other.modules == ("attn", *ROUTER)
+
+
+@pytest.mark.parametrize(
+    "without",
+    [{"gpu": "H100"}, {"precision": "bf16"}, {"te_op_fuser": False}],
+    ids=["not Blackwell", "not MXFP8", "no op fuser"],
+)
+def test_a_dropless_iteration_is_never_captured_without_all_of_it(without: dict[str, object]) -> None:
+    run = run_by(SYNC_FREE | without, replace(MOE, dispatcher="hybridep"))
+    assert choose_graphs(run).rule == "dropless"
+
+
+def test_an_unknown_op_fuser_is_asked_for_where_all_else_fits() -> None:
+    run = run_by(SYNC_FREE | {"te_op_fuser": None}, replace(MOE, dispatcher="hybridep"))
+    choice = choose_graphs(run)
+    assert choice.rule == "dropless"
+    assert "--te-op-fuser" in choice.asks
+
+
+@pytest.mark.parametrize("guidance", BOTH)
+def test_a_vlm_waits_for_real_data_and_is_then_like_any_dropless_model(guidance: str) -> None:
+    vlm = NEW | {"guidance": guidance, "family": "vlm"}
+    first = choose_graphs(run_by(vlm | {"stage": "bring_up"}, MOE))
+    assert (first.impl, first.then) == ("none", ROUTER)
+    assert choose_graphs(run_by(vlm, MOE)).rule == "dropless"
+
+
+@pytest.mark.parametrize("guidance", BOTH)
+def test_packed_sequences_stay_eager(guidance: str) -> None:
+    choice = choose_graphs(run_by(NEW | {"guidance": guidance, "packed_sequences": True}, MOE))
+    assert (choice.impl, choice.then) == ("none", ("full_iteration", "attn"))
+    assert choice.never == ("transformer_engine",)
+    assert "pad_cu_seqlens" in choice.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("shown", "what", "impl"),
+    [
+        (Observed(moe=False), {}, "full_iteration"),
+        (MOE, {"routing": "drop_pad"}, "full_iteration"),
+        (replace(MOE, dispatcher="hybridep"), SYNC_FREE, "full_iteration"),
+        (MOE, {"routing": "dropless", "gpu": "H100"}, "none"),
+    ],
+    ids=["dense", "drop and pad", "sync free", "dropless"],
+)
+def test_full_recompute_goes_with_the_full_iteration_only(
+    shown: Observed, what: dict[str, object], impl: str
+) -> None:
+    choice = choose_graphs(run_by(what, replace(shown, recompute_full=True)))
+    assert choice.impl == impl
+    assert "transformer_engine" in choice.never
+
+
+@pytest.mark.parametrize("tight", [{"memory_tight": True}, {"pp": 4}])
+@pytest.mark.parametrize("guidance", BOTH)
+def test_tight_memory_or_a_deep_pipeline_takes_the_narrowest_scope(
+    tight: dict[str, object], guidance: str
+) -> None:
+    choice = choose_graphs(run_by(NEW | {"guidance": guidance} | tight, MOE))
+    assert (choice.modules, choice.then) == (ROUTER, ())
+    assert "full_iteration" in choice.never
+
+
+def test_a_pipeline_of_three_stages_is_not_deep() -> None:
+    assert choose_graphs(run_by(NEW | {"pp": 3}, MOE)).rule == "dropless"
+
+
+def test_a_model_that_cannot_be_told_gets_no_graphs() -> None:
+    choice = choose_graphs(run_by(NEW))
+    assert (choice.impl, choice.rule) == ("none", "unknown-model")
+
+
+def test_router_padding_with_alltoall_leaves_preprocess_out() -> None:
+    run = run_by(NEW | {"router_padding": True}, replace(MOE, dispatcher="alltoall"))
+    choice = choose_graphs(run)
+    assert choice.modules == ("moe_router",)
+    assert [refusal.what for refusal in choice.refused] == ["moe_preprocess"]
+    flex = run_by(NEW | {"router_padding": True}, replace(MOE, dispatcher="hybridep"))
+    assert choose_graphs(flex).modules == ROUTER
+
+
+def test_recompute_of_moe_leaves_the_router_and_with_it_preprocess_out() -> None:
+    shown = replace(MOE, recompute_modules=("moe",))
+    choice = choose_graphs(run_by(NEW | {"guidance": "seed"}, shown))
+    assert choice.modules == ("attn",)
+    assert [refusal.what for refusal in choice.refused] == ["moe_router", "moe_preprocess"]
+    assert choose_graphs(run_by(NEW, shown)).impl == "none"
+
+
+def test_before_core_0_16_only_attention_can_be_captured() -> None:
+    choice = choose_graphs(run_by({"guidance": "seed", "routing": "dropless", "core_version": "0.15.0"}, MOE))
+    assert choice.modules == ("attn",)
+    assert choose_graphs(run_by({"routing": "drop_pad", "core_version": "0.15.0"}, MOE)).impl == "none"
+
+
+def test_graphs_are_counted_by_layer_and_microbatch_only_with_a_pipeline() -> None:
+    assert graph_count(layers=10, microbatches=8, pipeline=True) == 160
+    assert graph_count(layers=10, microbatches=8, pipeline=False) == 20
+
+
+def picked(impl: Impl, *modules: str) -> GraphChoice:
+    return GraphChoice(impl, modules, (), (), "by hand", "seed")
+
+
+ROUTED = picked("transformer_engine", *ROUTER)
+WHOLE = picked("full_iteration")
+ATTENTION = picked("transformer_engine", "attn")
+
+
+@pytest.mark.parametrize(
+    ("choice", "core", "flags"),
+    [
+        (ATTENTION, "0.12.0", ("--external-cuda-graph", "--cuda-graph-scope attn")),
+        (ROUTED, "0.14.0", ()),
+        (ROUTED, "0.15.0", ()),
+        (WHOLE, "0.13.0", ()),
+        (WHOLE, "0.14.0", ("--enable-cuda-graph", "--cuda-graph-scope full_iteration")),
+        (picked("transformer_engine"), "0.14.0", ("--external-cuda-graph", "--cuda-graph-scope full")),
+        (ATTENTION, "0.15.0", ("--cuda-graph-impl transformer_engine", "--cuda-graph-scope attn")),
+        (WHOLE, "0.15.0", ("--cuda-graph-impl local", "--cuda-graph-scope full_iteration")),
+        (picked("none"), "0.14.0", ()),
+        (picked("none"), "0.15.0", ("--cuda-graph-impl none",)),
+        (
+            ROUTED,
+            "0.16.1",
+            ("--cuda-graph-impl transformer_engine", "--cuda-graph-scope moe_router moe_preprocess"),
+        ),
+        (WHOLE, "0.17.0", ("--cuda-graph-impl local", "--cuda-graph-scope full_iteration")),
+        (
+            ROUTED,
+            "core_v0.18.0",
+            ("--cuda-graph-impl transformer_engine", "--cuda-graph-modules moe_router moe_preprocess"),
+        ),
+        (WHOLE, "0.19.0", ("--cuda-graph-impl full_iteration",)),
+        (WHOLE, None, ("--cuda-graph-impl full_iteration",)),
+        (picked("local"), "0.18.0", ("--cuda-graph-impl local",)),
+        (picked("none"), None, ("--cuda-graph-impl none",)),
+    ],
+)
+def test_each_release_spells_graphs_its_own_way(
+    choice: GraphChoice, core: str | None, flags: tuple[str, ...]
+) -> None:
+    assert graph_knobs(choice, core, bridge=False) == flags
+
+
+def test_bridge_takes_the_same_as_overrides() -> None:
+    modules = "[moe_router,moe_preprocess]"
+    assert graph_knobs(ROUTED, "0.17.0", bridge=True) == (
+        "model.cuda_graph_impl=transformer_engine",
+        f"model.cuda_graph_scope={modules}",
+    )
+    assert graph_knobs(ROUTED, None, bridge=True)[1] == f"model.cuda_graph_modules={modules}"
+
+
+@pytest.mark.parametrize("rules", [SEED_RULES, MAIN_RULES], ids=BOTH)
+def test_every_row_of_the_table_can_fire(rules: tuple[GraphRule, ...]) -> None:
+    unmet: dict[str, Fact] = {"host_visible": True, "full_recompute": False, "moe": None, "sync_free": False}
+    unmet |= {"routing": "dropless", "packed": False, "family": "other", "stage": "tuned"}
+    unmet |= {"memory_tight": False, "pp_deep": False}
+    for rule in rules:
+        facts = unmet | {name: allowed[0] for name, allowed in rule.when.items()}
+        assert fire(rules, facts, lambda one: one.id).rule is rule
+
+
+maybe = st.none() | st.booleans()
+runs = st.builds(
+    Run,
+    st.builds(
+        Observed,
+        moe=maybe,
+        dispatcher=st.sampled_from(["alltoall", "hybridep", "unknown"]),
+        ep_overlap=maybe,
+        recompute_full=maybe,
+        recompute_modules=st.sampled_from([None, (), ("moe",), ("core_attn",)]),
+    ),
+    st.builds(
+        Given,
+        gpu=st.sampled_from([None, "H100", "GB200"]),
+        precision=st.sampled_from([None, "bf16", "mxfp8"]),
+        routing=st.sampled_from([None, "dropless", "drop_pad"]),
+        pp=st.sampled_from([None, 1, 8]),
+        stage=st.sampled_from([None, "bring_up"]),
+        family=st.sampled_from([None, "vlm"]),
+        memory_tight=maybe,
+        core_version=st.sampled_from([None, "0.15.0", "0.17.0", "0.19.0"]),
+        packed_sequences=maybe,
+        router_padding=maybe,
+        te_op_fuser=maybe,
+        guidance=st.sampled_from(BOTH),
+    ),
+)
+
+
+@examples(runs)
+def test_what_is_chosen_is_never_refused_nor_what_must_never_be(run: Run) -> None:
+    choice = choose_graphs(run)
+    assert graph_refusals(graph_config(run, choice.impl, choice.modules)) == ()
+    assert not set(choice.never) & {*choice.modules, *choice.then, choice.impl}

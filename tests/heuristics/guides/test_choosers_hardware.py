@@ -1,0 +1,98 @@
+"""GPU families, NVLink domains, and what a GPU, a version or a layout refuses a dispatcher."""
+
+from __future__ import annotations
+
+import pytest
+
+from heuristics.config.hardware import FAMILIES, gpu_family
+from heuristics.guides.dispatcher import choose_dispatcher
+from heuristics.guides.dispatcher_limits import refusals
+from heuristics.run.observed import Observed
+from tests.run_doubles import run_by, run_of
+
+
+@pytest.mark.parametrize(
+    ("what", "refused"),
+    [
+        ({"gpu": "GB200"}, ["deepep"]),
+        ({"gpu": "GB300"}, ["deepep"]),
+        ({"gpu": "B300", "bridge_version": "0.3.1"}, ["deepep"]),
+        ({"gpu": "B300", "bridge_version": "0.4.0"}, []),
+        ({"gpu": "H100", "routing": "drop_pad"}, ["deepep"]),
+        ({"gpu": "H100", "ep": 1, "tp": 1}, ["deepep"]),
+        ({"gpu": "H100", "ep": 1, "tp": 2}, []),
+        ({"gpu": "H100", "container": "nvcr.io/nvidia/nemo:26.02"}, ["deepep"]),
+        ({"gpu": "H100", "core_version": "0.15.0"}, ["hybridep"]),
+        ({"gpu": "GB200", "ep": 128}, ["deepep", "hybridep"]),
+        ({"gpu": "A100"}, []),
+        ({}, []),
+    ],
+)
+def test_hard_limits_refuse_a_backend_with_reason_and_source(
+    what: dict[str, object], refused: list[str]
+) -> None:
+    found = refusals(run_by(what), ("alltoall", "deepep", "hybridep"))
+    assert [refusal.what for refusal in found] == refused
+    assert all(refusal.reason and refusal.source for refusal in found)
+
+
+def test_old_gpus_take_no_flex_backend() -> None:
+    volta = run_of(Observed(capability=(7, 0)), ep=64)
+    assert [refusal.what for refusal in refusals(volta, ("deepep", "hybridep"))] == ["deepep", "hybridep"]
+    assert choose_dispatcher(volta).candidates == ("alltoall",)
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [
+        ("NVIDIA H100 80GB HBM3", "H100"),
+        ("NVIDIA H200", "H200"),
+        ("NVIDIA A100-SXM4-80GB", "A100"),
+        ("NVIDIA B300 SXM6 AC", "B300"),
+        ("NVIDIA GB200", "GB200"),
+        ("gb300", "GB300"),
+        ("NVIDIA GH200 480GB", None),
+        ("NVIDIA H20", None),
+        ("Tesla V100-SXM2-32GB", None),
+    ],
+)
+def test_a_product_name_gives_its_family(name: str, family: str | None) -> None:
+    assert gpu_family(name) == family
+
+
+def test_the_nvlink_domain_comes_from_the_family_and_what_was_given_outweighs_it() -> None:
+    assert {name: run_of(gpu=name).config.nvlink_domain for name in FAMILIES} == {
+        **dict.fromkeys(("A100", "H100", "H200", "B200", "B300"), 8),
+        **dict.fromkeys(("GB200", "GB300", "VR200"), 72),
+    }
+    assert run_of(gpu="GB200", nvlink_domain=36).config.nvlink_domain == 36
+    assert run_of().config.nvlink_domain is None
+
+
+@pytest.mark.parametrize(
+    ("what", "spans"),
+    [
+        ({"gpu": "H100", "ep": 16}, True),
+        ({"gpu": "H100", "ep": 8, "etp": 1}, False),
+        ({"gpu": "H100", "ep": 8, "tp": 2}, True),
+        ({"gpu": "H100", "ep": 8, "tp": 2, "etp": 1}, False),
+        ({"gpu": "H100", "ep": 8}, None),
+        ({"gpu": "GB200", "ep": 64, "etp": 1}, False),
+        ({"ep": 64}, None),
+    ],
+)
+def test_ep_spans_the_domain_where_its_ranks_are_more(what: dict[str, object], spans: bool | None) -> None:
+    assert run_by(what).config.spans_domain is spans
+
+
+def test_kernels_across_nodes_tell_that_ep_spans_a_board_of_eight() -> None:
+    assert run_of(Observed(gpu="H100", internode=True)).config.spans_domain is True
+    assert run_of(Observed(gpu="GB200", internode=True)).config.spans_domain is None
+
+
+def test_a_gpu_without_a_name_is_told_by_capability_where_that_is_enough() -> None:
+    assert run_of(Observed(capability=(9, 0))).config.hardware_class == "hopper"
+    assert run_of(Observed(capability=(10, 0))).config.hardware_class is None
+    assert run_of(Observed(capability=(10, 0)), nvlink_domain=72).config.hardware_class == "nvl72"
+    assert run_of(Observed(capability=(10, 0)), nvlink_domain=8).config.hardware_class == "blackwell_nvl8"
+    assert run_of(Observed(gpu="L40S", capability=(8, 9))).config.hardware_class == "other"

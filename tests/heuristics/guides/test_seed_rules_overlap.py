@@ -1,0 +1,124 @@
+"""The rules of NVIDIA's guides one by one: seeds 001 and 004, expert-parallel overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from heuristics.fixes import (
+    com_1_ep_overlap,
+)
+from heuristics.guides.dispatcher_limits import backend_not_active, refusals
+from heuristics.guides.graph_config import GraphConfig
+from heuristics.guides.graph_constraints import graph_refusals
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run
+from tests.run_doubles import given_too, run_by, run_of, shown_too, unmet
+
+# ---- seeds 001 and 004: expert-parallel overlap ----
+
+READY = run_by(
+    {"ep": 8, "pp": 2, "vpp": 2, "torch_version": "2.6.0", "core_version": "0.18.0", "precision": "bf16"},
+    Observed(moe=True, dispatcher="alltoall", ep_overlap=False, recompute_full=False, recompute_modules=()),
+)
+
+
+def test_seed_001_a_run_that_meets_every_prerequisite_may_overlap() -> None:
+    assert unmet(com_1_ep_overlap.FIX, READY) == []
+
+
+@pytest.mark.parametrize(
+    ("run", "part"),
+    [
+        pytest.param(given_too(READY, ep=1), "EP above 1", id="seeds 001 and 004: EP > 1"),
+        pytest.param(
+            shown_too(given_too(READY, ep=None), moe=False, dispatcher="unknown"),
+            "EP above 1",
+            id="seeds 001 and 004: experts > 1",
+        ),
+        pytest.param(
+            shown_too(READY, dispatcher="allgather"),
+            "alltoall or flex",
+            id="seeds 001 and 004: dispatcher alltoall or flex",
+        ),
+        pytest.param(
+            given_too(READY, precision="fp32"), "BF16 or FP16", id="seeds 001 and 004: BF16 or FP16"
+        ),
+        pytest.param(given_too(READY, torch_version="2.5.1"), "PyTorch", id="seed 001: PyTorch >= 2.6.0"),
+        pytest.param(
+            given_too(READY, vpp=1), "virtual", id="seeds 001 and 004: VPP where there are pipeline stages"
+        ),
+        pytest.param(
+            shown_too(READY, recompute_full=True), "no full recompute", id="seed 001: no full recompute"
+        ),
+    ],
+)
+def test_seeds_001_and_004_a_prerequisite_of_ep_overlap(run: Run, part: str) -> None:
+    (text,) = unmet(com_1_ep_overlap.FIX, run)
+    assert part in text
+
+
+@pytest.mark.parametrize("dispatcher", ["alltoall", "deepep", "hybridep"])
+def test_seed_001_overlap_goes_with_alltoall_and_with_both_flex_backends(dispatcher: str) -> None:
+    assert unmet(com_1_ep_overlap.FIX, shown_too(READY, dispatcher=dispatcher)) == []
+
+
+def test_seed_001_one_stage_needs_no_virtual_ones() -> None:
+    assert unmet(com_1_ep_overlap.FIX, given_too(READY, pp=1, vpp=None)) == []
+
+
+def test_seed_001_mtp_of_at_most_one_layer_is_asked_for() -> None:
+    texts = {one.text: one.state for one in com_1_ep_overlap.FIX.preconditions(READY)}
+    assert texts["at most one MTP layer"] == "unknown"
+
+
+def test_seeds_001_and_004_shared_expert_overlap_goes_off_with_it() -> None:
+    knobs = com_1_ep_overlap.knobs(READY)
+    assert "comm_overlap.overlap_moe_expert_parallel_comm=true" in knobs.megatron_bridge
+    assert "model.moe_shared_expert_overlap=false" in knobs.megatron_bridge
+
+
+def test_seed_001_plain_overlap_is_tried_without_delayed_weight_gradients() -> None:
+    assert "comm_overlap.delay_wgrad_compute=false" in com_1_ep_overlap.knobs(READY).megatron_bridge
+
+
+def test_seed_001_the_measured_gain_is_quoted_with_its_shape() -> None:
+    gains = [gain.text for gain in com_1_ep_overlap.FIX.gains]
+    assert any("41.25 s to 31.31 s" in text and "EP16, alltoall" in text for text in gains)
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        pytest.param(
+            {"wgrad_fusion": False},
+            "gradient_accumulation_fusion",
+            id="seed 001: graphs with delayed wgrad need gradient accumulation fusion",
+        ),
+        pytest.param(
+            {"attention_bias": True},
+            "without attention bias",
+            id="seed 001: graphed attention with delayed wgrad takes no bias",
+        ),
+    ],
+)
+def test_seed_001_delayed_weight_gradients_in_graphs(config: Mapping[str, object], reason: str) -> None:
+    base = GraphConfig(
+        "transformer_engine", ("attn",), delay_wgrad=True, te_version="2.12.0", wgrad_fusion=True
+    )
+    assert graph_refusals(base) == ()
+    refused = graph_refusals(replace(base, **config))  # type: ignore[arg-type]
+    assert any(reason in refusal.reason for refusal in refused)
+
+
+def test_seeds_001_and_004_the_backend_alone_does_not_activate_flex() -> None:
+    told = backend_not_active(run_of(Observed(dispatcher="alltoall")), "hybridep")
+    assert told is not None
+    assert "the backend alone does nothing" in told
+
+
+def test_seed_001_flex_is_skipped_on_a_gpu_it_does_not_know() -> None:
+    volta = run_of(Observed(capability=(7, 0)))
+    assert {refusal.what for refusal in refusals(volta, ("deepep", "hybridep"))} == {"deepep", "hybridep"}

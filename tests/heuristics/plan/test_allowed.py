@@ -1,0 +1,237 @@
+"""Whether a configuration allows a fix, by small configurations and changes of one line."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.fixes.fix import Fix, Knobs
+from heuristics.plan.allowed import Permits, change_set, changed
+from heuristics.plan.plan import make_plan
+from heuristics.plan.planned import Plan
+from heuristics.rules.megatron.request import Request, request_of
+from heuristics.rules.rules import rules
+from heuristics.run.given import Given
+from heuristics.run.run import Run
+from tests.fix_doubles import complete, given, need, shows
+from tests.opinions_doubles import a_fix, catalogue_of, paying
+from traces.settings.settings import Framework, Settings, Value, settings
+
+OVERLAP = Knobs(("--overlap-moe-expert-parallel-comm",), ("model.overlap_moe_expert_parallel_comm=true",))
+DELAY = Knobs(("--delay-wgrad-compute",), ("model.delay_wgrad_compute=true",))
+GATHER = Knobs(("--overlap-param-gather",), ("ddp.overlap_param_gather=true",))
+REDUCE = Knobs(("--overlap-grad-reduce",), ("ddp.overlap_grad_reduce=true",))
+SHARDED = Knobs(("--use-distributed-optimizer",), ("ddp.use_distributed_optimizer=true",))
+FULL = Knobs(("--recompute-granularity full", "--recompute-method uniform", "--recompute-num-layers 1"))
+GC = Knobs(("--manual-gc",), ("train.manual_gc=true",))
+PLAIN: dict[str, Value] = {
+    "bf16": True,
+    "expert_model_parallel_size": 8,
+    "pipeline_model_parallel_size": 1,
+    "mtp_num_layers": None,
+    "moe_token_dispatcher_type": "alltoall",
+    "moe_shared_expert_overlap": False,
+    "recompute_granularity": None,
+    "overlap_moe_expert_parallel_comm": False,
+    "delay_wgrad_compute": False,
+    "ddp.overlap_grad_reduce": False,
+    "ddp.use_distributed_optimizer": False,
+    "ddp.use_megatron_fsdp": False,
+}
+
+
+def run_of(
+    *,
+    framework: Framework = "megatron_lm",
+    core: str | None = "0.16.1",
+    knobs: dict[str, Value] | None = None,
+) -> Run:
+    said = settings({**PLAIN, **(knobs or {})}, "run.sh", framework)
+    plain = paying("communication", {"all": 100})
+    return Run(
+        plain.observed, Given(core_version=core), plain.cost_by_kind_ns, 1000, plain.total_ns, settings=said
+    )
+
+
+def fix(number: str, knobs: Knobs) -> Fix:
+    return a_fix(number, "communication", knobs=lambda run: knobs)
+
+
+def plan_of(run: Run, **knobs: Knobs) -> Plan:
+    """A plan of fixes in the order of the wall; by id with _ for -."""
+    made = [fix(number.replace("_", "-"), one) for number, one in knobs.items()]
+    return make_plan(run, ["communication"], catalogue_of(*made))
+
+
+def test_a_change_that_breaks_no_rule_is_allowed_alone() -> None:
+    found = Permits(run_of()).judge(OVERLAP, {"COM-2": GC})
+    assert (found.after, found.broken, found.beside) == ((), (), "")
+
+
+def test_a_change_that_breaks_a_rule_is_refused_with_the_rules_text_and_source() -> None:
+    rule = rules()["delayed-wgrad-overlap"]
+    (one,) = plan_of(run_of(), COM_9=DELAY).refused
+    assert one.because == f"the configuration forbids it: {rule.text}"
+    assert (one.unlocked_by, one.source) == (rule.fix, rule.source)
+
+
+def test_a_change_that_stands_on_an_earlier_step_names_it() -> None:
+    plan = plan_of(run_of(), COM_2=GC, COM_1=OVERLAP, COM_9=DELAY)
+    assert [(one.fix.id, one.after) for one in plan.fixes] == [
+        ("COM-2", ()),
+        ("COM-1", ()),
+        ("COM-9", ("COM-1",)),
+    ]
+
+
+def test_a_step_that_comes_later_does_not_help() -> None:
+    found = Permits(run_of()).judge(DELAY, {})
+    assert [one.rule.id for one in found.broken] == ["delayed-wgrad-overlap"]
+
+
+def test_a_change_may_stand_on_several_steps_at_once() -> None:
+    found = Permits(run_of()).judge(GATHER, {"COM-2": REDUCE, "COM-1": SHARDED})
+    assert (found.after, found.broken) == (("COM-2", "COM-1"), ())
+
+
+def test_steps_that_only_together_break_a_rule_are_not_in_one_plan() -> None:
+    found = Permits(run_of()).judge(FULL, {"COM-2": GC, "COM-1": OVERLAP})
+    assert found.beside == "COM-1"
+    assert found.broken[0].rule.id == "ep-overlap-full-recompute"
+
+
+def test_the_later_of_two_such_steps_says_which_comes_first_and_why() -> None:
+    plan = plan_of(run_of(), COM_1=OVERLAP, COM_9=FULL)
+    (one,) = plan.refused
+    rule = rules()["ep-overlap-full-recompute"]
+    assert [kept.fix.id for kept in plan.fixes] == ["COM-1"]
+    assert one.because == f"not in one plan with COM-1, which comes first: {rule.text}"
+    assert (one.unlocked_by, one.source) == ("leaving out COM-1", rule.source)
+
+
+def test_what_the_configuration_breaks_itself_is_not_held_against_a_change() -> None:
+    run = run_of(knobs={"num_layers": 18, "pipeline_model_parallel_size": 4, "delay_wgrad_compute": True})
+    assert Permits(run).judge(GC, {}).broken == ()
+    assert Permits(run).judge(DELAY, {}).broken == ()
+
+
+def test_a_warning_forbids_nothing() -> None:
+    warned = Knobs(("--moe-router-force-load-balancing",))
+    assert rules()["force-balance"].level == "warning"
+    assert Permits(run_of()).judge(warned, {}).broken == ()
+
+
+def test_without_a_configuration_nothing_is_refused() -> None:
+    assert Permits(Run()).judge(DELAY, {}).broken == ()
+
+
+def test_a_release_before_the_rule_does_not_refuse_and_an_unknown_one_counts_as_the_newest() -> None:
+    both: dict[str, Value] = {"recompute_granularity": "selective", "recompute_modules": ("moe",)}
+    broken = {
+        core: [one.rule.id for one in Permits(run_of(core=core, knobs=both)).judge(OVERLAP, {}).broken]
+        for core in ("0.16.1", "0.17.0", None)
+    }
+    assert broken == {
+        "0.16.1": [],
+        "0.17.0": ["ep-overlap-moe-recompute"],
+        None: ["ep-overlap-moe-recompute"],
+    }
+
+
+def test_a_change_is_read_in_the_runs_own_spelling_with_its_environment() -> None:
+    knobs = Knobs(("--manual-gc",), ("train.manual_gc_interval=10",), (), ("NCCL_NVLS_ENABLE=0",))
+    assert change_set(knobs, "megatron_lm").knobs == {"train.manual_gc": True, "env.NCCL_NVLS_ENABLE": "0"}
+    assert change_set(knobs, "megatron_bridge").knobs == {
+        "train.manual_gc_interval": 10,
+        "env.NCCL_NVLS_ENABLE": "0",
+    }
+    assert change_set(knobs, None) == change_set(knobs, "megatron_lm")
+
+
+def test_of_several_changes_the_later_wins() -> None:
+    run = changed(run_of(), (Knobs(("--micro-batch-size 2",)), Knobs(("--micro-batch-size 4",))))
+    assert run.settings.value("train.micro_batch_size") == 4
+
+
+def test_a_named_recipe_of_bridge_is_seen_by_the_rules_as_what_it_sets() -> None:
+    said: dict[str, Value] = {
+        "fp8": None,
+        "fp4": None,
+        "recompute_granularity": "selective",
+        "recompute_modules": ("moe_act",),
+        "moe_grouped_gemm": True,
+    }
+    run = run_of(framework="megatron_bridge", knobs=said)
+    delayed = Knobs((), ("mixed_precision=bf16_with_fp8_delayed_scaling_mixed",))
+    current = Knobs((), ("mixed_precision=bf16_with_fp8_current_scaling_mixed",))
+    assert [one.rule.id for one in Permits(run).judge(delayed, {}).broken] == ["recompute-fp8-delayed"]
+    assert Permits(run).judge(current, {}).broken == ()
+
+
+def test_from_full_to_selective_recompute_takes_the_settings_of_full_recompute_along() -> None:
+    full: dict[str, Value] = {
+        "recompute_granularity": "full",
+        "recompute_method": "uniform",
+        "recompute_num_layers": 1,
+    }
+    run = complete(full, memory_tight=True)
+    run = replace(run, settings=Settings(run.settings.by_knob, "megatron_lm"))
+    knobs = CATALOGUE["MEM-2"].knobs(run)
+    assert {"(leave out --recompute-method)", "(leave out --recompute-num-layers)"} <= set(knobs.megatron_lm)
+    assert Permits(run).judge(knobs, {}).broken == ()
+
+
+def test_fp4_takes_the_place_of_fp8_and_not_a_place_beside_it() -> None:
+    said: dict[str, Value] = {"fp8": "hybrid", "fp8_recipe": "tensorwise", "fp8_param": True}
+    run = complete(said, gpu="B200", stage="tuned")
+    knobs = CATALOGUE["CMP-3"].knobs(run)
+    assert "--fp4-format e2m1" in knobs.megatron_lm
+    assert {"(leave out --fp8-format)", "(leave out --fp8-param-gather)"} <= set(knobs.megatron_lm)
+    assert "fp8-and-fp4" not in {one.rule.id for one in Permits(run).judge(knobs, {}).broken}
+
+
+@pytest.mark.parametrize(
+    ("now", "cure"), [("alltoall", "COM-2"), ("allgather", "moe_token_dispatcher_type flex")]
+)
+def test_a_dispatcher_without_sms_does_not_let_their_count_in(now: str, cure: str) -> None:
+    assert need(CATALOGUE["COM-3"], shows(dispatcher=now), "dispatches tokens").cure == cure
+
+
+def test_before_hybridep_the_sms_are_those_of_deepep() -> None:
+    lines = CATALOGUE["COM-3"].knobs(given(core_version="0.15.0")).megatron_lm
+    assert [line.split()[0] for line in lines] == ["--moe-deepep-num-sms"]
+
+
+def test_megatron_fsdp_takes_averaging_in_the_collective_along() -> None:
+    line = "(leave out --ddp-average-in-collective)"
+    averaged = complete({"ddp.average_in_collective": True})
+    assert line in CATALOGUE["MEM-10"].knobs(averaged).megatron_lm
+    assert line not in CATALOGUE["MEM-10"].knobs(complete()).megatron_lm
+
+
+def test_megatron_fsdp_brings_the_distributed_optimizer() -> None:
+    aware = Knobs(("--use-precision-aware-optimizer",))
+    assert Permits(run_of()).judge(aware, {}).broken != ()
+    assert Permits(run_of(knobs={"ddp.use_megatron_fsdp": True})).judge(aware, {}).broken == ()
+
+
+def test_a_format_that_a_recipe_of_bridge_leaves_off_is_asked_about_as_off() -> None:
+    said: dict[str, Value] = {"fp4": "e2m1", "mixed_precision": "bf16_with_mxfp8_mixed"}
+    request = request_of(run_of(framework="megatron_bridge", knobs=said))
+    assert isinstance(request, Request)
+    assert (request.fields["fp8_recipe"], request.fields["fp4"]) == ("mxfp8", None)
+
+
+def test_the_first_setting_of_bridges_overlap_section_keeps_what_the_model_has_on() -> None:
+    said: dict[str, Value] = {"overlap_moe_expert_parallel_comm": True}
+    kept = "comm_overlap.overlap_moe_expert_parallel_comm=true"
+    run = run_of(framework="megatron_bridge", knobs=said)
+    for name in ("COM-5", "COM-9"):
+        assert kept in CATALOGUE[name].knobs(run).megatron_bridge
+    alone = Knobs((), ("comm_overlap.delay_wgrad_compute=true",))
+    assert [one.rule.id for one in Permits(run).judge(alone, {}).broken] == ["delayed-wgrad-overlap"]
+    section: dict[str, Value] = {**said, "comm_overlap.overlap_moe_expert_parallel_comm": True}
+    has_one = run_of(framework="megatron_bridge", knobs=section)
+    assert kept not in CATALOGUE["COM-9"].knobs(has_one).megatron_bridge

@@ -1,0 +1,172 @@
+"""A plan asked of Megatron-Core: what its answers do to it. The one that answers here is a double."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import pytest
+
+from heuristics.fixes.fix import Knobs
+from heuristics.plan.asked import OWN, Ask, Asked, plan_asked
+from heuristics.plan.plan import make_plan
+from heuristics.plan.planned import Plan, Rejection
+from heuristics.rules.megatron.answer import Answer, Kind
+from heuristics.rules.megatron.request import Request
+from heuristics.run.given import Given
+from heuristics.run.run import Run
+from tests.opinions_doubles import a_fix, catalogue_of, paying
+from traces.settings.settings import Value, settings
+
+TOPK = Knobs(("--moe-router-topk 4",))
+GC = Knobs(("--manual-gc",))
+OVERLAP = Knobs(("--overlap-moe-expert-parallel-comm",))
+DELAY = Knobs(("--delay-wgrad-compute",))
+SIZED = Knobs(("--expert-model-parallel-size N",))
+FOR_PEOPLE = Knobs(environment=("(on every node, before the run)",))
+WORDS = "top-k of four is not to our taste"
+Say = Callable[[Request], tuple[Kind, str]]
+
+
+def run_of(core: str | None = "0.16.1", **knobs: Value) -> Run:
+    said: dict[str, Value] = {
+        "num_moe_experts": 64,
+        "moe_router_topk": 2,
+        "expert_model_parallel_size": 8,
+        "overlap_moe_expert_parallel_comm": False,
+        **knobs,
+    }
+    plain = paying("communication", {"all": 100})
+    return Run(
+        plain.observed,
+        Given(core_version=core),
+        plain.cost_by_kind_ns,
+        1000,
+        plain.total_ns,
+        settings=settings(said, "run.sh", "megatron_lm"),
+    )
+
+
+class Double:
+    """Answers each request by one sentence, and keeps what it was asked."""
+
+    def __init__(self, say: Say, version: str = "0.16.1") -> None:
+        self.say, self.version = say, version
+        self.rounds: list[Sequence[Request]] = []
+
+    def __call__(self, requests: Sequence[Request]) -> list[tuple[Answer, ...]]:
+        self.rounds.append(requests)
+        return [(Answer("config", *self.say(one), self.version),) for one in requests]
+
+
+def against_topk(request: Request) -> tuple[Kind, str]:
+    return ("rejected", WORDS) if request.fields.get("moe_router_topk") == 4 else ("ok", "")
+
+
+def asked(run: Run, ask: Ask | None, **knobs: Knobs) -> Asked:
+    made = [
+        a_fix(number.replace("_", "-"), "communication", knobs=lambda run, one=one: one)
+        for number, one in knobs.items()
+    ]
+
+    def make(rejected: Mapping[str, Rejection]) -> Plan:
+        return make_plan(run, ["communication"], catalogue_of(*made), rejected=rejected)
+
+    return plan_asked(run, make, ask)
+
+
+def ids(found: Asked) -> list[str]:
+    return [one.fix.id for one in found.plan.fixes]
+
+
+def test_without_anyone_to_ask_the_plan_stands_and_has_no_answers() -> None:
+    found = asked(run_of(), None, COM_2=TOPK)
+    assert (ids(found), found.answers) == (["COM-2"], {})
+
+
+def test_a_run_of_which_no_file_tells_is_not_asked_about() -> None:
+    double = Double(against_topk)
+    assert asked(Run(), double, COM_2=TOPK).answers == {}
+    assert double.rounds == []
+
+
+def test_the_configuration_is_asked_first_and_then_every_fix_at_once() -> None:
+    double = Double(against_topk)
+    found = asked(run_of(), double, COM_2=GC, COM_1=OVERLAP)
+    assert [len(one) for one in double.rounds] == [1, 2]
+    assert set(found.answers) == {OWN, "COM-2", "COM-1"}
+
+
+def test_what_is_rejected_is_refused_in_megatron_cores_words_and_planned_around() -> None:
+    found = asked(run_of(), Double(against_topk), COM_2=TOPK, COM_1=OVERLAP)
+    (refused,) = found.plan.refused
+    assert ids(found) == ["COM-1"]
+    assert refused.because == f"the framework rejects it here: {WORDS}"
+    assert refused.source == "megatron-core 0.16.1"
+
+
+def test_a_fix_that_takes_the_place_of_a_rejected_one_is_asked_about_too() -> None:
+    run, double = run_of(), Double(against_topk)
+    first = a_fix("COM-2", "communication", knobs=lambda run: TOPK, excludes=("COM-1",))
+    second = a_fix("COM-1", "communication", knobs=lambda run: OVERLAP)
+
+    def make(rejected: Mapping[str, Rejection]) -> Plan:
+        return make_plan(run, ["communication"], catalogue_of(first, second), rejected=rejected)
+
+    found = plan_asked(run, make, double)
+    assert ids(found) == ["COM-1"]
+    assert found.answers["COM-1"][0].answer == "ok"
+    assert [len(one) for one in double.rounds] == [1, 1, 1]
+
+
+def test_a_fix_is_asked_about_with_the_steps_it_stands_on() -> None:
+    double = Double(against_topk)
+    asked(run_of(delay_wgrad_compute=False), double, COM_1=OVERLAP, COM_9=DELAY)
+    last = double.rounds[1][-1].fields
+    assert last["overlap_moe_expert_parallel_comm"] is True
+    assert last["delay_wgrad_compute"] is True
+
+
+def test_what_is_said_of_the_configuration_itself_is_not_held_against_a_fix() -> None:
+    found = asked(run_of(), Double(lambda request: ("rejected", "18 layers")), COM_2=GC)
+    assert ids(found) == ["COM-2"]
+
+
+@pytest.mark.parametrize("answer", ["rejected", "no_such_knob"])
+def test_another_release_has_no_say(answer: Kind) -> None:
+    double = Double(lambda request: (answer, WORDS) if request.fields["moe_router_topk"] == 4 else ("ok", ""))
+    assert ids(asked(run_of(core="0.18.0"), double, COM_2=TOPK)) == ["COM-2"]
+    assert ids(asked(run_of(core="0.16.0"), double, COM_2=TOPK)) == []
+
+
+@pytest.mark.parametrize(("answer", "kept"), [("rejected", []), ("no_such_knob", ["COM-2"])])
+def test_where_the_release_is_unknown_it_may_reject_but_a_knob_may_be_newer(
+    answer: Kind, kept: list[str]
+) -> None:
+    double = Double(lambda request: (answer, WORDS) if request.fields["moe_router_topk"] == 4 else ("ok", ""))
+    assert ids(asked(run_of(core=None), double, COM_2=TOPK)) == kept
+
+
+@pytest.mark.parametrize("answer", ["needs", "not_checked"])
+def test_what_this_host_lacks_refuses_nothing(answer: Kind) -> None:
+    double = Double(lambda request: (answer, "no Transformer Engine here"))
+    assert ids(asked(run_of(), double, COM_2=TOPK)) == ["COM-2"]
+
+
+def test_what_cannot_be_asked_says_why() -> None:
+    found = asked(run_of(expert_model_parallel_size=0), Double(against_topk), COM_2=GC)
+    (answer,) = found.answers[OWN]
+    assert answer.answer == "not_checked"
+    assert "expert_model_parallel_size" in answer.text
+
+
+def test_a_change_with_a_size_to_fill_in_is_not_passed_off_as_checked() -> None:
+    double = Double(against_topk)
+    found = asked(run_of(), double, COM_2=SIZED)
+    assert [one.answer for one in found.answers["COM-2"]] == ["not_checked"]
+    assert "to fill in" in found.answers["COM-2"][0].text
+    assert ids(found) == ["COM-2"]
+
+
+def test_lines_for_people_are_no_knobs_and_keep_nothing_from_being_asked() -> None:
+    found = asked(run_of(), Double(against_topk), COM_2=FOR_PEOPLE)
+    assert [one.answer for one in found.answers["COM-2"]] == ["ok"]

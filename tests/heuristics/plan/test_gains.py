@@ -1,0 +1,178 @@
+"""What changes give over several ranks, what a plan makes of it, and how it is said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.fixes.hst_3_partial_graphs import changes as graphed
+from heuristics.fixes.mem_2_selective_recompute import changes as recomputed
+from heuristics.plan.gains import Gain, Replayed, gains_of
+from heuristics.plan.plan import NOT_FOUND, NOT_REPLAYED, make_plan
+from heuristics.plan.planned import Planned
+from heuristics.run.given import Given
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run, WallId
+from reports.content.explain.page import explain_page
+from reports.content.quantities import saving
+from reports.result.fill.plan import fix
+from tests.opinions_doubles import a_fix, catalogue_of, cost, costs, paying
+from tests.plain_page import plain
+from traces.replay.changes.change import Change
+
+ACTS = {"host_overhead": ("gc",)}
+
+
+def change(low_ns: int | None, high_ns: int, because: str | None = None) -> Change:
+    return Change("collection_at_edges", ACTS, low_ns, high_ns, because)
+
+
+def planned(
+    about: WallId,
+    kinds: Mapping[str, int],
+    *changes: str,
+    gains: Mapping[str, Gain],
+    acts_on: tuple[str, ...] = (),
+) -> Planned:
+    """The only fix of a plan; it makes some changes, of which some were replayed."""
+    fix = a_fix(
+        {"host_overhead": "HST-2", "compute": "CMP-1"}[about],
+        about,
+        kinds=acts_on,
+        changes=lambda run: changes,
+    )
+    (one,) = make_plan(paying(about, kinds), [about], catalogue_of(fix), gains=gains).fixes
+    return one
+
+
+# over ranks
+
+
+def test_gains_of_ranks_are_parts_of_all_their_windows() -> None:
+    ranks = [Replayed(costs(), [change(100, 200)], 1_000), Replayed(costs(), [change(20, 40)], 1_000)]
+    assert gains_of(ranks) == {"collection_at_edges": Gain(0.06, 0.12, None)}
+
+
+def test_a_rank_without_the_change_gives_nothing_or_what_it_acts_on() -> None:
+    other = costs(host_overhead=cost(100, {"gc": 60, "python": 40}))
+    ranks = [Replayed(costs(), [change(100, 200)], 1_000), Replayed(other, [], 1_000)]
+    assert gains_of(ranks)["collection_at_edges"] == Gain(0.05, 0.13, None)
+
+
+def test_one_rank_without_a_lower_end_leaves_all_without() -> None:
+    ranks = [
+        Replayed(costs(), [change(100, 200)], 1_000),
+        Replayed(costs(), [change(None, 40, "why")], 1_000),
+    ]
+    assert gains_of(ranks)["collection_at_edges"] == Gain(None, 0.12, "why")
+
+
+# in a plan
+
+
+def test_a_fix_wins_from_its_pessimistic_replay_to_its_ceiling() -> None:
+    one = planned(
+        "host_overhead",
+        {"gc": 300},
+        "collection_at_edges",
+        gains={"collection_at_edges": Gain(0.1, 0.2, None)},
+    )
+    assert (one.low_frac, one.ceiling_frac, one.low_because) == (0.1, 0.2, "")
+    assert fix(one).gain_frac == (0.1, 0.2)
+
+
+def test_the_ceiling_is_never_above_what_the_fix_acts_on() -> None:
+    gain = Gain(0.25, 0.4, None)
+    one = planned("host_overhead", {"gc": 200, "python": 100}, "gc", acts_on=("gc",), gains={"gc": gain})
+    assert (one.low_frac, one.ceiling_frac) == (0.2, 0.2)
+
+
+def test_a_change_that_acts_on_two_walls_may_win_more_than_one_of_them_costs() -> None:
+    gain = Gain(0.25, 0.4, None, across=True)
+    one = planned("compute", {"gemm": 200}, "grouped", gains={"grouped": gain})
+    assert (one.low_frac, one.ceiling_frac) == (0.25, 0.4)
+
+
+def test_changes_made_together_give_the_best_alone_at_least_and_their_sum_at_most() -> None:
+    one = planned(
+        "host_overhead",
+        {"launch": 900},
+        "a",
+        "b",
+        gains={"a": Gain(0.1, 0.2, None), "b": Gain(0.3, 0.35, None)},
+    )
+    assert one.low_frac == 0.3
+    assert one.ceiling_frac == pytest.approx(0.55)
+
+
+@pytest.mark.parametrize(
+    ("changes", "gains", "why"),
+    [
+        ((), {}, NOT_REPLAYED),
+        (("gc",), {}, NOT_FOUND),
+        (("gc",), {"gc": Gain(None, 0.2, "nobody says so")}, "nobody says so"),
+    ],
+)
+def test_without_a_lower_end_the_plan_says_why(
+    changes: tuple[str, ...], gains: Mapping[str, Gain], why: str
+) -> None:
+    one = planned("host_overhead", {"gc": 300}, *changes, gains=gains)
+    assert (one.low_frac, one.low_because) == (None, why)
+
+
+def test_fixes_that_win_by_the_same_costs_name_each_other() -> None:
+    fixes = catalogue_of(
+        a_fix("HST-3", "host_overhead", kinds=("launch", "python")),
+        a_fix("HST-4", "host_overhead", kinds=("launch",)),
+        a_fix("HST-2", "host_overhead", kinds=("gc",)),
+    )
+    run = paying("host_overhead", {"launch": 100, "python": 50, "gc": 100})
+    shared = {one.fix.id: one.shares_with for one in make_plan(run, ["host_overhead"], fixes).fixes}
+    assert shared == {"HST-3": ("HST-4",), "HST-4": ("HST-3",), "HST-2": ()}
+
+
+def test_memory_fixes_win_no_more_than_their_own_kinds() -> None:
+    run = paying("memory", {"recompute": 100, "offload": 200, "allocator": 50})
+    ceilings = {one.fix.id: one.ceiling_frac for one in make_plan(run, ["memory"], CATALOGUE).fixes}
+    assert ceilings["MEM-1"] == pytest.approx(0.05)
+    assert ceilings["MEM-4"] == pytest.approx(0.15)
+
+
+# which changes a fix stands for
+
+
+def test_graphs_are_replayed_for_the_scopes_that_are_chosen() -> None:
+    assert graphed(Run()) == ("graph_moe_router", "graph_moe_preprocess")
+    assert graphed(Run(observed=Observed(moe=False))) == ("graph_attn",)
+
+
+def test_recompute_is_dropped_where_memory_has_room_and_narrowed_where_not() -> None:
+    whole = Observed(recompute_full=True)
+    assert recomputed(Run(observed=whole, given=Given(memory_tight=False))) == ("recompute_dropped",)
+    assert recomputed(Run(observed=whole, given=Given(memory_tight=True))) == ("recompute_narrowed",)
+
+
+@pytest.mark.parametrize("number", [*CATALOGUE])
+def test_every_change_of_a_fix_has_words(number: str) -> None:
+    replayed = CATALOGUE[number].changes(Run())
+    assert ("Replayed as" in plain(explain_page(number))) == bool(replayed)
+
+
+# in words
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (None, None, "not replayed"),
+        (None, 0.08, "up to 8.0 %"),
+        (0.03, 0.08, "3.0-8.0 %"),
+        (0.08, 0.08, "8.0 %"),
+        (-0.03, 0.08, "-3.0 % to +8.0 %"),
+        (0.0, 0.0, "0 %"),
+    ],
+)
+def test_a_saving_in_words(low: float | None, high: float | None, said: str) -> None:
+    assert saving(low, high) == said

@@ -1,0 +1,458 @@
+"""Which fixes are tried, in which order, and why others are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import chain, combinations, pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+
+import diagnoser
+from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.fixes.fix import Gain, Precondition
+from heuristics.judgement import judge
+from heuristics.plan.plan import ASIDE, LEVERS, WALL_ORDER, make_plan
+from heuristics.plan.planned import Plan
+from heuristics.run.given import Given
+from heuristics.run.observed import Observed
+from heuristics.run.run import WALL_IDS, Run, WallId
+from reports.result.fill.plan import fix as fix_section
+from reports.result.fill.plan import refused_fix
+from tests.opinions_doubles import (
+    KERNEL,
+    KINDS,
+    WALLS,
+    a_fix,
+    catalogue_of,
+    cost,
+    costs,
+    paying,
+    rank,
+    runs,
+)
+from tests.simulate.recording import Recording
+from traces.missing import Missing
+
+Export = Callable[..., Path]
+BLIND = Missing("replay", "clock offset: 3 ms", "record again")
+SHARED: dict[str, set[str]] = {}
+"""Fixes in the order of a wall that is not their own: none."""
+
+
+def ids(plan: Plan) -> list[str]:
+    return [one.fix.id for one in plan.fixes]
+
+
+def refused_ids(plan: Plan) -> list[str]:
+    return [one.fix.id for one in plan.refused]
+
+
+def refused(plan: Plan) -> dict[str, str]:
+    return {one.fix.id: one.because for one in plan.refused}
+
+
+def waited_for(plan: Plan) -> set[str]:
+    """What stands in a plan directly before a fix that waits for it."""
+    return {
+        first.fix.id
+        for first, then in pairwise(plan.fixes)
+        if first.fix.id in [one.cure for one in then.preconditions if one.state == "unmet"]
+    }
+
+
+def unmet(text: str, cure: str = "") -> Precondition:
+    return Precondition(text, "unmet", cure)
+
+
+def plan_of(about: WallId, *fixes: str, **needs: Precondition) -> Plan:
+    """A plan of fixes that act on all of a wall; `needs` by id with _ for -."""
+    made = [
+        a_fix(one, about, *[needs[key] for key in needs if key == one.replace("-", "_")]) for one in fixes
+    ]
+    return make_plan(paying(about, {"all": 100}), [about], catalogue_of(*made))
+
+
+def test_every_fix_is_in_the_order_of_its_own_wall_exactly_once() -> None:
+    for about, order in WALL_ORDER.items():
+        guests = SHARED.get(about, set())
+        assert len(set(order)) == len(order)
+        assert set(order) - guests == {fix.id for fix in CATALOGUE.values() if fix.wall == about}
+        assert guests <= set(order)
+    assert set(WALL_ORDER) == set(WALL_IDS)
+    assert {CATALOGUE[lever].wall for lever in LEVERS} == {"compute"}
+
+
+def test_every_fix_that_is_named_is_in_the_catalogue() -> None:
+    for fix in CATALOGUE.values():
+        assert {*fix.excludes, *([fix.same_as] if fix.same_as else [])} <= set(CATALOGUE)
+        assert fix.id not in fix.excludes
+
+
+def test_kinds_of_fixes_are_kinds_of_costs() -> None:
+    for fix in CATALOGUE.values():
+        assert {*fix.kinds, *(fix.direct or ())} <= set(KINDS[fix.wall]), fix.id
+
+
+def test_the_order_is_the_workflows_not_the_catalogues() -> None:
+    assert ids(plan_of("communication", "COM-1", "COM-4", "COM-2")) == ["COM-2", "COM-1", "COM-4"]
+
+
+@pytest.mark.parametrize(
+    ("about", "kinds", "first"),
+    [
+        ("host_overhead", {"gc": 60, "python": 40}, "HST-2"),
+        ("host_overhead", {"long_python_pauses": 60, "python": 40}, "HST-2"),
+        ("host_overhead", {"cpu_optimizer": 60, "python": 40}, "HST-9"),
+        ("memory", {"allocator": 60, "recompute": 40}, "MEM-1"),
+        ("memory", {"offload": 60, "recompute": 40}, "MEM-6"),
+        ("memory", {"host_resident": 60, "recompute": 40}, "MEM-14"),
+        ("memory", {"recompute": 60, "offload": 20, "allocator": 20}, "MEM-2"),
+        ("communication", {"dp_reduce_scatter": 30, "dp_all_gather": 30, "ep_dispatch": 40}, "COM-4"),
+        ("communication", {"tp": 60, "ep_dispatch": 40}, "COM-5"),
+        ("compute", {"no_tensor_cores": 60, "gemm": 40}, "CMP-9"),
+    ],
+)
+def test_what_acts_on_more_than_half_comes_before_the_general_order(
+    about: WallId, kinds: dict[str, int], first: str
+) -> None:
+    plan = make_plan(paying(about, kinds), [about], CATALOGUE)
+    assert ids(plan)[0] == first
+
+
+def test_exactly_half_is_not_direct() -> None:
+    run = paying("host_overhead", {"gc": 50, "python": 50})
+    general, direct = a_fix("HST-3", "host_overhead"), a_fix("HST-2", "host_overhead", kinds=("gc",))
+    assert ids(make_plan(run, ["host_overhead"], catalogue_of(direct, general))) == ["HST-3", "HST-2"]
+
+
+def test_a_run_that_does_not_fit_tries_what_the_allocator_needs_first() -> None:
+    plan = make_plan(
+        paying("memory", {"recompute": 90, "allocator": 10}, does_not_fit=True), ["memory"], CATALOGUE
+    )
+    assert ids(plan)[:2] == ["MEM-1", "MEM-2"]
+
+
+def test_a_run_that_does_not_fit_tries_it_however_little_the_allocator_costs() -> None:
+    plan = make_plan(
+        paying("memory", {"recompute": 99, "allocator": 1}, does_not_fit=True), ["memory"], CATALOGUE
+    )
+    assert ids(plan)[0] == "MEM-1"
+
+
+def test_a_fix_of_under_a_twentieth_of_the_wall_is_refused_with_its_share() -> None:
+    tp = a_fix("COM-5", "communication", kinds=("tp",))
+    at, below = (
+        make_plan(
+            paying("communication", {"tp": ns, "ep_dispatch": 100 - ns}), ["communication"], catalogue_of(tp)
+        )
+        for ns in (5, 4)
+    )
+    assert ids(at) == ["COM-5"]
+    assert refused(below) == {"COM-5": "what it acts on (tp) is 4% of this wall's cost"}
+
+
+def test_the_ceiling_is_what_the_fix_acts_on() -> None:
+    tp, every = a_fix("COM-5", "communication", kinds=("tp",)), a_fix("COM-2", "communication")
+    run = paying("communication", {"tp": 50, "ep_dispatch": 150})
+    plan = make_plan(run, ["communication"], catalogue_of(tp, every))
+    assert {one.fix.id: one.ceiling_frac for one in plan.fixes} == {"COM-2": 0.2, "COM-5": 0.05}
+
+
+def test_kinds_that_add_up_to_more_than_the_wall_have_its_cost_as_ceiling() -> None:
+    run = replace(paying("communication", {"tp": 150, "cp": 150}), total_ns={"communication": 200})
+    both = a_fix("COM-5", "communication", kinds=("tp", "cp"))
+    (planned,) = make_plan(run, ["communication"], catalogue_of(both)).fixes
+    assert planned.ceiling_frac == 0.2
+
+
+EXPERTS = {"kinds": ("ep_dispatch", "ep_combine", "ep_a2a", "ep_control")}
+PERHAPS = Precondition(
+    "the unresolved SendRecv is expert all-to-all",
+    "unknown",
+    "NVTX ranges of layers, or NCCL's own, say what it is",
+)
+
+
+def test_sendrecv_that_may_be_expert_traffic_counts_with_it_and_is_to_be_settled_first() -> None:
+    fixes = catalogue_of(
+        a_fix("COM-1", "communication", **EXPERTS), a_fix("COM-5", "communication", kinds=("tp",))
+    )
+    run = paying("communication", {"ep_dispatch": 60, "sendrecv_unresolved": 180, "tp": 60})
+    experts, tensor = make_plan(run, ["communication"], fixes).fixes
+    assert (experts.fix.id, experts.ceiling_frac, experts.preconditions) == ("COM-1", 0.24, (PERHAPS,))
+    assert (tensor.fix.id, tensor.ceiling_frac, tensor.preconditions) == ("COM-5", 0.06, ())
+
+
+def test_sendrecv_that_may_be_expert_traffic_puts_its_fixes_before_the_general_order() -> None:
+    fixes = catalogue_of(
+        a_fix("COM-4", "communication", kinds=("tp",)), a_fix("COM-10", "communication", **EXPERTS)
+    )
+    much, little = (
+        paying("communication", {"sendrecv_unresolved": ns, "tp": 200 - ns}, False) for ns in (102, 100)
+    )
+    assert ids(make_plan(much, ["communication"], fixes)) == ["COM-10", "COM-4"]
+    assert ids(make_plan(little, ["communication"], fixes)) == ["COM-4", "COM-10"]
+
+
+def test_fixes_of_other_traffic_are_refused_where_all_of_it_may_be_experts_or_the_pipeline() -> None:
+    plan = make_plan(paying("communication", {"sendrecv_unresolved": 200}), ["communication"], CATALOGUE)
+    perhaps = {fix.id for fix in CATALOGUE.values() if {"ep_a2a", "pp_p2p"} & {*fix.kinds}}
+    assert {"COM-1", "COM-2", "COM-3", "COM-6"} <= perhaps
+    assert "COM-6" in ids(plan)
+    assert set(ids(plan)) <= perhaps
+    asked = {one.preconditions[0].text for one in plan.fixes}
+    assert asked == {PERHAPS.text, "the unresolved SendRecv is the pipeline's exchange"}
+    assert all(one.ceiling_frac == 0.2 for one in plan.fixes)
+    others = {number: why for number, why in refused(plan).items() if number not in perhaps}
+    assert set(others) == {"COM-4", "COM-5", "COM-7", "COM-13"}
+
+
+def test_gathers_that_may_be_data_parallel_count_with_it_and_are_to_be_settled_first() -> None:
+    fixes = catalogue_of(CATALOGUE["COM-4"], a_fix("COM-5", "communication", kinds=("tp",)))
+    plain = paying("communication", {"dp_all_gather": 60, "other_comm": 180, "tp": 60})
+    run = replace(plain, observed=Observed(gathers_unresolved=True))
+    data, tensor = make_plan(run, ["communication"], fixes).fixes
+    assert (data.fix.id, data.ceiling_frac) == ("COM-4", 0.24)
+    assert data.preconditions[0].text == "the unresolved gathers and scatters are data parallelism's"
+    assert (tensor.fix.id, tensor.ceiling_frac, tensor.preconditions) == ("COM-5", 0.06, ())
+
+
+def test_other_communication_without_an_open_gather_is_not_data_parallel() -> None:
+    run = paying("communication", {"dp_all_gather": 60, "other_comm": 240})
+    (data,) = make_plan(run, ["communication"], catalogue_of(CATALOGUE["COM-4"])).fixes
+    assert data.ceiling_frac == 0.06
+    assert "unresolved" not in data.preconditions[0].text
+
+
+def test_resolved_traffic_asks_for_nothing_more() -> None:
+    fixes = catalogue_of(a_fix("COM-1", "communication", **EXPERTS))
+    (planned,) = make_plan(paying("communication", {"ep_a2a": 100}), ["communication"], fixes).fixes
+    assert planned.preconditions == ()
+
+
+def test_an_unmet_precondition_is_refused_with_what_unlocks_it() -> None:
+    plan = plan_of("communication", "COM-1", COM_1=unmet("PyTorch >= 2.6", "--torch-version"))
+    assert plan.fixes == ()
+    (one,) = plan.refused
+    assert (one.because, one.unlocked_by) == ("needs: PyTorch >= 2.6", "--torch-version")
+
+
+def test_an_unknown_precondition_stays_in_the_plan() -> None:
+    unknown = Precondition("layers stay", "unknown", "--layers")
+    assert ids(plan_of("communication", "COM-1", COM_1=unknown)) == ["COM-1"]
+
+
+def test_an_earlier_fix_meets_what_a_later_one_needs_but_not_the_reverse() -> None:
+    after = plan_of("communication", "COM-2", "COM-1", COM_1=unmet("flex dispatches", "COM-2"))
+    assert ids(after) == ["COM-2", "COM-1"]
+    before = plan_of("communication", "COM-2", "COM-1", COM_2=unmet("overlap runs", "COM-1"))
+    assert (ids(before), refused(before)) == (["COM-1"], {"COM-2": "needs: overlap runs"})
+
+
+def test_a_fix_of_another_wall_that_makes_the_same_change_meets_it_too() -> None:
+    flex = a_fix("MEM-5", "memory", same_as="COM-2")
+    overlap = a_fix("COM-1", "communication", unmet("flex dispatches", "COM-2"))
+    run = paying("memory", {"recompute": 100})
+    assert ids(make_plan(run, ["memory", "communication"], catalogue_of(flex, overlap))) == ["MEM-5", "COM-1"]
+
+
+def test_what_nothing_can_meet_is_not_met_by_an_earlier_fix() -> None:
+    plan = plan_of("communication", "COM-2", "COM-1", COM_1=unmet("no overlap runs yet"))
+    assert (ids(plan), refused(plan)) == (["COM-2"], {"COM-1": "needs: no overlap runs yet"})
+
+
+def test_one_condition_met_does_not_meet_the_others() -> None:
+    needs = (unmet("flex dispatches", "COM-2"), unmet("PyTorch >= 2.6", "--torch-version"))
+    fixes = catalogue_of(a_fix("COM-2", "communication"), a_fix("COM-1", "communication", *needs))
+    plan = make_plan(paying("communication", {"tp": 100}), ["communication"], fixes)
+    assert refused(plan) == {"COM-1": "needs: PyTorch >= 2.6"}
+
+
+@pytest.mark.parametrize("says", ["MEM-2", "MEM-9"])
+def test_of_two_that_exclude_each_other_the_earlier_stays(says: str) -> None:
+    fixes = [
+        a_fix(one, "memory", excludes=(other,) if one == says else ())
+        for one, other in (("MEM-2", "MEM-9"), ("MEM-9", "MEM-2"))
+    ]
+    plan = make_plan(paying("memory", {"recompute": 100}), ["memory"], catalogue_of(*fixes))
+    assert ids(plan) == ["MEM-2"]
+    assert refused(plan) == {"MEM-9": "not in one plan with MEM-2, which comes first"}
+
+
+def test_what_excludes_a_fix_of_the_first_wall_is_refused_for_the_second() -> None:
+    full = a_fix("MEM-9", "memory", excludes=("COM-1",))
+    run = paying("memory", {"recompute": 100})
+    fixes = catalogue_of(full, a_fix("COM-1", "communication"))
+    assert ids(make_plan(run, ["communication", "memory"], fixes)) == ["COM-1"]
+    assert ids(make_plan(run, ["memory", "communication"], fixes)) == ["MEM-9"]
+
+
+def test_what_does_not_act_by_its_walls_handicap_has_no_ceiling_and_an_entry_instead() -> None:
+    """Lower precision beside the small grids it does not fill; larger shapes do."""
+    run = paying("compute", {"gemm": 200})
+    ceilings = {one.fix.id: one.ceiling_frac for one in make_plan(run, ["compute"], CATALOGUE).fixes}
+    assert (ceilings["CMP-3"], ceilings["CMP-4"]) == (None, 0.2)
+    other = a_fix("CMP-3", "compute", kinds=("gemm",), direct=())
+    plan = make_plan(run, ["compute"], catalogue_of(other))
+    assert isinstance(fix_section(plan.fixes[0]).gain_frac, Missing)
+
+
+def test_where_no_wall_could_be_measured_nothing_is_advised() -> None:
+    found = judge([rank(BLIND)])
+    assert (found.plan.fixes, found.plan.levers) == ((), ())
+
+
+@pytest.mark.parametrize("needs", [(), (unmet("a flex dispatcher"),)], ids=["planned", "refused"])
+def test_a_fix_of_two_walls_is_planned_or_refused_once(needs: tuple[Precondition, ...]) -> None:
+    fixes = catalogue_of(a_fix("COM-3", "communication", *needs))
+    run = paying("communication", {"ep_dispatch": 300})
+    plan = make_plan(run, ["communication", "compute"], fixes)
+    assert (ids(plan), refused_ids(plan)) == (([], ["COM-3"]) if needs else (["COM-3"], []))
+
+
+@settings(max_examples=80)
+@given(runs(), WALLS)
+def test_no_plan_asks_for_what_cannot_be_done(run: Run, found: list[WallId]) -> None:
+    plan = make_plan(run, found, CATALOGUE)
+    done: set[str] = set()
+    for planned in plan.fixes:
+        needed = {one.cure for one in planned.preconditions if one.state == "unmet"}
+        assert needed <= done - {""}, f"{planned.fix.id} needs {needed}, after {done}"
+        done |= {planned.fix.id, planned.fix.same_as}
+    assert all(planned.knobs == planned.fix.knobs(run) for planned in plan.fixes)
+    for one, other in combinations([planned.fix for planned in plan.fixes], 2):
+        assert other.id not in one.excludes
+        assert one.id not in other.excludes
+
+
+@settings(max_examples=80)
+@given(runs(), WALLS)
+def test_every_fix_of_the_walls_is_planned_or_refused_with_a_reason_once(
+    run: Run, found: list[WallId]
+) -> None:
+    plan = make_plan(run, found, CATALOGUE)
+    asked = set(chain.from_iterable(WALL_ORDER[about] for about in found))
+    guests = waited_for(plan) - asked
+    assert guests <= {*ASIDE}
+    assert sorted([*ids(plan), *refused_ids(plan)]) == sorted(asked | guests)
+    assert all(len(one.because) > 10 for one in plan.refused)
+    assert plan.levers == ()
+
+
+@settings(max_examples=60)
+@given(runs(), WALLS)
+def test_no_ceiling_is_above_what_its_wall_costs(run: Run, found: list[WallId]) -> None:
+    for planned in make_plan(run, found, CATALOGUE).fixes:
+        whole = run.cost_ns(planned.fix.wall, ())
+        assert (planned.ceiling_frac is None) == (whole is None or planned.fix.direct == ())
+        assert whole is None or (planned.ceiling_frac or 0.0) <= whole / run.window_ns
+
+
+def late_host() -> Recording:
+    """60 us of a kernel and 40 of waiting for Python, four times."""
+    recording = Recording()
+    recording.gpu()
+    for step, at in enumerate(range(0, 400_000, 100_000)):
+        recording.range(f"iteration {step}", at, at + 100_000)
+        recording.kernel(
+            KERNEL, at + 10_000, at + 70_000, grid=(132, 1, 1), launch_ns=at, launch_end_ns=at + 10_000
+        )
+    return recording
+
+
+def test_the_first_fix_of_a_document_can_be_tried(export: Export) -> None:
+    document = diagnoser.analyze(export(late_host())).to_dict()
+    cost_frac = {one["id"]: one["cost_frac"] for one in document["walls"]}
+    first = document["fixes"][0]
+    assert "unmet" not in {one["state"] for one in first["preconditions"]}
+    for fix in document["fixes"]:
+        assert fix["wall"] == "host_overhead"
+        assert fix["gain_frac"][0] is None
+        assert fix["gain_frac"][1] <= cost_frac["host_overhead"]
+    assert all(one["because"] for one in document["refused"])
+    assert document["levers"] == []
+
+
+def test_a_ceiling_is_that_of_the_wall_where_some_ranks_could_not_be_replayed() -> None:
+    """The fix acts on everything the wall costs, so both say the same: 300 of the 1000 ns replayed."""
+    found = judge([rank(costs(memory=cost(300, {"recompute": 300}))), rank(BLIND)])
+    ceilings = {one.fix.id: one.ceiling_frac for one in found.plan.fixes}
+    assert found.walls[0].cost_frac == 0.3
+    assert ceilings["MEM-4"] == 0.3
+
+
+def test_a_fix_in_the_document_says_what_it_gave_elsewhere_or_that_nobody_published_it() -> None:
+    gain = Gain("41 s to 31 s a step", "a guide")
+    fixes = catalogue_of(a_fix("CMP-1", "compute", gains=(gain,)), a_fix("CMP-4", "compute"))
+    plan = make_plan(paying("compute", {"gemm": 200}), ["compute"], fixes)
+    told, untold = map(fix_section, plan.fixes)
+    assert told.gain_source == "41 s to 31 s a step (a guide)"
+    assert isinstance(untold.gain_source, Missing)
+    assert isinstance(untold.gain_frac, tuple)
+    low, high = untold.gain_frac
+    assert isinstance(low, Missing)
+    assert high == 0.2
+
+
+def test_a_refused_fix_in_the_document_has_its_reason_and_what_unlocks_it() -> None:
+    plan = plan_of("communication", "COM-1", COM_1=unmet("PyTorch >= 2.6", "--torch-version"))
+    section = refused_fix(plan.refused[0])
+    assert section.id == "COM-1"
+    assert (section.because, section.unlocked_by) == ("needs: PyTorch >= 2.6", "--torch-version")
+    assert section.source == "a guide"
+
+
+def test_where_one_kind_dominates_a_fix_of_under_a_twentieth_of_the_windows_waits() -> None:
+    fixes = catalogue_of(
+        a_fix("COM-4", "communication", kinds=("dp",)), a_fix("COM-5", "communication", kinds=("tp",))
+    )
+    at, below = (
+        make_plan(paying("communication", {"dp": 200, "tp": ns}), ["communication"], fixes) for ns in (50, 49)
+    )
+    assert ids(at) == ["COM-4", "COM-5"]
+    assert refused(below) == {"COM-5": "what it acts on (tp) is 4.9% of the windows"}
+
+
+def test_what_another_walls_fix_would_allow_is_not_in_the_plan() -> None:
+    needs = Precondition("no full recompute", "unmet", "MEM-2")
+    fixes = catalogue_of(a_fix("MEM-2", "memory"), a_fix("COM-1", "communication", needs))
+    run = paying("communication", {"ep_dispatch": 200})
+    plan = make_plan(run, ["memory", "communication"], fixes)
+    assert ids(plan) == ["MEM-2"]
+    assert refused(plan) == {"COM-1": "needs: no full recompute"}
+
+
+BOUND = Precondition("ranks are bound to NUMA nodes", "unmet", "HST-1")
+BINDING = a_fix("HST-1", "host_overhead")
+
+
+def test_what_is_put_before_another_walls_fix_is_planned_only_where_that_fix_is() -> None:
+    run = paying("communication", {"tp": 200})
+    waits = a_fix("COM-2", "communication", BOUND)
+    useless = a_fix("COM-2", "communication", BOUND, kinds=("cp",))
+    assert ids(make_plan(run, ["communication"], catalogue_of(BINDING, waits))) == ["HST-1", "COM-2"]
+    plan = make_plan(run, ["communication"], catalogue_of(BINDING, useless))
+    assert (ids(plan), refused_ids(plan)) == ([], ["COM-2"])
+
+
+def test_what_its_own_wall_refused_and_another_walls_fix_waits_for_is_planned_and_not_refused() -> None:
+    binding = replace(BINDING, kinds=("launch",))
+    waits = a_fix("COM-2", "communication", BOUND)
+    run = paying("host_overhead", {"launch": 4, "gc": 96})
+    plan = make_plan(run, ["host_overhead", "communication"], catalogue_of(binding, waits))
+    assert refused(make_plan(run, ["host_overhead"], catalogue_of(binding))) == {
+        "HST-1": "what it acts on (launch) is 4% of this wall's cost"
+    }
+    assert (ids(plan), refused_ids(plan)) == (["HST-1", "COM-2"], [])
+
+
+def test_what_is_put_before_another_walls_fix_is_planned_with_its_own_change() -> None:
+    said = Given(gpu="GB200", ep=64, tp=1, nvlink_domain=72, flex_package=True, cpu_bound_to_numa=False)
+    run = Run(Observed(dispatcher="alltoall"), said)
+    before = make_plan(run, ["communication"], CATALOGUE).fixes[0]
+    assert before.fix.id == "HST-1"
+    assert before.knobs == CATALOGUE["HST-1"].knobs(run)
+    assert before.knobs.environment or before.knobs.bridge_harness or before.knobs.megatron_bridge

@@ -1,0 +1,174 @@
+"""Plans of whole, legal configurations drawn at random: nothing in them is refused, whatever the symptoms.
+
+What megatron-core itself says of the same runs is in tests/megatron/test_random_plans.py.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from random import Random
+from typing import Final
+
+import pytest
+from hypothesis import HealthCheck
+from hypothesis import given as drawn
+from hypothesis import settings as trials
+
+from heuristics.judgement import Judgement, judge_observed
+from heuristics.plan.allowed import change_set
+from heuristics.plan.planned import Planned
+from heuristics.rules.check import check_rules
+from heuristics.run.run import Run
+from tests.megatron.random_runs import RandomRun, planned_runs, random_run, runs, seeds
+from traces.settings.effective_bridge import recipe
+from traces.settings.knobs import knobs, known_in
+from traces.settings.settings import Framework, Value
+
+RUNS: Final = 1_700
+PLAIN_RUNS: Final = 300
+SEEDS: Final = 200
+FRAMEWORKS: Final[tuple[Framework, Framework]] = ("megatron_lm", "megatron_bridge")
+FORMATS: Final = ("fp8", "fp8_recipe", "fp4")
+BACKEND: Final = "moe_flex_dispatcher_backend"
+
+
+def judged(one: RandomRun) -> Judgement:
+    return judge_observed(one.evidence, one.given, one.configured)
+
+
+def change(planned: Planned, framework: Framework) -> Mapping[str, Value]:
+    return change_set(planned.knobs, framework).knobs
+
+
+def errors(run: Run) -> set[str]:
+    return {one.rule.id for one in check_rules(run) if one.level == "error"}
+
+
+def broken(judgement: Judgement) -> Iterator[str]:
+    """Rules that a change set breaks; what is drawn breaks none."""
+    for planned, run in planned_runs(judgement):
+        yield from (f"{planned.fix.id} breaks {rule}" for rule in errors(run))
+
+
+def not_ready(judgement: Judgement) -> Iterator[str]:
+    """What the first fix still needs, and steps that stand on what does not come before them."""
+    seen: set[str] = set()
+    for planned in judgement.plan.fixes:
+        unmet = [need.text for need in planned.preconditions if need.state == "unmet"]
+        if not seen and (unmet or planned.after):
+            yield f"{planned.fix.id} is first and needs {unmet or planned.after}"
+        if set(planned.after) - seen:
+            yield f"{planned.fix.id} stands on {planned.after}, which is not before it"
+        seen.add(planned.fix.id)
+
+
+def exclusive(judgement: Judgement) -> Iterator[str]:
+    """Fixes of one plan that exclude each other."""
+    ids = {one.fix.id for one in judgement.plan.fixes}
+    for planned in judgement.plan.fixes:
+        yield from (f"{planned.fix.id} excludes {other}" for other in ids & set(planned.fix.excludes))
+
+
+def too_new(judgement: Judgement) -> Iterator[str]:
+    """Knobs set that the run's release does not have."""
+    core = judgement.run.config.core_text
+    for planned in (*judgement.plan.fixes, *judgement.plan.levers):
+        for framework in FRAMEWORKS:
+            for knob, value in change(planned, framework).items():
+                if value not in (None, False, ()) and known_in(knob, core) is False:
+                    yield f"{planned.fix.id} sets {knob}, which {core} does not have"
+
+
+def unlike(judgement: Judgement) -> Iterator[str]:
+    """Knobs that the two spellings of a change leave at different values, off being off in any way."""
+    for planned in (*judgement.plan.fixes, *judgement.plan.levers):
+        if not (planned.knobs.megatron_lm and planned.knobs.megatron_bridge):
+            continue
+        first, second = (meant(judgement.run, change(planned, one)) for one in FRAMEWORKS)
+        is_flex = second.get("moe_token_dispatcher_type") == "flex"
+        for knob in {*first, *second} - (set() if is_flex else {BACKEND}):
+            ours, theirs = (one.get(knob, before(judgement.run, knob)) for one in (first, second))
+            if (ours or None) != (theirs or None):
+                yield f"{planned.fix.id}: {knob} is {ours} in one spelling and {theirs} in the other"
+
+
+def meant(run: Run, changes: Mapping[str, Value]) -> dict[str, Value]:
+    """By the model's and the wrapper's own fields; of a precision what it is called, not all it sets."""
+    fields = {model_field(knob): value for knob, value in changes.items() if knob != "mixed_precision"}
+    fields |= formats(recipe(str(changes["mixed_precision"]))) if "mixed_precision" in changes else {}
+    if {"fp8", "fp4"} & set(fields):
+        whole = {knob: fields.get(knob, before(run, knob)) for knob in FORMATS}
+        rest = {knob: value for knob, value in fields.items() if not knob.startswith(PRECISION)}
+        return rest | formats(whole)
+    return fields
+
+
+PRECISION: Final = ("fp8", "fp4", "ddp.fp8", "ddp.fp4", "ddp.reuse_grad_buf")
+
+
+def formats(fields: Mapping[str, Value]) -> dict[str, Value]:
+    """Whether FP8 or FP4, and the recipe of FP8; e4m3 or hybrid is the recipe's own matter."""
+    is_fp8 = bool(fields["fp8"])
+    return {"fp8": is_fp8, "fp8_recipe": fields["fp8_recipe"] if is_fp8 else None, "fp4": fields["fp4"]}
+
+
+def model_field(knob: str) -> str:
+    """What a knob of comm_overlap is written over."""
+    group, _, name = knob.partition(".")
+    if group != "comm_overlap":
+        return knob
+    return f"ddp.{name}" if f"ddp.{name}" in knobs() else name
+
+
+def before(run: Run, field: str) -> Value:
+    """A field before the change: of comm_overlap, where that names it, or of a recipe of Bridge."""
+    section = f"comm_overlap.{field.rpartition('.')[2]}"
+    return run.config.value(section if section in run.settings else field)
+
+
+def wrongs(one: RandomRun) -> list[str]:
+    judgement = judged(one)
+    looks = (broken, not_ready, exclusive, too_new, unlike)
+    return [wrong for look in looks for wrong in look(judgement)]
+
+
+@trials(max_examples=RUNS, suppress_health_check=list(HealthCheck), database=None)
+@drawn(seeds())
+def test_whatever_runs_no_change_set_is_refused_too_new_or_said_in_two_ways(seed: int) -> None:
+    assert wrongs(random_run(Random(seed))) == []
+
+
+@trials(max_examples=PLAIN_RUNS, suppress_health_check=list(HealthCheck), database=None)
+@drawn(runs())
+def test_nor_where_most_of_a_run_is_as_plain_as_can_be(one: RandomRun) -> None:
+    assert wrongs(one) == []
+
+
+@pytest.fixture(scope="module")
+def some() -> list[Judgement]:
+    return [judged(random_run(Random(seed))) for seed in range(SEEDS)]
+
+
+def test_what_is_drawn_is_legal() -> None:
+    for seed in range(SEEDS):
+        assert errors(random_run(Random(seed)).run) == set()
+
+
+def test_a_seed_gives_the_same_run_again() -> None:
+    assert random_run(Random(3)) == random_run(Random(3))
+
+
+def test_what_is_drawn_has_every_wall_and_both_frameworks_and_many_releases(some: list[Judgement]) -> None:
+    assert {one.verdict.wall for one in some} >= {"memory", "communication", "host_overhead", "compute"}
+    assert {one.run.settings.framework for one in some} == set(FRAMEWORKS)
+    assert len({one.run.config.core_text for one in some}) >= 5
+    assert any(one.run.does_not_fit for one in some)
+
+
+def test_most_of_the_catalogue_is_planned_and_part_of_it_is_refused_by_rules(some: list[Judgement]) -> None:
+    planned = Counter(one.fix.id for judgement in some for one in judgement.plan.fixes)
+    refused = Counter(one.fix.id for judgement in some for one in judgement.plan.refused if one.source)
+    assert len(planned) >= 30
+    assert planned.total() >= 5 * SEEDS / 2
+    assert len(refused) >= 5

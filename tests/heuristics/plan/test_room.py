@@ -1,0 +1,118 @@
+"""Whether a change fits into what a GPU has free."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from heuristics.plan.room import ESTIMATE_ERROR_FRAC, OUTSIDE_FRAC, room_for
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run
+from tests.sizes_doubles import published, tiny
+from traces.settings.settings import Settings, Value
+from traces.training_log.log import LoggedMemory, OutOfMemory, TrainingLog
+
+GB = 10**9
+MLA_KEPT = {"recompute_modules": ("moe_act",)}
+
+
+def deepseek() -> Settings:
+    return published(
+        "deepseek_v3", seq_length=4096, pipeline_model_parallel_size=8, expert_model_parallel_size=32,
+        world_size=256, train__micro_batch_size=1, train__global_batch_size=2048,
+        virtual_pipeline_model_parallel_size=4, pipeline_model_parallel_layout="Et|(tt|)*30mL",
+        recompute_granularity="selective", recompute_modules=("mla_up_proj", "moe_act"),
+        ddp__use_distributed_optimizer=True,
+    )  # fmt: skip
+
+
+def run_with(peak_gb: float | None, capacity_gb: int | None, known: Settings | None = None) -> Run:
+    memory = () if peak_gb is None else (LoggedMemory(1, 0, peak_allocated_bytes=round(peak_gb * GB)),)
+    shown = Observed(memory_bytes=None if capacity_gb is None else capacity_gb * GB)
+    return Run(observed=shown, settings=known or deepseek(), log=TrainingLog("log", 1, memory=memory))
+
+
+def test_a_change_that_fits_says_both_numbers() -> None:
+    found = room_for(run_with(100, 200), MLA_KEPT)
+    assert found.delta_bytes is not None
+    assert found.free_bytes == 80 * GB
+    assert found.fits
+    assert found.because == f"+{found.delta_bytes / GB:.1f} GB of 80.0 GB free: fits"
+
+
+def test_a_change_that_does_not_fit_says_so() -> None:
+    found = room_for(run_with(175, 200), MLA_KEPT)
+    assert found.fits is False
+    assert found.because.endswith("GB of 5.0 GB free: does not fit")
+
+
+def test_the_error_of_the_estimate_is_kept_free_too() -> None:
+    added = room_for(run_with(None, None), MLA_KEPT).delta_bytes
+    assert added is not None
+    need_gb = added * (1 + ESTIMATE_ERROR_FRAC.value) / GB
+    margin_gb = 200 * OUTSIDE_FRAC.value
+    assert room_for(run_with(200 - margin_gb - need_gb - 0.1, 200), MLA_KEPT).fits is True
+    assert room_for(run_with(200 - margin_gb - need_gb + 0.1, 200), MLA_KEPT).fits is False
+
+
+def test_nothing_free_is_said_as_none() -> None:
+    found = room_for(run_with(199, 200), MLA_KEPT)
+    assert "of none free: does not fit" in found.because
+
+
+def test_what_frees_memory_fits_even_where_the_room_is_unknown() -> None:
+    found = room_for(run_with(None, None), {"recompute_modules": ("mla_up_proj", "moe_act", "layernorm")})
+    assert found.fits
+    assert found.free_bytes is None
+    assert found.because.startswith("frees up to ")
+
+
+def test_what_costs_nothing_says_so() -> None:
+    assert room_for(run_with(10, 80), {"moe_router_fusion": True}).because == "needs no more memory"
+
+
+@pytest.mark.parametrize(("peak_gb", "capacity_gb"), [(None, 200), (100, None)])
+def test_unknown_room_is_not_an_answer(peak_gb: float | None, capacity_gb: int | None) -> None:
+    found = room_for(run_with(peak_gb, capacity_gb), MLA_KEPT)
+    assert found.fits is None
+    assert "unknown" in found.because
+
+
+def test_an_unknown_configuration_is_not_an_answer() -> None:
+    found = room_for(Run(), {"recompute_modules": ()})
+    assert (found.delta_bytes, found.fits) == (None, None)
+    assert "num_layers" in found.because
+
+
+def test_the_fullest_rank_counts() -> None:
+    ranks = tuple(LoggedMemory(1, rank, peak_allocated_bytes=(50 + 10 * rank) * GB) for rank in range(3))
+    run = replace(run_with(None, 100), log=TrainingLog("log", 1, memory=ranks))
+    assert room_for(run, MLA_KEPT).free_bytes == 20 * GB
+
+
+def test_reserved_memory_stands_in_for_allocated() -> None:
+    ranks = (LoggedMemory(1, 0, peak_reserved_bytes=60 * GB),)
+    run = replace(run_with(None, 100), log=TrainingLog("log", 1, memory=ranks))
+    assert room_for(run, MLA_KEPT).free_bytes == 30 * GB
+
+
+def test_without_a_log_the_trace_tells_the_peak() -> None:
+    run = Run(observed=Observed(memory_bytes=80 * GB, peak_bytes=52 * GB), settings=tiny())
+    assert room_for(run, {"train.micro_batch_size": 1}).free_bytes == 20 * GB
+
+
+def test_an_out_of_memory_error_tells_the_capacity() -> None:
+    oom = OutOfMemory(3, "forward", capacity_bytes=80 * GB)
+    log = TrainingLog(
+        "log", 9, memory=(LoggedMemory(2, 0, peak_allocated_bytes=70 * GB),), out_of_memory=(oom,)
+    )
+    assert room_for(Run(settings=deepseek(), log=log), MLA_KEPT).free_bytes == 2 * GB
+
+
+def test_micro_batches_double_what_activations_take() -> None:
+    more: dict[str, Value] = {"train.micro_batch_size": 2}
+    known = tiny().changed({"train.global_batch_size": 2}, "test")
+    found = room_for(run_with(10, 80, known), more)
+    assert found.delta_bytes is not None
+    assert found.delta_bytes > 0

@@ -1,0 +1,90 @@
+"""The language of conditions: names, three values, null, versions, lists, what an unknown one asks for."""
+
+from __future__ import annotations
+
+import pytest
+
+from heuristics.rules.condition import condition
+from tests.constraint_doubles import run_with
+
+RUN = {
+    "core": "0.16.1",
+    "capability": "9.0",
+    "bf16": True,
+    "num_moe_experts": 64,
+    "mtp_num_layers": "null",
+    "moe_token_dispatcher_type": "flex",
+    "recompute_granularity": "selective",
+    "recompute_modules": ["moe_act", "layernorm"],
+    "env.CUDA_DEVICE_MAX_CONNECTIONS": "1",
+}
+
+
+def holds(text: str) -> bool | None:
+    return condition(text).holds(run_with(RUN).validated)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("bf16", True),
+        ("fp16", None),
+        ("bf16 or fp16", True),
+        ("bf16 and fp16", None),
+        ("not bf16 and fp16", False),
+        ("mtp_num_layers", False),
+        ("mtp_num_layers is None", True),
+        ("mtp_num_layers in (None, 1)", True),
+        ("mtp_num_layers > 1", False),
+        ("mtp_num_layers <= 1", False),
+        ("num_layers > 1", None),
+        ("num_moe_experts % 8 == 0", True),
+        ("num_moe_experts % 6 == 0", False),
+        ("num_moe_experts % mtp_num_layers == 0", None),
+        ("num_moe_experts % 0 == 0", None),
+        ("moe_token_dispatcher_type in ('alltoall', 'flex')", True),
+        ("moe_token_dispatcher_type == 'alltoall'", False),
+        ("moe_token_dispatcher_type > 1", None),
+        ("core >= '0.16.0' and core < '0.17'", True),
+        ("core == '0.16.1'", True),
+        ("capability < '10.0'", True),
+        ("te < '2.8.0'", None),
+        ("'moe_act' in recompute_modules", True),
+        ("'moe' in recomputed", False),
+        ("'moe' in offload_modules", None),
+        ("recompute_modules & {'moe', 'moe_act'}", True),
+        ("recompute_modules <= {'moe', 'moe_act'}", False),
+        ("env.CUDA_DEVICE_MAX_CONNECTIONS == '1'", True),
+        ("env.USE_MNNVL == '1'", None),
+    ],
+)
+def test_a_condition_is_true_false_or_unknown(text: str, expected: bool | None) -> None:
+    assert holds(text) is expected
+
+
+@pytest.mark.parametrize("text", ["no_such_knob > 1", "bf16 ===", "len(bf16)", "te < 2.8 < 3", "ddp.no_such"])
+def test_what_is_no_condition_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"(?s)."):
+        condition(text)
+
+
+def test_only_what_would_decide_is_asked_for() -> None:
+    config = run_with({"ep": "", "bf16": True}).validated
+    assert condition("te < '2.8.0' and fp16").asks(config) == ("fp16", "--te-version")
+    assert condition("bf16 or fp16").asks(config) == ()
+    assert condition("low_precision").asks(config) == ("fp8", "fp4", "--precision")
+
+
+def test_a_condition_speaks_of_the_knobs_of_its_facts() -> None:
+    assert condition("ep_overlap and pp > 1 and te < '2.8.0'").knobs == (
+        "overlap_moe_expert_parallel_comm",
+        "comm_overlap.overlap_moe_expert_parallel_comm",
+        "pipeline_model_parallel_size",
+    )
+
+
+def test_its_figures_are_said_by_name() -> None:
+    config = run_with(RUN).validated
+    assert condition("ep > 1 and te >= '2.8' and mtp_num_layers and bf16").figures(config) == (
+        "EP not known, Transformer Engine not known, mtp_num_layers not set, bf16 on"
+    )

@@ -1,0 +1,174 @@
+"""A whole configuration against the rules, what stays undecided, and a change merged into all of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from packaging.version import Version
+
+from heuristics.rules.check import check_rules, undecided
+from heuristics.rules.pp_layout import parse_layout
+from heuristics.rules.rule import in_force, verdict
+from heuristics.rules.rules import rules
+from heuristics.run.given import Given
+from heuristics.run.run import Run
+from tests.constraint_doubles import DEFAULTS, megatron_cases, run_with, whole_run
+from traces.settings.settings import Value, settings
+
+OVERLAP = "overlap_moe_expert_parallel_comm"
+BASE = cast(dict[str, object], megatron_cases()[0]["knobs"])
+
+
+def ids(run: Run) -> list[str]:
+    return [one.rule.id for one in check_rules(run)]
+
+
+def test_errors_come_before_warnings_and_warnings_before_what_is_ignored() -> None:
+    levels = [
+        one.level
+        for one in check_rules(
+            run_with(
+                {
+                    "mb": True,
+                    "gpu": "H100",
+                    OVERLAP: True,
+                    f"comm_overlap.{OVERLAP}": True,
+                    "expert_model_parallel_size": 1,
+                    "tensor_model_parallel_size": 2,
+                    "delay_wgrad_compute": True,
+                    "comm_overlap.delay_wgrad_compute": False,
+                }
+            )
+        )
+    ]
+    assert levels == ["error", "warning", "ignored"]
+
+
+def test_a_change_is_judged_in_the_whole_configuration() -> None:
+    run = whole_run({**BASE, "moe_shared_expert_overlap": True, "moe_shared_expert_intermediate_size": 256})
+    changed = run.changed({OVERLAP: True})
+    assert "ep-overlap-shared-experts" not in ids(run)
+    assert "ep-overlap-shared-experts" in ids(changed)
+    mended = run.changed({OVERLAP: True, "moe_shared_expert_overlap": False})
+    assert "ep-overlap-shared-experts" not in ids(mended)
+
+
+def test_what_was_given_follows_a_change_of_its_knob() -> None:
+    given = Given(ep=8, tp=2, graph_impl="none", precision="bf16", core_version="0.16.1")
+    run = Run(given=given)
+    changed = run.changed({"expert_model_parallel_size": 16, "fp8": "e4m3", "fp8_recipe": "mxfp8"})
+    assert (changed.config.ep, changed.config.tp, changed.config.precision) == (16, 2, "mxfp8")
+    assert changed.settings.said("expert_model_parallel_size") == "change"
+    assert changed.config.core_text == "0.16.1"
+    assert run.validated.ep == 8
+
+
+def test_an_unset_knob_is_a_change_as_well() -> None:
+    run = run_with({"virtual_pipeline_model_parallel_size": 4, "pipeline_model_parallel_size": 4})
+    assert run.changed({"virtual_pipeline_model_parallel_size": None}).config.vpp == 1
+
+
+def test_undecided_names_the_knobs_and_options_that_would_tell() -> None:
+    run = run_with({OVERLAP: True, "core": "0.16.1", "expert_model_parallel_size": 8})
+    asks = {one.rule.id: one.asks for one in undecided(run)}
+    assert "moe_token_dispatcher_type" in asks["ep-overlap-dispatcher"]
+    assert "--torch-version" in asks["ep-overlap-torch"]
+    assert "ep-overlap-expert-parallel" not in asks
+    assert not any(id.startswith("recompute") for id in asks)
+
+
+def test_a_rule_of_a_framework_asks_for_the_configuration_where_that_is_unknown() -> None:
+    knobs = {"tp_comm_overlap": True, "sequence_parallel": False}
+    (found,) = [one for one in undecided(run_with(knobs)) if one.rule.by == "megatron_lm"]
+    assert found.asks == ("--config",)
+    assert "tp-overlap-sequence-parallel-lm" in ids(run_with({**knobs, "lm": True}))
+    assert ids(run_with({**knobs, "mb": True})) == []
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "version", "expected"),
+    [
+        ("0.14.0", "", Version("0.13.0"), False),
+        ("0.14.0", "", Version("0.14.0"), True),
+        ("", "0.18.0", Version("0.17.1"), True),
+        ("", "0.18.0", Version("0.18.0"), False),
+        ("0.14.0", "", None, True),
+        ("", "0.18.0", None, None),
+    ],
+)
+def test_a_rule_holds_from_its_first_release_to_before_its_last(
+    since: str, until: str, version: Version | None, expected: bool | None
+) -> None:
+    first, gone = (Version(one) if one else None for one in (since, until))
+    rule = replace(rules()["force-balance"], since=first, until=gone)
+    assert in_force(rule, version, None) is expected
+
+
+def test_bridge_gives_the_core_version_and_its_comm_overlap_wins() -> None:
+    run = run_with({"mb": True, "bridge": "0.3.1", OVERLAP: True, f"comm_overlap.{OVERLAP}": False})
+    assert run.validated.core == (0, 16, 1)
+    assert ids(run) == ["ep-overlap-overwritten"]
+
+
+def test_sizes_that_divide_are_known_and_others_are_not() -> None:
+    config = run_with(
+        {
+            "world_size": 256,
+            "tensor_model_parallel_size": 4,
+            "context_parallel_size": 2,
+            "pipeline_model_parallel_size": 4,
+            "expert_model_parallel_size": 64,
+            "expert_tensor_parallel_size": 1,
+        }
+    ).validated
+    assert (config.dp, config.edp) == (8, 1)
+    assert run_with({"world_size": 10, "tensor_model_parallel_size": 4}).validated.dp is None
+
+
+@pytest.mark.parametrize(
+    ("text", "stages", "layers"),
+    [
+        ("Et*3|(tt|)*29m|L", 32, 61),
+        ("Et|(tt|)*30L", 32, 61),
+        ("Et*4|(t*4|)*14tmL", 16, 61),
+        ("E,t,t|t,t,L", 2, 4),
+    ],
+)
+def test_published_layout_strings_have_the_layers_they_should(text: str, stages: int, layers: int) -> None:
+    layout = parse_layout(text)
+    assert layout is not None
+    assert (len(layout.stages), layout.count("t")) == (stages, layers)
+
+
+def test_a_layout_that_grows_beyond_reason_is_not_unrolled() -> None:
+    assert parse_layout("t*999999999999999999") is None
+    assert parse_layout("((t*99999)*99999)*9") is None
+
+
+@given(st.dictionaries(st.sampled_from(sorted(DEFAULTS)), st.none(), max_size=60))
+def test_knowing_less_never_breaks_another_rule(unknown: dict[str, None]) -> None:
+    knobs = {**BASE, OVERLAP: True, "recompute_granularity": "selective", "recompute_modules": ["moe"]}
+    run = whole_run({**knobs, "pipeline_model_parallel_size": 4, "sequence_parallel": True}, core="0.17.0")
+    less = {knob: one for knob, one in run.settings.by_knob.items() if knob not in unknown}
+    poorer = replace(run, settings=replace(run.settings, by_knob=less), given=Given(core_version="0.17.0"))
+    assert set(ids(poorer)) <= set(ids(run))
+
+
+def test_every_verdict_is_true_false_or_unknown_on_any_knob_of_any_type() -> None:
+    odd: tuple[object, ...] = ("null", "", "x", 0, 1, -1, 2.5, True, False, [], ["x"], [0, 1])
+    for value in odd:
+        knobs = {knob: value for rule in rules().values() for knob in rule.knobs}
+        config = run_with({"mb": True, "core": "0.19.0", **knobs}).validated
+        assert {verdict(rule, config) for rule in rules().values()} <= {True, False, None}
+
+
+def test_what_megatron_lm_mends_itself_breaks_no_rule() -> None:
+    knobs: dict[str, Value] = {"tensor_model_parallel_size": 1, "sequence_parallel": True}
+    of_core = Run(settings=settings(knobs, "config.yaml", "megatron_bridge"))
+    of_lm = Run(settings=settings(knobs, "run.sh", "megatron_lm"))
+    assert [one.rule.id for one in check_rules(of_core) if one.level == "error"] != []
+    assert [one.rule.id for one in check_rules(of_lm) if one.level == "error"] == []

@@ -1,0 +1,75 @@
+"""Every rule: one configuration that breaks it, and the least change of it that does not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, cast
+
+import pytest
+
+from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.rules.check import check_rules, undecided
+from heuristics.rules.failures.table import MENDS
+from heuristics.rules.rule import verdict
+from heuristics.rules.rules import AS_DATA, rows, rules
+from tests.constraint_doubles import read, run_with
+from traces.settings.knobs import knobs
+from traces.training_log.known_lines import known_lines
+
+ROWS: Final = cast(Mapping[str, Mapping[str, dict[str, object]]], read("constraint_rows.toml"))
+
+
+def test_every_rule_has_a_row_and_every_row_a_rule() -> None:
+    assert sorted(ROWS) == sorted(rules())
+
+
+@pytest.mark.parametrize("rule", rules().values(), ids=lambda rule: rule.id)
+def test_a_rule_breaks_where_it_must_and_just_not_beside_it(rule: object) -> None:
+    one = rules()[rule.id]  # type: ignore[attr-defined]
+    row = ROWS[one.id]
+    assert verdict(one, run_with(row["breaks"]).validated) is True
+    assert verdict(one, run_with({**row["breaks"], **row["mends"]}).validated) is False
+
+
+def test_a_configuration_of_which_nothing_is_known_breaks_nothing() -> None:
+    assert check_rules(run_with({})) == ()
+    assert undecided(run_with({})) == ()
+
+
+def test_a_rule_speaks_of_the_knobs_that_break_it() -> None:
+    about = {"core", "bridge", "te", "torch", "gpu", "capability", "packed", "lm", "mb"}
+    context = {"pipeline_model_parallel_size", "tensor_model_parallel_size", "context_parallel_size"}
+    for rule in rules().values():
+        row = ROWS[rule.id]
+        spoken = {*row["breaks"], *row["mends"]} - about - context
+        assert spoken & set(rule.knobs), rule.id
+        assert set(row["mends"]) & {*rule.knobs, *about, *context}, rule.id
+
+
+def test_every_rule_says_who_refuses_where_it_is_written_and_what_would_meet_it() -> None:
+    for rule in rules().values():
+        assert all((rule.text, rule.source, rule.cure, rule.knobs)), rule.id
+        assert len(rule.id.split()) == 1
+
+
+def test_the_fix_of_a_rule_is_one_that_explain_knows() -> None:
+    assert {rule.fix for rule in rules().values()} <= {"", *CATALOGUE, *MENDS}
+
+
+def test_a_line_that_a_rule_prints_is_a_known_one() -> None:
+    assert {line for rule in rules().values() for line in rule.lines} <= set(known_lines())
+
+
+def test_a_knob_that_meets_a_rule_is_a_knob() -> None:
+    assert {knob for rule in rules().values() for knob in rule.set} <= set(knobs())
+
+
+def test_no_rule_is_written_twice() -> None:
+    written = [row["id"] for subject in AS_DATA for row in rows(subject)]
+    assert len(written) == len(set(written))
+
+
+def test_breaking_any_row_is_told_as_the_rule_has_it() -> None:
+    for rule in rules().values():
+        found = {one.rule.id: one for one in check_rules(run_with(ROWS[rule.id]["breaks"]))}
+        assert (found[rule.id].text, found[rule.id].level) == (rule.text, rule.level)

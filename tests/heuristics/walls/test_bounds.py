@@ -1,0 +1,165 @@
+"""The most that a wall can cost by the partition alone, and what follows where no replay is proven."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import diagnoser
+from heuristics.run.run import WALL_IDS, WallId
+from tests.document_doubles import graph_only
+from tests.kineto_doubles import overlapped_step, write
+from tests.opinions_doubles import GEMM, JUDGE, cost, costs, measured, rank
+from tests.simulate.export import write_export
+from tests.simulate.recorded import View, record
+from tests.simulate.recording import Recording
+from tests.simulate.run import run
+from tests.simulate.scenarios import SCENARIOS
+from traces.measure.bounds import Bounds
+from traces.missing import Missing
+
+Export = Callable[..., Path]
+ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<(unsigned long)4096>)"
+BLIND = Missing("replay", "no launch was recorded", "record more")
+US = 1_000
+
+
+def bounds(export: Export, recording: Recording) -> Bounds:
+    return measured(export(recording)).bounds
+
+
+def fifty_of_a_hundred() -> Recording:
+    """Of compute 30 us, 20 more at a quarter of the SMs; 20 of communication, 10 beside it; 40 of nothing."""
+    recording = Recording()
+    recording.gpu(sm_count=132)
+    recording.kernel(GEMM, 0, 30 * US, grid=(132, 1, 1))
+    recording.kernel(ALL_REDUCE, 20 * US, 40 * US, stream=20, grid=(1, 1, 1))
+    recording.kernel(GEMM, 80 * US, 100 * US, grid=(33, 1, 1))
+    return recording
+
+
+def test_communication_costs_no_more_than_it_runs_and_what_it_stretches(export: Export) -> None:
+    """One block of 132 SMs leaves 131 to the 10 us beside it: a 132nd of them is stretch."""
+    assert bounds(export, fifty_of_a_hundred()).communication == 20 * US + 10 * US // 132
+
+
+def test_communication_costs_no_more_than_the_time_without_compute(export: Export) -> None:
+    recording = Recording()
+    recording.kernel(GEMM, 0, 90 * US)
+    recording.kernel(ALL_REDUCE, 10 * US, 100 * US, stream=20)
+    assert bounds(export, recording).communication == 10 * US
+
+
+def test_without_an_account_the_host_costs_no_more_than_the_time_without_compute(export: Export) -> None:
+    found = measured(export(fifty_of_a_hundred()))
+    assert isinstance(found.account, Missing)
+    assert found.bounds.host_overhead == 50 * US
+
+
+def test_small_grids_cost_no_more_than_the_sms_that_they_leave(export: Export) -> None:
+    assert bounds(export, fifty_of_a_hundred()).compute == 15 * US
+
+
+def test_small_grids_at_once_count_once(export: Export) -> None:
+    recording = Recording()
+    recording.gpu(sm_count=132)
+    recording.kernel(GEMM, 0, 80 * US, grid=(33, 1, 1), stream=7)
+    recording.kernel(GEMM, 0, 80 * US, grid=(33, 1, 1), stream=8)
+    assert bounds(export, recording).compute == 60 * US
+
+
+def test_what_is_not_known_is_not_bounded(export: Export) -> None:
+    recording = fifty_of_a_hundred()
+    recording.gpus.clear()
+    found = bounds(export, recording)
+    assert found.compute is None  # how many SMs
+    assert found.memory is None  # whether anything runs twice
+
+
+def test_graphs_recorded_whole_bound_only_the_host(export: Export) -> None:
+    found = bounds(export, graph_only())
+    assert (found.communication, found.memory, found.compute) == (None, None, None)
+    assert found.host_overhead is not None
+
+
+@pytest.mark.parametrize("name", ["communication", "host_overhead", "memory", "compute", "deepep"])
+def test_no_replayed_cost_of_a_demo_is_above_its_bound(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "run.sqlite"
+    write_export(path, record(run(SCENARIOS[name]), View()))
+    found = measured(path)
+    assert not isinstance(found.costs, Missing)
+    for wall in WALL_IDS:
+        told, most = found.costs.of(wall), found.bounds.of(wall)
+        assert most is not None
+        assert told is not None
+        assert told.ns <= most
+
+
+def bounded(ns: int | None) -> Bounds:
+    return Bounds(ns, ns, ns, ns)
+
+
+@pytest.mark.parametrize("wall", WALL_IDS)
+def test_a_bound_below_the_limit_is_clear_without_a_replay(wall: WallId) -> None:
+    found = JUDGE[wall]([rank(BLIND, bounds=bounded(99))])
+    assert (found.outcome, found.cost_ns, found.cost_frac, found.at_most_frac) == ("clear", 99, 0.099, 0.099)
+    assert "not replayed: no launch was recorded" in found.evidence[0].because
+
+
+@pytest.mark.parametrize("wall", WALL_IDS)
+def test_a_bound_from_the_limit_up_is_the_most_it_can_be(wall: WallId) -> None:
+    found = JUDGE[wall]([rank(BLIND, bounds=bounded(100))])
+    assert (found.outcome, found.cost_ns, found.at_most_frac) == ("unmeasurable", None, 0.1)
+    assert found.missing == (BLIND.reason,)
+
+
+@pytest.mark.parametrize("wall", WALL_IDS)
+def test_a_doubted_cost_is_clear_where_its_bound_is(wall: WallId) -> None:
+    doubted = costs(**{wall: 40}, at_least=BLIND)  # type: ignore[arg-type]
+    clear, open_ = (JUDGE[wall]([rank(doubted, bounds=bounded(ns))]) for ns in (80, 120))
+    assert (clear.outcome, clear.cost_ns, clear.at_most_frac) == ("clear", 40, 0.08)
+    assert (open_.outcome, open_.cost_ns, open_.at_most_frac) == ("unmeasurable", None, 0.12)
+
+
+def test_a_doubted_cost_above_its_bound_is_the_most_itself() -> None:
+    found = JUDGE["communication"]([rank(costs(cost(95), at_least=BLIND), bounds=bounded(80))])
+    assert (found.outcome, found.cost_frac, found.at_most_frac) == ("clear", 0.095, 0.095)
+
+
+def test_a_proven_rank_adds_its_cost_and_another_its_bound() -> None:
+    ranks = [rank(costs(60), bounds=bounded(500)), rank(BLIND, bounds=bounded(120))]
+    assert JUDGE["communication"](ranks).at_most_frac == 0.09
+    ranks[1] = replace(ranks[1], bounds=bounded(None))
+    assert JUDGE["communication"](ranks).at_most_frac is None
+
+
+def test_a_well_overlapped_step_of_the_pytorch_profiler_has_no_wall_and_is_bound_by_compute(
+    tmp_path: Path,
+) -> None:
+    """96 % compute, 96 % of communication hidden: 4 % are without compute, and neither wall can cost more.
+
+    The host is nearly the limit, so halved GPU work saves little; that refutes nothing of this.
+    """
+    gpu = {"id": 0, "name": "NVIDIA H800", "numSms": 132, "computeMajor": 9, "computeMinor": 0}
+    path = write(tmp_path / "step.json", overlapped_step(), deviceProperties=[gpu])
+    document = diagnoser.analyze(path).to_dict()
+    (found,) = document["ranks"]
+    assert found["replay"]["elastic_frac"] < 0.1
+    assert found["budget_ns"]["compute"] == 20 * 960 * US
+    assert found["hidden_comm_ns"] == 20 * 360 * US
+    assert (document["verdict"]["wall"], document["verdict"]["bound"]) == (None, "compute")
+    outcomes = {wall["id"]: wall["outcome"] for wall in document["walls"]}
+    assert outcomes == {
+        "memory": "unmeasurable",
+        "communication": "clear",
+        "host_overhead": "clear",
+        "compute": "clear",
+    }
+    most = {wall["id"]: wall["at_most_frac"] for wall in document["walls"]}
+    assert most["communication"] == 780 / (20_000 - 20)  # the last 20 us of nothing are in no step
+    assert most["host_overhead"] < most["communication"]
+    assert not any("halved" in said for said in document["verdict"]["because"])
+    assert "compute 96.1 %" in document["verdict"]["because"][-1]

@@ -1,0 +1,381 @@
+"""One verdict of four walls, how sure it is, where the time goes, and their place in the document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import isclose
+from pathlib import Path
+from statistics import stdev
+
+import pytest
+
+import diagnoser
+from heuristics.judgement import judge
+from heuristics.plan.plan import WALL_ORDER
+from heuristics.run.run import WALL_IDS, WallId
+from heuristics.walls.confidence import Confidence, confidence_in
+from heuristics.walls.verdict import Verdict, find_verdict, interval
+from heuristics.walls.wall import WallJudgement
+from reports.result.fill.judged import verdict
+from reports.result.fill.judged import walls as wall_sections
+from tests.opinions_doubles import (
+    KERNEL,
+    SURE,
+    account,
+    budget,
+    costs,
+    rank,
+    steps_of,
+    wall,
+    walls,
+    with_memory,
+)
+from tests.page_doubles import first_screen, flat
+from tests.simulate.recording import Recording
+from traces.measure.measurements import RankMeasurements
+from traces.missing import Missing
+
+Export = Callable[..., Path]
+BLIND = Missing("replay", "clock offset: 3 ms", "record again")
+DOUBT = Missing("replay", "what the host waits for is not understood", "record more")
+
+
+def verdict_of(*judgements: WallJudgement) -> Verdict:
+    return find_verdict([rank()], judgements)
+
+
+def kind_of(**kinds: int) -> str | None:
+    return verdict_of(wall("communication", 50, kinds=kinds)).kind
+
+
+def test_a_recording_of_start_up_says_so_before_all_else_and_is_less_sure(export: Export) -> None:
+    recording = Recording()
+    recording.gpu()
+    recording.kernel(KERNEL, 0, 500, launch_ns=-100)
+    recording.kernel(KERNEL, 1_500, 2_000, launch_ns=1_490, launch_end_ns=1_500)
+    gid = recording.global_id(1000, 1000)
+    recording.rows["PROFILER_OVERHEAD"] = [{"start": 500, "end": 1_400, "globalTid": gid, "nameId": "Flush"}]
+    document = diagnoser.analyze(export(recording)).to_dict()
+    assert document["verdict"]["startup_ns"] == 900
+    assert document["warnings"][0].startswith("not a steady-state recording: the profiler and start-up")
+    assert "(45.0 % of the windows)" in document["warnings"][0]
+    assert "--delay 60 --duration 10" in document["warnings"][0]
+    said = "NOT A STEADY-STATE RECORDING Profiler and start-up take <0.001 ms (45 %) of 0.002 ms"
+    assert said in flat(first_screen(document))
+
+
+def test_start_up_lowers_the_confidence() -> None:
+    held = rank(costs(communication=400), account=account({"profiler": 300}))
+    found = confidence_in("communication", [held], walls(communication=40))
+    assert found.because == ("profiler and start-up take 30% of the window: not a steady state",)
+
+
+def test_the_largest_finding_is_the_verdict_and_the_next_cost_runs_up() -> None:
+    found = verdict_of(*walls(communication=15, host_overhead=40, compute=20))
+    assert (found.wall, found.tied_with, found.runner_up) == ("host_overhead", (), "compute")
+    assert found.because == (
+        "without host overhead the windows would be at most 40.0 % shorter",
+        "compute at most 20.0 %",
+        "communication at most 15.0 %",
+    )
+
+
+def test_a_wall_below_the_limit_may_run_up() -> None:
+    assert verdict_of(*walls(communication=20, compute=4, host_overhead=2)).runner_up == "compute"
+
+
+def test_without_another_cost_nothing_runs_up() -> None:
+    assert verdict_of(*walls(communication=20)).runner_up is None
+
+
+def test_none_found_names_the_closest() -> None:
+    found = verdict_of(*walls(communication=9.9, compute=5))
+    assert (found.wall, found.kind, found.tied_with, found.confidence) == (None, None, (), None)
+    assert found.runner_up == "communication"
+    assert found.because[0].endswith("the closest is communication, 9.9 %")
+    assert len(found.because) == 1
+
+
+def test_none_found_says_what_nobody_could_judge() -> None:
+    found = verdict_of(*walls(communication=5, compute=None))
+    assert found.wall is None
+    assert found.because[1:] == ("compute could not be judged: nobody looked",)
+
+
+def test_none_measurable_is_no_verdict_and_says_so() -> None:
+    found = verdict_of(*walls(memory=None, communication=None, host_overhead=None, compute=None))
+    assert (found.wall, found.runner_up, found.confidence) == (None, None, None)
+    assert found.because[0] == "no wall could be measured"
+    assert len(found.because) == 5
+
+
+def test_what_does_not_fit_comes_before_what_costs_more_and_ties_with_nothing() -> None:
+    short = wall("memory", 1, "finding", comes_first=True)
+    found = verdict_of(short, wall("communication", 60))
+    assert (found.wall, found.tied_with, found.runner_up) == ("memory", (), "communication")
+    assert "what does not fit cannot be tuned" in found.because[0]
+    assert found.because[1:] == (
+        "without memory the windows would be at most 1.0 % shorter",
+        "communication at most 60.0 %",
+    )
+
+
+def test_what_does_not_fit_needs_no_cost_to_come_first() -> None:
+    found = verdict_of(wall("memory", None, "finding", comes_first=True), wall("communication", 60))
+    assert (found.wall, found.kind, found.tied_with, found.runner_up) == ("memory", None, (), "communication")
+    assert "what does not fit cannot be tuned" in found.because[0]
+    assert found.because[1:] == ("communication at most 60.0 %",)
+
+
+def test_what_nobody_could_judge_never_runs_up() -> None:
+    memory = wall("memory", 9, "unmeasurable")
+    found = verdict_of(memory, wall("communication", 20), wall("compute", 4))
+    assert (found.wall, found.runner_up) == ("communication", "compute")
+    none = verdict_of(memory, wall("communication", 0), wall("compute", 4))
+    assert (none.wall, none.runner_up) == (None, "compute")
+    assert none.because[0].endswith("the closest is compute, 4.0 %")
+
+
+def test_findings_under_three_points_apart_are_tied() -> None:
+    near = verdict_of(wall("communication", 30), wall("compute", 27.5))
+    assert (near.wall, near.tied_with) == ("communication", ("compute",))
+    apart = verdict_of(wall("communication", 30), wall("compute", 26.5))
+    assert apart.tied_with == ()
+
+
+def test_only_findings_are_tied() -> None:
+    assert verdict_of(wall("communication", 11), wall("compute", 9.5)).tied_with == ()
+
+
+def test_findings_whose_difference_over_steps_may_be_none_are_tied() -> None:
+    """Differences 0.2, 0.1, 0.0: mean 0.1, half-width 2.92 * 0.1 / sqrt(3) = 0.17."""
+    one, other = (0.5, 0.4, 0.3), (0.3, 0.3, 0.3)
+    found = verdict_of(wall("communication", 40, steps=one), wall("compute", 30, steps=other))
+    assert found.tied_with == ("compute",)
+
+
+def test_steps_that_are_long_for_both_do_not_tie_them() -> None:
+    """Differences 0.1 each, however far the steps are apart."""
+    one, other = (0.3, 0.4, 0.5), (0.2, 0.3, 0.4)
+    found = verdict_of(wall("communication", 40, steps=one), wall("compute", 30, steps=other))
+    assert found.tied_with == ()
+
+
+def test_findings_whose_intervals_stay_apart_are_not_tied() -> None:
+    """The same means; half-widths 2.92 * 0.01 / sqrt(3) = 0.017 each."""
+    one, other = (0.39, 0.40, 0.41), (0.29, 0.30, 0.31)
+    found = verdict_of(wall("communication", 40, steps=one), wall("compute", 30, steps=other))
+    assert found.tied_with == ()
+
+
+def test_one_step_has_no_interval() -> None:
+    found = verdict_of(wall("communication", 40, steps=(0.4,)), wall("compute", 30, steps=(0.2, 0.4)))
+    assert found.tied_with == ()
+
+
+# Student's t, 95 % point, by degrees of freedom: NIST/SEMATECH e-Handbook, 1.3.6.7.2
+POINTS = {1: 6.314, 2: 2.920, 3: 2.353, 5: 2.015, 8: 1.860, 10: 1.812, 11: 1.796, 15: 1.753, 30: 1.697}
+
+
+@pytest.mark.parametrize("freedom", POINTS)
+def test_the_interval_is_that_of_students_t(freedom: int) -> None:
+    values = [float(place % 2) for place in range(freedom + 1)]
+    low, high = interval(values)
+    half = POINTS[freedom] * stdev(values) / (freedom + 1) ** 0.5
+    assert isclose(high - low, 2 * half, rel_tol=0.005)
+    assert isclose((high + low) / 2, sum(values) / len(values))
+
+
+def test_equal_steps_leave_no_room() -> None:
+    assert interval((0.25, 0.25, 0.25)) == (0.25, 0.25)
+
+
+def test_dispatch_and_combine_count_as_one_kind() -> None:
+    assert kind_of(ep_dispatch=30, ep_combine=30, dp_reduce_scatter=50) == "ep_a2a"
+    assert kind_of(ep_dispatch=20, ep_combine=20, dp_reduce_scatter=50) == "dp"
+    assert kind_of(ep_control=30, ep_a2a=30, tp=50) == "ep_a2a"
+
+
+def test_a_kind_outside_of_the_families_keeps_its_name() -> None:
+    assert kind_of(ep_dispatch=20, tp=50) == "tp"
+    assert kind_of(sendrecv_unresolved=20) == "sendrecv_unresolved"
+    assert kind_of() is None
+
+
+def test_of_equal_kinds_expert_traffic_is_named_first() -> None:
+    assert kind_of(tp=50, ep_dispatch=25, ep_combine=25) == "ep_a2a"
+
+
+def sure(about: WallId = "communication", *ranks: RankMeasurements, **percent: float | None) -> Confidence:
+    return confidence_in(about, ranks or [rank(), rank()], walls(**percent))
+
+
+def test_nothing_against_it_is_high() -> None:
+    assert sure() == Confidence("high")
+
+
+def steps_reason(count: int) -> tuple[str, ...]:
+    return sure("compute", rank(steps=steps_of(*[250] * count))).because
+
+
+def test_fewer_than_three_steps_are_a_reason() -> None:
+    assert steps_reason(3) == ()
+    assert steps_reason(2) == ("only 2 steps",)
+    assert steps_reason(1) == ("only 1 step",)
+    assert steps_reason(0) == ("no steps were found, so one window",)
+
+
+def test_the_rank_with_the_fewest_steps_decides() -> None:
+    assert sure("compute", rank(), rank(steps=steps_of(250, 250))).because == ("only 2 steps",)
+
+
+def test_one_rank_that_communicates_is_a_reason_against_communication_alone() -> None:
+    speaks, hides = rank(budget=budget(900, 100)), rank(budget=budget(1_000, 0, 100))
+    for one in (speaks, hides):
+        assert len(sure("communication", one).because) == 1
+        assert sure("compute", one).because == ()
+        assert sure("communication", one, one).because == ()
+    assert sure("communication", rank()).because == ()
+
+
+def test_over_a_tenth_that_no_edge_explains_is_a_reason() -> None:
+    just, over = (rank(account=account(undecided_ns=ns)) for ns in (100, 110))
+    assert sure("compute", just).because == ()
+    assert sure("compute", over).because == (
+        "11% of the window is time without compute that no edge explains",
+    )
+
+
+def test_a_replay_that_misses_the_window_by_over_two_per_cent_is_a_reason() -> None:
+    just, over = (rank(costs(proofs=replace(SURE, residual_free_error_frac=frac))) for frac in (0.02, 0.03))
+    assert sure("compute", just).because == ()
+    assert sure("compute", over).because == ("a replay without unexplained waits misses the window by 3%",)
+
+
+def test_waits_of_several_ranks_are_one_reason() -> None:
+    poor = rank(
+        account=account(undecided_ns=500), costs=costs(proofs=replace(SURE, residual_free_error_frac=0.05))
+    )
+    assert sure("compute", poor, poor).level == "medium"
+
+
+def test_recorded_calls_that_may_be_a_quarter_of_the_hosts_cost_are_a_reason() -> None:
+    """A call or range costs 1000 ns at most; the host costs 40 000 or 39 000 of them."""
+    cheap, dear = (rank(costs(host_overhead=ns), recorded_host_rows=10) for ns in (40_000, 39_000))
+    assert sure("host_overhead", cheap).because == ()
+    (reason,) = sure("host_overhead", dear).because
+    assert reason == "recording 10 calls and ranges may itself make up to 26% of it"
+    assert sure("compute", dear).because == ()
+
+
+def test_the_profiler_never_makes_more_than_all_of_it() -> None:
+    (reason,) = sure("host_overhead", rank(costs(host_overhead=100), recorded_host_rows=10)).because
+    assert reason.endswith("100% of it")
+
+
+def test_other_walls_that_nobody_could_look_at_are_a_reason() -> None:
+    assert sure("communication", compute=None).because == ("not measurable here: compute",)
+    assert sure("communication", compute=None, host_overhead=None).level == "medium"
+    assert sure("communication", communication=None).because == ()
+
+
+def test_each_reason_lowers_once_and_never_below_low() -> None:
+    one = rank(steps=steps_of(250, 250))
+    assert sure("compute", one).level == "medium"
+    assert sure("compute", one, communication=None).level == "low"
+    poor = replace(one, account=account(undecided_ns=500))
+    third = sure("compute", poor, communication=None)
+    assert (third.level, len(third.because)) == ("low", 3)
+
+
+def test_hard_evidence_that_it_does_not_fit_is_the_verdict_where_nothing_could_be_priced() -> None:
+    for priced in (costs(memory=50, communication=300, at_least=DOUBT), BLIND):
+        short = with_memory(rank(priced), allocator_retry_frac=1.0)
+        assert judge([short]).verdict.wall == "memory"
+
+
+def test_the_windows_of_a_run_are_those_of_the_ranks_with_costs() -> None:
+    ranks = [rank(costs(communication=300)), rank(BLIND), rank(costs(refused=DOUBT))]
+    assert (judge(ranks).run.window_ns, judge([rank(), rank()]).run.window_ns) == (1_000, 2_000)
+
+
+@pytest.mark.parametrize("about", WALL_IDS)
+def test_the_verdict_of_a_run_is_that_of_its_walls(about: WallId) -> None:
+    found = judge([rank(costs(**{about: 300}))])  # type: ignore[arg-type]
+    assert found.verdict.wall == about
+    planned = {one.fix.id for one in found.plan.fixes}
+    assert planned | {one.fix.id for one in found.plan.refused} == set(WALL_ORDER[about])
+    assert found.plan.levers == ()
+    assert (found.run.window_ns, found.run.total_ns[about]) == (1_000, 300)
+
+
+def test_walls_beside_the_verdict_are_planned_for_after_it() -> None:
+    found = judge([rank(costs(compute=300, memory=400))])
+    planned = [one.fix.wall for one in found.plan.fixes if one.fix.id != "COM-3"]
+    assert list(dict.fromkeys(planned)) == ["memory", "compute"]
+
+
+def test_an_unmeasurable_wall_has_no_cost_in_the_document_and_an_entry_in_missing() -> None:
+    found = judge([rank(costs(compute=None, memory=50), bytes_known=False)])
+    for place, outcome in ((0, "unmeasurable"), (1, "clear"), (2, "clear"), (3, "unmeasurable")):
+        section = wall_sections(found)[place]
+        assert section.outcome == outcome
+        for cost in (section.cost_ns, section.cost_frac, section.cost_by_kind_ns):
+            assert cost is not None
+            assert isinstance(cost, Missing) == (outcome == "unmeasurable")
+    memory = wall_sections(found)[0]
+    assert isinstance(memory.cost_ns, Missing)
+    assert "memory use was not recorded" in memory.cost_ns.reason
+    assert memory.evidence[0].value == 0.05
+
+
+def test_no_wall_is_a_gap_only_where_one_could_not_be_judged() -> None:
+    clear, blind = (verdict(judge([rank(priced)])) for priced in (costs(), BLIND))
+    assert (clear.wall, clear.kind, clear.confidence, clear.next_wall) == (None, None, None, None)
+    assert isinstance(blind.wall, Missing)
+    assert isinstance(blind.confidence, Missing)
+    assert blind.kind is None
+    assert isinstance(verdict(judge([rank(costs(communication=300))])).confidence, str)
+
+
+def test_a_finding_without_a_cost_has_an_entry_too() -> None:
+    short = with_memory(rank(costs(memory=50, at_least=DOUBT)), allocator_retry_frac=1.0)
+    found = judge([short])
+    assert found.walls[0].outcome == "finding"
+    assert wall_sections(found)[0].cost_ns is not None
+
+
+def test_the_document_of_a_recording_holds_its_verdict(export: Export) -> None:
+    """60 us of a kernel and 40 of waiting for a late host, four times."""
+    recording = Recording()
+    recording.gpu()
+    for step, at in enumerate(range(0, 400_000, 100_000)):
+        recording.range(f"iteration {step}", at, at + 100_000)
+        recording.kernel(
+            KERNEL, at + 10_000, at + 70_000, grid=(132, 1, 1), launch_ns=at, launch_end_ns=at + 10_000
+        )
+    document = diagnoser.analyze(export(recording)).to_dict()
+    verdict = document["verdict"]
+    assert (verdict["wall"], verdict["kind"], verdict["bound"]) == ("host_overhead", "python", "compute")
+    host = document["walls"][2]
+    assert (host["id"], host["outcome"], host["cost_ns"]) == ("host_overhead", "finding", 120_000)
+    assert [one["wall"] for one in document["fixes"]] == ["host_overhead"] * len(document["fixes"])
+
+
+@pytest.mark.parametrize(
+    ("ahead", "said"),
+    [
+        (True, "NO BOTTLENECK"),
+        (False, "NOT JUDGED"),
+    ],
+    ids=["launched ahead", "whole graphs without a launch"],
+)
+def test_a_text_says_no_wall_only_where_one_could_be_judged(export: Export, ahead: bool, said: str) -> None:
+    recording = Recording()
+    for at in range(10_000, 50_000, 10_000):
+        if ahead:
+            recording.kernel(KERNEL, at, at + 10_000, launch_ns=at // 10)
+        else:
+            recording.graph_replay(at, at + 5_000, launch_ns=None)
+    assert said in first_screen(diagnoser.analyze(export(recording)).to_dict())

@@ -1,0 +1,128 @@
+"""The whole walk: every rule has its rows and its document, and says something that helps."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heuristics.evidence.symptoms import Symptoms, observed_from
+from heuristics.rules.rules import rules
+from heuristics.run.run import Run
+from heuristics.workflow.rule import Phase, WorkflowRule
+from heuristics.workflow.walk import FIT_BY_RUNNING, RULES, walk
+from tests.heuristics.workflow.test_workflow_fit_and_scale import FIT, FOLDING, SCALE
+from tests.heuristics.workflow.test_workflow_prerequisites import ROWS as LISTS
+from tests.opinions_doubles import runs
+from tests.workflow_doubles import Row, log_of, run_with
+
+SEEDS = {
+    "000": "token dispatcher selection",
+    "001": "expert-parallel overlap",
+    "002": "optimization workflow, preview",
+    "003": "optimization workflow",
+    "004": "MoE communication overlap",
+}
+"""The five documents by number."""
+ROWS: tuple[Row, ...] = (*FIT, *SCALE, *FOLDING, *LISTS)
+NEVER_VIOLATED = {"precision-absolute-throughput"}
+"""What a log can only show to be done."""
+
+
+def test_every_rule_has_rows_for_what_it_can_say() -> None:
+    found = defaultdict(set)
+    for row in ROWS:
+        found[row.rule].add(row.state)
+    needed = {
+        rule.id: {"met", "unknown"} | ({"violated"} if rule.id not in NEVER_VIOLATED else set())
+        for rule in RULES
+    }
+    assert {one: states - found[one] for one, states in needed.items() if states - found[one]} == {}
+
+
+def test_every_row_names_a_document_that_its_rule_is_from() -> None:
+    named = {rule.id: set(re.findall(r"\b00\d\b", rule.seed)) for rule in RULES}
+    assert all(seeds and seeds <= SEEDS.keys() for seeds in named.values())
+    assert [row.id for row in ROWS if row.seed not in named[row.rule]] == []
+
+
+def test_every_document_has_rows() -> None:
+    assert {row.seed for row in ROWS} == SEEDS.keys()
+
+
+def test_rules_have_one_id_each_and_come_by_phase() -> None:
+    assert len({rule.id for rule in RULES}) == len(RULES)
+    phases = [rule.phase for rule in RULES]
+    assert list(dict.fromkeys(phases)) == list(get_args(Phase))
+    assert phases == sorted(phases, key=get_args(Phase).index)
+
+
+@pytest.mark.parametrize("rule", [pytest.param(rule, id=rule.id) for rule in RULES])
+def test_of_an_unknown_run_no_rule_says_more_than_unknown(rule: WorkflowRule) -> None:
+    """A rule that the newest release no longer has is none of an unknown one."""
+    gone = rule.id in rules() and rules()[rule.id].until
+    assert rule.judge(Run()).state == ("not_applicable" if gone else "unknown")
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=row.id) for row in ROWS])
+def test_a_violation_has_advice_and_an_unknown_says_what_tells(row: Row) -> None:
+    found = row.judged
+    assert found.because
+    assert bool(found.advice) or found.state != "violated"
+    assert bool(found.tells) == (found.state == "unknown")
+    assert re.fullmatch(r"(?:MEM|COM|HST|CMP|CFG|ENV)-\d+|", found.fix)
+
+
+def test_the_walk_says_every_rule_once_in_order() -> None:
+    steps = walk(run_with(log=log_of(oom=1)))
+    assert [step.rule.id for step in steps] == [rule.id for rule in RULES]
+    assert (steps[0].rule.id, steps[0].judged.state) == ("fit-first", "violated")
+
+
+@given(runs())
+def test_any_run_can_be_walked(run: Run) -> None:
+    assert {step.judged.state for step in walk(run)} <= {"met", "violated", "unknown", "not_applicable"}
+
+
+ODD = st.one_of(
+    st.none(), st.booleans(), st.integers(-2, 70_000), st.floats(), st.text(max_size=9), st.tuples(st.text())
+)
+READ = sorted({knob for row in ROWS for knob in row.run.settings.by_knob})
+
+
+@given(st.dictionaries(st.sampled_from(READ), ODD), st.booleans())
+def test_no_value_of_a_knob_stops_the_walk(knobs: dict[str, object], on_gpu: bool) -> None:
+    run = run_with(knobs, given={"gpu": "H100"} if on_gpu else {})  # type: ignore[arg-type]
+    assert len(walk(run)) == len(RULES)
+
+
+SIZES = [knob for knob in READ if knob.endswith("_size")]
+
+
+@given(st.fixed_dictionaries(dict.fromkeys((*SIZES, "num_moe_experts", "num_layers"), st.integers(-1, 9))))
+def test_no_size_stops_the_walk(sizes: dict[str, int]) -> None:
+    assert len(walk(run_with(sizes, given={"gpu": "H100"}))) == len(RULES)
+
+
+@given(st.dictionaries(st.sampled_from(READ), st.just("hunter2"), min_size=1))
+def test_no_unknown_value_of_a_knob_is_repeated(knobs: dict[str, str]) -> None:
+    assert not any("hunter2" in f"{step.judged}" for step in walk(run_with(knobs)))
+
+
+@pytest.mark.parametrize(
+    ("steps", "refused", "state"), [(0, False, "unknown"), (5, False, "met"), (5, True, "unknown")]
+)
+@pytest.mark.parametrize("rule", sorted(FIT_BY_RUNNING))
+def test_w1_a_run_fits_by_evidence_alone_and_never_where_it_is_refused(
+    rule: str, steps: int, refused: bool, state: str
+) -> None:
+    found = {step.rule.id: step.judged.state for step in walk(run_with(log=log_of(steps=steps)), refused)}
+    assert found[rule] == state
+
+
+def test_w1_without_symptoms_nothing_ran() -> None:
+    assert observed_from(Symptoms()).window_ns == 0

@@ -1,0 +1,140 @@
+"""Plans of random runs, asked of megatron-core: it takes every change set, and confirms what it can refuse.
+
+What is asked goes to one process a core of two, each different request once.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import cache
+from random import Random
+from typing import Final
+
+import pytest
+
+from heuristics.fixes.fix import Knobs
+from heuristics.judgement import Judgement, judge_observed
+from heuristics.plan.allowed import changed
+from heuristics.plan.planned import Refused
+from heuristics.rules.megatron.answer import Answer
+from heuristics.rules.megatron.request import Request, request_of
+from heuristics.rules.rules import rules
+from heuristics.run.run import Run
+from tests.megatron.conftest import Ask
+from tests.megatron.random_runs import planned_runs, random_run
+from traces.limits import Limit
+
+pytestmark = pytest.mark.megatron
+
+RUNS: Final = Limit(300, "runs", "ours: about a minute on two cores, most of it megatron-core's")
+VERSIONS: Final = (("0.16.1", None), ("0.16.1", "0.3.1"))
+"""Releases whose core is the one that is asked: of Megatron-LM, and of Megatron-Bridge."""
+PROCESSES: Final = 2
+FORBIDDEN: Final = "the configuration forbids it: "
+BESIDE: Final = re.compile(r"not in one plan with ([A-Z]+-\d+), which comes first: ")
+SAYS: Final = {rule.text: rule.by for rule in rules().values() if rule.level == "error"}
+
+Answers = dict[str, tuple[Answer, Answer]]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Something that was asked: what of which run, and the key of the request."""
+
+    name: str
+    seed: int
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The configurations, the change sets and the refusals of all runs; and what megatron-core says."""
+
+    bases: tuple[Case, ...]
+    changes: tuple[Case, ...]
+    refusals: tuple[Case, ...]
+    answers: Answers
+
+
+@cache
+def judgement(seed: int) -> Judgement:
+    one = random_run(Random(seed), VERSIONS)
+    return judge_observed(one.evidence, one.given, one.configured)
+
+
+def refused_runs(found: Judgement) -> Iterator[tuple[Refused, Run]]:
+    """Refusals by a rule that megatron-core's own configuration or layer has, with the run they are about."""
+    made = {one.fix.id: one.knobs for one in found.plan.fixes}
+    for refused in found.plan.refused:
+        beside = BESIDE.match(refused.because)
+        text = BESIDE.sub("", refused.because).removeprefix(FORBIDDEN)
+        if SAYS.get(text) == "core":
+            steps: list[Knobs] = [made[beside[1]]] if beside else []
+            yield refused, changed(found.run, (*steps, refused.fix.knobs(found.run)))
+
+
+@pytest.fixture(scope="module")
+def asked(ask: Ask) -> Asked:
+    requests: dict[str, Request] = {}
+
+    def case(name: str, seed: int, run: Run) -> Case:
+        request = request_of(run)
+        assert isinstance(request, Request), request
+        key = json.dumps(asdict(request), sort_keys=True)
+        requests.setdefault(key, request)
+        return Case(name, seed, key)
+
+    bases, changes, refusals = [], [], []
+    for seed in range(int(RUNS.value)):
+        found = judgement(seed)
+        bases.append(case("the configuration", seed, found.run))
+        changes += [case(one.fix.id, seed, run) for one, run in planned_runs(found)]
+        refusals += [case(f"{one.fix.id}: {one.because}", seed, run) for one, run in refused_runs(found)]
+    with ThreadPoolExecutor(PROCESSES) as pool:
+        parts = [list(requests)[part::PROCESSES] for part in range(PROCESSES)]
+        told = pool.map(lambda keys: ask([requests[key] for key in keys]), parts)
+        answers = {
+            key: answer
+            for keys, found in zip(parts, told, strict=True)
+            for key, answer in zip(keys, found, strict=True)
+        }
+    return Asked(tuple(bases), tuple(changes), tuple(refusals), answers)
+
+
+def not_taken(cases: tuple[Case, ...], answers: Answers) -> list[str]:
+    """What is rejected, or set by a knob that megatron-core does not have."""
+    return [
+        f"seed {one.seed}, {one.name}: {answer.text}"
+        for one in cases
+        for answer in answers[one.key]
+        if answer.answer in ("rejected", "no_such_knob")
+    ]
+
+
+def test_what_is_drawn_megatron_core_takes_as_well(asked: Asked) -> None:
+    assert not_taken(asked.bases, asked.answers) == []
+
+
+def test_every_change_set_that_is_recommended_is_taken(asked: Asked) -> None:
+    assert not_taken(asked.changes, asked.answers) == []
+
+
+def test_every_refusal_that_megatron_core_can_know_is_confirmed_by_it(asked: Asked) -> None:
+    unconfirmed = [
+        f"seed {one.seed}, {one.name}: {[answer.text for answer in asked.answers[one.key]]}"
+        for one in asked.refusals
+        if not {answer.answer for answer in asked.answers[one.key]} & {"rejected", "needs"}
+    ]
+    assert unconfirmed == []
+
+
+def test_enough_was_asked(asked: Asked, capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(asked.changes) >= 4 * RUNS.value
+    assert len(asked.refusals) >= RUNS.value / 20
+    with capsys.disabled():
+        counts = f"{len(asked.changes):,} change sets and {len(asked.refusals)} refusals"
+        print(f"\n{RUNS.value:,.0f} random runs, {counts}, {len(asked.answers):,} requests")

@@ -1,0 +1,260 @@
+"""The page of a comparison: what is said first, that printed rows add up, what names cannot do."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from msgspec import structs
+
+from heuristics.comparison.comparison import Comparison
+from heuristics.comparison.difference.rows import Attribution
+from heuristics.result.compared import Comparable, Compared
+from reports.content.blocks import Detail, Fold, Table, View
+from reports.content.comparison import page
+from reports.result.codec import Document, decode
+from reports.write.csv_comparison import COLUMNS, write_comparison_csv
+from reports.write.github import write_github
+from reports.write.jira import write_jira
+from reports.write.text import write_text
+from tests.comparison_document_doubles import (
+    GRAPHS,
+    MS,
+    OTHER_NSYS,
+    by_logs,
+    document_of,
+    facts,
+    moved,
+    not_comparable,
+    regression,
+    unchanged,
+    undecided,
+)
+from tests.document_doubles import HOSTILE
+from tests.jira_grammar import read
+from tests.places import GOLDEN
+from tests.planted import replaced
+from tests.reports.write.test_markdown import is_ours_alone, open_lines
+
+ALL = (regression, undecided, not_comparable, unchanged, by_logs)
+KEYWORDS = ("verdict", "state", "source", "change", "kind", "wall", "by", "confidence", "row", "bound")
+LINES = 40
+
+Make = Callable[[], Comparison]
+
+
+def typed(document: Document) -> Compared:
+    return decode(document, Compared)
+
+
+def planted(make: Make, text: str) -> Compared:
+    """With that text in the place of every foreign one."""
+    document = document_of(make())
+    ours = {key: document[key] for key in ("schema_version", "tool", "kind")}
+    return typed({**replaced(document, text, KEYWORDS), **ours})
+
+
+def compared(make: Make) -> Compared:
+    return typed(document_of(make()))
+
+
+def text_of(make: Make, detail: Detail = Detail.FIRST) -> str:
+    return write_text(page(compared(make), detail), View())
+
+
+def joined(text: str) -> str:
+    return " ".join(text.split())
+
+
+def many_rows() -> Comparison:
+    """Twenty rows of 1 ms each beyond noise, 20 suspects, 20 changes and 20 limits."""
+    told = facts()
+    rows = tuple(moved(f"compute.class_{place}", 1, 2) for place in range(20))
+    still = moved("noise", 20, 4, low_ns=None, high_ns=None)
+    return regression(
+        facts=replace(told, attribution=Attribution(4 * MS, (*rows, still)), changed=told.changed * 4),
+        explained=(("compute.class_0",),) * 20,
+        suspects=(GRAPHS,) * 20,
+        comparable=Comparable("with_differences", (OTHER_NSYS,) * 20),
+    )
+
+
+def is_golden(text: str, name: str, request: pytest.FixtureRequest) -> None:
+    golden = GOLDEN / name
+    if request.config.getoption("--update-golden"):
+        golden.write_text(text, encoding="utf-8")
+    assert text == golden.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("make", [regression, undecided, not_comparable], ids=lambda make: make.__name__)
+def test_the_first_screen_reads_as_reviewed(make: Make, request: pytest.FixtureRequest) -> None:
+    is_golden(text_of(make), f"comparison_{make.__name__}.txt", request)
+
+
+def test_the_whole_page_reads_as_reviewed(request: pytest.FixtureRequest) -> None:
+    is_golden(
+        write_github(page(compared(regression), Detail.FULL), View()), "comparison_regression.md", request
+    )
+
+
+def test_the_table_reads_as_reviewed(request: pytest.FixtureRequest) -> None:
+    is_golden(write_comparison_csv(compared(regression)), "comparison_regression.csv", request)
+
+
+@pytest.mark.parametrize("make", [*ALL, many_rows])
+def test_the_first_screen_and_the_ticket_have_40_lines(make: Make) -> None:
+    first = page(compared(make), Detail.FIRST)
+    for width in (60, 80, 120, 200):
+        lines = write_text(first, View(width)).splitlines()
+        assert len(lines) <= LINES or width < 80
+        assert max(map(len, lines)) <= width
+    assert len(open_lines(write_github(first, View()))) <= LINES
+    assert len([line for line in write_jira(first, View()).splitlines() if line]) <= LINES
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (regression, "SLOWER +4.00 ms per step = +10 % (95 % interval +3.50 to +4.50 ms, 20 steps a side)."),
+        (undecided, "UNDECIDED +4.00 ms per step = +10 % (no interval, 2 steps a side): may be chance."),
+        (
+            not_comparable,
+            "NOT COMPARABLE +4.00 ms per step = +10 %, but the runs are too different to say why.",
+        ),
+        (unchanged, "NO CHANGE 0 ms per step = 0 % ("),
+        (by_logs, "SLOWER +3.00 ms per iteration = +10 % (95 % interval +2.90 to +3.10 ms, "),
+    ],
+)
+def test_the_verdict_is_said_first_with_its_figures(make: Make, said: str) -> None:
+    text = joined(text_of(make))
+    assert said in text
+    assert text.index(said) < min(text.index("CAUSE") if "CAUSE" in text else 999, text.index("More "))
+
+
+def test_an_improvement_is_said_as_one() -> None:
+    comparison = regression()
+    size = replace(comparison.size, new_mean_ns=36 * MS, delta_ns=-4 * MS, interval=None)
+    judged = replace(comparison.judged, verdict="improvement")
+    text = joined(text_of(lambda: replace(comparison, size=size, judged=judged)))
+    assert "FASTER -4.00 ms per step = -10 % (no interval, 20 steps a side)." in text
+
+
+def test_what_could_not_be_decided_names_what_to_record() -> None:
+    said = joined(text_of(undecided))
+    assert "To decide Record 8 or more steps of each run, or give --base-log and --new-log." in said
+    assert "launch calls" in said
+
+
+def test_where_runs_are_not_comparable_the_reason_stands_first_and_no_row_is_shown() -> None:
+    text = joined(text_of(not_comparable))
+    assert text.index("Why not comparable") < text.index("What changed")
+    assert "Where the difference lies" not in text
+    (rows,) = [
+        one for one in page(compared(not_comparable), Detail.FULL).blocks if getattr(one, "id", "") == "rows"
+    ]
+    assert isinstance(rows, Fold)
+
+
+def test_a_gate_that_is_exceeded_says_its_exit_code() -> None:
+    said = "Gate of 3.0 % exceeded (exit code 1): The lower end of the interval, +8.8 %, is above it."
+    assert said in joined(text_of(regression))
+    assert "Gate of 3.0 % passed:" in joined(text_of(unchanged))
+    assert "Gate" not in text_of(undecided)
+
+
+def test_causes_that_explain_the_same_rows_are_said_to() -> None:
+    said = "Causes above explain the same parts: one of them may be enough."
+    assert said in joined(text_of(regression))
+    assert said not in joined(text_of(lambda: regression(suspects=(GRAPHS,))))
+
+
+@pytest.mark.parametrize("make", [regression, undecided, by_logs, many_rows])
+def test_printed_rows_add_up_to_the_printed_step(make: Make) -> None:
+    (table,) = [one for one in page(compared(make), Detail.FIRST).blocks if isinstance(one, Table)]
+    assert table.total is not None
+    for place in (1, 2, 3):
+        texts = [getattr(row.cells[place], "text", "") for row in (*table.rows, table.total)]
+        values = [Fraction(text.replace(",", "")) for text in texts]
+        assert sum(values[:-1]) == values[-1] != 0
+
+
+def test_rows_beyond_the_first_few_are_one_row_unless_all_are_asked_for() -> None:
+    some, every = text_of(many_rows), text_of(many_rows, Detail.FULL)
+    assert "14 smaller parts, noise" in some
+    assert every.count("class 19") == 1
+
+
+def test_a_cause_that_works_against_the_difference_is_not_said_to_explain_it() -> None:
+    text = joined(text_of(lambda: regression(suspects=(structs.replace(GRAPHS, explains_ns=-MS),))))
+    assert "Works the other way: -1.00 ms/step, by launch calls." in text
+    assert "Explains" not in text
+
+
+def test_no_cause_explains_more_than_the_whole() -> None:
+    text = joined(text_of(lambda: regression(suspects=(structs.replace(GRAPHS, explains_ns=35 * MS),))))
+    assert "Its parts changed by +35.0 ms/step, all others by -31.0, by launch calls." in text
+    assert "Explains" not in text
+
+
+def test_causes_of_what_is_undecided_are_said_to_hang_on_it() -> None:
+    told = replace(undecided(), suspects=(GRAPHS,))
+    assert "IF REAL CUDA graphs stopped replaying." in joined(text_of(lambda: told))
+    assert "IF REAL" not in text_of(regression)
+    assert "LIKELY CAUSE CUDA graphs stopped replaying." in joined(text_of(regression))
+
+
+def test_a_cause_of_low_confidence_is_a_possible_one() -> None:
+    text = joined(text_of(lambda: regression(suspects=(structs.replace(GRAPHS, confidence="low"),))))
+    assert "POSSIBLE CAUSE CUDA graphs stopped replaying." in text
+
+
+def test_a_short_page_has_the_evidence_that_is_no_row_and_a_long_one_all() -> None:
+    suspect = structs.replace(GRAPHS, because=("row 1 ms", "graphs: on -> off"), seen=("graphs: on -> off",))
+    short, full = (joined(text_of(lambda: regression(suspects=(suspect,)), detail)) for detail in Detail)
+    assert ("graphs: on -> off" in short, "row 1 ms" in short) == (True, False)
+    assert ("graphs: on -> off" in full, "row 1 ms" in full) == (True, True)
+
+
+def test_a_question_keeps_its_mark() -> None:
+    text = joined(
+        text_of(lambda: regression(suspects=(structs.replace(GRAPHS, next="which rank is late?"),)))
+    )
+    assert "To be sure: which rank is late? " in text
+
+
+def test_values_that_are_not_shown_or_not_recorded_are_no_values() -> None:
+    text = joined(text_of(regression, Detail.FULL))
+    assert "save: differs, its texts are not shown (configuration)" in text
+    assert "moe_layer_freq: not recorded -> [0, 1, 1] (configuration)" in text
+    assert "work in CUDA graphs: 50 % -> 0 % (trace)" in text
+
+
+@pytest.mark.parametrize("detail", Detail)
+@pytest.mark.parametrize("make", [regression, not_comparable, by_logs])
+def test_no_string_of_a_document_can_harm_a_terminal_or_a_page(make: Make, detail: Detail) -> None:
+    hostile = planted(make, HOSTILE)
+    found = page(hostile, detail)
+    markdown = write_github(found, View())
+    assert is_ours_alone(markdown)
+    for form in (write_text(found, View()), markdown, write_comparison_csv(hostile)):
+        assert not {"\u202e", "\x1b", "\r"} & {*form}
+    tame = planted(make, "x")
+    assert len(markdown.splitlines()) == len(write_github(page(tame, detail), View()).splitlines())
+    assert len(read(write_jira(found, View()))) == len(read(write_jira(page(tame, detail), View())))
+
+
+def test_what_a_spreadsheet_would_take_for_a_formula_has_an_apostrophe_before_it() -> None:
+    text = write_comparison_csv(planted(regression, "=1+1"))
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert {row["row"] for row in rows if row["section"] in ("kernel", "changed")} == {"'=1+1"}
+    assert tuple(rows[0]) == COLUMNS
+
+
+def test_numbers_of_a_ticket_stand_in_its_columns() -> None:
+    text = write_github(page(compared(regression), Detail.FIRST), View())
+    assert re.search(r"^\| launch calls \| 1\.00 \| 5\.00 \| \+4\.00 \| █{16} \|$", text, re.MULTILINE)

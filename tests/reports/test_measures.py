@@ -1,0 +1,64 @@
+"""Every key of a result is explained in `measures.toml`, and the published dictionary says the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from heuristics.result.result import Result
+from reports.measures import GROUPS, measures
+from reports.result.schema import places
+from tests.places import ROOT
+from tests.reports.content.test_explain import words_of_the_code
+
+PAGE = ROOT / "docs" / "measures.md"
+_HEAD = """# Dictionary of measures
+
+What every key of a result means, by group: its name on a page, its unit, what it is, how it is computed, and
+where it stands in the JSON document (`[]`: in a list, `*`: under any key). `moe-diag explain KEY` says the
+same. Made by a test from `reports/measures.toml` and the types in `heuristics/result`; do not edit.
+"""
+_COLUMNS = "| Key | Name | Unit | What | How | Where |\n| :-- | :-- | :-- | :-- | :-- | :-- |"
+_MANY = 3
+
+
+def fields() -> dict[str, list[str]]:
+    """Keys of a result, each with its places."""
+    found: dict[str, list[str]] = {}
+    for place in places(Result):
+        key = place.rpartition(".")[2].replace("[]", "")
+        if not place.startswith("missing[]"):
+            found.setdefault(key, []).append(place)
+    return found
+
+
+def page() -> Iterator[str]:
+    found = fields()
+    yield _HEAD
+    for group, title in GROUPS.items():
+        yield f"## {title}\n\n{_COLUMNS}"
+        for one in measures().values():
+            if one.group == group:
+                where = found.get(one.name, [])
+                shown = ", ".join(f"`{place}`" for place in where[:_MANY])
+                more = f" and {len(where) - _MANY} more" if len(where) > _MANY else ""
+                cells = (f"`{one.name}`", one.title, one.unit, one.what, one.how, shown + more)
+                yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+        yield ""
+
+
+def test_every_key_of_a_result_has_its_words() -> None:
+    assert [key for key in fields() if key not in measures()] == []
+
+
+def test_every_measure_is_a_key_of_a_result_or_a_word_in_it() -> None:
+    words = {*fields(), *words_of_the_code()}
+    assert [name for name in measures() if name not in words and f"longest_{name}" not in words] == []
+
+
+def test_the_published_dictionary_is_that_of_the_measures(request: pytest.FixtureRequest) -> None:
+    text = "\n".join(page())
+    if request.config.getoption("--update-golden"):
+        PAGE.write_text(text, encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == text

@@ -1,0 +1,147 @@
+"""The page of a comparison: what stands first, two timelines on one zoom, nothing foreign that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from msgspec import structs
+
+from heuristics.comparison.comparison import Comparison, compare
+from heuristics.result.compared import Compared
+from reports.content.blocks import View
+from reports.write.html.comparison import write_comparison_html
+from tests.browser import Browser, started
+from tests.comparison_document_doubles import (
+    MS,
+    by_logs,
+    document_of,
+    facts,
+    not_comparable,
+    regression,
+    unchanged,
+    undecided,
+)
+from tests.comparison_doubles import rank, result, row, timeline
+from tests.html_doubles import HOSTILE, Elements
+from tests.reports.content.test_comparison_text import Make, compared, many_rows, planted, typed
+
+ALL = (regression, undecided, not_comparable, unchanged, by_logs, many_rows)
+_VIEW = """const ends = one => [one.dataset.from, one.dataset.to].map(end => end - arguments[0]);
+return new Promise(done => requestAnimationFrame(() => requestAnimationFrame(
+  () => done([...document.querySelectorAll('figure.timeline')].map(ends)))));"""
+
+
+def written(one: Compared) -> str:
+    return write_comparison_html(one, View())
+
+
+def mixed() -> Compared:
+    """Ten ms of GEMM and of waiting for launches against fourteen, eight steps each."""
+    base, new = (
+        result(
+            rank(
+                row("compute.gemm", *(6 * MS,) * 8, work_ns=48 * MS),
+                row("idle.launch_starved.launch", *(launch_ms * MS,) * 8),
+                timeline=timeline(("compute.gemm", launch_ms * MS, 6 * MS)),
+                trace=f"{launch_ms}.sqlite",
+            )
+        )
+        for launch_ms in (4, 8)
+    )
+    document = document_of(compare(base, new))
+    document["new"]["timeline"]["end_ns"] += 4 * MS
+    return typed(document)
+
+
+@pytest.mark.parametrize("make", ALL)
+def test_the_verdict_comes_first_and_ids_are_one_each(make: Make) -> None:
+    page = Elements(written(compared(make)))
+    assert next(one["id"] for one in page.all("h2")) == "verdict"
+    ids = [one["id"] for _, one in page.found if one.get("id")]
+    assert len(ids) == len({*ids})
+    assert {(one["href"] or "")[1:] for one in page.all("a")} <= {*ids}
+
+
+def test_rows_stand_beside_the_verdict_but_for_what_is_not_comparable() -> None:
+    words = Elements(written(compared(regression))).words()
+    assert words.index("SLOWER") < words.index("Where the difference lies") < words.index("LIKELY CAUSE")
+    words = Elements(written(compared(not_comparable))).words()
+    assert "Where the difference lies" not in words
+    assert "NOT COMPARABLE" in words
+
+
+@pytest.mark.parametrize("make", [regression, not_comparable])
+def test_foreign_texts_are_texts_and_nothing_else(make: Make) -> None:
+    wild, calm = (Elements(written(planted(make, text))) for text in (HOSTILE, "a name"))
+    assert [tag for tag, _ in wild.found] == [tag for tag, _ in calm.found]
+    attributes = {name for _, one in wild.found for name in one}
+    assert not [name for name in attributes if name.startswith("on") or name in ("style", "src")]
+    text = written(planted(make, HOSTILE))
+    assert "{{ 7*7 }}" in text
+    assert not {"\u202e", "\x1b", "\ud800"} & {*text}
+
+
+def test_the_same_comparison_gives_the_same_page() -> None:
+    assert written(compared(regression)) == written(compared(regression))
+
+
+def test_two_timelines_as_long_as_they_may_be_fit_in_one_megabyte() -> None:
+    many = timeline(*(("compute.gemm", 1_000_000_000 + place * 9_000, 8_765) for place in range(40_000)))
+    told = facts()
+    base, new = (
+        structs.replace(side, ranks=tuple(structs.replace(one, timeline=many) for one in side.ranks))
+        for side in (told.base, told.new)
+    )
+
+    def make() -> Comparison:
+        return regression(facts=facts(base=base, new=new))
+
+    assert 400_000 < len(written(compared(make)).encode()) <= 1_000_000
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with started(tmp_path_factory.mktemp("chromium")) as one:
+        yield one
+
+
+def opened(browser: Browser, one: Compared) -> None:
+    browser.open(written(one))
+    browser.run(
+        "return new Promise(done => { const look = () => document.body.dataset.ready ? done() "
+        ": setTimeout(look, 10); look(); })"
+    )
+
+
+def test_a_browser_finds_no_error_and_asks_for_nothing(browser: Browser) -> None:
+    for make in (regression, not_comparable):
+        opened(browser, planted(make, HOSTILE))
+        browser.run("document.querySelectorAll('button').forEach(one => one.click())")
+        assert browser.console() == []
+        assert len(browser.requests()) == 1
+        assert browser.run("return document.querySelectorAll('.stage canvas').length") == 2
+
+
+def test_both_timelines_zoom_together_on_the_longer_of_both_axes(browser: Browser) -> None:
+    longer = mixed()
+    opened(browser, longer)
+    start_ns = longer.base.timeline.start_ns
+    assert browser.run(_VIEW, start_ns) == [[0, 14 * MS]] * 2
+    for figure, act in ((0, "in"), (1, "in"), (1, "right")):
+        browser.run(f"document.querySelectorAll('[data-act={act}]')[{figure}].click()")
+    first, second = browser.run(_VIEW, start_ns)
+    assert first == second
+    assert first[1] - first[0] == 14 * MS // 4
+    browser.run("document.querySelector('[data-act=whole]').click()")
+    assert browser.run(_VIEW, start_ns) == [[0, 14 * MS]] * 2
+
+
+def test_the_page_fits_a_narrow_window_and_the_keyboard_reaches_all_of_it(browser: Browser) -> None:
+    opened(browser, compared(regression))
+    for width in (390, 700, 1100, 1280):
+        browser.look(width)
+        assert browser.scrolls_sideways() == 0
+    stops = browser.tab_stops()
+    assert stops[0].name == "Skip to the verdict"
+    assert [one.html for one in stops if not one.visible or not one.name] == []

@@ -1,0 +1,409 @@
+"""The trace for Perfetto: read by rules of its own, every nanosecond kept, no event lost to an overlap."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import diagnoser
+from heuristics.result.compared import Compared
+from heuristics.result.result import Result
+from reports.content.blocks import Detail
+from reports.result.codec import Document, decode
+from reports.write.perfetto.analysis import write_perfetto as result_perfetto
+from reports.write.perfetto.comparison import write_comparison_perfetto as comparison_perfetto
+from reports.write.perfetto.events import Process, Slice, Track, microseconds, render_events, rows
+from tests.chrome_trace import NotATrace, read
+from tests.comparison_document_doubles import document_of, regression
+from tests.document_doubles import DISPATCH, HOSTILE, exposed, graph_only
+from tests.planted import replaced
+from tests.simulate.export import write_export
+from tests.simulate.recording import Recording
+
+Export = Callable[..., Path]
+MS = 1_000_000
+EPOCH_NS = 1_669_783_687_389_324_001
+KEYWORDS = (
+    *("id", "wall", "kind", "bound", "outcome", "unit", "source", "state", "row", "group", "path"),
+    *("schema_version", "tool", "framework", "confidence", "next_wall", "runner_up", "largest_bucket"),
+    *("dispatcher", "tied_with", "tier", "answer", "phase", "pass", "verdict", "change", "by"),
+)
+"""Keys of our own words; all other texts are foreign or sentences."""
+
+
+@pytest.fixture(scope="module")
+def diagnosed(tmp_path_factory: pytest.TempPathFactory) -> Document:
+    path = tmp_path_factory.mktemp("perfetto") / "run.sqlite"
+    write_export(path, exposed(comm=DISPATCH))
+    return diagnoser.analyze(path).to_dict()
+
+
+@pytest.fixture
+def document(diagnosed: Document) -> Document:
+    return copy.deepcopy(diagnosed)
+
+
+def write_perfetto(document: Document, detail: Detail = Detail.FIRST) -> str:
+    return result_perfetto(decode(document, Result), detail)
+
+
+def write_comparison_perfetto(document: Document, detail: Detail = Detail.FIRST) -> str:
+    return comparison_perfetto(decode(document, Compared), detail)
+
+
+def timeline(*lanes: list[tuple[int, int]], start_ns: int = 1_000) -> Document:
+    """A step of streams 0, 1 ...: each activity from its offset, with its length, all of one kernel."""
+    return {
+        "step": 0,
+        "start_ns": start_ns,
+        "end_ns": start_ns + 100,
+        "left_out": 0,
+        "keys": ["compute.gemm", "copy.memset"],
+        "names": ["gemm_kernel"],
+        "lanes": [
+            {
+                "stream": stream,
+                "at_ns": [at for at, _ in lane],
+                "length_ns": [length for _, length in lane],
+                "key": [0] * len(lane),
+                "name": [0] * len(lane),
+            }
+            for stream, lane in enumerate(lanes)
+        ],
+        "reasons": None,
+    }
+
+
+def moved(document: Any, by_ns: int) -> Any:
+    """The document on a clock that is ahead: every point in time is later."""
+    if isinstance(document, dict):
+        return {
+            key: [[start + by_ns, end + by_ns] for start, end in part]
+            if key == "windows_ns"
+            else part + by_ns
+            if key in ("start_ns", "end_ns") and part is not None
+            else moved(part, by_ns)
+            for key, part in document.items()
+        }
+    return [moved(part, by_ns) for part in document] if isinstance(document, list) else document
+
+
+def is_printable(text: str) -> bool:
+    """Whether no name or text, once its escapes are read, can act on a terminal."""
+    return json.dumps(json.loads(text), ensure_ascii=False).isprintable()
+
+
+def test_the_tracks_of_a_rank_are_what_was_found_then_what_was_recorded(document: Document) -> None:
+    trace = read(write_perfetto(document))
+    assert list(trace.tracks) == ["moe-diag: verdict", "GPU 0 (H100 80GB HBM3), process 1000"]
+    verdict, rank = trace.tracks.values()
+    assert list(verdict)[:2] == ["verdict", "communication"]
+    assert [name for name in rank if not name.startswith("stream ")] == [
+        "communication: where to look",
+        "steps",
+        "windows",
+        "expert all-to-all",
+        "host thread 1000: NVTX ranges and CUDA calls",
+        "why no compute ran",
+    ]
+
+
+def test_the_verdict_lies_over_all_windows_and_says_what_to_do(document: Document) -> None:
+    trace = read(write_perfetto(document))
+    (verdict,) = trace.track("moe-diag", "verdict")
+    assert (verdict.start_ns, verdict.end_ns) == (1 * MS, 41 * MS)
+    assert verdict.name.startswith("SLOWED BY: expert all-to-all (30 %)")
+    (wall,) = trace.track("moe-diag", "communication")
+    assert wall.args["cost_ns"] == 12 * MS
+    assert wall.args["next"][0].startswith(document["fixes"][0]["id"])
+
+
+def test_evidence_lies_where_it_can_be_seen(document: Document) -> None:
+    (seen,) = read(write_perfetto(document)).track("GPU 0", "communication: where to look")
+    (told,) = [one for wall in document["walls"] for one in wall["evidence"] if one["start_ns"] is not None]
+    assert (seen.start_ns, seen.end_ns) == (told["start_ns"], told["end_ns"])
+    assert (seen.args["start"], seen.args["end"]) == ("0.007000000s", "0.010000000s")
+
+
+def test_steps_are_used_slow_or_left_out(document: Document) -> None:
+    steps = document["ranks"][0]["steps"]
+    steps["slow"] = [2]
+    steps["dropped"] = [{**steps["used"].pop(0), "reason": "warm-up"}]
+    trace = read(write_perfetto(document))
+    assert [(one.name, one.start_ns // MS, one.end_ns // MS) for one in trace.track("GPU 0", "steps")] == [
+        ("step 0, left out: warm-up", 1, 11),
+        ("step 1, used", 11, 21),
+        ("step 2, slow", 21, 31),
+        ("step 3, used", 31, 41),
+    ]
+    assert [one.name for one in trace.track("GPU 0", "slow steps")] == ["step 2, slow"]
+
+
+def test_every_step_is_there_activity_by_activity(document: Document) -> None:
+    (rank,) = document["ranks"]
+    trace = read(write_perfetto(document))
+    shown = trace.tracks[next(reversed(trace.tracks))]
+    assert len(rank["other_steps"]) == 3
+    told: dict[int, list[tuple[int, int]]] = {}
+    for step in (rank["timeline"], *rank["other_steps"]):
+        for lane in step["lanes"]:
+            columns = zip(lane["at_ns"], lane["length_ns"], strict=True)
+            starts = [(step["start_ns"] + at, step["start_ns"] + at + length) for at, length in columns]
+            told.setdefault(lane["stream"], []).extend(starts)
+    for stream, lengths in told.items():
+        assert [(one.start_ns, one.end_ns) for one in shown[f"stream {stream}"]] == sorted(lengths)
+    assert Counter(one.category for name in shown for one in shown[name] if name.startswith("stream")) == {
+        "compute.gemm": 4,
+        "compute.elementwise": 4,
+        "comm.ep_dispatch": 4,
+    }
+
+
+def test_lost_time_adds_up_to_the_steps_less_their_compute(document: Document) -> None:
+    trace = read(write_perfetto(document))
+    lost = trace.track("GPU 0", "why no compute ran")
+    assert sum(one.end_ns - one.start_ns for one in lost) == 4 * 3 * MS
+    assert {one.category for one in lost} <= {"launch_starved", "blocking", "launch_latency"}
+
+
+def test_a_call_lies_in_its_range_and_an_arrow_leads_from_it_to_its_kernel(export: Export) -> None:
+    recording = Recording()
+    recording.range("forward", 0, 9_000_000)
+    recording.range("/home/somebody/secret", 4_000_000, 8_000_000)
+    recording.kernel("gemm_kernel", 2_000_000, 6_000_000, launch_ns=1_000_000)
+    recording.kernel("gemm_kernel", 6_000_000, 9_000_000, launch_ns=5_000_000)
+    document = diagnoser.analyze(export(recording), start="0.5ms", end="9ms").to_dict()
+    text = write_perfetto(document)
+    trace = read(text)
+    host = trace.track("GPU 0", "host thread 1000: NVTX ranges and CUDA calls")
+    assert [(one.name, one.start_ns // 1000, one.end_ns // 1000) for one in host] == [
+        ("forward", 500, 9_000),
+        ("cudaLaunchKernel", 1_000, 1_002),
+        ("range (its text may be private)", 4_000, 8_000),
+        ("cudaLaunchKernel", 5_000, 5_002),
+    ]
+    ends = [(call.start_ns // MS, kernel.start_ns // MS) for call, kernel in trace.arrows.values()]
+    assert ends == [(1, 2), (5, 6)]
+    assert "somebody" not in text
+
+
+def test_a_launch_before_the_step_has_no_arrow(export: Export) -> None:
+    recording = Recording()
+    recording.kernel("gemm_kernel", 2_000_000, 6_000_000, launch_ns=100_000)
+    document = diagnoser.analyze(export(recording), start="0.5ms", end="6ms").to_dict()
+    assert read(write_perfetto(document)).arrows == {}
+
+
+def test_counters_hold_each_used_step_in_ms_and_end_with_it(document: Document) -> None:
+    counters = read(write_perfetto(document)).counters["GPU 0 (H100 80GB HBM3), process 1000"]
+    points = counters["used steps, ms"]
+    assert [at // MS for at, _ in points] == [1, 11, 21, 31, 41]
+    for _, values in points[:-1]:
+        assert values == {"compute": 7, "exposed_comm": 3}
+    assert points[-1][1] == {"compute": 0, "exposed_comm": 0}
+    assert sum(counters["no compute in used steps, ms"][0][1].values()) == 3
+
+
+@pytest.mark.parametrize("start_ns", [EPOCH_NS, -7, 2**50 + 1])
+def test_times_that_a_reader_could_not_hold_begin_at_the_first(document: Document, start_ns: int) -> None:
+    there = moved(document, start_ns - 1 * MS)
+    here, trace = read(write_perfetto(document)), read(write_perfetto(there))
+    assert (here.origin_ns, trace.origin_ns) == (0, start_ns)
+    (verdict,) = trace.track("moe-diag", "verdict")
+    assert verdict.start_ns == 0
+    for one, other in zip(here.track("GPU 0", "steps"), trace.track("GPU 0", "steps"), strict=True):
+        assert one.start_ns - 1 * MS == other.start_ns
+        assert one.end_ns - one.start_ns == other.end_ns - other.start_ns
+
+
+@given(st.integers(-(2**50), 2**50))
+def test_a_time_is_exact_however_it_is_read(ns: int) -> None:
+    text = microseconds(ns)
+    assert int(Decimal(text) * 1000) == int(float(text) * 1000.0) == round(float(text) * 1000.0) == ns
+
+
+def test_a_time_has_three_decimals_unless_a_double_would_lose_a_nanosecond() -> None:
+    assert [microseconds(ns) for ns in (0, 1_234_567, -5)] == ["0.000", "1234.567", "-0.005"]
+    assert microseconds(EPOCH_NS) == "1669783687389324.001"
+    assert int(1.001 * 1000.0) == 1_000
+    assert microseconds(1_001) == "1.0010000000000001"
+
+
+def test_what_overlaps_on_a_stream_goes_to_a_further_track_and_is_not_lost(document: Document) -> None:
+    overlapping = [(0, 10), (10, 10), (15, 10), (18, 4), (30, 0), (30, 5)]
+    document["ranks"][0] |= {"timeline": timeline(overlapping, [(0, 100)]), "other_steps": []}
+    tracks = read(write_perfetto(document)).tracks["GPU 0 (H100 80GB HBM3), process 1000"]
+    found = {
+        name: [(one.start_ns - 1_000, one.end_ns - one.start_ns) for one in track]
+        for name, track in tracks.items()
+        if name.startswith("stream")
+    }
+    assert found == {
+        "stream 0": [(0, 10), (10, 10), (30, 0), (30, 5)],
+        "stream 0 (2)": [(15, 10)],
+        "stream 0 (3)": [(18, 4)],
+        "stream 1": [(0, 100)],
+    }
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 9))))
+def test_rows_hold_all_once_lie_apart_and_are_no_more_than_needed(
+    pairs: list[tuple[int, int]],
+) -> None:
+    slices = [Slice(at, at + length, "x", "x") for at, length in pairs]
+    found = rows(slices)
+    assert Counter(one for row in found for one in map(id, row)) == Counter(map(id, slices))
+    for row in found:
+        assert all(one.end_ns <= other.start_ns for one, other in pairwise(row))
+    busiest = max((sum(at <= t < at + max(length, 1) for at, length in pairs) for t in range(40)), default=0)
+    assert len(found) <= max(busiest, 1)
+
+
+def test_many_ranks_show_the_streams_of_eight_unless_all_are_asked_for(document: Document) -> None:
+    document["ranks"] = [{**document["ranks"][0], "rank": number} for number in range(10)]
+    some, every = (read(write_perfetto(document, detail)) for detail in (Detail.FIRST, Detail.FULL))
+    assert [trace.other["ranks_without_streams"] for trace in (some, every)] == [2, 0]
+    with_streams = [
+        sum(any(name.startswith("stream") for name in tracks) for tracks in trace.tracks.values())
+        for trace in (some, every)
+    ]
+    assert with_streams == [8, 10]
+    assert len(some.tracks) == len(every.tracks) == 11
+
+
+@pytest.mark.parametrize("make", [graph_only, exposed])
+def test_what_is_not_told_is_left_out(export: Export, make: Callable[[], Recording]) -> None:
+    document = diagnoser.analyze(export(make())).to_dict()
+    trace = read(write_perfetto(document))
+    assert "null" not in write_perfetto(document)
+    (rank,) = [tracks for name, tracks in trace.tracks.items() if name.startswith("GPU")]
+    assert "expert all-to-all" not in rank
+    assert ("steps" in rank) == bool(document["ranks"][0]["steps"]["used"]) == (make is exposed)
+
+
+@pytest.mark.parametrize("detail", Detail)
+def test_no_string_of_a_document_harms_a_reader_or_a_terminal(document: Document, detail: Detail) -> None:
+    hostile = HOSTILE + "\x00{{ x }}\"'" + "y" * 10_000
+    text = write_perfetto(replaced(document, hostile, KEYWORDS), detail)
+    read(text)
+    assert text.isascii()
+    assert is_printable(text)
+    tame = write_perfetto(replaced(document, "x", KEYWORDS), detail)
+    assert len(text.splitlines()) == len(tame.splitlines())
+
+
+def test_the_same_document_gives_the_same_bytes(document: Document) -> None:
+    assert write_perfetto(document) == write_perfetto(json.loads(json.dumps(document)))
+
+
+def test_the_largest_timeline_stays_under_four_megabytes(document: Document) -> None:
+    long = timeline([(place, 1) for place in range(12_000)], start_ns=10**15)
+    document["ranks"][0] |= {"timeline": {**long, "names": ["x" * 300]}, "other_steps": []}
+    assert len(write_perfetto(document)) < 4_000_000
+
+
+def test_without_further_tracks_the_reader_would_see_the_overlap() -> None:
+    track = Track("t", [Slice(0, 10, "a", "x"), Slice(5, 15, "b", "x")])
+    text = render_events([Process("p", [track])], {})
+    assert len(read(text).tracks["p"]) == 2
+    with pytest.raises(NotATrace, match="nest or lie apart"):
+        read(text.replace('"tid":100002,"ts"', '"tid":100001,"ts"'))
+
+
+def compared(make: Callable[[], Any] = regression) -> Document:
+    """The comparison of the doubles, each side with a step of 100 ns recorded at its own time."""
+    document = document_of(make())
+    for side, start_ns in (("base", 5_000), ("new", EPOCH_NS)):
+        document[side]["timeline"] = timeline([(0, 60), (60, 40)], start_ns=start_ns)
+        document[side]["budget_rows"] = [{"row": "compute.gemm", "mean_ns": 100}]
+    document["new"]["timeline"] |= {"end_ns": EPOCH_NS + 120, "left_out": 3}
+    return document
+
+
+def test_both_steps_of_a_comparison_begin_at_zero() -> None:
+    trace = read(write_comparison_perfetto(compared()))
+    assert trace.origin_ns == 0
+    assert list(trace.tracks) == [
+        "moe-diag: new against base",
+        "base before.sqlite",
+        "new after.sqlite",
+    ]
+    for side, length_ns in (("base", 100), ("new", 120)):
+        (step,) = trace.track(side, "step")
+        assert (step.start_ns, step.end_ns) == (0, length_ns)
+        assert [one.start_ns for one in trace.track(side, "stream 0")] == [0, 60]
+    assert trace.track("new", "step")[0].args["activities_left_out"] == 3
+    assert trace.track("new", "step")[0].args["start"] == "1669783687.389324001s"
+
+
+def test_the_verdict_suspects_and_rows_of_a_comparison_lie_over_the_longer_step() -> None:
+    notes = read(write_comparison_perfetto(compared())).tracks["moe-diag: new against base"]
+    assert {(one.start_ns, one.end_ns) for (one,) in notes.values()} == {(0, 120)}
+    assert list(notes)[:4] == ["verdict", "cause 1", "cause 2", "launch_starved.launch"]
+    assert notes["verdict"][0].name.startswith("SLOWER: +4.00 ms per step")
+    assert notes["cause 1"][0].name == "1. CUDA graphs stopped replaying"
+    assert notes["launch_starved.launch"][0].name == "launch calls +4.00 ms/step"
+
+
+def test_rows_of_a_comparison_beyond_ten_are_noted_where_all_are_asked_for() -> None:
+    told = compared()
+    told["attribution"] = [{**told["attribution"][0], "row": f"compute.class_{place}"} for place in range(14)]
+    some, every = (read(write_comparison_perfetto(told, detail)) for detail in (Detail.FIRST, Detail.FULL))
+    assert [trace.other["rows_left_out"] for trace in (some, every)] == [4, 0]
+    assert len(every.tracks["moe-diag: new against base"]) == 1 + 2 + 14
+
+
+def test_no_string_of_a_comparison_harms_a_reader_or_a_terminal() -> None:
+    text = write_comparison_perfetto(replaced(compared(), HOSTILE, KEYWORDS), Detail.FULL)
+    read(text)
+    assert text.isascii()
+    assert is_printable(text)
+
+
+def test_the_comparison_of_the_same_is_the_same_bytes() -> None:
+    assert write_comparison_perfetto(compared()) == write_comparison_perfetto(
+        compared(lambda: replace(regression()))
+    )
+
+
+REAL = (
+    "nsysai_mfu_2gpu_before.sqlite",
+    "hta_trace_diff_test_test.json.gz",
+    "tl_moe_03_top1_sparse.json.gz",
+    "hta_nccl_parser_config_nccl_data.json.gz",
+)
+"""Overlaps on a stream, clocks of the UNIX epoch and of 50 days."""
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_a_real_recording_is_a_trace_whose_activities_are_all_there(recordings: Path, name: str) -> None:
+    document = diagnoser.analyze(recordings / name).to_dict()
+    text = write_perfetto(document)
+    trace = read(text)
+    assert len(text) < 6_000_000
+    shown = Counter(
+        (one.start_ns + trace.origin_ns, one.end_ns - one.start_ns, one.category)
+        for tracks in trace.tracks.values()
+        for name, track in tracks.items()
+        if name.startswith("stream ")
+        for one in track
+    )
+    told = Counter(
+        (line["start_ns"] + at, length, rank["timeline"]["keys"][key])
+        for rank in document["ranks"]
+        for line in (rank["timeline"], *rank["other_steps"])
+        for lane in line["lanes"]
+        for at, length, key in zip(lane["at_ns"], lane["length_ns"], lane["key"], strict=True)
+    )
+    assert shown == told

@@ -1,0 +1,148 @@
+"""Pages in Jira's markup: they keep the grammar, hold what the markdown holds, and fit a field."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from reports.content.blocks import (
+    Code,
+    CodeBlock,
+    Column,
+    Command,
+    Fold,
+    Items,
+    Page,
+    Row,
+    Sentence,
+    Table,
+    View,
+)
+from reports.write.github import write_github
+from reports.write.jira import LENGTH, harmless, jira_size, write_jira
+from tests.blocks_doubles import full_page
+from tests.document_doubles import HOSTILE
+from tests.jira_grammar import Broken, read, words
+from tests.places import GOLDEN
+from tests.visible_text import of_markdown
+
+WORSE = HOSTILE + " {code} {{ x }} !y! COM-2 http://e.vil (x) :) -- --- -z- +z+ ??z?? h1. bq. \\ [~all] ~q~"
+
+
+def seen(text: str) -> str:
+    return " ".join(" ".join(part.cells) for part in read(text))
+
+
+def test_every_block_reads_as_reviewed(request: pytest.FixtureRequest) -> None:
+    text, golden = write_jira(full_page(), View()), GOLDEN / "blocks.jira.txt"
+    if request.config.getoption("--update-golden"):
+        golden.write_text(text, encoding="utf-8")
+    assert text == golden.read_text(encoding="utf-8")
+
+
+def test_it_says_what_the_markdown_says() -> None:
+    jira = seen(write_jira(full_page(), View()))
+    markdown = of_markdown(write_github(full_page(), View()))
+    words_of = [sorted(re.findall(r"[\w%-]+", said)) for said in (jira, markdown)]
+    assert words_of[0] == words_of[1]
+    assert len(words_of[0]) > 100
+
+
+def test_lines_to_copy_stand_alone_as_they_are_typed() -> None:
+    page = Page(("t",), (), (CodeBlock(("--a b", "--c")),))
+    assert "{noformat}\n--a b\n--c\n{noformat}\n" in write_jira(page, View())
+    page = Page(("t",), (), (CodeBlock(("--a '{noformat}'",)), Command((), "x '{noformat}'")))
+    assert seen(write_jira(page, View())) == "t --a '{noformat}' x '{noformat}'"
+
+
+def test_no_foreign_text_can_break_the_grammar_or_add_a_line() -> None:
+    calm, hostile = (read(write_jira(full_page(text), View())) for text in ("x", WORSE.replace("{", "(")))
+    assert [(part.mark, len(part.cells)) for part in calm] == [
+        (part.mark, len(part.cells)) for part in hostile
+    ]
+    text = write_jira(full_page(WORSE), View())
+    assert len(read(text)) > 30
+    assert not {"\u202e", "\x1b", "\r"} & set(text)
+
+
+def test_a_hostile_kernel_name_reads_as_itself() -> None:
+    said = "a|b`c`<script>alert(1)</script> # head turned [31m*x* _y_ [z](http://e.vil) @all #1"
+    assert seen(write_jira(full_page(HOSTILE), View())).count(said) > 10
+
+
+@given(st.text())
+def test_plain_text_reads_as_itself_whatever_it_is(text: str) -> None:
+    wanted = "".join(char if char.isprintable() else " " for char in text)
+    assert words(f"before {harmless(text)} after").split() == f"before {wanted} after".split()
+
+
+@given(st.text(min_size=1), st.text(min_size=1))
+def test_a_cell_stays_one_cell_whatever_is_in_it(first: str, second: str) -> None:
+    table = Table("", (Column("a"), Column("b")), (Row(((Code(f"c{first}"),), (second,))),))
+    rows = [part for part in read(write_jira(Page(("t",), (), (table,)), View())) if part.mark == "|"]
+    assert [len(row.cells) for row in rows] == [2]
+
+
+@given(st.text(min_size=1))
+@example(" #")
+@example(" h1.")
+def test_a_line_and_an_item_stay_one_whatever_they_say(text: str) -> None:
+    page = Page(("t",), (), (Sentence((f"{text} end",)), Items(((f"{text} end",),), numbered=True)))
+    assert [part.mark for part in read(write_jira(page, View()))] == ["h2", "", "#"]
+
+
+def test_folds_stand_last_and_within_folds_one_heading_deeper() -> None:
+    inner = Fold("b", (Sentence(("y",)),))
+    page = Page(("t",), (), (Fold("a", (inner, Sentence(("x",)))), Sentence(("z",))))
+    assert [(part.mark, part.cells[0]) for part in read(write_jira(page, View()))] == [
+        ("h2", "t"),
+        ("", "z"),
+        ("h3", "a"),
+        ("", "x"),
+        ("h4", "b"),
+        ("", "y"),
+    ]
+
+
+def test_a_field_of_jira_holds_it_however_long_its_names_are() -> None:
+    folds = tuple(Fold(f"part {place}", (Sentence(("\U0001f600{" * 300,)),) * 20) for place in range(4))
+    text = write_jira(Page(("t",), (), (Sentence(("open",)), *folds)), View())
+    assert jira_size(text) <= LENGTH.value
+    assert re.findall("^h3. (.*)$", text, re.MULTILINE) == ["part 0"]
+    assert "Left out, as a ticket takes 32,767 characters: part 1; part 2; part 3." in text
+    assert "\nopen\n" in text
+
+
+def test_a_character_is_counted_as_jira_counts_it() -> None:
+    assert jira_size("ab\n") == 4
+    assert jira_size("\U0001f600") == 2
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        *("[z|http://e.vil]", "!x.png!", "{code}", "*x* *", "_x_ y", "-x- y", "+x+ y", "^x^", "~x~", "??x??"),
+        *("a -- b", "(x)", "hi :)", "http://e.vil", "COM-2", "||a||b", "|a|b|", "# x\n### y", "a|b", "a\\b"),
+        *("||a||b||\n|a|", "||a||\n|a||b|", "{noformat}\nx", "h1.x", "||a||\n|h1. b|", "a {{b} c"),
+    ],
+)
+def test_the_grammar_refuses_what_would_harm(harm: str) -> None:
+    with pytest.raises(Broken):
+        read(harm)
+
+
+def test_the_grammar_reads_what_it_allows() -> None:
+    text = "h2. A\n\n*b c* {{d}} \\{e\\}\n\n# f\n#* g_h\n\n||i||j||\n|k\\|l| |\n"
+    text += "\n{noformat}\n*x [y]\n{noformat}\n"
+    assert [(part.mark, part.cells) for part in read(text)] == [
+        ("h2", ("A",)),
+        ("", ("b c d {e}",)),
+        ("#", ("f",)),
+        ("#*", ("g_h",)),
+        ("||", ("i", "j")),
+        ("|", ("k|l", "")),
+        ("{noformat}", ("*x [y]",)),
+    ]

@@ -1,0 +1,169 @@
+"""Pages as GitHub markdown: what is open, what is folded, and what a foreign name cannot do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from reports.content.blocks import CodeBlock, Column, Detail, Fold, Page, Row, Sentence, Table, View
+from reports.write.github import LENGTH, harmless, write_github
+from reports.write.markup import drawn_bar
+from tests.blocks_doubles import a_bar, full_page
+from tests.document_doubles import HOSTILE
+from tests.places import GOLDEN
+
+GITHUB = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+OURS = {"<code>", "</code>", "<span>", "</span>"}
+BLOCK = re.compile(r"<details><summary>[^<>]*</summary>\n|</details>\n")
+WORSE = ("- x", "1. x", "+ x", "---", "=", "    x", "> x", "```", "<!--", "</details>", "&#42;x&#42;", "|")
+
+
+def pieces(text: str) -> Iterator[Any]:
+    """What a reader of the page gets: every token, those within lines too."""
+    for token in GITHUB.parse(text):
+        yield token
+        yield from token.children or ()
+
+
+def shown(text: str) -> str:
+    return "".join(one.content for one in pieces(text) if one.type in ("text", "fence"))
+
+
+def is_ours_alone(text: str) -> bool:
+    """No link, image, code in backticks or by indent, emphasis within foreign text, nor any tag but ours."""
+    found = list(pieces(text))
+    tags = {one.content for one in found if one.type == "html_inline"}
+    blocks = "".join(one.content for one in found if one.type == "html_block")
+    foreign = {
+        "link_open",
+        "image",
+        "code_inline",
+        "code_block",
+        "em_open",
+        "s_open",
+        "hr",
+        "blockquote_open",
+    }
+    return tags <= OURS and not BLOCK.sub("", blocks).strip() and not foreign & {one.type for one in found}
+
+
+def open_lines(text: str) -> list[str]:
+    """Lines with something on them that no fold holds."""
+    found, depth = [], 0
+    for line in text.splitlines():
+        depth += line.startswith("<details>")
+        if line and not depth:
+            found.append(line)
+        depth -= line == "</details>"
+    assert depth == 0
+    return found
+
+
+def paragraph(text: str) -> Page:
+    return Page(("t",), (), (Sentence((text,)),))
+
+
+def test_every_block_reads_as_reviewed(request: pytest.FixtureRequest) -> None:
+    text, golden = write_github(full_page(), View()), GOLDEN / "blocks.md"
+    if request.config.getoption("--update-golden"):
+        golden.write_text(text, encoding="utf-8")
+    assert text == golden.read_text(encoding="utf-8")
+
+
+def test_numbers_stand_to_the_right_and_rows_have_as_many_cells_as_the_head() -> None:
+    found = list(pieces(write_github(full_page(), View())))
+    heads = [one for one in found if one.type == "th_open"]
+    styles = [one.attrs.get("style") for one in heads[:4]]
+    assert styles == ["text-align:left", "text-align:right", "text-align:right", "text-align:left"]
+    assert sum(one.type == "td_open" for one in found) == 2 * 4 * 4
+
+
+def test_a_short_page_shows_the_spelling_in_use_alone() -> None:
+    short, full = (write_github(full_page(detail=detail), View()) for detail in Detail)
+    assert "Megatron-LM: <code>--recompute-granularity selective</code>" in short
+    assert "Bridge" not in short
+    assert "Bridge: <code>x: a name</code>" in full
+
+
+def test_a_term_has_its_key_beside_it_where_keys_are_asked_for() -> None:
+    assert "expert dispatch (<code>ep_dispatch</code>)" in write_github(full_page(), View(keys=True))
+    assert "ep_dispatch" not in write_github(full_page(), View())
+
+
+def test_a_bar_is_drawn_to_scale() -> None:
+    assert drawn_bar(a_bar(), 8) == "██████··"
+
+
+@pytest.mark.parametrize("hostile", [HOSTILE, *WORSE])
+def test_no_foreign_text_can_harm_the_page_or_add_a_block(hostile: str) -> None:
+    calm, harmed = (write_github(full_page(text), View(keys=True)) for text in ("x", hostile))
+    assert is_ours_alone(harmed)
+    assert len(calm.splitlines()) == len(harmed.splitlines())
+    assert [one.type for one in GITHUB.parse(calm)] == [one.type for one in GITHUB.parse(harmed)]
+    assert not {"\u202e", "\x1b", "\r"} & set(harmed)
+
+
+def test_a_hostile_kernel_name_reads_as_itself() -> None:
+    text = write_github(full_page(HOSTILE), View())
+    said = "a|b`c`<script>alert(1)</script> # head turned [31m*x* _y_ [z](http://e.vil) @all #1"
+    assert shown(text).count(said) > 10
+
+
+def test_the_hostile_tests_can_fail() -> None:
+    for harm in ("[z](http://e.vil)", "<script>", "`x`", "*x*", "~~x~~", "![z](x)"):
+        assert not is_ours_alone(f"| {harm} |\n")
+
+
+@given(st.text())
+@example("1) x")
+@example("--")
+def test_plain_text_reads_as_itself_whatever_it_is(text: str) -> None:
+    for line in (f"before {harmless(text)} after", write_github(paragraph(f"{text} after"), View())):
+        assert is_ours_alone(line)
+        said = "".join(char if char.isprintable() else " " for char in text)
+        assert f"{said} after".split() == shown(line).removeprefix("t").removeprefix("before ").split()
+    assert [one.type for one in GITHUB.parse(line)].count("paragraph_open") == 1
+
+
+@given(st.text())
+@example("```\n# x")
+def test_lines_to_copy_end_no_fence(text: str) -> None:
+    page = Page(("t",), (), (CodeBlock((text, "end")),))
+    (fence,) = [one for one in GITHUB.parse(write_github(page, View())) if one.type == "fence"]
+    assert fence.content.endswith("\nend\n")
+
+
+@given(st.text(), st.text())
+def test_a_cell_stays_one_cell_whatever_is_in_it(first: str, second: str) -> None:
+    table = Table("", (Column("a"), Column("b")), (Row(((first,), (second,))),))
+    page = Page(("t",), (), (table,))
+    assert [one.type for one in pieces(write_github(page, View()))].count("td_open") == 2
+
+
+def test_a_name_of_ten_kilobytes_is_cut() -> None:
+    text = write_github(full_page("k" * 10_000), View())
+    assert max(map(len, text.splitlines())) < 6_000
+    assert "kkk...kkk" in text
+
+
+def test_what_no_ticket_takes_is_left_out_whole_and_named() -> None:
+    folds = tuple(Fold(f"part {place}", (Sentence(("x" * 600,)),) * 50) for place in range(4))
+    text = write_github(Page(("t",), (), folds, more="end"), View())
+    assert len(text) <= LENGTH.value
+    assert re.findall("<summary>(.*?)</summary>", text) == ["part 0", "part 1"]
+    assert text.endswith(
+        "\nend Left out, as a ticket takes 65,536 characters: part 2; part 3. See the report with -f html.\n"
+    )
+
+
+def test_mentions_references_and_addresses_are_taken_apart() -> None:
+    assert harmless("@all #12 www.e.vil http://e.vil") == (
+        "<span>@</span>all <span>#</span>12 www&#46;e.vil http&#58;//e.vil"
+    )
+    assert harmless("moe_router_dtype: fp32") == "moe_router_dtype: fp32"

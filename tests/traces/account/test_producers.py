@@ -1,0 +1,185 @@
+"""Producers where no event was recorded: who was told to wait, and for what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.simulate.recording import Recording
+from traces.account.clocks import clock_offset_ns
+from traces.account.producers import find_producers
+from traces.account.told import waits_told
+from traces.formats.open import read_trace
+from traces.timeline import RankTimeline, build
+
+Export = Callable[..., Path]
+US = 1_000
+WAIT = "cudaStreamWaitEvent_v3020"
+GEMM = "nvjet_tst_128x256_64x4_2x1_v_bz_TNT"
+SENDRECV = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<(unsigned long)4096>)"
+REDUCE = "ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<(unsigned long)4096>)"
+STEPS = 30
+
+
+def rank_of(path: Path) -> RankTimeline:
+    (rank,) = build(read_trace(path)).ranks
+    return rank
+
+
+def steps(*waits_us: int, other: bool = False) -> Recording:
+    """In each step a GEMM, a SendRecv on stream 20, and a norm that begins 2 us after the SendRecv ended.
+
+    `waits_us`: when in the step a stream is told to wait; the launches are at 0, 4 and 8. `other`: a
+    reduction on stream 24 as well, launched at 2, long done when the norm begins.
+    """
+    recording = Recording()
+    for step in range(STEPS):
+        at = 1_000 * step
+        recording.kernel(GEMM, (at + 20) * US, (at + 100) * US, launch_ns=at * US)
+        if other:
+            recording.kernel(REDUCE, (at + 20) * US, (at + 40) * US, launch_ns=(at + 2) * US, stream=24)
+        recording.kernel(SENDRECV, (at + 30) * US, (at + 150 + step) * US, launch_ns=(at + 4) * US, stream=20)
+        norm = (at + 152 + step) * US
+        recording.kernel("rms_norm", norm, norm + 40 * US, launch_ns=(at + 8) * US)
+        for wait in waits_us:
+            recording.call(WAIT, (at + wait) * US, (at + wait) * US + 100)
+    return recording
+
+
+def streams_before(rank: RankTimeline, name: str) -> list[set[int]]:
+    """Streams of the producers of each kernel of a name, its own stream left out."""
+    rows, place = rank.activities, find_producers(rank).place
+    mine = [rank.columns.kernel_names[code] == name for code in rows.name.tolist()]
+    return [
+        {int(rows.stream_id[one]) for one in place[at] if one >= 0} - {int(rows.stream_id[at])}
+        for at in np.flatnonzero(mine).tolist()
+    ]
+
+
+def test_a_wait_belongs_to_the_next_launch_of_its_thread(export: Export) -> None:
+    told = waits_told(rank_of(export(steps(3, 6))))
+    assert told is not None
+    assert told.reshape(STEPS, 3).tolist() == [[0, 1, 1]] * STEPS
+
+
+def test_a_wait_that_another_launch_took_is_not_told_twice(export: Export) -> None:
+    told = waits_told(rank_of(export(steps(3))))
+    assert told is not None
+    assert told.reshape(STEPS, 3).tolist() == [[0, 1, 0]] * STEPS
+
+
+def test_without_calls_that_let_streams_wait_nothing_is_known_of_them(export: Export) -> None:
+    assert waits_told(rank_of(export(steps()))) is None
+
+
+def test_work_that_was_told_to_wait_keeps_its_inferred_producer(export: Export) -> None:
+    assert streams_before(rank_of(export(steps(3, 6))), "rms_norm") == [{20}] * STEPS
+
+
+def test_work_that_was_told_nothing_has_no_inferred_producer(export: Export) -> None:
+    assert streams_before(rank_of(export(steps(3))), "rms_norm") == [set()] * STEPS
+
+
+def test_of_two_that_fit_one_wait_the_one_that_binds_is_taken(export: Export) -> None:
+    rank = rank_of(export(steps(1, 3, 6, other=True)))
+    assert streams_before(rank, "rms_norm") == [{20}] * STEPS
+
+
+def test_two_waits_leave_room_for_both(export: Export) -> None:
+    rank = rank_of(export(steps(1, 3, 6, 7, other=True)))
+    assert streams_before(rank, "rms_norm") == [{20, 24}] * STEPS
+
+
+def gradients() -> Recording:
+    """Five reductions on stream 24, each told to wait, after a GEMM that another thread launched."""
+    recording = Recording()
+    for turn in range(5):
+        at = 1_000 * turn
+        recording.kernel("rms_norm", (at + 10) * US, (at + 20) * US, launch_ns=at * US)
+        recording.kernel(GEMM, (at + 20) * US, (at + 100) * US, launch_ns=(at + 2) * US, tid=1_001)
+        recording.call(WAIT, (at + 250) * US, (at + 251) * US)
+        recording.kernel(REDUCE, (at + 300) * US, (at + 350) * US, launch_ns=(at + 252) * US, stream=24)
+    return recording
+
+
+def test_a_collective_waits_for_what_was_launched_last_on_its_callers_compute_stream(export: Export) -> None:
+    rank = rank_of(export(gradients()))
+    assert streams_before(rank, REDUCE) == [{7}] * 5
+    rows = rank.activities
+    assert [rank.columns.kernel_names[rows.name[one]] for one in find_producers(rank).place[2:3, 0]] == [GEMM]
+
+
+def beside_weight_gradients(
+    second_us: tuple[int, int] = (104, 200),
+    blocks: int = 132,
+    launched_us: int = 40,
+    sm_count: int | None = 132,
+) -> Recording:
+    """A GEMM of 132 blocks on stream 20, 10-100 us, launched at 0, and a norm on stream 7."""
+    recording = Recording()
+    if sm_count:
+        recording.gpu(sm_count=sm_count)
+    recording.call(WAIT, -2 * US, -1 * US)  # the GEMM was told to wait, the norm was not
+    recording.kernel(GEMM, 10 * US, 100 * US, launch_ns=0, stream=20, grid=(132, 1, 1))
+    start, end = (at * US for at in second_us)
+    recording.kernel("rms_norm", start, end, launch_ns=launched_us * US, stream=7, grid=(blocks, 1, 1))
+    return recording
+
+
+@pytest.mark.parametrize(
+    ("recording", "streams"),
+    [
+        (beside_weight_gradients(), {20}),
+        (beside_weight_gradients(second_us=(105, 200)), set()),  # not within 5 us of the end
+        (beside_weight_gradients(launched_us=-4), {20}),  # launched first, and yet it waits
+        (beside_weight_gradients(second_us=(102, 200), launched_us=100), set()),  # it did not wait over 2 us
+        (beside_weight_gradients(blocks=1), {20}),
+        (beside_weight_gradients(blocks=1, sm_count=133), set()),  # together they just fit
+        (beside_weight_gradients(sm_count=None), {20}),  # no SM count: 264 blocks fill any GPU
+    ],
+)
+def test_a_kernel_waits_for_room_on_the_sms(export: Export, recording: Recording, streams: set[int]) -> None:
+    assert streams_before(rank_of(export(recording)), "rms_norm") == [streams]
+
+
+def test_room_that_a_kernel_launched_later_holds_is_marked(export: Export) -> None:
+    """Of two kernels one goes first in any case where it was launched first."""
+    first = find_producers(rank_of(export(beside_weight_gradients())))
+    second = find_producers(rank_of(export(beside_weight_gradients(launched_us=-4), "second.sqlite")))
+    assert (first.room.tolist(), second.room.tolist()) == ([-1, -1], [-1, 0])
+
+
+def behind_its_host(pause_us: int, count: int = 40) -> Recording:
+    """Kernels of 100 us launched 3 ms ahead, one every 100 us, and so long a pause before each."""
+    recording = Recording()
+    for turn in range(count):
+        begin = 3_000 + (100 + pause_us) * turn
+        launch_ns = (begin - 3_000) * US
+        recording.kernel(GEMM, begin * US, (begin + 100) * US, launch_ns=launch_ns)
+    return recording
+
+
+def test_a_host_that_stays_ahead_whatever_its_clock_is_trusted(export: Export) -> None:
+    assert clock_offset_ns(rank_of(export(behind_its_host(pause_us=1)))) == 0
+
+
+def test_work_that_may_follow_its_launches_at_once_has_clocks_apart(export: Export) -> None:
+    """2 us of every 102 without compute would be the host's if the clocks were 3 ms apart: more than 1 %."""
+    assert clock_offset_ns(rank_of(export(behind_its_host(pause_us=2)))) == 3_000 * US
+
+
+def test_few_launches_say_nothing_of_clocks(export: Export) -> None:
+    assert clock_offset_ns(rank_of(export(behind_its_host(pause_us=50, count=31)))) == 0
+
+
+@pytest.mark.parametrize(("late_us", "offset_us"), [(50, 0), (51, 3_000)])
+def test_a_synchronisation_that_returns_with_its_work_proves_the_clocks(
+    export: Export, late_us: int, offset_us: int
+) -> None:
+    recording = behind_its_host(pause_us=50)
+    last_us = 3_000 + 150 * 39 + 100
+    recording.call("cudaDeviceSynchronize_v3020", 6_000 * US, (last_us + late_us) * US)
+    assert clock_offset_ns(rank_of(export(recording))) == offset_us * US

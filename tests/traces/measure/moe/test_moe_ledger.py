@@ -1,0 +1,317 @@
+"""The MoE ledger: modules by pass and layer, held against what the simulator ran."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.communication_doubles import (
+    ATTENTION,
+    GATHER,
+    GEMM,
+    GROUPED,
+    NORM,
+    NORM_BACKWARD,
+    PERMUTE,
+    ROUTER,
+    SENDRECV,
+    SORT,
+    UNPERMUTE,
+    Line,
+    rank_of,
+)
+from tests.moe_truth import Figures, measured, over_layers, true_rows, true_tax
+from tests.simulate.knobs import Knobs
+from tests.simulate.recorded import View
+from tests.simulate.recording import Recording
+from tests.simulate.run import run
+from traces.measure.measurements import measure_rank
+from traces.measure.moe_ledger import MoeLedger
+from traces.missing import Missing
+from traces.steps.selection import Selection
+
+Export = Callable[..., Path]
+SMALL = Knobs(step_count=2, layer_count=3, microbatch_count=2, shared_expert=True)
+ACTIVATION = "scaled_gated_forward_kernel"
+NAMED, BARE = View(ranges="layers"), View(ranges="none")
+
+
+def told(knobs: Knobs, view: View, folder: Path) -> MoeLedger:
+    """The ledger of a run whose rows are as the simulator ran them, and layers where there are any."""
+    simulated = run(knobs)
+    found = measured(simulated, view, folder)
+    assert isinstance(found.moe, MoeLedger)
+    truth = true_rows(simulated, found.steps.windows)
+    rows: dict[tuple[str, str], Figures] = {
+        (row.module, row.pass_): (row.count, row.work_ns, row.wall_ns) for row in found.moe.rows
+    }
+    assert rows == over_layers(truth)
+    if found.moe.layers is not None:
+        by_layer = {
+            (row.layer, row.module, row.pass_): (row.count, row.work_ns, row.wall_ns)
+            for row in found.moe.by_layer
+        }
+        assert by_layer == truth
+    return found.moe
+
+
+@pytest.mark.parametrize("recompute", ["none", "moe", "full"])
+@pytest.mark.parametrize("view", [NAMED, BARE], ids=["ranges", "bare"])
+@pytest.mark.parametrize("dispatcher", ["alltoall", "deepep", "hybridep"])
+def test_every_module_of_every_pass_and_layer_is_as_it_ran(
+    dispatcher: str, view: View, recompute: str, tmp_path: Path
+) -> None:
+    found = told(replace(SMALL, dispatcher=dispatcher, recompute=recompute), view, tmp_path)
+    assert found.layers == 3
+    assert ("dispatch", "recompute") in {(row.module, row.pass_) for row in found.rows} or recompute == "none"
+    assert found.missing == ()
+
+
+@pytest.mark.parametrize("recompute", ["none", "moe", "full"])
+def test_gathers_and_scatters_that_ranges_name_are_dispatch_and_combine(
+    recompute: str, tmp_path: Path
+) -> None:
+    assert told(replace(SMALL, dispatcher="allgather", recompute=recompute), NAMED, tmp_path).layers == 3
+
+
+@pytest.mark.parametrize("microbatches", [1, 3, 4])
+@pytest.mark.parametrize("dispatcher", ["alltoall", "deepep"])
+def test_microbatches_run_through_the_same_layers_again(
+    dispatcher: str, microbatches: int, tmp_path: Path
+) -> None:
+    knobs = replace(SMALL, dispatcher=dispatcher, microbatch_count=microbatches, layer_count=2)
+    assert told(knobs, BARE, tmp_path).layers == 2
+
+
+@pytest.mark.parametrize("recompute", ["none", "moe"])
+@pytest.mark.parametrize("dispatcher", ["alltoall", "deepep", "hybridep"])
+def test_microbatches_that_take_turns_keep_their_rows_and_have_layers_only_by_ranges(
+    dispatcher: str, recompute: str, tmp_path: Path
+) -> None:
+    knobs = replace(SMALL, dispatcher=dispatcher, recompute=recompute, ep_overlap=True, microbatch_count=3)
+    assert told(knobs, NAMED, tmp_path).layers == 3
+    bare = told(knobs, BARE, tmp_path)
+    assert (bare.layers, bare.by_layer) == (None, ())
+    assert [gap.path for gap in bare.missing] == ["moe.layers"]
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        {"grouped_gemm": False},
+        {"fp8": True, "grouped_gemm": False},
+        {"recompute": "norm_act"},
+        {"recompute": "core_attn", "fp8": True},
+        {"graph_router": True, "graph_preprocess": True, "graph_attention": True},
+        {"token_sync": False, "tensor_parallel_us": 20.0, "context_parallel_us": 20.0},
+        {"pipeline_us": 40.0, "microbatch_count": 3},
+    ],
+    ids=lambda what: " ".join(what),
+)
+@pytest.mark.parametrize("dispatcher", ["alltoall", "deepep"])
+def test_other_ways_to_run_change_no_row(dispatcher: str, what: dict[str, object], tmp_path: Path) -> None:
+    knobs = replace(SMALL, dispatcher=dispatcher, **what)  # type: ignore[arg-type]
+    assert told(knobs, BARE, tmp_path).layers == 3
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize("dispatcher", ["alltoall", "deepep", "hybridep"])
+def test_the_tax_is_what_routing_needs_and_nothing_hides(
+    dispatcher: str, overlap: bool, tmp_path: Path
+) -> None:
+    knobs = replace(SMALL, dispatcher=dispatcher, ep_overlap=overlap, token_sync=False)
+    simulated = run(knobs)
+    found = measured(simulated, BARE, tmp_path)
+    assert isinstance(found.moe, MoeLedger)
+    tax_ns = true_tax(simulated, found.steps.windows).total_ns
+    assert (found.moe.tax_ns, found.moe.tax_frac) == (tax_ns, tax_ns / found.budget.window_ns)
+
+
+def test_the_wait_for_token_counts_is_tax_too(tmp_path: Path) -> None:
+    simulated = run(SMALL)
+    found = measured(simulated, BARE, tmp_path)
+    assert isinstance(found.moe, MoeLedger)
+    assert not isinstance(found.account, Missing)
+    waits = [row.host_wait_ns or 0 for row in found.moe.rows]
+    assert sum(waits) == found.account.launch_starved_ns["token_count_sync"] > 0
+    alone_ns = true_tax(simulated, found.steps.windows).total_ns
+    assert alone_ns < (found.moe.tax_ns or 0) <= alone_ns + sum(waits)
+
+
+def test_blocking_of_the_rows_is_that_of_the_account(tmp_path: Path) -> None:
+    found = measured(run(replace(SMALL, dispatcher="deepep", recompute="moe")), BARE, tmp_path)
+    assert isinstance(found.moe, MoeLedger)
+    assert not isinstance(found.account, Missing)
+    payload = [row.blocking_ns or 0 for row in found.moe.rows if row.module in ("dispatch", "combine")]
+    both = found.account.blocking_ns["ep_dispatch"] + found.account.blocking_ns["ep_combine"]
+    assert len(payload) == 6
+    assert sum(payload) == both > 0
+
+
+def test_rows_of_steps_add_up_to_the_row(tmp_path: Path) -> None:
+    found = measured(run(SMALL), BARE, tmp_path)
+    assert isinstance(found.moe, MoeLedger)
+    assert [sum(row.per_step_ns) for row in found.moe.rows] == [row.wall_ns for row in found.moe.rows]
+    assert {len(row.per_step_ns) for row in found.moe.rows} == {len(found.steps.used)}
+
+
+def test_a_gather_dispatcher_that_nothing_names_leaves_the_tax_open(tmp_path: Path) -> None:
+    found = measured(run(replace(SMALL, dispatcher="allgather")), BARE, tmp_path).moe
+    assert isinstance(found, MoeLedger)
+    assert [row for row in found.rows if row.module in ("dispatch", "combine")] == []
+    assert (found.tax_ns, found.layers) == (None, None)
+    assert [gap.path for gap in found.missing] == ["moe.layers", "moe.tax_ns"]
+
+
+def test_a_dense_model_has_no_ledger(tmp_path: Path) -> None:
+    found = measured(run(replace(SMALL, dispatcher="none")), BARE, tmp_path).moe
+    assert isinstance(found, Missing)
+    assert "routes" in found.reason
+
+
+def test_graphs_recorded_whole_hide_the_layers(tmp_path: Path) -> None:
+    view = View(ranges="steps", graphs="graph")
+    found = measured(run(replace(SMALL, graph_router=True)), view, tmp_path).moe
+    assert isinstance(found, Missing)
+    assert found.cure == "record with --cuda-graph-trace=node"
+
+
+def test_two_microbatches_in_one_sequence_are_refused(tmp_path: Path) -> None:
+    view = View(ranges="none", calls=False, events=False)
+    found = measured(run(replace(SMALL, dispatcher="deepep", ep_overlap=True)), view, tmp_path).moe
+    assert isinstance(found, Missing)
+    assert "do not close" in found.reason
+
+
+def ledger_of(path: Path) -> MoeLedger:
+    found = measure_rank(rank_of(path), Selection()).moe
+    assert isinstance(found, MoeLedger)
+    return found
+
+
+def walls(moe: MoeLedger) -> dict[tuple[str, str], int]:
+    return {(row.module, row.pass_): row.wall_ns for row in moe.rows}
+
+
+def layer(line: Line, *, before: int = 0, at_dispatch: int = 0, at_combine: int = 0, after: int = 0) -> None:
+    """One forward layer, 10 us a kernel; the numbers say where the shared expert's kernels stand."""
+    shared = (GEMM, ACTIVATION, GEMM)
+    line.all(NORM, ATTENTION, GEMM, NORM, *shared[:before], GEMM, ROUTER, PERMUTE)
+    line.run(SENDRECV, stream=20)
+    line.all(*shared[:at_dispatch], SORT, GROUPED, ACTIVATION, GROUPED, SORT)
+    line.run(SENDRECV, stream=20)
+    line.all(*shared[3 - at_combine :], UNPERMUTE, *shared[:after])
+
+
+@pytest.mark.parametrize(
+    "where",
+    [{"before": 3}, {"at_dispatch": 3}, {"after": 3}, {"at_dispatch": 2, "at_combine": 1}],
+    ids=lambda where: " ".join(where),
+)
+def test_the_shared_expert_is_found_wherever_it_runs(export: Export, where: dict[str, int]) -> None:
+    line = Line()
+    for _ in range(4):
+        layer(line, **where)
+    line.all(NORM, GEMM)
+    assert walls(ledger_of(export(line.recording))) == {
+        ("router", "forward"): 80_000,  # the gate and its top-k
+        ("permute", "forward"): 80_000,
+        ("dispatch", "forward"): 40_000,
+        ("expert_gemm", "forward"): 80_000,
+        ("expert_activation", "forward"): 40_000,
+        ("combine", "forward"): 40_000,
+        ("unpermute", "forward"): 80_000,
+        ("shared_expert", "forward"): 120_000,
+    }
+
+
+def test_without_a_shared_expert_no_gemm_is_taken_for_one(export: Export) -> None:
+    line = Line()
+    for _ in range(4):
+        layer(line)
+    found = walls(ledger_of(export(line.recording)))
+    assert ("shared_expert", "forward") not in found
+    assert found["router", "forward"] == 80_000
+
+
+def test_a_gather_between_router_and_dispatch_carries_counts(export: Export) -> None:
+    line = Line()
+    for _ in range(4):
+        line.all(NORM, GEMM, ROUTER)
+        line.run(GATHER, stream=24, length=30)
+        line.all("_row_id_map_pass_1_kernel", PERMUTE)
+        line.run(SENDRECV, stream=20)
+        line.all(SORT, GROUPED, SORT)
+        line.run(SENDRECV, stream=20)
+        line.all(UNPERMUTE)
+    found = walls(ledger_of(export(line.recording)))
+    assert found["preprocess_and_token_sync", "forward"] == 4 * 40_000
+
+
+def test_experts_on_one_rank_are_told_by_name(export: Export) -> None:
+    recording = Recording()
+    for place, name in enumerate((ROUTER, PERMUTE, GROUPED, UNPERMUTE, GEMM)):
+        at = place * 10_000
+        recording.kernel(name, at, at + 8_000, launch_ns=at)
+    found = ledger_of(export(recording))
+    assert walls(found) == {
+        ("router", "forward"): 8_000,
+        ("permute", "forward"): 8_000,
+        ("expert_gemm", "forward"): 8_000,
+        ("unpermute", "forward"): 8_000,
+    }
+    assert found.layers is None
+
+
+DISPATCH = "void deep_ep::intranode::dispatch<(int)8>(int4 *)"
+
+
+def test_what_other_compute_hides_is_no_tax(export: Export) -> None:
+    recording = Recording()
+    for name, start, end, stream in (
+        (ROUTER, 0, 10, 7),
+        (DISPATCH, 10, 50, 20),
+        (GEMM, 30, 45, 7),  # of another microbatch, say
+        (PERMUTE, 50, 60, 7),
+    ):
+        recording.kernel(name, start * 1_000, end * 1_000, launch_ns=start * 1_000, stream=stream)
+    found = ledger_of(export(recording))
+    assert walls(found) == {
+        ("router", "forward"): 10_000,
+        ("permute", "forward"): 10_000,
+        ("dispatch", "forward"): 40_000,
+    }
+    assert [row.exposed_ns for row in found.rows] == [0, 0, 25_000]
+    assert (found.tax_ns, found.tax_frac) == (45_000, 45 / 60)
+
+
+def test_where_no_name_tells_a_permute_the_tax_is_open(export: Export) -> None:
+    recording = Recording()
+    for place, name in enumerate((ROUTER, DISPATCH, GEMM)):
+        recording.kernel(name, place * 10_000, place * 10_000 + 9_000, launch_ns=place * 10_000)
+    found = ledger_of(export(recording))
+    assert (found.tax_ns, found.tax_frac) == (None, None)
+    assert "permutes" in found.missing[-1].reason
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["activation", "all"])
+def test_a_pass_with_two_gradients_per_gemm_is_backward_whatever_runs_again_in_it(
+    export: Export, whole: bool
+) -> None:
+    line = Line()
+    forward = (NORM, ROUTER, PERMUTE, SENDRECV, GROUPED, ACTIVATION, GROUPED, SENDRECV, UNPERMUTE)
+    back = (PERMUTE, SENDRECV, GROUPED, GROUPED, *[ACTIVATION] * (not whole), GROUPED, GROUPED, SENDRECV)
+    for _ in range(3):
+        line.all(*forward)
+    for _ in range(3):
+        for name in (*forward * whole, *back, UNPERMUTE, NORM_BACKWARD):
+            line.run(name, tid=1001)
+    rank = rank_of(export(line.recording))
+    rank.columns.thread_names[line.recording.global_id(1000, 1001)] = "pt_autograd_0"
+    moe = measure_rank(rank, Selection()).moe
+    assert isinstance(moe, MoeLedger)
+    counts = {row.pass_: row.count for row in moe.rows if row.module == "expert_gemm"}
+    assert counts == {"forward": 6, "backward": 12} | ({"recompute": 6} if whole else {})

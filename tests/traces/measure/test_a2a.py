@@ -1,0 +1,189 @@
+"""The account of expert all-to-all: payload, control, waiting, layers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tests.communication_doubles import (
+    GEMM,
+    GROUPED,
+    NORM,
+    PERMUTE,
+    SENDRECV,
+    UNPERMUTE,
+    Line,
+    measured,
+    rank_of,
+    told,
+)
+from tests.moe_pattern import moe_recording
+from tests.simulate.recording import Recording
+from traces.intervals import spans
+from traces.measure.a2a import measure_a2a
+from traces.measure.budget import measure_budget
+from traces.resolve.kinds import resolve_kinds
+from traces.resolve.resolution import with_kinds
+from traces.steps.choose import choose_steps
+from traces.steps.found import Step, from_steps
+from traces.steps.selection import Selection
+
+Export = Callable[..., Path]
+
+
+def deepep_steps(dispatch_us: Sequence[int]) -> Recording:
+    """Per step of 100 us: notify 5 us at +0, dispatch at +10, GEMM at +30 to +60, combine 10 us at +55."""
+    recording = Recording()
+    for step, length in enumerate(dispatch_us):
+        at = 100 * step
+
+        def run(name: str, start: int, end: int, stream: int = 20, at: int = at) -> None:
+            begin = (at + start) * 1_000
+            recording.kernel(name, begin, (at + end) * 1_000, launch_ns=begin - 500, stream=stream)
+
+        run("void deep_ep::intranode::notify_dispatch<(int)8>(int *)", 1, 6)
+        run("void deep_ep::intranode::dispatch<(int)8>(int4 *)", 10, 10 + length)
+        run(NORM, 30, 60, stream=7)
+        run("void deep_ep::intranode::combine<(int)8>(int4 *)", 55, 65)
+        run(NORM, 70, 80, stream=7)
+    return recording
+
+
+def test_payload_control_exposed_and_hidden_add_up_in_the_head(export: Export) -> None:
+    found = measured(rank_of(export(deepep_steps([10, 10]))), [(0, 100), (100, 200)])
+    assert found.instances == 4
+    assert found.payload_ns == 40_000
+    assert found.control_ns == 10_000
+    assert found.hidden_ns == 10_000  # 5 us of each combine under the GEMM
+    assert found.exposed_ns == 40_000
+    assert found.waiting_like_ns == 0
+    assert (found.dispatcher, found.blocking_ns) == ("deepep", None)
+
+
+def test_what_exceeds_the_fastest_of_its_like_is_like_waiting(export: Export) -> None:
+    found = measured(rank_of(export(deepep_steps([10, 14, 12]))), [(0, 100), (100, 200), (200, 300)])
+    assert found.waiting_like_ns == 6_000
+
+
+def test_tokens_are_not_compared_with_probabilities(export: Export) -> None:
+    line = Line()
+    for _ in range(2):
+        line.all(PERMUTE)
+        line.run(SENDRECV, stream=20, length=50)
+        line.run(SENDRECV, stream=20, length=5)
+        line.all(GROUPED)
+        line.run(SENDRECV, stream=20, length=40)
+        line.all(UNPERMUTE, NORM)
+        line.now = -(-line.now // 500) * 500
+    found = measured(rank_of(export(line.recording)), [(0, 500), (500, 1_000)])
+    assert (found.instances, found.payload_ns, found.waiting_like_ns) == (6, 190_000, 0)
+
+
+def test_one_instance_has_nothing_to_compare_with(export: Export) -> None:
+    assert measured(rank_of(export(deepep_steps([10]))), [(0, 100)]).waiting_like_ns is None
+
+
+def test_spans_are_cut_at_the_windows_and_name_step_layer_and_phase(export: Export) -> None:
+    rank = rank_of(export(deepep_steps([10, 10])))
+    chosen = from_steps("user", "the test's", (Step(0, 0, 100_000),))
+    found = measure_a2a(rank, resolve_kinds(rank), spans((0, 60_000)), chosen)
+    assert found is not None
+    assert [(s.kind, s.start_ns, s.end_ns, s.step, s.layer, s.phase) for s in found.spans] == [
+        ("ep_control", 1_000, 6_000, 0, None, "fwd"),
+        ("ep_dispatch", 10_000, 20_000, 0, 0, "fwd"),
+        ("ep_combine", 55_000, 60_000, 0, 0, "fwd"),
+    ]
+
+
+def test_layers_count_up_in_forward_and_down_in_backward(export: Export) -> None:
+    rank = rank_of(export(moe_recording(steps=3, layers=3)))
+    steps = choose_steps(rank, Selection())
+    found = measure_a2a(rank, resolve_kinds(rank), steps.windows, steps)
+    assert found is not None
+    first = [(s.kind[3:], s.layer) for s in found.spans if s.step == 0 and s.phase == "fwd"]
+    assert first == [(kind, k) for k in range(3) for kind in ("dispatch", "dispatch", "combine")]
+    back = [(s.kind[3:], s.layer) for s in found.spans if s.step == 2 and s.phase == "bwd"]
+    assert back == [(kind, k) for k in (2, 1, 0) for kind in ("dispatch", "combine", "combine")]
+
+
+def hybrid_passes(order: Sequence[tuple[str, int]], step_us: int = 1_000) -> Recording:
+    """One step of HybridEP passes: (phase, thread) each, a dispatch and a combine of 10 us."""
+    recording = Recording()
+    for place, (phase, tid) in enumerate(order):
+        forward = phase == "fwd"
+        for part, (operation, flag) in enumerate((("dispatch", forward), ("combine", not forward))):
+            name = f"void hybrid_ep::{operation}_kernel<8, {str(flag).lower()}>(P)"
+            at = (40 * place + 20 * part + 5) * 1_000
+            recording.kernel(name, at, at + 10_000, launch_ns=at - 1_000, stream=20, tid=tid)
+    recording.kernel(GEMM, step_us * 1_000 - 10_000, step_us * 1_000, launch_ns=step_us * 1_000 - 20_000)
+    return recording
+
+
+def layers_of(path: Path) -> list[int | None]:
+    found = measured(rank_of(path), [(0, 1_000)])
+    return [span.layer for span in found.spans if span.kind == "ep_dispatch"]
+
+
+FORWARD, BACKWARD, RECOMPUTED = ("fwd", 1000), ("bwd", 1001), ("fwd", 1001)
+
+
+def test_microbatches_count_the_same_layers_again(export: Export) -> None:
+    order = [FORWARD] * 4 + [BACKWARD] * 2 + [FORWARD] * 2 + [BACKWARD] * 4
+    assert layers_of(export(hybrid_passes(order))) == [0, 1, 0, 1, 1, 0, 0, 1, 1, 0, 1, 0]
+
+
+def test_a_recomputed_dispatch_is_of_the_layer_whose_backward_follows(export: Export) -> None:
+    order = [FORWARD] * 3 + [RECOMPUTED, BACKWARD] * 3
+    assert layers_of(export(hybrid_passes(order))) == [0, 1, 2, 2, 2, 1, 1, 0, 0]
+
+
+def test_passes_that_take_turns_do_not_tell_their_layer_but_ranges_do(export: Export) -> None:
+    order = [FORWARD, BACKWARD] * 3
+    assert layers_of(export(hybrid_passes(order))) == [None] * 6
+    recording = hybrid_passes(order)
+    for place in range(3):
+        for tid in (1000, 1001):
+            text = f"layer_{place}f-layer_{2 - place}b"
+            recording.range(text, 80_000 * place, 80_000 * place + 79_000, tid=tid)
+    assert layers_of(export(recording, "b.sqlite")) == [0, 2, 1, 1, 2, 0]
+
+
+def test_the_demo_resolves_by_neighbours_to_the_last_nanosecond(export: Export) -> None:
+    rank = rank_of(export(moe_recording(steps=4, layers=4)))
+    resolution = resolve_kinds(rank)
+    count = Counter((kind, phase, why) for kind, _, phase, why, _ in told(rank, resolution))
+    assert count == {
+        ("ep_dispatch", "fwd", "neighbours"): 32,
+        ("ep_combine", "fwd", "neighbours"): 16,
+        ("ep_dispatch", "bwd", "neighbours"): 16,
+        ("ep_combine", "bwd", "neighbours"): 32,
+        ("dp_reduce_scatter", None, "stream"): 12,
+        ("dp_reduce_scatter", None, "neighbours"): 4,
+        ("dp_all_gather", None, "neighbours"): 4,
+    }
+    steps = choose_steps(rank, Selection())
+    found = measure_a2a(rank, resolution, steps.windows, steps)
+    before = measure_budget(rank.activities, steps.windows)
+    after = measure_budget(with_kinds(rank, resolution).activities, steps.windows)
+    assert found is not None
+    assert found.dispatcher == "alltoall"
+    by_kind = after.exposed_comm_by_kind_ns
+    assert found.exposed_ns == by_kind["ep_dispatch"] + by_kind["ep_combine"]
+    assert after.exposed_comm_ns == before.exposed_comm_ns
+    assert "sendrecv_unresolved" not in by_kind
+
+
+def test_no_expert_work_and_no_exchange_is_no_dispatcher(export: Export) -> None:
+    line = Line()
+    line.all(NORM, GEMM)
+    found = measured(rank_of(export(line.recording)), [(0, 1_000)])
+    assert (found.dispatcher, found.instances, found.exposed_ns, found.spans) == ("none", 0, 0, ())
+
+
+def test_a_trace_of_whole_graphs_has_no_account_of_all_to_all(export: Export) -> None:
+    recording = Recording()
+    recording.graph_replay(100, 200, launch_ns=50)
+    rank = rank_of(export(recording))
+    chosen = from_steps("user", "the test's", (Step(0, 0, 1_000),))
+    assert measure_a2a(rank, resolve_kinds(rank), chosen.windows, chosen) is None

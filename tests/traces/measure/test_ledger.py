@@ -1,0 +1,167 @@
+"""The ledger: its rows add up, in every step, to the integer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from heuristics.result import tables
+from heuristics.walls.ledger_walls import wall_of
+from reports.result.fill.moe import moe
+from reports.result.fill.tables import ledger
+from tests.communication_doubles import GEMM, NORM, SENDRECV, rank_of
+from tests.moe_truth import Found, measured
+from tests.simulate.knobs import Knobs, draw_knobs
+from tests.simulate.recorded import View, draw_view
+from tests.simulate.recording import Recording
+from tests.simulate.run import run
+from traces.account.account import absent_pieces, measure_account
+from traces.intervals import Spans, intersect, spans, union
+from traces.measure.ledger import LedgerRow, measure_ledger
+from traces.measure.ledger_steps import Borders, cut_at, per_step_ns
+from traces.measure.measurements import measure_rank
+from traces.missing import Missing
+from traces.steps.found import Step, Steps, from_steps, one_window
+from traces.steps.selection import Selection
+
+Export = Callable[..., Path]
+NO_MOE = Missing("moe", "none", "none")
+
+
+def per_step(rows: tuple[LedgerRow, ...], group: str, begin: str = "") -> list[int]:
+    """The rows of a group whose name begins so, added up by step."""
+    mine = [row.per_step_ns for row in rows if row.group == group and row.row.startswith(begin)]
+    return [sum(step) for step in zip(*mine, strict=True)]
+
+
+def lengths(steps: Steps) -> list[int]:
+    return steps.lengths_ns() or [steps.windows.total_ns]
+
+
+def check(found: Found) -> None:
+    """Rows of each step against its length, and all steps against what was measured over all at once."""
+    rows, whole = found.ledger, lengths(found.steps)
+    assert per_step(rows, "budget") == whole
+    total = {row.row: sum(row.per_step_ns) for row in rows}
+    compute = {f"compute.{key}": ns for key, ns in found.budget.compute_by_class_ns.items()}
+    comm = {f"exposed_comm.{key}": ns for key, ns in found.budget.exposed_comm_by_kind_ns.items()}
+    assert (compute | comm).items() <= total.items()
+    if isinstance(found.account, Missing):
+        assert [row for row in rows if row.group == "absent"] == []
+        return
+    idle = {row: ns for row, ns in total.items() if row.startswith("idle.")}
+    assert sum(idle.values()) == found.budget.idle_ns
+    assert all(ns <= total[row.removeprefix("idle.")] for row, ns in idle.items())
+    absent = [step - busy for step, busy in zip(whole, per_step(rows, "budget", "compute."), strict=True)]
+    assert per_step(rows, "absent") == absent
+    starved = {f"launch_starved.{key}": ns for key, ns in found.account.launch_starved_ns.items()}
+    blocking = {f"blocking.{key}": ns for key, ns in found.account.blocking_ns.items()}
+    assert (starved | blocking).items() <= total.items()
+    assert total.get("trailing", 0) == found.account.trailing_ns
+    assert total.get("graph_opaque", 0) == found.account.graph_opaque_ns
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 10_000))
+def test_rows_add_up_to_the_integer_in_every_step_of_any_run(seed: int) -> None:
+    with TemporaryDirectory() as folder:
+        knobs = draw_knobs(seed, step_count=3, microbatch_count=1, layer_count=2)
+        check(measured(run(knobs), draw_view(seed), Path(folder)))
+
+
+Times = list[tuple[int, int]]
+
+
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20))), st.lists(st.integers(1, 20), max_size=4))
+def test_time_is_cut_at_the_steps_as_single_nanoseconds_say(pairs: Times, sizes: list[int]) -> None:
+    edges = np.cumsum([10, *sizes])
+    borders = Borders(edges[:-1], edges[1:])
+    start, length = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    steps = list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+    by_hand = [sum(low <= t < high for s, size in pairs for t in range(s, s + size)) for low, high in steps]
+    pieces = cut_at(start, start + length, borders)
+    found = np.zeros(len(borders), dtype=np.int64)
+    np.add.at(found, pieces.step, pieces.end_ns - pieces.start_ns)
+    assert found.tolist() == by_hand
+    held = union(start, start + length)
+    assert per_step_ns(held, borders).tolist() == [intersect(held, spans(step)).total_ns for step in steps]
+    assert (pieces.end_ns >= pieces.start_ns).all()
+
+
+def two_steps(export: Export) -> tuple[Recording, tuple[LedgerRow, ...]]:
+    """Steps of 100 ns. GEMM 0 to 130, SendRecv 120 to 160, norm 170 to 180, nothing to 200."""
+    recording = Recording()
+    recording.kernel(GEMM, 0, 130, launch_ns=-50)
+    recording.kernel(SENDRECV, 120, 160, launch_ns=-40, stream=20)
+    recording.kernel(NORM, 170, 180, launch_ns=-30)
+    rank = rank_of(export(recording))
+    steps = from_steps("user", "the test's", (Step(0, 0, 100), Step(1, 100, 200)))
+    absent = absent_pieces(measure_account(rank, steps.windows))
+    return recording, measure_ledger(rank.activities, steps, absent, NO_MOE)
+
+
+def test_a_kernel_across_a_border_counts_in_both_steps(export: Export) -> None:
+    _, rows = two_steps(export)
+    budget = {row.row: (row.count, row.per_step_ns) for row in rows if row.group == "budget"}
+    idle = [row for row in budget if row.startswith("idle.")]
+    assert {row: said for row, said in budget.items() if row not in idle} == {
+        "compute.gemm": (1, (100, 30)),
+        "compute.norm": (1, (0, 10)),
+        "exposed_comm.sendrecv_unresolved": (1, (0, 30)),
+    }
+    assert idle
+    assert per_step(rows, "budget", "idle.") == [0, 30]
+    assert per_step(rows, "absent") == [0, 60]
+    blocking = {row.row for row in rows if row.group == "absent" and row.row.startswith("blocking.")}
+    assert blocking <= {"blocking.sendrecv_unresolved"}
+
+
+def test_work_counts_what_runs_beside_other_work_and_wall_time_does_not(export: Export) -> None:
+    _, rows = two_steps(export)
+    work = {row.row: row.work_ns for row in rows if row.group == "budget"}
+    assert (work["compute.gemm"], work["exposed_comm.sendrecv_unresolved"]) == (130, 40)
+
+
+def test_without_steps_there_is_one_entry_for_the_window(export: Export) -> None:
+    recording = Recording()
+    recording.kernel(GEMM, 0, 40, launch_ns=-10)
+    recording.kernel(NORM, 50, 100, launch_ns=-5)
+    rank = rank_of(export(recording))
+    rows = measure_ledger(rank.activities, one_window("none", "all", 0, 100), NO_MOE, NO_MOE)
+    assert [(row.row, row.per_step_ns) for row in rows] == [
+        ("compute.gemm", (40,)),
+        ("compute.norm", (50,)),
+        ("idle", (10,)),
+    ]
+
+
+def test_every_row_belongs_to_the_wall_whose_absence_shrinks_it(tmp_path: Path) -> None:
+    knobs = Knobs(step_count=3, layer_count=2, recompute="moe", retries_per_step=4, end_of_step="read_back")
+    rows = {row.row: wall_of(row.row) for row in measured(run(knobs), View(), tmp_path).ledger}
+    assert rows["compute.grouped_gemm"] == "compute"
+    assert rows["exposed_comm.ep_dispatch"] == rows["blocking.ep_dispatch"] == "communication"
+    assert rows["launch_starved.token_count_sync"] == rows["launch_latency.arrival"] == "host_overhead"
+    assert rows["launch_starved.allocator"] == rows["moe.expert_gemm.recompute"] == "memory"
+    assert rows["launch_latency.kernel_gap"] is rows["blocking.memset"] is None
+    assert rows["idle.launch_latency.kernel_gap"] is None
+    assert rows["idle.launch_starved.token_count_sync"] == "host_overhead"
+    assert rows["moe.dispatch.backward"] == "communication"
+
+
+def test_both_ledgers_stand_in_the_result(export: Export) -> None:
+    recording, _ = two_steps(export)
+    rank = measure_rank(rank_of(export(recording, "again.sqlite")), Selection())
+    rows = ledger(rank)
+    assert isinstance(rows, tuple)
+    assert rows[0] == tables.LedgerRow("compute.gemm", "budget", "compute", 1, 130, (130,))
+    assert isinstance(moe(rank), Missing)
+
+
+def test_a_set_of_instants_is_split_at_borders_that_touch() -> None:
+    held: Spans = spans((0, 10), (20, 30))
+    assert per_step_ns(held, Borders(np.array([5, 25]), np.array([25, 26]))).tolist() == [10, 1]

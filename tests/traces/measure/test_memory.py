@@ -1,0 +1,449 @@
+"""Memory: recompute, offload, allocator calls, and the precision of the GEMMs."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from reports.result.fill.memory import memory, recompute
+from tests.communication_doubles import GEMM, NORM, NORM_BACKWARD, ROUTER, SENDRECV, Line, rank_of
+from tests.simulate.recording import Recording
+from traces.intervals import spans
+from traces.measure.memory import Memory, measure_memory
+from traces.measure.precision import detect_precision
+from traces.measure.recompute import ModulePasses, Recompute, measure_recompute
+from traces.missing import Missing
+from traces.names.kernels import classify_kernel
+from traces.names.precision import gemm_format, is_simt_gemm
+from traces.steps.choose import choose_steps
+from traces.steps.found import Step, Steps, from_steps, one_window
+from traces.steps.selection import Selection
+from traces.timeline import RankTimeline
+
+Export = Callable[..., Path]
+FORWARD = "cudnn_generated_oss_sdpa_sm90_flash_fprop_wgmma_f16_knob_7"
+BACKWARD = "cudnn_generated_fort_native_sdpa_sm90_flash_bprop_wgmma_f16_knob_26"
+GRADIENT = "nvjet_tst_256x128_64x4_1x2_h_bz_coopA_NNT"
+LOSS = "cross_entropy_kernel"
+AUTOGRAD = 1001
+LAYER = ((NORM, 7), (GEMM, 7), (FORWARD, 7), (GEMM, 7), (ROUTER, 7), (SENDRECV, 20))
+LAYER_BACKWARD = ((SENDRECV, 20), (GRADIENT, 7), (BACKWARD, 7), (GRADIENT, 7), (NORM_BACKWARD, 7))
+
+
+def step(
+    line: Line,
+    layers: int,
+    again: Sequence[tuple[str, int]],
+    backward_tid: int,
+    recomputed: int | None = None,
+) -> None:
+    """Forward, loss, backward; before the backward of the first `recomputed` layers comes `again`."""
+    for _ in range(layers):
+        for name, stream in LAYER:
+            line.run(name, stream)
+    line.run(LOSS)
+    for layer in reversed(range(layers)):
+        for name, stream in again if recomputed is None or layer < recomputed else ():
+            line.run(name, stream, tid=backward_tid)
+        for name, stream in LAYER_BACKWARD:
+            line.run(name, stream, tid=backward_tid)
+
+
+def training(
+    export: Export,
+    again: Sequence[tuple[str, int]] = (),
+    threads: bool = True,
+    layers: int = 4,
+    recomputed: int | None = None,
+) -> Recompute:
+    """Two steps; every kernel takes 10 us and ends before the next starts."""
+    line = Line()
+    for _ in range(2):
+        step(line, layers, again, AUTOGRAD if threads else 1000, recomputed)
+    rank = rank_of(export(line.recording))
+    if threads:
+        rank.columns.thread_names[line.recording.global_id(1000, AUTOGRAD)] = "pt_autograd_0"
+    return measure_recompute(rank, spans((0, line.now * 1_000)))
+
+
+@pytest.mark.parametrize("threads", [True, False])
+def test_without_recompute_forward_and_backward_are_as_many(export: Export, threads: bool) -> None:
+    found = training(export, threads=threads)
+    assert found.modules["attention"] == ModulePasses(8, 8, 0, "threads" if threads else "counts")
+    assert (found.recompute_ns, found.recompute_modules, found.missing) == (0, {}, None)
+
+
+@pytest.mark.parametrize("threads", [True, False])
+def test_a_layer_run_again_counts_whole_with_its_collective(export: Export, threads: bool) -> None:
+    found = training(export, LAYER, threads)
+    assert found.modules["attention"] == ModulePasses(16, 8, 8, "threads" if threads else "counts")
+    assert found.recompute_ns == 8 * 6 * 10_000
+    assert found.recompute_modules == {
+        "attention": 80_000,
+        "gemm": 160_000,
+        "norm": 80_000,
+        "router": 80_000,
+        "sendrecv_unresolved": 80_000,
+    }
+
+
+@pytest.mark.parametrize("threads", [True, False])
+def test_attention_alone_run_again_reaches_no_further(export: Export, threads: bool) -> None:
+    found = training(export, ((FORWARD, 7),), threads)
+    assert (found.recompute_ns, found.recompute_modules) == (80_000, {"attention": 80_000})
+    assert found.modules["norm"].recomputed_count == 0
+
+
+def test_some_layers_run_again_are_told_by_their_thread_only(export: Export) -> None:
+    found = training(export, LAYER, recomputed=2)
+    assert found.modules["attention"] == ModulePasses(12, 8, 4, "threads")
+    assert found.recompute_ns == 4 * 6 * 10_000
+
+
+def test_some_layers_run_again_stay_open_where_no_thread_tells(export: Export) -> None:
+    found = training(export, LAYER, threads=False, recomputed=2)
+    assert found.modules["attention"] == ModulePasses(12, 8, None, "none")
+    assert found.recompute_ns is None
+    assert found.missing is not None
+
+
+@pytest.mark.parametrize(("whole_steps", "recompute_ns"), [(False, 0), (True, None)])
+def test_a_forward_pass_too_many_is_open_only_where_none_is_cut(
+    export: Export, whole_steps: bool, recompute_ns: int | None
+) -> None:
+    line = Line()
+    line.all(*[FORWARD] * 8, *[BACKWARD] * 7)
+    rank = rank_of(export(line.recording))
+    found = measure_recompute(rank, spans((0, 1_000_000)), whole_steps=whole_steps)
+    assert found.modules["attention"].recomputed_count == recompute_ns
+    assert found.recompute_ns == recompute_ns
+
+
+def test_gemms_of_one_name_are_repeated_only_where_two_gradients_each_are_left(export: Export) -> None:
+    block = ((NORM, 7), (GEMM, 7), (FORWARD, 7), (GEMM, 7))
+    for again, gemms in (((FORWARD,), 0), ((FORWARD, GEMM), 8), ((NORM, GEMM, FORWARD), 8)):
+        line = Line()
+        for _ in range(2):
+            for name, stream in block * 4:
+                line.run(name, stream)
+            for _ in range(4):
+                for name in (*again, GEMM, GEMM, BACKWARD, GEMM, GEMM, NORM_BACKWARD):
+                    line.run(name, tid=AUTOGRAD)
+        rank = rank_of(export(line.recording, f"{len(again)}{gemms}.sqlite"))
+        rank.columns.thread_names[line.recording.global_id(1000, AUTOGRAD)] = "pt_autograd_0"
+        found = measure_recompute(rank, spans((0, line.now * 1_000)))
+        assert (found.recompute_modules or {}).get("gemm", 0) == gemms * 10_000
+
+
+def test_evaluation_is_not_recompute(export: Export) -> None:
+    line = Line()
+    for _ in range(3):
+        for name, stream in LAYER * 4:
+            line.run(name, stream)
+    step(line, 4, (), 1000)
+    found = measure_recompute(rank_of(export(line.recording)), spans((0, line.now * 1_000)))
+    assert (found.modules["attention"].forward_count, found.recompute_ns) == (16, None)
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward"),
+    [
+        (
+            "deep_ep::intranode::notify_dispatch<(int)8>(int *)",
+            "deep_ep::intranode::cached_notify_dispatch<(int)8>()",
+        ),
+        ("void hybrid_ep::dispatch_kernel<8, true>(P)", "void hybrid_ep::dispatch_kernel<8, false>(P)"),
+    ],
+)
+@pytest.mark.parametrize("again", [0, 1])
+def test_dispatch_with_fresh_routing_twice_is_recompute(
+    export: Export, forward: str, backward: str, again: int
+) -> None:
+    line = Line()
+    line.all(*[FORWARD, forward] * 4)
+    for _ in range(4):
+        line.all(*[forward] * again, backward, BACKWARD)
+    found = measure_recompute(rank_of(export(line.recording)), spans((0, line.now * 1_000)))
+    assert found.modules["dispatch"] == ModulePasses(4 + 4 * again, 4, 4 * again, "counts")
+    assert found.recompute_ns == 40_000 * again
+
+
+def test_only_norm_judged_is_no_zero(export: Export) -> None:
+    line = Line()
+    line.all(NORM, GEMM, GRADIENT, NORM_BACKWARD)
+    found = measure_recompute(rank_of(export(line.recording)), spans((0, 1_000_000)))
+    assert (found.modules["norm"].recomputed_count, found.recompute_ns) == (0, None)
+
+
+def steps_of(count: int) -> Steps:
+    """Steps of 1 ms."""
+    return from_steps("user", "the test's", tuple(Step(k, k * 10**6, (k + 1) * 10**6) for k in range(count)))
+
+
+def memory_of(rank: RankTimeline, steps: Steps) -> Memory:
+    return measure_memory(rank, steps, rank.gpu, measure_recompute(rank, steps.windows))
+
+
+def offload_step(recording: Recording, step: int, size_bytes: int = 1 << 20, pairs: int = 2) -> None:
+    """A kernel at +100 to +200 us; copies of 50 us, 60 apart, out from +180 on and back from +600 on."""
+    at = step * 1_000
+    recording.kernel(GEMM, (at + 100) * 1_000, (at + 200) * 1_000, launch_ns=at * 1_000 + 1)
+    recording.kernel(GEMM, (at + 900) * 1_000, (at + 1_000) * 1_000, launch_ns=at * 1_000 + 5_000)
+    for place in range(pairs):
+        for kind, first in (("d2h", 180), ("h2d", 600)):
+            begin = (at + first + 60 * place) * 1_000
+            recording.copy(
+                kind, begin, begin + 50_000, size_bytes=size_bytes, launch_ns=begin - 9_000, stream=9
+            )
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "pairs", "exposed_ns", "copies"),
+    [(1 << 20, 2, 180_000, 4), ((1 << 20) - 1, 2, 0, 0), (1 << 20, 1, 0, 0)],
+)
+def test_offload_is_large_goes_out_comes_back_and_recurs(
+    export: Export, size_bytes: int, pairs: int, exposed_ns: int, copies: int
+) -> None:
+    recording = Recording()
+    recording.gpu()
+    for k in range(2):
+        offload_step(recording, k, size_bytes, pairs)
+    found = memory_of(rank_of(export(recording)), steps_of(2))
+    # of the first copy of each step 20 us lie under the kernel
+    assert (found.offload_exposed_ns, found.offload_copies) == (2 * exposed_ns, 2 * copies)
+    assert found.capacity_bytes == 80 << 30
+
+
+@pytest.mark.parametrize(("each", "copies"), [(2, 0), (3, 12)])
+def test_offload_over_the_end_of_a_step_comes_back_in_the_next_at_least_twice_a_step(
+    export: Export, each: int, copies: int
+) -> None:
+    recording = Recording()
+    for k in range(3):  # what comes back in the first went out before the recording
+        at = k * 10**6
+        recording.kernel(GEMM, at + 100_000, at + 200_000, launch_ns=at + 1)
+        copy_often(recording, "h2d", at, each)
+        copy_often(recording, "d2h", at + 900_000, each)
+    found = memory_of(rank_of(export(recording)), steps_of(3))
+    # two borders: of two copies at each, four come back in three steps
+    assert (found.offload_exposed_ns, found.offload_copies) == (copies * 5_000, copies)
+    window = one_window("none", "", 0, 3 * 10**6)
+    assert memory_of(rank_of(export(recording, "b.sqlite")), window).offload_exposed_ns is None
+
+
+def test_what_comes_in_more_than_a_step_after_anything_went_out_is_no_offload(export: Export) -> None:
+    recording = Recording()
+    copy_often(recording, "d2h", 900_000, 9)
+    for k in range(3):
+        recording.kernel(GEMM, k * 10**6 + 100_000, k * 10**6 + 200_000, launch_ns=k * 10**6 + 1)
+        copy_often(recording, "h2d", k * 10**6, 3)
+    # three come back in the second step; the six pairs with those in the third would be enough
+    assert memory_of(rank_of(export(recording)), steps_of(3)).offload_copies == 0
+
+
+def copy_often(recording: Recording, kind: str, at_ns: int, count: int) -> None:
+    for begin in range(at_ns, at_ns + count * 10_000, 10_000):
+        recording.copy(kind, begin, begin + 5_000, size_bytes=1 << 24)
+
+
+EMBEDDING = "void at::native::embedding_dense_kernel<float>(float*)"
+MIB = 1 << 20
+
+
+def layers_of_weights(recording: Recording, at_us: int, sizes: tuple[int, ...], pass_begins: bool) -> None:
+    """1 ms: four layers of 200 us, each a copy of 60 us and a GEMM of 40; an embedding before, if any."""
+    if pass_begins:
+        recording.copy("h2d", at_us * 1_000, (at_us + 10) * 1_000, size_bytes=4 * MIB)
+        recording.kernel(EMBEDDING, (at_us + 20) * 1_000, (at_us + 30) * 1_000, launch_ns=at_us * 1_000 + 1)
+    for layer in range(4):
+        begin = (at_us + 100 + 200 * layer) * 1_000
+        recording.copy(
+            "h2d", begin, begin + 60_000, size_bytes=sizes[layer % len(sizes)], launch_ns=begin - 9_000
+        )
+        recording.kernel(GEMM, begin + 60_000, begin + 100_000, launch_ns=begin - 5_000)
+
+
+def test_weights_copied_for_every_layer_live_on_the_host_and_the_batch_before_is_none(export: Export) -> None:
+    recording = Recording()
+    for k in range(2):
+        layers_of_weights(recording, 1_000 * k, (2 * MIB,), pass_begins=True)
+    found = memory_of(rank_of(export(recording)), steps_of(2))
+    assert (found.host_resident_copies, found.host_resident_bytes) == (8, 16 * MIB)
+    assert found.host_resident_union_ns == found.host_resident_exposed_ns == 8 * 60_000
+    assert found.offload_copies == 0
+
+
+def test_weights_before_a_pass_are_of_a_size_that_recurs_between_layers(export: Export) -> None:
+    recording = Recording()
+    for k in range(2):
+        layers_of_weights(recording, 1_000 * k, (4 * MIB,), pass_begins=True)
+    found = memory_of(rank_of(export(recording)), steps_of(2))
+    # four between layers and the one before each embedding
+    assert (found.host_resident_copies, found.host_resident_bytes) == (10, 40 * MIB)
+
+
+def test_one_batch_for_every_pass_does_not_live_on_the_host(export: Export) -> None:
+    recording = Recording()
+    for k in range(4):  # four microbatches of one step
+        recording.copy("h2d", k * 250_000, k * 250_000 + 100_000, size_bytes=64 * MIB)
+        recording.kernel(EMBEDDING, k * 250_000 + 100_000, k * 250_000 + 110_000, launch_ns=k * 250_000)
+        recording.kernel(GEMM, k * 250_000 + 110_000, k * 250_000 + 200_000, launch_ns=k * 250_000 + 1)
+    assert memory_of(rank_of(export(recording)), steps_of(1)).host_resident_copies == 0
+
+
+@pytest.mark.parametrize(
+    ("sizes", "copies"),
+    [((2 * MIB, 3 * MIB), 8), ((2 * MIB,), 0)],  # of one size they may be batches: no kernel names a pass
+)
+def test_without_steps_copies_of_different_sizes_that_fill_the_window_live_on_the_host(
+    export: Export, sizes: tuple[int, ...], copies: int
+) -> None:
+    recording = Recording()
+    for k in range(2):
+        layers_of_weights(recording, 1_000 * k, sizes, pass_begins=False)
+    rank = rank_of(export(recording))
+    assert memory_of(rank, one_window("none", "", 0, 2 * 10**6)).host_resident_copies == copies
+    # the same copies, 480 us, are less than a tenth of a longer window
+    assert memory_of(rank, one_window("none", "", 0, 5 * 10**6)).host_resident_copies == 0
+
+
+def test_a_model_that_is_loaded_once_does_not_live_on_the_host(export: Export) -> None:
+    recording = Recording()
+    for place in range(20):
+        recording.copy("h2d", place * 10_000, place * 10_000 + 9_000, size_bytes=(1 + place % 3) * MIB)
+    recording.kernel(GEMM, 200_000, 300_000, launch_ns=1)
+    assert memory_of(rank_of(export(recording)), one_window("none", "", 0, 300_000)).host_resident_copies == 0
+
+
+def test_allocator_calls_count_after_the_first_step_once_and_on_launching_threads(export: Export) -> None:
+    recording = Recording()
+    for k in range(3):
+        offload_step(recording, k, pairs=0)
+        at = k * 10**6
+        recording.call("cudaMalloc_v3020", at + 1_000, at + 4_000)
+        recording.call("cuMemCreate", at + 2_000, at + 3_000)  # within the one before
+        recording.call("cudaFree_v3020", at + 500_000, at + 502_000)  # after the last launch of the step
+        recording.call("cudaMalloc_v3020", at + 1_000, at + 4_000, tid=1777)  # launches nothing
+        recording.call("cuMemcpyAsync", at + 5_000, at + 9_000)
+    found = memory_of(rank_of(export(recording)), steps_of(3))
+    # the last step's free comes after all that was launched: it may be of the next step
+    assert (found.allocator_calls, found.allocator_ns) == (3, 8_000)
+    assert found.allocator_scope == "2 used steps after the first"
+
+
+def test_one_step_may_be_all_warm_up(export: Export) -> None:
+    recording = Recording()
+    offload_step(recording, 0)
+    found = memory_of(rank_of(export(recording)), steps_of(1))
+    assert (found.allocator_ns, found.allocator_calls) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("nvjet_sm100_qqtst_128x256_128x6_2x1_2cta_v_bz_Avec32UE8M0_Bvec32UE8M0_TNT", "mxfp8"),
+        ("nvjet_sm100_ootst_128x256_256x5_2x1_2cta_v_bz_Avec16UE4M3_Bvec16UE4M3_TNT", "nvfp4"),
+        ("nvjet_sm90_qqtst_128x128_128x6_1x2_h_bz_Avec128_Bblk128_TNT", "fp8_blockwise"),
+        ("nvjet_qqtst_128x256_128x6_2x1_v_bz_TNT", "fp8"),
+        ("nvjet_hsh_256x128_64x4_1x2_h_bz_coopA_NNT", "fp16"),
+        ("sm80_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize32x32x8", "tf32"),
+        ("sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize32x32x8", "fp32"),
+        ("sm90_xmma_gemm_bf16f32_bf16f32_f32_nt_n", "bf16"),
+        ("sm90_xmma_gemm_e4m3bf16_e4m3f32_f32_tn_n", "fp8"),
+        ("cutlass_80_tensorop_s1688gemm_64x64_16x6_nt_align4", "tf32"),
+        ("ampere_fp16_s16816gemm_fp16_128x64_ldg8_f2f_stages_64x4_tn", "fp16"),
+        ("volta_h884gemm_128x64_ldg8_nn", "fp16"),
+        ("ampere_sgemm_128x64_tn", "fp32"),
+        ("_grouped_gemm_kernel", None),
+    ],
+)
+def test_the_format_of_a_gemm_is_in_its_name(name: str, expected: str | None) -> None:
+    assert gemm_format(name) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "simt"),
+    [
+        ("ampere_sgemm_128x64_tn", True),
+        ("void cutlass::Kernel2<cutlass_80_simt_sgemm_128x256_8x4_nt_align1>(T1::Params)", True),
+        ("sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize32x32x8_stage3_warpsize1x2x1_ffma_aligna4", True),
+        ("sm80_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize32x32x8", False),
+        ("cutlass_80_tensorop_s1688gemm_64x64_16x6_nt_align4", False),
+        ("ampere_fp16_s16816gemm_fp16_128x64_ldg8_f2f_stages_64x4_tn", False),
+        ("nvjet_tst_128x256_64x4_2x1_v_bz_TNT", False),
+        ("void gemvNSP_kernel<float, float, float, float, 1, 16, 4, 1024>", False),  # memory bounds it
+    ],
+)
+def test_a_gemm_without_tensor_cores_says_so_in_its_name(name: str, simt: bool) -> None:
+    assert is_simt_gemm(name, classify_kernel(name)) is simt
+
+
+FP8 = "nvjet_qqtst_128x256_128x6_2x1_v_bz_TNT"
+
+
+@pytest.mark.parametrize(
+    ("names", "precision"),
+    [
+        ([GEMM], "bf16"),
+        ([GEMM, FP8], "mixed"),
+        ([GEMM, FP8, FP8, FP8], "fp8_per_tensor"),  # the last GEMM often stays BF16
+        ([FP8, "quantize_mxfp8_kernel"], "mxfp8"),
+        ([FP8, "block_scaled_cast_transpose_kernel"], "fp8_blockwise"),
+        ([NORM], None),
+        ([GEMM, "_grouped_gemm_kernel", "_grouped_gemm_kernel"], None),
+    ],
+)
+def test_precision_is_that_of_most_gemm_work(export: Export, names: list[str], precision: str | None) -> None:
+    line = Line()
+    line.all(*names)
+    found = detect_precision(rank_of(export(line.recording)), spans((0, 1_000_000)))
+    assert found.precision == precision
+    assert (found.missing is None) == (precision is not None)
+
+
+def test_every_none_of_the_document_has_its_reason(export: Export) -> None:
+    line = Line()
+    line.all("spin_kernel", "spin_kernel")
+    rank = rank_of(export(line.recording))
+    window = one_window("none", "", 0, 10**6)
+    measured = memory_of(rank, window)
+    section = memory(measured)
+    for name in section.__struct_fields__:
+        value = getattr(section, name)
+        assert isinstance(value, Missing) if getattr(measured, name) is None else value is not None, name
+    assert isinstance(recompute(measure_recompute(rank, window.windows)), Missing)
+    assert detect_precision(rank, window.windows).missing is not None
+
+
+@pytest.mark.parametrize(
+    ("file", "precision"),
+    [("a100_llm_2_7B_nvtx.sqlite", "fp32"), ("nsysai_mfu_2gpu_before.sqlite", "bf16")],
+)
+def test_real_forward_only_runs_recompute_nothing(recordings: Path, file: str, precision: str) -> None:
+    rank = rank_of(recordings / file)
+    windows = choose_steps(rank, Selection()).windows
+    found = measure_recompute(rank, windows)
+    assert (found.recompute_ns, found.modules, found.missing) == (0, {}, None)
+    assert detect_precision(rank, windows).precision == precision
+
+
+def test_a_real_recordings_allocator_calls_are_those_of_sql(recordings: Path) -> None:
+    path = recordings / "a100_llm_2_7B_nvtx.sqlite"
+    rank = rank_of(path)
+    first, last = int(rank.activities.start_ns.min()), int(rank.activities.end_ns.max())
+    found = memory_of(rank, one_window("none", "", first, last))
+    launches = rank.activities
+    begin, end = int(launches.launch_ns.min()), int(launches.launch_end_ns.max())
+    with closing(sqlite3.connect(f"file:{path}?immutable=1", uri=True)) as connection:
+        count, total_ns = connection.execute(
+            "SELECT count(*), sum(r.end - r.start) FROM CUPTI_ACTIVITY_KIND_RUNTIME r JOIN StringIds s "
+            "ON s.id = r.nameId WHERE (s.value LIKE '%Malloc%' OR s.value LIKE '%Free%' "
+            "OR s.value LIKE '%HostAlloc%') AND r.start >= ? AND r.start < ?",
+            (begin, end),
+        ).fetchone()
+    assert (found.allocator_calls, found.allocator_ns) == (count, total_ns)
+    assert count > 0

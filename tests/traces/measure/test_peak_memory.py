@@ -1,0 +1,288 @@
+"""Peak memory: what was recorded of memory in use, and when that is enough to tell a peak."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.communication_doubles import rank_of
+from tests.kineto_doubles import GEMM, PID, Event, call, on_gpu, write
+from tests.simulate.knobs import Knobs
+from tests.simulate.recorded import View, record
+from tests.simulate.recording import Recording
+from tests.simulate.run import run
+from traces.columns import NULL, MemoryUse
+from traces.formats.nsys_memory import read_memory_use
+from traces.formats.open import read_trace
+from traces.formats.tables import TableColumns
+from traces.intervals import spans
+from traces.measure.capture import measure_capture
+from traces.measure.peak_memory import peak_memory
+from traces.missing import Missing
+from traces.timeline import build
+
+Export = Callable[..., Path]
+TABLE = "CUDA_GPU_MEMORY_USAGE_EVENTS"
+GIB = 1 << 30
+
+
+def recorded(*changes: tuple[int, int, int], kernel_ns: int = 100) -> Recording:
+    """Changes (time, address, bytes; negative: given back) of one process, and a kernel of 100 ns."""
+    recording = Recording()
+    recording.kernel(GEMM, kernel_ns, kernel_ns + 100, launch_ns=kernel_ns - 10)
+    for time_ns, address, size in changes:
+        recording.memory_use(time_ns, size_bytes=abs(size), address=address, frees=size < 0)
+    return recording
+
+
+def peak(path: Path, *windows: tuple[int, int]) -> int | Missing:
+    return peak_memory(rank_of(path), spans(*windows or ((100, 200),)))
+
+
+def reason(found: int | Missing) -> str:
+    assert isinstance(found, Missing)
+    assert found.path == "memory.peak_bytes"
+    return found.reason
+
+
+@pytest.mark.parametrize(
+    ("windows", "expected"),
+    [
+        ([(100, 200)], 30),  # all of it is held when the window starts
+        ([(151, 170)], 25),  # 20 when it starts, then 5 more
+        ([(151, 160)], 20),  # a change at the end comes after it
+        ([(150, 155)], 20),  # one at the start counts at once
+        ([(180, 190)], 25),  # nothing changes
+        ([(150, 155), (165, 170)], 25),
+        ([(2, 3)], 10),
+        ([(0, 1)], 0),
+    ],
+)
+def test_the_peak_is_of_the_windows_and_what_is_held_when_they_start(
+    export: Export, windows: list[tuple[int, int]], expected: int
+) -> None:
+    path = export(recorded((1, 0x10, 10), (3, 0x20, 20), (150, 0x10, -10), (160, 0x30, 5)))
+    assert peak(path, *windows) == expected
+
+
+def test_a_recording_that_began_late_tells_no_peak(export: Export) -> None:
+    late = "the recording began after memory had been allocated"
+    assert reason(peak(export(recorded((100, 0x10, 10)), "after.sqlite"))) == late
+    given_back = recorded((1, 0x10, 10), (2, 0x20, -20))
+    found = peak(export(given_back, "unseen.sqlite"))
+    assert reason(found) == late
+    assert isinstance(found, Missing)
+    assert "from the start of the program" in found.cure
+
+
+def test_what_is_given_back_a_second_time_was_taken_unseen(export: Export) -> None:
+    again = recorded((1, 0x10, 10), (2, 0x10, -10), (3, 0x10, -10))
+    assert "began after" in reason(peak(export(again)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"), [(0, 10), (1, 10), (2, 17), (3, 17), (4, 10), (5, 17), (6, 10)]
+)
+def test_only_the_memory_of_the_gpu_counts(export: Export, kind: int, expected: int) -> None:
+    recording = recorded((1, 0x10, 10), (2, 0x20, 7))
+    recording.rows[TABLE][1]["memKind"] = kind
+    assert peak(export(recording)) == expected
+
+
+def test_an_address_taken_again_holds_what_was_taken_last(export: Export) -> None:
+    assert peak(export(recorded((1, 0x10, 10), (2, 0x10, 4), (3, 0x20, 1)))) == 5
+
+
+def test_each_process_and_device_has_its_own_memory(export: Export) -> None:
+    recording = recorded((1, 0x10, 10))
+    for pid, device, size in ((2000, 0, 20), (1000, 1, 40)):
+        recording.kernel(GEMM, 100, 200, launch_ns=90, pid=pid, device=device)
+        recording.memory_use(2, size_bytes=size, address=0x10, pid=pid, device=device)
+    recording.kernel(GEMM, 100, 200, launch_ns=90, pid=2000, device=1)
+    ranks = build(read_trace(export(recording))).ranks
+    found = {(rank.process, rank.device): peak_memory(rank, spans((100, 200))) for rank in ranks}
+    assert [found[key] for key in ((1000, 0), (2000, 0), (1000, 1))] == [10, 20, 40]
+    assert reason(found[2000, 1]) == "no memory use of this process on this GPU was recorded"
+
+
+def test_memory_of_a_pool_is_what_the_pool_holds(export: Export) -> None:
+    recording = recorded((1, 0x10, 10), (2, 0x20, 3), (3, 0x30, 3), (4, 0x20, -3))
+    for row, size in zip(recording.rows[TABLE][1:], (32, 64, 64), strict=True):
+        row |= {"localMemoryPoolAddress": 0x99, "localMemoryPoolSize": size}
+    assert peak(export(recording)) == 74
+
+
+def test_memory_taken_by_cu_mem_create_must_have_left_its_size(export: Export) -> None:
+    recording = recorded((1, 0x10, 10))
+    recording.call("cuMemCreate", 5, 6, correlation_id=77)
+    found = peak(export(recording, "unseen.sqlite"))
+    assert reason(found) == "memory was taken with cuMemCreate, and the recording does not say how much"
+    recording.memory_use(5, size_bytes=7, address=0x20, correlation_id=77)
+    assert peak(export(recording, "seen.sqlite")) == 17
+
+
+def test_clocks_apart_tell_no_peak(export: Export) -> None:
+    recording = recorded((1, 0x10, 10))
+    recording.rows["CUPTI_ACTIVITY_KIND_KERNEL"][0] |= {"start": -(10**9), "end": 100 - 10**9}
+    assert "clocks are apart" in reason(peak(export(recording), (-(10**9), 100 - 10**9)))
+
+
+def test_without_memory_events_the_cure_fits_the_recorder(export: Export, tmp_path: Path) -> None:
+    nsys = peak(export(recorded()))
+    torch = peak(write(tmp_path / "run.json", profiled()))
+    assert reason(nsys) == reason(torch) == "memory use was not recorded"
+    assert isinstance(nsys, Missing)
+    assert isinstance(torch, Missing)
+    assert "--cuda-memory-usage=true" in nsys.cure
+    assert "profile_memory=True" in torch.cure
+    assert "nsys" not in torch.cure
+
+
+@pytest.mark.parametrize("schema", ["2.9.1", "3.0.0", "3.20.3", "3.28.1"])
+@pytest.mark.parametrize("shuffle_seed", [None, 1])
+def test_every_schema_and_order_of_rows_gives_the_same_peak(
+    export: Export, schema: str, shuffle_seed: int | None
+) -> None:
+    recording = recorded((1, 0x10, 10), (2, 0x20, 20), (3, 0x10, -10), (150, 0x10, 4))
+    assert peak(export(recording, schema=schema, shuffle_seed=shuffle_seed)) == 24
+
+
+def test_a_simulated_run_tells_what_its_allocator_reserved(export: Export) -> None:
+    knobs = Knobs(step_count=3, layer_count=2, microbatch_count=2, reserved_frac=0.5)
+    rank = rank_of(export(record(run(knobs), View(memory=True))))
+    last_ns = int(rank.activities.end_ns.max())
+    assert peak_memory(rank, spans((0, last_ns))) == 40 * GIB
+    counts = measure_capture(rank.columns, build(rank.columns)).rows
+    assert counts["memory events"] == 20  # segments of 2 GiB
+
+
+class OneTable:
+    """A table of memory events as a reader gives it."""
+
+    reader = "none"
+
+    def __init__(self, **columns: list[int]) -> None:
+        self._columns = {name: np.array(values, dtype=np.int64) for name, values in columns.items()}
+
+    def columns_of(self, table: str) -> frozenset[str]:
+        return frozenset(self._columns)
+
+    def read(self, table: str, integers: list[str], texts: object = ()) -> TableColumns:
+        return TableColumns({name: self._columns[name] for name in integers}, {})
+
+
+def read_rows(**columns: list[int]) -> MemoryUse:
+    tables: Any = OneTable(**columns)
+    found = read_memory_use(tables, Path("run.sqlite"))
+    assert found is not None
+    return found
+
+
+changes = st.lists(
+    st.tuples(st.integers(1, 2), st.integers(0, 1), st.integers(1, 3), st.integers(1, 9), st.booleans()),
+    min_size=1,
+    max_size=30,
+)
+
+
+@given(changes)
+def test_the_sums_are_those_of_a_ledger(rows: list[tuple[int, int, int, int, bool]]) -> None:
+    ledger: dict[tuple[int, int], dict[int, int]] = {}
+    expected = []
+    for time_ns, (process, device, address, size, frees) in enumerate(rows):
+        held = ledger.setdefault((process, device), {})
+        unmatched = frees and address not in held
+        held.pop(address, None)
+        if not frees:
+            held[address] = size
+        expected.append((process << 24, device, time_ns, sum(held.values()), unmatched))
+    pids, devices, addresses, sizes, are_freed = ([row[place] for row in rows] for place in range(5))
+    found = read_rows(
+        start=list(range(len(rows))),
+        globalPid=[one << 24 for one in pids],
+        deviceId=devices,
+        address=addresses,
+        bytes=sizes,
+        memKind=[2] * len(rows),
+        memoryOperationType=[int(one) for one in are_freed],
+    )
+    columns = (found.process_gid, found.device_id, found.time_ns, found.used_bytes, found.is_unmatched)
+    assert list(zip(*(column.tolist() for column in columns), strict=True)) == sorted(expected)
+
+
+def test_a_change_of_unknown_size_is_unmatched_and_no_traceback() -> None:
+    found = read_rows(
+        start=[1, 2, 3, NULL],
+        globalPid=[1 << 24] * 4,
+        deviceId=[0] * 4,
+        address=[16, NULL, 32, 48],
+        bytes=[10, 20, NULL, 40],
+        memKind=[2] * 4,
+        memoryOperationType=[0] * 4,
+    )
+    assert found.used_bytes.tolist() == [10, 10, 10]
+    assert found.is_unmatched.tolist() == [False, True, True]
+
+
+def mark(ts: int, reserved: int | None, device: int = 0, kind: int = 1, pid: int = PID) -> Event:
+    """The profiler's memory event, as a real trace has it."""
+    args = {"Device Type": kind, "Device Id": device, "Addr": 16, "Bytes": 4, "Total Allocated": 4}
+    told = args if reserved is None else args | {"Total Reserved": reserved}
+    place = {"pid": pid, "tid": pid, "ts": ts}
+    return {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", **place, "args": told}
+
+
+def profiled(*marks: Event) -> list[Event]:
+    """A kernel from 100 to 200 us, and memory events."""
+    return [call("cudaLaunchKernel", 90, 2, 1), on_gpu("kernel", GEMM, 100, 100, 1), *marks]
+
+
+@pytest.mark.parametrize(
+    ("window_us", "expected"),
+    [((100, 200), 70), ((100, 150), 50), ((160, 200), 70), ((180, 200), 40), ((10, 60), 50), ((10, 100), 50)],
+)
+def test_a_total_that_the_profiler_tells_needs_no_beginning(
+    tmp_path: Path, window_us: tuple[int, int], expected: int
+) -> None:
+    marks = [mark(170, 40), mark(50, 50), mark(150, 70), mark(160, 999, kind=0), mark(160, 888, device=1)]
+    path = write(tmp_path / "run.json", profiled(*marks))
+    assert peak(path, (window_us[0] * 1_000, window_us[1] * 1_000)) == expected
+
+
+def test_a_window_before_the_first_total_has_none(tmp_path: Path) -> None:
+    path = write(tmp_path / "run.json", profiled(mark(150, 70)))
+    why = "memory use was recorded only after the first window"
+    assert reason(peak(path, (100_000, 150_000), (160_000, 170_000))) == why
+
+
+def test_marks_without_a_total_of_the_host_or_of_another_kind_are_no_record(tmp_path: Path) -> None:
+    others = [mark(50, None), mark(50, 9, kind=0), mark(50, 9) | {"name": "[OutOfMemory]"}]
+    path = write(tmp_path / "run.json", profiled(*others))
+    assert read_trace(path).memory is None
+    assert reason(peak(path)) == "memory use was not recorded"
+
+
+def test_memory_of_a_trace_of_several_processes_is_of_no_rank(tmp_path: Path) -> None:
+    other = call("cudaLaunchKernel", 91, 2, 9) | {"pid": PID + 1}
+    path = write(tmp_path / "run.json", [*profiled(mark(50, 50), mark(60, 60, pid=PID + 1)), other])
+    assert reason(peak(path)) == "no memory use of this process on this GPU was recorded"
+
+
+def test_a_real_traces_peak_is_that_of_its_json(recordings: Path) -> None:
+    (path,) = recordings.glob("hta_df_index_resolver*.json.gz")
+    events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+    marks = [one for one in events if one["name"] == "[memory]" and one["args"]["Device Type"] == 1]
+    rank = rank_of(path)
+    assert rank.columns.memory is not None
+    assert len(rank.columns.memory) == len(marks) == 26_770
+    first, last = int(rank.activities.start_ns.min()), int(rank.activities.end_ns.max())
+    inside = [one["args"]["Total Reserved"] for one in marks if first <= one["ts"] * 1_000 < last]
+    assert peak_memory(rank, spans((first, last))) == max(inside) == 12_782_141_440

@@ -1,0 +1,377 @@
+"""The SMs: fill, tails and stretch one can work out in the head, and counters of both layouts."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.simulate.recording import Recording
+from traces.columns import SmLimits
+from traces.formats.nsys_metrics import read_gpu_samples
+from traces.formats.nsys_sqlite import read_export
+from traces.formats.sqlite_tables import SqliteTables
+from traces.intervals import spans
+from traces.measure.sm import SmUse, measure_sm
+from traces.measure.sm_launches import LaunchUse
+from traces.timeline import build
+
+Export = Callable[..., Path]
+US = 1_000
+NVJET = "nvjet_tst_128x256_64x4_2x1_v_bz_TNT"
+COMM = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<(unsigned long)4096>)"
+PLAIN = "void cutlass::Kernel2<cutlass_80_tensorop_s16816gemm_bf16_128x128_32x3_nn_align8>(T1::Params)"
+
+
+def measured(path: Path, start_ns: int = 0, end_ns: int = 10**9) -> SmUse:
+    with SqliteTables(path) as tables:
+        columns = read_export(tables, path)
+        samples = read_gpu_samples(tables, path)
+    (rank,) = build(columns).ranks
+    return measure_sm(rank, spans((start_ns, end_ns)), rank.gpu, samples)
+
+
+def launches(use: SmUse) -> LaunchUse:
+    assert use.launches is not None
+    return use.launches
+
+
+def recording(sm_count: int = 100) -> Recording:
+    some = Recording()
+    some.gpu(sm_count=sm_count)
+    return some
+
+
+def kernel(some: Recording, start_us: int, us: int, blocks: int, name: str = PLAIN, stream: int = 7) -> None:
+    """Blocks of 1024 threads and 32 registers: two fit an SM and fill it."""
+    start = start_us * US
+    some.kernel(name, start, start + us * US, grid=(blocks, 1, 1), block=(1024, 1, 1), stream=stream)
+
+
+def test_fill_and_tail_are_weighted_by_time(export: Export) -> None:
+    some = recording()
+    kernel(some, 0, 100, blocks=200)  # one whole wave
+    kernel(some, 100, 100, blocks=50)  # half a block per SM: a quarter of what fits, fewer blocks than SMs
+    kernel(some, 200, 100, blocks=300)  # one wave and a half: a quarter of the two is idle
+    kernel(some, 300, 100, blocks=1000)  # five waves: no tail to speak of
+    use = launches(measured(export(some)))
+    assert use.work_ns == 400 * US
+    assert (use.occupancy_frac, use.launch_occupancy_frac) == (1.0, 3.25 / 4)
+    assert (use.fill_frac, use.tail_ns, use.under_filled_ns) == (3.25 / 4, 25 * US, 100 * US)
+    assert use.limiter_ns == {"warps": 400 * US}
+
+
+def test_small_kernels_are_no_matter_of_filling(export: Export) -> None:
+    some = recording()
+    kernel(some, 0, 4, blocks=1)
+    kernel(some, 10, 5, blocks=200)
+    use = launches(measured(export(some)))
+    assert (use.fill_frac, use.under_filled_ns, use.small_ns) == (1.0, 0, 4 * US)
+
+
+def test_a_persistent_kernel_is_a_class_of_its_own_unless_its_grid_is_small(export: Export) -> None:
+    some = recording()
+    kernel(some, 0, 100, blocks=90, name=NVJET)  # 0.9 of the SMs: the rest is left to communication
+    kernel(some, 100, 100, blocks=89, name=NVJET)
+    kernel(some, 200, 100, blocks=200)
+    use = launches(measured(export(some)))
+    assert (use.persistent_ns, use.under_filled_ns) == (100 * US, 100 * US)
+    assert use.fill_frac == pytest.approx((89 / 200 + 1) / 2)
+    assert use.occupancy_frac == 1.0
+
+
+def test_where_all_kernels_are_persistent_fill_is_missing_not_zero(export: Export) -> None:
+    some = recording()
+    kernel(some, 0, 100, blocks=100, name=NVJET)
+    use = measured(export(some))
+    assert launches(use).fill_frac is None
+    assert {gap.path for gap in use.missing} >= {"sm.launches.fill_frac", "sm.launches.occupancy_frac"}
+
+
+def test_flash_attention_3_is_persistent_and_its_helpers_are_not(export: Export) -> None:
+    some = recording()
+    flash = (
+        "void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnFwdSm90<flash::Mainloop>>>"
+    )
+    helper = "void cutlass::device_kernel<flash::FlashAttnBwdPreprocess<cute::tuple<cute::C<64>>>>(Params)"
+    kernel(some, 0, 100, blocks=100, name=flash)
+    kernel(some, 100, 100, blocks=200, name=helper)
+    assert launches(measured(export(some))).persistent_ns == 100 * US
+
+
+def test_classes_add_up_and_a_kernel_across_the_border_counts_inside_it(export: Export) -> None:
+    some = recording()
+    kernel(some, 0, 100, blocks=200)
+    kernel(some, 100, 100, blocks=200, name="void at::native::elementwise_kernel<(int)128, (int)2>(int)")
+    kernel(some, 100, 100, blocks=16, name=COMM, stream=20)
+    use = measured(export(some), 50 * US, 150 * US)
+    assert {name: part.work_ns for name, part in use.by_class.items()} == {
+        "gemm": 50 * US,
+        "elementwise": 50 * US,
+    }
+    assert launches(use).work_ns == 100 * US
+
+
+def test_blocks_of_communication_are_counted_while_it_runs(export: Export) -> None:
+    some = recording()
+    kernel(some, 0, 100, blocks=200)
+    kernel(some, 200, 100, blocks=10, name=COMM, stream=20)
+    kernel(some, 250, 100, blocks=20, name=COMM, stream=21)  # 50 us of 10, 50 of 30, 50 of 20
+    blocks = measured(export(some)).comm_blocks
+    assert blocks is not None
+    assert (blocks.mean_count, blocks.max_count, blocks.running_ns) == (20.0, 30, 150 * US)
+
+
+def beside_and_alone(alone: int) -> Recording:
+    """In turns beside communication and alone; the first two and last two of a stream have no equals."""
+    some = recording()
+    for turn in range(6):
+        kernel(some, 1000 * turn, 120, blocks=200)
+        kernel(some, 1000 * turn, 120, blocks=10, name=COMM, stream=20)
+    for turn in range(alone):
+        kernel(some, 1000 * turn + 500, 100, blocks=200)
+    kernel(some, 9000, 700, blocks=400)  # another grid: another kernel
+    return some
+
+
+def test_stretch_compares_the_same_kernel_beside_communication_and_alone(export: Export) -> None:
+    stretch = measured(export(beside_and_alone(alone=5))).stretch
+    assert stretch is not None
+    assert stretch.frac == pytest.approx(0.2)
+    assert (stretch.group_count, stretch.beside_count, stretch.beside_ns) == (1, 4, 480 * US)
+
+
+def test_what_is_beside_communication_for_a_part_is_stretched_in_that_part(export: Export) -> None:
+    some = recording()
+    for turn in range(6):
+        kernel(some, 1000 * turn, 100, blocks=200)
+        kernel(some, 1000 * turn + 500, 110, blocks=200)  # 50 alone, then 60 for what takes 50 alone
+        kernel(some, 1000 * turn + 550, 60, blocks=10, name=COMM, stream=20)
+    stretch = measured(export(some)).stretch
+    assert stretch is not None
+    assert stretch.frac == pytest.approx(0.2)
+
+
+def test_kernels_of_many_lengths_alone_say_nothing_of_stretch(export: Export) -> None:
+    some = recording()
+    for turn in range(8):
+        kernel(some, 1000 * turn, 120, blocks=200)
+        kernel(some, 1000 * turn, 120, blocks=10, name=COMM, stream=20)
+        kernel(some, 1000 * turn + 500, 80 + 10 * turn, blocks=200)
+    assert measured(export(some)).stretch is None
+
+
+def test_kernels_of_many_lengths_beside_communication_say_nothing_of_stretch(export: Export) -> None:
+    some = recording()
+    for turn in range(8):
+        kernel(some, 1000 * turn, 80 + 10 * turn, blocks=200)
+        kernel(some, 1000 * turn, 80 + 10 * turn, blocks=10, name=COMM, stream=20)
+        kernel(some, 1000 * turn + 500, 100, blocks=200)
+    assert measured(export(some)).stretch is None
+
+
+def two_kernels(second_beside_us: int, first_beside_us: int = 120) -> Recording:
+    """Two GEMMs and their stretch: each 100 us alone, and so long beside communication."""
+    some = recording()
+    norm = "rmsnorm_fwd_tuned_kernel"
+    for turn in range(8):
+        for place, (blocks, beside_us) in enumerate(((200, first_beside_us), (300, second_beside_us))):
+            at = 4000 * turn + 2000 * place
+            for begin, length in ((at, beside_us), (at + 1000, 100)):
+                kernel(some, begin - 20, 10, blocks=200, name=norm)
+                kernel(some, begin, length, blocks=blocks)
+                kernel(some, begin + 400, 10, blocks=200, name=norm)
+            kernel(some, at, beside_us, blocks=10, name=COMM, stream=20)
+    return some
+
+
+def test_kernels_that_ran_faster_beside_communication_are_of_another_size(export: Export) -> None:
+    stretch = measured(export(two_kernels(second_beside_us=60))).stretch
+    assert stretch is not None
+    assert stretch.frac == pytest.approx(0.2)
+    assert stretch.group_count == 1
+
+
+def test_where_all_ran_faster_beside_communication_nothing_is_stretched(export: Export) -> None:
+    stretch = measured(export(two_kernels(second_beside_us=60, first_beside_us=90))).stretch
+    assert stretch is not None
+    assert (stretch.frac, stretch.group_count) == (0.0, 2)
+
+
+def test_persistent_kernels_of_other_sizes_are_told_apart_by_their_neighbours(export: Export) -> None:
+    """One grid, two GEMMs: 100 us alone after a norm, 400 us beside communication after an activation."""
+    some = recording()
+    norm, activation = "rmsnorm_fwd_tuned_kernel", "scaled_gated_forward_kernel"
+    for turn in range(6):
+        kernel(some, 1000 * turn, 10, blocks=200, name=norm)
+        kernel(some, 1000 * turn + 10, 100, blocks=200)
+        kernel(some, 1000 * turn + 110, 10, blocks=200, name=activation)
+        kernel(some, 1000 * turn + 120, 400, blocks=200)
+        kernel(some, 1000 * turn + 120, 400, blocks=10, name=COMM, stream=20)
+    assert measured(export(some)).stretch is None
+
+
+def test_stretch_needs_enough_of_both_sides(export: Export) -> None:
+    use = measured(export(beside_and_alone(alone=3)))
+    assert use.stretch is None
+    assert "sm.stretch" in {gap.path for gap in use.missing}
+
+
+def test_without_a_gpu_table_nothing_about_launches_is_guessed(export: Export) -> None:
+    some = Recording()
+    kernel(some, 0, 100, blocks=132, name="nvjet_sm90_tst_256x160_64x4_2x1_h_bz_coopA_TNT")
+    use = measured(export(some))
+    assert (use.launches, use.sm_count, use.capability_at_least) == (None, None, "9.0")
+    assert next(gap.reason for gap in use.missing if gap.path == "sm.launches").startswith(
+        "the trace does not"
+    )
+
+
+@pytest.mark.parametrize("schema", ["none", "3.16.1"])
+def test_limits_of_an_sm_are_read_from_the_gpu_table(export: Export, schema: str) -> None:
+    some = recording()
+    kernel(some, 0, 100, blocks=200)
+    path = export(some, schema=schema)
+    table, of = ("TARGET_INFO_CUDA_GPU", "Multiprocessor") if schema == "none" else ("TARGET_INFO_GPU", "Sm")
+    shared = f"maxSharedMemoryPer{of}" if schema == "none" else "maxShmemPerSm"
+    with closing(sqlite3.connect(path)) as db:  # the driver of 2021 told no blocks: 0
+        db.execute(
+            f"UPDATE {table} SET maxWarpsPer{of} = 64, maxBlocksPer{of} = 0, "
+            f"maxRegistersPer{of} = 65536, {shared} = 233472"
+        )
+        db.commit()
+    with SqliteTables(path) as tables:
+        (listed,) = read_export(tables, path).info.gpus
+    assert listed.limits == SmLimits(64, None, 65_536, 233_472)
+
+
+METRIC_NAMES = ("SMs Active [Throughput %]", "SM Issue [Throughput %]", "Tensor Active [Throughput %]")
+SAMPLES = [(0, 90, 10, 0), (100 * US, 80, 60, 40), (200 * US, 70, 20, 20)]
+
+
+def half_gemm_half_norm() -> Recording:
+    some = recording()
+    kernel(some, 0, 100, blocks=200)
+    kernel(some, 100, 50, blocks=200)
+    kernel(some, 150, 50, blocks=200, name="void at::native::elementwise_kernel<(int)128, (int)2>(int)")
+    return some
+
+
+def add_new_metrics(path: Path) -> None:
+    """Two GPUs whose metric ids are permuted, and a quantity in another unit."""
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(
+            "CREATE TABLE GPU_METRICS (rawTimestamp INT, timestamp INT, typeId INT, metricId INT, value INT)"
+        )
+        db.execute(
+            "CREATE TABLE TARGET_INFO_GPU_METRICS (typeId INT, sourceId INT, metricId INT, metricName TEXT)"
+        )
+        for gpu_id, ids in ((0, (7, 8, 9)), (1, (9, 7, 8))):
+            type_id = 281_474_976_710_656 + gpu_id  # the low byte is the GPU
+            names = [*zip(ids, METRIC_NAMES, strict=True), (3, "SM Issue [Avg]")]
+            db.executemany(
+                "INSERT INTO TARGET_INFO_GPU_METRICS VALUES (?, 1, ?, ?)",
+                [(type_id, *name) for name in names],
+            )
+            for stamp, *values in SAMPLES:
+                rows = [(stamp + 5, stamp, type_id, *pair) for pair in zip(ids, values, strict=True)]
+                db.executemany(
+                    "INSERT INTO GPU_METRICS VALUES (?, ?, ?, ?, ?)", [*rows, (0, 0, type_id, 3, 77)]
+                )
+        db.commit()
+
+
+def add_old_metrics(path: Path) -> None:
+    """One JSON object per sample, numbers as texts, the time only in rawTimestamp; and another event."""
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE GENERIC_EVENTS (rawTimestamp INT, timestamp INT, typeId INT, data TEXT)")
+        for gpu_id in (0, 1):
+            for stamp, active, issue, tensor in SAMPLES:
+                data = {"SM Active": str(active), "SM Issue": str(issue), "Tensor Active": str(tensor)}
+                row = (stamp, None, 512 + gpu_id, json.dumps(data | {"GPC Clock Frequency": "1410000000"}))
+                db.execute("INSERT INTO GENERIC_EVENTS VALUES (?, ?, ?, ?)", row)
+        db.execute("INSERT INTO GENERIC_EVENTS VALUES (5, 5, 900, ?)", ('{"ftrace": "[1]"}',))
+        db.commit()
+
+
+@pytest.mark.parametrize("add", [add_new_metrics, add_old_metrics])
+def test_both_layouts_of_gpu_metrics_give_the_same_series(
+    export: Export, add: Callable[[Path], None]
+) -> None:
+    path = export(half_gemm_half_norm())
+    add(path)
+    with SqliteTables(path) as tables:
+        first, second = read_gpu_samples(tables, path)
+    assert (first.gpu_id, second.gpu_id) == (0, 1)
+    for series in (first, second):
+        assert series.start_ns.tolist() == [0, 100 * US, 200 * US]
+        assert series.end_ns.tolist() == [100 * US, 200 * US, 300 * US]
+        assert series.sm_active_frac.tolist() == [0.9, 0.8, 0.7]
+        assert series.sm_issue_frac.tolist() == [0.1, 0.6, 0.2]
+        assert series.tensor_active_frac.tolist() == [0.0, 0.4, 0.2]
+
+
+def test_samples_count_for_what_ran_in_them(export: Export) -> None:
+    path = export(half_gemm_half_norm())
+    add_new_metrics(path)
+    use = measured(path)
+    assert use.measured is not None
+    assert (use.measured.sample_count, use.measured.pure_frac) == (2, 0.5)  # in the third nothing ran
+    assert use.measured.sm_issue_frac == pytest.approx((0.1 + 0.6) / 2)
+    gemm, norm = use.measured_by_class["gemm"], use.measured_by_class["elementwise"]
+    assert gemm.sm_issue_frac == pytest.approx((100 * 0.1 + 50 * 0.6) / 150)
+    assert (gemm.sample_count, gemm.pure_frac) == (2, 0.5)
+    assert (norm.sm_issue_frac, norm.tensor_active_frac, norm.pure_frac) == (0.6, 0.4, 0.0)
+
+
+def test_a_hole_in_the_sampling_stays_a_hole(export: Export) -> None:
+    path = export(half_gemm_half_norm())
+    add_new_metrics(path)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(
+            "UPDATE GPU_METRICS SET timestamp = 900000, rawTimestamp = 900000 WHERE timestamp = 200000"
+        )
+        db.execute("INSERT INTO GPU_METRICS SELECT 1000000, 1000000, typeId, metricId, 0 FROM GPU_METRICS")
+        db.commit()
+    with SqliteTables(path) as tables:
+        series = read_gpu_samples(tables, path)[0]
+    assert series.end_ns.tolist() == [100 * US, 200 * US, 1000 * US, 1100 * US]
+
+
+def test_without_metrics_nothing_is_measured_and_it_says_how_to(export: Export) -> None:
+    use = measured(export(half_gemm_half_norm()))
+    assert use.measured is None
+    assert any(gap.path == "sm.measured" and "--gpu-metrics-devices" in gap.cure for gap in use.missing)
+
+
+def test_an_a100_and_an_h200_give_what_the_occupancy_calculator_gives(recordings: Path) -> None:
+    a100 = launches(measured(recordings / "a100_llm_2_7B_nvtx.sqlite", 0, 10**12))
+    h200 = measured(recordings / "fuser_h200_2025.sqlite", 0, 10**12)
+    # sgemm 128x64: 122 registers are 4096 a warp, so 16 warps an SM of 64, in 4 blocks
+    # its grid of 20 x 32 makes 640 / (108 x 4) = 1.48 waves; one kernel has 80 blocks
+    assert (a100.work_ns, a100.limiter_ns) == (
+        3_408_380_989,
+        {"warps": 291_944_556, "registers": 3_116_436_433},
+    )
+    assert (a100.under_filled_ns, round(a100.tail_ns, -6)) == (2_050_162, 403_000_000)
+    # three nvjet kernels with 2 x 66 blocks on 132 SMs
+    assert launches(h200).persistent_ns == 2_187_752 + 2_115_529 + 2_140_073
+    assert h200.by_class["gemm"].fill_frac is None
+    loss = h200.by_class["loss"]  # one block of one warp: 32 blocks fit, half of 64 warps
+    assert (loss.occupancy_frac, loss.limiter_ns) == (0.5, {"blocks": 136_895})
+    assert loss.launch_occupancy_frac == pytest.approx(1 / 132 / 64)
+
+
+def test_trimmed_exports_without_a_gpu_table_say_so(recordings: Path) -> None:
+    path = recordings / "nsysai_mfu_2gpu_before.sqlite"
+    with SqliteTables(path) as tables:
+        columns = read_export(tables, path)
+    for rank in build(columns).ranks:
+        use = measure_sm(rank, spans((0, 10**15)), rank.gpu)
+        assert (use.launches, use.sm_count, use.capability_at_least) == (None, None, None)
+        assert use.comm_blocks is not None
+        assert use.comm_blocks.max_count == 32

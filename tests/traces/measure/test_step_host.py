@@ -1,0 +1,157 @@
+"""The host in a timeline: launches, calls and ranges as recorded, and no text that may be private."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.communication_doubles import GEMM, rank_of
+from tests.simulate.recording import Recording
+from traces.measure.step_host import host_lanes
+from traces.measure.step_timeline import OTHER_ROWS, OTHER_STEPS, measure_timelines
+from traces.measure.timeline_columns import Texts
+from traces.missing import Missing
+from traces.names.public_names import public_call, public_range
+from traces.steps.found import Step, Steps, from_steps, one_window
+
+Export = Callable[..., Path]
+BLIND = Missing("account", "clocks apart", "record again")
+
+
+def every(length_ns: int, count: int) -> Steps:
+    return from_steps(
+        "user", "the test's", tuple(Step(n, n * length_ns, (n + 1) * length_ns) for n in range(count))
+    )
+
+
+def test_an_activity_has_the_start_of_its_launch_which_may_lie_before_the_step(export: Export) -> None:
+    recording = Recording()
+    recording.kernel(GEMM, 110, 150, launch_ns=60)
+    recording.kernel(GEMM, 160, 190, launch_ns=155)
+    shown = measure_timelines(rank_of(export(recording)), one_window("none", "all", 100, 200), BLIND).shown
+    assert shown.lanes[0].launch_ns == (-40, 55)
+
+
+def test_calls_and_ranges_of_a_thread_lie_in_lanes_by_their_depth_and_are_cut_at_the_step(
+    export: Export,
+) -> None:
+    """In us; a launch takes 2."""
+    recording = Recording()
+    recording.range("forward", 50_000, 180_000)
+    recording.range("mlp", 120_000, 140_000)
+    recording.range("attention", 150_000, 170_000)
+    recording.kernel(GEMM, 130_000, 150_000, launch_ns=125_000)
+    recording.call("cudaEventRecord_v3020", 160_000, 165_000)
+    rank, window = rank_of(export(recording)), one_window("none", "all", 100_000, 200_000)
+    shown = measure_timelines(rank, window, BLIND).shown
+    lanes = [
+        (lane.kind, lane.depth, lane.at_ns, [shown.names[one] for one in lane.name]) for lane in shown.host
+    ]
+    assert lanes == [
+        ("ranges", 0, (0,), ["forward"]),
+        ("ranges", 1, (20_000, 50_000), ["mlp", "attention"]),
+        ("calls", 0, (25_000, 60_000), ["cudaLaunchKernel", "cudaEventRecord"]),
+    ]
+    assert [lane.length_ns for lane in shown.host] == [(80_000,), (20_000, 20_000), (2_000, 5_000)]
+    assert shown.host_left_out == 0
+
+
+def test_a_range_of_unknown_text_is_shown_without_it(export: Export) -> None:
+    recording = Recording()
+    recording.range("/home/somebody/secret", 0, 90)
+    recording.kernel(GEMM, 10, 50, launch_ns=5)
+    shown = measure_timelines(rank_of(export(recording)), one_window("none", "all", 0, 100), BLIND).shown
+    assert (shown.host[0].kind, shown.host[0].name) == ("ranges", (-1,))
+    assert shown.names == (GEMM, "cudaLaunchKernel")
+
+
+def test_of_too_many_rows_the_longest_stay_and_the_others_are_counted(export: Export) -> None:
+    recording = Recording()
+    recording.kernel(GEMM, 10, 50, launch_ns=5)
+    for place in range(10):
+        recording.call("cudaEventRecord_v3020", 3_000 + 100 * place, 3_001 + 100 * place + place)
+    rank = rank_of(export(recording))
+    found = host_lanes(rank, (2_500, 9_000), Texts(), 4)
+    assert sum(len(lane.at_ns) for lane in found.lanes) == 4
+    assert [lane.length_ns for lane in found.lanes] == [(7, 8, 9, 10)]
+    assert found.left_out == 6
+
+
+def test_other_steps_point_to_the_names_of_the_one_in_full(export: Export) -> None:
+    recording = Recording()
+    recording.kernel(GEMM, 10, 50)
+    recording.kernel(GEMM, 110, 155)
+    recording.kernel("only_in_the_last", 210, 265)
+    found = measure_timelines(rank_of(export(recording)), every(100, 3), BLIND)
+    assert [step.step for step in (found.shown, *found.others)] == [0, 1, 2]
+    last = found.others[-1]
+    assert (last.start_ns, last.names, last.lanes[0].at_ns) == (200, (), (10,))
+    assert [found.shown.names[one] for one in last.lanes[0].name] == ["only_in_the_last"]
+
+
+def test_other_steps_share_their_rows_and_count_what_they_leave_out(export: Export) -> None:
+    recording, most = Recording(), int(OTHER_ROWS.value) // 2
+    for step in range(3):
+        for place in range(most + 10):
+            recording.kernel(GEMM, step * 100_000 + 20 * place, step * 100_000 + 20 * place + 5 + place % 2)
+    found = measure_timelines(rank_of(export(recording)), every(100_000, 3), BLIND)
+    assert found.shown.left_out == 0
+    for other in found.others:
+        assert (other.left_out, len(other.lanes[0].at_ns)) == (10, most)
+        assert sum(length_ns == 5 for length_ns in other.lanes[0].length_ns) == most // 2 - 5
+
+
+def test_of_very_many_steps_some_that_lie_evenly_apart_are_there(export: Export) -> None:
+    recording = Recording()
+    for step in range(200):
+        recording.kernel(GEMM, step * 100, step * 100 + 50)
+    found = measure_timelines(rank_of(export(recording)), every(100, 200), BLIND)
+    indexes = [step.step for step in found.others]
+    assert (len(indexes), indexes[-1], found.shown.step) == (int(OTHER_STEPS.value), 199, 0)
+    assert len(set(indexes)) == len(indexes)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "aten::add_, seq = 17, op_id = 4",
+        "autograd::engine::evaluate_function: AddmmBackward0",
+        "Optimizer.step#FusedAdam.step",
+        "FSDP::pre_forward (encoder.block.0.layer.1)",
+        "layer_3f-layer_5b",
+        "iteration 1002",
+        "ncclAllReduce",
+        "nvte_cublas_gemm_v2",
+        "## forward ##",
+    ],
+)
+def test_a_range_that_frameworks_or_training_loops_write_is_named(text: str) -> None:
+    assert public_range(text) == text.partition(", seq")[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/home/somebody/data",
+        "forward of somebody",
+        "step 10.98.97.96",
+        "rank@host-7",
+        "C:\\train",
+        "load data.somebody",
+        "token 1234567",
+        "aten::add/home/somebody",
+        "42",
+        "",
+        "Optimizer.step#SecretLab.step",
+    ],
+)
+def test_a_range_with_a_word_that_nobody_knows_has_no_name(text: str) -> None:
+    assert public_range(text) is None
+
+
+def test_a_call_is_known_by_its_form_and_has_no_version() -> None:
+    assert public_call("cudaLaunchKernel_v7000") == "cudaLaunchKernel"
+    assert public_call("cuMemcpyAsync_v2_ptsz") == "cuMemcpyAsync"
+    assert public_call("hunter2") is None

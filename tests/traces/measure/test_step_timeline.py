@@ -1,0 +1,80 @@
+"""One step as it ran: nothing lost, nothing moved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.communication_doubles import GEMM, NORM, SENDRECV, rank_of
+from tests.moe_truth import measured
+from tests.simulate.knobs import draw_knobs
+from tests.simulate.recorded import draw_view
+from tests.simulate.recording import Recording
+from tests.simulate.run import run
+from traces.account.account import absent_pieces, measure_account
+from traces.measure.step_timeline import MOST, measure_timelines
+from traces.missing import Missing
+from traces.steps.found import Step, from_steps, one_window
+
+Export = Callable[..., Path]
+BLIND = Missing("account", "clocks apart", "record again")
+
+
+def test_the_step_nearest_to_the_median_is_shown_and_cut_at_its_borders(export: Export) -> None:
+    recording = Recording()
+    recording.kernel(GEMM, 0, 120, launch_ns=-50)
+    recording.kernel(SENDRECV, 110, 150, launch_ns=-40, stream=20)
+    recording.kernel(NORM, 400, 450, launch_ns=-30)
+    rank = rank_of(export(recording))
+    steps = from_steps("user", "the test's", (Step(0, 0, 100), Step(1, 100, 250), Step(2, 250, 550)))
+    shown = measure_timelines(rank, steps, absent_pieces(measure_account(rank, steps.windows))).shown
+    assert (shown.step, shown.start_ns, shown.end_ns, shown.left_out) == (1, 100, 250, 0)
+    first, second = shown.lanes
+    assert (first.at_ns, first.length_ns) == ((0,), (20,))
+    assert (second.stream, second.at_ns, second.length_ns) == (20, (10,), (40,))
+    assert [shown.names[first.name[0]], shown.keys[second.key[0]]] == [GEMM, "comm.sendrecv_unresolved"]
+    assert shown.reasons is not None
+    assert sum(shown.reasons.length_ns) == 150 - 20
+
+
+def test_without_steps_the_window_is_shown_and_without_an_account_no_reasons(export: Export) -> None:
+    recording = Recording()
+    recording.kernel(GEMM, 0, 40)
+    shown = measure_timelines(rank_of(export(recording)), one_window("none", "all", 0, 100), BLIND).shown
+    assert (shown.step, shown.start_ns, shown.end_ns, shown.reasons) == (None, 0, 100, None)
+
+
+def test_what_is_too_much_to_show_is_cut_at_a_time_and_counted(export: Export) -> None:
+    recording, most = Recording(), int(MOST.value)
+    for place in range(most + 3):
+        recording.kernel(GEMM, 10 * place, 10 * place + 8)
+    shown = measure_timelines(rank_of(export(recording)), one_window("none", "all", 0, 10**6), BLIND).shown
+    assert (shown.left_out, shown.end_ns, len(shown.lanes[0].at_ns)) == (3, 10 * most, most)
+
+
+@settings(max_examples=8)
+@given(st.integers(0, 10_000))
+def test_its_time_is_that_of_the_ledger_in_any_run(seed: int) -> None:
+    with TemporaryDirectory() as folder:
+        knobs = draw_knobs(seed, step_count=3, microbatch_count=1, layer_count=2)
+        found = measured(run(knobs), draw_view(seed), Path(folder))
+    shown = found.timeline
+    place = [step.index for step in found.steps.used].index(shown.step) if shown.step is not None else 0
+    compute_ns = sum(row.per_step_ns[place] for row in found.ledger if row.row.startswith("compute."))
+    busy = sorted(
+        (at_ns, at_ns + length_ns)
+        for lane in shown.lanes
+        for at_ns, length_ns, key in zip(lane.at_ns, lane.length_ns, lane.key, strict=True)
+        if shown.keys[key].startswith("compute.")
+    )
+    union_ns, latest_ns = 0, 0
+    for start_ns, end_ns in busy:
+        union_ns += max(0, end_ns - max(start_ns, latest_ns))
+        latest_ns = max(latest_ns, end_ns)
+    assert union_ns == compute_ns
+    if shown.reasons is not None:
+        assert sum(shown.reasons.length_ns) == shown.end_ns - shown.start_ns - compute_ns

@@ -1,0 +1,404 @@
+"""What each handicap costs: one hand-built recording per rule, in round numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.replay_doubles import GATHER, GEMM, SENDRECV, SYNC, US, Said, costs_of, rank_of, subject_of, us
+from tests.simulate.recording import Row
+from traces.account.account import measure_account
+from traces.missing import Missing
+from traces.replay.costs import measure_costs
+from traces.steps.found import one_window
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "run.sqlite"
+
+
+# communication
+
+
+def test_hidden_communication_costs_nothing(path: Path) -> None:
+    said = Said()
+    said.kernel(SENDRECV, 100, 180, launch=(10, 12), stream=20)
+    said.kernel(GEMM, 100, 200, launch=(14, 16))
+    assert costs_of(path, said, (100, 200)).communication.ns == 0
+
+
+def test_exposed_communication_costs_its_length(path: Path) -> None:
+    said = Said()
+    said.kernel(SENDRECV, 100, 160, launch=(10, 12))
+    said.kernel(GEMM, 160, 200, launch=(14, 16))
+    assert costs_of(path, said, (100, 200)).communication.ns == 60 * US
+
+
+def test_communication_behind_a_later_host_costs_only_the_difference(path: Path) -> None:
+    said = Said()
+    said.kernel(SENDRECV, 100, 160, launch=(10, 12))
+    said.kernel(GEMM, 160, 200, launch=(145, 147))
+    # launches arrive after 10 at the latest, so the host would let the GEMM begin at 155
+    assert costs_of(path, said, (100, 200)).communication.ns == 5 * US
+
+
+def test_communication_is_priced_by_kind(path: Path) -> None:
+    said = Said()
+    said.kernel(SENDRECV, 100, 130, launch=(10, 12))
+    said.kernel(GATHER, 130, 150, launch=(13, 15))
+    said.kernel(GEMM, 150, 200, launch=(16, 18))
+    cost = costs_of(path, said, (100, 200)).communication
+    assert cost.ns == 50 * US
+    assert dict(cost.by_kind_ns) == {"sendrecv_unresolved": 30 * US, "other_comm": 20 * US}
+
+
+def test_kinds_side_by_side_give_nothing_alone(path: Path) -> None:
+    said = Said()
+    said.event(7, -7, 20, -5)
+    said.event(7, -3, 21, -1)
+    said.kernel(SENDRECV, 100, 150, launch=(10, 12), stream=20)
+    said.kernel(GATHER, 100, 150, launch=(13, 15), stream=21)
+    said.event(20, 16, 7, 18)
+    said.event(21, 20, 7, 22)
+    said.kernel(GEMM, 150, 200, launch=(24, 26))
+    cost = costs_of(path, said, (100, 200)).communication
+    assert (cost.ns, dict(cost.by_kind_ns)) == (50 * US, {})
+
+
+def test_compute_is_no_longer_stretched_beside_it(path: Path) -> None:
+    said = Said()
+    said.kernel(SENDRECV, 100, 200, launch=(10, 12), stream=20)
+    said.kernel(GEMM, 100, 350, launch=(14, 16))
+    # of 250, 100 lie beside communication and would take 100 / 1.25 = 80 alone
+    assert costs_of(path, said, (100, 350), stretch_frac=0.25).communication.ns == 20 * US
+
+
+# the host
+
+
+def starved() -> Said:
+    """Nothing is called from -8 to 180; the second kernel starts at 190."""
+    said = Said()
+    said.kernel(GEMM, 190, 290, launch=(180, 190))
+    return said
+
+
+def test_a_gap_in_which_the_host_was_late_costs_its_length(path: Path) -> None:
+    cost = costs_of(path, starved(), (0, 290)).host_overhead
+    assert cost.ns == 90 * US
+    # without Python the launch begins at -8 and returns at 2, so the GPU is the limit
+    assert cost.by_kind_ns["python"] == 90 * US
+
+
+def test_a_host_that_only_waits_for_a_busy_gpu_costs_nothing(path: Path) -> None:
+    said = Said()
+    for place in range(1, 4):
+        at = 100 * place
+        said.kernel(GEMM, at, at + 100, launch=(at - 60, at - 58))
+        said.kernel(GEMM, at, at + 20, launch=(at - 57, at - 55), stream=20)
+        said.sync_of(20, at - 54, at + 22)
+    assert costs_of(path, said, (0, 400)).host_overhead.ns == 0
+
+
+def test_allocator_calls_keep_their_time_but_a_faster_host_makes_them_sooner(path: Path) -> None:
+    said = Said()
+    said.call("cudaMalloc_v3020", 100, 160)
+    said.kernel(GEMM, 190, 290, launch=(180, 190))
+    # the call begins at -8 and still takes 60, which leaves the launch at 52: the GEMM starts at 100
+    assert costs_of(path, said, (0, 290)).host_overhead.ns == 90 * US
+
+
+def test_the_profilers_own_work_stays(path: Path) -> None:
+    said = starved()
+    gid = said.recording.global_id(1000, 1000)
+    row: Row = {"start": us(0), "end": us(170), "globalTid": gid, "nameId": "Buffer flush"}
+    said.recording.rows["PROFILER_OVERHEAD"] = [row]
+    # of the pause of 188 the profiler took 170
+    cost = costs_of(path, said, (0, 290)).host_overhead
+    assert cost.by_kind_ns["python"] == 18 * US
+    assert cost.ns == 20 * US
+
+
+def test_the_profilers_own_work_within_a_call_stays(path: Path) -> None:
+    said = Said()
+    said.kernel(GEMM, 190, 290, launch=(-8, 190))
+    row: Row = {
+        "start": us(0),
+        "end": us(150),
+        "globalTid": said.recording.global_id(1000, 1000),
+        "nameId": "Buffer flush",
+    }
+    said.recording.rows["PROFILER_OVERHEAD"] = [row]
+    # of the 190 of the window in which the call lasts, the profiler takes 150
+    assert costs_of(path, said, (0, 290)).host_overhead.ns == 40 * US
+
+
+def test_a_small_copy_that_only_feeds_a_sync_goes(path: Path) -> None:
+    said = Said()
+    said.copy("d2h", 100, 110, launch=(10, 12), size_bytes=256)
+    said.call(SYNC, 14, 118)
+    said.kernel(GEMM, 130, 200, launch=(120, 122))
+    cost = costs_of(path, said, (0, 200)).host_overhead
+    # the host still waits for the kernel that ends at 100
+    assert cost.ns == 30 * US
+    assert cost.by_kind_ns["token_count_sync"] == 18 * US
+
+
+def test_a_large_copy_that_a_sync_waits_for_stays(path: Path) -> None:
+    said = Said()
+    said.copy("d2h", 100, 110, launch=(10, 12), size_bytes=1 << 20)
+    said.call(SYNC, 14, 118)
+    said.kernel(GEMM, 130, 200, launch=(120, 122))
+    cost = costs_of(path, said, (0, 200)).host_overhead
+    assert cost.ns == 20 * US
+    assert "token_count_sync" not in cost.by_kind_ns
+
+
+def test_collection_and_loading_have_their_own_prices(path: Path) -> None:
+    said = starved()
+    said.recording.range("gc generation 2", us(100), us(130))
+    said.recording.range("enumerate(DataLoader)#_Iter.__next__", us(130), us(150))
+    kinds = costs_of(path, said, (0, 290)).host_overhead.by_kind_ns
+    assert (kinds["gc"], kinds["data"]) == (30 * US, 20 * US)
+
+
+def test_compilation_and_an_optimizer_on_the_cpu_have_their_own_prices(path: Path) -> None:
+    said = Said()
+    said.kernel("rmsnorm_bwd_tuned_kernel", 80, 90, launch=(70, 72))
+    for at in (92, 102):
+        said.copy("d2h", at, at + 9, launch=(at - 2, at + 8))
+    for at in (160, 165):
+        said.copy("h2d", at + 1, at + 4, launch=(at, at + 5))
+    said.recording.range("CompiledKernel::compile", us(180), us(220))
+    said.kernel(GEMM, 240, 300, launch=(230, 232))
+    kinds = costs_of(path, said, (0, 300)).host_overhead.by_kind_ns
+    assert (kinds["cpu_optimizer"], kinds["lazy_init"]) == (50 * US, 40 * US)
+
+
+def test_the_host_costs_no_more_than_the_account_lays_on_it(path: Path) -> None:
+    said = Said()
+    said.kernel(SENDRECV, 160, 260, launch=(150, 155), stream=20)
+    said.event(20, 156, 7, 158)
+    said.kernel(GEMM, 260, 300, launch=(160, 165))
+    # with no host the exchange would lie under the first kernel, 160 earlier; the account has 100 to 165 as
+    # starved, of which the last 5 lay under the exchange and count twice
+    cost = costs_of(path, said, (0, 300)).host_overhead
+    assert cost.ns == 70 * US
+    assert max(cost.by_kind_ns.values()) <= cost.ns
+
+
+def test_a_host_below_a_wall_of_which_the_account_lays_less_on_it_is_no_first_thing_to_mend(
+    path: Path,
+) -> None:
+    said = Said()
+    said.kernel(SENDRECV, 160, 260, launch=(150, 155), stream=20)
+    said.event(20, 156, 7, 158)
+    said.kernel(GEMM, 260, 1_550, launch=(160, 165))
+    # 150 of 1,550 is below a tenth, and the account lays 80 less on the host, which is above a twentieth
+    costs = costs_of(path, said, (0, 1_550))
+    assert costs.host_overhead.ns == 70 * US
+    assert "host_overhead" not in costs.without
+
+
+# memory
+
+
+def test_a_recomputed_stretch_is_gone_with_its_collectives_and_calls(path: Path) -> None:
+    said = Said()
+    said.kernel(GEMM, 100, 150, launch=(10, 12))
+    said.kernel(SENDRECV, 150, 170, launch=(14, 16))
+    said.call(SYNC, 17, 175)
+    said.kernel(GEMM, 190, 220, launch=(180, 182))
+    said.kernel(GEMM, 230, 300, launch=(220, 222))
+    cost = costs_of(path, said, (100, 300), recomputed=[1, 2, 3]).memory
+    # the last launch began 38 after the one before it; with all before gone, that is at 12 + 38 = 50
+    assert cost.ns == 130 * US
+    assert dict(cost.by_kind_ns) == {"recompute": 130 * US}
+
+
+def test_offload_copies_take_no_time(path: Path) -> None:
+    said = Said()
+    said.copy("d2h", 100, 140, launch=(10, 12))
+    said.copy("h2d", 140, 170, launch=(13, 15))
+    said.kernel(GEMM, 170, 200, launch=(16, 18))
+    cost = costs_of(path, said, (100, 200), offloaded=[1, 2]).memory
+    assert (cost.ns, dict(cost.by_kind_ns)) == (70 * US, {"offload": 70 * US})
+
+
+def test_a_named_pause_between_offload_copies_stays(path: Path) -> None:
+    said = Said()
+    said.kernel(GEMM, 5, 10, launch=(0, 2))
+    said.copy("d2h", 10, 20, launch=(4, 6))
+    said.recording.range("gc generation 2", us(6), us(106))
+    said.copy("h2d", 110, 130, launch=(108, 110))
+    said.kernel(GEMM, 130, 150, launch=(112, 114))
+    # without the copies the last launch ends 100 of the range and 4 of its own after the first, at 106
+    cost = costs_of(path, said, (0, 150), offloaded=[2, 3]).memory
+    assert (cost.ns, dict(cost.by_kind_ns)) == (24 * US, {"offload": 24 * US})
+
+
+def test_copies_of_what_lives_on_the_host_take_no_time(path: Path) -> None:
+    said = Said()
+    said.copy("h2d", 100, 150, launch=(10, 12))
+    said.kernel(GEMM, 150, 170, launch=(13, 15))
+    said.copy("h2d", 170, 180, launch=(16, 18))
+    said.kernel(GEMM, 180, 200, launch=(19, 21))
+    cost = costs_of(path, said, (100, 200), resident=[1, 3], offloaded=[3]).memory
+    # each alone: 50 + 10 of what lives on the host, 10 of offload, which is one of them
+    assert (cost.ns, dict(cost.by_kind_ns)) == (60 * US, {"host_resident": 60 * US, "offload": 10 * US})
+
+
+def test_allocator_calls_go_in_steps_after_the_first(path: Path) -> None:
+    said = Said()
+    for at in (100, 200):
+        said.call("cudaFree_v3020", at, at + 10)
+        said.call("cudaMalloc_v3020", at + 10, at + 40)
+        said.kernel(GEMM, at + 60, at + 100, launch=(at + 50, at + 55))
+    found = costs_of(path, said, (100, 200), (200, 300))
+    assert found.memory.step_ns == (0, 40 * US)
+    assert dict(found.memory.by_kind_ns) == {"allocator": 40 * US}
+
+
+# compute
+
+
+def test_a_grid_of_a_quarter_of_the_sms_takes_a_quarter(path: Path) -> None:
+    said = Said()
+    said.kernel(GEMM, 100, 200, launch=(10, 12), grid=(33, 1, 1))
+    said.kernel(GEMM, 200, 300, launch=(13, 15), grid=(11, 12, 1))
+    cost = costs_of(path, said, (100, 300), sm_count=132).compute
+    assert cost is not None
+    assert (cost.ns, dict(cost.by_kind_ns)) == (75 * US, {"gemm": 75 * US})
+
+
+def test_a_gemm_without_tensor_cores_takes_the_tf32_share_of_what_its_grid_takes(path: Path) -> None:
+    said = Said()
+    said.kernel(GEMM, 100, 200, launch=(10, 12), grid=(66, 1, 1))
+    said.kernel(GEMM, 200, 300, launch=(13, 15), grid=(132, 1, 1))
+    cost = costs_of(path, said, (100, 300), sm_count=132, simt=[1, 2], tensor_frac=0.125).compute
+    assert cost is not None
+    # 100 -> 100 / 2 / 8 = 6.25 and 100 -> 12.5; alone: the grid of the first 50, tensor cores twice 87.5
+    assert (cost.ns, dict(cost.by_kind_ns)) == (181_250, {"gemm": 50 * US, "no_tensor_cores": 175 * US})
+
+
+def test_without_peak_rates_tensor_cores_have_no_price(path: Path) -> None:
+    said = Said()
+    said.kernel(GEMM, 100, 200, launch=(10, 12), grid=(132, 1, 1))
+    cost = costs_of(path, said, (100, 200), sm_count=132, simt=[1]).compute
+    assert cost is not None
+    assert cost.ns == 0
+
+
+def test_communication_with_few_blocks_is_no_under_filled_compute(path: Path) -> None:
+    said = Said()
+    said.kernel(SENDRECV, 100, 200, launch=(10, 12), grid=(8, 1, 1))
+    cost = costs_of(path, said, (100, 200), sm_count=132).compute
+    assert cost is not None
+    assert cost.ns == 0
+
+
+def test_without_the_number_of_sms_filling_has_no_price(path: Path) -> None:
+    said = Said()
+    said.kernel(GEMM, 100, 200, launch=(10, 12), grid=(33, 1, 1))
+    assert costs_of(path, said, (100, 200)).compute is None
+
+
+# steps and proofs
+
+
+def test_each_step_has_its_own_cost(path: Path) -> None:
+    said = Said()
+    for at, exchange in ((100, 20), (200, 50)):
+        said.kernel(SENDRECV, at, at + exchange, launch=(at - 90, at - 88))
+        said.kernel(GEMM, at + exchange, at + 100, launch=(at - 86, at - 84))
+    cost = costs_of(path, said, (100, 200), (200, 300)).communication
+    assert cost.step_ns == (20 * US, 50 * US)
+    assert cost.ns == 70 * US
+
+
+def test_a_window_without_steps_has_no_cost_per_step(path: Path) -> None:
+    said = starved()
+    rank = rank_of(path, said)
+    window = one_window("none", "", 0, us(290))
+    account = measure_account(rank, window.windows)
+    found = measure_costs(subject_of(rank, window), window, account)
+    assert not isinstance(found, Missing)
+    assert (found.host_overhead.ns, found.host_overhead.step_ns) == (90 * US, ())
+
+
+def test_small_costs_are_not_split(path: Path) -> None:
+    said = Said()
+    said.kernel(SENDRECV, 100, 101, launch=(10, 12))
+    said.kernel(GEMM, 101, 300, launch=(13, 15))
+    cost = costs_of(path, said, (100, 300)).communication
+    assert (cost.ns, dict(cost.by_kind_ns)) == (1 * US, {})
+
+
+def test_a_window_that_all_constraints_explain_misses_nothing_and_shrinks_with_its_work(path: Path) -> None:
+    said = Said()
+    said.kernel(GEMM, 100, 200, launch=(10, 12))
+    said.kernel(GEMM, 200, 300, launch=(13, 15))
+    found = costs_of(path, said, (100, 300))
+    assert (found.proofs.residual_free_error_frac, found.proofs.unexplained_frac) == (0, 0)
+    assert found.proofs.elastic_frac == 0.5
+    assert (found.refused, found.at_least) == (None, None)
+
+
+def test_waits_that_nothing_explains_refuse_the_costs(path: Path) -> None:
+    said = Said()
+    for at in range(100, 900, 100):
+        said.kernel(GEMM, at, at + 100, launch=(at - 90, at - 88))
+    said.kernel(GEMM, 1_050, 1_100, launch=(810, 812))
+    found = costs_of(path, said, (100, 1_100))
+    # gaps take no time here, so the 150 before the last kernel are unexplained
+    assert found.proofs.residual_free_error_frac == 0.15
+    assert found.proofs.unexplained_frac == 0.15
+    assert found.refused is not None
+    assert "misses the window by 15%" in found.refused.reason
+
+
+def polling(name: str) -> Said:
+    """A busy GPU whose host makes 90 calls a kernel and launches the next shortly before its end."""
+    said = Said()
+    for at in range(100, 500, 100):
+        for poll in range(90):
+            said.call(name, at - 99 + poll, at - 98 + poll)
+        said.kernel(GEMM, at, at + 100, launch=(at - 8, at - 6))
+    return said
+
+
+def test_a_busy_window_that_does_not_shrink_with_its_work_is_doubted(path: Path) -> None:
+    found = costs_of(path, polling("cudaEventQuery_v3020"), (100, 500))
+    assert found.proofs.elastic_frac < 0.4
+    assert found.at_least is not None
+    assert "the GPU is busy 100% of the window" in found.at_least.reason
+    assert found.refused is None
+
+
+def test_without_an_account_there_is_no_replay(path: Path) -> None:
+    rank = rank_of(path, starved())
+    window = one_window("none", "", 0, us(290))
+    missing = Missing("absent_ns", "clocks are apart", "record again")
+    assert measure_costs(subject_of(rank, window), window, missing) == Missing(
+        "replay", "clocks are apart", "record again"
+    )
+
+
+def test_a_kernel_across_a_border_counts_for_its_part_inside(path: Path) -> None:
+    """A window of 50 in the middle of an exchange of 1,000: without it all 50 are gone, and no more."""
+    said = Said()
+    said.kernel(GEMM, 0, 100, launch=(-20, -18))
+    said.kernel(SENDRECV, 100, 1_100, launch=(-17, -15))
+    said.kernel(GEMM, 1_100, 1_200, launch=(-14, -12))
+    assert costs_of(path, said, (600, 650)).communication.ns == 50 * US
+
+
+def test_half_of_the_work_across_a_border_is_half_of_it_in_the_replay(path: Path) -> None:
+    said = Said()
+    said.kernel(GEMM, 100, 300, launch=(10, 12), grid=(50, 1, 1))
+    said.kernel(GEMM, 300, 400, launch=(13, 15), grid=(200, 1, 1))
+    found = costs_of(path, said, (200, 400), sm_count=100)
+    assert found.compute is not None
+    assert found.compute.ns == 50 * US  # half of what filling it saves

@@ -1,0 +1,217 @@
+"""What a configuration has wrong, and files that are none. No value of the file is repeated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.places import DATA
+from traces.errors import MoeDiagError
+from traces.settings.configuration import NotAConfiguration, Problem
+from traces.settings.read import configuration_of, read_configuration
+
+
+def problems(text: str, name: str, core: str | None = None) -> tuple[Problem, ...]:
+    return configuration_of(text, name, core).problems
+
+
+EP_OVERLAP = "comm_overlap.overlap_moe_expert_parallel_comm"
+DELAY = "comm_overlap.delay_wgrad_compute"
+OFFLOAD = "optimizer.optimizer_cpu_offload"
+BACKEND = "moe_flex_dispatcher_backend"
+DISPATCHER = "moe_token_dispatcher_type"
+MODULES = "recompute_modules"
+NAMES = ("mla_up_proj", "layernorm", "moe_act", "moe")
+
+
+@pytest.mark.parametrize(
+    ("text", "knob", "value", "instead"),
+    [
+        ("model.moe_delay_wgrad_compute=true", DELAY, True, "comm_overlap.delay_wgrad_compute"),
+        ("cfg.model.moe_delay_wgrad_compute=true", DELAY, True, "model.moe_delay_wgrad_compute"),
+        ("model.moe_a2a_overlap=true", EP_OVERLAP, True, EP_OVERLAP),
+        ("p.py --bf16 --offload-optimizer-states", OFFLOAD, True, "--optimizer-cpu-offload"),
+        ("p.py --bf16 --fake-init-process-group", "fake_process_group", True, "--fake-process-group"),
+        ("p.py --bf16 --moe-flex-backend hybridep", BACKEND, "hybridep", "--moe-flex-dispatcher-backend"),
+        ("p.py --bf16 --num_layers 4", "num_layers", 4, "--num-layers"),
+        ("p.py --bf16 --num-moe-experts 4", "num_moe_experts", 4, "--num-experts"),
+        ("model.num_experts=4", "num_moe_experts", 4, "model.num_moe_experts"),
+        ("p.py --bf16 --recompute-modules up_proj norm swiglu moe_layer", MODULES, NAMES, "for up_proj"),
+        ("model.recompute_modules=[norm]", MODULES, ("layernorm",), "layernorm for norm"),
+        ("model.moe_token_dispatcher_type=all_to_all", DISPATCHER, "alltoall", "alltoall"),
+    ],
+)
+def test_a_wrong_spelling_is_corrected_where_it_is_certain(
+    text: str, knob: str, value: object, instead: str
+) -> None:
+    found = configuration_of(text, "a.sh")
+    assert found.settings.value(knob) == value
+    assert instead in found.problems[0].instead
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "core", "instead"),
+    [
+        ("p.py --cuda-graph-scope attn", "a.sh", "0.18.0", "--cuda-graph-modules"),
+        ("p.py --cuda-graph-scope attn", "a.sh", "0.17.0", ""),
+        ("p.py --moe-enable-deepep", "a.sh", "0.16.1", "--moe-flex-dispatcher-backend deepep"),
+        ("p.py --moe-enable-deepep", "a.sh", "0.15.3", ""),
+        ("p.py --enable-cuda-graph", "a.sh", "0.15.0", "--cuda-graph-impl local"),
+        ("p.py --external-cuda-graph", "a.sh", "main", "--cuda-graph-impl transformer_engine"),
+        ("model.moe_deepep_num_sms=24", "a.txt", "0.19.0", "model.moe_flex_dispatcher_num_sms"),
+        ("model.moe_deepep_num_sms=24\nmodel.moe_hybridep_num_sms=16", "a.txt", None, "moe_flex_dispatcher"),
+    ],
+)
+def test_an_old_spelling_is_wrong_from_a_release_on(
+    text: str, name: str, core: str | None, instead: str
+) -> None:
+    found = problems(text, name, core)
+    assert [instead in problem.instead for problem in found] == ([True] if instead else [])
+
+
+def test_an_unknown_name_is_named_with_its_line_and_the_nearest() -> None:
+    assert problems("model:\n  num_layers: 4\n  moe_router_topkk: 8\n", "a.yaml") == (
+        Problem(
+            "a.yaml:3",
+            "model.moe_router_...: no field of Megatron-Bridge that we know",
+            "model.moe_router_topk",
+        ),
+    )
+    assert problems("p.py --bf16 \\\n  --moe-router-topkk 8", "a.sh") == (
+        Problem("a.sh:2", "--moe-router-...: no flag of Megatron-LM that we know", "--moe-router-topk"),
+    )
+    assert problems("moddel:\n  x: 4\nmodel:\n  num_layers: 4\n", "a.yaml")[0].instead == "model"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "model.num_layers=s3cr3t-many",
+        "model.moe_grouped_gemm=s3cr3t",
+        "model.moe_aux_loss_coeff=s3cr3t",
+        "model.moe_token_dispatcher_type=s3cr3t",
+        "model.recompute_modules=[moe_act,s3cr3t]",
+        "model.moe_layer_freq=[s3cr3t]",
+        "model.pipeline_model_parallel_layout=s3cr3t",
+        "model.num_layers={a: 1}",
+    ],
+)
+def test_a_wrong_type_leaves_the_knob_unknown_and_is_not_repeated(text: str) -> None:
+    found = configuration_of(text, "a.txt")
+    assert found.settings.by_knob == {}
+    assert len(found.problems) == 1
+    assert "s3cr3t" not in str(found.problems)
+
+
+def test_secrets_of_a_script_stay_in_it() -> None:
+    text = "export HF_TOKEN=hf_s3cr3t\npython pretrain_gpt.py --bf16 --s3cr3t-flag s3cr3t --lr s3cr3t"
+    assert "s3cr3t" not in str(configuration_of(text, "a.sh"))
+
+
+def test_a_variable_that_nobody_reads_is_told_with_the_one_meant() -> None:
+    found = problems("export CUDA_DEVICE_MAX_CONNECTION=1\npython pretrain_gpt.py --bf16", "a.sh")
+    assert [problem.instead for problem in found] == ["CUDA_DEVICE_MAX_CONNECTIONS"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("model:\n  x: !!python/object/apply:os.system ['true']\n", 2),
+        ("model:\n  num_layers: 4\n  y: !!python/name:os.system\n", 3),
+        ("model: !include other.yaml\n", 1),
+        ("model:\n  num_layers: [4\n", 3),
+        ("model:\n\t- a: b: c\n", 2),
+    ],
+)
+def test_yaml_that_is_broken_or_asks_for_code_is_refused_with_its_line(text: str, line: int) -> None:
+    with pytest.raises(NotAConfiguration, match=rf"^a\.yaml:{line}: "):
+        configuration_of(text, "a.yaml")
+
+
+def test_aliases_that_multiply_are_refused() -> None:
+    lists = [f"  a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9)]
+    bomb = "model:\n  num_layers: 4\n  a0: &a0 [1]\n" + "".join(lists)
+    with pytest.raises(NotAConfiguration, match="more entries"):
+        configuration_of(bomb, "a.yaml")
+
+
+def test_an_alias_to_itself_is_refused() -> None:
+    with pytest.raises(NotAConfiguration, match="more entries"):
+        configuration_of("model: &m\n  num_layers: 4\n  x: {y: *m}\n", "a.yaml")
+
+
+def test_variables_that_multiply_are_refused() -> None:
+    doubling = "A=aaaaaaaaaa\n" + "A=$A$A\n" * 40
+    with pytest.raises(NotAConfiguration, match="grow"):
+        configuration_of(doubling + "python pretrain_gpt.py --bf16", "a.sh")
+
+
+def test_a_file_of_100_mb_is_refused_by_its_size(tmp_path: Path) -> None:
+    path = tmp_path / "big.yaml"
+    with path.open("wb") as file:
+        file.write(b"model:\n  num_layers: 4\n")
+        file.truncate(100_000_000)
+    with pytest.raises(NotAConfiguration, match=r"^big\.yaml: over 500,000 bytes"):
+        read_configuration(path)
+
+
+def test_a_long_log_is_read_up_to_its_arguments(tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    head = (DATA / "settings" / "log.txt").read_text(encoding="utf-8")
+    path.write_text(head + "0: iteration 2/ 10\n" * 100_000, encoding="utf-8")
+    assert read_configuration(path).settings.value("num_layers") == 4
+
+
+@pytest.mark.parametrize(
+    "raw", [b"", b"  \n\n", b"\x00\x01\x02", b"\x7fELF" + bytes(range(256)), b"just words"]
+)
+def test_a_file_that_is_no_configuration_is_refused_in_one_line(raw: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "some.txt"
+    path.write_bytes(raw)
+    with pytest.raises(NotAConfiguration, match=r"^some\.txt: .*give ") as caught:
+        read_configuration(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_is_an_error_of_ours(tmp_path: Path) -> None:
+    with pytest.raises(NotAConfiguration, match="cannot be read"):
+        read_configuration(tmp_path / "none.yaml")
+
+
+FILES = st.sampled_from(["a.yaml", "a.json", "a.sh", "a.txt"])
+SHELL = st.text(st.sampled_from("ab$#{}()[]'\"\\ \n=;|&<>`-+*:!,.~%@\t0"), max_size=60)
+
+
+def error_of(text: str, name: str) -> str:
+    """One line of ours, or nothing; anything else ends the test."""
+    try:
+        configuration_of(text, name)
+    except MoeDiagError as error:
+        return str(error)
+    return ""
+
+
+@given(text=st.one_of(st.text(max_size=80), SHELL), name=FILES)
+def test_no_text_raises_anything_but_our_errors(text: str, name: str) -> None:
+    assert "\n" not in error_of(text, name)
+    assert "\n" not in error_of(f"A={text}\npython pretrain_gpt.py --bf16 {text}\n", "a.sh")
+
+
+@given(raw=st.binary(max_size=100))
+def test_no_bytes_raise_anything_but_our_errors(raw: bytes) -> None:
+    assert "\n" not in error_of(raw.decode("utf-8", errors="replace"), "a.yaml")
+
+
+def test_a_file_of_nothing_but_problems_is_told_once() -> None:
+    found = problems("".join(f"model.x{n}=1\n" for n in range(5000)), "a.txt")
+    assert len(found) == 101
+    assert found[-1].text == "more problems from here on"
+
+
+def test_brackets_without_end_are_no_error_but_ours() -> None:
+    for text in ("A=(\n" * 5000, "[" * 5000, '("${' * 5000, "model: " + "{a: " * 5000, "run $((((" * 5000):
+        for name in ("a.sh", "a.yaml"):
+            assert error_of(text, name)

@@ -1,0 +1,243 @@
+"""Configuration files of every kind, read into the same knobs."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.places import DATA
+from traces.settings.read import configuration_of, read_configuration
+from traces.settings.settings import Value
+
+SETTINGS = DATA / "settings"
+
+
+def read(text: str, name: str = "run.sh", core: str | None = None) -> dict[str, Value]:
+    found = configuration_of(text, name, core).settings.by_knob
+    return {knob: setting.value for knob, setting in found.items()}
+
+
+def test_a_script_of_megatron_lm_is_followed_through_its_variables() -> None:
+    found = read_configuration(SETTINGS / "run.sh")
+    value, said = found.settings.value, found.settings.said
+    assert found.settings.framework == "megatron_lm"
+    assert (value("num_layers"), said("num_layers")) == (16, "run.sh:13")
+    assert (value("hidden_size"), said("hidden_size")) == (2048, "run.sh:14")
+    assert (value("num_moe_experts"), said("num_moe_experts")) == (64, "run.sh:20")
+    assert value("moe_layer_freq") == (0, *[1] * 15)
+    assert value("moe_token_dispatcher_type") == "alltoall"
+    assert (value("moe_grouped_gemm"), said("moe_grouped_gemm")) == (False, "default")
+    assert found.versions == {"container": "nemo:26.04"}
+
+
+def test_a_configuration_said_to_be_empty_tells_nothing() -> None:
+    assert read("{}\n", "run.yaml") == {}
+
+
+def test_facts_of_megatron_lm_follow_from_its_flags() -> None:
+    value = read_configuration(SETTINGS / "run.sh").settings.value
+    assert value("virtual_pipeline_model_parallel_size") == 2  # 16 layers, 4 stages, 2 layers each
+    assert value("world_size") == 32
+    assert value("data_parallel_size") == 8
+    assert value("gated_linear_unit") is True
+    assert value("share_embeddings_and_output_weights") is False
+    assert value("recompute_granularity") == "selective"
+    assert value("ddp.overlap_grad_reduce") is True
+    assert value("ddp.check_for_nan_in_grad") is value("rerun.check_for_nan_in_loss") is False
+    assert value("launcher.numa_binding") is True
+    assert value("env.CUDA_DEVICE_MAX_CONNECTIONS") == "1"
+    assert value("params_dtype") == "bf16"
+
+
+def test_what_a_condition_decides_stays_unknown() -> None:
+    found = read_configuration(SETTINGS / "run.sh")
+    assert "fp8" not in found.settings
+    assert [problem.where for problem in found.problems] == ["run.sh:28"]
+
+
+def test_a_dumped_container_is_read_with_types_enums_and_layout() -> None:
+    found = read_configuration(SETTINGS / "bridge.yaml")
+    value = found.settings.value
+    assert found.settings.framework == "megatron_bridge"
+    assert value("cuda_graph_modules") == ("moe_router", "moe_preprocess")
+    assert value("params_dtype") == "bf16"
+    assert value("activation_func") == "silu"
+    assert value("pipeline_model_parallel_layout") == "Et|tL"
+    assert value("mixed_precision") == "bf16_mixed"
+    assert "comm_overlap.delay_wgrad_compute" in found.settings
+    assert found.settings.said("num_layers") == "bridge.yaml:43"
+    assert found.problems == ()
+    assert found.versions["core_at_least"] == "0.18.0"
+
+
+DUMPED = "model:\n  _target_: megatron.bridge.models.gpt_provider.GPTModelProvider\n"
+
+
+@pytest.mark.parametrize(
+    ("fields", "modules"),
+    [
+        ("cuda_graph_modules: [attn]\n  cuda_graph_scope: null", ("attn",)),
+        ("cuda_graph_modules: full\n  cuda_graph_scope: [moe_router]", ("moe_router",)),
+        ("cuda_graph_scope: [moe_router]\n  cuda_graph_modules: full", ("moe_router",)),
+    ],
+)
+def test_an_older_name_in_a_dump_counts_where_it_is_set_and_is_no_problem(
+    fields: str, modules: tuple[str, ...]
+) -> None:
+    found = configuration_of(f"{DUMPED}  {fields}\n  enable_cuda_graph: false\n", "dump.yaml", "0.20.0")
+    assert found.settings.value("cuda_graph_modules") == modules
+    assert found.problems == ()
+
+
+def test_a_dump_may_hold_a_set_and_functions_of_any_module() -> None:
+    text = f"{DUMPED}  activation_func:\n    _call_: false\n    _target_: megatron.core.fusions.quick_gelu\n"
+    found = configuration_of(f"{text}peft:\n  params_to_save: !!set {{}}\n", "dump.yaml")
+    assert found.settings.value("activation_func") == "quick_gelu"
+    assert found.problems == ()
+
+
+def test_a_functional_test_merges_its_base_and_keeps_later_runs_out() -> None:
+    text = (
+        "BASE: &base\n  --num-layers: 4\n  --hidden-size: 8\n"
+        "MODEL_ARGS:\n  <<: *base\n  --hidden-size: 16\n  --recompute-modules: '[moe_act layernorm]'\n"
+        "MODEL_ARGS_2:\n  --hidden-size: 32\nTEST_TYPE: regular\n"
+    )
+    found = configuration_of(text, "model_config.yaml")
+    assert found.settings.value("num_layers") == 4
+    assert found.settings.value("hidden_size") == 16
+    assert found.settings.value("recompute_modules") == ("moe_act", "layernorm")
+    assert found.problems == ()
+
+
+def test_nothing_of_bridge_is_defaulted() -> None:
+    found = read_configuration(SETTINGS / "overrides.txt").settings
+    assert {setting.said for setting in found.by_knob.values()} == {
+        f"overrides.txt:{n}" for n in range(2, 10)
+    }
+    assert found.value("recompute_modules") == ("moe_act", "layernorm")
+    assert "recompute_method" in found
+    assert found.value("env.NCCL_NVLS_ENABLE") == "0"
+
+
+def test_the_harness_sets_more_than_it_says() -> None:
+    value = read_configuration(SETTINGS / "harness.sh").settings.value
+    assert value("comm_overlap.overlap_moe_expert_parallel_comm") is True
+    assert value("comm_overlap.delay_wgrad_compute") is True
+    assert value("moe_shared_expert_overlap") is False
+    assert value("mixed_precision") == "bf16_with_mxfp8_mixed"
+    assert value("recompute_granularity") == "selective"
+    assert value("world_size") == 16
+    assert value("moe_permute_fusion") is True
+    assert value("env.NCCL_GRAPH_REGISTER") == "0"
+
+
+def test_the_arguments_of_a_log_are_read_behind_a_rank() -> None:
+    found = read_configuration(SETTINGS / "log.txt")
+    value = found.settings.value
+    assert value("cuda_graph_modules") == ("attn", "moe_router")
+    assert value("moe_layer_freq") == (0, 1, 1, 1)
+    assert value("recompute_modules") == ("moe_act", "layernorm")
+    assert value("share_embeddings_and_output_weights") is False
+    assert value("num_query_groups") is None
+    assert value("virtual_pipeline_model_parallel_size") == 2
+    assert found.settings.said("num_layers") == "log.txt:14"
+    assert found.versions == {"core_at_least": "0.16.0", "core_before": "0.17.0"}
+    assert "moe_flex_dispatcher_num_sms" not in found.settings
+    assert found.problems == ()
+
+
+def test_arguments_that_break_off_are_a_problem_and_get_no_defaults() -> None:
+    whole = (SETTINGS / "log.txt").read_text(encoding="utf-8")
+    found = configuration_of(whole.partition("0: -----")[0] + whole[50:600], "log.txt")
+    assert len(found.problems) == 1
+    assert "moe_router_topk" not in found.settings
+
+
+SPELLINGS = {
+    "a.sh": "pretrain_gpt.py --num-experts 8 --moe-grouped-gemm --recompute-modules moe_act layernorm",
+    "a.yaml": "model:\n  num_moe_experts: 8\n  moe_grouped_gemm: true\n"
+    "  recompute_modules: [moe_act, layernorm]\n",
+    "a.json": '{"model": {"num_moe_experts": 8,\n\t"moe_grouped_gemm": true,'
+    ' "recompute_modules": ["moe_act", "layernorm"]}}',
+    "a.txt": "model.num_moe_experts=8\nmodel.moe_grouped_gemm=true\n"
+    "model.recompute_modules=[moe_act, layernorm]\n",
+    "b.yaml": "num_experts: 8\nmoe_grouped_gemm: true\nrecompute_modules: [moe_act, layernorm]\n",
+    "c.yaml": "MODEL_ARGS:\n  --num-experts: 8\n  --moe-grouped-gemm: true\n"
+    "  --recompute-modules: moe_act layernorm\n",
+}
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_the_same_run_is_the_same_in_every_spelling(name: str) -> None:
+    found = read(SPELLINGS[name], name)
+    assert found["num_moe_experts"] == 8
+    assert found["moe_grouped_gemm"] is True
+    assert found["recompute_modules"] == ("moe_act", "layernorm")
+
+
+@pytest.mark.parametrize(
+    ("line", "ranks"),
+    [
+        ("torchrun --nproc_per_node 8 --nnodes=2 pretrain_gpt.py --bf16", 16),
+        ("torchrun --nproc-per-node=8 pretrain_gpt.py --bf16", 8),
+        ("torchrun --nproc-per-node=8 --nnodes $NODES pretrain_gpt.py --bf16", None),
+        ("python -m torch.distributed.run --nproc-per-node 4 pretrain_gpt.py --bf16", 4),
+        ("srun -N 4 -n 32 python pretrain_gpt.py --bf16", 32),
+        ("srun --nodes=4 --ntasks-per-node=8 python pretrain_gpt.py --bf16", 32),
+        ("WORLD_SIZE=64\npython pretrain_gpt.py --bf16", 64),
+        ("srun -N 2 --ntasks-per-node 8 bash -c 'python pretrain_gpt.py --bf16'", 16),
+        ("python pretrain_gpt.py --bf16", None),
+    ],
+)
+def test_ranks_are_counted_where_they_are_plain(line: str, ranks: int | None) -> None:
+    assert read(line).get("world_size") == ranks
+
+
+@pytest.mark.parametrize(
+    ("flags", "stages"),
+    [
+        ("--pipeline-model-parallel-size 8 --pipeline-model-parallel-layout 'Et*3|(tt|)*29m|L'", 4),
+        ("--pipeline-model-parallel-size 4 --num-layers 16 --num-layers-per-virtual-pipeline-stage 1", 4),
+        ("--pipeline-model-parallel-size 4 --num-virtual-stages-per-pipeline-rank 3", 3),
+        ("--pipeline-model-parallel-size 4 --num-layers 16", None),
+    ],
+)
+def test_virtual_stages_are_counted(flags: str, stages: int | None) -> None:
+    found = read(f"pretrain_gpt.py {flags}")
+    assert "virtual_pipeline_model_parallel_size" in found
+    assert found["virtual_pipeline_model_parallel_size"] == stages
+
+
+def test_flags_hidden_in_a_variable_leave_no_default_certain() -> None:
+    found = configuration_of("python pretrain_gpt.py $MODEL_ARGS --bf16 --num-layers 4", "run.sh")
+    assert "moe_router_topk" not in found.settings
+    assert found.settings.value("num_layers") == 4
+    assert any("flags come from outside" in problem.text for problem in found.problems)
+
+
+def test_a_value_from_outside_leaves_only_its_knob_unknown() -> None:
+    found = configuration_of("python pretrain_gpt.py --num-layers $LAYERS --bf16", "run.sh")
+    assert "num_layers" not in found.settings
+    assert found.settings.value("moe_router_topk") == 2
+
+
+def test_defaults_are_those_of_the_release() -> None:
+    line = "pretrain_gpt.py --moe-token-dispatcher-type flex"
+    assert read(line, core="0.16.1")["moe_deepep_num_sms"] == 20
+    assert "moe_deepep_num_sms" not in read(line)
+    assert "moe_flex_dispatcher_backend" not in read(line, core="0.15.0")
+
+
+def test_a_later_value_wins() -> None:
+    assert read("pretrain_gpt.py --num-layers 2 --num-layers 4")["num_layers"] == 4
+
+
+def test_a_condition_inside_quotes_leaves_their_flags_unknown() -> None:
+    script = 'A="--bf16"\nif [ $X ]; then A="$A --fp8-format hybrid"; fi\nbash -c "python pretrain_gpt.py $A"'
+    assert not {"bf16", "fp8"} & read(script).keys()
+
+
+def test_a_text_that_a_condition_lengthens_keeps_what_it_had() -> None:
+    script = 'A="--bf16"\nif [ $X ]; then A="$A --fp8-format hybrid"; fi\npython pretrain_gpt.py $A'
+    found = read(script)
+    assert found["bf16"] is True
+    assert "fp8" not in found

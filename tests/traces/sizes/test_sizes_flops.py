@@ -1,0 +1,204 @@
+"""Model operations and throughput, against every published row that gives both rates."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+import pytest
+
+from tests.places import DATA
+from tests.sizes_doubles import published, sized, tiny
+from traces.missing import Missing
+from traces.sizes.flops import Convention, flops_per_step, flops_per_token
+from traces.sizes.peaks import PEAKS, fp32_to_tf32_frac, peak, precision_of
+from traces.sizes.references import Reference, nearest, nearest_references, references
+from traces.sizes.throughput import Throughput, throughput
+
+WITHIN_FRAC = 0.02
+ROWS: list[list[Any]] = tomllib.loads((DATA / "published_throughput.toml").read_text())["rows"]
+FILES = {
+    "DeepSeek-V3": "deepseek_v3",
+    "GPT-OSS-120B": "gpt_oss_120b",
+    "Qwen3-30B-A3B": "qwen3_30b_a3b",
+    "Qwen3-235B-A22B": "qwen3_235b_a22b",
+    "Kimi-K2": "kimi_k2",
+}
+NOT_COUNTED = {
+    "DeepSeek-V4-Flash": "sparse attention",
+    "Nemotron-3-Nano": "hybrid Mamba layers",
+    "Nemotron-3-Super": "hybrid Mamba layers",
+    "Nemotron-3-Ultra": "hybrid Mamba layers",
+    "Nemotron-3.5-Lightning": "hybrid Mamba layers",
+    "Qwen3.6-35B-A3B": "gated delta attention",
+}
+
+
+def per_token(model: str, seq_length: int, convention: Convention) -> float:
+    return sum(flops_per_token(sized(published(model, seq_length=seq_length)), convention).values())
+
+
+def test_operations_of_a_tiny_model_add_up_by_hand() -> None:
+    flops = flops_per_token(sized(tiny()))
+    # Six operations for each weight a token passes; attention looks at 10 / 2 tokens, twice, over 8 numbers.
+    assert flops["attention"] == 6 * 2 * 4 * 64
+    assert flops["core_attention"] == 6 * 2 * (8 + 8) * 5
+    assert flops["dense_mlp"] == 6 * 2 * 8 * 16
+    assert flops["experts"] == 6 * 2 * 2 * 8 * 5
+    assert flops["logits"] == 6 * 800
+    assert flops_per_step(sized(tiny()), 3) == sum(flops.values()) * 3 * 10
+
+
+def test_a_window_that_sees_two_of_ten_tokens_counts_what_it_sees() -> None:
+    full = flops_per_token(sized(tiny()))["core_attention"]
+    seen = flops_per_token(sized(tiny(window_size=2)))["core_attention"]
+    # 1 + 9 x 2 = 19 pairs over 10 tokens; full attention is counted as 50.
+    assert seen / full == pytest.approx(19 / 50)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: "-".join(map(str, row[:5])))
+def test_model_operations_agree_with_published_rows(row: list[Any]) -> None:
+    release, model, _, _, _, seq_length, tokens, tflops = row
+    convention: Convention = "newest" if release >= "26.06" else "bridge_0.4"
+    assert per_token(model, seq_length, convention) == pytest.approx(tflops * 1e12 / tokens, rel=WITHIN_FRAC)
+
+
+COUNTED = [row for row in references() if row.model in FILES]
+
+
+def test_every_reference_is_counted_or_known_not_to_be() -> None:
+    assert {row.model for row in references()} == set(FILES) | set(NOT_COUNTED)
+
+
+@pytest.mark.parametrize("row", COUNTED, ids=lambda row: f"{row.model}-{row.gpu}-{row.tflops_per_gpu}")
+def test_model_operations_agree_with_the_reference_points(row: Reference) -> None:
+    seq_length = int(row.batch.split("/")[2]) if row.batch else 4096
+    convention: Convention = "bridge_0.4" if "26.04" in row.source else "newest"
+    ours = per_token(FILES[row.model], seq_length, convention)
+    assert ours == pytest.approx(row.tflops_per_gpu * 1e12 / row.tokens_per_s_per_gpu, rel=WITHIN_FRAC)
+
+
+def test_the_older_convention_explains_gpt_oss_rows_and_nothing_else() -> None:
+    for model in FILES.values():
+        older, newest = per_token(model, 4096, "bridge_0.4"), per_token(model, 4096, "newest")
+        assert (older == newest) == (model != "gpt_oss_120b")
+    published_old = 158e12 / 5824
+    assert per_token("gpt_oss_120b", 4096, "newest") / published_old == pytest.approx(1.20, abs=0.01)
+
+
+def test_derived_step_times_follow_from_the_rows() -> None:
+    for row in references():
+        if row.step_s is None or row.batch is None or row.gpus is None:
+            continue
+        batch, _, seq_length = (int(one) if one != "-" else 0 for one in row.batch.split("/"))
+        derived = batch * seq_length / (row.gpus * row.tokens_per_s_per_gpu)
+        assert row.step_s == pytest.approx(derived, rel=0.005), row
+
+
+def test_throughput_of_a_measured_run_comes_out_as_published() -> None:
+    known = published(
+        "qwen3_30b_a3b", seq_length=4096, world_size=16, train__global_batch_size=1024, bf16=True
+    )
+    found = throughput(known, 20_147_290_000, "H100")
+    assert isinstance(found, Throughput)
+    assert found.model_tflops_per_gpu == pytest.approx(299.352, rel=0.001)
+    assert found.tokens_per_s_per_gpu == pytest.approx(13_011, rel=0.001)
+    assert found.mfu_frac == pytest.approx(299.352 / 989.5, rel=0.001)
+    assert found.peak is not None
+    assert found.peak.precision == "bf16"
+
+
+def test_mfu_is_unknown_without_a_gpu_or_a_precision() -> None:
+    known = published("qwen3_30b_a3b", seq_length=4096, world_size=16, train__global_batch_size=1024)
+    for gpu, precision in ((None, "bf16"), ("H100", None), ("VR200", "fp8")):
+        found = throughput(known, 10**9, gpu, precision)  # type: ignore[arg-type]
+        assert isinstance(found, Throughput)
+        assert (found.mfu_frac, found.peak) == (None, None)
+        assert found.model_tflops_per_gpu > 0
+
+
+def test_throughput_names_what_it_lacks() -> None:
+    found = throughput(published("qwen3_30b_a3b", seq_length=4096), 10**9)
+    assert isinstance(found, Missing)
+    assert "world_size" in found.reason
+    assert isinstance(throughput(tiny(), 0), Missing)
+
+
+@pytest.mark.parametrize(
+    ("product", "share"),
+    [
+        ("NVIDIA A100-SXM4-80GB", 19.5 / 156),
+        ("NVIDIA H100 80GB HBM3", 67 / 494.5),
+        ("NVIDIA L40S", 91.6 / 183),
+        ("Tesla V100-SXM2-16GB", None),
+        (None, None),
+    ],
+)
+def test_fp32_is_an_eighth_of_tf32_on_an_a100(product: str | None, share: float | None) -> None:
+    assert fp32_to_tf32_frac(product) == share
+
+
+def test_each_peak_is_given_once_and_doubles_from_bf16_to_fp8() -> None:
+    assert len({(row.gpu, row.precision) for row in PEAKS}) == len(PEAKS)
+    for row in PEAKS:
+        assert row.source
+        half = peak(row.gpu, "bf16")
+        assert row.precision != "fp8" or (half is not None and row.tflops == 2 * half.tflops)
+    assert peak("A100", "fp8") is None
+
+
+@pytest.mark.parametrize(
+    ("knobs", "precision"),
+    [
+        ({"bf16": True}, "bf16"),
+        ({"bf16": True, "fp8": "e4m3"}, "fp8"),
+        ({"mixed_precision": "bf16_with_mxfp8_mixed"}, "fp8"),
+        ({"mixed_precision": "bf16_with_nvfp4_mixed"}, "nvfp4"),
+        ({"mixed_precision": "bf16_mixed"}, "bf16"),
+        ({"bf16": True, "fp8": None}, "bf16"),
+        ({}, None),
+    ],
+)
+def test_precision_is_read_from_the_configuration(knobs: dict[str, Any], precision: str | None) -> None:
+    assert precision_of(tiny().changed(knobs, "test")) == precision
+
+
+def test_nearest_references_are_of_the_same_model_and_the_same_gpu_first() -> None:
+    known = published("deepseek_v3", seq_length=4096, world_size=1024)
+    found = nearest_references(known, "H100")
+    assert {row.model for row in found} == {"DeepSeek-V3"}
+    assert [row.gpu == "H100" for row in found[:4]] == [True, True, True, False]
+    assert nearest_references(tiny(), "H100") == ()
+
+
+def test_item_13_how_far_a_run_is_from_the_nearest_published_one_and_in_what_it_differs() -> None:
+    run = published(
+        "deepseek_v3",
+        seq_length=8192,
+        world_size=1024,
+        train__global_batch_size=8192,
+        moe_router_force_load_balancing=False,
+        expert_model_parallel_size=64,
+    )
+    row = nearest_references(run, "H100", "bf16")[0]
+    assert (row.gpus, row.gpu, row.precision) == (1024, "H100", "BF16")
+    found = nearest(row, row.tokens_per_s_per_gpu / 2, run, "H100", "bf16")
+    assert found.tokens_frac == 0.5
+    assert {one.what: (one.here, one.published) for one in found.differs} == {
+        "routing": ("natural", "balanced"),
+        "sequence_length": (8192, 4096),
+        "global_batch_size": (8192, 16384),
+    }
+    assert set(found.unknown_settings) == {"micro_batch_size", "tp", "pp", "vpp"}
+
+
+def test_item_13_precision_and_routing_decide_between_rows_of_one_gpu() -> None:
+    run = published("qwen3_30b_a3b", seq_length=4096, world_size=16, moe_router_force_load_balancing=False)
+    assert nearest_references(run, "H100", "bf16")[0].routing == "natural"
+    assert nearest_references(run, "H100", "fp8_current")[0].precision == "FP8"
+
+
+def test_item_13_all_verified_entries_of_the_cards_are_there() -> None:
+    cards = [row for row in references() if "model_verification_cards at" in row.source]
+    assert len(cards) == 20 + 3  # one of the 21 is dense; the weak scaling has three more
+    assert all(row.step_s for row in cards)

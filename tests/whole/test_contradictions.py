@@ -1,0 +1,111 @@
+"""No document contradicts itself: over demos, drawn runs and every recording there is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import diagnoser
+from reports.result.codec import Document
+from tests.contradictions import RULES, contradictions
+from tests.score.corpus import SEARCHED, drawn_case
+from tests.simulate.export import write_export
+from tests.simulate.knobs import Knobs
+from tests.simulate.recorded import View, record
+from tests.simulate.run import run
+from tests.simulate.scenarios import SCENARIOS
+from traces.errors import NothingToDiagnose
+
+FOLDERS = (".", "added", "added/dlrm8", "second-simulator")
+READ = (".sqlite", ".json.gz")
+
+
+def simulated(folder: Path, knobs: Knobs, view: View) -> Document:
+    path = folder / "run.sqlite"
+    write_export(path, record(run(knobs), view), view.schema)
+    return diagnoser.analyze(path).to_dict()
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_no_demo_contradicts_itself(tmp_path: Path, name: str) -> None:
+    assert contradictions(simulated(tmp_path, SCENARIOS[name], View())) == []
+
+
+@pytest.mark.parametrize("seed", [*SEARCHED[:6], 1214, 1228])
+def test_no_drawn_run_contradicts_itself(tmp_path: Path, seed: int) -> None:
+    """The last two planned a fix of a point before one of nine, and one of half a point before one of ten."""
+    case = drawn_case(seed)
+    assert contradictions(simulated(tmp_path, case.knobs, case.view)) == []
+
+
+def test_no_recording_contradicts_itself(recordings: Path) -> None:
+    found = {}
+    for folder in FOLDERS:
+        for path in sorted((recordings / folder).iterdir()):
+            if path.name.endswith(READ):
+                try:
+                    said = contradictions(diagnoser.analyze(path).to_dict())
+                except NothingToDiagnose:
+                    continue
+                found[f"{folder}/{path.name}"] = said
+    assert len(found) > 70
+    assert {name: said for name, said in found.items() if said} == {}
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Document:
+    """A run whose wall is memory, with fixes of known gains."""
+    return simulated(tmp_path_factory.mktemp("sound"), SCENARIOS["memory"], View())
+
+
+def change(document: Document, where: str, value: Any) -> None:
+    """Put a value at a path of keys and places."""
+    *path, last = [int(key) if key.isdigit() else key for key in where.split(".")]
+    at: Any = document
+    for key in path:
+        at = at[key]
+    at[last] = value
+
+
+PLANTED: dict[str, tuple[tuple[str, Any], ...]] = {
+    "the_verdict_is_a_finding": (("verdict.wall", "compute"),),
+    "a_finding_costs_a_tenth_or_memory_does_not_fit": (("walls.0.cost_frac", 0.001),),
+    "what_is_clear_costs_less_than_a_tenth": (("walls.3.at_most_frac", 0.2),),
+    "costs_lie_in_their_bounds": (("walls.0.cost_by_kind_ns", {"recompute": 10**18}),),
+    "what_could_not_be_judged_says_why": (("walls.3.outcome", "unmeasurable"),),
+    "the_next_in_cost_costs_no_more_than_the_verdict": (("verdict.runner_up", "memory"),),
+    "what_comes_next_is_another_wall": (("verdict.next_wall", "memory"), ("verdict.next_wall_frac", 0.2)),
+    "what_bounds_a_run_is_not_clear": (("verdict.bound", "host_overhead"),),
+    "fixes_are_for_findings_that_cost_something": (("fixes.0.wall", "compute"),),
+    "no_gain_is_above_what_it_can_be": (("fixes.0.gain_frac", [0.0, 1.1]),),
+    "no_fix_of_little_comes_before_a_better_one": (
+        ("fixes.0.gain_frac", [0.02, 0.03]),
+        ("fixes.1.gain_frac", [0.04, 0.05]),
+    ),
+    "no_fix_of_next_to_nothing_comes_before_one_that_may_gain_more": (
+        ("fixes.0.gain_frac", [0.0, 0.006]),
+        ("fixes.1.gain_frac", [None, 0.25]),
+    ),
+    "time_adds_up": (("ranks.0.budget_ns.idle", 0),),
+    "an_unknown_kernel_of_over_a_twentieth_is_a_finding": (
+        ("ranks.0.unknown_kernels", [{"name": "mystery", "frac": 0.67, "finding": False}]),
+    ),
+}
+"""What makes each rule speak."""
+
+
+def test_every_rule_has_a_contradiction_planted() -> None:
+    assert [rule.__name__ for rule in RULES] == [*PLANTED]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule.__name__))
+def test_a_planted_contradiction_is_found(sound: Document, rule: Callable[..., Any]) -> None:
+    assert contradictions(sound) == []
+    document = json.loads(json.dumps(sound))
+    for where, value in PLANTED[rule.__name__]:
+        change(document, where, value)
+    assert any(said.startswith(f"{rule.__name__}: ") for said in contradictions(document))

@@ -1,0 +1,216 @@
+"""The house: imports go one way, the wheel holds our packages, every public name is documented."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import zipfile
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+import pytest
+
+from diagnoser.demo.recordings import RECORDINGS
+from tests.places import ROOT
+
+MAY_IMPORT = {
+    "traces": {"traces"},
+    "heuristics": {"heuristics", "traces"},
+    "reports": {"reports", "heuristics", "traces"},
+    "diagnoser": {"diagnoser", "reports", "heuristics", "traces"},
+}
+MODULES = [path for package in MAY_IMPORT for path in sorted((ROOT / package).rglob("*.py"))]
+HEAVY = ("numpy", "pandas", "sqlite_utils", "matplotlib", "jinja2", "rich", "yaml", "torch", "megatron")
+
+
+ORDER = (("reports.result",), ("reports.content",), ("reports.write", "reports.figures"))
+"""Within reports: none imports what comes after it."""
+
+
+def imported(path: Path, modules: Collection[str] = ()) -> Iterator[str]:
+    """What a file imports anywhere; of `modules` those that it names by their folder."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield inner if inner in modules else node.module or ""
+
+
+def name_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def import_graph() -> dict[str, set[str]]:
+    """Module -> the modules of ours that it imports: at its top, in a function, for its types."""
+    paths = {name_of(path): path for path in MODULES}
+    return {name: ({*imported(path, paths)} & {*paths}) - {name} for name, path in paths.items()}
+
+
+def circles(graph: dict[str, set[str]]) -> list[set[str]]:
+    """Sets of modules that import each other, directly or by others (Tarjan's strong components)."""
+    order: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[set[str]] = []
+
+    def visit(one: str) -> None:
+        order[one] = low[one] = len(order)
+        stack.append(one)
+        for other in sorted(graph[one]):
+            if other not in order:
+                visit(other)
+            if other in stack:
+                low[one] = min(low[one], low[other])
+        if low[one] == order[one]:
+            place = stack.index(one)
+            if len(together := set(stack[place:])) > 1:
+                found.append(together)
+            del stack[place:]
+
+    for one in graph:
+        if one not in order:
+            visit(one)
+    return found
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    assert circles(import_graph()) == []
+
+
+def test_the_circle_test_can_fail() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set()}
+    assert circles(graph) == [{"b", "c"}]
+
+
+def test_reports_go_one_way_from_result_over_content_to_writers() -> None:
+    graph = import_graph()
+    for place, layer in enumerate(ORDER):
+        later = tuple(f"{one}." for after in ORDER[place + 1 :] for one in after)
+        for name in graph:
+            if f"{name}.".startswith(tuple(f"{one}." for one in layer)):
+                wrong = [one for one in graph[name] if f"{one}.".startswith(later)]
+                assert wrong == [], f"{name} imports {wrong}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_go_one_way(path: Path) -> None:
+    package = path.relative_to(ROOT).parts[0]
+    ours = {name.split(".")[0] for name in imported(path)} & {*MAY_IMPORT, "tests"}
+    assert ours <= MAY_IMPORT[package]
+
+
+def test_the_import_test_can_fail(tmp_path: Path) -> None:
+    planted = tmp_path / "planted.py"
+    planted.write_text("def f():\n    from diagnoser.cli import run\n", encoding="utf-8")
+    assert set(imported(planted)) == {"diagnoser.cli"}
+
+
+def public(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.AST]]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            yield prefix + node.name, node
+            if isinstance(node, ast.ClassDef):
+                yield from public(node, f"{prefix}{node.name}.")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_public_name_is_documented(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assert ast.get_docstring(tree), "the module says what it is"
+    silent = [
+        name
+        for name, node in public(tree)
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not ast.get_docstring(node)
+    ]
+    assert silent == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_and_functions_stay_readable(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 400
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            assert (node.end_lineno or 0) - node.lineno < 70, (
+                f"{path.name}:{node.name} does not fit on a screen"
+            )
+
+
+def test_every_test_file_has_a_name_of_its_own() -> None:
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert sorted({*names}) == sorted(names)
+
+
+def test_tests_stand_in_the_folder_of_what_they_test() -> None:
+    for package in MAY_IMPORT:
+        folders = {path.parent for path in (ROOT / "tests" / package).rglob("test_*.py")}
+        assert folders
+        assert {one for one in folders if not (ROOT / one.relative_to(ROOT / "tests")).is_dir()} == set()
+
+
+def test_slow_files_are_files() -> None:
+    named = (ROOT / "tests" / "data" / "slow_files.txt").read_text(encoding="utf-8").split()
+    assert named == sorted({path.name for path in (ROOT / "tests").rglob("test_*.py")} & {*named})
+
+
+def test_only_the_door_prints_or_exits() -> None:
+    for path in MODULES:
+        if path.name == "cli.py" or path.name == "output.py":
+            continue
+        calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+        names = {func.id for func in calls if isinstance(func, ast.Name)}
+        names |= {func.attr for func in calls if isinstance(func, ast.Attribute)}
+        assert not names & {"print", "exit", "_exit", "echo"}, path
+
+
+def test_the_wheel_holds_exactly_our_four_packages(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == set(MAY_IMPORT)
+    assert [name for name in names if "simulate" in name] == []  # what makes recordings stays with the tests
+    shipped = {
+        *(f"reports/write/html/{name}.css" for name in ("page", "blocks", "analysis")),
+        *(f"reports/write/html/{name}.js" for name in ("page", "plan", "timeline_draw", "timeline")),
+        *(
+            f"reports/write/html/templates/{name}.html.j2"
+            for name in ("base", "blocks", "analysis", "comparison", "timeline")
+        ),
+        "reports/measures.toml",
+        "traces/names/kernel_rules.toml",
+        "traces/settings/knobs.toml",
+        "traces/settings/known_names.toml",
+        "traces/settings/precision_recipes.toml",
+        "traces/settings/wrong_spellings.toml",
+        "traces/training_log/known_lines.toml",
+        *(f"diagnoser/demo/recordings/{name}.sqlite.xz" for name in RECORDINGS),
+    }
+    assert shipped | {f"{package}/py.typed" for package in MAY_IMPORT} <= set(names)
+
+
+@pytest.mark.parametrize(
+    "words", [["--help"], ["--version"], ["analyze", "--help"], ["analyze", "--no-such"]]
+)
+def test_help_loads_nothing_heavy(words: list[str]) -> None:
+    program = (
+        "import sys; from diagnoser.cli import run; run(sys.argv[1:]);"
+        f"print([name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", program, *words], cwd=ROOT, capture_output=True, text=True)
+    assert run.stdout.strip().endswith("[]"), run.stdout + run.stderr
+
+
+def test_a_strangers_package_of_our_name_is_named_clearly(tmp_path: Path) -> None:
+    (tmp_path / "traces").mkdir()
+    (tmp_path / "traces" / "__init__.py").write_text("", encoding="utf-8")
+    program = f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(ROOT)!r}]; import diagnoser"
+    run = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, cwd=tmp_path)
+    assert run.returncode == 1
+    assert "needs its own package 'traces'" in run.stderr
+    assert str(tmp_path / "traces") in run.stderr

@@ -1,0 +1,345 @@
+"""What a document must not depend on: where time begins, order of rows, ids, files, and spelling of names."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import diagnoser
+from tests.invariance_doubles import KERNELS, US, recordings_told, seeds
+from tests.moe_pattern import moe_recording
+from tests.places import DATA
+from tests.simulate.export import write_export
+from tests.simulate.recording import Recording, Row
+
+CORPUS: Final = DATA / "kernel_names.csv"
+Document = dict[str, Any]
+
+quick = settings(max_examples=25, deadline=None)
+
+
+@pytest.fixture(scope="module")
+def realistic() -> Recording:
+    return moe_recording(steps=4, layers=2)
+
+
+def changed(
+    recording: Recording, change: Callable[[Row], Row], keep: Callable[[Row], bool] = bool
+) -> Recording:
+    """A copy of a recording with every row changed, or left out."""
+    copy = Recording(hardware_id=recording.hardware_id, vm_id=recording.vm_id)
+    copy.gpus = list(recording.gpus)
+    copy.rows = {
+        table: [change(dict(row)) for row in rows if keep(row)] for table, rows in recording.rows.items()
+    }
+    return copy
+
+
+def document_of(folder: Path, *recordings: Recording, **how: Any) -> Document:
+    paths = [folder / f"run{place}.sqlite" for place in range(len(recordings))]
+    for path, recording in zip(paths, recordings, strict=True):
+        path.unlink(missing_ok=True)
+        write_export(path, recording, **how)
+    return diagnoser.analyze(paths).to_dict()
+
+
+def fresh(factory: pytest.TempPathFactory) -> Path:
+    return factory.mktemp("invariance")
+
+
+# where time begins
+
+
+def shifted(recording: Recording, by_ns: int) -> Recording:
+    def later(row: Row) -> Row:
+        times = {key: value + by_ns for key in ("start", "end") if isinstance(value := row.get(key), int)}
+        return {**row, **times}
+
+    return changed(recording, later)
+
+
+def at_home(document: Document, by_ns: int) -> Document:
+    """The document with its times, and only these, taken back."""
+    for rank in document["ranks"]:
+        rank["windows_ns"] = [[start - by_ns, end - by_ns] for start, end in rank["windows_ns"]]
+        a2a = rank["a2a"]["spans"] if rank["a2a"] else []
+        drawn = (rank["timeline"], *rank["other_steps"])
+        for timed in (*rank["steps"]["used"], *rank["steps"]["dropped"], *a2a, *drawn):
+            timed["start_ns"] -= by_ns
+            timed["end_ns"] -= by_ns
+    for evidence in (one for wall in document["walls"] for one in wall["evidence"]):
+        if evidence["start_ns"] is not None:
+            evidence["start_ns"] -= by_ns
+            evidence["end_ns"] -= by_ns
+    return document
+
+
+# Before the clock's zero as well; and never past 2**61 ns, where an export counts as damaged. One microsecond
+# short of zero nothing of `told` starts or ends at 0, which CUPTI writes for "no time".
+offsets = st.integers(-(10**15), 10**18).filter(lambda ns: not -(10**9) < ns < 0)
+
+
+@quick
+@given(recordings_told, offsets)
+def test_moving_all_times_moves_the_times_of_the_document_and_nothing_else(
+    tmp_path_factory: pytest.TempPathFactory, recording: Recording, by_ns: int
+) -> None:
+    folder = fresh(tmp_path_factory)
+    document = document_of(folder, recording)
+    assert at_home(document_of(folder, shifted(recording, by_ns)), by_ns) == document
+
+
+@pytest.mark.parametrize("by_ns", [1, 999, 1_700_000_000_000_000_000, -(10**12)])
+def test_a_realistic_run_may_begin_at_any_time(tmp_path: Path, realistic: Recording, by_ns: int) -> None:
+    document = document_of(tmp_path, realistic)
+    assert at_home(document_of(tmp_path, shifted(realistic, by_ns)), by_ns) == document
+
+
+# order of rows
+
+
+@quick
+@given(recordings_told, seeds)
+def test_the_order_of_rows_and_texts_in_a_file_changes_nothing(
+    tmp_path_factory: pytest.TempPathFactory, recording: Recording, seed: int
+) -> None:
+    folder = fresh(tmp_path_factory)
+    assert document_of(folder, recording, shuffle_seed=seed) == document_of(folder, recording)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_realistic_run_may_be_shuffled(tmp_path: Path, realistic: Recording, seed: int) -> None:
+    assert document_of(tmp_path, realistic, shuffle_seed=seed) == document_of(tmp_path, realistic)
+
+
+# ids
+
+
+def renamed(
+    recording: Recording,
+    processes: Mapping[int, int],
+    thread: Callable[[int], int],
+    stream: Callable[[int], int],
+    correlation: Callable[[int, int], int],
+) -> Recording:
+    """All ids under other names; `correlation` is told the process as well."""
+
+    def rename(row: Row) -> Row:
+        pid = 0
+        for key in ("globalTid", "globalPid"):
+            if isinstance(gid := row.get(key), int):
+                pid, tid = gid >> 24 & 0xFFFFFF, gid & 0xFFFFFF
+                row[key] = recording.global_id(processes[pid], thread(tid) if tid else 0)
+        if isinstance(number := row.get("streamId"), int):
+            row["streamId"] = stream(number)
+        if isinstance(number := row.get("correlationId"), int):
+            row["correlationId"] = correlation(pid, number)
+        return row
+
+    copy = changed(recording, rename)
+    copy.gpus = [
+        gpu
+        if gpu.used_by is None
+        else type(gpu)(
+            gpu.name,
+            gpu.sm_count,
+            gpu.capability,
+            gpu.memory_bytes,
+            {processes[pid]: device for pid, device in gpu.used_by.items()},
+        )
+        for gpu in recording.gpus
+    ]
+    return copy
+
+
+def called_back(document: Document, processes: Mapping[int, int]) -> Document:
+    """The document with its processes under their old names, and ranks and gaps in the old order."""
+    old = {new: pid for pid, new in processes.items()}
+    for rank in document["ranks"]:
+        rank["process"] = old[rank["process"]]
+    order = sorted(range(len(document["ranks"])), key=lambda place: document["ranks"][place]["process"])
+    document["ranks"] = [document["ranks"][place] for place in order]
+    for gap in document["missing"]:
+        gap["path"] = re.sub(
+            r"^ranks\[(\d+)\]", lambda found: f"ranks[{order.index(int(found[1]))}]", gap["path"]
+        )
+    return in_order(document)
+
+
+def in_order(document: Document) -> Document:
+    """Gaps stand rank by rank, alike ranks may name either as evidence; streams and threads have no name."""
+    for evidence in (one for wall in document["walls"] for one in wall["evidence"]):
+        evidence["rank"] = None
+    for rank in document["ranks"]:
+        names = [*rank["timeline"]["names"], None]  # other steps point at those of the one in full
+        for timeline in (rank["timeline"], *rank["other_steps"]):
+            for lane in (*timeline["lanes"], *timeline["host"]):
+                lane |= {key: None for key in ("stream", "thread") if key in lane}
+                lane["name"] = [names[name] for name in lane["name"]]
+            timeline["names"].sort()
+            timeline["host"].sort(key=str)
+    document["missing"].sort(key=lambda gap: (gap["path"], gap["reason"]))
+    return document
+
+
+@quick
+@given(recordings_told, st.permutations([3, 70_000]), st.booleans(), st.integers(1, 1 << 20))
+def test_other_ids_of_processes_threads_streams_and_launches_change_nothing_but_the_process_named(
+    tmp_path_factory: pytest.TempPathFactory, recording: Recording, pids: list[int], turn: bool, odd: int
+) -> None:
+    """Correlation ids may be any, as no two kernels here start at once on one stream; streams keep order."""
+    folder = fresh(tmp_path_factory)
+    processes = dict(zip((1_000, 2_000), pids, strict=True))
+    modulus, factor = 2_147_483_647, 2 * odd + 1  # a bijection that keeps no order
+    other = renamed(
+        recording,
+        processes,
+        lambda tid: 10_000 - tid if turn else tid + 77,
+        lambda stream: stream * 3 + 1,
+        lambda pid, number: (number * factor + pid) % modulus,
+    )
+    assert called_back(document_of(folder, other), processes) == in_order(document_of(folder, recording))
+
+
+def test_a_realistic_run_may_have_other_ids(tmp_path: Path, realistic: Recording) -> None:
+    processes = {4_200: 99}
+    other = renamed(
+        realistic,
+        processes,
+        lambda tid: 9_000 - tid,
+        lambda stream: stream + 100,
+        lambda _, number: 10**6 - number,
+    )
+    assert called_back(document_of(tmp_path, other), processes) == in_order(document_of(tmp_path, realistic))
+
+
+def test_kernels_that_start_at_once_keep_their_tie_where_correlation_ids_keep_their_order(
+    tmp_path: Path,
+) -> None:
+    recording = Recording()
+    for name in (KERNELS["gemm"], KERNELS["softmax"]):
+        recording.kernel(name, 10 * US, 30 * US, launch_ns=5 * US)
+    other = renamed(
+        recording, {1_000: 5}, lambda tid: tid, lambda stream: stream, lambda _, number: number * 7
+    )
+    document = document_of(tmp_path, recording)
+    assert document["ranks"][0]["compute_by_class_ns"] == {"gemm": 20 * US}  # the lower id
+    assert called_back(document_of(tmp_path, other), {1_000: 5}) == in_order(document)
+
+
+# files
+
+
+def of_process(recording: Recording, pid: int) -> Recording:
+    def is_its(row: Row) -> bool:
+        gid = row.get("globalTid", row.get("globalPid"))
+        return isinstance(gid, int) and gid >> 24 & 0xFFFFFF == pid
+
+    return changed(recording, lambda row: row, is_its)
+
+
+def as_one_file(document: Document) -> Document:
+    """What is said of files is said once; each rank names the first."""
+    del document["command"]  # it names the files
+    shares = [trace["capture"].pop("correlation_frac") for trace in document["traces"]]
+    first, *others = document["traces"]
+    assert shares == [1.0] * len(shares)  # every launch of `told` is recorded
+    assert all({**other, "name": first["name"]} == first for other in others)
+    document["traces"] = [first]
+    for rank in document["ranks"]:
+        rank["trace"] = 0
+    document["missing"] = [gap for gap in document["missing"] if not gap["path"].startswith("traces[1]")]
+    return in_order(document)
+
+
+@quick
+@given(recordings_told)
+def test_two_processes_in_one_file_are_two_processes_in_two_files(
+    tmp_path_factory: pytest.TempPathFactory, recording: Recording
+) -> None:
+    folder = fresh(tmp_path_factory)
+    apart = document_of(folder, of_process(recording, 1_000), of_process(recording, 2_000))
+    assert len(apart["traces"]) == 2
+    assert as_one_file(apart) == as_one_file(document_of(folder, recording))
+
+
+# spelling
+
+_CASTS: Final = {"int": "", "unsigned int": "u", "long": "l", "unsigned long": "ul", "long long": "ll"}
+
+
+def in_kineto(name: str) -> str:
+    """A kernel's name as the PyTorch profiler spells what nsys spells so."""
+    name = name.replace("<unnamed>", "(anonymous namespace)")
+    name = re.sub(r"\(bool\)([01])", lambda found: ("false", "true")[int(found[1])], name)
+    casts = "|".join(_CASTS)
+    return re.sub(rf"\(({casts})\)(-?\d+)", lambda found: found[2] + _CASTS[found[1]], name)
+
+
+def respelled(recording: Recording) -> Recording:
+    def respell(row: Row) -> Row:
+        name = row.get("demangledName")
+        return {**row, "demangledName": in_kineto(name)} if isinstance(name, str) else row
+
+    return changed(recording, respell)
+
+
+def with_names_in_kineto(document: Document) -> Document:
+    """The document with the only names it quotes respelled, and of equal shares in their new order."""
+    for rank in document["ranks"]:
+        for kernel in rank["unknown_kernels"]:
+            kernel["name"] = in_kineto(kernel["name"])
+        rank["unknown_kernels"].sort(key=lambda kernel: (-kernel["frac"], kernel["name"]))
+    return without_names_of_all_kernels(document)
+
+
+def without_names_of_all_kernels(document: Document) -> Document:
+    """The document with no name in the list of all kernels, where long ones are cut, in an order without."""
+    for rank in document["ranks"]:
+        for kernel in rank["kernel_table"]["rows"]:
+            del kernel["name"]
+        rank["kernel_table"]["rows"].sort(key=str)
+        rank["timeline"]["names"].clear()
+    return document
+
+
+def test_kineto_spells_numbers_as_the_language_does() -> None:
+    spelled = "f<(int)4, (bool)1, (bool)0, (unsigned long)4096, (unsigned int)8>(<unnamed>::x)"
+    assert in_kineto(spelled) == "f<4, true, false, 4096ul, 8u>((anonymous namespace)::x)"
+
+
+@quick
+@given(recordings_told)
+def test_kernel_names_in_the_spelling_of_kineto_change_nothing(
+    tmp_path_factory: pytest.TempPathFactory, recording: Recording
+) -> None:
+    folder = fresh(tmp_path_factory)
+    respelt = without_names_of_all_kernels(document_of(folder, respelled(recording)))
+    assert respelt == with_names_in_kineto(document_of(folder, recording))
+
+
+def test_every_known_name_is_the_same_kernel_in_either_spelling(tmp_path: Path) -> None:
+    """Each name of the corpus with a spelling of its own runs for 10 µs, in the order of the corpus."""
+    with CORPUS.open(encoding="utf-8", newline="") as file:
+        names = [row["name"] for row in csv.DictReader(file)]
+    apart = [name for name in names if in_kineto(name) != name]
+    assert len(apart) > 50
+    recording = Recording()
+    recording.gpu()
+    for place, name in enumerate(apart):
+        begin_ns = (place + 1) * 20 * US
+        recording.kernel(name, begin_ns, begin_ns + 10 * US, launch_ns=begin_ns - 5 * US)
+    document = with_names_in_kineto(document_of(tmp_path, recording))
+    assert without_names_of_all_kernels(document_of(tmp_path, respelled(recording))) == document
+
+
+def test_a_realistic_run_may_be_spelled_as_kineto_does(tmp_path: Path, realistic: Recording) -> None:
+    document = with_names_in_kineto(document_of(tmp_path, realistic))
+    assert without_names_of_all_kernels(document_of(tmp_path, respelled(realistic))) == document

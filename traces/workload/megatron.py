@@ -1,0 +1,133 @@
+"""The same states with Megatron-Core's own MoE layer, on one rank.
+
+Padded experts are its drop-and-pad mode; counts read by the host are its dropless all-to-all dispatcher. With
+one rank the all-to-all itself is skipped by the library, so no communication is recorded. Tried with
+megatron-core 0.16.1.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, Final
+from unittest import mock
+
+from traces.errors import InputError
+from traces.workload.layers import Layer
+from traces.workload.states import Sizes, State
+
+_WITHOUT_TE: Final = (
+    "te_general_gemm",
+    "fused_permute",
+    "fused_permute_with_probs",
+    "fused_sort_chunks_by_index",
+    "fused_sort_chunks_by_index_with_probs",
+    "fused_unpermute",
+    "fused_topk_with_score_function",
+    "fused_compute_score_for_moe_aux_loss",
+    "fused_moe_aux_loss",
+)
+"""Names that megatron-core 0.13 to 0.16.1 uses without defining them where TransformerEngine is absent."""
+
+
+@contextmanager
+def one_rank(torch: Any, device: str) -> Iterator[None]:
+    """Megatron-Core set up for a single process, and taken down again.
+
+    On a CPU its unconditional uses of CUDA streams and devices are stood in for; on a GPU nothing is but the
+    undefined names.
+    """
+    _module("megatron.core")
+    state = _module("megatron.core.parallel_state")
+    backend = "nccl" if device == "cuda" else "gloo"
+    torch.distributed.init_process_group(backend, store=torch.distributed.HashStore(), rank=0, world_size=1)
+    with ExitStack() as undo:
+        undo.callback(torch.distributed.destroy_process_group)
+        state.initialize_model_parallel()
+        undo.callback(state.destroy_model_parallel)
+        helpers = _module("megatron.core.transformer.moe.moe_utils")
+        for name in _WITHOUT_TE:
+            if not hasattr(helpers, name):
+                setattr(helpers, name, None)
+        if device == "cuda":
+            _module("megatron.core.tensor_parallel.random").model_parallel_cuda_manual_seed(0)
+        else:
+            for patch in _host_in_place_of_cuda(torch):
+                undo.enter_context(patch)
+        yield
+
+
+def megatron_layers(torch: Any, sizes: Sizes, state: State, device: str) -> tuple[list[Layer], list[Any]]:
+    """The layers of a state, and their parameters. Call it within `one_rank`."""
+    dtype = getattr(torch, sizes.dtype)
+    config = _module("megatron.core.transformer.transformer_config").TransformerConfig(
+        num_layers=sizes.layer_count,
+        hidden_size=sizes.hidden,
+        num_attention_heads=1,
+        num_moe_experts=state.expert_count,
+        moe_router_topk=sizes.top_k,
+        moe_ffn_hidden_size=sizes.ffn(state),
+        moe_token_dispatcher_type="alltoall",
+        moe_router_load_balancing_type="none",
+        moe_expert_capacity_factor=None if state.host_counts else 1.0,
+        moe_pad_expert_input_to_capacity=not state.host_counts,
+        activation_func=torch.nn.functional.silu,
+        add_bias_linear=False,
+        gradient_accumulation_fusion=False,
+        use_cpu_initialization=True,
+        params_dtype=dtype,
+        bf16=sizes.dtype == "bfloat16",
+    )
+    specs = _module("megatron.core.models.gpt.moe_module_specs")
+    build = _module("megatron.core.transformer.spec_utils").build_module
+    spec = specs.get_moe_module_spec(use_te=False, num_experts=state.expert_count, moe_grouped_gemm=False)
+    made = [build(spec, config=config).to(device) for _ in range(sizes.layer_count)]
+    norms = [torch.nn.RMSNorm(sizes.hidden, device=device, dtype=dtype) for _ in made]
+    weights = [weight for module in (*norms, *made) for weight in module.parameters()]
+    return [_residual(norm, layer) for norm, layer in zip(norms, made, strict=True)], weights
+
+
+def _residual(norm: Any, layer: Any) -> Callable[[Any], Any]:
+    """The library's layers take (sequence, batch, hidden) and give an output and a bias."""
+    return lambda tokens: tokens + layer(norm(tokens).unsqueeze(1))[0].squeeze(1)
+
+
+class _HostStream:
+    """A CPU has one queue, so waiting, recording and synchronising do nothing."""
+
+    def wait_stream(self, other: object) -> None:
+        """Nothing to wait for."""
+
+    def record_event(self, event: object = None) -> _HostStream:
+        """Itself stands for the event."""
+        return self
+
+    def synchronize(self) -> None:
+        """Nothing to wait for."""
+
+
+def _host_in_place_of_cuda(torch: Any) -> list[Any]:
+    queue = _HostStream()
+    dispatcher = _module("megatron.core.transformer.moe.token_dispatcher")
+    return [
+        mock.patch.object(torch.cuda, "current_device", return_value=torch.device("cpu")),
+        mock.patch.object(torch.cuda, "current_stream", return_value=queue),
+        mock.patch.object(torch.cuda, "Stream", return_value=queue),
+        mock.patch.object(dispatcher, "maybe_move_tensor_to_cpu", _as_numbers),
+        mock.patch.object(dispatcher.MoEAlltoAllTokenDispatcher, "cuda_dtoh_stream", None),
+    ]
+
+
+def _as_numbers(tensor: Any, as_numpy: bool = False, record_stream: bool = False) -> Any:
+    return tensor.numpy() if as_numpy and hasattr(tensor, "numpy") else tensor
+
+
+def _module(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise InputError(
+            f"{name} cannot be imported ({error}). "
+            "Type pip install megatron-core==0.16.1, or leave out --megatron."
+        ) from None
