@@ -204,9 +204,8 @@ class Peak(Section, frozen=True):
 class Throughput(Section, frozen=True):
     """Rates of one GPU, and published rows of the same model beside them, the nearest first.
 
-    `nearest`: how far the first of them is, None where the model has none. `mfu_band`: where the guide would
-    place the MFU, by its figures of DeepSeek-V3 on GB200 and GB300; left out for a dense model, or without
-    an MFU.
+    `nearest`: how far the first of them is, None where the model has none. `mfu_band`: where the guide places
+    the MFU of DeepSeek-V3 on GB200 or GB300, the one shape it speaks of; left out for others.
     """
 
     step_ns: Ns
@@ -223,7 +222,7 @@ class Throughput(Section, frozen=True):
 class Log(Section, frozen=True):
     """What the training log tells. `iterations_ns`: its last steady ones, as two runs are compared.
 
-    `overlaps_on`: overlaps that the framework's own lines say are on, by knob, each with its line.
+    `overlaps_on`: overlaps that a line says are set up, by knob, each with its line.
     """
 
     name: str

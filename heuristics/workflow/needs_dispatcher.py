@@ -176,7 +176,7 @@ DISPATCHER_NEEDS: Final = (
         _topology,
         _topology_says,
         "NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN = EP on NVL72, at most 8 on NVL8, before any other tuning",
-        "the environment in the configuration, --ep and --gpu-model",
+        "the environment in the configuration or by --env, --ep and --gpu-model",
         "COM-3",
     ),
     Need(
