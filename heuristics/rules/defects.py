@@ -21,10 +21,6 @@ SAME: Final[Mapping[str, tuple[str, ...]]] = {
     "CFG-hybridep-topology": ("hybridep-domain",),
     # steps of the workflow
     "fit-selective-before-full": ("ep-overlap-full-recompute", "graphs-full-recompute"),
-    "scale-ep-before-tp": ("one-of-everything",),
-    "folding-attention-mesh": ("world-attention-mesh",),
-    "folding-expert-mesh": ("world-expert-mesh",),
-    "folding-experts-divide": ("experts-for-ep",),
     "delayed-wgrad-graphed-te": ("graphs-wgrad-te-version",),
     "delayed-wgrad-graphed-fusion": ("graphs-wgrad-in-graph", "graphs-wgrad-lm"),
     "delayed-wgrad-graphed-bias": ("graphs-wgrad-bias",),

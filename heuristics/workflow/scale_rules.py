@@ -124,27 +124,6 @@ def judge_even_stages(run: Run) -> Judged:
     return met(f"{layers} layers in {parts} parts of {layers // parts}")
 
 
-def judge_experts_before_tensor(run: Run) -> Judged:
-    """Experts are spread, not cut, while a rank still holds several."""
-    layout, experts = layout_of(run), run.config.positive("num_moe_experts")
-    if layout.etp is None:
-        return unknown("ETP and TP are not known", "--etp or --tp, or the configuration")
-    if layout.etp == 1:
-        return met("ETP1: every expert is whole on its rank")
-    said = f"ETP{layout.etp}"
-    if run.config.positive("expert_tensor_parallel_size") is None:
-        said += f" (not set, so it is TP{layout.tp})"
-    if experts is None or layout.ep is None:
-        return unknown(f"{said}; experts or EP are not known", "num_moe_experts, and --ep")
-    if (local := experts // layout.ep) > 1:
-        return violated(
-            f"{said}, while a rank holds {local} of {experts} experts (EP{layout.ep})",
-            f"ETP1 and up to EP{layout.ep * layout.etp}: larger GEMMs and less communication",
-            "COM-10",
-        )
-    return met(f"{said}, and a rank holds one expert: EP cannot grow")
-
-
 SCALE_RULES: Final = (
     WorkflowRule(
         "scale-dp-first",
@@ -180,13 +159,6 @@ SCALE_RULES: Final = (
         "Stages hold equal parts, or a layout says which",
         "000, Key Interactions",
         judge_even_stages,
-    ),
-    WorkflowRule(
-        "scale-ep-before-tp",
-        "scale",
-        "EP before more TP for expert layers",
-        "002 and 003, Phase 2, 4",
-        judge_experts_before_tensor,
     ),
     WorkflowRule(
         "scale-cp-long-context",

@@ -206,6 +206,5 @@ def test_every_core_rule_of_that_version_has_words_to_be_known_by() -> None:
     }
     assert {rule.id for rule in rules().values() if rule.by == "core" and not messages(rule)} == {
         *silent,
-        "router-dtype-warning",
         "recompute-core-attn",
     }
