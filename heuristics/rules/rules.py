@@ -20,7 +20,7 @@ SUBJECTS: Final = (
     *("recompute", "offload", "precision", "optimizer_ddp", "fsdp", "mtp_context", "environment"),
 )
 """Tables, in the order in which their rules are reported."""
-AS_DATA: Final = ("layout", "router", "ep_overlap", "delayed_wgrad")
+AS_DATA: Final = ("layout", "pipeline", "router", "ep_overlap", "delayed_wgrad")
 """Subjects whose rows are TOML already; the rest are Python."""
 
 

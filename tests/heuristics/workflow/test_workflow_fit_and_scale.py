@@ -92,6 +92,15 @@ FIT: tuple[Row, ...] = (
     Row("003", "fit-single-gpu-sanity", "unknown", run_with(CUT)),
 )
 
+EVEN: Config = {
+    "pipeline_model_parallel_layout": None,
+    "num_layers_in_first_pipeline_stage": None,
+    "num_layers_in_last_pipeline_stage": None,
+    "account_for_embedding_in_pipeline_split": False,
+    "account_for_loss_in_pipeline_split": False,
+}
+STAGES: Config = {"num_layers": 16, "pipeline_model_parallel_size": 4}
+
 SCALE: tuple[Row, ...] = (
     *rows(
         "002",
@@ -138,29 +147,19 @@ SCALE: tuple[Row, ...] = (
     ),
     *rows(
         "000",
-        "scale-even-stages",
-        met=run_with({"num_layers": 32, "pipeline_model_parallel_size": 4}),
-        violated=run_with({"num_layers": 61, "pipeline_model_parallel_size": 8}),
-        not_applicable=run_with(ONE),
+        "layers-per-stage",
+        met=run_with({**EVEN, "num_layers": 32, "pipeline_model_parallel_size": 4}),
+        violated=run_with({**EVEN, "num_layers": 61, "pipeline_model_parallel_size": 8}),
+        not_applicable=run_with({"pipeline_model_parallel_layout": "Et|tL"}),
     ),
-    Row(
+    *rows(
         "000",
-        "scale-even-stages",
-        "violated",
-        run_with(
-            {
-                "pipeline_model_parallel_layout": "Et|tL",
-                "num_layers_in_first_pipeline_stage": 1,
-                "pipeline_model_parallel_size": 2,
-            }
-        ),
+        "layers-per-virtual-stage",
+        met=run_with({**EVEN, **STAGES, "virtual_pipeline_model_parallel_size": 2}),
+        violated=run_with({**EVEN, **STAGES, "virtual_pipeline_model_parallel_size": 3}),
+        not_applicable=run_with({**EVEN, **STAGES, "virtual_pipeline_model_parallel_size": None}),
     ),
-    Row(
-        "000",
-        "scale-even-stages",
-        "violated",
-        run_with({"pipeline_model_parallel_layout": "Et|t|tL", "pipeline_model_parallel_size": 2}),
-    ),
+    Row("002", "one-of-everything", "unknown"),
     Row("002", "one-of-everything", "not_applicable", run_with({**CUT, "expert_tensor_parallel_size": 1})),
     Row("002", "one-of-everything", "violated", run_with({**CUT, "expert_tensor_parallel_size": 2})),
     Row(
