@@ -52,6 +52,32 @@ def _recompute_list(config: Config) -> tuple[str, ...] | None:
     return config.names(knob) if config.known(knob) else config.recompute_modules()
 
 
+def _gather_recipe(config: Config) -> object:
+    section = "mixed_precision.fp8_recipe"
+    return config.value(section if config.known(section) else "fp8_recipe")
+
+
+def _offload_fraction(config: Config) -> float | None:
+    """Megatron-Bridge leaves it at OptimizerConfig's own default, 0."""
+    known = config.known(_FRACTION) or config.framework != "megatron_bridge"
+    return config.number(_FRACTION) if known else 0.0
+
+
+def _muon(config: Config) -> bool | None:
+    name = config.value("optimizer.optimizer")
+    return "muon" in name if isinstance(name, str) else None
+
+
+def _expandable_segments(config: Config) -> bool | None:
+    text = config.env("PYTORCH_CUDA_ALLOC_CONF")
+    return None if text is None else "expandable_segments:True" in text
+
+
+def _unfused_attention(config: Config) -> bool:
+    """Both frameworks choose a fused backend where nobody names another."""
+    return config.one_of("attention_backend", "unfused", "local") is True
+
+
 def _virtual_stages(config: Config) -> bool | None:
     """A layout text has virtual stages of its own."""
     if config.value("pipeline_model_parallel_layout"):
@@ -61,6 +87,14 @@ def _virtual_stages(config: Config) -> bool | None:
 
 
 _RECOMPUTE: Final = ("recompute_granularity", "recompute_modules", "moe_layer_recompute")
+_RECIPE: Final = "mixed_precision"
+"""A named recipe of Megatron-Bridge, which sets both formats."""
+_GATHER: Final = ("ddp.fp8_param_gather", "fp8_param", "mixed_precision.fp8_param_gather")
+_DISTRIBUTED: Final = (
+    *("ddp.use_distributed_optimizer", "optimizer.use_distributed_optimizer"),
+    "ddp.use_megatron_fsdp",
+)
+_FRACTION: Final = "optimizer.optimizer_offload_fraction"
 _OFFLOAD: Final = ("fine_grained_activation_offloading", "offload_modules")
 
 FACTS: Final[Mapping[str, Fact]] = {
@@ -69,6 +103,7 @@ FACTS: Final[Mapping[str, Fact]] = {
     "bridge": Fact(_release("bridge"), option="--bridge-version", words="Megatron-Bridge"),
     "te": Fact(_release("te"), option="--te-version", words="Transformer Engine"),
     "torch": Fact(_release("torch"), option="--torch-version", words="PyTorch"),
+    "nccl": Fact(lambda c: c.logged_version("nccl"), option="--log", words="NCCL"),
     "capability": Fact(lambda c: version(c.capability), option="--gpu-model", words="compute capability"),
     "framework": Fact(lambda c: c.framework, option="--config"),
     "packed": Fact(lambda c: c.packed_sequences, option="--packed-sequences"),
@@ -89,15 +124,45 @@ FACTS: Final[Mapping[str, Fact]] = {
     ),
     # features
     "moe": Fact(lambda c: c.moe(), ("num_moe_experts",), words="several experts"),
+    "flex": Fact(
+        lambda c: c.flex,
+        ("moe_token_dispatcher_type", "moe_flex_dispatcher_backend", "moe_enable_deepep"),
+        words="flex dispatcher",
+    ),
+    "graphs": Fact(
+        lambda c: None if c.graph_impl is None else c.graph_impl != "none",
+        ("cuda_graph_impl", "enable_cuda_graph", "external_cuda_graph"),
+        words="CUDA graphs",
+    ),
     "ep_overlap": _comm("overlap_moe_expert_parallel_comm", "EP overlap"),
     "delayed_wgrad": _comm("delay_wgrad_compute", "delayed weight gradients"),
+    "early_release": Fact(
+        lambda c: c.on("ep_overlap_early_attn_memory_release") is True,
+        ("ep_overlap_early_attn_memory_release",),
+        words="early release of attention's memory",
+    ),
     "early_reduction": Fact(
         lambda c: c.grad_reduce_overlap,
         ("ddp.overlap_grad_reduce", "comm_overlap.overlap_grad_reduce"),
         words="overlap_grad_reduce",
     ),
-    "low_precision": Fact(lambda c: c.low_precision(), ("fp8", "fp4"), "--precision", "low precision"),
-    "fp8_matrices": Fact(lambda c: c.fp8(), ("fp8",), "--precision", "FP8"),
+    "low_precision": Fact(
+        lambda c: c.low_precision(), ("fp8", "fp4", _RECIPE), "--precision", "low precision"
+    ),
+    "fp8_matrices": Fact(lambda c: c.fp8(), ("fp8", _RECIPE), "--precision", "FP8"),
+    "fp8_gathered": Fact(lambda c: c.any_on(*_GATHER), _GATHER, words="parameters gathered in FP8"),
+    "gather_recipe": Fact(
+        _gather_recipe, ("mixed_precision.fp8_recipe", "fp8_recipe"), words="the FP8 recipe"
+    ),
+    "distributed_optimizer": Fact(
+        lambda c: c.any_on(*_DISTRIBUTED), _DISTRIBUTED, words="distributed optimizer"
+    ),
+    "optimizer_offload_fraction": Fact(_offload_fraction, (_FRACTION,)),
+    "muon": Fact(_muon, ("optimizer.optimizer",), words="Muon"),
+    "expandable_segments": Fact(
+        _expandable_segments, ("env.PYTORCH_CUDA_ALLOC_CONF",), words="expandable segments"
+    ),
+    "unfused_attention": Fact(_unfused_attention, ("attention_backend",), words="unfused attention"),
     # lists, as the framework understands them
     "recomputed": Fact(lambda c: c.recompute_modules(), _RECOMPUTE, words="recomputed modules"),
     "recompute_list": Fact(_recompute_list, _RECOMPUTE, words="recompute_modules"),

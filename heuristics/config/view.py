@@ -97,6 +97,10 @@ class Config(Features):
         given: str | None = getattr(self._given, f"{package}_version")
         return given or self._log_versions.get(package)
 
+    def logged_version(self, package: str) -> str | None:
+        """A version that the log alone tells, such as NCCL's."""
+        return self._log_versions.get(package)
+
     def version(self, package: Package) -> Version | None:
         """A package's version; Megatron-Core's also by the Megatron-Bridge release."""
         text = self.core_text if package == "core" else self.version_text(package)

@@ -14,6 +14,7 @@ SAME: Final[Mapping[str, tuple[str, ...]]] = {
     "shared-overlap-flex-bridge": ("CFG-shared-overlap-flex",),
     "max-connections-overlap": ("CFG-max-connections",),
     "tp-overlap-dropped-bridge": ("CFG-tp-overlap-off",),
+    "precision-router": ("router-dtype-warning",),
     "hybridep-multi-node": ("CFG-hybridep-topology",),
     # findings, and the errors of the framework itself
     "CFG-fake-group-flex": ("fake-group-flex",),
@@ -36,7 +37,6 @@ SAME: Final[Mapping[str, tuple[str, ...]]] = {
     "graphs-static-parts": ("graphs-moe-drop-pad",),
     "graphs-router-and-preprocess": ("graphs-preprocess-router",),
     "graphs-selective-recompute": ("graphs-full-recompute",),
-    "precision-router": ("router-dtype-warning",),
     "profile-recipe-default": ("CFG-ep-overlap-left-off",),
 }
 """Id -> ids that tell the same defect better. A step of the workflow and a rule of one id tell the same."""

@@ -16,9 +16,10 @@ from traces.settings.settings import Value
 Level = Literal["error", "warning", "ignored"]
 """`ignored`: the framework changes the setting, or drops it, without an error."""
 
-By = Literal["core", "megatron_lm", "megatron_bridge", "dispatcher", "ours"]
+By = Literal["core", "megatron_lm", "megatron_bridge", "dispatcher", "te", "ours"]
 """Who refuses: Megatron-Core's configuration, the arguments of Megatron-LM, Megatron-Bridge, Megatron-Core
-while it builds or runs a layer (`dispatcher`), or nobody but us before the run fails."""
+while it builds or runs a layer (`dispatcher`), Transformer Engine (`te`), or nobody but us before the run
+fails."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,13 @@ from traces.settings.settings import Value
 SUBJECTS: Final = (
     *("layout", "pipeline", "router", "dispatcher", "flex", "ep_overlap", "delayed_wgrad", "graphs"),
     *("recompute", "offload", "precision", "optimizer_ddp", "fsdp", "mtp_context", "environment"),
+    "known_issues",
 )
 """Tables, in the order in which their rules are reported."""
-AS_DATA: Final = ("layout", "pipeline", "router", "ep_overlap", "delayed_wgrad")
+AS_DATA: Final = (
+    *("layout", "pipeline", "router", "ep_overlap", "delayed_wgrad"),
+    *("recompute", "offload", "precision", "optimizer_ddp", "mtp_context", "known_issues"),
+)
 """Subjects whose rows are TOML already; the rest are Python."""
 
 
@@ -79,7 +83,7 @@ def _rule(row: Row, sources: Mapping[str, str]) -> Rule:
         since=_release(row.get("since")),
         until=_release(row.get("until")),
         lines=tuple(row.get("lines", ())),
-        set={knob: _value(value) for knob, value in row.get("set", {}).items()},
+        set={knob: written_value(value) for knob, value in row.get("set", {}).items()},
         fix=row.get("fix", ""),
         guide=row.get("guide", ""),
     )
@@ -93,7 +97,8 @@ def _release(text: str | None) -> Version | None:
     return None if text is None else Version(text)
 
 
-def _value(written: object) -> Value:
+def written_value(written: object) -> Value:
+    """A value as TOML has it: "null" is null, a list is a tuple."""
     if written == "null":
         return None
     return tuple(written) if isinstance(written, list) else cast(Value, written)

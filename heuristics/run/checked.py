@@ -28,9 +28,6 @@ from traces.sizes.throughput import Throughput, throughput
 from traces.training_log.peak import peak_memory
 from traces.training_log.steady import SteadyStep, steady_step
 
-SAID_BY_BOTH: Final = {"flex-inert": "CFG-flex-type", "overlap-overwritten": "CFG-overwritten-"}
-"""Failures that the configuration alone tells, and the findings that say the same."""
-
 UNTUNABLE: Final[Mapping[str, tuple[str, ...]]] = {
     "CFG-flex-type": ("COM-2", "COM-3", "COM-12", "MEM-5"),
     "CFG-dispatcher-not-active": ("COM-2", "COM-3", "COM-12", "MEM-5"),
@@ -90,14 +87,7 @@ def contradicted(run: Run, problems: tuple[Problem, ...], perturbation_frac: flo
     """Where configuration, log and trace disagree. `run`: settings as written, shown by the trace alone."""
     failures = explain_failures(run)
     findings = (*find_contradictions(run, failures, problems), *perturbed(perturbation_frac))
-    said = tuple(one.id for one in findings)
-    kept = tuple(one for one in failures if not _said_already(one, said))
-    return Contradicted(findings, kept)
-
-
-def _said_already(failure: Failure, findings: tuple[str, ...]) -> bool:
-    same = SAID_BY_BOTH.get(failure.id)
-    return same is not None and any(one.startswith(same) for one in findings)
+    return Contradicted(findings, failures)
 
 
 def check(

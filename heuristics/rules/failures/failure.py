@@ -48,6 +48,7 @@ class Failure:
     source: str
     state: State
     knobs: Mapping[str, Value] = field(default_factory=dict)
+    rule: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,68 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.rules.failures.failure import Row, Seen, refused, said
-from traces.settings.settings import Settings
-from traces.training_log.log import TrainingLog
-
-_SKILL: Final = "Megatron-Bridge, skills/nemo-mbridge-perf-expert-parallel-overlap/SKILL.md at 067f987d"
-_BACKENDS: Final = ("hybridep", "ncclep")
-"""Not deepep: it is Megatron-Core's default from 0.16 on, whatever the dispatcher."""
-
-
-def _backend_without_type(log: TrainingLog, settings: Settings) -> Seen | None:
-    """A backend of flex that somebody chose, beside another type of dispatcher."""
-    kind = settings.value("moe_token_dispatcher_type")
-    chosen = settings.value("moe_flex_dispatcher_backend") in _BACKENDS
-    return Seen(None) if chosen and isinstance(kind, str) and kind != "flex" else None
-
+from heuristics.rules.failures.failure import Row, refused, said
 
 MOE_ROWS: Final[tuple[Row, ...]] = (
-    Row(
-        "flex-inert",
-        "flex_dispatcher",
-        "ineffective",
-        "a flex backend is set while the dispatcher's type is another one: the backend alone does nothing",
-        "moe_token_dispatcher_type; no deep_ep:: or hybrid_ep:: kernels in a trace",
-        "set moe_token_dispatcher_type to flex as well; Megatron-Bridge: call apply_flex_dispatcher_backend",
-        "CFG-18",
-        _backend_without_type,
-        {"moe_token_dispatcher_type": "flex"},
-        _SKILL,
-    ),
-    Row(
-        "flex-skipped",
-        "flex_dispatcher",
-        "skipped",
-        "this GPU is not served by the backend, and the run went on with another dispatcher: DeepEP takes "
-        "Ampere, Hopper, B200 and B300, HybridEP these and GB200 and GB300",
-        "the GPU's name; no deep_ep:: or hybrid_ep:: kernels in a trace. Megatron-Bridge hides warnings by "
-        "default, so that other logs may not show it",
-        "HybridEP on GB200 and GB300; else alltoall on purpose",
-        "COM-2",
-        said("flex-skipped"),
-        source=_SKILL,
-    ),
-    Row(
-        "flex-dense-model",
-        "flex_dispatcher",
-        "skipped",
-        "a flex backend was asked for in a model without experts",
-        "num_moe_experts",
-        "leave the backend out",
-        "CFG-18",
-        said("flex-dense-model"),
-    ),
-    Row(
-        "flex-no-backend",
-        "flex_dispatcher",
-        "skipped",
-        "the name given is no flex backend, and the dispatcher stays as it was",
-        "moe_flex_dispatcher_backend",
-        "deepep or hybridep",
-        "COM-2",
-        said("flex-no-backend"),
-    ),
     refused(
         "flex-gpu",
         "flex_dispatcher",
@@ -73,33 +14,6 @@ MOE_ROWS: Final[tuple[Row, ...]] = (
         "the GPU's name",
         "HybridEP on GB200 and GB300; alltoall where neither is served",
         "COM-2",
-    ),
-    refused(
-        "deepep-missing",
-        "flex_dispatcher",
-        "DeepEP is not installed; NeMo's 26.02 container comes without it",
-        "import deep_ep in the run's container",
-        "install DeepEP, or alltoall until then",
-        "ENV-4",
-        {"moe_token_dispatcher_type": "alltoall"},
-        "Megatron-Bridge, docs/releases/known-issues.md (26.02) at 067f987d",
-    ),
-    refused(
-        "hybridep-missing",
-        "flex_dispatcher",
-        "HybridEP is not installed: it is DeepEP's branch hybrid-ep",
-        "import deep_ep and its HybridEPBuffer in the run's container",
-        "install DeepEP's branch hybrid-ep, or alltoall until then",
-        "ENV-4",
-        {"moe_token_dispatcher_type": "alltoall"},
-    ),
-    refused(
-        "ncclep-missing",
-        "flex_dispatcher",
-        "Transformer Engine was built without NCCL EP",
-        "import transformer_engine.pytorch.ep in the run's container",
-        "Transformer Engine built with NVTE_BUILD_WITH_NCCL_EP=1, or another backend",
-        "ENV-3",
     ),
     refused(
         "backend-without-flex",
@@ -175,27 +89,6 @@ MOE_ROWS: Final[tuple[Row, ...]] = (
         said("router-dtype-cast"),
         {"moe_router_dtype": "fp32"},
     ),
-    Row(
-        "deepep-timeout",
-        "flex_dispatcher",
-        "failed",
-        "DeepEP waited in vain for other nodes: a known issue of DeepSeek V3 on H100 in NeMo's 25.11 "
-        "container, else its transport",
-        "the container's release; NVSHMEM's network settings on all nodes",
-        "another container, or IBGDA and NVSHMEM_ENABLE_NIC_PE_MAPPING=1",
-        "COM-12",
-        said("deepep-timeout"),
-    ),
-    Row(
-        "hybridep-unfused",
-        "flex_dispatcher",
-        "skipped",
-        "the installed HybridEP is too old to permute inside dispatch: permute runs apart",
-        "moe_permute_fusion_into_hybridep and permute kernels in a trace",
-        "a newer DeepEP of branch hybrid-ep",
-        "ENV-4",
-        said("hybridep-unfused"),
-    ),
     refused(
         "allgather-lengths",
         "expert_parallel",
@@ -208,7 +101,7 @@ MOE_ROWS: Final[tuple[Row, ...]] = (
     refused(
         "router-padding",
         "router",
-        "router padding for low precision needs FP8 or FP4, and a dispatcher other than allgather",
+        "router padding for low precision needs a dispatcher other than allgather",
         "moe_router_padding_for_quantization, fp8, moe_token_dispatcher_type",
         "leave the padding off, or change the dispatcher",
         "CFG-23",
@@ -234,92 +127,5 @@ MOE_ROWS: Final[tuple[Row, ...]] = (
         "CFG-24",
         said("ep-tp-without-sp-warned"),
         {"sequence_parallel": True},
-    ),
-    refused(
-        "recompute-moe-act",
-        "recompute",
-        "moe_act is recomputed in the grouped GEMM only",
-        "moe_grouped_gemm",
-        "set moe_grouped_gemm",
-        "CMP-1",
-        {"moe_grouped_gemm": True},
-    ),
-    refused(
-        "recompute-shared-experts",
-        "recompute",
-        "shared experts cannot be recomputed while they overlap with dispatch",
-        "shared_experts in recompute_modules, moe_shared_expert_overlap",
-        "one of them: no shared-expert overlap, or another module to recompute",
-        "CFG-3",
-        {"moe_shared_expert_overlap": False},
-    ),
-    refused(
-        "recompute-mla",
-        "recompute",
-        "mla_up_proj is a part of multi-latent attention, which the model does not have",
-        "multi_latent_attention and recompute_modules",
-        "leave mla_up_proj out: moe_act and layernorm",
-        "MEM-2",
-        {"recompute_modules": ("moe_act", "layernorm")},
-    ),
-    refused(
-        "recompute-module-name",
-        "recompute",
-        "a module to recompute is spelled as this Megatron-Core does not know it",
-        "recompute_modules; swiglu is moe_act, norm is layernorm, up_proj is mla_up_proj, moe_layer is moe",
-        "the label of the version that runs",
-        "MEM-2",
-    ),
-    refused(
-        "recompute-delayed-scaling",
-        "recompute",
-        "delayed scaling keeps a history that recompute of moe_act or layernorm would change",
-        "fp8_recipe and recompute_modules",
-        "another FP8 recipe, or mla_up_proj or shared_experts to recompute",
-        "MEM-2",
-    ),
-    refused(
-        "precision-te",
-        "precision",
-        "Transformer Engine is too old for this precision or its recompute",
-        "Transformer Engine's version: FP8 in MoE 1.7.0, recompute under FP8 2.6.0, FP4 2.7.0",
-        "Transformer Engine 2.7.0 or newer",
-        "ENV-3",
-    ),
-    refused(
-        "offload-pipeline",
-        "offload",
-        "layers go to the CPU only without pipeline stages and without recompute",
-        "cpu_offloading, pipeline_model_parallel_size, recompute_granularity",
-        "offload activations (MEM-6) or the optimizer (MEM-7) in place of layers",
-        "MEM-6",
-        {"cpu_offloading": False},
-    ),
-    refused(
-        "offload-both",
-        "offload",
-        "two ways of offloading activations exclude each other",
-        "cpu_offloading and fine_grained_activation_offloading",
-        "keep the fine-grained one",
-        "MEM-6",
-        {"cpu_offloading": False},
-    ),
-    refused(
-        "offload-te-env",
-        "offload",
-        "Transformer Engine 2.10 and later would offload weights too",
-        "env.NVTE_CPU_OFFLOAD_V1",
-        "NVTE_CPU_OFFLOAD_V1=1",
-        "CFG-25",
-        {"env.NVTE_CPU_OFFLOAD_V1": "1"},
-    ),
-    refused(
-        "optimizer-offload-precision",
-        "offload",
-        "the offloaded optimizer is built on the precision-aware one",
-        "use_precision_aware_optimizer",
-        "switch the precision-aware optimizer on",
-        "MEM-3",
-        {"optimizer.use_precision_aware_optimizer": True},
     ),
 )

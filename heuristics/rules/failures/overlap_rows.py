@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.rules.failures.failure import Row, refused, said
+from heuristics.rules.failures.failure import Row, refused
 
 _SKILL: Final = "Megatron-Bridge, skills/nemo-mbridge-perf-expert-parallel-overlap/SKILL.md at 067f987d"
 
@@ -38,16 +38,6 @@ OVERLAP_ROWS: Final[tuple[Row, ...]] = (
         "COM-13",
         {"env.CUDA_DEVICE_MAX_CONNECTIONS": "8"},
     ),
-    Row(
-        "overlap-energon-off",
-        "ep_overlap",
-        "skipped",
-        "Energon's native packing switches EP overlap and delayed weight gradients off",
-        "packing_buffer_size of the data set, and no layer_<i>f-layer_<j>b range in a trace",
-        "an unpacked data path, or accept the step without overlap",
-        "CFG-6",
-        said("overlap-energon-off"),
-    ),
     refused(
         "wgrad-graph-te",
         "delayed_wgrad",
@@ -76,35 +66,5 @@ OVERLAP_ROWS: Final[tuple[Row, ...]] = (
         "drop the bias if the model allows it, else take attn out of the graphs or leave the delay off",
         "CFG-9",
         source=_SKILL,
-    ),
-    Row(
-        "tp-overlap-off",
-        "tp_overlap",
-        "skipped",
-        "TP overlap was switched off: TP below 2, no sequence parallelism, or no Transformer Engine",
-        "tensor_model_parallel_size, sequence_parallel, and the word in the warning",
-        "with TP of 2 and more set sequence_parallel; with TP of 1 there is nothing to overlap",
-        "COM-5",
-        said("tp-overlap-off"),
-        {"sequence_parallel": True},
-    ),
-    Row(
-        "tp-overlap-layer-off",
-        "tp_overlap",
-        "skipped",
-        "Transformer Engine has no user buffer for a layer, which runs without TP overlap",
-        "which layers have a bulk or pipelined overlap in tp_comm_overlap_cfg",
-        "name a configuration for that layer, or accept it",
-        "COM-5",
-        said("tp-overlap-layer-off"),
-    ),
-    refused(
-        "tp-overlap-no-sp",
-        "tp_overlap",
-        "TP overlap without sequence parallelism",
-        "sequence_parallel",
-        "set sequence_parallel",
-        "COM-5",
-        {"sequence_parallel": True},
     ),
 )

@@ -292,11 +292,11 @@ PRECISION: tuple[Row, ...] = (
         "precision-nvfp4-last",
         met=run_with({"fp4": "e2m1"}, given={"stage": "tuned"}),
         violated=run_with({"fp4": "e2m1"}, given={"stage": "bring_up"}),
-        not_applicable=run_with(FP8),
+        not_applicable=run_with({**FP8, "fp4": None}),
     ),
-    Row("003", "precision-absolute-throughput", "met", run_with(FP8, log=log_of(steps=3))),
-    Row("003", "precision-absolute-throughput", "unknown", run_with(FP8)),
-    Row("003", "precision-absolute-throughput", "not_applicable", BF16),
+    Row("003", "profile-throughput", "met", run_with(FP8, log=log_of(steps=3))),
+    Row("003", "profile-throughput", "unknown", run_with(FP8)),
+    Row("003", "profile-throughput", "not_applicable", BF16),
 )
 
 PROFILE: tuple[Row, ...] = (

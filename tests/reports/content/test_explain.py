@@ -245,7 +245,7 @@ def test_a_measure_is_found_by_its_name(title: str) -> None:
         ("CFG-overwritten-delay-wgrad-compute", "finding"),
         ("flex-router-dtype", "rule of a release"),
         ("fit-offload-last", "rule of the workflow"),
-        ("flex-inert", "failure"),
+        ("flex-skipped", "failure"),
         ("dropless", "guide on CUDA graphs"),
         ("high: instead of full recompute", "guide on recompute"),
         ("moe_grouped_gemm", "setting"),
