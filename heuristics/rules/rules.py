@@ -22,7 +22,17 @@ SUBJECTS: Final = (
 )
 """Tables, in the order in which their rules are reported."""
 AS_DATA: Final = (
-    *("layout", "pipeline", "router", "ep_overlap", "delayed_wgrad"),
+    *(
+        "layout",
+        "pipeline",
+        "router",
+        "dispatcher",
+        "flex",
+        "ep_overlap",
+        "delayed_wgrad",
+        "fsdp",
+        "environment",
+    ),
     *("recompute", "offload", "precision", "optimizer_ddp", "mtp_context", "known_issues"),
 )
 """Subjects whose rows are TOML already; the rest are Python."""

@@ -10,12 +10,11 @@ from typing import Final
 
 from heuristics.rules.failures.failure import Row
 from heuristics.rules.failures.graph_rows import GRAPH_ROWS
-from heuristics.rules.failures.moe_rows import MOE_ROWS
 from heuristics.rules.failures.overlap_rows import OVERLAP_ROWS
 from heuristics.rules.failures.row import failures
 from heuristics.rules.rules import rules
 
-ROWS: Final[tuple[Row, ...]] = (*OVERLAP_ROWS, *GRAPH_ROWS, *MOE_ROWS)
+ROWS: Final[tuple[Row, ...]] = (*OVERLAP_ROWS, *GRAPH_ROWS)
 
 CORRECTION: Final = re.compile(r"(?:CFG|ENV|CAP)-[1-9][0-9]?")
 """Of the configuration, the environment, the recording: what is corrected and is no fix of the catalogue."""
