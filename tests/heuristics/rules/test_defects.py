@@ -31,8 +31,9 @@ def test_every_id_of_the_table_exists() -> None:
 
 
 def test_the_first_of_the_others_that_is_there_tells_it() -> None:
-    assert told_by("flex-type", ["flex-backend-inert", "CFG-flex-type"]) == "CFG-flex-type"
-    assert told_by("flex-type", ["flex-backend-inert"]) == "flex-backend-inert"
+    gpu = "CFG-dispatcher-gpu"
+    assert told_by("flex-backend-inert", ["CFG-flex-type"]) == "CFG-flex-type"
+    assert told_by(gpu, ["hybridep-gpu", "deepep-gpu"]) == "deepep-gpu"
     assert told_by("ep-overlap-torch", ["ep-overlap-torch"]) == "ep-overlap-torch"
-    assert told_by("flex-type", ["ep-overlap-torch"]) == ""
+    assert told_by(gpu, ["ep-overlap-torch"]) == ""
     assert told_by("not-there", ["other"]) == ""
