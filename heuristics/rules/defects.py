@@ -22,7 +22,7 @@ with a warning; a setting that does nothing. Heaviest first."""
 KINDS: Final[tuple[Kind, ...]] = ("rejected", "not_as_written", "found", "warned", "no_effect")
 
 _OF_LEVEL: Final[Mapping[str, Kind]] = {"error": "rejected", "warning": "warned", "ignored": "no_effect"}
-_FOUND: Final = frozenset({"default_left_off", "not_representative"})
+_FOUND: Final = frozenset({"default_left_off", "not_representative", "unexplained"})
 _COSTS: Final[Mapping[str, str]] = {
     "core": "training does not start",
     "megatron_lm": "training does not start",
@@ -45,6 +45,8 @@ _STATE_COSTS: Final[Mapping[FindingState | State, str]] = {
     "default_left_off": "what it would gain is left",
     "misspelled": "the setting is not read",
     "illegal": "training does not start",
+    "logged_otherwise": "what is judged is not what ran",
+    "unexplained": "the run stopped",
     "not_representative": "the recording does not stand for the run",
     "failed": "the run stopped",
     "hung": "the run does not go on",

@@ -18,12 +18,12 @@ from traces.settings.settings import Value
 SUBJECTS: Final = (
     *("layout", "pipeline", "router", "dispatcher", "flex", "ep_overlap", "delayed_wgrad", "graphs"),
     *("recompute", "offload", "precision", "optimizer_ddp", "fsdp", "mtp_context", "environment"),
-    "known_issues",
+    "reported",
 )
 """Tables, in the order in which their rules are reported."""
 AS_DATA: Final = (
     *("ep_overlap", "delayed_wgrad", "recompute", "offload", "precision", "optimizer_ddp", "mtp_context"),
-    "known_issues",
+    "reported",
 )
 """Subjects whose rows are TOML already; the rest are Python."""
 
