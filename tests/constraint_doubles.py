@@ -131,6 +131,7 @@ def run_with(said: Mapping[str, object]) -> Run:
         torch_version=cast(str | None, words.pop("torch", None)),
         packed_sequences=cast(bool | None, words.pop("packed", None)),
         stage=cast(Stage | None, words.pop("stage", None)),
+        container=cast(str | None, words.pop("container", None)),
     )
     lm, bridge = words.pop("lm", False), words.pop("mb", False)
     framework: Framework | None = "megatron_lm" if lm else "megatron_bridge" if bridge else None

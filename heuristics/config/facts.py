@@ -114,6 +114,7 @@ FACTS: Final[Mapping[str, Fact]] = {
     "pp": Fact(lambda c: c.pp, (_PP,), words="PP"),
     "ep": Fact(lambda c: c.ep, (_EP,), words="EP"),
     "etp": Fact(lambda c: c.etp, (_ETP, _TP), words="ETP"),
+    "world": Fact(lambda c: c.world, ("world_size",), words="ranks"),
     "dp": Fact(lambda c: c.dp, ("world_size", _TP, _CP, _PP), words="DP"),
     "edp": Fact(lambda c: c.edp, ("world_size", _ETP, _EP, _PP), words="EDP"),
     "virtual_stages": Fact(

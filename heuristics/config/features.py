@@ -34,7 +34,7 @@ class Features(KnobView):
     @property
     def flex(self) -> bool | None:
         """Whether the flex dispatcher is configured."""
-        return None if self.dispatcher is None else self.dispatcher not in _NO_FLEX
+        return self.one_of("moe_token_dispatcher_type", "flex")
 
     def overlap(self, name: str) -> bool | None:
         """A switch of overlap: the model's, else of Bridge's comm_overlap, else of the DDP wrapper."""

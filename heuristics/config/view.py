@@ -14,6 +14,7 @@ from heuristics.config.hardware import (
     GpuFamily,
     HardwareClass,
     HybridTopology,
+    capability_of,
     gpu_family,
 )
 from heuristics.config.logic import negated
@@ -165,10 +166,10 @@ class Config(Features):
     @property
     def capability(self) -> tuple[int, int] | None:
         """Compute capability (major, minor): of the GPU that was given, else of the trace, else by family."""
-        family = self.gpu_family
-        if self._given.gpu and family:
-            return family.capability
-        return self._observed.capability or (family.capability if family else None)
+        given = capability_of(self._given.gpu) if self._given.gpu else None
+        if given or (self._given.gpu and self.gpu_family):
+            return given
+        return self._observed.capability or (capability_of(self.gpu) if self.gpu else None)
 
     def before_blackwell(self) -> bool | None:
         """Whether the GPU is older than compute capability 10."""

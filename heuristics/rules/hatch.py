@@ -7,6 +7,8 @@ from typing import Final
 
 from heuristics.config.facts import Fact
 from heuristics.config.view import Config
+from heuristics.rules.dispatch_facts import DISPATCH_FACTS
+from heuristics.rules.stage_facts import STAGE_FACTS
 
 RECIPES: Final[Mapping[str, tuple[str, ...]]] = {
     "hopper": ("fp8_blockwise", "fp8_per_tensor", "fp8_delayed", "fp8"),
@@ -31,6 +33,8 @@ def _cp_list_fits(config: Config) -> bool | None:
 
 
 HATCH: Final[Mapping[str, Fact]] = {
+    **STAGE_FACTS,
+    **DISPATCH_FACTS,
     "platform_recipe": Fact(
         _platform_recipe, ("fp8", "fp8_recipe", "fp4"), "--gpu-model", "a recipe of this platform"
     ),

@@ -22,8 +22,8 @@ SUBJECTS: Final = (
 )
 """Tables, in the order in which their rules are reported."""
 AS_DATA: Final = (
-    *("ep_overlap", "delayed_wgrad", "recompute", "offload", "precision", "optimizer_ddp", "mtp_context"),
-    "reported",
+    *("layout", "pipeline", "router", "dispatcher", "flex", "ep_overlap", "delayed_wgrad", "recompute"),
+    *("offload", "precision", "optimizer_ddp", "fsdp", "mtp_context", "environment", "reported"),
 )
 """Subjects whose rows are TOML already; the rest are Python."""
 
@@ -45,6 +45,7 @@ class Row(TypedDict):
     set: NotRequired[dict[str, object]]
     fix: NotRequired[str]
     guide: NotRequired[str]
+    same: NotRequired[list[str]]
     source: NotRequired[str]
 
 
@@ -86,6 +87,7 @@ def _rule(row: Row, sources: Mapping[str, str]) -> Rule:
         set={knob: written_value(value) for knob, value in row.get("set", {}).items()},
         fix=row.get("fix", ""),
         guide=row.get("guide", ""),
+        same=tuple(row.get("same", ())),
     )
 
 

@@ -9,20 +9,15 @@ from packaging.version import Version
 from heuristics.rules import (
     delayed_wgrad,
     dispatcher,
-    environment,
     ep_overlap,
-    flex,
-    fsdp,
     graphs,
     layout,
     legacy,
     mtp_context,
     offload,
     optimizer_ddp,
-    pipeline,
     precision,
     recompute,
-    router,
 )
 from heuristics.rules.condition import Condition, Term, named
 from heuristics.rules.rule import Rule
@@ -30,10 +25,7 @@ from traces.settings.knobs import knobs
 
 CODED: Final = {
     "layout": layout.RULES,
-    "pipeline": pipeline.RULES,
-    "router": router.RULES,
     "dispatcher": dispatcher.RULES,
-    "flex": flex.RULES,
     "ep_overlap": ep_overlap.RULES,
     "delayed_wgrad": delayed_wgrad.RULES,
     "graphs": graphs.RULES,
@@ -41,9 +33,7 @@ CODED: Final = {
     "offload": offload.RULES,
     "precision": precision.RULES,
     "optimizer_ddp": optimizer_ddp.RULES,
-    "fsdp": fsdp.RULES,
     "mtp_context": mtp_context.RULES,
-    "environment": environment.RULES,
 }
 """By subject."""
 

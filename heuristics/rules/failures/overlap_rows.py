@@ -20,25 +20,6 @@ OVERLAP_ROWS: Final[tuple[Row, ...]] = (
         {"cuda_graph_impl": "transformer_engine", "cuda_graph_modules": ("moe_router", "moe_preprocess")},
     ),
     refused(
-        "connections-not-one",
-        "ep_overlap",
-        "before Blackwell, TP or CP wants one hardware queue, and Megatron-LM insists unless EP overlap or "
-        "FSDP is on",
-        "env.CUDA_DEVICE_MAX_CONNECTIONS",
-        "CUDA_DEVICE_MAX_CONNECTIONS=1",
-        "COM-13",
-        {"env.CUDA_DEVICE_MAX_CONNECTIONS": "1"},
-    ),
-    refused(
-        "connections-one",
-        "ep_overlap",
-        "FSDP wants more than one hardware queue",
-        "env.CUDA_DEVICE_MAX_CONNECTIONS",
-        "leave CUDA_DEVICE_MAX_CONNECTIONS unset, or above 1",
-        "COM-13",
-        {"env.CUDA_DEVICE_MAX_CONNECTIONS": "8"},
-    ),
-    refused(
         "wgrad-graph-te",
         "delayed_wgrad",
         "CUDA graphs of parts beside delayed weight gradients need Transformer Engine 2.10.0, graphed "

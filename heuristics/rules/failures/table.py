@@ -10,12 +10,11 @@ from typing import Final
 
 from heuristics.rules.failures.failure import Row
 from heuristics.rules.failures.graph_rows import GRAPH_ROWS
-from heuristics.rules.failures.moe_rows import MOE_ROWS
 from heuristics.rules.failures.overlap_rows import OVERLAP_ROWS
 from heuristics.rules.failures.row import failures
 from heuristics.rules.rules import rules
 
-ROWS: Final[tuple[Row, ...]] = (*OVERLAP_ROWS, *GRAPH_ROWS, *MOE_ROWS)
+ROWS: Final[tuple[Row, ...]] = (*OVERLAP_ROWS, *GRAPH_ROWS)
 
 CORRECTION: Final = re.compile(r"(?:CFG|ENV|CAP)-[1-9][0-9]?")
 """What is corrected in the configuration, the environment or the recording, and is no fix."""

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from packaging.version import Version
 
 from heuristics.rules.check import check_rules, undecided
-from heuristics.rules.pp_layout import parse_layout
 from heuristics.rules.rule import in_force, verdict
 from heuristics.rules.rules import rules
 from heuristics.run.given import Given
 from heuristics.run.run import Run
 from tests.constraint_doubles import DEFAULTS, megatron_cases, run_with, whole_run
 from traces.settings.settings import Value, settings
+from traces.settings.stages import unrolled
 
 OVERLAP = "overlap_moe_expert_parallel_comm"
 BASE = cast(dict[str, object], megatron_cases()[0]["knobs"])
@@ -139,14 +139,13 @@ def test_sizes_that_divide_are_known_and_others_are_not() -> None:
     ],
 )
 def test_published_layout_strings_have_the_layers_they_should(text: str, stages: int, layers: int) -> None:
-    layout = parse_layout(text)
-    assert layout is not None
-    assert (len(layout.stages), layout.count("t")) == (stages, layers)
+    letters = unrolled(text) or ""
+    assert (letters.count("|") + 1, letters.count("t")) == (stages, layers)
 
 
 def test_a_layout_that_grows_beyond_reason_is_not_unrolled() -> None:
-    assert parse_layout("t*999999999999999999") is None
-    assert parse_layout("((t*99999)*99999)*9") is None
+    assert unrolled("t*999999999999999999") is None
+    assert unrolled("((t*9999)*9999)*9") is None
 
 
 @given(st.dictionaries(st.sampled_from(sorted(DEFAULTS)), st.none(), max_size=60))

@@ -37,7 +37,20 @@ def test_a_configuration_of_which_nothing_is_known_breaks_nothing() -> None:
 
 
 def test_a_rule_speaks_of_the_knobs_that_break_it() -> None:
-    about = {"core", "bridge", "te", "torch", "gpu", "capability", "packed", "stage", "nccl", "lm", "mb"}
+    about = {
+        "core",
+        "bridge",
+        "te",
+        "torch",
+        "gpu",
+        "capability",
+        "packed",
+        "stage",
+        "nccl",
+        "lm",
+        "mb",
+        "container",
+    }
     context = {"pipeline_model_parallel_size", "tensor_model_parallel_size", "context_parallel_size"}
     for rule in rules().values():
         row = ROWS[rule.id]

@@ -210,7 +210,7 @@ def test_failures_come_in_the_order_of_their_lines(tmp_path: Path) -> None:
     run = Run(settings=settings(values, "config.yaml"), log=log_of(tmp_path, *lines))
     found = explain_failures(run)
     assert [(one.id, one.line) for one in found] == [
-        ("router-dtype-cast", 1),
+        ("flex-router-dtype", 1),
         ("graph-register", 2),
     ]
 
