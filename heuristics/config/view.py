@@ -10,6 +10,7 @@ from typing import Final
 from heuristics.config.features import Features
 from heuristics.config.hardware import (
     FAMILIES,
+    RACK_NODE,
     GpuFamily,
     HardwareClass,
     HybridTopology,
@@ -17,6 +18,7 @@ from heuristics.config.hardware import (
     gpu_family,
 )
 from heuristics.config.logic import negated
+from heuristics.config.options import OPTIONS
 from heuristics.config.precision import bits_of, configured_precision
 from heuristics.config.trust import Understand, by_trust, effective_settings
 from heuristics.config.versions import Package, Version, core_of_bridge, numbers
@@ -37,7 +39,6 @@ _FAMILIES: Final = {
 }
 """(num_layers, hidden_size, num_moe_experts, moe_router_topk) -> family, as Megatron-Bridge's recipes of
 deepseek_v3, qwen3_235b_a22b, qwen3_30b_a3b and qwen3_next_80b_a3b have them."""
-_FAMILY_KNOBS: Final = ("num_layers", "hidden_size", "num_moe_experts", "moe_router_topk")
 
 
 class Config(Features):
@@ -154,7 +155,7 @@ class Config(Features):
     @property
     def gpu(self) -> str | None:
         """GPU family, such as H100 or GB200, or the name of a GPU that is none of ours."""
-        return self._given.gpu or self._observed.gpu
+        return self._given.gpu or self._observed.gpu or gpu_family(self.word("launcher.gpu") or "")
 
     @property
     def gpu_family(self) -> GpuFamily | None:
@@ -187,11 +188,20 @@ class Config(Features):
         return {(9, 0): "hopper", (8, 0): "ampere"}.get(self.capability, "other")  # type: ignore[return-value]
 
     @property
+    def gpus_per_node(self) -> int | None:
+        """GPUs of a node."""
+        return self.positive("launcher.gpus_per_node")
+
+    @property
     def nvlink_domain(self) -> int | None:
-        """GPUs of one NVLink domain: as given, else by family."""
+        """GPUs of one NVLink domain: as given; of an NVL72 family its rack; else the node, else by family."""
         if self._given.nvlink_domain is not None:
             return self._given.nvlink_domain
-        return self.gpu_family.nvlink_domain if self.gpu_family else None
+        family, node = self.gpu_family, self.gpus_per_node
+        if family is not None:
+            is_rack = family.hardware == "nvl72"
+            return family.nvlink_domain if is_rack or node is None else node
+        return node if node is not None and node > RACK_NODE else None
 
     @property
     def spans_domain(self) -> bool | None:
@@ -275,13 +285,12 @@ class Config(Features):
             return max(1, layers // self.pp // per_stage)
         return 1 if self.pp == 1 or self.known(_VIRTUAL) else None
 
-    @cached_property
+    @property
     def world(self) -> int | None:
-        """All ranks; where nobody says so, data-parallel ranks times the others."""
-        world, dp = self.positive("world_size"), self.positive("data_parallel_size")
-        if world is not None or dp is None or not (self.tp and self.cp and self.pp):
-            return world
-        return dp * self.tp * self.cp * self.pp
+        """All ranks."""
+        return self.positive("world_size")
+
+    world_size = world
 
     @property
     def dp(self) -> int | None:
@@ -315,7 +324,7 @@ class Config(Features):
     @property
     def family(self) -> str | None:
         """Model family: as given, else by the sizes that tell it."""
-        sizes = tuple(self.value(knob) for knob in _FAMILY_KNOBS)
+        sizes = tuple(self.value(knob) for knob in OPTIONS["family"].knobs)
         return self._given.family or _FAMILIES.get(sizes)  # type: ignore[arg-type]
 
     @property
@@ -354,8 +363,7 @@ class Config(Features):
     def packed_sequences(self) -> bool | None:
         """Whether sequences are packed."""
         given = self._given.packed_sequences
-        knobs = ("sft", "dataset.enable_offline_packing", "dataset.enable_in_batch_packing")
-        return self.any_on(*knobs) if given is None else given
+        return self.any_on(*OPTIONS["packed_sequences"].knobs) if given is None else given
 
     # Batches.
 

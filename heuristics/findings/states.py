@@ -34,7 +34,7 @@ class FeatureStates:
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """How to tell a feature's states. `about`: names in the tables of rules and failures that are its own."""
+    """How to tell a feature's states. `about`: names for it in the tables of rules and failures."""
 
     name: str
     requested: Callable[[Run], State]
@@ -125,14 +125,10 @@ def _collects_shown(run: Run) -> State:
     return False if absent is not None and absent.get("gc", 0.0) > 0 else None
 
 
+_FLEX: Final = ("flex", "moe_enable_deepep", "moe_flex_dispatcher_backend")
 _GRAPHS: Final = ("graphs", "graph_impl", "captured", "graph_parts", "full_iteration", "cuda_graph_impl")
 FEATURES: Final = (
-    Feature(
-        "dispatcher",
-        lambda run: run.asked.dispatcher,
-        _dispatcher_shown,
-        ("flex", "moe_enable_deepep", "moe_flex_dispatcher_backend"),
-    ),
+    Feature("dispatcher", lambda run: run.asked.dispatcher, _dispatcher_shown, _FLEX),
     Feature(
         "EP overlap", lambda run: run.asked.ep_overlap, lambda run: run.observed.ep_overlap, ("ep_overlap",)
     ),

@@ -32,7 +32,7 @@ class Rule:
     (and so Megatron-LM), of Megatron-Bridge where that refuses. `lines`: ids of `known_lines.toml`, which
     has the framework's own message. `cure`: what would meet it; `set`: knobs that do, where their values do
     not depend on the run; `fix`: the catalogue's id, `CFG-n` or `ENV-n`. `guide`: where a published guide
-    asks for it.
+    asks for it. `same`: ids of findings and of steps of the workflow that tell the same of a run.
     """
 
     id: str
@@ -50,6 +50,7 @@ class Rule:
     set: Mapping[str, Value] = field(default_factory=dict)
     fix: str = ""
     guide: str = ""
+    same: tuple[str, ...] = ()
     message: str = ""
 
     @property

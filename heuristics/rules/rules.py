@@ -18,22 +18,12 @@ from traces.settings.settings import Value
 SUBJECTS: Final = (
     *("layout", "pipeline", "router", "dispatcher", "flex", "ep_overlap", "delayed_wgrad", "graphs"),
     *("recompute", "offload", "precision", "optimizer_ddp", "fsdp", "mtp_context", "environment"),
-    "known_issues",
+    "reported",
 )
 """Tables, in the order in which their rules are reported."""
 AS_DATA: Final = (
-    *(
-        "layout",
-        "pipeline",
-        "router",
-        "dispatcher",
-        "flex",
-        "ep_overlap",
-        "delayed_wgrad",
-        "fsdp",
-        "environment",
-    ),
-    *("recompute", "offload", "precision", "optimizer_ddp", "mtp_context", "known_issues"),
+    *("layout", "pipeline", "router", "dispatcher", "flex", "ep_overlap", "delayed_wgrad", "recompute"),
+    *("offload", "precision", "optimizer_ddp", "fsdp", "mtp_context", "environment", "reported"),
 )
 """Subjects whose rows are TOML already; the rest are Python."""
 
@@ -55,6 +45,7 @@ class Row(TypedDict):
     set: NotRequired[dict[str, object]]
     fix: NotRequired[str]
     guide: NotRequired[str]
+    same: NotRequired[list[str]]
     source: NotRequired[str]
 
 
@@ -96,6 +87,7 @@ def _rule(row: Row, sources: Mapping[str, str]) -> Rule:
         set={knob: written_value(value) for knob, value in row.get("set", {}).items()},
         fix=row.get("fix", ""),
         guide=row.get("guide", ""),
+        same=tuple(row.get("same", ())),
     )
 
 

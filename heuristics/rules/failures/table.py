@@ -17,7 +17,7 @@ from heuristics.rules.rules import rules
 ROWS: Final[tuple[Row, ...]] = (*OVERLAP_ROWS, *GRAPH_ROWS)
 
 CORRECTION: Final = re.compile(r"(?:CFG|ENV|CAP)-[1-9][0-9]?")
-"""Of the configuration, the environment, the recording: what is corrected and is no fix of the catalogue."""
+"""What is corrected in the configuration, the environment or the recording, and is no fix."""
 
 
 @dataclass(frozen=True, slots=True)
