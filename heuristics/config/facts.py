@@ -46,6 +46,11 @@ def _comm(name: str, words: str) -> Fact:
     return Fact(lambda c: c.expert_overlap(name), (name, f"comm_overlap.{name}"), words=words)
 
 
+def _graphs(config: Config) -> bool | None:
+    """Whether any CUDA graphs are on."""
+    return None if config.graph_impl is None else config.graph_impl != "none"
+
+
 def _recompute_list(config: Config) -> tuple[str, ...] | None:
     """The list as it stands, whatever the granularity; else what the granularity means."""
     knob = "recompute_modules"
@@ -61,6 +66,9 @@ def _virtual_stages(config: Config) -> bool | None:
 
 
 _RECOMPUTE: Final = ("recompute_granularity", "recompute_modules", "moe_layer_recompute")
+_GRAPHS: Final = ("cuda_graph_impl", "enable_cuda_graph", "external_cuda_graph")
+_MODULES: Final = (*_GRAPHS, "cuda_graph_modules")
+_WGRADS: Final = ("cuda_graph_modules", "moe_shared_expert_intermediate_size", "moe_shared_expert_overlap")
 _OFFLOAD: Final = ("fine_grained_activation_offloading", "offload_modules")
 
 FACTS: Final[Mapping[str, Fact]] = {
@@ -97,6 +105,18 @@ FACTS: Final[Mapping[str, Fact]] = {
     ),
     "low_precision": Fact(lambda c: c.low_precision(), ("fp8", "fp4"), "--precision", "low precision"),
     "fp8_matrices": Fact(lambda c: c.fp8(), ("fp8",), "--precision", "FP8"),
+    "dropless": Fact(
+        lambda c: c.dropless, ("moe_expert_capacity_factor",), "--routing", "routing without dropped tokens"
+    ),
+    "dense_layers": Fact(lambda c: c.dense_layers, ("moe_layer_freq",), words="dense layers"),
+    # CUDA graphs
+    "graph_impl": Fact(lambda c: c.graph_impl, _GRAPHS, words="cuda_graph_impl"),
+    "graphs": Fact(_graphs, _GRAPHS, words="CUDA graphs"),
+    "full_iteration": Fact(lambda c: c.full_iteration, _MODULES, words="a graph of the full iteration"),
+    "graph_modules": Fact(lambda c: c.graph_modules, ("cuda_graph_modules",), words="cuda_graph_modules"),
+    "graph_parts": Fact(lambda c: c.graph_parts, _MODULES, words="modules named for the graphs"),
+    "captured": Fact(lambda c: c.captured, _MODULES, words="modules in the graphs"),
+    "graphed_wgrad": Fact(lambda c: c.graphed_wgrad, _WGRADS, words="weight gradients in graphs"),
     # lists, as the framework understands them
     "recomputed": Fact(lambda c: c.recompute_modules(), _RECOMPUTE, words="recomputed modules"),
     "recompute_list": Fact(_recompute_list, _RECOMPUTE, words="recompute_modules"),

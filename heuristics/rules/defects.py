@@ -25,9 +25,6 @@ SAME: Final[Mapping[str, tuple[str, ...]]] = {
     "folding-attention-mesh": ("world-attention-mesh",),
     "folding-expert-mesh": ("world-expert-mesh",),
     "folding-experts-divide": ("experts-for-ep",),
-    "delayed-wgrad-graphed-te": ("graphs-wgrad-te-version",),
-    "delayed-wgrad-graphed-fusion": ("graphs-wgrad-in-graph", "graphs-wgrad-lm"),
-    "delayed-wgrad-graphed-bias": ("graphs-wgrad-bias",),
     "flex-type": ("CFG-flex-type", "flex-backend-inert"),
     "flex-gpu": ("deepep-gpu", "hybridep-gpu", "CFG-dispatcher-gpu"),
     "flex-shared-experts": (
@@ -37,9 +34,9 @@ SAME: Final[Mapping[str, tuple[str, ...]]] = {
     "flex-router-fp32": ("flex-router-dtype",),
     "hybridep-topology": ("hybridep-domain", "CFG-hybridep-topology"),
     "shared-overlap-alone": ("ep-overlap-shared-experts",),
+    "graphs-packed": ("graphs-packed-sequences",),
     "graphs-static-parts": ("graphs-moe-drop-pad",),
     "graphs-router-and-preprocess": ("graphs-preprocess-router",),
-    "graphs-selective-recompute": ("graphs-full-recompute",),
     "precision-router": ("router-dtype-warning",),
     "profile-recipe-default": ("CFG-ep-overlap-left-off",),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.logic import all_of, any_of, negated
+from heuristics.config.logic import all_of, negated
 from heuristics.config.view import Config
 from heuristics.rules.ep_overlap import KNOB as OVERLAP
 from heuristics.rules.ep_overlap import overlap
@@ -130,16 +130,3 @@ RULES: Final = (
         fix="COM-9",
     ),
 )
-
-
-def captures_wgrad(config: Config) -> bool | None:
-    """Whether graphs of parts hold weight gradients: of attention, or of a shared expert in moe_router."""
-    modules = config.names("cuda_graph_modules")
-    if modules is None:
-        return None
-    shared = all_of(
-        "moe_router" in modules,
-        config.on("moe_shared_expert_intermediate_size"),
-        negated(config.on("moe_shared_expert_overlap")),
-    )
-    return any_of("attn" in modules, shared)

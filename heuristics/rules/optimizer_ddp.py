@@ -10,7 +10,6 @@ from typing import Final
 
 from heuristics.config.logic import all_of, any_of, negated
 from heuristics.config.view import Config
-from heuristics.rules.graph_view import expandable_segments
 from heuristics.rules.legacy import BRIDGE_OVERLAP, LM, Condition, Rule
 
 _DISTRIBUTED: Final = "ddp.use_distributed_optimizer"
@@ -29,6 +28,10 @@ _DDP: Final = "Megatron-Core, distributed/distributed_data_parallel_config.py"
 _BUFFERS: Final = "Megatron-Bridge, skill perf-memory-tuning"
 _TP_OVERLAP: Final = "tp_comm_overlap"
 _BRIDGE_TP_OVERLAP: Final = f"comm_overlap.{_TP_OVERLAP}"
+
+
+def _expandable(config: Config) -> bool | None:
+    return config.holds("env.PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
 
 
 def _not_fp32(knob: str) -> Condition:
@@ -155,7 +158,7 @@ RULES: Final = (
         "user-buffers-segments",
         ("ddp.nccl_ub", "env.PYTORCH_CUDA_ALLOC_CONF"),
         "NCCL user buffers do not go with expandable segments before PyTorch 2.11",
-        lambda c: all_of(c.on("ddp.nccl_ub"), expandable_segments(c), c.before("torch", "2.11.0")),
+        lambda c: all_of(c.on("ddp.nccl_ub"), _expandable(c), c.before("torch", "2.11.0")),
         "ours",
         f"{_DDP}; {_BUFFERS}",
         "one of the two",

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Final, NotRequired, TypedDict, cast
+from typing import Final, Literal, NotRequired, TypedDict, cast
 
 from packaging.version import Version
 
@@ -20,7 +20,7 @@ SUBJECTS: Final = (
     *("recompute", "offload", "precision", "optimizer_ddp", "fsdp", "mtp_context", "environment"),
 )
 """Tables, in the order in which their rules are reported."""
-AS_DATA: Final = ("ep_overlap", "delayed_wgrad")
+AS_DATA: Final = ("ep_overlap", "delayed_wgrad", "graphs")
 """Subjects whose rows are TOML already; the rest are Python."""
 
 
@@ -34,11 +34,12 @@ class Row(TypedDict):
     feature: NotRequired[str]
     needs: NotRequired[str]
     forbids: NotRequired[str]
-    level: NotRequired[Level]
+    level: NotRequired[Level | Literal["guide"]]
     since: NotRequired[str]
     until: NotRequired[str]
     lines: NotRequired[list[str]]
     set: NotRequired[dict[str, object]]
+    along: NotRequired[bool]
     fix: NotRequired[str]
     guide: NotRequired[str]
     source: NotRequired[str]
@@ -80,6 +81,7 @@ def _rule(row: Row, sources: Mapping[str, str]) -> Rule:
         until=_release(row.get("until")),
         lines=tuple(row.get("lines", ())),
         set={knob: _value(value) for knob, value in row.get("set", {}).items()},
+        along=row.get("along", False),
         fix=row.get("fix", ""),
         guide=row.get("guide", ""),
     )

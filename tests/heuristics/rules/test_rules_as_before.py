@@ -25,7 +25,7 @@ CHANGED: Final = {
 }
 NULLS: Final[frozenset[str]] = frozenset()
 """Rules of which an order with null was unknown and is false now."""
-BEFORE: Final = [row for subject in AS_DATA for row in CODED[subject]]
+BEFORE: Final = [row for subject in AS_DATA for row in CODED.get(subject, ())]
 
 
 def poorer(run: Run, draw: Random) -> Run:

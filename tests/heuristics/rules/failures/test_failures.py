@@ -215,7 +215,7 @@ def test_failures_come_in_the_order_of_their_lines(tmp_path: Path) -> None:
     found = explain_failures(run)
     assert [(one.id, one.line) for one in found] == [
         ("router-dtype-cast", 1),
-        ("graph-register", 2),
+        ("graphs-graph-register", 2),
         ("flex-inert", None),
     ]
 
