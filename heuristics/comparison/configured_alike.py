@@ -1,6 +1,7 @@
-"""What is said of both runs: does a step do the same work, on the same stack?
+"""What is configured of both runs: does a step do the same work, on the same stack?
 
-Only what both sides say can differ: unknown on one side is no difference.
+Only what both sides tell can differ: unknown on one side is no difference. A pipeline layout is one where the
+other configuration has none: its layers are then spread evenly.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ _FORCE: Final = "moe_router_force_load_balancing"
 _OTHER_WORK: Final = "A step does another amount of work. Compare tokens per second per GPU instead."
 _OTHER_MODEL: Final = "It is another model: its step does other work."
 _FORCED: Final = (
-    "One side forces the router to give every expert the same load: no trained router does, so no difference "
-    "of the two is one of the program. Force it on both sides or on none."
+    "One side forces the router to give every expert the same load. That is a setting for benchmarks: no "
+    "trained router does it, and in large runs it usually outperforms dropless routing. So neither run is a "
+    "baseline for the other. Force it on both sides or on none."
 )
 _OTHER_SHARE: Final = "A rank does another share of the step. The step is the same work; single rows are not."
 _UNTOLD_SHARE: Final = (
@@ -52,7 +54,9 @@ class Rule:
     """One thing to be alike. `fields`: of `Given`; `knobs` are asked where no field is told on both.
 
     `settled_by`: things that, if both sides say the same of them, make it `with_differences`, for `settled`.
-    `shown`: what a trace shows of it, as `trace_facts` names it.
+    `shown`: what a trace shows of it, as `trace_facts` names it. `stack`: a difference moves results as much
+    as a dispatcher does; `cuts`: it cuts the same step another way; `alone`: one configuration may have it
+    and the other not.
     """
 
     what: str
@@ -64,23 +68,29 @@ class Rule:
     settled_by: tuple[str, ...] = ()
     settled: str = ""
     shown: str = ""
+    stack: bool = False
+    cuts: bool = False
+    alone: bool = False
 
 
-def _parallel(what: str, field: str, knob: str) -> Rule:
+def _parallel(what: str, field: str, knob: str, stack: bool = False) -> Rule:
     same = ("world size", "global batch size")
-    return Rule(what, (field,), (knob,), "no", _UNTOLD_SHARE, _REVIEW, same, _OTHER_SHARE)
+    return Rule(
+        what, (field,), (knob,), "no", _UNTOLD_SHARE, _REVIEW, same, _OTHER_SHARE, stack=stack, cuts=True
+    )
 
 
 RULES: Final = (
     Rule("world size", (), ("world_size",), "no", _OTHER_WORK, _TOKENS),
     _parallel("tensor-parallel size", "tp", "tensor_model_parallel_size"),
     _parallel("context-parallel size", "cp", "context_parallel_size"),
-    _parallel("pipeline-parallel size", "pp", "pipeline_model_parallel_size"),
+    _parallel("pipeline-parallel size", "pp", "pipeline_model_parallel_size", stack=True),
     _parallel("expert-parallel size", "ep", "expert_model_parallel_size"),
     _parallel("expert-tensor-parallel size", "etp", "expert_tensor_parallel_size"),
     Rule(
         "virtual pipeline stages", ("vpp",), ("virtual_pipeline_model_parallel_size",), "with_differences",
         "The pipeline has another schedule. No verdict on the dispatcher across pipeline layouts.", _STACK,
+        stack=True, cuts=True,
     ),
     Rule(
         "pipeline layout", ("pp_layout",),
@@ -90,6 +100,7 @@ RULES: Final = (
         ),
         "with_differences",
         "A rank holds other layers. No verdict on the dispatcher across pipeline layouts.", _STACK,
+        stack=True, cuts=True, alone=True,
     ),
     Rule("model family", ("family",), (), "no", _OTHER_MODEL, _REVIEW),
     Rule(
@@ -106,6 +117,7 @@ RULES: Final = (
         "micro batch size", (), ("train.micro_batch_size",), "no",
         "Nothing says that a step holds as many tokens. Give both global batch sizes.",
         _TOKENS, ("global batch size",), "The same tokens in larger or smaller kernels: their counts differ.",
+        cuts=True,
     ),
     Rule(
         "precision", ("precision",), ("bf16", "fp16", "fp8", "fp8_recipe", "fp4"), "with_differences",
@@ -116,27 +128,26 @@ RULES: Final = (
         _ROUTING_MODE, ("routing",),
         ("moe_expert_capacity_factor", "moe_pad_expert_input_to_capacity", _FORCE),
         "with_differences",
-        "Experts get other loads. No verdict on the dispatcher across routing modes.", _ROUTING,
+        "Experts get other loads. No verdict on the dispatcher across routing modes.", _ROUTING, stack=True,
     ),
     Rule(
         "CUDA graph scope", ("graph_impl", "graph_modules"),
         ("cuda_graph_impl", "cuda_graph_modules", "enable_cuda_graph", "external_cuda_graph"),
         "with_differences",
         "Other work runs in graphs. No verdict on the dispatcher across graph scopes.", _STACK,
-        shown="detected.graph_share_frac",
+        shown="detected.graph_share_frac", stack=True,
     ),
     Rule(
         "container", ("container",), (), "with_differences",
         "Libraries may differ beyond those listed. No verdict on the dispatcher across containers.", _STACK,
+        stack=True,
     ),
 )  # fmt: skip
 
-SHARES: Final = frozenset(
-    rule.what
-    for rule in RULES
-    if rule.settled_by or rule.what in ("virtual pipeline stages", "pipeline layout")
-)
+SHARES: Final = frozenset(rule.what for rule in RULES if rule.cuts)
 """Differences that cut the same step another way: kernels of a rank differ in number and size."""
+STACK: Final = frozenset(rule.what for rule in RULES if rule.stack)
+"""Differences across which nothing is concluded about a dispatcher."""
 
 
 def configured_differences(
@@ -147,7 +158,7 @@ def configured_differences(
     alike = {rule.what: _alike(rule, *sides) for rule in RULES}
     forced = _forced(base), _forced(new)
     for rule in RULES:
-        shown = _differ(rule, *sides) or _shown(rule, base_rank, new_rank)
+        shown = _differ(rule, *sides) or _shown(rule, base_rank, new_rank) or _alone(rule, base, new, sides)
         if rule.what == _ROUTING_MODE and None not in forced and forced[0] != forced[1]:
             modes = shown or (_FORCED_WORDS[forced[0] is True], _FORCED_WORDS[forced[1] is True])
             yield Difference(rule.what, *modes, "no", _FORCED, rule.source)
@@ -180,6 +191,17 @@ def _differ(rule: Rule, base: Said, new: Said) -> tuple[str, str] | None:
         for said in (base, new)
     ]
     return texts[0], texts[1]
+
+
+def _alone(rule: Rule, base: Result, new: Result, sides: tuple[Said, Said]) -> tuple[str, str] | None:
+    """What one side sets where both have a configuration and the other's leaves it out or empty."""
+    if not rule.alone or known(base.configuration) is None or known(new.configuration) is None:
+        return None
+    keys = (*rule.fields, *rule.knobs)
+    if any(key in settings_of(side).withheld for side in (base, new) for key in keys):
+        return None
+    values = [next((said[key] for key in keys if said.get(key) is not None), None) for said in sides]
+    return (_text(values[0]), _text(values[1])) if (values[0] is None) != (values[1] is None) else None
 
 
 def _alike(rule: Rule, base: Said, new: Said) -> bool:

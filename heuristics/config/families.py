@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.config.knobs import KnobView
+from heuristics.config.options import OPTIONS
 
-_SIZES: Final = ("num_layers", "hidden_size", "num_moe_experts", "moe_router_topk")
 _FAMILIES: Final = {
     (61, 7168, 256, 8): "dsv3",
     (94, 4096, 128, 8): "qwen3_235b",
@@ -25,7 +25,7 @@ NO_SHARED: Final = ("qwen3_235b", "qwen3_30b")
 
 def family_of(config: KnobView) -> str | None:
     """The family by its sizes; None where they are of none of ours."""
-    return _FAMILIES.get(tuple(config.value(knob) for knob in _SIZES))  # type: ignore[arg-type]
+    return _FAMILIES.get(tuple(config.value(knob) for knob in OPTIONS["family"].knobs))  # type: ignore[arg-type]
 
 
 def by_family(family: str | None, having: tuple[str, ...], without: tuple[str, ...]) -> bool | None:

@@ -40,6 +40,9 @@ FAMILIES: Final[dict[str, GpuFamily]] = {
 scripts/performance/utils/utils.py, takes 8 for H100, B200 and B300, and 72 for GB200, GB300 and VR200; ours:
 H200 and A100 as H100, since their boards hold eight as well. Cards and pairs (PCIe, NVL) hold less."""
 
+RACK_NODE: Final = 4
+"""GPUs of a node of an NVL72 rack: a larger node is a domain of its own, whatever its GPU is."""
+
 _WORD: Final = re.compile(r"[A-Z]+\d+", re.IGNORECASE)
 
 

@@ -9,8 +9,16 @@ from typing import Final
 
 from heuristics.config.families import MLA, NO_SHARED, QWEN, SHARED, by_family, family_of
 from heuristics.config.features import Features
-from heuristics.config.hardware import FAMILIES, GpuFamily, HardwareClass, HybridTopology, gpu_family
+from heuristics.config.hardware import (
+    FAMILIES,
+    RACK_NODE,
+    GpuFamily,
+    HardwareClass,
+    HybridTopology,
+    gpu_family,
+)
 from heuristics.config.logic import negated
+from heuristics.config.options import OPTIONS
 from heuristics.config.precision import bits_of, configured_precision
 from heuristics.config.trust import Understand, by_trust, effective_settings
 from heuristics.config.versions import Package, Version, core_of_bridge, numbers
@@ -134,7 +142,7 @@ class Config(Features):
     @property
     def gpu(self) -> str | None:
         """GPU family, such as H100 or GB200, or the name of a GPU that is none of ours."""
-        return self._given.gpu or self._observed.gpu
+        return self._given.gpu or self._observed.gpu or gpu_family(self.word("launcher.gpu") or "")
 
     @property
     def gpu_family(self) -> GpuFamily | None:
@@ -167,11 +175,20 @@ class Config(Features):
         return {(9, 0): "hopper", (8, 0): "ampere"}.get(self.capability, "other")  # type: ignore[return-value]
 
     @property
+    def gpus_per_node(self) -> int | None:
+        """GPUs of a node."""
+        return self.positive("launcher.gpus_per_node")
+
+    @property
     def nvlink_domain(self) -> int | None:
-        """GPUs of one NVLink domain: as given, else by family."""
+        """GPUs of one NVLink domain: as given; of an NVL72 family its rack; else the node, else by family."""
         if self._given.nvlink_domain is not None:
             return self._given.nvlink_domain
-        return self.gpu_family.nvlink_domain if self.gpu_family else None
+        family, node = self.gpu_family, self.gpus_per_node
+        if family is not None:
+            is_rack = family.hardware == "nvl72"
+            return family.nvlink_domain if is_rack or node is None else node
+        return node if node is not None and node > RACK_NODE else None
 
     @property
     def spans_domain(self) -> bool | None:
@@ -255,13 +272,12 @@ class Config(Features):
             return max(1, layers // self.pp // per_stage)
         return 1 if self.pp == 1 or self.known(_VIRTUAL) else None
 
-    @cached_property
+    @property
     def world(self) -> int | None:
-        """All ranks; where nobody says so, data-parallel ranks times the others."""
-        world, dp = self.positive("world_size"), self.positive("data_parallel_size")
-        if world is not None or dp is None or not (self.tp and self.cp and self.pp):
-            return world
-        return dp * self.tp * self.cp * self.pp
+        """All ranks."""
+        return self.positive("world_size")
+
+    world_size = world
 
     @property
     def dp(self) -> int | None:
@@ -350,8 +366,7 @@ class Config(Features):
     def packed_sequences(self) -> bool | None:
         """Whether sequences are packed."""
         given = self._given.packed_sequences
-        knobs = ("sft", "dataset.enable_offline_packing", "dataset.enable_in_batch_packing")
-        return self.any_on(*knobs) if given is None else given
+        return self.any_on(*OPTIONS["packed_sequences"].knobs) if given is None else given
 
     # Batches.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from heuristics.findings import compute, dispatcher, graphs, host, memory, overlap
+from heuristics.findings import compute, dispatcher, graphs, host, logged, memory, offload_fraction, overlap
 from heuristics.findings.finding import ConfigFinding, Detector, Recognised, case_of
 from heuristics.findings.spelling import misspelled
 from heuristics.run.run import Run
@@ -18,6 +18,8 @@ DETECTORS: Final[tuple[Detector, ...]] = (
     *compute.DETECTORS,
     *memory.DETECTORS,
     *host.DETECTORS,
+    *logged.DETECTORS,
+    *offload_fraction.DETECTORS,
 )
 
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from msgspec import UNSET, UnsetType
+
 from heuristics.findings.finding import FindingState
+from heuristics.guides.mfu_bands import Band
 from heuristics.result.judged import Checked
 from heuristics.result.told import Bytes, Count, Ns, Section, Told
 from heuristics.rules.failures.failure import State as FailureState
+from traces.sizes.references import Nearest, Reference
 
 
 class Versions(Section, frozen=True):
@@ -159,24 +163,13 @@ class Peak(Section, frozen=True):
     source: str
 
 
-class Reference(Section, frozen=True):
-    """One published throughput; None is what the row does not say."""
-
-    model: str
-    gpus: int | None
-    gpu: str
-    precision: str | None
-    layout: str | None
-    batch: str | None
-    tokens_per_s_per_gpu: float
-    tflops_per_gpu: float
-    step_s: float | None
-    source: str
-    routing: str
-
-
 class Throughput(Section, frozen=True):
-    """Rates of one GPU, and published rows of the same model beside them."""
+    """Rates of one GPU, and published rows of the same model beside them, the nearest first.
+
+    `nearest`: how far the first of them is, None where the model has none. `mfu_band`: where the guide would
+    place the MFU, by its figures of DeepSeek-V3 on GB200 and GB300; left out for a dense model, or without
+    an MFU.
+    """
 
     step_ns: Ns
     tokens_per_s_per_gpu: float
@@ -185,14 +178,21 @@ class Throughput(Section, frozen=True):
     peak: Told[Peak]
     source: str
     references: tuple[Reference, ...]
+    nearest: Nearest | None = None
+    mfu_band: Band | UnsetType = UNSET
 
 
 class Log(Section, frozen=True):
-    """What the training log tells. `iterations_ns`: its last steady ones, as two runs are compared."""
+    """What the training log tells. `iterations_ns`: its last steady ones, as two runs are compared.
+
+    `overlaps_on`: overlaps that the framework's own lines say are on, by knob, each with its line.
+    """
 
     name: str
     line_count: Count
     iteration_count: Count
+    last_iteration: Told[Count]
+    planned_iterations: Told[Count]
     steady_count: Count
     left_out: Mapping[str, Count]
     steady_step_ns: Told[Ns]
@@ -202,3 +202,4 @@ class Log(Section, frozen=True):
     peak_reserved_bytes: Told[Bytes]
     skipped_lines: tuple[Count, ...]
     versions: Mapping[str, str]
+    overlaps_on: Mapping[str, Count]

@@ -23,8 +23,9 @@ from heuristics.workflow.walk import walk
 from traces.missing import Missing
 from traces.settings.configuration import Problem
 from traces.sizes.memory import Estimate, calibrated, estimate
-from traces.sizes.references import Reference, nearest_references
+from traces.sizes.references import Nearest, Reference, nearest, nearest_references
 from traces.sizes.throughput import Throughput, throughput
+from traces.training_log.own_lines import logged_run
 from traces.training_log.peak import peak_memory
 from traces.training_log.steady import SteadyStep, steady_step
 
@@ -61,12 +62,12 @@ class Checked:
     memory: Estimate | Missing
     throughput: Throughput | Missing
     references: tuple[Reference, ...]
+    nearest: Nearest | None
 
     @property
     def legal(self) -> bool:
         """Whether nothing refuses the configuration."""
-        rejected = any(one.answer == "rejected" for one in self.answers)
-        return not rejected and not any(one.level == "error" for one in self.broken)
+        return not _refused(self.broken, self.answers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,27 +111,42 @@ def check(
     """Judge a configuration. `step_ns`: a measured step, for throughput where the log tells none."""
     steady = steady_step(run.log) if run.log else None
     length_ns = steady.median_ns if steady else step_ns
-    settings = run.settings
+    logged = logged_run(run.log, steady) if run.log else None
+    settings = run.config.settings
+    broken = check_rules(run)
+    rates = (
+        Missing("throughput", "no step time is known", "give --log, or analyze a trace with steps")
+        if length_ns is None
+        else throughput(settings, length_ns, run.gpu, logged=logged)
+    )
+    rows = nearest_references(settings, run.gpu, run.precision)
     return Checked(
-        broken=check_rules(run),
+        broken=broken,
         undecided=undecided(run),
         answers=answers,
         findings=disagrees.findings,
         failures=disagrees.failures,
         problems=problems,
-        steps=walk(run),
+        steps=walk(run, refused=_refused(broken, answers)),
         steady=steady,
         memory=_memory(run),
-        throughput=Missing("throughput", "no step time is known", "give --log, or analyze a trace with steps")
-        if length_ns is None
-        else throughput(settings, length_ns, run.gpu),
-        references=nearest_references(settings, run.gpu),
+        throughput=rates,
+        references=rows,
+        nearest=nearest(rows[0], rates.tokens_per_s_per_gpu, settings, run.gpu, run.precision)
+        if rows and not isinstance(rates, Missing)
+        else None,
     )
+
+
+def _refused(broken: tuple[Broken, ...], answers: tuple[Answer, ...]) -> bool:
+    """Whether a rule or Megatron-Core itself rejects the configuration."""
+    rejected = any(one.answer == "rejected" for one in answers)
+    return rejected or any(one.level == "error" for one in broken)
 
 
 def _memory(run: Run) -> Estimate | Missing:
     """The estimate, calibrated by the log's peak where it tells one."""
-    found = estimate(run.settings, run.config.core_text)
+    found = estimate(run.config.settings, run.config.core_text)
     peak = peak_memory(run.log) if run.log else None
     if isinstance(found, Missing) or peak is None or peak.allocated_bytes is None:
         return found

@@ -50,7 +50,7 @@ class Defect:
 NOT_AS_WRITTEN: Final = frozenset(
     {
         *("rejected", "overwritten", "inert", "requested_not_active", "active_not_requested"),
-        *("misspelled", "illegal"),
+        *("misspelled", "illegal", "logged_otherwise"),
     }
 )
 """States of findings that are corrected before anything is tuned: what was asked for is not what runs."""

@@ -432,3 +432,25 @@ def test_no_string_of_a_configuration_moves_the_cursor_or_opens_markup(
         assert "<script>" in text, name
         ticket = write_github(page(hostile, detail), View())
         assert not {"\x1b", "<script"} & {*re.findall(r"\x1b|<script", ticket)}, name
+
+
+@pytest.mark.parametrize(
+    ("variables", "cure"),
+    [
+        (["NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAINS=8"], "Give NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN"),
+        (["USE_MNNVL"], "NAME=VALUE"),
+        ({"A": "1"}, "There are"),
+    ],
+)
+def test_w17_a_variable_that_nothing_reads_is_refused_with_what_to_type(
+    tmp_path: Path, variables: object, cure: str
+) -> None:
+    with pytest.raises(diagnoser.UsageError, match=cure):
+        diagnoser.check_config(script(tmp_path), about={"env": variables})
+
+
+def test_w17_a_variable_is_part_of_the_line_that_makes_the_result_again(tmp_path: Path) -> None:
+    about = {"env": ["USE_MNNVL=1", "NVLINK_DOMAIN_SIZE=72"]}
+    made = diagnoser.check_config(script(tmp_path), about=about, ask_megatron=False)
+    assert made.result.given["env"] == ["USE_MNNVL=1", "NVLINK_DOMAIN_SIZE=72"]
+    assert "--env USE_MNNVL=1 --env NVLINK_DOMAIN_SIZE=72" in str(made.result.command)

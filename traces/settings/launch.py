@@ -14,7 +14,7 @@ BINDERS: Final = frozenset({"numactl", "bindpcie", "bindpcie.sh"})
 _PER_NODE: Final = ("--nproc-per-node", "--nproc_per_node", "--nproc")
 _NODES: Final = ("--nnodes", "-N", "--nodes")
 _TASKS: Final = ("-n", "--ntasks", "-np", "--np")
-_TASKS_PER_NODE: Final = ("--ntasks-per-node", "--gpus-per-node", "--gres")
+_TASKS_PER_NODE: Final = ("--ntasks-per-node", "--gpus-per-node")
 
 
 def world_size(
@@ -37,8 +37,15 @@ def world_size(
     tasks = _number(words, _TASKS) or _number(asked, _TASKS)
     if tasks is not None:
         return tasks
-    each = _number(words, _TASKS_PER_NODE[:1]) or _number(asked, _TASKS_PER_NODE[:1])
+    each = _number(words, _TASKS_PER_NODE) or _number(asked, _TASKS_PER_NODE)
     return nodes * each if nodes and each else None
+
+
+def gpus_per_node(launch: Iterable[Word], directives: Iterable[Word]) -> int | None:
+    """Ranks that a node runs, one a GPU, where plain numbers of the launcher or of `#SBATCH` tell it."""
+    words, asked = tuple(launch), tuple(directives)
+    found = (_number(each, names) for names in (_PER_NODE, _TASKS_PER_NODE) for each in (words, asked))
+    return next((count for count in found if count is not None), None)
 
 
 def is_bound(launch: Iterable[Word]) -> bool:

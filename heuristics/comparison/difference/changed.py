@@ -6,12 +6,13 @@ only where both sides tell it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from heuristics.comparison.difference.shown import trace_facts
 from heuristics.comparison.said import Value, given_of, settings_of, trace_of, versions_of
+from heuristics.config.options import OPTIONS
 from heuristics.result.compared import Source
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
@@ -20,37 +21,6 @@ from heuristics.result.trace import Trace
 
 PACKAGES: Final = ("bridge", "container", "core", "cuda", "nccl", "python", "te", "torch")
 """What has a version: of the configuration first, then of the log, then as given."""
-
-FIELD_KNOBS: Final[Mapping[str, tuple[str, ...]]] = {
-    "ep": ("expert_model_parallel_size",),
-    "etp": ("expert_tensor_parallel_size",),
-    "tp": ("tensor_model_parallel_size",),
-    "cp": ("context_parallel_size",),
-    "pp": ("pipeline_model_parallel_size",),
-    "vpp": (
-        "virtual_pipeline_model_parallel_size",
-        "pipeline_model_parallel_layout",
-        "pipeline_model_parallel_size",
-    ),
-    "pp_layout": ("pipeline_model_parallel_layout",),
-    "precision": (
-        *("bf16", "fp16", "fp8", "fp4", "fp8_recipe", "fp4_recipe", "mixed_precision"),
-        *("mixed_precision.fp8", "mixed_precision.fp8_recipe", "mixed_precision.fp4"),
-    ),
-    "routing": (
-        "moe_expert_capacity_factor",
-        "moe_pad_expert_input_to_capacity",
-        "moe_router_force_load_balancing",
-    ),
-    "graph_impl": ("cuda_graph_impl", "enable_cuda_graph", "external_cuda_graph"),
-    "graph_modules": ("cuda_graph_modules",),
-    "packed_sequences": ("sft", "dataset.enable_offline_packing", "dataset.enable_in_batch_packing"),
-    "router_padding": ("moe_router_padding_for_quantization", "moe_router_padding_for_fp8"),
-    "te_op_fuser": ("use_transformer_engine_op_fuser",),
-    "cpu_bound_to_numa": ("launcher.numa_binding",),
-    "family": ("num_layers", "hidden_size", "num_moe_experts", "moe_router_topk"),
-}
-"""A field of `given` and the knobs that tell it: where one of them is listed, the field would come twice."""
 
 _VERSIONS: Final = frozenset(("container", *(f"{package}_version" for package in PACKAGES)))
 _FROM_TRACE: Final = "trace"
@@ -140,7 +110,7 @@ def _environment(
     given = given_of(base), given_of(new)
     for field in given[0].keys() & given[1].keys() - _VERSIONS - {"gpu"}:
         values = given[0][field], given[1][field]
-        if values[0] != values[1] and listed.isdisjoint(FIELD_KNOBS.get(field, ())):
+        if values[0] != values[1] and (field not in OPTIONS or listed.isdisjoint(OPTIONS[field].knobs)):
             yield Changed(field, *values, "given")
     gpus: tuple[Value, Value] = known(base_rank.gpu), known(new_rank.gpu)
     source: Source = "trace"

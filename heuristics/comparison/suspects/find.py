@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from msgspec import structs
+
 from heuristics.comparison.difference.changed import Changed
 from heuristics.comparison.facts import Facts
 from heuristics.comparison.suspects.movers import Movable, movable
@@ -49,6 +51,14 @@ WEIGHTS: Final[dict[Level, Limit]] = {
 }
 
 
+_EXPERTS: Final = ("exposed_comm.ep_*", "exposed_comm.sendrecv_unresolved")
+_CONTROL: Final = (
+    "as the control arm, run the new side with moe_token_dispatcher_type alltoall: what stays slower there "
+    "is not the dispatcher's"
+)
+"""Megatron-Bridge, skill perf-moe-dispatcher-selection: alltoall is for debugging such regressions."""
+
+
 def can_explain(facts: Facts) -> tuple[tuple[str, ...], ...]:
     """For each of `facts.changed`: the rows that it can move and that moved. Empty: it explains nothing."""
     rows = tuple(View(facts).rows.values())
@@ -67,7 +77,18 @@ def find_suspects(facts: Facts) -> tuple[Suspect, ...]:
     found = _by_rules(view)
     ranked = sorted((*found, *_by_changes(view, found)), key=lambda one: _place(view, one))
     large = [one for one in ranked if one.gross_ns >= LEAST.value * view.moved_ns]
-    return tuple(one.suspect for one in _without_repeats(large))[: int(MOST.value)]
+    kept = _without_repeats(large)[: int(MOST.value)]
+    return tuple(_with_control(view, one.suspect) for one in kept)
+
+
+def _with_control(view: View, suspect: Suspect) -> Suspect:
+    """Where exchanges between experts got longer by a flex backend: alltoall tells whether that is why."""
+    runs = view.after.detected.dispatcher
+    backend = dispatcher.asked_for(view) if runs == "unknown" else runs
+    longer = any(row.row in suspect.rows and row.delta_ns > 0 for row in view.matching(*_EXPERTS))
+    if not longer or backend not in dispatcher.FUSED or not suspect.next:
+        return suspect
+    return structs.replace(suspect, next=f"{suspect.next}; {_CONTROL}")
 
 
 def _by_rules(view: View) -> tuple[Found, ...]:

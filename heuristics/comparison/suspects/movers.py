@@ -15,11 +15,10 @@ from heuristics.comparison.suspects.mover_table import Mover
 from heuristics.comparison.suspects.view import matches
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Fix
+from heuristics.fixes.ways import sets_of
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run, WallId
-from traces.settings.settings import Framework
-from traces.settings.spelling import change_of
 
 _HOST_ROWS: Final = {
     "arrival": ("launch_latency.arrival", "launch_latency.kernel_gap"),
@@ -27,7 +26,7 @@ _HOST_ROWS: Final = {
 }
 """Kinds of the host wall that are rows of another name."""
 
-_GO_ALONG: Final = ("*te_rng_tracker", "moe_router_dtype", "ddp.use_distributed_optimizer")
+GO_ALONG: Final = ("*te_rng_tracker", "moe_router_dtype", "ddp.use_distributed_optimizer")
 """What fixes set beside their own knobs, because those need it: it moves none of their rows by itself."""
 
 _RUNS: Final = (
@@ -71,7 +70,7 @@ def fix_movers() -> tuple[Mover, ...]:
     """What fixes of the catalogue switch on, and the rows of the kinds that they act on."""
     found: dict[tuple[str, str], Mover] = {}
     for fix in CATALOGUE.values():
-        rows = _rows(fix)
+        rows = rows_of(fix)
         if not rows:
             continue
         for knob, is_switch in _knobs(fix).items():
@@ -80,7 +79,8 @@ def fix_movers() -> tuple[Mover, ...]:
     return tuple(found.values())
 
 
-def _rows(fix: Fix) -> tuple[str, ...]:
+def rows_of(fix: Fix) -> tuple[str, ...]:
+    """Rows of the step that a fix acts on; none where it acts on all of its wall."""
     prefix: dict[WallId, str] = {
         "communication": "exposed_comm",
         "host_overhead": "launch_starved",
@@ -92,13 +92,9 @@ def _rows(fix: Fix) -> tuple[str, ...]:
 
 def _knobs(fix: Fix) -> dict[str, bool]:
     """Knobs that a fix sets to something, and whether it switches them on. What it leaves out is no mover."""
-    frameworks: tuple[Framework, Framework] = ("megatron_lm", "megatron_bridge")
     found: dict[str, bool] = {}
     for run in _RUNS:
-        knobs = fix.knobs(run)
-        spelled = (knobs.megatron_lm, knobs.megatron_bridge)
-        for lines, framework in zip(spelled, frameworks, strict=True):
-            for knob, value in change_of((*lines, *knobs.environment), framework).knobs.items():
-                if not is_off(value) and not matches(knob, _GO_ALONG):
-                    found[knob] = value is True
+        for knob, value in sets_of(fix.knobs(run)).items():
+            if not is_off(value) and not matches(knob, GO_ALONG):
+                found[knob] = value is True
     return found

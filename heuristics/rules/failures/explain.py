@@ -26,7 +26,7 @@ def explain_failures(run: Run) -> tuple[Failure, ...]:
     """
     if run.log is None:
         return ()
-    found = [*_of_rules(run.log, run.validated), *_of_rows(run.log, run.settings)]
+    found = [*_of_rules(run.log, run.validated), *_of_rows(run.log, run.config.written)]
     return tuple(sorted(found, key=lambda one: (one.line is None, one.line or 0)))
 
 

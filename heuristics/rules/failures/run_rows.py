@@ -55,11 +55,6 @@ def _other_hang(log: TrainingLog, settings: Settings) -> Seen | None:
     return _hang(log) if log.first(*_HANG_LINES) and _overlap_hang(log, settings) is None else None
 
 
-def _silent_stop(log: TrainingLog, settings: Settings) -> Seen | None:
-    found = None if log.first(*_HANG_LINES) or _overlap_hang(log, settings) else _hang(log)
-    return found
-
-
 def _fragmented(log: TrainingLog, settings: Settings) -> Seen | None:
     """What was asked for would have fitted into what was reserved and not allocated."""
     for error in log.out_of_memory:
@@ -230,17 +225,6 @@ RUN_ROWS: Final[tuple[Row, ...]] = (
         "ENV-5",
         _other_hang,
         source="PyTorch, torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp",
-    ),
-    Row(
-        "log-stops",
-        "collectives",
-        "hung",
-        "the log ends within training, without a word of its end: it hangs, was killed, or is still written",
-        "the scheduler's record of the job, other ranks' logs, a stack of a waiting process",
-        "if it waits in a collective, as for a timeout; if it was killed, the host's memory",
-        "ENV-5",
-        _silent_stop,
-        source="ours: no line of an end among those the frameworks print",
     ),
     Row(
         "overlap-overwritten",

@@ -93,7 +93,7 @@ def step_of(result: Result, fix: Fix, everything: bool = False) -> Step:
     gain = known(fix.gain_frac)
     low, high = (known(gain[0]), gain[1]) if gain else (None, None)
     gains = f"saves {saving(low, high)}" if high is not None else "saving not measured"
-    notes = tuple(_all_notes(fix)) if everything else tuple(_one_note(fix))
+    notes = tuple(_all_notes(fix)) if everything else (*_one_note(fix), *_issues(fix, everything))
     spellings = tuple(_spellings(fix.knobs, _order(result)))
     return Step(fix.id, words(fix.title), gains, spellings, notes, low, high, fix.after)
 
@@ -129,6 +129,18 @@ def _one_note(fix: Fix) -> Iterator[Words]:
             yield words(f"{_condition(open_[0])}{more}")
 
 
+def _issues(fix: Fix, everything: bool) -> Iterator[Words]:
+    """Published issues of the change: those that fit this run, with `everything` also where that is open."""
+    for one in fix.known_issues:
+        if one.only_if and not everything:
+            continue
+        where = " or ".join(one.releases) + (f", on {' or '.join(one.gpus)}" if one.gpus else "")
+        if one.only_if:
+            given = ", ".join(name.replace("_", " ") for name in one.only_if)
+            where = f"if your release is {where}; not known here: {given}"
+        yield words(f"Known issue ({where}): {one.what}. Workaround: {one.workaround}. {one.source}.")
+
+
 def _condition(one: Precondition) -> str:
     """What a fix needs; what is not met with what would meet it."""
     cure = f" ({one.cure})" if one.cure and one.state == "unmet" else ""
@@ -150,6 +162,7 @@ def _all_notes(fix: Fix) -> Iterator[Words]:
         yield words(f"Acts on the same costs as {', '.join(fix.shares_with)}: their savings do not add up")
     if (source := known(fix.gain_source)) is not None:
         yield words(f"Elsewhere: {source}")
+    yield from _issues(fix, everything=True)
     for effect in fix.side_effects:
         yield words(f"Side effect: {effect}")
     yield words(f"Verify: {fix.verify}")

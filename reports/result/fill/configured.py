@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from msgspec import UNSET
+
+from heuristics.guides.mfu_bands import mfu_band
 from heuristics.judgement import Judgement
 from heuristics.result import configured as typed
 from heuristics.result.judged import Checked as Answered
@@ -152,13 +155,16 @@ def throughput(judgement: Judgement) -> Told[typed.Throughput]:
     if isinstance(found, Missing) or step_ns is None:
         return found if isinstance(found, Missing) else None
     profiled = "configuration and profiled step"
+    is_moe = bool(judgement.run.settings.value("num_moe_experts"))
     filled = copied(
         found,
         typed.Throughput,
         step_ns=step_ns,
         peak=copied(found.peak, typed.Peak) if found.peak else None,
         source="configuration and the log's steady step" if steady else profiled,
-        references=tuple(copied(one, typed.Reference) for one in checked.references),
+        references=checked.references,
+        nearest=checked.nearest,
+        mfu_band=mfu_band(found.mfu_frac) if found.mfu_frac is not None and is_moe else UNSET,
     )
     unknown = gap("the GPU, or its peak in this precision, is unknown", "--gpu-model, --precision")
     return because(filled, each(("mfu_frac", "peak"), unknown))

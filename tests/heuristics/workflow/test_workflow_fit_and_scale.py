@@ -296,11 +296,6 @@ def test_options_outweigh_the_configuration_in_the_layout() -> None:
     assert (layout.tp, layout.pp, layout.ep, layout.etp) == (8, 4, 16, 8)
 
 
-def test_the_world_follows_from_the_data_parallel_size() -> None:
-    layout = layout_of(run_with({**CUT, "world_size": None, "data_parallel_size": 8}))
-    assert (layout.world, layout.edp) == (256, 8)
-
-
 def test_virtual_stages_follow_from_the_layers_of_one() -> None:
     cut: Config = {
         "num_layers": 32,

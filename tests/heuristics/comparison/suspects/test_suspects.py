@@ -296,6 +296,18 @@ def test_an_overlap_that_was_switched_off_makes_its_rule_sure() -> None:
     assert (found.id, found.confidence) == ("overlap_lost.dp", "high")
 
 
+DEEPEP: dict[str, Any] = {"detected": {"dispatcher": "deepep"}}
+SLOW = moved("exposed_comm.ep_dispatch", 5, 9)
+
+
+def test_audit_62_alltoall_is_the_control_arm_where_a_flex_backend_got_slower() -> None:
+    assert "moe_token_dispatcher_type alltoall" in first(facts(SLOW, base=DEEPEP, new=DEEPEP)).next
+    faster = moved("exposed_comm.ep_dispatch", 9, 5)
+    assert "control arm" not in first(facts(faster, base=DEEPEP, new=DEEPEP)).next
+    assert "control arm" not in first(facts(SLOW)).next  # it runs alltoall
+    assert "control arm" not in first(facts(moved("exposed_comm.tp", 5, 9), base=DEEPEP, new=DEEPEP)).next
+
+
 def test_all_to_all_that_waits_is_no_slower_link() -> None:
     base, new = ({"a2a": {"waiting_like_ns": ms * MS}} for ms in (1, 18))
     found = ids(facts(EXCHANGE, base=base, new=new))

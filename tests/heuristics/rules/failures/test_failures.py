@@ -31,6 +31,7 @@ FACTS = {
     "checkpoint",
     "profiler-begins",
     "profiler-ends",
+    "tp-overlap-on",
 }
 NEED_SETTINGS = {"kernel-sums", "illegal-access", "collective-timeout"}
 BY_LINE = [(id, line) for id, line in KNOWN if id not in FACTS | NEED_SETTINGS]
@@ -113,7 +114,6 @@ SEEN: list[Case] = [
         {"comm_overlap__overlap_moe_expert_parallel_comm": True},
     ),
     ("hang-collective", (TORCH_26, STEP, TIMEOUT), {**OVERLAP}),
-    ("log-stops", (STEP,), {}),
     ("memory-fragmented", crash("forward_step", last=out_of_memory("1.00 GiB", "70.00 GiB", "1.00 GiB")), {}),
     ("memory-fragmented", (REPORT + "max reserved: 100.0",), {}),
     ("memory-activations", FORWARD, {}),
@@ -146,8 +146,6 @@ NOT_SEEN: list[Case] = [
     ("hang-overlap-torch", (TORCH_25, STEP), {"overlap_moe_expert_parallel_comm": False}),
     ("hang-overlap-torch", (STEP, TIMEOUT), {**OVERLAP}),
     ("hang-collective", (TORCH_25, STEP, TIMEOUT), {**OVERLAP}),
-    ("log-stops", (STEP, "[after training is done] datetime: 2026-08-22 10:00:00 "), {}),
-    ("log-stops", (STEP, TIMEOUT), {}),
     ("memory-fragmented", crash("forward_step", last=out_of_memory("1.01 GiB", "70.00 GiB", "1.00 GiB")), {}),
     ("memory-fragmented", (REPORT + "max reserved: 90.0",), {}),
     ("memory-activations", crash("forward_step", last=out_of_memory("1.00 GiB")), {}),
