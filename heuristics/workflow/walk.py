@@ -11,12 +11,11 @@ from heuristics.workflow.folding_rules import FOLDING_RULES
 from heuristics.workflow.need import prerequisite, rule_of
 from heuristics.workflow.needs_dispatcher import DISPATCHER_NEEDS
 from heuristics.workflow.needs_graphs import GRAPH_NEEDS
-from heuristics.workflow.needs_wgrad import DELAYED_WGRAD
 from heuristics.workflow.profile_rules import PROFILE_RULES
 from heuristics.workflow.rule import Judged, Step, WorkflowRule, unknown
 from heuristics.workflow.scale_rules import SCALE_RULES
 
-NEEDS: Final = (*DELAYED_WGRAD, *DISPATCHER_NEEDS, *GRAPH_NEEDS)
+NEEDS: Final = (*DISPATCHER_NEEDS, *GRAPH_NEEDS)
 
 RULES: Final[tuple[WorkflowRule, ...]] = (
     *FIT_RULES,
