@@ -34,6 +34,7 @@ ASKED_NOTHING = run_with({"overlap_moe_expert_parallel_comm": False, "delay_wgra
 DEEPEP: Config = {"moe_token_dispatcher_type": "flex", "moe_flex_dispatcher_backend": "deepep"}
 HYBRIDEP: Config = {"moe_token_dispatcher_type": "flex", "moe_flex_dispatcher_backend": "hybridep"}
 ALLTOALL: Config = {"moe_token_dispatcher_type": "alltoall"}
+SHARED: Config = {"moe_shared_expert_overlap": True, "moe_shared_expert_intermediate_size": 512}
 PARTS: Config = {
     "cuda_graph_impl": "transformer_engine",
     "cuda_graph_modules": ("moe_router", "moe_preprocess"),
@@ -166,32 +167,39 @@ DELAYED_WGRAD: tuple[Row, ...] = (
 DISPATCHER: tuple[Row, ...] = (
     *rows(
         "004",
-        "flex-type",
-        met=run_with(DEEPEP),
+        "flex-backend-inert",
+        met=run_with(HYBRIDEP),
         violated=run_with({**HYBRIDEP, "moe_token_dispatcher_type": "alltoall"}),
         unknown=run_with({"moe_flex_dispatcher_backend": "hybridep"}),
-        not_applicable=run_with(ALLTOALL),
+        not_applicable=run_with({**ALLTOALL, "moe_flex_dispatcher_backend": "deepep"}),
     ),
     *rows(
         "001",
-        "flex-gpu",
+        "deepep-gpu",
         met=run_with(DEEPEP, given={"gpu": "H100"}),
         violated=run_with(DEEPEP, given={"gpu": "GB200"}),
         unknown=run_with(DEEPEP),
-        not_applicable=run_with(ALLTOALL),
+        not_applicable=run_with({**ALLTOALL, "moe_flex_dispatcher_backend": "deepep"}),
     ),
-    Row("001", "flex-gpu", "met", run_with(HYBRIDEP, given={"gpu": "GB200"})),
-    Row("001", "flex-gpu", "violated", run_with(HYBRIDEP, shown={"capability": (7, 0)})),
+    Row("001", "deepep-gpu", "violated", run_with(DEEPEP, given={"gpu": "Tesla V100-SXM2-32GB"})),
+    Row("001", "deepep-gpu", "unknown", run_with(DEEPEP, given={"gpu": "NVIDIA X9000"})),
     *rows(
         "001",
-        "flex-shared-experts",
+        "hybridep-gpu",
+        met=run_with(HYBRIDEP, given={"gpu": "GB200"}),
+        violated=run_with(HYBRIDEP, shown={"capability": (7, 0)}),
+        unknown=run_with(HYBRIDEP),
+    ),
+    *rows(
+        "001",
+        "shared-overlap-flex-bridge",
         met=run_with({**DEEPEP, "moe_shared_expert_overlap": False}),
         violated=run_with({**DEEPEP, "moe_shared_expert_overlap": True}),
         unknown=run_with(DEEPEP),
     ),
     *rows(
         "003",
-        "flex-router-fp32",
+        "flex-router-dtype",
         met=run_with({**DEEPEP, "moe_router_dtype": "fp32"}),
         violated=run_with({**DEEPEP, "moe_router_dtype": None}),
         unknown=run_with(DEEPEP),
@@ -200,12 +208,12 @@ DISPATCHER: tuple[Row, ...] = (
         "000",
         "flex-sm-count",
         met=run_with({**DEEPEP, "moe_deepep_num_sms": 24}),
-        violated=run_with({**HYBRIDEP, "moe_hybridep_num_sms": None}),
+        violated=run_with({**HYBRIDEP, "moe_hybridep_num_sms": None, "moe_flex_dispatcher_num_sms": None}),
         unknown=run_with(DEEPEP),
     ),
     *rows(
         "000",
-        "hybridep-topology",
+        "hybridep-domain",
         met=run_with({**HYBRIDEP, RANKS: "32", "expert_model_parallel_size": 32}, given={"gpu": "GB200"}),
         violated=run_with({**HYBRIDEP, RANKS: "8", "expert_model_parallel_size": 32}, given={"gpu": "GB200"}),
         unknown=run_with({**HYBRIDEP, "expert_model_parallel_size": 32}, given={"gpu": "GB200"}),
@@ -213,24 +221,23 @@ DISPATCHER: tuple[Row, ...] = (
     ),
     Row(
         "000",
-        "hybridep-topology",
+        "hybridep-domain",
         "met",
         run_with({**HYBRIDEP, RANKS: "8", "expert_model_parallel_size": 32}, given={"gpu": "H100"}),
     ),
     *rows(
-        "004",
-        "shared-overlap-alone",
-        met=run_with({"moe_shared_expert_overlap": True, "overlap_moe_expert_parallel_comm": False}),
-        violated=run_with({"moe_shared_expert_overlap": True, **OVERLAP}),
-        unknown=run_with({"moe_shared_expert_overlap": True}),
-        not_applicable=run_with({"moe_shared_expert_overlap": False}),
+        "001",
+        "shared-overlap-alltoall",
+        met=run_with({**SHARED, **ALLTOALL}, given={"core_version": "0.17.0"}),
+        violated=run_with({**SHARED, **DEEPEP}, given={"core_version": "0.17.0"}),
+        unknown=run_with(SHARED, given={"core_version": "0.17.0"}),
     ),
     *rows(
         "001",
         "shared-overlap-dispatcher",
-        met=run_with({"moe_shared_expert_overlap": True, **ALLTOALL}),
-        violated=run_with({"moe_shared_expert_overlap": True, **DEEPEP}),
-        unknown=run_with({"moe_shared_expert_overlap": True}),
+        met=run_with({**SHARED, **DEEPEP}),
+        violated=run_with({**SHARED, "moe_token_dispatcher_type": "allgather"}),
+        unknown=run_with(SHARED),
     ),
 )
 
@@ -395,4 +402,4 @@ def test_versions_of_the_log_count_where_none_was_given() -> None:
 
 def test_the_default_backend_in_a_dumped_configuration_is_no_wish_for_flex() -> None:
     dumped = run_with({**ALLTOALL, "moe_flex_dispatcher_backend": "deepep"})
-    assert Row("004", "flex-type", "not_applicable", dumped).judged.state == "not_applicable"
+    assert Row("004", "flex-backend-inert", "not_applicable", dumped).judged.state == "not_applicable"
