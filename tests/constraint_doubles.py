@@ -103,8 +103,7 @@ def read(name: str) -> dict[str, dict[str, object]]:
 
 def messages(rule: Rule) -> tuple[str, ...]:
     """The framework's own words for a rule."""
-    known = tuple(text for line in rule.lines for text in known_lines()[line].texts)
-    return (*known, rule.message) if rule.message else known
+    return tuple(text for line in rule.lines for text in known_lines()[line].texts)
 
 
 def value_of(read_value: object) -> Value:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.version import Version
 
-from heuristics.rules.check import check_rules, undecided
+from heuristics.rules.check import asked_by, check_rules, undecided
 from heuristics.rules.rule import in_force, verdict
 from heuristics.rules.rules import rules
 from heuristics.run.given import Given
@@ -55,6 +55,18 @@ def test_a_change_is_judged_in_the_whole_configuration() -> None:
     assert "ep-overlap-shared-experts" in ids(changed)
     mended = run.changed({OVERLAP: True, "moe_shared_expert_overlap": False})
     assert "ep-overlap-shared-experts" not in ids(mended)
+
+
+def test_a_change_is_asked_what_the_rules_about_its_knobs_ask() -> None:
+    run = run_with({"core": "0.18.0", "torch": "2.5.1", "moe_shared_expert_overlap": False})
+    asked = {one.rule.id: one for one in asked_by(run, {OVERLAP: True})}
+    assert asked["ep-overlap-torch"].holds is False
+    assert asked["ep-overlap-shared-experts"].holds is True
+    assert asked["ep-overlap-expert-parallel"].holds is None
+    assert asked["ep-overlap-expert-parallel"].asks == ("expert_model_parallel_size",)
+    assert {"graphs-rng-tracker", "ep-overlap-mtp-pipeline"}.isdisjoint(asked)
+    off = {one.rule.id for one in asked_by(run, {OVERLAP: False})}
+    assert off.isdisjoint({"ep-overlap-torch", "ep-overlap-shared-experts"})
 
 
 def test_what_was_given_follows_a_change_of_its_knob() -> None:

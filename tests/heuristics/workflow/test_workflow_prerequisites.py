@@ -12,13 +12,17 @@ from traces.settings.settings import Framework, Value
 
 OVERLAP: Config = {"overlap_moe_expert_parallel_comm": True}
 WGRAD: Config = {"delay_wgrad_compute": True}
-GRAPHED_WGRAD: Config = {**WGRAD, "cuda_graph_impl": "transformer_engine", "cuda_graph_modules": ("attn",)}
+GRAPHED_WGRAD: Config = {
+    **WGRAD,
+    "ddp.overlap_grad_reduce": True,
+    "cuda_graph_impl": "transformer_engine",
+    "cuda_graph_modules": ("attn",),
+}
 WGRAD_RELEASES: tuple[tuple[str, Config, str, str], ...] = (
     ("reduce-lm", {**WGRAD, "ddp.overlap_grad_reduce": True}, "2.7.0", "2.8.0"),
     ("reduce-0.14", {**WGRAD, "ddp.overlap_grad_reduce": True}, "2.6.0", "2.7.0"),
     ("reduce-bridge", {**WGRAD, "ddp.overlap_grad_reduce": True}, "2.6.0", "2.7.0"),
     ("fusion-bridge", {**WGRAD, "gradient_accumulation_fusion": True}, "2.6.0", "2.7.0"),
-    ("graphed-te", GRAPHED_WGRAD, "2.11.0", "2.12.0"),
 )
 """Need, what asks for it, Transformer Engine before it and with it."""
 RELEASES = {"reduce-0.14": "0.14.0"}
@@ -34,11 +38,13 @@ SHARED: Config = {"moe_shared_expert_overlap": True, "moe_shared_expert_intermed
 PARTS: Config = {
     "cuda_graph_impl": "transformer_engine",
     "cuda_graph_modules": ("moe_router", "moe_preprocess"),
+    "num_moe_experts": 64,
     "moe_expert_capacity_factor": None,
 }
 WHOLE: Config = {
     "cuda_graph_impl": "full_iteration",
     "cuda_graph_modules": (),
+    "num_moe_experts": 64,
     "moe_expert_capacity_factor": None,
 }
 NO_GRAPHS = run_with({"cuda_graph_impl": "none"})
@@ -128,19 +134,33 @@ DELAYED_WGRAD: tuple[Row, ...] = (
             not_applicable=ASKED_NOTHING,
         )
     ),
-    *rows(
-        "001",
-        "delayed-wgrad-graphed-fusion",
-        met=run_with({**GRAPHED_WGRAD, "gradient_accumulation_fusion": True}),
-        violated=run_with({**GRAPHED_WGRAD, "gradient_accumulation_fusion": False}),
-        unknown=run_with(GRAPHED_WGRAD),
-    ),
-    *rows(
-        "001",
-        "delayed-wgrad-graphed-bias",
-        met=run_with({**GRAPHED_WGRAD, "add_bias_linear": False, "add_qkv_bias": False}),
-        violated=run_with({**GRAPHED_WGRAD, "add_bias_linear": False, "add_qkv_bias": True}),
-        unknown=run_with(GRAPHED_WGRAD),
+    *(
+        row
+        for framework in ("bridge", "lm")
+        for row in (
+            *rows(
+                "001",
+                f"graphs-wgrad-te-{framework}",
+                met=run_with(GRAPHED_WGRAD, given={"te_version": "2.12.0"}),
+                violated=run_with(GRAPHED_WGRAD, given={"te_version": "2.11.0"}),
+                unknown=run_with(GRAPHED_WGRAD),
+                not_applicable=ASKED_NOTHING,
+            ),
+            *rows(
+                "001",
+                f"graphs-wgrad-fusion-{framework}",
+                met=run_with({**GRAPHED_WGRAD, "gradient_accumulation_fusion": True}),
+                violated=run_with({**GRAPHED_WGRAD, "gradient_accumulation_fusion": False}),
+                unknown=run_with(GRAPHED_WGRAD),
+            ),
+            *rows(
+                "001",
+                f"graphs-wgrad-bias-{framework}",
+                met=run_with({**GRAPHED_WGRAD, "add_bias_linear": False, "add_qkv_bias": False}),
+                violated=run_with({**GRAPHED_WGRAD, "add_bias_linear": False, "add_qkv_bias": True}),
+                unknown=run_with(GRAPHED_WGRAD),
+            ),
+        )
     ),
 )
 
@@ -224,9 +244,9 @@ DISPATCHER: tuple[Row, ...] = (
 GRAPHS: tuple[Row, ...] = (
     *rows(
         "003",
-        "graphs-dropless-parts",
+        "graphs-full-iteration-sync-free",
         met=run_with(PARTS),
-        violated=run_with(WHOLE),
+        violated=run_with({**WHOLE, **ALLTOALL}),
         not_applicable=NO_GRAPHS,
     ),
     *rows(
@@ -247,7 +267,15 @@ GRAPHS: tuple[Row, ...] = (
     *rows(
         "003",
         "graphs-static-shapes",
-        met=run_with({**PARTS, "variable_seq_lengths": False}, given={"packed_sequences": False}),
+        met=run_with({**PARTS, "variable_seq_lengths": False}),
+        violated=run_with({**PARTS, "variable_seq_lengths": True}),
+        unknown=run_with(PARTS),
+        not_applicable=NO_GRAPHS,
+    ),
+    *rows(
+        "003",
+        "graphs-packed",
+        met=run_with(PARTS, given={"packed_sequences": False}),
         violated=run_with(PARTS, given={"packed_sequences": True}),
         unknown=run_with(PARTS),
     ),
@@ -260,15 +288,13 @@ GRAPHS: tuple[Row, ...] = (
     ),
     *rows(
         "003",
-        "graphs-selective-recompute",
+        "graphs-full-recompute",
         met=run_with({**PARTS, "recompute_granularity": "selective"}),
         violated=run_with({**PARTS, "recompute_granularity": "full"}),
         unknown=run_with(PARTS),
         not_applicable=run_with(WHOLE),
     ),
-    Row(
-        "002", "graphs-selective-recompute", "violated", run_with({**PARTS, "recompute_granularity": "full"})
-    ),
+    Row("002", "graphs-full-recompute", "violated", run_with({**PARTS, "recompute_granularity": "full"})),
 )
 
 PRECISION: tuple[Row, ...] = (
