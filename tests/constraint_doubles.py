@@ -103,8 +103,7 @@ def read(name: str) -> dict[str, dict[str, object]]:
 
 def messages(rule: Rule) -> tuple[str, ...]:
     """The framework's own words for a rule."""
-    known = tuple(text for line in rule.lines for text in known_lines()[line].texts)
-    return (*known, rule.message) if rule.message else known
+    return tuple(text for line in rule.lines for text in known_lines()[line].texts)
 
 
 def value_of(read_value: object) -> Value:
@@ -131,6 +130,7 @@ def run_with(said: Mapping[str, object]) -> Run:
         torch_version=cast(str | None, words.pop("torch", None)),
         packed_sequences=cast(bool | None, words.pop("packed", None)),
         stage=cast(Stage | None, words.pop("stage", None)),
+        container=cast(str | None, words.pop("container", None)),
     )
     lm, bridge = words.pop("lm", False), words.pop("mb", False)
     framework: Framework | None = "megatron_lm" if lm else "megatron_bridge" if bridge else None

@@ -46,6 +46,11 @@ def _comm(name: str, words: str) -> Fact:
     return Fact(lambda c: c.expert_overlap(name), (name, f"comm_overlap.{name}"), words=words)
 
 
+def _graphs(config: Config) -> bool | None:
+    """Whether any CUDA graphs are on."""
+    return None if config.graph_impl is None else config.graph_impl != "none"
+
+
 def _recompute_list(config: Config) -> tuple[str, ...] | None:
     """The list as it stands, whatever the granularity; else what the granularity means."""
     knob = "recompute_modules"
@@ -95,6 +100,9 @@ _DISTRIBUTED: Final = (
     "ddp.use_megatron_fsdp",
 )
 _FRACTION: Final = "optimizer.optimizer_offload_fraction"
+_GRAPHS: Final = ("cuda_graph_impl", "enable_cuda_graph", "external_cuda_graph")
+_MODULES: Final = (*_GRAPHS, "cuda_graph_modules")
+_WGRADS: Final = ("cuda_graph_modules", "moe_shared_expert_intermediate_size", "moe_shared_expert_overlap")
 _OFFLOAD: Final = ("fine_grained_activation_offloading", "offload_modules")
 
 FACTS: Final[Mapping[str, Fact]] = {
@@ -114,6 +122,7 @@ FACTS: Final[Mapping[str, Fact]] = {
     "pp": Fact(lambda c: c.pp, (_PP,), words="PP"),
     "ep": Fact(lambda c: c.ep, (_EP,), words="EP"),
     "etp": Fact(lambda c: c.etp, (_ETP, _TP), words="ETP"),
+    "world": Fact(lambda c: c.world, ("world_size",), words="ranks"),
     "dp": Fact(lambda c: c.dp, ("world_size", _TP, _CP, _PP), words="DP"),
     "edp": Fact(lambda c: c.edp, ("world_size", _ETP, _EP, _PP), words="EDP"),
     "virtual_stages": Fact(
@@ -127,11 +136,6 @@ FACTS: Final[Mapping[str, Fact]] = {
         lambda c: c.flex,
         ("moe_token_dispatcher_type", "moe_flex_dispatcher_backend", "moe_enable_deepep"),
         words="flex dispatcher",
-    ),
-    "graphs": Fact(
-        lambda c: None if c.graph_impl is None else c.graph_impl != "none",
-        ("cuda_graph_impl", "enable_cuda_graph", "external_cuda_graph"),
-        words="CUDA graphs",
     ),
     "ep_overlap": _comm("overlap_moe_expert_parallel_comm", "EP overlap"),
     "delayed_wgrad": _comm("delay_wgrad_compute", "delayed weight gradients"),
@@ -162,6 +166,18 @@ FACTS: Final[Mapping[str, Fact]] = {
         _expandable_segments, ("env.PYTORCH_CUDA_ALLOC_CONF",), words="expandable segments"
     ),
     "unfused_attention": Fact(_unfused_attention, ("attention_backend",), words="unfused attention"),
+    "dropless": Fact(
+        lambda c: c.dropless, ("moe_expert_capacity_factor",), "--routing", "routing without dropped tokens"
+    ),
+    "dense_layers": Fact(lambda c: c.dense_layers, ("moe_layer_freq",), words="dense layers"),
+    # CUDA graphs
+    "graph_impl": Fact(lambda c: c.graph_impl, _GRAPHS, words="cuda_graph_impl"),
+    "graphs": Fact(_graphs, _GRAPHS, words="CUDA graphs"),
+    "full_iteration": Fact(lambda c: c.full_iteration, _MODULES, words="a graph of the full iteration"),
+    "graph_modules": Fact(lambda c: c.graph_modules, ("cuda_graph_modules",), words="cuda_graph_modules"),
+    "graph_parts": Fact(lambda c: c.graph_parts, _MODULES, words="modules named for the graphs"),
+    "captured": Fact(lambda c: c.captured, _MODULES, words="modules in the graphs"),
+    "graphed_wgrad": Fact(lambda c: c.graphed_wgrad, _WGRADS, words="weight gradients in graphs"),
     # lists, as the framework understands them
     "recomputed": Fact(lambda c: c.recompute_modules(), _RECOMPUTE, words="recomputed modules"),
     "recompute_list": Fact(_recompute_list, _RECOMPUTE, words="recompute_modules"),

@@ -77,6 +77,8 @@ def observed_settings(observed: Observed) -> Settings:
     knobs.update(_precision_knobs(observed.precision))
     if observed.grouped_gemm:
         knobs["moe_grouped_gemm"] = True
+    if observed.ep_overlap:
+        knobs["overlap_moe_expert_parallel_comm"] = True
     knobs.update(_recompute_knobs(observed))
     return Settings({knob: Setting(value, TRACE) for knob, value in knobs.items()})
 

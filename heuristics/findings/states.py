@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from heuristics.config.features import GRAPH_MODULES
 from heuristics.findings.finding import Case, Recognised, case_of
 from heuristics.findings.graphs import CAPTURES
 from heuristics.findings.memory import expandable_segments
-from heuristics.guides.graph_config import MODULES as GRAPH_MODULES
 from heuristics.guides.recompute_modules import MODULES as LABELS
 from heuristics.guides.recompute_modules import label_of
 from heuristics.rules.failures.explain import lines_about

@@ -24,7 +24,9 @@ _OF_LEVEL: Final[Mapping[str, DefectKind]] = {
     "warning": "warned",
     "ignored": "no_effect",
 }
-_FOUND: Final = frozenset({"default_left_off", "not_representative"})
+_STEPS: Final[Mapping[str, tuple[str, ...]]] = {"CFG-ep-overlap-left-off": ("profile-recipe-default",)}
+"""Finding -> steps of the workflow that tell the same, where no rule does."""
+_FOUND: Final = frozenset({"default_left_off", "not_representative", "unexplained"})
 _COSTS: Final[Mapping[str, str]] = {
     "core": "training does not start",
     "megatron_lm": "training does not start",
@@ -47,9 +49,9 @@ _STATE_COSTS: Final[Mapping[FindingState | State, str]] = {
     "default_left_off": "what it would gain is left",
     "misspelled": "the setting is not read",
     "illegal": "training does not start",
-    "not_representative": "the recording does not stand for the run",
-    "logged_otherwise": "log and configuration are not of one run",
+    "logged_otherwise": "what is judged is not what ran",
     "unexplained": "the run stopped",
+    "not_representative": "the recording does not stand for the run",
     "failed": "the run stopped",
     "hung": "the run does not go on",
     "skipped": "the feature does not run",
@@ -181,7 +183,7 @@ def _of_rule(broken: Broken, run: Run) -> Defect:
         until=_release(rule, rule.until),
         set=rule.set,
         seen=tuple(seen),
-        of=(rule.id, *SAME.get(rule.id, ())),
+        of=(rule.id, *rule.same),
     )
 
 
@@ -193,7 +195,7 @@ def _release(rule: Rule, release: object) -> str:
 def _of_finding(one: ConfigFinding) -> Defect:
     kind: DefectKind = "found" if one.state in _FOUND else "not_as_written"
     seen = (Sighting("evidence", one.evidence.rstrip("."), ""),)
-    of = (one.id, *SAME.get(one.id, ()))
+    of = (one.id, *_STEPS.get(one.id, ()))
     return Defect(one.id, kind, one.text, one.fix, "", _STATE_COSTS[one.state], seen=seen, of=of)
 
 
@@ -209,49 +211,10 @@ def _of_failure(one: Failure) -> Defect:
         _STATE_COSTS[one.state],
         set=one.knobs,
         seen=seen,
-        of=tuple(dict.fromkeys((one.rule or one.id, one.id, *SAME.get(one.rule, ())))),
+        of=tuple(dict.fromkeys((one.rule or one.id, one.id))),
     )
 
 
 def _of_answer(one: Answer) -> Defect:
     seen = (Sighting("megatron_core", one.text, one.tier),)
     return Defect("", "rejected", f"Megatron-Core rejects it: {one.text}", "", "", _COSTS["core"], seen=seen)
-
-
-SAME: Final[Mapping[str, tuple[str, ...]]] = {
-    "flex-backend-inert": ("CFG-flex-type", "flex-type"),
-    "flex-without-backend": ("CFG-flex-backend",),
-    "ep-overlap-overwritten": ("CFG-overwritten-overlap-moe-expert-parallel-comm",),
-    "delayed-wgrad-overwritten": ("CFG-overwritten-delay-wgrad-compute",),
-    "shared-overlap-flex-bridge": ("CFG-shared-overlap-flex", "flex-shared-experts"),
-    "max-connections-overlap": ("CFG-max-connections",),
-    "tp-overlap-dropped-bridge": ("CFG-tp-overlap-off",),
-    "router-dtype-warning": ("precision-router",),
-    "hybridep-multi-node": ("CFG-hybridep-topology",),
-    "fake-group-flex": ("CFG-fake-group-flex",),
-    "deepep-gpu": ("CFG-dispatcher-gpu", "flex-gpu"),
-    "hybridep-gpu": ("CFG-dispatcher-gpu", "flex-gpu"),
-    "hybridep-domain": ("CFG-hybridep-topology", "hybridep-topology"),
-    "ep-overlap-full-recompute": ("fit-selective-before-full",),
-    "ep-overlap-virtual-stages": ("scale-vpp",),
-    "ep-overlap-shared-experts": ("shared-overlap-alone",),
-    "graphs-full-recompute": ("fit-selective-before-full", "graphs-selective-recompute"),
-    "one-of-everything": ("scale-ep-before-tp",),
-    "world-attention-mesh": ("folding-attention-mesh",),
-    "world-expert-mesh": ("folding-expert-mesh",),
-    "experts-for-ep": ("folding-experts-divide",),
-    "experts-per-rank": ("folding-experts-divide",),
-    "shared-overlap-dispatcher": ("flex-shared-experts",),
-    "graphs-wgrad-te-version": ("delayed-wgrad-graphed-te",),
-    "graphs-wgrad-in-graph": ("delayed-wgrad-graphed-fusion",),
-    "graphs-wgrad-lm": ("delayed-wgrad-graphed-fusion",),
-    "graphs-wgrad-bias": ("delayed-wgrad-graphed-bias",),
-    "flex-router-dtype": ("flex-router-fp32",),
-    "graphs-moe-drop-pad": ("graphs-static-parts",),
-    "graphs-preprocess-router": ("graphs-router-and-preprocess",),
-    "mxfp8-gpu": ("precision-platform",),
-    "nvfp4-gpu": ("precision-platform",),
-    "fp8-blockwise-blackwell": ("precision-platform",),
-    "CFG-ep-overlap-left-off": ("profile-recipe-default",),
-}
-"""Rule -> findings and steps of the workflow that tell the same."""

@@ -31,8 +31,9 @@ class Rule:
     the first release that has the rule and the first that has it no more, None without; of Megatron-Core
     (and so Megatron-LM), of Megatron-Bridge where that refuses. `lines`: ids of `known_lines.toml`, which
     has the framework's own message. `cure`: what would meet it; `set`: knobs that do, where their values do
-    not depend on the run; `fix`: the catalogue's id, `CFG-n` or `ENV-n`. `guide`: where a published guide
-    asks for it.
+    not depend on the run; `along`: who switches the feature on sets them with it. `fix`: the catalogue's
+    id, `CFG-n` or `ENV-n`. `guide`: where a published guide asks for it. `same`: ids of findings and of steps
+    of the workflow that tell the same of a run.
     """
 
     id: str
@@ -48,9 +49,10 @@ class Rule:
     until: Version | None = None
     lines: tuple[str, ...] = ()
     set: Mapping[str, Value] = field(default_factory=dict)
+    along: bool = False
     fix: str = ""
     guide: str = ""
-    message: str = ""
+    same: tuple[str, ...] = ()
 
     @property
     def conditions(self) -> tuple[Condition, ...]:

@@ -7,13 +7,11 @@ from functools import cache
 from typing import Final
 
 from heuristics.config.view import Config
-from heuristics.rules.failures.failure import Failure, Row, Seen, State
+from heuristics.rules.failures.failure import Failure, State
 from heuristics.rules.failures.row import failures
-from heuristics.rules.failures.table import ROWS
 from heuristics.rules.rule import Rule, verdict
 from heuristics.rules.rules import rules
 from heuristics.run.run import Run
-from traces.settings.settings import Settings
 from traces.training_log.known_lines import known_lines
 from traces.training_log.log import TrainingLog
 
@@ -30,7 +28,6 @@ def explain_failures(run: Run) -> tuple[Failure, ...]:
     found = [
         *_of_rules(run.log, run.validated),
         *_of_table(run.log, run.validated),
-        *_of_rows(run.log, run.settings),
     ]
     return tuple(sorted(found, key=lambda one: (one.line is None, one.line or 0)))
 
@@ -102,21 +99,3 @@ def _of_table(log: TrainingLog, config: Config) -> list[Failure]:
         for row in failures().values()
         if row.id in found and not {*row.unless} & {*found}
     ]
-
-
-def _of_rows(log: TrainingLog, settings: Settings) -> list[Failure]:
-    return [_explained(row, seen) for row in ROWS if (seen := row.seen(log, settings)) is not None]
-
-
-def _explained(row: Row, seen: Seen) -> Failure:
-    return Failure(
-        id=row.id,
-        text=row.text,
-        confirm=row.confirm,
-        fix=row.fix,
-        fix_id=row.fix_id,
-        line=seen.line,
-        source=row.source or known_lines()[row.id].source,
-        state=row.state,
-        knobs=row.knobs,
-    )

@@ -1,4 +1,4 @@
-"""A row of the failure table, and the reader of the table."""
+"""The table of failures: its rows, and their reader."""
 
 from __future__ import annotations
 

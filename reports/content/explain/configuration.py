@@ -8,10 +8,8 @@ from functools import partial
 from typing import Final
 
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.rules.failures.failure import Row
-from heuristics.rules.failures.row import Row as FailureRow
-from heuristics.rules.failures.row import failures
-from heuristics.rules.failures.table import ROWS, Corrected, corrections
+from heuristics.rules.failures.corrections import Corrected, corrections
+from heuristics.rules.failures.row import Row, failures
 from heuristics.rules.rule import Rule
 from heuristics.rules.rules import rules
 from heuristics.workflow.rule import WorkflowRule
@@ -22,7 +20,6 @@ from reports.content.explain.topic import Topic, listed, said
 from reports.content.wording import ended, joined
 from reports.measures import glossary
 from traces.settings.knobs import Knob, knobs
-from traces.training_log.known_lines import known_lines
 
 _SAYS: Final = {
     "core": "Megatron-Core's configuration",
@@ -47,8 +44,6 @@ def configuration_topics() -> Iterator[Topic]:
         yield Topic(rule.id, "rule of a release", partial(_rule, rule))
     for step in (one for one in WORKFLOW if one.id not in rules()):
         yield Topic(step.id, "rule of the workflow", partial(_step, step))
-    for coded in ROWS:
-        yield Topic(coded.id, "failure that a log shows", partial(_coded, coded))
     for row in failures().values():
         yield Topic(row.id, "failure that a log shows", partial(_failure, row))
     for number, several in corrections().items():
@@ -95,19 +90,11 @@ def _step(rule: WorkflowRule) -> Iterator[Block]:
     yield from said(f"workflow document {rule.seed}", "Source")
 
 
-def _failure(row: FailureRow) -> Iterator[Block]:
+def _failure(row: Row) -> Iterator[Block]:
     yield from said(ended(row.text), "Likely cause")
     yield from said(ended(row.confirm), "To confirm")
     yield Sentence(words(Code(row.fix), f": {ended(row.cure)}"), "Cure")
     yield from said(row.source, "Source")
-
-
-def _coded(row: Row) -> Iterator[Block]:
-    yield from said(ended(row.text), "Likely cause")
-    yield from said(ended(row.confirm), "To confirm")
-    yield Sentence(words(Code(row.fix_id), f": {ended(row.fix)}"), "Cure")
-    lines = known_lines()
-    yield from said(row.source or (lines[row.id].source if row.id in lines else ""), "Source")
 
 
 def _correction(several: tuple[Corrected, ...]) -> Iterator[Block]:

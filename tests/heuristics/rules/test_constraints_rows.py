@@ -9,9 +9,9 @@ import pytest
 
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.rules.check import check_rules, undecided
-from heuristics.rules.failures.table import corrections
+from heuristics.rules.failures.corrections import corrections
 from heuristics.rules.rule import verdict
-from heuristics.rules.rules import AS_DATA, rows, rules
+from heuristics.rules.rules import SUBJECTS, rows, rules
 from tests.constraint_doubles import read, run_with
 from traces.settings.knobs import knobs
 from traces.training_log.known_lines import known_lines
@@ -37,7 +37,20 @@ def test_a_configuration_of_which_nothing_is_known_breaks_nothing() -> None:
 
 
 def test_a_rule_speaks_of_the_knobs_that_break_it() -> None:
-    about = {"core", "bridge", "te", "torch", "gpu", "capability", "packed", "stage", "nccl", "lm", "mb"}
+    about = {
+        "core",
+        "bridge",
+        "te",
+        "torch",
+        "gpu",
+        "capability",
+        "packed",
+        "stage",
+        "nccl",
+        "lm",
+        "mb",
+        "container",
+    }
     context = {"pipeline_model_parallel_size", "tensor_model_parallel_size", "context_parallel_size"}
     for rule in rules().values():
         row = ROWS[rule.id]
@@ -65,7 +78,7 @@ def test_a_knob_that_meets_a_rule_is_a_knob() -> None:
 
 
 def test_no_rule_is_written_twice() -> None:
-    written = [row["id"] for subject in AS_DATA for row in rows(subject)]
+    written = [row["id"] for subject in SUBJECTS for row in rows(subject)]
     assert len(written) == len(set(written))
 
 

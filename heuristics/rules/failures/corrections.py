@@ -1,4 +1,4 @@
-"""The failures that are rows in Python, and the corrections that rules and failures ask for."""
+"""The corrections that rules and failures of a log ask for."""
 
 from __future__ import annotations
 
@@ -8,14 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from heuristics.rules.failures.failure import Row
-from heuristics.rules.failures.graph_rows import GRAPH_ROWS
-from heuristics.rules.failures.moe_rows import MOE_ROWS
-from heuristics.rules.failures.overlap_rows import OVERLAP_ROWS
 from heuristics.rules.failures.row import failures
 from heuristics.rules.rules import rules
-
-ROWS: Final[tuple[Row, ...]] = (*OVERLAP_ROWS, *GRAPH_ROWS, *MOE_ROWS)
 
 CORRECTION: Final = re.compile(r"(?:CFG|ENV|CAP)-[1-9][0-9]?")
 """What is corrected in the configuration, the environment or the recording, and is no fix."""
@@ -35,6 +29,5 @@ def corrections() -> Mapping[str, tuple[Corrected, ...]]:
     """What rules and failures ask for beside fixes, by id in order, with all that it is for."""
     found = [(rule.fix, Corrected(rule.id, rule.text, rule.cure)) for rule in rules().values()]
     found += [(row.fix, Corrected(row.id, row.text, row.cure)) for row in failures().values()]
-    found += [(one.fix_id, Corrected(one.id, one.text, one.fix)) for one in ROWS]
     ids = sorted({id for id, _ in found if CORRECTION.fullmatch(id)}, key=lambda id: (id[:3], int(id[4:])))
     return {id: tuple(one for of, one in found if of == id) for id in ids}
