@@ -49,8 +49,6 @@ _STATE_COSTS: Final[Mapping[FindingState | State, str]] = {
     "default_left_off": "what it would gain is left",
     "misspelled": "the setting is not read",
     "illegal": "training does not start",
-    "logged_otherwise": "what is judged is not what ran",
-    "unexplained": "the run stopped",
     "not_representative": "the recording does not stand for the run",
     "failed": "the run stopped",
     "hung": "the run does not go on",
