@@ -173,8 +173,8 @@ def throughput(judgement: Judgement) -> Told[typed.Throughput]:
     if isinstance(found, Missing) or step_ns is None:
         return found if isinstance(found, Missing) else None
     profiled = "configuration and profiled step"
-    family, share = judgement.run.given.family, found.mfu_frac
-    band = None if share is None else mfu_band(share, family, judgement.run.gpu)
+    config, share = judgement.run.config, found.mfu_frac
+    band = None if share is None else mfu_band(share, config.family, config.gpu)
     filled = copied(
         found,
         typed.Throughput,

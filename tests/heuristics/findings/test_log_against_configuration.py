@@ -220,3 +220,16 @@ def test_w16_a_log_of_one_unknown_error_does_not_end_the_check(
 @pytest.mark.parametrize(("family", "gpu"), [("qwen3_30b", "GB200"), ("dsv3", "H100"), (None, None)])
 def test_item_32_another_model_or_platform_has_no_band(family: str | None, gpu: str | None) -> None:
     assert mfu_band(0.18, family, gpu) is None
+
+
+def test_item_32_the_guides_band_stands_beside_the_mfu_of_its_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = written(
+        tmp_path, "run.sh", "python run_script.py -m deepseek -mr deepseek_v3 -g gb200 -c fp8_mx -ng 256"
+    )
+    steps = tuple(iteration(index, 16_000.0, batch=4096) for index in range(1, 9))
+    said = written(tmp_path, "run.log", "\n".join(steps) + "\n")
+    run(["check-config", str(config), "--log", str(said), "--no-megatron"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "(GB200, fp8), in the guide's band of tuned runs (high teens to low 20s)." in text
