@@ -34,10 +34,17 @@ UNTUNABLE: Final[Mapping[str, tuple[str, ...]]] = {
     "CFG-flex-type": ("COM-2", "COM-3", "COM-12", "MEM-5"),
     "CFG-dispatcher-not-active": ("COM-2", "COM-3", "COM-12", "MEM-5"),
     "CFG-dispatcher-gpu": ("COM-3", "COM-12"),
-    "CFG-graphs-not-replayed": ("HST-3", "HST-7"),
-    "CFG-ep-overlap-not-active": ("COM-9", "COM-15", "MEM-12"),
+    "CFG-graphs-not-replayed": ("HST-3", "HST-7", "HST-8"),
+    "CFG-ep-overlap-not-active": ("COM-1", "COM-9", "COM-15", "MEM-12"),
+    "CFG-dp-overlap-not-active": ("COM-4",),
+    "CFG-precision": ("CMP-3", "MEM-4", "CMP-7"),
+    "CFG-grouped-gemm": ("CMP-1",),
+    "CFG-permute-fusion": ("CMP-2",),
+    "CFG-offload-not-active": ("MEM-6",),
+    "CFG-expandable-segments": ("MEM-1",),
 }
-"""Finding -> fixes that would tune or replace what was asked for and does not run: mend it first."""
+"""Finding -> fixes that would set, tune or replace what is configured and does not run: that comes first."""
+_NOT_RUNNING: Final = ("requested_not_active", "rejected", "overwritten", "inert")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +88,9 @@ class Contradicted:
     def untunable(self) -> dict[str, Rejection]:
         """Fixes that wait until what was asked for runs."""
         return {
-            fix: Rejection(f"mend this first ({one.id}): {one.text}", one.evidence)
+            fix: Rejection(f"this comes first ({one.id}): {one.text}", one.evidence)
             for one in self.findings
+            if one.state in _NOT_RUNNING
             for fix in UNTUNABLE.get(one.id, ())
         }
 

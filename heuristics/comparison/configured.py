@@ -1,4 +1,4 @@
-"""What is said of a run, as values that can be compared: settings, versions, options, and its trace."""
+"""What is configured of a run, as values that can be compared: settings, versions, options; and its trace."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Value = bool | int | float | str | None | tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings by knob. `said`: where each was said; one whose value is withheld is in `withheld` only."""
+    """Settings by knob. `sources`: where each is set; one whose value is withheld is in `withheld` only."""
 
     values: Mapping[str, Value]
-    said: Mapping[str, str]
+    sources: Mapping[str, str]
     withheld: frozenset[str]
 
 
@@ -36,7 +36,7 @@ def settings_of(result: Result) -> Settings:
         return NONE
     return Settings(
         values={one.knob: plain(one.value) for one in configuration.settings if not one.withheld},
-        said={one.knob: one.said for one in configuration.settings},
+        sources={one.knob: one.said for one in configuration.settings},
         withheld=frozenset(one.knob for one in configuration.settings if one.withheld),
     )
 
@@ -47,9 +47,9 @@ def given_of(result: Result) -> dict[str, Value]:
 
 
 def versions_of(configuration: Configuration) -> dict[str, str]:
-    """The versions that a configuration says, by package."""
-    said = structs.asdict(configuration.versions)
-    return {package: version for package, version in said.items() if isinstance(version, str)}
+    """The versions that a configuration names, by package."""
+    named = structs.asdict(configuration.versions)
+    return {package: version for package, version in named.items() if isinstance(version, str)}
 
 
 def trace_of(result: Result, rank: Rank) -> Trace | None:

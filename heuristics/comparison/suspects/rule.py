@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from heuristics.comparison.difference.changed import Changed
 from heuristics.comparison.difference.rows import RowDelta
-from heuristics.comparison.suspects.direction import Way, way
+from heuristics.comparison.suspects.direction import way
 from heuristics.comparison.suspects.sentences import change_sentences, row_sentences
 from heuristics.comparison.suspects.view import View
 from heuristics.result.compared import Suspect
@@ -25,14 +25,24 @@ def shows_nothing(view: View) -> Signs:
     return ()
 
 
+def any_way(change: Changed) -> bool:
+    """Whatever way it changed."""
+    return True
+
+
+def way_of(wanted: Literal["more", "less"]) -> Callable[[Changed], bool]:
+    """Whether a setting went one way; also where that is not known."""
+    return lambda change: way(change) in (0, 1 if wanted == "more" else -1)
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A cause that comes up on the new side; where it went away there, `mirrored` is its title.
 
-    `slower`, `faster`, `either`: patterns of the rows that it makes longer, shorter, or either. `seen`: what
-    the trace shows of it besides these rows. `said`: patterns of changed things that are the cause, `says`
-    whether one of them changed the way that brings it (`way_of` makes one). `needs`: the evidence without
-    which it is no suspect. `at_most`, `at_least`: between which its confidence lies.
+    `slower`, `faster`, `either`: patterns of the rows that it makes longer, shorter, or either. `observed`:
+    what the trace shows of it besides these rows. `changed`: patterns of changed things that are the cause,
+    `went` whether one of them changed the way that brings it. `needs`: the evidence without which it is no
+    suspect. `at_most`, `at_least`: between which its confidence lies.
     """
 
     id: str
@@ -43,17 +53,12 @@ class Rule:
     slower: tuple[str, ...] = ()
     faster: tuple[str, ...] = ()
     either: tuple[str, ...] = ()
-    seen: Callable[[View], Signs] = shows_nothing
-    said: tuple[str, ...] = ()
-    says: Callable[[Changed], bool] = lambda change: True
-    needs: Literal["seen", "said", "any"] = "any"
+    observed: Callable[[View], Signs] = shows_nothing
+    changed: tuple[str, ...] = ()
+    went: Callable[[Changed], bool] = any_way
+    needs: Literal["observed", "changed", "any"] = "any"
     at_most: Level = "high"
     at_least: Level = "low"
-
-
-def way_of(wanted: Way) -> Callable[[Changed], bool]:
-    """Whether a setting went one way; also where that cannot be said."""
-    return lambda change: way(change) in (0, wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,24 +79,24 @@ def find(rule: Rule, view: View) -> Found | None:
     rows = moved_its_way(rule, view)
     if not rows:
         return None
-    seen = rule.seen(view)
-    said = tuple(change for change in view.changes(*rule.said) if rule.says(change))
-    if seen is None or not _enough(rule, bool(seen), bool(said)):
+    observed = rule.observed(view)
+    changed = tuple(change for change in view.changes(*rule.changed) if rule.went(change))
+    if observed is None or not _enough(rule, bool(observed), bool(changed)):
         return None
-    evidence = (*seen, *change_sentences(view, said))
+    evidence = (*observed, *change_sentences(view, changed))
     suspect = Suspect(
         id=rule.id,
         title=rule.title if view.sign == 1 else rule.mirrored,
         rows=tuple(row.row for row in rows),
         explains_ns=view.sign * sum(row.delta_ns for row in rows),
-        confidence=_confidence(rule, bool(seen), bool(said)),
+        confidence=_confidence(rule, bool(observed), bool(changed)),
         because=(*row_sentences(view, rows), *evidence),
         next=rule.next,
         source=rule.source,
         seen=evidence,
     )
     gross_ns = sum(abs(row.delta_ns) for row in rows)
-    return Found(suspect, gross_ns, tuple(change.what for change in said), rule.needs == "said")
+    return Found(suspect, gross_ns, tuple(change.what for change in changed), rule.needs == "changed")
 
 
 def moved_its_way(rule: Rule, view: View) -> tuple[RowDelta, ...]:
@@ -102,10 +107,10 @@ def moved_its_way(rule: Rule, view: View) -> tuple[RowDelta, ...]:
     return tuple(row for name, row in view.rows.items() if name in longer | shorter | any_way)
 
 
-def _enough(rule: Rule, seen: bool, said: bool) -> bool:
-    return {"seen": seen, "said": said, "any": seen or said}[rule.needs]
+def _enough(rule: Rule, observed: bool, changed: bool) -> bool:
+    return {"observed": observed, "changed": changed, "any": observed or changed}[rule.needs]
 
 
-def _confidence(rule: Rule, seen: bool, said: bool) -> Level:
+def _confidence(rule: Rule, observed: bool, changed: bool) -> Level:
     least, most = _ORDER.index(rule.at_least), _ORDER.index(rule.at_most)
-    return _ORDER[min(max(int(seen) + int(said), least), most)]
+    return _ORDER[min(max(int(observed) + int(changed), least), most)]

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Final, Literal
 
 from heuristics.comparison.figures import milliseconds
-from heuristics.comparison.suspects.rules.rule import Rule, Signs, way_of
-from heuristics.comparison.suspects.rules.signs import (
+from heuristics.comparison.suspects.causes import named
+from heuristics.comparison.suspects.evidence.signs import (
     CLASSES,
-    LAUNCHES,
     MAIN,
     kernel_counts,
     main_part,
     same_count,
 )
+from heuristics.comparison.suspects.rule import Signs
 from heuristics.comparison.suspects.view import View
 from heuristics.result.compared import KernelDelta
 from heuristics.result.rank import Rank
@@ -32,34 +30,10 @@ SPREAD: Final = Limit(
 SHARE: Final = Limit(
     0.05, "fraction of compute", "ours: a judgement: smaller classes are a few short kernels"
 )
-MOST: Final = Limit(0.8, "fraction of compute", "ours: the rest are classes too small to be told")
+MOST: Final = Limit(0.8, "fraction of compute", "ours: the rest are classes too small to be judged")
 EXCHANGED: Final = Limit(
     0.25, "fraction of the class", "ours: a judgement: less is one GEMM of a layer out of many"
 )
-SMALL: Final = (
-    "activation", "elementwise", "embedding", "loss", "memory", "norm", "permute", "quantize", "rope",
-    "router", "softmax",
-)  # fmt: skip
-"""Classes of kernels that fusing takes away."""
-
-SIZES: Final = (
-    "train.micro_batch_size", "train.global_batch_size", "*seq_length", "num_layers", "hidden_size",
-    "ffn_hidden_size", "moe_ffn_hidden_size", "num_moe_experts", "moe_router_topk", "mtp_num_layers",
-    "*model_parallel_size", "tp", "ep", "etp", "pp", "vpp", "cp", "context_parallel_size",
-    "expert_tensor_parallel_size", "data_parallel_size", "world_size",
-)  # fmt: skip
-LIBRARIES: Final = (
-    "version.te",
-    "version.torch",
-    "version.cuda",
-    "version.core",
-    "version.container",
-    "env.NVTE_*",
-)
-FUSIONS: Final = (
-    "*_fusion", "*_fusion_impl", "moe_permute_fusion_into_hybridep", "use_transformer_engine_op_fuser",
-    "transformer_impl", "fused_*", "use_te_*", "moe_grouped_gemm",
-)  # fmt: skip
 Way = Literal["more", "exchanged", "grid", "slower"]
 
 
@@ -89,7 +63,8 @@ def all_slower(view: View) -> float | None:
     return mean if mean - 1 >= SLOWER.value and alike else None
 
 
-def _clocks(view: View) -> Signs:
+def slower_alike(view: View) -> Signs:
+    """All large classes take longer by the same factor."""
     mean = all_slower(view)
     if mean is None:
         return None
@@ -128,7 +103,8 @@ def _work_ns(deltas: tuple[KernelDelta, ...], change: str) -> float:
     )
 
 
-def _class_seen(class_: str, wanted: Way, view: View) -> Signs:
+def class_kernels(class_: str, wanted: Way, view: View) -> Signs:
+    """How one class got longer, with its kernels that changed most."""
     if way_of_class(view, class_) != wanted or (wanted == "slower" and all_slower(view) is not None):
         return None
     row = view.rows[f"compute.{class_}"]
@@ -156,9 +132,10 @@ def _grid(grid: tuple[int, int, int]) -> str:
     return "x".join(str(blocks) for blocks in grid)
 
 
-def _more_small(view: View) -> Signs:
+def more_small_kernels(view: View) -> Signs:
+    """More small kernels beside as many others."""
     small, others = (
-        kernel_counts(view, [name for name in CLASSES if (name.partition(".")[2] in SMALL) is wanted])
+        kernel_counts(view, [name for name in CLASSES if (name in named("@small")) is wanted])
         for wanted in (True, False)
     )
     if not same_count(*others) or small[1] <= small[0] or same_count(*small):
@@ -169,7 +146,8 @@ def _more_small(view: View) -> Signs:
     )
 
 
-def _ungrouped(view: View) -> Signs:
+def gemms_ungrouped(view: View) -> Signs:
+    """Grouped GEMMs went, and others came."""
     grouped = view.counts.get("compute.grouped_gemm", (0.0, 0.0))
     gemms = view.counts.get("compute.gemm", (0.0, 0.0))
     if grouped[1] > (1 - MAIN.value) * grouped[0] or gemms[1] <= gemms[0] or not grouped[0]:
@@ -180,7 +158,7 @@ def _ungrouped(view: View) -> Signs:
     )
 
 
-def _more_work(view: View) -> Signs:
+def more_work(view: View) -> Signs:
     """All large classes have more kernels, alike."""
     before, after = kernel_counts(view)
     if after <= before or same_count(before, after):
@@ -192,117 +170,3 @@ def _more_work(view: View) -> Signs:
     if len(times) < 3 or sum(alike) < len(alike) - 1:
         return None
     return (view.arrow("compute kernels a step, classes alike", f"{before:.0f}", f"{after:.0f}"),)
-
-
-CLOCKS: Final = Rule(
-    id="gpu_slower",
-    title="All compute is slower alike: clock, power limit or heat of the GPU",
-    mirrored="All compute is faster alike: clock, power limit or heat of the GPU",
-    slower=CLASSES,
-    seen=_clocks,
-    said=("gpu", "gpu_model"),
-    needs="seen",
-    next="nvidia-smi -q -d CLOCK,POWER,PERFORMANCE on both hosts while the job runs (CMP-8)",
-    source="ours: only what holds all SMs back slows unlike kernels alike",
-)
-GROUPED: Final = Rule(
-    id="grouped_gemm_lost",
-    title="The experts run one GEMM each instead of a grouped one",
-    mirrored="The experts run in grouped GEMMs instead of one GEMM each",
-    slower=("compute.gemm", *LAUNCHES),
-    faster=("compute.grouped_gemm",),
-    seen=_ungrouped,
-    said=("moe_grouped_gemm", "version.te"),
-    says=way_of(-1),
-    needs="seen",
-    next="run the new side with moe_grouped_gemm, and a Transformer Engine that has it (CMP-1)",
-    source="Megatron-LM, megatron/core/transformer/moe/README.md at d98e8a64: grouped GEMM",
-)
-FUSION: Final = Rule(
-    id="fusion_lost",
-    title="More small kernels for the same GEMMs: a fusion is off",
-    mirrored="Fewer small kernels for the same GEMMs: a fusion is on",
-    slower=(*(f"compute.{class_}" for class_ in SMALL), *LAUNCHES),
-    seen=_more_small,
-    said=(*FUSIONS, *LIBRARIES),
-    says=way_of(-1),
-    next="compare the fusion settings of both logs; run the new side with those of the base (HST-4, CMP-2)",
-    source="Megatron-LM, megatron/core/transformer/moe/README.md at d98e8a64: fusions of router and permute",
-)
-MORE_WORK: Final = Rule(
-    id="more_work",
-    title="The step has more of everything: microbatches, layers or sizes",
-    mirrored="The step has less of everything: microbatches, layers or sizes",
-    slower=(*CLASSES, "exposed_comm.*", "exposed_copy.*", *LAUNCHES),
-    seen=_more_work,
-    said=SIZES,
-    needs="seen",
-    next="compare tokens a second instead of steps, or run both sides with the same sizes",
-    source="ours: a step of more tokens is no slower step",
-)
-
-
-def _of_classes(
-    way: Way, title: str, mirrored: str, said: tuple[str, ...], next_: str, source: str
-) -> tuple[Rule, ...]:
-    return tuple(
-        Rule(
-            id=f"kernels_{way}.{class_}",
-            title=title.format(class_=class_),
-            mirrored=mirrored.format(class_=class_),
-            slower=(f"compute.{class_}",),
-            seen=_seen(class_, way),
-            said=said,
-            needs="seen",
-            next=next_,
-            source=source,
-        )
-        for class_ in (name.partition(".")[2] for name in CLASSES)
-    )
-
-
-def _seen(class_: str, way: Way) -> Callable[[View], Signs]:
-    return partial(_class_seen, class_, way)
-
-
-_LIBRARY_NEXT: Final = "run the new side with the libraries of the base one by one: CUDA, Transformer Engine"
-_TUNED: Final = (
-    "Megatron-Bridge v0.5.1 release notes: fused MXFP8 kernels of cudnn-frontend (issue 256) got slower; "
-    "skills/nemo-mbridge-perf-moe-hardware-configs: container versions can cost much"
-)
-KERNELS: Final = (
-    *_of_classes(
-        "slower",
-        "The same {class_} kernels take longer",
-        "The same {class_} kernels take less",
-        (*LIBRARIES, "moe_*num_sms*"),
-        _LIBRARY_NEXT,
-        _TUNED,
-    ),
-    *_of_classes(
-        "exchanged",
-        "Other {class_} kernels do the work, and take longer",
-        "Other {class_} kernels do the work, and take less",
-        (*LIBRARIES, *FUSIONS, "attention_backend", "fp8*", "fp4*", "moe_use_*"),
-        _LIBRARY_NEXT,
-        _TUNED,
-    ),
-    *_of_classes(
-        "grid",
-        "The {class_} kernels have another grid: another shape, and take longer",
-        "The {class_} kernels have another grid: another shape, and take less",
-        SIZES,
-        "compare microbatch, sequence length and parallel sizes of both runs",
-        "Megatron-LM, megatron/core/transformer/moe/README.md at d98e8a64: shapes by TP, EP and microbatch",
-    ),
-    *_of_classes(
-        "more",
-        "More {class_} kernels run",
-        "Fewer {class_} kernels run",
-        (*FUSIONS, *SIZES, *LIBRARIES),
-        "find the operation they belong to in the new trace, by its NVTX range or its neighbours",
-        "ours: what the counts say",
-    ),
-)
-
-RULES: Final = (CLOCKS, GROUPED, FUSION, MORE_WORK, *KERNELS)

@@ -18,10 +18,6 @@ SAME_COUNT: Final = Limit(
 MAIN: Final = Limit(0.5, "fraction", "ours: of parts that add up, one of at least a half is the main one")
 
 CLASSES: Final = tuple(f"compute.{class_}" for class_ in compute_classes())
-HOST: Final = ("launch_starved.launch", "launch_starved.python", "launch_starved.os_wait")
-LAUNCHES: Final = (*HOST, "launch_latency.arrival", "launch_latency.kernel_gap", "idle")
-"""What launches cost: the host before them, their way to the GPU, the gap between kernels; `idle` where a
-side has no account of it."""
 
 Part = Literal["count", "duration", "overlap"]
 
@@ -33,12 +29,12 @@ def same_count(before: float, after: float) -> bool:
 
 def kernel_counts(view: View, names: Sequence[str] = CLASSES) -> tuple[float, float]:
     """Compute kernels a step of some classes, before and after."""
-    told = [view.counts[name] for name in names if name in view.counts]
-    return sum(one[0] for one in told), sum(one[1] for one in told)
+    pairs = [view.counts[name] for name in names if name in view.counts]
+    return sum(one[0] for one in pairs), sum(one[1] for one in pairs)
 
 
 def main_part(rows: Sequence[RowDelta]) -> Part | None:
-    """Which of count, duration and overlap makes most of rows that grew; None where none does, or untold."""
+    """Which of count, duration and overlap makes most of rows that grew; None where none does, or unknown."""
     delta_ns = sum(row.delta_ns for row in rows)
     if delta_ns <= 0 or any(row.count_ns is None for row in rows):
         return None

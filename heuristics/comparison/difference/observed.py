@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Final
 
-from heuristics.comparison.said import Value
+from heuristics.comparison.configured import Value
 from heuristics.result.rank import Rank
 from heuristics.result.told import known
 from traces.limits import Limit
@@ -23,63 +23,63 @@ _FAMILY: Final = re.compile(r"^(?:void )?([^<(#]+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class Observed:
     """One thing a trace shows; numbers within `tolerance` of each other are the same."""
 
     value: Value
     tolerance: float = 0.0
 
-    def differs(self, other: Shown) -> bool:
+    def differs(self, other: Observed) -> bool:
         """Whether the two are not the same; the same answer the other way round."""
         if isinstance(self.value, int | float) and isinstance(other.value, int | float):
             return abs(self.value - other.value) > self.tolerance
         return self.value != other.value
 
 
-def trace_facts(rank: Rank) -> dict[str, Shown]:
-    """By name (`detected.dispatcher`, `steps.source`): only what this trace tells, never null."""
-    return {what: shown for what, shown in _facts(rank) if shown.value is not None}
+def trace_facts(rank: Rank) -> dict[str, Observed]:
+    """By name (`detected.dispatcher`, `steps.source`): only what this trace has, never null."""
+    return {what: one for what, one in _facts(rank) if one.value is not None}
 
 
-def _facts(rank: Rank) -> Iterator[tuple[str, Shown]]:
+def _facts(rank: Rank) -> Iterator[tuple[str, Observed]]:
     detected = rank.detected
-    yield "detected.dispatcher", Shown(detected.dispatcher)
-    yield "detected.ep_overlap", Shown(known(detected.ep_overlap))
-    yield "detected.training_step", Shown(known(detected.training_step))
-    yield "detected.precision", Shown(_precision(rank))
-    yield "detected.graph_share_frac", Shown(known(detected.graph_share_frac), MOVED.value)
-    yield "detected.recompute", Shown(_run_again(rank))
-    yield "dispatcher.kernels", Shown(_exchange_kernels(rank))
+    yield "detected.dispatcher", Observed(detected.dispatcher)
+    yield "detected.ep_overlap", Observed(known(detected.ep_overlap))
+    yield "detected.training_step", Observed(known(detected.training_step))
+    yield "detected.precision", Observed(_precision(rank))
+    yield "detected.graph_share_frac", Observed(known(detected.graph_share_frac), MOVED.value)
+    yield "detected.recompute", Observed(_run_again(rank))
+    yield "dispatcher.kernels", Observed(_exchange_kernels(rank))
     yield (
         "memory.allocator_calls_per_step",
-        Shown(_per_step(rank, known(rank.memory.allocator_calls)), CALLS.value),
+        Observed(_per_step(rank, known(rank.memory.allocator_calls)), CALLS.value),
     )
     yield (
         "memory.offload_copies_per_step",
-        Shown(_per_step(rank, known(rank.memory.offload_copies)), CALLS.value),
+        Observed(_per_step(rank, known(rank.memory.offload_copies)), CALLS.value),
     )
     for kind, blocks in _comm_blocks(rank).items():
-        yield f"comm_blocks.{kind}", Shown(blocks)
-    yield "steps.source", Shown(rank.steps.source if rank.steps.found else "none")
-    yield "steps.dropped", Shown(tuple(sorted(one.reason for one in rank.steps.dropped)))
+        yield f"comm_blocks.{kind}", Observed(blocks)
+    yield "steps.source", Observed(rank.steps.source if rank.steps.found else "none")
+    yield "steps.dropped", Observed(tuple(sorted(one.reason for one in rank.steps.dropped)))
 
 
 def _precision(rank: Rank) -> str | None:
-    """What matrix work is known to run in, `bf16+fp8` for two; the one of all where no shares are told."""
+    """What matrix work is known to run in, `bf16+fp8` for two; the one of all where no shares are known."""
     shares = rank.detected.precision_shares_frac
-    told = sorted(name for name, frac in shares.items() if frac > MOVED.value)
-    return "+".join(told) or known(rank.detected.precision)
+    main = sorted(name for name, frac in shares.items() if frac > MOVED.value)
+    return "+".join(main) or known(rank.detected.precision)
 
 
 def _run_again(rank: Rank) -> tuple[str, ...] | None:
-    """Modules that run again in the backward pass; None where none can be told."""
+    """Modules that run again in the backward pass; None where that is unknown."""
     modules = known(rank.detected.recompute)
     if modules is None:
         return None
-    told = {name: known(one.recomputed_count) for name, one in modules.items()}
-    if all(count is None for count in told.values()):
+    counts = {name: known(one.recomputed_count) for name, one in modules.items()}
+    if all(count is None for count in counts.values()):
         return None
-    return tuple(sorted(name for name, count in told.items() if count))
+    return tuple(sorted(name for name, count in counts.items() if count))
 
 
 def _exchange_kernels(rank: Rank) -> tuple[str, ...] | None:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from heuristics.comparison.configured import Value
 from heuristics.comparison.difference.changed import Changed
-from heuristics.comparison.said import Value
 
 
-def crossed(since: str, *, from_: str = "0", until: str = "9999") -> Callable[[Changed], bool]:
-    """Whether a version went from below `since`, not below `from_`, to `since` or above, below `until`."""
+def crossed(since: str, at_least: str = "0", until: str = "9999") -> Callable[[Changed], bool]:
+    """Whether a version went from below `since`, not below `at_least`, to `since` or above, below `until`."""
 
-    def says(change: Changed) -> bool:
+    def went(change: Changed) -> bool:
         base, new = _numbers(change.base), _numbers(change.new)
         if base is None or new is None:
             return False
-        low, border, high = (_numbers(one) or () for one in (from_, since, until))
+        low, border, high = (_numbers(one) or () for one in (at_least, since, until))
         return low <= base < border <= new < high
 
-    return says
+    return went
 
 
 def _numbers(version: Value) -> tuple[int, ...] | None:
