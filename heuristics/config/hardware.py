@@ -58,13 +58,18 @@ def gpu_family(name: str) -> str | None:
     return next((word for word in words if word in FAMILIES), None)
 
 
+def family_named(name: str) -> GpuFamily | None:
+    """The family itself."""
+    found = gpu_family(name)
+    return FAMILIES[found] if found else None
+
+
 def capability_of(name: str) -> tuple[int, int] | None:
     """Compute capability of a product by its name; None where we have no source."""
-    family = gpu_family(name)
+    if family := family_named(name):
+        return family.capability
     words = (word.upper() for word in _WORD.findall(name))
-    return (
-        FAMILIES[family].capability if family else next((OTHERS[one] for one in words if one in OTHERS), None)
-    )
+    return next((OTHERS[word] for word in words if word in OTHERS), None)
 
 
 @dataclass(frozen=True, slots=True)
