@@ -69,6 +69,7 @@ GRAPHS_REFUSED: Final = (
     "graph-cpu-offload",
     "graph-rng",
     "graph-nan-check",
+    "graph-nan-check-bridge",
     "graph-bridge-local",
     "graph-packed",
     "graph-packed-energon",
