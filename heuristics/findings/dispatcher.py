@@ -79,19 +79,15 @@ def backend_skipped(case: Case) -> ConfigFinding | None:
     if not _through_bridge(case) or run.observed.dispatcher == backend:
         return None
     past = (rule for rule in limits(backend) if rule.by == "megatron_bridge" and past_limit(rule, run.config))
-    rule = next(past, None)
-    return None if rule is None else _skipped(case, backend, f"the GPU is a {_gpu(case)}: {rule.text}")
+    rule, family = next(past, None), run.config.gpu_family
+    on = f"the GPU is a {family.name}: " if family else ""
+    return None if rule is None else _skipped(case, backend, f"{on}{rule.text}")
 
 
 def _through_bridge(case: Case) -> bool:
     return (
         case.run.settings.framework == "megatron_bridge" or case.run.asked.version_text("bridge") is not None
     )
-
-
-def _gpu(case: Case) -> str:
-    family = case.run.config.gpu_family
-    return family.name if family else "GPU that it does not take"
 
 
 def _skipped(case: Case, backend: str, evidence: str) -> ConfigFinding:

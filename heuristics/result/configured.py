@@ -11,9 +11,12 @@ from heuristics.findings.finding import FindingState
 from heuristics.guides.mfu_bands import Band
 from heuristics.result.judged import Checked
 from heuristics.result.told import Bytes, Count, Ns, Section, Told
-from heuristics.rules.defects import Kind
 from heuristics.rules.failures.failure import State as FailureState
 from traces.sizes.references import Nearest, Reference
+
+DefectKind = Literal["rejected", "not_as_written", "found", "warned", "no_effect"]
+"""Refused by the framework; what was asked for is not what runs; another contradiction or failure; allowed
+with a warning; a setting that does nothing. Heaviest first."""
 
 
 class Versions(Section, frozen=True):
@@ -85,7 +88,7 @@ class Defect(Section, frozen=True):
     """
 
     id: str
-    kind: Kind
+    kind: DefectKind
     what: str
     cure: str
     fix: str
@@ -201,9 +204,8 @@ class Peak(Section, frozen=True):
 class Throughput(Section, frozen=True):
     """Rates of one GPU, and published rows of the same model beside them, the nearest first.
 
-    `nearest`: how far the first of them is, None where the model has none. `mfu_band`: where the guide would
-    place the MFU, by its figures of DeepSeek-V3 on GB200 and GB300; left out for a dense model, or without
-    an MFU.
+    `nearest`: how far the first of them is, None where the model has none. `mfu_band`: where the guide places
+    the MFU of DeepSeek-V3 on GB200 or GB300, the one shape it speaks of; left out for others.
     """
 
     step_ns: Ns
@@ -220,7 +222,7 @@ class Throughput(Section, frozen=True):
 class Log(Section, frozen=True):
     """What the training log tells. `iterations_ns`: its last steady ones, as two runs are compared.
 
-    `overlaps_on`: overlaps that the framework's own lines say are on, by knob, each with its line.
+    `overlaps_on`: overlaps that a line says are set up, by knob, each with its line.
     """
 
     name: str

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from heuristics.findings.finding import ConfigFinding, FindingState
+from heuristics.result.configured import DefectKind
 from heuristics.rules.check import Broken, check_rules
 from heuristics.rules.failures.failure import Failure, State
 from heuristics.rules.megatron.answer import Answer
@@ -16,12 +17,13 @@ from heuristics.run.run import Run
 from traces.settings.settings import Value
 from traces.training_log.known_lines import known_lines
 
-Kind = Literal["rejected", "not_as_written", "found", "warned", "no_effect"]
-"""Refused by the framework; what was asked for is not what runs; another contradiction or failure; allowed
-with a warning; a setting that does nothing. Heaviest first."""
-KINDS: Final[tuple[Kind, ...]] = ("rejected", "not_as_written", "found", "warned", "no_effect")
+KINDS: Final[tuple[DefectKind, ...]] = ("rejected", "not_as_written", "found", "warned", "no_effect")
 
-_OF_LEVEL: Final[Mapping[str, Kind]] = {"error": "rejected", "warning": "warned", "ignored": "no_effect"}
+_OF_LEVEL: Final[Mapping[str, DefectKind]] = {
+    "error": "rejected",
+    "warning": "warned",
+    "ignored": "no_effect",
+}
 _STEPS: Final[Mapping[str, tuple[str, ...]]] = {"CFG-ep-overlap-left-off": ("profile-recipe-default",)}
 """Finding -> steps of the workflow that tell the same, where no rule does."""
 _FOUND: Final = frozenset({"default_left_off", "not_representative", "unexplained"})
@@ -48,8 +50,6 @@ _STATE_COSTS: Final[Mapping[FindingState | State, str]] = {
     "misspelled": "the setting is not read",
     "illegal": "training does not start",
     "not_representative": "the recording does not stand for the run",
-    "logged_otherwise": "log and configuration are not of one run",
-    "unexplained": "the run stopped",
     "failed": "the run stopped",
     "hung": "the run does not go on",
     "skipped": "the feature does not run",
@@ -76,7 +76,7 @@ class Defect:
     """
 
     id: str
-    kind: Kind
+    kind: DefectKind
     what: str
     cure: str
     fix: str
@@ -191,7 +191,7 @@ def _release(rule: Rule, release: object) -> str:
 
 
 def _of_finding(one: ConfigFinding) -> Defect:
-    kind: Kind = "found" if one.state in _FOUND else "not_as_written"
+    kind: DefectKind = "found" if one.state in _FOUND else "not_as_written"
     seen = (Sighting("evidence", one.evidence.rstrip("."), ""),)
     of = (one.id, *_STEPS.get(one.id, ()))
     return Defect(one.id, kind, one.text, one.fix, "", _STATE_COSTS[one.state], seen=seen, of=of)

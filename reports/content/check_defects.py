@@ -159,9 +159,10 @@ def legal_words(result: Result, configuration: Configuration) -> str:
 
 
 def is_written(configuration: Configuration) -> bool:
-    """Whether a file says anything of the configuration."""
+    """Whether a file says anything of the configuration; a log's line of its ranks is none."""
     said = {one.said for one in configuration.settings} - _OF_THE_RUN
-    return bool(configuration.problems) or any(not one.startswith("--") for one in said)
+    framed = known(configuration.framework) is not None
+    return bool(configuration.problems) or (framed and any(not one.startswith("--") for one in said))
 
 
 def answer_words(answers: Sequence[Checked]) -> tuple[str, ...]:

@@ -173,7 +173,8 @@ def throughput(judgement: Judgement) -> Told[typed.Throughput]:
     if isinstance(found, Missing) or step_ns is None:
         return found if isinstance(found, Missing) else None
     profiled = "configuration and profiled step"
-    is_moe = bool(judgement.run.settings.value("num_moe_experts"))
+    config, share = judgement.run.config, found.mfu_frac
+    band = None if share is None else mfu_band(share, config.family, config.gpu)
     filled = copied(
         found,
         typed.Throughput,
@@ -182,7 +183,7 @@ def throughput(judgement: Judgement) -> Told[typed.Throughput]:
         source="configuration and the log's steady step" if steady else profiled,
         references=checked.references,
         nearest=checked.nearest,
-        mfu_band=mfu_band(found.mfu_frac) if found.mfu_frac is not None and is_moe else UNSET,
+        mfu_band=band or UNSET,
     )
     unknown = gap("the GPU, or its peak in this precision, is unknown", "--gpu-model, --precision")
     return because(filled, each(("mfu_frac", "peak"), unknown))

@@ -36,6 +36,8 @@ FACTS = {
     "profiler-begins",
     "profiler-ends",
     "tp-overlap-on",
+    "tp-overlap-default",
+    "ddp-config",
 }
 NEED_SETTINGS = {"kernel-sums", "illegal-access", "collective-timeout"}
 BY_LINE = [(id, line) for id, line in KNOWN if id not in FACTS | NEED_SETTINGS]

@@ -1,6 +1,6 @@
 """The recordings of the demo are what the simulator makes today.
 
-`pytest --update-golden tests/diagnoser/demo` records those again that are not.
+`pytest --update-golden tests/simulate` records those again that are not.
 """
 
 from __future__ import annotations
