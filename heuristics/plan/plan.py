@@ -190,7 +190,7 @@ def _forbidden(fix: Fix, allowed: Allowed) -> Refused | None:
         why = f"not in one plan with {first}, which comes first: {rule.text}"
         return Refused(fix, "excluded", why, f"leaving out {first}", rule.source)
     why = f"the configuration forbids it: {rule.text}"
-    return Refused(fix, "forbidden", why, rule.fix or rule.cure, rule.source)
+    return Refused(fix, "forbidden", why, rule.met_by, rule.source)
 
 
 def _sharing(planned: Planned, chosen: Sequence[Planned]) -> tuple[str, ...]:
