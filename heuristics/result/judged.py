@@ -198,3 +198,12 @@ class Choice(Section, frozen=True):
     settings: tuple[str, ...]
     asks: tuple[str, ...]
     refused: tuple[str, ...]
+    reason: str = ""
+    source: str = ""
+    other_rule: str = ""
+    other_reason: str = ""
+    candidates: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+    then: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()

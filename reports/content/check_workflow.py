@@ -84,29 +84,39 @@ def workflow_rules(result: Result) -> Iterator[Block]:
 
 
 def choice_line(result: Result) -> Iterator[Block]:
-    """What the guides choose, on one line."""
+    """What the guides choose, on one line, and why for the first; the other reasons are in the full text."""
     if result.choices:
-        said = "; ".join(f"{_about(one)} {one.answer}" for one in result.choices)
-        yield Sentence(words(f"{said}."), "Guides")
+        first = result.choices[0]
+        chosen = "; ".join(f"{_about(one)} {one.answer}" for one in result.choices)
+        yield Sentence(words(f"{chosen}."), "Guides")
+        yield Sentence(words(f"{first.answer}, by ", Code(first.rule), f": {ended(first.reason)}"), "Why")
 
 
 def choices(result: Result) -> Iterator[Block]:
-    """What the guides choose, the rule that decides, what the other edition says, what would settle it."""
-    if not result.choices:
-        return
-    yield Items(
-        tuple(map(_choice, result.choices)), f"What the guides choose (edition {result.tool.guidance})"
-    )
-    refused = tuple(words(_about(one), ": ", why) for one in result.choices for why in one.refused)
-    if refused:
-        yield Fold("What the guides rule out, and why", (Items(refused),), "ruled-out")
+    """What the guides choose: the rule that decides and why, what goes with it, and the other edition."""
+    for one in result.choices:
+        start = words(f"{ended(one.answer)} Rule ", Code(one.rule), f": {ended(one.reason)}")
+        edition = f"edition {result.tool.guidance} of the guides"
+        yield Items((start, *_particulars(one)), f"{_about(one)[:1].upper()}{_about(one)[1:]}, by {edition}")
 
 
-def _choice(one: Choice) -> Words:
-    other = f"; other edition: {one.other}" if one.other else ""
-    settings = words(" Settings: ", *_codes(one.settings), ".") if one.settings else ()
-    asks = words(" Missing input: ", *_codes(one.asks), ".") if one.asks else ()
-    return words(f"{_about(one)}: {one.answer} (rule ", Code(one.rule), f"{other}).", *settings, *asks)
+def _particulars(one: Choice) -> Iterator[Words]:
+    """What goes with a choice, each on a line of its own."""
+    if one.other:
+        yield words(f"The other edition: {one.other} (rule ", Code(one.other_rule), f": {one.other_reason}).")
+    for label, several in (
+        ("First", one.before),
+        ("Settings", one.settings),
+        ("Then, one at a time after a test", one.then),
+        ("Never", one.never),
+        ("Could change with", one.asks),
+    ):
+        if several:
+            yield words(f"{label}: ", _codes(several), ".")
+    yield from (words(ended(note)) for note in one.notes)
+    yield from (words(ended(f"Ruled out: {why}")) for why in one.refused)
+    if one.source:
+        yield words(f"Source: {one.source}.")
 
 
 def _about(one: Choice) -> str:

@@ -247,7 +247,7 @@ def test_a_measure_is_found_by_its_name(title: str) -> None:
         ("fit-offload-last", "rule of the workflow"),
         ("flex-inert", "failure"),
         ("dropless", "guide on CUDA graphs"),
-        ("high: instead of full recompute", "guide on recompute"),
+        ("recompute-instead-of-full", "guide on recompute"),
         ("moe_grouped_gemm", "setting"),
         ("--moe-grouped-gemm", "setting"),
         ("model.moe_grouped_gemm=true", "setting"),
