@@ -433,13 +433,13 @@ def test_a_choice_of_the_guides_names_its_rule_why_and_the_other_edition(tmp_pat
     assert "dispatcher deepep. Why deepep, by nvl8: it is near." in words(plain(page(result, Detail.FIRST)))
     whole = words(plain(page(result, Detail.FULL)))
     for line in (
-        "deepep. Rule nvl8: it is near.",
+        "deepep. Rule nvl8: it is near. Could",
         "The other edition: alltoall (rule small-ep: it is small).",
         "First: HST-1.",
         "Settings: --n 20.",
         "Then, one at a time after a test: attn.",
         "Never: moe.",
-        "Could change with: --ep.",
+        "nvl8: it is near. Could change with: --ep.",
         "Ruled out: hybridep: too old.",
         "Source: a guide.",
     ):
