@@ -86,6 +86,8 @@ FACTS: Final[Mapping[str, Fact]] = {
         ("virtual_pipeline_model_parallel_size", "pipeline_model_parallel_layout"),
         words="virtual stages",
     ),
+    "expert_parallel": Fact(lambda c: c.expert_parallel, (_EP,), "--ep", "experts over several ranks"),
+    "pipeline_parallel": Fact(lambda c: c.pipeline_parallel, (_PP,), "--pp", "pipeline stages"),
     # features
     "moe": Fact(lambda c: c.moe(), ("num_moe_experts",), words="several experts"),
     "ep_overlap": _comm("overlap_moe_expert_parallel_comm", "EP overlap"),
@@ -97,6 +99,7 @@ FACTS: Final[Mapping[str, Fact]] = {
     ),
     "low_precision": Fact(lambda c: c.low_precision(), ("fp8", "fp4"), "--precision", "low precision"),
     "fp8_matrices": Fact(lambda c: c.fp8(), ("fp8",), "--precision", "FP8"),
+    "full_recompute": Fact(lambda c: c.full_recompute, (_RECOMPUTE[0],), words="full recompute"),
     # lists, as the framework understands them
     "recomputed": Fact(lambda c: c.recompute_modules(), _RECOMPUTE, words="recomputed modules"),
     "recompute_list": Fact(_recompute_list, _RECOMPUTE, words="recompute_modules"),

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from heuristics.config.versions import numbers
 from heuristics.guides.graph_choice import GraphChoice
+from traces.settings.settings import Framework, Value
+from traces.settings.spelling import spell
+
+_IMPL: Final = "cuda_graph_impl"
+_MODULES: Final = "cuda_graph_modules"
+RNG_TRACKER: Final[Mapping[str, Value]] = {"use_te_rng_tracker": True, "rng.te_rng_tracker": True}
+"""What every CUDA graph needs of the random numbers."""
 
 
 def graph_knobs(choice: GraphChoice, core_version: str | None, bridge: bool) -> tuple[str, ...]:
@@ -13,56 +23,32 @@ def graph_knobs(choice: GraphChoice, core_version: str | None, bridge: bool) -> 
     graphs had flags of their own up to 0.14, `cuda_graph_impl` since 0.15, modules since 0.16 under the name
     `cuda_graph_scope`, since 0.18 `cuda_graph_modules` with `full_iteration` as an implementation.
     """
+    framework: Framework = "megatron_bridge" if bridge else "megatron_lm"
+    return spell(graph_settings(choice, core_version), framework, core_version)
+
+
+def graph_settings(choice: GraphChoice, core_version: str | None) -> dict[str, Value]:
+    """A choice as the knobs of a release."""
     version = numbers(core_version) if core_version else None
-    settings = _settings(choice, version)
-    if bridge:
-        return tuple(f"model.{name}={_override(value)}" for name, value in settings)
-    return tuple(_flag(name, value) for name, value in settings)
-
-
-_Value = str | bool | tuple[str, ...]
-_Settings = tuple[tuple[str, _Value], ...]
-
-
-def _settings(choice: GraphChoice, version: tuple[int, int, int] | None) -> _Settings:
     if version is not None and version < (0, 16, 0):
         return _early(choice, version)
     older = version is not None and version < (0, 18, 0)
-    if choice.impl == "none":
-        return (("cuda_graph_impl", "none"),)
     if choice.impl == "full_iteration" and older:
-        return (("cuda_graph_impl", "local"), ("cuda_graph_scope", ("full_iteration",)))
-    if not choice.modules:
-        return (("cuda_graph_impl", choice.impl),)
-    return (
-        ("cuda_graph_impl", choice.impl),
-        ("cuda_graph_scope" if older else "cuda_graph_modules", choice.modules),
-    )
+        return {_IMPL: "local", _MODULES: ("full_iteration",)}
+    modules: dict[str, Value] = {_MODULES: choice.modules} if choice.modules else {}
+    return {_IMPL: choice.impl, **({} if choice.impl == "none" else modules)}
 
 
-def _early(choice: GraphChoice, version: tuple[int, int, int]) -> _Settings:
+def _early(choice: GraphChoice, version: tuple[int, int, int]) -> dict[str, Value]:
     """Before 0.16 one scope: the whole layer, attn, and from 0.14 the full iteration."""
     if choice.impl == "none":
-        return (("cuda_graph_impl", "none"),) if version >= (0, 15, 0) else ()
+        return {_IMPL: "none"} if version >= (0, 15, 0) else {}
     full = choice.impl == "full_iteration"
     if (full and version < (0, 14, 0)) or choice.modules not in ((), ("attn",)):
-        return ()
+        return {}
     scope = "full_iteration" if full else choice.modules[0] if choice.modules else "full"
     impl = "local" if full else choice.impl
     if version >= (0, 15, 0):
-        return (("cuda_graph_impl", impl), ("cuda_graph_scope", scope))
+        return {_IMPL: impl, _MODULES: (scope,)}
     switch = "external_cuda_graph" if impl == "transformer_engine" else "enable_cuda_graph"
-    return ((switch, True), ("cuda_graph_scope", scope))
-
-
-def _flag(name: str, value: _Value) -> str:
-    flag = "--" + name.replace("_", "-")
-    if isinstance(value, bool):
-        return flag
-    return f"{flag} {value}" if isinstance(value, str) else f"{flag} {' '.join(value)}"
-
-
-def _override(value: _Value) -> str:
-    if isinstance(value, bool):
-        return "true"
-    return value if isinstance(value, str) else f"[{','.join(value)}]"
+    return {switch: True, _MODULES: (scope,)}

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 import diagnoser
 from diagnoser.cli import run
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.fixes.fix import Knobs
+from heuristics.fixes.change import Knobs
 from heuristics.plan.planned import Planned
 from heuristics.result.result import Result
 from heuristics.run.given import Given

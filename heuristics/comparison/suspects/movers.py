@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from typing import Final
 
 from heuristics.comparison.difference.changed import Changed
@@ -19,7 +20,6 @@ from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run, WallId
 from traces.settings.settings import Framework
-from traces.settings.spelling import change_of
 
 _HOST_ROWS: Final = {
     "arrival": ("launch_latency.arrival", "launch_latency.kernel_gap"),
@@ -94,11 +94,8 @@ def _knobs(fix: Fix) -> dict[str, bool]:
     """Knobs that a fix sets to something, and whether it switches them on. What it leaves out is no mover."""
     frameworks: tuple[Framework, Framework] = ("megatron_lm", "megatron_bridge")
     found: dict[str, bool] = {}
-    for run in _RUNS:
-        knobs = fix.knobs(run)
-        spelled = (knobs.megatron_lm, knobs.megatron_bridge)
-        for lines, framework in zip(spelled, frameworks, strict=True):
-            for knob, value in change_of((*lines, *knobs.environment), framework).knobs.items():
-                if not is_off(value) and not matches(knob, _GO_ALONG):
-                    found[knob] = value is True
+    for run, framework in product(_RUNS, frameworks):
+        for knob, value in fix.change(run).of(framework, run.settings).items():
+            if not is_off(value) and not matches(knob, _GO_ALONG):
+                found[knob] = value is True
     return found
