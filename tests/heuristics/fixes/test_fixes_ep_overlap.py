@@ -10,7 +10,6 @@ from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 
-
 VIRTUAL = "virtual_pipeline_model_parallel_size, pipeline_model_parallel_layout"
 
 
