@@ -17,7 +17,7 @@ Importing this package loads neither numpy nor pandas; `analyze` and `compare` d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
@@ -181,6 +181,7 @@ def compare(
     cache_dir: str | PathLike[str] | None = None,
     about: Mapping[str, object] | None = None,
     gate: str | None = None,
+    expect: Sequence[str] = (),
     redact: bool = True,
 ) -> ComparisonResult:
     """Compare two runs: is it really slower, by how much, where, and what changed that can explain it.
@@ -189,13 +190,15 @@ def compare(
     diagnosis. `base_gpu`, `new_gpu`: the CUDA device that is compared, the first rank's by default; with them
     one file may stand on both sides. Logs give the size of the difference without the profiler. `steps` and
     `nvtx` choose in both traces and are refused for earlier results; `about`, as for `analyze`, is said of
-    both runs. `gate` is a limit such as "3%"; what it says is the `gate` of what comes back. `redact` is as
-    for `analyze`; with it a result made without it is refused.
+    both runs. `gate` is a limit such as "3%"; what it says is the `gate` of what comes back. `expect`: what
+    fixes of the new side should gain of a step, such as "com-3=6ms". `redact` is as for `analyze`; with it a
+    result made without it is refused.
 
     Raises what `analyze` does, and `InputError` for a document that is no result of ours or of a newer
     schema, `NothingToDiagnose` for one without a rank. Messages begin with "base: " or "new: ".
     """
     from diagnoser.comparison import compare_sides
+    from diagnoser.expect import predictions
     from diagnoser.gate import gate_frac
     from diagnoser.side import Reading, Side
     from traces.formats.open import ReadOptions
@@ -209,9 +212,10 @@ def compare(
             ReadOptions(nsys, _path(cache_dir)),
             about or {},
             redact,
-            {"--gate": gate, "--steps": steps, "--nvtx": nvtx},
+            {"--gate": gate, "--expect": tuple(expect), "--steps": steps, "--nvtx": nvtx},
         ),
         None if gate is None else gate_frac(gate),
+        predictions(expect),
     )
 
 

@@ -7,9 +7,10 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from diagnoser.about import ABOUT, given_from, option_of
+from diagnoser.about import given_from
+from heuristics.config.options import OPTIONS, option_of
 
-Value = str | int | bool | Path | None
+Value = str | int | bool | Path | tuple[str, ...] | None
 
 
 def command_line(
@@ -21,19 +22,20 @@ def command_line(
 ) -> str:
     """A line for a shell: the command, its files, the options that were given, and what was said of the run.
 
-    An option whose value is None or False was not given. `redact`: files by their base names, and a text
-    about the run that is no known word as its placeholder (`--container NAME`). Control characters become
-    spaces.
+    An option whose value is None or False was not given; one with several values is repeated. `redact`: files
+    by their base names, and a text about the run that is no known word as its placeholder
+    (`--container NAME`). Control characters become spaces.
     """
     from reports.words import printable
 
     words = ["moe-diag", command, *(path_words(path, redact) for path in files)]
     for option, value in options.items():
-        if value is None or value is False:
-            continue
-        words.append(option)
-        if value is not True:
-            words.append(path_words(value, redact) if isinstance(value, Path) else str(value))
+        for one in value if isinstance(value, tuple) else (value,):
+            if one is None or one is False:
+                continue
+            words.append(option)
+            if one is not True:
+                words.append(path_words(one, redact) if isinstance(one, Path) else str(one))
     words += _about(about or {}, redact)
     if not redact:
         words.append("--no-redact")
@@ -50,10 +52,14 @@ def _about(about: Mapping[str, object], redact: bool) -> Iterator[str]:
     from reports.result.fill.shown import given
 
     shown = given(given_from(about), redact)
-    for field in (field for field in ABOUT if field in about):
-        kind, placeholder, _ = ABOUT[field]
+    for field in (field for field in OPTIONS if field in about):
+        kind, placeholder = OPTIONS[field].kind, OPTIONS[field].takes
         if kind is bool:
             yield option_of(field) if about[field] else f"--no-{option_of(field)[2:]}"
+            continue
+        if kind is list:
+            for one in shown.get(field, [placeholder]):
+                yield from (option_of(field), str(one))
             continue
         yield option_of(field)
         if field == "guidance":  # its words are few, and no part of the section

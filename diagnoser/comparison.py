@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from diagnoser.command_line import Value, command_line
 from diagnoser.comparison_result import ComparisonResult
 from diagnoser.side import Reading, Side, read_sides
 from diagnoser.version import VERSION
 from heuristics.comparison.comparison import compare
+from heuristics.comparison.taken import Prediction
 from reports.result.fill.comparison import result_of_comparison
 from traces.progress import Progress, silent
 
@@ -18,16 +19,20 @@ def compare_sides(
     new: Side,
     reading: Reading | None = None,
     gate_frac: float | None = None,
+    expected: Sequence[Prediction] = (),
     progress: Progress = silent,
 ) -> ComparisonResult:
-    """Compare two runs; see `diagnoser.compare` for what it raises. `gate_frac`: 0.03 for a gate of 3 %."""
+    """Compare two runs; see `diagnoser.compare` for what it raises. `gate_frac`: 0.03 for a gate of 3 %.
+
+    `expected`: what fixes of the new side are to gain.
+    """
     reading = reading or Reading()
     results = read_sides(base, new, reading, progress)
     progress("comparing", None)
     files = [side.file(result) for side, result in zip((base, new), results, strict=True)]
     result = result_of_comparison(
         VERSION,
-        compare(*results, (base.gpu, new.gpu), gate_frac),
+        compare(*results, (base.gpu, new.gpu), gate_frac, expected),
         warnings=[
             f"{side}: {warning}"
             for side, result in zip(("base", "new"), results, strict=True)
@@ -48,7 +53,7 @@ def compare_sides(
 def _options(base: Side, new: Side, reading: Reading) -> Mapping[str, Value]:
     return {
         "--baseline": base.baseline,
-        **reading.said,
+        **reading.typed,
         "--base-gpu": base.gpu,
         "--new-gpu": new.gpu,
         "--base-config": base.config,

@@ -53,7 +53,7 @@ def _read_log(path: Path, progress: Progress) -> TrainingLog:
 
     log = read_log(path, progress)
     said = (log.iterations, log.versions, log.settings, log.memory, log.out_of_memory, log.messages)
-    if not any((*said, log.theoretical)):
+    if not any((*said, log.theoretical, log.unknown_error)):
         raise InputError(
             f"{path.name} holds no line that we know of a training run. Give the text that the run "
             "printed, or leave the log out."

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 from msgspec import structs
 
-from diagnoser.about import ABOUT, given_from
+from diagnoser.about import given_from
 from diagnoser.configuration import read_configured
 from diagnoser.version import VERSION
+from heuristics.config.options import OPTIONS
 from heuristics.evidence.symptoms import observed_from, symptoms_of
 from heuristics.judgement import judge_observed
 from heuristics.result.result import Result
@@ -87,9 +88,10 @@ def _about(result: Result) -> dict[str, object]:
     """What was said of the run when the result was made, where this version knows it."""
     said: dict[str, Any] = {**result.given, "guidance": result.tool.guidance}
     plain = {
-        key: ",".join(map(str, one)) if isinstance(one, list | tuple) else one for key, one in said.items()
+        key: ",".join(map(str, one)) if isinstance(one, list | tuple) and key != "env" else one
+        for key, one in said.items()
     }
-    told = {key: one for key, one in plain.items() if key in ABOUT and isinstance(one, ABOUT[key][0])}
+    told = {key: one for key, one in plain.items() if key in OPTIONS and isinstance(one, OPTIONS[key].kind)}
     if told.get("guidance") not in get_args(Guidance):
         told.pop("guidance", None)
     return told

@@ -228,6 +228,16 @@ GateLimit = Annotated[
     ),
 ]
 
+Expectations = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--expect",
+        metavar="FIX=GAIN",
+        help="What a fix of the new run should gain of a step: com-3=6ms, or com-3=5%; may be repeated. "
+        "Without it, what the plan of the base says.",
+    ),
+]
+
 Baseline = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="The base is this baseline of the history; give NEW alone."),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from diagnoser.about import given_from
+from diagnoser.command_line import Value
 from diagnoser.configuration import read_configured
 from diagnoser.diagnosis import Diagnosis
 from diagnoser.earlier import with_about, with_files
@@ -52,14 +53,14 @@ class Side:
 class Reading:
     """How both sides are read. `about`: fields of `heuristics.run.run.Given`, said of both runs.
 
-    `redact`: paths and texts of configurations are withheld. `said`: options of both sides as typed.
+    `redact`: paths and texts of configurations are withheld. `typed`: options of both sides, as they were.
     """
 
     selection: Selection = field(default_factory=Selection)
     options: ReadOptions = field(default_factory=ReadOptions)
     about: Mapping[str, object] = field(default_factory=dict)
     redact: bool = True
-    said: Mapping[str, str | None] = field(default_factory=dict)
+    typed: Mapping[str, Value] = field(default_factory=dict)
 
 
 @contextmanager

@@ -90,10 +90,10 @@ ABOUT = ("--gpu-model", "H100", "--core-version", "0.16.1", "--no-megatron")
 """Options of the run, so that what is said does not hang on what is installed."""
 
 
-def log_lines(step_ms: float = 4000.0, peak_mb: float = 60_000.0) -> list[str]:
+def log_lines(step_ms: float = 4000.0, peak_mb: float = 60_000.0, batch: int = 256) -> list[str]:
     """Twenty steady iterations after a slow first, to the end of training, with a report of memory."""
     lengths = [9_000.0, *[step_ms] * 19]
-    lines = [iteration(index, ms, total=20) for index, ms in enumerate(lengths, start=1)]
+    lines = [iteration(index, ms, total=20, batch=batch) for index, ms in enumerate(lengths, start=1)]
     memory = (
         f"[Rank 0] (after 1 iterations) memory (MB) | allocated: 40000.00 | max allocated: {peak_mb:.2f} |"
         " reserved: 65000.00 | max reserved: 66000.00"
@@ -118,6 +118,6 @@ def symptoms(folder: Path) -> Path:
     return written(folder, "symptoms.json", json.dumps(COMMUNICATION))
 
 
-def log(folder: Path, step_ms: float = 4000.0) -> Path:
+def log(folder: Path, step_ms: float = 4000.0, batch: int = 256) -> Path:
     """The log of the run."""
-    return written(folder, "train.log", "\n".join(log_lines(step_ms)) + "\n")
+    return written(folder, "train.log", "\n".join(log_lines(step_ms, batch=batch)) + "\n")

@@ -17,11 +17,11 @@ def log_of(tmp_path: Path, *lines: str) -> TrainingLog:
     return read_log(path)
 
 
-def iteration(index: int, ms: float, total: int = 100, tail: str = "") -> str:
+def iteration(index: int, ms: float, total: int = 100, tail: str = "", batch: int = 8) -> str:
     return (
         f" [2026-08-22 10:00:00.000000] iteration {index:8d}/{total:8d} | consumed samples: {index * 8:12d} |"
         f" elapsed time per iteration (ms): {ms:.1f} |{tail} learning rate: 1.000000E-04 |"
-        " global batch size:     8 | lm loss: 1.000000E+00 | loss scale: 1.0 | grad norm: 1.000 |"
+        f" global batch size: {batch:5d} | lm loss: 1.000000E+00 | loss scale: 1.0 | grad norm: 1.000 |"
         " number of skipped iterations:   0 | number of nan iterations:   0 |"
     )
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from importlib.resources import files
 
-from tests.places import DATA
 from traces.missing import Missing
 from traces.settings.settings import Settings, Value, settings
 from traces.sizes.memory import Estimate, estimate
@@ -41,8 +41,8 @@ def tiny(**more: Value) -> Settings:
 
 
 def published(model: str, **run: Value) -> Settings:
-    """A model of tests/data/models, with the knobs of a run (two underscores stand for a dot)."""
-    table = tomllib.loads((DATA / "models" / f"{model}.toml").read_text())
+    """A model that Bridge's recipes name, with the knobs of a run (two underscores stand for a dot)."""
+    table = tomllib.loads(files("traces.settings").joinpath(f"models/{model}.toml").read_text())
     sizes = {k: tuple(v) if isinstance(v, list) else None if v == "null" else v for k, v in table.items()}
     return settings({**sizes, **{k.replace("__", "."): v for k, v in run.items()}}, "test")
 

@@ -14,6 +14,7 @@ from diagnoser.options import (
     BaseLog,
     BaseRun,
     CacheDir,
+    Expectations,
     Force,
     Forms,
     Full,
@@ -39,6 +40,7 @@ from traces.errors import UsageError
 
 if TYPE_CHECKING:
     from diagnoser.side import Source
+    from heuristics.result.compared import Gate
 
 
 @with_about
@@ -46,6 +48,7 @@ def compare(
     base: BaseRun,
     new: NewRun = None,
     gate: GateLimit = None,
+    expect: Expectations = None,
     base_log: BaseLog = None,
     new_log: NewLog = None,
     base_config: BaseConfig = None,
@@ -79,37 +82,42 @@ def compare(
     moe-diag compare before.sqlite after.sqlite --base-config before.yaml --new-config after.yaml
     moe-diag compare run.sqlite run.sqlite --base-gpu 0 --new-gpu 1
     moe-diag compare before.json after.sqlite --gate 3% -o why.html
-    moe-diag compare before.json after.sqlite --ticket perf-1234
-    moe-diag compare --baseline main after.sqlite --gate 3%
+    moe-diag compare --baseline main after.sqlite --expect com-3=6ms --ticket perf-1234
 
     The gate trips where new is slower by more than its limit, by the lower end of the 95 % interval. The
-    results are written first. --steps, --nvtx and what is said about the run are for both sides.
+    results are written first. --steps, --nvtx and all about the run are for both sides. A fix that only the
+    new run has is judged by what the plan of the base predicts for a step, or --expect.
 
     Exit code 0: compared, and the gate passed; 1: it tripped or is undecided; 2: usage; 3: a side, or what is
     given of it, is not readable; 4: a side has nothing to compare.
     """
     from diagnoser.comparison import compare_sides
+    from diagnoser.expect import predictions
     from diagnoser.side import Reading, Side
     from traces.formats.open import ReadOptions
     from traces.steps.selection import parse_selection
 
     before, after = _base_and_new(base, new, baseline)
-    limit_frac = None if gate is None else gate_frac(gate)
+    limit_frac, expected = None if gate is None else gate_frac(gate), tuple(expect or ())
     base_side = Side("base", before, base_gpu, base_config, base_log, baseline)
     new_side = Side("new", after, new_gpu, new_config, new_log)
-    said = {"--gate": gate, "--steps": steps, "--nvtx": nvtx}
-    options = ReadOptions(nsys, cache_dir)
-    reading = Reading(parse_selection(steps, nvtx), options, about or {}, redact, said)
+    typed = {"--gate": gate, "--expect": expected, "--steps": steps, "--nvtx": nvtx}
+    chosen, options = parse_selection(steps, nvtx), ReadOptions(nsys, cache_dir)
+    reading = Reading(chosen, options, about or {}, redact, typed)
     wanted = output_of(
         form, output, force=force_overwrite, full=full, keys=keys, flavor=flavor, ticket=ticket
     )
     plan = plan_results(Kind.COMPARISON, wanted, [after], [*new_side.files(), *base_side.files()])
     with progress_display() as progress:
-        result = compare_sides(base_side, new_side, reading, limit_frac, progress)
+        result = compare_sides(base_side, new_side, reading, limit_frac, predictions(expected), progress)
     write_results(result.result, plan, wanted)
-    if result.gate is None or result.gate.state == "passed":
+    return _exit_code(result.gate, gate)
+
+
+def _exit_code(judged: Gate | None, typed: str | None) -> int:
+    if judged is None or judged.state == "passed":
         return 0
-    say(f"gate {gate} {result.gate.state}: {result.gate.because}")
+    say(f"gate {typed} {judged.state}: {judged.because}")
     return 1
 
 

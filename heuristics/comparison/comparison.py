@@ -9,18 +9,20 @@ from heuristics.comparison.comparable import judge_comparable
 from heuristics.comparison.difference.changed import changed
 from heuristics.comparison.difference.kernels import compare_kernels
 from heuristics.comparison.difference.rows import attribute, layers
+from heuristics.comparison.expected import judge_expected
 from heuristics.comparison.facts import Facts
 from heuristics.comparison.pairs import Pair, pair_ranks
 from heuristics.comparison.size import Judged, Size, judge_gate, judge_pairs, judge_size, measure_size
 from heuristics.comparison.suspects import can_explain, find_suspects
-from heuristics.result.compared import Comparable, Gate, Suspect
+from heuristics.comparison.taken import Prediction
+from heuristics.result.compared import Comparable, Expected, Gate, Suspect
 from heuristics.result.result import Result
 from heuristics.result.told import known
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What `moe-diag compare` says. `explained`: per entry of `facts.changed`, the rows it can explain."""
+    """What `moe-diag compare` finds. `explained`: per entry of `facts.changed`, the rows it can explain."""
 
     facts: Facts
     pairs: tuple[Pair, ...]
@@ -30,6 +32,7 @@ class Comparison:
     explained: tuple[tuple[str, ...], ...]
     suspects: tuple[Suspect, ...]
     gate: Gate | None = None
+    expected: tuple[Expected, ...] = ()
 
 
 def compare(
@@ -37,8 +40,10 @@ def compare(
     new: Result,
     gpus: Sequence[int | None] = (None, None),
     gate_frac: float | None = None,
+    predictions: Sequence[Prediction] = (),
 ) -> Comparison:
     """Compare two results with at least one rank each; `gpus`: the CUDA device of each side, None for any.
+    `predictions`: what the user expects of fixes, in place of the plan of base.
 
     Raises `EmptySelection` where a side has no such GPU.
     """
@@ -57,13 +62,15 @@ def compare(
     comparable = judge_comparable(base, new, base_rank, new_rank)
     size = measure_size(base_rank, new_rank, known(base.log), known(new.log))
     judged = judge_pairs(judge_size(size, comparable, base_rank, new_rank), pairs)
+    explained = can_explain(facts)
     return Comparison(
         facts=facts,
         pairs=pairs,
         comparable=comparable,
         size=size,
         judged=judged,
-        explained=can_explain(facts),
+        explained=explained,
         suspects=find_suspects(facts),
         gate=None if gate_frac is None else judge_gate(size, judged, gate_frac),
+        expected=judge_expected(facts, size, judged, explained, predictions),
     )

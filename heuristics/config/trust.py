@@ -5,34 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from heuristics.config.options import OPTIONS, option_of
 from heuristics.config.precision import RECIPES
 from heuristics.run.given import Given, Routing
 from heuristics.run.observed import Observed
+from traces.settings.derive import with_ranks
 from traces.settings.effective import effective
-from traces.settings.effective_bridge import of_precision, recipe
-from traces.settings.settings import Setting, Settings, Value
+from traces.settings.effective_bridge import of_precision
+from traces.settings.settings import Setting, Settings, Value, settings
 
 Understand = Callable[[Settings, str | None], Settings]
 """What a framework makes of settings, by the version of Megatron-Core."""
 
 TRACE: Final = "trace"
 """Where a setting is from that only the trace tells."""
-
-_OPTIONS: Final = {
-    "ep": ("--ep", "expert_model_parallel_size"),
-    "etp": ("--etp", "expert_tensor_parallel_size"),
-    "tp": ("--tp", "tensor_model_parallel_size"),
-    "cp": ("--cp", "context_parallel_size"),
-    "pp": ("--pp", "pipeline_model_parallel_size"),
-    "vpp": ("--vpp", "virtual_pipeline_model_parallel_size"),
-    "pp_layout": ("--pp-layout", "pipeline_model_parallel_layout"),
-    "graph_impl": ("--graph-impl", "cuda_graph_impl"),
-    "graph_modules": ("--graph-modules", "cuda_graph_modules"),
-    "router_padding": ("--router-padding", "moe_router_padding_for_quantization"),
-    "te_op_fuser": ("--te-op-fuser", "use_transformer_engine_op_fuser"),
-    "cpu_bound_to_numa": ("--cpu-bound-to-numa", "launcher.numa_binding"),
-}
-"""Field of `Given` -> its option and the one knob it is."""
 
 _DISPATCHERS: Final[Mapping[str, Mapping[str, Value]]] = {
     "alltoall": {"moe_token_dispatcher_type": "alltoall"},
@@ -46,7 +32,11 @@ _DISPATCHERS: Final[Mapping[str, Mapping[str, Value]]] = {
 
 def by_trust(given: Given, observed: Observed, files: Settings) -> Settings:
     """All sources in one: options over files (where the configuration outweighs the log) over the trace."""
-    return observed_settings(observed).under(files).under(given_settings(given))
+    if given.precision:  # a recipe of the file would write over the precision that was given
+        stale = OPTIONS["precision"].knobs
+        kept = {knob: one for knob, one in files.by_knob.items() if knob not in stale}
+        files = Settings(kept, files.framework)
+    return with_ranks(observed_settings(observed).under(files).under(given_settings(given)))
 
 
 def files_by_trust(configuration: Settings, log: Settings | None) -> Settings:
@@ -62,17 +52,23 @@ def effective_settings(written: Settings, core_version: str | None) -> Settings:
 def given_settings(given: Given) -> Settings:
     """What the options configure, by the option's name."""
     found: dict[str, Setting] = {}
-    for field, (option, knob) in _OPTIONS.items():
+    for field, option in OPTIONS.items():
         value: Value = getattr(given, field)
-        if value is not None:
-            found[knob] = Setting(value, option)
+        if option.is_knob and value is not None:
+            found[option.knobs[0]] = Setting(value, option_of(field))
     if given.vpp == 1:
         found["virtual_pipeline_model_parallel_size"] = Setting(None, "--vpp")
     for knob, value in (*_precision_knobs(given.precision).items(), *_wide(given.precision).items()):
         found[knob] = Setting(value, "--precision")
     for knob, value in _routing_knobs(given.routing).items():
         found[knob] = Setting(value, "--routing")
-    return Settings(found)
+    return Settings(found).under(environment_of(given))
+
+
+def environment_of(given: Given) -> Settings:
+    """Variables that options give: as good as written in a file, which may have no place for them."""
+    pairs = (variable.partition("=") for variable in given.env or ())
+    return settings({f"env.{name}": text for name, _, text in pairs}, "--env")
 
 
 def observed_settings(observed: Observed) -> Settings:
@@ -81,6 +77,8 @@ def observed_settings(observed: Observed) -> Settings:
     knobs.update(_precision_knobs(observed.precision))
     if observed.grouped_gemm:
         knobs["moe_grouped_gemm"] = True
+    if observed.ep_overlap:
+        knobs["overlap_moe_expert_parallel_comm"] = True
     knobs.update(_recompute_knobs(observed))
     return Settings({knob: Setting(value, TRACE) for knob, value in knobs.items()})
 
@@ -96,12 +94,10 @@ def validated_settings(written: Settings, core_version: str | None) -> Settings:
 
 
 def _with_recipe(written: Settings) -> Settings:
-    """With the fields that a named recipe of Bridge writes over those of model, wrapper and optimizer."""
+    """With the fields that Bridge's precision, named or spelled out, writes over those of the model."""
     name = written.value("mixed_precision")
-    if not isinstance(name, str) or not recipe(name):
-        return written
     own = {knob: written.value(knob) for knob in written.by_knob if knob.startswith("mixed_precision.")}
-    place = written.said("mixed_precision")
+    place = written.said("mixed_precision") or "mixed_precision"
     fields = of_precision(name, own)
     return written.under(Settings({knob: Setting(value, place) for knob, value in fields.items()}))
 

@@ -9,13 +9,12 @@ from typing import Final, Literal
 Package = Literal["core", "bridge", "te", "torch"]
 Version = tuple[int, int, int]
 
-OPTIONS: Final = {
-    "core": "--core-version",
-    "bridge": "--bridge-version",
-    "te": "--te-version",
-    "torch": "--torch-version",
-}
-"""The option that gives each version."""
+PACKAGES: Final[tuple[Package, ...]] = ("core", "bridge", "te", "torch")
+
+CORE_MAIN: Final = "0.20.0"
+"""What Megatron-LM's main calls itself (core/package_info.py at d98e8a64): later than every release."""
+BRIDGE_MAIN: Final = "0.7.0"
+"""What Megatron-Bridge's main calls itself (package_info.py at 067f987d)."""
 
 CORE_OF_BRIDGE: Final = {(0, 3): "0.16.1", (0, 4): "0.17.0", (0, 5): "0.18.0", (0, 6): "0.19.0"}
 """Megatron-Core in a Megatron-Bridge release, by its major and minor number: its submodule

@@ -7,9 +7,19 @@ from functools import cached_property
 from math import prod
 from typing import Final
 
+from heuristics.config.families import MLA, NO_SHARED, QWEN, SHARED, by_family, family_of
 from heuristics.config.features import Features
-from heuristics.config.hardware import FAMILIES, GpuFamily, HardwareClass, HybridTopology, gpu_family
+from heuristics.config.hardware import (
+    FAMILIES,
+    RACK_NODE,
+    GpuFamily,
+    HardwareClass,
+    HybridTopology,
+    capability_of,
+    gpu_family,
+)
 from heuristics.config.logic import negated
+from heuristics.config.options import OPTIONS
 from heuristics.config.precision import bits_of, configured_precision
 from heuristics.config.trust import Understand, by_trust, effective_settings
 from heuristics.config.versions import Package, Version, core_of_bridge, numbers
@@ -21,16 +31,6 @@ from traces.training_log.log import TrainingLog
 
 _VIRTUAL: Final = "virtual_pipeline_model_parallel_size"
 _LAYOUT: Final = "pipeline_model_parallel_layout"
-
-_FAMILIES: Final = {
-    (61, 7168, 256, 8): "dsv3",
-    (94, 4096, 128, 8): "qwen3_235b",
-    (48, 2048, 128, 8): "qwen3_30b",
-    (48, 2048, 512, 10): "qwen3_next",
-}
-"""(num_layers, hidden_size, num_moe_experts, moe_router_topk) -> family, as Megatron-Bridge's recipes of
-deepseek_v3, qwen3_235b_a22b, qwen3_30b_a3b and qwen3_next_80b_a3b have them."""
-_FAMILY_KNOBS: Final = ("num_layers", "hidden_size", "num_moe_experts", "moe_router_topk")
 
 
 class Config(Features):
@@ -97,6 +97,10 @@ class Config(Features):
         given: str | None = getattr(self._given, f"{package}_version")
         return given or self._log_versions.get(package)
 
+    def logged_version(self, package: str) -> str | None:
+        """A version that the log alone tells, such as NCCL's."""
+        return self._log_versions.get(package)
+
     def version(self, package: Package) -> Version | None:
         """A package's version; Megatron-Core's also by the Megatron-Bridge release."""
         text = self.core_text if package == "core" else self.version_text(package)
@@ -143,7 +147,7 @@ class Config(Features):
     @property
     def gpu(self) -> str | None:
         """GPU family, such as H100 or GB200, or the name of a GPU that is none of ours."""
-        return self._given.gpu or self._observed.gpu
+        return self._given.gpu or self._observed.gpu or gpu_family(self.word("launcher.gpu") or "")
 
     @property
     def gpu_family(self) -> GpuFamily | None:
@@ -154,10 +158,10 @@ class Config(Features):
     @property
     def capability(self) -> tuple[int, int] | None:
         """Compute capability (major, minor): of the GPU that was given, else of the trace, else by family."""
-        family = self.gpu_family
-        if self._given.gpu and family:
-            return family.capability
-        return self._observed.capability or (family.capability if family else None)
+        given = capability_of(self._given.gpu) if self._given.gpu else None
+        if given or (self._given.gpu and self.gpu_family):
+            return given
+        return self._observed.capability or (capability_of(self.gpu) if self.gpu else None)
 
     def before_blackwell(self) -> bool | None:
         """Whether the GPU is older than compute capability 10."""
@@ -176,11 +180,20 @@ class Config(Features):
         return {(9, 0): "hopper", (8, 0): "ampere"}.get(self.capability, "other")  # type: ignore[return-value]
 
     @property
+    def gpus_per_node(self) -> int | None:
+        """GPUs of a node."""
+        return self.positive("launcher.gpus_per_node")
+
+    @property
     def nvlink_domain(self) -> int | None:
-        """GPUs of one NVLink domain: as given, else by family."""
+        """GPUs of one NVLink domain: as given; of an NVL72 family its rack; else the node, else by family."""
         if self._given.nvlink_domain is not None:
             return self._given.nvlink_domain
-        return self.gpu_family.nvlink_domain if self.gpu_family else None
+        family, node = self.gpu_family, self.gpus_per_node
+        if family is not None:
+            is_rack = family.hardware == "nvl72"
+            return family.nvlink_domain if is_rack or node is None else node
+        return node if node is not None and node > RACK_NODE else None
 
     @property
     def spans_domain(self) -> bool | None:
@@ -264,13 +277,12 @@ class Config(Features):
             return max(1, layers // self.pp // per_stage)
         return 1 if self.pp == 1 or self.known(_VIRTUAL) else None
 
-    @cached_property
+    @property
     def world(self) -> int | None:
-        """All ranks; where nobody says so, data-parallel ranks times the others."""
-        world, dp = self.positive("world_size"), self.positive("data_parallel_size")
-        if world is not None or dp is None or not (self.tp and self.cp and self.pp):
-            return world
-        return dp * self.tp * self.cp * self.pp
+        """All ranks."""
+        return self.positive("world_size")
+
+    world_size = world
 
     @property
     def dp(self) -> int | None:
@@ -328,8 +340,24 @@ class Config(Features):
     @property
     def family(self) -> str | None:
         """Model family: as given, else by the sizes that tell it."""
-        sizes = tuple(self.value(knob) for knob in _FAMILY_KNOBS)
-        return self._given.family or _FAMILIES.get(sizes)  # type: ignore[arg-type]
+        return self._given.family or family_of(self)
+
+    def moe(self) -> bool | None:
+        """Whether the model has experts to choose from: as configured, else as the trace shows."""
+        configured = super().moe()
+        return self._observed.moe if configured is None else configured
+
+    @property
+    def dense_layers(self) -> bool | None:
+        """Whether some layers have no experts: by the configuration, else by the family."""
+        configured = super().dense_layers
+        return by_family(self.family, MLA, QWEN) if configured is None else configured
+
+    @property
+    def shared_experts(self) -> bool | None:
+        """Whether every token also goes to shared experts: by the configuration, else by the family."""
+        configured = super().shared_experts
+        return by_family(self.family, SHARED, NO_SHARED) if configured is None else configured
 
     @property
     def routing(self) -> Routing | None:
@@ -367,8 +395,7 @@ class Config(Features):
     def packed_sequences(self) -> bool | None:
         """Whether sequences are packed."""
         given = self._given.packed_sequences
-        knobs = ("sft", "dataset.enable_offline_packing", "dataset.enable_in_batch_packing")
-        return self.any_on(*knobs) if given is None else given
+        return self.any_on(*OPTIONS["packed_sequences"].knobs) if given is None else given
 
     # Batches.
 

@@ -18,10 +18,12 @@ FindingState = Literal[
     "misspelled",
     "illegal",
     "not_representative",
+    "logged_otherwise",
+    "unexplained",
 ]
 """Asked for and not running; refused or skipped by the framework; another setting wins; has no effect as it
 stands; runs unasked; left off by default where it would help; a name nobody reads; refused as a whole;
-recorded otherwise than it runs."""
+recorded otherwise than it runs; the log says another value; an error that no row explains."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,7 @@ from heuristics.fixes.preconditions import (
     static_shapes,
 )
 from heuristics.guides.cuda_graphs import choose_graphs
-from heuristics.guides.graph_choice import GraphChoice
-from heuristics.guides.graph_knobs import RNG_TRACKER, graph_settings
+from heuristics.guides.graph_choice import RNG_TRACKER, GraphChoice, graph_change
 from heuristics.run.run import Run
 from traces.cures import cure
 from traces.limits import Limit
@@ -55,14 +54,19 @@ def _with_fit_recompute(run: Run) -> Run:
     shown = run.active
     full = None if shown.recompute_full is None else False
     kept = shown.recompute_modules and tuple(name for name in shown.recompute_modules if name != "moe")
-    return replace(run, observed=replace(shown, recompute_full=full, recompute_modules=kept))
+    corrected = replace(run, observed=replace(shown, recompute_full=full, recompute_modules=kept))
+    config = run.validated
+    if not config.full_recompute and not config.recomputes("moe"):
+        return corrected
+    modules = tuple(name for name in config.recompute_modules() or () if name != "moe")
+    return corrected.changed({"recompute_granularity": "selective", "recompute_modules": modules})
 
 
 def change(run: Run) -> Change:
     """What the CUDA-graph guide names, in the release's knobs; NCCL keeps out of graphs' memory."""
     choice = partial_choice(run)
     return Change(
-        {**graph_settings(choice, run.config.core_text), **RNG_TRACKER, "env.NCCL_GRAPH_REGISTER": "0"},
+        {**graph_change(choice, run.config.core_text), **RNG_TRACKER, "env.NCCL_GRAPH_REGISTER": "0"},
         harness=(
             "--cuda_graph_impl transformer_engine",
             f"--cuda_graph_scope {','.join(choice.modules)}",

@@ -23,7 +23,7 @@ from heuristics.fixes.preconditions import (
 )
 from heuristics.guides.cuda_graphs import choose_graphs
 from heuristics.guides.facts import is_sync_free
-from heuristics.guides.graph_knobs import RNG_TRACKER, graph_settings
+from heuristics.guides.graph_choice import RNG_TRACKER, graph_change
 from heuristics.run.run import Run
 from traces.cures import cure
 from traces.limits import Limit
@@ -42,7 +42,7 @@ def change(run: Run) -> Change:
     stash = _dropless(run) and not run.config.core_before("0.18.0")
     return Change(
         {
-            **graph_settings(choice, run.config.core_text),
+            **graph_change(choice, run.config.core_text),
             **RNG_TRACKER,
             "rerun.check_for_nan_in_loss": False,
             "ddp.check_for_nan_in_grad": False,

@@ -133,6 +133,21 @@ class Room(Section, frozen=True):
     because: str
 
 
+class KnownIssue(Section, frozen=True):
+    """A published hang, crash or regression that this change can meet here.
+
+    `releases`: by package. `only_if`: what decides and is not known of the run; empty: all of it fits.
+    """
+
+    id: str
+    what: str
+    releases: tuple[str, ...]
+    gpus: tuple[str, ...]
+    only_if: tuple[str, ...]
+    workaround: str
+    source: str
+
+
 class Fix(Section, frozen=True):
     """One change to try; the lower end of `gain_frac` is null where the change itself was not replayed."""
 
@@ -151,6 +166,7 @@ class Fix(Section, frozen=True):
     side_effects: tuple[str, ...]
     verify: str
     sources: tuple[str, ...]
+    known_issues: tuple[KnownIssue, ...] = ()
 
 
 class Combined(Section, frozen=True):

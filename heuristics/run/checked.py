@@ -14,6 +14,7 @@ from heuristics.findings.contradictions import find_contradictions
 from heuristics.findings.finding import ConfigFinding
 from heuristics.plan.planned import Rejection
 from heuristics.rules.check import Broken, Undecided, check_rules, undecided
+from heuristics.rules.defects import Defect, defects_of
 from heuristics.rules.failures.explain import explain_failures
 from heuristics.rules.failures.failure import Failure
 from heuristics.rules.megatron.answer import Answer
@@ -23,22 +24,27 @@ from heuristics.workflow.walk import walk
 from traces.missing import Missing
 from traces.settings.configuration import Problem
 from traces.sizes.memory import Estimate, calibrated, estimate
-from traces.sizes.references import Reference, nearest_references
+from traces.sizes.references import Nearest, Reference, nearest, nearest_references
 from traces.sizes.throughput import Throughput, throughput
+from traces.training_log.own_lines import logged_run
 from traces.training_log.peak import peak_memory
 from traces.training_log.steady import SteadyStep, steady_step
-
-SAID_BY_BOTH: Final = {"flex-inert": "CFG-flex-type", "overlap-overwritten": "CFG-overwritten-"}
-"""Failures that the configuration alone tells, and the findings that say the same."""
 
 UNTUNABLE: Final[Mapping[str, tuple[str, ...]]] = {
     "CFG-flex-type": ("COM-2", "COM-3", "COM-12", "MEM-5"),
     "CFG-dispatcher-not-active": ("COM-2", "COM-3", "COM-12", "MEM-5"),
     "CFG-dispatcher-gpu": ("COM-3", "COM-12"),
-    "CFG-graphs-not-replayed": ("HST-3", "HST-7"),
-    "CFG-ep-overlap-not-active": ("COM-9", "COM-15", "MEM-12"),
+    "CFG-graphs-not-replayed": ("HST-3", "HST-7", "HST-8"),
+    "CFG-ep-overlap-not-active": ("COM-1", "COM-9", "COM-15", "MEM-12"),
+    "CFG-dp-overlap-not-active": ("COM-4",),
+    "CFG-precision": ("CMP-3", "MEM-4", "CMP-7"),
+    "CFG-grouped-gemm": ("CMP-1",),
+    "CFG-permute-fusion": ("CMP-2",),
+    "CFG-offload-not-active": ("MEM-6",),
+    "CFG-expandable-segments": ("MEM-1",),
 }
-"""Finding -> fixes that would tune or replace what was asked for and does not run: mend it first."""
+"""Finding -> fixes that would set, tune or replace what is configured and does not run: that comes first."""
+_NOT_RUNNING: Final = ("requested_not_active", "rejected", "overwritten", "inert")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +52,9 @@ class Checked:
     """What is made of a configuration.
 
     `broken`, `undecided`: rules of the run's versions. `answers`: Megatron-Core's own on the configuration,
-    empty where it was not asked. `steady`: the step without the profiler. `memory` and `throughput`: Missing
-    names the knobs or the step time they need.
+    empty where it was not asked. `defects`: what these, the findings and the failures tell, each once.
+    `steady`: the step without the profiler. `memory` and `throughput`: Missing names the knobs or the step
+    time they need.
     """
 
     broken: tuple[Broken, ...]
@@ -56,17 +63,18 @@ class Checked:
     findings: tuple[ConfigFinding, ...]
     failures: tuple[Failure, ...]
     problems: tuple[Problem, ...]
+    defects: tuple[Defect, ...]
     steps: tuple[Step, ...]
     steady: SteadyStep | None
     memory: Estimate | Missing
     throughput: Throughput | Missing
     references: tuple[Reference, ...]
+    nearest: Nearest | None
 
     @property
     def legal(self) -> bool:
         """Whether nothing refuses the configuration."""
-        rejected = any(one.answer == "rejected" for one in self.answers)
-        return not rejected and not any(one.level == "error" for one in self.broken)
+        return not _refused(self.broken, self.answers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +88,9 @@ class Contradicted:
     def untunable(self) -> dict[str, Rejection]:
         """Fixes that wait until what was asked for runs."""
         return {
-            fix: Rejection(f"mend this first ({one.id}): {one.text}", one.evidence)
+            fix: Rejection(f"this comes first ({one.id}): {one.text}", one.evidence)
             for one in self.findings
+            if one.state in _NOT_RUNNING
             for fix in UNTUNABLE.get(one.id, ())
         }
 
@@ -90,14 +99,7 @@ def contradicted(run: Run, problems: tuple[Problem, ...], perturbation_frac: flo
     """Where configuration, log and trace disagree. `run`: settings as written, shown by the trace alone."""
     failures = explain_failures(run)
     findings = (*find_contradictions(run, failures, problems), *perturbed(perturbation_frac))
-    said = tuple(one.id for one in findings)
-    kept = tuple(one for one in failures if not _said_already(one, said))
-    return Contradicted(findings, kept)
-
-
-def _said_already(failure: Failure, findings: tuple[str, ...]) -> bool:
-    same = SAID_BY_BOTH.get(failure.id)
-    return same is not None and any(one.startswith(same) for one in findings)
+    return Contradicted(findings, failures)
 
 
 def check(
@@ -110,27 +112,43 @@ def check(
     """Judge a configuration. `step_ns`: a measured step, for throughput where the log tells none."""
     steady = steady_step(run.log) if run.log else None
     length_ns = steady.median_ns if steady else step_ns
-    settings = run.settings
+    logged = logged_run(run.log, steady) if run.log else None
+    settings = run.config.settings
+    broken = check_rules(run)
+    rates = (
+        Missing("throughput", "no step time is known", "give --log, or analyze a trace with steps")
+        if length_ns is None
+        else throughput(settings, length_ns, run.gpu, logged=logged)
+    )
+    rows = nearest_references(settings, run.gpu, run.precision)
     return Checked(
-        broken=check_rules(run),
+        broken=broken,
+        defects=defects_of(run, broken, disagrees.findings, disagrees.failures, answers),
         undecided=undecided(run),
         answers=answers,
         findings=disagrees.findings,
         failures=disagrees.failures,
         problems=problems,
-        steps=walk(run),
+        steps=walk(run, refused=_refused(broken, answers)),
         steady=steady,
         memory=_memory(run),
-        throughput=Missing("throughput", "no step time is known", "give --log, or analyze a trace with steps")
-        if length_ns is None
-        else throughput(settings, length_ns, run.gpu),
-        references=nearest_references(settings, run.gpu),
+        throughput=rates,
+        references=rows,
+        nearest=nearest(rows[0], rates.tokens_per_s_per_gpu, settings, run.gpu, run.precision)
+        if rows and not isinstance(rates, Missing)
+        else None,
     )
+
+
+def _refused(broken: tuple[Broken, ...], answers: tuple[Answer, ...]) -> bool:
+    """Whether a rule or Megatron-Core itself rejects the configuration."""
+    rejected = any(one.answer == "rejected" for one in answers)
+    return rejected or any(one.level == "error" for one in broken)
 
 
 def _memory(run: Run) -> Estimate | Missing:
     """The estimate, calibrated by the log's peak where it tells one."""
-    found = estimate(run.settings, run.config.core_text)
+    found = estimate(run.config.settings, run.config.core_text)
     peak = peak_memory(run.log) if run.log else None
     if isinstance(found, Missing) or peak is None or peak.allocated_bytes is None:
         return found

@@ -17,6 +17,7 @@ Routing = Literal["dropless", "force_balance", "drop_pad"]
 class Given:
     """What the user gives about a run. Sizes are counts of ranks; `gpu` is a family such as H100.
 
+    `env`: variables as `NAME=VALUE`, which a YAML of Megatron-Bridge has no place for.
     `flex_package`: whether the package of DeepEP or HybridEP can be imported there.
     `graph_impl` and `graph_modules`: as Megatron-Core's options take them. `router_padding`: the router pads
     what it sends to each expert for low precision. `te_op_fuser`: Transformer Engine's op fuser is on.
@@ -24,6 +25,8 @@ class Given:
 
     gpu: str | None = None
     nvlink_domain: int | None = None
+    world_size: int | None = None
+    gpus_per_node: int | None = None
     ep: int | None = None
     etp: int | None = None
     tp: int | None = None
@@ -48,4 +51,5 @@ class Given:
     packed_sequences: bool | None = None
     router_padding: bool | None = None
     te_op_fuser: bool | None = None
+    env: tuple[str, ...] | None = None
     guidance: Guidance = NEWEST

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Final, Literal
 
 from heuristics.config.active import active, active_precision
-from heuristics.config.given import FIELD_KNOBS
+from heuristics.config.options import OPTIONS
 from heuristics.config.trust import validated_settings
 from heuristics.config.view import Config
 from heuristics.run.given import Given
@@ -59,7 +59,8 @@ class Run:
     @cached_property
     def asked(self) -> Config:
         """What files alone ask for, the trace and the sizes given by options aside."""
-        return Config(replace(self.given, **dict.fromkeys(FIELD_KNOBS)), Observed(), self.settings, self.log)  # type: ignore[arg-type]
+        about = replace(self.given, **{name: None for name, one in OPTIONS.items() if one.knobs})  # type: ignore[arg-type]
+        return Config(about, Observed(), self.settings, self.log)
 
     @cached_property
     def active(self) -> Observed:
@@ -81,9 +82,7 @@ class Run:
 
         What the trace shows is of the run as it was: nothing of it is taken away.
         """
-        outdated = {
-            name: None for name, knobs in FIELD_KNOBS.items() if any(knob in changes for knob in knobs)
-        }
+        outdated = {name: None for name, one in OPTIONS.items() if {*one.knobs} & {*changes}}
         given = replace(self.given, **outdated)  # type: ignore[arg-type]
         return replace(self, settings=self.settings.changed(changes, CHANGED), given=given)
 

@@ -46,18 +46,11 @@ class Layout:
 def layout_of(run: Run) -> Layout:
     """Layout by the configuration, then by the options.
 
-    ETP is TP where nobody sets it, as in Megatron-Core (parallel_state.initialize_model_parallel). A world
-    that is not said follows from the data-parallel size.
+    ETP is TP where nobody sets it, as in Megatron-Core (parallel_state.initialize_model_parallel).
     """
-    tp, cp = run.config.positive("tensor_model_parallel_size"), run.config.positive("context_parallel_size")
-    pp, ep = (
-        run.config.positive("pipeline_model_parallel_size"),
-        run.config.positive("expert_model_parallel_size"),
-    )
-    etp = run.config.positive("expert_tensor_parallel_size") or tp
-    world, dp = run.config.positive("world_size"), run.config.positive("data_parallel_size")
-    if world is None and dp is not None and tp and cp and pp:
-        world = dp * tp * cp * pp
+    config = run.config
+    tp, cp, pp, ep, etp = config.tp, config.cp, config.pp, config.ep, config.expert_tensor_size
+    world, dp = config.world, config.dp
     dp = _rest(world, tp, cp, pp) if world is not None else dp
     return Layout(tp, cp, pp, virtual_stages(run), ep, etp, world, dp, _rest(world, etp, ep, pp))
 

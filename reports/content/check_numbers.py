@@ -2,17 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from heuristics.result.configured import Configuration, Log, MemoryEstimate, Reference, Throughput
+from heuristics.result.configured import Configuration, Log, MemoryEstimate, Throughput
 from heuristics.result.result import Result
 from heuristics.result.told import known
-from reports.content.blocks import Block, Cell, Column, Items, Quantity, Row, Sentence, Table, words
+from reports.content.blocks import (
+    Block,
+    Cell,
+    Code,
+    Column,
+    Items,
+    Quantity,
+    Row,
+    Sentence,
+    Table,
+    words,
+)
 from reports.content.check_defects import is_written
 from reports.content.quantities import counted, duration, gigabytes, percent, rounded
+from reports.content.wording import joined
 from traces.missing import Missing
+from traces.sizes.references import Aspect, Nearest, Reference
 
+_ASPECTS: Final[dict[Aspect, str]] = {
+    "gpu": "GPU",
+    "precision": "precision",
+    "routing": "routing",
+    "sequence_length": "sequence length",
+    "gpu_count": "number of GPUs",
+    "global_batch_size": "global batch",
+    "micro_batch_size": "micro-batch",
+    "tp": "TP",
+    "pp": "PP",
+    "vpp": "VPP",
+    "ep": "EP",
+}
 _PARTS: Final = ("parameters", "gradients", "optimizer", "activations", "logits")
 
 
@@ -35,10 +61,16 @@ def number_tables(result: Result) -> Iterator[Block]:
 
 
 def _log(log: Log, result: Result) -> Iterator[Sentence]:
+    if log.overlaps_on:
+        named = [words(Code(knob), f" (line {line:,})") for knob, line in log.overlaps_on.items()]
+        yield Sentence(words("Set up, by the log's own lines: ", joined(named), "."), "Overlaps")
     step, peak = known(log.steady_step_ns), known(log.peak_allocated_bytes)
     if step is None:
         return
     of = f"{log.steady_count:,} steady of {counted(log.iteration_count, 'iteration')}"
+    last, planned = known(log.last_iteration), known(log.planned_iterations)
+    if last is not None and planned is not None and last < planned:
+        of += f"; it ends at iteration {last:,} of {planned:,}"
     room = f"; peak memory {gigabytes(peak)}" if peak else ""
     slower = [known(trace.capture.perturbation_frac) for trace in result.traces]
     beside = [
@@ -47,6 +79,15 @@ def _log(log: Log, result: Result) -> Iterator[Sentence]:
         if one is not None
     ]
     yield Sentence(words(f"{duration(step)} a step in the log ({of}){room}.", *beside), "Step")
+
+
+_BANDS: Final[Mapping[str, str]] = {
+    "below": "below the guide's band of untuned runs (low teens)",
+    "untuned": "in the guide's band of untuned runs (low teens)",
+    "between": "between the guide's bands of untuned (low teens) and tuned runs (from the high teens)",
+    "tuned": "in the guide's band of tuned runs (high teens to low 20s)",
+    "above": "above the guide's band of tuned runs (high teens to low 20s)",
+}
 
 
 def _throughput(result: Result) -> Iterator[Sentence]:
@@ -61,7 +102,21 @@ def _throughput(result: Result) -> Iterator[Sentence]:
         peak, share = known(found.peak), known(found.mfu_frac)
         if peak is not None and share is not None:
             said += f"; MFU {percent(share)} of {rounded(peak.tflops)} TFLOP/s ({peak.gpu}, {peak.precision})"
+            said += f", {_BANDS[found.mfu_band]}" if found.mfu_band else ""
         yield Sentence(words(f"{said}."), "Throughput")
+        if found.nearest is not None:
+            yield Sentence(words(_nearest(found.nearest)), "Published")
+
+
+def _nearest(found: Nearest) -> str:
+    """How far the nearest published run of the model is, and in what it differs."""
+    row = found.reference
+    run = ", ".join(filter(None, (row.model, f"{row.gpus or ''} {row.gpu}".strip(), row.precision)))
+    differs = ", ".join(f"{_ASPECTS[one.what]} {one.here} ({one.published})" for one in found.differs)
+    unknown = ", ".join(_ASPECTS[one] for one in found.unknown_settings)
+    said = f"{percent(found.tokens_frac)} of the tokens/s per GPU of the nearest published run ({run})."
+    said += f" Different here (published): {differs}." if differs else " No known setting differs."
+    return f"{said} Not known of both: {unknown}." if unknown else said
 
 
 def _memory(result: Result) -> Iterator[Sentence]:

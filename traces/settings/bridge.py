@@ -20,6 +20,9 @@ OVERRIDE: Final = re.compile(
 MAKERS: Final = frozenset({"_target_", "_call_", "_partial_", "_args_", "_name_", "_kwargs_", "_recursive_"})
 """Keys of a dump that say what builds an entry again (megatron/training/config/yaml_utils.py)."""
 
+ENVIRONMENTS: Final = ("env_vars.", "env.")
+"""The environment: of a performance recipe, or of whatever launches the run."""
+
 
 def is_override(word: str) -> bool:
     """Whether a word is an override of a group of Bridge's configuration."""
@@ -63,9 +66,11 @@ def take_path(
     if path.startswith("cfg."):
         path = path.removeprefix("cfg.")
         draft.problem(line, "overrides do not begin with cfg.", shown(path))
-    path = re.sub(r"^model\.(transformer|config)\.", "model.", path)
+    path = plain_path(path)
     wrong = spellings().get(path)
-    if wrong is not None and is_wrong_in(wrong, core):
+    if dumped and is_older(path) and (raw is None or raw is False):
+        return  # the field of an older name, as its class leaves it
+    if wrong is not None and is_wrong_in(wrong, core) and not (dumped and not wrong.sets):
         take_correction(draft, path, wrong, raw, line)
         if wrong.sets:
             return
@@ -73,10 +78,21 @@ def take_path(
         take(draft, knob, path, raw, line)
     elif is_alias(path):
         _take_alias(draft, path, raw, line)
-    elif path.startswith("env_vars."):
-        _take_environment(draft, path.removeprefix("env_vars."), raw, line)
+    elif path.startswith(ENVIRONMENTS):
+        _take_environment(draft, path.partition(".")[2], raw, line)
     elif path not in bridge_paths():
         _unknown(draft, path, raw, line, dumped)
+
+
+def plain_path(path: str) -> str:
+    """A path without the level that a model's builder puts its transformer on."""
+    return re.sub(r"^model\.(transformer|config)\.", "model.", path)
+
+
+def is_older(path: str) -> bool:
+    """Whether a path is the older name of a knob, which the frameworks still take beside the new one."""
+    knob = by_path().get(path)
+    return knob is not None and knob.bridge != path
 
 
 def _take_alias(draft: Draft, path: str, raw: Raw, line: int | None) -> None:

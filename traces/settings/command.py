@@ -11,7 +11,7 @@ from traces.settings.bridge import is_override
 from traces.settings.configuration import Draft, NotAConfiguration
 from traces.settings.harness import harness_count, runs_scripts, take_harness
 from traces.settings.knobs import Knob, Release, by_flag, knobs
-from traces.settings.launch import is_bound, world_size
+from traces.settings.launch import gpus_per_node, is_bound, world_size
 from traces.settings.names import lm_flags, nearest, shown
 from traces.settings.shell import UNKNOWN, Command, Script, Word, read_script
 from traces.settings.taking import is_wrong_in, set_false, take, take_correction, unclear
@@ -61,6 +61,9 @@ def take_script(draft: Draft, text: str, core: Release | None) -> bool:
     size = world_size(around, script.directives, {**script.assigned, **script.exported})
     if size is not None and "world_size" not in draft.by_knob:
         draft.put("world_size", size, command.words[0].line)
+    node = gpus_per_node(around, script.directives)
+    if node is not None and "launcher.gpus_per_node" not in draft.by_knob:
+        draft.put("launcher.gpus_per_node", node, command.words[0].line)
     if is_bound(around):
         draft.put("launcher.numa_binding", True, (launch or arguments)[0].line)
     _container(draft, script)

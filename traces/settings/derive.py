@@ -6,11 +6,12 @@ core_transformer_config_from_args, at core_v0.16.1 and main.
 
 from __future__ import annotations
 
+from math import prod
 from typing import Final
 
 from traces.settings.configuration import Draft
 from traces.settings.knobs import Release, knobs
-from traces.settings.settings import Setting, Value
+from traces.settings.settings import Setting, Settings, Value
 from traces.settings.stages import stage_count
 
 DEFAULT: Final = "default"
@@ -35,7 +36,6 @@ def add_defaults(draft: Draft, core: Release | None, before: Release | None = No
 def add_derived(draft: Draft, is_complete: bool) -> None:
     """Facts that follow from those said. `is_complete`: what was not said is at its default."""
     _virtual_stages(draft, is_complete)
-    _data_parallel(draft)
     _types(draft)
     if _is(draft, "gated_linear_unit", True):
         _follow(draft, "activation_func", "silu", "gated_linear_unit")
@@ -90,14 +90,35 @@ def _more_than_one(size: int) -> int | None:
     return size if size > 1 else None
 
 
-def _data_parallel(draft: Draft) -> None:
-    ranks = _number(draft, "world_size")
+def with_ranks(settings: Settings) -> Settings:
+    """Settings with ranks in all and data-parallel ones that agree with the sizes between.
+
+    Where they do not, as when an option gives one of them, the ranks in all stand.
+    """
+    draft = Draft("", by_knob=dict(settings.by_knob))
+    cut = [_number(draft, knob) or 1 for knob in _CUTS]
+    ranks, copies = _number(draft, "world_size"), _number(draft, "data_parallel_size")
+    if ranks is not None and copies is not None and ranks != copies * prod(cut):
+        del draft.by_knob["data_parallel_size"]
+    add_ranks(draft)
+    return Settings(draft.by_knob, settings.framework)
+
+
+def add_ranks(draft: Draft) -> None:
+    """Ranks in all from the data-parallel ones, or those from all, where the sizes between are said."""
     cut = [_number(draft, knob) for knob in _CUTS]
-    if ranks is None or None in cut:
+    if None in cut:
         return
-    tp, pp, cp = (size or 1 for size in cut)
-    if ranks % (tp * pp * cp) == 0:
-        _follow(draft, "data_parallel_size", ranks // (tp * pp * cp), "world_size")
+    model = prod(size or 1 for size in cut)
+    ranks = _number(draft, "world_size")
+    if ranks is not None:
+        if ranks % model == 0:
+            _follow(draft, "data_parallel_size", ranks // model, "world_size")
+        return
+    for source in ("data_parallel_size", "comm_overlap.data_parallel_size"):
+        if (copies := _number(draft, source)) is not None:
+            _follow(draft, "world_size", copies * model, source)
+            return
 
 
 _CUTS: Final = ("tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from typing import Final
 
@@ -16,6 +17,7 @@ from traces.settings.taking import take
 from traces.settings.values import Raw
 from traces.settings.yaml_nodes import Document, Entry
 
+_BRACKETS: Final = re.compile(r"\[([^\]]+)\]")
 FLAG_GROUPS: Final = frozenset({"MODEL_ARGS", "ARGS", "ENV_VARS", "arguments", "args"})
 """Megatron-LM, tests/functional_tests/test_cases/*/model_config.yaml: flags and variables as keys."""
 
@@ -23,7 +25,7 @@ FLAG_GROUPS: Final = frozenset({"MODEL_ARGS", "ARGS", "ENV_VARS", "arguments", "
 def is_flat(keys: Collection[str]) -> bool:
     """Whether outermost keys are flags, or names of Megatron-LM's arguments."""
     plain = [key for key in keys if key in FLAG_GROUPS or key.startswith("--") or _is_argument(key)]
-    return len(plain) > 0 and not any(is_override(f"{key}.x=1") for key in keys)
+    return len(plain) > 0 and not any(is_override(f"{key}.x=1") for key in keys if not _is_argument(key))
 
 
 def _is_argument(key: str) -> bool:
@@ -36,6 +38,8 @@ def take_flat(draft: Draft, document: Document, core: Release | None) -> None:
     grouped = any(key in FLAG_GROUPS for key in document.outermost())
     for entry in document.entries(2):
         group, name = entry.path[0], entry.path[-1]
+        if grouped and (group not in FLAG_GROUPS or len(entry.path) == 1):
+            continue  # of the test, or of a later run of it
         if group == "ENV_VARS":
             if (knob := knobs().get(f"env.{name}")) is not None:
                 take(draft, knob, name, entry.raw, entry.line)
@@ -43,7 +47,7 @@ def take_flat(draft: Draft, document: Document, core: Release | None) -> None:
             _take_flag(draft, name, entry, core)
         elif "." in name:
             take_path(draft, name, entry.raw, entry.line, core)
-        elif group in FLAG_GROUPS or not grouped:
+        else:
             _take_argument(draft, name, entry, core)
     add_derived(draft, is_complete=False)
 
@@ -58,9 +62,15 @@ def _take_flag(draft: Draft, name: str, entry: Entry, core: Release | None) -> N
 
 
 def _words(raw: Raw) -> list[str]:
-    """Words as the test runner's shell cuts them, also within an entry of a list."""
+    """Words as the test runner's shell cuts them, also within an entry of a list or between brackets.
+
+    Source: Megatron-LM, tests/functional_tests/shell_test_utils/_run_training.sh.
+    """
     entries = raw if isinstance(raw, list) else [raw]
-    return [word for entry in entries for word in str(entry).split()]
+    texts = [
+        found[1] if (found := _BRACKETS.fullmatch(str(entry).strip())) else str(entry) for entry in entries
+    ]
+    return [word for text in texts for word in text.split()]
 
 
 def _take_argument(draft: Draft, name: str, entry: Entry, core: Release | None) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from traces.settings.bridge import is_override, take_override
 from traces.settings.configuration import Draft
+from traces.settings.harness_recipes import take_recipe
 from traces.settings.knobs import Release, by_harness, by_path, knobs
 from traces.settings.names import harness_flags, nearest, shown
 from traces.settings.shell import Word
@@ -31,6 +32,12 @@ SHORT: Final = {
     "-c": "--compute_dtype",
     "-rl": "--recompute_num_layers",
     "-ol": "--activation_offload_layers",
+    "-m": "--model_family_name",
+    "-mr": "--model_recipe_name",
+    "-s": "--model_size",
+    "-g": "--gpu",
+    "-gn": "--gpus_per_node",
+    "-cv": "--config_variant",
     "-E": "--env",
     "-ce": "--custom_env_vars",
 }
@@ -55,27 +62,40 @@ def take_harness(draft: Draft, words: tuple[Word, ...], core: Release | None, is
 
     `is_script`: a flag that they do not have is a mistake, not some other program's own.
     """
-    name: Word | None = None
-    for word in words:
-        if word.text.startswith("-") and not word.text[1:2].isdigit():
-            if name is not None:
-                _take_flag(draft, name, None, is_script)
-            name = word
-            if "=" in word.text:
-                flag, _, text = word.text.partition("=")
-                _take_flag(
-                    draft, Word(flag, word.line, word.sure), Word(text, word.line, word.sure), is_script
-                )
-                name = None
-        elif name is not None:
-            _take_flag(draft, name, word, is_script)
-            name = None
+    plain: dict[str, str] = {}
+    for word, value in _pairs(words):
+        if _is_flag(word.text):
+            _take_flag(draft, word, value, is_script)
+            if value is None or (value.sure and value.is_told):
+                plain[SHORT.get(word.text, word.text)] = "true" if value is None else value.text
         elif is_override(word.text) and word.sure and word.is_told:
             take_override(draft, word.text, word.line, core)
         elif (hidden := by_path().get(word.text.partition("=")[0])) is not None:
             unclear(draft, hidden, hidden.bridge, word.line, "its value comes from outside the file")
-    if name is not None:
-        _take_flag(draft, name, None, is_script)
+    if is_script:
+        take_recipe(draft, plain)
+
+
+def _is_flag(text: str) -> bool:
+    return text.startswith("-") and not text[1:2].isdigit()
+
+
+def _pairs(words: tuple[Word, ...]) -> Iterator[tuple[Word, Word | None]]:
+    """Flags with the word behind each, if it has one; other words alone."""
+    flag: Word | None = None
+    for word in words:
+        if _is_flag(word.text):
+            if flag is not None:
+                yield flag, None
+            name, equals, text = word.text.partition("=")
+            flag = None if equals else word
+            if equals:
+                yield Word(name, word.line, word.sure), Word(text, word.line, word.sure)
+        else:
+            yield (word, None) if flag is None else (flag, word)
+            flag = None
+    if flag is not None:
+        yield flag, None
 
 
 def take_harness_flag(draft: Draft, flag: str, text: str | None, line: int | None) -> None:

@@ -17,7 +17,8 @@ Kind = Literal["bool", "int", "float", "str", "list", "int|list", "float|list", 
 """What a knob takes; `int|list` takes a single number or a list with one entry a layer."""
 
 Release = tuple[int, int, int]
-MAIN: Final[Release] = (99, 0, 0)
+MAIN: Final[Release] = (0, 20, 0)
+"""What main of August 2026 calls itself (core/package_info.py at d98e8a64): later than every release."""
 FIRST: Final[Release] = (0, 12, 0)
 """Oldest release the table knows; what was there then may have been there before."""
 

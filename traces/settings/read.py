@@ -8,10 +8,10 @@ from typing import Final
 
 from traces.limits import Limit
 from traces.settings.arguments_block import END, has_arguments, note_releases, take_arguments
-from traces.settings.bridge import is_override, take_override, take_path
+from traces.settings.bridge import is_older, is_override, plain_path, take_override, take_path
 from traces.settings.command import take_script
 from traces.settings.configuration import Configuration, Draft, NotAConfiguration
-from traces.settings.derive import add_defaults, add_derived
+from traces.settings.derive import add_defaults, add_derived, add_ranks
 from traces.settings.flat import is_flat, take_flat
 from traces.settings.knobs import FIRST, Release, knobs, release
 from traces.settings.names import bridge_groups
@@ -58,6 +58,7 @@ def configuration_of(text: str, name: str, core_version: str | None = None) -> C
             if is_complete:
                 add_defaults(draft, core)
             add_derived(draft, is_complete)
+    add_ranks(draft)
     _both_sm_knobs(draft)
     return draft.finished()
 
@@ -138,6 +139,8 @@ def _take_groups(draft: Draft, document: Document, core: Release | None) -> None
     draft.framework = "megatron_bridge"
     entries = [(".".join(entry.path), entry) for entry in document.entries(3)]
     dumped = any(path == "model._target_" for path, _ in entries)
+    if dumped:  # an older name that is set outranks the default of the new one
+        entries.sort(key=lambda entry: is_older(plain_path(entry[0])))
     for path, entry in entries:
         take_path(draft, path.removeprefix("cfg."), entry.raw, entry.line, core, dumped)
     if not dumped:

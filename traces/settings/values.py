@@ -77,10 +77,8 @@ def _plain(raw: Raw) -> Raw:
             return name
         if isinstance(target, str) and target in DTYPES:
             return DTYPES[target]
-        if (isinstance(target, str) and "activations" in target) or target == "torch.nn.functional.silu":
-            return str(target).rpartition(".")[2]
-        if isinstance(target, str) and target.startswith(("torch.nn.functional.", "torch._C._nn.")):
-            return target.rpartition(".")[2]
+        if isinstance(target, str) and (raw.get("_call_") is False or target.startswith("torch.")):
+            return target.rpartition(".")[2]  # a function, by its name
         raise NotAValue("takes a plain value")
     if isinstance(raw, list):
         return [_plain(one) for one in raw]
@@ -163,14 +161,14 @@ def _scalar(raw: Raw) -> Scalar:
 
 
 def _entries(raw: Raw) -> list[Raw]:
-    """Entries of a list, of `[a, b]`, of Python's `['a', 'b']`, or of `a,b`."""
+    """Entries of a list, of `[a, b]`, of Python's `['a', 'b']` or `(a, b)`, or of `a,b`."""
     if isinstance(raw, list):
         flat = [one for part in raw for one in (_entries(part) if isinstance(part, str) else [part])]
         return flat
     if not isinstance(raw, str):
         return [raw]
     text = raw.strip()
-    if text.startswith("[") and text.endswith("]"):
+    if text[:1] + text[-1:] in ("[]", "()"):
         text = text[1:-1]
     found: list[Raw] = [part.strip().strip("'\"") for part in re.split(r",|(?<!:)\s+", text)]
     return [part for part in found if part]

@@ -76,7 +76,8 @@ def _aliases() -> Mapping[str, tuple[tuple[str, Correction], ...]]:
 def alias(name: str, said: str) -> Correction | None:
     """What a flag that says several knobs sets; None where it is none, or not with this word."""
     rows = _aliases().get(name, ())
-    return next((found for when, found in rows if when in ("", said.strip().lower())), None)
+    word = said.strip().lower()
+    return next((found for when, found in rows if not when or word in when.split()), None)
 
 
 def is_alias(name: str) -> bool:

@@ -17,8 +17,9 @@ MOST_NODES: Final = Limit(
     50_000, "entries", "ours: a dumped ConfigContainer has some 2,000; aliases multiply"
 )
 _PLAIN: Final = "tag:yaml.org,2002:"
+_MERGE: Final = _PLAIN + "merge"
 _BUILT: Final = frozenset(
-    {"null", "bool", "int", "float", "str", "seq", "map", "timestamp", "merge", "value"}
+    {"null", "bool", "int", "float", "str", "seq", "map", "set", "timestamp", "merge", "value"}
 )
 
 
@@ -79,8 +80,12 @@ class Document:
 
     def _walk(self, node: yaml.MappingNode, path: tuple[str, ...], deep: int) -> Iterator[Entry]:
         self._count(node, len(path))
+        for merged in _merged(node):
+            yield from self._walk(merged, path, deep)
         for key, value in node.value:
             self._count(key, len(path))
+            if key.tag == _MERGE:
+                continue
             name = key.value if isinstance(key, yaml.ScalarNode) else ""
             below = (*path, name)
             is_whole = len(below) >= deep or not isinstance(value, yaml.MappingNode) or _is_made(value)
@@ -112,6 +117,16 @@ class Document:
             raise NotAConfiguration(
                 f"{where}: more entries than a configuration has; give the overrides alone"
             )
+
+
+def _merged(node: yaml.MappingNode) -> list[yaml.MappingNode]:
+    """Mappings that `<<` puts under a mapping's own keys; the first of several outranks the others."""
+    found: list[yaml.MappingNode] = []
+    for key, value in node.value:
+        if key.tag == _MERGE:
+            several = value.value if isinstance(value, yaml.SequenceNode) else [value]
+            found += [one for one in reversed(several) if isinstance(one, yaml.MappingNode)]
+    return found
 
 
 def _is_made(node: yaml.MappingNode) -> bool:

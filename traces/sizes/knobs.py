@@ -79,6 +79,8 @@ class Knobs:
             return None
         names = ", ".join(self.missing)
         cure = "give the run's whole configuration with --config, or its log's `arguments` block with --log"
+        if "world_size" in self.missing:
+            cure = "give --world-size" if len(self.missing) == 1 else f"{cure}; --world-size for the ranks"
         return Missing(path, f"the configuration does not say {names}", cure)
 
     def _assume(self, knob: str, taken: str) -> None:

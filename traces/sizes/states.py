@@ -57,7 +57,8 @@ def state_bytes(settings: Settings) -> StateBytes:
         for moment in ("exp_avg", "exp_avg_sq")
     )
     offload = settings.value("optimizer.optimizer_cpu_offload") is True
-    sent = knobs.fraction("optimizer.optimizer_offload_fraction", 1.0) if offload else 0.0
+    unsaid = 0.0 if settings.framework == "megatron_bridge" else 1.0  # of OptimizerConfig; of Megatron-LM
+    sent = knobs.fraction("optimizer.optimizer_offload_fraction", unsaid) if offload else 0.0
     gradient = 4.0 if _fp32_gradients(knobs) else 2.0
     return StateBytes(
         weight=2.0,

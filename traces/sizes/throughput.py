@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from traces.missing import Missing
 from traces.settings.settings import Settings
@@ -25,18 +26,30 @@ class Throughput:
     peak: Peak | None
 
 
+_BATCH: Final = "train.global_batch_size"
+_RANKS: Final = "world_size"
+
+
 def throughput(
-    settings: Settings, step_ns: int, gpu: str | None = None, precision: Precision | None = None
+    settings: Settings,
+    step_ns: int,
+    gpu: str | None = None,
+    precision: Precision | None = None,
+    logged: Settings | None = None,
 ) -> Throughput | Missing:
     """Throughput of a run whose steps last `step_ns`; Missing names the knobs needed.
 
     `gpu`: family such as H100. `precision`: of the matrix work, where the configuration does not say it.
+    `logged`: what a log says that the run did, which outweighs what it was asked to do.
+    Above its peak no GPU works: then something that was said is wrong, and nothing is given.
     """
+    logged = logged or Settings()
+    settings = settings.under(logged)
     model = model_size(settings)
     if isinstance(model, Missing):
         return model
     knobs = Knobs(settings)
-    batch, world = knobs.need("train.global_batch_size"), knobs.need("world_size")
+    batch, world = knobs.need(_BATCH), knobs.need(_RANKS)
     if gap := knobs.gap("throughput"):
         return gap
     if step_ns <= 0:
@@ -44,9 +57,28 @@ def throughput(
     gpu_s = world * step_ns / 1e9
     tflops = flops_per_step(model, batch) / gpu_s / 1e12
     ceiling = peak(gpu, precision_of(settings) or precision)
+    if ceiling and tflops > ceiling.tflops:
+        return _impossible(settings, logged, tflops / ceiling.tflops, ceiling)
     return Throughput(
         tokens_per_s_per_gpu=batch * model.seq_length / gpu_s,
         model_tflops_per_gpu=tflops,
         mfu_frac=tflops / ceiling.tflops if ceiling else None,
         peak=ceiling,
+    )
+
+
+def _impossible(settings: Settings, logged: Settings, mfu_frac: float, ceiling: Peak) -> Missing:
+    """Which of the numbers is the likely cause: those that no line of a log confirms."""
+    names = {_BATCH: "the global batch", _RANKS: "the number of ranks"}
+    doubtful = [
+        f"{name} ({settings.value(knob)}, {settings.said(knob)})"
+        for knob, name in names.items()
+        if knob not in logged
+    ]
+    cause = " or ".join(doubtful) or "the GPU, its precision or the length of a step"
+    return Missing(
+        "throughput",
+        f"MFU would be {mfu_frac:.0%} of the {ceiling.tflops:,.0f} TFLOP/s of {ceiling.gpu} in "
+        f"{ceiling.precision}, which no GPU reaches: {cause} is not this run's",
+        "give the log and the configuration of the same run",
     )

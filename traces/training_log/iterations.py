@@ -35,6 +35,7 @@ class IterationLines:
 
     def __init__(self) -> None:
         self.last_of_run = False
+        self.planned: int | None = None
         self._iterations: deque[Iteration] = deque(maxlen=int(KEPT.value))
         self._step_times: deque[Iteration] = deque(maxlen=int(KEPT.value))
         self._step_time_count = 0
@@ -43,7 +44,8 @@ class IterationLines:
         """Whether the line is one of these."""
         found = _ITERATION.search(text) if "elapsed time per iteration" in text else None
         if found:
-            self.last_of_run = int(found[1]) >= int(found[2])
+            self.planned = int(found[2])
+            self.last_of_run = int(found[1]) >= self.planned
             length_ns = round(float(found[3]) * 1e6)
             if length_ns:
                 self._iterations.append(

@@ -65,6 +65,11 @@ def _by_key() -> Mapping[str, tuple[tuple[str, KnownLine], ...]]:
     }
 
 
+def is_raised(line: str) -> bool:
+    """Whether a known line is an exception's."""
+    return known_lines()[line].key == RAISED
+
+
 def words() -> tuple[bytes, ...]:
     """The keys, to be searched for in a log."""
     return tuple(key.encode() for key in _by_key())

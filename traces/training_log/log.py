@@ -91,7 +91,9 @@ class TrainingLog:
     `settings`: those of its `arguments` block or of Megatron-Bridge's configuration summary, None where it
     holds neither; not shown in `repr`, as values may be paths. `skipped`: the first lines that could not be
     read as text or were too long, `skipped_count` how many there were. `stopped`: the log ends without a word
-    of its end, neither a last iteration nor an error; None where training never began in it.
+    of its end, neither a last iteration nor an error, as an excerpt does too; None where training never
+    began in it. `planned_iterations`: how many the run was to make. `unknown_error`: its first error, where
+    that is none of the lines that we know.
     """
 
     name: str
@@ -106,6 +108,8 @@ class TrainingLog:
     stopped: bool | None = None
     theoretical: tuple[TheoreticalMemory, ...] = ()
     skipped_count: int = 0
+    planned_iterations: int | None = None
+    unknown_error: Message | None = None
 
     def first(self, *ids: str) -> Message | None:
         """The first line that one of these patterns knows."""

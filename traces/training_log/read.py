@@ -9,7 +9,8 @@ from typing import Final
 
 from traces.limits import Limit
 from traces.progress import Progress, silent
-from traces.training_log import blocks, iterations, known_lines, memory, tracebacks, versions
+from traces.settings.settings import Setting, Settings
+from traces.training_log import blocks, iterations, known_lines, memory, own_lines, tracebacks, versions
 from traces.training_log.lines import LogLines
 from traces.training_log.log import LoggedMemory, Message, OutOfMemory, TheoreticalMemory, TrainingLog
 
@@ -46,6 +47,8 @@ class Reading:
         self._messages: list[Message] = []
         self._count: Counter[str] = Counter()
         self._failed = False
+        self._sizes: dict[str, Setting] = {}
+        self._first_error: Message | None = None
 
     def take(self, number: int, text: str) -> None:
         """Take one line."""
@@ -91,8 +94,13 @@ class Reading:
             if len(self._out_of_memory) < memory.KEPT.value:
                 self._out_of_memory.append(error)
             self._failed = True
+            self._first_error = self._first_error or Message("out-of-memory", number)
             return
+        self._sizes = own_lines.sizes_in(text, f"{self._name}:{number}") | self._sizes
         known = known_lines.message(number, text)
+        if self._first_error is None:
+            self._first_error = known if known and known_lines.is_raised(known.id) else None
+            self._first_error = self._first_error or own_lines.error_in(number, text)
         if known and self._count[known.id] < MESSAGES_KEPT.value:
             self._count[known.id] += 1
             self._messages.append(known)
@@ -105,7 +113,7 @@ class Reading:
             line_count=lines.count,
             iterations=told,
             versions=self._versions,
-            settings=self._blocks.settings(self._versions.get("core")),
+            settings=self._settings(),
             memory=tuple(self._memory),
             out_of_memory=tuple(self._out_of_memory),
             messages=tuple(self._messages),
@@ -113,7 +121,16 @@ class Reading:
             stopped=self._stopped(bool(told)),
             theoretical=tuple(self._theoretical),
             skipped_count=lines.skipped_count,
+            planned_iterations=self._iterations.planned,
+            unknown_error=error if (error := self._first_error) and error.id == "unknown-error" else None,
         )
+
+    def _settings(self) -> Settings | None:
+        """Of its blocks, over the line that names its ranks."""
+        blocks = self._blocks.settings(self._versions.get("core"))
+        if not self._sizes:
+            return blocks
+        return Settings(self._sizes).under(blocks or Settings())
 
     def _stopped(self, has_iterations: bool) -> bool | None:
         if not (has_iterations or self._count["training-begins"]):
@@ -130,5 +147,6 @@ def _words() -> tuple[bytes, ...]:
         *versions.WORDS,
         *blocks.WORDS,
         *known_lines.words(),
+        *own_lines.WORDS,
     }
     return tuple(word for word in sorted(words) if not any(one in word for one in words - {word}))

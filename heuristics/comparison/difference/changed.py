@@ -1,17 +1,18 @@
 """What differs in configuration, environment, versions, and in what the traces show of them.
 
 Unknown is no difference: but for knobs, which one side may set and the other leave alone, a thing is listed
-only where both sides tell it.
+only where both sides have it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from heuristics.comparison.difference.shown import trace_facts
-from heuristics.comparison.said import Value, given_of, settings_of, trace_of, versions_of
+from heuristics.comparison.configured import Value, given_of, settings_of, trace_of, versions_of
+from heuristics.comparison.difference.observed import trace_facts
+from heuristics.config.options import OPTIONS
 from heuristics.result.compared import Source
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
@@ -20,37 +21,6 @@ from heuristics.result.trace import Trace
 
 PACKAGES: Final = ("bridge", "container", "core", "cuda", "nccl", "python", "te", "torch")
 """What has a version: of the configuration first, then of the log, then as given."""
-
-FIELD_KNOBS: Final[Mapping[str, tuple[str, ...]]] = {
-    "ep": ("expert_model_parallel_size",),
-    "etp": ("expert_tensor_parallel_size",),
-    "tp": ("tensor_model_parallel_size",),
-    "cp": ("context_parallel_size",),
-    "pp": ("pipeline_model_parallel_size",),
-    "vpp": (
-        "virtual_pipeline_model_parallel_size",
-        "pipeline_model_parallel_layout",
-        "pipeline_model_parallel_size",
-    ),
-    "pp_layout": ("pipeline_model_parallel_layout",),
-    "precision": (
-        *("bf16", "fp16", "fp8", "fp4", "fp8_recipe", "fp4_recipe", "mixed_precision"),
-        *("mixed_precision.fp8", "mixed_precision.fp8_recipe", "mixed_precision.fp4"),
-    ),
-    "routing": (
-        "moe_expert_capacity_factor",
-        "moe_pad_expert_input_to_capacity",
-        "moe_router_force_load_balancing",
-    ),
-    "graph_impl": ("cuda_graph_impl", "enable_cuda_graph", "external_cuda_graph"),
-    "graph_modules": ("cuda_graph_modules",),
-    "packed_sequences": ("sft", "dataset.enable_offline_packing", "dataset.enable_in_batch_packing"),
-    "router_padding": ("moe_router_padding_for_quantization", "moe_router_padding_for_fp8"),
-    "te_op_fuser": ("use_transformer_engine_op_fuser",),
-    "cpu_bound_to_numa": ("launcher.numa_binding",),
-    "family": ("num_layers", "hidden_size", "num_moe_experts", "moe_router_topk"),
-}
-"""A field of `given` and the knobs that tell it: where one of them is listed, the field would come twice."""
 
 _VERSIONS: Final = frozenset(("container", *(f"{package}_version" for package in PACKAGES)))
 _FROM_TRACE: Final = "trace"
@@ -61,7 +31,7 @@ _TRUST: Final[tuple[Source, ...]] = ("configuration", "log", "given")
 class Changed:
     """One thing that differs. `what` is a knob, `version.nccl`, `gpu`, or `detected.dispatcher` and the like.
 
-    `base`, `new`: None where that side says nothing of it (`said_base`, `said_new` are then False) or says
+    `base`, `new`: None where that side does not set it (`said_base`, `said_new` are then False) or sets
     null. `source`: `configuration`, `log`, `given`, `trace`. A withheld text differs without being shown.
     """
 
@@ -82,7 +52,7 @@ def changed(base: Result, new: Result, base_rank: Rank, new_rank: Rank) -> tuple
         *settings,
         *_sorted(_versions(base, new)),
         *_sorted(_environment(base, new, base_rank, new_rank, listed)),
-        *_sorted(_shown(base_rank, new_rank)),
+        *_sorted(_observed(base_rank, new_rank)),
     )
 
 
@@ -91,28 +61,28 @@ def _sorted(found: Iterator[Changed]) -> tuple[Changed, ...]:
 
 
 def _settings(base: Result, new: Result) -> Iterator[Changed]:
-    """Knobs. What only the trace says is compared as the trace shows it."""
+    """Knobs. What only the trace has is compared as it was observed."""
     files = known(base.configuration), known(new.configuration)
     if files[0] is None or files[1] is None:
         if files[0] is not files[1]:
-            told = [known(one.framework) if one else None for one in files]
+            names = [known(one.framework) if one else None for one in files]
             there = files[0] is not None, files[1] is not None
-            yield Changed("configuration", told[0], told[1], "configuration", *there)
+            yield Changed("configuration", names[0], names[1], "configuration", *there)
         return
     one_side, other = settings_of(base), settings_of(new)
-    for knob in {*one_side.said, *other.said}:
-        said = [one.said[knob] for one in (one_side, other) if knob in one.said]
+    for knob in {*one_side.sources, *other.sources}:
+        sources = [one.sources[knob] for one in (one_side, other) if knob in one.sources]
         hidden = knob in one_side.withheld, knob in other.withheld
-        if all(one == _FROM_TRACE for one in said) or all(hidden):
+        if all(one == _FROM_TRACE for one in sources) or all(hidden):
             continue
         values = one_side.values.get(knob), other.values.get(knob)
-        if len(said) == 1 or any(hidden) or values[0] != values[1]:
-            told_by = knob in one_side.said, knob in other.said
-            yield Changed(knob, *values, "configuration", *told_by, any(hidden))
+        if len(sources) == 1 or any(hidden) or values[0] != values[1]:
+            set_by = knob in one_side.sources, knob in other.sources
+            yield Changed(knob, *values, "configuration", *set_by, any(hidden))
 
 
 def _versions(base: Result, new: Result) -> Iterator[Changed]:
-    """Versions that both tell; by the less trusted of the two sources."""
+    """Versions that both have; by the less trusted of the two sources."""
     for package in PACKAGES:
         one, other = _version(base, package), _version(new, package)
         if one and other and one[0] != other[0]:
@@ -124,13 +94,13 @@ def _version(result: Result, package: str) -> tuple[str, Source] | None:
     """A version and its source."""
     given = result.given.get(package if package == "container" else f"{package}_version")
     configuration, log = known(result.configuration), known(result.log)
-    told = (
+    found = (
         versions_of(configuration).get(package) if configuration else None,
         log.versions.get(package) if log else None,
         str(given) if given is not None else None,
     )
-    found = zip(told, _TRUST, strict=True)
-    return next(((version, source) for version, source in found if version is not None), None)
+    pairs = zip(found, _TRUST, strict=True)
+    return next(((version, source) for version, source in pairs if version is not None), None)
 
 
 def _environment(
@@ -140,7 +110,7 @@ def _environment(
     given = given_of(base), given_of(new)
     for field in given[0].keys() & given[1].keys() - _VERSIONS - {"gpu"}:
         values = given[0][field], given[1][field]
-        if values[0] != values[1] and listed.isdisjoint(FIELD_KNOBS.get(field, ())):
+        if values[0] != values[1] and (field not in OPTIONS or listed.isdisjoint(OPTIONS[field].knobs)):
             yield Changed(field, *values, "given")
     gpus: tuple[Value, Value] = known(base_rank.gpu), known(new_rank.gpu)
     source: Source = "trace"
@@ -169,8 +139,8 @@ def _recorders(base: Trace, new: Trace) -> Iterator[Changed]:
         yield Changed("recorder.missing_tables", *missing, "trace")
 
 
-def _shown(base: Rank, new: Rank) -> Iterator[Changed]:
-    """What both traces show."""
+def _observed(base: Rank, new: Rank) -> Iterator[Changed]:
+    """What was observed in both traces."""
     one, other = trace_facts(base), trace_facts(new)
     for what in one.keys() & other.keys():
         if one[what].differs(other[what]):

@@ -11,8 +11,7 @@ from typing import Final
 from heuristics.comparison.difference.changed import Changed
 from heuristics.comparison.difference.rows import RowDelta
 from heuristics.comparison.suspects.direction import is_off, way
-from heuristics.comparison.suspects.mover_rows import MOVERS
-from heuristics.comparison.suspects.mover_table import Mover
+from heuristics.comparison.suspects.table import Mover, movers
 from heuristics.comparison.suspects.view import matches
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Fix
@@ -27,7 +26,7 @@ _HOST_ROWS: Final = {
 }
 """Kinds of the host wall that are rows of another name."""
 
-_GO_ALONG: Final = ("*te_rng_tracker", "moe_router_dtype", "ddp.use_distributed_optimizer")
+GO_ALONG: Final = ("*te_rng_tracker", "moe_router_dtype", "ddp.use_distributed_optimizer")
 """What fixes set beside their own knobs, because those need it: it moves none of their rows by itself."""
 
 _RUNS: Final = (
@@ -49,9 +48,9 @@ class Movable:
 
 def movable(change: Changed, rows: Sequence[RowDelta]) -> Movable:
     """Which of the rows that moved a change can explain."""
-    movers = [one for one in (*MOVERS, *fix_movers()) if matches(change.what, one.what)]
-    explained = tuple(row.row for row in rows if any(_moves(one, change, row) for one in movers))
-    used = [one for one in movers if any(_moves(one, change, row) for row in rows)]
+    able = [one for one in (*movers(), *fix_movers()) if matches(change.what, one.what)]
+    explained = tuple(row.row for row in rows if any(_moves(one, change, row) for one in able))
+    used = [one for one in able if any(_moves(one, change, row) for row in rows)]
     sources = tuple(dict.fromkeys(one.source for one in used))
     return Movable(explained, any(one.is_broad for one in used), sources)
 
@@ -71,7 +70,7 @@ def fix_movers() -> tuple[Mover, ...]:
     """What fixes of the catalogue switch on, and the rows of the kinds that they act on."""
     found: dict[tuple[str, str], Mover] = {}
     for fix in CATALOGUE.values():
-        rows = _rows(fix)
+        rows = rows_of(fix)
         if not rows:
             continue
         for knob, is_switch in _knobs(fix).items():
@@ -80,7 +79,8 @@ def fix_movers() -> tuple[Mover, ...]:
     return tuple(found.values())
 
 
-def _rows(fix: Fix) -> tuple[str, ...]:
+def rows_of(fix: Fix) -> tuple[str, ...]:
+    """Rows of the step that a fix acts on; none where it acts on all of its wall."""
     prefix: dict[WallId, str] = {
         "communication": "exposed_comm",
         "host_overhead": "launch_starved",
@@ -92,10 +92,10 @@ def _rows(fix: Fix) -> tuple[str, ...]:
 
 def _knobs(fix: Fix) -> dict[str, bool]:
     """Knobs that a fix sets to something, and whether it switches them on. What it leaves out is no mover."""
-    frameworks: tuple[Framework, Framework] = ("megatron_lm", "megatron_bridge")
     found: dict[str, bool] = {}
+    frameworks: tuple[Framework, Framework] = ("megatron_lm", "megatron_bridge")
     for run, framework in product(_RUNS, frameworks):
         for knob, value in fix.change(run).of(framework, run.settings).items():
-            if not is_off(value) and not matches(knob, _GO_ALONG):
+            if not is_off(value) and not matches(knob, GO_ALONG):
                 found[knob] = value is True
     return found

@@ -43,7 +43,7 @@ def observed_from(symptoms: Symptoms, settings: Settings | None = None) -> RunEv
             late_cause=symptoms.late.cause if symptoms.late else None,
             out_of_memory=symptoms.out_of_memory,
         ),
-        window_ns=_window_ns(walls),
+        window_ns=_window_ns(walls) if symptoms.ranks or symptoms.walls else 0,
     )
 
 

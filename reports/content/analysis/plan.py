@@ -24,6 +24,7 @@ from reports.content.blocks import (
 )
 from reports.content.check_defects import Weight, answer_words, defects
 from reports.content.check_workflow import choices
+from reports.content.known_issues import issue_sentence
 from reports.content.names import is_cure, name_of
 from reports.content.quantities import counted, saving
 from traces.names.frameworks import Framework
@@ -93,7 +94,7 @@ def step_of(result: Result, fix: Fix, everything: bool = False) -> Step:
     gain = known(fix.gain_frac)
     low, high = (known(gain[0]), gain[1]) if gain else (None, None)
     gains = f"saves {saving(low, high)}" if high is not None else "saving not measured"
-    notes = tuple(_all_notes(fix)) if everything else tuple(_one_note(fix))
+    notes = tuple(_all_notes(fix)) if everything else (*_one_note(fix), *_issues(fix, everything))
     spellings = tuple(_spellings(fix.knobs, _order(result)))
     return Step(fix.id, words(fix.title), gains, spellings, notes, low, high, fix.after)
 
@@ -129,6 +130,13 @@ def _one_note(fix: Fix) -> Iterator[Words]:
             yield words(f"{_condition(open_[0])}{more}")
 
 
+def _issues(fix: Fix, everything: bool) -> Iterator[Words]:
+    """Published issues of the change: those that fit this run, with `everything` also where that is open."""
+    for one in fix.known_issues:
+        if everything or not one.only_if:
+            yield words(f"Known issue {issue_sentence(one)}")
+
+
 def _condition(one: Precondition) -> str:
     """What a fix needs; what is not met with what would meet it."""
     cure = f" ({one.cure})" if one.cure and one.state == "unmet" else ""
@@ -150,6 +158,7 @@ def _all_notes(fix: Fix) -> Iterator[Words]:
         yield words(f"Acts on the same costs as {', '.join(fix.shares_with)}: their savings do not add up")
     if (source := known(fix.gain_source)) is not None:
         yield words(f"Elsewhere: {source}")
+    yield from _issues(fix, everything=True)
     for effect in fix.side_effects:
         yield words(f"Side effect: {effect}")
     yield words(f"Verify: {fix.verify}")

@@ -8,6 +8,7 @@ from reports.content.comparison.causes import causes
 from reports.content.comparison.closing import closing
 from reports.content.comparison.details import details
 from reports.content.comparison.differs import changed, limits
+from reports.content.comparison.expected import expected
 from reports.content.comparison.headline import facts, headline, title
 from reports.content.comparison.rows import waterfall
 
@@ -21,6 +22,7 @@ def page(compared: Compared, detail: Detail) -> Page:
     blocks: tuple[Block, ...] = (
         headline(compared),
         *(limits(compared, everything) if forbidden else ()),
+        *expected(compared, everything),
         *(() if forbidden else waterfall(compared)),
         *causes(compared, everything),
         *changed(compared, everything),

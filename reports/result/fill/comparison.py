@@ -91,6 +91,7 @@ def result_of_comparison(
             for pair in comparison.pairs
         ),
         gate=comparison.gate,
+        expected=comparison.expected,
     )
 
 

@@ -10,6 +10,7 @@ from heuristics.result.told import Told
 from reports.result.fill.configured import GIVE_LOG, NOT_GIVEN
 from reports.result.fill.parts import because, each, gap
 from traces.limits import Limit
+from traces.training_log.own_lines import overlaps_on
 from traces.training_log.peak import peak_memory
 
 STEADY_SHOWN: Final = Limit(
@@ -30,6 +31,8 @@ def log(judgement: Judgement) -> Told[Log]:
         name=found.name,
         line_count=found.line_count,
         iteration_count=len(found.iterations),
+        last_iteration=found.iterations[-1].index if found.iterations else None,
+        planned_iterations=found.planned_iterations,
         steady_count=steady.count if steady else 0,
         left_out={reason: left_out.count(reason) for reason in sorted(set(left_out))},
         steady_step_ns=steady.median_ns if steady else None,
@@ -39,6 +42,7 @@ def log(judgement: Judgement) -> Told[Log]:
         peak_reserved_bytes=peak.reserved_bytes if peak else None,
         skipped_lines=found.skipped,
         versions=found.versions,
+        overlaps_on=overlaps_on(found),
     )
     unsteady = gap("it holds no steady iterations", "give a longer log")
     how = "give the log from its start, where trainers report it"
@@ -47,6 +51,9 @@ def log(judgement: Judgement) -> Told[Log]:
         filled,
         {
             **each(("steady_step_ns", "spread_ns"), unsteady),
+            **each(
+                ("last_iteration", "planned_iterations"), gap("it numbers no iterations", "give a longer log")
+            ),
             **each(("peak_allocated_bytes", "peak_reserved_bytes"), unreported),
         },
     )

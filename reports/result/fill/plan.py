@@ -8,6 +8,8 @@ from typing import Final
 from heuristics.judgement import Judgement
 from heuristics.plan.planned import Planned, Refused
 from heuristics.result import judged as typed
+from heuristics.rules.known_issues import known_issues
+from heuristics.run.run import Run
 from reports.result.fill.parts import copied, gap
 from traces.missing import Missing
 
@@ -20,13 +22,19 @@ _MEASURE: Final = gap(
 def fixes(judgement: Judgement, planned: Sequence[Planned]) -> tuple[typed.Fix, ...]:
     """Changes to try, in their order."""
     rooms = judgement.told.rooms if judgement.told else {}
-    return tuple(fix(one, _checked(judgement, one), rooms.get(one.fix.id)) for one in planned)
+    return tuple(fix(one, _checked(judgement, one), rooms.get(one.fix.id), judgement.run) for one in planned)
 
 
 def fix(
-    planned: Planned, checked: tuple[typed.Checked, ...] = (), room: typed.Room | None = None
+    planned: Planned,
+    checked: tuple[typed.Checked, ...] = (),
+    room: typed.Room | None = None,
+    run: Run | None = None,
 ) -> typed.Fix:
-    """One change to try. `checked`: what each tier says of it; `room`: of one that moves memory."""
+    """One change to try. `checked`: what each tier says of it; `room`: of one that moves memory.
+
+    `run`: whose published issues stand beside it.
+    """
     gains = (f"{gain.text} ({gain.source})" for gain in planned.fix.gains)
     return copied(
         planned.fix,
@@ -39,6 +47,7 @@ def fix(
         gain_frac=_gain(planned),
         gain_source="; ".join(gains) or _MEASURE,
         shares_with=planned.shares_with,
+        known_issues=known_issues(planned.fix.id, planned.change.in_run(run), run) if run else (),
     )
 
 

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from diagnoser import analyze
 from heuristics.comparison.comparable import judge_comparable
+from heuristics.comparison.configured import Value
 from heuristics.comparison.configured_alike import RULES
-from heuristics.comparison.said import Value
 from heuristics.result.compared import Comparable, Difference
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result, Tool
@@ -173,6 +173,24 @@ def test_a_knob_is_asked_where_no_field_tells() -> None:
     )
 
 
+LAYOUT: dict[str, Value] = {"num_layers": 4, "pipeline_model_parallel_layout": "Et|tL"}
+
+
+def test_audit_71_a_pipeline_layout_that_one_configuration_lacks_is_a_difference() -> None:
+    one = only(of_knobs({"num_layers": 4}, LAYOUT))
+    assert (one.what, one.base, one.new) == ("pipeline layout", "none", "Et|tL")
+    assert of_knobs(LAYOUT, LAYOUT).state == "yes"
+    unknown = between(result(), result(configuration=configuration(LAYOUT)))
+    assert unknown.state == "yes"  # a run without a configuration may have the same
+
+
+def test_audit_51_and_52_forced_balance_is_a_setting_for_benchmarks_and_no_baseline() -> None:
+    one = only(of_given({"routing": "force_balance"}, {"routing": "dropless"}))
+    assert "a setting for benchmarks" in one.because
+    assert "usually outperforms dropless routing" in one.because
+    assert "neither run is a baseline for the other" in one.because
+
+
 FORCED: dict[str, Value] = {"moe_router_force_load_balancing": True}
 
 
@@ -232,16 +250,21 @@ def test_dispatchers_on_one_stack_are_judged() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "named"),
     [
-        ("container", "26.04", "container"),
-        ("routing", "drop_pad", "routing mode"),
-        ("vpp", 2, "virtual pipeline stages"),
-        ("pp_layout", "Et|t*2L", "pipeline layout"),
-        ("graph_impl", "local", "CUDA graph scope"),
+        pytest.param("container", "26.04", "container", id="seed 000 pitfall 1 (audit 69): container"),
+        pytest.param("routing", "drop_pad", "routing mode", id="seed 000 pitfalls 1 and 4: routing mode"),
+        pytest.param("vpp", 2, "virtual pipeline stages", id="seed 000 pitfall 1 (audit 71): VPP"),
+        pytest.param(
+            "pp_layout", "Et|t*2L", "pipeline layout", id="seed 000 pitfall 1 (audit 71): PP layout"
+        ),
+        pytest.param("graph_impl", "local", "CUDA graph scope", id="seed 000 pitfall 1: graphs"),
+        pytest.param("graph_modules", ("attn",), "CUDA graph scope", id="seed 000 pitfall 1: graph scope"),
+        pytest.param("core_version", "0.18.0", "Megatron-Core", id="seed 000 pitfall 1: version"),
         ("te_version", "2.10", "Transformer Engine"),
     ],
 )
 def test_no_verdict_on_the_dispatcher_across_stacks(field: str, value: Value, named: str) -> None:
     rest: dict[str, Value] = {"vpp": 1, "pp_layout": "Et*3|L", "graph_impl": "none", "te_version": "2.9"}
+    rest |= {"graph_modules": ("moe_router",), "core_version": "0.17.0"}
     found = dispatchers({**STACK, **rest}, {**STACK, **rest, field: value})
     assert found.state == "with_differences"
     (one,) = (one for one in found.differences if one.what == "dispatcher")
@@ -319,7 +342,7 @@ def test_graphs_recorded_whole_hide_their_kernels_and_forbid_nothing() -> None:
 
 def test_an_account_that_one_side_lacks_limits_what_is_said_of_the_host() -> None:
     one = only(of_ranks(rank(absent_ns={"trailing": 0}), rank(absent_ns=None)))
-    assert (one.what, one.base, one.new) == ("why no compute ran", "told", "not told")
+    assert (one.what, one.base, one.new) == ("why no compute ran", "known", "unknown")
 
 
 def test_results_of_two_versions_of_this_tool_may_be_defined_otherwise() -> None:

@@ -6,11 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from heuristics.config.given import FIELD_KNOBS, given_and_configured, only_data_parallel
+from heuristics.config.given import given_and_configured, only_data_parallel
+from heuristics.config.options import OPTIONS
 from heuristics.config.trust import by_trust, files_by_trust, given_settings, observed_settings
 from heuristics.config.view import Config
+from heuristics.evidence.symptoms import Symptoms, observed_from
+from heuristics.judgement import Configured, run_of
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
+from heuristics.run.run import Run
 from traces.settings.settings import Framework, Settings, Value, settings
 
 
@@ -205,5 +209,61 @@ def test_what_options_gave_comes_back_from_its_settings() -> None:
     assert given_and_configured(Given(), config) == given
 
 
-def test_every_field_with_knobs_is_a_field_of_given() -> None:
-    assert set(FIELD_KNOBS) <= set(Given.__dataclass_fields__)
+def test_options_and_fields_of_given_are_the_same() -> None:
+    assert [*OPTIONS] == [*Given.__dataclass_fields__]
+
+
+LAYOUT = {
+    "tensor_model_parallel_size": 2,
+    "pipeline_model_parallel_size": 4,
+    "context_parallel_size": 1,
+}
+
+
+def trusted(given: Given, file: dict[str, Value], log: dict[str, Value] | None = None) -> Settings:
+    from_log = settings(log, "train.log:1") if log else None
+    return by_trust(given, Observed(), files_by_trust(settings(file, "run.yaml:1"), from_log))
+
+
+@pytest.mark.parametrize(
+    ("given", "file", "log", "ranks"),
+    [
+        (Given(world_size=64), {}, None, (64, 8)),
+        (Given(), {"data_parallel_size": 8}, None, (64, 8)),
+        (Given(world_size=128), {"data_parallel_size": 8, "world_size": 64}, None, (128, 16)),
+        (Given(), {}, {"world_size": 64}, (64, 8)),
+        (Given(), {"world_size": 128}, {"world_size": 64, "data_parallel_size": 8}, (128, 16)),
+    ],
+)
+def test_w5_ranks_in_all_and_data_parallel_ones_agree_whoever_says_them(
+    given: Given, file: dict[str, Value], log: dict[str, Value] | None, ranks: tuple[int, int]
+) -> None:
+    found = trusted(given, {**LAYOUT, **file}, log)
+    assert (found.value("world_size"), found.value("data_parallel_size")) == ranks
+
+
+def test_w17_an_option_gives_a_variable_of_the_environment() -> None:
+    found = trusted(Given(env=("USE_MNNVL=1",)), {})
+    assert (found.value("env.USE_MNNVL"), found.said("env.USE_MNNVL")) == ("1", "--env")
+
+
+@pytest.mark.parametrize(
+    ("given", "domain"),
+    [
+        (Given(gpu="H100"), 8),
+        (Given(gpu="H100", gpus_per_node=4), 4),
+        (Given(gpu="GB200", gpus_per_node=4), 72),
+        (Given(gpus_per_node=8), 8),
+        (Given(gpus_per_node=4), None),
+        (Given(gpu="H100", gpus_per_node=8, nvlink_domain=16), 16),
+    ],
+)
+def test_item_115_a_node_is_a_domain_of_nvlink_where_no_rack_is(given: Given, domain: int | None) -> None:
+    assert Run(given=given).config.nvlink_domain == domain
+
+
+def test_items_112_to_114_the_gpu_of_the_harness_is_that_of_the_run_unless_a_trace_saw_another() -> None:
+    asked = Configured(settings({"launcher.gpu": "h100"}, "run.sh:1"))
+    blind = observed_from(Symptoms())
+    seen = replace(blind, observed=replace(blind.observed, gpu="GB200"))
+    assert [run_of(one, Given(), asked).gpu for one in (blind, seen)] == ["H100", "GB200"]

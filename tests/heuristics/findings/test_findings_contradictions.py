@@ -19,7 +19,7 @@ from tests.opinions_doubles import runs
 from tests.workflow_doubles import Config, log_of, run_with
 from traces.settings.configuration import Problem
 from traces.settings.settings import Settings, Value, settings
-from traces.training_log.log import Message
+from traces.training_log.log import Iteration, Message, TrainingLog
 
 FLEX: Config = {"moe_token_dispatcher_type": "flex"}
 DEEPEP: Config = {**FLEX, "moe_flex_dispatcher_backend": "deepep"}
@@ -57,6 +57,12 @@ def seen(knobs: Mapping[str, Value], **shown: object) -> Run:
     return run_with(knobs, shown=shown)
 
 
+def logged(**knobs: Value) -> TrainingLog:
+    return replace(log_of(), settings=settings(knobs, "run.log:1"))
+
+
+STEADY = tuple(Iteration(index, 1_000_000_000, index, global_batch_size=16) for index in range(1, 9))
+
 ROWS: tuple[tuple[str, FindingState, Run], ...] = (
     ("CFG-flex-type", "inert", run_with({**HYBRIDEP, **ALLTOALL})),
     ("CFG-flex-type", "inert", run_with({**DEEPEP, **ALLTOALL})),
@@ -76,13 +82,6 @@ ROWS: tuple[tuple[str, FindingState, Run], ...] = (
     ("CFG-dispatcher-package", "rejected", run_with(log=log_of("deepep-missing"))),
     ("CFG-dispatcher-not-active", "requested_not_active", seen(DEEPEP, dispatcher="alltoall")),
     ("CFG-dispatcher-not-active", "active_not_requested", seen(ALLTOALL, dispatcher="deepep")),
-    (
-        "CFG-hybridep-topology",
-        "illegal",
-        run_with({**HYBRIDEP, RANKS: "8", "expert_model_parallel_size": 32}, given={"gpu": "GB200"}),
-    ),
-    ("CFG-shared-overlap-flex", "overwritten", bridge({**DEEPEP, "moe_shared_expert_overlap": True})),
-    ("CFG-fake-group-flex", "illegal", run_with({**DEEPEP, "fake_process_group": True})),
     (
         "CFG-padding-sync",
         "illegal",
@@ -178,6 +177,24 @@ ROWS: tuple[tuple[str, FindingState, Run], ...] = (
         seen({"env.PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}, allocator_calls_per_step=8.0),
     ),
     ("CFG-manual-gc", "inert", seen({"train.manual_gc": True}, absent_frac={"gc": 0.02})),
+    ("CFG-offload-fraction", "inert", bridge({"optimizer.optimizer_cpu_offload": True})),
+    (
+        "CFG-offload-fraction",
+        "inert",
+        run_with({"optimizer.optimizer_cpu_offload": True, "optimizer.optimizer_offload_fraction": 0.0}),
+    ),
+    (
+        "CFG-log-global-batch",
+        "logged_otherwise",
+        run_with({"train.global_batch_size": 8}, log=replace(log_of(), iterations=STEADY)),
+    ),
+    ("CFG-log-world-size", "logged_otherwise", run_with({"world_size": 8}, log=logged(world_size=16))),
+    ("CFG-log-precision", "logged_otherwise", run_with({"bf16": True}, log=logged(fp8="e4m3"))),
+    (
+        "CFG-log-unknown-error",
+        "unexplained",
+        run_with(log=replace(log_of(), unknown_error=Message("unknown-error", 1))),
+    ),
 )
 
 
@@ -299,7 +316,7 @@ def test_evidence_names_the_line_of_the_log() -> None:
 
 
 def test_a_recognised_failure_counts_without_the_log() -> None:
-    found = only(run_with(DEEPEP), Known("flex-gpu"))
+    found = only(run_with(DEEPEP), Known("deepep-gpu"))
     assert (found.id, found.evidence) == ("CFG-dispatcher-gpu", "the log says so")
 
 
@@ -337,3 +354,13 @@ def test_any_run_and_configuration_can_be_compared(run: Run, knobs: dict[str, Va
 def test_without_a_configuration_nothing_contradicts(run: Run) -> None:
     assert run.settings == Settings()
     assert find_contradictions(replace(run, given=Given())) == ()
+
+
+@pytest.mark.parametrize("fraction", [0.25, 1.0])
+def test_item_6_an_optimizer_of_which_a_part_is_sent_to_the_cpu_is_no_finding(fraction: float) -> None:
+    knobs: Config = {
+        "optimizer.optimizer_cpu_offload": True,
+        "optimizer.optimizer_offload_fraction": fraction,
+    }
+    assert ids(bridge(knobs)) == []
+    assert ids(run_with({"optimizer.optimizer_cpu_offload": True}, framework="megatron_lm")) == []

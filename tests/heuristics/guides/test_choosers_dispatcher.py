@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from heuristics.guides.comparable import comparable, untold
 from heuristics.guides.cuda_graphs import choose_graphs
 from heuristics.guides.dispatcher import DispatcherChoice, choose_dispatcher
 from heuristics.guides.dispatcher_extras import backend_extras, backend_notes, wrong_domain_ranks
@@ -179,36 +178,6 @@ def test_b18_seeds_001_and_004_a_backend_without_its_kernels_is_not_active() -> 
     assert backend_not_active(run_of(Observed(dispatcher="deepep")), "deepep") is None
     assert backend_not_active(run_of(Observed(dispatcher="unknown")), "deepep") is None
     assert backend_not_active(run, "alltoall") is None
-
-
-def test_b19_seed_000_another_routing_mode_is_no_baseline() -> None:
-    dropless, balanced = run_of(routing="dropless"), run_of(routing="force_balance")
-    assert comparable(dropless, balanced) == ("routing mode: dropless against force_balance",)
-    assert comparable(dropless, dropless) == ()
-    assert comparable(dropless, run_of()) == ()
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "difference"),
-    [
-        ({"pp_layout": "Et|L"}, {"pp_layout": "Ett|L"}, "PP layout: Et|L against Ett|L"),
-        ({"vpp": 2}, {"vpp": 4}, "VPP: 2 against 4"),
-        ({"graph_modules": ("attn",)}, {"graph_modules": ()}, "CUDA-graph modules: attn against none"),
-        ({"container": "26.06"}, {"container": "26.08"}, "container: 26.06 against 26.08"),
-        ({"core_version": "0.17.0"}, {"core_version": "0.18.0"}, "Megatron-Core: 0.17.0 against 0.18.0"),
-    ],
-)
-def test_b20_seed_000_another_layout_graph_scope_or_container_is_no_baseline(
-    a: dict[str, object], b: dict[str, object], difference: str
-) -> None:
-    assert comparable(run_by(a), run_by(b)) == (difference,)
-
-
-def test_b20_seed_000_graphs_on_one_side_only_differ_and_what_is_unknown_is_named() -> None:
-    on, off = run_of(Observed(graph_frac=0.5)), run_of(Observed(graph_frac=0.0))
-    assert comparable(on, off) == ("CUDA graphs: on against off",)
-    assert "container" in untold(on, off)
-    assert "CUDA graphs" not in untold(on, off)
 
 
 def test_b21_seed_000_hybridep_on_h100_is_allowed_across_two_domains_of_eight() -> None:

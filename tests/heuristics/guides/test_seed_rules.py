@@ -13,7 +13,6 @@ from heuristics.fixes import (
     com_6_pp_layout,
     hst_1_cpu_binding,
 )
-from heuristics.guides.comparable import comparable
 from heuristics.guides.cuda_graphs import choose_graphs
 from heuristics.guides.dispatcher import choose_dispatcher
 from heuristics.guides.dispatcher_extras import backend_extras, backend_notes, wrong_domain_ranks
@@ -205,36 +204,6 @@ def test_seed_000_a_poor_pipeline_layout_can_erase_what_a_dispatcher_gains() -> 
 
 
 # ---- seed 000: pitfalls ----
-
-
-@pytest.mark.parametrize(
-    ("changed", "difference"),
-    [
-        pytest.param({"container": "b"}, "container: a against b", id="seed 000 pitfall 1: container"),
-        pytest.param(
-            {"routing": "force_balance"},
-            "routing mode: dropless against force_balance",
-            id="seed 000 pitfalls 1 and 4: routing mode",
-        ),
-        pytest.param({"pp_layout": "E|L"}, "PP layout: EL against E|L", id="seed 000 pitfall 1: PP layout"),
-        pytest.param(
-            {"graph_modules": ("attn",)},
-            "CUDA-graph modules: moe_router against attn",
-            id="seed 000 pitfall 1: graph scope",
-        ),
-    ],
-)
-def test_seed_000_dispatchers_are_not_compared_on_different_stacks(
-    changed: Mapping[str, object], difference: str
-) -> None:
-    stack: dict[str, object] = {
-        "container": "a",
-        "routing": "dropless",
-        "pp_layout": "EL",
-        "graph_modules": ("moe_router",),
-    }
-    assert comparable(run_by(stack), run_by(stack)) == ()
-    assert comparable(run_by(stack), run_by({**stack, **changed})) == (difference,)
 
 
 def test_seed_000_pitfall_2_hybridep_is_no_winner_off_its_hardware() -> None:

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heuristics.evidence.symptoms import Symptoms, observed_from
 from heuristics.rules.rules import rules
 from heuristics.run.run import Run
 from heuristics.workflow.rule import Phase, WorkflowRule
-from heuristics.workflow.walk import RULES, walk
+from heuristics.workflow.walk import FIT_BY_RUNNING, RULES, walk
 from tests.heuristics.workflow.test_workflow_fit_and_scale import FIT, FOLDING, SCALE
 from tests.heuristics.workflow.test_workflow_prerequisites import ROWS as LISTS
 from tests.opinions_doubles import runs
@@ -28,7 +29,7 @@ SEEDS = {
 }
 """The five documents by number."""
 ROWS: tuple[Row, ...] = (*FIT, *SCALE, *FOLDING, *LISTS)
-NEVER_VIOLATED = {"precision-absolute-throughput"}
+NEVER_VIOLATED = {"profile-throughput"}
 """What a log can only show to be done."""
 
 
@@ -110,3 +111,18 @@ def test_no_size_stops_the_walk(sizes: dict[str, int]) -> None:
 @given(st.dictionaries(st.sampled_from(READ), st.just("hunter2"), min_size=1))
 def test_no_unknown_value_of_a_knob_is_repeated(knobs: dict[str, str]) -> None:
     assert not any("hunter2" in f"{step.judged}" for step in walk(run_with(knobs)))
+
+
+@pytest.mark.parametrize(
+    ("steps", "refused", "state"), [(0, False, "unknown"), (5, False, "met"), (5, True, "unknown")]
+)
+@pytest.mark.parametrize("rule", sorted(FIT_BY_RUNNING))
+def test_w1_a_run_fits_by_evidence_alone_and_never_where_it_is_refused(
+    rule: str, steps: int, refused: bool, state: str
+) -> None:
+    found = {step.rule.id: step.judged.state for step in walk(run_with(log=log_of(steps=steps)), refused)}
+    assert found[rule] == state
+
+
+def test_w1_without_symptoms_nothing_ran() -> None:
+    assert observed_from(Symptoms()).window_ns == 0

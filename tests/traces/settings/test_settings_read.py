@@ -69,6 +69,45 @@ def test_a_dumped_container_is_read_with_types_enums_and_layout() -> None:
     assert found.versions["core_at_least"] == "0.18.0"
 
 
+DUMPED = "model:\n  _target_: megatron.bridge.models.gpt_provider.GPTModelProvider\n"
+
+
+@pytest.mark.parametrize(
+    ("fields", "modules"),
+    [
+        ("cuda_graph_modules: [attn]\n  cuda_graph_scope: null", ("attn",)),
+        ("cuda_graph_modules: full\n  cuda_graph_scope: [moe_router]", ("moe_router",)),
+        ("cuda_graph_scope: [moe_router]\n  cuda_graph_modules: full", ("moe_router",)),
+    ],
+)
+def test_an_older_name_in_a_dump_counts_where_it_is_set_and_is_no_problem(
+    fields: str, modules: tuple[str, ...]
+) -> None:
+    found = configuration_of(f"{DUMPED}  {fields}\n  enable_cuda_graph: false\n", "dump.yaml", "0.20.0")
+    assert found.settings.value("cuda_graph_modules") == modules
+    assert found.problems == ()
+
+
+def test_a_dump_may_hold_a_set_and_functions_of_any_module() -> None:
+    text = f"{DUMPED}  activation_func:\n    _call_: false\n    _target_: megatron.core.fusions.quick_gelu\n"
+    found = configuration_of(f"{text}peft:\n  params_to_save: !!set {{}}\n", "dump.yaml")
+    assert found.settings.value("activation_func") == "quick_gelu"
+    assert found.problems == ()
+
+
+def test_a_functional_test_merges_its_base_and_keeps_later_runs_out() -> None:
+    text = (
+        "BASE: &base\n  --num-layers: 4\n  --hidden-size: 8\n"
+        "MODEL_ARGS:\n  <<: *base\n  --hidden-size: 16\n  --recompute-modules: '[moe_act layernorm]'\n"
+        "MODEL_ARGS_2:\n  --hidden-size: 32\nTEST_TYPE: regular\n"
+    )
+    found = configuration_of(text, "model_config.yaml")
+    assert found.settings.value("num_layers") == 4
+    assert found.settings.value("hidden_size") == 16
+    assert found.settings.value("recompute_modules") == ("moe_act", "layernorm")
+    assert found.problems == ()
+
+
 def test_nothing_of_bridge_is_defaulted() -> None:
     found = read_configuration(SETTINGS / "overrides.txt").settings
     assert {setting.said for setting in found.by_knob.values()} == {

@@ -334,3 +334,13 @@ def test_the_three_savings_add_to_the_published_sum() -> None:
     together = recompute(low, *modules, stage=RANK, core="0.13.1")
     assert together == sum(recompute(low, one, stage=RANK, core="0.13.1") for one in modules)
     assert -together / GIB == pytest.approx(42.4, rel=WITHIN_FRAC)
+
+
+def test_item_6_bridge_sends_no_part_of_the_optimizer_to_the_cpu_unless_a_fraction_says_so() -> None:
+    offloaded = tiny(**{"optimizer.optimizer_cpu_offload": True})
+    by_framework = [
+        estimated(Settings(offloaded.by_knob, framework)).optimizer_bytes
+        for framework in ("megatron_bridge", "megatron_lm")
+    ]
+    assert by_framework[0] == estimated(tiny()).optimizer_bytes
+    assert by_framework[1] < by_framework[0]

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heuristics.comparison.difference.changed import FIELD_KNOBS, Changed, changed
-from heuristics.config.given import FIELD_KNOBS as OPINIONS
+from heuristics.comparison.difference.changed import Changed, changed
 from heuristics.result.configured import Configuration
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
@@ -116,10 +115,6 @@ def test_a_given_size_is_listed_once_though_its_knob_says_it_too() -> None:
 def test_a_given_thing_that_no_knob_says_is_listed() -> None:
     found = between(result(given={"nvlink_domain": 8, "ep": 8}), result(given={"nvlink_domain": 72}))
     assert found == (Changed("nvlink_domain", 8, 72, "given"),)
-
-
-def test_knobs_of_given_fields_are_those_that_opinions_read_them_from() -> None:
-    assert FIELD_KNOBS == OPINIONS
 
 
 def test_another_gpu_and_another_recorder() -> None:

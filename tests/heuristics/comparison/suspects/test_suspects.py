@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from heuristics.comparison.facts import Facts
 from heuristics.comparison.suspects import can_explain, find_suspects
 from heuristics.comparison.suspects.direction import way
-from heuristics.comparison.suspects.find import RULES
-from heuristics.comparison.suspects.mover_rows import MOVERS
 from heuristics.comparison.suspects.movers import fix_movers
+from heuristics.comparison.suspects.table import movers, rules
 from heuristics.comparison.suspects.view import turned
 from heuristics.result.compared import Suspect
 from tests.comparison_doubles import configuration, trace
@@ -296,6 +295,18 @@ def test_an_overlap_that_was_switched_off_makes_its_rule_sure() -> None:
     assert (found.id, found.confidence) == ("overlap_lost.dp", "high")
 
 
+DEEPEP: dict[str, Any] = {"detected": {"dispatcher": "deepep"}}
+SLOW = moved("exposed_comm.ep_dispatch", 5, 9)
+
+
+def test_audit_62_alltoall_is_the_control_arm_where_a_flex_backend_got_slower() -> None:
+    assert "moe_token_dispatcher_type alltoall" in first(facts(SLOW, base=DEEPEP, new=DEEPEP)).next
+    faster = moved("exposed_comm.ep_dispatch", 9, 5)
+    assert "control arm" not in first(facts(faster, base=DEEPEP, new=DEEPEP)).next
+    assert "control arm" not in first(facts(SLOW)).next  # it runs alltoall
+    assert "control arm" not in first(facts(moved("exposed_comm.tp", 5, 9), base=DEEPEP, new=DEEPEP)).next
+
+
 def test_all_to_all_that_waits_is_no_slower_link() -> None:
     base, new = ({"a2a": {"waiting_like_ns": ms * MS}} for ms in (1, 18))
     found = ids(facts(EXCHANGE, base=base, new=new))
@@ -409,9 +420,9 @@ def test_a_setting_goes_up_down_or_cannot_be_said(base: object, new: object, exp
 
 
 def test_ids_are_distinct_and_every_rule_and_mover_has_its_source() -> None:
-    assert len({rule.id for rule in RULES}) == len(RULES)
-    assert all(rule.source and rule.next and (rule.slower or rule.faster or rule.either) for rule in RULES)
-    assert all(one.source and one.what for one in (*MOVERS, *fix_movers()))
+    assert len({rule.id for rule in rules()}) == len(rules())
+    assert all(rule.source and rule.next and (rule.slower or rule.faster or rule.either) for rule in rules())
+    assert all(one.source and one.what for one in (*movers(), *fix_movers()))
 
 
 ROWS = (

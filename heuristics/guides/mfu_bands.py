@@ -1,0 +1,32 @@
+"""Where a guide places an MFU of the one model and platform that it speaks of."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from traces.limits import Limit
+
+Band = Literal["below", "untuned", "between", "tuned", "above"]
+
+_GUIDE: Final = "NVIDIA's guide on dispatchers, evidence of DeepSeek-V3 on GB200 and GB300"
+LOW_TEENS: Final = Limit(0.10, "of the peak", f"{_GUIDE}: untuned in the low teens; ours: from 10 %")
+UNTUNED: Final = Limit(0.155, "of the peak", f"{_GUIDE}: untuned in the low teens; ours: up to 15.5 %")
+TUNED: Final = Limit(0.165, "of the peak", f"{_GUIDE}: tuned from the high teens; ours: from 16.5 %")
+LOW_TWENTIES: Final = Limit(0.235, "of the peak", f"{_GUIDE}: to the low twenties; ours: up to 23.5 %")
+
+
+FAMILY: Final = "dsv3"
+GPUS: Final = ("GB200", "GB300")
+
+
+def mfu_band(mfu_frac: float, family: str | None, gpu: str | None) -> Band | None:
+    """Which of the guide's bands an MFU lies in, or beside; None for a model or GPU it does not speak of."""
+    if family != FAMILY or gpu not in GPUS:
+        return None
+    if mfu_frac < LOW_TEENS.value:
+        return "below"
+    if mfu_frac < UNTUNED.value:
+        return "untuned"
+    if mfu_frac < TUNED.value:
+        return "between"
+    return "tuned" if mfu_frac <= LOW_TWENTIES.value else "above"

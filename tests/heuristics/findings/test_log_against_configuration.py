@@ -1,0 +1,235 @@
+"""A log beside a configuration: which of them says what ran, and what follows for its numbers.
+
+Rows name what they answer: W and item numbers of the audit of the guides.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from diagnoser.cli import run
+from heuristics.findings.finding import case_of
+from heuristics.findings.logged import DETECTORS
+from heuristics.guides.mfu_bands import mfu_band
+from heuristics.run.given import Given
+from heuristics.run.run import Run
+from tests.check_doubles import script, written
+from tests.log_doubles import crash, iteration, log_of
+from tests.sizes_doubles import published
+from traces.missing import Missing
+from traces.settings.settings import Settings, Value, settings
+from traces.sizes.throughput import throughput
+from traces.training_log.log import TrainingLog
+from traces.training_log.own_lines import logged_run, overlaps_on
+from traces.training_log.steady import steady_step
+
+BATCH, RANKS = "train.global_batch_size", "world_size"
+STEADY = tuple(iteration(index, 8000.0) for index in range(1, 9))
+"""Steps of eight seconds with a global batch of 8."""
+SIZES = (
+    "using world size: 256, data-parallel size: 64, context-parallel size: 1, "
+    "hierarchical context-parallel sizes: None, tensor-model-parallel size: 1, "
+    "pipeline-model-parallel size: 4"
+)
+FP8_ARGUMENTS = (
+    "-" * 24 + " arguments " + "-" * 24,
+    "  bf16 " + "." * 40 + " True",
+    "  fp8 " + "." * 41 + " e4m3",
+    "-" * 20 + " end of arguments " + "-" * 20,
+)
+
+
+def found(log: TrainingLog, file: dict[str, Value], given: Given | None = None) -> dict[str, str]:
+    """Text by id of what the log contradicts."""
+    said = (log.settings or Settings()).under(settings(file, "run.yaml:1"))
+    case = case_of(Run(settings=said, log=log, given=given or Given()), ())
+    return {one.id: one.text for detect in DETECTORS if (one := detect(case))}
+
+
+def test_w5_the_line_of_the_ranks_is_read(tmp_path: Path) -> None:
+    log = log_of(tmp_path, SIZES)
+    assert log.settings is not None
+    assert {knob: one.value for knob, one in log.settings.by_knob.items()} == {
+        "world_size": 256,
+        "data_parallel_size": 64,
+        "context_parallel_size": 1,
+        "tensor_model_parallel_size": 1,
+        "pipeline_model_parallel_size": 4,
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("> initialized pipeline model parallel with size 4", {"pipeline_model_parallel_size": 4}),
+        ("RuntimeError: world_size (24) is not divisible by 16", {"world_size": 24}),
+        (
+            "using world size: 8, data-parallel size: 8, context-parallel size: 1 "
+            "tensor-model-parallel size: 1, pipeline-model-parallel size: 1",
+            {
+                "world_size": 8,
+                "data_parallel_size": 8,
+                "context_parallel_size": 1,
+                "tensor_model_parallel_size": 1,
+                "pipeline_model_parallel_size": 1,
+            },
+        ),
+    ],
+)
+def test_w5_other_lines_of_sizes_are_read_too(tmp_path: Path, line: str, told: dict[str, int]) -> None:
+    found = log_of(tmp_path, line).settings
+    assert found is not None
+    assert {knob: one.value for knob, one in found.by_knob.items()} == told
+
+
+def test_w11_steps_of_another_batch_are_a_finding_with_both_values(tmp_path: Path) -> None:
+    told = found(log_of(tmp_path, *STEADY), {BATCH: 8192})
+    assert list(told) == ["CFG-log-global-batch"]
+    assert "batch of 8, the configuration says 8,192" in told["CFG-log-global-batch"]
+
+
+@pytest.mark.parametrize("file", [{BATCH: 8}, {}, {BATCH: 64, "train.rampup_batch_size": (8, 8, 1000)}])
+def test_w11_the_same_batch_none_or_one_that_grows_is_no_finding(
+    tmp_path: Path, file: dict[str, Value]
+) -> None:
+    assert found(log_of(tmp_path, *STEADY), file) == {}
+
+
+@pytest.mark.parametrize(
+    ("file", "given", "differs"),
+    [
+        ({RANKS: 512}, Given(), True),
+        ({}, Given(world_size=512), True),
+        ({RANKS: 256}, Given(), False),
+        ({}, Given(), False),
+    ],
+)
+def test_item_7_another_number_of_ranks_is_a_finding(
+    tmp_path: Path, file: dict[str, Value], given: Given, differs: bool
+) -> None:
+    assert ("CFG-log-world-size" in found(log_of(tmp_path, SIZES), file, given)) is differs
+
+
+@pytest.mark.parametrize(
+    ("file", "differs"),
+    [({"bf16": True, "fp8": None}, True), ({"bf16": True}, False), ({"fp8": "hybrid"}, False)],
+)
+def test_item_7_another_precision_is_a_finding(tmp_path: Path, file: dict[str, Value], differs: bool) -> None:
+    assert ("CFG-log-precision" in found(log_of(tmp_path, *FP8_ARGUMENTS), file)) is differs
+
+
+@pytest.mark.parametrize(
+    "line", ["[rank0]: AssertionError: something else", "ValueError: x", "3: KeyError: 'a'"]
+)
+def test_w16_an_error_that_none_knows_is_named_by_its_class_and_its_line(tmp_path: Path, line: str) -> None:
+    log = log_of(tmp_path, *STEADY[:1], line)
+    told = found(log, {})["CFG-log-unknown-error"]
+    assert line.split(": ")[-2].split()[-1] in told
+    assert log.unknown_error is not None
+    assert log.unknown_error.line == 2
+
+
+def test_w16_an_exception_of_somebodys_own_is_not_named(tmp_path: Path) -> None:
+    told = found(log_of(tmp_path, "acme.secret.AcmeError: text"), {})["CFG-log-unknown-error"]
+    assert "Acme" not in told
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "AssertionError: overlap_moe_expert_parallel_comm is only supported with expert model parallelism",
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
+    ],
+)
+def test_w16_what_follows_a_known_error_is_not_noted(tmp_path: Path, first: str) -> None:
+    log = log_of(tmp_path, *crash("train", last=first), "RuntimeError: the other ranks")
+    assert log.unknown_error is None
+
+
+def test_w11_throughput_counts_the_batch_and_the_ranks_of_the_log(tmp_path: Path) -> None:
+    log = log_of(tmp_path, SIZES, *STEADY)
+    logged = logged_run(log, steady_step(log))
+    asked = published("qwen3_30b_a3b", train__global_batch_size=8192, world_size=16, seq_length=4096)
+    told = throughput(asked, 8_000_000_000, logged=logged)
+    assert not isinstance(told, Missing)
+    assert told.tokens_per_s_per_gpu == 8 * 4096 / 8 / 256
+
+
+@pytest.mark.parametrize(
+    ("logged", "cause"),
+    [
+        ({}, "the global batch (8192, test) or the number of ranks (16, test)"),
+        ({RANKS: 16}, "the global batch (8192, test)"),
+        ({RANKS: 16, BATCH: 8192}, "the GPU, its precision or the length of a step"),
+    ],
+)
+def test_w11_more_than_the_peak_is_no_figure_and_names_the_likely_cause(
+    logged: dict[str, Value], cause: str
+) -> None:
+    said = published(
+        "qwen3_30b_a3b", train__global_batch_size=8192, world_size=16, seq_length=4096, bf16=True
+    )
+    told = throughput(said, 1_000_000_000, "H100", logged=settings(logged, "run.log:1"))
+    assert isinstance(told, Missing)
+    assert f"which no GPU reaches: {cause} is not this run's" in told.reason
+
+
+def test_item_32_an_mfu_is_placed_in_the_bands_of_the_guide() -> None:
+    assert [mfu_band(mfu, "dsv3", "GB200") for mfu in (0.05, 0.13, 0.16, 0.18, 0.22, 0.30)] == [
+        *("below", "untuned", "between", "tuned", "tuned", "above")
+    ]
+
+
+def test_item_7_a_log_that_ends_early_is_no_failure_and_says_where_it_ends(tmp_path: Path) -> None:
+    log = log_of(tmp_path, *STEADY)
+    assert (log.iterations[-1].index, log.planned_iterations) == (8, 100)
+    assert found(log, {}) == {}
+
+
+DDP = (
+    "INFO:Setting up DistributedDataParallel with config DistributedDataParallelConfig("
+    "grad_reduce_in_fp32=False, overlap_grad_reduce=True, overlap_param_gather=False)"
+)
+
+
+def test_item_152_overlaps_that_the_logs_own_lines_say_are_set_up_are_read(tmp_path: Path) -> None:
+    log = log_of(tmp_path, DDP, "!!! [UB] Create Userbuffers Communicator")
+    assert overlaps_on(log) == {"ddp.overlap_grad_reduce": 1, "tp_comm_overlap": 2}
+    assert overlaps_on(log_of(tmp_path, *STEADY)) == {}
+
+
+def test_item_152_they_are_shown_with_their_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = written(tmp_path, "on.log", "\n".join((DDP, *STEADY)) + "\n")
+    run(["check-config", str(script(tmp_path)), "--log", str(said), "--no-megatron"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "Set up, by the log's own lines: ddp.overlap_grad_reduce (line 1)." in text
+
+
+def test_w16_a_log_of_one_unknown_error_does_not_end_the_check(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = written(tmp_path, "a.log", "[rank0]: AssertionError: something else\n")
+    assert run(["check-config", str(script(tmp_path)), "--log", str(said), "--no-megatron"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "CFG-log-unknown-error: the first error of the log, AssertionError, is none that is known" in text
+    assert "something else" not in text
+
+
+@pytest.mark.parametrize(("family", "gpu"), [("qwen3_30b", "GB200"), ("dsv3", "H100"), (None, None)])
+def test_item_32_another_model_or_platform_has_no_band(family: str | None, gpu: str | None) -> None:
+    assert mfu_band(0.18, family, gpu) is None
+
+
+def test_item_32_the_guides_band_stands_beside_the_mfu_of_its_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = written(
+        tmp_path, "run.sh", "python run_script.py -m deepseek -mr deepseek_v3 -g gb200 -c fp8_mx -ng 256"
+    )
+    steps = tuple(iteration(index, 16_000.0, batch=4096) for index in range(1, 9))
+    said = written(tmp_path, "run.log", "\n".join(steps) + "\n")
+    run(["check-config", str(config), "--log", str(said), "--no-megatron"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "(GB200, fp8), in the guide's band of tuned runs (high teens to low 20s)." in text

@@ -1,0 +1,110 @@
+"""Published hangs and regressions stand beside the fix that would meet them (seed item 13, second half)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.fixes.change import Knobs
+from heuristics.fixes.ways import sets_of
+from heuristics.plan.planned import Planned
+from heuristics.rules.known_issues import issues, known_issues
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run
+from reports.content.analysis.plan import step_of
+from reports.content.blocks import Words
+from reports.result.fill.plan import fix as fix_of
+from tests.comparison_doubles import result
+from tests.run_doubles import run_of
+from traces.settings.settings import Value
+
+GRAPHS: Mapping[str, Value] = {"cuda_graph_impl": "transformer_engine"}
+DEEPEP: Mapping[str, Value] = {"moe_flex_dispatcher_backend": "deepep"}
+A2A = Observed(dispatcher="alltoall")
+HANG = "Megatron-Bridge#3517"
+
+
+def ids(fix: str, sets: Mapping[str, Value], run: Run) -> list[str]:
+    return [one.id for one in known_issues(fix, sets, run)]
+
+
+def test_graphs_with_alltoall_in_26_02_on_gb300_hang() -> None:
+    run = run_of(A2A, gpu="GB300", container="nvcr.io/nvidia/nemo:26.02")
+    (one,) = known_issues("HST-3", GRAPHS, run)
+    assert (one.id, one.only_if) == (HANG, ())
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"gpu": "H100", "container": "26.02"},
+        {"gpu": "GB300", "container": "26.04"},
+        {"gpu": "GB300", "core_version": "0.17.0"},
+        {"gpu": "GB300", "container": "25.11"},
+    ],
+)
+def test_another_gpu_or_release_does_not_meet_it(given: dict[str, str]) -> None:
+    assert HANG not in ids("HST-3", GRAPHS, run_of(A2A, None, **given))
+
+
+def test_another_dispatcher_and_another_fix_do_not_meet_it() -> None:
+    run = run_of(Observed(dispatcher="hybridep"), gpu="GB300", container="26.02")
+    assert HANG not in ids("HST-3", GRAPHS, run)
+    assert HANG not in ids("COM-1", {}, run_of(A2A, gpu="GB300", container="26.02"))
+
+
+def test_what_is_not_known_of_the_run_is_named() -> None:
+    found = {one.id: one.only_if for one in known_issues("HST-3", GRAPHS, run_of())}
+    assert found[HANG] == ("release", "gpu", "moe_token_dispatcher_type")
+    known_gpu = {one.id: one.only_if for one in known_issues("HST-3", GRAPHS, run_of(A2A, gpu="GB200"))}
+    assert known_gpu[HANG] == ("release",)
+
+
+def test_a_dispatcher_that_the_fix_sets_decides_not_the_one_that_runs() -> None:
+    run = run_of(A2A, gpu="H100", container="26.02")
+    assert ids("COM-2", DEEPEP, run) == ["no-deepep-26.02"]
+    assert ids("COM-2", {"moe_flex_dispatcher_backend": "hybridep"}, run) == []
+
+
+def test_ep_overlap_and_graphs_together_are_an_issue_of_both_fixes() -> None:
+    both = run_of(Observed(ep_overlap=True), core_version="0.19.0")
+    assert "Megatron-LM#5966" in ids("HST-3", GRAPHS, both)
+    assert "Megatron-LM#5966" not in ids(
+        "HST-3", GRAPHS, run_of(Observed(ep_overlap=False), core_version="0.19.0")
+    )
+
+
+def test_every_row_names_fixes_that_exist_and_its_source() -> None:
+    assert len({row["id"] for row in issues()}) == len(issues())
+    for row in issues():
+        assert set(row["fixes"]) <= set(CATALOGUE)
+        assert row["source"]
+        assert row["workaround"]
+        assert row["releases"]
+
+
+def notes(run: Run, everything: bool) -> str:
+    fix = CATALOGUE["HST-3"]
+    planned = Planned(fix, fix.knobs(run), (), 0.1, change=fix.change(run))
+    assert sets_of(planned.knobs)["cuda_graph_impl"] == "transformer_engine"
+    told: tuple[Words, ...] = step_of(result(), fix_of(planned, run=run), everything).notes
+    return " ".join(str(span) for words in told for span in words)
+
+
+def test_an_issue_that_fits_is_on_the_first_screen_and_one_that_may_fit_is_in_the_whole_plan() -> None:
+    fits = run_of(A2A, gpu="GB300", container="26.02", core_version="0.16.0")
+    assert "Known issue (container 26.02" in notes(fits, everything=False)
+    maybe = run_of(A2A, gpu="GB300")
+    assert "Known issue" not in notes(maybe, everything=False)
+    assert "if your release is container 26.02" in notes(maybe, everything=True)
+
+
+def test_a_change_that_no_knob_can_write_meets_nothing_by_itself() -> None:
+    assert sets_of(Knobs()) == {}
+
+
+def test_a_fix_explains_all_its_issues() -> None:
+    issues_of = [row for row in issues() if "HST-3" in row["fixes"]]
+    assert len(known_issues("HST-3", {}, Run())) == len(issues_of) == 3

@@ -1,0 +1,73 @@
+"""What the frameworks' own people run is read whole, is legal, and no plan forbids it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from heuristics.fixes.elsewhere import fixes_of
+from heuristics.judgement import Judgement
+from heuristics.plan.plan import make_plan
+from heuristics.rules.check import Broken
+from heuristics.run.run import WALL_IDS
+from tests.positive_controls import configured, functional_tests, judged, listed, recipes, rows
+from traces.settings.configuration import Problem
+from traces.settings.effective import effective
+
+FORBIDDEN = ("forbidden", "rejected")
+
+
+def test_functional_tests_are_read_whole_and_legal() -> None:
+    seen: set[str] = set()
+    unread, illegal = set(), set()
+    for control in functional_tests():
+        seen.add(control.name)
+        read = configured(control)
+        unread |= {(control.name, _of(problem)) for problem in read.problems}
+        illegal |= {(control.name, one.rule.id) for one in _errors(judged(control, read))}
+        assert len(read.settings.by_knob) > 10, control.name
+    assert len(seen) > 200
+    assert unread == listed("test-unread", seen)
+    assert illegal == listed("test-illegal", seen)
+
+
+def test_recipes_are_read_whole_legal_and_kept_by_every_plan() -> None:
+    seen: set[str] = set()
+    unread, illegal, forbidden = set(), set(), set()
+    for control in recipes():
+        seen.add(control.name)
+        read = configured(control)
+        unread |= {(control.name, _of(problem)) for problem in read.problems}
+        found = judged(control, read)
+        illegal |= {(control.name, one.rule.id) for one in _errors(found)}
+        forbidden |= {(control.name, fix) for fix in _forbidden_though_set(found)}
+    assert len(seen) > 400
+    assert unread == listed("recipe-unread", seen)
+    assert illegal == listed("recipe-illegal", seen)
+    assert forbidden == listed("recipe-forbidden", seen)
+
+
+def test_each_exception_says_who_is_wrong_and_where() -> None:
+    assert all(row["wrong"] in ("configuration", "rule", "branch") for row in rows())
+    assert all(row["because"] and row["source"] and row["configurations"] for row in rows())
+
+
+def _of(problem: Problem) -> str:
+    """The name that a problem is about."""
+    return problem.text.partition(" ")[0].rstrip(":")
+
+
+def _errors(found: Judgement) -> Iterator[Broken]:
+    assert found.told is not None
+    return (one for one in found.told.checked.broken if one.level == "error")
+
+
+def _forbidden_though_set(found: Judgement) -> Iterator[str]:
+    """Fixes that a plan of any one wall forbids, and whose every knob the configuration has so already."""
+    run = found.run
+    runs_as = effective(run.settings, run.given.core_version)
+    for wall in WALL_IDS:
+        for refused in make_plan(run, [wall], fixes_of(run.framework), True).refused:
+            changed = refused.fix.change(run).in_run(run)
+            is_set = bool(changed) and all(runs_as.value(knob) == value for knob, value in changed.items())
+            if is_set and refused.kind in FORBIDDEN and refused.fix.wall == wall:
+                yield refused.fix.id

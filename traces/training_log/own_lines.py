@@ -1,0 +1,88 @@
+"""What a log's own lines say of the run beside its iterations: its ranks, and its first error.
+
+Megatron-LM prints its ranks once, on rank 0 (validate_args in megatron/training/arguments.py, core_v0.12.0 to
+d98e8a64); Megatron-Bridge prints only sizes of tensor and pipeline groups (training/initialize.py, v0.3.1 to
+067f987d).
+"""
+
+from __future__ import annotations
+
+import builtins
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from traces.settings.settings import Setting, Settings
+from traces.training_log.log import Message, TrainingLog
+from traces.training_log.steady import SteadyStep
+
+_OF_SIZES: Final = ("using world size: ", " model parallel with size ", ") is not divisible by")
+WORDS: Final = (*(word.encode() for word in _OF_SIZES), b"Error: ", b"Exception: ")
+_SIZES: Final = {
+    "world_size": re.compile(r"(?:using world size: |world[_ ]size \()([0-9]{1,9})(?:,|\) is not divisible)"),
+    "data_parallel_size": re.compile(r"[ ,]data-parallel size: ([0-9]{1,9})"),
+    "context_parallel_size": re.compile(r" context-parallel size: ([0-9]{1,9})"),
+    "tensor_model_parallel_size": re.compile(
+        r"(?:(?<!encoder-)tensor-model-parallel size: |> initialized tensor model parallel with size )"
+        r"([0-9]{1,9})"
+    ),
+    "pipeline_model_parallel_size": re.compile(
+        r"(?:(?<!encoder-)pipeline-model-parallel size: |> initialized pipeline model parallel with size )"
+        r"([0-9]{1,9})"
+    ),
+}
+_RAISED: Final = re.compile(
+    r"^(?:\[?(?:rank ?)?[0-9]{1,7}\]?: ?)?(?:\w{1,40}\.){0,6}(\w{1,40}(?:Error|Exception)): ",
+)
+"""The last line of a traceback, behind the rank that torchrun or srun puts before it."""
+_BUILT_IN: Final = frozenset(name for name in dir(builtins) if name.endswith(("Error", "Exception")))
+_TORCH: Final = frozenset({"OutOfMemoryError", "DistBackendError", "DistStoreError", "ChildFailedError"})
+BATCH: Final = "train.global_batch_size"
+
+
+def sizes_in(text: str, where: str) -> dict[str, Setting]:
+    """Ranks in all and of each parallel group, as one line says them; `where`: such as
+    `run.log:7`."""
+    if not any(word in text for word in _OF_SIZES):
+        return {}
+    found = {knob: pattern.search(text) for knob, pattern in _SIZES.items()}
+    return {knob: Setting(int(one[1]), where) for knob, one in found.items() if one}
+
+
+def error_in(number: int, text: str) -> Message | None:
+    """The error that a line ends a traceback with; its class only where Python or PyTorch name it."""
+    found = _RAISED.match(text)
+    if found is None:
+        return None
+    named = found[1] in _BUILT_IN or found[1] in _TORCH
+    return Message("unknown-error", number, {"error": found[1]} if named else {})
+
+
+def logged_run(log: TrainingLog, steady: SteadyStep | None) -> Settings:
+    """What a log says that the run did, not what it was asked for: its ranks, and the steady steps' batch."""
+    found = dict(_sizes(log))
+    batches = {one.global_batch_size for one in steady.used} if steady else set()
+    if steady is not None and len(batches) == 1 and (batch := batches.pop()):
+        found[BATCH] = Setting(batch, f"{log.name}:{steady.used[-1].line}")
+    return Settings(found)
+
+
+def overlaps_on(log: TrainingLog) -> dict[str, int]:
+    """Overlaps that a line says are set up, by knob, each with its line.
+
+    A printed configuration says what was asked for. Of EP overlap no release prints that it runs (all calls
+    that log in combined_1f1b.py, model_chunk_schedule_plan.py and comm_overlap.py, 2026-08).
+    """
+    found: dict[str, int] = {}
+    if wrapped := log.first("ddp-config"):
+        found |= {f"ddp.{knob}": wrapped.line for knob, state in wrapped.said.items() if state == "True"}
+    if made := log.first("tp-overlap-on", "tp-overlap-default"):
+        found["tp_comm_overlap"] = made.line
+    return found
+
+
+def _sizes(log: TrainingLog) -> Iterator[tuple[str, Setting]]:
+    if log.settings is not None:
+        for knob in _SIZES:
+            if knob in log.settings:
+                yield knob, log.settings.by_knob[knob]
