@@ -68,7 +68,7 @@ def test_whatever_is_unknown_says_what_would_tell(fix: Fix) -> None:
 def test_the_file_of_a_fix_is_named_after_its_id() -> None:
     for fix in FIXES:
         prefix = fix.id.lower().replace("-", "_") + "_"
-        assert fix.knobs.__module__.split(".")[-1].startswith(prefix)
+        assert fix.change.__module__.split(".")[-1].startswith(prefix)
 
 
 @pytest.mark.parametrize(("bound", "told"), [(False, "met"), (True, "unmet"), (None, "unknown")])

@@ -122,8 +122,8 @@ def test_nothing_selective_is_left_after_the_whole_moe_layer() -> None:
 
 
 def test_the_expert_activation_asks_for_grouped_gemm() -> None:
-    assert states(MEM_2, "grouped GEMMs", Run(FULL), Run()) == ["met", "unknown"]
-    assert need(MEM_2, Run(), "grouped GEMMs").cure == "CMP-1"
+    assert states(MEM_2, "grouped GEMM", Run(FULL), Run()) == ["met", "unknown"]
+    assert need(MEM_2, Run(), "grouped GEMM").cure == "CMP-1"
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_fp8_without_a_version_asks_for_transformer_engine() -> None:
 @pytest.mark.parametrize("fix", [MEM_2, MEM_6, MEM_9], ids=lambda fix: fix.id)
 def test_layer_level_offload_may_be_what_the_trace_shows(fix: Fix) -> None:
     runs = (shows(offload=False), shows(offload=True), Run())
-    assert states(fix, "layer-level", *runs) == ["met", "unknown", "unknown"]
+    assert states(fix, "no layer is offloaded", *runs) == ["met", "unknown", "unknown"]
 
 
 def flex_run(**facts: object) -> Run:
