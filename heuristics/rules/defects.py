@@ -170,7 +170,8 @@ def _met_by(run: Run, first: Defect, others: list[Defect]) -> list[Defect]:
     still = {one.rule.id for one in check_rules(run.changed(first.set))}
     if first.id in still:
         return []
-    return [one for one in others if one.id not in still and one.kind == first.kind]
+    lightest = KINDS.index(first.kind)
+    return [one for one in others if one.id not in still and KINDS.index(one.kind) >= lightest]
 
 
 def _of_rule(broken: Broken, run: Run) -> Defect:
