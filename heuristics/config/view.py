@@ -10,12 +10,12 @@ from typing import Final
 from heuristics.config.families import MLA, NO_SHARED, QWEN, SHARED, by_family, family_of
 from heuristics.config.features import Features
 from heuristics.config.hardware import (
-    FAMILIES,
     RACK_NODE,
     GpuFamily,
     HardwareClass,
     HybridTopology,
     capability_of,
+    family_named,
     gpu_family,
 )
 from heuristics.config.logic import negated
@@ -148,16 +148,15 @@ class Config(Features):
     @property
     def gpu_family(self) -> GpuFamily | None:
         """The GPU's family; None where unknown or none of ours."""
-        found = gpu_family(self.gpu) if self.gpu else None
-        return FAMILIES[found] if found else None
+        return family_named(self.gpu) if self.gpu else None
 
     @property
     def capability(self) -> tuple[int, int] | None:
         """Compute capability (major, minor): of the GPU that was given, else of the trace, else by family."""
-        given = capability_of(self._given.gpu) if self._given.gpu else None
-        if given or (self._given.gpu and self.gpu_family):
-            return given
-        return self._observed.capability or (capability_of(self.gpu) if self.gpu else None)
+        named = capability_of(self.gpu) if self.gpu else None
+        if self._given.gpu and (named or self.gpu_family):
+            return named
+        return self._observed.capability or named
 
     def before_blackwell(self) -> bool | None:
         """Whether the GPU is older than compute capability 10."""
