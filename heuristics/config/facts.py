@@ -111,7 +111,7 @@ FACTS: Final[Mapping[str, Fact]] = {
     "bridge": Fact(_release("bridge"), option="--bridge-version", words="Megatron-Bridge"),
     "te": Fact(_release("te"), option="--te-version", words="Transformer Engine"),
     "torch": Fact(_release("torch"), option="--torch-version", words="PyTorch"),
-    "nccl": Fact(lambda c: c.logged_version("nccl"), option="--log", words="NCCL"),
+    "nccl": Fact(lambda c: c.version_text("nccl"), option="--log", words="NCCL"),
     "capability": Fact(lambda c: version(c.capability), option="--gpu-model", words="compute capability"),
     "framework": Fact(lambda c: c.framework, option="--config"),
     "packed": Fact(lambda c: c.packed_sequences, option="--packed-sequences"),

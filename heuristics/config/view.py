@@ -93,13 +93,9 @@ class Config(Features):
         )
 
     def version_text(self, package: Package) -> str | None:
-        """A package's version as given, else as the log has it."""
-        given: str | None = getattr(self._given, f"{package}_version")
+        """A package's version as given, else as the log has it; NCCL's the log alone has."""
+        given: str | None = getattr(self._given, f"{package}_version", None)
         return given or self._log_versions.get(package)
-
-    def logged_version(self, package: str) -> str | None:
-        """A version that the log alone tells, such as NCCL's."""
-        return self._log_versions.get(package)
 
     def version(self, package: Package) -> Version | None:
         """A package's version; Megatron-Core's also by the Megatron-Bridge release."""
