@@ -17,14 +17,14 @@ from traces.settings.knobs import FIRST, knobs, release
 from traces.settings.settings import Value
 
 
-def asked_by_rules(run: Run, change: Change) -> tuple[Precondition, ...]:
-    """Preconditions that follow from a change."""
+def asked_by_rules(run: Run, fix: str, change: Change) -> tuple[Precondition, ...]:
+    """Preconditions that follow from the change of a fix."""
     values = change.in_run(run)
     on = frozenset(knob for knob, value in values.items() if value not in (None, False, ()))
     of_knobs = frozenset[str]() if change.by_release and run.config.core is None else on
     known = _known_since(run, of_knobs, change.since)
     about = _rules_about(on)
-    return (*known, *_judged(run, values, about)) if about else known
+    return (*known, *_judged(run, fix, values, about)) if about else known
 
 
 def _known_since(run: Run, on: frozenset[str], needed: str) -> tuple[Precondition, ...]:
@@ -45,24 +45,29 @@ def _rules_about(on: frozenset[str]) -> tuple[Rule, ...]:
     )
 
 
-def _judged(run: Run, values: Mapping[str, Value], about: tuple[Rule, ...]) -> tuple[Precondition, ...]:
+def _judged(
+    run: Run, fix: str, values: Mapping[str, Value], about: tuple[Rule, ...]
+) -> tuple[Precondition, ...]:
     """The rules, judged on the changed run; those that no guide names only where they are broken."""
     before, config = run.validated, run.changed(values).validated
     releases = version(config.core), version(config.bridge)
     found = []
     for rule in about:
         was_on = rule.feature is not None and rule.feature.holds(before)
-        if was_on or not rule.asked(config) or not has_rule(rule, *releases, config.framework):
+        applies = has_rule(rule, *releases, config.framework)
+        if was_on or applies is False or not rule.asked(config):
             continue
-        fact = rule.holds(config)
+        held = rule.holds(config)
+        fact = None if held is False and not applies else held  # a rule of the other framework, perhaps
         if fact and {name for one in rule.conditions[1:] for name in one.names} <= {*values}:
             continue  # the change itself sees to it
         if fact is False or rule.guide:
-            need = holds(rule.text, fact, _met_by(rule), ", ".join(rule.asks(config)))
+            need = holds(rule.text, fact, _met_by(rule, fix), ", ".join(rule.asks(config)))
             found.append(replace(need, source=rule.source))
     return tuple({one.text: one for one in found}.values())
 
 
-def _met_by(rule: Rule) -> str:
-    """The fix of the catalogue that meets it, else what would."""
-    return rule.fix if rule.fix and not rule.fix.startswith(("ENV", "CFG")) else rule.cure
+def _met_by(rule: Rule, fix: str) -> str:
+    """Another fix of the catalogue that meets it, else what would."""
+    none = not rule.fix or rule.fix == fix or rule.fix.startswith(("ENV", "CFG"))
+    return rule.cure if none else rule.fix

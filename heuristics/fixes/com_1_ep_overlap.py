@@ -52,11 +52,6 @@ def advice(run: Run) -> tuple[Precondition, ...]:
             shown.ep_overlap,
             told_by="overlap_moe_expert_parallel_comm of the configuration",
         ),
-        is_not(
-            "no CUDA graph holds the moe or mlp module",
-            _whole_experts_graphed(run),
-            told_by="--graph-modules",
-        ),
     ]
     if run.config.hardware_class == "nvl72":
         text = "HybridEP runs already: on NVL72 the overlap's synchronisation cost more than it hid"
@@ -65,13 +60,6 @@ def advice(run: Run) -> tuple[Precondition, ...]:
         text = "more than two nodes, as EP is small: on fewer it was flat or slower"
         needs.append(holds(text, None, told_by="the node count"))
     return (*needs, *right_topology(run))
-
-
-def _whole_experts_graphed(run: Run) -> bool | None:
-    """Only Transformer Engine's graphs of these modules are refused."""
-    if run.active.graph_frac == 0 or run.config.graph_impl not in (None, "transformer_engine"):
-        return False
-    return None if run.config.graph_modules is None else bool({"moe", "mlp"} & set(run.config.graph_modules))
 
 
 FIX: Final = Fix(

@@ -12,15 +12,11 @@ from typing import Final
 
 from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix, Gain, Precondition
-from heuristics.fixes.preconditions import already_so, holds, is_not, te_at_least
+from heuristics.fixes.preconditions import already_so, holds
 from heuristics.guides.facts import EP_KINDS
-from heuristics.guides.graph_modules import captured_alone, replays
-from heuristics.guides.recompute_modules import has_shared_experts
 from heuristics.run.run import Run
 
 _KNOB: Final = "delay_wgrad_compute"
-_GRAPHED: Final = "2.10.0"
-_IN_GRAPH: Final = "2.12.0"
 
 
 def change(run: Run) -> Change:
@@ -30,30 +26,13 @@ def change(run: Run) -> Change:
 
 
 def advice(run: Run) -> tuple[Precondition, ...]:
-    """The overlap measured alone, and what CUDA graphs ask for beside it."""
-    needs = [
+    """The overlap, measured alone."""
+    text = "expert all-to-all overlap is active, and was measured without it"
+    cure = "COM-1 alone first, then a recording"
+    return (
         *already_so(_KNOB, run.config.overlap(_KNOB) is True),
-        holds(
-            "expert all-to-all overlap is active, and was measured without it",
-            run.active.ep_overlap,
-            "COM-1 alone first, then a recording",
-            blocks=True,
-        ),
-    ]
-    if replays(run) and run.config.graph_impl in (None, "transformer_engine"):
-        needs.append(te_at_least(run, _beside_graphs(run), " beside CUDA graphs"))
-    if captured_alone(run, "attn") is not False and replays(run) is not False:
-        biased = run.config.any_on("add_bias_linear", "add_qkv_bias")
-        needs.append(is_not("attention has no bias, where a graph holds it", biased, "--disable-bias-linear"))
-    return tuple(needs)
-
-
-def _beside_graphs(run: Run) -> str:
-    """Transformer Engine beside graphs of parts: most where they hold weight gradients."""
-    held = [captured_alone(run, "attn")]
-    if has_shared_experts(run) is not False and run.config.on("moe_shared_expert_overlap") is not True:
-        held.append(captured_alone(run, "moe_router"))
-    return _IN_GRAPH if True in held else _GRAPHED
+        holds(text, run.active.ep_overlap, cure, blocks=True),
+    )
 
 
 FIX: Final = Fix(

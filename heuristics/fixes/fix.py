@@ -126,5 +126,5 @@ class Fix:
         """What it needs: the releases of its knobs, rules about what it switches on, and advice."""
         from heuristics.fixes.asked_by_rules import asked_by_rules
 
-        needs = (*asked_by_rules(run, self.change(run)), *self.advice(run))
+        needs = (*asked_by_rules(run, self.id, self.change(run)), *self.advice(run))
         return tuple({one.text: one for one in needs}.values())

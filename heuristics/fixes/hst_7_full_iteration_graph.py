@@ -27,6 +27,7 @@ from heuristics.guides.graph_choice import RNG_TRACKER, graph_change
 from heuristics.run.run import Run
 from traces.cures import cure
 from traces.limits import Limit
+from traces.settings.settings import Value
 
 WHOLE: Final = Limit(
     0.8, "fraction of kernel work in CUDA graphs", "ours: all but the optimizer, which no such graph holds"
@@ -40,8 +41,10 @@ def change(run: Run) -> Change:
     """One graph, in the release's knobs; dropless routing adds HST-6's budget and the stash it feeds."""
     choice = replace(choose_graphs(run), impl="full_iteration", modules=())
     stash = _dropless(run) and not run.config.core_before("0.18.0")
+    named: dict[str, Value] = {"cuda_graph_modules": ()} if run.config.names("cuda_graph_modules") else {}
     return Change(
         {
+            **named,  # a graph of everything takes no names
             **graph_change(choice, run.config.core_text),
             **RNG_TRACKER,
             "rerun.check_for_nan_in_loss": False,

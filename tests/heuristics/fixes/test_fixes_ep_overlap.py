@@ -39,12 +39,6 @@ def cure(text: str, run: Run) -> str:
         ("virtual", Run(given=Given(pp=4, vpp=2)), Run(given=Given(pp=4, vpp=1))),
         ("virtual", Run(given=Given(pp=1)), Run(Observed(pp_active=True), Given(vpp=1))),
         ("virtual", Run(Observed(pp_active=False)), Run(given=Given(pp=2, vpp=1))),
-        ("no CUDA graph", Run(Observed(graph_frac=0.0)), Run(given=Given(graph_modules=("attn", "mlp")))),
-        (
-            "no CUDA graph",
-            Run(given=Given(graph_modules=("moe_router",))),
-            Run(given=Given(graph_impl="transformer_engine", graph_modules=("moe",))),
-        ),
     ],
 )
 def test_overlap_of_expert_all_to_all_needs_what_megatron_asserts(text: str, met: Run, unmet: Run) -> None:

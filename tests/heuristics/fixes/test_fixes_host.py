@@ -287,7 +287,7 @@ def test_fixed_budgets_need_hybridep_and_a_sync_to_remove(text: str, met: Run, u
 
 def test_fixed_budgets_are_unlocked_by_the_dispatcher_and_by_grouped_gemm() -> None:
     run = Run(Observed(dispatcher="deepep", grouped_gemm=False))
-    assert cure(HST_6, "HybridEP", run) == "COM-2"
+    assert cure(HST_6, "HybridEP dispatches", run) == "COM-2"
     assert cure(HST_6, "grouped GEMM", run) == "CMP-1"
 
 
