@@ -49,7 +49,7 @@ def backend_without_flex(case: Case) -> ConfigFinding | None:
     return ConfigFinding(
         "CFG-flex-type",
         "inert",
-        f"{backend} is set as backend, but the dispatcher's type is {type_is}: the backend alone does nothing",
+        f"{backend} is set as backend, but its type is {type_is}: the backend alone does nothing",
         f"{_BACKEND} in {run.asked.where(_BACKEND)}{place}{shows}",
         f"{_TYPE}=flex beside {_BACKEND}={backend}; in Megatron-Bridge apply_flex_dispatcher_backend(...)",
     )

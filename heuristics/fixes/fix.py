@@ -61,6 +61,11 @@ def one_change(run: Run) -> Mapping[str, Change]:
     return {}
 
 
+def the_same(fix: Fix, run: Run) -> Fix:
+    """A fix whose title and costs depend on no run."""
+    return fix
+
+
 @dataclass(frozen=True, slots=True)
 class Form:
     """A fix as plain PyTorch makes it.
@@ -93,8 +98,9 @@ class Fix:
     a run. `excludes`: fixes that must not be in one plan with it; `same_as`: a fix of another wall that makes
     the same change. `versions`: from which release it is there, and where its names changed. `any_program`:
     it helps whatever runs, training or not. `pytorch`: the same for a run of plain PyTorch; `any_framework`:
-    its environment serves every framework. A fix with neither is Megatron's alone.
-    `arms`: the changes to measure against each other, by name, where no guide names a winner.
+    its environment serves every framework. A fix with neither is Megatron's alone. `arms`: the changes to
+    measure against each other, by name, where no guide names a winner. `of_run`: the fix as it is for a run,
+    where it turns a knob up for one and down for another.
     """
 
     id: str
@@ -117,6 +123,7 @@ class Fix:
     pytorch: Form | None = None
     any_framework: bool = False
     arms: Callable[[Run], Mapping[str, Change]] = one_change
+    of_run: Callable[[Fix, Run], Fix] = the_same
 
     def knobs(self, run: Run) -> Knobs:
         """Its change in every spelling."""

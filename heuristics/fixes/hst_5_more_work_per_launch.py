@@ -24,12 +24,17 @@ SHORT: Final = Limit(
 
 def change(run: Run) -> Change:
     """Twice the micro-batch (2N of the N there is), and half the tensor parallelism where there is some."""
+    return Change({**doubled(run), **half_tp(run)})
+
+
+def half_tp(run: Run) -> dict[str, Value]:
+    """Half the tensor parallelism, TP/2 where it is unknown; nothing where it cannot go down."""
     if not _halves(run):
-        return Change(doubled(run))
+        return {}
     half: Value = run.config.tp // 2 if run.config.tp else "TP/2"
     alone = half == 1 and run.config.on("sequence_parallel")
     off: dict[str, Value] = {"sequence_parallel": False} if alone else {}
-    return Change({**doubled(run), "tensor_model_parallel_size": half, **off})
+    return {"tensor_model_parallel_size": half, **off}
 
 
 def _halves(run: Run) -> bool:
