@@ -68,9 +68,20 @@ def _variables(given: object) -> tuple[str, ...]:
     return tuple(map(str, listed)) if isinstance(listed, list | tuple) else (str(listed),)
 
 
+def _gpu(name: str) -> str:
+    """A GPU of our table. Raises `UsageError` for any other, with the nearest there is."""
+    from traces.names.gpus import product_named, products
+    from traces.settings.names import nearest
+
+    if product := product_named(name):
+        return product.name
+    near = nearest(name.upper(), products())
+    cure = f"Did you mean {near}? There are" if near else "There are"
+    raise UsageError(f"{option_of('gpu')} {name!r} is no GPU that we know. {cure} {', '.join(products())}.")
+
+
 def given_from(about: Mapping[str, object]) -> Any:
     """A `Given`. Raises `UsageError` for a field or a value that cannot be."""
-    from heuristics.config.hardware import gpu_family
     from heuristics.run.given import Given, Guidance, Routing, Stage
 
     values = dict(about)
@@ -86,7 +97,7 @@ def given_from(about: Mapping[str, object]) -> Any:
         if isinstance(version := values.get(field), str) and not re.search(r"\d+\.\d+", version):
             raise UsageError(f"{option_of(field)} {version!r} is no version. Give one such as 0.16.1.")
     if isinstance(name := values.get("gpu"), str):
-        values["gpu"] = gpu_family(name) or name
+        values["gpu"] = _gpu(name)
     if isinstance(modules := values.get("graph_modules"), str):
         values["graph_modules"] = tuple(part for part in modules.replace(",", " ").split() if part)
     if (variables := values.get("env")) is not None:

@@ -29,6 +29,7 @@ from traces.formats.known_texts import trace_name
 from traces.formats.open import ReadOptions, read_trace
 from traces.measure.measurements import RankMeasurements, measure_rank
 from traces.measure.messages import measure_messages
+from traces.names.gpus import with_sm_count
 from traces.progress import Progress, silent
 from traces.steps.selection import Selection
 from traces.timeline import RankTimeline, Timeline, build
@@ -58,7 +59,9 @@ def diagnose(
         raise UsageError("no trace given. Name one: moe-diag analyze run.nsys-rep")
     _check_distinct(paths)
     selection = selection or Selection()
-    read, skipped, warnings = _read_all(paths, options or ReadOptions(), progress)
+    read, skipped, warnings = _read_all(
+        paths, options or ReadOptions(), progress, given.gpu if given else None
+    )
     alone = only_data_parallel(given or Given(), (configured or Configured()).files)
     measured = _measure_all(read, selection, warnings, alone)
     ranks = [rank for trace in measured for rank in trace.ranks]
@@ -113,17 +116,18 @@ class _Trace:
 
 
 def _read_all(
-    paths: Sequence[Path], options: ReadOptions, progress: Progress
+    paths: Sequence[Path], options: ReadOptions, progress: Progress, gpu: str | None
 ) -> tuple[list[_Trace], tuple[str, ...], list[str]]:
     """Every trace that can be read and has GPU work, why others were skipped, and warnings.
 
-    Raises the first error where there is none.
+    `gpu`: the product the user names, for what a trace does not tell of it. Raises the first error where
+    there is none.
     """
     read, failed, warnings = [], [], []
     for path in paths:
         try:
             _check_no_result(path)
-            columns = read_trace(path, options, progress)
+            columns = with_sm_count(read_trace(path, options, progress), gpu)
             progress(f"measuring {path.name}", None)
             timeline = build(columns)
             if not timeline.ranks:

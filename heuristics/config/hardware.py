@@ -6,48 +6,40 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from traces.names.gpus import product_named
+
 HardwareClass = Literal["ampere", "hopper", "blackwell_nvl8", "nvl72", "other"]
 """How the guides tell hardware apart; `other` is known, but in no guide."""
 
 
 @dataclass(frozen=True, slots=True)
 class GpuFamily:
-    """One family. `capability`: compute capability (major, minor), None where we have no source.
-
-    `nvlink_domain`: GPUs of one NVLink domain in the systems the guides speak of.
-    """
+    """One family. `nvlink_domain`: GPUs of one NVLink domain in the systems the guides speak of."""
 
     name: str
     hardware: HardwareClass
-    capability: tuple[int, int] | None
     nvlink_domain: int
 
 
 FAMILIES: Final[dict[str, GpuFamily]] = {
     family.name: family
     for family in (
-        GpuFamily("A100", "ampere", (8, 0), 8),
-        GpuFamily("H100", "hopper", (9, 0), 8),
-        GpuFamily("H200", "hopper", (9, 0), 8),
-        GpuFamily("B200", "blackwell_nvl8", (10, 0), 8),
-        GpuFamily("B300", "blackwell_nvl8", (10, 3), 8),
-        GpuFamily("GB200", "nvl72", (10, 0), 72),
-        GpuFamily("GB300", "nvl72", (10, 3), 72),
-        GpuFamily("VR200", "nvl72", None, 72),
+        GpuFamily("A100", "ampere", 8),
+        GpuFamily("H100", "hopper", 8),
+        GpuFamily("H200", "hopper", 8),
+        GpuFamily("B200", "blackwell_nvl8", 8),
+        GpuFamily("B300", "blackwell_nvl8", 8),
+        GpuFamily("GB200", "nvl72", 72),
+        GpuFamily("GB300", "nvl72", 72),
+        GpuFamily("VR200", "nvl72", 72),
     )
 }
-"""Capabilities: NVIDIA's list of CUDA GPUs. Domains: apply_target_topology_environment of Megatron-Bridge,
+"""Domains: apply_target_topology_environment of Megatron-Bridge,
 scripts/performance/utils/utils.py, takes 8 for H100, B200 and B300, and 72 for GB200, GB300 and VR200; ours:
 H200 and A100 as H100, since their boards hold eight as well. Cards and pairs (PCIe, NVL) hold less."""
 
 RACK_NODE: Final = 4
 """GPUs of a node of an NVL72 rack: a larger node is a domain of its own, whatever its GPU is."""
-
-OTHERS: Final = {
-    **{"V100": (7, 0), "T4": (7, 5), "A30": (8, 0), "A10": (8, 6), "A40": (8, 6)},
-    **{"L4": (8, 9), "L40": (8, 9), "GH200": (9, 0)},
-}
-"""Products that no guide speaks of -> compute capability. Source: NVIDIA's list of CUDA GPUs."""
 
 _WORD: Final = re.compile(r"[A-Z]+\d+", re.IGNORECASE)
 
@@ -58,13 +50,16 @@ def gpu_family(name: str) -> str | None:
     return next((word for word in words if word in FAMILIES), None)
 
 
+def family_named(name: str) -> GpuFamily | None:
+    """The family itself."""
+    found = gpu_family(name)
+    return FAMILIES[found] if found else None
+
+
 def capability_of(name: str) -> tuple[int, int] | None:
     """Compute capability of a product by its name; None where we have no source."""
-    family = gpu_family(name)
-    words = (word.upper() for word in _WORD.findall(name))
-    return (
-        FAMILIES[family].capability if family else next((OTHERS[one] for one in words if one in OTHERS), None)
-    )
+    product = product_named(name)
+    return product.capability if product else None
 
 
 @dataclass(frozen=True, slots=True)

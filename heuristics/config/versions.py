@@ -6,7 +6,7 @@ import re
 from functools import cache
 from typing import Final, Literal
 
-Package = Literal["core", "bridge", "te", "torch"]
+Package = Literal["core", "bridge", "te", "torch", "nccl"]
 Version = tuple[int, int, int]
 
 PACKAGES: Final[tuple[Package, ...]] = ("core", "bridge", "te", "torch")

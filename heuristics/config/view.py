@@ -10,12 +10,12 @@ from typing import Final
 from heuristics.config.families import MLA, NO_SHARED, QWEN, SHARED, by_family, family_of
 from heuristics.config.features import Features
 from heuristics.config.hardware import (
-    FAMILIES,
     RACK_NODE,
     GpuFamily,
     HardwareClass,
     HybridTopology,
     capability_of,
+    family_named,
     gpu_family,
 )
 from heuristics.config.logic import negated
@@ -93,13 +93,9 @@ class Config(Features):
         )
 
     def version_text(self, package: Package) -> str | None:
-        """A package's version as given, else as the log has it."""
-        given: str | None = getattr(self._given, f"{package}_version")
+        """A package's version as given, else as the log has it; NCCL's the log alone has."""
+        given: str | None = getattr(self._given, f"{package}_version", None)
         return given or self._log_versions.get(package)
-
-    def logged_version(self, package: str) -> str | None:
-        """A version that the log alone tells, such as NCCL's."""
-        return self._log_versions.get(package)
 
     def version(self, package: Package) -> Version | None:
         """A package's version; Megatron-Core's also by the Megatron-Bridge release."""
@@ -152,16 +148,15 @@ class Config(Features):
     @property
     def gpu_family(self) -> GpuFamily | None:
         """The GPU's family; None where unknown or none of ours."""
-        found = gpu_family(self.gpu) if self.gpu else None
-        return FAMILIES[found] if found else None
+        return family_named(self.gpu) if self.gpu else None
 
     @property
     def capability(self) -> tuple[int, int] | None:
         """Compute capability (major, minor): of the GPU that was given, else of the trace, else by family."""
-        given = capability_of(self._given.gpu) if self._given.gpu else None
-        if given or (self._given.gpu and self.gpu_family):
-            return given
-        return self._observed.capability or (capability_of(self.gpu) if self.gpu else None)
+        named = capability_of(self.gpu) if self.gpu else None
+        if self._given.gpu and (named or self.gpu_family):
+            return named
+        return self._observed.capability or named
 
     def before_blackwell(self) -> bool | None:
         """Whether the GPU is older than compute capability 10."""
@@ -305,11 +300,35 @@ class Config(Features):
         """Whether a size spreads over ranks."""
         return None if size is None else size > 1
 
-    def spread_experts(self) -> bool | None:
-        """Whether experts are spread over ranks (EP above 1)."""
-        if self.ep is None:
-            return False if self._observed.moe is False else None
-        return self.ep > 1
+    @property
+    def full_recompute(self) -> bool | None:
+        """Whether whole layers are recomputed; as the trace shows, where nothing tells."""
+        found = super().full_recompute
+        return self._observed.recompute_full if found is None else found
+
+    def recompute_modules(self) -> tuple[str, ...] | None:
+        """Recomputed modules; those that the trace shows, where nothing tells them."""
+        found = super().recompute_modules()
+        return (self._observed.recompute_modules or None) if found is None else found
+
+    @property
+    def expert_parallel(self) -> bool | None:
+        """Whether experts are spread over ranks by EP, else by a dispatcher that moves tokens."""
+        if self.ep is not None:
+            return self.ep > 1
+        if self._observed.moe is False or self._observed.dispatcher == "none":
+            return False
+        return self.dispatcher in ("alltoall", "deepep", "hybridep", "ncclep") or None
+
+    @property
+    def pipeline_parallel(self) -> bool | None:
+        """Whether layers are cut into pipeline stages: by PP, else by their traffic."""
+        return self._observed.pp_active if self.pp is None else self.pp > 1
+
+    @property
+    def tensor_parallel(self) -> bool | None:
+        """Whether layers are cut across ranks: by TP, else by their traffic."""
+        return self._observed.tp_active if self.tp is None else self.tp > 1
 
     # What options give beside knobs, or in their place.
 

@@ -1,70 +1,140 @@
-"""What the guides choose for a run, with the rule that fired and what their other edition says."""
+"""What the guides choose for a run: which row decides, why, what goes with it, and the other edition."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from heuristics.guides.cuda_graphs import GraphChoice, choose_graphs
 from heuristics.guides.dispatcher import DispatcherChoice, choose_dispatcher
-from heuristics.guides.precision import choose_precision
-from heuristics.guides.recompute import choose_recompute
+from heuristics.guides.precision import ROUTER, PrecisionChoice, choose_precision
+from heuristics.guides.recompute import choose_recompute, recomputed_now
+from heuristics.guides.table import Refusal
 from heuristics.run.run import Run
+
+FoundT = TypeVar("FoundT")
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One choice. `answer` in words; `other` is the other edition's answer, empty where it says the same.
+    """One choice. `answer` in words; `rule`: the row that decides, `reason`: why it does, by `source`.
 
-    `settings` go with it, `asks` are the options that would settle what is unknown, `refused` says what is
-    ruled out and why.
+    `candidates`: what to measure against each other, where the guide has no winner. `settings` go with it,
+    `notes` say what else matters. `before`: fixes that come first. `then`: what may be added, one at a time,
+    `never`: what must not. `asks`: options that could change the choice. `refused`: what is ruled out and
+    why. `other` is the other edition's answer, empty where it is the same, with its own rule and reason.
     """
 
     about: str
     answer: str
     rule: str
+    reason: str
+    source: str
     other: str = ""
+    other_rule: str = ""
+    other_reason: str = ""
     settings: tuple[str, ...] = ()
     asks: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
+    candidates: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+    then: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
 
 
 def choose_all(run: Run) -> tuple[Choice, ...]:
-    """Dispatcher, CUDA graphs, precision and recompute of a run."""
-    found = (_dispatcher(run), _graphs(run), _precision(run), _recompute(run))
-    return tuple(replace(one, other="") if one.other == one.answer else one for one in found)
+    """Dispatcher, CUDA graphs, precision and recompute of a run, as far as they are a question there."""
+    chosen: list[Choice] = []
+    if run.active.moe is not False:
+        dispatcher = choose_dispatcher(run)
+        chosen.append(_beside(_dispatcher(dispatcher), dispatcher.other, _dispatcher))
+    graphs, precision = choose_graphs(run), choose_precision(run)
+    chosen.append(_beside(_graphs(graphs), graphs.other, _graphs))
+    chosen.append(_beside(_precision(precision), precision.other, _precision))
+    if _recompute_matters(run):
+        chosen.append(_recompute(run))
+    return tuple(chosen)
 
 
-def _dispatcher(run: Run) -> Choice:
-    found = choose_dispatcher(run)
-    refused = tuple(f"{one.what}: {one.reason}" for one in found.refused)
-    other = _first(found.other) if found.other else ""
-    return Choice("dispatcher", _first(found), found.rule, other, found.extras, found.asks, refused)
+def _beside(mine: Choice, found: FoundT | None, choice_of: Callable[[FoundT], Choice]) -> Choice:
+    """A choice with what the other edition found, where that is another answer."""
+    other = choice_of(found) if found is not None else mine
+    if other.answer == mine.answer:
+        return mine
+    return replace(mine, other=other.answer, other_rule=other.rule, other_reason=other.reason)
 
 
-def _first(choice: DispatcherChoice) -> str:
-    return choice.first or f"measure {' against '.join(choice.candidates)}"
+def _dispatcher(found: DispatcherChoice) -> Choice:
+    return Choice(
+        "dispatcher",
+        found.first or f"measure {' against '.join(found.candidates)}",
+        found.rule,
+        found.notes[0],
+        found.sources[0],
+        settings=found.extras,
+        asks=found.asks,
+        refused=_reasons(found.refused),
+        candidates=() if found.first else found.candidates,
+        notes=found.notes[1:],
+        before=found.before,
+    )
 
 
-def _graphs(run: Run) -> Choice:
-    found = choose_graphs(run)
-    refused = tuple(f"{one.what}: {one.reason}" for one in found.refused)
-    other = _captured(found.other) if found.other else ""
-    return Choice("cuda_graphs", _captured(found), found.rule, other, (), found.asks, refused)
+def _graphs(found: GraphChoice) -> Choice:
+    why, *notes = found.notes
+    if found.impl == "none" and found.refused:
+        first = found.refused[0]
+        why, notes = f"{first.what} is refused here: {first.reason}", [why, *notes]
+    return Choice(
+        "cuda_graphs",
+        f"{found.impl} {' '.join(found.modules)}".strip(),
+        found.rule,
+        why,
+        found.sources[0],
+        asks=found.asks,
+        refused=_reasons(found.refused),
+        notes=tuple(notes),
+        then=found.then,
+        never=found.never,
+    )
 
 
-def _captured(choice: GraphChoice) -> str:
-    return f"{choice.impl} {' '.join(choice.modules)}".strip()
+def _precision(found: PrecisionChoice) -> Choice:
+    router = (
+        f"the router stays in {ROUTER}; expert GEMMs gain most, small components need no low precision",
+    )
+    return Choice(
+        "precision",
+        " or ".join(found.candidates),
+        found.row.id,
+        found.row.reason,
+        found.row.source,
+        asks=found.asks,
+        notes=router if found.recipe != "bf16" else (),
+    )
 
 
-def _precision(run: Run) -> Choice:
-    found = choose_precision(run)
-    mine, others = (found.seed, found.main) if run.config.guidance == "seed" else (found.main, found.seed)
-    other = " or ".join(others) if found.profiles_differ else ""
-    return Choice("precision", " or ".join(mine), found.rule, other, asks=found.asks)
+def _recompute_matters(run: Run) -> bool:
+    """Whether anything is known of memory pressure: it was given, or the run recomputes already."""
+    known = run.config.memory_tight is not None or run.does_not_fit
+    return known or run.active.recompute_full is True or bool(recomputed_now(run))
 
 
 def _recompute(run: Run) -> Choice:
     found = choose_recompute(run)
-    refused = tuple(f"{one.what}: {one.reason}" for one in found.refused)
-    answer = f"{found.granularity} {' '.join(found.modules)}".strip()
-    return Choice("recompute", answer, found.rule, asks=found.asks, refused=refused)
+    return Choice(
+        "recompute",
+        f"{found.granularity} {' '.join(found.modules)}".strip(),
+        found.row.id,
+        found.row.reason,
+        found.row.source,
+        asks=found.asks,
+        refused=_reasons(found.refused),
+        then=found.then,
+    )
+
+
+def _reasons(refused: Iterable[Refusal]) -> tuple[str, ...]:
+    return tuple(f"{one.what}: {one.reason}" for one in refused)

@@ -13,31 +13,38 @@ from typing import Final
 
 from heuristics.guides.dispatcher_extras import backend_extras, backend_notes
 from heuristics.guides.dispatcher_limits import refusals
-from heuristics.guides.dispatcher_rules import (
-    ALLTOALL,
-    FLEX,
-    LARGE_EP,
-    RULES,
-    SKILLS,
-    SMALL_EP,
-    DispatcherRule,
-)
 from heuristics.guides.facts import ep_share, is_low_precision, options_for, pipeline_dominates
-from heuristics.guides.table import Facts, Refusal, fire
+from heuristics.guides.table import OTHER, Facts, Refusal, Row, fire, table
 from heuristics.run.given import Guidance
 from heuristics.run.run import Run
 from heuristics.walls.price import WALL
+from traces.limits import Limit
+
+ALLTOALL: Final = "alltoall"
+FLEX: Final = ("deepep", "hybridep")
+SMALL_EP: Final = Limit(
+    8,
+    "expert-parallel ranks",
+    "ours: no guide has numbers; a maintainer prefers all-to-all up to 8 (Megatron-LM issue 1456), one node",
+)
+LARGE_EP: Final = Limit(
+    32,
+    "expert-parallel ranks",
+    "ours: four nodes of eight; the EP of the guides' large DeepSeek-V3 runs and up",
+)
+NOT_FIRST: Final = "not-first-knob"
+"""The rule that keeps a dispatcher whose cost is small; no row, as it rests on what was measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class DispatcherChoice:
-    """What the guide says of a run.
+    """What the guide chooses for a run.
 
     `first`: `alltoall`, `deepep` or `hybridep`; the dispatcher the run has, where it should be kept; or None
     where there is no winner: measure the `candidates`. `rule` names the row that fired, `guidance` its
-    edition. `extras`: settings that go with it. `before`: fixes that come before a swap. `asks`: options that
-    would settle what is unknown and matters. `refused`: backends ruled out, why, and by whom. `other`: what
-    the other edition says, where it says another thing.
+    edition. `extras`: settings that go with it. `notes`: why, first, then what else matters. `before`: fixes
+    that come before a swap. `asks`: options that would settle what is unknown and matters. `refused`:
+    backends ruled out, why, and by whom. `other`: the other edition's choice, where it differs.
     """
 
     first: str | None
@@ -53,37 +60,39 @@ class DispatcherChoice:
     other: DispatcherChoice | None = None
 
 
-_OTHER: Final[dict[Guidance, Guidance]] = {"seed": "main-2026-08", "main-2026-08": "seed"}
-
-
-def choose_dispatcher(run: Run, earlier: Run | None = None) -> DispatcherChoice:
-    """Choose for a run by its guidance; with an earlier run, a change of precision in between is minded."""
-    choice = _choose(run, earlier, run.config.guidance)
-    other = _choose(run, earlier, _OTHER[run.config.guidance])
+def choose_dispatcher(run: Run) -> DispatcherChoice:
+    """Choose for a run by its guidance; the other edition's choice stands beside it where it differs."""
+    choice = _choose(run, run.config.guidance)
+    other = _choose(run, OTHER[run.config.guidance])
     same = (choice.first, choice.candidates) == (other.first, other.candidates)
     return choice if same else replace(choice, other=other)
 
 
-def _choose(run: Run, earlier: Run | None, guidance: Guidance) -> DispatcherChoice:
-    facts = dispatcher_facts(run)
-    fired = fire(RULES[guidance], facts, lambda rule: _allowed(rule, refusals(run, rule.candidates)))
-    rule = fired.rule
-    refused = refusals(run, rule.candidates)
-    first, candidates = _allowed(rule, refused)
-    notes = [rule.note]
-    if rule.first in {refusal.what for refusal in refused}:
-        notes.append(f"{rule.first} is refused here, so {first or ' or '.join(candidates)} takes its place")
+def _choose(run: Run, guidance: Guidance) -> DispatcherChoice:
+    fired = fire(
+        table("dispatcher")[guidance],
+        dispatcher_facts(run),
+        lambda row: _allowed(row, refusals(run, row.answer)),
+    )
+    row = fired.rule
+    refused = refusals(run, row.answer)
+    first, candidates = _allowed(row, refused)
+    out = {refusal.what: refusal.reason for refusal in refused}
+    notes = [row.reason]
+    if row.winner and (why := out.get(row.answer[0])):
+        instead = first or " or ".join(candidates)
+        notes.insert(0, f"{row.answer[0]} is refused here ({why}), so {instead} takes its place")
     choice = DispatcherChoice(
         first,
         candidates,
-        rule.id,
+        row.id,
         guidance,
         notes=tuple(notes),
         asks=options_for(fired.open_facts),
         refused=refused,
-        sources=(SKILLS[guidance],),
+        sources=(row.source,),
     )
-    return _complete(run, _swap_minded(run, earlier, choice), rule)
+    return _complete(run, _swap_minded(run, choice), row)
 
 
 def dispatcher_facts(run: Run) -> Facts:
@@ -106,31 +115,22 @@ def _ep_size(ep: int | None) -> str | None:
     return "small" if ep <= SMALL_EP.value else "large" if ep >= LARGE_EP.value else "medium"
 
 
-def _allowed(rule: DispatcherRule, refused: Sequence[Refusal]) -> tuple[str | None, tuple[str, ...]]:
+def _allowed(row: Row, refused: Sequence[Refusal]) -> tuple[str | None, tuple[str, ...]]:
+    """The first candidate, None where several are left without a winner; and all that are left."""
     out = {refusal.what for refusal in refused}
-    candidates = tuple(name for name in rule.candidates if name not in out) or (ALLTOALL,)
-    if rule.first in candidates or (rule.first is None and len(candidates) > 1):
-        return rule.first, candidates
-    return candidates[0], candidates
+    candidates = tuple(name for name in row.answer if name not in out) or (ALLTOALL,)
+    return (candidates[0] if row.winner or len(candidates) == 1 else None), candidates
 
 
-def _swap_minded(run: Run, earlier: Run | None, choice: DispatcherChoice) -> DispatcherChoice:
+def _swap_minded(run: Run, choice: DispatcherChoice) -> DispatcherChoice:
     """Keep the run's dispatcher, or name what comes before a swap, where a swap would be proposed."""
     now = run.active.dispatcher
     if now in ("none", "unknown") or now == choice.first or run.config.stage == "bring_up":
         return choice
     share = ep_share(run)
     if share is not None and share < WALL.value and not run.config.memory_tight:
-        return _kept(
-            choice, now, "not-first-knob", f"expert all-to-all costs {share:.1%}: a fix, not a first knob"
-        )
-    if earlier is not None and is_low_precision(earlier) is False and is_low_precision(run):
-        return _kept(
-            choice,
-            now,
-            "precision-just-changed",
-            "lower precision makes communication and host weigh more: measure again, then decide",
-        )
+        note = f"expert all-to-all costs {share:.1%} of the step: not a first setting to change"
+        return replace(choice, first=now, candidates=(now,), rule=NOT_FIRST, notes=(note,), asks=())
     before, asks = list(choice.before), list(choice.asks)
     if run.config.hardware_class == "nvl72" and not run.config.cpu_bound_to_numa:
         if run.config.cpu_bound_to_numa is None:
@@ -142,30 +142,29 @@ def _swap_minded(run: Run, earlier: Run | None, choice: DispatcherChoice) -> Dis
     return replace(choice, before=tuple(before), asks=tuple(asks))
 
 
-def _kept(choice: DispatcherChoice, now: str, rule: str, note: str) -> DispatcherChoice:
-    return replace(choice, first=now, candidates=(now,), rule=rule, notes=(note,), asks=())
-
-
 _BEFORE_NOTES: Final = {
     "HST-1": "bind ranks to their CPU sockets first: on GB200 and GB300 that can matter as much",
     "COM-6": "pipeline waiting costs more than expert all-to-all: a poor PP or VPP layout can erase the gain",
 }
 
 
-def _complete(run: Run, choice: DispatcherChoice, rule: DispatcherRule) -> DispatcherChoice:
+def _complete(run: Run, choice: DispatcherChoice, row: Row) -> DispatcherChoice:
     """Add what goes with the dispatcher: settings, what it asks of the rest, what is still to be given."""
     backends = (choice.first,) if choice.first else choice.candidates
     extras = [extra for backend in backends for extra in backend_extras(run, backend)]
     notes = [*choice.notes, *(_BEFORE_NOTES[fix] for fix in choice.before)]
     notes += [note for backend in backends for note in backend_notes(run, backend)]
     if is_low_precision(run):
-        notes.append("FP8 raises the weight of communication and host overhead")
+        notes.append(
+            "low precision raises the weight of communication and host overhead: after a change of "
+            "precision, measure again before the dispatcher is changed"
+        )
     asks = list(choice.asks)
     if "hybridep" in backends:
         missing = {"ep": run.config.ep, "nvlink_domain": run.config.nvlink_domain}
         asks += options_for(name for name, value in missing.items() if value is None)
-    if choice.rule == rule.id:
-        extras += rule.extras
+    if choice.rule == row.id:
+        extras += row.settings
     return replace(choice, extras=_once(extras), notes=_once(notes), asks=_once(asks))
 
 

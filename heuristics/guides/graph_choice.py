@@ -12,8 +12,12 @@ from heuristics.run.given import Guidance
 from traces.settings.settings import Framework, Value
 from traces.settings.spelling import can_spell, spell
 
+RNG_TRACKER: Final[Mapping[str, Value]] = {"use_te_rng_tracker": True, "rng.te_rng_tracker": True}
+"""What every CUDA graph needs of the random numbers."""
+
 Impl = Literal["none", "local", "transformer_engine", "full_iteration"]
 
+_NEWEST: Final = (1, 0, 0)
 SWITCHES: Final = {"enable_cuda_graph": "local", "external_cuda_graph": "transformer_engine"}
 """Switch before Megatron-Core 0.15 -> its implementation."""
 
@@ -50,7 +54,7 @@ def graph_settings(impl: Impl, modules: tuple[str, ...], core_version: str | Non
     `cuda_graph_impl` since 0.15; `full_iteration` a module of local up to 0.17, an implementation since 0.18;
     whole layers are `full` up to 0.15, no module since.
     """
-    version = numbers(core_version) if core_version else (1, 0, 0)
+    version = numbers(core_version) if core_version else _NEWEST
     if impl == "full_iteration" and version < (0, 18, 0):
         impl, modules = "local", ("full_iteration",)
     held = modules or (("full",) if version < (0, 16, 0) and impl != "none" else ())
@@ -62,14 +66,17 @@ def graph_settings(impl: Impl, modules: tuple[str, ...], core_version: str | Non
 def graph_knobs(choice: GraphChoice, core_version: str | None, bridge: bool) -> tuple[str, ...]:
     """Flags of Megatron-LM, or overrides of Megatron-Bridge; empty where the release cannot say it."""
     framework: Framework = "megatron_bridge" if bridge else "megatron_lm"
-    settings = graph_settings(choice.impl, choice.modules, core_version)
-    version = numbers(core_version) if core_version else None
-    early = version is not None and version < (0, 16, 0)
-    if early and not {*choice.modules} <= {"attn"}:
-        return ()
-    if version is not None and version < (0, 14, 0) and choice.impl == "full_iteration":
-        return ()
-    made = {knob: value for knob, value in settings.items() if value not in (False, ())}
+    made = graph_change(choice, core_version)
     return spell(
         {k: v for k, v in made.items() if can_spell(k, framework, core_version)}, framework, core_version
     )
+
+
+def graph_change(choice: GraphChoice, core_version: str | None) -> dict[str, Value]:
+    """What a choice switches on; empty where the release cannot say it."""
+    version = numbers(core_version) if core_version else _NEWEST
+    unnamed = version < (0, 16, 0) and not {*choice.modules} <= {"attn"}
+    if unnamed or (version < (0, 14, 0) and choice.impl == "full_iteration"):
+        return {}
+    settings = graph_settings(choice.impl, choice.modules, core_version)
+    return {knob: value for knob, value in settings.items() if value not in (False, ())}

@@ -1,12 +1,13 @@
-"""Which low precision to try: the guides' table by GPU architecture, in both profiles."""
+"""Which low precision to try: the guides' table by GPU architecture, in both editions."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, Literal
+from dataclasses import dataclass, replace
+from typing import Final, Literal, cast
 
 from heuristics.config.precision import BITS, bits_of
-from heuristics.guides.table import Fact, When, fire
+from heuristics.guides.table import OTHER, Fact, Row, fire, table
+from heuristics.run.given import Guidance
 from heuristics.run.run import Run
 
 RecipeName = Literal["bf16", "fp8_delayed", "fp8_current", "fp8_blockwise", "mxfp8", "nvfp4"]
@@ -19,82 +20,37 @@ _OPTION: Final = {"architecture": "--gpu-model", "stage": "--stage", "fp8_runs":
 
 
 @dataclass(frozen=True, slots=True)
-class PrecisionRule:
-    """A row: where it holds, and what each guidance profile has for it, what to try first in front."""
-
-    name: str
-    when: When
-    seed: tuple[RecipeName, ...]
-    main: tuple[RecipeName, ...]
-
-
-RULES: Final = (
-    PrecisionRule(
-        "Blackwell, speed first, once a BF16 or FP8 run is stable",
-        {"architecture": ("blackwell",), "fp8_runs": (True,), "stage": ("tuned",)},
-        ("nvfp4",),
-        ("nvfp4",),
-    ),
-    PrecisionRule(
-        "Hopper, bring-up",
-        {"architecture": ("hopper",), "stage": ("bring_up",)},
-        ("fp8_blockwise",),
-        ("bf16",),
-    ),
-    PrecisionRule(
-        "Blackwell, bring-up",
-        {"architecture": ("blackwell",), "stage": ("bring_up",)},
-        ("mxfp8",),
-        ("bf16",),
-    ),
-    PrecisionRule(
-        "Hopper",
-        {"architecture": ("hopper",)},
-        ("fp8_blockwise",),
-        ("fp8_blockwise", "fp8_current", "fp8_delayed"),
-    ),
-    PrecisionRule("Blackwell", {"architecture": ("blackwell",)}, ("mxfp8",), ("mxfp8", "fp8_current")),
-    PrecisionRule("a GPU that no row names", {}, ("bf16",), ("bf16",)),
-)
-"""Rows of the precision table of Megatron-Bridge's skill perf-moe-optimization-workflow. Until 0.6 it named
-one recipe to start with for Hopper and for Blackwell; since 2026-08 it names candidates, after a BF16 run
-is stable. Their order is Megatron-Core's (moe/README.md: blockwise is production-proven on Hopper, per
-tensor conservative, MXFP8 native on Blackwell)."""
-
-
-@dataclass(frozen=True, slots=True)
 class PrecisionChoice:
-    """What the table says of a run.
+    """What the table chooses for a run.
 
-    `recipe`: what to try first in the run's guidance profile; `rule`: the row that fired. `seed`, `main`:
-    candidates in each profile, in order. `asks`: options that could make another row fire.
+    `recipe`: what to try first; `candidates`: all of them in order; `row`: the row that fired. `asks`:
+    options that could make another row fire. `other`: the other edition's choice, where it differs.
     """
 
     recipe: RecipeName
-    rule: str
-    seed: tuple[RecipeName, ...]
-    main: tuple[RecipeName, ...]
+    candidates: tuple[RecipeName, ...]
+    row: Row
     asks: tuple[str, ...]
-
-    @property
-    def profiles_differ(self) -> bool:
-        """Whether the two guidance profiles say different things."""
-        return self.seed != self.main
+    other: PrecisionChoice | None = None
 
 
 def choose_precision(run: Run) -> PrecisionChoice:
     """Look the run up; an unknown or unlisted GPU stays with BF16."""
+    choice, other = _choose(run, run.config.guidance), _choose(run, OTHER[run.config.guidance])
+    return choice if choice.candidates == other.candidates else replace(choice, other=other)
+
+
+def _choose(run: Run, guidance: Guidance) -> PrecisionChoice:
     bits = bits_of(run.precision)
     facts: dict[str, Fact] = {
         "architecture": _architecture(run),
         "stage": run.config.stage,
         "fp8_runs": None if bits is None else bits <= BITS["mxfp8"],
     }
-    fired = fire(RULES, facts, lambda rule: (rule.seed, rule.main))
-    rule = fired.rule
-    candidates = rule.seed if run.config.guidance == "seed" else rule.main
+    fired = fire(table("precision")[guidance], facts, lambda row: row.answer)
+    candidates = cast(tuple[RecipeName, ...], fired.rule.answer)
     asks = tuple(_OPTION[fact] for fact in fired.open_facts)
-    return PrecisionChoice(candidates[0], rule.name, rule.seed, rule.main, asks)
+    return PrecisionChoice(candidates[0], candidates, fired.rule, asks)
 
 
 def _architecture(run: Run) -> str | None:

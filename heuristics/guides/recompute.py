@@ -2,86 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal, cast
 
 from heuristics.guides.recompute_modules import INSIDE_MOE, MODULES, Module, label_of
-from heuristics.guides.table import Refusal
+from heuristics.guides.table import Facts, Refusal, Row, fire, table
 from heuristics.run.run import Run
 
 Granularity = Literal["none", "selective", "full"]
 
 
 @dataclass(frozen=True, slots=True)
-class PressureRule:
-    """A row: how tight memory is, what to recompute then, what to add, one at a time, until it fits."""
-
-    name: str
-    when: Callable[[Run, frozenset[str]], bool]
-    granularity: Granularity
-    start: tuple[str, ...] = ()
-    then: tuple[str, ...] = ()
-
-
-_NARROW: Final = ("moe_act", "layernorm")
-_HIGH: Final = ("moe_act", "layernorm", "mla_up_proj")
-_WIDE: Final = ("mlp", "shared_experts", "gdn_norm_out", "moe")
-
-RULES: Final = (
-    PressureRule("low: memory has room", lambda run, now: run.config.memory_tight is False, "none"),
-    PressureRule(
-        "high: instead of full recompute",
-        lambda run, now: run.active.recompute_full is True,
-        "selective",
-        _HIGH,
-        _WIDE,
-    ),
-    PressureRule(
-        "extreme: the selective modules do not make it fit",
-        lambda run, now: bool(run.config.memory_tight) and _exhausted(run, now),
-        "full",
-    ),
-    PressureRule(
-        "moderate: instead of the whole MoE layer",
-        lambda run, now: "moe" in now and not run.config.memory_tight,
-        "selective",
-        _NARROW,
-        ("mla_up_proj", "mlp", "shared_experts", "gdn_norm_out"),
-    ),
-    PressureRule(
-        "high: more than the modules recomputed now",
-        lambda run, now: bool(run.config.memory_tight) and bool(now),
-        "selective",
-        _HIGH,
-        _WIDE,
-    ),
-    PressureRule(
-        "moderate",
-        lambda run, now: True,
-        "selective",
-        ("moe_act",),
-        ("layernorm", "mla_up_proj", "mlp", "shared_experts", "gdn_norm_out"),
-    ),
-)
-"""Rows by memory pressure: Megatron-Bridge, skill perf-moe-hardware-configs (low none, moderate activations
-and norms, high up-projection too, extreme full). That moe_act goes first among grouped experts, whole moe
-last, and that one label is added at a time: skill perf-activation-recompute. What says that pressure is so
-high is ours: what was given, and what is recomputed already."""
-
-
-@dataclass(frozen=True, slots=True)
 class RecomputeChoice:
     """What the table says of a run.
 
-    `modules`: Megatron-Core's labels to recompute, empty without selective recompute; `rule`: the row that
+    `modules`: Megatron-Core's labels to recompute, empty without selective recompute; `row`: the row that
     fired. `then`: labels to add one at a time while the run does not fit. `refused`: labels that are not to
     be used, with the reason. `asks`: options that would tell more.
     """
 
     granularity: Granularity
     modules: tuple[str, ...]
-    rule: str
+    row: Row
     then: tuple[str, ...]
     refused: tuple[Refusal, ...]
     asks: tuple[str, ...]
@@ -90,18 +33,29 @@ class RecomputeChoice:
 def choose_recompute(run: Run) -> RecomputeChoice:
     """Look the run up. Labels whose need is unknown are taken only where nearly every MoE run meets it."""
     now = recomputed_now(run)
-    rule = next(rule for rule in RULES if rule.when(run, now))
-    modules, then = _next(run, rule, now)
+    row = fire(table("recompute")[run.config.guidance], _facts(run, now), lambda row: row.id).rule
+    modules, then = _next(run, row, now)
     asks = ["--memory-tight"] if run.config.memory_tight is None else []
     asks += [module.option for module in MODULES.values() if module.option and module.legal(run) is None]
     return RecomputeChoice(
-        granularity=rule.granularity,
+        granularity=cast(Granularity, row.how),
         modules=modules,
-        rule=rule.name,
+        row=row,
         then=then,
         refused=tuple(_refusals(run)),
         asks=tuple(dict.fromkeys(asks)),
     )
+
+
+def _facts(run: Run, now: frozenset[str]) -> Facts:
+    """What the table asks for; pressure is one of three words, as unknown pressure has rows of its own."""
+    return {
+        "pressure": {None: "unknown", True: "high", False: "low"}[run.config.memory_tight],
+        "full_recompute": run.active.recompute_full is True,
+        "exhausted": _exhausted(run, now),
+        "moe_recomputed": "moe" in now,
+        "selective": bool(now),
+    }
 
 
 def recomputed_now(run: Run) -> frozenset[str]:
@@ -111,10 +65,10 @@ def recomputed_now(run: Run) -> frozenset[str]:
     return frozenset(label_of(name) for name in run.active.recompute_modules or ())
 
 
-def _next(run: Run, rule: PressureRule, now: frozenset[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _next(run: Run, row: Row, now: frozenset[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Labels to recompute and labels to add after; under pressure, one more than are recomputed now."""
-    start = [label for label in rule.start if _takes(run, MODULES[label])]
-    then = [label for label in rule.then if _takes(run, MODULES[label])]
+    start = [label for label in row.answer if _takes(run, MODULES[label])]
+    then = [label for label in row.then if _takes(run, MODULES[label])]
     if run.config.memory_tight:
         start += [label for label in then if label in now and label != "moe"]
     then = [label for label in then if label not in start]
@@ -133,7 +87,8 @@ def _takes(run: Run, module: Module) -> bool:
 def _exhausted(run: Run, now: frozenset[str]) -> bool:
     """Whether every selective module is recomputed already or known to be impossible."""
     covered = now | INSIDE_MOE if "moe" in now else now
-    return all(label in covered or MODULES[label].legal(run) is False for label in (*_HIGH, *_WIDE))
+    to_take = (module for module in MODULES.values() if not module.avoid)
+    return all(module.label in covered or module.legal(run) is False for module in to_take)
 
 
 def _refusals(run: Run) -> Iterator[Refusal]:

@@ -1,16 +1,23 @@
-"""An ordered table of rules over facts of which some are unknown: the first row that holds fires."""
+"""A guide's table: ordered rows over facts of which some are unknown; the first row that holds fires."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, get_args
+
+from heuristics.run.given import Guidance
 
 Fact = str | bool | None
 """A fact of a run as a rule asks for it; None is unknown."""
 Facts = Mapping[str, Fact]
 When = Mapping[str, tuple[Fact, ...]]
 """Fact name -> the values under which a row holds; a row without any always holds."""
+OTHER: Final[Mapping[Guidance, Guidance]] = {"seed": "main-2026-08", "main-2026-08": "seed"}
+"""Edition of the guides -> the other one."""
 
 
 class Rule(Protocol):
@@ -19,6 +26,54 @@ class Rule(Protocol):
     @property
     def when(self) -> When:
         """What must hold for the row to fire."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row. `answer`: what to try, in this order; `winner`: whether its first is named as the best.
+
+    `how`: in which way the answer is done, where there are several. `then`: what may be added, one at a time.
+    `settings`: what the row asks for beside it.
+    """
+
+    id: str
+    when: When
+    answer: tuple[str, ...]
+    reason: str
+    source: str
+    how: str = ""
+    winner: bool = True
+    then: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+
+
+@cache
+def table(name: str) -> Mapping[Guidance, tuple[Row, ...]]:
+    """The rows of each edition, from the table of that name beside this file."""
+    read = tomllib.loads(files("heuristics.guides").joinpath(f"{name}.toml").read_text(encoding="utf-8"))
+    editions: tuple[Guidance, ...] = get_args(Guidance)
+    return {
+        edition: tuple(
+            _row(row, read["source"][edition])
+            for row in read["row"]
+            if row.get("edition", edition) == edition
+        )
+        for edition in editions
+    }
+
+
+def _row(row: Mapping[str, Any], source: str) -> Row:
+    return Row(
+        id=row["id"],
+        when={name: tuple(values) for name, values in row.get("when", {}).items()},
+        answer=tuple(row.get("answer", ())),
+        reason=row["reason"],
+        source=source,
+        how=row.get("how", ""),
+        winner=row.get("winner", True),
+        then=tuple(row.get("then", ())),
+        settings=tuple(row.get("settings", ())),
+    )
 
 
 class Refusal(NamedTuple):

@@ -83,8 +83,9 @@ class Defect(Section, frozen=True):
     """One defect, once. `id`: what `explain` takes. `fix`: the catalogue's id, `CFG-n` or `ENV-n`.
 
     `cost`: what it leads to. `since` and `until`: the first release with the rule, and the first without.
-    `set`: settings that correct it, where their values do not depend on the run. `also`: what the same cure
-    corrects. `of`: ids of rules, findings, failures and steps of the workflow that tell the same.
+    `set`: settings that correct it, where their values do not depend on the run; "null" is null. `also`:
+    what the same cure corrects. `of`: ids of rules, findings, failures and steps of the workflow that tell
+    the same.
     """
 
     id: str

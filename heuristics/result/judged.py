@@ -104,6 +104,13 @@ class Knobs(Section, frozen=True):
     pytorch: tuple[str, ...]
 
 
+class Arm(Section, frozen=True):
+    """One of the changes to measure against each other, where no guide names a winner."""
+
+    name: str
+    knobs: Knobs
+
+
 class Precondition(Section, frozen=True):
     """What a fix needs, and what would meet or tell it."""
 
@@ -167,6 +174,7 @@ class Fix(Section, frozen=True):
     verify: str
     sources: tuple[str, ...]
     known_issues: tuple[KnownIssue, ...] = ()
+    arms: tuple[Arm, ...] = ()
 
 
 class Combined(Section, frozen=True):
@@ -198,3 +206,12 @@ class Choice(Section, frozen=True):
     settings: tuple[str, ...]
     asks: tuple[str, ...]
     refused: tuple[str, ...]
+    reason: str = ""
+    source: str = ""
+    other_rule: str = ""
+    other_reason: str = ""
+    candidates: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+    then: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()

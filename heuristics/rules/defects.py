@@ -103,7 +103,7 @@ def defects_of(
     failures: tuple[Failure, ...],
     answers: tuple[Answer, ...] = (),
 ) -> tuple[Defect, ...]:
-    """Every defect once, heaviest first."""
+    """Every defect once, heaviest first; of what does not run as written, in the order of the findings."""
     entries = _with_cures(run, [_of_rule(one, run) for one in broken])
     for finding in findings:
         _add(entries, _of_finding(finding), _told_by_rule(finding.id, entries))
@@ -111,7 +111,14 @@ def defects_of(
         _add(entries, _of_failure(failure), _told_by_rule(failure.rule or failure.id, entries))
     for answer in (one for one in answers if one.answer == "rejected"):
         _add(entries, _of_answer(answer), _refused_by(answer, entries))
-    return tuple(sorted(entries, key=lambda one: KINDS.index(one.kind)))
+    order = {one.id: place for place, one in enumerate(findings)}
+    return tuple(sorted(entries, key=lambda one: (KINDS.index(one.kind), _place(one, order))))
+
+
+def _place(one: Defect, order: Mapping[str, int]) -> int:
+    """Among its kind: rules that are refused in the order of the tables, all else as it was found."""
+    places = [order[id] for id in one.of if id in order]
+    return -1 if one.kind == "rejected" or not places else min(places)
 
 
 def _add(entries: list[Defect], new: Defect, told: int | None) -> None:
@@ -166,7 +173,8 @@ def _met_by(run: Run, first: Defect, others: list[Defect]) -> list[Defect]:
     still = {one.rule.id for one in check_rules(run.changed(first.set))}
     if first.id in still:
         return []
-    return [one for one in others if one.id not in still and one.kind == first.kind]
+    lightest = KINDS.index(first.kind)
+    return [one for one in others if one.id not in still and KINDS.index(one.kind) >= lightest]
 
 
 def _of_rule(broken: Broken, run: Run) -> Defect:

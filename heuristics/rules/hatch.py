@@ -40,11 +40,6 @@ HATCH: Final[Mapping[str, Fact]] = {
     ),
     "cp_list_fits": Fact(_cp_list_fits, ("cp_comm_type", "num_layers"), words="one cp_comm_type a layer"),
     "hybrid_model": Fact(lambda c: c.on("is_hybrid_model"), ("is_hybrid_model",), words="Mamba layers"),
-    "nan_checks": Fact(
-        lambda c: c.on("rerun.check_for_nan_in_loss", "ddp.check_for_nan_in_grad"),
-        ("rerun.check_for_nan_in_loss", "ddp.check_for_nan_in_grad"),
-        words="checks for NaN",
-    ),
     "padded_packs": Fact(
         lambda c: c.on("dataset.pad_to_max_length"),
         ("dataset.pad_to_max_length",),

@@ -64,6 +64,11 @@ class Rule:
         """Knobs that it speaks of."""
         return tuple(dict.fromkeys(knob for one in self.conditions for knob in one.knobs))
 
+    @property
+    def met_by(self) -> str:
+        """The catalogue's fix that meets it, else its cure in words."""
+        return self.cure if self.fix[:3] in ("", "CFG", "ENV", "CAP") else self.fix
+
     def asked(self, config: Config) -> bool | None:
         """Whether the configuration has what the rule is about."""
         return True if self.feature is None else self.feature.holds(config)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from heuristics.config.features import GRAPH_MODULES
 from heuristics.plan.planned import Plan, Planned
 from heuristics.result.configured import Experiment, Experiments
@@ -37,11 +39,12 @@ MEASURE: Final = (
 
 def plan_of_experiments(run: Run, plan: Plan) -> Experiments:
     """Turn a plan into experiments in its order; without fixes, the baseline and the levers."""
-    made = [_experiment(run, planned) for planned in plan.fixes]
-    levers = [_experiment(run, planned) for planned in plan.levers]
+    made = [one for planned in plan.fixes for one in _experiments(run, planned)]
+    levers = [one for planned in plan.levers for one in _experiments(run, planned)]
     wall = plan.fixes[0].fix.wall if plan.fixes else None
-    same = [one for one, planned in zip(made, plan.fixes, strict=True) if planned.fix.wall == wall]
-    other = [one for one, planned in zip(made, plan.fixes, strict=True) if planned.fix.wall != wall]
+    of_wall = {planned.fix.id for planned in plan.fixes if planned.fix.wall == wall}
+    same = [one for one in made if one.fix in of_wall]
+    other = [one for one in made if one.fix not in of_wall]
     later = [*other, *levers]
     last = (_winner(run),) if made or levers else ()
     return Experiments((_baseline(run, wall), *same[:1]), tuple(same[1:]), (*later, *last))
@@ -90,6 +93,19 @@ def _baseline(run: Run, wall: WallId | None) -> Experiment:
         int(STEPS.value),
         "the first change" if wall else "the levers, if any: no wall stands",
     )
+
+
+def _experiments(run: Run, planned: Planned) -> tuple[Experiment, ...]:
+    """One experiment, or one for each arm where no guide names a winner."""
+    made = _experiment(run, planned)
+    arms = tuple(planned.fix.arms(run))
+    if not arms:
+        return (made,)
+    after = (
+        f"compare {' and '.join(arms)} under one routing mode: forced balance on both sides makes them "
+        f"comparable, real routing decides; {made.next}"
+    )
+    return tuple(replace(made, title=f"{made.title}: {arm}", next=after) for arm in arms)
 
 
 def _experiment(run: Run, planned: Planned) -> Experiment:

@@ -78,7 +78,7 @@ def _overlaps(run: Run) -> tuple[tuple[str, bool | None], ...]:
 
 def judge_recipe_default(run: Run) -> Judged:
     """Most recipes leave EP overlap off; where all-to-all shows, it has to be asked for."""
-    if run.config.spread_experts() is False:
+    if run.config.expert_parallel is False:
         return not_applicable("experts are not spread over ranks")
     asked, share = run.config.ep_overlap, ep_share(run)
     if asked is None:
@@ -100,9 +100,9 @@ def judge_routing_mode(run: Run) -> Judged:
     """Forced balance is for benchmarks; two routing modes are no baselines for each other."""
     forced = run.config.on("moe_router_force_load_balancing")
     if forced or (forced is None and run.config.routing == "force_balance"):
-        return violated(
-            "routing is forced to balance: the figures are a benchmark's",
-            "keep it for comparing dispatchers, on both sides; accept a change on real routing",
+        return met(
+            "routing is forced to balance: a setting of benchmarks, which makes dispatchers comparable",
+            "use it on both sides of a comparison; accept a change under real routing",
         )
     if forced is None and run.config.routing is None:
         return unknown("the routing mode is not known", "--routing, or the configuration")

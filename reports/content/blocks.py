@@ -169,11 +169,15 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """One change as one framework writes it; `id`: megatron_lm, megatron_bridge, environment, ..."""
+    """One change as one framework writes it; `id`: megatron_lm, megatron_bridge, environment, ...
+
+    `arm`: whether it is one of several changes to measure against each other, which its name tells apart.
+    """
 
     id: str
     name: str
     code: CodeBlock
+    arm: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,9 +199,9 @@ class Step:
 
     @property
     def in_use(self) -> tuple[Spelling, ...]:
-        """The spelling in use, and the environment, which every spelling needs."""
-        beside = (one for one in self.spellings[1:] if one.id == "environment")
-        return (*self.spellings[:1], *beside)
+        """The spelling in use, of every arm, and the environment, which every spelling needs."""
+        first = {one.id for one in self.spellings[:1]}
+        return tuple(one for one in self.spellings if one.id in first | {"environment"})
 
 
 @dataclass(frozen=True, slots=True)

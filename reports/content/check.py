@@ -56,12 +56,13 @@ def page(result: Result, detail: Detail) -> Page:
         return Page(title, facts, (), detail)
     blocks: list[Block] = [_headline(result, configuration, detail)]
     blocks += [Sentence(words(one), "Warning", Tone.NOTICE) for one in result.warnings]
-    blocks += [*defect_items(result, Detail.FIRST), *_judged(result, detail)]
     if detail is Detail.FULL:
         chosen = Part("What the guides choose", tuple(choices(result)), "choices")
         held = Sentence(words(redaction_words(result.redacted)))
-        return Page(title, facts, (*blocks, chosen, *configuration_parts(result), held), detail)
-    blocks += number_lines(result)
+        defects_and_settings, *others = configuration_parts(result)
+        blocks += [defects_and_settings, *_judged(result, detail), chosen, *others, held]
+        return Page(title, facts, tuple(blocks), detail)
+    blocks += [*defect_items(result, Detail.FIRST), *_judged(result, detail), *number_lines(result)]
     blocks += [*workflow_lines(result, _RULES), *choice_line(result), *_next(result)]
     return Page(title, facts, tuple(blocks), detail, _MORE)
 

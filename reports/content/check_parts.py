@@ -32,7 +32,6 @@ from reports.content.check_defects import (
 from reports.content.check_numbers import number_lines, number_tables
 from reports.content.check_workflow import (
     experiment_blocks,
-    workflow_lines,
     workflow_rules,
 )
 from reports.content.quantities import counted
@@ -50,7 +49,7 @@ def configuration_parts(result: Result) -> tuple[Part, ...]:
     parts = (
         Part("Configuration", tuple(_configuration(result, configuration)), "configuration"),
         Part("Throughput and memory", (*number_lines(result), *number_tables(result)), "numbers"),
-        Part("Workflow", (*workflow_lines(result, None), *workflow_rules(result)), "workflow"),
+        Part("Workflow", tuple(workflow_rules(result)), "workflow"),
         Part("Experiments", tuple(experiment_blocks(result)), "experiments"),
     )
     return tuple(one for one in parts if one.blocks)

@@ -31,23 +31,25 @@ STATES: Final[Mapping[State, str]] = {
 _INPUTS: Final = 4
 
 
-def workflow_lines(result: Result, shown: int | None) -> Iterator[Block]:
-    """Counts by state, then the violated rules that no defect tells; `shown`: at most so many of them."""
-    if not result.workflow:
-        return
-    count = Counter(one.state for one in result.workflow)
-    counts = ", ".join(f"{count[state]} {name}" for state, name in STATES.items() if count[state])
+def workflow_lines(result: Result, shown: int) -> Iterator[Block]:
+    """Counts by state, then the violated rules that no defect tells, at most `shown` of them."""
     violated = [one for one in result.workflow if one.state == "violated" and not one.same_as]
     named = violated[:shown]
-    again = count["violated"] - len(violated)
-    beside = f" {'All' if not violated else again} violated ones are listed above." if again else ""
-    yield Sentence(words(f"{counted(len(result.workflow), 'rule')}: {counts}.{beside}"), "Workflow")
+    yield from _counts(result, again=not violated)
     if named:
         more = len(violated) - len(named)
         rest = (words(f"{more} more violated: --full"),) if more else ()
         yield Items((*map(step_words, named), *rest))
-    if (inputs := _missing_inputs(result)) and not shown:
-        yield Sentence(inputs)
+
+
+def _counts(result: Result, again: bool) -> Iterator[Sentence]:
+    """How many rules are in which state. `again`: every violated one is a defect that is listed already."""
+    count = Counter(one.state for one in result.workflow)
+    counts = ", ".join(f"{count[state]} {name}" for state, name in STATES.items() if count[state])
+    above = sum(one.state == "violated" and bool(one.same_as) for one in result.workflow)
+    beside = f" {'All' if again else above} violated ones are listed above." if above else ""
+    if result.workflow:
+        yield Sentence(words(f"{counted(len(result.workflow), 'rule')}: {counts}.{beside}"), "Workflow")
 
 
 def step_words(one: WorkflowStep) -> Words:
@@ -56,6 +58,13 @@ def step_words(one: WorkflowStep) -> Words:
     fix = words(" [", Code(one.fix), "]") if one.fix and one.advice else ()
     missing = f" Missing input: {one.tells.rstrip('.')}." if one.tells else ""
     return words(Code(one.id), f": {one.title}: {ended(one.because)}{cure}", fix, missing)
+
+
+def _named(one: WorkflowStep) -> Words:
+    """A rule in a whole list; one that is a defect as well stands there."""
+    if not one.same_as:
+        return step_words(one)
+    return words(Code(one.id), f": {one.title}: see ", Code(one.same_as), ".")
 
 
 def _missing_inputs(result: Result) -> Words:
@@ -70,11 +79,16 @@ def _missing_inputs(result: Result) -> Words:
 
 
 def workflow_rules(result: Result) -> Iterator[Block]:
-    """Every rule with its reason, folded by state; then rules of the releases that could not be checked."""
+    """Every rule with its reason, those that are not violated folded by state; then undecided rules."""
+    yield from _counts(result, again=False)
+    if inputs := _missing_inputs(result):
+        yield Sentence(inputs)
     for state, name in STATES.items():
-        rules = tuple(step_words(one) for one in result.workflow if one.state == state)
+        rules = tuple(_named(one) for one in result.workflow if one.state == state)
         if rules:
-            yield Fold(f"{counted(len(rules), 'rule')} {name}", (Items(rules),), f"workflow-{state}")
+            title = f"{counted(len(rules), 'rule')} {name}"
+            violated = state == "violated"
+            yield Items(rules, title) if violated else Fold(title, (Items(rules),), f"workflow-{state}")
     if (of_releases := known(result.rules)) is not None and of_releases.undecided:
         listed = tuple(
             words(Code(one.id), f": {ended(one.text)} Missing input: ", _codes(one.asks), ".")
@@ -84,29 +98,39 @@ def workflow_rules(result: Result) -> Iterator[Block]:
 
 
 def choice_line(result: Result) -> Iterator[Block]:
-    """What the guides choose, on one line."""
+    """What the guides choose, on one line, and why for the first; the other reasons are in the full text."""
     if result.choices:
-        said = "; ".join(f"{_about(one)} {one.answer}" for one in result.choices)
-        yield Sentence(words(f"{said}."), "Guides")
+        first = result.choices[0]
+        chosen = "; ".join(f"{_about(one)} {one.answer}" for one in result.choices)
+        yield Sentence(words(f"{chosen}."), "Guides")
+        yield Sentence(words(f"{first.answer}, by ", Code(first.rule), f": {ended(first.reason)}"), "Why")
 
 
 def choices(result: Result) -> Iterator[Block]:
-    """What the guides choose, the rule that decides, what the other edition says, what would settle it."""
-    if not result.choices:
-        return
-    yield Items(
-        tuple(map(_choice, result.choices)), f"What the guides choose (edition {result.tool.guidance})"
-    )
-    refused = tuple(words(_about(one), ": ", why) for one in result.choices for why in one.refused)
-    if refused:
-        yield Fold("What the guides rule out, and why", (Items(refused),), "ruled-out")
+    """What the guides choose: the rule that decides and why, what goes with it, and the other edition."""
+    for one in result.choices:
+        asks = words(" Could change with: ", *_codes(one.asks), ".") if one.asks else ()
+        start = words(f"{ended(one.answer)} Rule ", Code(one.rule), f": {ended(one.reason)}", *asks)
+        edition = f"edition {result.tool.guidance} of the guides"
+        yield Items((start, *_particulars(one)), f"{_about(one)[:1].upper()}{_about(one)[1:]}, by {edition}")
 
 
-def _choice(one: Choice) -> Words:
-    other = f"; other edition: {one.other}" if one.other else ""
-    settings = words(" Settings: ", *_codes(one.settings), ".") if one.settings else ()
-    asks = words(" Missing input: ", *_codes(one.asks), ".") if one.asks else ()
-    return words(f"{_about(one)}: {one.answer} (rule ", Code(one.rule), f"{other}).", *settings, *asks)
+def _particulars(one: Choice) -> Iterator[Words]:
+    """What goes with a choice, each on a line of its own."""
+    if one.other:
+        yield words(f"The other edition: {one.other} (rule ", Code(one.other_rule), f": {one.other_reason}).")
+    for label, several in (
+        ("First", one.before),
+        ("Settings", one.settings),
+        ("Then, one at a time after a test", one.then),
+        ("Never", one.never),
+    ):
+        if several:
+            yield words(f"{label}: ", _codes(several), ".")
+    yield from (words(ended(note)) for note in one.notes)
+    yield from (words(ended(f"Ruled out: {why}")) for why in one.refused)
+    if one.source:
+        yield words(f"Source: {one.source}.")
 
 
 def _about(one: Choice) -> str:

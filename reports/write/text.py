@@ -206,7 +206,7 @@ def _step_lines(place: int, step: Step, view: View, room: Room) -> list[Text]:
     lines[-1] += plain(" " * max(2, width - lines[-1].cell_len - saves.cell_len)) + saves
     spellings = step.spellings if not room.lines else step.in_use
     for spelling in spellings:
-        if not room.lines:
+        if spelling.arm or not room.lines:
             lines.append(plain(f"       {spelling.name}:", "dim"))
         lines += code_lines(spelling.code, view, "       ")
     for note in step.notes:

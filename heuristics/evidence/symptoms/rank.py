@@ -10,6 +10,7 @@ from heuristics.evidence.observed import RECOMPUTE_LABELS
 from heuristics.evidence.symptoms.fields import Fields
 from heuristics.evidence.symptoms.symptoms import RankSymptoms
 from heuristics.result.rank import Detected, Memory, Rank
+from heuristics.walls.verdict import FAMILIES
 from traces.account.host import CAUSES
 from traces.names.kinds import COMM_KINDS, compute_classes
 
@@ -33,6 +34,7 @@ _MEMORY_ALONE: Final = (
     *("allocator_frac", "allocator_retry_frac"),
     "allocator_calls_per_step",
 )
+_DP: Final = "dp"
 _TIMED: Final = ("exposed_comm_by_kind", "hidden_comm_by_kind", "hidden_comm", "compute_by_class")
 RANK_KEYS: Final = (
     *Rank.__struct_fields__,
@@ -81,8 +83,8 @@ def read_rank(said: Fields, strict: bool) -> RankSymptoms:
         gpu=said.text("gpu"),
         window_ns=None if window_ns is None else int(window_ns),
         budget_frac=_budget(said),
-        exposed_by_kind_frac=said.times("exposed_comm_by_kind", COMM_KINDS),
-        hidden_by_kind_frac=said.times("hidden_comm_by_kind", COMM_KINDS),
+        exposed_by_kind_frac=_by_kind(said, "exposed_comm_by_kind"),
+        hidden_by_kind_frac=_by_kind(said, "hidden_comm_by_kind"),
         hidden_frac=said.time("hidden_comm"),
         compute_by_class_frac=said.times("compute_by_class", compute_classes()),
     )
@@ -94,6 +96,15 @@ def read_rank(said: Fields, strict: bool) -> RankSymptoms:
     found = replace(found, fill_frac=sm.share("fill_frac"), under_filled_frac=_under_filled(sm, found))
     _check_sums(said, found)
     return found
+
+
+def _by_kind(said: Fields, name: str) -> dict[str, float] | None:
+    """Communication by kind; `dp`, as the verdict names both of its kinds, counts as the first of them."""
+    found = said.times(name, (*COMM_KINDS, _DP))
+    if found is None or _DP not in found:
+        return found
+    first, both = FAMILIES[_DP][0], found.pop(_DP)
+    return {**found, first: found.get(first, 0.0) + both}
 
 
 def _window_ns(budget: Fields) -> float | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
-from heuristics.result.judged import Fix, Knobs, Precondition, Refused
+from heuristics.result.judged import Arm, Fix, Knobs, Precondition, Refused
 from heuristics.result.result import Result
 from heuristics.result.told import known
 from reports.content.analysis.headline import open_walls
@@ -95,8 +96,27 @@ def step_of(result: Result, fix: Fix, everything: bool = False) -> Step:
     low, high = (known(gain[0]), gain[1]) if gain else (None, None)
     gains = f"saves {saving(low, high)}" if high is not None else "saving not measured"
     notes = tuple(_all_notes(fix)) if everything else (*_one_note(fix), *_issues(fix, everything))
-    spellings = tuple(_spellings(fix.knobs, _order(result)))
-    return Step(fix.id, words(fix.title), gains, spellings, notes, low, high, fix.after)
+    if fix.arms:
+        notes = (_experiment(fix.arms), *notes)
+    return Step(fix.id, words(fix.title), gains, (*_ways(fix, _order(result)),), notes, low, high, fix.after)
+
+
+def _experiment(arms: Sequence[Arm]) -> Words:
+    """That no guide names a winner, and how to find the one of this run."""
+    names = " against ".join(arm.name for arm in arms)
+    return words(
+        f"The guide names no winner: measure {names}, one run each, under the same routing. Forced balance "
+        "on both sides makes them comparable; accept the faster one under real routing."
+    )
+
+
+def _ways(fix: Fix, order: Iterable[str]) -> Iterator[Spelling]:
+    """Every way to write the change, or each of its arms."""
+    if not fix.arms:
+        yield from _spellings(fix.knobs, order)
+    for arm in fix.arms:
+        for one in _spellings(arm.knobs, order):
+            yield replace(one, name=f"{arm.name}, {one.name}", arm=True)
 
 
 def _order(result: Result) -> Iterable[str]:

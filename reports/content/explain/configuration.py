@@ -52,6 +52,8 @@ def configuration_topics() -> Iterator[Topic]:
         yield Topic(number, "finding of a configuration", partial(_finding, text))
     for word, text in glossary()["word"].items():
         yield Topic(word, "word of a result", partial(said, text))
+    for word, text in glossary()["reason"].items():
+        yield Topic(word, "reason why a verdict is not surer", partial(said, text))
     for knob in knobs().values():
         yield Topic(knob.id, "setting", partial(_setting, knob))
 

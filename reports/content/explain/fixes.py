@@ -15,6 +15,7 @@ from heuristics.fixes.fix import Fix, Precondition
 from heuristics.rules.known_issues import known_issues
 from heuristics.run.run import Run
 from reports.content.blocks import Block, Code, Sentence, Term, words
+from reports.content.explain.guides import table_of
 from reports.content.explain.limits import limit_items, limits_in
 from reports.content.explain.topic import Topic, listed, paragraphs
 from reports.content.known_issues import issue_sentence
@@ -53,6 +54,7 @@ def _fix(number: str) -> Iterator[Block]:
     yield Sentence(words(f"Acts on the wall {name_of(fix.wall)}", kinds, "."))
     yield from _knobs(fix, run)
     yield from listed("Versions", [fix.versions])
+    yield from table_of(number)
     yield from listed("Needs", map(_need, fix.preconditions(run)))
     yield from listed("Replayed as", (_CHANGES[change] for change in fix.changes(run)))
     yield from listed("Measured elsewhere", (f"{gain.text} ({gain.source})" for gain in fix.gains))

@@ -1,57 +1,176 @@
-"""Rules by which NVIDIA's guides choose dispatcher, CUDA graphs, precision and recompute."""
+"""What NVIDIA's guides choose by: each rule, and the whole table of a choice in both editions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
+from typing import Final
 
-from heuristics.guides import dispatcher_rules, graph_rules
-from heuristics.guides.dispatcher_rules import DispatcherRule
+from heuristics.guides import dispatcher, graph_rules
 from heuristics.guides.graph_rules import GraphRule
-from heuristics.guides.precision import RULES as PRECISION
-from heuristics.guides.precision import PrecisionRule
-from heuristics.guides.recompute import RULES as RECOMPUTE
-from heuristics.guides.recompute import PressureRule
+from heuristics.guides.recompute_modules import MODULES, Module
+from heuristics.guides.table import Row, When, table
 from heuristics.run.given import Guidance
-from reports.content.blocks import Block
+from reports.content.blocks import Block, Code, Items, Sentence, Words, words
 from reports.content.explain.topic import Topic, listed, said
 from reports.content.wording import ended
 
+_TABLES: Final = {"dispatcher": "dispatchers", "precision": "precision", "recompute": "recompute"}
+"""Table -> what its guide is on."""
+_GRAPHS: Final = "cuda_graphs"
+_OF_FIXES: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("COM-2", "MEM-5"), "dispatcher"),
+    **dict.fromkeys(("CMP-3", "MEM-4"), "precision"),
+    **dict.fromkeys(("MEM-2", "MEM-9"), "recompute"),
+    **dict.fromkeys(("HST-3", "HST-7"), _GRAPHS),
+}
+"""Fix -> the table that decides what it sets."""
+_FACTS: Final[Mapping[str, str]] = {
+    "package": "package of DeepEP or HybridEP",
+    "stage": "stage",
+    "hardware": "GPU",
+    "architecture": "GPU",
+    "family": "model",
+    "ep": "EP",
+    "crosses": "EP leaves the NVLink domain",
+    "low_precision": "FP8 or FP4",
+    "memory_tight": "memory tight",
+    "fp8_runs": "runs in FP8 already",
+    "pressure": "memory pressure",
+    "full_recompute": "whole layers recomputed",
+    "exhausted": "all modules recomputed",
+    "moe_recomputed": "whole MoE layer recomputed",
+    "selective": "modules recomputed",
+    "host_visible": "launch overhead visible",
+    "moe": "experts",
+    "routing": "routing",
+    "sync_free": "no sync of expert sizes",
+    "packed": "packed sequences",
+    "pp_deep": f"PP of {graph_rules.PP_DEEP.value:.0f} or more",
+}
+"""Facts of the tables, as people read them."""
+_VALUES: Final[Mapping[object, str]] = {
+    True: "yes",
+    False: "no",
+    "hopper": "H100, H200",
+    "blackwell_nvl8": "B200, B300",
+    "nvl72": "GB200, GB300 (NVL72)",
+    "blackwell": "Blackwell",
+    "ampere": "A100",
+    "bring_up": "bring-up",
+    "small": f"up to {dispatcher.SMALL_EP.value:.0f}",
+    "medium": f"{dispatcher.SMALL_EP.value + 1:.0f} to {dispatcher.LARGE_EP.value - 1:.0f}",
+    "large": f"{dispatcher.LARGE_EP.value:.0f} or more",
+    "dsv3": "DeepSeek-V3",
+    "qwen3_235b": "Qwen3 235B",
+    "qwen3_30b": "Qwen3 30B",
+    "qwen3_next": "Qwen3-Next",
+    "vlm": "vision-language",
+}
+
 
 def guide_topics() -> Iterator[Topic]:
-    """Every rule of the four choosers, of both editions of the guides."""
-    for edition, rules in dispatcher_rules.RULES.items():
-        for one in rules:
-            yield Topic(one.id, f"guide on dispatchers, {edition}", partial(_dispatcher, one, edition))
+    """Every table of the guides, then every rule in them, of both editions."""
+    for name, about in _TABLES.items():
+        yield Topic(name, f"table of the guide on {about}", partial(_table, name))
+        for edition, rows in table(name).items():
+            for row in rows:
+                yield Topic(row.id, f"rule of the guide on {about}, {edition}", partial(_row, row))
+    yield Topic(_GRAPHS, "table of the guide on CUDA graphs", partial(_table, _GRAPHS))
     for edition, graphs in graph_rules.RULES.items():
         for rule in graphs:
-            yield Topic(rule.id, f"guide on CUDA graphs, {edition}", partial(_graphs, rule))
-    for recipe in PRECISION:
-        yield Topic(recipe.name, "guide on precision", partial(_precision, recipe))
-    for row in RECOMPUTE:
-        yield Topic(row.name, "guide on recompute", partial(_recompute, row))
+            yield Topic(rule.id, f"rule of the guide on CUDA graphs, {edition}", partial(_graphs, rule))
+    yield Topic(dispatcher.NOT_FIRST, "rule of the guide on dispatchers", _not_first)
 
 
-def _dispatcher(rule: DispatcherRule, edition: Guidance) -> Iterator[Block]:
-    yield from said(ended(rule.note))
-    yield from said(rule.first or f"none: measure {' against '.join(rule.candidates)}", "Chooses")
-    yield from listed("With it", rule.extras)
-    yield from said(dispatcher_rules.SKILLS[edition], "Source")
+def table_of(fix: str) -> Iterator[Block]:
+    """The table that decides what a fix sets; nothing where there is none."""
+    if fix in _OF_FIXES:
+        yield from _table(_OF_FIXES[fix])
+
+
+def _table(name: str) -> Iterator[Block]:
+    """The rows in their order, of both editions; the first of an edition that holds decides."""
+    yield from said(
+        "The first row that holds decides; what is unknown is passed over and asked for. A row of one "
+        "edition only names it.",
+        "Guide",
+    )
+    yield Items(tuple(_lines(name)))
+    if name == "recompute":
+        needs = (f"{one.label}: needs {one.needs}{_avoided(one)}" for one in MODULES.values())
+        yield from listed("Modules", needs)
+
+
+def _lines(name: str) -> Iterator[Words]:
+    """Each row once: its rule and edition, when it holds, what it chooses and why."""
+    editions = _rows(name)
+    for row in dict.fromkeys(row for rows in editions.values() for row in rows):
+        of = [edition for edition, rows in editions.items() if row in rows]
+        edition = f" ({of[0]})" if len(of) < len(editions) else ""
+        number, when, answer, why = row
+        yield words(Code(number), f"{edition}: {answer}, {when}. Why: {ended(why)}")
+
+
+def _rows(name: str) -> Mapping[Guidance, tuple[tuple[str, str, str, str], ...]]:
+    if name == _GRAPHS:
+        return {
+            edition: tuple((rule.id, _when(rule.when), _captures(rule), rule.note) for rule in rules)
+            for edition, rules in graph_rules.RULES.items()
+        }
+    return {
+        edition: tuple((row.id, _when(row.when), _answer(row), row.reason) for row in rows)
+        for edition, rows in table(name).items()
+    }
+
+
+def _avoided(module: Module) -> str:
+    return f"; not recommended: {module.avoid}" if module.avoid else ""
+
+
+def _when(when: When) -> str:
+    """The conditions of a row in words."""
+    if not when:
+        return "otherwise"
+    known = (
+        f"{_FACTS[name]}: {' or '.join(_VALUES.get(value, str(value)) for value in values)}"
+        for name, values in when.items()
+    )
+    return f"where {'; '.join(known)}"
+
+
+def _answer(row: Row) -> str:
+    if not row.winner:
+        return f"measure {' against '.join(row.answer)}"
+    if row.how:
+        return f"{row.how} {' '.join(row.answer)}".strip()
+    first, *others = row.answer
+    return f"{first}, then {', '.join(others)}" if others else first
+
+
+def _row(row: Row) -> Iterator[Block]:
+    yield from said(ended(row.reason))
+    yield from said(ended(f"{_answer(row)}, {_when(row.when)}"), "Chooses")
+    yield from said(" ".join(row.then), "Then, one at a time")
+    yield from listed("With it", row.settings)
+    yield from said(row.source, "Source")
 
 
 def _graphs(rule: GraphRule) -> Iterator[Block]:
     yield from said(ended(rule.note))
-    yield from said(f"{rule.impl} {' '.join(rule.modules)}".strip(), "Chooses")
+    yield from said(ended(f"{_captures(rule)}, {_when(rule.when)}"), "Chooses")
     yield from said(" ".join(rule.then), "After a test it may add")
     yield from said(" ".join(rule.never), "Never")
     yield from said(rule.source, "Source")
 
 
-def _precision(rule: PrecisionRule) -> Iterator[Block]:
-    yield from said(" or ".join(rule.main), "Chooses, edition main-2026-08")
-    yield from said(" or ".join(rule.seed), "Chooses, edition seed")
+def _captures(rule: GraphRule) -> str:
+    return f"{rule.impl} {' '.join(rule.modules)}".strip()
 
 
-def _recompute(rule: PressureRule) -> Iterator[Block]:
-    yield from said(f"{rule.granularity} {' '.join(rule.start)}".strip(), "Chooses")
-    yield from said(" ".join(rule.then), "Then, one at a time until it fits")
+def _not_first() -> Iterator[Sentence]:
+    yield from said(
+        "Expert all-to-all costs too little of the step for another dispatcher to be the first change, so "
+        "the dispatcher that runs is kept."
+    )
+    yield from said(table("dispatcher")["seed"][0].source, "Source")

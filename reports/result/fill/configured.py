@@ -64,7 +64,12 @@ def defects(judgement: Judgement) -> tuple[typed.Defect, ...]:
     if judgement.told is None:
         return ()
     return tuple(
-        copied(one, typed.Defect, seen=tuple(all_copied(at, typed.Sighting) for at in one.seen))
+        copied(
+            one,
+            typed.Defect,
+            set={knob: "null" if value is None else value for knob, value in one.set.items()},
+            seen=tuple(all_copied(at, typed.Sighting) for at in one.seen),
+        )
         for one in judgement.told.checked.defects
     )
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from heuristics.fixes.ways import sets_of
+from heuristics.fixes.change import lines
+from heuristics.fixes.fix import Gain
 from heuristics.judgement import Judgement
 from heuristics.plan.planned import Planned, Refused
 from heuristics.result import judged as typed
@@ -36,7 +38,8 @@ def fix(
 
     `run`: whose published issues stand beside it.
     """
-    gains = (f"{gain.text} ({gain.source})" for gain in planned.fix.gains)
+    arms = {name: lines(one, run) for name, one in planned.fix.arms(run).items()} if run else {}
+    gains = (f"{gain.text} ({gain.source})" for gain in _own_first(planned.fix.gains, run))
     return copied(
         planned.fix,
         typed.Fix,
@@ -48,8 +51,16 @@ def fix(
         gain_frac=_gain(planned),
         gain_source="; ".join(gains) or _MEASURE,
         shares_with=planned.shares_with,
-        known_issues=known_issues(planned.fix.id, sets_of(planned.knobs), run) if run else (),
+        known_issues=known_issues(planned.fix.id, planned.change.in_run(run), run) if run else (),
+        arms=tuple(typed.Arm(name, copied(knobs, typed.Knobs)) for name, knobs in arms.items()),
     )
+
+
+def _own_first(gains: Iterable[Gain], run: Run | None) -> list[Gain]:
+    """Published measurements, those of the run's own GPU first."""
+    family = run.config.gpu_family if run else None
+    own = re.compile(rf"\b{family.name}\b") if family else None
+    return sorted(gains, key=lambda gain: own is not None and not own.search(gain.text))
 
 
 def _gain(planned: Planned) -> Missing | tuple[float | Missing, float]:

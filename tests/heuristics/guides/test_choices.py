@@ -14,7 +14,15 @@ def choices(guidance: Guidance, **about: object) -> dict[str, Choice]:
 
 
 def test_there_is_one_choice_of_each_table() -> None:
-    assert list(choices("seed", gpu="H100")) == ["dispatcher", "cuda_graphs", "precision", "recompute"]
+    chosen = choices("seed", gpu="H100", memory_tight=True)
+    assert list(chosen) == ["dispatcher", "cuda_graphs", "precision", "recompute"]
+    assert all(one.reason and one.source for one in chosen.values())
+
+
+def test_w18_without_evidence_of_memory_recompute_is_no_question() -> None:
+    assert "recompute" not in choices("seed", gpu="H100")
+    dense = choose_all(Run(Observed(moe=False), Given(memory_tight=True)))
+    assert "dispatcher" not in {one.about for one in dense}
 
 
 @pytest.mark.parametrize(
@@ -27,6 +35,27 @@ def test_there_is_one_choice_of_each_table() -> None:
 def test_where_the_editions_differ_both_are_told(guidance: Guidance, answer: str, other: str) -> None:
     found = choices(guidance, gpu="H100", ep=16, flex_package=True)["dispatcher"]
     assert (found.answer, found.other) == (answer, other)
+
+
+def test_item_4_the_reason_of_each_edition_stands_beside_its_answer() -> None:
+    found = choices("main-2026-08", gpu="H100", ep=16, flex_package=True)["dispatcher"]
+    assert (found.rule, found.candidates) == ("nvl8", ("deepep", "hybridep"))
+    assert "names no winner" in found.reason
+    assert found.other_rule == "medium-ep"
+    assert "becomes worthwhile" in found.other_reason
+
+
+def test_w12_a_refused_first_choice_says_who_refuses_it() -> None:
+    found = choices("main-2026-08", gpu="GB200", ep=96, flex_package=True)["dispatcher"]
+    assert (found.answer, found.rule) == ("alltoall", "nvl72")
+    assert "hybridep is refused here" in found.reason
+    assert "at most 72 ranks" in found.reason
+
+
+def test_what_a_choice_may_add_and_must_not_goes_with_it() -> None:
+    graphs = choices("main-2026-08", gpu="H100", routing="dropless", memory_tight=False, pp=1)["cuda_graphs"]
+    assert "attn" in graphs.then
+    assert "full_iteration" in graphs.never
 
 
 def test_where_they_agree_there_is_no_other() -> None:

@@ -51,28 +51,32 @@ def test_seed_003_fp4_only_once_a_wider_run_is_stable(stage: Stage | None) -> No
 
 def test_main_names_candidates_on_hopper_and_seed_one_recipe() -> None:
     choice = choose_precision(Run(given=Given(gpu="H100", stage="tuned", precision="bf16")))
-    assert choice.rule == "Hopper"
-    assert choice.seed == ("fp8_blockwise",)
-    assert choice.main == ("fp8_blockwise", "fp8_current", "fp8_delayed")
-    assert choice.profiles_differ
+    assert choice.row.id == "hopper-precision"
+    assert choice.candidates == ("fp8_blockwise", "fp8_current", "fp8_delayed")
+    assert choice.other is not None
+    assert choice.other.candidates == ("fp8_blockwise",)
     assert choice.asks == ()
 
 
 def test_main_names_candidates_on_blackwell_too() -> None:
     choice = choose_precision(Run(given=Given(gpu="B200", stage="tuned", precision="bf16")))
-    assert (choice.seed, choice.main) == (("mxfp8",), ("mxfp8", "fp8_current"))
+    assert choice.candidates == ("mxfp8", "fp8_current")
+    assert choice.other is not None
+    assert choice.other.candidates == ("mxfp8",)
 
 
 @pytest.mark.parametrize(("gpu", "seed"), [("H100", "fp8_blockwise"), ("GB200", "mxfp8")])
 def test_main_wants_a_bf16_run_first(gpu: str, seed: str) -> None:
     choice = choose_precision(Run(given=Given(gpu=gpu, stage="bring_up", precision="bf16")))
-    assert (choice.recipe, choice.seed, choice.main) == ("bf16", (seed,), ("bf16",))
+    assert (choice.recipe, choice.candidates) == ("bf16", ("bf16",))
+    assert choice.other is not None
+    assert choice.other.candidates == (seed,)
 
 
 def test_both_profiles_agree_on_fp4() -> None:
     choice = choose_precision(Run(given=Given(gpu="B300", stage="tuned", precision="mxfp8")))
     assert choice.recipe == "nvfp4"
-    assert not choice.profiles_differ
+    assert choice.other is None
 
 
 def test_an_unknown_gpu_stays_with_bf16_and_is_asked_for() -> None:
@@ -83,12 +87,14 @@ def test_an_unknown_gpu_stays_with_bf16_and_is_asked_for() -> None:
 
 def test_a_gpu_in_no_row_stays_with_bf16_and_nothing_is_asked() -> None:
     choice = choose_precision(Run(given=Given(gpu="A100")))
-    assert (choice.recipe, choice.rule, choice.asks) == ("bf16", "a GPU that no row names", ())
+    assert (choice.recipe, choice.row.id, choice.asks) == ("bf16", "unlisted-gpu-precision", ())
 
 
 def test_the_traces_compute_capability_tells_the_architecture() -> None:
-    assert choose_precision(Run(Observed(capability=(9, 0), precision="bf16"))).rule == "Hopper"
-    assert choose_precision(Run(Observed(capability=(10, 3), precision="bf16"))).rule == "Blackwell"
+    assert choose_precision(Run(Observed(capability=(9, 0), precision="bf16"))).row.id == "hopper-precision"
+    assert (
+        choose_precision(Run(Observed(capability=(10, 3), precision="bf16"))).row.id == "blackwell-precision"
+    )
 
 
 def test_an_unknown_precision_and_stage_are_asked_for_where_they_matter() -> None:
@@ -142,7 +148,7 @@ def test_low_pressure_recomputes_nothing() -> None:
 
 def test_moderate_pressure_starts_with_the_expert_activation_and_adds_one_at_a_time() -> None:
     choice = choose_recompute(Run(GROUPED, Given(memory_tight=True, family="moonlight")))
-    assert choice.rule == "moderate"
+    assert choice.row.id == "recompute-first"
     assert choice.modules == ("moe_act",)
     assert choice.then == ("layernorm", "mla_up_proj", "mlp", "shared_experts")
 
@@ -157,7 +163,7 @@ def test_high_pressure_adds_the_up_projection_to_what_is_recomputed() -> None:
         ep_overlap=False,
     )
     choice = choose_recompute(Run(shown, Given(memory_tight=True, family="dsv3")))
-    assert choice.rule.startswith("high")
+    assert choice.row.id == "recompute-more"
     assert choice.modules == ("moe_act", "layernorm", "mla_up_proj", "mlp")
 
 
@@ -191,7 +197,7 @@ def test_extreme_pressure_leaves_only_full_recompute() -> None:
 def test_seed_003_full_recompute_gives_way_to_selective_modules() -> None:
     shown = Observed(moe=True, grouped_gemm=True, precision="bf16", recompute_full=True)
     choice = choose_recompute(Run(shown, Given(family="dsv3")))
-    assert choice.rule == "high: instead of full recompute"
+    assert choice.row.id == "recompute-instead-of-full"
     assert choice.modules == ("moe_act", "layernorm", "mla_up_proj")
 
 
@@ -209,7 +215,7 @@ def test_seed_002_and_seed_003_modules_are_among_the_good_first_choices(
 def test_recompute_of_the_whole_moe_layer_is_swapped_for_its_cheap_parts() -> None:
     shown = Observed(moe=True, grouped_gemm=True, precision="bf16", recompute_modules=("moe",))
     choice = choose_recompute(Run(shown))
-    assert choice.rule == "moderate: instead of the whole MoE layer"
+    assert choice.row.id == "recompute-instead-of-moe"
     assert choice.modules == ("moe_act", "layernorm")
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.plan.plan import make_plan
-from heuristics.plan.planned import Plan
+from heuristics.plan.planned import Plan, Planned
 from heuristics.result.configured import Experiments
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from heuristics.workflow.experiments import held_fixed, plan_of_experiments
 from tests.opinions_doubles import a_fix, catalogue_of, paying
+from tests.run_doubles import run_of
 from tests.workflow_doubles import run_with
 
 FIXES = catalogue_of(
@@ -45,6 +49,17 @@ def test_the_baseline_changes_nothing_and_the_winner_is_measured_as_a_whole() ->
     assert made.first[0].variable == "nothing"
     assert made.later[-1].title == "everything that paid, together"
     assert any("really ran" in one for one in made.later[-1].measure)
+
+
+def test_item_65_without_a_winner_each_arm_is_an_experiment_under_one_routing_mode() -> None:
+    run = replace(run_of(gpu="H100", ep=64, guidance="main-2026-08"), total_frac={"communication": 0.3})
+    fix = CATALOGUE["COM-2"]
+    planned = Planned(fix, fix.knobs(run), fix.preconditions(run), 0.3)
+    made = plan_of_experiments(run, Plan((planned,), (), ()))
+    arms = [one for one in (*made.first, *made.then) if one.fix == "COM-2"]
+    assert [one.title.rpartition(": ")[2] for one in arms] == ["deepep", "hybridep"]
+    assert all("forced balance on both sides" in one.next for one in arms)
+    assert all(any("routing mode" in held for held in one.holds) for one in arms)
 
 
 def test_every_experiment_runs_fifty_steps_without_the_profiler() -> None:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -16,6 +16,7 @@ import heuristics.walls
 from diagnoser.cli import run
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.plan.plan import WALL_ORDER
+from heuristics.result.judged import ReasonId
 from heuristics.result.result import Result
 from heuristics.result.told import known
 from heuristics.run.run import WALL_IDS, Run, WallId
@@ -244,7 +245,7 @@ def test_a_measure_is_found_by_its_name(title: str) -> None:
         ("fit-offload-last", "rule of the workflow"),
         ("flex-skipped", "failure"),
         ("dropless", "guide on CUDA graphs"),
-        ("high: instead of full recompute", "guide on recompute"),
+        ("recompute-instead-of-full", "guide on recompute"),
         ("moe_grouped_gemm", "setting"),
         ("--moe-grouped-gemm", "setting"),
         ("model.moe_grouped_gemm=true", "setting"),
@@ -255,6 +256,10 @@ def test_a_measure_is_found_by_its_name(title: str) -> None:
 )
 def test_every_kind_of_id_is_explained(topic: str, meant: str) -> None:
     assert meant in explain(topic).splitlines()[0]
+
+
+def test_every_reason_of_a_confidence_is_in_the_glossary() -> None:
+    assert set(get_args(ReasonId)) == set(glossary()["reason"])
 
 
 def test_every_finding_of_the_detectors_is_in_the_glossary() -> None:

@@ -48,6 +48,12 @@ def test_what_is_not_said_is_unmeasurable_and_says_how_to_say_it() -> None:
     assert all(one.missing and "say " in one.cure for one in walls)
 
 
+def test_w25_dp_is_a_kind_as_explain_and_the_verdict_name_it() -> None:
+    found = wall("communication", exposed_comm_by_kind_frac={"dp": 0.08, "dp_reduce_scatter": 0.04})
+    assert found.cost_frac == pytest.approx(0.12)
+    assert observed(exposed_comm_by_kind_frac={"dp": 0.12}).verdict.kind == "dp"
+
+
 def test_communication_costs_at_most_what_blocks() -> None:
     found = wall(
         "communication",
