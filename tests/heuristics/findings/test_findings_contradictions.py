@@ -193,6 +193,15 @@ ROWS: tuple[tuple[str, FindingState, Run], ...] = (
         run_with({"optimizer.optimizer_cpu_offload": True, "optimizer.optimizer_offload_fraction": 0.0}),
     ),
     (
+        "CFG-dp-overlap-not-active",
+        "requested_not_active",
+        run_with(
+            {"ddp.overlap_grad_reduce": True},
+            cost_by_kind_ns={"communication": {"dp_reduce_scatter": 30}},
+            window_ns=100,
+        ),
+    ),
+    (
         "CFG-counts-differ",
         "counted_otherwise",
         run_with(ONE_LAYER, shown={"training": True, "moe_passes": ((PassCount(3, 0, 3),),)}),
