@@ -10,6 +10,7 @@ from heuristics.run.observed import Observed
 from traces.account.account import Account
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
+from traces.measure.moe_ledger import MoeLedger
 from traces.names.frameworks import FRAMEWORKS, Framework
 
 OVERLAPPED: Final = Limit(
@@ -71,6 +72,9 @@ def shown_by(measurements: Sequence[RankMeasurements]) -> Observed:
         a2a_waiting_frac=_waiting(measurements),
         absent_frac=_absent(measurements),
         recorder=first.kind,
+        moe_passes=tuple(
+            rank.moe.passes for rank in measurements if isinstance(rank.moe, MoeLedger) and rank.moe.passes
+        ),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from heuristics.findings import (
     compute,
+    counts,
     dispatcher,
     graphs,
     host,
@@ -22,6 +23,7 @@ from heuristics.run.run import Run
 from traces.settings.configuration import Problem
 
 DETECTORS: Final[tuple[Detector, ...]] = (
+    *counts.DETECTORS,
     *dispatcher.DETECTORS,
     *overlap.DETECTORS,
     *idle_overlaps.DETECTORS,
@@ -37,11 +39,12 @@ DETECTORS: Final[tuple[Detector, ...]] = (
 def find_contradictions(
     run: Run, failures: Iterable[Recognised] = (), problems: Iterable[Problem] = ()
 ) -> tuple[ConfigFinding, ...]:
-    """Where configuration, log and trace disagree, after what in the configuration is misspelled.
+    """Where configuration, log and trace disagree: not of one run first, then what is misspelled.
 
     The run's settings are those that were written, and what it shows is what its trace shows, neither filled
     in from the other. What one of them cannot tell makes no contradiction.
     """
     case = case_of(run, failures)
-    found = (detect(case) for detect in DETECTORS)
-    return (*misspelled(problems), *(one for one in found if one is not None))
+    found = [one for detect in DETECTORS if (one := detect(case)) is not None]
+    differ = [one for one in found if one.state == "counted_otherwise"]
+    return (*differ, *misspelled(problems), *(one for one in found if one not in differ))

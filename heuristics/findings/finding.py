@@ -19,11 +19,13 @@ FindingState = Literal[
     "illegal",
     "not_representative",
     "logged_otherwise",
+    "counted_otherwise",
     "unexplained",
 ]
 """Asked for and not running; refused or skipped by the framework; another setting wins; has no effect as it
 stands; runs unasked; left off by default where it would help; a name nobody reads; refused as a whole;
-recorded otherwise than it runs; the log says another value; an error that no row explains."""
+recorded otherwise than it runs; the log says another value; the trace counts otherwise; an error that no row
+explains."""
 
 
 @dataclass(frozen=True, slots=True)

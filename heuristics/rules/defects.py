@@ -26,7 +26,7 @@ _OF_LEVEL: Final[Mapping[str, DefectKind]] = {
 }
 _STEPS: Final[Mapping[str, tuple[str, ...]]] = {"CFG-ep-overlap-left-off": ("profile-recipe-default",)}
 """Finding -> steps of the workflow that tell the same, where no rule does."""
-_FOUND: Final = frozenset({"default_left_off", "not_representative", "unexplained"})
+_FOUND: Final = frozenset({"default_left_off", "not_representative", "counted_otherwise", "unexplained"})
 _COSTS: Final[Mapping[str, str]] = {
     "core": "training does not start",
     "megatron_lm": "training does not start",
@@ -50,6 +50,9 @@ _STATE_COSTS: Final[Mapping[FindingState | State, str]] = {
     "misspelled": "the setting is not read",
     "illegal": "training does not start",
     "not_representative": "the recording does not stand for the run",
+    "logged_otherwise": "log and configuration do not describe the same run",
+    "counted_otherwise": "recording and configuration do not describe the same steps",
+    "unexplained": "the run stopped",
     "failed": "the run stopped",
     "hung": "the run does not go on",
     "skipped": "the feature does not run",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from traces.measure.moe.pass_count import PassCount
 from traces.names.frameworks import Framework
 
 
@@ -20,6 +21,7 @@ class Observed:
     `recompute_modules`: Megatron-Core's labels of what runs again; empty: none. `a2a_waiting_frac`: share of
     expert all-to-all that is like waiting. `short_kernel_frac`: share of kernels under 10 us.
     `absent_frac`: time without compute by cause, as part of the window. `recorder`: the kind of trace.
+    `moe_passes`: passes through MoE layers of each used step, for each rank that tells them.
     """
 
     framework: Framework | None = None
@@ -55,3 +57,4 @@ class Observed:
     out_of_memory: str | None = None
     absent_frac: Mapping[str, float] | None = None
     recorder: str | None = None
+    moe_passes: tuple[tuple[PassCount, ...], ...] = ()

@@ -14,9 +14,11 @@ from traces.cures import cure
 from traces.intervals import covered_ns
 from traces.limits import Limit
 from traces.measure.ledger_steps import borders_of
+from traces.measure.moe.counts import counted
 from traces.measure.moe.lanes import Lanes, lanes_of
 from traces.measure.moe.layers import layers_of
 from traces.measure.moe.modules import MODULES, Membership, members_of
+from traces.measure.moe.pass_count import PassCount
 from traces.measure.moe.passes import Evidence, Kind, Passes, evidence_of, passes_of
 from traces.measure.moe.rows import LayerRow, Measured, MoeRow, layer_rows, moe_rows, tax_spans
 from traces.measure.recompute import TWICE, Recompute
@@ -53,6 +55,7 @@ class MoeLedger:
     tell, and is not in it. `tax_frac` is its part of the windows.
 
     `layers` is how many MoE layers there are. Where `tax_ns` or `layers` is None, `missing` says why.
+    `passes`: of each used step; None where a pass in them does not close, or without steps.
     """
 
     rows: tuple[MoeRow, ...]
@@ -61,6 +64,7 @@ class MoeLedger:
     tax_ns: int | None
     tax_frac: float | None
     missing: tuple[Missing, ...]
+    passes: tuple[PassCount, ...] | None = None
 
 
 def measure_moe(
@@ -99,6 +103,7 @@ def measure_moe(
         tax_ns,
         None if tax_ns is None else tax_ns / steps.windows.total_ns,
         tuple(one for one in (layers, gap) if isinstance(one, Missing)),
+        counted(rank, steps, lanes, passes),
     )
 
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from traces.missing import Missing
 from traces.settings.settings import Settings
+from traces.settings.stages import unrolled
 from traces.sizes.knobs import Knobs
-from traces.sizes.model import ModelSize
+from traces.sizes.model import Layers, ModelSize
 
 _PATH: Final = "sizes.layout"
-_GROUP: Final = re.compile(r"\(([^()]+)\)\*(\d{1,3})")
-_REPEAT: Final = re.compile(r"([EtmL|])\*(\d{1,3})")
-_MOST: Final = 2_000
-"""Letters of an unrolled pipeline layout: no model has as many layers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +50,7 @@ class Layout:
     assumed: tuple[str, ...] = ()
 
 
-def layout_of(settings: Settings, model: ModelSize) -> Layout | Missing:
+def layout_of(settings: Settings, model: ModelSize | Layers) -> Layout | Missing:
     """The layout a configuration describes; Missing names the knobs, or says that the sizes do not divide."""
     knobs = Knobs(settings)
     tp, cp, pp, ep = (
@@ -67,12 +63,12 @@ def layout_of(settings: Settings, model: ModelSize) -> Layout | Missing:
     batch = knobs.need("train.global_batch_size")
     vpp = knobs.optional("virtual_pipeline_model_parallel_size") if pp > 1 else None
     # Megatron-Core trains experts under tensor parallelism only with sequence parallelism.
-    sequence_parallel = tp > 1 and (model.experts is not None or knobs.flag("sequence_parallel", False))
+    sequence_parallel = tp > 1 and (model.expert_count is not None or knobs.flag("sequence_parallel", False))
     if gap := knobs.gap(_PATH):
         return gap
     if min(tp, cp, pp, ep, etp) < 1 or world % (tp * cp * pp) or world % (etp * ep * pp):
         return _illegal("the parallel sizes do not divide world_size")
-    if model.experts and model.experts.count % ep:
+    if model.expert_count and model.expert_count % ep:
         return _illegal("expert_model_parallel_size does not divide num_moe_experts")
     dp = world // (tp * cp * pp)
     if batch % (dp * micro_batch):
@@ -85,6 +81,16 @@ def layout_of(settings: Settings, model: ModelSize) -> Layout | Missing:
         dp * cp, world // (etp * ep * pp), sequence_parallel, micro_batch, batch // (dp * micro_batch),
         stages, tuple(knobs.assumed),
     )  # fmt: skip
+
+
+def moe_layers_of_stages(layout: Layout, model: Layers) -> tuple[int, ...]:
+    """MoE layers of each pipeline rank; multi-token prediction has layers like the last decoder layer.
+
+    Source: Megatron-Core, get_gpt_mtp_block_spec (megatron/core/models/gpt/gpt_layer_specs.py).
+    """
+    return tuple(
+        sum(chunk.moe + chunk.mtp * model.is_moe[-1] for chunk in chunks) for chunks in layout.stages
+    )
 
 
 def chunks_in_flight(layout: Layout, rank: int, weights: Sequence[int]) -> tuple[int, ...]:
@@ -118,10 +124,13 @@ def _illegal(why: str) -> Missing:
     return Missing(_PATH, why, "check the sizes of the configuration")
 
 
-def _stages(knobs: Knobs, model: ModelSize, pp: int, vpp: int) -> tuple[tuple[Chunk, ...], ...] | Missing:
+def _stages(
+    knobs: Knobs, model: ModelSize | Layers, pp: int, vpp: int
+) -> tuple[tuple[Chunk, ...], ...] | Missing:
     said = knobs.settings.value("pipeline_model_parallel_layout")
     given = isinstance(said, str) and said
-    letters = _unrolled(str(said)) if given else _even(knobs, model, pp, vpp)
+    text = unrolled(str(said)) if given else None
+    letters = text.split("|") if text else None if given else _even(knobs, model, pp, vpp)
     if letters is None:
         why = "the decoder layers do not divide over the pipeline stages, and no layout says how they are cut"
         return Missing(
@@ -138,18 +147,7 @@ def _stages(knobs: Knobs, model: ModelSize, pp: int, vpp: int) -> tuple[tuple[Ch
     return tuple(tuple(chunks[rank::pp]) for rank in range(pp))
 
 
-def _unrolled(said: str) -> list[str] | None:
-    text = said.replace(",", "")
-    if len(text) > _MOST:
-        return None
-    for pattern in (_GROUP, _REPEAT):
-        text = pattern.sub(lambda found: found[1] * int(found[2]), text)
-        if len(text) > _MOST:
-            return None
-    return text.split("|") if set(text) <= set("EtmL|") else None
-
-
-def _even(knobs: Knobs, model: ModelSize, pp: int, vpp: int) -> list[str] | None:
+def _even(knobs: Knobs, model: ModelSize | Layers, pp: int, vpp: int) -> list[str] | None:
     layers = len(model.is_moe)
     first = knobs.optional("num_layers_in_first_pipeline_stage")
     last = knobs.optional("num_layers_in_last_pipeline_stage")

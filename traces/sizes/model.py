@@ -49,6 +49,16 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class Layers:
+    """Layers of a MoE model without their sizes: `is_moe` and `assumed` as in `ModelSize`."""
+
+    is_moe: tuple[bool, ...]
+    mtp_layers: int
+    expert_count: int
+    assumed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ModelSize:
     """A GPT-like model. `is_moe`: per decoder layer, whether its MLP is a mixture of experts.
 
@@ -78,6 +88,11 @@ class ModelSize:
     assumed: tuple[str, ...] = ()
 
     @property
+    def expert_count(self) -> int | None:
+        """Routed experts of a layer; None without."""
+        return self.experts.count if self.experts else None
+
+    @property
     def mtp_is_moe(self) -> bool:
         """Multi-token prediction layers are built like the last decoder layer."""
         return self.is_moe[-1]
@@ -105,19 +120,41 @@ class ModelSize:
         return self.heads * (self.latent.v_head_dim if self.latent else self.head_dim)
 
 
+def layers_of(settings: Settings) -> Layers | Missing:
+    """Which layers of a MoE model route tokens; Missing names the knobs that tell it."""
+    if missing := _other_layers(settings):
+        return missing
+    knobs = Knobs(settings)
+    layers, experts = knobs.need("num_layers"), knobs.need("num_moe_experts")
+    if layers > _MOST_LAYERS:
+        return _too_many()
+    is_moe, mtp_layers = _pattern(knobs, layers), knobs.optional("mtp_num_layers") or 0
+    return knobs.gap(_PATH) or Layers(is_moe, mtp_layers, experts, tuple(knobs.assumed))
+
+
+def _too_many() -> Missing:
+    return Missing(_PATH, "num_layers is not that of a model", "check num_layers")
+
+
+def _other_layers(settings: Settings) -> Missing | None:
+    strange = next((knob for knob in _OTHER_LAYERS if settings.value(knob) is not None), None)
+    if strange is None:
+        return None
+    why = f"{strange} is set: only layers of ordinary or multi-latent attention are counted"
+    return Missing(_PATH, why, "nothing: such layers are not counted yet")
+
+
 def model_size(settings: Settings) -> ModelSize | Missing:
     """Sizes of the model a configuration describes; Missing names the knobs that are not there.
 
     Models with other than attention layers (Mamba, linear or sparse attention) are Missing too.
     """
-    strange = next((knob for knob in _OTHER_LAYERS if settings.value(knob) is not None), None)
-    if strange is not None:
-        why = f"{strange} is set: only layers of ordinary or multi-latent attention are counted"
-        return Missing(_PATH, why, "nothing: such layers are not counted yet")
+    if missing := _other_layers(settings):
+        return missing
     knobs = Knobs(settings)
     layers, hidden, heads = (knobs.need(k) for k in ("num_layers", "hidden_size", "num_attention_heads"))
     if layers > _MOST_LAYERS:
-        return Missing(_PATH, "num_layers is not that of a model", "check num_layers")
+        return _too_many()
     experts = _experts(knobs, hidden)
     is_moe = _pattern(knobs, layers) if experts else (False,) * layers
     vocab = "padded_vocab_size" if settings.value("padded_vocab_size") is not None else "vocab_size"

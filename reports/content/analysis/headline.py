@@ -32,6 +32,11 @@ def headline(result: Result) -> Headline:
     """What slows the run, or that nothing does, or why that cannot be said."""
     found = findings(result)
     under = tuple(_under(result))
+    if differ := [one.text for one in result.config_findings if one.state == "counted_otherwise"]:
+        rest = (words(f"The recording itself is slowed by {_named(found)}."),) if found else ()
+        return Headline(
+            "RECORDING AND CONFIGURATION DIFFER", words(sentence(differ[0])), Tone.NOTICE, (*rest, *under)
+        )
     if result.verdict.startup_ns:
         rest = (words(f"The rest is slowed by {_named(found)}."),) if found else ()
         return Headline("NOT A STEADY-STATE RECORDING", words(_startup(result)), Tone.NOTICE, (*rest, *under))

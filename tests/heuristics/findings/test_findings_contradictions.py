@@ -17,6 +17,7 @@ from heuristics.run.given import Given
 from heuristics.run.run import Run
 from tests.opinions_doubles import runs
 from tests.workflow_doubles import Config, log_of, run_with
+from traces.measure.moe.pass_count import PassCount
 from traces.settings.configuration import Problem
 from traces.settings.settings import Settings, Value, settings
 from traces.training_log.log import Iteration, Message, TrainingLog
@@ -40,6 +41,14 @@ UNGROUPED: Config = {"moe_grouped_gemm": False}
 SKIPPED = Message("flex-skipped", 7, {"backend": "DeepEP"})
 OVERWRITTEN = "CFG-overwritten-overlap-moe-expert-parallel-comm"
 SELECTIVE: Config = {"recompute_granularity": "selective", "recompute_modules": ("moe_act",)}
+
+ONE_LAYER: Config = {
+    **dict.fromkeys(("tensor_model_parallel_size", "context_parallel_size"), 1),
+    **dict.fromkeys(("pipeline_model_parallel_size", "num_layers", "moe_layer_freq"), 1),
+    **{"num_moe_experts": 8, "mtp_num_layers": None, "world_size": 8},
+    **{"train.micro_batch_size": 1, "train.global_batch_size": 16},
+}
+"""One MoE layer, two microbatches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +191,20 @@ ROWS: tuple[tuple[str, FindingState, Run], ...] = (
         "CFG-offload-fraction",
         "inert",
         run_with({"optimizer.optimizer_cpu_offload": True, "optimizer.optimizer_offload_fraction": 0.0}),
+    ),
+    (
+        "CFG-dp-overlap-not-active",
+        "requested_not_active",
+        run_with(
+            {"ddp.overlap_grad_reduce": True},
+            cost_by_kind_ns={"communication": {"dp_reduce_scatter": 30}},
+            window_ns=100,
+        ),
+    ),
+    (
+        "CFG-counts-differ",
+        "counted_otherwise",
+        run_with(ONE_LAYER, shown={"training": True, "moe_passes": ((PassCount(3, 0, 3),),)}),
     ),
     (
         "CFG-log-global-batch",

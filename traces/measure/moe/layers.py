@@ -18,6 +18,18 @@ from traces.resolve.resolution import UNTOLD
 from traces.timeline import RankTimeline
 
 
+def heads_of(lanes: Lanes, passes: Passes) -> IntArray:
+    """The first payload kernel of each pass, shape (p,): its place among the rank's activities."""
+    return lanes.order[np.where(passes.to_last >= passes.to_first, passes.to_first, passes.from_first)]
+
+
+def steps_of(rank: RankTimeline, borders: Borders, head: IntArray) -> IntArray:
+    """Used step in which each pass starts, shape (p,); `UNTOLD` outside of all."""
+    start = rank.activities.start_ns[head]
+    step = np.searchsorted(borders.start_ns, start, side="right") - 1
+    return np.where((step >= 0) & (start < borders.end_ns[step]), step, UNTOLD)
+
+
 def layers_of(rank: RankTimeline, borders: Borders, lanes: Lanes, passes: Passes) -> IntArray | Missing:
     """Layer of each pass, shape (p,), `UNTOLD` outside of the used steps; `Missing` where it cannot be told.
 
@@ -25,10 +37,8 @@ def layers_of(rank: RankTimeline, borders: Borders, lanes: Lanes, passes: Passes
     and step. Where ranges name some passes, the others are counted from them; where ranges name all, nothing
     is counted. A schedule that runs all microbatches forward before any backward looks like more layers.
     """
-    head = lanes.order[np.where(passes.to_last >= passes.to_first, passes.to_first, passes.from_first)]
-    start = rank.activities.start_ns[head]
-    step = np.searchsorted(borders.start_ns, start, side="right") - 1
-    step = np.where((step >= 0) & (start < borders.end_ns[step]), step, UNTOLD)
+    head = heads_of(lanes, passes)
+    step = steps_of(rank, borders, head)
     told = _named(rank, head, passes.kind)
     mine = step != UNTOLD
     layers = _counted(told, step, passes.kind, _numbers(rank, told, step, passes.kind, head))

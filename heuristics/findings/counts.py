@@ -1,0 +1,156 @@
+"""Whether recording and configuration are of one run, by their dispatches and combines.
+
+One of each per MoE layer, microbatch and pass. Backward mirrors forward (Megatron-Core, megatron/core/
+transformer/moe/fused_a2a.py); recomputed passes are counted apart, so that recompute changes nothing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from heuristics.config.view import Config
+from heuristics.findings.finding import Case, ConfigFinding, Detector
+from traces.measure.moe.pass_count import PassCount
+from traces.missing import Missing
+from traces.sizes.layout import layout_of, moe_layers_of_stages
+from traces.sizes.model import layers_of
+
+Why = Literal["cut", "steps", "other_run"]
+
+_NEEDED: Final = (
+    "tensor_model_parallel_size",
+    "context_parallel_size",
+    "pipeline_model_parallel_size",
+    "moe_layer_freq",
+    "mtp_num_layers",
+)
+_SPLIT: Final = (
+    "virtual_pipeline_model_parallel_size",
+    "pipeline_model_parallel_layout",
+    "num_layers_in_first_pipeline_stage",
+    "num_layers_in_last_pipeline_stage",
+    "account_for_embedding_in_pipeline_split",
+    "account_for_loss_in_pipeline_split",
+)
+"""Where no default may stand in: a recipe sets these as well."""
+_VARYING: Final = (
+    "train.rampup_batch_size",
+    "hybrid_context_parallel",
+    "num_layers_per_virtual_pipeline_stage",
+)
+"""With these the microbatches, or the layers of a stage, are not told by the sizes alone."""
+_FIXES: Final[dict[Why, str]] = {
+    "cut": "record whole steps, or leave out the first and the last with --steps",
+    "steps": "name the range of one step with --nvtx; else give the configuration of this run",
+    "other_run": "give the configuration of this run, or the recording of this configuration",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """MoE layers that a rank may hold, by stages, and microbatches of a step."""
+
+    layers: tuple[int, ...]
+    microbatches: int
+
+    @property
+    def passes(self) -> tuple[int, ...]:
+        """Passes of a step in each direction, smallest first."""
+        return tuple(layers * self.microbatches for layers in self.layers)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A rank's passes in one direction of a step, and which explanation fits.
+
+    `near`: passes that the configuration gives and that found is a multiple or a fraction of, 0 without.
+    """
+
+    found: int
+    why: Why
+    near: int = 0
+    which: Literal["each", "the first", "the last"] = "each"
+
+
+def layer_passes(case: Case) -> ConfigFinding | None:
+    """Another number of dispatches in a step than layers and microbatches give."""
+    run = case.run
+    expected = configured(run.config)
+    if expected is None or run.observed.training is not True:
+        return None
+    differ = [one for steps in run.observed.moe_passes if (one := difference(steps, expected)) is not None]
+    if not differ:
+        return None
+    one = differ[0]
+    return ConfigFinding(
+        "CFG-counts-differ",
+        "counted_otherwise",
+        f"{one.which} step has {one.found:,} dispatches in a direction, the configuration gives "
+        f"{_between(expected.passes)}; {_reason(one)}",
+        f"dispatch and combine pairs of the used steps, against {_between(expected.layers)} MoE layers of a "
+        f"stage times {expected.microbatches:,} microbatches",
+        _FIXES[one.why],
+    )
+
+
+def configured(config: Config) -> Configured | None:
+    """What the configuration gives; None where anything it hangs on is not certain."""
+    settings = config.settings
+    model = layers_of(settings)
+    layout = model if isinstance(model, Missing) else layout_of(settings, model)
+    if isinstance(model, Missing) or isinstance(layout, Missing):
+        return None
+    if any(config.value(knob) not in (None, False) for knob in _VARYING):
+        return None
+    if not isinstance(config.value("pipeline_model_parallel_layout"), str | None):
+        return None
+    has_defaults = settings.framework == "megatron_lm"
+    needed = (*_NEEDED, *(_SPLIT if layout.pp > 1 else ()))
+    if not has_defaults and not all(config.known(knob) for knob in needed):
+        return None
+    layers = tuple(sorted({*moe_layers_of_stages(layout, model)}))
+    return Configured(layers, layout.microbatch_count)
+
+
+def difference(steps: Sequence[PassCount], expected: Configured) -> Difference | None:
+    """How a rank's steps differ; None where they fit any stage, or are not alike enough to tell."""
+    each = [(one.forward, one.backward) for one in steps]
+    fits = [(count, count) for count in expected.passes]
+    if len({*each}) == 1:
+        return None if each[0] in fits or len({*each[0]}) > 1 else _throughout(each[0][0], expected)
+    if _is_cut(each[0], each[1:], fits):
+        return Difference(min(each[0]), "cut", which="the first")
+    if _is_cut(each[-1], each[:-1], fits):
+        return Difference(min(each[-1]), "cut", which="the last")
+    return None
+
+
+def _throughout(found: int, expected: Configured) -> Difference:
+    """Every step has as many, and no stage has."""
+    near = [count for count in expected.passes if count and (found % count == 0 or count % found == 0)]
+    return Difference(found, "steps", near[0]) if near else Difference(found, "other_run")
+
+
+def _is_cut(step: tuple[int, int], rest: Sequence[tuple[int, int]], fits: Sequence[tuple[int, int]]) -> bool:
+    """Whether all other steps are as configured, and this one has fewer."""
+    whole = rest[0]
+    return len({*rest}) == 1 and whole in fits and step[0] <= whole[0] and step[1] <= whole[1]
+
+
+def _reason(one: Difference) -> str:
+    if one.why == "cut":
+        return "the other steps agree: the recording is cut"
+    if one.why == "other_run":
+        return "neither is a multiple of the other: the configuration is that of another run"
+    larger = one.found > one.near
+    times = f"{one.found // one.near} steps" if larger else f"1/{one.near // one.found} of a step"
+    return f"a step here holds {times} of the configuration, or the microbatches differ"
+
+
+def _between(counts: tuple[int, ...]) -> str:
+    return f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
+
+
+DETECTORS: Final[tuple[Detector, ...]] = (layer_passes,)
