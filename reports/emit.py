@@ -23,8 +23,7 @@ from reports.content.names import name_of
 from reports.content.quantities import percent
 from reports.emit_values import yaml_value
 from reports.words import printable
-from traces.settings.settings import Framework
-from traces.settings.spelling import change_of
+from traces.settings.spelling import is_open
 
 _WIDTH: Final = 88
 _VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9_]*=.*")
@@ -129,7 +128,7 @@ def _bridge(knobs: Knobs) -> Iterator[str]:
         path, mark, value = line.partition("=")
         if not mark or line.startswith("("):
             yield from _comment(_note(line))
-        elif _is_to_fill_in(line, "megatron_bridge"):
+        elif is_open(value.strip('"')):
             yield from _comment(f"Choose the value yourself: {line}")
         else:
             _put(tree, path.split("."), yaml_value(value))
@@ -165,7 +164,7 @@ def _megatron_lm(knobs: Knobs) -> Iterator[str]:
     for line in knobs.megatron_lm:
         if not line.startswith("--"):
             yield from _comment(_note(line))
-        elif _is_to_fill_in(line, "megatron_lm"):
+        elif is_open(line.partition(" ")[2].strip('"')):
             yield from _comment(f"Choose the value yourself: {line}")
         else:
             flags.append("  " + " ".join(shlex.quote(word) for word in shlex.split(line)))
@@ -190,11 +189,6 @@ def _note(line: str) -> str:
     """What a line in brackets says, as a sentence."""
     said = line.removeprefix("(").removesuffix(")")
     return f"{said[:1].upper()}{said[1:]}."
-
-
-def _is_to_fill_in(line: str, framework: Framework) -> bool:
-    """Whether a line holds a placeholder such as N, which no framework takes."""
-    return bool(change_of((line,), framework).unknown)
 
 
 _PATCHES: Final[Mapping[str, Callable[[Knobs], Iterator[str]]]] = {

@@ -20,7 +20,7 @@ from typing import Any, cast
 from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
 from heuristics.evidence.symptoms.fit import with_fit
 from heuristics.findings.contradictions import find_contradictions
-from heuristics.fixes.fix import Knobs
+from heuristics.fixes.change import Knobs
 from heuristics.judgement import Configured, Judgement, judge_observed
 from heuristics.plan.planned import Planned
 from heuristics.rules.check import check_rules

@@ -16,7 +16,8 @@ from typing import get_args
 from hypothesis import strategies as st
 
 from heuristics.config.hardware import FAMILIES
-from heuristics.fixes.fix import Fix, Knobs, Precondition
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Precondition
 from heuristics.run.given import Given, Guidance, Routing, Stage
 from heuristics.run.observed import Observed
 from heuristics.run.run import WALL_IDS, Run, WallId
@@ -200,13 +201,9 @@ def a_fix(number: str, about: WallId, *needs: Precondition, **what: object) -> F
         id=number,
         wall=about,
         title=f"the change {number}",
-        kinds=(),
-        knobs=lambda run: Knobs(),
-        preconditions=lambda run: needs,
+        change=lambda run: Change(),
+        advice=lambda run: needs,
         versions="every release",
-        gains=(),
-        side_effects=(),
-        excludes=(),
         verify="look again",
         sources=("a guide",),
     )

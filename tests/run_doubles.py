@@ -26,7 +26,7 @@ def run_by(
 
 
 def unmet(fix: Fix, run: Run) -> list[str]:
-    return [one.text for one in fix.preconditions(run) if one.state == "unmet"]
+    return [one.text for one in fix.preconditions(run) if one.stops]
 
 
 def given_too(run: Run, **what: object) -> Run:

@@ -130,6 +130,8 @@ FACTS: Final[Mapping[str, Fact]] = {
         ("virtual_pipeline_model_parallel_size", "pipeline_model_parallel_layout"),
         words="virtual stages",
     ),
+    "expert_parallel": Fact(lambda c: c.expert_parallel, (_EP,), "--ep", "experts over several ranks"),
+    "pipeline_parallel": Fact(lambda c: c.pipeline_parallel, (_PP,), "--pp", "pipeline stages"),
     # features
     "moe": Fact(lambda c: c.moe(), ("num_moe_experts",), words="several experts"),
     "flex": Fact(
@@ -153,6 +155,7 @@ FACTS: Final[Mapping[str, Fact]] = {
         lambda c: c.low_precision(), ("fp8", "fp4", _RECIPE), "--precision", "low precision"
     ),
     "fp8_matrices": Fact(lambda c: c.fp8(), ("fp8", _RECIPE), "--precision", "FP8"),
+    "full_recompute": Fact(lambda c: c.full_recompute, (_RECOMPUTE[0],), words="full recompute"),
     "fp8_gathered": Fact(lambda c: c.any_on(*_GATHER), _GATHER, words="parameters gathered in FP8"),
     "gather_recipe": Fact(
         _gather_recipe, ("mixed_precision.fp8_recipe", "fp8_recipe"), words="the FP8 recipe"

@@ -300,11 +300,35 @@ class Config(Features):
         """Whether a size spreads over ranks."""
         return None if size is None else size > 1
 
-    def spread_experts(self) -> bool | None:
-        """Whether experts are spread over ranks (EP above 1)."""
-        if self.ep is None:
-            return False if self._observed.moe is False else None
-        return self.ep > 1
+    @property
+    def full_recompute(self) -> bool | None:
+        """Whether whole layers are recomputed; as the trace shows, where nothing tells."""
+        found = super().full_recompute
+        return self._observed.recompute_full if found is None else found
+
+    def recompute_modules(self) -> tuple[str, ...] | None:
+        """Recomputed modules; those that the trace shows, where nothing tells them."""
+        found = super().recompute_modules()
+        return (self._observed.recompute_modules or None) if found is None else found
+
+    @property
+    def expert_parallel(self) -> bool | None:
+        """Whether experts are spread over ranks by EP, else by a dispatcher that moves tokens."""
+        if self.ep is not None:
+            return self.ep > 1
+        if self._observed.moe is False or self._observed.dispatcher == "none":
+            return False
+        return self.dispatcher in ("alltoall", "deepep", "hybridep", "ncclep") or None
+
+    @property
+    def pipeline_parallel(self) -> bool | None:
+        """Whether layers are cut into pipeline stages: by PP, else by their traffic."""
+        return self._observed.pp_active if self.pp is None else self.pp > 1
+
+    @property
+    def tensor_parallel(self) -> bool | None:
+        """Whether layers are cut across ranks: by TP, else by their traffic."""
+        return self._observed.tp_active if self.tp is None else self.tp > 1
 
     # What options give beside knobs, or in their place.
 

@@ -94,7 +94,7 @@ def recipe_left_off(case: Case) -> ConfigFinding | None:
     run, share = case.run, ep_share(case.run)
     if share is None or share < WALL.value or run.observed.ep_overlap is not False:
         return None
-    if not _left_off(case) or run.asked.spread_experts() is False:
+    if not _left_off(case) or run.asked.expert_parallel is False:
         return None
     return ConfigFinding(
         "CFG-ep-overlap-left-off",

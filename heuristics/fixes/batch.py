@@ -1,21 +1,17 @@
-"""A larger micro-batch, as both HST-5 and CMP-4 make it: its spellings, and what it needs of the batch."""
+"""A larger micro-batch, as both HST-5 and CMP-4 make it: its size, and what it needs of the batch."""
 
 from __future__ import annotations
 
 from heuristics.config.sizes import batch_divides, doubled_micro_batch
-from heuristics.fixes.fix import Knobs, Precondition
+from heuristics.fixes.fix import Precondition
 from heuristics.fixes.preconditions import holds
 from heuristics.run.run import Run
+from traces.settings.settings import Value
 
 
-def doubled(run: Run) -> Knobs:
+def doubled(run: Run) -> dict[str, Value]:
     """Twice the micro-batch; 2N of the N there is where that is unknown."""
-    size = doubled_micro_batch(run) or "2N"
-    return Knobs(
-        megatron_lm=(f"--micro-batch-size {size}",),
-        megatron_bridge=(f"train.micro_batch_size={size}",),
-        bridge_harness=(f"--micro_batch_size {size}",),
-    )
+    return {"train.micro_batch_size": doubled_micro_batch(run) or "2N"}
 
 
 def batch_needs(run: Run, ranks_times: int = 1) -> tuple[Precondition, ...]:
@@ -25,9 +21,3 @@ def batch_needs(run: Run, ranks_times: int = 1) -> tuple[Precondition, ...]:
         return ()
     text = "twice the micro-batch, over all data-parallel ranks, divides the global batch"
     return (holds(text, divides, "global_batch_size of the configuration"),)
-
-
-def batch_fits(run: Run) -> tuple[Precondition, ...]:
-    """For a larger batch of plain PyTorch, whose sizes nothing tells."""
-    del run
-    return (holds("memory has room for a larger batch", None, "torch.cuda.max_memory_reserved()"),)

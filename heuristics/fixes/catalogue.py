@@ -1,110 +1,29 @@
-"""All fixes by id. A new one is a file beside this and a line here."""
+"""All fixes by id: those of the files beside this one whose names begin with an id, as `com_2_dispatcher`."""
 
 from __future__ import annotations
 
+import pkgutil
+import re
 from collections.abc import Mapping
-from typing import Final
+from importlib import import_module
+from typing import Final, cast
 
-from heuristics.fixes import (
-    cmp_1_grouped_gemm,
-    cmp_2_fusions,
-    cmp_3_low_precision,
-    cmp_4_larger_shapes,
-    cmp_5_fewer_comm_sms,
-    cmp_6_inside_kernels,
-    cmp_7_fused_grouped_mlp,
-    cmp_8_clocks,
-    cmp_9_tensor_cores,
-    com_1_ep_overlap,
-    com_2_dispatcher,
-    com_3_dispatcher_sms,
-    com_4_dp_overlap,
-    com_5_tp_overlap,
-    com_6_pp_layout,
-    com_7_cp_type,
-    com_8_shared_expert_overlap,
-    com_9_delayed_wgrad,
-    com_10_parallel_folding,
-    com_11_routing_balance,
-    com_12_deepep_transport,
-    com_13_max_connections,
-    com_14_expert_wgrad,
-    com_15_stream_priority,
-    hst_1_cpu_binding,
-    hst_2_manual_gc,
-    hst_3_partial_graphs,
-    hst_4_fewer_kernels,
-    hst_5_more_work_per_launch,
-    hst_6_fewer_syncs,
-    hst_7_full_iteration_graph,
-    hst_8_optimizer_graph,
-    hst_9_cpu_optimizer,
-    mem_1_expandable_segments,
-    mem_2_selective_recompute,
-    mem_3_precise_optimizer,
-    mem_4_low_precision,
-    mem_5_flex_dispatcher,
-    mem_6_activation_offload,
-    mem_7_optimizer_offload,
-    mem_8_parallelism,
-    mem_9_full_recompute,
-    mem_10_megatron_fsdp,
-    mem_11_paged_stash,
-    mem_12_early_release,
-    mem_13_nccl_environment,
-    mem_14_host_resident,
-)
+import heuristics.fixes
 from heuristics.fixes.fix import Fix
 
-_MODULES: Final = (
-    mem_1_expandable_segments,
-    mem_2_selective_recompute,
-    mem_3_precise_optimizer,
-    mem_4_low_precision,
-    mem_5_flex_dispatcher,
-    mem_6_activation_offload,
-    mem_7_optimizer_offload,
-    mem_8_parallelism,
-    mem_9_full_recompute,
-    mem_10_megatron_fsdp,
-    mem_11_paged_stash,
-    mem_12_early_release,
-    mem_13_nccl_environment,
-    mem_14_host_resident,
-    com_1_ep_overlap,
-    com_2_dispatcher,
-    com_3_dispatcher_sms,
-    com_4_dp_overlap,
-    com_5_tp_overlap,
-    com_6_pp_layout,
-    com_7_cp_type,
-    com_8_shared_expert_overlap,
-    com_9_delayed_wgrad,
-    com_10_parallel_folding,
-    com_11_routing_balance,
-    com_12_deepep_transport,
-    com_13_max_connections,
-    com_14_expert_wgrad,
-    com_15_stream_priority,
-    hst_1_cpu_binding,
-    hst_2_manual_gc,
-    hst_3_partial_graphs,
-    hst_4_fewer_kernels,
-    hst_5_more_work_per_launch,
-    hst_6_fewer_syncs,
-    hst_7_full_iteration_graph,
-    hst_8_optimizer_graph,
-    hst_9_cpu_optimizer,
-    cmp_1_grouped_gemm,
-    cmp_2_fusions,
-    cmp_3_low_precision,
-    cmp_4_larger_shapes,
-    cmp_5_fewer_comm_sms,
-    cmp_6_inside_kernels,
-    cmp_7_fused_grouped_mlp,
-    cmp_8_clocks,
-    cmp_9_tensor_cores,
-)
+_FAMILIES: Final = ("mem", "com", "hst", "cmp")
 
-CATALOGUE: Final[Mapping[str, Fix]] = {module.FIX.id: module.FIX for module in _MODULES}
+
+def _files() -> list[str]:
+    """Names of files in the order of the catalogue."""
+    named = [
+        (_FAMILIES.index(found[1]), int(found[2]), one.name)
+        for one in pkgutil.iter_modules(heuristics.fixes.__path__)
+        if (found := re.match(rf"({'|'.join(_FAMILIES)})_(\d+)_", one.name))
+    ]
+    return [name for _, _, name in sorted(named)]
+
+
+_FIXES: Final = [cast(Fix, import_module(f"heuristics.fixes.{name}").FIX) for name in _files()]
+CATALOGUE: Final[Mapping[str, Fix]] = {fix.id: fix for fix in _FIXES}
 """Fix id (COM-2) -> fix, in the order of the catalogue."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import at_least, holds, is_not
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Precondition
+from heuristics.fixes.preconditions import holds, is_not, moe_layers, te_at_least
 from heuristics.guides.facts import is_low_precision
 from heuristics.run.run import Run
 from traces.limits import Limit
@@ -20,29 +21,22 @@ CAPABILITY: Final = Limit(
 )
 
 
-def knobs(run: Run) -> Knobs:
+def change(run: Run) -> Change:
     """Switch it on."""
     del run
-    return Knobs(megatron_lm=("--moe-grouped-gemm",), megatron_bridge=("model.moe_grouped_gemm=true",))
+    return Change({"moe_grouped_gemm": True})
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """Experts that run one by one, on a GPU and a library that can group them."""
-    capability = run.config.capability
+    capability, told = run.config.capability, "record kernel names (not whole graphs)"
+    enough = None if capability is None else capability[0] >= CAPABILITY.value
     needs = [
-        holds("the model has experts", run.active.moe, "record a whole step"),
-        is_not("no grouped GEMM runs yet", run.active.grouped_gemm, "record kernel names (not whole graphs)"),
-        holds(
-            f"compute capability >= {CAPABILITY.value:.0f}",
-            None if capability is None else capability[0] >= CAPABILITY.value,
-            "--gpu-model",
-        ),
+        moe_layers(run),
+        is_not("no grouped GEMM runs yet", run.active.grouped_gemm, told_by=told),
+        holds(f"compute capability >= {CAPABILITY.value:.0f}", enough, told_by="--gpu-model"),
     ]
-    if is_low_precision(run):
-        needs.append(
-            at_least("Transformer Engine in FP8", run.config.version_text("te"), "1.11.0", "--te-version")
-        )
-    return tuple(needs)
+    return (*needs, te_at_least(run, "1.11.0", " in FP8")) if is_low_precision(run) else tuple(needs)
 
 
 FIX: Final = Fix(
@@ -50,15 +44,12 @@ FIX: Final = Fix(
     wall="compute",
     title="Run the experts as grouped GEMMs",
     kinds=("gemm",),
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions=(
         "every Megatron-Core release here; --moe-use-legacy-grouped-gemm went with 0.17 and forbids delayed"
         " wgrad"
     ),
-    gains=(),
-    side_effects=(),
-    excludes=(),
     verify="GEMM launches per MoE layer fall from twice the local experts to a few grouped ones",
     sources=(
         "Megatron-LM, megatron/core/transformer/moe/README.md and megatron/training/arguments.py at d98e8a64",

@@ -15,10 +15,10 @@ from heuristics.fixes.preconditions import holds
 from heuristics.run.run import Run
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """As HST-4, for a model that routes tokens."""
-    routes = holds("the model routes tokens", run.active.moe, "record a whole step")
-    return (routes, *hst_4_fewer_kernels.preconditions(run))
+    routes = holds("the model routes tokens", run.active.moe, told_by="record a whole step")
+    return (routes, *hst_4_fewer_kernels.advice(run))
 
 
 FIX: Final = Fix(
@@ -26,8 +26,8 @@ FIX: Final = Fix(
     wall="compute",
     title="Fuse router, permutation and loss",
     kinds=("permute", "router", "softmax", "elementwise", "loss"),
-    knobs=hst_4_fewer_kernels.knobs,
-    preconditions=preconditions,
+    change=hst_4_fewer_kernels.change,
+    advice=advice,
     versions=hst_4_fewer_kernels.FIX.versions,
     gains=hst_4_fewer_kernels.FIX.gains,
     side_effects=hst_4_fewer_kernels.FIX.side_effects,

@@ -12,7 +12,7 @@ from typing import Final
 
 from heuristics.fixes import mem_4_low_precision
 from heuristics.fixes.fix import Fix, Form, Gain
-from heuristics.fixes.low_precision import low_precision_knobs, low_precision_needs
+from heuristics.fixes.low_precision import advice, change
 from heuristics.fixes.preconditions import holds
 from heuristics.run.run import Run
 
@@ -26,8 +26,8 @@ FIX: Final = Fix(
     wall="compute",
     title="Multiply in FP8 or FP4",
     kinds=("grouped_gemm", "gemm"),
-    knobs=low_precision_knobs,
-    preconditions=low_precision_needs,
+    change=change,
+    advice=advice,
     versions=mem_4_low_precision.FIX.versions,
     gains=(
         Gain(
@@ -59,6 +59,6 @@ FIX: Final = Fix(
         verify="GEMM kernels of TF32 or BF16 run",
         sources=("PyTorch, docs/source/notes/cuda.rst",),
         side_effects=("products are rounded to fewer bits: watch the loss",),
-        preconditions=lambda run: (holds("GEMMs run in FP32 so far", _in_fp32(run), "--precision"),),
+        advice=lambda run: (holds("GEMMs run in FP32 so far", _in_fp32(run), told_by="--precision"),),
     ),
 )

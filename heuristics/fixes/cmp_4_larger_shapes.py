@@ -12,39 +12,31 @@ from typing import Final
 
 from heuristics.config.sizes import experts_divide, wider_ep
 from heuristics.fixes.batch import batch_needs, doubled
-from heuristics.fixes.fix import Fix, Form, Knobs, Precondition
-from heuristics.fixes.preconditions import head_room, holds
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Form, Precondition
+from heuristics.fixes.preconditions import head_room, holds, larger_batch
 from heuristics.run.run import Run
 from traces.names.kinds import compute_classes
 
 
-def knobs(run: Run) -> Knobs:
-    """ETP 1 where experts are cut; else twice the EP inside the domain; else twice the micro-batch (2N of
-    N)."""
+def change(run: Run) -> Change:
+    """ETP 1 where experts are cut; else twice the EP inside the domain; else twice the micro-batch."""
     if _experts_cut(run):
-        return _sized("expert_tensor_parallel_size", 1)
+        return Change({"expert_tensor_parallel_size": 1})
     if ep := wider_ep(run):
-        return _sized("expert_model_parallel_size", ep)
-    return doubled(run)
-
-
-def _sized(field: str, size: int) -> Knobs:
-    return Knobs(
-        megatron_lm=(f"--{field.replace('_', '-')} {size}",),
-        megatron_bridge=(f"model.{field}={size}",),
-        bridge_harness=(f"--{field} {size}",),
-    )
+        return Change({"expert_model_parallel_size": ep})
+    return Change(doubled(run))
 
 
 def _experts_cut(run: Run) -> bool:
     return run.active.moe is not False and (run.config.expert_tensor_size or 1) > 1
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """What each of the three changes needs; memory is what a larger micro-batch takes."""
     if not _experts_cut(run) and (ep := wider_ep(run)):
-        cure = "num_moe_experts of the configuration"
-        return (holds(f"EP {ep} divides the experts", experts_divide(run, ep), cure),)
+        told = "num_moe_experts of the configuration"
+        return (holds(f"EP {ep} divides the experts", experts_divide(run, ep), told_by=told),)
     return head_room(run, None), *(() if _experts_cut(run) else batch_needs(run))
 
 
@@ -52,11 +44,9 @@ FIX: Final = Fix(
     id="CMP-4",
     wall="compute",
     title="Give each GEMM a larger shape",
-    kinds=(),
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions="every Megatron-Core release here; expert_tensor_parallel_size is TP where it is not set",
-    gains=(),
     side_effects=(
         (
             "a larger micro-batch keeps more activations, and leaves fewer microbatches: a larger pipeline "
@@ -65,7 +55,6 @@ FIX: Final = Fix(
         "ETP 1 puts whole experts, and their optimizer state, on each rank",
         "a larger EP sends more of the tokens off the rank",
     ),
-    excludes=(),
     verify="rows of each expert's GEMM grow, SM fill rises, kernels get fewer",
     sources=(
         (
@@ -83,8 +72,6 @@ FIX: Final = Fix(
         verify="GEMMs have more rows, SM fill rises",
         sources=("ours: more rows are more blocks",),
         side_effects=("a larger batch keeps more activations",),
-        preconditions=lambda run: (
-            holds("memory has room for a larger batch", None, "torch.cuda.max_memory_reserved()"),
-        ),
+        advice=larger_batch,
     ),
 )

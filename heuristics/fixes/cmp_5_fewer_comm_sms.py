@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import evident, expert_parallel, holds
-from heuristics.guides.dispatcher_extras import SHARED_SM_KNOB, SM_KNOBS
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Precondition
+from heuristics.fixes.preconditions import dispatched_by, expert_parallel, holds
+from heuristics.guides.dispatcher_extras import sm_knob
 from heuristics.run.run import Run
 from traces.limits import Limit
 
@@ -23,28 +24,23 @@ FEW: Final = Limit(
 _SHARED_KNOB: Final = "moe_flex_dispatcher_num_sms"
 
 
-def knobs(run: Run) -> Knobs:
-    """The low end of the sweep, in the spelling of the release; HybridEP's where the backend is unknown."""
+def change(run: Run) -> Change:
+    """The low end of the sweep, by the knob of the release; HybridEP's where the backend is unknown."""
     backend = "deepep" if run.active.dispatcher == "deepep" else "hybridep"
-    flag, few = SM_KNOBS[backend] if run.config.core_before("0.19.0") else SHARED_SM_KNOB, int(FEW.value)
-    return Knobs(
-        megatron_lm=(f"{flag} {few}",),
-        megatron_bridge=(f"model.{flag[2:].replace('-', '_')}={few}",),
-    )
+    return Change({sm_knob(run, backend): int(FEW.value)}, by_release=True)
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """A flex dispatcher with more SMs, which runs beside GEMMs."""
-    dispatcher = run.active.dispatcher
-    now = run.config.positive(_SHARED_KNOB, f"moe_{dispatcher}_num_sms")
+    now = run.config.positive(_SHARED_KNOB, f"moe_{run.active.dispatcher}_num_sms")
     return (
         expert_parallel(run),
-        evident("DeepEP or HybridEP dispatches tokens", dispatcher in SM_KNOBS, "COM-2"),
-        evident("dispatch and combine run beside GEMMs", run.active.ep_overlap, "COM-1"),
+        dispatched_by(run, "DeepEP or HybridEP dispatches tokens", "deepep", "hybridep", blocks=True),
+        holds("dispatch and combine run beside GEMMs", run.active.ep_overlap, "COM-1", blocks=True),
         holds(
             f"the dispatcher takes more than {FEW.value:.0f} SMs",
             None if now is None else now > FEW.value,
-            f"{_SHARED_KNOB} of the configuration" if now is None else "",
+            told_by=f"{_SHARED_KNOB} of the configuration",
         ),
     )
 
@@ -54,13 +50,12 @@ FIX: Final = Fix(
     wall="compute",
     title="Leave more SMs to the GEMMs beside the dispatcher",
     kinds=("grouped_gemm", "gemm"),
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions=(
         "moe_deepep_num_sms since Megatron-Core 0.13, moe_hybridep_num_sms since 0.16; "
         "moe_flex_dispatcher_num_sms since 0.19 replaces both, which raise when set to different values"
     ),
-    gains=(),
     side_effects=("dispatch and combine take longer, and may come out from under the GEMMs",),
     excludes=("COM-3",),
     verify="GEMMs beside the dispatcher take as long as alone, and no more of expert all-to-all is exposed",

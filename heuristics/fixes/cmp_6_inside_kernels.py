@@ -10,41 +10,32 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.fixes.fix import Fix, Knobs, Precondition
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix
 from heuristics.run.run import Run
 
 
-def knobs(run: Run) -> Knobs:
+def change(run: Run) -> Change:
     """One rank under Nsight Compute, a few kernels of its matrix work."""
     del run
-    return Knobs(
-        environment=(
+    return Change(
+        launch=(
             "(one rank, after its first steps: ncu --set full --kernel-name regex:gemm --launch-skip 200 "
             "--launch-count 20 -o kernels COMMAND)",
         )
     )
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
-    """None: it looks only."""
-    del run
-    return ()
-
-
 FIX: Final = Fix(
     id="CMP-6",
     wall="compute",
     title="Look inside the kernels with Nsight Compute",
-    kinds=(),
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
     versions="no matter of Megatron's; Nsight Compute of the CUDA release that the run uses",
-    gains=(),
     side_effects=(
         "it is many times slower, and collectives of other ranks may time out: few kernels, one rank",
         "performance counters may need rights on the machine",
     ),
-    excludes=(),
     verify="which limit stands first in each kernel: memory, tensor cores, or too few blocks",
     sources=("Megatron-Bridge skill perf-nsys-analysis at 067f987d (low kernel speed-of-light)",),
     direct=(),  # it wins nothing by itself

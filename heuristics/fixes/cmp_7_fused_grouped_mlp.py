@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import already_so, at_least, evident, holds
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Precondition
+from heuristics.fixes.preconditions import already_so, grouped_gemm, holds, moe_layers
 from heuristics.run.run import Run
 from traces.limits import Limit
 
@@ -18,45 +19,41 @@ INTERLEAVED: Final = Limit(32, "units", "Megatron-Bridge, scripts/performance/ut
 CAPABILITY: Final = Limit(
     10, "compute capability, major", "Megatron-LM, megatron/core/transformer/transformer_config.py: SM100"
 )
+_INTERLEAVE: Final = "moe_mlp_glu_interleave_size"
 
 
-def knobs(run: Run) -> Knobs:
+def change(run: Run) -> Change:
     """The op fuser and the order of units that its kernel wants."""
     del run
-    units = int(INTERLEAVED.value)
-    return Knobs(
-        megatron_lm=("--use-transformer-engine-op-fuser", f"--moe-mlp-glu-interleave-size {units}"),
-        megatron_bridge=(
-            "model.use_transformer_engine_op_fuser=true",
-            f"model.moe_mlp_glu_interleave_size={units}",
-        ),
-    )
+    return Change({"use_transformer_engine_op_fuser": True, _INTERLEAVE: int(INTERLEAVED.value)})
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """What the fused kernel is made for."""
     capability = run.config.capability
-    fused = run.config.te_op_fuser is True and run.config.on("moe_mlp_glu_interleave_size") is True
+    fused = run.config.te_op_fuser is True and run.config.on(_INTERLEAVE) is True
     return (
-        *already_so("moe_mlp_glu_interleave_size", fused),
-        holds("the model has experts", run.active.moe, "record a whole step"),
-        evident(
+        *already_so(_INTERLEAVE, fused),
+        moe_layers(run),
+        holds(
             "the GPU is known to be Blackwell",
-            capability is not None and capability[0] == CAPABILITY.value,
-            "--gpu-model" if capability is None else "",
+            None if capability is None else capability[0] == CAPABILITY.value,
+            told_by="--gpu-model",
+            blocks=True,
         ),
-        evident(
+        holds(
             "the GEMMs are known to multiply in MXFP8",
-            run.precision == "mxfp8",
-            "--precision" if run.precision is None else "CMP-3",
+            None if run.precision is None else run.precision == "mxfp8",
+            "CMP-3",
+            "--precision",
+            blocks=True,
         ),
-        holds("experts run as grouped GEMM", run.active.grouped_gemm, "CMP-1"),
+        grouped_gemm(run),
         holds(
             "the experts' activation is gated",
             run.config.on("gated_linear_unit"),
-            "gated_linear_unit (swiglu) of the configuration",
+            told_by="gated_linear_unit (swiglu) of the configuration",
         ),
-        at_least("Megatron-Core", run.config.core_text, "0.18.0", "--core-version"),
     )
 
 
@@ -65,18 +62,16 @@ FIX: Final = Fix(
     wall="compute",
     title="Fuse the experts' GEMMs with their activation",
     kinds=("grouped_gemm", "elementwise"),
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions=(
         "Megatron-Core 0.18 and later, experimental. On GPT-OSS it was slower in the 26.06 container, by its "
         "cudnn-frontend (notes of Megatron-Bridge 0.5.1)"
     ),
-    gains=(),
     side_effects=(
         "weights are kept in another order: checkpoints of other runs must be rearranged",
         "grouped tensors come with the op fuser, which Megatron-FSDP does not take as single weights",
     ),
-    excludes=(),
     verify="one fused kernel where GEMM, activation and quantising kernels stood; a shorter unprofiled step",
     sources=(
         "Megatron-LM, megatron/core/transformer/transformer_config.py at d98e8a64",

@@ -9,37 +9,33 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.fixes.fix import Fix, Knobs, Precondition
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Precondition
 from heuristics.fixes.preconditions import holds
 from heuristics.run.run import Run
 
 
-def knobs(run: Run) -> Knobs:
+def change(run: Run) -> Change:
     """Before the run, on every node."""
     del run
-    return Knobs(
-        bridge_harness=("--enable_vboost true",),
-        environment=("(on every node, before the run: sudo nvidia-smi boost-slider --vboost 1)",),
-    )
+    command = "(on every node, before the run: sudo nvidia-smi boost-slider --vboost 1)"
+    return Change(harness=("--enable_vboost true",), launch=(command,))
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """Rights that no trace shows."""
     del run
-    return (holds("the nodes let you set clocks", None, "ask who runs the cluster"),)
+    return (holds("the nodes let you set clocks", None, told_by="ask who runs the cluster"),)
 
 
 FIX: Final = Fix(
     id="CMP-8",
     wall="compute",
     title="Raise the cores' clocks",
-    kinds=(),
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions="no matter of Megatron's: the driver's; Megatron-Bridge's harness takes the flag on Slurm only",
-    gains=(),
     side_effects=("kernels that memory holds back get slower", "a GPU left out makes all others wait"),
-    excludes=(),
     verify="GEMMs get shorter by the same part on every rank, memory-bound kernels hardly longer",
     sources=(
         "Megatron-Bridge, docs/performance-guide.md at 067f987d",

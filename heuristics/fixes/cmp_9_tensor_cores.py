@@ -10,22 +10,20 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.fixes.fix import Fix, Form, Knobs, Precondition
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Form, Precondition
 from heuristics.fixes.preconditions import already, holds
 from heuristics.run.run import Run
 from traces.measure.tensor_cores import TF32_SINCE
 
 
-def knobs(run: Run) -> Knobs:
+def change(run: Run) -> Change:
     """BF16, for Megatron trains in FP32 only where nothing is said."""
     del run
-    return Knobs(
-        megatron_lm=("--bf16",),
-        megatron_bridge=("mixed_precision=bf16_mixed",),
-    )
+    return Change(megatron_lm={"bf16": True}, megatron_bridge={"mixed_precision": "bf16_mixed"})
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """Hardware with TF32, and a run that is not in BF16 already."""
     return (*already(run, "bf16", active=run.precision != "fp32"), *_hardware(run))
 
@@ -33,7 +31,7 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
 def _hardware(run: Run) -> tuple[Precondition, ...]:
     capability = run.active.capability
     fact = None if capability is None else capability >= TF32_SINCE
-    return (holds("the GPU has TF32: compute capability 8.0 or newer", fact, "--gpu-model"),)
+    return (holds("the GPU has TF32: compute capability 8.0 or newer", fact, told_by="--gpu-model"),)
 
 
 FIX: Final = Fix(
@@ -41,15 +39,13 @@ FIX: Final = Fix(
     wall="compute",
     title="Multiply on tensor cores: TF32 or BF16",
     kinds=("no_tensor_cores",),
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions="every Megatron-Core release here",
-    gains=(),
     side_effects=(
         "TF32 keeps 10 bits of the mantissa, BF16 7: compare the loss with an FP32 run",
         "BF16 weights need FP32 master weights in the optimizer",
     ),
-    excludes=(),
     verify="GEMM names with s1688gemm, tf32 or bf16 in place of sgemm and ffma; the loss as before",
     sources=(
         "PyTorch documentation, torch.set_float32_matmul_precision and torch.autocast",
@@ -68,6 +64,6 @@ FIX: Final = Fix(
         sources=("PyTorch documentation, torch.set_float32_matmul_precision and torch.autocast",),
         versions="set_float32_matmul_precision since PyTorch 1.12",
         side_effects=("TF32 keeps 10 bits of the mantissa, BF16 7: compare the loss with an FP32 run",),
-        preconditions=_hardware,
+        advice=_hardware,
     ),
 )

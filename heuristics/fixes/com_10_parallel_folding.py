@@ -10,8 +10,9 @@ from __future__ import annotations
 from math import gcd
 from typing import Final
 
-from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import asked, expert_parallel, holds, is_not, right_topology
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Precondition
+from heuristics.fixes.preconditions import expert_parallel, holds, is_not, right_topology
 from heuristics.guides.facts import EP_KINDS
 from heuristics.run.run import Run
 
@@ -24,28 +25,23 @@ def expert_ranks(run: Run) -> int | None:
     return max(gcd(ep, size) for size in range(1, domain + 1))
 
 
-def knobs(run: Run) -> Knobs:
+def change(run: Run) -> Change:
     """EP that fits (N where EP or the domain is unknown), each expert whole on its rank."""
-    ep: int | str = expert_ranks(run) or "N"
-    return Knobs(
-        megatron_lm=(f"--expert-model-parallel-size {ep}", "--expert-tensor-parallel-size 1"),
-        megatron_bridge=(f"model.expert_model_parallel_size={ep}", "model.expert_tensor_parallel_size=1"),
-        bridge_harness=(f"--expert_model_parallel_size {ep}", "--expert_tensor_parallel_size 1"),
-    )
+    ep = expert_ranks(run) or "N"
+    return Change({"expert_model_parallel_size": ep, "expert_tensor_parallel_size": 1})
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """Expert traffic leaves the domain, and memory holds what a smaller EP puts on each rank."""
-    tight, leaves = run.config.memory_tight, _leaves(run)
     return (
         expert_parallel(run),
         *right_topology(run),
         holds(
             "EP x ETP is more than one NVLink domain holds",
-            leaves,
-            asked(leaves, "--ep, --etp, --nvlink-domain"),
+            _leaves(run),
+            told_by="--ep, --etp, --nvlink-domain",
         ),
-        is_not("memory holds more experts a rank", tight, "--memory-tight" if tight is None else "MEM-2"),
+        is_not("memory holds more experts a rank", run.config.memory_tight, "MEM-2", "--memory-tight"),
     )
 
 
@@ -64,18 +60,16 @@ FIX: Final = Fix(
     wall="communication",
     title="Fold expert parallelism into one NVLink domain",
     kinds=EP_KINDS,
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions=(
         "every Megatron-Core release here; expert_tensor_parallel_size is TP where it is not set. "
         "README's example: TP4 CP2 DP8 PP4 on 256 GPUs allows EP64 with ETP1, where EP was bound to 8"
     ),
-    gains=(),
     side_effects=(
         "a smaller EP keeps more experts, and their gradients and optimizer state, on each rank",
         "EP must divide the number of experts",
     ),
-    excludes=(),
     verify="dispatch and combine run without inter-node kernels, and get shorter",
     sources=(
         (

@@ -10,38 +10,38 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import WAITING, asked, evident, expert_parallel, is_not, right_topology
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Precondition
+from heuristics.fixes.preconditions import WAITING, expert_parallel, holds, is_not, right_topology
 from heuristics.guides.facts import EP_KINDS
 from heuristics.run.run import Run
 
 
-def knobs(run: Run) -> Knobs:
+def change(run: Run) -> Change:
     """An auxiliary loss, as in the example of Megatron-LM's MoE README."""
     del run
-    return Knobs(
-        megatron_lm=("--moe-router-load-balancing-type aux_loss", "--moe-aux-loss-coeff 1e-2"),
-        megatron_bridge=("model.moe_router_load_balancing_type=aux_loss", "model.moe_aux_loss_coeff=1e-2"),
-    )
+    return Change({"moe_router_load_balancing_type": "aux_loss", "moe_aux_loss_coeff": 1e-2})
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """Waiting dominates, which has to be seen: the change is of what is learned. Routing may be uneven."""
     waiting, routing = run.active.a2a_waiting_frac, run.config.routing
     uneven = run.active.late_cause == "routing_imbalance"
     return (
         expert_parallel(run),
         *right_topology(run),
-        evident(
+        holds(
             f"waiting is more than {WAITING.value:.0%} of the expert all-to-all, or "
             "routing makes a rank late",
             uneven or (None if waiting is None else waiting > WAITING.value),
-            asked(waiting, "record several ranks of a group"),
+            told_by="record several ranks of a group",
+            blocks=True,
         ),
         is_not(
             "routing is not forced even, nor padded to capacity",
             None if routing is None else routing != "dropless",
-            "--routing" if routing is None else "what makes one rank late: HST-1, HST-2",
+            "what makes one rank late: HST-1, HST-2",
+            "--routing",
         ),
     )
 
@@ -51,15 +51,13 @@ FIX: Final = Fix(
     wall="communication",
     title="Balance the routing",
     kinds=EP_KINDS,
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions=(
         "every Megatron-Core release here; expert bias (--moe-router-enable-expert-bias) since 0.11, with "
         "sigmoid scores, later also sqrtsoftplus"
     ),
-    gains=(),
     side_effects=("the training loss changes: check convergence before keeping it",),
-    excludes=(),
     verify="grouped GEMMs of all ranks take equal time, waiting in expert all-to-all falls",
     sources=(
         (

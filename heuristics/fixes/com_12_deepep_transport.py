@@ -9,37 +9,40 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
-from heuristics.fixes.preconditions import already, evident, expert_parallel, holds, mostly_moving
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Gain, Precondition
+from heuristics.fixes.preconditions import already, dispatched_by, expert_parallel, holds, mostly_moving
 from heuristics.guides.facts import EP_KINDS
 from heuristics.run.run import Run
 
-_IBGDA: Final = "NVSHMEM_IB_ENABLE_IBGDA"
-_PLACED: Final = "NVSHMEM_ENABLE_NIC_PE_MAPPING"
+_IBGDA: Final = "env.NVSHMEM_IB_ENABLE_IBGDA"
 
 
-def knobs(run: Run) -> Knobs:
+def change(run: Run) -> Change:
     """Environment of every rank; which card is beside which GPU only the machine tells."""
     del run
-    return Knobs(
-        environment=(
-            f"{_IBGDA}=true",
-            f"{_PLACED}=1",
+    return Change(
+        {_IBGDA: "true", "env.NVSHMEM_ENABLE_NIC_PE_MAPPING": "1"},
+        launch=(
             "(and DEEP_EP_DEVICE_TO_HCA_MAPPING with the card of each GPU, as nvidia-smi topo -m shows them)",
         ),
     )
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """DeepEP across nodes, moving data, on a fabric that allows it."""
-    dispatcher = run.active.dispatcher
     return (
-        *already(run, f"env.{_IBGDA}"),
+        *already(run, _IBGDA),
         expert_parallel(run),
-        evident("DeepEP dispatches tokens", dispatcher == "deepep", "COM-2"),
-        evident("its kernels cross nodes", run.active.internode, "record kernel names of a run across nodes"),
+        dispatched_by(run, "DeepEP dispatches tokens", "deepep", blocks=True),
+        holds(
+            "its kernels cross nodes",
+            run.active.internode,
+            told_by="record kernel names of a run across nodes",
+            blocks=True,
+        ),
         mostly_moving(run),
-        holds("the fabric is set up for GPUDirect Async", None, "ask who runs the cluster"),
+        holds("the fabric is set up for GPUDirect Async", None, told_by="ask who runs the cluster"),
     )
 
 
@@ -48,8 +51,8 @@ FIX: Final = Fix(
     wall="communication",
     title="Give DeepEP its own way onto the network",
     kinds=EP_KINDS,
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions=(
         "no matter of Megatron's. DeepEP's main has no fallback to transfers by the host; NVSHMEM 3.5 "
         "chooses the transport by itself, with a DeepEP built for it"
@@ -61,7 +64,6 @@ FIX: Final = Fix(
         ),
     ),
     side_effects=("a wrong list of cards sends all traffic through one of them",),
-    excludes=(),
     verify="deep_ep::internode kernels get shorter, and every network card carries as much",
     sources=("Megatron-Bridge, docs/performance-guide.md at 067f987d",),
 )

@@ -10,45 +10,38 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import evident
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Precondition
+from heuristics.fixes.preconditions import holds
 from heuristics.guides.connections import connections
 from heuristics.run.run import Run
 
 _NAME: Final = "CUDA_DEVICE_MAX_CONNECTIONS"
 
 
-def knobs(run: Run) -> Knobs:
+def change(run: Run) -> Change:
     """What the run as it is wants."""
-    setting = f"{_NAME}={connections(run)}"
-    return Knobs(bridge_harness=(f"--env {setting}",), environment=(setting,))
+    return Change({f"env.{_NAME}": str(connections(run))})
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """Another value than the run wants."""
-    now = run.config.first(f"env.{_NAME}")
-    return (
-        evident(f"{_NAME} of the run is known", now is not None, f"{_NAME} in what --config reads"),
-        evident(
-            f"{_NAME} is not {connections(run)} already",
-            now is not None and str(now) != str(connections(run)),
-            f"{_NAME} in what --config reads" if now is None else "",
-        ),
-    )
+    now, wanted = run.config.first(f"env.{_NAME}"), str(connections(run))
+    fact = None if now is None else str(now) != wanted
+    told = f"{_NAME} in what --config reads"
+    return (holds(f"{_NAME} is not {wanted} already", fact, told_by=told, blocks=True),)
 
 
 FIX: Final = Fix(
     id="COM-13",
     wall="communication",
     title="Set the number of hardware queues",
-    kinds=(),
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions=(
         "any release. Before Blackwell Megatron-LM asserts 1 with TP or CP above 1, unless expert all-to-all "
         "is overlapped (it warns) or FSDP runs (it asserts another value); on Blackwell nothing asks for 1"
     ),
-    gains=(),
     side_effects=("before Blackwell, overlap of TP or CP and of expert all-to-all cannot both have theirs",),
     excludes=("COM-1", "COM-5", "MEM-10"),
     verify="kernels of streams that do not wait for each other run at the same time",

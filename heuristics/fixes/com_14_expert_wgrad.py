@@ -10,46 +10,33 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import already, at_least, evident, expert_parallel, holds, is_not
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Precondition
+from heuristics.fixes.preconditions import already, expert_parallel, grouped_gemm, holds
 from heuristics.guides.facts import EP_KINDS
 from heuristics.run.run import Run
 
 _KNOB: Final = "overlap_dispatch_backward_with_experts_wgrad"
 
 
-def knobs(run: Run) -> Knobs:
+def change(run: Run) -> Change:
     """Switch it on."""
     del run
-    return Knobs(
-        megatron_lm=(f"--{_KNOB.replace('_', '-')}",),
-        megatron_bridge=(f"model.{_KNOB}=true",),
-    )
+    return Change({_KNOB: True})
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
-    """FSDP, and neither of the two that do the same in other ways."""
+def advice(run: Run) -> tuple[Precondition, ...]:
+    """FSDP, where nothing else does the same."""
     return (
         *already(run, _KNOB),
         expert_parallel(run),
-        evident(
+        holds(
             "Megatron-FSDP shards the model",
             run.config.on("ddp.use_megatron_fsdp"),
-            "use_megatron_fsdp of the configuration",
+            told_by="use_megatron_fsdp of the configuration",
+            blocks=True,
         ),
-        is_not(
-            "no expert all-to-all overlap",
-            run.active.ep_overlap,
-            "overlap_moe_expert_parallel_comm=false",
-        ),
-        is_not(
-            "weight gradients are not delayed otherwise",
-            run.config.overlap("delay_wgrad_compute"),
-            "delay_wgrad_compute=false",
-        ),
-        holds("experts run as grouped GEMM", run.active.grouped_gemm, "CMP-1"),
-        at_least("Megatron-Core", run.config.core_text, "0.18.0", "--core-version"),
-        at_least("Transformer Engine", run.config.version_text("te"), "2.3.0", "--te-version"),
+        grouped_gemm(run),
     )
 
 
@@ -58,10 +45,9 @@ FIX: Final = Fix(
     wall="communication",
     title="Hide backward's dispatch under the experts' weight gradients",
     kinds=EP_KINDS,
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions="Megatron-Core 0.18 and later, with Transformer Engine 2.3",
-    gains=(),
     side_effects=("FSDP's reduce-scatter of expert gradients starts later",),
     excludes=("COM-1", "COM-9"),
     verify="NVTX ranges delayed_expert_wgrad lie beside dispatch of backward, whose exposed part falls",

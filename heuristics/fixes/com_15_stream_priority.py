@@ -9,32 +9,24 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import already, at_least, evident, expert_parallel
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Precondition
+from heuristics.fixes.preconditions import already, expert_parallel, overlapped
 from heuristics.guides.facts import EP_KINDS
 from heuristics.run.run import Run
 
 _KNOB: Final = "high_priority_a2a_comm_stream"
 
 
-def knobs(run: Run) -> Knobs:
+def change(run: Run) -> Change:
     """Megatron's stream and NCCL's."""
     del run
-    return Knobs(
-        megatron_lm=(f"--{_KNOB.replace('_', '-')}",),
-        megatron_bridge=(f"model.{_KNOB}=true",),
-        environment=("TORCH_NCCL_HIGH_PRIORITY=1",),
-    )
+    return Change({_KNOB: True, "env.TORCH_NCCL_HIGH_PRIORITY": "1"})
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """The overlap, whose stream it is."""
-    return (
-        *already(run, _KNOB),
-        expert_parallel(run),
-        evident("expert all-to-all overlap is active", run.active.ep_overlap, "COM-1"),
-        at_least("Megatron-Core", run.config.core_text, "0.18.0", "--core-version"),
-    )
+    return (*already(run, _KNOB), expert_parallel(run), overlapped(run))
 
 
 FIX: Final = Fix(
@@ -42,15 +34,13 @@ FIX: Final = Fix(
     wall="communication",
     title="Let expert all-to-all go before compute",
     kinds=EP_KINDS,
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions=(
         "high_priority_a2a_comm_stream since Megatron-Core 0.18; TORCH_NCCL_HIGH_PRIORITY is PyTorch's, in "
         "every recipe of Megatron-Bridge's"
     ),
-    gains=(),
     side_effects=("GEMMs beside it wait for their SMs",),
-    excludes=(),
     verify="dispatch and combine start sooner after what they wait for, exposed time falls",
     sources=(
         "Megatron-LM, megatron/core/transformer/transformer_config.py at d98e8a64",

@@ -11,16 +11,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
-from heuristics.fixes.preconditions import (
-    asked,
-    at_least,
-    expert_parallel,
-    holds,
-    is_not,
-    pipeline_parallel,
-    right_topology,
-)
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Gain, Precondition
+from heuristics.fixes.preconditions import dispatched_by, holds, is_not, right_topology
 from heuristics.guides.connections import connections
 from heuristics.guides.facts import EP_KINDS
 from heuristics.run.run import Run
@@ -31,108 +24,42 @@ SMALL_EP: Final = Limit(
     "ranks",
     "Megatron-Bridge, docs/training/communication-overlap.md: not with alltoall and EP <= 4 on <= 2 nodes",
 )
-_WIDER: Final = ("fp32", "tf32")
-_SHARED: Final = "moe_shared_expert_overlap"
-_MTP: Final = "mtp_num_layers"
 
 
-def knobs(run: Run) -> Knobs:
-    """Switch it on. More than one hardware queue is needed, or nothing runs beside anything."""
-    shared = ("(leave out --moe-shared-expert-overlap)",) if run.config.on(_SHARED) else ()
-    return Knobs(
-        megatron_lm=("--overlap-moe-expert-parallel-comm", *shared),
-        megatron_bridge=(
-            "comm_overlap.overlap_moe_expert_parallel_comm=true",
-            "comm_overlap.delay_wgrad_compute=false",
-            "model.moe_shared_expert_overlap=false",
-        ),
-        bridge_harness=(
+def change(run: Run) -> Change:
+    """Switch it on, alone. More than one hardware queue is needed, or nothing runs beside anything."""
+    return Change(
+        set={
+            "moe_shared_expert_overlap": False,
+            "env.CUDA_DEVICE_MAX_CONNECTIONS": str(connections(run, ep_overlap=True)),
+        },
+        megatron_lm={"overlap_moe_expert_parallel_comm": True},
+        megatron_bridge={"overlap_moe_expert_parallel_comm": True, "delay_wgrad_compute": False},
+        harness=(
             "--moe_a2a_overlap false",
             "comm_overlap.overlap_moe_expert_parallel_comm=true",
             "model.moe_shared_expert_overlap=false",
         ),
-        environment=(f"CUDA_DEVICE_MAX_CONNECTIONS={connections(run, ep_overlap=True)}",),
     )
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
-    """What Megatron-Core asserts, and where its authors found that it does not pay."""
+def advice(run: Run) -> tuple[Precondition, ...]:
+    """Where its authors found that it does not pay."""
     shown = run.active
     needs = [
         is_not(
             "no expert all-to-all overlap is active yet",
             shown.ep_overlap,
-            asked(shown.ep_overlap, "overlap_moe_expert_parallel_comm of the configuration"),
+            told_by="overlap_moe_expert_parallel_comm of the configuration",
         ),
-        expert_parallel(run),
-        holds("the dispatcher is alltoall or flex", _dispatcher_fits(shown.dispatcher), "COM-2"),
-        is_not(
-            "the precision is built on BF16 or FP16",
-            None if run.precision is None else run.precision in _WIDER,
-            "--precision" if run.precision is None else "--bf16",
-        ),
-        is_not("no full recompute", shown.recompute_full, "MEM-2"),
-        at_least("PyTorch", run.config.version_text("torch"), "2.6.0", "--torch-version"),
-        at_least("Megatron-Core", run.config.core_text, "0.14.0", "--core-version"),
-        _virtual_stages(run),
-        *_mtp(run),
-        is_not("no CUDA graph holds the moe or mlp module", _whole_experts_graphed(run), "--graph-modules"),
     ]
-    fsdp = run.config.on("overlap_dispatch_backward_with_experts_wgrad")
-    if fsdp:
-        needs.append(is_not("no other overlap of dispatch's backward is on", fsdp, "COM-14 taken back"))
-    if not run.config.core_before("0.17.0"):
-        modules = shown.recompute_modules
-        needs.append(is_not("moe is not recomputed", None if modules is None else "moe" in modules, "MEM-2"))
     if run.config.hardware_class == "nvl72":
-        needs.append(
-            holds(
-                "HybridEP runs already: on NVL72 the overlap's synchronisation cost more than it hid",
-                None if shown.dispatcher == "unknown" else shown.dispatcher == "hybridep",
-                "COM-2",
-            )
-        )
+        text = "HybridEP runs already: on NVL72 the overlap's synchronisation cost more than it hid"
+        needs.append(dispatched_by(run, text, "hybridep"))
     if shown.dispatcher == "alltoall" and run.config.ep is not None and run.config.ep <= SMALL_EP.value:
-        needs.append(
-            holds(
-                "more than two nodes, as EP is small: on fewer it was flat or slower", None, "the node count"
-            )
-        )
+        text = "more than two nodes, as EP is small: on fewer it was flat or slower"
+        needs.append(holds(text, None, told_by="the node count"))
     return (*needs, *right_topology(run))
-
-
-def _mtp(run: Run) -> tuple[Precondition, ...]:
-    """One MTP layer goes with the overlap; in Megatron-Core 0.16 and 0.17 only beside pipeline stages."""
-    layers = run.config.positive(_MTP) or (0 if run.config.known(_MTP) else None)
-    one = holds(
-        "at most one MTP layer",
-        None if layers is None else layers <= 1,
-        "mtp_num_layers of the configuration" if layers is None else "",
-    )
-    if layers != 1 or run.config.core_before("0.16.0") or not run.config.core_before("0.18.0"):
-        return (one,)
-    return one, holds("pipeline stages beside the MTP layer", pipeline_parallel(run), "Megatron-Core 0.18")
-
-
-def _dispatcher_fits(dispatcher: str) -> bool | None:
-    return None if dispatcher == "unknown" else dispatcher in ("alltoall", "deepep", "hybridep", "ncclep")
-
-
-def _whole_experts_graphed(run: Run) -> bool | None:
-    """Only Transformer Engine's graphs of these modules are refused."""
-    if run.active.graph_frac == 0 or run.config.graph_impl not in (None, "transformer_engine"):
-        return False
-    return None if run.config.graph_modules is None else bool({"moe", "mlp"} & set(run.config.graph_modules))
-
-
-def _virtual_stages(run: Run) -> Precondition:
-    text = "pipeline stages are cut into virtual ones, or there is one stage"
-    pipeline, vpp = pipeline_parallel(run), run.config.vpp
-    if pipeline is not True:
-        return holds(text, None if pipeline is None else True, "--pp")
-    if vpp is None:
-        return holds(text, None, "--vpp")
-    return holds(text, vpp > 1, "COM-6")
 
 
 FIX: Final = Fix(
@@ -140,8 +67,8 @@ FIX: Final = Fix(
     wall="communication",
     title="Hide expert all-to-all under another microbatch's compute",
     kinds=EP_KINDS,
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions=(
         "Megatron-Core 0.14 and later; 0.17 and later refuse it beside recompute of moe; 0.16 allows CUDA "
         "graphs only as transformer_engine, and an MTP layer only with pipeline stages. In Megatron-Bridge "

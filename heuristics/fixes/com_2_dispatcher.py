@@ -11,18 +11,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
-from heuristics.fixes.preconditions import at_least, expert_parallel, holds, is_not, mostly_moving
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Gain, Precondition
+from heuristics.fixes.preconditions import expert_parallel, holds, is_not, mostly_moving
 from heuristics.guides.dispatcher import DispatcherChoice, choose_dispatcher
 from heuristics.guides.dispatcher_extras import backend_extras
 from heuristics.guides.facts import EP_KINDS
 from heuristics.rules.backends import limits, past_limit
 from heuristics.run.run import Run
 from traces.cures import cure
+from traces.settings.settings import Value
 
 _ADDED_IN: Final = {"deepep": "0.12.0", "hybridep": "0.16.0"}
 _WITHOUT_BACKEND: Final = ("alltoall", "allgather")
 _TELLING: Final = "--gpu-model, --ep, --tp, --routing, --core-version, --bridge-version, --container"
+_TYPE: Final = "moe_token_dispatcher_type"
+_BACKEND: Final = "moe_flex_dispatcher_backend"
 
 
 def backend_to_set(run: Run) -> str:
@@ -32,48 +36,41 @@ def backend_to_set(run: Run) -> str:
     return choice.first or others[0]
 
 
-def arms(run: Run) -> Mapping[str, Knobs]:
+def arms(run: Run) -> Mapping[str, Change]:
     """Where the guide has no winner: each of its candidates that does not run already, to be measured."""
     choice = choose_dispatcher(run)
     others = [backend for backend in choice.candidates if backend != run.active.dispatcher]
-    return {} if choice.first or len(others) < 2 else {backend: knobs(run, backend) for backend in others}
+    return {} if choice.first or len(others) < 2 else {backend: change(run, backend) for backend in others}
 
 
-def knobs(run: Run, backend: str = "") -> Knobs:
+def change(run: Run, backend: str = "") -> Change:
     """Type and backend together: the backend alone does nothing. Flex backends want fp32 probabilities."""
     backend = backend or backend_to_set(run)
     if backend in _WITHOUT_BACKEND:
-        return Knobs(
-            megatron_lm=(f"--moe-token-dispatcher-type {backend}",),
-            megatron_bridge=(
-                f"model.moe_token_dispatcher_type={backend}",
-                "model.moe_flex_dispatcher_backend=null",
-            ),
-            bridge_harness=("--moe_flex_dispatcher_backend None",) if backend == "alltoall" else (),
-        )
-    old = run.config.core_before("0.16.0")
-    shared = (
-        ("(leave out --moe-shared-expert-overlap)",) if run.config.on("moe_shared_expert_overlap") else ()
-    )
-    return Knobs(
-        megatron_lm=(
-            "--moe-token-dispatcher-type flex",
-            "--moe-enable-deepep" if old else f"--moe-flex-dispatcher-backend {backend}",
-            "--moe-router-dtype fp32",
-            *shared,
-        ),
-        megatron_bridge=(
-            "model.moe_token_dispatcher_type=flex",
-            "model.moe_enable_deepep=true" if old else f"model.moe_flex_dispatcher_backend={backend}",
-            "model.moe_shared_expert_overlap=false",
-            "model.moe_router_dtype=fp32",
-        ),
-        bridge_harness=(f"--moe_flex_dispatcher_backend {backend}",),
-        environment=tuple(extra for extra in backend_extras(run, backend) if "=" in extra),
+        none = ("--moe_flex_dispatcher_backend None",) if backend == "alltoall" else ()
+        typed: dict[str, Value] = {_TYPE: backend}
+        return Change(megatron_lm=typed, megatron_bridge={**typed, _BACKEND: None}, harness=none)
+    by_switch = backend == "deepep" and run.config.core_before("0.16.0")
+    return Change(
+        {
+            _TYPE: "flex",
+            **({"moe_enable_deepep": True} if by_switch else {_BACKEND: backend}),
+            "moe_router_dtype": "fp32",
+            "moe_shared_expert_overlap": False,
+            **topology(run, backend),
+        },
+        harness=(f"--moe_flex_dispatcher_backend {backend}",),
+        since=_ADDED_IN.get(backend, ""),
     )
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def topology(run: Run, backend: str) -> Mapping[str, Value]:
+    """What a backend has to be told of the machine."""
+    told = (extra.partition("=") for extra in backend_extras(run, backend) if "=" in extra)
+    return {f"env.{name}": value for name, _, value in told}
+
+
+def advice(run: Run) -> tuple[Precondition, ...]:
     """A backend other than the one that runs, allowed here, installed, and moving data to speed up."""
     choice, backend, now = choose_dispatcher(run), backend_to_set(run), run.active.dispatcher
     needs = [
@@ -81,7 +78,8 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
         holds(
             f"{backend}, which the dispatcher guide names ({choice.rule}), does not run already",
             None if now == "unknown" else now != backend,
-            cure("graphs", run.active.recorder) if now == "unknown" else ", ".join(choice.asks),
+            ", ".join(choice.asks),
+            cure("graphs", run.active.recorder),
         ),
         mostly_moving(run),
         holds(
@@ -92,11 +90,10 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
     if backend in _ADDED_IN:
         package = True if now == backend else run.config.flex_package
         needs.append(holds(f"the package of {backend} can be imported", package, "--flex-package"))
-        needs.append(at_least("Megatron-Core", run.config.core_text, _ADDED_IN[backend], "--core-version"))
         if run.config.on("fake_process_group"):
             needs.append(holds("process groups are real", False, "--fake-process-group left out"))
     needs += [
-        is_not(f"outside this limit: {rule.text}", past_limit(rule, run.config), _TELLING)
+        is_not(f"outside this limit: {rule.text}", past_limit(rule, run.config), told_by=_TELLING)
         for rule in limits(backend)
     ]
     return tuple(needs)
@@ -112,8 +109,8 @@ FIX: Final = Fix(
     wall="communication",
     title="Set the token dispatcher that fits",
     kinds=EP_KINDS,
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions=(
         "moe_flex_dispatcher_backend since Megatron-Core 0.16; 0.12 to 0.15 have DeepEP only, as "
         "--moe-enable-deepep. Megatron-Bridge's apply_flex_dispatcher_backend(cfg.model, ...) sets the same "

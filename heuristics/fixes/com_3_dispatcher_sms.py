@@ -10,17 +10,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.fixes.com_2_dispatcher import backend_to_set
-from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
+from heuristics.fixes.change import Change
+from heuristics.fixes.com_2_dispatcher import backend_to_set, topology
+from heuristics.fixes.fix import Fix, Gain, Precondition
 from heuristics.fixes.preconditions import expert_parallel, holds, mostly_moving
 from heuristics.guides.dispatcher_extras import (
     DEEPEP_SMS,
     DEEPEP_SMS_B200_DSV3,
     HYBRIDEP_SMS,
     HYBRIDEP_SMS_HARNESS,
-    SHARED_SM_KNOB,
-    SM_KNOBS,
-    backend_extras,
+    sm_knob,
 )
 from heuristics.guides.facts import EP_KINDS
 from heuristics.run.run import Run
@@ -31,48 +30,42 @@ _SWEEP: Final = {
 }
 
 
-def knobs(run: Run) -> Knobs:
+def change(run: Run) -> Change:
     """One value beside the default; sweep around it. Without a backend, that of COM-2, else HybridEP's.
 
     Where HybridEP is told another NVLink domain than there is, that comes first, and alone.
     """
     default = "deepep" if run.config.core_before("0.16.0") else "hybridep"
     backends = (run.active.dispatcher, backend_to_set(run), default)
-    backend = next(name for name in backends if name in SM_KNOBS)
-    flag = SM_KNOBS[backend] if run.config.core_before("0.19.0") else SHARED_SM_KNOB
-    topology = tuple(extra for extra in backend_extras(run, backend) if "=" in extra)
+    backend = next(name for name in backends if name in _SWEEP)
     if run.config.right_topology is False:
-        return Knobs(environment=topology)
+        return Change(topology(run, backend))
     now = run.config.positive("moe_flex_dispatcher_num_sms", f"moe_{backend}_num_sms")
     sms = next(int(sms.value) for sms in _SWEEP[backend] if now != int(sms.value))
-    return Knobs(
-        megatron_lm=(f"{flag} {sms}",),
-        megatron_bridge=(f"model.{flag[2:].replace('-', '_')}={sms}",),
-        environment=topology,
-    )
+    return Change({sm_knob(run, backend): sms, **topology(run, backend)}, by_release=True)
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """A flex backend that moves data, and a topology that is known."""
     dispatcher = run.active.dispatcher
-    told = None if dispatcher == "unknown" else dispatcher in ("deepep", "hybridep")
+    told = None if dispatcher == "unknown" else dispatcher in _SWEEP
     needs = [
         expert_parallel(run),
-        holds("DeepEP or HybridEP dispatches tokens", told, _cure(run, told)),
+        holds("DeepEP or HybridEP dispatches tokens", told, _met_by(run, told)),
     ]
     if run.config.right_topology is not False:  # else its waiting is what the wrong topology makes
         needs.append(mostly_moving(run))
     if dispatcher == "hybridep":
         known = {"--ep": run.config.ep, "--nvlink-domain": run.config.nvlink_domain}
         missing = ", ".join(option for option, value in known.items() if value is None)
-        needs.append(holds("EP and NVLink domain are known", None if missing else True, missing))
+        needs.append(holds("EP and NVLink domain are known", None if missing else True, told_by=missing))
     return tuple(needs)
 
 
-def _cure(run: Run, told: bool | None) -> str:
+def _met_by(run: Run, told: bool | None) -> str:
     """COM-2, unless it would set a dispatcher that has no SMs to give either."""
     chosen = backend_to_set(run)
-    other = told is False and chosen != run.active.dispatcher and chosen not in SM_KNOBS
+    other = told is False and chosen != run.active.dispatcher and chosen not in _SWEEP
     return "moe_token_dispatcher_type flex" if other else "COM-2"
 
 
@@ -81,8 +74,8 @@ FIX: Final = Fix(
     wall="communication",
     title="Sweep the dispatcher's SM count; tell HybridEP the NVLink domain",
     kinds=EP_KINDS,
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions=(
         "moe_deepep_num_sms since Megatron-Core 0.13 (default 20), moe_hybridep_num_sms since 0.16 (default "
         "16); moe_flex_dispatcher_num_sms since 0.19 replaces both, which raise when set to different "

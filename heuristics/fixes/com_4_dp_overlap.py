@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.config.logic import all_of
-from heuristics.fixes.fix import Fix, Form, Knobs, Precondition
-from heuristics.fixes.preconditions import asked, holds, is_not
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Form, Precondition
+from heuristics.fixes.preconditions import holds, is_not
 from heuristics.run.run import Run
 from traces.cures import cure
 from traces.limits import Limit
@@ -20,43 +21,36 @@ from traces.limits import Limit
 NORM_MARGIN: Final = Limit(
     16, "SMs", "Megatron-Bridge, docs/performance-guide.md: the SMs data-parallel collectives take"
 )
-
-
 _OVERLAPS: Final = ("overlap_grad_reduce", "overlap_param_gather")
 
 
-def knobs(run: Run) -> Knobs:
+def change(run: Run) -> Change:
     """Both overlaps, with what they need; aligned across stages where stages are cut into virtual ones."""
     aligned = run.config.vpp is not None and run.config.vpp > 1
-    margin = int(NORM_MARGIN.value)
-    section = "comm_overlap" if any(run.config.known(f"comm_overlap.{name}") for name in _OVERLAPS) else "ddp"
-    return Knobs(
-        megatron_lm=("--use-distributed-optimizer", "--overlap-grad-reduce", "--overlap-param-gather"),
-        megatron_bridge=(
-            "ddp.use_distributed_optimizer=true",
-            *(f"{section}.{name}=true" for name in _OVERLAPS),
-            *(("ddp.align_param_gather=true",) if aligned else ()),
-        ),
-        environment=(
-            f"NVTE_FWD_LAYERNORM_SM_MARGIN={margin}",
-            f"NVTE_BWD_LAYERNORM_SM_MARGIN={margin}",
-        ),
+    margin = str(int(NORM_MARGIN.value))
+    return Change(
+        {
+            "ddp.use_distributed_optimizer": True,
+            **{f"ddp.{name}": True for name in _OVERLAPS},
+            "env.NVTE_FWD_LAYERNORM_SM_MARGIN": margin,
+            "env.NVTE_BWD_LAYERNORM_SM_MARGIN": margin,
+        },
+        megatron_bridge={"ddp.align_param_gather": True} if aligned else {},
     )
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """Data parallelism that communicates. Whether the overlaps are on, no trace says for sure."""
-    on = all_of(*(run.config.overlap(name) for name in _OVERLAPS))
     return (
         holds(
             "data-parallel collectives run",
             run.active.dp_active,
-            asked(run.active.dp_active, cure("told_apart", run.active.recorder)),
+            told_by=cure("told_apart", run.active.recorder),
         ),
         is_not(
             "the overlaps are off so far",
-            on,
-            asked(on, "overlap_grad_reduce and overlap_param_gather of the configuration"),
+            all_of(*(run.config.overlap(name) for name in _OVERLAPS)),
+            told_by="overlap_grad_reduce and overlap_param_gather of the configuration",
         ),
     )
 
@@ -66,13 +60,12 @@ FIX: Final = Fix(
     wall="communication",
     title="Overlap data-parallel reduce-scatter and all-gather",
     kinds=("dp_reduce_scatter", "dp_all_gather"),
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions=(
         "every Megatron-Core release here. Megatron-Bridge switches both on where DP is above 1 and the "
         "distributed optimizer is used; a comm_overlap section writes its own values over ddp"
     ),
-    gains=(),
     side_effects=(
         (
             "with delayed weight gradients it needs Transformer Engine 2.8 (Megatron-LM) or 2.7 "
@@ -80,7 +73,6 @@ FIX: Final = Fix(
         ),
         "collectives take SMs from the compute they run beside",
     ),
-    excludes=(),
     verify=(
         "reduce-scatter lies under backward and all-gather under forward; exposed data-parallel time falls"
     ),
@@ -101,8 +93,8 @@ FIX: Final = Fix(
         sources=("PyTorch, torch/nn/parallel/distributed.py and torch/distributed/fsdp",),
         side_effects=("larger buckets are sent later; collectives take SMs from the compute beside them",),
         kinds=("dp_reduce_scatter", "dp_all_gather", "all_reduce"),
-        preconditions=lambda run: (
-            holds("DDP or FSDP reduces the gradients", run.active.dp_active, "the training script"),
+        advice=lambda run: (
+            holds("DDP or FSDP reduces the gradients", run.active.dp_active, told_by="the training script"),
         ),
     ),
 )

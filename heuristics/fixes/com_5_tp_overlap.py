@@ -10,41 +10,32 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import asked, holds, is_not, kept_in_section, tensor_parallel
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Precondition
+from heuristics.fixes.preconditions import holds, is_not
 from heuristics.run.run import Run
 
 
-def knobs(run: Run) -> Knobs:
+def change(run: Run) -> Change:
     """The overlap with sequence parallelism, and one hardware queue where the GPU is older than Blackwell."""
-    capability = run.config.capability
-    blackwell = capability is not None and capability >= (10, 0)
-    return Knobs(
-        megatron_lm=("--tp-comm-overlap", "--sequence-parallel"),
-        megatron_bridge=(
-            "comm_overlap.tp_comm_overlap=true",
-            "model.sequence_parallel=true",
-            *kept_in_section(run, "overlap_moe_expert_parallel_comm", "delay_wgrad_compute"),
-        ),
-        environment=() if blackwell else ("CUDA_DEVICE_MAX_CONNECTIONS=1",),
-    )
+    queues = {} if run.config.before_blackwell() is False else {"env.CUDA_DEVICE_MAX_CONNECTIONS": "1"}
+    return Change({"tp_comm_overlap": True, "sequence_parallel": True, **queues})
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """Tensor parallelism that is not overlapped yet, Transformer Engine, and sizes that stay."""
-    cut = tensor_parallel(run)
     return (
         is_not(
             "no tensor-parallel overlap is active yet",
             run.active.tp_overlap,
-            asked(run.active.tp_overlap, "tp_comm_overlap of the configuration"),
+            told_by="tp_comm_overlap of the configuration",
         ),
-        holds("layers are cut across ranks (TP above 1)", cut, asked(cut, "--tp")),
-        holds("Transformer Engine is used", _engine(run), "--te-version"),
+        holds("layers are cut across ranks (TP above 1)", run.config.tensor_parallel, told_by="--tp"),
+        holds("Transformer Engine is used", _engine(run), told_by="--te-version"),
         is_not(
             "activations keep their size between steps and layers",
             run.config.on("variable_seq_lengths"),
-            "variable_seq_lengths of the configuration",
+            told_by="variable_seq_lengths of the configuration",
         ),
     )
 
@@ -61,13 +52,12 @@ FIX: Final = Fix(
     wall="communication",
     title="Overlap tensor-parallel communication with GEMMs",
     kinds=("tp",),
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions=(
         "every Megatron-Core release here; Megatron-Bridge takes buffer settings in "
         "comm_overlap.tp_comm_overlap_cfg"
     ),
-    gains=(),
     side_effects=(
         "before Blackwell it wants CUDA_DEVICE_MAX_CONNECTIONS=1, overlap of expert all-to-all wants more",
         "its communication takes SMs, 16 by default",

@@ -11,40 +11,35 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.config.sizes import even_layout, virtual_stages
-from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import asked, at_least, holds, pipeline_parallel
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Precondition
+from heuristics.fixes.preconditions import holds
 from heuristics.run.run import Run
+from traces.settings.settings import Value
+from traces.settings.spelling import LAYOUT
 
-_COUNT: Final = "--num-virtual-stages-per-pipeline-rank"
-_COUNTS: Final = {
-    "num_layers_in_first_pipeline_stage": "--decoder-first-pipeline-num-layers",
-    "num_layers_in_last_pipeline_stage": "--decoder-last-pipeline-num-layers",
-}
-"""Field of Megatron-Core -> flag of Megatron-LM."""
-_OTHERS: Final = {
-    "num_layers_per_virtual_pipeline_stage": "--num-layers-per-virtual-pipeline-stage",
-    **_COUNTS,
-}
+_VIRTUAL: Final = "virtual_pipeline_model_parallel_size"
+_LAYERS: Final = "num_layers_per_virtual_pipeline_stage"
+_OTHERS: Final = (_LAYERS, "num_layers_in_first_pipeline_stage", "num_layers_in_last_pipeline_stage")
+"""What says the same another way, of which Megatron-LM takes one only, and Bridge none beside a layout."""
 
 
-def knobs(run: Run) -> Knobs:
+def change(run: Run) -> Change:
     """Virtual stages that divide a rank's layers; where none do, or some are cut already, stages by name.
 
     LAYOUT and N are the model's, to be filled in; before 0.13 only equal stages can be asked for.
     """
     virtual, layout = _virtual(run), even_layout(run)
+    others: dict[str, Value] = {name: None for name in _OTHERS if run.config.first(name) is not None}
     if virtual is not None:
-        return _stages(virtual, run)
+        return Change({_VIRTUAL: virtual}, megatron_lm=others)
     if run.config.core_before("0.13.0"):
-        return _stages("N", run) if layout is None else Knobs()
-    named, stages = layout or ("LAYOUT", 0)
-    size = stages if stages > 1 else "null"
-    count_too = (f"model.virtual_pipeline_model_parallel_size={size}",) if stages else ()
-    return Knobs(
-        megatron_lm=(f'--pipeline-model-parallel-layout "{named}"', *_left_out(run)),
-        megatron_bridge=(f'model.pipeline_model_parallel_layout="{named}"', *count_too, *_nulls(run)),
-        bridge_harness=(f'--pipeline_model_parallel_layout "{named}"',),
-    )
+        filled_in = Change(megatron_lm={_LAYERS: "N"}, megatron_bridge={_VIRTUAL: "N"}, harness=())
+        return filled_in if layout is None else Change()
+    named, stages = layout or (LAYOUT, 0)
+    count: dict[str, Value] = {_VIRTUAL: stages if stages > 1 else None} if stages else {}
+    whole: dict[str, Value] = {"pipeline_model_parallel_layout": named, **others}
+    return Change(whole, megatron_bridge=count, since="0.13.0")
 
 
 def _virtual(run: Run) -> int | None:
@@ -52,43 +47,14 @@ def _virtual(run: Run) -> int | None:
     return None if run.config.pp_layout or (run.config.vpp or 1) > 1 else virtual_stages(run)
 
 
-def _stages(size: int | str, run: Run) -> Knobs:
-    flag = "--num-layers-per-virtual-pipeline-stage" if size == "N" else _COUNT
-    return Knobs(
-        megatron_lm=(f"{flag} {size}", *(() if size == "N" else _left_out(run))),
-        megatron_bridge=(f"model.virtual_pipeline_model_parallel_size={size}",),
-    )
-
-
-def _left_out(run: Run) -> tuple[str, ...]:
-    """Flags that say the same another way, of which Megatron-LM takes one only."""
-    return tuple(
-        f"(leave out {flag})" for name, flag in _OTHERS.items() if run.config.first(name) is not None
-    )
-
-
-def _nulls(run: Run) -> tuple[str, ...]:
-    """The same in Megatron-Bridge, where a layout goes with no layer counts of single stages."""
-    return tuple(f"model.{name}=null" for name in _COUNTS if run.config.first(name) is not None)
-
-
-def preconditions(run: Run) -> tuple[Precondition, ...]:
-    """Pipeline stages, of which there may be virtual ones."""
-    stages = pipeline_parallel(run)
-    return (
-        *_interleaved(run),
-        holds("layers are cut into pipeline stages (PP above 1)", stages, asked(stages, "--pp")),
-        at_least("Megatron-Core", run.config.core_text, "0.13.0", "--core-version"),
-    )
-
-
-def _interleaved(run: Run) -> tuple[Precondition, ...]:
-    """Virtual stages take microbatches in rounds of the stages; said where the sizes are known."""
-    number, pp = run.config.microbatches, run.config.pp
+def advice(run: Run) -> tuple[Precondition, ...]:
+    """Pipeline stages, of which there may be virtual ones: those take microbatches in rounds."""
+    stages, number, pp = run.config.pipeline_parallel, run.config.microbatches, run.config.pp
+    cut = holds("layers are cut into pipeline stages (PP above 1)", stages, told_by="--pp")
     if number is None or pp is None:
-        return ()
+        return (cut,)
     text = "microbatches are a multiple of the stages, as virtual ones take them in rounds"
-    return (holds(text, number % pp == 0, "global_batch_size of the configuration"),)
+    return holds(text, number % pp == 0, "global_batch_size of the configuration"), cut
 
 
 FIX: Final = Fix(
@@ -96,20 +62,18 @@ FIX: Final = Fix(
     wall="communication",
     title="Balance the pipeline stages, with virtual stages",
     kinds=("pp_p2p",),
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions=(
         "pipeline_model_parallel_layout since Megatron-Core 0.13; of it, "
         "--num-virtual-stages-per-pipeline-rank and --num-layers-per-virtual-pipeline-stage only one may be "
         "set. E is the embedding, t a layer, m MTP, L the loss, | a border: Et*3|(tt|)*29m|L is "
         "DeepSeek-V3 on PP8 with 4 virtual stages"
     ),
-    gains=(),
     side_effects=(
         "more virtual stages, more sends and receives",
         "fewer layers a stage change the peak of memory by stage",
     ),
-    excludes=(),
     verify="stages compute for equal time, waits at warm-up and cool-down shrink, exposed pp_p2p falls",
     sources=(
         (

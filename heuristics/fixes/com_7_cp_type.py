@@ -11,8 +11,9 @@ from __future__ import annotations
 from math import gcd
 from typing import Final
 
-from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import asked, holds, is_not
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Precondition
+from heuristics.fixes.preconditions import holds, is_not
 from heuristics.run.run import Run
 
 _RING: Final = "p2p"
@@ -29,49 +30,43 @@ def kind_and_sizes(run: Run) -> tuple[str, tuple[int, ...]]:
     return (_BOTH, (inner, outer)) if inner > 1 and outer > 1 else (_INSIDE, ())
 
 
+def _heads(run: Run) -> int | None:
+    return run.config.positive("num_query_groups") or run.config.positive("num_attention_heads")
+
+
 def _inside(run: Run, cp: int) -> int:
     """Largest part of CP that divides CP and the heads, and that one NVLink domain holds."""
     domain = run.config.nvlink_domain or cp
-    heads = run.config.positive("num_query_groups") or run.config.positive("num_attention_heads") or cp
+    heads = _heads(run) or cp
     heads //= run.config.tp if run.config.tp and not heads % run.config.tp else 1
     both = gcd(cp, heads)
     return max(size for size in range(1, min(both, domain) + 1) if not both % size)
 
 
-def knobs(run: Run) -> Knobs:
+def change(run: Run) -> Change:
     """One kind for all layers, with the ranks of each level where there are two."""
     kind, sizes = kind_and_sizes(run)
-    levels = " ".join(map(str, sizes))
-    return Knobs(
-        megatron_lm=(
-            f"--cp-comm-type {kind}",
-            *((f"--hierarchical-context-parallel-sizes {levels}",) if sizes else ()),
-        ),
-        megatron_bridge=(
-            f"model.cp_comm_type={kind}",
-            *((f"model.hierarchical_context_parallel_sizes=[{','.join(map(str, sizes))}]",) if sizes else ()),
-        ),
-    )
+    levels = {"hierarchical_context_parallel_sizes": sizes} if sizes else {}
+    return Change({"cp_comm_type": kind, **levels})
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """Context parallelism, of another kind so far, and heads to spread."""
-    kind, now = kind_and_sizes(run)[0], run.config.first("cp_comm_type")
-    cut = run.active.cp_active if run.config.cp is None else run.config.cp > 1
+    kind, now, cp = kind_and_sizes(run)[0], run.config.first("cp_comm_type"), run.config.cp
+    cut = run.active.cp_active if cp is None else cp > 1
     needs = [
-        holds("sequences are cut across ranks (CP above 1)", cut, asked(cut, "--cp")),
+        holds("sequences are cut across ranks (CP above 1)", cut, told_by="--cp"),
         is_not(
             f"context parallelism does not run as {kind} already",
             None if now is None else now == kind,
-            asked(now, "cp_comm_type of the configuration"),
+            told_by="cp_comm_type of the configuration",
         ),
     ]
-    if kind == _INSIDE and run.config.cp is not None:
-        heads = run.config.positive("num_query_groups") or run.config.positive("num_attention_heads")
-        told = None if heads is None else heads % (run.config.cp * (run.config.tp or 1)) == 0
-        needs.append(
-            holds("CP divides the heads of a rank", told, "num_attention_heads of the configuration")
-        )
+    if kind == _INSIDE and cp is not None:
+        heads = _heads(run)
+        told = None if heads is None else heads % (cp * (run.config.tp or 1)) == 0
+        cure = "num_attention_heads of the configuration"
+        needs.append(holds("CP divides the heads of a rank", told, told_by=cure))
     return tuple(needs)
 
 
@@ -80,18 +75,16 @@ FIX: Final = Fix(
     wall="communication",
     title="Exchange keys and values another way",
     kinds=("cp",),
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions=(
         "every Megatron-Core release here; a list names a kind for each layer. Megatron-LM and "
         "Megatron-Bridge refuse a2a+p2p without hierarchical_context_parallel_sizes, whose product is CP"
     ),
-    gains=(),
     side_effects=(
         "all-to-all and all-gather stay exposed: they pay only where they are shorter than what is now",
         "heads, or groups of them, limit how far all-to-all can cut",
     ),
-    excludes=(),
     verify="the exchange lies under attention, exposed cp time falls",
     sources=(
         (

@@ -11,46 +11,44 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.config.logic import negated
-from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import already, evident, expert_parallel, holds, is_not
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Precondition
+from heuristics.fixes.preconditions import already, dispatched_by, expert_parallel, holds, is_not
 from heuristics.guides.facts import EP_KINDS
 from heuristics.guides.recompute import recomputed_now
 from heuristics.guides.recompute_modules import has_shared_experts
 from heuristics.run.run import Run
 
+_KNOB: Final = "moe_shared_expert_overlap"
 
-def knobs(run: Run) -> Knobs:
+
+def change(run: Run) -> Change:
     """Switch it on."""
     del run
-    return Knobs(
-        megatron_lm=("--moe-shared-expert-overlap",),
-        megatron_bridge=("model.moe_shared_expert_overlap=true",),
-    )
+    return Change({_KNOB: True})
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """A shared expert, nothing that hides more, and a dispatcher that leaves room for it."""
     shown, flex = run.active, not run.config.core_before("0.18.0")
     fitting = ("alltoall", "deepep", "hybridep", "ncclep") if flex else ("alltoall",)
     modules = shown.recompute_modules
     return (
-        *already(run, "moe_shared_expert_overlap"),
+        *already(run, _KNOB),
         expert_parallel(run),
-        evident(
+        holds(
             "the model has shared experts",
             has_shared_experts(run),
-            "--family, or moe_shared_expert_intermediate_size of the configuration",
-        ),
-        evident(
-            "expert all-to-all overlap, which excludes it, is known to be off",
-            negated(shown.ep_overlap),
-            "overlap_moe_expert_parallel_comm of the configuration",
+            told_by="--family, or moe_shared_expert_intermediate_size of the configuration",
+            blocks=True,
         ),
         holds(
-            "the dispatcher is alltoall, or flex from Megatron-Core 0.18",
-            None if shown.dispatcher == "unknown" else shown.dispatcher in fitting,
-            "record kernel names (not whole graphs)",
+            "expert all-to-all overlap, which excludes it, is known to be off",
+            negated(shown.ep_overlap),
+            told_by="overlap_moe_expert_parallel_comm of the configuration",
+            blocks=True,
         ),
+        dispatched_by(run, "the dispatcher is alltoall, or flex from Megatron-Core 0.18", *fitting),
         is_not(
             "shared experts are not recomputed",
             None if modules is None else "shared_experts" in recomputed_now(run),
@@ -65,13 +63,12 @@ FIX: Final = Fix(
     wall="communication",
     title="Run shared experts while tokens travel",
     kinds=EP_KINDS,
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions=(
         "every Megatron-Core release here, with alltoall only before 0.18. Megatron-Bridge's "
         "apply_flex_dispatcher_backend switches it off"
     ),
-    gains=(),
     side_effects=(
         "shared experts leave the CUDA graph of moe_router",
         "gradients are added in another order: small differences in numbers",

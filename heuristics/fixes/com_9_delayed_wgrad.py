@@ -10,75 +10,29 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
-from heuristics.fixes.preconditions import already_so, at_least, evident, holds, is_not, kept_in_section
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Gain, Precondition
+from heuristics.fixes.preconditions import already_so, holds
 from heuristics.guides.facts import EP_KINDS
-from heuristics.guides.graph_modules import captured_alone, replays
-from heuristics.guides.recompute_modules import has_shared_experts
 from heuristics.run.run import Run
 
-_FUSION: Final = "gradient_accumulation_fusion"
-_ALONE: Final = "2.8.0"
-_GRAPHED: Final = "2.10.0"
-_IN_GRAPH: Final = "2.12.0"
+_KNOB: Final = "delay_wgrad_compute"
 
 
-def knobs(run: Run) -> Knobs:
-    """Switch it on; in Bridge beside the overlap, as that section overwrites the model's fields."""
-    overlap = kept_in_section(run, "overlap_moe_expert_parallel_comm")
-    return Knobs(
-        megatron_lm=("--delay-wgrad-compute",),
-        megatron_bridge=("comm_overlap.delay_wgrad_compute=true", *overlap),
-        bridge_harness=("--moe_a2a_overlap true",),
+def change(run: Run) -> Change:
+    """Switch it on."""
+    del run
+    return Change({_KNOB: True}, harness=("--moe_a2a_overlap true",))
+
+
+def advice(run: Run) -> tuple[Precondition, ...]:
+    """The overlap, measured alone."""
+    text = "expert all-to-all overlap is active, and was measured without it"
+    cure = "COM-1 alone first, then a recording"
+    return (
+        *already_so(_KNOB, run.config.overlap(_KNOB) is True),
+        holds(text, run.active.ep_overlap, cure, blocks=True),
     )
-
-
-def preconditions(run: Run) -> tuple[Precondition, ...]:
-    """The strictest of what Megatron-Core, Megatron-LM and Megatron-Bridge ask for."""
-    implementation, fused = run.config.first("transformer_impl"), run.config.on(_FUSION)
-    needs = [
-        *already_so("delay_wgrad_compute", run.config.overlap("delay_wgrad_compute") is True),
-        evident(
-            "expert all-to-all overlap is active, and was measured without it",
-            run.active.ep_overlap,
-            "COM-1 alone first, then a recording",
-        ),
-        at_least("Megatron-Core", run.config.core_text, "0.14.0", "--core-version"),
-        holds(
-            "layers are Transformer Engine's",
-            None if implementation is None else implementation == "transformer_engine",
-            "--transformer-impl transformer_engine",
-        ),
-        at_least("Transformer Engine", run.config.version_text("te"), _needed(run), "--te-version"),
-        holds(
-            "gradient_accumulation_fusion is on", fused, "gradient_accumulation_fusion of the configuration"
-        ),
-    ]
-    if run.config.core_before("0.17.0"):
-        legacy = run.config.on("moe_use_legacy_grouped_gemm")
-        needs.append(
-            is_not("grouped GEMM is not the legacy one", legacy, "--moe-use-legacy-grouped-gemm left out")
-        )
-    if captured_alone(run, "attn") is not False and replays(run) is not False:
-        needs.append(
-            is_not("attention has no bias, where a graph holds it", _bias(run), "--disable-bias-linear")
-        )
-    return tuple(needs)
-
-
-def _needed(run: Run) -> str:
-    """Transformer Engine for it: more beside graphs of parts, most where they hold weight gradients."""
-    if replays(run) is not True or run.config.graph_impl not in (None, "transformer_engine"):
-        return _ALONE
-    held = [captured_alone(run, "attn")]
-    if has_shared_experts(run) is not False and run.config.on("moe_shared_expert_overlap") is not True:
-        held.append(captured_alone(run, "moe_router"))
-    return _IN_GRAPH if True in held else _GRAPHED
-
-
-def _bias(run: Run) -> bool | None:
-    biases = [run.config.on(name) for name in ("add_bias_linear", "add_qkv_bias")]
-    return True if True in biases else None if None in biases else False
 
 
 FIX: Final = Fix(
@@ -86,8 +40,8 @@ FIX: Final = Fix(
     wall="communication",
     title="Delay weight gradients to hide more of expert all-to-all",
     kinds=EP_KINDS,
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions=(
         "Megatron-Core 0.13 and later, asserts the overlap since 0.14. moe_delay_wgrad_compute is no field "
         "of any release. Transformer Engine: 2.7 or 2.8 by the guide asked, 2.10 beside graphs of parts, "

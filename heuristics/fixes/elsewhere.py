@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.fixes.fix import Fix, Form, Knobs
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Form
 from heuristics.run.run import Run
 from traces.names.frameworks import Framework
 
@@ -33,8 +34,8 @@ def _in_pytorch(fix: Fix, form: Form) -> Fix:
         kinds=kinds,
         direct=fix.direct if form.kinds is None else None,
         wins=fix.wins if form.kinds is None else None,
-        knobs=lambda run: Knobs(pytorch=form.code, environment=form.environment),
-        preconditions=form.preconditions,
+        change=lambda run: Change(pytorch=form.code, launch=form.environment),
+        advice=form.advice,
         versions=form.versions,
         gains=(),
         side_effects=form.side_effects,
@@ -46,7 +47,7 @@ def _in_pytorch(fix: Fix, form: Form) -> Fix:
 
 
 def _without_flags(fix: Fix) -> Fix:
-    def environment(run: Run) -> Knobs:
-        return Knobs(environment=fix.knobs(run).environment)
+    def change(run: Run) -> Change:
+        return Change(launch=fix.knobs(run).environment)
 
-    return replace(fix, knobs=environment, versions="any: no matter of the framework", gains=(), excludes=())
+    return replace(fix, change=change, versions="any: no matter of the framework", gains=(), excludes=())

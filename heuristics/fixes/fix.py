@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from heuristics.fixes.change import Change, Knobs, lines
 from heuristics.run.run import Run, WallId
 
 State = Literal["met", "unmet", "unknown"]
@@ -15,27 +16,26 @@ State = Literal["met", "unmet", "unknown"]
 class Precondition:
     """Something a fix needs.
 
-    `cure`: where unmet, what would meet it (a fix id or a knob); where unknown, what to give to be told.
+    `met_by`: what would meet it, a fix id or a change; `told_by`: an option, knob or recording that would
+    tell. `blocks`: the fix is not to be tried while it is unknown. `source`: of the rule that asks for it.
     """
 
     text: str
     state: State
-    cure: str = ""
+    met_by: str = ""
+    told_by: str = ""
+    blocks: bool = False
+    source: str = ""
 
+    @property
+    def stops(self) -> bool:
+        """Whether it keeps the fix out of a plan."""
+        return self.state == "unmet" or (self.blocks and self.state == "unknown")
 
-@dataclass(frozen=True, slots=True)
-class Knobs:
-    """One change in its spellings.
-
-    Flags of Megatron-LM, overrides of Megatron-Bridge, flags of Bridge's performance harness
-    (scripts/performance), and environment or launcher; code of PyTorch where the run is not Megatron's.
-    """
-
-    megatron_lm: tuple[str, ...] = ()
-    megatron_bridge: tuple[str, ...] = ()
-    bridge_harness: tuple[str, ...] = ()
-    environment: tuple[str, ...] = ()
-    pytorch: tuple[str, ...] = ()
+    @property
+    def cure(self) -> str:
+        """What to do about it: to learn it where it is unknown, else to meet it."""
+        return (self.state == "unknown" and self.told_by) or self.met_by
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +52,11 @@ def nothing_replayed(run: Run) -> tuple[str, ...]:
 
 
 def nothing_needed(run: Run) -> tuple[Precondition, ...]:
-    """No precondition."""
+    """No advice."""
     return ()
 
 
-def one_change(run: Run) -> Mapping[str, Knobs]:
+def one_change(run: Run) -> Mapping[str, Change]:
     """No arms: the fix is one change."""
     return {}
 
@@ -77,7 +77,7 @@ class Form:
     versions: str = "every PyTorch release since 2.0"
     side_effects: tuple[str, ...] = ()
     kinds: tuple[str, ...] | None = None
-    preconditions: Callable[[Run], tuple[Precondition, ...]] = nothing_needed
+    advice: Callable[[Run], tuple[Precondition, ...]] = nothing_needed
     changes: Callable[[Run], tuple[str, ...]] = nothing_replayed
 
 
@@ -85,6 +85,8 @@ class Form:
 class Fix:
     """One fix of the catalogue. `id` is the catalogue's (COM-2).
 
+    `advice`: what it needs to pay, and what no rule of a release asks; the rest of `preconditions` follows
+    from its change.
     `kinds`: the kinds of the wall's cost that it acts on; empty means all. `direct`: those that, when they
     dominate, put it before the general order (None: its kinds). `wins`: those whose cost bounds its gain
     (None: its kinds). `changes`: the kinds of change, as `traces.replay.changes` names them, that it makes to
@@ -98,15 +100,15 @@ class Fix:
     id: str
     wall: WallId
     title: str
-    kinds: tuple[str, ...]
-    knobs: Callable[[Run], Knobs]
-    preconditions: Callable[[Run], tuple[Precondition, ...]]
+    change: Callable[[Run], Change]
     versions: str
-    gains: tuple[Gain, ...]
-    side_effects: tuple[str, ...]
-    excludes: tuple[str, ...]
     verify: str
     sources: tuple[str, ...]
+    kinds: tuple[str, ...] = ()
+    advice: Callable[[Run], tuple[Precondition, ...]] = nothing_needed
+    gains: tuple[Gain, ...] = ()
+    side_effects: tuple[str, ...] = ()
+    excludes: tuple[str, ...] = ()
     direct: tuple[str, ...] | None = None
     same_as: str = ""
     wins: tuple[str, ...] | None = None
@@ -114,4 +116,15 @@ class Fix:
     any_program: bool = False
     pytorch: Form | None = None
     any_framework: bool = False
-    arms: Callable[[Run], Mapping[str, Knobs]] = one_change
+    arms: Callable[[Run], Mapping[str, Change]] = one_change
+
+    def knobs(self, run: Run) -> Knobs:
+        """Its change in every spelling."""
+        return lines(self.change(run), run)
+
+    def preconditions(self, run: Run) -> tuple[Precondition, ...]:
+        """What it needs: the releases of its knobs, rules about what it switches on, and advice."""
+        from heuristics.fixes.asked_by_rules import asked_by_rules
+
+        needs = (*asked_by_rules(run, self.id, self.change(run)), *self.advice(run))
+        return tuple({one.text: one for one in needs}.values())

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
-from heuristics.fixes.preconditions import asked, holds, is_not
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Gain, Precondition
+from heuristics.fixes.preconditions import holds, is_not
 from heuristics.run.run import Run
 from traces.limits import Limit
 
@@ -18,23 +19,21 @@ GRACE: Final = Limit(2, "GPUs a NUMA node", "Megatron-Bridge, docs/performance-g
 X86: Final = Limit(4, "GPUs a NUMA node", "Megatron-Bridge, docs/performance-guide.md: x86-based systems")
 
 
-def knobs(run: Run) -> Knobs:
+def change(run: Run) -> Change:
     """numactl before each rank's command; x86's number of GPUs a node where the GPU is unknown."""
     share = int((GRACE if run.config.hardware_class == "nvl72" else X86).value)
     node = f"$((SLURM_LOCALID/{share}))"
-    return Knobs(environment=(f"numactl --cpunodebind={node} --membind={node} COMMAND",))
+    command = f"numactl --cpunodebind={node} --membind={node} COMMAND"
+    return Change({"launcher.numa_binding": True}, launch=(command,))
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """Ranks that are not bound yet, on a machine whose NUMA nodes are known."""
-    bound = run.config.cpu_bound_to_numa
+    bound, known = run.config.cpu_bound_to_numa, run.config.hardware_class not in (None, "other")
+    text = "how many GPUs share a NUMA node is told by the GPU"
     return (
-        is_not("ranks are not bound to NUMA nodes yet", bound, asked(bound, "--cpu-bound-to-numa")),
-        holds(
-            "how many GPUs share a NUMA node is told by the GPU",
-            None if run.config.hardware_class in (None, "other") else True,
-            "--gpu-model",
-        ),
+        is_not("ranks are not bound to NUMA nodes yet", bound, told_by="--cpu-bound-to-numa"),
+        holds(text, known or None, told_by="--gpu-model"),
     )
 
 
@@ -43,8 +42,8 @@ FIX: Final = Fix(
     wall="host_overhead",
     title="Bind each rank to its GPU's NUMA node",
     kinds=("launch", "python", "arrival"),
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions=(
         "any. Megatron-Bridge's performance harness does it on Slurm by itself; its Kubeflow launcher with "
         "NEMO_KUBEFLOW_NUMA_BINDING=1. bindpcie of NVIDIA/mlperf-common reads the topology instead of a "
@@ -59,7 +58,6 @@ FIX: Final = Fix(
     side_effects=(
         "a wrong number of GPUs a node binds ranks to the far socket; numactl must be in the container",
     ),
-    excludes=(),
     verify="launch calls and the delay from launch to start get shorter, and equal over ranks",
     sources=(
         "Megatron-Bridge, docs/performance-guide.md and scripts/performance/utils/executors.py at 067f987d",

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.fixes.fix import Fix, Form, Knobs, Precondition
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Form, Precondition
 from heuristics.fixes.preconditions import already, holds
 from heuristics.run.run import Run
 from traces.limits import Limit
@@ -21,17 +22,13 @@ INTERVAL: Final = Limit(
 )
 
 
-def knobs(run: Run) -> Knobs:
+def change(run: Run) -> Change:
     """The same on every run: the collector's interval is not a matter of the model."""
     del run
-    steps = int(INTERVAL.value)
-    return Knobs(
-        megatron_lm=("--manual-gc", f"--manual-gc-interval {steps}"),
-        megatron_bridge=("train.manual_gc=true", f"train.manual_gc_interval={steps}"),
-    )
+    return Change({"train.manual_gc": True, "train.manual_gc_interval": int(INTERVAL.value)})
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """Collections within steps. That none is seen tells nothing: unnamed ones look like Python."""
     collects = run.cost_ns("host_overhead", ("gc",))
     return (*already(run, "train.manual_gc", active=False if collects else None), *_within_steps(run))
@@ -39,7 +36,8 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
 
 def _within_steps(run: Run) -> tuple[Precondition, ...]:
     collects = True if run.cost_ns("host_overhead", ("gc",)) else None  # long pauses only make it likely
-    return (holds("the collector stops the host within steps", collects, "NVTX ranges around collections"),)
+    text = "the collector stops the host within steps"
+    return (holds(text, collects, told_by="NVTX ranges around collections"),)
 
 
 FIX: Final = Fix(
@@ -47,15 +45,13 @@ FIX: Final = Fix(
     wall="host_overhead",
     title="Collect garbage by hand, all ranks together",
     kinds=("gc", "long_python_pauses"),
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions=(
         "every release here; the interval is 10 or 100 steps in NVIDIA's guides. Megatron-Bridge's "
         "performance harness sets 100 itself"
     ),
-    gains=(),
     side_effects=("host memory grows between collections",),
-    excludes=(),
     verify="no long host gap within a step; what is left of them falls on all ranks together",
     sources=(
         (
@@ -74,7 +70,7 @@ FIX: Final = Fix(
         verify="no long host gap within a step; what is left of them falls on all ranks together",
         sources=("Python, library reference, gc",),
         side_effects=("host memory grows between collections",),
-        preconditions=_within_steps,
+        advice=_within_steps,
         changes=lambda run: ("collection_at_edges",),
     ),
 )

@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from heuristics.fixes.fix import Fix, Form, Gain, Knobs, Precondition
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Form, Gain, Precondition
 from heuristics.fixes.preconditions import (
     already_so,
-    at_least,
     head_room,
     holds,
     is_not,
@@ -22,7 +22,7 @@ from heuristics.fixes.preconditions import (
     static_shapes,
 )
 from heuristics.guides.cuda_graphs import choose_graphs
-from heuristics.guides.graph_choice import GraphChoice, graph_knobs
+from heuristics.guides.graph_choice import RNG_TRACKER, GraphChoice, graph_change
 from heuristics.run.run import Run
 from traces.cures import cure
 from traces.limits import Limit
@@ -50,69 +50,66 @@ def partial_choice(run: Run) -> GraphChoice:
 
 
 def _with_fit_recompute(run: Run) -> Run:
-    """The run once MEM-2 has mended a recompute that forbids graphs, which is a precondition of its own."""
+    """The run after MEM-2, where its recompute forbids graphs, which is a precondition of its own."""
     shown = run.active
     full = None if shown.recompute_full is None else False
     kept = shown.recompute_modules and tuple(name for name in shown.recompute_modules if name != "moe")
-    mended = replace(run, observed=replace(shown, recompute_full=full, recompute_modules=kept))
+    corrected = replace(run, observed=replace(shown, recompute_full=full, recompute_modules=kept))
     config = run.validated
     if not config.full_recompute and not config.recomputes("moe"):
-        return mended
+        return corrected
     modules = tuple(name for name in config.recompute_modules() or () if name != "moe")
-    return mended.changed({"recompute_granularity": "selective", "recompute_modules": modules})
+    return corrected.changed({"recompute_granularity": "selective", "recompute_modules": modules})
 
 
-def knobs(run: Run) -> Knobs:
-    """What the CUDA-graph guide names, spelled for the version; NCCL keeps out of graphs' memory."""
-    choice, core = partial_choice(run), run.config.core_text
-    return Knobs(
-        megatron_lm=(*graph_knobs(choice, core, bridge=False), "--te-rng-tracker"),
-        megatron_bridge=(
-            *graph_knobs(choice, core, bridge=True),
-            "model.use_te_rng_tracker=true",
-            "rng.te_rng_tracker=true",
-        ),
-        bridge_harness=(
+def change(run: Run) -> Change:
+    """What the CUDA-graph guide names, in the release's knobs; NCCL keeps out of graphs' memory."""
+    choice = partial_choice(run)
+    return Change(
+        {**graph_change(choice, run.config.core_text), **RNG_TRACKER, "env.NCCL_GRAPH_REGISTER": "0"},
+        harness=(
             "--cuda_graph_impl transformer_engine",
             f"--cuda_graph_scope {','.join(choice.modules)}",
         ),
-        environment=("NCCL_GRAPH_REGISTER=0",),
+        by_release=True,
+        since="0.16.0",
     )
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """What Megatron-Core asserts for the modules that were chosen, and room for them."""
     choice, shown = choose_graphs(_with_fit_recompute(run)), run.active
     modules, recomputed, graphed = partial_choice(run).modules, shown.recompute_modules, shown.graph_frac
+    whole = choice.impl == "full_iteration"
     needs = [
         *already_so("cuda_graph_impl", graphed != 0 and _configured(run, modules)),
         holds(
             f"graphs of parts are what the CUDA-graph guide names ({choice.rule})",
             choice.impl == "transformer_engine",
-            "HST-7" if choice.impl == "full_iteration" else ", ".join(choice.asks),
+            "HST-7" if whole else ", ".join(choice.asks),
         ),
         holds(
             f"graphs hold at most {GRAPHED.value:.0%} of the kernel work so far",
             None if graphed is None else graphed <= GRAPHED.value,
-            cure("graphs", run.active.recorder) if graphed is None else "for what is outside: HST-6, HST-7",
+            "for what is outside: HST-6, HST-7",
+            cure("graphs", run.active.recorder),
         ),
         is_not("no full recompute", shown.recompute_full, "MEM-2"),
         no_layer_offload(run),
         static_shapes(run),
-        at_least("Megatron-Core", run.config.core_text, "0.16.0", "--core-version"),
         head_room(run, ROOM.value),
     ]
     if "moe_router" in modules:
-        whole = None if recomputed is None else "moe" in recomputed
-        needs.append(is_not("moe is not recomputed", whole, "MEM-2"))
+        fact = None if recomputed is None else "moe" in recomputed
+        needs.append(is_not("moe is not recomputed", fact, "MEM-2"))
     if "moe_preprocess" in modules and shown.dispatcher == "alltoall":
         padding = run.config.router_padding
-        needs.append(is_not("the router does not pad for low precision", padding, "--router-padding"))
+        needs.append(is_not("the router does not pad for low precision", padding, told_by="--router-padding"))
     return tuple(needs)
 
 
 def _configured(run: Run, modules: tuple[str, ...]) -> bool:
-    """Whether these modules, or whole layers, are asked for already."""
+    """Whether these modules, or whole layers, are configured already."""
     asked = run.config.names("cuda_graph_modules")
     return run.config.first("cuda_graph_impl") == "transformer_engine" and (
         asked is not None and (not asked or set(modules) <= set(asked))
@@ -132,8 +129,8 @@ FIX: Final = Fix(
     wall="host_overhead",
     title="CUDA graphs of attention, router and preprocessing",
     kinds=("launch", "python", "arrival"),
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions=(
         "router and preprocess scopes since Megatron-Core 0.16 (before: attn alone, 0.14 as "
         "--external-cuda-graph); cuda_graph_modules since 0.18, cuda_graph_scope before; never both. "
@@ -190,8 +187,8 @@ FIX: Final = Fix(
             "graphs keep memory of their own",
             "the first steps compile: leave them out",
         ),
-        preconditions=lambda run: (
-            holds("shapes stay the same from step to step", None, "TORCH_LOGS=recompiles"),
+        advice=lambda run: (
+            holds("shapes stay the same from step to step", None, told_by="TORCH_LOGS=recompiles"),
         ),
     ),
 )

@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.config.logic import all_of
-from heuristics.fixes.fix import Fix, Form, Gain, Knobs, Precondition
-from heuristics.fixes.preconditions import asked, at_least, is_not
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Form, Gain, Precondition
+from heuristics.fixes.preconditions import is_not, te_at_least
 from heuristics.run.run import Run
 from traces.cures import cure
 from traces.limits import Limit
@@ -24,28 +25,29 @@ ROUTER_KERNELS: Final = Limit(
 )
 
 
-def knobs(run: Run) -> Knobs:
+def change(run: Run) -> Change:
     """What is not fused already; without MoE only the loss. The norm's fusion is for MXFP8."""
-    lm, bridge = _moe_knobs(run) if run.active.moe is not False else ([], [])
-    norm = ("NVTE_NORM_FWD_USE_CUDNN=1", "NVTE_NORM_BWD_USE_CUDNN=1") if run.precision == "mxfp8" else ()
-    return Knobs(
-        megatron_lm=(*lm, "--cross-entropy-loss-fusion", "--cross-entropy-fusion-impl native"),
-        megatron_bridge=(
-            *bridge,
-            "model.cross_entropy_loss_fusion=true",
-            "model.cross_entropy_fusion_impl=native",
-        ),
-        environment=norm,
+    names = _unfused(run) if run.active.moe is not False else []
+    norm = ("NVTE_NORM_FWD_USE_CUDNN", "NVTE_NORM_BWD_USE_CUDNN") if run.precision == "mxfp8" else ()
+    return Change(
+        {
+            **dict.fromkeys(names, True),
+            "cross_entropy_loss_fusion": True,
+            "cross_entropy_fusion_impl": "native",
+            **{f"env.{name}": "1" for name in norm},
+        },
+        by_release=True,
     )
 
 
-def _moe_knobs(run: Run) -> tuple[list[str], list[str]]:
-    names = [] if _router_fused(run) else ["moe_router_fusion"]
+def _unfused(run: Run) -> list[str]:
+    has_router = not run.config.core_before("0.14.0")
+    names = ["moe_router_fusion"] if has_router and not _router_fused(run) else []
     if run.active.permute_fused is not True:
         names.append("moe_permute_fusion")
     if run.active.dispatcher == "hybridep" and not run.config.core_before("0.17.1"):
         names.append("moe_permute_fusion_into_hybridep")
-    return [f"--{name.replace('_', '-')}" for name in names], [f"model.{name}=true" for name in names]
+    return names
 
 
 def _router_fused(run: Run) -> bool | None:
@@ -53,17 +55,15 @@ def _router_fused(run: Run) -> bool | None:
     return run.config.on("moe_router_fusion") if kernels is None else kernels <= ROUTER_KERNELS.value
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """Something left to fuse, and a Transformer Engine that has the fused kernels; without MoE, neither."""
     if run.active.moe is False:
         return ()
     router, permute = _router_fused(run), run.active.permute_fused
-    fused = all_of(router, permute)
-    how = asked(fused, cure("graphs", run.active.recorder))
-    needs = [is_not("router or permutation run unfused", fused, how)]
+    told = cure("graphs", run.active.recorder)
+    needs = [is_not("router or permutation run unfused", all_of(router, permute), told_by=told)]
     if not (router and permute):
-        needed = "2.1.0" if router else "2.7.0"
-        needs.append(at_least("Transformer Engine", run.config.version_text("te"), needed, "--te-version"))
+        needs.append(te_at_least(run, "2.1.0" if router else "2.7.0"))
     return tuple(needs)
 
 
@@ -72,8 +72,8 @@ FIX: Final = Fix(
     wall="host_overhead",
     title="Fuse small kernels",
     kinds=("launch", "python", "arrival"),
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions=(
         "moe_permute_fusion since Megatron-Core 0.11, moe_router_fusion since 0.14, "
         "moe_permute_fusion_into_hybridep since 0.17.1. Megatron-LM's main refuses the loss fusion of "

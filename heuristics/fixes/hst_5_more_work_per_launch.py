@@ -10,54 +10,44 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.fixes.batch import batch_needs, doubled
-from heuristics.fixes.fix import Fix, Form, Knobs, Precondition
-from heuristics.fixes.preconditions import head_room, holds, tensor_parallel
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Form, Precondition
+from heuristics.fixes.preconditions import head_room, holds, larger_batch
 from heuristics.run.run import Run
 from traces.limits import Limit
+from traces.settings.settings import Value
 
 SHORT: Final = Limit(
     0.5, "fraction of kernels under 10 us", "ours: below it most launches already carry enough work"
 )
 
 
-def knobs(run: Run) -> Knobs:
+def change(run: Run) -> Change:
     """Twice the micro-batch (2N of the N there is), and half the tensor parallelism where there is some."""
-    batch = doubled(run)
     if not _halves(run):
-        return batch
-    half: int | str = run.config.tp // 2 if run.config.tp else "TP/2"
+        return Change(doubled(run))
+    half: Value = run.config.tp // 2 if run.config.tp else "TP/2"
     alone = half == 1 and run.config.on("sequence_parallel")
-    return Knobs(
-        megatron_lm=(
-            *batch.megatron_lm,
-            f"--tensor-model-parallel-size {half}",
-            *(("(leave out --sequence-parallel)",) if alone else ()),
-        ),
-        megatron_bridge=(
-            *batch.megatron_bridge,
-            f"model.tensor_model_parallel_size={half}",
-            *(("model.sequence_parallel=false",) if alone else ()),
-        ),
-        bridge_harness=(*batch.bridge_harness, f"--tensor_model_parallel_size {half}"),
-    )
+    off: dict[str, Value] = {"sequence_parallel": False} if alone else {}
+    return Change({**doubled(run), "tensor_model_parallel_size": half, **off})
 
 
 def _halves(run: Run) -> bool:
     """Whether TP can go down: not to 1 where its overlap is on, which wants more."""
     tp = run.config.tp
-    if tensor_parallel(run) is not True or (tp is not None and tp % 2):
+    if run.config.tensor_parallel is not True or (tp is not None and tp % 2):
         return False
     return not (tp == 2 and run.active.tp_overlap)
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """Short kernels, and memory. What a larger micro-batch takes cannot be told from the peak alone."""
     short = run.active.short_kernel_frac
     return (
         holds(
             f"more than {SHORT.value:.0%} of the kernels run under 10 us",
             None if short is None else short > SHORT.value,
-            "record kernels, not whole graphs" if short is None else "",
+            told_by="record kernels, not whole graphs",
         ),
         head_room(run, None),
         *batch_needs(run, ranks_times=2 if _halves(run) else 1),
@@ -69,17 +59,15 @@ FIX: Final = Fix(
     wall="host_overhead",
     title="Give each launch more work",
     kinds=("launch", "python", "arrival"),
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions=(
         "every release here; the global batch size must stay divisible by micro-batch and data parallelism"
     ),
-    gains=(),
     side_effects=(
         "activations grow with the micro-batch, weights a rank with a smaller TP",
         "fewer microbatches: a larger pipeline bubble, and less for overlap of expert all-to-all to pair",
     ),
-    excludes=(),
     verify="the median kernel gets longer, launches a step fall, launch_starved time falls",
     sources=(
         "Megatron-Bridge, docs/training/moe-optimization.md and docs/performance-guide.md at 067f987d",
@@ -91,8 +79,6 @@ FIX: Final = Fix(
         verify="kernels get longer, and fewer for each sample",
         sources=("ours: the same launches for more samples",),
         side_effects=("a larger batch keeps more activations",),
-        preconditions=lambda run: (
-            holds("memory has room for a larger batch", None, "torch.cuda.max_memory_reserved()"),
-        ),
+        advice=larger_batch,
     ),
 )

@@ -10,8 +10,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.fixes.fix import Fix, Form, Knobs, Precondition
-from heuristics.fixes.preconditions import already, asked, at_least, expert_parallel, head_room, holds, is_not
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Form, Precondition
+from heuristics.fixes.preconditions import (
+    already,
+    dispatched_by,
+    expert_parallel,
+    grouped_gemm,
+    head_room,
+    holds,
+    is_not,
+)
 from heuristics.run.run import Run
 from traces.limits import Limit
 
@@ -20,43 +29,32 @@ BUDGET: Final = Limit(
     "times the tokens of perfect balance",
     "Megatron-Bridge, src/megatron/bridge/perf_recipes/deepseek/common.py at 067f987d",
 )
+_FACTOR: Final = "moe_expert_rank_capacity_factor"
+BUDGETED: Final = {_FACTOR: BUDGET.value, "use_transformer_engine_op_fuser": True}
+"""The budget of Megatron-Bridge's tuned recipes, with what it asserts."""
 
 
-def knobs(run: Run) -> Knobs:
-    """The budget of Megatron-Bridge's tuned recipes, with what it asserts."""
+def change(run: Run) -> Change:
+    """The budget."""
     del run
-    return Knobs(
-        megatron_lm=(
-            f"--moe-expert-rank-capacity-factor {BUDGET.value}",
-            "--use-transformer-engine-op-fuser",
-        ),
-        megatron_bridge=(
-            f"model.moe_expert_rank_capacity_factor={BUDGET.value}",
-            "model.use_transformer_engine_op_fuser=true",
-        ),
-    )
+    return Change(BUDGETED)
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """A read of token counts in each layer, HybridEP, and routing that is not of fixed size already."""
-    shown, routing = run.active, run.config.routing
-    syncs = shown.token_count_sync
+    routing, syncs = run.config.routing, run.active.token_count_sync
     return (
-        *already(run, "moe_expert_rank_capacity_factor", active=False if syncs else None),
+        *already(run, _FACTOR, active=False if syncs else None),
         expert_parallel(run),
-        holds("layers wait for their token counts", syncs, asked(syncs, "record CUDA API calls and copies")),
-        holds(
-            "HybridEP dispatches tokens",
-            None if shown.dispatcher == "unknown" else shown.dispatcher == "hybridep",
-            "COM-2",
-        ),
+        holds("layers wait for their token counts", syncs, told_by="record CUDA API calls and copies"),
+        dispatched_by(run, "HybridEP dispatches tokens", "hybridep"),
         is_not(
             "experts are not padded to capacity",
             None if routing is None else routing == "drop_pad",
-            "--routing" if routing is None else "nothing to do: sizes are fixed already",
+            "nothing to do: sizes are fixed already",
+            "--routing",
         ),
-        at_least("Megatron-Core", run.config.core_text, "0.18.0", "--core-version"),
-        holds("experts run as grouped GEMM", shown.grouped_gemm, "CMP-1"),
+        grouped_gemm(run),
         head_room(run, None),
     )
 
@@ -67,13 +65,12 @@ FIX: Final = Fix(
     title="Fixed expert budgets, no token-count syncs",
     kinds=("token_count_sync",),
     wins=("token_count_sync", "launch", "python"),
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions=(
         "moe_expert_rank_capacity_factor since Megatron-Core 0.18, experimental. With alltoall only: leave "
         "capacity factor and padding for quantisation off, which move the read before the first permutation"
     ),
-    gains=(),
     side_effects=(
         (
             "buffers are sized for the budget, balanced or not: more memory (moe_paged_stash packs what "
@@ -81,7 +78,6 @@ FIX: Final = Fix(
         ),
         "steps over budget run twice: pick the factor from the imbalance that is measured",
     ),
-    excludes=(),
     verify=(
         "no copy of token counts and no wait for it in MoE layers; the count of repeated steps stays near "
         "zero"

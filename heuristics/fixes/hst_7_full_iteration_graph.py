@@ -11,11 +11,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from heuristics.fixes import hst_6_fewer_syncs
-from heuristics.fixes.fix import Fix, Knobs, Precondition
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Precondition
+from heuristics.fixes.hst_6_fewer_syncs import BUDGETED
 from heuristics.fixes.preconditions import (
-    asked,
-    at_least,
     head_room,
     holds,
     is_not,
@@ -24,10 +23,11 @@ from heuristics.fixes.preconditions import (
 )
 from heuristics.guides.cuda_graphs import choose_graphs
 from heuristics.guides.facts import is_sync_free
-from heuristics.guides.graph_choice import graph_knobs
+from heuristics.guides.graph_choice import RNG_TRACKER, graph_change
 from heuristics.run.run import Run
 from traces.cures import cure
 from traces.limits import Limit
+from traces.settings.settings import Value
 
 WHOLE: Final = Limit(
     0.8, "fraction of kernel work in CUDA graphs", "ours: all but the optimizer, which no such graph holds"
@@ -37,49 +37,41 @@ GROWTH: Final = Limit(
 )
 
 
-def knobs(run: Run) -> Knobs:
-    """One graph, spelled for the version; dropless routing adds HST-6's budget and the stash it feeds."""
-    core = run.config.core_text
+def change(run: Run) -> Change:
+    """One graph, in the release's knobs; dropless routing adds HST-6's budget and the stash it feeds."""
     choice = replace(choose_graphs(run), impl="full_iteration", modules=())
     stash = _dropless(run) and not run.config.core_before("0.18.0")
-    budget = hst_6_fewer_syncs.knobs(run) if stash else Knobs()
-    return Knobs(
-        megatron_lm=(
-            *graph_knobs(choice, core, bridge=False),
-            "--te-rng-tracker",
-            "--no-check-for-nan-in-loss-and-grad",
-            *budget.megatron_lm,
-            *(("--moe-paged-stash",) if stash else ()),
-        ),
-        megatron_bridge=(
-            *graph_knobs(choice, core, bridge=True),
-            "model.use_te_rng_tracker=true",
-            "rng.te_rng_tracker=true",
-            "rerun_state_machine.check_for_nan_in_loss=false",
-            "ddp.check_for_nan_in_grad=false",
-            *budget.megatron_bridge,
-            *(("model.moe_paged_stash=true",) if stash else ()),
-        ),
-        bridge_harness=("--cuda_graph_impl local", "--cuda_graph_scope full_iteration"),
+    named: dict[str, Value] = {"cuda_graph_modules": ()} if run.config.names("cuda_graph_modules") else {}
+    return Change(
+        {
+            **named,  # a graph of everything takes no names
+            **graph_change(choice, run.config.core_text),
+            **RNG_TRACKER,
+            "rerun.check_for_nan_in_loss": False,
+            "ddp.check_for_nan_in_grad": False,
+            **({**BUDGETED, "moe_paged_stash": True} if stash else {}),
+        },
+        harness=("--cuda_graph_impl local", "--cuda_graph_scope full_iteration"),
+        by_release=True,
+        since="0.18.0" if _dropless(run) else "0.15.0",
     )
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """Nothing read back in the step, shapes that stay, and memory for every buffer at once."""
-    peak, whole = run.active.peak_bytes, _is_whole(run)
+    peak = run.active.peak_bytes
     return (
-        holds("no expert size goes back to the host", _sizes_stay(run), _sizes_cure(run)),
+        holds(
+            "no expert size goes back to the host",
+            _sizes_stay(run),
+            _sizes_met_by(run),
+            "--gpu-model, --routing, --precision, --te-op-fuser",
+        ),
         is_not(
-            "no graph of the whole step runs yet", whole, asked(whole, cure("graphs", run.active.recorder))
+            "no graph of the whole step runs yet", _is_whole(run), told_by=cure("graphs", run.active.recorder)
         ),
         static_shapes(run),
         no_layer_offload(run),
-        at_least(
-            "Megatron-Core",
-            run.config.core_text,
-            "0.18.0" if _dropless(run) else "0.15.0",
-            "--core-version",
-        ),
         head_room(run, None if peak is None else peak * (GROWTH.value - 1)),
     )
 
@@ -98,10 +90,8 @@ def _sizes_stay(run: Run) -> bool | None:
     return is_sync_free(run) if _dropless(run) else True
 
 
-def _sizes_cure(run: Run) -> str:
+def _sizes_met_by(run: Run) -> str:
     """HST-6 makes it so where NVIDIA's recipes do: MXFP8 on Blackwell."""
-    if _sizes_stay(run) is None:
-        return "--gpu-model, --routing, --precision, --te-op-fuser"
     blackwell = run.config.hardware_class in ("blackwell_nvl8", "nvl72")
     return "HST-6" if blackwell and run.precision == "mxfp8" else "drop-and-pad routing"
 
@@ -111,14 +101,13 @@ FIX: Final = Fix(
     wall="host_overhead",
     title="One CUDA graph for forward and backward",
     kinds=("launch", "python", "arrival", "sync", "token_count_sync"),
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions=(
         "cuda_graph_impl=full_iteration since Megatron-Core 0.18, 0.15 to 0.17 local with scope "
         "full_iteration; Megatron-Bridge's harness says local and full_iteration in every version. Dropless "
         "routing needs 0.18, experimental"
     ),
-    gains=(),
     side_effects=(
         "1.5 to 2 times the peak memory",
         "NaN checks of loss and gradients go off",

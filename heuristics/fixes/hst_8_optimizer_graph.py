@@ -10,40 +10,31 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import already, at_least, holds, is_not
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Precondition
+from heuristics.fixes.preconditions import already, holds, is_not, no_second_fsdp, optimizer_is, training
 from heuristics.run.run import Run
 
 _KNOB: Final = "optimizer.optimizer_cuda_graph"
 
 
-def knobs(run: Run) -> Knobs:
+def change(run: Run) -> Change:
     """Switch it on."""
     del run
-    return Knobs(megatron_lm=("--optimizer-cuda-graph",), megatron_bridge=(f"{_KNOB}=true",))
+    return Change({_KNOB: True})
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """A step of Adam that stays on the GPU."""
-    kind = run.config.first("optimizer.optimizer")
+    late, told = "the host is late for launches of the optimizer", "NVTX ranges around the optimizer's step"
+    on_cpu = run.config.on("optimizer.optimizer_cpu_offload")
     return (
         *already(run, _KNOB),
-        holds("it is a training step, with an optimizer", run.active.training, "record a whole step"),
-        holds(
-            "the host is late for launches of the optimizer", None, "NVTX ranges around the optimizer's step"
-        ),
-        at_least("Megatron-Core", run.config.core_text, "0.17.0", "--core-version"),
-        is_not(
-            "no part of the optimizer steps on the CPU",
-            run.config.on("optimizer.optimizer_cpu_offload"),
-            "--optimizer-cpu-offload left out",
-        ),
-        holds("the optimizer is Adam", None if kind is None else kind == "adam", "--optimizer adam"),
-        is_not(
-            "Megatron-FSDP 2 does not run",
-            run.config.second_fsdp,
-            "--megatron-fsdp-version 1",
-        ),
+        training(run),
+        holds(late, None, told_by=told),
+        is_not("no part of the optimizer steps on the CPU", on_cpu, "--optimizer-cpu-offload left out"),
+        optimizer_is(run, "the optimizer is Adam", "adam"),
+        no_second_fsdp(run),
     )
 
 
@@ -52,10 +43,9 @@ FIX: Final = Fix(
     wall="host_overhead",
     title="One CUDA graph for the optimizer's step",
     kinds=("launch", "python", "arrival"),
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions="Megatron-Core 0.17 and later, experimental, for Adam",
-    gains=(),
     side_effects=(
         "captured buffers stay allocated",
         "a step that skips or decides by its gradients fails in capture or replay",

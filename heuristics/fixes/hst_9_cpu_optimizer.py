@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.fixes.fix import Fix, Form, Gain, Knobs, Precondition
-from heuristics.fixes.preconditions import evident, holds
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Form, Gain, Precondition
+from heuristics.fixes.preconditions import holds
 from heuristics.run.run import Run
 from traces.limits import Limit
 
@@ -22,22 +23,19 @@ LESS: Final = Limit(
 _FRACTION: Final = "optimizer.optimizer_offload_fraction"
 
 
-def knobs(run: Run) -> Knobs:
+def change(run: Run) -> Change:
     """Half of the fraction, which is 1 where it is not set, with its copies overlapped."""
     now = run.config.first(_FRACTION)
     fraction = (float(now) if isinstance(now, int | float) else 1.0) * LESS.value
-    return Knobs(
-        megatron_lm=(f"--optimizer-offload-fraction {fraction:g}", "--overlap-cpu-optimizer-d2h-h2d"),
-        megatron_bridge=(f"{_FRACTION}={fraction:g}", "optimizer.overlap_cpu_optimizer_d2h_h2d=true"),
-    )
+    return Change({_FRACTION: fraction, "optimizer.overlap_cpu_optimizer_d2h_h2d": True})
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """That it steps there is seen by its copies; whether memory has room nothing tells before."""
     steps = bool(run.cost_ns("host_overhead", ("cpu_optimizer",)))
     return (
-        evident("the CPU steps the optimizer between its copies", steps, ""),
-        holds("memory has room for the state that comes back", None, "--config FILE and --log FILE"),
+        holds("the CPU steps the optimizer between its copies", steps),
+        holds("memory has room for the state that comes back", None, told_by="--config FILE and --log FILE"),
     )
 
 
@@ -46,8 +44,8 @@ FIX: Final = Fix(
     wall="host_overhead",
     title="Keep less of the optimizer on the CPU",
     kinds=("cpu_optimizer",),
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions="every Megatron-Core release here; without --optimizer-cpu-offload none of it is on the CPU",
     gains=(
         Gain(
@@ -69,6 +67,6 @@ FIX: Final = Fix(
         verify="no pause between the copies of gradients and of weights at the end of each step",
         sources=("PyTorch, torch/distributed/fsdp",),
         side_effects=("the optimizer's state takes memory of the GPU",),
-        preconditions=preconditions,
+        advice=advice,
     ),
 )

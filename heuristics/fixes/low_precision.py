@@ -1,151 +1,130 @@
-"""The change of precision, as both MEM-4 and CMP-3 make it: spellings of each recipe, and what it needs."""
+"""The change of precision, as both MEM-4 and CMP-3 make it: the knobs of each recipe, and what it needs."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from heuristics.config.precision import BITS, bits_of
-from heuristics.fixes.fix import Knobs, Precondition
-from heuristics.fixes.preconditions import at_least, holds, is_not
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Precondition
+from heuristics.fixes.preconditions import distributed_optimizer, holds, is_not, te_at_least
 from heuristics.guides.graph_modules import captured_alone
 from heuristics.guides.precision import ROUTER, RecipeName, choose_precision
 from heuristics.guides.recompute import recomputed_now
 from heuristics.run.run import Run
+from traces.settings.knobs import known_in
+from traces.settings.settings import Value
 
 
 @dataclass(frozen=True, slots=True)
 class _Spelling:
-    """Flags of Megatron-LM, Bridge's name of the recipe, harness code, Transformer Engine needed."""
+    """Knobs of Megatron-LM, Bridge's name of the recipe, harness code, Transformer Engine needed."""
 
-    megatron_lm: tuple[str, ...]
+    megatron_lm: Mapping[str, Value]
     bridge: str
     harness: str | None
     te_version: str
 
 
-_GATHERS: Final = ("--fp8-param-gather", "--reuse-grad-buf-for-mxfp8-param-ag")
+_GATHER: Final = "fp8_param"
+_REUSE: Final = "ddp.reuse_grad_buf_for_mxfp8_param_ag"
+_ROUTING: Final[Mapping[str, Value]] = {
+    "moe_router_dtype": ROUTER,
+    "moe_router_padding_for_quantization": True,
+}
+
+
+def _fp8(form: str, recipe: str) -> dict[str, Value]:
+    return {"fp8": form, "fp8_recipe": recipe, _GATHER: True}
+
 
 _SPELLINGS: Final[dict[RecipeName, _Spelling]] = {
     "fp8_delayed": _Spelling(
-        ("--fp8-format hybrid", "--fp8-recipe delayed", "--fp8-param-gather"),
-        "bf16_with_fp8_delayed_scaling_mixed",
-        None,
-        "1.11.0",
+        _fp8("hybrid", "delayed"), "bf16_with_fp8_delayed_scaling_mixed", None, "1.11.0"
     ),
     "fp8_current": _Spelling(
-        ("--fp8-format hybrid", "--fp8-recipe tensorwise", "--fp8-param-gather"),
-        "bf16_with_fp8_current_scaling_mixed",
-        "fp8_cs",
-        "2.2.0",
+        _fp8("hybrid", "tensorwise"), "bf16_with_fp8_current_scaling_mixed", "fp8_cs", "2.2.0"
     ),
     "fp8_blockwise": _Spelling(
-        ("--fp8-format e4m3", "--fp8-recipe blockwise", "--fp8-param-gather"),
-        "bf16_with_fp8_subchannel_scaling_mixed",
-        "fp8_sc",
-        "2.3.0",
+        _fp8("e4m3", "blockwise"), "bf16_with_fp8_subchannel_scaling_mixed", "fp8_sc", "2.3.0"
     ),
-    "mxfp8": _Spelling(
-        (
-            "--fp8-format e4m3",
-            "--fp8-recipe mxfp8",
-            "--fp8-param-gather",
-            "--reuse-grad-buf-for-mxfp8-param-ag",
-        ),
-        "bf16_with_mxfp8_mixed",
-        "fp8_mx",
-        "2.1.0",
-    ),
-    "nvfp4": _Spelling(
-        ("--fp4-format e2m1", "--fp4-recipe nvfp4"), "bf16_with_nvfp4_mixed", "nvfp4", "2.7.0"
-    ),
+    "mxfp8": _Spelling({**_fp8("e4m3", "mxfp8"), _REUSE: True}, "bf16_with_mxfp8_mixed", "fp8_mx", "2.1.0"),
+    "nvfp4": _Spelling({"fp4": "e2m1", "fp4_recipe": "nvfp4"}, "bf16_with_nvfp4_mixed", "nvfp4", "2.7.0"),
 }
 """Megatron-LM, megatron/core/transformer/moe/README.md, and fp8_utils.py for the Transformer Engine that each
 recipe needs (grouped GEMM in FP8: 1.11), at d98e8a64; Megatron-Bridge, training/mixed_precision.py and
 scripts/performance/utils/precision.py, at 067f987d."""
 
 
-def low_precision_knobs(run: Run) -> Knobs:
-    """Spellings of the recipe that the table chooses, the router kept in FP32; none where that is BF16."""
+def change(run: Run) -> Change:
+    """The recipe that the table chooses, the router kept in FP32; nothing where that is BF16."""
     recipe = choose_precision(run).recipe
     spelling = _SPELLINGS.get(recipe)
     if spelling is None:
-        return Knobs()
-    routing = () if run.active.moe is False else _routing(run)
-    return Knobs(
-        megatron_lm=(
-            *_flags(run, spelling),
-            *_left_out(run, recipe),
-            *(f"--{name.replace('_', '-')}{arg}" for name, arg, _ in routing),
-        ),
-        megatron_bridge=(
-            f"mixed_precision={spelling.bridge}",
-            *(f"model.{name}={value}" for name, _, value in routing),
-        ),
-        bridge_harness=(f"--compute_dtype {spelling.harness}",) if spelling.harness else (),
+        return Change()
+    routing = {} if run.active.moe is False else _ROUTING
+    return Change(
+        {knob: value for knob, value in routing.items() if _is_known(run, knob)},
+        megatron_lm={**_knobs(run, spelling), **_left_out(run, recipe)},
+        megatron_bridge={"mixed_precision": spelling.bridge},
+        harness=(f"--compute_dtype {spelling.harness}",) if spelling.harness else (),
+        by_release=True,
+        since="0.15.0" if recipe == "nvfp4" else "",
     )
 
 
-def _flags(run: Run, spelling: _Spelling) -> tuple[str, ...]:
-    """The recipe's flags; parameters stay in BF16 where no optimizer is distributed that could gather FP8."""
-    if run.config.distributed_optimizer is not False:
-        return spelling.megatron_lm
-    return tuple(flag for flag in spelling.megatron_lm if flag not in _GATHERS)
-
-
-def _left_out(run: Run, recipe: RecipeName) -> tuple[str, ...]:
-    """Flags of FP8, where FP4 takes its place: Megatron-Core refuses both at once."""
-    if recipe != "nvfp4":
-        return ()
-    buffers = "ddp.reuse_grad_buf_for_mxfp8_param_ag"
-    flags = {
-        "--fp8-format": run.config.on("fp8") or bits_of(run.precision) == BITS["mxfp8"],
-        "--fp8-param-gather": run.config.on("fp8_param"),
-        "--reuse-grad-buf-for-mxfp8-param-ag": run.config.on(buffers),
+def _knobs(run: Run, spelling: _Spelling) -> dict[str, Value]:
+    """The recipe's knobs; parameters stay in BF16 where no optimizer is distributed that could gather FP8."""
+    gathers = run.config.distributed_optimizer is not False
+    return {
+        knob: value
+        for knob, value in spelling.megatron_lm.items()
+        if knob not in (_GATHER, _REUSE) or (gathers and _is_known(run, knob))
     }
-    return tuple(f"(leave out {flag})" for flag, on in flags.items() if on)
 
 
-def _routing(run: Run) -> tuple[tuple[str, str, str], ...]:
-    """Field, what follows it as a flag, its value: router in FP32, token counts padded for the GEMMs."""
-    padding = "fp8" if run.config.core_before("0.16.0") else "quantization"
-    return (
-        ("moe_router_dtype", f" {ROUTER}", ROUTER),
-        (f"moe_router_padding_for_{padding}", "", "true"),
-    )
+def _is_known(run: Run, knob: str) -> bool:
+    return known_in(knob, run.config.core_text) is not False
 
 
-def low_precision_needs(run: Run) -> tuple[Precondition, ...]:
+def _left_out(run: Run, recipe: RecipeName) -> dict[str, Value]:
+    """Knobs of FP8, where FP4 takes its place: Megatron-Core refuses both at once."""
+    if recipe != "nvfp4":
+        return {}
+    is_fp8 = run.config.on("fp8") or bits_of(run.precision) == BITS["mxfp8"]
+    off: dict[str, Value] = {"fp8": None} if is_fp8 else {}
+    return off | {knob: False for knob in (_GATHER, _REUSE) if run.config.on(knob)}
+
+
+def advice(run: Run) -> tuple[Precondition, ...]:
     """A GPU that a row names, a wider format until now, a stable run before, and the library for it."""
     choice = choose_precision(run)
-    spelling, bits = _SPELLINGS.get(choice.recipe), bits_of(run.precision)
-    needs = [holds("the guides name a low precision for this GPU and stage", _named(run), _cure(run))]
+    spelling, bits, stage = _SPELLINGS.get(choice.recipe), bits_of(run.precision), run.config.stage
+    text = "the guides name a low precision for this GPU and stage"
+    named = holds(text, _named(run), "--stage tuned" if stage == "bring_up" else "", "--gpu-model")
     if spelling is None:
-        return tuple(needs)
-    wider = None if bits is None else bits > BITS[choice.recipe]
-    needs += [
+        return (named,)
+    needs = [
+        named,
         holds(
             f"the GEMMs multiply in a wider format than {choice.recipe} until now",
-            wider,
-            "--precision" if wider is None else "",
+            None if bits is None else bits > BITS[choice.recipe],
+            told_by="--precision",
         ),
         holds(
-            "a run in a wider precision is stable",
-            None if run.config.stage is None else run.config.stage == "tuned",
-            "--stage",
+            "a run in a wider precision is stable", None if stage is None else stage == "tuned", "", "--stage"
         ),
-        at_least("Transformer Engine", run.config.version_text("te"), spelling.te_version, "--te-version"),
+        te_at_least(run, spelling.te_version),
     ]
     by_flag = run.settings.framework == "megatron_lm"  # a recipe of Bridge gathers, flags need not
-    if "--fp8-param-gather" in (_flags(run, spelling) if by_flag else spelling.megatron_lm):
+    if _GATHER in (_knobs(run, spelling) if by_flag else spelling.megatron_lm):
         text = "the optimizer is distributed, or FSDP's, as parameters are gathered in FP8"
-        needs.append(holds(text, run.config.distributed_optimizer, "--use-distributed-optimizer"))
+        needs.append(distributed_optimizer(run, text))
     dropped = recomputed_now(run) & {"moe_act", "layernorm"}
     if dropped and choice.recipe != "nvfp4":
-        beside = f"Transformer Engine beside recompute of {' and '.join(sorted(dropped))}"
-        needs.append(at_least(beside, run.config.version_text("te"), "2.6.0", "--te-version"))
-    if choice.recipe == "nvfp4":
-        needs.append(at_least("Megatron-Core", run.config.core_text, "0.15.0", "--core-version"))
+        needs.append(te_at_least(run, "2.6.0", f" beside recompute of {' and '.join(sorted(dropped))}"))
     if run.active.moe is not False:
         needs += _padding_needs(run)
     return tuple(needs)
@@ -156,10 +135,6 @@ def _named(run: Run) -> bool | None:
     if choice.recipe != "bf16":
         return True
     return None if "--gpu-model" in choice.asks else False
-
-
-def _cure(run: Run) -> str:
-    return "--stage tuned" if run.config.stage == "bring_up" else "--gpu-model"
 
 
 def _padding_needs(run: Run) -> list[Precondition]:
@@ -174,7 +149,6 @@ def _padding_needs(run: Run) -> list[Precondition]:
     ]
     if dispatcher == "alltoall":
         text = "no CUDA graph of moe_preprocess: with alltoall and padding it reads counts on the host"
-        needs.append(
-            is_not(text, captured_alone(run, "moe_preprocess"), "graphs of moe_router only, or COM-2")
-        )
+        graphed = captured_alone(run, "moe_preprocess")
+        needs.append(is_not(text, graphed, "graphs of moe_router only, or COM-2"))
     return needs

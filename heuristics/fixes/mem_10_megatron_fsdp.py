@@ -10,56 +10,45 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import already, evident, holds, is_not
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Precondition
+from heuristics.fixes.preconditions import already, holds, is_not, optimizer_is, training
 from heuristics.guides.connections import connections
 from heuristics.run.run import Run
 from traces.cures import cure
 
-_SHARDED: Final = "optim_grads_params"
-_AVERAGE: Final = "ddp.average_in_collective"
+_FSDP: Final = "ddp.use_megatron_fsdp"
 
 
-def knobs(run: Run) -> Knobs:
+def change(run: Run) -> Change:
     """Everything sharded, in the checkpoint format that it asserts, with more than one hardware queue."""
-    switch = "--use-custom-fsdp" if run.config.core_before("0.14.0") else "--use-megatron-fsdp"
-    return Knobs(
-        megatron_lm=(
-            switch,
-            "--use-distributed-optimizer",
-            f"--data-parallel-sharding-strategy {_SHARDED}",
-            "--ckpt-format fsdp_dtensor",
-            *(("(leave out --ddp-average-in-collective)",) if run.config.on(_AVERAGE) else ()),
-        ),
-        megatron_bridge=(
-            "ddp.use_megatron_fsdp=true",
-            "ddp.use_distributed_optimizer=true",
-            f"ddp.data_parallel_sharding_strategy={_SHARDED}",
-            "ddp.average_in_collective=false",
-            "checkpoint.ckpt_format=fsdp_dtensor",
-        ),
-        bridge_harness=("--use_megatron_fsdp true",),
-        environment=(f"CUDA_DEVICE_MAX_CONNECTIONS={connections(run, fsdp=True)}",),
+    return Change(
+        {
+            _FSDP: True,
+            "ddp.use_distributed_optimizer": True,
+            "ddp.data_parallel_sharding_strategy": "optim_grads_params",
+            "ddp.average_in_collective": False,
+            "checkpoint.ckpt_format": "fsdp_dtensor",
+            "env.CUDA_DEVICE_MAX_CONNECTIONS": str(connections(run, fsdp=True)),
+        },
+        harness=("--use_megatron_fsdp true",),
     )
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """What Megatron-LM and Megatron-Bridge assert, and ranks to share the state."""
-    kind = run.config.first("optimizer.optimizer")
+    shared = run.active.dp_active or (run.config.dp or 1) > 1
     return (
-        *already(run, "ddp.use_megatron_fsdp"),
-        holds("it is a training step, with an optimizer", run.active.training, "record a whole step"),
-        evident(
+        *already(run, _FSDP),
+        training(run),
+        holds(
             "more than one data-parallel rank is known to share the state",
-            run.active.dp_active or (run.config.dp or 1) > 1,
-            f"{cure('told_apart', run.active.recorder)}; or world_size and parallel sizes",
+            shared or None,
+            told_by=f"{cure('told_apart', run.active.recorder)}; or world_size and parallel sizes",
+            blocks=True,
         ),
         is_not("PyTorch's FSDP2 is off", run.config.on("use_torch_fsdp2"), "--use-torch-fsdp2 left out"),
-        holds(
-            "the optimizer is Adam or SGD",
-            None if kind is None else kind in ("adam", "sgd"),
-            "--optimizer adam",
-        ),
+        optimizer_is(run, "the optimizer is Adam or SGD", "adam", "sgd"),
         is_not(
             "ranks are ordered as usual",
             run.config.on("use_tp_pp_dp_mapping"),
@@ -77,15 +66,13 @@ FIX: Final = Fix(
     id="MEM-10",
     wall="memory",
     title="Shard weights, gradients and optimizer state (Megatron-FSDP)",
-    kinds=(),
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions=(
         "Megatron-Core 0.14 and later, before as --use-custom-fsdp. Version 2 on main trains dense models in "
         "BF16 with data parallelism only, so this is version 1. Megatron-Bridge switches dist and ddp "
         "together and turns average_in_collective off by itself"
     ),
-    gains=(),
     side_effects=(
         "an all-gather before each layer, forward and backward, and a reduce-scatter after: more to hide",
         (

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.fixes.fix import Fix, Knobs, Precondition
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Precondition
 from heuristics.fixes.preconditions import (
     already,
-    at_least,
-    evident,
+    dispatched_by,
     expert_parallel,
+    grouped_gemm,
     holds,
     is_not,
     no_layer_offload,
@@ -34,45 +35,36 @@ SPILL: Final = Limit(
     "Megatron-Bridge, src/megatron/bridge/perf_recipes/deepseek/common.py at 067f987d",
 )
 _EXPERTS: Final = frozenset({"expert_fc1", "moe_act", "fused_group_mlp"})
+_STASH: Final = "moe_paged_stash"
 
 
-def knobs(run: Run) -> Knobs:
+def change(run: Run) -> Change:
     """The stash with the buffers of Megatron-Bridge's tuned recipes; what overflows goes to the host."""
     del run
-    return Knobs(
-        megatron_lm=(
-            "--moe-paged-stash",
-            f"--moe-paged-stash-buffer-size-factor-cuda {PAGES.value}",
-            f"--moe-paged-stash-buffer-size-factor-cpu {SPILL.value}",
-        ),
-        megatron_bridge=(
-            "model.moe_paged_stash=true",
-            f"model.moe_paged_stash_buffer_size_factor_cuda={PAGES.value}",
-            f"model.moe_paged_stash_buffer_size_factor_cpu={SPILL.value}",
-        ),
-    )
+    factor = f"{_STASH}_buffer_size_factor"
+    return Change({_STASH: True, f"{factor}_cuda": PAGES.value, f"{factor}_cpu": SPILL.value})
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """A budget whose buffers are worth packing, and nothing else that moves the same activations."""
     shown, offloaded = run.active, run.config.names("offload_modules")
-    budget = run.config.on("moe_expert_rank_capacity_factor")
+    moved = None if offloaded is None else bool(_EXPERTS & {*offloaded})
     return (
-        *already(run, "moe_paged_stash"),
+        *already(run, _STASH),
         expert_parallel(run),
-        evident("experts have a fixed budget (moe_expert_rank_capacity_factor)", budget, "HST-6"),
         holds(
-            "HybridEP dispatches tokens",
-            None if shown.dispatcher == "unknown" else shown.dispatcher in ("hybridep", "ncclep"),
-            "COM-2",
+            "experts have a fixed budget (moe_expert_rank_capacity_factor)",
+            run.config.on("moe_expert_rank_capacity_factor"),
+            "HST-6",
+            blocks=True,
         ),
-        at_least("Megatron-Core", run.config.core_text, "0.18.0", "--core-version"),
-        holds("experts run as grouped GEMM", shown.grouped_gemm, "CMP-1"),
+        dispatched_by(run, "HybridEP dispatches tokens", "hybridep", "ncclep"),
+        grouped_gemm(run),
         no_layer_offload(run),
         is_not(
             "no activations of experts are offloaded",
-            False if shown.offload is False else None if offloaded is None else bool(_EXPERTS & {*offloaded}),
-            "offload_modules of the configuration",
+            False if shown.offload is False else moved,
+            told_by="offload_modules of the configuration",
         ),
     )
 
@@ -81,11 +73,9 @@ FIX: Final = Fix(
     id="MEM-11",
     wall="memory",
     title="Pack the experts' kept activations in pages",
-    kinds=(),
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions="Megatron-Core 0.18 and later, experimental; with HybridEP, from 0.19 also with NCCL EP",
-    gains=(),
     side_effects=(
         "steps that overflow the pages run twice: size them from the imbalance that is measured",
         "what spills takes host memory and copies",

@@ -9,40 +9,32 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import already, at_least, evident
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Precondition
+from heuristics.fixes.preconditions import already, overlapped
 from heuristics.run.run import Run
 
 _KNOB: Final = "ep_overlap_early_attn_memory_release"
 
 
-def knobs(run: Run) -> Knobs:
+def change(run: Run) -> Change:
     """Switch it on."""
     del run
-    return Knobs(
-        megatron_lm=(f"--{_KNOB.replace('_', '-')}",),
-        megatron_bridge=(f"model.{_KNOB}=true",),
-    )
+    return Change({_KNOB: True})
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """The overlap whose peak it lowers."""
-    return (
-        *already(run, _KNOB),
-        evident("expert all-to-all overlap is active", run.active.ep_overlap, "COM-1"),
-        at_least("Megatron-Core", run.config.core_text, "0.16.0", "--core-version"),
-    )
+    return (*already(run, _KNOB), overlapped(run))
 
 
 FIX: Final = Fix(
     id="MEM-12",
     wall="memory",
     title="Free attention's activations earlier under the overlap",
-    kinds=(),
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions="Megatron-Core 0.16 and later; it asserts the overlap of expert all-to-all",
-    gains=(),
     side_effects=("combine of forward and dispatch of backward have nothing to hide under any more",),
     excludes=("MEM-9",),
     verify="allocated peak falls; how much expert all-to-all is exposed again says what it cost",

@@ -10,45 +10,35 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import already_so, is_not
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Precondition
+from heuristics.fixes.preconditions import already_so, no_user_buffers
 from heuristics.run.run import Run
 
-_OFF: Final = "NCCL_NVLS_ENABLE"
-_ON: Final = "TORCH_NCCL_AVOID_RECORD_STREAMS"
+_OFF: Final = "env.NCCL_NVLS_ENABLE"
+_ON: Final = "env.TORCH_NCCL_AVOID_RECORD_STREAMS"
 
 
-def knobs(run: Run) -> Knobs:
+def change(run: Run) -> Change:
     """Environment of every rank."""
     del run
-    environment = (f"{_OFF}=0", f"{_ON}=1")
-    return Knobs(bridge_harness=tuple(f"--env {one}" for one in environment), environment=environment)
+    return Change({_OFF: "0", _ON: "1"})
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """Variables that are not set so already, and no user buffers."""
-    so = run.config.on(f"env.{_OFF}") is False and run.config.on(f"env.{_ON}") is True
-    return (
-        *already_so(f"env.{_OFF}", so),
-        is_not(
-            "NCCL user buffers are off",
-            run.config.on("ddp.nccl_ub"),
-            "--use-nccl-ub (--nccl_ub) left out of the run",
-        ),
-    )
+    so = run.config.on(_OFF) is False and run.config.on(_ON) is True
+    return (*already_so(_OFF, so), no_user_buffers(run))
 
 
 FIX: Final = Fix(
     id="MEM-13",
     wall="memory",
     title="Let NCCL and PyTorch keep fewer buffers",
-    kinds=(),
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions="any Megatron release: both are read by NCCL and by PyTorch",
-    gains=(),
     side_effects=("all-reduce inside a node loses NVLink SHARP",),
-    excludes=(),
     verify="reserved memory falls at equal allocated memory; collectives take no longer",
     sources=("Megatron-Bridge, docs/performance-guide.md at 067f987d",),
     wins=("recompute", "allocator"),  # with room, both can go

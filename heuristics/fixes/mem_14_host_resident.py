@@ -10,26 +10,23 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.fixes.fix import Fix, Form, Knobs, Precondition
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Form, Precondition
 from heuristics.fixes.preconditions import holds
 from heuristics.run.run import Run
 
 _OPTIMIZER: Final = "optimizer.optimizer_cpu_offload"
 
 
-def knobs(run: Run) -> Knobs:
+def change(run: Run) -> Change:
     """Megatron's optimizer offload, where the configuration has it on."""
-    on = run.config.on(_OPTIMIZER)
-    return Knobs(
-        megatron_lm=("(leave out --optimizer-cpu-offload)",) if on else (),
-        megatron_bridge=(f"{_OPTIMIZER}=false",) if on else (),
-    )
+    return Change({_OPTIMIZER: False}) if run.config.on(_OPTIMIZER) else Change()
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """Room for what moves to the GPU; without it there is the prefetch."""
-    fact = True if run.config.memory_tight is False else None
-    return (holds("memory has room for what is kept on the GPU; else prefetch it", fact, "--memory-tight"),)
+    fact, text = run.config.memory_tight is False or None, "memory has room for what is kept on the GPU"
+    return (holds(f"{text}; else prefetch it", fact, told_by="--memory-tight"),)
 
 
 FIX: Final = Fix(
@@ -37,15 +34,13 @@ FIX: Final = Fix(
     wall="memory",
     title="Keep what each layer reads on the GPU, or prefetch it",
     kinds=("host_resident",),
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions="every Megatron-Core release here",
-    gains=(),
     side_effects=(
         "the GPU's memory fills by what is kept there, or by one block in flight",
         "prefetching helps only as far as compute lasts as long as the copies",
     ),
-    excludes=(),
     verify="copies from the host within the step are gone, or lie under compute",
     sources=(
         "PyTorch documentation, torch.distributed.fsdp: CPUOffload, CPUOffloadPolicy",
@@ -65,6 +60,6 @@ FIX: Final = Fix(
         sources=("PyTorch documentation, torch.distributed.fsdp: CPUOffload, CPUOffloadPolicy",),
         versions="every PyTorch release since 2.0; FSDP2's CPUOffloadPolicy since 2.4",
         side_effects=("the GPU's memory fills by what is kept there, or by one block in flight",),
-        preconditions=preconditions,
+        advice=advice,
     ),
 )

@@ -10,38 +10,28 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.fixes.fix import Fix, Form, Gain, Knobs, Precondition
-from heuristics.fixes.preconditions import is_not
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Form, Gain, Precondition
+from heuristics.fixes.preconditions import is_not, no_user_buffers
 from heuristics.guides.graph_modules import replays
 from heuristics.run.run import Run
 
 _VARIABLE: Final = "PYTORCH_CUDA_ALLOC_CONF"
 _EXPANDABLE: Final = "expandable_segments:True"
-_SEGMENTS: Final = f"{_VARIABLE}={_EXPANDABLE}"
-_NO_REGISTER: Final = "NCCL_GRAPH_REGISTER=0"
 
 
-def knobs(run: Run) -> Knobs:
+def change(run: Run) -> Change:
     """Environment of every rank; NCCL's goes with it unless it is known that no CUDA graph replays."""
-    environment = (_SEGMENTS,) if replays(run) is False else (_SEGMENTS, _NO_REGISTER)
-    return Knobs(bridge_harness=tuple(f"--env {one}" for one in environment), environment=environment)
+    no_register = {} if replays(run) is False else {"env.NCCL_GRAPH_REGISTER": "0"}
+    return Change({f"env.{_VARIABLE}": _EXPANDABLE, **no_register})
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """A trace shows neither the environment nor how NCCL got its buffers."""
     allocator = run.config.first(f"env.{_VARIABLE}")
-    return (
-        is_not(
-            "expandable segments are not set yet",
-            None if allocator is None else _EXPANDABLE in str(allocator),
-            "" if allocator is not None else "PYTORCH_CUDA_ALLOC_CONF in the run's environment",
-        ),
-        is_not(
-            "NCCL user buffers are off",
-            run.config.on("ddp.nccl_ub"),
-            "--use-nccl-ub (--nccl_ub) left out of the run",
-        ),
-    )
+    fact = None if allocator is None else _EXPANDABLE in str(allocator)
+    told = f"{_VARIABLE} in the run's environment"
+    return is_not("expandable segments are not set yet", fact, told_by=told), no_user_buffers(run)
 
 
 FIX: Final = Fix(
@@ -49,8 +39,8 @@ FIX: Final = Fix(
     wall="memory",
     title="Let PyTorch's memory segments expand",
     kinds=("allocator",),
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions=(
         "any Megatron release; NCCL_GRAPH_REGISTER=0 is asserted beside CUDA graphs of Transformer Engine"
     ),
@@ -62,7 +52,6 @@ FIX: Final = Fix(
         ),
     ),
     side_effects=("CUDA graphs of Transformer Engine assert unless NCCL_GRAPH_REGISTER=0",),
-    excludes=(),
     verify="no allocating or freeing calls in steady steps; reserved memory comes closer to allocated",
     sources=(
         "Megatron-Bridge skill perf-memory-tuning at 067f987d",

@@ -11,97 +11,67 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.fixes.fix import Fix, Form, Gain, Knobs, Precondition
-from heuristics.fixes.preconditions import at_least, holds, is_not, layer_offload
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Form, Gain, Precondition
+from heuristics.fixes.preconditions import grouped_gemm, holds, is_not, no_layer_offload, te_at_least
 from heuristics.guides.recompute import RecomputeChoice, choose_recompute, recomputed_now
 from heuristics.guides.recompute_modules import MODULES
 from heuristics.run.run import Run
 from traces.cures import cure
+from traces.settings.settings import Value
+
+_WHOLE_LAYERS: Final = ("recompute_method", "recompute_num_layers")
+"""Settings of full recompute, which selective recompute refuses."""
 
 
-def knobs(run: Run) -> Knobs:
+def change(run: Run) -> Change:
     """The chosen modules; no recompute at all where memory has room; nothing where only MEM-9 is left."""
     choice = choose_recompute(run)
     if choice.granularity != "none" and not choice.modules:
-        return Knobs()
+        return Change()
+    full = run.active.recompute_full is not False
+    none: dict[str, Value] = {knob: None for knob in _WHOLE_LAYERS if full or run.config.on(knob)}
     if choice.granularity == "none":
-        return Knobs(
-            megatron_lm=("(leave out --recompute-granularity)", *_without_layers(run)),
-            megatron_bridge=("model.recompute_granularity=null", *_no_layers(run)),
-        )
-    return Knobs(
-        megatron_lm=(
-            "--recompute-granularity selective",
-            f"--recompute-modules {' '.join(choice.modules)}",
-            *_without_layers(run),
-        ),
-        megatron_bridge=(
-            "model.recompute_granularity=selective",
-            f"model.recompute_modules=[{','.join(choice.modules)}]",
-            *_no_layers(run),
-        ),
-        bridge_harness=(f"--recompute_modules {','.join(choice.modules)}",),
+        off: dict[str, Value] = {"recompute_granularity": None}
+        return Change(none, megatron_lm=off, megatron_bridge=off)
+    return Change(
+        {"recompute_granularity": "selective", "recompute_modules": choice.modules, **none},
+        harness=(f"--recompute_modules {','.join(choice.modules)}",),
     )
 
 
-def _no_layers(run: Run) -> tuple[str, ...]:
-    """Settings of full recompute, which selective recompute refuses."""
-    if run.active.recompute_full is False:
-        return ()
-    return ("model.recompute_method=null", "model.recompute_num_layers=null")
-
-
-def _without_layers(run: Run) -> tuple[str, ...]:
-    """The same for Megatron-LM, of those that are set; selective recompute refuses them there as well."""
-    return tuple(
-        f"(leave out --{knob.replace('_', '-')})"
-        for knob in ("recompute_method", "recompute_num_layers")
-        if run.config.on(knob)
-    )
-
-
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """Something narrower or more to recompute than now, and what its modules need."""
     choice = choose_recompute(run)
-    needs = [_changes(run, choice)]
-    if choice.granularity == "selective":
-        needs += _module_needs(run, choice)
-        off = is_not("layer-level CPU offloading is off", layer_offload(run), "cpu_offloading=false")
-        needs.append(off)
-    return tuple(needs)
+    if choice.granularity != "selective":
+        return (_changes(run, choice),)
+    return (_changes(run, choice), *_module_needs(run, choice), no_layer_offload(run))
 
 
 def _changes(run: Run, choice: RecomputeChoice) -> Precondition:
+    told = cure("threads", run.active.recorder)
+    modules, full = run.active.recompute_modules, run.active.recompute_full
     if choice.granularity == "none":
-        modules, full = run.active.recompute_modules, run.active.recompute_full
         runs = True if full or modules else None if modules is None else False
-        how = cure("threads", run.active.recorder)
-        return holds("something is recomputed although memory has room", runs, how)
+        return holds("something is recomputed although memory has room", runs, told_by=told)
     if not choice.modules:
         return holds("a selective module is left to recompute", False, "MEM-6")
+    same = None if modules is None else set(choice.modules) == set(recomputed_now(run))
     text = f"the recomputed modules are not {', '.join(choice.modules)} already"
-    if run.active.recompute_full:
-        return holds(text, True)
-    if run.active.recompute_modules is None:
-        return holds(text, None, cure("threads", run.active.recorder))
-    return is_not(text, set(choice.modules) == set(recomputed_now(run)), "MEM-6")
+    return is_not(text, False if full else same, "MEM-6", told)
 
 
 def _module_needs(run: Run, choice: RecomputeChoice) -> list[Precondition]:
-    needs = []
-    if "moe_act" in choice.modules:
-        needs.append(holds("experts run as grouped GEMMs", run.active.grouped_gemm, "CMP-1"))
+    needs = [grouped_gemm(run)] if "moe_act" in choice.modules else []
     dropped = [label for label in ("moe_act", "layernorm") if label in choice.modules]
     if dropped and (run.precision or "").startswith(("fp8", "mxfp8")):
-        names = " and ".join(dropped)
         told = None if run.precision in ("fp8", "fp8_per_tensor") else True
-        needs.append(holds(f"FP8 scaling is not delayed, which refuses {names}", told, "--precision"))
-        needs.append(at_least("Transformer Engine", run.config.version_text("te"), "2.6.0", "--te-version"))
-    needs += [
-        holds(f"{label}: {MODULES[label].needs}", True if MODULES[label].legal(run) else None, "--family")
-        for label in choice.modules
-        if MODULES[label].option
-    ]
+        text = f"FP8 scaling is not delayed, which refuses {' and '.join(dropped)}"
+        needs += [holds(text, told, told_by="--precision"), te_at_least(run, "2.6.0")]
+    for label in choice.modules:
+        if MODULES[label].option:
+            legal = True if MODULES[label].legal(run) else None
+            needs.append(holds(f"{label}: {MODULES[label].needs}", legal, told_by="--family"))
     return needs
 
 
@@ -119,9 +89,8 @@ FIX: Final = Fix(
     id="MEM-2",
     wall="memory",
     title="Recompute single modules, not whole layers",
-    kinds=(),
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions=(
         "Megatron-Core 0.12 and later; shared_experts since 0.14, gdn_norm_out since 0.19. Beside "
         "expert all-to-all overlap, moe is refused since 0.17. Nicknames: up_proj is mla_up_proj, norm "

@@ -9,58 +9,43 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
-from heuristics.fixes.preconditions import already_so, holds, is_not
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Gain, Precondition
+from heuristics.fixes.preconditions import (
+    already_so,
+    no_second_fsdp,
+    training,
+)
 from heuristics.run.run import Run
 
-_MOMENTS: Final = ("exp_avg_dtype", "exp_avg_sq_dtype")
+_PRECISE: Final = "optimizer.use_precision_aware_optimizer"
+_MOMENTS: Final = ("optimizer.exp_avg_dtype", "optimizer.exp_avg_sq_dtype")
 _WIDE: Final = ("fp32", "float32", "torch.float32")
 
 
-def knobs(run: Run) -> Knobs:
+def change(run: Run) -> Change:
     """Both moments in BF16; gradients and master weights stay in FP32, which is the default."""
     del run
-    return Knobs(
-        megatron_lm=(
-            "--use-precision-aware-optimizer",
-            *(f"--{name.replace('_', '-')} bf16" for name in _MOMENTS),
-        ),
-        megatron_bridge=(
-            "optimizer.use_precision_aware_optimizer=true",
-            *(f"optimizer.{name}=bf16" for name in _MOMENTS),
-        ),
-    )
+    return Change({_PRECISE: True, **dict.fromkeys(_MOMENTS, "bf16")})
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
-    """What Megatron-Core asserts of the optimizer."""
-    distributed, kind = run.config.distributed_optimizer, run.config.first("optimizer.optimizer")
+def advice(run: Run) -> tuple[Precondition, ...]:
+    """Moments that are wide so far, and an optimizer that keeps them."""
+    formats = [run.config.first(name) for name in _MOMENTS]
+    narrow = all(one is not None and one not in _WIDE for one in formats)
     return (
-        *already_so("optimizer.exp_avg_dtype", _narrow(run)),
-        holds("it is a training step, with an optimizer", run.active.training, "record a whole step"),
-        holds(
-            "the optimizer is distributed",
-            distributed,
-            "--use-distributed-optimizer",
-        ),
-        holds("the optimizer is Adam", None if kind is None else kind == "adam", "--optimizer adam"),
-        is_not("Megatron-FSDP 2 does not run", run.config.second_fsdp, "--megatron-fsdp-version 1"),
+        *already_so(_MOMENTS[0], narrow and run.config.on(_PRECISE) is True),
+        training(run),
+        no_second_fsdp(run),
     )
-
-
-def _narrow(run: Run) -> bool:
-    formats = [run.config.first(f"optimizer.{name}") for name in _MOMENTS]
-    on = run.config.on("optimizer.use_precision_aware_optimizer")
-    return on is True and all(one is not None and one not in _WIDE for one in formats)
 
 
 FIX: Final = Fix(
     id="MEM-3",
     wall="memory",
     title="Keep the optimizer's moments in BF16",
-    kinds=(),
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions=(
         "every Megatron-Core release here. It refuses other formats of the moments without "
         "use_precision_aware_optimizer; Megatron-Bridge wants optimizer.bf16 as model.bf16 beside it"
@@ -75,7 +60,6 @@ FIX: Final = Fix(
         "the moments are rounded: compare the loss",
         "checkpoints of the optimizer change their format",
     ),
-    excludes=(),
     verify="allocated memory after the first optimizer step falls by 4 bytes for each parameter it steps",
     sources=(
         "Megatron-LM, megatron/core/optimizer/optimizer_config.py and __init__.py at d98e8a64",

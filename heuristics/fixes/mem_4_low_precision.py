@@ -11,15 +11,14 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.fixes.fix import Fix, Gain
-from heuristics.fixes.low_precision import low_precision_knobs, low_precision_needs
+from heuristics.fixes.low_precision import advice, change
 
 FIX: Final = Fix(
     id="MEM-4",
     wall="memory",
     title="Keep activations and weights in FP8",
-    kinds=(),
-    knobs=low_precision_knobs,
-    preconditions=low_precision_needs,
+    change=change,
+    advice=advice,
     versions=(
         "Transformer Engine 2.2 for current scaling, 2.3 for blockwise, 2.1 for MXFP8, 2.7 for NVFP4 "
         "(Megatron-Core 0.15); before Megatron-Core 0.16 the padding is spelled moe_router_padding_for_fp8"

@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import Final
 
 from heuristics.fixes import com_2_dispatcher
-from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Gain, Precondition
 from heuristics.fixes.preconditions import holds, is_not, mostly_moving
 from heuristics.guides.dispatcher import choose_dispatcher
 from heuristics.run.run import Run
@@ -26,12 +27,12 @@ def _short_of_memory(run: Run) -> Run:
     return replace(run, given=replace(run.given, memory_tight=tight))
 
 
-def knobs(run: Run) -> Knobs:
+def change(run: Run) -> Change:
     """As COM-2."""
-    return com_2_dispatcher.knobs(_short_of_memory(run))
+    return com_2_dispatcher.change(_short_of_memory(run))
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """As COM-2, but a flex backend in place of another kind, and waiting does not matter."""
     tight = _short_of_memory(run)
     backend, now = com_2_dispatcher.backend_to_set(tight), run.active.dispatcher
@@ -39,14 +40,14 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
         is_not(
             "no flex dispatcher runs already",
             None if now == "unknown" else now in _FLEX,
-            "record kernel names (not whole graphs)",
+            told_by="record kernel names (not whole graphs)",
         ),
         holds(
             f"the dispatcher guide names a flex backend here ({choose_dispatcher(tight).rule})",
             backend in _FLEX,
             "--gpu-model, --ep and --stage",
         ),
-        *(need for need in com_2_dispatcher.preconditions(tight) if need != mostly_moving(tight)),
+        *(need for need in com_2_dispatcher.advice(tight) if need != mostly_moving(tight)),
     )
 
 
@@ -54,9 +55,8 @@ FIX: Final = Fix(
     id="MEM-5",
     wall="memory",
     title="Dispatch without the global permute's buffer",
-    kinds=(),
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions=com_2_dispatcher.FIX.versions,
     gains=(
         Gain(

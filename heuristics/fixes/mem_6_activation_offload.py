@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.versions import numbers
-from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
-from heuristics.fixes.preconditions import at_least, holds, is_not, layer_offload
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Gain, Precondition
+from heuristics.fixes.preconditions import at_least, is_not, no_layer_offload, te_at_least, te_layers
 from heuristics.guides.graph_modules import captured_alone, replays
 from heuristics.guides.recompute import recomputed_now
 from heuristics.run.run import Run
@@ -28,71 +28,35 @@ _EXPERTS: Final = ("expert_fc1", "moe_act")
 _ATTENTION: Final = ("core_attn", "attn_proj")
 
 
-def knobs(run: Run) -> Knobs:
-    """Modules to start with; where copies run already, a part of them only."""
+def change(run: Run) -> Change:
+    """Modules to start with; where copies run already, a part of them only.
+
+    The fraction came with Megatron-Core 0.19; before, fewer modules are the only way. From Transformer Engine
+    2.10 on the variable keeps it from offloading weights too.
+    """
+    if run.active.offload and run.config.core_before("0.19.0"):
+        return Change({"offload_modules": ("expert_fc1",)}, since="0.16.0")
     if run.active.offload:
-        return _less(run)
-    modules = _modules(run)
-    return Knobs(
-        megatron_lm=("--fine-grained-activation-offloading", f"--offload-modules {' '.join(modules)}"),
-        megatron_bridge=(
-            "model.fine_grained_activation_offloading=true",
-            f"model.offload_modules=[{','.join(modules)}]",
-        ),
-        environment=_environment(run),
-    )
+        return Change({"activation_offload_fraction": FRACTION.value}, by_release=True, since="0.16.0")
+    attention = run.active.moe is False or "moe" in recomputed_now(run)
+    modules = _ATTENTION if attention else _EXPERTS
+    only = {} if run.config.before("te", "2.10.0") else {"env.NVTE_CPU_OFFLOAD_V1": "1"}
+    return Change({"fine_grained_activation_offloading": True, "offload_modules": modules, **only})
 
 
-def _less(run: Run) -> Knobs:
-    """The fraction came with Megatron-Core 0.19; before, fewer modules are the only way."""
-    if run.config.core_before("0.19.0"):
-        return Knobs(
-            megatron_lm=("--offload-modules expert_fc1",),
-            megatron_bridge=("model.offload_modules=[expert_fc1]",),
-        )
-    return Knobs(
-        megatron_lm=(f"--activation-offload-fraction {FRACTION.value}",),
-        megatron_bridge=(f"model.activation_offload_fraction={FRACTION.value}",),
-    )
-
-
-def _modules(run: Run) -> tuple[str, ...]:
-    return _ATTENTION if run.active.moe is False or "moe" in recomputed_now(run) else _EXPERTS
-
-
-def _environment(run: Run) -> tuple[str, ...]:
-    """Transformer Engine would offload weights too, from 2.10 on, without it."""
-    te = run.config.version_text("te")
-    old = te is not None and numbers(te) < numbers("2.10.0")
-    return () if old else ("NVTE_CPU_OFFLOAD_V1=1",)
-
-
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """Releases, and what must not run beside it."""
-    shown, implementation = run.active, run.config.first("transformer_impl")
+    text = "no full recompute: it keeps nothing inside a layer to offload"
     needs = [
-        at_least("Megatron-Core", run.config.core_text, "0.16.0", "--core-version"),
-        is_not(
-            "no full recompute: it keeps nothing inside a layer to offload", shown.recompute_full, "MEM-2"
-        ),
-        is_not("layer-level CPU offloading is off", layer_offload(run), "cpu_offloading=false"),
-        holds(
-            "layers are Transformer Engine's",
-            None if implementation is None else implementation == "transformer_engine",
-            "transformer_impl of the configuration",
-        ),
+        is_not(text, run.active.recompute_full, "MEM-2"),
+        no_layer_offload(run),
+        te_layers(run),
     ]
     if replays(run):
+        torch = run.config.version_text("torch")
         needs += [
-            at_least(
-                "PyTorch beside CUDA graphs", run.config.version_text("torch"), "2.9.0", "--torch-version"
-            ),
-            at_least(
-                "Transformer Engine beside CUDA graphs",
-                run.config.version_text("te"),
-                "2.14.0",
-                "--te-version",
-            ),
+            at_least("PyTorch beside CUDA graphs", torch, "2.9.0", "--torch-version"),
+            te_at_least(run, "2.14.0", " beside CUDA graphs"),
             is_not("no CUDA graph of the whole moe module", captured_alone(run, "moe"), "HST-3"),
         ]
     return tuple(needs)
@@ -102,9 +66,8 @@ FIX: Final = Fix(
     id="MEM-6",
     wall="memory",
     title="Offload activations of single modules, or less of them",
-    kinds=(),
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions=(
         "Megatron-Core 0.16 and later; the fraction since 0.19. Transformer Engine 2.10 needs "
         "NVTE_CPU_OFFLOAD_V1=1"

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.precision import BITS, bits_of
-from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
-from heuristics.fixes.preconditions import already, holds
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Gain, Precondition
+from heuristics.fixes.preconditions import already, training
 from heuristics.run.run import Run
 from traces.limits import Limit
 
@@ -24,58 +24,33 @@ FRACTION: Final = Limit(
         "cost as much again"
     ),
 )
+_OFFLOAD: Final = "optimizer.optimizer_cpu_offload"
 
 
-def knobs(run: Run) -> Knobs:
+def change(run: Run) -> Change:
     """A quarter of the state first, its copies overlapped."""
-    fraction = FRACTION.value
-    return Knobs(
-        megatron_lm=(
-            "--optimizer-cpu-offload",
-            f"--optimizer-offload-fraction {fraction}",
-            "--overlap-cpu-optimizer-d2h-h2d",
-            "--use-precision-aware-optimizer",
-        ),
-        megatron_bridge=(
-            "optimizer.optimizer_cpu_offload=true",
-            f"optimizer.optimizer_offload_fraction={fraction}",
-            "optimizer.overlap_cpu_optimizer_d2h_h2d=true",
-            "optimizer.use_precision_aware_optimizer=true",
-        ),
+    del run
+    return Change(
+        {
+            _OFFLOAD: True,
+            "optimizer.optimizer_offload_fraction": FRACTION.value,
+            "optimizer.overlap_cpu_optimizer_d2h_h2d": True,
+            "optimizer.use_precision_aware_optimizer": True,
+        }
     )
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
-    """What Megatron-LM asserts."""
-    bits = bits_of(run.precision)
-    allowed = run.precision == "fp8_delayed" or (bits is not None and bits > BITS["mxfp8"])
-    return (
-        *already(run, "optimizer.optimizer_cpu_offload"),
-        holds("it is a training step, with an optimizer", run.active.training, "record a whole step"),
-        holds(
-            "the optimizer is distributed", run.config.distributed_optimizer, "--use-distributed-optimizer"
-        ),
-        holds(
-            "parameters are not gathered in FP8, or the recipe is delayed scaling",
-            _gathers(run, allowed),
-            "--precision, or --fp8-param-gather left out",
-        ),
-    )
-
-
-def _gathers(run: Run, allowed: bool) -> bool | None:
-    """Parameters are gathered in FP8 only where that is asked for, whatever the precision."""
-    gathered = run.config.on("ddp.fp8_param_gather", "mixed_precision.fp8_param_gather")
-    return True if allowed or gathered is False else None
+def advice(run: Run) -> tuple[Precondition, ...]:
+    """A step with an optimizer, whose state the GPU holds so far."""
+    return (*already(run, _OFFLOAD), training(run))
 
 
 FIX: Final = Fix(
     id="MEM-7",
     wall="memory",
     title="Keep a part of the optimizer's state on the host",
-    kinds=(),
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions=(
         "every Megatron-Core release here. Papers and Megatron-Bridge's docs call it "
         "--offload-optimizer-states, which is no flag of Megatron-LM"

@@ -11,27 +11,21 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.config.sizes import deeper_pp, experts_divide, wider_ep
-from heuristics.fixes.fix import Fix, Knobs, Precondition
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Precondition
 from heuristics.fixes.preconditions import holds
 from heuristics.run.run import Run
 
 
-def knobs(run: Run) -> Knobs:
+def change(run: Run) -> Change:
     """Twice the EP inside the domain, else twice the stages (N where PP is unknown)."""
-    ep = wider_ep(run)
-    name = "expert" if ep else "pipeline"
-    size: int | str = ep or deeper_pp(run) or "N"
-    if size == "N" and run.config.pp is not None:
-        return Knobs()
-    field = f"{name}_model_parallel_size"
-    return Knobs(
-        megatron_lm=(f"--{field.replace('_', '-')} {size}",),
-        megatron_bridge=(f"model.{field}={size}",),
-        bridge_harness=(f"--{field} {size}",),
-    )
+    if ep := wider_ep(run):
+        return Change({"expert_model_parallel_size": ep})
+    stages = deeper_pp(run) or (None if run.config.pp else "N")
+    return Change({"pipeline_model_parallel_size": stages}) if stages else Change()
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """A reason to cut further, and sizes that divide."""
     needs = [
         holds(
@@ -39,17 +33,20 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
             _recomputes(run),
             "a run with MEM-1 and MEM-2 that still does not fit",
         ),
-        holds("memory has no room left", run.config.memory_tight, "--memory-tight"),
-        holds("EP, ETP and the NVLink domain are known", _told(run), "--ep, --etp and --nvlink-domain"),
+        holds("memory has no room left", run.config.memory_tight, told_by="--memory-tight"),
+        holds(
+            "EP, ETP and the NVLink domain are known", _told(run), told_by="--ep, --etp and --nvlink-domain"
+        ),
     ]
     if ep := wider_ep(run):
-        cure = "num_moe_experts of the configuration"
-        needs.append(holds(f"EP {ep} divides the experts", experts_divide(run, ep), cure))
+        told = "num_moe_experts of the configuration"
+        needs.append(holds(f"EP {ep} divides the experts", experts_divide(run, ep), told_by=told))
     else:
-        text = "a layout of stages and virtual stages fits the layers"
-        fit = _stages_fit(run)
-        cure = "COM-6, or num_layers" if fit is None else "more ranks, or a layout of unequal stages"
-        needs.append(holds(text, fit, cure))
+        text, met_by = (
+            "a layout of stages and virtual stages fits the layers",
+            "more ranks, or a layout of unequal stages",
+        )
+        needs.append(holds(text, _stages_fit(run), met_by, "COM-6, or num_layers"))
     return tuple(needs)
 
 
@@ -75,18 +72,15 @@ FIX: Final = Fix(
     id="MEM-8",
     wall="memory",
     title="Cut the model further: EP first, then PP",
-    kinds=(),
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions="every Megatron-Core release here; pipeline_model_parallel_layout since 0.13",
-    gains=(),
     side_effects=(
         "each cut costs: Llama3 70B on 32 H100 lost 28.4 % from TP4 to TP8, and 5.9 % when PP8 halved DP",
         "an EP twice as large has half the experts a rank, and more of its traffic leaves the rank",
         "virtual stages shorten bubbles; they do not save memory",
         "batch layout and checkpoints change with the parallel sizes",
     ),
-    excludes=(),
     verify=(
         "allocated peak per rank falls, stages stay balanced, expert traffic stays inside the NVLink domain"
     ),

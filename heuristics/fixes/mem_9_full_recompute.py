@@ -10,39 +10,35 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.fixes.fix import Fix, Knobs, Precondition
-from heuristics.fixes.preconditions import holds, is_not, layer_offload
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Precondition
+from heuristics.fixes.preconditions import holds, is_not, no_layer_offload
 from heuristics.guides.graph_modules import replays, whole_iteration
 from heuristics.guides.recompute import choose_recompute
 from heuristics.run.run import Run
 from traces.cures import cure
 
 
-def knobs(run: Run) -> Knobs:
+def change(run: Run) -> Change:
     """Every layer; with `block` and fewer layers, only the first ones of each stage."""
     layers, stages = run.config.positive("num_layers"), run.config.pp
     each = layers // stages if layers and stages else "N"
-    return Knobs(
-        megatron_lm=(
-            "--recompute-granularity full",
-            "--recompute-method uniform",
-            "--recompute-num-layers 1",
-        ),
-        megatron_bridge=(
-            "model.recompute_granularity=full",
-            "model.recompute_method=uniform",
-            "model.recompute_num_layers=1",
-        ),
-        bridge_harness=(f"--recompute_num_layers {each}",),
+    return Change(
+        {"recompute_granularity": "full", "recompute_method": "uniform", "recompute_num_layers": 1},
+        harness=(f"--recompute_num_layers {each}",),
     )
 
 
-def preconditions(run: Run) -> tuple[Precondition, ...]:
+def advice(run: Run) -> tuple[Precondition, ...]:
     """Nothing narrower is left, and what it asserts against is off."""
     shown = run.active
     narrower = choose_recompute(run).granularity != "full"
     return (
-        is_not("whole layers are not recomputed yet", shown.recompute_full, cure("threads", shown.recorder)),
+        is_not(
+            "whole layers are not recomputed yet",
+            shown.recompute_full,
+            told_by=cure("threads", shown.recorder),
+        ),
         holds(
             "selective recompute has been tried and does not fit",
             False if run.config.memory_tight is False else None if narrower else True,
@@ -54,7 +50,7 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
             True if replays(run) is False else whole_iteration(run),
             "cuda_graph_impl=none",
         ),
-        is_not("layer-level CPU offloading is off", layer_offload(run), "cpu_offloading=false"),
+        no_layer_offload(run),
     )
 
 
@@ -62,14 +58,12 @@ FIX: Final = Fix(
     id="MEM-9",
     wall="memory",
     title="Recompute whole layers",
-    kinds=(),
-    knobs=knobs,
-    preconditions=preconditions,
+    change=change,
+    advice=advice,
     versions=(
         "every Megatron-Core release here; method and number of layers must be set. The harness's flag uses"
         " block"
     ),
-    gains=(),
     side_effects=(
         "about 30 % more compute",
         "dispatch and combine run three times per layer and microbatch instead of twice",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.config.versions import numbers
-from heuristics.fixes.fix import Precondition
+from heuristics.fixes.fix import Precondition, State
 from heuristics.run.run import Run
 from traces.limits import Limit
 
@@ -16,25 +16,30 @@ WAITING: Final = Limit(
 )
 
 
-def holds(text: str, fact: bool | None, cure: str = "") -> Precondition:
+def holds(
+    text: str, fact: bool | None, met_by: str = "", told_by: str = "", blocks: bool = False
+) -> Precondition:
     """Met where `fact` is True, unmet where False, unknown where None."""
-    return Precondition(text, "unknown" if fact is None else "met" if fact else "unmet", cure)
+    state: State = "unknown" if fact is None else "met" if fact else "unmet"
+    return Precondition(text, state, met_by, told_by, blocks)
 
 
-def is_not(text: str, fact: bool | None, cure: str = "") -> Precondition:
+def is_not(
+    text: str, fact: bool | None, met_by: str = "", told_by: str = "", blocks: bool = False
+) -> Precondition:
     """Met where `fact` is False."""
-    return holds(text, None if fact is None else not fact, cure)
+    return holds(text, None if fact is None else not fact, met_by, told_by, blocks)
 
 
-def asked(fact: object, source: str) -> str:
-    """Cure of what only a better look can tell: `source` where the fact is unknown (None), else nothing."""
-    return source if fact is None else ""
-
-
-def at_least(what: str, version: str | None, needed: str, cure: str = "") -> Precondition:
+def at_least(what: str, version: str | None, needed: str, told_by: str) -> Precondition:
     """Met where a version such as "2.8.0" is `needed` or later; letters after the numbers do not count."""
-    told = None if version is None else numbers(version) >= numbers(needed)
-    return holds(f"{what} >= {needed}", told, cure if told is None else f"an upgrade to {needed} or later")
+    fact = None if version is None else numbers(version) >= numbers(needed)
+    return holds(f"{what} >= {needed}", fact, f"an upgrade to {needed} or later", told_by)
+
+
+def te_at_least(run: Run, needed: str, beside: str = "") -> Precondition:
+    """A Transformer Engine, asked for beside something else."""
+    return at_least(f"Transformer Engine{beside}", run.config.version_text("te"), needed, "--te-version")
 
 
 def already(run: Run, *knobs: str, active: bool | None = None) -> tuple[Precondition, ...]:
@@ -50,31 +55,66 @@ def already_so(knob: str, fact: bool) -> tuple[Precondition, ...]:
     return (Precondition(f"{knob} is not already set", "unmet"),) if fact else ()
 
 
-def evident(text: str, fact: bool | None, cure: str) -> Precondition:
-    """Met only where it is known to be so: without that evidence the fix is not to be tried."""
-    return Precondition(text, "met" if fact else "unmet", cure)
-
-
 def expert_parallel(run: Run) -> Precondition:
-    """Experts spread over ranks: by what was given, else by a dispatcher that moves tokens between them."""
-    spread: bool | None
-    if run.config.ep is not None:
-        spread = run.config.ep > 1
-    elif run.active.moe is False or run.active.dispatcher == "none":
-        spread = False
-    else:
-        spread = run.active.dispatcher in ("alltoall", "deepep", "hybridep", "ncclep") or None
-    return holds("experts are spread over ranks (EP above 1)", spread, asked(spread, "--ep"))
+    """Experts spread over ranks."""
+    return holds("experts are spread over ranks (EP above 1)", run.config.expert_parallel, told_by="--ep")
 
 
-def pipeline_parallel(run: Run) -> bool | None:
-    """Whether layers are cut into pipeline stages: by what was given, else by their traffic."""
-    return run.active.pp_active if run.config.pp is None else run.config.pp > 1
+def moe_layers(run: Run) -> Precondition:
+    """A model with experts."""
+    return holds("the model has experts", run.active.moe, told_by="record a whole step")
 
 
-def tensor_parallel(run: Run) -> bool | None:
-    """Whether layers are cut across ranks: by what was given, else by their traffic."""
-    return run.active.tp_active if run.config.tp is None else run.config.tp > 1
+def grouped_gemm(run: Run) -> Precondition:
+    """Experts that run together."""
+    return holds("experts run as grouped GEMM", run.active.grouped_gemm, "CMP-1")
+
+
+def dispatched_by(run: Run, text: str, *dispatchers: str, blocks: bool = False) -> Precondition:
+    """One of some dispatchers runs; COM-2 sets it."""
+    now = run.active.dispatcher
+    return holds(text, None if now == "unknown" else now in dispatchers, "COM-2", blocks=blocks)
+
+
+def overlapped(run: Run) -> Precondition:
+    """EP overlap that is known to run."""
+    return holds("expert all-to-all overlap is active", run.active.ep_overlap, "COM-1", blocks=True)
+
+
+def training(run: Run) -> Precondition:
+    """A step with an optimizer."""
+    return holds(
+        "it is a training step, with an optimizer", run.active.training, told_by="record a whole step"
+    )
+
+
+def distributed_optimizer(run: Run, text: str = "the optimizer is distributed") -> Precondition:
+    """The distributed optimizer, or FSDP's."""
+    return holds(text, run.config.distributed_optimizer, "--use-distributed-optimizer")
+
+
+def optimizer_is(run: Run, text: str, *kinds: str) -> Precondition:
+    """One of some optimizers."""
+    kind = run.config.first("optimizer.optimizer")
+    return holds(text, None if kind is None else kind in kinds, "--optimizer adam")
+
+
+def no_second_fsdp(run: Run) -> Precondition:
+    """No Megatron-FSDP of version 2."""
+    return is_not("Megatron-FSDP 2 does not run", run.config.second_fsdp, "--megatron-fsdp-version 1")
+
+
+def no_user_buffers(run: Run) -> Precondition:
+    """NCCL allocates its own buffers."""
+    cure = "--use-nccl-ub (--nccl_ub) left out of the run"
+    return is_not("NCCL user buffers are off", run.config.on("ddp.nccl_ub"), cure)
+
+
+def te_layers(run: Run, met_by: str = "--transformer-impl transformer_engine") -> Precondition:
+    """Layers of Transformer Engine."""
+    kind = run.config.first("transformer_impl")
+    fact = None if kind is None else kind == "transformer_engine"
+    return holds("layers are Transformer Engine's", fact, met_by)
 
 
 def mostly_moving(run: Run) -> Precondition:
@@ -83,7 +123,8 @@ def mostly_moving(run: Run) -> Precondition:
     return holds(
         f"waiting is at most {WAITING.value:.0%} of the expert all-to-all",
         None if waiting is None else waiting <= WAITING.value,
-        "record several ranks of a group" if waiting is None else "COM-11",
+        "COM-11",
+        "record several ranks of a group",
     )
 
 
@@ -98,9 +139,9 @@ def head_room(run: Run, needed_bytes: float | None) -> Precondition:
     if layer_offload(run):
         return holds(f"{text}: layers are kept on the CPU for want of it", False, "MEM-6")
     if needed_bytes is None or shown.memory_bytes is None or shown.peak_bytes is None:
-        return holds(text, None, "--memory-tight")
+        return holds(text, None, told_by="--memory-tight")
     free = shown.memory_bytes - shown.peak_bytes
-    return holds(text, True if free >= needed_bytes else None, "--memory-tight")
+    return holds(text, True if free >= needed_bytes else None, told_by="--memory-tight")
 
 
 def static_shapes(run: Run) -> Precondition:
@@ -110,14 +151,18 @@ def static_shapes(run: Run) -> Precondition:
     return is_not(
         "sequence length and micro-batch size never change, and no packed sequences",
         changes,
-        "--packed-sequences, and variable_seq_lengths of the configuration",
+        told_by="--packed-sequences, and variable_seq_lengths of the configuration",
     )
 
 
 def no_layer_offload(run: Run) -> Precondition:
     """Layers kept off the CPU; offload that shows may be the fine-grained one, which is no layer's."""
-    cure = "cpu_offloading of the configuration"
-    return is_not("no layer is offloaded to the CPU", layer_offload(run), cure)
+    return is_not(
+        "no layer is offloaded to the CPU",
+        layer_offload(run),
+        "cpu_offloading=false",
+        "cpu_offloading of the configuration",
+    )
 
 
 def layer_offload(run: Run) -> bool | None:
@@ -132,12 +177,7 @@ def right_topology(run: Run) -> tuple[Precondition, ...]:
     return (holds("HybridEP is told the NVLink domain as it is", False, "COM-3"),) if wrong else ()
 
 
-def kept_in_section(run: Run, *names: str) -> tuple[str, ...]:
-    """Overrides that repeat in Bridge's comm_overlap which of these the model alone has on.
-
-    They go with the section's first setting: what a section leaves out it switches off
-    (training/comm_overlap.py, CommOverlapConfig.setup).
-    """
-    if any(knob.startswith("comm_overlap.") for knob in run.settings.by_knob):
-        return ()
-    return tuple(f"comm_overlap.{name}=true" for name in names if run.config.on(name))
+def larger_batch(run: Run) -> tuple[Precondition, ...]:
+    """For a larger batch of plain PyTorch, whose sizes nothing tells."""
+    del run
+    return (holds("memory has room for a larger batch", None, told_by="torch.cuda.max_memory_reserved()"),)

@@ -1,12 +1,12 @@
-"""What the lines of a fix set: knob to value, by each way to write it."""
+"""What the lines of a fix in an earlier result set: knob to value, by each way to write it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final, Protocol
 
+from traces.settings.printed import change_of
 from traces.settings.settings import Framework, Value
-from traces.settings.spelling import change_of
 
 _FRAMEWORKS: Final[Mapping[str, Framework]] = {
     "megatron_lm": "megatron_lm",
@@ -38,7 +38,7 @@ class Spelled(Protocol):
 def ways_of(spelled: Spelled) -> tuple[Mapping[str, Value], ...]:
     """The knobs that each way of writing a change sets; a way that sets none is left out."""
     found = (
-        change_of((*getattr(spelled, way), *spelled.environment), framework).knobs
+        change_of((*getattr(spelled, way), *spelled.environment), framework)
         for way, framework in _FRAMEWORKS.items()
     )
     return tuple(one for one in found if one)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.fixes.preconditions import tensor_parallel
 from heuristics.run.run import Run
 from traces.limits import Limit
 
@@ -39,4 +38,4 @@ def connections(run: Run, fsdp: bool = False, ep_overlap: bool | None = None) ->
 def cut_by_sequence_or_tensor(run: Run) -> bool:
     """Whether TP or CP is known to be above 1."""
     context = run.active.cp_active if run.config.cp is None else run.config.cp > 1
-    return tensor_parallel(run) is True or context is True
+    return run.config.tensor_parallel is True or context is True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.versions import numbers
 from heuristics.guides.facts import is_low_precision
 from heuristics.run.run import Run
 from traces.limits import Limit
@@ -19,8 +18,8 @@ HYBRIDEP_SMS_HARNESS: Final = Limit(
 )
 GPUS_PER_NVL72_NODE: Final = Limit(4, "GPUs", "GB200 and GB300 NVL72: 18 nodes of four GPUs")
 
-SM_KNOBS: Final = {"deepep": "--moe-deepep-num-sms", "hybridep": "--moe-hybridep-num-sms"}
-SHARED_SM_KNOB: Final = "--moe-flex-dispatcher-num-sms"
+SM_KNOBS: Final = {"deepep": "moe_deepep_num_sms", "hybridep": "moe_hybridep_num_sms"}
+SHARED_SM_KNOB: Final = "moe_flex_dispatcher_num_sms"
 """Takes the place of both from Megatron-Core 0.19; the two old ones set differently raise there."""
 
 _FLEX_NOTES: Final = (
@@ -65,11 +64,20 @@ def _deepep_sms(run: Run) -> Limit:
     return DEEPEP_SMS_B200_DSV3 if on_b200 and run.config.family == "dsv3" else DEEPEP_SMS
 
 
+def sm_knob(run: Run, backend: str) -> str:
+    """The knob of a backend's SM count in the run's release."""
+    return SM_KNOBS[backend] if run.config.core_before("0.19.0") else SHARED_SM_KNOB
+
+
 def _sm_knob(run: Run, backend: str, value: str) -> str:
-    old = SM_KNOBS[backend]
+    flag = f"{_flag(sm_knob(run, backend))} {value}"
     if run.config.version_text("core") is None:
-        return f"{SHARED_SM_KNOB} {value} (before Megatron-Core 0.19: {old})"
-    return f"{SHARED_SM_KNOB if numbers(run.config.version_text('core')) >= (0, 19, 0) else old} {value}"
+        return f"{flag} (before Megatron-Core 0.19: {_flag(SM_KNOBS[backend])})"
+    return flag
+
+
+def _flag(knob: str) -> str:
+    return "--" + knob.replace("_", "-")
 
 
 def _topology(run: Run) -> tuple[str, ...]:

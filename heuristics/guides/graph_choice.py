@@ -9,8 +9,11 @@ from typing import Final, Literal
 from heuristics.config.versions import numbers
 from heuristics.guides.table import Refusal
 from heuristics.run.given import Guidance
-from traces.settings.settings import Value
-from traces.settings.spelling import spell
+from traces.settings.settings import Framework, Value
+from traces.settings.spelling import can_spell, spell
+
+RNG_TRACKER: Final[Mapping[str, Value]] = {"use_te_rng_tracker": True, "rng.te_rng_tracker": True}
+"""What every CUDA graph needs of the random numbers."""
 
 Impl = Literal["none", "local", "transformer_engine", "full_iteration"]
 
@@ -62,10 +65,18 @@ def graph_settings(impl: Impl, modules: tuple[str, ...], core_version: str | Non
 
 def graph_knobs(choice: GraphChoice, core_version: str | None, bridge: bool) -> tuple[str, ...]:
     """Flags of Megatron-LM, or overrides of Megatron-Bridge; empty where the release cannot say it."""
+    framework: Framework = "megatron_bridge" if bridge else "megatron_lm"
+    made = graph_change(choice, core_version)
+    return spell(
+        {k: v for k, v in made.items() if can_spell(k, framework, core_version)}, framework, core_version
+    )
+
+
+def graph_change(choice: GraphChoice, core_version: str | None) -> dict[str, Value]:
+    """What a choice switches on; empty where the release cannot say it."""
     version = numbers(core_version) if core_version else _NEWEST
     unnamed = version < (0, 16, 0) and not {*choice.modules} <= {"attn"}
     if unnamed or (version < (0, 14, 0) and choice.impl == "full_iteration"):
-        return ()
+        return {}
     settings = graph_settings(choice.impl, choice.modules, core_version)
-    made = {knob: value for knob, value in settings.items() if value not in (False, ())}
-    return spell(made, "megatron_bridge" if bridge else "megatron_lm", core_version)
+    return {knob: value for knob, value in settings.items() if value not in (False, ())}

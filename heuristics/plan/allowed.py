@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
-from heuristics.fixes.fix import Knobs
 from heuristics.rules.check import Broken, check_rules
 from heuristics.run.run import Run
-from traces.settings.settings import Framework, Value
-from traces.settings.spelling import Changed, change_of
+from traces.settings.settings import Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,20 +28,13 @@ class Allowed:
     beside: str = ""
 
 
-@lru_cache(maxsize=1024)  # the same lines are read for each step that a fix may stand on
-def change_set(knobs: Knobs, framework: Framework | None) -> Changed:
-    """A fix's change in knob ids, from the lines that are printed of it, in the run's own framework."""
-    if framework == "megatron_bridge":
-        return change_of((*knobs.megatron_bridge, *knobs.environment), framework)
-    return change_of((*knobs.megatron_lm, *knobs.environment), "megatron_lm")
+Values = Mapping[str, Value]
+"""A change set: knob -> value, in the run's own framework."""
 
 
-def changed(run: Run, knobs: Sequence[Knobs]) -> Run:
+def changed(run: Run, changes: Sequence[Values]) -> Run:
     """The run with several change sets merged, in order."""
-    values: dict[str, Value] = {}
-    for one in knobs:
-        values |= change_set(one, run.settings.framework).knobs
-    return run.changed(values)
+    return run.changed({knob: value for one in changes for knob, value in one.items()})
 
 
 class Permits:
@@ -54,31 +44,31 @@ class Permits:
         self._run = run
         self._before = {one.rule.id for one in check_rules(run)} if run.settings.by_knob else set()
 
-    def judge(self, knobs: Knobs, before: Mapping[str, Knobs]) -> Allowed:
-        """A fix by its knobs; `before`: the fixes earlier in the plan, by id, in order."""
+    def judge(self, change: Values, before: Mapping[str, Values]) -> Allowed:
+        """A fix by its change set; `before`: those of the fixes earlier in the plan, by id, in order."""
         if not self._run.settings.by_knob:
             return Allowed((), ())
-        alone = self._broken_by((knobs,))
-        after = () if not alone else self._stands_on(knobs, before)
-        return Allowed((), alone) if after is None else self._beside(knobs, before, after)
+        alone = self._broken_by((change,))
+        after = () if not alone else self._stands_on(change, before)
+        return Allowed((), alone) if after is None else self._beside(change, before, after)
 
-    def _stands_on(self, knobs: Knobs, before: Mapping[str, Knobs]) -> tuple[str, ...] | None:
+    def _stands_on(self, change: Values, before: Mapping[str, Values]) -> tuple[str, ...] | None:
         """The one earlier fix that mends what it breaks, else all of them; None where they do not."""
         for name, other in before.items():
-            if not self._broken_by((other, knobs)):
+            if not self._broken_by((other, change)):
                 return (name,)
-        return tuple(before) if before and not self._broken_by((*before.values(), knobs)) else None
+        return tuple(before) if before and not self._broken_by((*before.values(), change)) else None
 
-    def _beside(self, knobs: Knobs, before: Mapping[str, Knobs], after: tuple[str, ...]) -> Allowed:
+    def _beside(self, change: Values, before: Mapping[str, Values], after: tuple[str, ...]) -> Allowed:
         """Whether it goes with all that comes before it; else with which it does not, the last if several."""
-        broken = self._broken_by((*before.values(), knobs)) if before else ()
+        broken = self._broken_by((*before.values(), change)) if before else ()
         if not broken:
             return Allowed(after, ())
         steps = [before[name] for name in after]
-        pairs = {name: self._broken_by((*steps, other, knobs)) for name, other in before.items()}
+        pairs = {name: self._broken_by((*steps, other, change)) for name, other in before.items()}
         name = next((name for name, rules in pairs.items() if rules), list(before)[-1])
         return Allowed(after, pairs[name] or broken, name)
 
-    def _broken_by(self, several: Sequence[Knobs]) -> tuple[Broken, ...]:
+    def _broken_by(self, several: Sequence[Values]) -> tuple[Broken, ...]:
         found = check_rules(changed(self._run, several))
         return tuple(one for one in found if one.level == "error" and one.rule.id not in self._before)

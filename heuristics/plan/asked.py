@@ -11,7 +11,7 @@ from typing import Final
 
 from heuristics.config.given import is_whole
 from heuristics.config.versions import numbers
-from heuristics.plan.allowed import change_set, changed
+from heuristics.plan.allowed import changed
 from heuristics.plan.planned import Plan, Planned, Rejection
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.megatron.request import NotAsked, Request, request_of
@@ -50,7 +50,7 @@ def plan_asked(run: Run, make: Callable[[Mapping[str, Rejection]], Plan], ask: A
         new = [one for one in (*plan.fixes, *plan.levers) if one.fix.id not in answers]
         if not new:
             break
-        answers |= {one.fix.id: _TO_FILL_IN for one in new if _is_open(run, one)}
+        answers |= {one.fix.id: _TO_FILL_IN for one in new if one.change.is_open}
         whole = [one for one in new if one.fix.id not in answers]
         answers |= _ask(ask, {one.fix.id: _with(run, one, plan) for one in whole})
         rejected |= {name: why for name in answers if (why := _rejection(run, name, answers))}
@@ -58,19 +58,10 @@ def plan_asked(run: Run, make: Callable[[Mapping[str, Rejection]], Plan], ask: A
     return Asked(plan, answers)
 
 
-def _is_open(run: Run, planned: Planned) -> bool:
-    """Whether a line of the change cannot be read, as one with a size that only the user knows.
-
-    What stands in brackets is for people.
-    """
-    unread = change_set(planned.knobs, run.settings.framework).unknown
-    return any(not line.startswith("(") for line in unread)
-
-
 def _with(run: Run, planned: Planned, plan: Plan) -> Run:
     """The run with a fix and the earlier ones it stands on."""
-    before = [one.knobs for one in plan.fixes if one.fix.id in planned.after]
-    return changed(run, (*before, planned.knobs))
+    before = [one.change.in_run(run) for one in plan.fixes if one.fix.id in planned.after]
+    return changed(run, (*before, planned.change.in_run(run)))
 
 
 def _ask(ask: Ask, runs: Mapping[str, Run]) -> dict[str, tuple[Answer, ...]]:

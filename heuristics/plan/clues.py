@@ -76,7 +76,7 @@ def _overlap_is_at_hand(run: Run) -> bool:
     if not whole or experts is None or experts <= whole / 2 or run.config.flex_package:
         return False
     plain = run.active.dispatcher == "alltoall" and run.config.hardware_class != "nvl72"
-    return plain and all(one.state != "unmet" for one in com_1_ep_overlap.preconditions(run))
+    return plain and not any(one.stops for one in com_1_ep_overlap.FIX.preconditions(run))
 
 
 _RECOMPUTE_SKILL: Final = "Megatron-Bridge, skill perf-activation-recompute at 067f987d"

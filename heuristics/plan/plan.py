@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from heuristics.fixes.fix import Fix, Knobs, Precondition
+from heuristics.fixes.change import Knobs, lines
+from heuristics.fixes.fix import Fix, Precondition
 from heuristics.plan.clues import before_tuning, first_by_clue
 from heuristics.plan.gains import Gain
 from heuristics.plan.order import in_paying_order
@@ -118,7 +119,7 @@ def make_plan(
         named = [_lever(run, catalogue[number]) for number in LEVERS if levers and number in catalogue]
         fit = [lever for lever in named if not _unmet(lever) and lever.fix.id not in rejected]
         if permits is not None:
-            fit = [lever for lever in fit if not permits.judge(lever.knobs, {}).broken]
+            fit = [lever for lever in fit if not permits.judge(lever.change.in_run(run), {}).broken]
         return Plan((), (), tuple(fit))
     chosen: list[Planned] = []
     refused: list[Refused] = []
@@ -137,8 +138,8 @@ def make_plan(
                 refused.append(why)
                 continue
             planned = _made(run, planned)
-            before = {one.fix.id: one.knobs for one in earlier}
-            allowed = permits.judge(planned.knobs, before) if permits else None
+            before = {one.fix.id: one.change.in_run(run) for one in earlier}
+            allowed = permits.judge(planned.change.in_run(run), before) if permits else None
             if allowed is not None and (why := _forbidden(fix, allowed)):
                 refused.append(why)
                 continue
@@ -160,7 +161,8 @@ def _permits(run: Run) -> Permits | None:
 
 def _made(run: Run, planned: Planned) -> Planned:
     """With its change, which is made only of a fix that nothing refused before."""
-    return replace(planned, knobs=planned.fix.knobs(run))
+    change = planned.fix.change(run)
+    return replace(planned, change=change, knobs=lines(change, run))
 
 
 def _before(
@@ -214,7 +216,7 @@ def _wins(fix: Fix) -> tuple[str, ...]:
 
 def _lever(run: Run, fix: Fix) -> Planned:
     """A lever makes all work shorter, so no wall's cost is its ceiling."""
-    return Planned(fix, fix.knobs(run), fix.preconditions(run), None, low_because=NO_WALL)
+    return _made(run, Planned(fix, Knobs(), fix.preconditions(run), None, low_because=NO_WALL))
 
 
 def _ordered(run: Run, wall: WallId, catalogue: Mapping[str, Fix]) -> list[Fix]:
@@ -257,7 +259,7 @@ def _if_resolved(run: Run, fix: Fix) -> tuple[Precondition, ...]:
     perhaps = _perhaps(run, fix.kinds)
     if perhaps is None or not run.cost_ns(fix.wall, perhaps[:1]):
         return ()
-    return (Precondition(perhaps[1], "unknown", _CURES[perhaps[0]]),)
+    return (Precondition(perhaps[1], "unknown", told_by=_CURES[perhaps[0]]),)
 
 
 def _planned(run: Run, fix: Fix, gains: Mapping[str, Gain]) -> Planned:
@@ -304,7 +306,7 @@ def _ceiling_frac(run: Run, wall: WallId, kinds: tuple[str, ...]) -> float | Non
 
 
 def _unmet(planned: Planned) -> list[Precondition]:
-    return [one for one in planned.preconditions if one.state == "unmet"]
+    return [one for one in planned.preconditions if one.stops]
 
 
 def _too_little(run: Run, fix: Fix, dominated: bool) -> str | None:
@@ -331,7 +333,7 @@ def _refusal(run: Run, planned: Planned, chosen: Iterable[Planned], dominated: b
     met_by |= {other.same_as for other in before}
     for condition in _unmet(planned):
         if not condition.cure or condition.cure not in met_by:
-            return Refused(fix, "needs", f"needs: {condition.text}", condition.cure)
+            return Refused(fix, "needs", f"needs: {condition.text}", condition.cure, condition.source)
     if little := _too_little(run, fix, dominated):
         return Refused(fix, "little", f"what it acts on ({', '.join(fix.kinds)}) is {little}", "")
     if planned.ceiling_frac == 0.0 and _wins(fix):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from heuristics.fixes.fix import Fix, Knobs, Precondition
+from heuristics.fixes.change import Change, Knobs
+from heuristics.fixes.fix import Fix, Precondition
 from heuristics.result.judged import Refusal
 
 
@@ -12,11 +13,12 @@ from heuristics.result.judged import Refusal
 class Planned:
     """A fix of the plan.
 
-    `ceiling_frac`: no gain is above it, as part of the window: what it acts on costs no more, and a replay of
-    the change at its best gives no more; only the latter where it acts on several walls. `low_frac`: what a
-    pessimistic replay of it gives, negative where it may cost more than it gives, None where no lower end can
-    be defended, as `low_because` says. `shares_with`: fixes of the plan that act on the same costs, so that
-    their gains do not add up. `after`: earlier fixes of the plan without which the configuration forbids it.
+    `knobs`: the lines of its `change`. `ceiling_frac`: no gain is above it, as part of the window: what it
+    acts on costs no more, and a replay of the change at its best gives no more; only the latter where it acts
+    on several walls. `low_frac`: what a pessimistic replay of it gives, negative where it may cost more than
+    it gives, None where no lower end can be defended, as `low_because` says. `shares_with`: fixes of the plan
+    that act on the same costs, so that their gains do not add up. `after`: earlier fixes of the plan without
+    which the configuration forbids it.
     """
 
     fix: Fix
@@ -27,6 +29,7 @@ class Planned:
     low_because: str = ""
     shares_with: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
+    change: Change = field(default_factory=Change)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from heuristics.plan.allowed import change_set
 from heuristics.plan.planned import Plan
 from heuristics.result.judged import Room
 from heuristics.run.run import Run
@@ -84,7 +83,7 @@ def rooms_of(run: Run, plan: Plan) -> dict[str, Room]:
     """By fix id, whether its change fits, for the fixes and levers of a plan whose change moves memory."""
     found = {}
     for one in (*plan.fixes, *plan.levers):
-        room = room_for(run, change_set(one.knobs, run.settings.framework).knobs)
+        room = room_for(run, one.change.in_run(run))
         if room.delta_bytes:
             found[one.fix.id] = room
     return found

@@ -78,7 +78,7 @@ def _overlaps(run: Run) -> tuple[tuple[str, bool | None], ...]:
 
 def judge_recipe_default(run: Run) -> Judged:
     """Most recipes leave EP overlap off; where all-to-all shows, it has to be asked for."""
-    if run.config.spread_experts() is False:
+    if run.config.expert_parallel is False:
         return not_applicable("experts are not spread over ranks")
     asked, share = run.config.ep_overlap, ep_share(run)
     if asked is None:

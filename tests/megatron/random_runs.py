@@ -77,8 +77,8 @@ def planned_runs(judgement: Judgement) -> list[tuple[Planned, Run]]:
     """Every fix and lever of a plan, with the run after it and the steps that it stands on."""
     plan, found = judgement.plan, []
     for planned in (*plan.fixes, *plan.levers):
-        steps = [one.knobs for one in plan.fixes if one.fix.id in planned.after]
-        found.append((planned, changed(judgement.run, (*steps, planned.knobs))))
+        steps = [one.change.in_run(judgement.run) for one in plan.fixes if one.fix.id in planned.after]
+        found.append((planned, changed(judgement.run, (*steps, planned.change.in_run(judgement.run)))))
     return found
 
 

@@ -16,7 +16,6 @@ from typing import Final
 
 import pytest
 
-from heuristics.fixes.fix import Knobs
 from heuristics.judgement import Judgement, judge_observed
 from heuristics.plan.allowed import changed
 from heuristics.plan.planned import Refused
@@ -68,13 +67,13 @@ def judgement(seed: int) -> Judgement:
 
 def refused_runs(found: Judgement) -> Iterator[tuple[Refused, Run]]:
     """Refusals by a rule that megatron-core's own configuration or layer has, with the run they are about."""
-    made = {one.fix.id: one.knobs for one in found.plan.fixes}
+    made = {one.fix.id: one.change.in_run(found.run) for one in found.plan.fixes}
     for refused in found.plan.refused:
         beside = BESIDE.match(refused.because)
-        text = BESIDE.sub("", refused.because).removeprefix(FORBIDDEN)
+        text = BESIDE.sub("", refused.because).removeprefix(FORBIDDEN).removeprefix("needs: ")
         if SAYS.get(text) == "core":
-            steps: list[Knobs] = [made[beside[1]]] if beside else []
-            yield refused, changed(found.run, (*steps, refused.fix.knobs(found.run)))
+            steps = [made[beside[1]]] if beside else []
+            yield refused, changed(found.run, (*steps, refused.fix.change(found.run).in_run(found.run)))
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.fixes.fix import Knobs
+from heuristics.fixes.change import Knobs
 from heuristics.plan.planned import Planned
 from heuristics.run.run import WallId
 from tests.golden_doubles import Case, broken, cases, judgement_of, symptoms_of, wrongs

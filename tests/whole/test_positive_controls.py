@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from heuristics.fixes.elsewhere import fixes_of
 from heuristics.judgement import Judgement
-from heuristics.plan.allowed import change_set
 from heuristics.plan.plan import make_plan
 from heuristics.rules.check import Broken
 from heuristics.run.run import WALL_IDS
@@ -68,7 +67,7 @@ def _forbidden_though_set(found: Judgement) -> Iterator[str]:
     runs_as = effective(run.settings, run.given.core_version)
     for wall in WALL_IDS:
         for refused in make_plan(run, [wall], fixes_of(run.framework), True).refused:
-            changed = change_set(refused.fix.knobs(run), run.settings.framework).knobs
+            changed = refused.fix.change(run).in_run(run)
             is_set = bool(changed) and all(runs_as.value(knob) == value for knob, value in changed.items())
             if is_set and refused.kind in FORBIDDEN and refused.fix.wall == wall:
                 yield refused.fix.id

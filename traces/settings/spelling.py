@@ -1,106 +1,76 @@
-"""Changes of knobs as lines that can be pasted, and such lines read back."""
+"""Changes of knobs as lines that can be pasted."""
 
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Final
 
-from traces.settings.bridge import is_override, take_override
-from traces.settings.command import flags_of, take_flag
-from traces.settings.configuration import Draft
-from traces.settings.harness import take_harness
+from traces.settings.effective_bridge import OFF_UNLESS_SAID
 from traces.settings.knobs import Knob, Release, by_flag, knobs, release
-from traces.settings.launch import BINDERS
-from traces.settings.settings import Framework, Value
-from traces.settings.shell import Word
-from traces.settings.taking import take
+from traces.settings.settings import Framework, Settings, Value
 
-NUMA: Final = "numactl --cpunodebind=N --membind=N COMMAND"
-"""N: the NUMA node of the rank's GPU (Megatron-Bridge, docs/performance-guide.md)."""
-
-_LEFT_OUT: Final = re.compile(r"\((?:leave|left) out ([^()]+)\)")
-_VARIABLE: Final = re.compile(r"([A-Z][A-Z0-9_]*)=(.*)")
 _BARE: Final = re.compile(r"[\w.,:/=@%+-]+")
 
-
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """What lines change: knob to value; and the lines that we do not know."""
-
-    knobs: Mapping[str, Value]
-    unknown: tuple[str, ...]
+LAYOUT: Final = "LAYOUT"
+_OPEN: Final = ("N", "2N", "TP/2", LAYOUT)
+_SECTION: Final = (*OFF_UNLESS_SAID, "tp_comm_overlap")
+"""Overlaps that Bridge's comm_overlap writes over the model's."""
+_REDUCTIONS: Final = ("overlap_grad_reduce", "overlap_param_gather")
 
 
-def change_of(lines: Sequence[str], framework: Framework) -> Changed:
-    """Read lines as a fix prints them: flags, overrides, flags of Bridge's scripts, `NAME=value`, a launcher.
+def is_open(value: Value) -> bool:
+    """Whether a value stands for one that only the user knows."""
+    return value in _OPEN
 
-    `(leave out --flag)` sets what the flag sets to its off value: the opposite of a switch, else null.
-    """
+
+def with_twins(changes: Mapping[str, Value]) -> dict[str, Value]:
+    """Changes with the knobs that the same flags of Megatron-LM set."""
     found: dict[str, Value] = {}
-    unknown: list[str] = []
-    for line in lines:
-        draft = Draft("")
-        is_known = _take_line(draft, line.strip(), framework)
-        if draft.problems or not is_known:
-            unknown.append(line)
-        else:
-            found |= {knob: setting.value for knob, setting in draft.by_knob.items()}
-    return Changed(found, tuple(unknown))
+    for name, value in changes.items():
+        knob = knobs().get(name)
+        flag = "" if knob is None else knob.flag or knob.off_flag
+        twins = {twin.id: is_off for twin, is_off in by_flag().get(flag, ())}
+        for twin, is_off in twins.items():
+            found[twin] = value if is_off == twins.get(name) else not value
+    return {**found, **changes}
 
 
-def _take_line(draft: Draft, line: str, framework: Framework) -> bool:
-    """Take a line into a draft. Whether it is one of the forms we know; problems are in the draft."""
-    if left_out := _LEFT_OUT.fullmatch(line):
-        _leave_out(draft, left_out[1])
-        return bool(draft.by_knob)
-    try:
-        words = shlex.split(line)
-    except ValueError:
-        return False
-    if not words:
-        return False
-    if words[0] in BINDERS:
-        draft.put("launcher.numa_binding", True, None)
-    elif variable := _VARIABLE.fullmatch(line):
-        if (knob := knobs().get(f"env.{variable[1]}")) is None:
-            return False
-        take(draft, knob, knob.id, variable[2].strip("'\""), None)
-    elif is_override(words[0]):
-        take_override(draft, line, None, None)
-    elif words[0].startswith("-"):
-        _take_flags(draft, tuple(Word(word, 0) for word in words), framework)
-    else:
-        return False
-    return True
+def in_section(changes: Mapping[str, Value], settings: Settings) -> dict[str, Value]:
+    """Changes as Bridge takes them: overlaps go into comm_overlap, which writes them over the model's.
+
+    What a section leaves out it switches off, so a new one repeats what the model alone has on
+    (training/comm_overlap.py, CommOverlapConfig.setup).
+    """
+    section = {f"comm_overlap.{name}": settings.value(name) for name in _SECTION}
+    is_new = not any(knob.startswith("comm_overlap.") for knob in settings.by_knob)
+    reduces = any(f"comm_overlap.{name}" in settings for name in _REDUCTIONS)
+    found = {_in_section(knob, reduces): value for knob, value in changes.items()}
+    kept = {knob: True for knob, value in section.items() if value is True and knob not in found}
+    return {**found, **kept} if is_new and set(section) & set(found) else found
 
 
-def _take_flags(draft: Draft, words: tuple[Word, ...], framework: Framework) -> None:
-    if framework == "megatron_bridge":
-        take_harness(draft, words, None)
-        return
-    for flag in flags_of(words):
-        take_flag(draft, flag, None)
+def _in_section(knob: str, reduces: bool) -> str:
+    name = knob.removeprefix("ddp.")
+    moves = knob in _SECTION or (reduces and name in _REDUCTIONS)
+    return f"comm_overlap.{name}" if moves else knob
 
 
-def _leave_out(draft: Draft, names: str) -> None:
-    for name in re.findall(r"[\w-]+", names):
-        if name in BINDERS:
-            draft.put("launcher.numa_binding", False, None)
-        elif (variable := knobs().get(f"env.{name}")) is not None:
-            draft.put(variable.id, None, None)
-        for knob, is_off in by_flag().get(name, ()):
-            draft.put(knob.id, _off_value(knob, is_off), None)
+def harness_line(knob_id: str, value: Value) -> str:
+    """The flag of Bridge's scripts/performance for a knob; empty where there is none."""
+    knob = knobs().get(knob_id)
+    if knob is None or not knob.harness:
+        return ""
+    text = ",".join(map(str, value)) if isinstance(value, tuple) else _word(value)
+    return f"{knob.harness} {text}"
 
 
-def _off_value(knob: Knob, is_off: bool) -> Value:
-    """What a knob is where its flag is left out."""
-    if knob.kind == "bool":
-        return is_off
-    last = knob.defaults[-1][1] if knob.defaults else None
-    return last if isinstance(last, tuple) else None
+def is_left_out(knob_id: str, value: Value) -> bool:
+    """Whether Megatron-LM's command says a value by saying nothing."""
+    knob = knobs().get(knob_id)
+    if knob is not None and knob.kind == "bool":
+        return not (knob.flag if value else knob.off_flag)
+    return value in (None, ())
 
 
 def can_spell(knob_id: str, framework: Framework, core_version: str | None = None) -> bool:
@@ -108,7 +78,7 @@ def can_spell(knob_id: str, framework: Framework, core_version: str | None = Non
     knob, core = knobs().get(knob_id), release(core_version)
     if knob is None or (core is not None and not knob.is_known_in(core)):
         return False
-    if knob_id.startswith("env.") or knob_id == "launcher.numa_binding":
+    if knob_id.startswith("env."):
         return True
     if framework == "megatron_bridge":
         return bool(knob.bridge)
@@ -139,8 +109,6 @@ def _line(knob: Knob, value: Value, framework: Framework, core: Release | None) 
     if knob.id.startswith("env."):
         name = knob.id.removeprefix("env.")
         return f"(leave out {name})" if value is None else f"{name}={_word(value)}"
-    if knob.id == "launcher.numa_binding":
-        return NUMA if value else "(leave out numactl)"
     if framework == "megatron_bridge":
         group, _, newest = knob.bridge.rpartition(".")
         name = knob.name_in(core) if knob.older else newest
@@ -174,4 +142,4 @@ def _override(value: Value) -> str:
 
 def _word(value: Value) -> str:
     text = str(value)
-    return text if _BARE.fullmatch(text) else f'"{text}"'
+    return text if _BARE.fullmatch(text) and text != LAYOUT else f'"{text}"'

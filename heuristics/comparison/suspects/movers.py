@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from typing import Final
 
 from heuristics.comparison.difference.changed import Changed
@@ -14,10 +15,10 @@ from heuristics.comparison.suspects.table import Mover, movers
 from heuristics.comparison.suspects.view import matches
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Fix
-from heuristics.fixes.ways import sets_of
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run, WallId
+from traces.settings.settings import Framework
 
 _HOST_ROWS: Final = {
     "arrival": ("launch_latency.arrival", "launch_latency.kernel_gap"),
@@ -92,8 +93,9 @@ def rows_of(fix: Fix) -> tuple[str, ...]:
 def _knobs(fix: Fix) -> dict[str, bool]:
     """Knobs that a fix sets to something, and whether it switches them on. What it leaves out is no mover."""
     found: dict[str, bool] = {}
-    for run in _RUNS:
-        for knob, value in sets_of(fix.knobs(run)).items():
+    frameworks: tuple[Framework, Framework] = ("megatron_lm", "megatron_bridge")
+    for run, framework in product(_RUNS, frameworks):
+        for knob, value in fix.change(run).of(framework, run.settings).items():
             if not is_off(value) and not matches(knob, GO_ALONG):
                 found[knob] = value is True
     return found

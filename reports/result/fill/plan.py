@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from heuristics.fixes.change import lines
 from heuristics.fixes.fix import Gain
-from heuristics.fixes.ways import sets_of
 from heuristics.judgement import Judgement
 from heuristics.plan.planned import Planned, Refused
 from heuristics.result import judged as typed
@@ -38,7 +38,7 @@ def fix(
 
     `run`: whose published issues stand beside it.
     """
-    arms = planned.fix.arms(run) if run else {}
+    arms = {name: lines(one, run) for name, one in planned.fix.arms(run).items()} if run else {}
     gains = (f"{gain.text} ({gain.source})" for gain in _own_first(planned.fix.gains, run))
     return copied(
         planned.fix,
@@ -51,7 +51,7 @@ def fix(
         gain_frac=_gain(planned),
         gain_source="; ".join(gains) or _MEASURE,
         shares_with=planned.shares_with,
-        known_issues=known_issues(planned.fix.id, sets_of(planned.knobs), run) if run else (),
+        known_issues=known_issues(planned.fix.id, planned.change.in_run(run), run) if run else (),
         arms=tuple(typed.Arm(name, copied(knobs, typed.Knobs)) for name, knobs in arms.items()),
     )
 

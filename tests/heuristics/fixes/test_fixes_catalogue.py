@@ -8,7 +8,8 @@ from dataclasses import asdict
 import pytest
 
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.fixes.fix import Fix, Knobs
+from heuristics.fixes.change import Knobs
+from heuristics.fixes.fix import Fix
 from heuristics.plan.plan import LEVERS, WALL_ORDER
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed

@@ -68,7 +68,7 @@ def test_whatever_is_unknown_says_what_would_tell(fix: Fix) -> None:
 def test_the_file_of_a_fix_is_named_after_its_id() -> None:
     for fix in FIXES:
         prefix = fix.id.lower().replace("-", "_") + "_"
-        assert fix.knobs.__module__.split(".")[-1].startswith(prefix)
+        assert fix.change.__module__.split(".")[-1].startswith(prefix)
 
 
 @pytest.mark.parametrize(("bound", "told"), [(False, "met"), (True, "unmet"), (None, "unknown")])
@@ -287,7 +287,7 @@ def test_fixed_budgets_need_hybridep_and_a_sync_to_remove(text: str, met: Run, u
 
 def test_fixed_budgets_are_unlocked_by_the_dispatcher_and_by_grouped_gemm() -> None:
     run = Run(Observed(dispatcher="deepep", grouped_gemm=False))
-    assert cure(HST_6, "HybridEP", run) == "COM-2"
+    assert cure(HST_6, "HybridEP dispatches", run) == "COM-2"
     assert cure(HST_6, "grouped GEMM", run) == "CMP-1"
 
 

@@ -22,7 +22,8 @@ from heuristics.fixes.fix import Fix
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
-from tests.fix_doubles import given, need, shows, states
+from tests.fix_doubles import configured, given, need, shows, states
+from traces.settings.settings import Value
 
 MEM_1 = mem_1_expandable_segments.FIX
 MEM_2 = mem_2_selective_recompute.FIX
@@ -122,8 +123,8 @@ def test_nothing_selective_is_left_after_the_whole_moe_layer() -> None:
 
 
 def test_the_expert_activation_asks_for_grouped_gemm() -> None:
-    assert states(MEM_2, "grouped GEMMs", Run(FULL), Run()) == ["met", "unknown"]
-    assert need(MEM_2, Run(), "grouped GEMMs").cure == "CMP-1"
+    assert states(MEM_2, "grouped GEMM", Run(FULL), Run()) == ["met", "unknown"]
+    assert need(MEM_2, Run(), "grouped GEMM").cure == "CMP-1"
 
 
 @pytest.mark.parametrize(
@@ -143,7 +144,7 @@ def test_fp8_without_a_version_asks_for_transformer_engine() -> None:
 @pytest.mark.parametrize("fix", [MEM_2, MEM_6, MEM_9], ids=lambda fix: fix.id)
 def test_layer_level_offload_may_be_what_the_trace_shows(fix: Fix) -> None:
     runs = (shows(offload=False), shows(offload=True), Run())
-    assert states(fix, "layer-level", *runs) == ["met", "unknown", "unknown"]
+    assert states(fix, "no layer is offloaded", *runs) == ["met", "unknown", "unknown"]
 
 
 def flex_run(**facts: object) -> Run:
@@ -249,12 +250,15 @@ def test_optimizer_offload_needs_a_training_step() -> None:
 
 
 def test_optimizer_offload_asks_for_the_distributed_optimizer() -> None:
-    assert need(MEM_7, Run(), "distributed").cure == "--use-distributed-optimizer"
+    shared = need(MEM_7, configured({"ddp.use_distributed_optimizer": False}), "distributed optimizer")
+    assert (shared.state, shared.cure) == ("unmet", "MEM-3")
 
 
 def test_optimizer_offload_takes_fp8_gather_only_with_delayed_scaling() -> None:
-    runs = [given(precision=name) for name in ("bf16", "fp8_delayed", "mxfp8", None)]
-    assert states(MEM_7, "gathered in FP8", *runs) == ["met", "met", "unknown", "unknown"]
+    gathers: dict[str, Value] = {"fp8": "e4m3", "fp8_recipe": "mxfp8", "ddp.fp8_param_gather": True}
+    run = configured(gathers, core_version="0.19.0")
+    as_lm = replace(run, settings=replace(run.settings, framework="megatron_lm"))
+    assert need(MEM_7, as_lm, "gathered in FP8").state == "unmet"
     assert {"MEM-4", "CMP-3"} <= set(MEM_7.excludes)
 
 

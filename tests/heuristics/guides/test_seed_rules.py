@@ -149,7 +149,7 @@ def test_seed_000_deepep_is_an_intermediate_step_before_hybridep() -> None:
 @pytest.mark.parametrize("backend", ["deepep", "hybridep"])
 def test_seed_000_a_backend_is_selected_by_type_and_backend_together(backend: str) -> None:
     run = run_of(gpu="H100" if backend == "deepep" else "GB200", ep=64, core_version="0.18.0")
-    knobs = com_2_dispatcher.knobs(run)
+    knobs = com_2_dispatcher.FIX.knobs(run)
     assert knobs.megatron_lm[:2] == (
         "--moe-token-dispatcher-type flex",
         f"--moe-flex-dispatcher-backend {backend}",

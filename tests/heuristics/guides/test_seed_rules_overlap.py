@@ -50,7 +50,7 @@ def test_seed_001_a_run_that_meets_every_prerequisite_may_overlap() -> None:
             given_too(READY, vpp=1), "virtual", id="seeds 001 and 004: VPP where there are pipeline stages"
         ),
         pytest.param(
-            shown_too(READY, recompute_full=True), "no full recompute", id="seed 001: no full recompute"
+            shown_too(READY, recompute_full=True), "with full recompute", id="seed 001: no full recompute"
         ),
     ],
 )
@@ -70,17 +70,17 @@ def test_seed_001_one_stage_needs_no_virtual_ones() -> None:
 
 def test_seed_001_mtp_of_at_most_one_layer_is_asked_for() -> None:
     texts = {one.text: one.state for one in com_1_ep_overlap.FIX.preconditions(READY)}
-    assert texts["at most one MTP layer"] == "unknown"
+    assert texts["EP overlap takes at most one MTP layer"] == "unknown"
 
 
 def test_seeds_001_and_004_shared_expert_overlap_goes_off_with_it() -> None:
-    knobs = com_1_ep_overlap.knobs(READY)
+    knobs = com_1_ep_overlap.FIX.knobs(READY)
     assert "comm_overlap.overlap_moe_expert_parallel_comm=true" in knobs.megatron_bridge
     assert "model.moe_shared_expert_overlap=false" in knobs.megatron_bridge
 
 
 def test_seed_001_plain_overlap_is_tried_without_delayed_weight_gradients() -> None:
-    assert "comm_overlap.delay_wgrad_compute=false" in com_1_ep_overlap.knobs(READY).megatron_bridge
+    assert "comm_overlap.delay_wgrad_compute=false" in com_1_ep_overlap.FIX.knobs(READY).megatron_bridge
 
 
 def test_seed_001_the_measured_gain_is_quoted_with_its_shape() -> None:

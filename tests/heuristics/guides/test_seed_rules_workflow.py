@@ -95,7 +95,7 @@ def test_seeds_002_and_003_primary_fixes_of_a_bottleneck_in_their_order(
 
 def test_seeds_002_and_003_compute_ends_with_the_dispatchers_own_kernels() -> None:
     assert any("COM-3" in order for order in WALL_ORDER.values())
-    knobs = com_3_dispatcher_sms.knobs(run_of(Observed(dispatcher="deepep"), gpu="H100", ep=64))
+    knobs = com_3_dispatcher_sms.FIX.knobs(run_of(Observed(dispatcher="deepep"), gpu="H100", ep=64))
     assert any("num-sms" in flag for flag in knobs.megatron_lm)
 
 
@@ -127,7 +127,7 @@ def test_seeds_002_and_003_the_modules_to_recompute_first_are_known(label: str) 
 
 
 def test_seeds_002_and_003_experts_take_ep_before_tp_in_a_layout_of_their_own() -> None:
-    knobs = com_10_parallel_folding.knobs(run_of(gpu="H100", ep=16, tp=2))
+    knobs = com_10_parallel_folding.FIX.knobs(run_of(gpu="H100", ep=16, tp=2))
     assert knobs.megatron_lm == ("--expert-model-parallel-size 8", "--expert-tensor-parallel-size 1")
 
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.fixes.fix import Fix, Knobs
-from heuristics.plan.allowed import Permits, change_set, changed
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix
+from heuristics.plan.allowed import Permits, changed
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan
 from heuristics.rules.megatron.request import Request, request_of
@@ -19,13 +20,17 @@ from tests.fix_doubles import complete, given, need, shows
 from tests.opinions_doubles import a_fix, catalogue_of, paying
 from traces.settings.settings import Framework, Settings, Value, settings
 
-OVERLAP = Knobs(("--overlap-moe-expert-parallel-comm",), ("model.overlap_moe_expert_parallel_comm=true",))
-DELAY = Knobs(("--delay-wgrad-compute",), ("model.delay_wgrad_compute=true",))
-GATHER = Knobs(("--overlap-param-gather",), ("ddp.overlap_param_gather=true",))
-REDUCE = Knobs(("--overlap-grad-reduce",), ("ddp.overlap_grad_reduce=true",))
-SHARDED = Knobs(("--use-distributed-optimizer",), ("ddp.use_distributed_optimizer=true",))
-FULL = Knobs(("--recompute-granularity full", "--recompute-method uniform", "--recompute-num-layers 1"))
-GC = Knobs(("--manual-gc",), ("train.manual_gc=true",))
+OVERLAP: dict[str, Value] = {"overlap_moe_expert_parallel_comm": True}
+DELAY: dict[str, Value] = {"delay_wgrad_compute": True}
+GATHER: dict[str, Value] = {"ddp.overlap_param_gather": True}
+REDUCE: dict[str, Value] = {"ddp.overlap_grad_reduce": True}
+SHARDED: dict[str, Value] = {"ddp.use_distributed_optimizer": True}
+FULL: dict[str, Value] = {
+    "recompute_granularity": "full",
+    "recompute_method": "uniform",
+    "recompute_num_layers": 1,
+}
+GC: dict[str, Value] = {"train.manual_gc": True}
 PLAIN: dict[str, Value] = {
     "bf16": True,
     "expert_model_parallel_size": 8,
@@ -55,13 +60,13 @@ def run_of(
     )
 
 
-def fix(number: str, knobs: Knobs) -> Fix:
-    return a_fix(number, "communication", knobs=lambda run: knobs)
+def fix(number: str, values: dict[str, Value]) -> Fix:
+    return a_fix(number, "communication", change=lambda run: Change(values))
 
 
-def plan_of(run: Run, **knobs: Knobs) -> Plan:
+def plan_of(run: Run, **changes: dict[str, Value]) -> Plan:
     """A plan of fixes in the order of the wall; by id with _ for -."""
-    made = [fix(number.replace("_", "-"), one) for number, one in knobs.items()]
+    made = [fix(number.replace("_", "-"), one) for number, one in changes.items()]
     return make_plan(run, ["communication"], catalogue_of(*made))
 
 
@@ -73,7 +78,7 @@ def test_a_change_that_breaks_no_rule_is_allowed_alone() -> None:
 def test_a_change_that_breaks_a_rule_is_refused_with_the_rules_text_and_source() -> None:
     rule = rules()["delayed-wgrad-overlap"]
     (one,) = plan_of(run_of(), COM_9=DELAY).refused
-    assert one.because == f"the configuration forbids it: {rule.text}"
+    assert one.because == f"needs: {rule.text}"
     assert (one.unlocked_by, one.source) == (rule.fix, rule.source)
 
 
@@ -118,7 +123,7 @@ def test_what_the_configuration_breaks_itself_is_not_held_against_a_change() -> 
 
 
 def test_a_warning_forbids_nothing() -> None:
-    warned = Knobs(("--moe-router-force-load-balancing",))
+    warned: dict[str, Value] = {"moe_router_force_load_balancing": True}
     assert rules()["force-balance"].level == "warning"
     assert Permits(run_of()).judge(warned, {}).broken == ()
 
@@ -140,18 +145,26 @@ def test_a_release_before_the_rule_does_not_refuse_and_an_unknown_one_counts_as_
     }
 
 
-def test_a_change_is_read_in_the_runs_own_spelling_with_its_environment() -> None:
-    knobs = Knobs(("--manual-gc",), ("train.manual_gc_interval=10",), (), ("NCCL_NVLS_ENABLE=0",))
-    assert change_set(knobs, "megatron_lm").knobs == {"train.manual_gc": True, "env.NCCL_NVLS_ENABLE": "0"}
-    assert change_set(knobs, "megatron_bridge").knobs == {
+def test_a_change_is_made_in_the_runs_own_framework_with_its_environment() -> None:
+    change = Change(
+        {"env.NCCL_NVLS_ENABLE": "0"}, {"train.manual_gc": True}, {"train.manual_gc_interval": 10}
+    )
+    assert change.of("megatron_lm", Settings()) == {"train.manual_gc": True, "env.NCCL_NVLS_ENABLE": "0"}
+    assert change.of("megatron_bridge", Settings()) == {
         "train.manual_gc_interval": 10,
         "env.NCCL_NVLS_ENABLE": "0",
     }
-    assert change_set(knobs, None) == change_set(knobs, "megatron_lm")
+    assert change.of(None, Settings()) == change.of("megatron_lm", Settings())
+
+
+def test_a_flag_sets_all_its_knobs_and_a_value_to_fill_in_none() -> None:
+    tracked = Change({"use_te_rng_tracker": True, "expert_model_parallel_size": "N"})
+    assert tracked.of("megatron_lm", Settings()) == {"use_te_rng_tracker": True, "rng.te_rng_tracker": True}
+    assert tracked.is_open
 
 
 def test_of_several_changes_the_later_wins() -> None:
-    run = changed(run_of(), (Knobs(("--micro-batch-size 2",)), Knobs(("--micro-batch-size 4",))))
+    run = changed(run_of(), ({"train.micro_batch_size": 2}, {"train.micro_batch_size": 4}))
     assert run.settings.value("train.micro_batch_size") == 4
 
 
@@ -164,8 +177,8 @@ def test_a_named_recipe_of_bridge_is_seen_by_the_rules_as_what_it_sets() -> None
         "moe_grouped_gemm": True,
     }
     run = run_of(framework="megatron_bridge", knobs=said)
-    delayed = Knobs((), ("mixed_precision=bf16_with_fp8_delayed_scaling_mixed",))
-    current = Knobs((), ("mixed_precision=bf16_with_fp8_current_scaling_mixed",))
+    delayed: dict[str, Value] = {"mixed_precision": "bf16_with_fp8_delayed_scaling_mixed"}
+    current: dict[str, Value] = {"mixed_precision": "bf16_with_fp8_current_scaling_mixed"}
     assert [one.rule.id for one in Permits(run).judge(delayed, {}).broken] == ["recompute-fp8-delayed"]
     assert Permits(run).judge(current, {}).broken == ()
 
@@ -180,16 +193,16 @@ def test_from_full_to_selective_recompute_takes_the_settings_of_full_recompute_a
     run = replace(run, settings=Settings(run.settings.by_knob, "megatron_lm"))
     knobs = CATALOGUE["MEM-2"].knobs(run)
     assert {"(leave out --recompute-method)", "(leave out --recompute-num-layers)"} <= set(knobs.megatron_lm)
-    assert Permits(run).judge(knobs, {}).broken == ()
+    assert Permits(run).judge(CATALOGUE["MEM-2"].change(run).in_run(run), {}).broken == ()
 
 
 def test_fp4_takes_the_place_of_fp8_and_not_a_place_beside_it() -> None:
     said: dict[str, Value] = {"fp8": "hybrid", "fp8_recipe": "tensorwise", "fp8_param": True}
     run = complete(said, gpu="B200", stage="tuned")
-    knobs = CATALOGUE["CMP-3"].knobs(run)
+    knobs, change = CATALOGUE["CMP-3"].knobs(run), CATALOGUE["CMP-3"].change(run)
     assert "--fp4-format e2m1" in knobs.megatron_lm
     assert {"(leave out --fp8-format)", "(leave out --fp8-param-gather)"} <= set(knobs.megatron_lm)
-    assert "fp8-and-fp4" not in {one.rule.id for one in Permits(run).judge(knobs, {}).broken}
+    assert "fp8-and-fp4" not in {one.rule.id for one in Permits(run).judge(change.in_run(run), {}).broken}
 
 
 @pytest.mark.parametrize(
@@ -212,7 +225,7 @@ def test_megatron_fsdp_takes_averaging_in_the_collective_along() -> None:
 
 
 def test_megatron_fsdp_brings_the_distributed_optimizer() -> None:
-    aware = Knobs(("--use-precision-aware-optimizer",))
+    aware: dict[str, Value] = {"optimizer.use_precision_aware_optimizer": True}
     assert Permits(run_of()).judge(aware, {}).broken != ()
     assert Permits(run_of(knobs={"ddp.use_megatron_fsdp": True})).judge(aware, {}).broken == ()
 
@@ -230,7 +243,7 @@ def test_the_first_setting_of_bridges_overlap_section_keeps_what_the_model_has_o
     run = run_of(framework="megatron_bridge", knobs=said)
     for name in ("COM-5", "COM-9"):
         assert kept in CATALOGUE[name].knobs(run).megatron_bridge
-    alone = Knobs((), ("comm_overlap.delay_wgrad_compute=true",))
+    alone: dict[str, Value] = {"comm_overlap.delay_wgrad_compute": True}
     assert [one.rule.id for one in Permits(run).judge(alone, {}).broken] == ["delayed-wgrad-overlap"]
     section: dict[str, Value] = {**said, "comm_overlap.overlap_moe_expert_parallel_comm": True}
     has_one = run_of(framework="megatron_bridge", knobs=section)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
-from heuristics.fixes.fix import Knobs
+from heuristics.fixes.change import Change
 from heuristics.plan.asked import OWN, Ask, Asked, plan_asked
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan, Rejection
@@ -17,12 +17,12 @@ from heuristics.run.run import Run
 from tests.opinions_doubles import a_fix, catalogue_of, paying
 from traces.settings.settings import Value, settings
 
-TOPK = Knobs(("--moe-router-topk 4",))
-GC = Knobs(("--manual-gc",))
-OVERLAP = Knobs(("--overlap-moe-expert-parallel-comm",))
-DELAY = Knobs(("--delay-wgrad-compute",))
-SIZED = Knobs(("--expert-model-parallel-size N",))
-FOR_PEOPLE = Knobs(environment=("(on every node, before the run)",))
+TOPK = Change({"moe_router_topk": 4})
+GC = Change({"train.manual_gc": True})
+OVERLAP = Change({"overlap_moe_expert_parallel_comm": True})
+DELAY = Change({"delay_wgrad_compute": True})
+SIZED = Change({"expert_model_parallel_size": "N"})
+FOR_PEOPLE = Change(launch=("(on every node, before the run)",))
 WORDS = "top-k of four is not to our taste"
 Say = Callable[[Request], tuple[Kind, str]]
 
@@ -62,9 +62,9 @@ def against_topk(request: Request) -> tuple[Kind, str]:
     return ("rejected", WORDS) if request.fields.get("moe_router_topk") == 4 else ("ok", "")
 
 
-def asked(run: Run, ask: Ask | None, **knobs: Knobs) -> Asked:
+def asked(run: Run, ask: Ask | None, **knobs: Change) -> Asked:
     made = [
-        a_fix(number.replace("_", "-"), "communication", knobs=lambda run, one=one: one)
+        a_fix(number.replace("_", "-"), "communication", change=lambda run, one=one: one)
         for number, one in knobs.items()
     ]
 
@@ -106,8 +106,8 @@ def test_what_is_rejected_is_refused_in_megatron_cores_words_and_planned_around(
 
 def test_a_fix_that_takes_the_place_of_a_rejected_one_is_asked_about_too() -> None:
     run, double = run_of(), Double(against_topk)
-    first = a_fix("COM-2", "communication", knobs=lambda run: TOPK, excludes=("COM-1",))
-    second = a_fix("COM-1", "communication", knobs=lambda run: OVERLAP)
+    first = a_fix("COM-2", "communication", change=lambda run: TOPK, excludes=("COM-1",))
+    second = a_fix("COM-1", "communication", change=lambda run: OVERLAP)
 
     def make(rejected: Mapping[str, Rejection]) -> Plan:
         return make_plan(run, ["communication"], catalogue_of(first, second), rejected=rejected)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from heuristics.fixes.fix import Knobs
+from heuristics.fixes.change import Knobs
 from heuristics.plan.gains import Replayed
 from heuristics.plan.planned import Planned
 from heuristics.plan.together import combined_of

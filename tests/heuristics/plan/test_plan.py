@@ -172,7 +172,7 @@ EXPERTS = {"kinds": ("ep_dispatch", "ep_combine", "ep_a2a", "ep_control")}
 PERHAPS = Precondition(
     "the unresolved SendRecv is expert all-to-all",
     "unknown",
-    "NVTX ranges of layers, or NCCL's own, say what it is",
+    told_by="NVTX ranges of layers, or NCCL's own, say what it is",
 )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from heuristics.fixes.fix import Knobs, Precondition
+from heuristics.fixes.change import Knobs
+from heuristics.fixes.fix import Precondition
 from heuristics.plan.order import in_paying_order
 from heuristics.plan.planned import Planned
 from heuristics.run.run import WallId

@@ -16,7 +16,6 @@ from hypothesis import given as drawn
 from hypothesis import settings as trials
 
 from heuristics.judgement import Judgement, judge_observed
-from heuristics.plan.allowed import change_set
 from heuristics.plan.planned import Planned
 from heuristics.rules.check import check_rules
 from heuristics.run.run import Run
@@ -37,8 +36,8 @@ def judged(one: RandomRun) -> Judgement:
     return judge_observed(one.evidence, one.given, one.configured)
 
 
-def change(planned: Planned, framework: Framework) -> Mapping[str, Value]:
-    return change_set(planned.knobs, framework).knobs
+def change(planned: Planned, framework: Framework, run: Run) -> Mapping[str, Value]:
+    return planned.change.of(framework, run.settings)
 
 
 def errors(run: Run) -> set[str]:
@@ -75,7 +74,7 @@ def too_new(judgement: Judgement) -> Iterator[str]:
     core = judgement.run.config.core_text
     for planned in (*judgement.plan.fixes, *judgement.plan.levers):
         for framework in FRAMEWORKS:
-            for knob, value in change(planned, framework).items():
+            for knob, value in change(planned, framework, judgement.run).items():
                 if value not in (None, False, ()) and known_in(knob, core) is False:
                     yield f"{planned.fix.id} sets {knob}, which {core} does not have"
 
@@ -85,7 +84,7 @@ def unlike(judgement: Judgement) -> Iterator[str]:
     for planned in (*judgement.plan.fixes, *judgement.plan.levers):
         if not (planned.knobs.megatron_lm and planned.knobs.megatron_bridge):
             continue
-        first, second = (meant(judgement.run, change(planned, one)) for one in FRAMEWORKS)
+        first, second = (meant(judgement.run, change(planned, one, judgement.run)) for one in FRAMEWORKS)
         is_flex = second.get("moe_token_dispatcher_type") == "flex"
         for knob in {*first, *second} - (set() if is_flex else {BACKEND}):
             ours, theirs = (one.get(knob, before(judgement.run, knob)) for one in (first, second))

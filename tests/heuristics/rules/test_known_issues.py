@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.fixes.fix import Knobs
+from heuristics.fixes.change import Knobs
 from heuristics.fixes.ways import sets_of
 from heuristics.plan.planned import Planned
 from heuristics.rules.known_issues import issues, known_issues
@@ -87,7 +87,7 @@ def test_every_row_names_fixes_that_exist_and_its_source() -> None:
 
 def notes(run: Run, everything: bool) -> str:
     fix = CATALOGUE["HST-3"]
-    planned = Planned(fix, fix.knobs(run), (), 0.1)
+    planned = Planned(fix, fix.knobs(run), (), 0.1, change=fix.change(run))
     assert sets_of(planned.knobs)["cuda_graph_impl"] == "transformer_engine"
     told: tuple[Words, ...] = step_of(result(), fix_of(planned, run=run), everything).notes
     return " ".join(str(span) for words in told for span in words)

@@ -1,0 +1,73 @@
+"""What a change asks for by itself: releases that have its knobs, and rules about what it switches on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+
+from heuristics.config.facts import version
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Precondition
+from heuristics.fixes.preconditions import at_least, holds
+from heuristics.rules.rule import Rule, has_rule
+from heuristics.rules.rules import rules
+from heuristics.run.run import Run
+from traces.settings.knobs import FIRST, knobs, release
+from traces.settings.settings import Value
+
+
+def asked_by_rules(run: Run, fix: str, change: Change) -> tuple[Precondition, ...]:
+    """Preconditions that follow from the change of a fix."""
+    values = change.in_run(run)
+    on = frozenset(knob for knob, value in values.items() if value not in (None, False, ()))
+    of_knobs = frozenset[str]() if change.by_release and run.config.core is None else on
+    known = _known_since(run, of_knobs, change.since)
+    about = _rules_about(on)
+    return (*known, *_judged(run, fix, values, about)) if about else known
+
+
+def _known_since(run: Run, on: frozenset[str], needed: str) -> tuple[Precondition, ...]:
+    """The Megatron-Core that has all the knobs, and what else is needed of it."""
+    since = max([release(needed) or FIRST, *(knobs()[knob].since for knob in on if knob in knobs())])
+    if since == FIRST and not needed:
+        return ()
+    return (at_least("Megatron-Core", run.config.core_text, ".".join(map(str, since)), "--core-version"),)
+
+
+@cache
+def _rules_about(on: frozenset[str]) -> tuple[Rule, ...]:
+    """Errors about features that some of these knobs may switch on."""
+    return tuple(
+        rule
+        for rule in rules().values()
+        if rule.level == "error" and rule.feature and on & {*rule.feature.knobs}
+    )
+
+
+def _judged(
+    run: Run, fix: str, values: Mapping[str, Value], about: tuple[Rule, ...]
+) -> tuple[Precondition, ...]:
+    """The rules, judged on the changed run; those that no guide names only where they are broken."""
+    before, config = run.validated, run.changed(values).validated
+    releases = version(config.core), version(config.bridge)
+    found = []
+    for rule in about:
+        was_on = rule.feature is not None and rule.feature.holds(before)
+        applies = has_rule(rule, *releases, config.framework)
+        if was_on or applies is False or not rule.asked(config):
+            continue
+        held = rule.holds(config)
+        fact = None if held is False and not applies else held  # a rule of the other framework, perhaps
+        if fact and {name for one in rule.conditions[1:] for name in one.names} <= {*values}:
+            continue  # the change itself sees to it
+        if fact is False or rule.guide:
+            need = holds(rule.text, fact, _met_by(rule, fix), ", ".join(rule.asks(config)))
+            found.append(replace(need, source=rule.source))
+    return tuple({one.text: one for one in found}.values())
+
+
+def _met_by(rule: Rule, fix: str) -> str:
+    """Another fix of the catalogue that meets it, else what would."""
+    none = not rule.fix or rule.fix == fix or rule.fix.startswith(("ENV", "CFG"))
+    return rule.cure if none else rule.fix

@@ -1,0 +1,117 @@
+"""What a fix changes, knob by knob, and the lines that say it in each framework."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from heuristics.run.run import Run
+from traces.settings.settings import Framework, Settings, Value
+from traces.settings.spelling import (
+    can_spell,
+    harness_line,
+    in_section,
+    is_left_out,
+    is_open,
+    spell,
+    with_twins,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Knobs:
+    """One change in its spellings.
+
+    Flags of Megatron-LM, overrides of Megatron-Bridge, flags of Bridge's performance harness
+    (scripts/performance), and environment or launcher; code of PyTorch where the run is not Megatron's.
+    """
+
+    megatron_lm: tuple[str, ...] = ()
+    megatron_bridge: tuple[str, ...] = ()
+    bridge_harness: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
+    pytorch: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change: knob -> value; None is null, or left out. A value that only the user knows is `is_open`.
+
+    `set`: in every framework; `megatron_lm`, `megatron_bridge`: in one of them. `harness`: flags of Bridge's
+    scripts, where they are not those of the knobs. `launch`: what no knob says, in the environment or before
+    the command; `pytorch`: lines of code. `by_release`: another release would get other knobs;
+    `since`: the Megatron-Core that the change needs, where that is newer than its knobs.
+    """
+
+    set: Mapping[str, Value] = field(default_factory=dict)
+    megatron_lm: Mapping[str, Value] = field(default_factory=dict)
+    megatron_bridge: Mapping[str, Value] = field(default_factory=dict)
+    harness: tuple[str, ...] | None = None
+    launch: tuple[str, ...] = ()
+    pytorch: tuple[str, ...] = ()
+    by_release: bool = False
+    since: str = ""
+
+    @cached_property
+    def is_open(self) -> bool:
+        """Whether a value is left for the user to fill in."""
+        several = (self.set, self.megatron_lm, self.megatron_bridge)
+        return any(is_open(value) for one in several for value in one.values())
+
+    def of(self, framework: Framework | None, settings: Settings) -> dict[str, Value]:
+        """Knobs as a framework takes them, Megatron-LM where it is unknown; none that is left to fill in."""
+        if framework == "megatron_bridge":
+            return _closed(in_section({**self.megatron_bridge, **self.set}, settings))
+        return with_twins(_closed({**self.megatron_lm, **self.set}))
+
+    def in_run(self, run: Run) -> dict[str, Value]:
+        """Knobs in the run's own framework."""
+        return self.of(run.settings.framework, run.settings)
+
+
+def _closed(values: Mapping[str, Value]) -> dict[str, Value]:
+    return {knob: value for knob, value in values.items() if not is_open(value)}
+
+
+def lines(change: Change, run: Run) -> Knobs:
+    """A change as lines to paste, in the spelling of the run's release."""
+    core = run.config.core_text
+    variables = _spelled(change.set, core, is_environment=True)
+    bridge = in_section({**change.megatron_bridge, **change.set}, run.settings)
+    harness = change.harness
+    if harness is None and change.set and len(variables) == len(change.set):
+        harness = tuple(f"--env {line}" for line in variables)
+    elif harness is None:
+        harness = tuple(line for knob, value in bridge.items() if (line := harness_line(knob, value)))
+    return Knobs(
+        _spelled({**change.megatron_lm, **_to_say(change, run)}, core),
+        _spelled(bridge, core, "megatron_bridge"),
+        harness,
+        (*variables, *change.launch),
+        change.pytorch,
+    )
+
+
+def _to_say(change: Change, run: Run) -> dict[str, Value]:
+    """What Megatron-LM's command has to say: what must be off is left out of it only where it is on."""
+    return {
+        knob: value
+        for knob, value in change.set.items()
+        if not is_left_out(knob, value) or run.config.first(knob) not in (None, False)
+    }
+
+
+def _spelled(
+    values: Mapping[str, Value],
+    core: str | None,
+    framework: Framework = "megatron_lm",
+    is_environment: bool = False,
+) -> tuple[str, ...]:
+    """Each knob by the release's name; by the newest where the release does not have it yet."""
+    lines = (
+        spell({knob: value}, framework, core if can_spell(knob, framework, core) else None)
+        for knob, value in values.items()
+        if knob.startswith("env.") is is_environment and can_spell(knob, framework)
+    )
+    return tuple(dict.fromkeys(line for one in lines for line in one))

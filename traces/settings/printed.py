@@ -1,0 +1,86 @@
+"""The lines of a change in an earlier result, read back: its document has no other form of it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from traces.settings.bridge import is_override, take_override
+from traces.settings.command import flags_of, take_flag
+from traces.settings.configuration import Draft
+from traces.settings.harness import take_harness
+from traces.settings.knobs import Knob, by_flag, knobs
+from traces.settings.launch import BINDERS
+from traces.settings.settings import Framework, Value
+from traces.settings.shell import Word
+from traces.settings.taking import take
+
+_LEFT_OUT: Final = re.compile(r"\((?:leave|left) out ([^()]+)\)")
+_VARIABLE: Final = re.compile(r"([A-Z][A-Z0-9_]*)=(.*)")
+
+
+def change_of(lines: Sequence[str], framework: Framework) -> Mapping[str, Value]:
+    """What flags, overrides, flags of Bridge's scripts, `NAME=value` and a launcher set.
+
+    `(leave out --flag)` sets what the flag sets to its off value: the opposite of a switch, else null.
+    """
+    found: dict[str, Value] = {}
+    for line in lines:
+        draft = Draft("")
+        if _take_line(draft, line.strip(), framework) and not draft.problems:
+            found |= {knob: setting.value for knob, setting in draft.by_knob.items()}
+    return found
+
+
+def _take_line(draft: Draft, line: str, framework: Framework) -> bool:
+    """Take a line into a draft. Whether it is one of the forms we know; problems are in the draft."""
+    if left_out := _LEFT_OUT.fullmatch(line):
+        _leave_out(draft, left_out[1])
+        return bool(draft.by_knob)
+    try:
+        words = shlex.split(line)
+    except ValueError:
+        return False
+    if not words:
+        return False
+    if words[0] in BINDERS:
+        draft.put("launcher.numa_binding", True, None)
+    elif variable := _VARIABLE.fullmatch(line):
+        if (knob := knobs().get(f"env.{variable[1]}")) is None:
+            return False
+        take(draft, knob, knob.id, variable[2].strip("'\""), None)
+    elif is_override(words[0]):
+        take_override(draft, line, None, None)
+    elif words[0].startswith("-"):
+        _take_flags(draft, tuple(Word(word, 0) for word in words), framework)
+    else:
+        return False
+    return True
+
+
+def _take_flags(draft: Draft, words: tuple[Word, ...], framework: Framework) -> None:
+    if framework == "megatron_bridge":
+        take_harness(draft, words, None)
+        return
+    for flag in flags_of(words):
+        take_flag(draft, flag, None)
+
+
+def _leave_out(draft: Draft, names: str) -> None:
+    for name in re.findall(r"[\w-]+", names):
+        if name in BINDERS:
+            draft.put("launcher.numa_binding", False, None)
+        elif (variable := knobs().get(f"env.{name}")) is not None:
+            draft.put(variable.id, None, None)
+        for knob, is_off in by_flag().get(name, ()):
+            draft.put(knob.id, _off_value(knob, is_off), None)
+
+
+def _off_value(knob: Knob, is_off: bool) -> Value:
+    """What a knob is where its flag is left out."""
+    if knob.kind == "bool":
+        return is_off
+    last = knob.defaults[-1][1] if knob.defaults else None
+    return last if isinstance(last, tuple) else None
