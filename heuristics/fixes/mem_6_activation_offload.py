@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.fixes.change import Change
-from heuristics.fixes.fix import Fix, Gain, Precondition
+from heuristics.fixes.fix import Fix, Gain
+from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import at_least, is_not, no_layer_offload, te_at_least, te_layers
 from heuristics.guides.graph_modules import captured_alone, replays
 from heuristics.guides.recompute import recomputed_now
