@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import Final
 
 from heuristics.fixes.change import Change
-from heuristics.fixes.fix import Fix, Gain, Precondition
+from heuristics.fixes.fix import Fix, Gain
+from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import at_least, holds, is_not, no_layer_offload, te_at_least, te_layers
 from heuristics.guides.graph_modules import captured_alone, replays
 from heuristics.guides.recompute import recomputed_now

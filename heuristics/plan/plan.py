@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from heuristics.fixes.change import Knobs, lines
-from heuristics.fixes.fix import Fix, Precondition
+from heuristics.fixes.fix import Fix
+from heuristics.fixes.precondition import Precondition
 from heuristics.plan.clues import before_tuning, first_by_clue
 from heuristics.plan.gains import Gain
 from heuristics.plan.order import in_paying_order
