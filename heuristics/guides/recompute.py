@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from heuristics.guides.memory_use import segments_suffice
 from heuristics.guides.recompute_modules import INSIDE_MOE, MODULES, Module, label_of
 from heuristics.guides.table import Refusal
 from heuristics.run.run import Run
@@ -29,7 +30,11 @@ _HIGH: Final = ("moe_act", "layernorm", "mla_up_proj")
 _WIDE: Final = ("mlp", "shared_experts", "gdn_norm_out", "moe")
 
 RULES: Final = (
-    PressureRule("low: memory has room", lambda run, now: run.config.memory_tight is False, "none"),
+    PressureRule(
+        "low: memory has room",
+        lambda run, now: run.config.memory_tight is False and not run.does_not_fit,
+        "none",
+    ),
     PressureRule(
         "high: instead of full recompute",
         lambda run, now: run.active.recompute_full is True,
@@ -39,19 +44,26 @@ RULES: Final = (
     ),
     PressureRule(
         "extreme: the selective modules do not make it fit",
-        lambda run, now: bool(run.config.memory_tight) and _exhausted(run, now),
+        lambda run, now: _is_short(run) and _exhausted(run, now),
         "full",
     ),
     PressureRule(
         "moderate: instead of the whole MoE layer",
-        lambda run, now: "moe" in now and not run.config.memory_tight,
+        lambda run, now: "moe" in now and not _is_short(run),
         "selective",
         _NARROW,
         ("mla_up_proj", "mlp", "shared_experts", "gdn_norm_out"),
     ),
     PressureRule(
         "high: more than the modules recomputed now",
-        lambda run, now: bool(run.config.memory_tight) and bool(now),
+        lambda run, now: _is_short(run) and bool(now),
+        "selective",
+        _HIGH,
+        _WIDE,
+    ),
+    PressureRule(
+        "high: more was asked for than there is",
+        lambda run, now: run.does_not_fit and segments_suffice(run) is False,
         "selective",
         _HIGH,
         _WIDE,
@@ -115,14 +127,19 @@ def _next(run: Run, rule: PressureRule, now: frozenset[str]) -> tuple[tuple[str,
     """Labels to recompute and labels to add after; under pressure, one more than are recomputed now."""
     start = [label for label in rule.start if _takes(run, MODULES[label])]
     then = [label for label in rule.then if _takes(run, MODULES[label])]
-    if run.config.memory_tight:
+    if _is_short(run):
         start += [label for label in then if label in now and label != "moe"]
     then = [label for label in then if label not in start]
-    if then and (not start or (run.config.memory_tight and set(start) <= now)):
+    if then and (not start or (_is_short(run) and set(start) <= now)):
         start.append(then.pop(0))
     if "moe" in start:
         start = [label for label in start if label not in INSIDE_MOE]
     return tuple(start), tuple(then)
+
+
+def _is_short(run: Run) -> bool:
+    """Whether what is recomputed now does not do: given so, or memory ran out."""
+    return bool(run.config.memory_tight) or run.does_not_fit
 
 
 def _takes(run: Run, module: Module) -> bool:
