@@ -1,9 +1,10 @@
-# make demo   set up and diagnose a small simulated run      make test    set up and run all tests
-# make check  format, lint, types and tests                  make clean   remove what these made
+# make demo   set up and diagnose a small simulated run      make test    set up and run the tests of the product
+# make check  format, lint, types and every test there is    make clean   remove what these made
 # make quick  the tests that take no seconds: an answer within a minute on two cores
 # make fuzz   the property tests again and again, with new examples every time, for some minutes (MINUTES=)
 # make test-megatron  the tests that ask megatron-core, in an environment of their own with it and PyTorch (1 GB)
-# make score  simulate a few hundred runs, diagnose them, print how often that is right (RUNS=, SEED=, JOBS=, ONLY=family)
+# make score  the tests of the simulators and of the scores; then simulate a few hundred runs, diagnose them, and print how often
+#             that is right (RUNS=, SEED=, JOBS=, ONLY=family)
 # make score-compare  simulate pairs with known causes, compare them, print how often that is right (PAIRS_SEED=, JOBS=, ONLY=)
 
 PYTHON ?= python3
@@ -11,6 +12,12 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 MEGATRON := .venv-megatron
 CODE   := diagnoser traces heuristics reports tests
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
+SCORES := tests/simulate tests/score tests/compare_score
+PRODUCT := $(SCORES:%=--ignore=%)
+
+# Compiled tests are kept: to compile them anew takes each process several seconds.
+export PYTHONDONTWRITEBYTECODE :=
 
 RUNS   := 300
 SEED   := 5000
@@ -25,15 +32,15 @@ demo: $(VENV)/installed
 	$(BIN)/moe-diag demo
 
 test: $(VENV)/installed-test
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
+	$(PYTEST) $(PRODUCT)
 
 quick: $(VENV)/installed-test
-	$(BIN)/python -m pytest --quick -m "not hypothesis" --numprocesses auto --dist loadfile
+	$(PYTEST) $(PRODUCT) --quick -m "not hypothesis"
 
 # Random examples: what fails is drawn first by the next run, from .hypothesis.
 fuzz: $(VENV)/installed-test
 	@end=$$(($$(date +%s) + 60 * $(MINUTES))); while \
-	  $(BIN)/python -m pytest --quiet -m hypothesis --hypothesis-profile fuzz --numprocesses auto --dist loadfile || exit 1; \
+	  $(PYTEST) --quiet -m hypothesis --hypothesis-profile fuzz || exit 1; \
 	  [ $$(date +%s) -lt $$end ]; do :; done
 
 test-megatron: $(MEGATRON)/installed
@@ -44,9 +51,11 @@ lint: $(VENV)/installed-test
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy $(CODE)
 
-check: lint test
+check: lint
+	$(PYTEST)
 
 score: $(VENV)/installed-test
+	$(PYTEST) $(SCORES)
 	$(BIN)/python -m tests.score --runs $(RUNS) --seed $(SEED) --jobs $(JOBS) $(if $(ONLY),--only "$(ONLY)")
 
 score-compare: $(VENV)/installed-test

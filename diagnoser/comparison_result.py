@@ -22,14 +22,14 @@ class ComparisonResult:
     """A finished comparison."""
 
     result: Compared
-    """Everything that was found, typed: a value that could not be told is `traces.missing.Missing`."""
+    """Everything that was found, typed: an unknown value is `traces.missing.Missing`."""
 
     def __repr__(self) -> str:
         return f"<Comparison: {self.result.verdict}>"
 
     @property
     def gate(self) -> Gate | None:
-        """What the gate says, None where none was given."""
+        """The answer of the gate, None where none was given."""
         return self.result.gate
 
     def to_dict(self) -> Document:
@@ -40,7 +40,7 @@ class ComparisonResult:
         """A pandas table with one row per row of the attribution, the largest difference first.
 
         Columns: row, wall, and per step, new less base, positive is slower, delta_ns with its parts count_ns,
-        duration_ns, overlap_ns (Int64, <NA> where not told). `delta_ns` adds up to the document's
+        duration_ns, overlap_ns (Int64, <NA> where unknown). `delta_ns` adds up to the document's
         `step_delta_ns`.
         """
         import pandas as pd

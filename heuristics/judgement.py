@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from heuristics.config.given import given_and_configured
 from heuristics.config.trust import files_by_trust
-from heuristics.config.versions import OPTIONS as VERSIONS
+from heuristics.config.versions import PACKAGES
 from heuristics.evidence.evidence import RunEvidence, observe
 from heuristics.evidence.startup import Startup
 from heuristics.fixes.elsewhere import fixes_of
@@ -144,7 +144,7 @@ def judge_observed(
 def run_of(evidence: RunEvidence, given: Given, configured: Configured) -> Run:
     """Everything opinions may rest on, in one place: options, then files, then what was observed."""
     settings, walls = configured.files, evidence.walls
-    versions = {f"{package}_version": configured.versions.get(package) for package in VERSIONS}
+    versions = {f"{package}_version": configured.versions.get(package) for package in PACKAGES}
     given = replace(given, **{name: getattr(given, name) or one for name, one in versions.items()})  # type: ignore[arg-type]
     return Run(
         observed=evidence.observed,

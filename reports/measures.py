@@ -76,9 +76,15 @@ def measures() -> Mapping[str, Measure]:
 def named(name: str) -> list[Measure]:
     """The measure of that name; else all that have it but for the unit at the end: `masked`, `fill`."""
     known = measures()
-    return (
-        [known[name]] if name in known else [one for one in known.values() if _stem(one.name) == _stem(name)]
-    )
+    return [known[name]] if name in known else _by_stem().get(_stem(name), [])
+
+
+@cache
+def _by_stem() -> Mapping[str, list[Measure]]:
+    found: dict[str, list[Measure]] = {}
+    for one in measures().values():
+        found.setdefault(_stem(one.name), []).append(one)
+    return found
 
 
 def _stem(name: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.places import DATA
+from tests.places import DATA, Reviewed
 from tests.simulate.export import write_export
 from tests.simulate.recording import Recording
 
@@ -35,6 +35,18 @@ def export(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return write
+
+
+@pytest.fixture
+def reviewed(request: pytest.FixtureRequest) -> Reviewed:
+    """The reviewed text of a file; `--update-golden` first makes the new text it."""
+
+    def read(path: Path, text: str) -> str:
+        if request.config.getoption("--update-golden"):
+            path.write_text(text, encoding="utf-8")
+        return path.read_text(encoding="utf-8")
+
+    return read
 
 
 @pytest.fixture(scope="session")
@@ -81,9 +93,26 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--update-golden` rewrites the reviewed texts; read the difference before you commit it."""
     parser.addoption("--update-golden", action="store_true", help="rewrite tests/golden")
-    parser.addoption("--quick", action="store_true", help="leave out the files of tests/data/slow_files.txt")
+    parser.addoption(
+        "--quick",
+        action="store_true",
+        help="leave out browsers, real recordings and tests/data/slow_files.txt",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """With `--quick`, nothing that lies outside of the repository is read."""
+    if config.getoption("--quick"):
+        for name in [one for one in os.environ if one.startswith("MOE_DIAG_")]:
+            del os.environ[name]
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """With `--quick`, files that take seconds each."""
     return True if config.getoption("--quick") and collection_path.name in SLOW else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With `--quick`, tests that start a browser."""
+    if config.getoption("--quick"):
+        items[:] = [one for one in items if "browser" not in getattr(one, "fixturenames", ())]

@@ -8,12 +8,13 @@ from functools import cache
 from typing import Final, cast
 
 from heuristics.rules.rule import Rule
-from heuristics.run.given import Given
+from heuristics.run.given import Given, Stage
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from tests.places import DATA
 from traces.settings.settings import Framework, Value, settings
 from traces.training_log.known_lines import known_lines
+from traces.training_log.log import TrainingLog
 
 DEFAULTS: Final[Mapping[str, Value]] = {
     "tensor_model_parallel_size": 1,
@@ -102,8 +103,7 @@ def read(name: str) -> dict[str, dict[str, object]]:
 
 def messages(rule: Rule) -> tuple[str, ...]:
     """The framework's own words for a rule."""
-    known = tuple(text for line in rule.lines for text in known_lines()[line].texts)
-    return (*known, rule.message) if rule.message else known
+    return tuple(text for line in rule.lines for text in known_lines()[line].texts)
 
 
 def value_of(read_value: object) -> Value:
@@ -129,11 +129,15 @@ def run_with(said: Mapping[str, object]) -> Run:
         te_version=cast(str | None, words.pop("te", None)),
         torch_version=cast(str | None, words.pop("torch", None)),
         packed_sequences=cast(bool | None, words.pop("packed", None)),
+        stage=cast(Stage | None, words.pop("stage", None)),
+        container=cast(str | None, words.pop("container", None)),
     )
     lm, bridge = words.pop("lm", False), words.pop("mb", False)
     framework: Framework | None = "megatron_lm" if lm else "megatron_bridge" if bridge else None
+    nccl = words.pop("nccl", None)
+    log = TrainingLog("test", 1, versions={"nccl": str(nccl)}) if nccl else None
     knobs = settings({knob: value_of(one) for knob, one in words.items()}, "test", framework)
-    return Run(shown, given, settings=knobs)
+    return Run(shown, given, settings=knobs, log=log)
 
 
 def whole_run(knobs: Mapping[str, object], **about: object) -> Run:

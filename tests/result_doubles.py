@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, TypeVar
 
 from msgspec import Struct, inspect, structs
@@ -11,11 +12,18 @@ S = TypeVar("S", bound=Struct)
 
 def double(kind: type[S], /, **fields: Any) -> S:
     """A section with these fields; a dict stands for the section that a field holds."""
-    known = {one.name: one for one in structs.fields(kind)}
+    known, required = _fields(kind)
     assert fields.keys() <= known.keys(), fields.keys() - known.keys()
-    told = {name: _section(inspect.type_info(known[name].type), value) for name, value in fields.items()}
-    rest = {name: _least(inspect.type_info(one.type)) for name, one in known.items() if one.required}
-    return kind(**{**rest, **told})
+    told = {name: _section(known[name], value) for name, value in fields.items()}
+    return kind(**{name: _least(known[name]) for name in required - fields.keys()}, **told)
+
+
+@cache
+def _fields(kind: type[Struct]) -> tuple[dict[str, inspect.Type], frozenset[str]]:
+    """What each field of a section is, and the names of those it must have."""
+    known = structs.fields(kind)
+    types = {one.name: inspect.type_info(one.type) for one in known}
+    return types, frozenset(one.name for one in known if one.required)
 
 
 def _section(kind: inspect.Type, value: Any) -> Any:

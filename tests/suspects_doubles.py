@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from heuristics.comparison.configured import Value
 from heuristics.comparison.difference.changed import Changed
 from heuristics.comparison.difference.rows import Attribution, RowDelta
 from heuristics.comparison.facts import Facts
-from heuristics.comparison.said import Value
 from heuristics.result.compared import Change, KernelDelta, Source
 from heuristics.result.rank import Rank
 from tests.comparison_doubles import rank, result, row

@@ -7,7 +7,7 @@ from fractions import Fraction
 from statistics import median
 from typing import Any, Final
 
-from heuristics.comparison.said import settings_of
+from heuristics.comparison.configured import settings_of
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from heuristics.result.told import Told, known

@@ -1,7 +1,7 @@
 """May two runs be compared at all, and what limits it.
 
 `no` only where a step is other work or another machine's. What people compare on purpose (dispatcher,
-precision, graphs, recompute, versions) is `with_differences` at most, and says what cannot be concluded.
+precision, graphs, recompute, versions) is `with_differences` at most, and names what cannot be concluded.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from heuristics.comparison.configured import Value, given_of
 from heuristics.comparison.configured_alike import SHARES, STACK, configured_differences
 from heuristics.comparison.recorded_alike import recorded_differences
-from heuristics.comparison.said import Value, given_of
 from heuristics.comparison.same_work import work_differences
 from heuristics.result.compared import Comparable, Difference, State
 from heuristics.result.rank import Rank
@@ -65,7 +65,7 @@ def _dispatchers(
         because = f"No verdict on the dispatcher: these differ too: {', '.join(dict.fromkeys(differ))}."
     elif open_:
         because = (
-            f"No verdict on the dispatcher: nothing says that these are the same: {', '.join(open_)}. "
+            f"No verdict on the dispatcher: it is not known whether these are the same: {', '.join(open_)}. "
             "Give both configurations."
         )
     else:

@@ -22,7 +22,7 @@ from heuristics.result.told import known
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What `moe-diag compare` says. `explained`: per entry of `facts.changed`, the rows it can explain."""
+    """What `moe-diag compare` finds. `explained`: per entry of `facts.changed`, the rows it can explain."""
 
     facts: Facts
     pairs: tuple[Pair, ...]

@@ -10,15 +10,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from heuristics.comparison.difference.shown import trace_facts
-from heuristics.comparison.said import Value, given_of, settings_of
+from heuristics.comparison.configured import Value, given_of, settings_of
+from heuristics.comparison.difference.observed import trace_facts
+from heuristics.config.options import OPTIONS
 from heuristics.result.compared import Difference, State
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from heuristics.result.told import known
 from traces.limits import Limit
 
-Said = Mapping[str, Value]
+Configured = Mapping[str, Value]
 """By field of `Given` and by knob."""
 
 GRAPHS_MOVED: Final = Limit(
@@ -44,19 +45,20 @@ _FORCED: Final = (
 )
 _OTHER_SHARE: Final = "A rank does another share of the step. The step is the same work; single rows are not."
 _UNTOLD_SHARE: Final = (
-    "A rank does another share of the step, and nothing says that the step is the same work. "
+    "A rank does another share of the step, and it is not known whether the step is the same work. "
     "Give both configurations, with world size and global batch size."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One thing to be alike. `fields`: of `Given`; `knobs` are asked where no field is told on both.
+    """One thing to be alike. `fields`: of `OPTIONS`; where none is known of both, their knobs and `knobs` are
+    asked.
 
-    `settled_by`: things that, if both sides say the same of them, make it `with_differences`, for `settled`.
-    `shown`: what a trace shows of it, as `trace_facts` names it. `stack`: a difference moves results as much
-    as a dispatcher does; `cuts`: it cuts the same step another way; `alone`: one configuration may have it
-    and the other not.
+    `settled_by`: things that, if they are known to be the same, make it `with_differences`, for `settled`.
+    `observed`: what a trace shows of it, by its name in `trace_facts`. `stack`: a difference moves results as
+    much as a dispatcher does; `cuts`: it cuts the same step another way; `alone`: one configuration may have
+    it and the other not; `by_option`: other rules ask its knobs.
     """
 
     what: str
@@ -67,42 +69,44 @@ class Rule:
     source: str
     settled_by: tuple[str, ...] = ()
     settled: str = ""
-    shown: str = ""
+    observed: str = ""
     stack: bool = False
     cuts: bool = False
     alone: bool = False
+    by_option: bool = False
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """All knobs that tell it."""
+        options = () if self.by_option else [OPTIONS[field] for field in self.fields]
+        return (*(knob for one in options for knob in one.knobs[: 1 if one.is_knob else None]), *self.knobs)
 
 
-def _parallel(what: str, field: str, knob: str, stack: bool = False) -> Rule:
+def _parallel(what: str, field: str, stack: bool = False) -> Rule:
     same = ("world size", "global batch size")
-    return Rule(
-        what, (field,), (knob,), "no", _UNTOLD_SHARE, _REVIEW, same, _OTHER_SHARE, stack=stack, cuts=True
-    )
+    return Rule(what, (field,), (), "no", _UNTOLD_SHARE, _REVIEW, same, _OTHER_SHARE, stack=stack, cuts=True)
 
 
 RULES: Final = (
-    Rule("world size", (), ("world_size",), "no", _OTHER_WORK, _TOKENS),
-    _parallel("tensor-parallel size", "tp", "tensor_model_parallel_size"),
-    _parallel("context-parallel size", "cp", "context_parallel_size"),
-    _parallel("pipeline-parallel size", "pp", "pipeline_model_parallel_size", stack=True),
-    _parallel("expert-parallel size", "ep", "expert_model_parallel_size"),
-    _parallel("expert-tensor-parallel size", "etp", "expert_tensor_parallel_size"),
+    Rule("world size", ("world_size",), (), "no", _OTHER_WORK, _TOKENS),
+    _parallel("tensor-parallel size", "tp"),
+    _parallel("context-parallel size", "cp"),
+    _parallel("pipeline-parallel size", "pp", stack=True),
+    _parallel("expert-parallel size", "ep"),
+    _parallel("expert-tensor-parallel size", "etp"),
     Rule(
-        "virtual pipeline stages", ("vpp",), ("virtual_pipeline_model_parallel_size",), "with_differences",
+        "virtual pipeline stages", ("vpp",), (), "with_differences",
         "The pipeline has another schedule. No verdict on the dispatcher across pipeline layouts.", _STACK,
         stack=True, cuts=True,
     ),
     Rule(
         "pipeline layout", ("pp_layout",),
-        (
-            "pipeline_model_parallel_layout", "num_layers_in_first_pipeline_stage",
-            "num_layers_in_last_pipeline_stage",
-        ),
+        ("num_layers_in_first_pipeline_stage", "num_layers_in_last_pipeline_stage"),
         "with_differences",
         "A rank holds other layers. No verdict on the dispatcher across pipeline layouts.", _STACK,
         stack=True, cuts=True, alone=True,
     ),
-    Rule("model family", ("family",), (), "no", _OTHER_MODEL, _REVIEW),
+    Rule("model family", ("family",), (), "no", _OTHER_MODEL, _REVIEW, by_option=True),
     Rule(
         "model", (),
         (
@@ -115,27 +119,24 @@ RULES: Final = (
     Rule("global batch size", (), ("train.global_batch_size",), "no", _OTHER_WORK, _TOKENS),
     Rule(
         "micro batch size", (), ("train.micro_batch_size",), "no",
-        "Nothing says that a step holds as many tokens. Give both global batch sizes.",
+        "It is not known whether a step holds as many tokens. Give both global batch sizes.",
         _TOKENS, ("global batch size",), "The same tokens in larger or smaller kernels: their counts differ.",
         cuts=True,
     ),
     Rule(
-        "precision", ("precision",), ("bf16", "fp16", "fp8", "fp8_recipe", "fp4"), "with_differences",
+        "precision", ("precision",), (), "with_differences",
         "Kernels of matrix work are others. Compare time, not MFU: its peak differs.", _MFU,
-        shown="detected.precision",
+        observed="detected.precision",
     ),
     Rule(
-        _ROUTING_MODE, ("routing",),
-        ("moe_expert_capacity_factor", "moe_pad_expert_input_to_capacity", _FORCE),
-        "with_differences",
+        _ROUTING_MODE, ("routing",), (), "with_differences",
         "Experts get other loads. No verdict on the dispatcher across routing modes.", _ROUTING, stack=True,
     ),
     Rule(
         "CUDA graph scope", ("graph_impl", "graph_modules"),
-        ("cuda_graph_impl", "cuda_graph_modules", "enable_cuda_graph", "external_cuda_graph"),
-        "with_differences",
+        ("enable_cuda_graph", "external_cuda_graph"), "with_differences",
         "Other work runs in graphs. No verdict on the dispatcher across graph scopes.", _STACK,
-        shown="detected.graph_share_frac", stack=True,
+        observed="detected.graph_share_frac", stack=True,
     ),
     Rule(
         "container", ("container",), (), "with_differences",
@@ -153,72 +154,78 @@ STACK: Final = frozenset(rule.what for rule in RULES if rule.stack)
 def configured_differences(
     base: Result, new: Result, base_rank: Rank, new_rank: Rank
 ) -> Iterator[Difference]:
-    """What both say and say differently; where they do not, what their traces show to differ."""
-    sides = _said(base), _said(new)
+    """What both configure, and otherwise; where they do not, what their traces show to differ."""
+    sides = _configured(base), _configured(new)
     alike = {rule.what: _alike(rule, *sides) for rule in RULES}
     forced = _forced(base), _forced(new)
     for rule in RULES:
-        shown = _differ(rule, *sides) or _shown(rule, base_rank, new_rank) or _alone(rule, base, new, sides)
+        values = (
+            _differ(rule, *sides) or _observed(rule, base_rank, new_rank) or _alone(rule, base, new, sides)
+        )
         if rule.what == _ROUTING_MODE and None not in forced and forced[0] != forced[1]:
-            modes = shown or (_FORCED_WORDS[forced[0] is True], _FORCED_WORDS[forced[1] is True])
+            modes = values or (_FORCED_WORDS[forced[0] is True], _FORCED_WORDS[forced[1] is True])
             yield Difference(rule.what, *modes, "no", _FORCED, rule.source)
-        elif shown:
+        elif values:
             settled = bool(rule.settled_by) and all(alike[what] for what in rule.settled_by)
             state = "with_differences" if settled else rule.state
-            yield Difference(rule.what, *shown, state, rule.settled if settled else rule.because, rule.source)
+            yield Difference(
+                rule.what, *values, state, rule.settled if settled else rule.because, rule.source
+            )
 
 
 def _forced(result: Result) -> bool | None:
-    """Whether experts get even loads by force; None where nothing tells. A script that is silent does not."""
-    said = _said(result)
-    if said.get("routing") is not None:
-        return said["routing"] == "force_balance"
-    if _FORCE in said:
-        return bool(said[_FORCE])
+    """Whether experts get even loads by force; None where it is unknown. A script that is silent does not."""
+    found = _configured(result)
+    if found.get("routing") is not None:
+        return found["routing"] == "force_balance"
+    if _FORCE in found:
+        return bool(found[_FORCE])
     script = known(result.configuration)
     is_silent = script and script.framework == "megatron_lm" and _FORCE not in settings_of(result).withheld
     return False if is_silent else None
 
 
-def _differ(rule: Rule, base: Said, new: Said) -> tuple[str, str] | None:
-    """What each side says where both do and it is not the same; by name where a rule has several names."""
-    keys = [key for key in _told_keys(rule, base, new) if base[key] != new[key]]
+def _differ(rule: Rule, base: Configured, new: Configured) -> tuple[str, str] | None:
+    """What each side has where both have it and it differs; by name where a rule has several names."""
+    keys = [key for key in _common_keys(rule, base, new) if base[key] != new[key]]
     if not keys:
         return None
-    several = len(rule.fields) > 1 or (keys[0] in rule.knobs and len(rule.knobs) > 1)
+    several = len(rule.fields) > 1 or (keys[0] in rule.asked and len(rule.asked) > 1)
     texts = [
-        ", ".join(f"{key} {_text(said[key])}" if several else _text(said[key]) for key in keys)
-        for said in (base, new)
+        ", ".join(f"{key} {_text(one[key])}" if several else _text(one[key]) for key in keys)
+        for one in (base, new)
     ]
     return texts[0], texts[1]
 
 
-def _alone(rule: Rule, base: Result, new: Result, sides: tuple[Said, Said]) -> tuple[str, str] | None:
+def _alone(
+    rule: Rule, base: Result, new: Result, sides: tuple[Configured, Configured]
+) -> tuple[str, str] | None:
     """What one side sets where both have a configuration and the other's leaves it out or empty."""
     if not rule.alone or known(base.configuration) is None or known(new.configuration) is None:
         return None
-    keys = (*rule.fields, *rule.knobs)
+    keys = (*rule.fields, *rule.asked)
     if any(key in settings_of(side).withheld for side in (base, new) for key in keys):
         return None
-    values = [next((said[key] for key in keys if said.get(key) is not None), None) for said in sides]
+    values = [next((one[key] for key in keys if one.get(key) is not None), None) for one in sides]
     return (_text(values[0]), _text(values[1])) if (values[0] is None) != (values[1] is None) else None
 
 
-def _alike(rule: Rule, base: Said, new: Said) -> bool:
-    """Whether both say the same."""
-    keys = _told_keys(rule, base, new)
+def _alike(rule: Rule, base: Configured, new: Configured) -> bool:
+    """Whether both have the same."""
+    keys = _common_keys(rule, base, new)
     return bool(keys) and all(base[key] == new[key] for key in keys)
 
 
-def _told_keys(rule: Rule, base: Said, new: Said) -> list[str]:
+def _common_keys(rule: Rule, base: Configured, new: Configured) -> list[str]:
     """What both sides say: fields, or knobs where they share no field."""
-    told = [key for key in rule.fields if key in base and key in new]
-    return told or [knob for knob in rule.knobs if knob in base and knob in new]
+    fields = [key for key in rule.fields if key in base and key in new]
+    return fields or [knob for knob in rule.asked if knob in base and knob in new]
 
 
-def _shown(rule: Rule, base: Rank, new: Rank) -> tuple[str, str] | None:
+def _observed(rule: Rule, base: Rank, new: Rank) -> tuple[str, str] | None:
     """What the traces show where both do and it is not the same, shares by more than `GRAPHS_MOVED`."""
-    one, other = trace_facts(base).get(rule.shown), trace_facts(new).get(rule.shown)
+    one, other = trace_facts(base).get(rule.observed), trace_facts(new).get(rule.observed)
     if not one or not other or not one.differs(other):
         return None
     if isinstance(one.value, float | int) and isinstance(other.value, float | int):
@@ -227,12 +234,12 @@ def _shown(rule: Rule, base: Rank, new: Rank) -> tuple[str, str] | None:
     return _text(one.value), _text(other.value)
 
 
-def _said(result: Result) -> Said:
-    """What files and options say. What a trace shows is not said: it is compared as shown."""
+def _configured(result: Result) -> Configured:
+    """What files and options set. What a trace shows is compared as it was observed."""
     log, settings = known(result.log), settings_of(result)
     container = log.versions.get("container") if log else None
     return {
-        **{knob: value for knob, value in settings.values.items() if settings.said[knob] != "trace"},
+        **{knob: value for knob, value in settings.values.items() if settings.sources[knob] != "trace"},
         **({"container": container} if container else {}),
         **given_of(result),
     }

@@ -7,8 +7,8 @@ from typing import Final
 
 from heuristics.comparison.difference.interval import interval_of
 from heuristics.comparison.difference.matched import added, budget_rows
+from heuristics.comparison.difference.observed import trace_facts
 from heuristics.comparison.difference.rows import NOISE
-from heuristics.comparison.difference.shown import trace_facts
 from heuristics.comparison.facts import Facts
 from heuristics.comparison.size import Judged, Size
 from heuristics.comparison.suspects.movers import rows_of

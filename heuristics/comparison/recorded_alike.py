@@ -1,11 +1,11 @@
-"""How both runs were recorded: what one recording holds and the other does not limits what can be said."""
+"""How both runs were recorded: what only one recording holds limits what can be concluded."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
 
-from heuristics.comparison.said import trace_of
+from heuristics.comparison.configured import trace_of
 from heuristics.result.compared import Difference
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
@@ -24,7 +24,7 @@ _TABLES: Final = {
     "user_annotation": "annotations",
     "cpu_op": "operators",
 }
-"""Tables that something is told by alone; the rest is absent where nothing happened to be recorded in it."""
+"""Tables that something is known by alone; the rest is absent where nothing happened to be recorded in it."""
 
 
 def recorded_differences(base: Result, new: Result, base_rank: Rank, new_rank: Rank) -> Iterator[Difference]:
@@ -33,7 +33,7 @@ def recorded_differences(base: Result, new: Result, base_rank: Rank, new_rank: R
     if one and other:
         yield from _recorders(one, other)
         yield from _perturbed(one, other)
-    yield from _told_by_one(base_rank, new_rank)
+    yield from _of_one_side(base_rank, new_rank)
     if base.tool.version != new.tool.version:
         because = "What is measured may be defined otherwise. Make both results with one version."
         yield _limits("moe-diag version", base.tool.version, new.tool.version, because)
@@ -41,11 +41,11 @@ def recorded_differences(base: Result, new: Result, base_rank: Rank, new_rank: R
 
 def _recorders(base: Trace, new: Trace) -> Iterator[Difference]:
     if base.kind != new.kind:
-        shown = [_RECORDERS.get(one.kind, one.kind) for one in (base, new)]
+        pair = [_RECORDERS.get(one.kind, one.kind) for one in (base, new)]
         because = (
             "Recorders slow a run differently and spell kernels differently: the host's rows most of all."
         )
-        yield _limits("recorder", shown[0], shown[1], because)
+        yield _limits("recorder", pair[0], pair[1], because)
         return
     releases = [_release(known(one.exporter_version)) for one in (base, new)]
     if all(releases) and releases[0] != releases[1]:
@@ -55,8 +55,8 @@ def _recorders(base: Trace, new: Trace) -> Iterator[Difference]:
         yield _limits("schema", one, other, "One export may hold what the other has no column for.")
     tables = [{_TABLES[name] for name in one.missing_tables if name in _TABLES} for one in (base, new)]
     if tables[0] != tables[1]:
-        shown = [", ".join(sorted(mine)) or "nothing" for mine in tables]
-        yield _limits("not recorded", shown[0], shown[1], "What rests on these is told on one side only.")
+        pair = [", ".join(sorted(mine)) or "nothing" for mine in tables]
+        yield _limits("not recorded", pair[0], pair[1], "Only one side has what rests on these.")
 
 
 def _release(version: str | None) -> str:
@@ -71,8 +71,8 @@ def _perturbed(base: Trace, new: Trace) -> Iterator[Difference]:
         yield _limits("slowed by the profiler", f"{one:.1%}", f"{other:.1%}", because)
 
 
-def _told_by_one(base: Rank, new: Rank) -> Iterator[Difference]:
-    """What the document tells on one side only."""
+def _of_one_side(base: Rank, new: Rank) -> Iterator[Difference]:
+    """What the document has on one side only."""
     ledgers = known(base.ledger), known(new.ledger)
     accounts = known(base.absent_ns), known(new.absent_ns)
     if (ledgers[0] is None) != (ledgers[1] is None):
@@ -82,8 +82,8 @@ def _told_by_one(base: Rank, new: Rank) -> Iterator[Difference]:
         because = (
             "What runs inside whole graph replays has no class. Record both with --cuda-graph-trace=node."
         )
-        shown = ["whole replays" if whole_replays(one) else "single kernels" for one in (base, new)]
-        yield _limits("graph capture", shown[0], shown[1], because)
+        pair = ["whole replays" if whole_replays(one) else "single kernels" for one in (base, new)]
+        yield _limits("graph capture", pair[0], pair[1], because)
     if (accounts[0] is None) != (accounts[1] is None):
         because = (
             "One recording lacks what host rows rest on (CUDA calls, or one clock). Idle time is one row."
@@ -109,7 +109,7 @@ def _figures(rank: Rank) -> tuple[object, ...]:
 
 
 def _sides(base: object, new: object) -> tuple[str, str]:
-    return "not told" if base is None else "told", "not told" if new is None else "told"
+    return "unknown" if base is None else "known", "unknown" if new is None else "known"
 
 
 def _limits(what: str, base: str, new: str, because: str) -> Difference:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from heuristics.comparison.configured import trace_of
 from heuristics.comparison.recorded_alike import same_recording, whole_replays
-from heuristics.comparison.said import trace_of
 from heuristics.comparison.work_amount import per_step, same_classes, same_unit
 from heuristics.result.compared import Difference
 from heuristics.result.rank import Rank
@@ -35,7 +35,7 @@ _ROUTES: Final = frozenset(
 )
 """Keys of kernels that only MoE layers have."""
 _MAY_ROUTE: Final = "comm.sendrecv_unresolved"
-"""Perhaps their all-to-all: without ranges or named permutes nothing tells."""
+"""Perhaps their all-to-all: without ranges or named permutes it is unknown."""
 
 
 def work_differences(
@@ -54,7 +54,7 @@ def work_differences(
 
 
 def shared_work_frac(base: Rank, new: Rank) -> float | None:
-    """Kernel work by names that both have, as part of all of the side that shares less; None: not told."""
+    """Kernel work by names that both have, as part of all of the side that shares less; None: unknown."""
     one, other = (per_step(rank, lambda kernel: kernel.name) for rank in (base, new))
     if not one or not other:
         return None
@@ -120,7 +120,7 @@ def _windows(base: Rank, new: Rank) -> Iterator[Difference]:
     if same is not False and same_recording(base, new):
         return
     if same is None:
-        because = f"No kernels tell how much work a window without steps holds. {_SELECT}"
+        because = f"Without kernels the work in a window without steps is unknown. {_SELECT}"
         yield Difference("step", *found, "no", because)
     elif not same:
         because = f"A window without steps holds another amount of work: it cuts steps anywhere. {_SELECT}"

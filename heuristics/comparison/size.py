@@ -21,8 +21,8 @@ from traces.limits import Limit
 MATTERS: Final = Limit(
     0.01,
     "fraction of the shorter step",
-    "ours: a third of the gate our README shows (3 %). `no_change` is said only where the whole interval is "
-    "within it, so that it never hides what a gate would stop",
+    "ours: a third of the gate our README shows (3 %). `no_change` is the verdict only where the whole "
+    "interval is within it, so that it never hides what a gate would stop",
 )
 RECORDABLE: Final = Limit(
     50, "steps a side", "ours: a recording of more is slow to write and read; a log gives them for nothing"
@@ -71,7 +71,7 @@ class Size:
 
     @property
     def shows_ns(self) -> int:
-        """Half the interval: about the smallest difference it could have told from none. 0 without one."""
+        """Half the interval: about the smallest difference it could have shown. 0 without one."""
         return (self.interval.high_ns - self.interval.low_ns) // 2 if self.interval else 0
 
 
@@ -117,7 +117,7 @@ def _mean(values_ns: Sequence[int]) -> Fraction:
 
 
 def judge_size(size: Size, comparable: Comparable, base: Rank, new: Rank) -> Judged:
-    """Regression, improvement, no change, or why that cannot be told."""
+    """Regression, improvement, no change, or why that is unknown."""
     traced = tuple(_traces_beside_logs(size, base, new))
     if comparable.state == "no":
         no = [f"{one.what}: {one.because}" for one in comparable.differences if one.state == "no"]
@@ -155,9 +155,9 @@ def judge_gate(size: Size, judged: Judged, limit_frac: float) -> Gate:
     if judged.same:
         return Gate(limit_frac, "passed", "one recording is no slower than itself")
     if judged.verdict == "not_comparable":
-        return Gate(limit_frac, "undecided", f"the two cannot be compared, so nothing is said of {limit}")
+        return Gate(limit_frac, "undecided", f"the two cannot be compared, so {limit} is not judged")
     if size.interval is None or not size.base_mean_ns:
-        few = f"{_counts(size)}, where {LEAST.value} a side are needed: nothing is said of {limit}"
+        few = f"{_counts(size)}, where {LEAST.value} a side are needed: {limit} is not judged"
         return Gate(limit_frac, "undecided", few)
     low = signed_percent(size.interval.low_ns, size.base_mean_ns)
     high = signed_percent(size.interval.high_ns, size.base_mean_ns)
@@ -168,7 +168,7 @@ def judge_gate(size: Size, judged: Judged, limit_frac: float) -> Gate:
         straddles = f"the interval, {low} to {high}, straddles {limit}: only its lower end is not above it"
         if judged.verdict == "undecided":
             return Gate(limit_frac, "undecided", f"{straddles}, and zero lies within it too")
-        return Gate(limit_frac, "passed", f"{straddles}, so that more may be lost; more steps would tell")
+        return Gate(limit_frac, "passed", f"{straddles}, so that more may be lost; more steps would decide")
     return Gate(limit_frac, "passed", f"the upper end of the interval, {high}, is not above {limit}")
 
 
@@ -177,8 +177,10 @@ def _judge_around_zero(size: Size, interval: Interval, traced: tuple[str, ...]) 
     shorter_ns = min(size.base_mean_ns, size.new_mean_ns)
     furthest_ns = max(-interval.low_ns, interval.high_ns)
     furthest, shows = (signed_percent(one, shorter_ns).lstrip("+") for one in (furthest_ns, size.shows_ns))
-    seen = f"the smallest change it could have shown is about {shows}, {milliseconds(size.shows_ns)} per step"
-    rest = (seen, *traced)
+    smallest = (
+        f"the smallest change it could have shown is about {shows}, {milliseconds(size.shows_ns)} per step"
+    )
+    rest = (smallest, *traced)
     matters = f"{MATTERS.value * 100:.0f} %"
     if furthest_ns <= MATTERS.value * shorter_ns:
         held = (

@@ -1,4 +1,4 @@
-"""Which fixes the new side has that base lacks: by its configuration, by its trace, or as the user says."""
+"""Which fixes the new side has that base lacks: by its configuration, its trace, or as given."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
+from heuristics.comparison.configured import Settings, Value, settings_of
 from heuristics.comparison.difference.changed import Changed
-from heuristics.comparison.difference.shown import Shown, trace_facts
+from heuristics.comparison.difference.observed import Observed, trace_facts
 from heuristics.comparison.facts import Facts
-from heuristics.comparison.said import Settings, Value, settings_of
 from heuristics.comparison.suspects.direction import is_off, way
 from heuristics.comparison.suspects.movers import GO_ALONG
 from heuristics.comparison.suspects.view import matches
@@ -24,7 +24,7 @@ _OBSERVED: Final[Mapping[str, str]] = {
     "moe_flex_dispatcher_backend": "detected.dispatcher",
     "cuda_graph_impl": "detected.graph_share_frac",
 }
-"""Knob -> what a trace shows of it, where the trace alone tells whether it runs."""
+"""Knob -> what a trace shows of it, where the trace alone shows whether it runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +61,9 @@ def taken(facts: Facts, predictions: Sequence[Prediction]) -> tuple[Taken, ...]:
     return (Taken(ids, single[0].by, sets, both.gain_frac), *single)
 
 
-def is_inactive(one: Taken, shown: Mapping[str, Shown]) -> bool:
+def is_inactive(one: Taken, observed: Mapping[str, Observed]) -> bool:
     """Whether a trace shows that something which a fix switches on does not run."""
-    return any(_is_shown(knob, value, shown) is False for knob, value in one.sets.items())
+    return any(_is_observed(knob, value, observed) is False for knob, value in one.sets.items())
 
 
 def _single(facts: Facts, given: Mapping[str, Prediction]) -> Iterator[Taken]:
@@ -88,7 +88,7 @@ def _by(ways: Sequence[Mapping[str, Value]], facts: Facts) -> ExpectedBy | None:
         return "configuration"
     base, new = trace_facts(facts.base_rank), trace_facts(facts.new_rank)
     knobs = chain.from_iterable(one.items() for one in own)
-    is_new = (_is_shown(*one, new) and _is_shown(*one, base) is False for one in knobs)
+    is_new = (_is_observed(*one, new) and _is_observed(*one, base) is False for one in knobs)
     return "trace" if any(is_new) else None
 
 
@@ -112,9 +112,9 @@ def _is_set(wanted: Value, before: Value, now: Value) -> bool:
     return went == planned != 0
 
 
-def _is_shown(knob: str, value: Value, shown: Mapping[str, Shown]) -> bool | None:
-    """Whether a trace shows what a knob asks for; None where it tells nothing of it."""
-    one = shown.get(_OBSERVED.get(knob, ""))
+def _is_observed(knob: str, value: Value, observed: Mapping[str, Observed]) -> bool | None:
+    """Whether a trace shows what a knob asks for; None where it shows nothing of it."""
+    one = observed.get(_OBSERVED.get(knob, ""))
     if one is None or one.value == "unknown" or is_off(value):
         return None
     return one.value == value if isinstance(one.value, str) else bool(one.value)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Final
 
-from heuristics.comparison.suspects.rules.signs import same_count
+from heuristics.comparison.suspects.evidence.signs import same_count
 from heuristics.result.rank import Rank
 from heuristics.result.tables import Kernel
 from traces.limits import Limit
@@ -53,7 +53,7 @@ def same_unit(base: Rank, new: Rank) -> bool | None:
 def same_classes(base: Rank, new: Rank) -> bool | None:
     """Whether every class of compute has as many kernels; None where a side has none.
 
-    What windows are held to: their borders cut the work anywhere, so nothing else tells how much they hold.
+    What windows are held to: their borders cut the work anywhere, so nothing else shows how much they hold.
     """
     one, other = (per_step(rank, _compute_class) for rank in (base, new))
     if not one or not other:

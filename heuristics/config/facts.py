@@ -46,10 +46,41 @@ def _comm(name: str, words: str) -> Fact:
     return Fact(lambda c: c.expert_overlap(name), (name, f"comm_overlap.{name}"), words=words)
 
 
+def _graphs(config: Config) -> bool | None:
+    """Whether any CUDA graphs are on."""
+    return None if config.graph_impl is None else config.graph_impl != "none"
+
+
 def _recompute_list(config: Config) -> tuple[str, ...] | None:
     """The list as it stands, whatever the granularity; else what the granularity means."""
     knob = "recompute_modules"
     return config.names(knob) if config.known(knob) else config.recompute_modules()
+
+
+def _gather_recipe(config: Config) -> object:
+    section = "mixed_precision.fp8_recipe"
+    return config.value(section if config.known(section) else "fp8_recipe")
+
+
+def _offload_fraction(config: Config) -> float | None:
+    """Megatron-Bridge leaves it at OptimizerConfig's own default, 0."""
+    known = config.known(_FRACTION) or config.framework != "megatron_bridge"
+    return config.number(_FRACTION) if known else 0.0
+
+
+def _muon(config: Config) -> bool | None:
+    name = config.value("optimizer.optimizer")
+    return "muon" in name if isinstance(name, str) else None
+
+
+def _expandable_segments(config: Config) -> bool | None:
+    text = config.env("PYTORCH_CUDA_ALLOC_CONF")
+    return None if text is None else "expandable_segments:True" in text
+
+
+def _unfused_attention(config: Config) -> bool:
+    """Both frameworks choose a fused backend where nobody names another."""
+    return config.one_of("attention_backend", "unfused", "local") is True
 
 
 def _virtual_stages(config: Config) -> bool | None:
@@ -61,6 +92,17 @@ def _virtual_stages(config: Config) -> bool | None:
 
 
 _RECOMPUTE: Final = ("recompute_granularity", "recompute_modules", "moe_layer_recompute")
+_RECIPE: Final = "mixed_precision"
+"""A named recipe of Megatron-Bridge, which sets both formats."""
+_GATHER: Final = ("ddp.fp8_param_gather", "fp8_param", "mixed_precision.fp8_param_gather")
+_DISTRIBUTED: Final = (
+    *("ddp.use_distributed_optimizer", "optimizer.use_distributed_optimizer"),
+    "ddp.use_megatron_fsdp",
+)
+_FRACTION: Final = "optimizer.optimizer_offload_fraction"
+_GRAPHS: Final = ("cuda_graph_impl", "enable_cuda_graph", "external_cuda_graph")
+_MODULES: Final = (*_GRAPHS, "cuda_graph_modules")
+_WGRADS: Final = ("cuda_graph_modules", "moe_shared_expert_intermediate_size", "moe_shared_expert_overlap")
 _OFFLOAD: Final = ("fine_grained_activation_offloading", "offload_modules")
 
 FACTS: Final[Mapping[str, Fact]] = {
@@ -69,6 +111,7 @@ FACTS: Final[Mapping[str, Fact]] = {
     "bridge": Fact(_release("bridge"), option="--bridge-version", words="Megatron-Bridge"),
     "te": Fact(_release("te"), option="--te-version", words="Transformer Engine"),
     "torch": Fact(_release("torch"), option="--torch-version", words="PyTorch"),
+    "nccl": Fact(lambda c: c.logged_version("nccl"), option="--log", words="NCCL"),
     "capability": Fact(lambda c: version(c.capability), option="--gpu-model", words="compute capability"),
     "framework": Fact(lambda c: c.framework, option="--config"),
     "packed": Fact(lambda c: c.packed_sequences, option="--packed-sequences"),
@@ -79,6 +122,7 @@ FACTS: Final[Mapping[str, Fact]] = {
     "pp": Fact(lambda c: c.pp, (_PP,), words="PP"),
     "ep": Fact(lambda c: c.ep, (_EP,), words="EP"),
     "etp": Fact(lambda c: c.etp, (_ETP, _TP), words="ETP"),
+    "world": Fact(lambda c: c.world, ("world_size",), words="ranks"),
     "dp": Fact(lambda c: c.dp, ("world_size", _TP, _CP, _PP), words="DP"),
     "edp": Fact(lambda c: c.edp, ("world_size", _ETP, _EP, _PP), words="EDP"),
     "virtual_stages": Fact(
@@ -88,15 +132,52 @@ FACTS: Final[Mapping[str, Fact]] = {
     ),
     # features
     "moe": Fact(lambda c: c.moe(), ("num_moe_experts",), words="several experts"),
+    "flex": Fact(
+        lambda c: c.flex,
+        ("moe_token_dispatcher_type", "moe_flex_dispatcher_backend", "moe_enable_deepep"),
+        words="flex dispatcher",
+    ),
     "ep_overlap": _comm("overlap_moe_expert_parallel_comm", "EP overlap"),
     "delayed_wgrad": _comm("delay_wgrad_compute", "delayed weight gradients"),
+    "early_release": Fact(
+        lambda c: c.on("ep_overlap_early_attn_memory_release") is True,
+        ("ep_overlap_early_attn_memory_release",),
+        words="early release of attention's memory",
+    ),
     "early_reduction": Fact(
         lambda c: c.grad_reduce_overlap,
         ("ddp.overlap_grad_reduce", "comm_overlap.overlap_grad_reduce"),
         words="overlap_grad_reduce",
     ),
-    "low_precision": Fact(lambda c: c.low_precision(), ("fp8", "fp4"), "--precision", "low precision"),
-    "fp8_matrices": Fact(lambda c: c.fp8(), ("fp8",), "--precision", "FP8"),
+    "low_precision": Fact(
+        lambda c: c.low_precision(), ("fp8", "fp4", _RECIPE), "--precision", "low precision"
+    ),
+    "fp8_matrices": Fact(lambda c: c.fp8(), ("fp8", _RECIPE), "--precision", "FP8"),
+    "fp8_gathered": Fact(lambda c: c.any_on(*_GATHER), _GATHER, words="parameters gathered in FP8"),
+    "gather_recipe": Fact(
+        _gather_recipe, ("mixed_precision.fp8_recipe", "fp8_recipe"), words="the FP8 recipe"
+    ),
+    "distributed_optimizer": Fact(
+        lambda c: c.any_on(*_DISTRIBUTED), _DISTRIBUTED, words="distributed optimizer"
+    ),
+    "optimizer_offload_fraction": Fact(_offload_fraction, (_FRACTION,)),
+    "muon": Fact(_muon, ("optimizer.optimizer",), words="Muon"),
+    "expandable_segments": Fact(
+        _expandable_segments, ("env.PYTORCH_CUDA_ALLOC_CONF",), words="expandable segments"
+    ),
+    "unfused_attention": Fact(_unfused_attention, ("attention_backend",), words="unfused attention"),
+    "dropless": Fact(
+        lambda c: c.dropless, ("moe_expert_capacity_factor",), "--routing", "routing without dropped tokens"
+    ),
+    "dense_layers": Fact(lambda c: c.dense_layers, ("moe_layer_freq",), words="dense layers"),
+    # CUDA graphs
+    "graph_impl": Fact(lambda c: c.graph_impl, _GRAPHS, words="cuda_graph_impl"),
+    "graphs": Fact(_graphs, _GRAPHS, words="CUDA graphs"),
+    "full_iteration": Fact(lambda c: c.full_iteration, _MODULES, words="a graph of the full iteration"),
+    "graph_modules": Fact(lambda c: c.graph_modules, ("cuda_graph_modules",), words="cuda_graph_modules"),
+    "graph_parts": Fact(lambda c: c.graph_parts, _MODULES, words="modules named for the graphs"),
+    "captured": Fact(lambda c: c.captured, _MODULES, words="modules in the graphs"),
+    "graphed_wgrad": Fact(lambda c: c.graphed_wgrad, _WGRADS, words="weight gradients in graphs"),
     # lists, as the framework understands them
     "recomputed": Fact(lambda c: c.recompute_modules(), _RECOMPUTE, words="recomputed modules"),
     "recompute_list": Fact(_recompute_list, _RECOMPUTE, words="recompute_modules"),

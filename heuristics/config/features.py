@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from heuristics.config.knobs import KnobView
-from heuristics.config.logic import negated
+from heuristics.config.logic import all_of, any_of, negated
 from heuristics.run.given import Routing
 
 FLEX: Final = ("deepep", "hybridep", "ncclep")
 """Backends of the flex dispatcher."""
 _NO_FLEX: Final = ("alltoall", "allgather")
+GRAPH_MODULES: Final = ("attn", "mlp", "moe", "moe_router", "moe_preprocess", "mamba")
+"""What graphs of a layer may hold by name; no name at all is the whole layer."""
 
 
 class Features(KnobView):
@@ -19,6 +22,22 @@ class Features(KnobView):
     def moe(self) -> bool | None:
         """Whether the model has experts to choose from."""
         return self.above("num_moe_experts", 1)
+
+    @property
+    def dense_layers(self) -> bool | None:
+        """Whether some layers have no experts: a frequency above 1, or a pattern with a zero in it."""
+        knob = "moe_layer_freq"
+        value = self.value(knob)
+        if isinstance(value, tuple):
+            return 0 in value
+        if isinstance(value, str) and not value.isdigit():
+            return "0" in re.findall(r"\d+", value)
+        return None if not self.known(knob) else value is not None and int(value) > 1
+
+    @property
+    def shared_experts(self) -> bool | None:
+        """Whether every token also goes to shared experts."""
+        return self.on("moe_shared_expert_intermediate_size")
 
     @property
     def dispatcher(self) -> str | None:
@@ -34,7 +53,7 @@ class Features(KnobView):
     @property
     def flex(self) -> bool | None:
         """Whether the flex dispatcher is configured."""
-        return None if self.dispatcher is None else self.dispatcher not in _NO_FLEX
+        return self.one_of("moe_token_dispatcher_type", "flex")
 
     def overlap(self, name: str) -> bool | None:
         """A switch of overlap: the model's, else of Bridge's comm_overlap, else of the DDP wrapper."""
@@ -103,11 +122,46 @@ class Features(KnobView):
 
     @property
     def full_iteration(self) -> bool | None:
-        """One graph for the whole iteration, in either spelling."""
-        impl = self.graph_impl
-        if impl is None or impl == "full_iteration":
-            return None if impl is None else True
-        return impl == "local" and "full_iteration" in (self.graph_modules or ())
+        """One graph for the whole iteration: an implementation since 0.18, before a module of local."""
+        impl, modules = self.graph_impl, self.graph_modules
+        if impl == "local":
+            return None if modules is None else "full_iteration" in modules
+        return None if impl is None else impl == "full_iteration"
+
+    @property
+    def graph_parts(self) -> tuple[str, ...] | None:
+        """Modules that graphs of a layer name; none where they hold all of it, or the iteration.
+
+        Local graphs cannot tell router and preprocess apart: Megatron-Core names both where one is named.
+        """
+        whole, modules = self.full_iteration, self.graph_modules
+        if whole or self.graph_impl == "none":
+            return ()
+        if whole is None or modules is None:
+            return None
+        router = ("moe_router", "moe_preprocess")
+        both = self.graph_impl == "local" and set(router) & set(modules)
+        return tuple(dict.fromkeys((*modules, *router))) if both else modules
+
+    @property
+    def captured(self) -> tuple[str, ...] | None:
+        """Parts of a layer that graphs hold, named or not."""
+        if self.graph_impl == "none":
+            return ()
+        return GRAPH_MODULES if self.full_iteration or self.graph_parts == () else self.graph_parts
+
+    @property
+    def graphed_wgrad(self) -> bool | None:
+        """Whether modules of graphs hold weight gradients: attention, or a shared expert in the router.
+
+        Both frameworks look at the names alone (Megatron-LM, training/arguments.py; Megatron-Bridge,
+        training/comm_overlap.py).
+        """
+        named = self.graph_modules
+        if named is None:
+            return None
+        in_router = all_of("moe_router" in named, self.shared_experts, negated(self.shared_overlap))
+        return any_of("attn" in named, in_router)
 
     @property
     def full_recompute(self) -> bool | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, Final
 
+from heuristics.config.options import OPTIONS
+from heuristics.config.versions import PACKAGES
 from heuristics.config.view import Config
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
@@ -20,7 +22,9 @@ WHOLE: Final = Limit(
 
 def given_and_configured(given: Given, config: Config) -> Given:
     """What is given, filled up by what is configured: all that is known of the fields of `Given`."""
-    names = [one.name for one in fields(given) if getattr(given, one.name) is None and one.name != "env"]
+    packages = tuple(f"{package}_version" for package in PACKAGES)
+    names = [*packages, *(name for name, option in OPTIONS.items() if option.knobs)]
+    names = [name for name in names if getattr(given, name) is None]
     found: dict[str, Any] = {}
     for name in names:
         package = name.removesuffix("_version")

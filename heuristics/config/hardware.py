@@ -43,6 +43,12 @@ H200 and A100 as H100, since their boards hold eight as well. Cards and pairs (P
 RACK_NODE: Final = 4
 """GPUs of a node of an NVL72 rack: a larger node is a domain of its own, whatever its GPU is."""
 
+OTHERS: Final = {
+    **{"V100": (7, 0), "T4": (7, 5), "A30": (8, 0), "A10": (8, 6), "A40": (8, 6)},
+    **{"L4": (8, 9), "L40": (8, 9), "GH200": (9, 0)},
+}
+"""Products that no guide speaks of -> compute capability. Source: NVIDIA's list of CUDA GPUs."""
+
 _WORD: Final = re.compile(r"[A-Z]+\d+", re.IGNORECASE)
 
 
@@ -50,6 +56,15 @@ def gpu_family(name: str) -> str | None:
     """Family of a product name such as "NVIDIA H100 80GB HBM3" or "gb200"; None where it is none of ours."""
     words = (word.upper() for word in _WORD.findall(name))
     return next((word for word in words if word in FAMILIES), None)
+
+
+def capability_of(name: str) -> tuple[int, int] | None:
+    """Compute capability of a product by its name; None where we have no source."""
+    family = gpu_family(name)
+    words = (word.upper() for word in _WORD.findall(name))
+    return (
+        FAMILIES[family].capability if family else next((OTHERS[one] for one in words if one in OTHERS), None)
+    )
 
 
 @dataclass(frozen=True, slots=True)

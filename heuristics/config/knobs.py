@@ -7,7 +7,8 @@ from typing import Final
 
 from traces.settings.settings import Settings, Value
 
-_OFF: Final = ("", "0", "false", "no", "off", "none", "null")
+OFF: Final = ("", "0", "false", "no", "off", "none", "null")
+"""Texts that switch something off."""
 
 
 class KnobView:
@@ -39,7 +40,7 @@ class KnobView:
         value = self.first(*knobs)
         if value is None:
             return False if any(knob in self._values for knob in knobs) else None
-        return value.lower() not in _OFF if isinstance(value, str) else bool(value)
+        return value.lower() not in OFF if isinstance(value, str) else bool(value)
 
     def any_on(self, *knobs: str) -> bool | None:
         """True where one is on, False where all that are known are off and one is known."""

@@ -32,6 +32,10 @@ _DISPATCHERS: Final[Mapping[str, Mapping[str, Value]]] = {
 
 def by_trust(given: Given, observed: Observed, files: Settings) -> Settings:
     """All sources in one: options over files (where the configuration outweighs the log) over the trace."""
+    if given.precision:  # a recipe of the file would write over the precision that was given
+        stale = OPTIONS["precision"].knobs
+        kept = {knob: one for knob, one in files.by_knob.items() if knob not in stale}
+        files = Settings(kept, files.framework)
     return with_ranks(observed_settings(observed).under(files).under(given_settings(given)))
 
 
@@ -73,6 +77,8 @@ def observed_settings(observed: Observed) -> Settings:
     knobs.update(_precision_knobs(observed.precision))
     if observed.grouped_gemm:
         knobs["moe_grouped_gemm"] = True
+    if observed.ep_overlap:
+        knobs["overlap_moe_expert_parallel_comm"] = True
     knobs.update(_recompute_knobs(observed))
     return Settings({knob: Setting(value, TRACE) for knob, value in knobs.items()})
 

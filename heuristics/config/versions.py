@@ -9,13 +9,7 @@ from typing import Final, Literal
 Package = Literal["core", "bridge", "te", "torch"]
 Version = tuple[int, int, int]
 
-OPTIONS: Final = {
-    "core": "--core-version",
-    "bridge": "--bridge-version",
-    "te": "--te-version",
-    "torch": "--torch-version",
-}
-"""The option that gives each version."""
+PACKAGES: Final[tuple[Package, ...]] = ("core", "bridge", "te", "torch")
 
 CORE_MAIN: Final = "0.20.0"
 """What Megatron-LM's main calls itself (core/package_info.py at d98e8a64): later than every release."""

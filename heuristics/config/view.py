@@ -7,6 +7,7 @@ from functools import cached_property
 from math import prod
 from typing import Final
 
+from heuristics.config.families import MLA, NO_SHARED, QWEN, SHARED, by_family, family_of
 from heuristics.config.features import Features
 from heuristics.config.hardware import (
     FAMILIES,
@@ -14,6 +15,7 @@ from heuristics.config.hardware import (
     GpuFamily,
     HardwareClass,
     HybridTopology,
+    capability_of,
     gpu_family,
 )
 from heuristics.config.logic import negated
@@ -29,15 +31,6 @@ from traces.training_log.log import TrainingLog
 
 _VIRTUAL: Final = "virtual_pipeline_model_parallel_size"
 _LAYOUT: Final = "pipeline_model_parallel_layout"
-
-_FAMILIES: Final = {
-    (61, 7168, 256, 8): "dsv3",
-    (94, 4096, 128, 8): "qwen3_235b",
-    (48, 2048, 128, 8): "qwen3_30b",
-    (48, 2048, 512, 10): "qwen3_next",
-}
-"""(num_layers, hidden_size, num_moe_experts, moe_router_topk) -> family, as Megatron-Bridge's recipes of
-deepseek_v3, qwen3_235b_a22b, qwen3_30b_a3b and qwen3_next_80b_a3b have them."""
 
 
 class Config(Features):
@@ -104,6 +97,10 @@ class Config(Features):
         given: str | None = getattr(self._given, f"{package}_version")
         return given or self._log_versions.get(package)
 
+    def logged_version(self, package: str) -> str | None:
+        """A version that the log alone tells, such as NCCL's."""
+        return self._log_versions.get(package)
+
     def version(self, package: Package) -> Version | None:
         """A package's version; Megatron-Core's also by the Megatron-Bridge release."""
         text = self.core_text if package == "core" else self.version_text(package)
@@ -161,10 +158,10 @@ class Config(Features):
     @property
     def capability(self) -> tuple[int, int] | None:
         """Compute capability (major, minor): of the GPU that was given, else of the trace, else by family."""
-        family = self.gpu_family
-        if self._given.gpu and family:
-            return family.capability
-        return self._observed.capability or (family.capability if family else None)
+        given = capability_of(self._given.gpu) if self._given.gpu else None
+        if given or (self._given.gpu and self.gpu_family):
+            return given
+        return self._observed.capability or (capability_of(self.gpu) if self.gpu else None)
 
     def before_blackwell(self) -> bool | None:
         """Whether the GPU is older than compute capability 10."""
@@ -319,8 +316,24 @@ class Config(Features):
     @property
     def family(self) -> str | None:
         """Model family: as given, else by the sizes that tell it."""
-        sizes = tuple(self.value(knob) for knob in OPTIONS["family"].knobs)
-        return self._given.family or _FAMILIES.get(sizes)  # type: ignore[arg-type]
+        return self._given.family or family_of(self)
+
+    def moe(self) -> bool | None:
+        """Whether the model has experts to choose from: as configured, else as the trace shows."""
+        configured = super().moe()
+        return self._observed.moe if configured is None else configured
+
+    @property
+    def dense_layers(self) -> bool | None:
+        """Whether some layers have no experts: by the configuration, else by the family."""
+        configured = super().dense_layers
+        return by_family(self.family, MLA, QWEN) if configured is None else configured
+
+    @property
+    def shared_experts(self) -> bool | None:
+        """Whether every token also goes to shared experts: by the configuration, else by the family."""
+        configured = super().shared_experts
+        return by_family(self.family, SHARED, NO_SHARED) if configured is None else configured
 
     @property
     def routing(self) -> Routing | None:

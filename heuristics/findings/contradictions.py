@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from heuristics.findings import compute, dispatcher, graphs, host, logged, memory, offload_fraction, overlap
+from heuristics.findings import (
+    compute,
+    dispatcher,
+    graphs,
+    host,
+    idle_overlaps,
+    logged,
+    memory,
+    offload_fraction,
+    overlap,
+)
 from heuristics.findings.finding import ConfigFinding, Detector, Recognised, case_of
 from heuristics.findings.spelling import misspelled
 from heuristics.run.run import Run
@@ -14,6 +24,7 @@ from traces.settings.configuration import Problem
 DETECTORS: Final[tuple[Detector, ...]] = (
     *dispatcher.DETECTORS,
     *overlap.DETECTORS,
+    *idle_overlaps.DETECTORS,
     *graphs.DETECTORS,
     *compute.DETECTORS,
     *memory.DETECTORS,

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from heuristics.config.features import FLEX
 from heuristics.config.given import WHOLE
 from heuristics.findings.finding import Case, ConfigFinding, Detector
-from heuristics.workflow.needs_dispatcher import (
-    DOMAIN_RANKS,
-    backend_wanted,
-    domain_ranks_said,
-    gpu_takes,
-    ranks_a_domain,
-)
+from heuristics.rules.backends import limits, past_limit
+from heuristics.run.run import Run
 
 DEFAULT_BACKEND: Final = "deepep"
 """Of `moe_flex_dispatcher_backend` in Megatron-Core 0.16 to main (transformer_config.py)."""
@@ -21,10 +17,16 @@ _TYPE: Final = "moe_token_dispatcher_type"
 _BACKEND: Final = "moe_flex_dispatcher_backend"
 
 
+def _backend(run: Run) -> str | None:
+    """A backend of flex, whether or not flex itself is asked for."""
+    backend = run.config.word(_BACKEND)
+    return backend if backend in FLEX else None
+
+
 def _chosen_backend(case: Case) -> str | None:
     """A backend that somebody chose: not the default as every whole configuration repeats it."""
     run = case.run
-    backend, said = backend_wanted(run), case.run.asked.written.said(_BACKEND)
+    backend, said = _backend(run), case.run.asked.written.said(_BACKEND)
     knobs = [one for one in case.run.asked.written.by_knob.values() if one.said != "default"]
     if backend != DEFAULT_BACKEND:
         return backend
@@ -69,30 +71,23 @@ def flex_without_backend(case: Case) -> ConfigFinding | None:
 
 def backend_skipped(case: Case) -> ConfigFinding | None:
     """Megatron-Bridge skips, replaces or refuses a backend on a GPU that it does not know for it."""
-    for line in ("flex-skipped", "flex-gpu"):
+    for line in ("flex-skipped", "deepep-gpu", "hybridep-gpu"):
         if line in case.lines:
-            backend = case.backend_of(line) or backend_wanted(case.run) or "the backend"
+            backend = case.backend_of(line) or _backend(case.run) or "the backend"
             return _skipped(case, backend, f"{case.line_of(line)} says so")
     run, backend = case.run, case.run.asked.dispatcher or ""
     if not _through_bridge(case) or run.observed.dispatcher == backend:
         return None
-    if gpu_takes(run, backend) is False:
-        return _skipped(case, backend, f"the GPU is a {_gpu(case)}")
-    if backend == "deepep" and _gpu(case) == "B300" and run.asked.before("bridge", "0.4.0"):
-        why = 'before 0.4 the name must be exactly "NVIDIA B300", and the device is "NVIDIA B300 SXM6 AC"'
-        return _skipped(case, backend, why)
-    return None
+    past = (rule for rule in limits(backend) if rule.by == "megatron_bridge" and past_limit(rule, run.config))
+    rule, family = next(past, None), run.config.gpu_family
+    on = f"the GPU is a {family.name}: " if family else ""
+    return None if rule is None else _skipped(case, backend, f"{on}{rule.text}")
 
 
 def _through_bridge(case: Case) -> bool:
     return (
         case.run.settings.framework == "megatron_bridge" or case.run.asked.version_text("bridge") is not None
     )
-
-
-def _gpu(case: Case) -> str:
-    family = case.run.config.gpu_family
-    return family.name if family else "GPU that it does not take"
 
 
 def _skipped(case: Case, backend: str, evidence: str) -> ConfigFinding:
@@ -143,55 +138,6 @@ def dispatcher_not_active(case: Case) -> ConfigFinding | None:
     )
 
 
-def wrong_topology(case: Case) -> ConfigFinding | None:
-    """HybridEP told of another NVLink domain than there is."""
-    run = case.run
-    said, right = domain_ranks_said(run), ranks_a_domain(run)
-    used = "hybridep" in (run.asked.dispatcher, run.observed.dispatcher)
-    if said is None or right is None or said == right or not used:
-        return None
-    return ConfigFinding(
-        "CFG-hybridep-topology",
-        "illegal",
-        f"HybridEP is told of {said} ranks in an NVLink domain, here there are {right}: RDMA traffic inside "
-        "the domain, long device_sync kernels, possibly deadlock",
-        f"NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN in {run.asked.where(DOMAIN_RANKS)}",
-        f"NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN={right}, before any other tuning (COM-3)",
-    )
-
-
-def shared_overlap_dropped(case: Case) -> ConfigFinding | None:
-    """Bridge's helper for flex turns the overlap of shared experts off."""
-    run = case.run
-    if not (run.asked.flex and run.asked.shared_overlap and _through_bridge(case)):
-        return None
-    return ConfigFinding(
-        "CFG-shared-overlap-flex",
-        "overwritten",
-        "overlap of shared experts is on, and the helper that sets the flex dispatcher turns it off",
-        f"moe_shared_expert_overlap in {run.asked.where('moe_shared_expert_overlap')}; "
-        "training/flex_dispatcher_backend.py",
-        "moe_shared_expert_overlap: false with flex",
-    )
-
-
-def fake_group_with_flex(case: Case) -> ConfigFinding | None:
-    """The single-GPU check cannot run the flex dispatcher."""
-    run = case.run
-    refused = "flex-fake-group" in case.lines
-    if not refused and not (run.asked.on("fake_process_group") and run.asked.flex):
-        return None
-    return ConfigFinding(
-        "CFG-fake-group-flex",
-        "illegal",
-        "--fake-process-group refuses the flex dispatcher",
-        case.line_of("flex-fake-group")
-        if refused
-        else f"fake_process_group in {run.asked.where('fake_process_group')}",
-        f"{_TYPE}=alltoall for the single-GPU check",
-    )
-
-
 def padding_sync(case: Case) -> ConfigFinding | None:
     """Padding for quantisation makes alltoall copy counts to the host, inside what a graph should hold."""
     run = case.run
@@ -218,8 +164,5 @@ DETECTORS: Final[tuple[Detector, ...]] = (
     backend_skipped,
     backend_not_installed,
     dispatcher_not_active,
-    wrong_topology,
-    shared_overlap_dropped,
-    fake_group_with_flex,
     padding_sync,
 )

@@ -67,27 +67,6 @@ def _on(state: bool) -> str:
     return "on" if state else "off"
 
 
-def expert_overlap_not_active(case: Case) -> ConfigFinding | None:
-    """Asked for, and the exchanges run alone."""
-    run = case.run
-    if not run.asked.ep_overlap or run.observed.ep_overlap is not False:
-        return None
-    energon = "overlap-energon-off" in case.lines
-    said = run.asked.where(
-        f"comm_overlap.{_OVERLAP}" if run.asked.known(f"comm_overlap.{_OVERLAP}") else _OVERLAP
-    )
-    return ConfigFinding(
-        "CFG-ep-overlap-not-active",
-        "requested_not_active",
-        "EP overlap is asked for, and expert all-to-all runs with nothing beside it",
-        f"{_OVERLAP} in {said}; the trace hides next to nothing of expert all-to-all"
-        + (f"; {case.line_of('overlap-energon-off')} turns it off" if energon else ""),
-        "an unpacked data path: Energon's packing turns it off"
-        if energon
-        else "look for merged layer ranges, enough microbatches, and CUDA_DEVICE_MAX_CONNECTIONS above 1",
-    )
-
-
 def _tensor_asked(case: Case) -> bool:
     said = case.run.asked.written.value("comm_overlap.tp_comm_overlap")
     return said is True or (said is None and case.run.asked.on("tp_comm_overlap") is True)
@@ -186,7 +165,6 @@ def _connections(run: Run, state: str, text: str, fix: str) -> ConfigFinding:
 DETECTORS: Final[tuple[Detector, ...]] = (
     *(overwritten(knob) for knob in OVERWRITTEN),
     gradients_overwritten,
-    expert_overlap_not_active,
     tensor_overlap_dropped,
     recipe_left_off,
     connections,

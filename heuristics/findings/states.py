@@ -6,19 +6,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from heuristics.config.features import GRAPH_MODULES
 from heuristics.findings.finding import Case, Recognised, case_of
 from heuristics.findings.graphs import CAPTURES
 from heuristics.findings.memory import expandable_segments
-from heuristics.findings.refused import (
-    FLEX_REFUSED,
-    GRAPHS_REFUSED,
-    OVERLAP_REFUSED,
-    RECOMPUTE_REFUSED,
-    WGRAD_REFUSED,
-)
-from heuristics.guides.graph_config import MODULES as GRAPH_MODULES
 from heuristics.guides.recompute_modules import MODULES as LABELS
 from heuristics.guides.recompute_modules import label_of
+from heuristics.rules.failures.explain import lines_about
 from heuristics.run.run import Run
 
 State = bool | str | None
@@ -40,12 +34,12 @@ class FeatureStates:
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """How to tell a feature's states. `refused`: known lines of a log that say it is not accepted."""
+    """How to tell a feature's states. `about`: names for it in the tables of rules and failures."""
 
     name: str
     requested: Callable[[Run], State]
     active: Callable[[Run], State]
-    refused: tuple[str, ...] = ()
+    about: tuple[str, ...] = ()
 
 
 def feature_states(run: Run, failures: Iterable[Recognised] = ()) -> tuple[FeatureStates, ...]:
@@ -58,7 +52,7 @@ def feature_states(run: Run, failures: Iterable[Recognised] = ()) -> tuple[Featu
 
 
 def _accepted(case: Case, feature: Feature) -> State:
-    if {*feature.refused} & case.lines:
+    if lines_about(feature.about) & case.lines:
         return False
     wanted = feature.requested(case.run)
     if wanted in (None, False, "none"):
@@ -131,28 +125,33 @@ def _collects_shown(run: Run) -> State:
     return False if absent is not None and absent.get("gc", 0.0) > 0 else None
 
 
+_FLEX: Final = ("flex", "moe_enable_deepep", "moe_flex_dispatcher_backend")
+_GRAPHS: Final = ("graphs", "graph_impl", "captured", "graph_parts", "full_iteration", "cuda_graph_impl")
 FEATURES: Final = (
-    Feature("dispatcher", lambda run: run.asked.dispatcher, _dispatcher_shown, FLEX_REFUSED),
+    Feature("dispatcher", lambda run: run.asked.dispatcher, _dispatcher_shown, _FLEX),
     Feature(
-        "EP overlap", lambda run: run.asked.ep_overlap, lambda run: run.observed.ep_overlap, OVERLAP_REFUSED
+        "EP overlap", lambda run: run.asked.ep_overlap, lambda run: run.observed.ep_overlap, ("ep_overlap",)
     ),
-    Feature("delayed weight gradients", lambda run: run.asked.delayed_wgrad, _nothing, WGRAD_REFUSED),
-    Feature("CUDA graphs", _impl, _graphs_shown, GRAPHS_REFUSED),
+    Feature("delayed weight gradients", lambda run: run.asked.delayed_wgrad, _nothing, ("delayed_wgrad",)),
+    Feature("CUDA graphs", _impl, _graphs_shown, _GRAPHS),
     Feature(
         "CUDA graphs: modules",
         lambda run: _listed(run.asked.graph_modules, GRAPH_MODULES),
         _nothing,
-        GRAPHS_REFUSED,
+        _GRAPHS,
     ),
-    Feature("recompute", _granularity, _granularity_shown, RECOMPUTE_REFUSED),
+    Feature("recompute", _granularity, _granularity_shown, ("recompute_granularity",)),
     Feature(
         "recompute: modules",
         _recompute_modules,
         lambda run: _listed(run.observed.recompute_modules, LABELS),
-        RECOMPUTE_REFUSED,
+        ("recompute_granularity",),
     ),
     Feature(
-        "precision", lambda run: run.asked.precision, lambda run: run.observed.precision, ("precision-te",)
+        "precision",
+        lambda run: run.asked.precision,
+        lambda run: run.observed.precision,
+        ("fp8_matrices", "fp4", "low_precision"),
     ),
     Feature(
         "grouped GEMM", lambda run: run.asked.on("moe_grouped_gemm"), lambda run: run.observed.grouped_gemm
@@ -163,7 +162,10 @@ FEATURES: Final = (
         lambda run: run.observed.permute_fused,
     ),
     Feature(
-        "shared-expert overlap", lambda run: run.asked.shared_overlap, _nothing, ("flex-shared-experts",)
+        "shared-expert overlap",
+        lambda run: run.asked.shared_overlap,
+        _nothing,
+        ("moe_shared_expert_overlap",),
     ),
     Feature("gradient-reduce overlap", lambda run: run.asked.on("ddp.overlap_grad_reduce"), _nothing),
     Feature("parameter-gather overlap", lambda run: run.asked.on("ddp.overlap_param_gather"), _nothing),
@@ -171,20 +173,20 @@ FEATURES: Final = (
         "TP overlap",
         _tensor_overlap,
         lambda run: run.observed.tp_overlap,
-        ("tp-overlap-off", "tp-overlap-layer-off", "tp-overlap-no-sp"),
+        ("tp_comm_overlap", "comm_overlap.tp_comm_overlap"),
     ),
     Feature(
         "activation offload",
         _any_flag("cpu_offloading", "fine_grained_activation_offloading"),
         lambda run: run.observed.offload,
-        ("offload-pipeline", "offload-both", "offload-te-env"),
+        ("cpu_offloading", "fine_grained_activation_offloading"),
     ),
     Feature(
         "optimizer offload",
         _any_flag("optimizer.optimizer_cpu_offload"),
         _nothing,
-        ("optimizer-offload-precision",),
+        ("optimizer.optimizer_cpu_offload",),
     ),
     Feature("manual garbage collection", lambda run: run.asked.on("train.manual_gc"), _collects_shown),
-    Feature("expandable segments", expandable_segments, _nothing, ("graph-expandable",)),
+    Feature("expandable segments", expandable_segments, _nothing, ("expandable_segments",)),
 )

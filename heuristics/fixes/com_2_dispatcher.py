@@ -15,8 +15,8 @@ from heuristics.fixes.fix import Fix, Gain, Knobs, Precondition
 from heuristics.fixes.preconditions import at_least, expert_parallel, holds, is_not, mostly_moving
 from heuristics.guides.dispatcher import DispatcherChoice, choose_dispatcher
 from heuristics.guides.dispatcher_extras import backend_extras
-from heuristics.guides.dispatcher_limits import LIMITS
 from heuristics.guides.facts import EP_KINDS
+from heuristics.rules.backends import limits, past_limit
 from heuristics.run.run import Run
 from traces.cures import cure
 
@@ -96,9 +96,8 @@ def preconditions(run: Run) -> tuple[Precondition, ...]:
         if run.config.on("fake_process_group"):
             needs.append(holds("process groups are real", False, "--fake-process-group left out"))
     needs += [
-        is_not(f"outside this limit: {limit.reason}", limit.broken(run.config), _TELLING)
-        for limit in LIMITS
-        if limit.backend == backend
+        is_not(f"outside this limit: {rule.text}", past_limit(rule, run.config), _TELLING)
+        for rule in limits(backend)
     ]
     return tuple(needs)
 

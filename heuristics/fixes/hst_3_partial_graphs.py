@@ -22,8 +22,7 @@ from heuristics.fixes.preconditions import (
     static_shapes,
 )
 from heuristics.guides.cuda_graphs import choose_graphs
-from heuristics.guides.graph_choice import GraphChoice
-from heuristics.guides.graph_knobs import graph_knobs
+from heuristics.guides.graph_choice import GraphChoice, graph_knobs
 from heuristics.run.run import Run
 from traces.cures import cure
 from traces.limits import Limit
@@ -55,7 +54,12 @@ def _with_fit_recompute(run: Run) -> Run:
     shown = run.active
     full = None if shown.recompute_full is None else False
     kept = shown.recompute_modules and tuple(name for name in shown.recompute_modules if name != "moe")
-    return replace(run, observed=replace(shown, recompute_full=full, recompute_modules=kept))
+    mended = replace(run, observed=replace(shown, recompute_full=full, recompute_modules=kept))
+    config = run.validated
+    if not config.full_recompute and not config.recomputes("moe"):
+        return mended
+    modules = tuple(name for name in config.recompute_modules() or () if name != "moe")
+    return mended.changed({"recompute_granularity": "selective", "recompute_modules": modules})
 
 
 def knobs(run: Run) -> Knobs:

@@ -24,7 +24,7 @@ from heuristics.fixes.preconditions import (
 )
 from heuristics.guides.cuda_graphs import choose_graphs
 from heuristics.guides.facts import is_sync_free
-from heuristics.guides.graph_knobs import graph_knobs
+from heuristics.guides.graph_choice import graph_knobs
 from heuristics.run.run import Run
 from traces.cures import cure
 from traces.limits import Limit

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from itertools import combinations
 from typing import Final
 
+from heuristics.config.features import GRAPH_MODULES
 from heuristics.guides.facts import host_visible, is_sync_free, options_for
-from heuristics.guides.graph_choice import GraphChoice
-from heuristics.guides.graph_config import MODULES, GraphConfig, Impl, graph_config
-from heuristics.guides.graph_constraints import graph_needs, graph_refusals
-from heuristics.guides.graph_knobs import graph_knobs
+from heuristics.guides.graph_choice import SWITCHES, GraphChoice, Impl, graph_knobs, graph_settings
 from heuristics.guides.graph_rules import PP_DEEP, RULES, GraphRule
 from heuristics.guides.table import Facts, Refusal, fire
+from heuristics.rules.check import Asked, asked_by
+from heuristics.rules.rule import Rule
 from heuristics.run.given import Guidance
 from heuristics.run.run import Run
 from traces.limits import Limit
+from traces.settings.settings import Value
 
 __all__ = ["GraphChoice", "choose_graphs", "graph_count", "graph_facts", "graph_knobs"]
 
@@ -24,6 +27,7 @@ WARMUP_STEPS: Final = Limit(
 
 
 _OTHER: Final[dict[Guidance, Guidance]] = {"seed": "main-2026-08", "main-2026-08": "seed"}
+_OF_MODULES: Final = frozenset(("graph_modules", "graph_parts", "captured", "graphed_wgrad"))
 _MEMORY: Final[dict[Impl, str]] = {
     "transformer_engine": "takes a few GB: about 7 for DeepSeek-V3 on GB200, over 10 with pipeline stages",
     "full_iteration": "takes 1.5 to 2 times the peak memory",
@@ -64,59 +68,99 @@ def graph_count(layers: int, microbatches: int, pipeline: bool) -> int:
 def _choose(run: Run, guidance: Guidance) -> GraphChoice:
     fired = fire(RULES[guidance], graph_facts(run), lambda rule: (rule.impl, rule.modules, rule.then))
     rule = fired.rule
-    config, refused = _allowed(run, rule)
-    then, more = _may_follow(run, config, rule)
+    impl, modules, refused = _allowed(run, rule)
+    then, more = _may_follow(run, impl, modules, rule)
     return GraphChoice(
-        config.impl,
-        config.modules,
+        impl,
+        modules,
         then,
         rule.never,
         rule.id,
         guidance,
-        needs=graph_needs(config),
-        notes=_notes(run, rule, config),
+        needs=_needs(run, impl, modules, rule),
+        notes=_notes(run, rule, impl),
         asks=options_for(fired.open_facts),
         refused=tuple(dict.fromkeys((*refused, *more))),
         sources=(rule.source,),
     )
 
 
-def _allowed(run: Run, rule: GraphRule) -> tuple[GraphConfig, tuple[Refusal, ...]]:
-    """The row's setting without the modules this run refuses; no graphs where nothing is left of it."""
-    config = graph_config(run, rule.impl, rule.modules)
-    refused: tuple[Refusal, ...] = ()
-    while found := graph_refusals(config):
-        refused += found
-        out = {refusal.what for refusal in found}
-        left = tuple(module for module in config.modules if module not in out)
-        if not left or left == config.modules:
-            return graph_config(run, "none", ()), refused
-        config = graph_config(run, config.impl, left)
-    return config, refused
+def _asked(run: Run, impl: Impl, modules: tuple[str, ...], rule: GraphRule) -> tuple[Asked, ...]:
+    """What the rules about graphs ask of the run with these."""
+    if impl == "none":
+        return ()
+    older = {switch: False for switch in SWITCHES if run.config.on(switch)}
+    return asked_by(run, {**older, **rule.sets, **graph_settings(impl, modules, run.config.core_text)})
+
+
+def _broken(run: Run, impl: Impl, modules: tuple[str, ...], rule: GraphRule) -> tuple[Rule, ...]:
+    """The rules that refuse these graphs for certain, but for what is set with them."""
+    asked = _asked(run, impl, modules, rule)
+    return tuple(
+        one.rule for one in asked if one.holds is False and one.rule.level == "error" and not one.rule.along
+    )
+
+
+def _allowed(run: Run, rule: GraphRule) -> tuple[Impl, tuple[str, ...], tuple[Refusal, ...]]:
+    """The row's graphs with as many of its modules as the rules allow; no graphs where they allow none."""
+    if not (broken := _broken(run, rule.impl, rule.modules, rule)):
+        return rule.impl, rule.modules, ()
+    for count in range(len(rule.modules) - 1, 0, -1):
+        for kept in combinations(rule.modules, count):
+            if not _broken(run, rule.impl, kept, rule):
+                return rule.impl, kept, _left_out(run, kept, rule)
+    return "none", (), tuple(_of_all(run, one, rule) for one in broken)
+
+
+def _left_out(run: Run, kept: tuple[str, ...], rule: GraphRule) -> tuple[Refusal, ...]:
+    """Why each other module of the row is left out."""
+    return tuple(
+        Refusal(module, one.text, one.source)
+        for module in rule.modules
+        if module not in kept
+        for one in _broken(run, rule.impl, (*kept, module), rule)
+    )
+
+
+def _of_all(run: Run, broken: Rule, rule: GraphRule) -> Refusal:
+    """What a rule refuses where nothing is left: modules if it speaks of them, else the implementation."""
+    speaks = any(_OF_MODULES & {*condition.names} for condition in broken.conditions)
+    alone = [one for one in rule.modules if broken in _broken(run, rule.impl, (one,), rule)]
+    return Refusal(" ".join(alone) if speaks and alone else rule.impl, broken.text, broken.source)
 
 
 def _may_follow(
-    run: Run, config: GraphConfig, rule: GraphRule
+    run: Run, impl: Impl, modules: tuple[str, ...], rule: GraphRule
 ) -> tuple[tuple[str, ...], tuple[Refusal, ...]]:
-    """What of the row's `then` the run does not refuse, each added alone; all of it after no graphs."""
-    if config.impl != rule.impl or config.impl == "none":
-        return (rule.then if config.impl == rule.impl else ()), ()
+    """What of the row's `then` the rules allow, each added alone; all of it after no graphs."""
+    if impl != rule.impl or impl == "none":
+        return (rule.then if impl == rule.impl else ()), ()
     then: list[str] = []
-    refused: tuple[Refusal, ...] = ()
+    refused: list[Refusal] = []
     for step in rule.then:
-        impl: Impl = config.impl if step in MODULES else "full_iteration"
-        modules = (*config.modules, step) if step in MODULES else ()
-        found = graph_refusals(graph_config(run, impl, modules))
-        refused += found
-        if not found:
+        if step in GRAPH_MODULES:
+            broken = _broken(run, impl, (*modules, step), rule)
+        else:
+            broken = _broken(run, "full_iteration", (), rule)
+        refused.extend(Refusal(step, one.text, one.source) for one in broken)
+        if not broken:
             then.append(step)
-    return tuple(then), refused
+    return tuple(then), tuple(refused)
 
 
-def _notes(run: Run, rule: GraphRule, config: GraphConfig) -> tuple[str, ...]:
+def _needs(run: Run, impl: Impl, modules: tuple[str, ...], rule: GraphRule) -> Mapping[str, Value]:
+    """What to set with the graphs, where it is not known to be set."""
+    if impl == "none":
+        return {}
+    asked = _asked(run, impl, modules, rule)
+    along = [one.rule.set for one in asked if one.rule.along and one.applies and not one.holds]
+    return {knob: value for several in (rule.sets, *along) for knob, value in several.items()}
+
+
+def _notes(run: Run, rule: GraphRule, impl: Impl) -> tuple[str, ...]:
     notes = [rule.note]
-    if config.impl != "none":
-        notes.append(_MEMORY[config.impl])
+    if impl != "none":
+        notes.append(_MEMORY[impl])
         notes.append(
             f"capture comes after {WARMUP_STEPS.value:.0f} steps of warm-up: leave them and its own step out"
         )

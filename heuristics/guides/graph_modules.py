@@ -21,8 +21,5 @@ def captured_alone(run: Run, module: str) -> bool | None:
 
 
 def whole_iteration(run: Run) -> bool | None:
-    """Whether one graph holds the whole iteration: since 0.18 an implementation, before a scope of local."""
-    impl, modules = run.config.graph_impl, run.config.graph_modules
-    if impl == "full_iteration" or "full_iteration" in (modules or ()):
-        return True
-    return None if impl is None or (impl == "local" and modules is None) else False
+    """Whether one graph holds the whole iteration."""
+    return run.config.full_iteration

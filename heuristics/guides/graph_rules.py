@@ -7,13 +7,14 @@ main, which starts narrower. The order of the rows is ours: what forbids graphs 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
-from heuristics.guides.graph_config import Impl
+from heuristics.guides.graph_choice import Impl
 from heuristics.guides.table import When
 from heuristics.run.given import Guidance
 from traces.limits import Limit
+from traces.settings.settings import Value
 
 PP_DEEP: Final = Limit(
     4,
@@ -22,6 +23,8 @@ PP_DEEP: Final = Limit(
 )
 
 ROUTER: Final = ("moe_router", "moe_preprocess")
+STASH: Final[Mapping[str, Value]] = {"moe_paged_stash": True, "moe_expert_rank_capacity_factor": 1.5}
+"""What keeps expert sizes off the host, beside HybridEP and Transformer Engine's op fuser."""
 ATTN_ROUTER: Final = ("attn", *ROUTER)
 _SKILL: Final = "Megatron-Bridge, skill perf-cuda-graphs"
 _FLOW: Final = "Megatron-Bridge, skill perf-moe-optimization-workflow"
@@ -29,7 +32,10 @@ _FLOW: Final = "Megatron-Bridge, skill perf-moe-optimization-workflow"
 
 @dataclass(frozen=True, slots=True)
 class GraphRule:
-    """One row: under `when`, capture `modules` with `impl`; after an A/B `then` may widen it, `never` not."""
+    """One row: under `when`, capture `modules` with `impl`; after an A/B `then` may widen it, `never` not.
+
+    `sets`: knobs that belong to it.
+    """
 
     id: str
     when: When
@@ -39,6 +45,7 @@ class GraphRule:
     never: tuple[str, ...]
     note: str
     source: str
+    sets: Mapping[str, Value] = field(default_factory=dict)
 
 
 _FORBIDDING: Final = (
@@ -81,6 +88,7 @@ _FORBIDDING: Final = (
         ("transformer_engine",),
         "full recompute goes with a graph of the full iteration only; or drop it for selective recompute",
         _SKILL,
+        STASH,
     ),
     GraphRule(
         "full-recompute",
@@ -194,6 +202,7 @@ MAIN_RULES: Final = (
         "no expert size goes back to the host: the full iteration, with paged stash and rank capacity 1.5 "
         "(--moe-paged-stash --moe-expert-rank-capacity-factor 1.5); not where steps are often run again",
         "Megatron-Bridge, perf_recipes; Megatron-LM, paged_stash.md",
+        STASH,
     ),
     GraphRule(
         "dropless",

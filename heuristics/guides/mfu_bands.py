@@ -1,4 +1,4 @@
-"""Where a guide places an MFU: an orientation from one model on one platform, never a target."""
+"""Where a guide places an MFU of the one model and platform that it speaks of."""
 
 from __future__ import annotations
 
@@ -15,8 +15,14 @@ TUNED: Final = Limit(0.165, "of the peak", f"{_GUIDE}: tuned from the high teens
 LOW_TWENTIES: Final = Limit(0.235, "of the peak", f"{_GUIDE}: to the low twenties; ours: up to 23.5 %")
 
 
-def mfu_band(mfu_frac: float) -> Band:
-    """Which of the guide's bands an MFU lies in, or beside."""
+FAMILY: Final = "dsv3"
+GPUS: Final = ("GB200", "GB300")
+
+
+def mfu_band(mfu_frac: float, family: str | None, gpu: str | None) -> Band | None:
+    """Which of the guide's bands an MFU lies in, or beside; None for a model or GPU it does not speak of."""
+    if family != FAMILY or gpu not in GPUS:
+        return None
     if mfu_frac < LOW_TEENS.value:
         return "below"
     if mfu_frac < UNTUNED.value:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from heuristics.config.families import MLA, NO_SHARED, QWEN, by_family
 from heuristics.config.logic import all_of
 from heuristics.config.versions import numbers
 from heuristics.guides.graph_modules import captured_alone
@@ -18,11 +19,6 @@ NICKNAMES: Final = {"up_proj": "mla_up_proj", "norm": "layernorm", "swiglu": "mo
 INSIDE_MOE: Final = frozenset({"moe_act", "shared_experts"})
 """Labels that recompute of the whole MoE layer covers."""
 
-_MLA: Final = ("dsv2", "dsv3", "moonlight", "kimi_k2")
-_NO_MLA: Final = ("qwen3_235b", "qwen3_30b", "qwen3_next")
-_NO_DENSE: Final = _NO_MLA
-_NO_SHARED: Final = ("qwen3_235b", "qwen3_30b")
-_SHARED: Final = (*_MLA, "qwen3_next")
 _GDN: Final = ("qwen3_next",)
 _GDN_NAMES: Final = ("gdn", "gdn2", "gated_delta_net")
 
@@ -51,11 +47,6 @@ class Module:
     option: str = ""
 
 
-def _family(run: Run, yes: tuple[str, ...], no: tuple[str, ...]) -> bool | None:
-    family = run.config.family
-    return True if family in yes else False if family in no else None
-
-
 def _scaling_allows(run: Run) -> bool | None:
     """Recompute that drops its output, in FP8: not with delayed scaling, from Transformer Engine 2.6."""
     precision, te = run.precision, run.config.version_text("te")
@@ -72,25 +63,17 @@ def _scaling_allows(run: Run) -> bool | None:
 
 def _up_projection(run: Run) -> bool | None:
     configured = run.config.on("multi_latent_attention")
-    return _family(run, _MLA, _NO_MLA) if configured is None else configured
+    return by_family(run.config.family, MLA, QWEN) if configured is None else configured
 
 
 def has_dense_layers(run: Run) -> bool | None:
-    """Whether some layers have no experts: by the configuration, else by the family of the model."""
-    pattern = run.config.first("moe_layer_freq")
-    if run.active.moe is False:
-        return True
-    if isinstance(pattern, tuple):
-        return 0 in pattern
-    return pattern != 1 if isinstance(pattern, int) else _family(run, _MLA, _NO_DENSE)
+    """Whether some layers have no experts."""
+    return True if run.active.moe is False else run.config.dense_layers
 
 
 def has_shared_experts(run: Run) -> bool | None:
-    """Whether every token also goes to shared experts: by the configuration, else by the family."""
-    if run.active.moe is False:
-        return False
-    configured = run.config.on("moe_shared_expert_intermediate_size")
-    return _family(run, _SHARED, _NO_SHARED) if configured is None else configured
+    """Whether every token also goes to shared experts."""
+    return False if run.active.moe is False else run.config.shared_experts
 
 
 def _shared_experts(run: Run) -> bool | None:
@@ -101,8 +84,8 @@ def _shared_experts(run: Run) -> bool | None:
 
 def _gated_delta_net(run: Run) -> bool | None:
     variant = run.config.first("experimental_attention_variant")
-    by_family = _family(run, _GDN, (*_MLA, "qwen3_235b", "qwen3_30b"))
-    known = by_family if variant is None else variant in _GDN_NAMES
+    of_family = by_family(run.config.family, _GDN, (*MLA, *NO_SHARED))
+    known = of_family if variant is None else variant in _GDN_NAMES
     return False if run.config.core_before("0.19.0") else known
 
 

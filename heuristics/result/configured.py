@@ -14,6 +14,10 @@ from heuristics.result.told import Bytes, Count, Ns, Section, Told
 from heuristics.rules.failures.failure import State as FailureState
 from traces.sizes.references import Nearest, Reference
 
+DefectKind = Literal["rejected", "not_as_written", "found", "warned", "no_effect"]
+"""Refused by the framework; what was asked for is not what runs; another contradiction or failure; allowed
+with a warning; a setting that does nothing. Heaviest first."""
+
 
 class Versions(Section, frozen=True):
     """Of packages, as options and files say them."""
@@ -61,6 +65,40 @@ class ConfigFinding(Section, frozen=True):
     evidence: str
     fix: str
     same_as: str = ""
+
+
+class Sighting(Section, frozen=True):
+    """Where a defect was seen.
+
+    `what` and `where`: a setting and where it was set, an id and the line of the log, the evidence, or the
+    answer of Megatron-Core and what was asked.
+    """
+
+    source: Literal["configuration", "log", "evidence", "megatron_core"]
+    what: str
+    where: str
+
+
+class Defect(Section, frozen=True):
+    """One defect, once. `id`: what `explain` takes. `fix`: the catalogue's id, `CFG-n` or `ENV-n`.
+
+    `cost`: what it leads to. `since` and `until`: the first release with the rule, and the first without.
+    `set`: settings that correct it, where their values do not depend on the run. `also`: what the same cure
+    corrects. `of`: ids of rules, findings, failures and steps of the workflow that tell the same.
+    """
+
+    id: str
+    kind: DefectKind
+    what: str
+    cure: str
+    fix: str
+    cost: str
+    since: str
+    until: str
+    set: Mapping[str, Any]
+    seen: tuple[Sighting, ...]
+    also: tuple[str, ...]
+    of: tuple[str, ...]
 
 
 class SetAt(Section, frozen=True):
@@ -166,9 +204,8 @@ class Peak(Section, frozen=True):
 class Throughput(Section, frozen=True):
     """Rates of one GPU, and published rows of the same model beside them, the nearest first.
 
-    `nearest`: how far the first of them is, None where the model has none. `mfu_band`: where the guide would
-    place the MFU, by its figures of DeepSeek-V3 on GB200 and GB300; left out for a dense model, or without
-    an MFU.
+    `nearest`: how far the first of them is, None where the model has none. `mfu_band`: where the guide places
+    the MFU of DeepSeek-V3 on GB200 or GB300, the one shape it speaks of; left out for others.
     """
 
     step_ns: Ns
@@ -185,7 +222,7 @@ class Throughput(Section, frozen=True):
 class Log(Section, frozen=True):
     """What the training log tells. `iterations_ns`: its last steady ones, as two runs are compared.
 
-    `overlaps_on`: overlaps that the framework's own lines say are on, by knob, each with its line.
+    `overlaps_on`: overlaps that a line says are set up, by knob, each with its line.
     """
 
     name: str

@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 from heuristics.result.configured import (
     ConfigFinding,
     Configuration,
+    Defect,
     Experiments,
     Log,
     MemoryEstimate,
@@ -61,6 +62,7 @@ class Result(Section, frozen=True, kw_only=True):
     choices: tuple[Choice, ...]
     configuration: Told[Configuration]
     config_findings: tuple[ConfigFinding, ...]
+    defects: tuple[Defect, ...] = ()
     rules: Told[Rules]
     workflow: tuple[WorkflowStep, ...]
     experiments: Told[Experiments]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
 from heuristics.config.facts import version
+from heuristics.config.logic import negated
 from heuristics.config.versions import Version
 from heuristics.rules.rule import Level, Rule, has_rule, verdict
 from heuristics.rules.rules import rules
 from heuristics.run.run import Run
+from traces.settings.settings import Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,35 @@ class Undecided:
 
     rule: Rule
     asks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a rule asks of a run after a change.
+
+    `applies`: whether the run has what it is about; `holds`: whether it is met; None where `asks` may tell.
+    """
+
+    rule: Rule
+    applies: bool | None
+    holds: bool | None
+    asks: tuple[str, ...]
+
+
+def asked_by(run: Run, changes: Mapping[str, Value]) -> tuple[Asked, ...]:
+    """What rules about the changed knobs ask of a run once it is changed, those that speak of such a run."""
+    config = run.changed(changes).validated
+    releases = version(config.core), version(config.bridge)
+    return tuple(
+        Asked(rule, rule.asked(config), negated(verdict(rule, config)), rule.asks(config))
+        for rule in _rules_about(frozenset(changes))
+        if has_rule(rule, *releases, config.framework) is not False and rule.asked(config) is not False
+    )
+
+
+@cache
+def _rules_about(knobs: frozenset[str]) -> tuple[Rule, ...]:
+    return tuple(rule for rule in rules().values() if rule.level != "guide" and knobs & {*rule.knobs})
 
 
 def check_rules(run: Run) -> tuple[Broken, ...]:

@@ -17,6 +17,7 @@ from typing import Any, Final
 from packaging.version import Version
 
 from heuristics.config.facts import FACTS, Fact
+from heuristics.config.knobs import OFF
 from heuristics.config.view import Config
 from heuristics.rules.hatch import HATCH
 from traces.settings.knobs import knobs
@@ -137,6 +138,8 @@ def _words(name: str) -> str:
 
 
 def _truth(value: object) -> bool | None:
+    if isinstance(value, str):
+        return value.lower() not in OFF
     return None if value is None else bool(value)
 
 

@@ -1,51 +1,218 @@
-"""One defect, one entry: what rules, findings and steps of the workflow say of the same thing."""
+"""One defect, one entry: what rules, findings, the log and Megatron-Core itself tell of the same thing."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal
 
-SAME: Final[Mapping[str, tuple[str, ...]]] = {
-    # rules that are no errors, and the findings that say more of the run
-    "flex-backend-inert": ("CFG-flex-type",),
-    "flex-without-backend": ("CFG-flex-backend",),
-    "ep-overlap-overwritten": ("CFG-overwritten-overlap-moe-expert-parallel-comm",),
-    "delayed-wgrad-overwritten": ("CFG-overwritten-delay-wgrad-compute",),
-    "shared-overlap-flex-bridge": ("CFG-shared-overlap-flex",),
-    "max-connections-overlap": ("CFG-max-connections",),
-    "tp-overlap-dropped-bridge": ("CFG-tp-overlap-off",),
-    "hybridep-multi-node": ("CFG-hybridep-topology",),
-    # findings, and the errors of the framework itself
-    "CFG-fake-group-flex": ("fake-group-flex",),
-    "CFG-dispatcher-gpu": ("deepep-gpu", "hybridep-gpu"),
-    "CFG-hybridep-topology": ("hybridep-domain",),
-    # steps of the workflow
-    "fit-selective-before-full": ("ep-overlap-full-recompute", "graphs-full-recompute"),
-    "scale-ep-before-tp": ("one-of-everything",),
-    "folding-attention-mesh": ("world-attention-mesh",),
-    "folding-expert-mesh": ("world-expert-mesh",),
-    "folding-experts-divide": ("experts-for-ep",),
-    "delayed-wgrad-graphed-te": ("graphs-wgrad-te-version",),
-    "delayed-wgrad-graphed-fusion": ("graphs-wgrad-in-graph", "graphs-wgrad-lm"),
-    "delayed-wgrad-graphed-bias": ("graphs-wgrad-bias",),
-    "flex-type": ("CFG-flex-type", "flex-backend-inert"),
-    "flex-gpu": ("deepep-gpu", "hybridep-gpu", "CFG-dispatcher-gpu"),
-    "flex-shared-experts": (
-        *("shared-overlap-dispatcher", "CFG-shared-overlap-flex"),
-        "shared-overlap-flex-bridge",
-    ),
-    "flex-router-fp32": ("flex-router-dtype",),
-    "hybridep-topology": ("hybridep-domain", "CFG-hybridep-topology"),
-    "shared-overlap-alone": ("ep-overlap-shared-experts",),
-    "graphs-static-parts": ("graphs-moe-drop-pad",),
-    "graphs-router-and-preprocess": ("graphs-preprocess-router",),
-    "graphs-selective-recompute": ("graphs-full-recompute",),
-    "precision-router": ("router-dtype-warning",),
-    "profile-recipe-default": ("CFG-ep-overlap-left-off",),
+from heuristics.findings.finding import ConfigFinding, FindingState
+from heuristics.result.configured import DefectKind
+from heuristics.rules.check import Broken, check_rules
+from heuristics.rules.failures.failure import Failure, State
+from heuristics.rules.megatron.answer import Answer
+from heuristics.rules.rule import Rule
+from heuristics.rules.rules import rules
+from heuristics.run.run import Run
+from traces.settings.settings import Value
+from traces.training_log.known_lines import known_lines
+
+KINDS: Final[tuple[DefectKind, ...]] = ("rejected", "not_as_written", "found", "warned", "no_effect")
+
+_OF_LEVEL: Final[Mapping[str, DefectKind]] = {
+    "error": "rejected",
+    "warning": "warned",
+    "ignored": "no_effect",
 }
-"""Id -> ids that tell the same defect better. A step of the workflow and a rule of one id tell the same."""
+_STEPS: Final[Mapping[str, tuple[str, ...]]] = {"CFG-ep-overlap-left-off": ("profile-recipe-default",)}
+"""Finding -> steps of the workflow that tell the same, where no rule does."""
+_FOUND: Final = frozenset({"default_left_off", "not_representative", "unexplained"})
+_COSTS: Final[Mapping[str, str]] = {
+    "core": "training does not start",
+    "megatron_lm": "training does not start",
+    "megatron_bridge": "training does not start",
+    "dispatcher": "the first step fails",
+    "te": "the first step fails",
+    "ours": "the run fails, or does not do what it is asked for",
+}
+"""What a broken rule leads to, by who refuses."""
+_LEVEL_COSTS: Final = {
+    "warning": "the run goes on, with this risk",
+    "ignored": "the setting has no effect",
+}
+_STATE_COSTS: Final[Mapping[FindingState | State, str]] = {
+    "requested_not_active": "the feature does not run",
+    "rejected": "the feature does not run",
+    "overwritten": "the setting has no effect",
+    "inert": "the setting has no effect",
+    "active_not_requested": "the run does what nobody asked for",
+    "default_left_off": "what it would gain is left",
+    "misspelled": "the setting is not read",
+    "illegal": "training does not start",
+    "not_representative": "the recording does not stand for the run",
+    "failed": "the run stopped",
+    "hung": "the run does not go on",
+    "skipped": "the feature does not run",
+    "ineffective": "the feature runs without its effect",
+}
 
 
-def told_by(number: str, others: Collection[str]) -> str:
-    """Which of `others` tells the defect of that id; empty where none does."""
-    return next((one for one in (number, *SAME.get(number, ())) if one in others), "")
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """Where a defect was seen: a setting's place, a line of the log, or how a finding is known."""
+
+    source: Literal["configuration", "log", "evidence", "megatron_core"]
+    what: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Defect:
+    """One entry. `id`: what `explain` takes, empty where nothing more is known.
+
+    `since` and `until`: the first release with the rule, and the first without. `set`: settings that meet
+    it, where their values do not depend on the run. `also`: what the same cure meets as well. `of`: ids of
+    rules, findings, failures and steps of the workflow that tell the same.
+    """
+
+    id: str
+    kind: DefectKind
+    what: str
+    cure: str
+    fix: str
+    cost: str
+    since: str = ""
+    until: str = ""
+    set: Mapping[str, Value] = field(default_factory=dict)
+    seen: tuple[Sighting, ...] = ()
+    also: tuple[str, ...] = ()
+    of: tuple[str, ...] = ()
+
+    def tells(self, id: str) -> bool:
+        """Whether it is the entry of a rule, a finding, a failure or a step."""
+        return id == self.id or id in self.of
+
+
+def defects_of(
+    run: Run,
+    broken: tuple[Broken, ...],
+    findings: tuple[ConfigFinding, ...],
+    failures: tuple[Failure, ...],
+    answers: tuple[Answer, ...] = (),
+) -> tuple[Defect, ...]:
+    """Every defect once, heaviest first."""
+    entries = _with_cures(run, [_of_rule(one, run) for one in broken])
+    for finding in findings:
+        _add(entries, _of_finding(finding), _told_by_rule(finding.id, entries))
+    for failure in failures:
+        _add(entries, _of_failure(failure), _told_by_rule(failure.rule or failure.id, entries))
+    for answer in (one for one in answers if one.answer == "rejected"):
+        _add(entries, _of_answer(answer), _refused_by(answer, entries))
+    return tuple(sorted(entries, key=lambda one: KINDS.index(one.kind)))
+
+
+def _add(entries: list[Defect], new: Defect, told: int | None) -> None:
+    """As an entry of its own, or joined with the one that tells the same."""
+    if told is None:
+        entries.append(new)
+        return
+    old = entries[told]
+    is_better = old.kind in ("warned", "no_effect") and new.kind == "not_as_written"
+    words = {"what": new.what, "cure": new.cure, "cost": new.cost} if is_better else {}
+    entries[told] = replace(
+        old,
+        **words,  # type: ignore[arg-type]
+        kind=min(old.kind, new.kind, key=KINDS.index),
+        seen=tuple(dict.fromkeys((*old.seen, *new.seen))),
+        of=tuple(dict.fromkeys((*old.of, *new.of))),
+    )
+
+
+def _told_by_rule(id: str, entries: list[Defect]) -> int | None:
+    return next((at for at, one in enumerate(entries) if one.tells(id)), None)
+
+
+def _refused_by(answer: Answer, entries: list[Defect]) -> int | None:
+    """The entry of a rule whose own message the answer is."""
+    for at, one in enumerate(entries):
+        lines = [line for id in one.of if id in rules() for line in rules()[id].lines]
+        if any(text in answer.text for line in lines for text in known_lines()[line].texts):
+            return at
+    return None
+
+
+def _with_cures(run: Run, entries: list[Defect]) -> list[Defect]:
+    """Entries of which none is met by the cure of another; those that are stand under it."""
+    left, kept = list(entries), []
+    while left:
+        first = left.pop(0)
+        met = _met_by(run, first, left) if first.set and left else []
+        kept.append(
+            replace(
+                first,
+                also=tuple(one.what for one in met),
+                seen=tuple(dict.fromkeys((*first.seen, *(at for one in met for at in one.seen)))),
+                of=(*first.of, *(id for one in met for id in one.of)),
+            )
+        )
+        left = [one for one in left if one not in met]
+    return kept
+
+
+def _met_by(run: Run, first: Defect, others: list[Defect]) -> list[Defect]:
+    still = {one.rule.id for one in check_rules(run.changed(first.set))}
+    if first.id in still:
+        return []
+    return [one for one in others if one.id not in still and one.kind == first.kind]
+
+
+def _of_rule(broken: Broken, run: Run) -> Defect:
+    rule = broken.rule
+    by_knob = run.config.written.by_knob
+    seen = [Sighting("configuration", knob, by_knob[knob].said) for knob in rule.knobs if knob in by_knob]
+    return Defect(
+        id=rule.id,
+        kind=_OF_LEVEL[broken.level],
+        what=broken.text,
+        cure=rule.cure,
+        fix=rule.fix,
+        cost=_LEVEL_COSTS.get(broken.level) or _COSTS[rule.by],
+        since=_release(rule, rule.since),
+        until=_release(rule, rule.until),
+        set=rule.set,
+        seen=tuple(seen),
+        of=(rule.id, *rule.same),
+    )
+
+
+def _release(rule: Rule, release: object) -> str:
+    framework = "Megatron-Bridge" if rule.by == "megatron_bridge" else "Megatron-Core"
+    return f"{framework} {release}" if release else ""
+
+
+def _of_finding(one: ConfigFinding) -> Defect:
+    kind: DefectKind = "found" if one.state in _FOUND else "not_as_written"
+    seen = (Sighting("evidence", one.evidence.rstrip("."), ""),)
+    of = (one.id, *_STEPS.get(one.id, ()))
+    return Defect(one.id, kind, one.text, one.fix, "", _STATE_COSTS[one.state], seen=seen, of=of)
+
+
+def _of_failure(one: Failure) -> Defect:
+    where = f"line {one.line}" if one.line else ""
+    seen = (Sighting("log", one.id, where),)
+    return Defect(
+        one.rule or one.id,
+        "not_as_written" if one.state == "rejected" else "found",
+        one.text,
+        one.fix,
+        one.fix_id,
+        _STATE_COSTS[one.state],
+        set=one.knobs,
+        seen=seen,
+        of=tuple(dict.fromkeys((one.rule or one.id, one.id))),
+    )
+
+
+def _of_answer(one: Answer) -> Defect:
+    seen = (Sighting("megatron_core", one.text, one.tier),)
+    return Defect("", "rejected", f"Megatron-Core rejects it: {one.text}", "", "", _COSTS["core"], seen=seen)

@@ -6,6 +6,49 @@ from collections.abc import Mapping
 from typing import Final
 
 from heuristics.config.facts import Fact
+from heuristics.config.view import Config
+from heuristics.rules.dispatch_facts import DISPATCH_FACTS
+from heuristics.rules.stage_facts import STAGE_FACTS
 
-HATCH: Final[Mapping[str, Fact]] = {}
+RECIPES: Final[Mapping[str, tuple[str, ...]]] = {
+    "hopper": ("fp8_blockwise", "fp8_per_tensor", "fp8_delayed", "fp8"),
+    "blackwell_nvl8": ("mxfp8", "nvfp4", "fp8_per_tensor", "fp8_delayed", "fp8"),
+    "nvl72": ("mxfp8", "nvfp4", "fp8_per_tensor", "fp8_delayed", "fp8"),
+}
+"""Recipes that a platform's guides name: the first is where the older edition starts, one scale per tensor is
+a candidate of the newer one on all."""
+
+
+def _platform_recipe(config: Config) -> bool | None:
+    hardware, precision = config.hardware_class, config.precision
+    return None if hardware is None or precision is None else precision in RECIPES.get(hardware, ())
+
+
+def _cp_list_fits(config: Config) -> bool | None:
+    """One entry a layer, where it is a list."""
+    kinds, layers = config.value("cp_comm_type"), config.count("num_layers")
+    if not isinstance(kinds, tuple):
+        return True if config.known("cp_comm_type") else None
+    return None if layers is None else len(kinds) == layers
+
+
+HATCH: Final[Mapping[str, Fact]] = {
+    **STAGE_FACTS,
+    **DISPATCH_FACTS,
+    "platform_recipe": Fact(
+        _platform_recipe, ("fp8", "fp8_recipe", "fp4"), "--gpu-model", "a recipe of this platform"
+    ),
+    "cp_list_fits": Fact(_cp_list_fits, ("cp_comm_type", "num_layers"), words="one cp_comm_type a layer"),
+    "hybrid_model": Fact(lambda c: c.on("is_hybrid_model"), ("is_hybrid_model",), words="Mamba layers"),
+    "nan_checks": Fact(
+        lambda c: c.on("rerun.check_for_nan_in_loss", "ddp.check_for_nan_in_grad"),
+        ("rerun.check_for_nan_in_loss", "ddp.check_for_nan_in_grad"),
+        words="checks for NaN",
+    ),
+    "padded_packs": Fact(
+        lambda c: c.on("dataset.pad_to_max_length"),
+        ("dataset.pad_to_max_length",),
+        words="dataset.pad_to_max_length",
+    ),
+}
 """By name, as in `heuristics.config.facts`."""

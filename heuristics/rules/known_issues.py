@@ -71,17 +71,17 @@ def _is_one(name: str, wanted: list[Value], sets: Mapping[str, Value], run: Run)
     for knob in (name, f"comm_overlap.{name}"):
         if knob in sets or run.config.known(knob):
             return (sets[knob] if knob in sets else run.config.value(knob)) in wanted
-    shown = run.observed
+    seen = run.observed
     observed: Value = {
         "precision": run.precision,
-        "moe_token_dispatcher_type": shown.dispatcher,
-        "moe_flex_dispatcher_backend": shown.dispatcher,
-        "overlap_moe_expert_parallel_comm": shown.ep_overlap,
-        "cuda_graph_impl": "none" if shown.graph_frac == 0 else None,
+        "moe_token_dispatcher_type": seen.dispatcher,
+        "moe_flex_dispatcher_backend": seen.dispatcher,
+        "overlap_moe_expert_parallel_comm": seen.ep_overlap,
+        "cuda_graph_impl": "none" if seen.graph_frac == 0 else None,
     }.get(name)
     return None if observed in (None, "unknown") else observed in wanted
 
 
 def _words(package: str, ends: tuple[str, str]) -> str:
     since, until = ends
-    return f"{package} {since}" + (f" to before {until}" if until else " and newer")
+    return f"{package} {since}, before {until}" if until else f"{package} {since} and newer"

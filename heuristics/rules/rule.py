@@ -16,9 +16,10 @@ from traces.settings.settings import Value
 Level = Literal["error", "warning", "ignored"]
 """`ignored`: the framework changes the setting, or drops it, without an error."""
 
-By = Literal["core", "megatron_lm", "megatron_bridge", "dispatcher", "ours"]
+By = Literal["core", "megatron_lm", "megatron_bridge", "dispatcher", "te", "ours"]
 """Who refuses: Megatron-Core's configuration, the arguments of Megatron-LM, Megatron-Bridge, Megatron-Core
-while it builds or runs a layer (`dispatcher`), or nobody but us before the run fails."""
+while it builds or runs a layer (`dispatcher`), Transformer Engine (`te`), or nobody but us before the run
+fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +31,9 @@ class Rule:
     the first release that has the rule and the first that has it no more, None without; of Megatron-Core
     (and so Megatron-LM), of Megatron-Bridge where that refuses. `lines`: ids of `known_lines.toml`, which
     has the framework's own message. `cure`: what would meet it; `set`: knobs that do, where their values do
-    not depend on the run; `fix`: the catalogue's id, `CFG-n` or `ENV-n`. `guide`: where a published guide
-    asks for it.
+    not depend on the run; `along`: who switches the feature on sets them with it. `fix`: the catalogue's
+    id, `CFG-n` or `ENV-n`. `guide`: where a published guide asks for it. `same`: ids of findings and of steps
+    of the workflow that tell the same of a run.
     """
 
     id: str
@@ -47,9 +49,10 @@ class Rule:
     until: Version | None = None
     lines: tuple[str, ...] = ()
     set: Mapping[str, Value] = field(default_factory=dict)
+    along: bool = False
     fix: str = ""
     guide: str = ""
-    message: str = ""
+    same: tuple[str, ...] = ()
 
     @property
     def conditions(self) -> tuple[Condition, ...]:

@@ -6,22 +6,20 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Final, NotRequired, TypedDict, cast
+from typing import Final, Literal, NotRequired, TypedDict, cast
 
 from packaging.version import Version
 
 from heuristics.rules.condition import Condition, condition
 from heuristics.rules.rule import By, Level, Rule
-from heuristics.rules.transition import coded
 from traces.settings.settings import Value
 
 SUBJECTS: Final = (
     *("layout", "pipeline", "router", "dispatcher", "flex", "ep_overlap", "delayed_wgrad", "graphs"),
     *("recompute", "offload", "precision", "optimizer_ddp", "fsdp", "mtp_context", "environment"),
+    "reported",
 )
 """Tables, in the order in which their rules are reported."""
-AS_DATA: Final = ("ep_overlap", "delayed_wgrad")
-"""Subjects whose rows are TOML already; the rest are Python."""
 
 
 class Row(TypedDict):
@@ -34,13 +32,15 @@ class Row(TypedDict):
     feature: NotRequired[str]
     needs: NotRequired[str]
     forbids: NotRequired[str]
-    level: NotRequired[Level]
+    level: NotRequired[Level | Literal["guide"]]
     since: NotRequired[str]
     until: NotRequired[str]
     lines: NotRequired[list[str]]
     set: NotRequired[dict[str, object]]
+    along: NotRequired[bool]
     fix: NotRequired[str]
     guide: NotRequired[str]
+    same: NotRequired[list[str]]
     source: NotRequired[str]
 
 
@@ -48,11 +48,7 @@ class Row(TypedDict):
 def rules() -> Mapping[str, Rule]:
     """Every rule by its id."""
     sources = cast("dict[str, str]", _table("sources"))
-    return {
-        rule.id: rule
-        for subject in SUBJECTS
-        for rule in ([_rule(row, sources) for row in rows(subject)] if subject in AS_DATA else coded(subject))
-    }
+    return {rule.id: rule for subject in SUBJECTS for rule in (_rule(row, sources) for row in rows(subject))}
 
 
 def rows(subject: str) -> list[Row]:
@@ -79,9 +75,11 @@ def _rule(row: Row, sources: Mapping[str, str]) -> Rule:
         since=_release(row.get("since")),
         until=_release(row.get("until")),
         lines=tuple(row.get("lines", ())),
-        set={knob: _value(value) for knob, value in row.get("set", {}).items()},
+        set={knob: written_value(value) for knob, value in row.get("set", {}).items()},
+        along=row.get("along", False),
         fix=row.get("fix", ""),
         guide=row.get("guide", ""),
+        same=tuple(row.get("same", ())),
     )
 
 
@@ -93,7 +91,8 @@ def _release(text: str | None) -> Version | None:
     return None if text is None else Version(text)
 
 
-def _value(written: object) -> Value:
+def written_value(written: object) -> Value:
+    """A value as TOML has it: "null" is null, a list is a tuple."""
     if written == "null":
         return None
     return tuple(written) if isinstance(written, list) else cast(Value, written)

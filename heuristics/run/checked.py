@@ -14,6 +14,7 @@ from heuristics.findings.contradictions import find_contradictions
 from heuristics.findings.finding import ConfigFinding
 from heuristics.plan.planned import Rejection
 from heuristics.rules.check import Broken, Undecided, check_rules, undecided
+from heuristics.rules.defects import Defect, defects_of
 from heuristics.rules.failures.explain import explain_failures
 from heuristics.rules.failures.failure import Failure
 from heuristics.rules.megatron.answer import Answer
@@ -29,17 +30,21 @@ from traces.training_log.own_lines import logged_run
 from traces.training_log.peak import peak_memory
 from traces.training_log.steady import SteadyStep, steady_step
 
-SAID_BY_BOTH: Final = {"flex-inert": "CFG-flex-type", "overlap-overwritten": "CFG-overwritten-"}
-"""Failures that the configuration alone tells, and the findings that say the same."""
-
 UNTUNABLE: Final[Mapping[str, tuple[str, ...]]] = {
     "CFG-flex-type": ("COM-2", "COM-3", "COM-12", "MEM-5"),
     "CFG-dispatcher-not-active": ("COM-2", "COM-3", "COM-12", "MEM-5"),
     "CFG-dispatcher-gpu": ("COM-3", "COM-12"),
-    "CFG-graphs-not-replayed": ("HST-3", "HST-7"),
-    "CFG-ep-overlap-not-active": ("COM-9", "COM-15", "MEM-12"),
+    "CFG-graphs-not-replayed": ("HST-3", "HST-7", "HST-8"),
+    "CFG-ep-overlap-not-active": ("COM-1", "COM-9", "COM-15", "MEM-12"),
+    "CFG-dp-overlap-not-active": ("COM-4",),
+    "CFG-precision": ("CMP-3", "MEM-4", "CMP-7"),
+    "CFG-grouped-gemm": ("CMP-1",),
+    "CFG-permute-fusion": ("CMP-2",),
+    "CFG-offload-not-active": ("MEM-6",),
+    "CFG-expandable-segments": ("MEM-1",),
 }
-"""Finding -> fixes that would tune or replace what was asked for and does not run: mend it first."""
+"""Finding -> fixes that would set, tune or replace what is configured and does not run: that comes first."""
+_NOT_RUNNING: Final = ("requested_not_active", "rejected", "overwritten", "inert")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +52,9 @@ class Checked:
     """What is made of a configuration.
 
     `broken`, `undecided`: rules of the run's versions. `answers`: Megatron-Core's own on the configuration,
-    empty where it was not asked. `steady`: the step without the profiler. `memory` and `throughput`: Missing
-    names the knobs or the step time they need.
+    empty where it was not asked. `defects`: what these, the findings and the failures tell, each once.
+    `steady`: the step without the profiler. `memory` and `throughput`: Missing names the knobs or the step
+    time they need.
     """
 
     broken: tuple[Broken, ...]
@@ -57,6 +63,7 @@ class Checked:
     findings: tuple[ConfigFinding, ...]
     failures: tuple[Failure, ...]
     problems: tuple[Problem, ...]
+    defects: tuple[Defect, ...]
     steps: tuple[Step, ...]
     steady: SteadyStep | None
     memory: Estimate | Missing
@@ -81,8 +88,9 @@ class Contradicted:
     def untunable(self) -> dict[str, Rejection]:
         """Fixes that wait until what was asked for runs."""
         return {
-            fix: Rejection(f"mend this first ({one.id}): {one.text}", one.evidence)
+            fix: Rejection(f"this comes first ({one.id}): {one.text}", one.evidence)
             for one in self.findings
+            if one.state in _NOT_RUNNING
             for fix in UNTUNABLE.get(one.id, ())
         }
 
@@ -91,14 +99,7 @@ def contradicted(run: Run, problems: tuple[Problem, ...], perturbation_frac: flo
     """Where configuration, log and trace disagree. `run`: settings as written, shown by the trace alone."""
     failures = explain_failures(run)
     findings = (*find_contradictions(run, failures, problems), *perturbed(perturbation_frac))
-    said = tuple(one.id for one in findings)
-    kept = tuple(one for one in failures if not _said_already(one, said))
-    return Contradicted(findings, kept)
-
-
-def _said_already(failure: Failure, findings: tuple[str, ...]) -> bool:
-    same = SAID_BY_BOTH.get(failure.id)
-    return same is not None and any(one.startswith(same) for one in findings)
+    return Contradicted(findings, failures)
 
 
 def check(
@@ -122,6 +123,7 @@ def check(
     rows = nearest_references(settings, run.gpu, run.precision)
     return Checked(
         broken=broken,
+        defects=defects_of(run, broken, disagrees.findings, disagrees.failures, answers),
         undecided=undecided(run),
         answers=answers,
         findings=disagrees.findings,

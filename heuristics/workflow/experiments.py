@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from heuristics.guides.graph_config import MODULES
+from heuristics.config.features import GRAPH_MODULES
 from heuristics.plan.planned import Plan, Planned
 from heuristics.result.configured import Experiment, Experiments
 from heuristics.run.run import WALL_IDS, Run, WallId
@@ -73,7 +73,7 @@ def _graphs(run: Run) -> str:
     impl, held = run.config.graph_impl, run.config.graph_modules or ()
     if impl not in ("none", "local", "transformer_engine", "full_iteration"):
         return ""
-    return " ".join((impl, *(one for one in held if one in MODULES)))
+    return " ".join((impl, *(one for one in held if one in GRAPH_MODULES)))
 
 
 def _routing(run: Run) -> str:

@@ -11,42 +11,6 @@ from heuristics.workflow.rule import Judged, WorkflowRule, met, not_applicable, 
 _WORLD: Final = "world_size, or the configuration's sizes and the number of ranks"
 
 
-def judge_attention_mesh(run: Run) -> Judged:
-    """TP x CP x DP x PP is the world."""
-    layout = layout_of(run)
-    if layout.world is None or layout.tp is None or layout.cp is None or layout.pp is None:
-        return unknown(f"attention: {layout.attention}", _WORLD)
-    if layout.dp is None:
-        split = layout.tp * layout.cp * layout.pp
-        return violated(f"attention: {layout.attention}, but {split} does not divide {layout.world}", _DIVIDE)
-    return met(f"attention: {layout.attention} = {layout.world}")
-
-
-def judge_expert_mesh(run: Run) -> Judged:
-    """ETP x EP x EDP x PP is the same world, with the same PP."""
-    layout = layout_of(run)
-    if layout.world is None or layout.etp is None or layout.ep is None or layout.pp is None:
-        return unknown(f"experts: {layout.experts}", _WORLD)
-    if layout.edp is None:
-        split = layout.etp * layout.ep * layout.pp
-        return violated(f"experts: {layout.experts}, but {split} does not divide {layout.world}", _DIVIDE)
-    return met(f"experts: {layout.experts} = {layout.world}")
-
-
-_DIVIDE: Final = "sizes whose product divides the ranks: Megatron-Core raises otherwise"
-
-
-def judge_experts_divide(run: Run) -> Judged:
-    """Every expert-parallel rank holds as many experts."""
-    experts, ep = run.config.positive("num_moe_experts"), run.config.positive("expert_model_parallel_size")
-    if experts is None or ep is None:
-        return unknown("experts or EP are not known", "num_moe_experts of the configuration, and --ep")
-    if experts % ep:
-        advice = "an EP that divides the experts"
-        return violated(f"{experts} experts do not divide by EP{ep}", advice, "COM-10")
-    return met(f"{experts} experts over EP{ep}: {experts // ep} a rank")
-
-
 def judge_own_layout(run: Run) -> Judged:
     """Where attention is cut by TP or CP, experts get sizes of their own."""
     layout = layout_of(run)
@@ -98,19 +62,6 @@ def widest_expert_parallel(run: Run) -> int | None:
 FOLDING_RULES: Final = tuple(
     WorkflowRule(f"folding-{name}", "folding", title, seed, judge)
     for name, title, seed, judge in (
-        (
-            "attention-mesh",
-            "TP x CP x DP x PP is the world",
-            "002 and 003, Parallel Folding",
-            judge_attention_mesh,
-        ),
-        (
-            "expert-mesh",
-            "ETP x EP x EDP x PP is the same world",
-            "002 and 003, Parallel Folding",
-            judge_expert_mesh,
-        ),
-        ("experts-divide", "EP divides the experts", "002 and 003, Parallel Folding", judge_experts_divide),
         ("own-layout", "Experts have a layout of their own", "003, Pitfalls, 5", judge_own_layout),
         (
             "larger-ep",

@@ -128,6 +128,18 @@ def judge_platform(run: Run) -> Judged:
     return unknown("CPU binding or CUDA graphs are not known", "--cpu-bound-to-numa, and the configuration")
 
 
+def judge_throughput(run: Run) -> Judged:
+    """A run in low precision is compared by tokens a second: its peak is larger, and so its MFU smaller."""
+    low = run.config.low_precision()
+    if low is None:
+        return unknown("the precision is not known", "--precision, or the configuration")
+    if not low:
+        return not_applicable("the run is not in low precision")
+    if run.log is None or not run.log.iterations:
+        return unknown("no step time is known", "a log with iteration times")
+    return met("step times are logged: compare tokens/s a GPU")
+
+
 PROFILE_RULES: Final = tuple(
     WorkflowRule(f"profile-{name}", "profile", title, seed, judge)
     for name, title, seed, judge in (
@@ -155,6 +167,12 @@ PROFILE_RULES: Final = tuple(
             "Recipes leave EP overlap off: it has to be asked for",
             "004, Pitfalls, 4",
             judge_recipe_default,
+        ),
+        (
+            "throughput",
+            "Low precision is judged by absolute throughput, not by MFU alone",
+            "003, Pitfalls, 3",
+            judge_throughput,
         ),
         ("routing-mode", "One routing mode throughout", "000, Pitfalls, 4", judge_routing_mode),
     )

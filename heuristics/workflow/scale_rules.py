@@ -9,10 +9,8 @@ from heuristics.workflow.layout import layout_of
 from heuristics.workflow.long_context import judge_long_context
 from heuristics.workflow.memory import ASK_MEMORY, fits, has_room_to_halve
 from heuristics.workflow.rule import Judged, WorkflowRule, met, not_applicable, unknown, violated
-from traces.settings.stages import stage_count
 
 _SIZES: Final = "--tp, --cp, --pp, --ep and the number of ranks, or the configuration"
-_FIRST_LAST: Final = ("num_layers_in_first_pipeline_stage", "num_layers_in_last_pipeline_stage")
 
 
 def judge_data_parallel_first(run: Run) -> Judged:
@@ -96,55 +94,6 @@ def judge_virtual_stages(run: Run) -> Judged:
     )
 
 
-def judge_even_stages(run: Run) -> Judged:
-    """Layers divide into the stages, or a layout says how they are shared out."""
-    layout, layers = layout_of(run), run.config.positive("num_layers")
-    if layout.pp == 1:
-        return not_applicable("PP1")
-    text = run.config.word("pipeline_model_parallel_layout")
-    counts = [knob for knob in _FIRST_LAST if run.config.count(knob) is not None]
-    if text and counts:
-        advice = "one of them: Megatron-Core refuses a layout beside counts"
-        return violated(f"a pipeline layout and {' and '.join(counts)} are both set", advice, "COM-6")
-    stages = stage_count(text or "")
-    if stages and layout.pp and stages % layout.pp:
-        advice = "a layout whose stages are a multiple of PP"
-        return violated(f"a layout of {stages} stages for PP{layout.pp}", advice, "COM-6")
-    if text or counts:
-        return met("the configuration says which layers a stage holds")
-    if layers is None or layout.pp is None:
-        return unknown("layers or PP are not known", "num_layers of the configuration, and --pp")
-    parts = layout.pp * (layout.vpp or 1)
-    if layers % parts:
-        return violated(
-            f"{layers} layers do not divide by PP{layout.pp} x VPP{layout.vpp or 1} = {parts}",
-            "a pipeline layout, which also makes room for embedding, MTP and loss",
-            "COM-6",
-        )
-    return met(f"{layers} layers in {parts} parts of {layers // parts}")
-
-
-def judge_experts_before_tensor(run: Run) -> Judged:
-    """Experts are spread, not cut, while a rank still holds several."""
-    layout, experts = layout_of(run), run.config.positive("num_moe_experts")
-    if layout.etp is None:
-        return unknown("ETP and TP are not known", "--etp or --tp, or the configuration")
-    if layout.etp == 1:
-        return met("ETP1: every expert is whole on its rank")
-    said = f"ETP{layout.etp}"
-    if run.config.positive("expert_tensor_parallel_size") is None:
-        said += f" (not set, so it is TP{layout.tp})"
-    if experts is None or layout.ep is None:
-        return unknown(f"{said}; experts or EP are not known", "num_moe_experts, and --ep")
-    if (local := experts // layout.ep) > 1:
-        return violated(
-            f"{said}, while a rank holds {local} of {experts} experts (EP{layout.ep})",
-            f"ETP1 and up to EP{layout.ep * layout.etp}: larger GEMMs and less communication",
-            "COM-10",
-        )
-    return met(f"{said}, and a rank holds one expert: EP cannot grow")
-
-
 SCALE_RULES: Final = (
     WorkflowRule(
         "scale-dp-first",
@@ -173,20 +122,6 @@ SCALE_RULES: Final = (
         "Virtual stages where there are pipeline stages",
         "002 and 003, Phase 2, 3",
         judge_virtual_stages,
-    ),
-    WorkflowRule(
-        "scale-even-stages",
-        "scale",
-        "Stages hold equal parts, or a layout says which",
-        "000, Key Interactions",
-        judge_even_stages,
-    ),
-    WorkflowRule(
-        "scale-ep-before-tp",
-        "scale",
-        "EP before more TP for expert layers",
-        "002 and 003, Phase 2, 4",
-        judge_experts_before_tensor,
     ),
     WorkflowRule(
         "scale-cp-long-context",

@@ -4,27 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.rules.rules import rules
 from heuristics.run.run import Run
 from heuristics.workflow.fit_rules import FIT_RULES
 from heuristics.workflow.folding_rules import FOLDING_RULES
-from heuristics.workflow.need import prerequisite, rule_of
-from heuristics.workflow.needs_dispatcher import DISPATCHER_NEEDS
-from heuristics.workflow.needs_graphs import GRAPH_NEEDS
-from heuristics.workflow.needs_precision import PRECISION_NEEDS
-from heuristics.workflow.needs_wgrad import DELAYED_WGRAD
+from heuristics.workflow.prerequisites import prerequisites
 from heuristics.workflow.profile_rules import PROFILE_RULES
 from heuristics.workflow.rule import Judged, Step, WorkflowRule, unknown
 from heuristics.workflow.scale_rules import SCALE_RULES
-
-NEEDS: Final = (*DELAYED_WGRAD, *DISPATCHER_NEEDS, *GRAPH_NEEDS, *PRECISION_NEEDS)
 
 RULES: Final[tuple[WorkflowRule, ...]] = (
     *FIT_RULES,
     *SCALE_RULES,
     *FOLDING_RULES,
-    *(prerequisite(rule) for rule in rules().values() if rule.guide),
-    *map(rule_of, NEEDS),
+    *prerequisites(),
     *PROFILE_RULES,
 )
 """All rules: fit, scale, folding, prerequisites, profile."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from heuristics.result.configured import BrokenRule, ConfigFinding, Configuration
+from heuristics.result import configured
+from heuristics.result.configured import Configuration
 from heuristics.result.judged import Checked
 from heuristics.result.result import Result
 from heuristics.result.told import known
@@ -36,7 +37,8 @@ class Weight(IntEnum):
 class Defect:
     """One entry. `id`: what `explain` takes; empty where nothing more is known of it.
 
-    `seen`: how it is known, with each part; `places`: only where to look, as a first screen has it.
+    `seen`: how it is known, with each part; `places`: only where to look, as a first screen has it. `more`:
+    what else there is to say of it.
     """
 
     id: str
@@ -45,18 +47,18 @@ class Defect:
     cure: str
     seen: Words
     places: Words
+    more: str = ""
 
 
-NOT_AS_WRITTEN: Final = frozenset(
-    {
-        *("rejected", "overwritten", "inert", "requested_not_active", "active_not_requested"),
-        *("misspelled", "illegal", "logged_otherwise"),
-    }
-)
-"""States of findings that are corrected before anything is tuned: what was asked for is not what runs."""
 _OF_THE_RUN: Final = frozenset({"trace", DEFAULT})
 """Where settings come from that nobody wrote down."""
-_LEVELS: Final = {"error": Weight.REJECTED, "warning": Weight.WARNED, "ignored": Weight.NO_EFFECT}
+_WEIGHTS: Final = {
+    "rejected": Weight.REJECTED,
+    "not_as_written": Weight.NOT_AS_WRITTEN,
+    "found": Weight.FOUND,
+    "warned": Weight.WARNED,
+    "no_effect": Weight.NO_EFFECT,
+}
 _TIERS: Final = {
     "rules": "Rules of moe-diag",
     "config": "Megatron-Core's configuration",
@@ -73,33 +75,32 @@ _ANSWERS: Final = {
 
 def defects(result: Result) -> tuple[Defect, ...]:
     """Every defect once, heaviest first; none where no configuration was given."""
-    configuration, rules = known(result.configuration), known(result.rules)
+    configuration = known(result.configuration)
     if configuration is None:
         return ()
-    found = [
-        *(_rule(one) for one in (rules.broken if rules else ()) if not one.same_as),
-        *(_answer(one) for one in configuration.checked if one.answer == "rejected"),
-        *(_finding(one) for one in result.config_findings if not one.same_as),
-        *_unread(configuration),
-    ]
-    return tuple(sorted(found, key=lambda one: one.weight))
+    return (*map(_entry, result.defects), *_unread(configuration))
 
 
-def _rule(one: BrokenRule) -> Defect:
-    seen = joined([words(Code(part.knob), " (", Code(part.said), ")") for part in one.seen])
-    places = joined([(Code(place),) for place in dict.fromkeys(part.said for part in one.seen)])
-    cure = f"{one.cure.rstrip('.')} ({one.fix})" if one.fix else one.cure
-    return Defect(one.id, _LEVELS[one.level], one.text, cure, seen, places)
+def _entry(one: configured.Defect) -> Defect:
+    settings = [at for at in one.seen if at.source == "configuration"]
+    others = [at for at in one.seen if at.source in ("log", "evidence")]
+    logged = [at.where for at in others if at.source == "log" and at.where]
+    seen = [words(Code(at.what), " (", Code(at.where), ")") for at in settings]
+    seen += [words(at.what) for at in others if at.source == "evidence"]
+    seen += [words(f"{place} of the log") for place in logged]
+    places = [words(Code(at)) for at in dict.fromkeys(at.where for at in settings)]
+    places += seen[len(settings) :]
+    cure = f"{one.cure.rstrip('.')} ({one.fix})" if one.fix and one.fix not in one.cure else one.cure
+    return Defect(one.id, _WEIGHTS[one.kind], one.what, cure, joined(seen), joined(places), _more(one))
 
 
-def _answer(one: Checked) -> Defect:
-    return Defect("", Weight.REJECTED, f"Megatron-Core rejects it: {one.text}", "", (), ())
-
-
-def _finding(one: ConfigFinding) -> Defect:
-    weight = Weight.NOT_AS_WRITTEN if one.state in NOT_AS_WRITTEN else Weight.FOUND
-    seen = words(one.evidence.rstrip("."))
-    return Defect(one.id, weight, one.text, one.fix, seen, seen)
+def _more(one: configured.Defect) -> str:
+    releases = [f"from {one.since}"] if one.since else []
+    releases += [f"before {one.until}"] if one.until else []
+    also = f" The same cure meets: {'; '.join(one.also)}." if one.also else ""
+    return (
+        f"{one.cost[:1].upper()}{one.cost[1:]}{' (' + ', '.join(releases) + ')' if releases else ''}.{also}"
+    )
 
 
 def _unread(configuration: Configuration) -> Iterator[Defect]:
@@ -116,7 +117,9 @@ def defect_words(one: Defect, detail: Detail) -> Words:
     mark = {Weight.WARNED: "warning: ", Weight.NO_EFFECT: "no effect: "}.get(one.weight, "")
     cure = f" Cure: {ended(one.cure)}" if one.cure else ""
     where = one.seen if detail is Detail.FULL else one.places
-    return words(start, f"{mark}{ended(one.what)}{cure}", words(" Seen: ", where, ".") if where else ())
+    more = f" {one.more}" if one.more and detail is Detail.FULL else ""
+    seen = words(" Seen: ", where, ".") if where else ()
+    return words(start, f"{mark}{ended(one.what)}{more}{cure}", seen)
 
 
 def first_errors(result: Result) -> tuple[Words, ...]:
@@ -156,9 +159,10 @@ def legal_words(result: Result, configuration: Configuration) -> str:
 
 
 def is_written(configuration: Configuration) -> bool:
-    """Whether a file says anything of the configuration."""
+    """Whether a file says anything of the configuration; a log's line of its ranks is none."""
     said = {one.said for one in configuration.settings} - _OF_THE_RUN
-    return bool(configuration.problems) or any(not one.startswith("--") for one in said)
+    framed = known(configuration.framework) is not None
+    return bool(configuration.problems) or (framed and any(not one.startswith("--") for one in said))
 
 
 def answer_words(answers: Sequence[Checked]) -> tuple[str, ...]:

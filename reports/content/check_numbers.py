@@ -63,7 +63,7 @@ def number_tables(result: Result) -> Iterator[Block]:
 def _log(log: Log, result: Result) -> Iterator[Sentence]:
     if log.overlaps_on:
         named = [words(Code(knob), f" (line {line:,})") for knob, line in log.overlaps_on.items()]
-        yield Sentence(words("On, by the log's own lines: ", joined(named), "."), "Overlaps")
+        yield Sentence(words("Set up, by the log's own lines: ", joined(named), "."), "Overlaps")
     step, peak = known(log.steady_step_ns), known(log.peak_allocated_bytes)
     if step is None:
         return
@@ -82,11 +82,11 @@ def _log(log: Log, result: Result) -> Iterator[Sentence]:
 
 
 _BANDS: Final[Mapping[str, str]] = {
-    "below": "below the guide's band of untuned runs ({}: low teens)",
-    "untuned": "in the guide's band of untuned runs ({}: low teens)",
-    "between": "between the guide's bands of untuned and tuned runs ({}: low teens, from the high teens)",
-    "tuned": "in the guide's band of tuned runs ({}: high teens to low 20s)",
-    "above": "above the guide's band of tuned runs ({}: high teens to low 20s)",
+    "below": "below the guide's band of untuned runs (low teens)",
+    "untuned": "in the guide's band of untuned runs (low teens)",
+    "between": "between the guide's bands of untuned (low teens) and tuned runs (from the high teens)",
+    "tuned": "in the guide's band of tuned runs (high teens to low 20s)",
+    "above": "above the guide's band of tuned runs (high teens to low 20s)",
 }
 
 
@@ -102,7 +102,7 @@ def _throughput(result: Result) -> Iterator[Sentence]:
         peak, share = known(found.peak), known(found.mfu_frac)
         if peak is not None and share is not None:
             said += f"; MFU {percent(share)} of {rounded(peak.tflops)} TFLOP/s ({peak.gpu}, {peak.precision})"
-            said += f", {_BANDS[found.mfu_band].format('DeepSeek-V3 on GB200')}" if found.mfu_band else ""
+            said += f", {_BANDS[found.mfu_band]}" if found.mfu_band else ""
         yield Sentence(words(f"{said}."), "Throughput")
         if found.nearest is not None:
             yield Sentence(words(_nearest(found.nearest)), "Published")

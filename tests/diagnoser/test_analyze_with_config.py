@@ -57,8 +57,12 @@ def test_the_log_says_how_much_the_profiler_added(tmp_path: Path) -> None:
 
 
 def test_a_log_alone_is_not_called_a_configuration(tmp_path: Path) -> None:
-    document = analyzed(tmp_path, log=log(tmp_path, step_ms=10.0))
-    assert "legal" not in words(first_screen(document))
+    said = log(tmp_path, step_ms=10.0)
+    assert "legal" not in words(first_screen(analyzed(tmp_path, log=said)))
+    ranks = "using world size: 8, data-parallel size: 8, context-parallel size: 1, "
+    said.write_text(ranks + "\n" + said.read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "run.sqlite").unlink()
+    assert "legal" not in words(first_screen(analyzed(tmp_path, log=said)))
 
 
 def test_throughput_is_of_the_steady_step_or_else_of_the_profiled_one(tmp_path: Path) -> None:

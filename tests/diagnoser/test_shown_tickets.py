@@ -28,7 +28,7 @@ from tests import rendering
 from tests.check_doubles import BRIDGE, COMMUNICATION, ILLEGAL, SCRIPT
 from tests.document_doubles import DISPATCH, HOSTILE, exposed, graph_only
 from tests.jira_grammar import read
-from tests.places import ROOT
+from tests.places import ROOT, Reviewed
 from tests.planted import planted
 from tests.reports.write.test_markdown import is_ours_alone, open_lines, shown
 from tests.simulate.export import write_export
@@ -110,31 +110,20 @@ def checked(config: str, symptoms: bool = False) -> Document:
         return diagnoser.check_config(saved(folder, config), symptoms=given, ask_megatron=False).to_dict()
 
 
-def is_shown(text: str, name: str, request: pytest.FixtureRequest) -> None:
-    ticket = TICKETS / name
-    if request.config.getoption("--update-golden"):
-        ticket.write_text(text, encoding="utf-8")
-    assert text == ticket.read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize("scenario", ["communication", "host_overhead"])
-def test_a_simulated_ticket_that_is_shown_is_what_is_written(
-    scenario: str, request: pytest.FixtureRequest
-) -> None:
+def test_a_simulated_ticket_that_is_shown_is_what_is_written(scenario: str, reviewed: Reviewed) -> None:
     text = rendering.text(simulated(scenario), "markdown")
-    is_shown(text, f"simulated_{scenario}.md", request)
+    assert text == reviewed(TICKETS / f"simulated_{scenario}.md", text)
 
 
-def test_the_regression_that_is_shown_is_what_is_written(request: pytest.FixtureRequest) -> None:
+def test_the_regression_that_is_shown_is_what_is_written(reviewed: Reviewed) -> None:
     text = rendering.text(regression(), "markdown")
-    is_shown(text, "simulated_regression.md", request)
+    assert text == reviewed(TICKETS / "simulated_regression.md", text)
 
 
-def test_the_recorded_ticket_that_is_shown_is_what_is_written(
-    recordings: Path, request: pytest.FixtureRequest
-) -> None:
+def test_the_recorded_ticket_that_is_shown_is_what_is_written(recordings: Path, reviewed: Reviewed) -> None:
     text = rendering.text(analyzed(recordings / RECORDED), "markdown")
-    is_shown(text, "recorded_inference.md", request)
+    assert text == reviewed(TICKETS / "recorded_inference.md", text)
 
 
 def test_every_ticket_that_is_shown_is_named_with_whether_it_is_simulated() -> None:

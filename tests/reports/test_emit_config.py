@@ -26,7 +26,7 @@ from reports.emit import FRAMEWORKS, emit_config
 from reports.emit_values import yaml_value
 from reports.result.fill.plan import fix as fix_of
 from tests.check_doubles import ABOUT, CONTRADICTS, ILLEGAL, script, symptoms, written
-from tests.places import GOLDEN
+from tests.places import GOLDEN, Reviewed
 from traces.settings.read import configuration_of
 from traces.settings.spelling import change_of
 
@@ -162,16 +162,12 @@ def test_no_name_of_a_file_ends_a_comment(checked: Result) -> None:
 
 
 @pytest.mark.parametrize(("framework", "ending"), [("bridge", "yaml"), ("megatron-lm", "sh")])
-def test_a_patch_reads_as_reviewed(
-    tmp_path: Path, framework: str, ending: str, request: pytest.FixtureRequest
-) -> None:
+def test_a_patch_reads_as_reviewed(tmp_path: Path, framework: str, ending: str, reviewed: Reviewed) -> None:
     out = tmp_path / f"patch.{ending}"
     options = ["--symptoms", str(symptoms(tmp_path)), "--emit-config", framework, "-o", str(out)]
     assert run(["check-config", str(script(tmp_path)), *ABOUT, *options]) == 0
-    text, golden = out.read_text(encoding="utf-8"), GOLDEN / f"patch.{ending}"
-    if request.config.getoption("--update-golden"):
-        golden.write_text(text, encoding="utf-8")
-    assert text == golden.read_text(encoding="utf-8")
+    text = out.read_text(encoding="utf-8")
+    assert text == reviewed(GOLDEN / f"patch.{ending}", text)
     assert all(part in text for part in ("COM-1", "Evidence:", "Checked:", "Verify:"))
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pytest
-
 from heuristics.result.result import Result
 from reports.measures import GROUPS, measures
 from reports.result.schema import places
-from tests.places import ROOT
+from tests.places import ROOT, Reviewed
 from tests.reports.content.test_explain import words_of_the_code
 
 PAGE = ROOT / "docs" / "measures.md"
@@ -57,8 +55,6 @@ def test_every_measure_is_a_key_of_a_result_or_a_word_in_it() -> None:
     assert [name for name in measures() if name not in words and f"longest_{name}" not in words] == []
 
 
-def test_the_published_dictionary_is_that_of_the_measures(request: pytest.FixtureRequest) -> None:
+def test_the_published_dictionary_is_that_of_the_measures(reviewed: Reviewed) -> None:
     text = "\n".join(page())
-    if request.config.getoption("--update-golden"):
-        PAGE.write_text(text, encoding="utf-8")
-    assert PAGE.read_text(encoding="utf-8") == text
+    assert text == reviewed(PAGE, text)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Collection, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,9 +29,14 @@ ORDER = (("reports.result",), ("reports.content",), ("reports.write", "reports.f
 """Within reports: none imports what comes after it."""
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imported(path: Path, modules: Collection[str] = ()) -> Iterator[str]:
     """What a file imports anywhere; of `modules` those that it names by their folder."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -45,6 +51,7 @@ def name_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@cache
 def import_graph() -> dict[str, set[str]]:
     """Module -> the modules of ours that it imports: at its top, in a function, for its types."""
     paths = {name_of(path): path for path in MODULES}
@@ -97,11 +104,10 @@ def test_reports_go_one_way_from_result_over_content_to_writers() -> None:
                 assert wrong == [], f"{name} imports {wrong}"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_imports_go_one_way(path: Path) -> None:
-    package = path.relative_to(ROOT).parts[0]
-    ours = {name.split(".")[0] for name in imported(path)} & {*MAY_IMPORT, "tests"}
-    assert ours <= MAY_IMPORT[package]
+def test_imports_go_one_way() -> None:
+    for path in MODULES:
+        ours = {name.split(".")[0] for name in imported(path)} & {*MAY_IMPORT, "tests"}
+        assert ours <= MAY_IMPORT[path.relative_to(ROOT).parts[0]], path
 
 
 def test_the_import_test_can_fail(tmp_path: Path) -> None:
@@ -118,27 +124,24 @@ def public(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.AST]]:
                 yield from public(node, f"{prefix}{node.name}.")
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_public_name_is_documented(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    assert ast.get_docstring(tree), "the module says what it is"
-    silent = [
-        name
-        for name, node in public(tree)
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not ast.get_docstring(node)
-    ]
-    assert silent == []
+def test_every_public_name_is_documented() -> None:
+    for path in MODULES:
+        assert ast.get_docstring(parsed(path)), f"{path}: the module says what it is"
+        silent = [
+            name
+            for name, node in public(parsed(path))
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not ast.get_docstring(node)
+        ]
+        assert silent == [], path
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_files_and_functions_stay_readable(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 400
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef):
-            assert (node.end_lineno or 0) - node.lineno < 70, (
-                f"{path.name}:{node.name} does not fit on a screen"
-            )
+def test_files_and_functions_stay_readable() -> None:
+    for path in MODULES:
+        assert len(path.read_text(encoding="utf-8").splitlines()) <= 400, path
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.FunctionDef):
+                length = (node.end_lineno or 0) - node.lineno
+                assert length < 70, f"{path.name}:{node.name} does not fit on a screen"
 
 
 def test_every_test_file_has_a_name_of_its_own() -> None:
@@ -162,7 +165,7 @@ def test_only_the_door_prints_or_exits() -> None:
     for path in MODULES:
         if path.name == "cli.py" or path.name == "output.py":
             continue
-        calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+        calls = [node.func for node in ast.walk(parsed(path)) if isinstance(node, ast.Call)]
         names = {func.id for func in calls if isinstance(func, ast.Name)}
         names |= {func.attr for func in calls if isinstance(func, ast.Attribute)}
         assert not names & {"print", "exit", "_exit", "echo"}, path

@@ -68,10 +68,13 @@ def _deepep_switch(facts: Facts) -> tuple[Change, ...]:
 
 def _layer_recompute(facts: Facts) -> tuple[Change, ...]:
     """The switch of before recompute_modules."""
-    if facts.value("moe_layer_recompute") is not True or facts.value("recompute_granularity") == "full":
+    granularity, listed = "recompute_granularity", "recompute_modules"
+    is_whole = facts.settings.framework == "megatron_lm"  # what its script leaves out is the default
+    is_open = not is_whole and not (facts.said(granularity) and facts.said(listed))
+    if facts.value("moe_layer_recompute") is not True or is_open or facts.value(granularity) == "full":
         return ()
     why = f"moe_layer_recompute, by {_RENAMED}"
-    modules = facts.value("recompute_modules")
+    modules = facts.value(listed)
     before = modules if isinstance(modules, tuple) else ()
     return (
         Change("recompute_granularity", "selective", why),

@@ -32,7 +32,9 @@ SHORT: Final = {
     "-c": "--compute_dtype",
     "-rl": "--recompute_num_layers",
     "-ol": "--activation_offload_layers",
+    "-m": "--model_family_name",
     "-mr": "--model_recipe_name",
+    "-s": "--model_size",
     "-g": "--gpu",
     "-gn": "--gpus_per_node",
     "-cv": "--config_variant",
@@ -64,8 +66,8 @@ def take_harness(draft: Draft, words: tuple[Word, ...], core: Release | None, is
     for word, value in _pairs(words):
         if _is_flag(word.text):
             _take_flag(draft, word, value, is_script)
-            if value is not None and value.sure and value.is_told:
-                plain[SHORT.get(word.text, word.text)] = value.text
+            if value is None or (value.sure and value.is_told):
+                plain[SHORT.get(word.text, word.text)] = "true" if value is None else value.text
         elif is_override(word.text) and word.sure and word.is_told:
             take_override(draft, word.text, word.line, core)
         elif (hidden := by_path().get(word.text.partition("=")[0])) is not None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from math import prod
 from typing import Final, cast
 
 from traces.settings.configuration import Draft
@@ -22,6 +24,9 @@ _LAYOUT: Final = (
     "train.global_batch_size",
     "train.micro_batch_size",
 )
+_CUTS: Final = _LAYOUT[:3]
+_VIRTUAL: Final = "virtual_pipeline_model_parallel_size"
+_BATCH: Final = "train.global_batch_size"
 _SEQUENCE: Final = 4096
 _CANONICAL: Final = frozenset({"", "v1", "v2"})
 """Variants that are the recipe itself (scripts/performance/utils/utils.py, _recipe_variant_name)."""
@@ -30,53 +35,84 @@ _CANONICAL: Final = frozenset({"", "v1", "v2"})
 def take_recipe(draft: Draft, flags: Mapping[str, str]) -> None:
     """Take what a recipe sets, where neither a flag nor an override says it.
 
-    `flags`: those of Bridge's performance scripts, by their long names.
+    `flags`: those of Bridge's performance scripts, by their long names. Up to v0.2 they name family and size,
+    and no recipe. Without a precision they take BF16.
     """
-    name = flags.get("--model_recipe_name", "").lower()
-    model = dict(_models().get(name, {}))
-    if not model:
+    family = flags.get("--model_family_name") or flags.get("--model_name", "")
+    name = (flags.get("--model_recipe_name") or f"{family}_{flags.get('--model_size', '')}").lower()
+    model = _models().get(name)
+    if model is None:
         return
     said = f"the recipe {name}"
-    for told in (model.items(), _layout(draft, name, flags), _stages(draft, name)):
+    precision = {} if "--compute_dtype" in flags else {"mixed_precision": "bf16_mixed"}
+    for told in (model.items(), precision.items(), _layout(draft, name, flags), _stages(draft, name)):
         for knob, value in told:
             if knob not in draft.by_knob and knob not in draft.unclear:
                 draft.by_knob[knob] = Setting(value, said)
 
 
 def _layout(draft: Draft, name: str, flags: Mapping[str, str]) -> Iterator[tuple[str, Value]]:
-    """The layout of exactly this GPU, number of GPUs and precision; none where no recipe has it."""
-    if flags.get("--config_variant", "").lower() not in _CANONICAL:
+    """The layout of this recipe on this GPU in this precision; none where no recipe has it."""
+    row = _row(draft, name, flags)
+    if row is None:
         return
+    sizes = dict(zip(_LAYOUT, row.sizes, strict=True))
+    for knob, size in sizes.items():
+        if knob != _BATCH:
+            yield knob, None if knob == _VIRTUAL and size == 1 else size
+    yield "sequence_parallel", row.sizes[0] != 1
+    yield "expert_tensor_parallel_size", 1
+    yield "seq_length", _SEQUENCE
+    ranks, cut = _count(draft, "world_size"), [_count(draft, knob) or sizes[knob] for knob in _CUTS]
+    copies = row.ranks // prod(sizes[knob] for knob in _CUTS)
+    if ranks and ranks % prod(cut) == 0 and sizes[_BATCH] * (ranks // prod(cut)) % copies == 0:
+        yield _BATCH, sizes[_BATCH] * (ranks // prod(cut)) // copies
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """One row: the ranks a recipe is written for, and its sizes in the order of `_LAYOUT`."""
+
+    ranks: int
+    sizes: tuple[int, ...]
+
+
+def _row(draft: Draft, name: str, flags: Mapping[str, str]) -> _Layout | None:
+    """The recipe of these ranks; else the one that the scripts scale: the largest, of Qwen3 30B the smallest.
+
+    Source: scripts/performance/utils/utils.py, _select_default_recipe_name and _DEFAULT_GPU_COUNT_OVERRIDES.
+    """
+    if flags.get("--config_variant", "").lower() not in _CANONICAL or "--use_recipes" in flags:
+        return None
     if flags.get("--task", "pretrain") != "pretrain":
-        return
-    asked = (name, _text(draft, "launcher.gpu"), _text(draft, "world_size"))
-    precision = flags.get("--compute_dtype", "bf16").lower()
-    for row in cast("list[list[str | int]]", data("harness_recipes.toml")["layouts"]):
-        recipe, gpu, ranks, precisions, *sizes = row
-        if (recipe, gpu, str(ranks)) != asked or precision not in str(precisions).split():
-            continue
-        for knob, size in zip(_LAYOUT, sizes, strict=True):
-            is_null = knob == "virtual_pipeline_model_parallel_size" and size == 1
-            yield knob, None if is_null else size
-        yield "sequence_parallel", sizes[0] != 1
-        yield "expert_tensor_parallel_size", 1
-        yield "seq_length", _SEQUENCE
+        return None
+    gpu, precision = draft.by_knob.get("launcher.gpu"), flags.get("--compute_dtype", "bf16").lower()
+    found = {
+        int(ranks): _Layout(int(ranks), tuple(map(int, sizes)))
+        for recipe, of, ranks, precisions, *sizes in cast(
+            "list[list[str | int]]", data("harness_recipes.toml")["layouts"]
+        )
+        if recipe == name and gpu and of == gpu.value and precision in str(precisions).split()
+    }
+    if not found:
+        return None
+    usual = min(found) if name == "qwen3_30b_a3b" else max(found)
+    return found.get(_count(draft, "world_size") or usual, found[usual])
 
 
 def _stages(draft: Draft, name: str) -> Iterator[tuple[str, Value]]:
     """How a recipe cuts its layers for the stages that the run has."""
     table = cast("dict[str, dict[str, str]]", data("harness_recipes.toml")["stages"]).get(name, {})
-    virtual = "virtual_pipeline_model_parallel_size"
-    ranks, each = _text(draft, "pipeline_model_parallel_size"), _text(draft, virtual)
-    if ranks.isdecimal() and virtual in draft.by_knob:
-        count = int(ranks) * (int(each) if each.isdecimal() else 1)
-        if str(count) in table:
-            yield "pipeline_model_parallel_layout", table[str(count)]
+    stages = _count(draft, "pipeline_model_parallel_size")
+    if stages is not None and _VIRTUAL in draft.by_knob:
+        count = str(stages * (_count(draft, _VIRTUAL) or 1))
+        if count in table:
+            yield "pipeline_model_parallel_layout", table[count]
 
 
-def _text(draft: Draft, knob: str) -> str:
+def _count(draft: Draft, knob: str) -> int | None:
     found = draft.by_knob.get(knob)
-    return "" if found is None else str(found.value)
+    return int(str(found.value)) if found is not None and str(found.value).isdecimal() else None
 
 
 @cache

@@ -14,7 +14,8 @@ BINDERS: Final = frozenset({"numactl", "bindpcie", "bindpcie.sh"})
 _PER_NODE: Final = ("--nproc-per-node", "--nproc_per_node", "--nproc")
 _NODES: Final = ("--nnodes", "-N", "--nodes")
 _TASKS: Final = ("-n", "--ntasks", "-np", "--np")
-_TASKS_PER_NODE: Final = ("--ntasks-per-node", "--gpus-per-node")
+_TASKS_PER_NODE: Final = ("--ntasks-per-node",)
+_GPUS_PER_NODE: Final = ("--gpus-per-node",)
 
 
 def world_size(
@@ -24,10 +25,7 @@ def world_size(
     words, asked = tuple(launch), tuple(directives)
     per_node = _number(words, _PER_NODE)
     nodes = _number(words, _NODES) or _number(asked, _NODES)
-    is_torchrun = any(word.text.rpartition("/")[2] == "torchrun" for word in words) or any(
-        word.text.startswith("torch.distributed.") for word in words
-    )
-    if is_torchrun:
+    if _is_torchrun(words):
         if per_node is None:
             return _plain(variables.get("WORLD_SIZE"))
         has_nodes = any(word.text.partition("=")[0] in _NODES for word in (*words, *asked))
@@ -44,8 +42,18 @@ def world_size(
 def gpus_per_node(launch: Iterable[Word], directives: Iterable[Word]) -> int | None:
     """Ranks that a node runs, one a GPU, where plain numbers of the launcher or of `#SBATCH` tell it."""
     words, asked = tuple(launch), tuple(directives)
-    found = (_number(each, names) for names in (_PER_NODE, _TASKS_PER_NODE) for each in (words, asked))
+    named = [_PER_NODE, _GPUS_PER_NODE]
+    if not _is_torchrun(words):  # one task a node then starts all ranks of it
+        named.append(_TASKS_PER_NODE)
+    found = (_number(each, names) for names in named for each in (words, asked))
     return next((count for count in found if count is not None), None)
+
+
+def _is_torchrun(words: tuple[Word, ...]) -> bool:
+    return any(
+        word.text.rpartition("/")[2] == "torchrun" or word.text.startswith("torch.distributed.")
+        for word in words
+    )
 
 
 def is_bound(launch: Iterable[Word]) -> bool:

@@ -1,7 +1,8 @@
 """What a log's own lines say of the run beside its iterations: its ranks, and its first error.
 
 Megatron-LM prints its ranks once, on rank 0 (validate_args in megatron/training/arguments.py, core_v0.12.0 to
-d98e8a64); Megatron-Bridge prints no such line (v0.2.2 to 067f987d).
+d98e8a64); Megatron-Bridge prints only sizes of tensor and pipeline groups (training/initialize.py, v0.3.1 to
+067f987d).
 """
 
 from __future__ import annotations
@@ -15,13 +16,20 @@ from traces.settings.settings import Setting, Settings
 from traces.training_log.log import Message, TrainingLog
 from traces.training_log.steady import SteadyStep
 
-WORDS: Final = (b"using world size: ", b"Error: ", b"Exception: ")
+_OF_SIZES: Final = ("using world size: ", " model parallel with size ", ") is not divisible by")
+WORDS: Final = (*(word.encode() for word in _OF_SIZES), b"Error: ", b"Exception: ")
 _SIZES: Final = {
-    "world_size": re.compile(r"using world size: ([0-9]{1,9}),"),
+    "world_size": re.compile(r"(?:using world size: |world[_ ]size \()([0-9]{1,9})(?:,|\) is not divisible)"),
     "data_parallel_size": re.compile(r"[ ,]data-parallel size: ([0-9]{1,9})"),
     "context_parallel_size": re.compile(r" context-parallel size: ([0-9]{1,9})"),
-    "tensor_model_parallel_size": re.compile(r"(?<!encoder-)tensor-model-parallel size: ([0-9]{1,9})"),
-    "pipeline_model_parallel_size": re.compile(r"(?<!encoder-)pipeline-model-parallel size: ([0-9]{1,9})"),
+    "tensor_model_parallel_size": re.compile(
+        r"(?:(?<!encoder-)tensor-model-parallel size: |> initialized tensor model parallel with size )"
+        r"([0-9]{1,9})"
+    ),
+    "pipeline_model_parallel_size": re.compile(
+        r"(?:(?<!encoder-)pipeline-model-parallel size: |> initialized pipeline model parallel with size )"
+        r"([0-9]{1,9})"
+    ),
 }
 _RAISED: Final = re.compile(
     r"^(?:\[?(?:rank ?)?[0-9]{1,7}\]?: ?)?(?:\w{1,40}\.){0,6}(\w{1,40}(?:Error|Exception)): ",
@@ -29,20 +37,13 @@ _RAISED: Final = re.compile(
 """The last line of a traceback, behind the rank that torchrun or srun puts before it."""
 _BUILT_IN: Final = frozenset(name for name in dir(builtins) if name.endswith(("Error", "Exception")))
 _TORCH: Final = frozenset({"OutOfMemoryError", "DistBackendError", "DistStoreError", "ChildFailedError"})
-OVERLAPS: Final = (
-    "overlap_moe_expert_parallel_comm",
-    "delay_wgrad_compute",
-    "moe_shared_expert_overlap",
-    "tp_comm_overlap",
-    "ddp.overlap_grad_reduce",
-    "ddp.overlap_param_gather",
-)
 BATCH: Final = "train.global_batch_size"
 
 
 def sizes_in(text: str, where: str) -> dict[str, Setting]:
-    """Ranks in all and of each parallel group, as one line says them; `where`: such as `run.log:7`."""
-    if "using world size: " not in text:
+    """Ranks in all and of each parallel group, as one line says them; `where`: such as
+    `run.log:7`."""
+    if not any(word in text for word in _OF_SIZES):
         return {}
     found = {knob: pattern.search(text) for knob, pattern in _SIZES.items()}
     return {knob: Setting(int(one[1]), where) for knob, one in found.items() if one}
@@ -67,19 +68,17 @@ def logged_run(log: TrainingLog, steady: SteadyStep | None) -> Settings:
 
 
 def overlaps_on(log: TrainingLog) -> dict[str, int]:
-    """Overlaps that the framework's own lines say are on, by knob, each with its line.
+    """Overlaps that a line says are set up, by knob, each with its line.
 
-    Both frameworks print their configuration as it is after setup. Of EP overlap no release prints more than
-    that; Transformer Engine prints that the buffers of TP overlap are made.
+    A printed configuration says what was asked for. Of EP overlap no release prints that it runs (all calls
+    that log in combined_1f1b.py, model_chunk_schedule_plan.py and comm_overlap.py, 2026-08).
     """
     found: dict[str, int] = {}
-    for knob in OVERLAPS:
-        setting = log.settings.by_knob.get(knob) if log.settings else None
-        line = setting.said.rpartition(":")[2] if setting and setting.value is True else ""
-        if line.isdecimal():
-            found[knob] = int(line)
-    made = log.first("tp-overlap-on")
-    return found | ({"tp_comm_overlap": made.line} if made else {})
+    if wrapped := log.first("ddp-config"):
+        found |= {f"ddp.{knob}": wrapped.line for knob, state in wrapped.said.items() if state == "True"}
+    if made := log.first("tp-overlap-on", "tp-overlap-default"):
+        found["tp_comm_overlap"] = made.line
+    return found
 
 
 def _sizes(log: TrainingLog) -> Iterator[tuple[str, Setting]]:

@@ -96,7 +96,7 @@ class Reading:
             self._failed = True
             self._first_error = self._first_error or Message("out-of-memory", number)
             return
-        self._sizes = self._sizes or own_lines.sizes_in(text, f"{self._name}:{number}")
+        self._sizes = own_lines.sizes_in(text, f"{self._name}:{number}") | self._sizes
         known = known_lines.message(number, text)
         if self._first_error is None:
             self._first_error = known if known and known_lines.is_raised(known.id) else None

@@ -65,13 +65,13 @@ def change_points(values: Sequence[float | None]) -> tuple[ChangePoint, ...]:
     Always the same for the same series. Of fewer than eight values there are never any: chance alone puts
     three against four in order in 1 of 18 cases.
     """
-    told = [place for place, value in enumerate(values) if value is not None]
-    series = np.array([values[place] for place in told], dtype=np.float64)
+    known = [place for place, value in enumerate(values) if value is not None]
+    series = np.array([values[place] for place in known], dtype=np.float64)
     steady = without_outliers(series)
     cuts = _placed(steady, _split(steady))
     means = [float(series[start:end].mean()) for start, end in pairwise([0, *cuts, len(series)]) if cuts]
     return tuple(
-        ChangePoint(told[cut], before, after)
+        ChangePoint(known[cut], before, after)
         for cut, (before, after) in zip(cuts, pairwise(means), strict=True)
     )
 

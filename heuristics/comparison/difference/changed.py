@@ -1,7 +1,7 @@
 """What differs in configuration, environment, versions, and in what the traces show of them.
 
 Unknown is no difference: but for knobs, which one side may set and the other leave alone, a thing is listed
-only where both sides tell it.
+only where both sides have it.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from heuristics.comparison.difference.shown import trace_facts
-from heuristics.comparison.said import Value, given_of, settings_of, trace_of, versions_of
+from heuristics.comparison.configured import Value, given_of, settings_of, trace_of, versions_of
+from heuristics.comparison.difference.observed import trace_facts
 from heuristics.config.options import OPTIONS
 from heuristics.result.compared import Source
 from heuristics.result.rank import Rank
@@ -31,7 +31,7 @@ _TRUST: Final[tuple[Source, ...]] = ("configuration", "log", "given")
 class Changed:
     """One thing that differs. `what` is a knob, `version.nccl`, `gpu`, or `detected.dispatcher` and the like.
 
-    `base`, `new`: None where that side says nothing of it (`said_base`, `said_new` are then False) or says
+    `base`, `new`: None where that side does not set it (`said_base`, `said_new` are then False) or sets
     null. `source`: `configuration`, `log`, `given`, `trace`. A withheld text differs without being shown.
     """
 
@@ -52,7 +52,7 @@ def changed(base: Result, new: Result, base_rank: Rank, new_rank: Rank) -> tuple
         *settings,
         *_sorted(_versions(base, new)),
         *_sorted(_environment(base, new, base_rank, new_rank, listed)),
-        *_sorted(_shown(base_rank, new_rank)),
+        *_sorted(_observed(base_rank, new_rank)),
     )
 
 
@@ -61,28 +61,28 @@ def _sorted(found: Iterator[Changed]) -> tuple[Changed, ...]:
 
 
 def _settings(base: Result, new: Result) -> Iterator[Changed]:
-    """Knobs. What only the trace says is compared as the trace shows it."""
+    """Knobs. What only the trace has is compared as it was observed."""
     files = known(base.configuration), known(new.configuration)
     if files[0] is None or files[1] is None:
         if files[0] is not files[1]:
-            told = [known(one.framework) if one else None for one in files]
+            names = [known(one.framework) if one else None for one in files]
             there = files[0] is not None, files[1] is not None
-            yield Changed("configuration", told[0], told[1], "configuration", *there)
+            yield Changed("configuration", names[0], names[1], "configuration", *there)
         return
     one_side, other = settings_of(base), settings_of(new)
-    for knob in {*one_side.said, *other.said}:
-        said = [one.said[knob] for one in (one_side, other) if knob in one.said]
+    for knob in {*one_side.sources, *other.sources}:
+        sources = [one.sources[knob] for one in (one_side, other) if knob in one.sources]
         hidden = knob in one_side.withheld, knob in other.withheld
-        if all(one == _FROM_TRACE for one in said) or all(hidden):
+        if all(one == _FROM_TRACE for one in sources) or all(hidden):
             continue
         values = one_side.values.get(knob), other.values.get(knob)
-        if len(said) == 1 or any(hidden) or values[0] != values[1]:
-            told_by = knob in one_side.said, knob in other.said
-            yield Changed(knob, *values, "configuration", *told_by, any(hidden))
+        if len(sources) == 1 or any(hidden) or values[0] != values[1]:
+            set_by = knob in one_side.sources, knob in other.sources
+            yield Changed(knob, *values, "configuration", *set_by, any(hidden))
 
 
 def _versions(base: Result, new: Result) -> Iterator[Changed]:
-    """Versions that both tell; by the less trusted of the two sources."""
+    """Versions that both have; by the less trusted of the two sources."""
     for package in PACKAGES:
         one, other = _version(base, package), _version(new, package)
         if one and other and one[0] != other[0]:
@@ -94,13 +94,13 @@ def _version(result: Result, package: str) -> tuple[str, Source] | None:
     """A version and its source."""
     given = result.given.get(package if package == "container" else f"{package}_version")
     configuration, log = known(result.configuration), known(result.log)
-    told = (
+    found = (
         versions_of(configuration).get(package) if configuration else None,
         log.versions.get(package) if log else None,
         str(given) if given is not None else None,
     )
-    found = zip(told, _TRUST, strict=True)
-    return next(((version, source) for version, source in found if version is not None), None)
+    pairs = zip(found, _TRUST, strict=True)
+    return next(((version, source) for version, source in pairs if version is not None), None)
 
 
 def _environment(
@@ -139,8 +139,8 @@ def _recorders(base: Trace, new: Trace) -> Iterator[Changed]:
         yield Changed("recorder.missing_tables", *missing, "trace")
 
 
-def _shown(base: Rank, new: Rank) -> Iterator[Changed]:
-    """What both traces show."""
+def _observed(base: Rank, new: Rank) -> Iterator[Changed]:
+    """What was observed in both traces."""
     one, other = trace_facts(base), trace_facts(new)
     for what in one.keys() & other.keys():
         if one[what].differs(other[what]):

@@ -11,7 +11,7 @@ from heuristics.comparison.difference.matched import Matched
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """Parts of a difference, integers that add up to it. All None where they are not told."""
+    """Parts of a difference, integers that add up to it. All None where they are unknown."""
 
     count_ns: int | None
     duration_ns: int | None
@@ -22,7 +22,7 @@ NOT_TOLD: Final = Effects(None, None, None)
 
 
 def effects_of(row: Matched) -> Effects:
-    """The parts of a row's rounded difference; not told where a side does not tell its work.
+    """The parts of a row's rounded difference; unknown where a side has no work of it.
 
     With n activities of mean duration d a step on each side, the work differs by (difference of n x mean of
     both d) + (difference of d x mean of both n), exactly: taking the middle of both sides, neither is the

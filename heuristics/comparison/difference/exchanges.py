@@ -1,4 +1,4 @@
-"""Exchanges that one recording tells apart and another does not: one row on both sides."""
+"""Exchanges that one recording separates and another does not: one row on both sides."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _OPEN: Final = {
     "sendrecv_unresolved": (*_DIRECTED, "ep_a2a", "pp_p2p", "cp", "sendrecv_unresolved"),
     "ep_a2a": (*_DIRECTED, "ep_a2a"),
 }
-"""Kinds of exchanges whose purpose or direction is not told, each with all that such an exchange may be."""
+"""Kinds of exchanges whose purpose or direction is unknown, each with all that such an exchange may be."""
 TOLD: Final = Limit(
     0.05,
     "of the exchanges",
-    "ours: at the borders of a window a few are not told; more is a recording that tells less",
+    "ours: at the borders of a window a few are unresolved; more is a recording that resolves less",
 )
 
 
 def exchange_rows(base: Rank, new: Rank) -> Callable[[str], str]:
-    """Name of a row -> its name on both sides: that of all it may be, where a side tells less of it."""
+    """Name of a row -> its name on both sides: that of all it may be, where a side knows less of it."""
     for kind, whole in _OPEN.items():
         one, other = _part(base, kind, whole), _part(new, kind, whole)
         if one is not None and other is not None and abs(one - other) > TOLD.value:

@@ -47,7 +47,7 @@ from numpy.typing import NDArray
 from traces.limits import Limit
 
 LEAST: Final = Limit(
-    8, "steps a side", "measurement of this project, section 8: below, an interval says nothing"
+    8, "steps a side", "measurement of this project, section 8: below, an interval means nothing"
 )
 RESAMPLES: Final = Limit(
     4000, "resamples", "ours: another seed then moves the ends by some 1.5 % of half the interval"

@@ -16,7 +16,7 @@ from heuristics.result.tables import Kernel
 from heuristics.result.told import known
 
 _UNRESOLVED: Final = frozenset({"comm.sendrecv_unresolved", "comm.ep_a2a", "comm.other_comm"})
-"""Keys of kernels whose purpose one recording tells and another may not."""
+"""Keys of kernels whose purpose one recording knows and another may not."""
 
 
 @dataclass(frozen=True, slots=True)

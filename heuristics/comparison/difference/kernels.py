@@ -19,7 +19,7 @@ COMPUTE_FRAC: Final = Limit(
     0.08,
     "of the duration",
     "ours: of 3,825 compute kernels of 120 unchanged simulated pairs, 1 differs by more; one name serves "
-    "GEMMs of several sizes, whose scatter says nothing of their mean",
+    "GEMMs of several sizes, whose scatter is not that of their mean",
 )
 BORDER: Final = Limit(
     1, "kernel a recording", "ours: one that runs across the border of the windows counts on one side only"
@@ -81,11 +81,11 @@ def _error_ns(base: Kernels, new: Kernels) -> float:
 
 
 def _delta(base: Kernels | None, new: Kernels | None, change: Change) -> KernelDelta:
-    (told, *_) = [each for each in (base, new) if each is not None]
+    (there, *_) = [each for each in (base, new) if each is not None]
     work_ns = [each.work_per_step_ns if each else Fraction(0) for each in (base, new)]
     return KernelDelta(
-        name=told.name,
-        key=told.key,
+        name=there.name,
+        key=there.key,
         change=change,
         delta_ns=round(work_ns[1] - work_ns[0]),
         base_grid=base.grid if base else None,

@@ -24,7 +24,7 @@ _COPY: Final = "exposed_copy"
 class OneSide:
     """A row of one side per step: wall time, activities and their summed time, all exact.
 
-    `work_ns` is None where it is not told. `per_step_ns` is empty where only the mean is.
+    `work_ns` is None where it is unknown. `per_step_ns` is empty where only the mean is.
     """
 
     mean_ns: Fraction
@@ -57,9 +57,9 @@ def budget_rows(base: Rank, new: Rank) -> tuple[Matched, ...]:
     """What the steps are made of: on each side the rows add up to its mean step.
 
     Reasons of idle time lose their `idle.`. Where one side has idle time without a reason, both have one row
-    `idle`; where reasons are put together so, their work is not told, as a stretch may have several of them.
+    `idle`; where reasons are put together so, their work is unknown, as a stretch may have several of them.
     Where a side has no ledger, compute and communication are one row, `busy`, copies and idle time are whole.
-    Exchanges that one side tells apart and the other does not are one row.
+    Exchanges that one side separates and the other does not are one row.
     """
     if known(base.ledger) is None or known(new.ledger) is None:
         return _pair(_buckets(base), _buckets(new))
@@ -108,7 +108,7 @@ def _idle_by_reason(row: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """Rows of one side by name, each with its wall. `per_step`: whether rows are told step by step."""
+    """Rows of one side by name, each with its wall. `per_step`: whether rows are known step by step."""
 
     rows: dict[str, tuple[WallId | None, OneSide]]
     steps: int
@@ -118,7 +118,7 @@ class _Side:
         return self.rows[name][0] if name in self.rows else None
 
     def row(self, name: str, like: _Side) -> OneSide:
-        """The row, or one of zeros that tells as much as the other side does."""
+        """The row, or one of zeros that knows as much as the other side does."""
         if name in self.rows:
             return self.rows[name][1]
         work_ns = None if like.rows[name][1].work_ns is None else Fraction(0)
@@ -149,7 +149,7 @@ def _sum(name: str, rows: list[LedgerRow], steps: int) -> OneSide:
 
 
 def _buckets(rank: Rank) -> _Side:
-    """Buckets that every document tells; what is neither copy nor idle is busy."""
+    """Buckets that every document has; what is neither copy nor idle is busy."""
     steps = len(rank.lengths_ns)
     budget = rank.budget_ns
     rest = {_COPY: Fraction(budget.exposed_copy, steps), IDLE: Fraction(budget.idle, steps)}
@@ -170,7 +170,7 @@ def _pair(base: _Side, new: _Side) -> tuple[Matched, ...]:
     )
 
 
-def _one_wall(said: Iterable[WallId | None]) -> WallId | None:
-    """The one wall that is said; None where there is none, or more than one."""
-    walls = {wall for wall in said if wall is not None}
-    return walls.pop() if len(walls) == 1 else None
+def _one_wall(walls: Iterable[WallId | None]) -> WallId | None:
+    """The one wall that is named; None where there is none, or more than one."""
+    named = {wall for wall in walls if wall is not None}
+    return named.pop() if len(named) == 1 else None

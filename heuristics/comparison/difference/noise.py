@@ -1,4 +1,4 @@
-"""Which differences of rows can be told from the scatter of their steps, and which are noise together."""
+"""Which differences of rows stand out of the scatter of their steps, and which are noise together."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ class Scatter:
 def split_noise(
     rows: Iterable[Matched], step_ns: Fraction
 ) -> tuple[tuple[Scatter, ...], tuple[Matched, ...]]:
-    """Rows whose difference is told, and those that are noise, the largest difference first in both.
+    """Rows whose difference is real, and those that are noise, the largest difference first in both.
 
-    What is noise is noise in sum too: as long as its sum can be told from scatter, the row that has most of
-    it is told. So one cause that moves many rows a little, or one row now and then, is not lost among them.
+    What is noise is noise in sum too: as long as its sum is beyond scatter, the row that has most of
+    it is real. So one cause that moves many rows a little, or one row now and then, is not lost among them.
     """
     scatters = sorted((scatter_of(row, step_ns) for row in rows), key=_size)
-    told = [one for one in scatters if not one.is_noise]
+    real = [one for one in scatters if not one.is_noise]
     noise = [one for one in scatters if one.is_noise]
     while noise and not scatter_of(whole := added([one.row for one in noise]), step_ns).is_noise:
         largest = next(one for one in noise if one.row.delta_ns * whole.delta_ns > 0)
         noise.remove(largest)
-        told.append(largest)
-    return tuple(sorted(told, key=_size)), tuple(one.row for one in noise)
+        real.append(largest)
+    return tuple(sorted(real, key=_size)), tuple(one.row for one in noise)
 
 
 def _size(one: Scatter) -> tuple[Fraction, str]:
@@ -54,7 +54,7 @@ def scatter_of(row: Matched, step_ns: Fraction) -> Scatter:
     """Noise is a difference of 0, and one whose 95 % interval holds 0.
 
     With too few steps for an interval it is one below `SMALL_FRAC` of `step_ns`, the mean step of both
-    sides, that is no more than the ranges of both sides together. A row told by one number a side, as without
+    sides, that is no more than the ranges of both sides together. A row of one number a side, as without
     steps, has no scatter: it is noise only where it does not differ.
     """
     if not row.delta_ns:

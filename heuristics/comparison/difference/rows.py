@@ -16,7 +16,7 @@ from heuristics.result.told import known
 from heuristics.run.run import WallId
 
 NOISE: Final = "noise"
-"""The row that holds what cannot be told from scatter, and the rest of rounding."""
+"""The row that holds what cannot be separated from scatter, and the rest of rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Attribution:
     where a side has no account."""
     modules: tuple[RowDelta, ...] = ()
     """Modules of MoE layers by pass, which may overlap and add up to nothing. Noise is left out. Empty where
-    a side tells none."""
+    a side has none."""
 
 
 def attribute(base: Rank, new: Rank) -> Attribution:
@@ -87,8 +87,8 @@ def _has_modules(*sides: Rank) -> bool:
 
 def _adding_up(rows: Sequence[Matched], step_ns: Fraction) -> tuple[RowDelta, ...]:
     """Rows beyond noise, and `noise` with all else: together the rounded sum of all differences."""
-    told, noise = split_noise(rows, step_ns)
-    named = _in_order(_delta(one) for one in told)
+    beyond, noise = split_noise(rows, step_ns)
+    named = _in_order(_delta(one) for one in beyond)
     return (*named, _noise(added(rows), named, noise))
 
 
@@ -134,7 +134,7 @@ def _noise(whole: Matched, named: Sequence[RowDelta], noise: Sequence[Matched]) 
 
 
 def _parts(rest: Sequence[Matched], delta_ns: int) -> Effects:
-    """The parts of the rows that are noise; what rounding left over is overlap. Not told where one is not."""
+    """The parts of the rows that are noise; what rounding left over is overlap. Unknown where one is."""
     count_ns = duration_ns = 0
     for row in rest:
         parts = effects_of(row)

@@ -1,11 +1,11 @@
-"""Which way a setting went: more of it, less of it, or neither can be said."""
+"""Which way a setting went: more of it, less of it, or unknown."""
 
 from __future__ import annotations
 
 from typing import Final, Literal
 
+from heuristics.comparison.configured import Value
 from heuristics.comparison.difference.changed import Changed
-from heuristics.comparison.said import Value
 
 Way = Literal[1, 0, -1]
 
@@ -16,7 +16,7 @@ _FULLER: Final = {"selective": 1, "full": 2}
 
 
 def way(change: Changed) -> Way:
-    """1 where the new side has more of it, -1 where less, 0 where that cannot be said.
+    """1 where the new side has more of it, -1 where less, 0 where that is unknown.
 
     Off (None, False, 0, nothing in a list, `none`) is less than on; numbers and lists are compared; of two
     precisions the narrower is more; full recompute is more than selective.

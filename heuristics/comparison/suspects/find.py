@@ -2,56 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Final
 
 from msgspec import structs
 
 from heuristics.comparison.difference.changed import Changed
 from heuristics.comparison.facts import Facts
+from heuristics.comparison.suspects.causes import named
+from heuristics.comparison.suspects.evidence.dispatcher import FUSED, asked_for
 from heuristics.comparison.suspects.movers import Movable, movable
-from heuristics.comparison.suspects.rules import (
-    communication,
-    compute,
-    dispatcher,
-    graphs,
-    host,
-    memory,
-    precision,
-    published,
-)
-from heuristics.comparison.suspects.rules.rule import Found, Rule, find
+from heuristics.comparison.suspects.rule import Found, find
 from heuristics.comparison.suspects.sentences import change_sentences, row_sentences
+from heuristics.comparison.suspects.table import rules
 from heuristics.comparison.suspects.view import View
 from heuristics.result.compared import Suspect
 from heuristics.result.judged import Level
 from traces.limits import Limit
 
-RULES: Final[tuple[Rule, ...]] = (
-    *published.RULES,
-    *host.RULES,
-    *graphs.RULES,
-    *dispatcher.RULES,
-    *precision.RULES,
-    *memory.RULES,
-    *communication.RULES,
-    *compute.RULES,
-)
 MOST: Final = Limit(8, "suspects", "ours: a judgement: nobody tries more; the list of changes has them all")
 LEAST: Final = Limit(0.02, "fraction of all that moved", "ours: a judgement: less is not worth an A/B run")
 OPPOSED: Final = Limit(
     0.5, "of what its rows moved", "ours: GEMMs that shrink and launches that grow may have one cause"
 )
 WEIGHTS: Final[dict[Level, Limit]] = {
-    "high": Limit(1.0, "weight", "ours: said and seen"),
+    "high": Limit(1.0, "weight", "ours: changed and observed"),
     "medium": Limit(
-        0.7, "weight", "ours: a judgement: goes before up to twice as much that is neither said nor seen"
+        0.7,
+        "weight",
+        "ours: a judgement: goes before up to twice as much that is neither changed nor observed",
     ),
-    "low": Limit(0.35, "weight", "ours: only consistent: half of a cause that is said or seen"),
+    "low": Limit(0.35, "weight", "ours: only consistent: half of a cause that changed or was observed"),
 }
 
 
-_EXPERTS: Final = ("exposed_comm.ep_*", "exposed_comm.sendrecv_unresolved")
 _CONTROL: Final = (
     "as the control arm, run the new side with moe_token_dispatcher_type alltoall: what stays slower there "
     "is not the dispatcher's"
@@ -82,11 +68,12 @@ def find_suspects(facts: Facts) -> tuple[Suspect, ...]:
 
 
 def _with_control(view: View, suspect: Suspect) -> Suspect:
-    """Where exchanges between experts got longer by a flex backend: alltoall tells whether that is why."""
+    """Where exchanges between experts got longer by a flex backend: alltoall shows whether that is why."""
     runs = view.after.detected.dispatcher
-    backend = dispatcher.asked_for(view) if runs == "unknown" else runs
-    longer = any(row.row in suspect.rows and row.delta_ns > 0 for row in view.matching(*_EXPERTS))
-    if not longer or backend not in dispatcher.FUSED or not suspect.next:
+    backend = asked_for(view) if runs == "unknown" else runs
+    experts = {row.row for row in view.matching(*named("@ep"))}
+    longer = suspect.explains_ns > 0 and not experts.isdisjoint(suspect.rows)
+    if not longer or backend not in FUSED or not suspect.next:
         return suspect
     return structs.replace(suspect, next=f"{suspect.next}; {_CONTROL}")
 
@@ -95,23 +82,25 @@ def _by_rules(view: View) -> tuple[Found, ...]:
     """One of each rule: that of the direction which moves more; of two alike, the one the step went."""
     found: dict[str, Found] = {}
     for side in (view, view.other()):
-        for rule in RULES:
+        for rule in rules():
             one = find(rule, side)
             if one and (rule.id not in found or _place(view, one) < _place(view, found[rule.id])):
                 found[rule.id] = one
     return tuple(found.values())
 
 
-_RULE_PLACE: Final = {rule.id: place for place, rule in enumerate(RULES)}
+@cache
+def _rule_places() -> Mapping[str, int]:
+    return {rule.id: place for place, rule in enumerate(rules())}
 
 
 def _place(view: View, found: Found) -> tuple[bool, float, bool, int, str]:
-    """Where a suspect stands: of two that are alike what is said goes first, then as the rules are listed."""
+    """Where a suspect stands: of two that are alike what changed goes first, then as the rules are listed."""
     suspect = found.suspect
     against = suspect.explains_ns * view.facts.attribution.step_delta_ns < 0
     opposed = against and abs(suspect.explains_ns) >= OPPOSED.value * found.gross_ns
     weighted_ns = found.gross_ns * WEIGHTS[suspect.confidence].value
-    place = _RULE_PLACE.get(suspect.id, len(RULES))
+    place = _rule_places().get(suspect.id, len(rules()))
     return opposed, -weighted_ns, not found.spoken_for, place, suspect.id
 
 

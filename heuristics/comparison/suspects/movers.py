@@ -10,8 +10,7 @@ from typing import Final
 from heuristics.comparison.difference.changed import Changed
 from heuristics.comparison.difference.rows import RowDelta
 from heuristics.comparison.suspects.direction import is_off, way
-from heuristics.comparison.suspects.mover_rows import MOVERS
-from heuristics.comparison.suspects.mover_table import Mover
+from heuristics.comparison.suspects.table import Mover, movers
 from heuristics.comparison.suspects.view import matches
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Fix
@@ -48,9 +47,9 @@ class Movable:
 
 def movable(change: Changed, rows: Sequence[RowDelta]) -> Movable:
     """Which of the rows that moved a change can explain."""
-    movers = [one for one in (*MOVERS, *fix_movers()) if matches(change.what, one.what)]
-    explained = tuple(row.row for row in rows if any(_moves(one, change, row) for one in movers))
-    used = [one for one in movers if any(_moves(one, change, row) for row in rows)]
+    able = [one for one in (*movers(), *fix_movers()) if matches(change.what, one.what)]
+    explained = tuple(row.row for row in rows if any(_moves(one, change, row) for one in able))
+    used = [one for one in able if any(_moves(one, change, row) for row in rows)]
     sources = tuple(dict.fromkeys(one.source for one in used))
     return Movable(explained, any(one.is_broad for one in used), sources)
 

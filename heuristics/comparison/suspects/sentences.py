@@ -1,14 +1,14 @@
-"""How a suspect's evidence is said: figures per step, always from base to new."""
+"""How a suspect's evidence is worded: figures per step, always from base to new."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
+from heuristics.comparison.configured import Value
 from heuristics.comparison.difference.changed import Changed
 from heuristics.comparison.difference.rows import RowDelta
 from heuristics.comparison.figures import milliseconds, signed_milliseconds
-from heuristics.comparison.said import Value
 from heuristics.comparison.suspects.view import View
 from heuristics.walls.words import percent
 from traces.limits import Limit
@@ -21,30 +21,30 @@ def row_sentences(view: View, rows: Sequence[RowDelta]) -> tuple[str, ...]:
     """The largest rows with their times, and how many more there are."""
     most = int(SHOWN_ROWS.value)
     largest = sorted(rows, key=lambda row: (-abs(row.delta_ns), row.row))
-    said = [_row(view, row) for row in largest[:most]]
+    found = [_row(view, row) for row in largest[:most]]
     if left := largest[most:]:
         moved_ns = view.sign * sum(row.delta_ns for row in left)
         more = "1 more row moves" if len(left) == 1 else f"{len(left)} more rows together move"
-        said.append(f"{more} {signed_milliseconds(moved_ns)} a step")
-    return tuple(said)
+        found.append(f"{more} {signed_milliseconds(moved_ns)} a step")
+    return tuple(found)
 
 
 def _row(view: View, row: RowDelta) -> str:
     part = percent(abs(row.delta_ns) / view.moved_ns)
-    said = view.arrow(f"{row.row} a step", milliseconds(row.base_ns), milliseconds(row.new_ns))
-    return f"{said} ({signed_milliseconds(view.sign * row.delta_ns)}, {part} of all that moved)"
+    found = view.arrow(f"{row.row} a step", milliseconds(row.base_ns), milliseconds(row.new_ns))
+    return f"{found} ({signed_milliseconds(view.sign * row.delta_ns)}, {part} of all that moved)"
 
 
 def change_sentences(view: View, changes: Sequence[Changed]) -> tuple[str, ...]:
-    """What is said to have changed."""
+    """What changed."""
     return tuple(_change(view, one) for one in changes[: int(SHOWN_CHANGES.value)])
 
 
 def _change(view: View, change: Changed) -> str:
     if change.withheld:
         return f"{change.what} differs; its value is not shown"
-    before = _value(change.base) if change.said_base else "not said"
-    after = _value(change.new) if change.said_new else "not said"
+    before = _value(change.base) if change.said_base else "not set"
+    after = _value(change.new) if change.said_new else "not set"
     return f"{view.arrow(change.what, before, after)} ({change.source})"
 
 

@@ -6,7 +6,7 @@ written for one direction only, and swapped sides give the same suspects, mirror
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -14,10 +14,10 @@ from typing import Any, Final, Literal
 
 from msgspec import structs
 
+from heuristics.comparison.configured import Value, given_of, settings_of
 from heuristics.comparison.difference.changed import Changed
 from heuristics.comparison.difference.rows import NOISE, RowDelta
 from heuristics.comparison.facts import Facts
-from heuristics.comparison.said import Value, given_of, settings_of
 from heuristics.result.compared import Change, KernelDelta
 from heuristics.result.rank import Rank
 from heuristics.result.told import known
@@ -95,7 +95,7 @@ class View:
         return tuple(change for change in self.facts.changed if matches(change.what, patterns))
 
     def known(self, *knobs: str) -> tuple[Value, Value]:
-        """What is known of a knob or a given fact, before and after; the first of some names that is said."""
+        """What is known of a knob or a given fact, before and after; the first of some names that is set."""
         return _known(self, True, knobs), _known(self, False, knobs)
 
     def arrow(self, label: str, before: object, after: object) -> str:
@@ -109,10 +109,7 @@ def turned(facts: Facts) -> Facts:
     attribution = facts.attribution
     return replace(
         facts,
-        base=facts.new,
-        new=facts.base,
-        base_rank=facts.new_rank,
-        new_rank=facts.base_rank,
+        **_swapped(facts, ("base", "new", "base_rank", "new_rank")),
         attribution=replace(
             attribution,
             step_delta_ns=-attribution.step_delta_ns,
@@ -120,39 +117,33 @@ def turned(facts: Facts) -> Facts:
         ),
         kernels=tuple(_turned_kernel(one) for one in facts.kernels),
         changed=tuple(
-            replace(one, base=one.new, new=one.base, said_base=one.said_new, said_new=one.said_base)
-            for one in facts.changed
+            replace(one, **_swapped(one, ("base", "new", "said_base", "said_new"))) for one in facts.changed
         ),
     )
 
 
+def _swapped(one: object, names: Sequence[str]) -> dict[str, Any]:
+    """Fields in pairs, each with the value of its other."""
+    pairs = zip(names[::2], names[1::2], strict=True)
+    return {name: getattr(one, other) for pair in pairs for name, other in (pair, pair[::-1])}
+
+
 def _turned_row(row: RowDelta) -> RowDelta:
+    parts = ("delta_ns", "count_ns", "duration_ns", "overlap_ns")
+    less: dict[str, Any] = {name: _less(getattr(row, name)) for name in parts}
     return replace(
         row,
-        delta_ns=-row.delta_ns,
-        count_ns=_less(row.count_ns),
-        duration_ns=_less(row.duration_ns),
-        overlap_ns=_less(row.overlap_ns),
-        base_ns=row.new_ns,
-        new_ns=row.base_ns,
-        base_count=row.new_count,
-        new_count=row.base_count,
+        **_swapped(row, ("base_ns", "new_ns", "base_count", "new_count")),
+        **less,
         low_ns=_less(row.high_ns),
         high_ns=_less(row.low_ns),
     )
 
 
 def _turned_kernel(kernel: KernelDelta) -> KernelDelta:
+    pairs = ("base_grid", "new_grid", "base_count", "new_count", "base_each_ns", "new_each_ns")
     return structs.replace(
-        kernel,
-        change=_TURNED[kernel.change],
-        delta_ns=-kernel.delta_ns,
-        base_grid=kernel.new_grid,
-        new_grid=kernel.base_grid,
-        base_count=kernel.new_count,
-        new_count=kernel.base_count,
-        base_each_ns=kernel.new_each_ns,
-        new_each_ns=kernel.base_each_ns,
+        kernel, change=_TURNED[kernel.change], delta_ns=-kernel.delta_ns, **_swapped(kernel, pairs)
     )
 
 
@@ -169,5 +160,5 @@ def _counts(rank: Rank) -> dict[str, float]:
 def _known(view: View, is_before: bool, names: Iterable[str]) -> Any:
     result = view.facts.base if is_before else view.facts.new
     sources = settings_of(result).values, given_of(result)
-    told = (said.get(name) for name in names for said in sources)
-    return next((value for value in told if value is not None), None)
+    values = (source.get(name) for name in names for source in sources)
+    return next((value for value in values if value is not None), None)

@@ -7,12 +7,11 @@ from functools import cache
 from typing import Final
 
 from heuristics.config.view import Config
-from heuristics.rules.failures.failure import Failure, Row, Seen, State
-from heuristics.rules.failures.table import ROWS
+from heuristics.rules.failures.failure import Failure, State
+from heuristics.rules.failures.row import failures
 from heuristics.rules.rule import Rule, verdict
 from heuristics.rules.rules import rules
 from heuristics.run.run import Run
-from traces.settings.settings import Settings
 from traces.training_log.known_lines import known_lines
 from traces.training_log.log import TrainingLog
 
@@ -26,7 +25,10 @@ def explain_failures(run: Run) -> tuple[Failure, ...]:
     """
     if run.log is None:
         return ()
-    found = [*_of_rules(run.log, run.validated), *_of_rows(run.log, run.config.written)]
+    found = [
+        *_of_rules(run.log, run.validated),
+        *_of_table(run.log, run.validated),
+    ]
     return tuple(sorted(found, key=lambda one: (one.line is None, one.line or 0)))
 
 
@@ -35,6 +37,19 @@ def rules_by_line() -> Mapping[str, tuple[Rule, ...]]:
     """The rules that a known line may come from."""
     lines = dict.fromkeys(line for rule in rules().values() for line in rule.lines)
     return {line: tuple(rule for rule in rules().values() if line in rule.lines) for line in lines}
+
+
+@cache
+def lines_about(names: tuple[str, ...]) -> frozenset[str]:
+    """Known lines that refuse or drop a feature, by the names that stand for it in the tables."""
+    found = [line for rule in rules().values() if _denies(rule, names) for line in rule.lines]
+    found += [line for row in failures().values() if row.feature in names for line in row.lines]
+    return frozenset(found)
+
+
+def _denies(rule: Rule, names: tuple[str, ...]) -> bool:
+    spoken = rule.feature.names if rule.feature else ()
+    return rule.level in ("error", "ignored") and bool({*names} & {*spoken})
 
 
 def _of_rules(log: TrainingLog, config: Config) -> list[Failure]:
@@ -62,22 +77,25 @@ def _caused(rule: Rule, line_id: str, line: int) -> Failure:
         source=known_lines()[line_id].source,
         state=_STATES[rule.level],
         knobs=rule.set,
+        rule=rule.id,
     )
 
 
-def _of_rows(log: TrainingLog, settings: Settings) -> list[Failure]:
-    return [_explained(row, seen) for row in ROWS if (seen := row.seen(log, settings)) is not None]
-
-
-def _explained(row: Row, seen: Seen) -> Failure:
-    return Failure(
-        id=row.id,
-        text=row.text,
-        confirm=row.confirm,
-        fix=row.fix,
-        fix_id=row.fix_id,
-        line=seen.line,
-        source=row.source or known_lines()[row.id].source,
-        state=row.state,
-        knobs=row.knobs,
-    )
+def _of_table(log: TrainingLog, config: Config) -> list[Failure]:
+    found = {row.id: at for row in failures().values() if (at := row.seen(log, config)) is not None}
+    return [
+        Failure(
+            id=row.id,
+            text=row.text,
+            confirm=row.confirm,
+            fix=row.cure,
+            fix_id=row.fix,
+            line=found[row.id][0],
+            source=row.source,
+            state=row.state,
+            knobs=row.set,
+            rule=row.rule,
+        )
+        for row in failures().values()
+        if row.id in found and not {*row.unless} & {*found}
+    ]

@@ -25,6 +25,7 @@ from reports.content.blocks import (
 )
 from reports.content.check_defects import Weight, answer_words, defects
 from reports.content.check_workflow import choices
+from reports.content.known_issues import issue_sentence
 from reports.content.names import is_cure, name_of
 from reports.content.quantities import counted, saving
 from traces.names.frameworks import Framework
@@ -152,13 +153,8 @@ def _one_note(fix: Fix) -> Iterator[Words]:
 def _issues(fix: Fix, everything: bool) -> Iterator[Words]:
     """Published issues of the change: those that fit this run, with `everything` also where that is open."""
     for one in fix.known_issues:
-        if one.only_if and not everything:
-            continue
-        where = " or ".join(one.releases) + (f", on {' or '.join(one.gpus)}" if one.gpus else "")
-        if one.only_if:
-            given = ", ".join(name.replace("_", " ") for name in one.only_if)
-            where = f"if your release is {where}; not known here: {given}"
-        yield words(f"Known issue ({where}): {one.what}. Workaround: {one.workaround}. {one.source}.")
+        if everything or not one.only_if:
+            yield words(f"Known issue {issue_sentence(one)}")
 
 
 def _condition(one: Precondition) -> str:

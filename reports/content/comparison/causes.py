@@ -19,7 +19,7 @@ _BEFORE: Final[dict[ComparisonVerdict, str]] = {
     "no_change": "IN PARTS",
     "not_comparable": "POSSIBLY",
 }
-"""What the first cause is called where no difference of the step is shown."""
+"""What the first cause is called where no difference of the step is certain."""
 _NONE: Final[dict[ComparisonVerdict, str]] = {
     "no_change": "Nothing to explain: the difference is within what steps vary.",
     "not_comparable": "No cause is named: the runs are not comparable.",
@@ -37,7 +37,7 @@ def causes(compared: Compared, everything: bool) -> Iterator[Block]:
         first = _BEFORE.get(compared.verdict) or (
             "LIKELY CAUSE" if one.confidence != "low" else "POSSIBLE CAUSE"
         )
-        yield Sentence(_said(compared, one), first if place == 0 else "OR", Tone.NOTICE)
+        yield Sentence(_cause(compared, one), first if place == 0 else "OR", Tone.NOTICE)
         if evidence := tuple(_evidence(one, everything)):
             yield Items(evidence)
     if shared := _sharing(shown):
@@ -48,7 +48,7 @@ def causes(compared: Compared, everything: bool) -> Iterator[Block]:
         )
 
 
-def _said(compared: Compared, suspect: Suspect) -> Words:
+def _cause(compared: Compared, suspect: Suspect) -> Words:
     rows = named(suspect.rows)
     through = words(", by ", rows) if rows else ()
     sure = f". Confidence {suspect.confidence}."

@@ -109,8 +109,8 @@ def _rows(compared: Compared) -> Iterator[Block]:
     yield row_table(compared.attribution, ledger_name)
     for row in compared.attribution:
         if row.row == NOISE and row.parts:
-            said = words("differ by no more than steps vary: ", named(row.parts, len(row.parts)))
-            yield Sentence(said, "Rows in noise")
+            differ = words("differ by no more than steps vary: ", named(row.parts, len(row.parts)))
+            yield Sentence(differ, "Rows in noise")
 
 
 def _kernels(kernels: tuple[KernelDelta, ...]) -> Table:

@@ -26,22 +26,22 @@ def changed(compared: Compared, everything: bool) -> Iterator[Items | Sentence]:
     others = [one for one in compared.changed if not one.can_explain]
     shown = (*telling, *others) if everything else telling[:_CHANGED]
     more = len(compared.changed) - len(shown)
-    said = [_changed(one, everything) for one in shown]
+    lines = [_changed(one, everything) for one in shown]
     if shown and more:
-        said.append(words(f"{counted(more, 'more change')}: --full"))
-    if said:
-        yield Items(tuple(said), "What changed")
+        lines.append(words(f"{counted(more, 'more change')}: --full"))
+    if lines:
+        yield Items(tuple(lines), "What changed")
     else:
         none = f"{counted(more, 'change')}, none of which explains a part that differs: --full"
         yield Sentence((none if more else "nothing that either side records.",), "What changed")
 
 
 def _changed(one: ComparedChange, everything: bool) -> Words:
-    said = words(_name(one), ": ", *_values(one, everything), f" ({one.source})")
+    line = words(_name(one), ": ", *_values(one, everything), f" ({one.source})")
     if not everything:
-        return said
+        return line
     rows = named(one.can_explain)
-    return words(said, *(("; can explain ", rows) if rows else ("; explains no part that differs",)))
+    return words(line, *(("; can explain ", rows) if rows else ("; explains no part that differs",)))
 
 
 def _name(one: ComparedChange) -> Span:
@@ -66,7 +66,7 @@ def _value(text: str | None, width: int) -> Span:
 
 
 def value_text(what: str, value: object) -> str:
-    """What a side says of a knob, a version, or a figure of the trace."""
+    """What a side has of a knob, a version, or a figure of the trace."""
     if what.endswith("_frac") and isinstance(value, int | float):
         return percent(value)
     if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):

@@ -28,8 +28,8 @@ _CONCLUSIONS: Final[dict[Conclusion, str]] = {
     "not_active": "The new trace does not show it at work: find out why before you judge it.",
     "changed_together": "The gain cannot be credited to it alone. Changed together with it",
     "no_prediction": "The plan of the base has no range for it. Give one: --expect FIX=6ms.",
-    "too_few_steps": "Too few steps to tell a gain from chance.",
-    "within_noise": "The steps vary too much to tell whether the prediction holds: record more of them.",
+    "too_few_steps": "Too few steps to separate a gain from chance.",
+    "within_noise": "The steps vary too much to decide whether the prediction holds: record more of them.",
     "not_comparable": "The runs are not comparable, so no fix is judged.",
 }
 
@@ -77,9 +77,9 @@ def _part(one: Expected) -> Iterator[Words]:
 
 
 def _conclusion(one: Expected) -> Words:
-    said = _CONCLUSIONS[one.conclusion]
+    conclusion = _CONCLUSIONS[one.conclusion]
     if one.conclusion == "changed_together":
-        return words(f"{said}: {', '.join(one.together_with)}.")
+        return words(f"{conclusion}: {', '.join(one.together_with)}.")
     if one.conclusion == "came_back_elsewhere":
-        return words(said, *((". Longer now: ", named(one.grew)) if one.grew else ()), ".")
-    return words(said)
+        return words(conclusion, *((". Longer now: ", named(one.grew)) if one.grew else ()), ".")
+    return words(conclusion)

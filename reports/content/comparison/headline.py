@@ -71,10 +71,10 @@ def _each(compared: Compared) -> str:
 def headline(compared: Compared) -> Headline:
     """The verdict with the figures it rests on, and below it why."""
     label, tone = _LABELS[compared.verdict]
-    return Headline(label, (_said(compared),), tone, tuple(map(words, _under(compared))))
+    return Headline(label, (_figures(compared),), tone, tuple(map(words, _under(compared))))
 
 
-def _said(compared: Compared) -> str:
+def _figures(compared: Compared) -> str:
     size = compared.size
     moved = f"{signed(milliseconds(size.delta_ns))} ms{_per(compared)} = {signed(percent(size.delta_frac))}"
     figures = f"{moved} ({_interval(size)}{_counts(compared)})"

@@ -97,7 +97,7 @@ def _full_row(row: ComparedRow, name: Callable[[str], Words]) -> Row:
 
 
 def moved(time_ns: Told[int]) -> Quantity:
-    """A difference in ms; empty where it is not told."""
+    """A difference in ms; empty where it is unknown."""
     value = known(time_ns)
     return Quantity("" if value is None else signed(milliseconds(value)))
 

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Final
 
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.rules.failures.failure import Row
-from heuristics.rules.failures.table import MENDS, ROWS
+from heuristics.rules.failures.corrections import Corrected, corrections
+from heuristics.rules.failures.row import Row, failures
 from heuristics.rules.rule import Rule
 from heuristics.rules.rules import rules
 from heuristics.workflow.rule import WorkflowRule
@@ -20,13 +20,13 @@ from reports.content.explain.topic import Topic, listed, said
 from reports.content.wording import ended, joined
 from reports.measures import glossary
 from traces.settings.knobs import Knob, knobs
-from traces.training_log.known_lines import known_lines
 
 _SAYS: Final = {
     "core": "Megatron-Core's configuration",
     "megatron_lm": "the arguments of Megatron-LM",
     "megatron_bridge": "Megatron-Bridge",
     "dispatcher": "Megatron-Core, while it builds or runs a layer",
+    "te": "Transformer Engine, in the first step",
     "ours": "nobody before the run fails; the rule is ours",
 }
 """Who refuses what breaks a rule."""
@@ -44,10 +44,10 @@ def configuration_topics() -> Iterator[Topic]:
         yield Topic(rule.id, "rule of a release", partial(_rule, rule))
     for step in (one for one in WORKFLOW if one.id not in rules()):
         yield Topic(step.id, "rule of the workflow", partial(_step, step))
-    for row in ROWS:
+    for row in failures().values():
         yield Topic(row.id, "failure that a log shows", partial(_failure, row))
-    for number, mend in MENDS.items():
-        yield Topic(number, "correction", partial(_mend, number, mend))
+    for number, several in corrections().items():
+        yield Topic(number, "correction", partial(_correction, several))
     for number, text in glossary()["finding"].items():
         yield Topic(number, "finding of a configuration", partial(_finding, text))
     for word, text in glossary()["word"].items():
@@ -95,15 +95,14 @@ def _step(rule: WorkflowRule) -> Iterator[Block]:
 def _failure(row: Row) -> Iterator[Block]:
     yield from said(ended(row.text), "Likely cause")
     yield from said(ended(row.confirm), "To confirm")
-    yield Sentence(words(Code(row.fix_id), f": {ended(row.fix)}"), "Cure")
-    lines = known_lines()
-    yield from said(row.source or (lines[row.id].source if row.id in lines else ""), "Source")
+    yield Sentence(words(Code(row.fix), f": {ended(row.cure)}"), "Cure")
+    yield from said(row.source, "Source")
 
 
-def _mend(number: str, mend: str) -> Iterator[Block]:
-    yield from said(ended(mend))
-    shown = (row for row in ROWS if row.fix_id == number)
-    yield from listed("For", (words(Code(row.id), f": {ended(row.text)}") for row in shown))
+def _correction(several: tuple[Corrected, ...]) -> Iterator[Block]:
+    cures = dict.fromkeys(one.cure for one in several)
+    yield from listed("Corrections", (words(ended(cure)) for cure in cures))
+    yield from listed("For", (words(Code(one.id), f": {ended(one.text)}") for one in several))
 
 
 def _finding(text: str) -> Iterator[Block]:

@@ -12,11 +12,13 @@ from typing import Final
 import heuristics.fixes
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Fix, Precondition
+from heuristics.rules.known_issues import known_issues
 from heuristics.run.run import Run
 from reports.content.blocks import Block, Code, Sentence, Term, words
 from reports.content.explain.guides import table_of
 from reports.content.explain.limits import limit_items, limits_in
 from reports.content.explain.topic import Topic, listed, paragraphs
+from reports.content.known_issues import issue_sentence
 from reports.content.names import name_of
 from reports.content.wording import joined
 
@@ -57,6 +59,9 @@ def _fix(number: str) -> Iterator[Block]:
     yield from listed("Replayed as", (_CHANGES[change] for change in fix.changes(run)))
     yield from listed("Measured elsewhere", (f"{gain.text} ({gain.source})" for gain in fix.gains))
     yield from listed("Side effects", fix.side_effects)
+    yield from listed(
+        "Known issues", (issue_sentence(one, of_a_run=False) for one in known_issues(fix.id, {}, Run()))
+    )
     yield from listed("Not in one plan with", map(_titled, fix.excludes))
     yield from listed("The same change as", map(_titled, (fix.same_as,) if fix.same_as else ()))
     yield from listed("Verify in the next recording", [fix.verify])

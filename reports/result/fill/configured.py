@@ -12,7 +12,6 @@ from heuristics.judgement import Judgement
 from heuristics.result import configured as typed
 from heuristics.result.judged import Checked as Answered
 from heuristics.result.told import Told
-from heuristics.rules.defects import told_by
 from reports.result.fill.parts import all_copied, because, copied, each, gap
 from reports.result.fill.plan import GIVE
 from reports.result.fill.shown import is_withheld, shown
@@ -60,24 +59,41 @@ def _versions(run: Run) -> typed.Versions:
     return because(versions, {name: gap("nobody says it", f"--{name}-version") for name in names})
 
 
+def defects(judgement: Judgement) -> tuple[typed.Defect, ...]:
+    """Every defect once, heaviest first."""
+    if judgement.told is None:
+        return ()
+    return tuple(
+        copied(one, typed.Defect, seen=tuple(all_copied(at, typed.Sighting) for at in one.seen))
+        for one in judgement.told.checked.defects
+    )
+
+
+def _told_by(checked: Checked, id: str) -> str:
+    """The entry that tells it, where that is another's."""
+    entry = next((one.id for one in checked.defects if one.tells(id)), "")
+    return "" if entry == id else entry
+
+
 def findings(judgement: Judgement) -> tuple[typed.ConfigFinding, ...]:
     """Contradictions first, then what failures of the log mean."""
     if judgement.told is None:
         return ()
     checked = judgement.told.checked
-    errors = {one.rule.id for one in checked.broken if one.level == "error"}
-    own = (copied(one, typed.ConfigFinding, same_as=told_by(one.id, errors)) for one in checked.findings)
-    return (*own, *(_failure(one) for one in checked.failures))
+    own = (copied(one, typed.ConfigFinding, same_as=_told_by(checked, one.id)) for one in checked.findings)
+    return (*own, *(_failure(one, checked) for one in checked.failures))
 
 
-def _failure(one: Failure) -> typed.ConfigFinding:
+def _failure(one: Failure, checked: Checked) -> typed.ConfigFinding:
     where = f"line {one.line} of the log" if one.line else "the configuration"
+    told = next((defect.id for defect in checked.defects if defect.tells(one.id)), "")
     return typed.ConfigFinding(
         id=one.id,
         state=one.state,
         text=one.text,
         evidence=f"{where}; to confirm: {one.confirm} ({one.source})",
-        fix=f"{one.fix_id}: {one.fix}",
+        fix=f"{one.fix_id}: {one.fix}" if one.fix_id else one.fix,
+        same_as=told if any(broken.rule.id == told for broken in checked.broken) else "",
     )
 
 
@@ -86,7 +102,6 @@ def rules(judgement: Judgement) -> Told[typed.Rules]:
     if judgement.told is None:
         return NOT_GIVEN
     checked, run = judgement.told.checked, judgement.run
-    found = {one.id for one in checked.findings}
     return typed.Rules(
         broken=tuple(
             copied(
@@ -95,7 +110,7 @@ def rules(judgement: Judgement) -> Told[typed.Rules]:
                 level=one.level,
                 text=one.text,
                 seen=_seen(one.rule.knobs, run),
-                same_as="" if one.level == "error" else told_by(one.rule.id, found),
+                same_as=_told_by(checked, one.rule.id),
             )
             for one in checked.broken
         ),
@@ -114,7 +129,6 @@ def workflow(judgement: Judgement) -> tuple[typed.WorkflowStep, ...]:
     if judgement.told is None:
         return ()
     checked = judgement.told.checked
-    told = {*(one.rule.id for one in checked.broken), *(one.id for one in checked.findings)}
     return tuple(
         copied(
             one.judged,
@@ -123,10 +137,14 @@ def workflow(judgement: Judgement) -> tuple[typed.WorkflowStep, ...]:
             phase=one.rule.phase,
             title=one.rule.title,
             seed=one.rule.seed,
-            same_as=told_by(one.rule.id, told) if one.judged.state == "violated" else "",
+            same_as=_told_step(checked, one.rule.id) if one.judged.state == "violated" else "",
         )
         for one in checked.steps
     )
+
+
+def _told_step(checked: Checked, id: str) -> str:
+    return next((one.id for one in checked.defects if one.tells(id)), "")
 
 
 def experiments(judgement: Judgement) -> Told[typed.Experiments]:
@@ -155,7 +173,8 @@ def throughput(judgement: Judgement) -> Told[typed.Throughput]:
     if isinstance(found, Missing) or step_ns is None:
         return found if isinstance(found, Missing) else None
     profiled = "configuration and profiled step"
-    is_moe = bool(judgement.run.settings.value("num_moe_experts"))
+    config, share = judgement.run.config, found.mfu_frac
+    band = None if share is None else mfu_band(share, config.family, config.gpu)
     filled = copied(
         found,
         typed.Throughput,
@@ -164,7 +183,7 @@ def throughput(judgement: Judgement) -> Told[typed.Throughput]:
         source="configuration and the log's steady step" if steady else profiled,
         references=checked.references,
         nearest=checked.nearest,
-        mfu_band=mfu_band(found.mfu_frac) if found.mfu_frac is not None and is_moe else UNSET,
+        mfu_band=band or UNSET,
     )
     unknown = gap("the GPU, or its peak in this precision, is unknown", "--gpu-model, --precision")
     return because(filled, each(("mfu_frac", "peak"), unknown))

@@ -72,6 +72,7 @@ def result_of_run(
             choices=choices(judgement),
             configuration=configured.configuration(judgement, redact),
             config_findings=configured.findings(judgement),
+            defects=configured.defects(judgement),
             rules=configured.rules(judgement),
             workflow=configured.workflow(judgement),
             experiments=configured.experiments(judgement),

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from diagnoser import analyze
 from heuristics.comparison.comparable import judge_comparable
+from heuristics.comparison.configured import Value
 from heuristics.comparison.configured_alike import RULES
-from heuristics.comparison.said import Value
 from heuristics.result.compared import Comparable, Difference
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result, Tool
@@ -342,7 +342,7 @@ def test_graphs_recorded_whole_hide_their_kernels_and_forbid_nothing() -> None:
 
 def test_an_account_that_one_side_lacks_limits_what_is_said_of_the_host() -> None:
     one = only(of_ranks(rank(absent_ns={"trailing": 0}), rank(absent_ns=None)))
-    assert (one.what, one.base, one.new) == ("why no compute ran", "told", "not told")
+    assert (one.what, one.base, one.new) == ("why no compute ran", "known", "unknown")
 
 
 def test_results_of_two_versions_of_this_tool_may_be_defined_otherwise() -> None:

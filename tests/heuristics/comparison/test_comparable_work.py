@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heuristics.comparison.comparable import judge_comparable
-from heuristics.comparison.said import Value
+from heuristics.comparison.configured import Value
 from heuristics.comparison.same_work import shared_work_frac
 from heuristics.comparison.work_amount import same_unit
 from heuristics.result.compared import Comparable

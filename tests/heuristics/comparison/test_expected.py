@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from diagnoser.expect import predictions
 from heuristics.comparison.comparison import compare
-from heuristics.comparison.said import Value
+from heuristics.comparison.configured import Value
 from heuristics.comparison.taken import Prediction
 from heuristics.result.compared import Compared, Expected
 from heuristics.result.judged import Combined, Fix, Knobs

@@ -83,13 +83,6 @@ ROWS: tuple[tuple[str, FindingState, Run], ...] = (
     ("CFG-dispatcher-not-active", "requested_not_active", seen(DEEPEP, dispatcher="alltoall")),
     ("CFG-dispatcher-not-active", "active_not_requested", seen(ALLTOALL, dispatcher="deepep")),
     (
-        "CFG-hybridep-topology",
-        "illegal",
-        run_with({**HYBRIDEP, RANKS: "8", "expert_model_parallel_size": 32}, given={"gpu": "GB200"}),
-    ),
-    ("CFG-shared-overlap-flex", "overwritten", bridge({**DEEPEP, "moe_shared_expert_overlap": True})),
-    ("CFG-fake-group-flex", "illegal", run_with({**DEEPEP, "fake_process_group": True})),
-    (
         "CFG-padding-sync",
         "illegal",
         run_with({**ALLTOALL, **GRAPHS, "moe_router_padding_for_quantization": True}),
@@ -323,7 +316,7 @@ def test_evidence_names_the_line_of_the_log() -> None:
 
 
 def test_a_recognised_failure_counts_without_the_log() -> None:
-    found = only(run_with(DEEPEP), Known("flex-gpu"))
+    found = only(run_with(DEEPEP), Known("deepep-gpu"))
     assert (found.id, found.evidence) == ("CFG-dispatcher-gpu", "the log says so")
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from heuristics.findings.states import FEATURES, FeatureStates, feature_states
-from heuristics.rules.failures.explain import rules_by_line
-from heuristics.rules.failures.table import ROWS as FAILURES
+from heuristics.rules.failures.explain import lines_about, rules_by_line
+from heuristics.rules.failures.row import failures
 from heuristics.run.run import Run
 from tests.workflow_doubles import log_of, run_with
 from traces.settings.settings import Framework
@@ -129,6 +129,6 @@ def test_a_capture_in_the_log_accepts_graphs_before_any_step() -> None:
 
 
 def test_every_line_that_refuses_a_feature_is_one_that_a_failure_explains() -> None:
-    refused = {line for one in FEATURES for line in one.refused}
+    refused = {line for one in FEATURES for line in lines_about(one.about)}
     assert refused
-    assert refused <= {row.id for row in FAILURES} | set(rules_by_line())
+    assert refused <= {line for row in failures().values() for line in row.lines} | set(rules_by_line())

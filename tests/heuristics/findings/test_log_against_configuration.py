@@ -60,6 +60,30 @@ def test_w5_the_line_of_the_ranks_is_read(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("> initialized pipeline model parallel with size 4", {"pipeline_model_parallel_size": 4}),
+        ("RuntimeError: world_size (24) is not divisible by 16", {"world_size": 24}),
+        (
+            "using world size: 8, data-parallel size: 8, context-parallel size: 1 "
+            "tensor-model-parallel size: 1, pipeline-model-parallel size: 1",
+            {
+                "world_size": 8,
+                "data_parallel_size": 8,
+                "context_parallel_size": 1,
+                "tensor_model_parallel_size": 1,
+                "pipeline_model_parallel_size": 1,
+            },
+        ),
+    ],
+)
+def test_w5_other_lines_of_sizes_are_read_too(tmp_path: Path, line: str, told: dict[str, int]) -> None:
+    found = log_of(tmp_path, line).settings
+    assert found is not None
+    assert {knob: one.value for knob, one in found.by_knob.items()} == told
+
+
 def test_w11_steps_of_another_batch_are_a_finding_with_both_values(tmp_path: Path) -> None:
     told = found(log_of(tmp_path, *STEADY), {BATCH: 8192})
     assert list(told) == ["CFG-log-global-batch"]
@@ -153,7 +177,7 @@ def test_w11_more_than_the_peak_is_no_figure_and_names_the_likely_cause(
 
 
 def test_item_32_an_mfu_is_placed_in_the_bands_of_the_guide() -> None:
-    assert [mfu_band(mfu) for mfu in (0.05, 0.13, 0.16, 0.18, 0.22, 0.30)] == [
+    assert [mfu_band(mfu, "dsv3", "GB200") for mfu in (0.05, 0.13, 0.16, 0.18, 0.22, 0.30)] == [
         *("below", "untuned", "between", "tuned", "tuned", "above")
     ]
 
@@ -164,33 +188,23 @@ def test_item_7_a_log_that_ends_early_is_no_failure_and_says_where_it_ends(tmp_p
     assert found(log, {}) == {}
 
 
-ON = (
-    "-" * 24 + " arguments " + "-" * 24,
-    "  overlap_moe_expert_parallel_comm " + "." * 14 + " True",
-    "  delay_wgrad_compute " + "." * 27 + " False",
-    "  overlap_grad_reduce " + "." * 27 + " True",
-    "-" * 20 + " end of arguments " + "-" * 20,
+DDP = (
+    "INFO:Setting up DistributedDataParallel with config DistributedDataParallelConfig("
+    "grad_reduce_in_fp32=False, overlap_grad_reduce=True, overlap_param_gather=False)"
 )
 
 
-def test_item_152_overlaps_that_the_logs_own_lines_say_are_on_are_read(tmp_path: Path) -> None:
-    log = log_of(tmp_path, *ON, "!!! [UB] Create Userbuffers Communicator")
-    assert overlaps_on(log) == {
-        "overlap_moe_expert_parallel_comm": 2,
-        "ddp.overlap_grad_reduce": 4,
-        "tp_comm_overlap": 6,
-    }
+def test_item_152_overlaps_that_the_logs_own_lines_say_are_set_up_are_read(tmp_path: Path) -> None:
+    log = log_of(tmp_path, DDP, "!!! [UB] Create Userbuffers Communicator")
+    assert overlaps_on(log) == {"ddp.overlap_grad_reduce": 1, "tp_comm_overlap": 2}
     assert overlaps_on(log_of(tmp_path, *STEADY)) == {}
 
 
 def test_item_152_they_are_shown_with_their_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = written(tmp_path, "on.log", "\n".join((*ON, *STEADY)) + "\n")
+    said = written(tmp_path, "on.log", "\n".join((DDP, *STEADY)) + "\n")
     run(["check-config", str(script(tmp_path)), "--log", str(said), "--no-megatron"])
     text = " ".join(capsys.readouterr().out.split())
-    assert (
-        "On, by the log's own lines: overlap_moe_expert_parallel_comm (line 2), "
-        "ddp.overlap_grad_reduce (line 4)."
-    ) in text
+    assert "Set up, by the log's own lines: ddp.overlap_grad_reduce (line 1)." in text
 
 
 def test_w16_a_log_of_one_unknown_error_does_not_end_the_check(
@@ -201,3 +215,21 @@ def test_w16_a_log_of_one_unknown_error_does_not_end_the_check(
     text = " ".join(capsys.readouterr().out.split())
     assert "CFG-log-unknown-error: the first error of the log, AssertionError, is none that is known" in text
     assert "something else" not in text
+
+
+@pytest.mark.parametrize(("family", "gpu"), [("qwen3_30b", "GB200"), ("dsv3", "H100"), (None, None)])
+def test_item_32_another_model_or_platform_has_no_band(family: str | None, gpu: str | None) -> None:
+    assert mfu_band(0.18, family, gpu) is None
+
+
+def test_item_32_the_guides_band_stands_beside_the_mfu_of_its_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = written(
+        tmp_path, "run.sh", "python run_script.py -m deepseek -mr deepseek_v3 -g gb200 -c fp8_mx -ng 256"
+    )
+    steps = tuple(iteration(index, 16_000.0, batch=4096) for index in range(1, 9))
+    said = written(tmp_path, "run.log", "\n".join(steps) + "\n")
+    run(["check-config", str(config), "--log", str(said), "--no-megatron"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "(GB200, fp8), in the guide's band of tuned runs (high teens to low 20s)." in text

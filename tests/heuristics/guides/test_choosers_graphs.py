@@ -9,15 +9,15 @@ from hypothesis import given as examples
 from hypothesis import strategies as st
 
 from heuristics.guides.cuda_graphs import GraphChoice, choose_graphs, graph_count
-from heuristics.guides.graph_config import Impl, graph_config
-from heuristics.guides.graph_constraints import graph_refusals
-from heuristics.guides.graph_knobs import graph_knobs
+from heuristics.guides.graph_choice import Impl, graph_knobs, graph_settings
 from heuristics.guides.graph_rules import MAIN_RULES, SEED_RULES, GraphRule
 from heuristics.guides.table import Fact, fire
+from heuristics.rules.check import asked_by
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from tests.run_doubles import BOTH, run_by
+from traces.settings.settings import Framework, Value, settings
 
 ROUTER = ("moe_router", "moe_preprocess")
 MOE = Observed(moe=True, recompute_full=False)
@@ -34,7 +34,7 @@ def test_no_graphs_where_few_launches_show(guidance: str) -> None:
     quiet = choose_graphs(with_host(run, 9))
     assert (quiet.impl, quiet.rule) == ("none", "host-quiet")
     assert quiet.never == ("transformer_engine", "full_iteration")
-    assert quiet.needs == ()
+    assert quiet.needs == {}
     assert choose_graphs(with_host(run, 10)).rule == "dropless"
 
 
@@ -82,7 +82,14 @@ def test_dropless_without_syncs_captures_the_iteration_with_paged_stash() -> Non
     assert (choice.impl, choice.modules, choice.rule) == ("full_iteration", (), "dropless-sync-free")
     assert "--moe-paged-stash --moe-expert-rank-capacity-factor 1.5" in choice.notes[0]
     assert "not where steps are often run again" in choice.notes[0]
-    assert any("check_for_nan_in_loss=false" in need for need in choice.needs)
+    assert choice.needs == {
+        "moe_paged_stash": True,
+        "moe_expert_rank_capacity_factor": 1.5,
+        "rerun.check_for_nan_in_loss": False,
+        "ddp.check_for_nan_in_grad": False,
+        "use_te_rng_tracker": True,
+        "rng.te_rng_tracker": True,
+    }
     assert choice.other is not None
     assert choice.other.modules == ("attn", *ROUTER)
 
@@ -172,6 +179,36 @@ def test_recompute_of_moe_leaves_the_router_and_with_it_preprocess_out() -> None
     assert choice.modules == ("attn",)
     assert [refusal.what for refusal in choice.refused] == ["moe_router", "moe_preprocess"]
     assert choose_graphs(run_by(NEW, shown)).impl == "none"
+
+
+def configured(knobs: dict[str, Value], framework: Framework | None = None) -> Run:
+    return replace(run_by(NEW | {"guidance": "seed"}, MOE), settings=settings(knobs, "t", framework))
+
+
+def test_what_is_set_with_graphs_is_named_until_it_is_known_to_be_set() -> None:
+    needs = choose_graphs(configured({})).needs
+    assert needs == {"env.NCCL_GRAPH_REGISTER": "0", "use_te_rng_tracker": True, "rng.te_rng_tracker": True}
+    known: dict[str, Value] = {"use_te_rng_tracker": True, "env.PYTORCH_CUDA_ALLOC_CONF": None}
+    assert choose_graphs(configured(known, "megatron_bridge")).needs == {}
+
+
+def test_a_rule_that_is_broken_for_certain_leaves_its_module_out() -> None:
+    bias: dict[str, Value] = {"delay_wgrad_compute": True, "add_qkv_bias": True}
+    choice = choose_graphs(configured(bias, "megatron_bridge"))
+    assert choice.modules == ROUTER
+    assert [(one.what, one.reason) for one in choice.refused] == [
+        ("attn", "delayed weight gradients of graphed attention go without attention bias")
+    ]
+    assert choose_graphs(configured({"delay_wgrad_compute": True}, "megatron_bridge")).modules == (
+        "attn",
+        *ROUTER,
+    )
+
+
+def test_a_rule_of_all_graphs_refuses_the_implementation() -> None:
+    choice = choose_graphs(configured({"cpu_offloading": True}))
+    assert (choice.impl, choice.modules, choice.needs) == ("none", (), {})
+    assert [one.what for one in choice.refused] == ["transformer_engine"]
 
 
 def test_before_core_0_16_only_attention_can_be_captured() -> None:
@@ -281,5 +318,7 @@ runs = st.builds(
 @examples(runs)
 def test_what_is_chosen_is_never_refused_nor_what_must_never_be(run: Run) -> None:
     choice = choose_graphs(run)
-    assert graph_refusals(graph_config(run, choice.impl, choice.modules)) == ()
+    made = graph_settings(choice.impl, choice.modules, run.config.core_text) if choice.impl != "none" else {}
+    asked = asked_by(run, {**choice.needs, **made})
+    assert [one.rule.id for one in asked if one.holds is False and one.rule.level == "error"] == []
     assert not set(choice.never) & {*choice.modules, *choice.then, choice.impl}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 
@@ -11,10 +10,10 @@ from heuristics.fixes import (
     com_1_ep_overlap,
 )
 from heuristics.guides.dispatcher_limits import backend_not_active, refusals
-from heuristics.guides.graph_config import GraphConfig
-from heuristics.guides.graph_constraints import graph_refusals
+from heuristics.rules.check import check_rules
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
+from tests.constraint_doubles import run_with
 from tests.run_doubles import given_too, run_by, run_of, shown_too, unmet
 
 # ---- seeds 001 and 004: expert-parallel overlap ----
@@ -90,27 +89,33 @@ def test_seed_001_the_measured_gain_is_quoted_with_its_shape() -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "reason"),
+    ("change", "reason"),
     [
         pytest.param(
-            {"wgrad_fusion": False},
+            {"gradient_accumulation_fusion": False},
             "gradient_accumulation_fusion",
             id="seed 001: graphs with delayed wgrad need gradient accumulation fusion",
         ),
         pytest.param(
-            {"attention_bias": True},
+            {"add_qkv_bias": True},
             "without attention bias",
             id="seed 001: graphed attention with delayed wgrad takes no bias",
         ),
     ],
 )
-def test_seed_001_delayed_weight_gradients_in_graphs(config: Mapping[str, object], reason: str) -> None:
-    base = GraphConfig(
-        "transformer_engine", ("attn",), delay_wgrad=True, te_version="2.12.0", wgrad_fusion=True
-    )
-    assert graph_refusals(base) == ()
-    refused = graph_refusals(replace(base, **config))  # type: ignore[arg-type]
-    assert any(reason in refusal.reason for refusal in refused)
+def test_seed_001_delayed_weight_gradients_in_graphs(change: Mapping[str, object], reason: str) -> None:
+    base = {
+        "lm": True,
+        "te": "2.12.0",
+        "cuda_graph_impl": "transformer_engine",
+        "cuda_graph_modules": ("attn",),
+        "delay_wgrad_compute": True,
+        "overlap_moe_expert_parallel_comm": True,
+        "ddp.overlap_grad_reduce": True,
+        "gradient_accumulation_fusion": True,
+    }
+    assert check_rules(run_with(base)) == ()
+    assert any(reason in broken.text for broken in check_rules(run_with({**base, **change})))
 
 
 def test_seeds_001_and_004_the_backend_alone_does_not_activate_flex() -> None:

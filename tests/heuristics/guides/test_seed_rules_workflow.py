@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -30,8 +31,6 @@ from heuristics.fixes import (
 from heuristics.fixes.fix import Fix
 from heuristics.guides.cuda_graphs import choose_graphs
 from heuristics.guides.dispatcher import choose_dispatcher
-from heuristics.guides.graph_config import GraphConfig
-from heuristics.guides.graph_constraints import graph_refusals
 from heuristics.guides.precision import ROUTER, choose_precision
 from heuristics.guides.recompute import choose_recompute
 from heuristics.guides.recompute_modules import MODULES
@@ -39,6 +38,7 @@ from heuristics.plan.plan import WALL_ORDER
 from heuristics.run.observed import Observed
 from heuristics.run.run import WALL_IDS, WallId
 from tests.run_doubles import given_too, run_by, run_of, shown_too, unmet
+from traces.settings.settings import settings
 
 # ---- seeds 002 and 003: bottleneck -> primary fixes ----
 
@@ -194,8 +194,11 @@ def test_seed_003_dropless_starts_with_parts_and_never_with_the_iteration() -> N
 def test_seed_003_graphs_take_gigabytes_and_static_shapes() -> None:
     choice = choose_graphs(run_of(Observed(moe=True), routing="dropless"))
     assert any("a few GB" in note for note in choice.notes)
-    changing = GraphConfig(choice.impl, choice.modules, static_shapes=False)
-    assert any("fixed shapes" in refusal.reason for refusal in graph_refusals(changing))
+    changing = replace(
+        run_of(Observed(moe=True), routing="dropless"), settings=settings({"variable_seq_lengths": True}, "t")
+    )
+    assert choose_graphs(changing).impl == "none"
+    assert any("fixed shapes" in refusal.reason for refusal in choose_graphs(changing).refused)
 
 
 def test_seed_003_the_iteration_is_for_drop_and_pad() -> None:

@@ -72,7 +72,7 @@ def test_only_what_would_decide_is_asked_for() -> None:
     config = run_with({"ep": "", "bf16": True}).validated
     assert condition("te < '2.8.0' and fp16").asks(config) == ("fp16", "--te-version")
     assert condition("bf16 or fp16").asks(config) == ()
-    assert condition("low_precision").asks(config) == ("fp8", "fp4", "--precision")
+    assert condition("low_precision").asks(config) == ("fp8", "fp4", "mixed_precision", "--precision")
 
 
 def test_a_condition_speaks_of_the_knobs_of_its_facts() -> None:

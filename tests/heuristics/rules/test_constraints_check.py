@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.version import Version
 
-from heuristics.rules.check import check_rules, undecided
-from heuristics.rules.pp_layout import parse_layout
+from heuristics.rules.check import asked_by, check_rules, undecided
 from heuristics.rules.rule import in_force, verdict
 from heuristics.rules.rules import rules
 from heuristics.run.given import Given
 from heuristics.run.run import Run
 from tests.constraint_doubles import DEFAULTS, megatron_cases, run_with, whole_run
 from traces.settings.settings import Value, settings
+from traces.settings.stages import unrolled
 
 OVERLAP = "overlap_moe_expert_parallel_comm"
 BASE = cast(dict[str, object], megatron_cases()[0]["knobs"])
@@ -55,6 +55,18 @@ def test_a_change_is_judged_in_the_whole_configuration() -> None:
     assert "ep-overlap-shared-experts" in ids(changed)
     mended = run.changed({OVERLAP: True, "moe_shared_expert_overlap": False})
     assert "ep-overlap-shared-experts" not in ids(mended)
+
+
+def test_a_change_is_asked_what_the_rules_about_its_knobs_ask() -> None:
+    run = run_with({"core": "0.18.0", "torch": "2.5.1", "moe_shared_expert_overlap": False})
+    asked = {one.rule.id: one for one in asked_by(run, {OVERLAP: True})}
+    assert asked["ep-overlap-torch"].holds is False
+    assert asked["ep-overlap-shared-experts"].holds is True
+    assert asked["ep-overlap-expert-parallel"].holds is None
+    assert asked["ep-overlap-expert-parallel"].asks == ("expert_model_parallel_size",)
+    assert {"graphs-rng-tracker", "ep-overlap-mtp-pipeline"}.isdisjoint(asked)
+    off = {one.rule.id for one in asked_by(run, {OVERLAP: False})}
+    assert off.isdisjoint({"ep-overlap-torch", "ep-overlap-shared-experts"})
 
 
 def test_what_was_given_follows_a_change_of_its_knob() -> None:
@@ -139,14 +151,13 @@ def test_sizes_that_divide_are_known_and_others_are_not() -> None:
     ],
 )
 def test_published_layout_strings_have_the_layers_they_should(text: str, stages: int, layers: int) -> None:
-    layout = parse_layout(text)
-    assert layout is not None
-    assert (len(layout.stages), layout.count("t")) == (stages, layers)
+    letters = unrolled(text) or ""
+    assert (letters.count("|") + 1, letters.count("t")) == (stages, layers)
 
 
 def test_a_layout_that_grows_beyond_reason_is_not_unrolled() -> None:
-    assert parse_layout("t*999999999999999999") is None
-    assert parse_layout("((t*99999)*99999)*9") is None
+    assert unrolled("t*999999999999999999") is None
+    assert unrolled("((t*9999)*9999)*9") is None
 
 
 @given(st.dictionaries(st.sampled_from(sorted(DEFAULTS)), st.none(), max_size=60))

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 
 import heuristics.findings
-from heuristics.rules.defects import SAME, told_by
+from heuristics.findings.contradictions import find_contradictions
+from heuristics.rules.check import check_rules
+from heuristics.rules.defects import Defect, defects_of
+from heuristics.rules.failures.explain import explain_failures
+from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.rules import rules
 from heuristics.workflow.walk import RULES as WORKFLOW
+from tests.constraint_doubles import run_with
+from traces.training_log.log import Message, TrainingLog
 
+OVERLAP = {"overlap_moe_expert_parallel_comm": True}
+FLEX_TYPE = {"moe_token_dispatcher_type": "alltoall", "moe_flex_dispatcher_backend": "hybridep"}
+FULL = {"recompute_granularity": "full", "recompute_method": "uniform", "recompute_num_layers": 1}
+LOG = TrainingLog("test", 9, messages=(Message("overlap-shared-experts", 7),))
 DETECTORS = Path(heuristics.findings.__path__[0])
 
 
@@ -23,16 +34,70 @@ def finding_ids() -> set[str]:
     }
 
 
-def test_every_id_of_the_table_exists() -> None:
-    known = {one.id for one in rules().values()} | {one.id for one in WORKFLOW} | finding_ids()
+def test_what_a_rule_names_as_the_same_exists() -> None:
+    known = {one.id for one in WORKFLOW} | finding_ids()
     starts = tuple(one for one in known if one.endswith("-"))
-    named = {*SAME, *(one for several in SAME.values() for one in several)}
+    named = {one for rule in rules().values() for one in rule.same}
     assert {one for one in named if one not in known and not one.startswith(starts)} == set()
 
 
-def test_the_first_of_the_others_that_is_there_tells_it() -> None:
-    assert told_by("flex-type", ["flex-backend-inert", "CFG-flex-type"]) == "CFG-flex-type"
-    assert told_by("flex-type", ["flex-backend-inert"]) == "flex-backend-inert"
-    assert told_by("ep-overlap-torch", ["ep-overlap-torch"]) == "ep-overlap-torch"
-    assert told_by("flex-type", ["ep-overlap-torch"]) == ""
-    assert told_by("not-there", ["other"]) == ""
+def entries(**knobs: object) -> list[Defect]:
+    run = run_with({name.replace("__", "."): value for name, value in knobs.items()})
+    return list(defects_of(run, check_rules(run), find_contradictions(run), ()))
+
+
+def test_a_rule_and_the_finding_that_tells_the_same_are_one_entry() -> None:
+    (found,) = entries(mb=True, **FLEX_TYPE)
+    assert (found.id, found.kind) == ("flex-backend-inert", "not_as_written")
+    assert "CFG-flex-type" in found.of
+    assert [at.source for at in found.seen][-1] == "evidence"
+
+
+def test_rules_that_one_cure_meets_are_one_entry() -> None:
+    (found,) = entries(core="0.17.0", **OVERLAP, **FULL)
+    assert found.id == "ep-overlap-full-recompute"
+    assert len(found.also) == 2
+    assert "ep-overlap-recompute-layers" in found.of
+
+
+def test_a_line_of_the_log_is_where_the_rule_was_seen() -> None:
+    run = replace(run_with({**OVERLAP, "moe_shared_expert_overlap": True}), log=LOG)
+    (found,) = defects_of(run, check_rules(run), (), explain_failures(run))
+    assert [(at.source, at.where) for at in found.seen][-1] == ("log", "line 7")
+
+
+def test_an_entry_says_since_when_its_cure_and_what_it_costs() -> None:
+    (found,) = entries(core="0.16.0", **OVERLAP, mtp_num_layers=1, pipeline_model_parallel_size=1)
+    assert (found.since, found.until) == ("Megatron-Core 0.16.0", "Megatron-Core 0.18.0")
+    assert (found.fix, found.cost) == ("ENV-2", "training does not start")
+
+
+def test_what_megatron_core_says_of_a_broken_rule_is_the_same_entry() -> None:
+    run = run_with({**OVERLAP, "moe_shared_expert_overlap": True})
+    text = "AssertionError: disable moe_shared_expert_overlap when enabling overlap_moe_expert_parallel_comm"
+    answers = (Answer("config", "rejected", text), Answer("config", "rejected", "something else"))
+    found = defects_of(run, check_rules(run), (), (), answers)
+    assert [one.id for one in found] == ["ep-overlap-shared-experts", ""]
+
+
+def test_a_configuration_with_four_mistakes_has_four_entries() -> None:
+    mistakes = {
+        "mb": True,
+        "core": "0.16.1",
+        "expert_model_parallel_size": 8,
+        "num_moe_experts": 64,
+        "moe_token_dispatcher_type": "alltoall",
+        "moe_router_enable_expert_bias": True,
+        "moe_router_score_function": "softmax",
+        "pipeline_model_parallel_size": 4,
+        "virtual_pipeline_model_parallel_size": "null",
+        "moe_shared_expert_overlap": True,
+        "comm_overlap.overlap_moe_expert_parallel_comm": True,
+        **FULL,
+    }
+    assert [one.id for one in entries(**mistakes)] == [
+        "expert-bias-score",
+        "ep-overlap-virtual-stages",
+        "ep-overlap-full-recompute",
+        "ep-overlap-shared-experts",
+    ]

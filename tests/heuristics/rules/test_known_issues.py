@@ -103,3 +103,8 @@ def test_an_issue_that_fits_is_on_the_first_screen_and_one_that_may_fit_is_in_th
 
 def test_a_change_that_no_knob_can_write_meets_nothing_by_itself() -> None:
     assert sets_of(Knobs()) == {}
+
+
+def test_a_fix_explains_all_its_issues() -> None:
+    issues_of = [row for row in issues() if "HST-3" in row["fixes"]]
+    assert len(known_issues("HST-3", {}, Run())) == len(issues_of) == 3

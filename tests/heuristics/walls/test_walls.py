@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -273,19 +274,22 @@ def test_every_wall_says_how_we_tell_what_it_is_not_and_where_it_is_from() -> No
             assert part in said, f"{module.__name__}: {part}"
 
 
-def limits_at_home() -> Iterator[tuple[str, Limit]]:
+@cache
+def limits_at_home() -> Mapping[str, Limit]:
     """Every limit of the package under the name of the module that makes it."""
+    limits = {}
     for found in pkgutil.walk_packages(heuristics.__path__, "heuristics."):
         module = importlib.import_module(found.name)
         tree = ast.parse(Path(module.__file__ or "").read_text(encoding="utf-8"))
         targets = [node.target for node in tree.body if isinstance(node, ast.AnnAssign)]
         for name in sorted(target.id for target in targets if isinstance(target, ast.Name)):
             if isinstance(limit := getattr(module, name, None), Limit):
-                yield f"{found.name}.{name}", limit
+                limits[f"{found.name}.{name}"] = limit
+    return limits
 
 
 def test_every_limit_has_a_unit_and_a_reason_of_its_own() -> None:
-    limits = dict(limits_at_home())
+    limits = limits_at_home()
     assert {
         "heuristics.walls.price.WALL",
         "heuristics.walls.verdict.NEAR",
@@ -301,13 +305,13 @@ def test_every_limit_has_a_unit_and_a_reason_of_its_own() -> None:
         ("walls.price.STEADY", 0.05),
         ("walls.price.ENOUGH_STEPS", 3),
         ("walls.memory.RETRIES", 0.5),
-        ("verdict.NEAR", 0.03),
-        ("confidence.UNDECIDED", 0.1),
-        ("confidence.OFF", 0.02),
+        ("walls.verdict.NEAR", 0.03),
+        ("walls.confidence.UNDECIDED", 0.1),
+        ("walls.confidence.OFF", 0.02),
     ],
 )
 def test_limits_that_others_defined_have_their_value(limit: str, value: float) -> None:
-    assert dict(limits_at_home())[f"heuristics.{limit}"].value == value
+    assert limits_at_home()[f"heuristics.{limit}"].value == value
 
 
 def launch_ahead(recording: Recording, step: int, *works: tuple[str, int, int]) -> None:

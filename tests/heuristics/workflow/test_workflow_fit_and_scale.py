@@ -92,6 +92,15 @@ FIT: tuple[Row, ...] = (
     Row("003", "fit-single-gpu-sanity", "unknown", run_with(CUT)),
 )
 
+EVEN: Config = {
+    "pipeline_model_parallel_layout": None,
+    "num_layers_in_first_pipeline_stage": None,
+    "num_layers_in_last_pipeline_stage": None,
+    "account_for_embedding_in_pipeline_split": False,
+    "account_for_loss_in_pipeline_split": False,
+}
+STAGES: Config = {"num_layers": 16, "pipeline_model_parallel_size": 4}
+
 SCALE: tuple[Row, ...] = (
     *rows(
         "002",
@@ -138,38 +147,24 @@ SCALE: tuple[Row, ...] = (
     ),
     *rows(
         "000",
-        "scale-even-stages",
-        met=run_with({"num_layers": 32, "pipeline_model_parallel_size": 4}),
-        violated=run_with({"num_layers": 61, "pipeline_model_parallel_size": 8}),
-        not_applicable=run_with(ONE),
-    ),
-    Row(
-        "000",
-        "scale-even-stages",
-        "violated",
-        run_with(
-            {
-                "pipeline_model_parallel_layout": "Et|tL",
-                "num_layers_in_first_pipeline_stage": 1,
-                "pipeline_model_parallel_size": 2,
-            }
-        ),
-    ),
-    Row(
-        "000",
-        "scale-even-stages",
-        "violated",
-        run_with({"pipeline_model_parallel_layout": "Et|t|tL", "pipeline_model_parallel_size": 2}),
+        "layers-per-stage",
+        met=run_with({**EVEN, "num_layers": 32, "pipeline_model_parallel_size": 4}),
+        violated=run_with({**EVEN, "num_layers": 61, "pipeline_model_parallel_size": 8}),
+        not_applicable=run_with({"pipeline_model_parallel_layout": "Et|tL"}),
     ),
     *rows(
-        "002",
-        "scale-ep-before-tp",
-        met=run_with({**CUT, "expert_tensor_parallel_size": 1}),
-        violated=run_with({**CUT, "expert_tensor_parallel_size": 2}),
+        "000",
+        "layers-per-virtual-stage",
+        met=run_with({**EVEN, **STAGES, "virtual_pipeline_model_parallel_size": 2}),
+        violated=run_with({**EVEN, **STAGES, "virtual_pipeline_model_parallel_size": 3}),
+        not_applicable=run_with({**EVEN, **STAGES, "virtual_pipeline_model_parallel_size": None}),
     ),
+    Row("002", "one-of-everything", "unknown"),
+    Row("002", "one-of-everything", "not_applicable", run_with({**CUT, "expert_tensor_parallel_size": 1})),
+    Row("002", "one-of-everything", "violated", run_with({**CUT, "expert_tensor_parallel_size": 2})),
     Row(
         "003",
-        "scale-ep-before-tp",
+        "one-of-everything",
         "met",
         run_with({**CUT, "expert_tensor_parallel_size": 2, "expert_model_parallel_size": 64}),
     ),
@@ -210,21 +205,21 @@ SCALE: tuple[Row, ...] = (
 FOLDING: tuple[Row, ...] = (
     *rows(
         "002",
-        "folding-attention-mesh",
+        "world-attention-mesh",
         met=run_with(CUT),
         violated=run_with({**CUT, "world_size": 100}),
         unknown=run_with({**CUT, "world_size": None}),
     ),
     *rows(
         "003",
-        "folding-expert-mesh",
+        "world-expert-mesh",
         met=run_with(CUT),
         violated=run_with({**CUT, "expert_model_parallel_size": 128}),
         unknown=run_with({**CUT, "world_size": None}),
     ),
     *rows(
         "002",
-        "folding-experts-divide",
+        "experts-per-rank",
         met=run_with(CUT),
         violated=run_with({"num_moe_experts": 64, "expert_model_parallel_size": 6}),
     ),
@@ -256,8 +251,8 @@ def because(rule: str, *knobs: object, **what: object) -> str:
 
 
 def test_both_meshes_are_printed_with_their_numbers() -> None:
-    assert because("folding-attention-mesh", CUT) == "attention: TP4 x CP2 x DP8 x PP4 = 256"
-    assert because("folding-expert-mesh", CUT) == "experts: ETP1 x EP8 x EDP8 x PP4 = 256"
+    assert because("world-attention-mesh", CUT) == "ranks 256, TP 4, PP 4, CP 2"
+    assert because("world-expert-mesh", CUT) == "ranks 256, ETP 1, EP 8, PP 4"
 
 
 def test_folding_lets_ep_grow_to_what_one_domain_holds() -> None:

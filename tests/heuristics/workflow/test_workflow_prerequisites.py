@@ -12,13 +12,17 @@ from traces.settings.settings import Framework, Value
 
 OVERLAP: Config = {"overlap_moe_expert_parallel_comm": True}
 WGRAD: Config = {"delay_wgrad_compute": True}
-GRAPHED_WGRAD: Config = {**WGRAD, "cuda_graph_impl": "transformer_engine", "cuda_graph_modules": ("attn",)}
+GRAPHED_WGRAD: Config = {
+    **WGRAD,
+    "ddp.overlap_grad_reduce": True,
+    "cuda_graph_impl": "transformer_engine",
+    "cuda_graph_modules": ("attn",),
+}
 WGRAD_RELEASES: tuple[tuple[str, Config, str, str], ...] = (
     ("reduce-lm", {**WGRAD, "ddp.overlap_grad_reduce": True}, "2.7.0", "2.8.0"),
     ("reduce-0.14", {**WGRAD, "ddp.overlap_grad_reduce": True}, "2.6.0", "2.7.0"),
     ("reduce-bridge", {**WGRAD, "ddp.overlap_grad_reduce": True}, "2.6.0", "2.7.0"),
     ("fusion-bridge", {**WGRAD, "gradient_accumulation_fusion": True}, "2.6.0", "2.7.0"),
-    ("graphed-te", GRAPHED_WGRAD, "2.11.0", "2.12.0"),
 )
 """Need, what asks for it, Transformer Engine before it and with it."""
 RELEASES = {"reduce-0.14": "0.14.0"}
@@ -30,14 +34,17 @@ ASKED_NOTHING = run_with({"overlap_moe_expert_parallel_comm": False, "delay_wgra
 DEEPEP: Config = {"moe_token_dispatcher_type": "flex", "moe_flex_dispatcher_backend": "deepep"}
 HYBRIDEP: Config = {"moe_token_dispatcher_type": "flex", "moe_flex_dispatcher_backend": "hybridep"}
 ALLTOALL: Config = {"moe_token_dispatcher_type": "alltoall"}
+SHARED: Config = {"moe_shared_expert_overlap": True, "moe_shared_expert_intermediate_size": 512}
 PARTS: Config = {
     "cuda_graph_impl": "transformer_engine",
     "cuda_graph_modules": ("moe_router", "moe_preprocess"),
+    "num_moe_experts": 64,
     "moe_expert_capacity_factor": None,
 }
 WHOLE: Config = {
     "cuda_graph_impl": "full_iteration",
     "cuda_graph_modules": (),
+    "num_moe_experts": 64,
     "moe_expert_capacity_factor": None,
 }
 NO_GRAPHS = run_with({"cuda_graph_impl": "none"})
@@ -127,51 +134,72 @@ DELAYED_WGRAD: tuple[Row, ...] = (
             not_applicable=ASKED_NOTHING,
         )
     ),
-    *rows(
-        "001",
-        "delayed-wgrad-graphed-fusion",
-        met=run_with({**GRAPHED_WGRAD, "gradient_accumulation_fusion": True}),
-        violated=run_with({**GRAPHED_WGRAD, "gradient_accumulation_fusion": False}),
-        unknown=run_with(GRAPHED_WGRAD),
-    ),
-    *rows(
-        "001",
-        "delayed-wgrad-graphed-bias",
-        met=run_with({**GRAPHED_WGRAD, "add_bias_linear": False, "add_qkv_bias": False}),
-        violated=run_with({**GRAPHED_WGRAD, "add_bias_linear": False, "add_qkv_bias": True}),
-        unknown=run_with(GRAPHED_WGRAD),
+    *(
+        row
+        for framework in ("bridge", "lm")
+        for row in (
+            *rows(
+                "001",
+                f"graphs-wgrad-te-{framework}",
+                met=run_with(GRAPHED_WGRAD, given={"te_version": "2.12.0"}),
+                violated=run_with(GRAPHED_WGRAD, given={"te_version": "2.11.0"}),
+                unknown=run_with(GRAPHED_WGRAD),
+                not_applicable=ASKED_NOTHING,
+            ),
+            *rows(
+                "001",
+                f"graphs-wgrad-fusion-{framework}",
+                met=run_with({**GRAPHED_WGRAD, "gradient_accumulation_fusion": True}),
+                violated=run_with({**GRAPHED_WGRAD, "gradient_accumulation_fusion": False}),
+                unknown=run_with(GRAPHED_WGRAD),
+            ),
+            *rows(
+                "001",
+                f"graphs-wgrad-bias-{framework}",
+                met=run_with({**GRAPHED_WGRAD, "add_bias_linear": False, "add_qkv_bias": False}),
+                violated=run_with({**GRAPHED_WGRAD, "add_bias_linear": False, "add_qkv_bias": True}),
+                unknown=run_with(GRAPHED_WGRAD),
+            ),
+        )
     ),
 )
 
 DISPATCHER: tuple[Row, ...] = (
     *rows(
         "004",
-        "flex-type",
-        met=run_with(DEEPEP),
+        "flex-backend-inert",
+        met=run_with(HYBRIDEP),
         violated=run_with({**HYBRIDEP, "moe_token_dispatcher_type": "alltoall"}),
         unknown=run_with({"moe_flex_dispatcher_backend": "hybridep"}),
-        not_applicable=run_with(ALLTOALL),
+        not_applicable=run_with({**ALLTOALL, "moe_flex_dispatcher_backend": "deepep"}),
     ),
     *rows(
         "001",
-        "flex-gpu",
+        "deepep-gpu",
         met=run_with(DEEPEP, given={"gpu": "H100"}),
         violated=run_with(DEEPEP, given={"gpu": "GB200"}),
         unknown=run_with(DEEPEP),
-        not_applicable=run_with(ALLTOALL),
+        not_applicable=run_with({**ALLTOALL, "moe_flex_dispatcher_backend": "deepep"}),
     ),
-    Row("001", "flex-gpu", "met", run_with(HYBRIDEP, given={"gpu": "GB200"})),
-    Row("001", "flex-gpu", "violated", run_with(HYBRIDEP, shown={"capability": (7, 0)})),
+    Row("001", "deepep-gpu", "violated", run_with(DEEPEP, given={"gpu": "Tesla V100-SXM2-32GB"})),
+    Row("001", "deepep-gpu", "unknown", run_with(DEEPEP, given={"gpu": "NVIDIA X9000"})),
     *rows(
         "001",
-        "flex-shared-experts",
+        "hybridep-gpu",
+        met=run_with(HYBRIDEP, given={"gpu": "GB200"}),
+        violated=run_with(HYBRIDEP, shown={"capability": (7, 0)}),
+        unknown=run_with(HYBRIDEP),
+    ),
+    *rows(
+        "001",
+        "shared-overlap-flex-bridge",
         met=run_with({**DEEPEP, "moe_shared_expert_overlap": False}),
         violated=run_with({**DEEPEP, "moe_shared_expert_overlap": True}),
         unknown=run_with(DEEPEP),
     ),
     *rows(
         "003",
-        "flex-router-fp32",
+        "flex-router-dtype",
         met=run_with({**DEEPEP, "moe_router_dtype": "fp32"}),
         violated=run_with({**DEEPEP, "moe_router_dtype": None}),
         unknown=run_with(DEEPEP),
@@ -180,12 +208,12 @@ DISPATCHER: tuple[Row, ...] = (
         "000",
         "flex-sm-count",
         met=run_with({**DEEPEP, "moe_deepep_num_sms": 24}),
-        violated=run_with({**HYBRIDEP, "moe_hybridep_num_sms": None}),
+        violated=run_with({**HYBRIDEP, "moe_hybridep_num_sms": None, "moe_flex_dispatcher_num_sms": None}),
         unknown=run_with(DEEPEP),
     ),
     *rows(
         "000",
-        "hybridep-topology",
+        "hybridep-domain",
         met=run_with({**HYBRIDEP, RANKS: "32", "expert_model_parallel_size": 32}, given={"gpu": "GB200"}),
         violated=run_with({**HYBRIDEP, RANKS: "8", "expert_model_parallel_size": 32}, given={"gpu": "GB200"}),
         unknown=run_with({**HYBRIDEP, "expert_model_parallel_size": 32}, given={"gpu": "GB200"}),
@@ -193,33 +221,32 @@ DISPATCHER: tuple[Row, ...] = (
     ),
     Row(
         "000",
-        "hybridep-topology",
+        "hybridep-domain",
         "met",
         run_with({**HYBRIDEP, RANKS: "8", "expert_model_parallel_size": 32}, given={"gpu": "H100"}),
     ),
     *rows(
-        "004",
-        "shared-overlap-alone",
-        met=run_with({"moe_shared_expert_overlap": True, "overlap_moe_expert_parallel_comm": False}),
-        violated=run_with({"moe_shared_expert_overlap": True, **OVERLAP}),
-        unknown=run_with({"moe_shared_expert_overlap": True}),
-        not_applicable=run_with({"moe_shared_expert_overlap": False}),
+        "001",
+        "shared-overlap-alltoall",
+        met=run_with({**SHARED, **ALLTOALL}, given={"core_version": "0.17.0"}),
+        violated=run_with({**SHARED, **DEEPEP}, given={"core_version": "0.17.0"}),
+        unknown=run_with(SHARED, given={"core_version": "0.17.0"}),
     ),
     *rows(
         "001",
         "shared-overlap-dispatcher",
-        met=run_with({"moe_shared_expert_overlap": True, **ALLTOALL}),
-        violated=run_with({"moe_shared_expert_overlap": True, **DEEPEP}),
-        unknown=run_with({"moe_shared_expert_overlap": True}),
+        met=run_with({**SHARED, **DEEPEP}),
+        violated=run_with({**SHARED, "moe_token_dispatcher_type": "allgather"}),
+        unknown=run_with(SHARED),
     ),
 )
 
 GRAPHS: tuple[Row, ...] = (
     *rows(
         "003",
-        "graphs-dropless-parts",
+        "graphs-full-iteration-sync-free",
         met=run_with(PARTS),
-        violated=run_with(WHOLE),
+        violated=run_with({**WHOLE, **ALLTOALL}),
         not_applicable=NO_GRAPHS,
     ),
     *rows(
@@ -240,7 +267,15 @@ GRAPHS: tuple[Row, ...] = (
     *rows(
         "003",
         "graphs-static-shapes",
-        met=run_with({**PARTS, "variable_seq_lengths": False}, given={"packed_sequences": False}),
+        met=run_with({**PARTS, "variable_seq_lengths": False}),
+        violated=run_with({**PARTS, "variable_seq_lengths": True}),
+        unknown=run_with(PARTS),
+        not_applicable=NO_GRAPHS,
+    ),
+    *rows(
+        "003",
+        "graphs-packed",
+        met=run_with(PARTS, given={"packed_sequences": False}),
         violated=run_with(PARTS, given={"packed_sequences": True}),
         unknown=run_with(PARTS),
     ),
@@ -253,15 +288,13 @@ GRAPHS: tuple[Row, ...] = (
     ),
     *rows(
         "003",
-        "graphs-selective-recompute",
+        "graphs-full-recompute",
         met=run_with({**PARTS, "recompute_granularity": "selective"}),
         violated=run_with({**PARTS, "recompute_granularity": "full"}),
         unknown=run_with(PARTS),
         not_applicable=run_with(WHOLE),
     ),
-    Row(
-        "002", "graphs-selective-recompute", "violated", run_with({**PARTS, "recompute_granularity": "full"})
-    ),
+    Row("002", "graphs-full-recompute", "violated", run_with({**PARTS, "recompute_granularity": "full"})),
 )
 
 PRECISION: tuple[Row, ...] = (
@@ -292,11 +325,11 @@ PRECISION: tuple[Row, ...] = (
         "precision-nvfp4-last",
         met=run_with({"fp4": "e2m1"}, given={"stage": "tuned"}),
         violated=run_with({"fp4": "e2m1"}, given={"stage": "bring_up"}),
-        not_applicable=run_with(FP8),
+        not_applicable=run_with({**FP8, "fp4": None}),
     ),
-    Row("003", "precision-absolute-throughput", "met", run_with(FP8, log=log_of(steps=3))),
-    Row("003", "precision-absolute-throughput", "unknown", run_with(FP8)),
-    Row("003", "precision-absolute-throughput", "not_applicable", BF16),
+    Row("003", "profile-throughput", "met", run_with(FP8, log=log_of(steps=3))),
+    Row("003", "profile-throughput", "unknown", run_with(FP8)),
+    Row("003", "profile-throughput", "not_applicable", BF16),
 )
 
 PROFILE: tuple[Row, ...] = (
@@ -366,4 +399,4 @@ def test_versions_of_the_log_count_where_none_was_given() -> None:
 
 def test_the_default_backend_in_a_dumped_configuration_is_no_wish_for_flex() -> None:
     dumped = run_with({**ALLTOALL, "moe_flex_dispatcher_backend": "deepep"})
-    assert Row("004", "flex-type", "not_applicable", dumped).judged.state == "not_applicable"
+    assert Row("004", "flex-backend-inert", "not_applicable", dumped).judged.state == "not_applicable"

@@ -37,7 +37,7 @@ from tests.comparison_document_doubles import (
 )
 from tests.document_doubles import HOSTILE
 from tests.jira_grammar import read
-from tests.places import GOLDEN
+from tests.places import GOLDEN, Reviewed
 from tests.planted import replaced
 from tests.reports.write.test_markdown import is_ours_alone, open_lines
 
@@ -84,26 +84,20 @@ def many_rows() -> Comparison:
     )
 
 
-def is_golden(text: str, name: str, request: pytest.FixtureRequest) -> None:
-    golden = GOLDEN / name
-    if request.config.getoption("--update-golden"):
-        golden.write_text(text, encoding="utf-8")
-    assert text == golden.read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize("make", [regression, undecided, not_comparable], ids=lambda make: make.__name__)
-def test_the_first_screen_reads_as_reviewed(make: Make, request: pytest.FixtureRequest) -> None:
-    is_golden(text_of(make), f"comparison_{make.__name__}.txt", request)
+def test_the_first_screen_reads_as_reviewed(make: Make, reviewed: Reviewed) -> None:
+    text = text_of(make)
+    assert text == reviewed(GOLDEN / f"comparison_{make.__name__}.txt", text)
 
 
-def test_the_whole_page_reads_as_reviewed(request: pytest.FixtureRequest) -> None:
-    is_golden(
-        write_github(page(compared(regression), Detail.FULL), View()), "comparison_regression.md", request
-    )
+def test_the_whole_page_reads_as_reviewed(reviewed: Reviewed) -> None:
+    text = write_github(page(compared(regression), Detail.FULL), View())
+    assert text == reviewed(GOLDEN / "comparison_regression.md", text)
 
 
-def test_the_table_reads_as_reviewed(request: pytest.FixtureRequest) -> None:
-    is_golden(write_comparison_csv(compared(regression)), "comparison_regression.csv", request)
+def test_the_table_reads_as_reviewed(reviewed: Reviewed) -> None:
+    text = write_comparison_csv(compared(regression))
+    assert text == reviewed(GOLDEN / "comparison_regression.csv", text)
 
 
 @pytest.mark.parametrize("make", [*ALL, many_rows])

@@ -30,7 +30,7 @@ from reports.result.codec import decode
 from tests.diagnoser.test_check_config import cases
 from tests.document_doubles import DISPATCH, exposed, graph_only
 from tests.heuristics.rules.test_defects import finding_ids
-from tests.places import GOLDEN, ROOT
+from tests.places import GOLDEN, ROOT, Reviewed
 from tests.plain_page import plain
 from tests.simulate.recording import Recording
 from traces.account.account import DECIDED
@@ -91,14 +91,11 @@ def evidence_names() -> Iterator[str]:
 
 @pytest.mark.parametrize("topic", ["host_overhead", "HST-2", "launch_starved", "fill_frac"])
 def test_the_explanation_reads_as_reviewed(
-    topic: str, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
+    topic: str, capsys: pytest.CaptureFixture[str], reviewed: Reviewed
 ) -> None:
     assert run(["explain", topic]) == 0
     text = capsys.readouterr().out
-    golden = GOLDEN / f"explain_{topic.lower().replace('-', '_')}.txt"
-    if request.config.getoption("--update-golden"):
-        golden.write_text(text, encoding="utf-8")
-    assert text == golden.read_text(encoding="utf-8")
+    assert text == reviewed(GOLDEN / f"explain_{topic.lower().replace('-', '_')}.txt", text)
 
 
 def words_of_the_code() -> list[str]:
@@ -246,7 +243,7 @@ def test_a_measure_is_found_by_its_name(title: str) -> None:
         ("CFG-overwritten-delay-wgrad-compute", "finding"),
         ("flex-router-dtype", "rule of a release"),
         ("fit-offload-last", "rule of the workflow"),
-        ("flex-inert", "failure"),
+        ("flex-skipped", "failure"),
         ("dropless", "guide on CUDA graphs"),
         ("recompute-instead-of-full", "guide on recompute"),
         ("moe_grouped_gemm", "setting"),

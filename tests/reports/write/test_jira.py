@@ -26,7 +26,7 @@ from reports.write.jira import LENGTH, harmless, jira_size, write_jira
 from tests.blocks_doubles import full_page
 from tests.document_doubles import HOSTILE
 from tests.jira_grammar import Broken, read, words
-from tests.places import GOLDEN
+from tests.places import GOLDEN, Reviewed
 from tests.visible_text import of_markdown
 
 WORSE = HOSTILE + " {code} {{ x }} !y! COM-2 http://e.vil (x) :) -- --- -z- +z+ ??z?? h1. bq. \\ [~all] ~q~"
@@ -36,11 +36,9 @@ def seen(text: str) -> str:
     return " ".join(" ".join(part.cells) for part in read(text))
 
 
-def test_every_block_reads_as_reviewed(request: pytest.FixtureRequest) -> None:
-    text, golden = write_jira(full_page(), View()), GOLDEN / "blocks.jira.txt"
-    if request.config.getoption("--update-golden"):
-        golden.write_text(text, encoding="utf-8")
-    assert text == golden.read_text(encoding="utf-8")
+def test_every_block_reads_as_reviewed(reviewed: Reviewed) -> None:
+    text = write_jira(full_page(), View())
+    assert text == reviewed(GOLDEN / "blocks.jira.txt", text)
 
 
 def test_it_says_what_the_markdown_says() -> None:

@@ -16,7 +16,7 @@ from reports.write.github import LENGTH, harmless, write_github
 from reports.write.markup import drawn_bar
 from tests.blocks_doubles import a_bar, full_page
 from tests.document_doubles import HOSTILE
-from tests.places import GOLDEN
+from tests.places import GOLDEN, Reviewed
 
 GITHUB = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 OURS = {"<code>", "</code>", "<span>", "</span>"}
@@ -69,11 +69,9 @@ def paragraph(text: str) -> Page:
     return Page(("t",), (), (Sentence((text,)),))
 
 
-def test_every_block_reads_as_reviewed(request: pytest.FixtureRequest) -> None:
-    text, golden = write_github(full_page(), View()), GOLDEN / "blocks.md"
-    if request.config.getoption("--update-golden"):
-        golden.write_text(text, encoding="utf-8")
-    assert text == golden.read_text(encoding="utf-8")
+def test_every_block_reads_as_reviewed(reviewed: Reviewed) -> None:
+    text = write_github(full_page(), View())
+    assert text == reviewed(GOLDEN / "blocks.md", text)
 
 
 def test_numbers_stand_to_the_right_and_rows_have_as_many_cells_as_the_head() -> None:

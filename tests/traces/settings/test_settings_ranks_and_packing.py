@@ -40,7 +40,12 @@ def read(text: str, name: str = "run.yaml") -> Configuration:
             32,
             32,
         ),
-        ("#SBATCH --nodes=4\n#SBATCH --gpus-per-node=8\nsrun python pretrain_gpt.py --bf16", "a.sh", 32, 32),
+        (
+            "#SBATCH --nodes=4\n#SBATCH --gpus-per-node=8\nsrun python pretrain_gpt.py --bf16",
+            "a.sh",
+            None,
+            None,
+        ),
         (HARNESS + "-g h100 -ng 16", "w15.sh", 16, 16),
     ],
 )
@@ -72,6 +77,27 @@ def test_items_112_to_115_the_flags_of_the_harness_are_read() -> None:
     assert {knob: settings.value(knob) for knob in told} == told
 
 
+@pytest.mark.parametrize(
+    ("text", "node"),
+    [
+        ("torchrun --nnodes 4 --nproc-per-node 8 pretrain_gpt.py --bf16", 8),
+        ("#SBATCH --ntasks-per-node=1\ntorchrun --nproc-per-node $N pretrain_gpt.py --bf16", None),
+        ("#SBATCH --gpus-per-node=4\n#SBATCH --ntasks-per-node=1\nsrun python pretrain_gpt.py --bf16", 4),
+        ("#SBATCH --ntasks-per-node=4\nsrun python pretrain_gpt.py --bf16", 4),
+    ],
+)
+def test_item_115_a_launcher_tells_the_gpus_of_a_node(text: str, node: int | None) -> None:
+    assert read(text, "run.sh").settings.value("launcher.gpus_per_node") == node
+
+
+@pytest.mark.parametrize(
+    "named", ["-m qwen -mr qwen3_30b_a3b", "-m qwen3 -s 30b_a3b", "--model_name qwen3 --model_size 30b_a3b"]
+)
+def test_item_113_a_model_is_known_by_its_recipe_or_by_family_and_size(named: str) -> None:
+    settings = read(f"python run_script.py {named} -g h100 -ng 16", "w15.sh").settings
+    assert (settings.value("num_layers"), settings.value("mixed_precision")) == (48, "bf16_mixed")
+
+
 def test_a_flag_outweighs_what_its_recipe_sets() -> None:
     settings = read(HARNESS + "-g h100 -ng 16 -ep 8", "w15.sh").settings
     assert (settings.value("expert_model_parallel_size"), settings.said("expert_model_parallel_size")) == (
@@ -80,8 +106,32 @@ def test_a_flag_outweighs_what_its_recipe_sets() -> None:
     )
 
 
-@pytest.mark.parametrize("other", ["-g h100 -ng 24", "-g h100 -ng 16 -cv dev", "-g a -ng 16", "-ng 16"])
-def test_a_layout_is_that_of_exactly_this_recipe_or_unknown(other: str) -> None:
+@pytest.mark.parametrize(
+    ("flags", "batch"),
+    [
+        ("-ng 16", 1024),
+        ("-ng 32", 2048),
+        ("-ng 64", 4096),
+        ("-ng 32 -tp 2", 1024),
+        ("-ng 32 -gb 512", 512),
+    ],
+)
+def test_the_batch_of_a_recipe_grows_with_the_data_parallel_ranks(flags: str, batch: int) -> None:
+    settings = read(f"{HARNESS} -g h100 {flags}", "w15.sh").settings
+    assert settings.value("train.global_batch_size") == batch
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "-g h100 -ng 16 -c fp8_mx",
+        "-g h100 -ng 16 --use_recipes",
+        "-g h100 -ng 16 -cv dev",
+        "-g a -ng 16",
+        "-ng 16",
+    ],
+)
+def test_a_layout_that_no_recipe_has_is_unknown(other: str) -> None:
     settings = read(HARNESS + other, "w15.sh").settings
     assert settings.value("num_layers") == 48
     assert "expert_model_parallel_size" not in settings

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from heuristics.comparison.facts import Facts
 from heuristics.comparison.suspects import can_explain, find_suspects
 from heuristics.comparison.suspects.direction import way
-from heuristics.comparison.suspects.find import RULES
-from heuristics.comparison.suspects.mover_rows import MOVERS
 from heuristics.comparison.suspects.movers import fix_movers
+from heuristics.comparison.suspects.table import movers, rules
 from heuristics.comparison.suspects.view import turned
 from heuristics.result.compared import Suspect
 from tests.comparison_doubles import configuration, trace
@@ -421,9 +420,9 @@ def test_a_setting_goes_up_down_or_cannot_be_said(base: object, new: object, exp
 
 
 def test_ids_are_distinct_and_every_rule_and_mover_has_its_source() -> None:
-    assert len({rule.id for rule in RULES}) == len(RULES)
-    assert all(rule.source and rule.next and (rule.slower or rule.faster or rule.either) for rule in RULES)
-    assert all(one.source and one.what for one in (*MOVERS, *fix_movers()))
+    assert len({rule.id for rule in rules()}) == len(rules())
+    assert all(rule.source and rule.next and (rule.slower or rule.faster or rule.either) for rule in rules())
+    assert all(one.source and one.what for one in (*movers(), *fix_movers()))
 
 
 ROWS = (

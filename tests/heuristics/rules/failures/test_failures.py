@@ -1,14 +1,18 @@
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
+from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.rules.condition import condition
+from heuristics.rules.failures.corrections import corrections
 from heuristics.rules.failures.explain import explain_failures, rules_by_line
 from heuristics.rules.failures.failure import Failure
-from heuristics.rules.failures.table import MENDS, ROWS
+from heuristics.rules.failures.row import Row, failures
+from heuristics.rules.failures.signs import SIGNS
 from heuristics.rules.rules import rules
 from heuristics.run.run import Run
 from tests.log_doubles import EXCERPTS, crash, iteration, log_of, out_of_memory
@@ -32,6 +36,8 @@ FACTS = {
     "profiler-begins",
     "profiler-ends",
     "tp-overlap-on",
+    "tp-overlap-default",
+    "ddp-config",
 }
 NEED_SETTINGS = {"kernel-sums", "illegal-access", "collective-timeout"}
 BY_LINE = [(id, line) for id, line in KNOWN if id not in FACTS | NEED_SETTINGS]
@@ -98,7 +104,6 @@ TIMEOUT = next(line for id, line in KNOWN if id == "collective-timeout")
 ILLEGAL = next(line for id, line in KNOWN if id == "illegal-access")
 SUMS = next(line for id, line in KNOWN if id == "kernel-sums")
 TORCH_25, TORCH_26 = "> PyTorch version ................ 2.5.1", "> PyTorch version ................ 2.6.0"
-NCCL = "NCCL version 2.30.5+cuda13.1"
 CAPTURED = "Time spent in CUDA Graphs capture on rank 0: 3.5s"
 REPORT = "[Rank 0] (after 2 iterations) memory (MB) | allocated: 1.0 | max allocated: 75.0 | reserved: 1.0 | "
 ALLTOALL: dict[str, Value] = {"moe_token_dispatcher_type": "alltoall"}
@@ -136,10 +141,7 @@ SEEN: list[Case] = [
         (ILLEGAL,),
         {**GRAPHS, "env__PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"},
     ),
-    ("flex-inert", (), {**ALLTOALL, "moe_flex_dispatcher_backend": "hybridep"}),
-    ("overlap-overwritten", (), {**OVERLAP, "comm_overlap__tp_comm_overlap": False}),
     ("kernel-sums", (SUMS,), {**OVERLAP}),
-    ("alltoall-corrupted", (NCCL,), {**ALLTOALL, "expert_model_parallel_size": 64}),
 ]
 NOT_SEEN: list[Case] = [
     ("hang-overlap-torch", (TORCH_26, STEP), {**OVERLAP}),
@@ -159,14 +161,7 @@ NOT_SEEN: list[Case] = [
     ("graph-illegal-access", (ILLEGAL,), {}),
     ("graph-illegal-access", (CAPTURED, ILLEGAL), {"env__NCCL_GRAPH_REGISTER": "0"}),
     ("graph-illegal-access", (CAPTURED, ILLEGAL), {"env__PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:64"}),
-    ("flex-inert", (), {"moe_token_dispatcher_type": "flex", "moe_flex_dispatcher_backend": "hybridep"}),
-    ("flex-inert", (), {**ALLTOALL, "moe_flex_dispatcher_backend": "deepep"}),
-    ("flex-inert", (), {"moe_flex_dispatcher_backend": "hybridep"}),
-    ("overlap-overwritten", (), {**OVERLAP, "comm_overlap__overlap_moe_expert_parallel_comm": True}),
-    ("overlap-overwritten", (), {**OVERLAP}),
     ("kernel-sums", (SUMS,), {}),
-    ("alltoall-corrupted", (NCCL,), {**ALLTOALL, "expert_model_parallel_size": 8}),
-    ("alltoall-corrupted", ("NCCL version 2.29.3+cuda13.0",), {**ALLTOALL, "expert_model_parallel_size": 64}),
 ]
 
 
@@ -185,8 +180,7 @@ def test_a_near_miss_is_not_explained(
 
 
 def test_every_row_has_an_excerpt_and_those_with_settings_a_near_miss() -> None:
-    ids = {row.id for row in ROWS}
-    assert len(ids) == len(ROWS)
+    ids = {*failures()}
     assert ids == {id for id, _ in BY_LINE if id not in RULES} | {case[0] for case in SEEN}
     assert {case[0] for case in SEEN} == {case[0] for case in NOT_SEEN}
 
@@ -195,15 +189,21 @@ def test_only_facts_of_the_run_are_left_unexplained() -> None:
     assert set(known_lines()) == FACTS | NEED_SETTINGS | {id for id, _ in BY_LINE}
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
-def test_a_rows_fix_and_knobs_exist(row: object) -> None:
-    (found,) = (one for one in ROWS if one is row)
-    assert found.fix_id in MENDS or re.fullmatch(r"(MEM|COM|HST|CMP)-[1-9][0-9]?", found.fix_id)
-    assert [knob for knob in found.knobs if knob not in knobs()] == []
+@pytest.mark.parametrize("row", failures().values(), ids=lambda row: row.id)
+def test_a_row_names_what_exists(row: Row) -> None:
+    assert row.fix in {*CATALOGUE, *corrections()}
+    assert set(row.set) <= set(knobs())
+    assert set(row.lines) <= set(known_lines())
+    assert set(row.signs) <= set(SIGNS)
+    assert set(row.unless) <= set(failures())
+    assert not row.rule or row.rule in rules()
+    assert not row.feature or condition(row.feature)
 
 
-def test_each_mend_is_used() -> None:
-    assert set(MENDS) <= {row.fix_id for row in ROWS} | {rule.fix for rule in rules().values()}
+def test_no_failure_is_written_twice_or_as_a_rule() -> None:
+    text = files("heuristics.rules.failures").joinpath("failures.toml").read_text(encoding="utf-8")
+    assert text.count("\nid = ") == len(failures())
+    assert not set(failures()) & set(rules())
 
 
 def test_failures_come_in_the_order_of_their_lines(tmp_path: Path) -> None:
@@ -212,9 +212,8 @@ def test_failures_come_in_the_order_of_their_lines(tmp_path: Path) -> None:
     run = Run(settings=settings(values, "config.yaml"), log=log_of(tmp_path, *lines))
     found = explain_failures(run)
     assert [(one.id, one.line) for one in found] == [
-        ("router-dtype-cast", 1),
-        ("graph-register", 2),
-        ("flex-inert", None),
+        ("flex-router-dtype", 1),
+        ("graphs-graph-register", 2),
     ]
 
 

@@ -1,0 +1,48 @@
+"""What a trace shows of a cause, by the names that `causes.toml` asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from heuristics.comparison.suspects.evidence import (
+    communication,
+    compute,
+    dispatcher,
+    host,
+    memory,
+    setup,
+)
+from heuristics.comparison.suspects.rule import Signs
+
+EVIDENCE: Final[Mapping[str, Callable[..., Signs]]] = {
+    one.__name__: one
+    for one in (
+        communication.main_part_is,
+        communication.waits_more,
+        compute.class_kernels,
+        compute.gemms_ungrouped,
+        compute.more_small_kernels,
+        compute.more_work,
+        compute.slower_alike,
+        dispatcher.deepep_before,
+        dispatcher.dispatcher_exchanged,
+        dispatcher.dispatcher_skipped,
+        host.gpu_done_sooner,
+        host.host_later,
+        host.longer_gaps,
+        host.loses_binding,
+        host.overlap_costs_host,
+        host.own_row,
+        host.profiler_more,
+        memory.allocates_more,
+        memory.copies_more,
+        memory.offloads_more,
+        memory.recomputes_more,
+        setup.fewer_bits,
+        setup.on_gpu,
+        setup.replays_less,
+        setup.tp_above_one,
+    )
+}
+"""Each takes what it is asked of, if anything, and last the view."""

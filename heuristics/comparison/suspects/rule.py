@@ -1,0 +1,116 @@
+"""What a rule is, and how one is held against a difference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from heuristics.comparison.difference.changed import Changed
+from heuristics.comparison.difference.rows import RowDelta
+from heuristics.comparison.suspects.direction import way
+from heuristics.comparison.suspects.sentences import change_sentences, row_sentences
+from heuristics.comparison.suspects.view import View
+from heuristics.result.compared import Suspect
+from heuristics.result.judged import Level
+
+Signs = tuple[str, ...] | None
+"""Sentences of what the trace shows of a cause; empty: it shows nothing of it; None: it rules it out."""
+
+_ORDER: Final[tuple[Level, ...]] = ("low", "medium", "high")
+
+
+def shows_nothing(view: View) -> Signs:
+    """No sign in a trace is known."""
+    return ()
+
+
+def any_way(change: Changed) -> bool:
+    """Whatever way it changed."""
+    return True
+
+
+def way_of(wanted: Literal["more", "less"]) -> Callable[[Changed], bool]:
+    """Whether a setting went one way; also where that is not known."""
+    return lambda change: way(change) in (0, 1 if wanted == "more" else -1)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A cause that comes up on the new side; where it went away there, `mirrored` is its title.
+
+    `slower`, `faster`, `either`: patterns of the rows that it makes longer, shorter, or either. `observed`:
+    what the trace shows of it besides these rows. `changed`: patterns of changed things that are the cause,
+    `went` whether one of them changed the way that brings it. `needs`: the evidence without which it is no
+    suspect. `at_most`, `at_least`: between which its confidence lies.
+    """
+
+    id: str
+    title: str
+    mirrored: str
+    next: str
+    source: str
+    slower: tuple[str, ...] = ()
+    faster: tuple[str, ...] = ()
+    either: tuple[str, ...] = ()
+    observed: Callable[[View], Signs] = shows_nothing
+    changed: tuple[str, ...] = ()
+    went: Callable[[Changed], bool] = any_way
+    needs: Literal["observed", "changed", "any"] = "any"
+    at_most: Level = "high"
+    at_least: Level = "low"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A suspect, what its rows moved whatever their sign, and the changes it speaks for.
+
+    `is_known`: a published cause, or one that was seen to change, which no other suspect stands for.
+    """
+
+    suspect: Suspect
+    gross_ns: int
+    spoken_for: tuple[str, ...]
+    is_known: bool = False
+
+
+def find(rule: Rule, view: View) -> Found | None:
+    """The rule's suspect in a view, or None where its rows did not move its way or evidence is lacking."""
+    rows = moved_its_way(rule, view)
+    if not rows:
+        return None
+    observed = rule.observed(view)
+    changed = tuple(change for change in view.changes(*rule.changed) if rule.went(change))
+    if observed is None or not _enough(rule, bool(observed), bool(changed)):
+        return None
+    evidence = (*observed, *change_sentences(view, changed))
+    suspect = Suspect(
+        id=rule.id,
+        title=rule.title if view.sign == 1 else rule.mirrored,
+        rows=tuple(row.row for row in rows),
+        explains_ns=view.sign * sum(row.delta_ns for row in rows),
+        confidence=_confidence(rule, bool(observed), bool(changed)),
+        because=(*row_sentences(view, rows), *evidence),
+        next=rule.next,
+        source=rule.source,
+        seen=evidence,
+    )
+    gross_ns = sum(abs(row.delta_ns) for row in rows)
+    return Found(suspect, gross_ns, tuple(change.what for change in changed), rule.needs == "changed")
+
+
+def moved_its_way(rule: Rule, view: View) -> tuple[RowDelta, ...]:
+    """Rows of a rule that moved as it would move them, in the order of the rows."""
+    longer = {row.row for row in view.matching(*rule.slower) if row.delta_ns > 0}
+    shorter = {row.row for row in view.matching(*rule.faster) if row.delta_ns < 0}
+    any_way = {row.row for row in view.matching(*rule.either)}
+    return tuple(row for name, row in view.rows.items() if name in longer | shorter | any_way)
+
+
+def _enough(rule: Rule, observed: bool, changed: bool) -> bool:
+    return {"observed": observed, "changed": changed, "any": observed or changed}[rule.needs]
+
+
+def _confidence(rule: Rule, observed: bool, changed: bool) -> Level:
+    least, most = _ORDER.index(rule.at_least), _ORDER.index(rule.at_most)
+    return _ORDER[min(max(int(observed) + int(changed), least), most)]

@@ -1,1 +1,0 @@
-"""Causes that we know the look of, one small file per family."""

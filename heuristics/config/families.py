@@ -1,0 +1,33 @@
+"""Families of models: the sizes that tell one, and what all of a family have."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heuristics.config.knobs import KnobView
+from heuristics.config.options import OPTIONS
+
+_FAMILIES: Final = {
+    (61, 7168, 256, 8): "dsv3",
+    (94, 4096, 128, 8): "qwen3_235b",
+    (48, 2048, 128, 8): "qwen3_30b",
+    (48, 2048, 512, 10): "qwen3_next",
+}
+"""Sizes -> family, as Megatron-Bridge's recipes of deepseek_v3, qwen3_235b_a22b, qwen3_30b_a3b and
+qwen3_next_80b_a3b have them."""
+MLA: Final = ("dsv2", "dsv3", "moonlight", "kimi_k2")
+"""Latent attention, dense layers first, and shared experts."""
+QWEN: Final = ("qwen3_235b", "qwen3_30b", "qwen3_next")
+"""None of the three, but for the shared experts of the last."""
+SHARED: Final = (*MLA, "qwen3_next")
+NO_SHARED: Final = ("qwen3_235b", "qwen3_30b")
+
+
+def family_of(config: KnobView) -> str | None:
+    """The family by its sizes; None where they are of none of ours."""
+    return _FAMILIES.get(tuple(config.value(knob) for knob in OPTIONS["family"].knobs))  # type: ignore[arg-type]
+
+
+def by_family(family: str | None, having: tuple[str, ...], without: tuple[str, ...]) -> bool | None:
+    """Whether a family has what `having` lists and `without` has not; None for any other."""
+    return True if family in having else False if family in without else None

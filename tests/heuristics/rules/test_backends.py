@@ -1,0 +1,64 @@
+"""Limits of flex backends: the rules that forbid one are asked before anybody sets it."""
+
+from __future__ import annotations
+
+import pytest
+
+from heuristics.guides.dispatcher import choose_dispatcher
+from heuristics.guides.dispatcher_limits import refusals
+from heuristics.rules.backends import limits
+from heuristics.run.given import Given
+from heuristics.run.run import Run
+
+
+def refused(backend: str, **given: object) -> list[str]:
+    return [one.reason for one in refusals(Run(given=Given(**given)), (backend,))]  # type: ignore[arg-type]
+
+
+def test_every_backend_has_limits_and_each_forbids_it_for_certain() -> None:
+    found = {name: [rule.id for rule in limits(name)] for name in ("deepep", "hybridep", "ncclep")}
+    assert {"deepep-gpu", "deepep-container", "deepep-capacity"} <= {*found["deepep"]}
+    assert {"hybridep-gpu", "hybridep-rack", "hybridep-version"} <= {*found["hybridep"]}
+    assert {"ncclep-capacity"} <= {*found["ncclep"]}
+    assert not {"flex-router-dtype", "flex-sm-count"} & {id for ids in found.values() for id in ids}
+
+
+@pytest.mark.parametrize(
+    ("gpu", "deepep", "hybridep"),
+    [
+        ("Tesla V100-SXM2-32GB", 1, 1),
+        ("L40S", 0, 0),
+        ("H100", 0, 0),
+        ("B300", 0, 0),
+        ("GB200", 1, 0),
+        ("VR200", 1, 0),
+        ("X9000", 0, 0),
+    ],
+)
+def test_a_gpu_is_refused_by_its_capability_or_its_rack(gpu: str, deepep: int, hybridep: int) -> None:
+    assert (len(refused("deepep", gpu=gpu)), len(refused("hybridep", gpu=gpu))) == (deepep, hybridep)
+
+
+def test_the_name_of_a_b300_stops_deepep_before_bridge_0_4() -> None:
+    assert len(refused("deepep", gpu="B300", bridge_version="0.3.1")) == 1
+    assert refused("deepep", gpu="B300", bridge_version="0.4.0") == []
+
+
+def test_one_rank_has_no_peer_to_dispatch_to_but_hybridep_takes_it_from_0_17_1() -> None:
+    assert len(refused("deepep", ep=1, etp=1, core_version="0.18.0")) == 1
+    assert len(refused("hybridep", ep=1, etp=1, core_version="0.17.0")) == 1
+    assert refused("hybridep", ep=1, etp=1, core_version="0.17.1") == []
+
+
+def test_padding_and_the_container_without_deepep_refuse_it() -> None:
+    assert refused("deepep", routing="drop_pad") == ["DeepEP does not pad expert inputs to capacity"]
+    assert refused("deepep", routing="force_balance") == []
+    assert refused("deepep", container="nvcr.io/nvidia/nemo:26.02") == [
+        "DeepEP is not in the NeMo 26.02 container"
+    ]
+
+
+def test_a_group_wider_than_a_rack_leaves_alltoall_and_says_why() -> None:
+    choice = choose_dispatcher(Run(given=Given(gpu="GB200", ep=96, etp=1)))
+    assert choice.first == "alltoall"
+    assert any("at most 72 ranks" in one.reason for one in choice.refused)
