@@ -11,10 +11,12 @@ from heuristics.run.run import Run
 from reports.content.explain.page import explain_page
 from tests.plain_page import plain
 
+MAIN = "main-2026-08"
 
-def choice(about: str, guidance: str = "seed", dispatcher: str = "alltoall", **what: object) -> Choice:
+
+def choice(about: str, guidance: str = "seed", **what: object) -> Choice:
     given = Given(guidance=guidance, stage="tuned", flex_package=True, **what)  # type: ignore[arg-type]
-    run = Run(Observed(moe=True, dispatcher=dispatcher), given)  # type: ignore[arg-type]
+    run = Run(Observed(moe=True, dispatcher="alltoall"), given)
     return next(one for one in choose_all(run) if one.about == about)
 
 
@@ -25,7 +27,7 @@ def everything(one: Choice) -> str:
 @pytest.mark.parametrize(
     ("item", "what", "says"),
     [
-        (4, {"gpu": "H100", "ep": 64, "guidance": "main-2026-08"}, "names no winner"),
+        (4, {"gpu": "H100", "ep": 64, "guidance": MAIN}, "names no winner"),
         (5, {"gpu": "H100", "ep": 64}, "strong default for EP across nodes on Hopper"),
         (7, {"gpu": "B200", "ep": 64}, "unless the platform has a HybridEP path"),
         (9, {"gpu": "GB200", "ep": 16}, "within the NVLink domain and needs less memory"),
@@ -33,11 +35,11 @@ def everything(one: Choice) -> str:
         (16, {"gpu": "H100", "ep": 64, "family": "dsv3"}, "more as EP and PP grow"),
         (
             17,
-            {"gpu": "H100", "ep": 64, "family": "qwen3_235b", "guidance": "main-2026-08"},
+            {"gpu": "H100", "ep": 64, "family": "qwen3_235b", "guidance": MAIN},
             "alltoall with EP",
         ),
         (19, {"gpu": "GB200", "ep": 64, "family": "qwen3_235b"}, "more memory head-room"),
-        (20, {"gpu": "H100", "ep": 16, "family": "qwen3_30b", "guidance": "main-2026-08"}, "won on 16 H100"),
+        (20, {"gpu": "H100", "ep": 16, "family": "qwen3_30b", "guidance": MAIN}, "won on 16 H100"),
         (21, {"gpu": "H100", "ep": 16, "family": "qwen3_30b"}, "less in absolute time"),
         (27, {"gpu": "GB200", "ep": 32, "family": "vlm"}, "memory and host overhead alike"),
         (31, {"gpu": "GB200", "ep": 64}, "once CUDA graphs and CPU binding are in place"),
@@ -51,7 +53,7 @@ def everything(one: Choice) -> str:
         (56, {"gpu": "H100", "ep": 64, "precision": "fp8_blockwise"}, "weight of communication and host"),
         (57, {"gpu": "H100", "ep": 64, "precision": "fp8_blockwise"}, "measure again before the dispatcher"),
         (65, {"gpu": "B200", "ep": 64}, "a mature step before hybridep"),
-        (74, {"gpu": "H100", "ep": 64, "guidance": "main-2026-08"}, "wins some runs and not others"),
+        (74, {"gpu": "H100", "ep": 64, "guidance": MAIN}, "wins some runs and not others"),
         (
             78,
             {"gpu": "GB200", "ep": 64, "family": "qwen3_235b", "memory_tight": True},
@@ -66,7 +68,7 @@ def test_a_sentence_of_the_dispatcher_guide_is_part_of_its_choice(
 
 
 def test_items_54_and_224_both_editions_say_why_attention_is_in_the_graph_or_not() -> None:
-    one = choice("cuda_graphs", "main-2026-08", gpu="H100", routing="dropless", memory_tight=False, pp=1)
+    one = choice("cuda_graphs", MAIN, gpu="H100", routing="dropless", memory_tight=False, pp=1)
     assert "attn" not in one.answer
     assert "attn" in one.other
     assert "narrowest scope first" in one.reason
@@ -74,7 +76,7 @@ def test_items_54_and_224_both_editions_say_why_attention_is_in_the_graph_or_not
 
 
 def test_items_217_219_and_222_the_precision_says_why_and_what_stays_wide() -> None:
-    hopper = choice("precision", "main-2026-08", gpu="H100", precision="bf16")
+    hopper = choice("precision", MAIN, gpu="H100", precision="bf16")
     assert "proven in production" in hopper.reason
     assert "the one recipe" in hopper.other_reason
     assert "expert GEMMs gain most" in everything(hopper)
@@ -92,7 +94,7 @@ def test_w21_the_dispatcher_table_of_both_editions_can_be_read(topic: str) -> No
     page = " ".join(plain(explain_page(topic)).split())
     for says in (
         "hopper (seed): deepep, then alltoall",
-        "nvl8 (main-2026-08): measure deepep against hybridep",
+        f"nvl8 ({MAIN}): measure deepep against hybridep",
     ):
         assert says in page
 
@@ -100,5 +102,5 @@ def test_w21_the_dispatcher_table_of_both_editions_can_be_read(topic: str) -> No
 @pytest.mark.parametrize("topic", ["cmp-3", "mem-4", "mem-2", "mem-9"])
 def test_w21_an_explanation_shows_the_table_and_no_module(topic: str) -> None:
     page = plain(explain_page(topic))
-    assert "heuristics.guides." not in page.replace("heuristics.guides.dispatcher.", "")
+    assert not {name for name in ("precision", "recompute") if f"heuristics.guides.{name}" in page}
     assert "Why:" in page
