@@ -12,7 +12,8 @@ from typing import Final
 
 from heuristics.config.sizes import OTHER_LAYOUTS, even_layout, virtual_stages
 from heuristics.fixes.change import Change
-from heuristics.fixes.fix import Fix, Precondition
+from heuristics.fixes.fix import Fix
+from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import holds
 from heuristics.run.run import Run
 from traces.settings.settings import Value

@@ -4,38 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
+from heuristics.fixes.asked_by_rules import asked_by_rules
 from heuristics.fixes.change import Change, Knobs, lines
+from heuristics.fixes.precondition import Precondition
 from heuristics.run.run import Run, WallId
-
-State = Literal["met", "unmet", "unknown"]
-
-
-@dataclass(frozen=True, slots=True)
-class Precondition:
-    """Something a fix needs.
-
-    `met_by`: what would meet it, a fix id or a change; `told_by`: an option, knob or recording that would
-    tell. `blocks`: the fix is not to be tried while it is unknown. `source`: of the rule that asks for it.
-    """
-
-    text: str
-    state: State
-    met_by: str = ""
-    told_by: str = ""
-    blocks: bool = False
-    source: str = ""
-
-    @property
-    def stops(self) -> bool:
-        """Whether it keeps the fix out of a plan."""
-        return self.state == "unmet" or (self.blocks and self.state == "unknown")
-
-    @property
-    def cure(self) -> str:
-        """What to do about it: to learn it where it is unknown, else to meet it."""
-        return (self.state == "unknown" and self.told_by) or self.met_by
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +97,5 @@ class Fix:
 
     def preconditions(self, run: Run) -> tuple[Precondition, ...]:
         """What it needs: the releases of its knobs, rules about what it switches on, and advice."""
-        from heuristics.fixes.asked_by_rules import asked_by_rules
-
         needs = (*asked_by_rules(run, self.id, self.change(run)), *self.advice(run))
         return tuple({one.text: one for one in needs}.values())

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.fixes.change import Change
-from heuristics.fixes.fix import Fix, Gain, Precondition
+from heuristics.fixes.fix import Fix, Gain
+from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import holds
 from heuristics.guides.context_parallel import LONG, guided_cp, sequence_length, wider_cp
 from heuristics.guides.memory_use import ASK_MEMORY, is_tight

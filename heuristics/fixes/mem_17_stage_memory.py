@@ -12,7 +12,8 @@ from typing import Final
 from heuristics.config.sizes import even_layout
 from heuristics.fixes.change import Change
 from heuristics.fixes.com_6_pp_layout import by_layout
-from heuristics.fixes.fix import Fix, Precondition
+from heuristics.fixes.fix import Fix
+from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import holds
 from heuristics.guides.stage_memory import UNEVEN, stage_memory
 from heuristics.run.run import Run

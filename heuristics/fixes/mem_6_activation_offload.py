@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import Final
 
 from heuristics.fixes.change import Change
-from heuristics.fixes.fix import Fix, Gain, Precondition
+from heuristics.fixes.fix import Fix, Gain
+from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import at_least, holds, is_not, no_layer_offload, te_at_least, te_layers
 from heuristics.guides.graph_modules import captured_alone, replays
 from heuristics.guides.recompute import recomputed_now
@@ -86,7 +87,7 @@ def advice(run: Run) -> tuple[Precondition, ...]:
     if replays(run):
         torch = run.config.version_text("torch")
         needs += [
-            at_least("PyTorch beside CUDA graphs", torch, "2.9.0", "--torch-version"),
+            at_least("torch", torch, "2.9.0", " beside CUDA graphs"),
             te_at_least(run, "2.14.0", " beside CUDA graphs"),
             is_not("no CUDA graph of the whole moe module", captured_alone(run, "moe"), "HST-3"),
         ]
