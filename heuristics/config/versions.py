@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from typing import Final, Literal
 
@@ -10,6 +11,13 @@ Package = Literal["core", "bridge", "te", "torch", "nccl"]
 Version = tuple[int, int, int]
 
 PACKAGES: Final[tuple[Package, ...]] = ("core", "bridge", "te", "torch")
+
+PACKAGE_NAMES: Final[Mapping[Package, str]] = {
+    "core": "Megatron-Core",
+    "bridge": "Megatron-Bridge",
+    "te": "Transformer Engine",
+    "torch": "PyTorch",
+}
 
 CORE_MAIN: Final = "0.20.0"
 """What Megatron-LM's main calls itself (core/package_info.py at d98e8a64): later than every release."""
@@ -28,6 +36,12 @@ def numbers(version: str) -> Version:
     parts = [int(part) for part in found[0].split(".")] if found else []
     major, minor, micro = (*parts, 0, 0, 0)[:3]
     return major, minor, micro
+
+
+def bridge_of_core(core: str) -> str | None:
+    """The first Megatron-Bridge release whose Megatron-Core is this or later; None where that is none yet."""
+    found = (bridge for bridge, its in CORE_OF_BRIDGE.items() if numbers(its) >= numbers(core))
+    return next((f"{major}.{minor}" for major, minor in found), None)
 
 
 def core_of_bridge(bridge: str | None) -> str | None:

@@ -7,8 +7,9 @@ from dataclasses import replace
 from functools import cache
 
 from heuristics.config.facts import version
+from heuristics.config.versions import PACKAGES
 from heuristics.fixes.change import Change
-from heuristics.fixes.precondition import Precondition
+from heuristics.fixes.precondition import Precondition, Release
 from heuristics.fixes.preconditions import at_least, holds
 from heuristics.rules.rule import Rule, has_rule
 from heuristics.rules.rules import rules
@@ -32,7 +33,7 @@ def _known_since(run: Run, on: frozenset[str], needed: str) -> tuple[Preconditio
     since = max([release(needed) or FIRST, *(knobs()[knob].since for knob in on if knob in knobs())])
     if since == FIRST and not needed:
         return ()
-    return (at_least("Megatron-Core", run.config.core_text, ".".join(map(str, since)), "--core-version"),)
+    return (at_least("core", run.config.core_text, ".".join(map(str, since))),)
 
 
 @cache
@@ -63,8 +64,17 @@ def _judged(
             continue  # the change itself sees to it
         if fact is False or rule.guide:
             need = holds(rule.text, fact, _met_by(rule, fix), ", ".join(rule.asks(config)))
-            found.append(replace(need, source=rule.source))
+            found.append(replace(need, source=rule.source, release=_release(rule)))
     return tuple({one.text: one for one in found}.values())
+
+
+def _release(rule: Rule) -> Release | None:
+    """The release that a rule asks for, where it asks for one alone: `torch >= '2.6.0'`."""
+    about = rule.needs
+    package = next((one for one in PACKAGES if about and about.names == (one,)), None)
+    if about is None or package is None or len(about.words) != 1:
+        return None
+    return Release(package, str(next(iter(about.words))))
 
 
 def _met_by(rule: Rule, fix: str) -> str:

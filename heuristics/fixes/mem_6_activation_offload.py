@@ -87,7 +87,7 @@ def advice(run: Run) -> tuple[Precondition, ...]:
     if replays(run):
         torch = run.config.version_text("torch")
         needs += [
-            at_least("PyTorch beside CUDA graphs", torch, "2.9.0", "--torch-version"),
+            at_least("torch", torch, "2.9.0", " beside CUDA graphs"),
             te_at_least(run, "2.14.0", " beside CUDA graphs"),
             is_not("no CUDA graph of the whole moe module", captured_alone(run, "moe"), "HST-3"),
         ]

@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from heuristics.config.versions import Package
+
 State = Literal["met", "unmet", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A package, from a version such as "2.8.0" on."""
+
+    package: Package
+    version: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +24,7 @@ class Precondition:
 
     `met_by`: what would meet it, a fix id or a change; `told_by`: an option, knob or recording that would
     tell. `blocks`: the fix is not to be tried while it is unknown. `source`: of the rule that asks for it.
+    `release`: the release it is about, where it asks for nothing else.
     """
 
     text: str
@@ -22,6 +33,7 @@ class Precondition:
     told_by: str = ""
     blocks: bool = False
     source: str = ""
+    release: Release | None = None
 
     @property
     def stops(self) -> bool:

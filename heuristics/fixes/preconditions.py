@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
-from heuristics.config.versions import numbers
-from heuristics.fixes.precondition import Precondition, State
+from heuristics.config.versions import PACKAGE_NAMES, Package, numbers
+from heuristics.fixes.precondition import Precondition, Release, State
 from heuristics.run.run import Run
 from traces.limits import Limit
 
@@ -31,15 +32,17 @@ def is_not(
     return holds(text, None if fact is None else not fact, met_by, told_by, blocks)
 
 
-def at_least(what: str, version: str | None, needed: str, told_by: str) -> Precondition:
+def at_least(package: Package, version: str | None, needed: str, beside: str = "") -> Precondition:
     """Met where a version such as "2.8.0" is `needed` or later; letters after the numbers do not count."""
     fact = None if version is None else numbers(version) >= numbers(needed)
-    return holds(f"{what} >= {needed}", fact, f"an upgrade to {needed} or later", told_by)
+    text, told_by = f"{PACKAGE_NAMES[package]}{beside} >= {needed}", f"--{package}-version"
+    need = holds(text, fact, f"an upgrade to {needed} or later", told_by)
+    return replace(need, release=Release(package, needed))
 
 
 def te_at_least(run: Run, needed: str, beside: str = "") -> Precondition:
     """A Transformer Engine, asked for beside something else."""
-    return at_least(f"Transformer Engine{beside}", run.config.version_text("te"), needed, "--te-version")
+    return at_least("te", run.config.version_text("te"), needed, beside)
 
 
 def already(run: Run, *knobs: str, active: bool | None = None) -> tuple[Precondition, ...]:

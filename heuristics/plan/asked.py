@@ -13,6 +13,7 @@ from heuristics.config.given import is_whole
 from heuristics.config.versions import numbers
 from heuristics.plan.allowed import changed
 from heuristics.plan.planned import Plan, Planned, Rejection
+from heuristics.plan.upgrade import IDS
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.megatron.request import NotAsked, Request, request_of
 from heuristics.run.run import Run
@@ -25,6 +26,10 @@ ROUNDS: Final = Limit(3, "rounds", "ours: a plan is made again where a fix is re
 
 _TO_FILL_IN: Final = (
     Answer("config", "not_checked", "the change has a value to fill in, so that nobody was asked"),
+)
+
+_UPGRADED: Final = (
+    Answer("config", "not_checked", "it is for another release than the run's, so that nobody was asked"),
 )
 
 OWN: Final = ""
@@ -51,6 +56,7 @@ def plan_asked(run: Run, make: Callable[[Mapping[str, Rejection]], Plan], ask: A
         if not new:
             break
         answers |= {one.fix.id: _TO_FILL_IN for one in new if one.change.is_open}
+        answers |= {one.fix.id: _UPGRADED for one in new if {one.fix.id, *one.after} & {*IDS.values()}}
         whole = [one for one in new if one.fix.id not in answers]
         answers |= _ask(ask, {one.fix.id: _with(run, one, plan) for one in whole})
         rejected |= {name: why for name in answers if (why := _rejection(run, name, answers))}

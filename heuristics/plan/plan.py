@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +13,7 @@ from heuristics.plan.clues import before_tuning, first_by_clue
 from heuristics.plan.gains import Gain
 from heuristics.plan.order import in_paying_order
 from heuristics.plan.planned import Plan, Planned, Refused, Rejection
+from heuristics.plan.upgrade import unlocked
 from heuristics.run.run import Run, WallId
 from traces.limits import Limit
 from traces.replay.costs import WORTH
@@ -118,7 +119,25 @@ def make_plan(
     another wall's fix would allow is for the next recording. No two exclude each other, none breaks a rule
     once it is merged into the configuration, and each is planned or refused once.
     """
-    permits, rejected = _permits(run), rejected or {}
+    gains, rejected = gains or {}, rejected or {}
+
+    def make(one: Run) -> Plan:
+        return _plan(one, walls, catalogue, levers, gains, rejected)
+
+    plan = make(run)
+    return unlocked(run, walls[0], _wanted(run, walls[0], catalogue, gains), plan, make) if walls else plan
+
+
+def _plan(
+    run: Run,
+    walls: Sequence[WallId],
+    catalogue: Mapping[str, Fix],
+    levers: bool,
+    gains: Mapping[str, Gain],
+    rejected: Mapping[str, Rejection],
+) -> Plan:
+    """The plan for the run as it is."""
+    permits = _permits(run)
     if not walls:
         named = [_lever(run, catalogue[number]) for number in LEVERS if levers and number in catalogue]
         fit = [lever for lever in named if not _unmet(lever) and lever.fix.id not in rejected]
@@ -129,14 +148,10 @@ def make_plan(
     refused: list[Refused] = []
     for wall in walls:
         seen = {one.fix.id for one in chosen} | {one.fix.id for one in refused}
-        ordered = _ordered(run, wall, catalogue)
-        dominated = any(_is_direct(run, fix) for fix in ordered)
-        wanted = [_planned(run, fix, gains or {}) for fix in ordered if fix.id not in seen]
-        if not (run.does_not_fit and wall == "memory"):  # room comes first there, not time
-            wanted = in_paying_order(wanted)
-        for planned in wanted:
+        dominated = any(_is_direct(run, fix) for fix in _ordered(run, wall, catalogue))
+        for planned in _wanted(run, wall, catalogue, gains, seen):
             fix = planned.fix
-            first = _before(run, planned, catalogue, {one.fix.id for one in chosen}, gains or {})
+            first = _before(run, planned, catalogue, {one.fix.id for one in chosen}, gains)
             earlier = [*chosen, *first]
             if why := _refusal(run, planned, earlier, dominated) or _rejected(fix, rejected.get(fix.id)):
                 refused.append(why)
@@ -152,6 +167,20 @@ def make_plan(
     room = [one.fix.id for one in chosen if run.does_not_fit and one.fix.wall == "memory"]
     chosen = in_paying_order(chosen, (*before_tuning(run), *room))
     return Plan(tuple(replace(one, shares_with=_sharing(one, chosen)) for one in chosen), tuple(refused), ())
+
+
+def _wanted(
+    run: Run,
+    wall: WallId,
+    catalogue: Mapping[str, Fix],
+    gains: Mapping[str, Gain],
+    seen: Collection[str] = (),
+) -> list[Planned]:
+    """A wall's fixes that were not seen yet, in the order to consider them."""
+    wanted = [_planned(run, fix, gains) for fix in _ordered(run, wall, catalogue) if fix.id not in seen]
+    if run.does_not_fit and wall == "memory":  # room comes first there, not time
+        return wanted
+    return in_paying_order(wanted)
 
 
 def _permits(run: Run) -> Permits | None:

@@ -1,0 +1,92 @@
+"""An upgrade as a step of its own, where a release alone stands before the first fix of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from heuristics.config.versions import PACKAGE_NAMES, Package, bridge_of_core, numbers
+from heuristics.fixes.change import Change, Knobs
+from heuristics.fixes.fix import Fix
+from heuristics.fixes.precondition import Precondition, Release
+from heuristics.plan.planned import Plan, Planned
+from heuristics.run.run import Run, WallId
+
+IDS: Final[Mapping[Package, str]] = {"torch": "ENV-1", "core": "ENV-2", "te": "ENV-3"}
+"""Package -> id of its upgrade, as the rules of releases name it."""
+ALONE: Final = "an upgrade by itself saves nothing that is known: it allows the fix that follows"
+
+
+def unlocked(
+    run: Run, wall: WallId, wanted: Sequence[Planned], plan: Plan, make: Callable[[Run], Plan]
+) -> Plan:
+    """The plan after an upgrade, where releases alone refuse the wall's first fix; else the plan as it is.
+
+    `wanted`: the wall's fixes in their order. All of the new plan is judged on the upgraded run, so that the
+    upgrade is its first step.
+    """
+    planned = {one.fix.id for one in plan.fixes}
+    refused = {one.fix.id for one in plan.refused if one.kind == "needs"}
+    for one in wanted:
+        if one.fix.id in planned:
+            return plan
+        needed = _releases(one.preconditions) if one.fix.id in refused else ()
+        later = make(_upgraded(run, needed)) if needed else plan
+        if one.fix.id in {other.fix.id for other in later.fixes}:
+            return _led(later, tuple(_step(run, release, wall) for release in needed), one.fix.id)
+    return plan
+
+
+def _led(plan: Plan, steps: tuple[Planned, ...], fix: str) -> Plan:
+    """A plan that steps lead, of which a fix stands on all."""
+    ids = tuple(one.fix.id for one in steps)
+    after = (replace(one, after=(*ids, *one.after)) if one.fix.id == fix else one for one in plan.fixes)
+    return replace(plan, fixes=(*steps, *after))
+
+
+def _releases(needs: Iterable[Precondition]) -> tuple[Release, ...]:
+    """The releases that would meet what stops a fix; none where anything else stops it as well."""
+    newest: dict[Package, Release] = {}
+    for one in needs:
+        if not one.stops:
+            continue
+        if one.release is None or one.release.package not in IDS:
+            return ()
+        package = one.release.package
+        known = newest.get(package)
+        if known is None or numbers(one.release.version) > numbers(known.version):
+            newest[package] = one.release
+    return tuple(newest.values())
+
+
+def _upgraded(run: Run, releases: Iterable[Release]) -> Run:
+    """The run as it would be with them; a Megatron-Bridge goes with its Megatron-Core."""
+    given = run.given
+    for one in releases:
+        given = replace(given, **{f"{one.package}_version": one.version})  # type: ignore[arg-type]
+        if one.package == "core" and run.config.version_text("bridge") is not None:
+            given = replace(given, bridge_version=bridge_of_core(one.version) or given.bridge_version)
+    return replace(run, given=given)
+
+
+def _step(run: Run, release: Release, wall: WallId) -> Planned:
+    what = f"{PACKAGE_NAMES[release.package]} {release.version} or later"
+    bridge = bridge_of_core(release.version) if release.package == "core" else None
+    with_it = run.config.version_text("bridge") is not None and bridge
+    fix = Fix(
+        id=IDS[release.package],
+        wall=wall,
+        title=f"Upgrade to {what}" + (f", with Megatron-Bridge {bridge}" if with_it else ""),
+        change=_no_knob,
+        versions=what,
+        verify="the training log reports the release; the step time before the fix is measured anew",
+        sources=("the rules of releases that the fix after it names",),
+        side_effects=("kernels and defaults change too: measure the upgrade alone, then the fix",),
+        direct=(),
+    )
+    return Planned(fix, Knobs(), (), None, low_because=ALONE)
+
+
+def _no_knob(run: Run) -> Change:
+    return Change()
