@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from heuristics.config.hardware import FAMILIES
 from heuristics.fixes.change import Change
-from heuristics.fixes.fix import Fix, Precondition
+from heuristics.fixes.fix import Fix
+from heuristics.fixes.precondition import Precondition
 from heuristics.run.given import Given, Guidance, Routing, Stage
 from heuristics.run.observed import Observed
 from heuristics.run.run import WALL_IDS, Run, WallId

@@ -12,6 +12,15 @@ LAYERS_A_STAGE: Final = Limit(
     2, "layers a virtual stage", "Megatron-Bridge's layouts of DeepSeek-V3, such as Et*3|(tt|)*29m|L"
 )
 VIRTUAL: Final = Limit(4, "virtual stages a rank", "Megatron-Bridge's layouts of DeepSeek-V3 on PP4 and PP8")
+OTHER_LAYOUTS: Final = (
+    "num_layers_per_virtual_pipeline_stage",
+    "num_layers_in_first_pipeline_stage",
+    "num_layers_in_last_pipeline_stage",
+    "account_for_embedding_in_pipeline_split",
+    "account_for_loss_in_pipeline_split",
+)
+"""What says the layers of a stage another way, of which Megatron-LM takes one only, and Bridge none beside a
+layout."""
 _EMBEDDING, _LAYER, _PREDICTION, _LOSS = "E", "t", "m", "L"
 
 
@@ -64,6 +73,16 @@ def deeper_pp(run: Run) -> int | None:
     return next((size for size in larger if not layers % (size * vpp) and _ranks_allow(run, size)), None)
 
 
+def fewer_stages(run: Run) -> int | None:
+    """Half the PP, where layers divide; None where a layout names the stages, or PP is 1 or unknown."""
+    pp, layers, vpp = run.config.pp, run.config.positive("num_layers"), run.config.vpp or 1
+    if pp is None or pp % 2 or run.config.pp_layout:
+        return None
+    half = pp // 2
+    each = half if half == 1 else half * vpp
+    return None if layers is not None and layers % each else half
+
+
 def _ranks_allow(run: Run, pp: int) -> bool:
     """Whether data-parallel ranks can be given up for stages, and experts keep theirs."""
     ranks = run.config.dp
@@ -87,10 +106,10 @@ def virtual_stages(run: Run) -> int | None:
     return divisors[(len(divisors) - 1) // 2] if divisors else None
 
 
-def even_layout(run: Run) -> tuple[str, int] | None:
+def even_layout(run: Run, virtual: int | None = None) -> tuple[str, int] | None:
     """Stages of equal length, embedding and loss counted as layers, and how many a rank holds.
 
-    As many virtual stages as there are, else a few. None where sizes are unknown, or layers too few.
+    `virtual` stages; else as many as there are, else a few. None where sizes are unknown, or layers too few.
     """
     layers, pp = run.config.positive("num_layers"), run.config.pp
     if layers is None or pp is None:
@@ -98,7 +117,8 @@ def even_layout(run: Run) -> tuple[str, int] | None:
     extra = [_PREDICTION * mtp] if (mtp := run.config.positive("mtp_num_layers")) else []
     parts = [_EMBEDDING, *[_LAYER] * layers, *extra, _LOSS]
     usual = min(VIRTUAL.value, len(parts) // (pp * LAYERS_A_STAGE.value))
-    virtual = run.config.vpp if run.config.vpp and run.config.vpp > 1 else max(1, int(usual))
+    if virtual is None:
+        virtual = run.config.vpp if run.config.vpp and run.config.vpp > 1 else max(1, int(usual))
     stages = pp * virtual
     if len(parts) < stages:
         return None

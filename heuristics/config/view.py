@@ -8,7 +8,6 @@ from math import prod
 from typing import Final
 
 from heuristics.config.families import MLA, NO_SHARED, QWEN, SHARED, by_family, family_of
-from heuristics.config.features import Features
 from heuristics.config.hardware import (
     RACK_NODE,
     GpuFamily,
@@ -19,6 +18,7 @@ from heuristics.config.hardware import (
     gpu_family,
 )
 from heuristics.config.logic import negated
+from heuristics.config.observing import Observing
 from heuristics.config.options import OPTIONS
 from heuristics.config.precision import bits_of, configured_precision
 from heuristics.config.trust import Understand, by_trust, effective_settings
@@ -33,7 +33,7 @@ _VIRTUAL: Final = "virtual_pipeline_model_parallel_size"
 _LAYOUT: Final = "pipeline_model_parallel_layout"
 
 
-class Config(Features):
+class Config(Observing):
     """A run as it is configured, by options, files and log, and by the trace where nothing else tells.
 
     Built once for a run. Knobs by their ids; what several knobs tell together by a name of its own.
@@ -299,36 +299,6 @@ class Config(Features):
     def more_than_one(self, size: int | None) -> bool | None:
         """Whether a size spreads over ranks."""
         return None if size is None else size > 1
-
-    @property
-    def full_recompute(self) -> bool | None:
-        """Whether whole layers are recomputed; as the trace shows, where nothing tells."""
-        found = super().full_recompute
-        return self._observed.recompute_full if found is None else found
-
-    def recompute_modules(self) -> tuple[str, ...] | None:
-        """Recomputed modules; those that the trace shows, where nothing tells them."""
-        found = super().recompute_modules()
-        return (self._observed.recompute_modules or None) if found is None else found
-
-    @property
-    def expert_parallel(self) -> bool | None:
-        """Whether experts are spread over ranks by EP, else by a dispatcher that moves tokens."""
-        if self.ep is not None:
-            return self.ep > 1
-        if self._observed.moe is False or self._observed.dispatcher == "none":
-            return False
-        return self.dispatcher in ("alltoall", "deepep", "hybridep", "ncclep") or None
-
-    @property
-    def pipeline_parallel(self) -> bool | None:
-        """Whether layers are cut into pipeline stages: by PP, else by their traffic."""
-        return self._observed.pp_active if self.pp is None else self.pp > 1
-
-    @property
-    def tensor_parallel(self) -> bool | None:
-        """Whether layers are cut across ranks: by TP, else by their traffic."""
-        return self._observed.tp_active if self.tp is None else self.tp > 1
 
     # What options give beside knobs, or in their place.
 

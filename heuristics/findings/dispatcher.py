@@ -37,15 +37,20 @@ def backend_without_flex(case: Case) -> ConfigFinding | None:
     """The backend alone does nothing while the type is another."""
     run = case.run
     backend, kind = _chosen_backend(case), run.asked.word(_TYPE)
-    if backend is None or kind not in ("alltoall", "allgather") or run.observed.dispatcher == backend:
+    is_open = run.asked.framework == "megatron_bridge" and not run.asked.known(_TYPE)
+    if backend is None or run.observed.dispatcher == backend:
         return None
+    if not is_open and kind not in ("alltoall", "allgather"):
+        return None
+    type_is = "alltoall unless the recipe sets flex" if is_open else kind
+    place = "" if is_open else f", {_TYPE} in {run.asked.where(_TYPE)}"
     seen = run.observed.dispatcher
     shows = f"; the trace shows {seen}" if seen not in ("unknown", "none") else ""
     return ConfigFinding(
         "CFG-flex-type",
         "inert",
-        f"{backend} is set as backend, but the dispatcher's type is {kind}: the backend alone does nothing",
-        f"{_BACKEND} in {run.asked.where(_BACKEND)}, {_TYPE} in {run.asked.where(_TYPE)}{shows}",
+        f"{backend} is set as backend, but its type is {type_is}: the backend alone does nothing",
+        f"{_BACKEND} in {run.asked.where(_BACKEND)}{place}{shows}",
         f"{_TYPE}=flex beside {_BACKEND}={backend}; in Megatron-Bridge apply_flex_dispatcher_backend(...)",
     )
 

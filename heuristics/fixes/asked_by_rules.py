@@ -8,7 +8,7 @@ from functools import cache
 
 from heuristics.config.facts import version
 from heuristics.fixes.change import Change
-from heuristics.fixes.fix import Precondition
+from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import at_least, holds
 from heuristics.rules.rule import Rule, has_rule
 from heuristics.rules.rules import rules

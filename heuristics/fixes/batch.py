@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from heuristics.config.sizes import batch_divides, doubled_micro_batch
-from heuristics.fixes.fix import Precondition
+from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import holds
 from heuristics.run.run import Run
 from traces.settings.settings import Value

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.fixes.change import Change
-from heuristics.fixes.fix import Fix, Precondition
+from heuristics.fixes.fix import Fix
+from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import holds, is_not, moe_layers, te_at_least
 from heuristics.guides.facts import is_low_precision
 from heuristics.run.run import Run

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.fixes import hst_4_fewer_kernels
-from heuristics.fixes.fix import Fix, Form, Precondition
+from heuristics.fixes.fix import Fix, Form
+from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import holds
 from heuristics.run.run import Run
 

@@ -13,7 +13,8 @@ from typing import Final
 from heuristics.config.sizes import experts_divide, wider_ep
 from heuristics.fixes.batch import batch_needs, doubled
 from heuristics.fixes.change import Change
-from heuristics.fixes.fix import Fix, Form, Precondition
+from heuristics.fixes.fix import Fix, Form
+from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import head_room, holds, larger_batch
 from heuristics.run.run import Run
 from traces.names.kinds import compute_classes

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.fixes.change import Change
-from heuristics.fixes.fix import Fix, Form, Precondition
+from heuristics.fixes.fix import Fix, Form
+from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import already, holds
 from heuristics.run.run import Run
 from traces.measure.tensor_cores import TF32_SINCE

@@ -11,7 +11,8 @@ from math import gcd
 from typing import Final
 
 from heuristics.fixes.change import Change
-from heuristics.fixes.fix import Fix, Precondition
+from heuristics.fixes.fix import Fix
+from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import expert_parallel, holds, is_not, right_topology
 from heuristics.guides.facts import EP_KINDS
 from heuristics.run.run import Run

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.fixes.change import Change
-from heuristics.fixes.fix import Fix, Gain, Precondition
+from heuristics.fixes.fix import Fix, Gain
+from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import already, dispatched_by, expert_parallel, holds, mostly_moving
 from heuristics.guides.facts import EP_KINDS
 from heuristics.run.run import Run

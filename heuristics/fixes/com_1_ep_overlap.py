@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.fixes.change import Change
-from heuristics.fixes.fix import Fix, Gain, Precondition
+from heuristics.fixes.fix import Fix, Gain
+from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import dispatched_by, holds, is_not, right_topology
 from heuristics.guides.connections import connections
 from heuristics.guides.facts import EP_KINDS

@@ -12,7 +12,8 @@ from typing import Final
 
 from heuristics.fixes.change import Change
 from heuristics.fixes.com_2_dispatcher import backend_to_set, topology
-from heuristics.fixes.fix import Fix, Gain, Precondition
+from heuristics.fixes.fix import Fix, Gain
+from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import expert_parallel, holds, mostly_moving
 from heuristics.guides.dispatcher_extras import (
     DEEPEP_SMS,

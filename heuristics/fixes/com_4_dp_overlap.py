@@ -12,7 +12,8 @@ from typing import Final
 
 from heuristics.config.logic import all_of
 from heuristics.fixes.change import Change
-from heuristics.fixes.fix import Fix, Form, Precondition
+from heuristics.fixes.fix import Fix, Form
+from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import holds, is_not
 from heuristics.run.run import Run
 from traces.cures import cure

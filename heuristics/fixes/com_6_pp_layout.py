@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.sizes import even_layout, virtual_stages
+from heuristics.config.sizes import OTHER_LAYOUTS, even_layout, virtual_stages
 from heuristics.fixes.change import Change
-from heuristics.fixes.fix import Fix, Precondition
+from heuristics.fixes.fix import Fix
+from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import holds
 from heuristics.run.run import Run
 from traces.settings.settings import Value
@@ -20,8 +21,6 @@ from traces.settings.spelling import LAYOUT
 
 _VIRTUAL: Final = "virtual_pipeline_model_parallel_size"
 _LAYERS: Final = "num_layers_per_virtual_pipeline_stage"
-_OTHERS: Final = (_LAYERS, "num_layers_in_first_pipeline_stage", "num_layers_in_last_pipeline_stage")
-"""What says the same another way, of which Megatron-LM takes one only, and Bridge none beside a layout."""
 
 
 def change(run: Run) -> Change:
@@ -30,16 +29,23 @@ def change(run: Run) -> Change:
     LAYOUT and N are the model's, to be filled in; before 0.13 only equal stages can be asked for.
     """
     virtual, layout = _virtual(run), even_layout(run)
-    others: dict[str, Value] = {name: None for name in _OTHERS if run.config.first(name) is not None}
     if virtual is not None:
-        return Change({_VIRTUAL: virtual}, megatron_lm=others)
+        return Change({_VIRTUAL: virtual}, megatron_lm=_without_others(run))
     if run.config.core_before("0.13.0"):
         filled_in = Change(megatron_lm={_LAYERS: "N"}, megatron_bridge={_VIRTUAL: "N"}, harness=())
         return filled_in if layout is None else Change()
-    named, stages = layout or (LAYOUT, 0)
-    count: dict[str, Value] = {_VIRTUAL: stages if stages > 1 else None} if stages else {}
-    whole: dict[str, Value] = {"pipeline_model_parallel_layout": named, **others}
+    return by_layout(run, *(layout or (LAYOUT, 0)))
+
+
+def by_layout(run: Run, named: str, virtual: int) -> Change:
+    """Stages by name, with their number a rank where that is known (0: it is not)."""
+    count: dict[str, Value] = {_VIRTUAL: virtual if virtual > 1 else None} if virtual else {}
+    whole: dict[str, Value] = {"pipeline_model_parallel_layout": named, **_without_others(run)}
     return Change(whole, megatron_bridge=count, since="0.13.0")
+
+
+def _without_others(run: Run) -> dict[str, Value]:
+    return {name: None for name in OTHER_LAYOUTS if run.config.first(name) is not None}
 
 
 def _virtual(run: Run) -> int | None:
@@ -74,6 +80,7 @@ FIX: Final = Fix(
         "more virtual stages, more sends and receives",
         "fewer layers a stage change the peak of memory by stage",
     ),
+    excludes=("MEM-17",),
     verify="stages compute for equal time, waits at warm-up and cool-down shrink, exposed pp_p2p falls",
     sources=(
         (

@@ -12,7 +12,8 @@ from typing import Final
 
 from heuristics.config.logic import negated
 from heuristics.fixes.change import Change
-from heuristics.fixes.fix import Fix, Precondition
+from heuristics.fixes.fix import Fix
+from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import already, dispatched_by, expert_parallel, holds, is_not
 from heuristics.guides.facts import EP_KINDS
 from heuristics.guides.recompute import recomputed_now

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.fixes.change import Change
-from heuristics.fixes.fix import Fix, Gain, Precondition
+from heuristics.fixes.fix import Fix, Gain
+from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import already_so, holds
 from heuristics.guides.facts import EP_KINDS
 from heuristics.run.run import Run

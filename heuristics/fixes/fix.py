@@ -4,38 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
+from heuristics.fixes.asked_by_rules import asked_by_rules
 from heuristics.fixes.change import Change, Knobs, lines
+from heuristics.fixes.precondition import Precondition
 from heuristics.run.run import Run, WallId
-
-State = Literal["met", "unmet", "unknown"]
-
-
-@dataclass(frozen=True, slots=True)
-class Precondition:
-    """Something a fix needs.
-
-    `met_by`: what would meet it, a fix id or a change; `told_by`: an option, knob or recording that would
-    tell. `blocks`: the fix is not to be tried while it is unknown. `source`: of the rule that asks for it.
-    """
-
-    text: str
-    state: State
-    met_by: str = ""
-    told_by: str = ""
-    blocks: bool = False
-    source: str = ""
-
-    @property
-    def stops(self) -> bool:
-        """Whether it keeps the fix out of a plan."""
-        return self.state == "unmet" or (self.blocks and self.state == "unknown")
-
-    @property
-    def cure(self) -> str:
-        """What to do about it: to learn it where it is unknown, else to meet it."""
-        return (self.state == "unknown" and self.told_by) or self.met_by
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +32,11 @@ def nothing_needed(run: Run) -> tuple[Precondition, ...]:
 def one_change(run: Run) -> Mapping[str, Change]:
     """No arms: the fix is one change."""
     return {}
+
+
+def the_same(fix: Fix, run: Run) -> Fix:
+    """A fix whose title and costs depend on no run."""
+    return fix
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +71,9 @@ class Fix:
     a run. `excludes`: fixes that must not be in one plan with it; `same_as`: a fix of another wall that makes
     the same change. `versions`: from which release it is there, and where its names changed. `any_program`:
     it helps whatever runs, training or not. `pytorch`: the same for a run of plain PyTorch; `any_framework`:
-    its environment serves every framework. A fix with neither is Megatron's alone.
-    `arms`: the changes to measure against each other, by name, where no guide names a winner.
+    its environment serves every framework. A fix with neither is Megatron's alone. `arms`: the changes to
+    measure against each other, by name, where no guide names a winner. `of_run`: the fix as it is for a run,
+    where it turns a knob up for one and down for another.
     """
 
     id: str
@@ -117,6 +96,7 @@ class Fix:
     pytorch: Form | None = None
     any_framework: bool = False
     arms: Callable[[Run], Mapping[str, Change]] = one_change
+    of_run: Callable[[Fix, Run], Fix] = the_same
 
     def knobs(self, run: Run) -> Knobs:
         """Its change in every spelling."""
@@ -124,7 +104,5 @@ class Fix:
 
     def preconditions(self, run: Run) -> tuple[Precondition, ...]:
         """What it needs: the releases of its knobs, rules about what it switches on, and advice."""
-        from heuristics.fixes.asked_by_rules import asked_by_rules
-
         needs = (*asked_by_rules(run, self.id, self.change(run)), *self.advice(run))
         return tuple({one.text: one for one in needs}.values())

@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import Final
 
 from heuristics.fixes.change import Change
-from heuristics.fixes.fix import Fix, Form, Gain, Precondition
+from heuristics.fixes.fix import Fix, Form, Gain
+from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import (
     already_so,
     head_room,

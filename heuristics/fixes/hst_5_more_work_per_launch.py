@@ -11,7 +11,8 @@ from typing import Final
 
 from heuristics.fixes.batch import batch_needs, doubled
 from heuristics.fixes.change import Change
-from heuristics.fixes.fix import Fix, Form, Precondition
+from heuristics.fixes.fix import Fix, Form
+from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import head_room, holds, larger_batch
 from heuristics.run.run import Run
 from traces.limits import Limit
@@ -24,12 +25,17 @@ SHORT: Final = Limit(
 
 def change(run: Run) -> Change:
     """Twice the micro-batch (2N of the N there is), and half the tensor parallelism where there is some."""
+    return Change({**doubled(run), **half_tp(run)})
+
+
+def half_tp(run: Run) -> dict[str, Value]:
+    """Half the tensor parallelism, TP/2 where it is unknown; nothing where it cannot go down."""
     if not _halves(run):
-        return Change(doubled(run))
+        return {}
     half: Value = run.config.tp // 2 if run.config.tp else "TP/2"
     alone = half == 1 and run.config.on("sequence_parallel")
     off: dict[str, Value] = {"sequence_parallel": False} if alone else {}
-    return Change({**doubled(run), "tensor_model_parallel_size": half, **off})
+    return {"tensor_model_parallel_size": half, **off}
 
 
 def _halves(run: Run) -> bool:

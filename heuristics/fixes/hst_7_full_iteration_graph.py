@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import Final
 
 from heuristics.fixes.change import Change
-from heuristics.fixes.fix import Fix, Precondition
+from heuristics.fixes.fix import Fix
 from heuristics.fixes.hst_6_fewer_syncs import BUDGETED
+from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import (
     head_room,
     holds,

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.fixes.change import Change
-from heuristics.fixes.fix import Fix, Form, Gain, Precondition
+from heuristics.fixes.fix import Fix, Form, Gain
+from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import holds
 from heuristics.run.run import Run
 from traces.limits import Limit

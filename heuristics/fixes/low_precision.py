@@ -8,7 +8,7 @@ from typing import Final
 
 from heuristics.config.precision import BITS, bits_of
 from heuristics.fixes.change import Change
-from heuristics.fixes.fix import Precondition
+from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import distributed_optimizer, holds, is_not, te_at_least
 from heuristics.guides.graph_modules import captured_alone
 from heuristics.guides.precision import ROUTER, RecipeName, choose_precision

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.fixes.change import Change
-from heuristics.fixes.fix import Fix, Form, Gain, Precondition
+from heuristics.fixes.fix import Fix, Form, Gain
+from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import is_not, no_user_buffers
 from heuristics.guides.graph_modules import replays
 from heuristics.run.run import Run

@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.fixes.change import Change
-from heuristics.fixes.fix import Fix, Form, Gain, Precondition
+from heuristics.fixes.fix import Fix, Form, Gain
+from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import grouped_gemm, holds, is_not, no_layer_offload, te_at_least
 from heuristics.guides.recompute import RecomputeChoice, choose_recompute, recomputed_now
 from heuristics.guides.recompute_modules import MODULES

@@ -10,10 +10,13 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.fixes.change import Change
-from heuristics.fixes.fix import Fix, Gain, Precondition
+from heuristics.fixes.fix import Fix, Gain
+from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import (
     already_so,
+    distributed_optimizer,
     no_second_fsdp,
+    optimizer_is,
     training,
 )
 from heuristics.run.run import Run
@@ -30,12 +33,14 @@ def change(run: Run) -> Change:
 
 
 def advice(run: Run) -> tuple[Precondition, ...]:
-    """Moments that are wide so far, and an optimizer that keeps them."""
+    """What Megatron-Core asserts of the optimizer."""
     formats = [run.config.first(name) for name in _MOMENTS]
     narrow = all(one is not None and one not in _WIDE for one in formats)
     return (
         *already_so(_MOMENTS[0], narrow and run.config.on(_PRECISE) is True),
         training(run),
+        distributed_optimizer(run),
+        optimizer_is(run, "the optimizer is Adam", "adam"),
         no_second_fsdp(run),
     )
 

@@ -13,7 +13,8 @@ from typing import Final
 
 from heuristics.fixes import com_2_dispatcher
 from heuristics.fixes.change import Change
-from heuristics.fixes.fix import Fix, Gain, Precondition
+from heuristics.fixes.fix import Fix, Gain
+from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import holds, is_not, mostly_moving
 from heuristics.guides.dispatcher import choose_dispatcher
 from heuristics.run.run import Run

@@ -9,11 +9,13 @@ full recompute.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from heuristics.fixes.change import Change
-from heuristics.fixes.fix import Fix, Gain, Precondition
-from heuristics.fixes.preconditions import at_least, is_not, no_layer_offload, te_at_least, te_layers
+from heuristics.fixes.fix import Fix, Gain
+from heuristics.fixes.precondition import Precondition
+from heuristics.fixes.preconditions import at_least, holds, is_not, no_layer_offload, te_at_least, te_layers
 from heuristics.guides.graph_modules import captured_alone, replays
 from heuristics.guides.recompute import recomputed_now
 from heuristics.run.run import Run
@@ -29,19 +31,47 @@ _ATTENTION: Final = ("core_attn", "attn_proj")
 
 
 def change(run: Run) -> Change:
-    """Modules to start with; where copies run already, a part of them only.
+    """Modules to start with, or more of them; where copies run already and the run fits, a part of them only.
 
-    The fraction came with Megatron-Core 0.19; before, fewer modules are the only way. From Transformer Engine
-    2.10 on the variable keeps it from offloading weights too.
+    From Transformer Engine 2.10 on the variable keeps it from offloading weights too.
     """
-    if run.active.offload and run.config.core_before("0.19.0"):
-        return Change({"offload_modules": ("expert_fc1",)}, since="0.16.0")
-    if run.active.offload:
-        return Change({"activation_offload_fraction": FRACTION.value}, by_release=True, since="0.16.0")
-    attention = run.active.moe is False or "moe" in recomputed_now(run)
-    modules = _ATTENTION if attention else _EXPERTS
+    if _is_less(run):
+        return _less(run)
+    modules = (*(run.config.offloads() or ()), *_left(run))
     only = {} if run.config.before("te", "2.10.0") else {"env.NVTE_CPU_OFFLOAD_V1": "1"}
     return Change({"fine_grained_activation_offloading": True, "offload_modules": modules, **only})
+
+
+def _is_less(run: Run) -> bool:
+    """Whether the fix turns offload down: copies run, and memory holds."""
+    return run.active.offload is True and not run.does_not_fit
+
+
+def _less(run: Run) -> Change:
+    """A fraction; before Megatron-Core 0.19 fewer modules are the only way, and of one module none."""
+    if not run.config.core_before("0.19.0"):
+        return Change({"activation_offload_fraction": FRACTION.value}, by_release=True, since="0.16.0")
+    now = run.config.offloads()
+    if now is not None and len(now) == 1:
+        return Change({"fine_grained_activation_offloading": False, "offload_modules": None}, since="0.16.0")
+    return Change({"offload_modules": now[:-1] if now else _EXPERTS[:1]}, since="0.16.0")
+
+
+def _left(run: Run) -> tuple[str, ...]:
+    """What to offload next: of the experts, where none run twice anyway, then of attention."""
+    now = run.config.offloads() or ()
+    attention = run.active.moe is False or "moe" in recomputed_now(run)
+    sets = (_ATTENTION,) if attention else (_EXPERTS, _ATTENTION)
+    lacking = ([name for name in one if name not in now] for one in sets)
+    return tuple(next((names for names in lacking if names), ()))
+
+
+def _of_run(fix: Fix, run: Run) -> Fix:
+    """More or less of it, as such, each with the cost that it acts on."""
+    if _is_less(run):
+        return replace(fix, title="Offload fewer activations", wins=("offload",))
+    more = "more activations" if run.active.offload else "activations of single modules"
+    return replace(fix, title=f"Offload {more}", wins=("recompute", "allocator"))
 
 
 def advice(run: Run) -> tuple[Precondition, ...]:
@@ -52,6 +82,8 @@ def advice(run: Run) -> tuple[Precondition, ...]:
         no_layer_offload(run),
         te_layers(run),
     ]
+    if not _is_less(run):
+        needs.append(holds("a module is left to offload", bool(_left(run)), "MEM-7"))
     if replays(run):
         torch = run.config.version_text("torch")
         needs += [
@@ -100,4 +132,5 @@ FIX: Final = Fix(
     ),
     direct=("offload",),
     wins=("recompute", "offload", "allocator"),  # weights that live on the host stay there
+    of_run=_of_run,
 )

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from heuristics.config.precision import BITS, bits_of
 from heuristics.fixes.change import Change
-from heuristics.fixes.fix import Fix, Gain, Precondition
-from heuristics.fixes.preconditions import already, training
+from heuristics.fixes.fix import Fix, Gain
+from heuristics.fixes.precondition import Precondition
+from heuristics.fixes.preconditions import already, distributed_optimizer, holds, training
 from heuristics.run.run import Run
 from traces.limits import Limit
 
@@ -41,8 +43,26 @@ def change(run: Run) -> Change:
 
 
 def advice(run: Run) -> tuple[Precondition, ...]:
-    """A step with an optimizer, whose state the GPU holds so far."""
-    return (*already(run, _OFFLOAD), training(run))
+    """What Megatron-LM asserts."""
+    return (
+        *already(run, _OFFLOAD),
+        training(run),
+        distributed_optimizer(run),
+        holds(
+            "parameters are not gathered in FP8, or the recipe is delayed scaling",
+            _gathers(run),
+            "--fp8-param-gather left out",
+            "--precision, or --fp8-param-gather left out",
+        ),
+    )
+
+
+def _gathers(run: Run) -> bool | None:
+    """Parameters are gathered in FP8 only where that is asked for, whatever the precision."""
+    bits = bits_of(run.precision)
+    allowed = run.precision == "fp8_delayed" or (bits is not None and bits > BITS["mxfp8"])
+    gathered = run.config.on("ddp.fp8_param_gather", "mixed_precision.fp8_param_gather")
+    return True if allowed or gathered is False else None
 
 
 FIX: Final = Fix(

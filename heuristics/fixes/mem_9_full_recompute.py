@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.fixes.change import Change
-from heuristics.fixes.fix import Fix, Precondition
+from heuristics.fixes.fix import Fix
+from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import holds, is_not, no_layer_offload
 from heuristics.guides.graph_modules import replays, whole_iteration
 from heuristics.guides.recompute import choose_recompute

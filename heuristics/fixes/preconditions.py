@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.config.versions import numbers
-from heuristics.fixes.fix import Precondition, State
+from heuristics.fixes.precondition import Precondition, State
 from heuristics.run.run import Run
 from traces.limits import Limit
 

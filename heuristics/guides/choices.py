@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 from heuristics.guides.cuda_graphs import GraphChoice, choose_graphs
@@ -12,6 +13,7 @@ from heuristics.guides.precision import ROUTER, PrecisionChoice, choose_precisio
 from heuristics.guides.recompute import choose_recompute, recomputed_now
 from heuristics.guides.table import Refusal
 from heuristics.run.run import Run
+from traces.settings.spelling import spell
 
 FoundT = TypeVar("FoundT")
 
@@ -51,7 +53,7 @@ def choose_all(run: Run) -> tuple[Choice, ...]:
         dispatcher = choose_dispatcher(run)
         chosen.append(_beside(_dispatcher(dispatcher), dispatcher.other, _dispatcher))
     graphs, precision = choose_graphs(run), choose_precision(run)
-    chosen.append(_beside(_graphs(graphs), graphs.other, _graphs))
+    chosen.append(_beside(_graphs(run, graphs), graphs.other, partial(_graphs, run)))
     chosen.append(_beside(_precision(precision), precision.other, _precision))
     if _recompute_matters(run):
         chosen.append(_recompute(run))
@@ -82,7 +84,7 @@ def _dispatcher(found: DispatcherChoice) -> Choice:
     )
 
 
-def _graphs(found: GraphChoice) -> Choice:
+def _graphs(run: Run, found: GraphChoice) -> Choice:
     why, *notes = found.notes
     if found.impl == "none" and found.refused:
         first = found.refused[0]
@@ -93,6 +95,7 @@ def _graphs(found: GraphChoice) -> Choice:
         found.rule,
         why,
         found.sources[0],
+        settings=spell(found.needs, run.settings.framework or "megatron_lm", run.config.core_text),
         asks=found.asks,
         refused=_reasons(found.refused),
         notes=tuple(notes),

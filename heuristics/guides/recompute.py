@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, cast
 
+from heuristics.guides.memory_use import segments_suffice
 from heuristics.guides.recompute_modules import INSIDE_MOE, MODULES, Module, label_of
 from heuristics.guides.table import Facts, Refusal, Row, fire, table
 from heuristics.run.run import Run
@@ -50,7 +51,8 @@ def choose_recompute(run: Run) -> RecomputeChoice:
 def _facts(run: Run, now: frozenset[str]) -> Facts:
     """What the table asks for; pressure is one of three words, as unknown pressure has rows of its own."""
     return {
-        "pressure": {None: "unknown", True: "high", False: "low"}[run.config.memory_tight],
+        "pressure": "high" if _is_short(run) else "low" if run.config.memory_tight is False else "unknown",
+        "more_than_there_is": run.does_not_fit and segments_suffice(run) is False,
         "full_recompute": run.active.recompute_full is True,
         "exhausted": _exhausted(run, now),
         "moe_recomputed": "moe" in now,
@@ -69,14 +71,19 @@ def _next(run: Run, row: Row, now: frozenset[str]) -> tuple[tuple[str, ...], tup
     """Labels to recompute and labels to add after; under pressure, one more than are recomputed now."""
     start = [label for label in row.answer if _takes(run, MODULES[label])]
     then = [label for label in row.then if _takes(run, MODULES[label])]
-    if run.config.memory_tight:
+    if _is_short(run):
         start += [label for label in then if label in now and label != "moe"]
     then = [label for label in then if label not in start]
-    if then and (not start or (run.config.memory_tight and set(start) <= now)):
+    if then and (not start or (_is_short(run) and set(start) <= now)):
         start.append(then.pop(0))
     if "moe" in start:
         start = [label for label in start if label not in INSIDE_MOE]
     return tuple(start), tuple(then)
+
+
+def _is_short(run: Run) -> bool:
+    """Whether what is recomputed now does not do: given so, or memory ran out."""
+    return bool(run.config.memory_tight) or run.does_not_fit
 
 
 def _takes(run: Run, module: Module) -> bool:

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from heuristics.fixes import com_1_ep_overlap
+from heuristics.guides.context_parallel import VERY_LONG, guided_cp, sequence_length
 from heuristics.guides.facts import EP_KINDS
+from heuristics.guides.memory_use import segments_suffice
 from heuristics.run.run import Run, WallId
 from traces.limits import Limit
 from traces.training_log.log import OutOfMemory
@@ -79,13 +81,19 @@ def _overlap_is_at_hand(run: Run) -> bool:
     return plain and not any(one.stops for one in com_1_ep_overlap.FIX.preconditions(run))
 
 
+def _very_long(run: Run) -> bool:
+    """Attention of a very long sequence on fewer ranks than the guide starts with."""
+    length, cp = sequence_length(run), run.config.cp
+    return length is not None and cp is not None and length >= VERY_LONG.value and cp < guided_cp(length)
+
+
 _RECOMPUTE_SKILL: Final = "Megatron-Bridge, skill perf-activation-recompute at 067f987d"
 
 CLUES: Final = (
     Clue(
         "memory",
         "MEM-1",
-        lambda run: run.does_not_fit and _fragmented(run),
+        lambda run: run.does_not_fit and _fragmented(run) and segments_suffice(run) is not False,
         "Megatron-Bridge, skill perf-memory-tuning at 067f987d",
     ),
     Clue("memory", "MEM-3", _in_optimizer, _RECOMPUTE_SKILL),
@@ -95,7 +103,19 @@ CLUES: Final = (
         _beside_overlap,
         "Megatron-LM, megatron/core/model_parallel_config.py at d98e8a64: what the overlap keeps longer",
     ),
+    Clue(
+        "memory",
+        "MEM-16",
+        lambda run: run.does_not_fit and _very_long(run),
+        "Megatron-Bridge, skill perf-moe-long-context at 067f987d: attention dominates, CP before recompute",
+    ),
     Clue("memory", "MEM-2", _in_capture, "Megatron-Bridge, docs/training/cuda-graphs.md at 067f987d"),
+    Clue(
+        "memory",
+        "MEM-2",
+        lambda run: run.does_not_fit and segments_suffice(run) is False,
+        "ours: allocated and asked for is more than the GPU has, so no allocator can hold it",
+    ),
     Clue(
         "memory",
         ALLOCATOR_FIRST,

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from heuristics.fixes.change import Knobs, lines
-from heuristics.fixes.fix import Fix, Precondition
+from heuristics.fixes.fix import Fix
+from heuristics.fixes.precondition import Precondition
 from heuristics.plan.clues import before_tuning, first_by_clue
 from heuristics.plan.gains import Gain
 from heuristics.plan.order import in_paying_order
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 WALL_ORDER: Final[Mapping[WallId, tuple[str, ...]]] = {
     "memory": (
         *("MEM-2", "MEM-4", "MEM-6", "MEM-1", "MEM-8"),
+        "MEM-17",  # moves layers, and costs no time where stages stay about even
+        "MEM-16",  # for long sequences; where they are very long it comes first
         "MEM-5",
         "MEM-3",  # less of the optimizer's state, at no time
         "MEM-13",  # reserved memory only
@@ -31,6 +34,7 @@ WALL_ORDER: Final[Mapping[WallId, tuple[str, ...]]] = {
         "MEM-10",  # another way of training, and another checkpoint format
         "MEM-9",
         "MEM-14",  # where copies from the host dominate it comes first
+        "MEM-15",  # takes memory: for a run that has room
     ),
     "communication": (
         *("COM-2", "COM-1", "COM-4", "COM-5", "COM-6"),
@@ -221,7 +225,8 @@ def _lever(run: Run, fix: Fix) -> Planned:
 
 def _ordered(run: Run, wall: WallId, catalogue: Mapping[str, Fix]) -> list[Fix]:
     """The wall's fixes in its order, but what a clue names first, then those of direct evidence."""
-    fixes = [catalogue[number] for number in WALL_ORDER[wall] if number in catalogue]
+    known = [catalogue[number] for number in WALL_ORDER[wall] if number in catalogue]
+    fixes = [fix.of_run(fix, run) for fix in known]
     named = first_by_clue(run, wall)
     return sorted(fixes, key=lambda fix: (fix.id != named, not _is_direct(run, fix)))
 

@@ -22,7 +22,7 @@ STEPS: Final = Limit(
 VARIABLES: Final = {
     "dispatcher": ("COM-2", "COM-3", "COM-12", "MEM-5"),
     "CUDA graphs": ("HST-3", "HST-7", "HST-8"),
-    "parallel layout": ("MEM-8", "MEM-10", "COM-6", "COM-7", "COM-10"),
+    "parallel layout": ("MEM-8", "MEM-10", "MEM-15", "MEM-16", "MEM-17", "COM-6", "COM-7", "COM-10"),
     "batch shape and parallel layout": ("HST-5", "CMP-4"),
     "precision": ("CMP-3", "MEM-4"),
     "recompute": ("MEM-2", "MEM-9"),

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.guides.recompute_modules import MODULES, label_of
-from heuristics.run.run import Run
-from heuristics.walls.words import percent
-from heuristics.workflow.memory import (
+from heuristics.guides.memory_use import (
     ASK_MEMORY,
     HEAD_ROOM,
     ROOM_TO_HALVE,
@@ -15,6 +12,9 @@ from heuristics.workflow.memory import (
     has_room_to_halve,
     used_frac,
 )
+from heuristics.guides.recompute_modules import MODULES, label_of
+from heuristics.run.run import Run
+from heuristics.walls.words import percent
 from heuristics.workflow.rule import Judged, WorkflowRule, met, not_applicable, unknown, violated
 from heuristics.workflow.sanity_line import judge_sanity_line
 
@@ -73,7 +73,7 @@ def judge_smallest_model_parallel(run: Run) -> Judged:
             f"{cut} ranks hold one copy, and a rank uses {percent(used)} of its memory, at most "
             f"{ROOM_TO_HALVE.value:.0%}",
             f"halve {half} ({smaller}): fewer, larger kernels and more data parallelism",
-            "HST-5" if tp > 1 else "MEM-8",
+            "MEM-15",
         )
     if room is None:
         return unknown(f"{cut}; how much memory is free is not known", ASK_MEMORY)

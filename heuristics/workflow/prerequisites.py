@@ -8,10 +8,10 @@ from typing import Final
 from heuristics.config.facts import version
 from heuristics.config.view import Config
 from heuristics.fixes.preconditions import head_room
+from heuristics.guides.memory_use import fits, is_tight
 from heuristics.rules.rule import Rule, has_rule, in_force
 from heuristics.rules.rules import rules
 from heuristics.run.run import Run
-from heuristics.workflow.memory import fits, is_tight
 from heuristics.workflow.rule import Judged, WorkflowRule, met, not_applicable, unknown, violated
 
 GIB: Final = 1 << 30

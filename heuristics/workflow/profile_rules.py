@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.guides.facts import ep_share
+from heuristics.guides.memory_use import fits
 from heuristics.run.run import Run
 from heuristics.walls.price import WALL
 from heuristics.walls.words import percent
-from heuristics.workflow.memory import fits
 from heuristics.workflow.rule import Judged, WorkflowRule, met, not_applicable, unknown, violated
 
 _PROFILE: Final = "a trace of this run"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from heuristics.guides.memory_use import ASK_MEMORY, fits, has_room_to_halve
 from heuristics.run.run import Run
 from heuristics.workflow.layout import layout_of
 from heuristics.workflow.long_context import judge_long_context
-from heuristics.workflow.memory import ASK_MEMORY, fits, has_room_to_halve
 from heuristics.workflow.rule import Judged, WorkflowRule, met, not_applicable, unknown, violated
 
 _SIZES: Final = "--tp, --cp, --pp, --ep and the number of ranks, or the configuration"
@@ -36,7 +36,7 @@ def judge_data_parallel_first(run: Run) -> Judged:
     if room and layout.tp * layout.pp > 1:
         more = "twice that" if layout.dp is None else f"DP{layout.dp * 2}"
         advice = f"{more} by half the TP or PP"
-        return violated(f"{copies}, and half as many ranks would hold it", advice, "MEM-8")
+        return violated(f"{copies}, and half as many ranks would hold it", advice, "MEM-15")
     return met(f"{copies}, and memory needs them")
 
 
@@ -48,7 +48,7 @@ def judge_fast_domain(run: Run) -> Judged:
         return unknown("the size of an NVLink domain is not known", "--nvlink-domain or --gpu-model")
     said = f"TP{tp or '?'} and EP x ETP = {experts or '?'}, in NVLink domains of {domain}"
     if tp is not None and tp > domain:
-        return violated(said, f"TP up to {domain}; pipeline stages across nodes", "MEM-8")
+        return violated(said, f"TP up to {domain}; pipeline stages across nodes")
     if experts is not None and experts > domain:
         advice = "EP x ETP inside one domain where memory allows; else a dispatcher made for it, and overlap"
         return violated(said, advice, "COM-10")

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
-from typing import Final, TypedDict, cast
+from typing import TYPE_CHECKING, Final, TypedDict, cast
 
-from traces.columns import Columns
+if TYPE_CHECKING:  # loads numpy, which a page of help needs not
+    from traces.columns import Columns
 
 _WORD: Final = re.compile(r"[A-Z]+\d+[A-Z]?", re.IGNORECASE)
 

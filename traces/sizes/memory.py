@@ -64,6 +64,18 @@ def estimate(
 
     `core_version`: Megatron-Core's release, such as "0.13.1"; unknown counts as the newest.
     """
+    found = by_stage(settings, core_version)
+    if isinstance(found, Missing):
+        return found
+    if stage is None:
+        return max(found, key=lambda one: one.total_bytes)
+    if not 0 <= stage < len(found):
+        return Missing(_PATH, "there is no such pipeline rank", "ask for one below the pipeline size")
+    return found[stage]
+
+
+def by_stage(settings: Settings, core_version: str | None = None) -> tuple[Estimate, ...] | Missing:
+    """The memory of every pipeline rank, in their order; Missing names the knobs needed."""
     model = model_size(settings)
     if isinstance(model, Missing):
         return model
@@ -72,12 +84,8 @@ def estimate(
     layout = layout_of(settings, model)
     if isinstance(layout, Missing):
         return layout
-    if stage is not None and not 0 <= stage < layout.pp:
-        return Missing(_PATH, "there is no such pipeline rank", "ask for one below the pipeline size")
     kept, state = keeping(settings, core_version), state_bytes(settings)
-    ranks = range(layout.pp) if stage is None else (stage,)
-    found = [_of_rank(settings, model, layout, kept, state, rank) for rank in ranks]
-    return max(found, key=lambda one: one.total_bytes)
+    return tuple(_of_rank(settings, model, layout, kept, state, rank) for rank in range(layout.pp))
 
 
 def calibrated(guess: Estimate, peak_bytes: int, said: str = "the log's peak") -> Estimate:

@@ -11,7 +11,8 @@ from typing import Final
 
 import heuristics.fixes
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.fixes.fix import Fix, Precondition
+from heuristics.fixes.fix import Fix
+from heuristics.fixes.precondition import Precondition
 from heuristics.rules.known_issues import known_issues
 from heuristics.run.run import Run
 from reports.content.blocks import Block, Code, Sentence, Term, words

@@ -111,6 +111,16 @@ ROWS: tuple[tuple[str, FindingState, Run], ...] = (
     ),
     ("CFG-ep-overlap-not-active", "requested_not_active", seen({OVERLAP: True}, ep_overlap=False)),
     (
+        "CFG-dp-overlap-not-active",
+        "requested_not_active",
+        replace(
+            run_with({"ddp.overlap_grad_reduce": True}),
+            cost_by_kind_ns={"communication": {"dp_reduce_scatter": 30}},
+            window_ns=100,
+            total_ns={"communication": 30},
+        ),
+    ),
+    (
         "CFG-tp-overlap-off",
         "inert",
         bridge({"comm_overlap.tp_comm_overlap": True, "tensor_model_parallel_size": 1}),

@@ -273,6 +273,8 @@ def test_a_collector_that_is_seen_although_it_is_set_is_not_refused() -> None:
         ("MEM-6", "no layer is offloaded", {"cpu_offloading": True}, "unmet"),
         ("MEM-6", "no layer is offloaded", {"cpu_offloading": False}, "met"),
         ("MEM-6", "Transformer Engine's", {"transformer_impl": "transformer_engine"}, "met"),
+        ("MEM-7", "the optimizer is distributed", {"ddp.use_distributed_optimizer": False}, "unmet"),
+        ("MEM-7", "the optimizer is distributed", {"ddp.use_megatron_fsdp": True}, "met"),
         ("HST-3", "no layer is offloaded", {"cpu_offloading": True}, "unmet"),
         ("HST-3", "never change", {"variable_seq_lengths": True}, "unmet"),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heuristics.fixes.com_1_ep_overlap import FIX as COM_1
-from heuristics.fixes.fix import Precondition
+from heuristics.fixes.precondition import Precondition
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run

@@ -22,8 +22,7 @@ from heuristics.fixes.fix import Fix
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
-from tests.fix_doubles import configured, given, need, shows, states
-from traces.settings.settings import Value
+from tests.fix_doubles import given, need, shows, states
 
 MEM_1 = mem_1_expandable_segments.FIX
 MEM_2 = mem_2_selective_recompute.FIX
@@ -250,15 +249,12 @@ def test_optimizer_offload_needs_a_training_step() -> None:
 
 
 def test_optimizer_offload_asks_for_the_distributed_optimizer() -> None:
-    shared = need(MEM_7, configured({"ddp.use_distributed_optimizer": False}), "distributed optimizer")
-    assert (shared.state, shared.cure) == ("unmet", "MEM-3")
+    assert need(MEM_7, Run(), "distributed").cure == "--use-distributed-optimizer"
 
 
 def test_optimizer_offload_takes_fp8_gather_only_with_delayed_scaling() -> None:
-    gathers: dict[str, Value] = {"fp8": "e4m3", "fp8_recipe": "mxfp8", "ddp.fp8_param_gather": True}
-    run = configured(gathers, core_version="0.19.0")
-    as_lm = replace(run, settings=replace(run.settings, framework="megatron_lm"))
-    assert need(MEM_7, as_lm, "gathered in FP8").state == "unmet"
+    runs = [given(precision=name) for name in ("bf16", "fp8_delayed", "mxfp8", None)]
+    assert states(MEM_7, "gathered in FP8", *runs) == ["met", "met", "unknown", "unknown"]
     assert {"MEM-4", "CMP-3"} <= set(MEM_7.excludes)
 
 

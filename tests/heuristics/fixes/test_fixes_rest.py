@@ -39,8 +39,9 @@ COSTS = ("cost_by_kind_ns", "window_ns", "total_ns")
 
 OVERLAP: dict[str, Value] = {"overlap_moe_expert_parallel_comm": True}
 ROWS = [
-    ("MEM-3", "distributed", configured({"ddp.use_distributed_optimizer": False}), "unmet"),
-    ("MEM-3", "Adam", configured({"optimizer.optimizer": "sgd"}), "unmet"),
+    ("MEM-3", "optimizer is distributed", configured({"ddp.use_distributed_optimizer": False}), "unmet"),
+    ("MEM-3", "optimizer is distributed", Run(), "unknown"),
+    ("MEM-3", "the optimizer is Adam", configured({"optimizer.optimizer": "sgd"}), "unmet"),
     ("MEM-3", "FSDP 2", configured({"ddp.megatron_fsdp_version": 2}), "unmet"),
     ("MEM-3", "FSDP 2", configured({"ddp.use_megatron_fsdp": False}), "met"),
     ("MEM-10", "data-parallel", Run(Observed(dp_active=True)), "met"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.fixes.fix import Precondition
+from heuristics.fixes.precondition import Precondition
 from heuristics.judgement import judge
 from heuristics.plan.plan import LEVERS, make_plan
 from heuristics.plan.planned import Plan

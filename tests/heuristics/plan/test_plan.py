@@ -12,7 +12,8 @@ from hypothesis import given, settings
 
 import diagnoser
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.fixes.fix import Gain, Precondition
+from heuristics.fixes.fix import Gain
+from heuristics.fixes.precondition import Precondition
 from heuristics.judgement import judge
 from heuristics.plan.plan import ASIDE, LEVERS, WALL_ORDER, make_plan
 from heuristics.plan.planned import Plan

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from heuristics.fixes.change import Knobs
-from heuristics.fixes.fix import Precondition
+from heuristics.fixes.precondition import Precondition
 from heuristics.plan.order import in_paying_order
 from heuristics.plan.planned import Planned
 from heuristics.run.run import WallId

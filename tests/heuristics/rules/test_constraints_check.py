@@ -63,7 +63,7 @@ def test_a_change_is_asked_what_the_rules_about_its_knobs_ask() -> None:
     assert asked["ep-overlap-torch"].holds is False
     assert asked["ep-overlap-shared-experts"].holds is True
     assert asked["ep-overlap-expert-parallel"].holds is None
-    assert asked["ep-overlap-expert-parallel"].asks == ("expert_model_parallel_size",)
+    assert asked["ep-overlap-expert-parallel"].asks == ("expert_model_parallel_size", "--ep")
     assert {"graphs-rng-tracker", "ep-overlap-mtp-pipeline"}.isdisjoint(asked)
     off = {one.rule.id for one in asked_by(run, {OVERLAP: False})}
     assert off.isdisjoint({"ep-overlap-torch", "ep-overlap-shared-experts"})

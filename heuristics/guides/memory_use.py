@@ -6,6 +6,7 @@ from typing import Final
 
 from heuristics.run.run import Run
 from traces.limits import Limit
+from traces.training_log.log import OutOfMemory
 
 HEAD_ROOM: Final = Limit(
     0.05,
@@ -61,6 +62,27 @@ def is_tight(run: Run) -> bool | None:
         return run.config.memory_tight
     used = used_frac(run)
     return None if used is None else used > TIGHT.value
+
+
+def segments_suffice(run: Run) -> bool | None:
+    """Whether memory without fragments would have held what ran out: by the errors' own numbers.
+
+    Segments that expand give back what is reserved and not allocated, and no more. None where no error has
+    the numbers.
+    """
+    errors = run.log.out_of_memory if run.log else ()
+    held = [one.requested_bytes <= room for one in errors if one.requested_bytes and (room := _room(one))]
+    return all(held) if held else None
+
+
+def _room(one: OutOfMemory) -> int | None:
+    """All that PyTorch could allocate at that moment; what lies outside PyTorch is not its own."""
+    allocated, reserved, free = one.allocated_bytes, one.reserved_bytes, one.free_bytes
+    if allocated is None:
+        return None
+    if reserved is not None and free is not None:
+        return reserved - allocated + free
+    return None if one.capacity_bytes is None else one.capacity_bytes - allocated
 
 
 ASK_MEMORY: Final = "a log with the trainer's memory report, or a trace with --cuda-memory-usage=true"
