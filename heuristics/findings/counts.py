@@ -60,15 +60,21 @@ class Configured:
         """Passes of a step in each direction, smallest first."""
         return tuple(layers * self.microbatches for layers in self.layers)
 
+    @property
+    def work(self) -> str:
+        """Layers and microbatches in numbers."""
+        return f"MoE layers: {_between(self.layers)}, microbatches: {self.microbatches:,}"
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A rank's passes in one direction of a step, and which explanation fits.
+    """A rank's passes of a step, and which explanation fits.
 
-    `near`: passes that the configuration gives and that found is a multiple or a fraction of, 0 without.
+    `near`: what the configuration gives that these are a multiple or a fraction of, 0 where nothing is.
     """
 
-    found: int
+    forward: int
+    backward: int
     why: Why
     near: int = 0
     which: Literal["each", "the first", "the last"] = "each"
@@ -87,10 +93,9 @@ def layer_passes(case: Case) -> ConfigFinding | None:
     return ConfigFinding(
         "CFG-counts-differ",
         "counted_otherwise",
-        f"{one.which} step has {one.found:,} dispatches in a direction, the configuration gives "
-        f"{_between(expected.passes)}; {_reason(one)}",
-        f"dispatch and combine pairs of the used steps, against {_between(expected.layers)} MoE layers of a "
-        f"stage times {expected.microbatches:,} microbatches",
+        f"{one.which} step has {one.forward:,} dispatches forward and {one.backward:,} backward, the "
+        f"configuration gives {_between(expected.passes)} each ({expected.work}): {_reason(one)}",
+        "pairs of dispatch and combine in the used steps; MoE layers and microbatches of the configuration",
         _FIXES[one.why],
     )
 
@@ -106,9 +111,8 @@ def configured(config: Config) -> Configured | None:
         return None
     if not isinstance(config.value("pipeline_model_parallel_layout"), str | None):
         return None
-    has_defaults = settings.framework == "megatron_lm"
     needed = (*_NEEDED, *(_SPLIT if layout.pp > 1 else ()))
-    if not has_defaults and not all(config.known(knob) for knob in needed):
+    if not all(config.known(knob) for knob in needed):
         return None
     layers = tuple(sorted({*moe_layers_of_stages(layout, model)}))
     return Configured(layers, layout.microbatch_count)
@@ -121,16 +125,17 @@ def difference(steps: Sequence[PassCount], expected: Configured) -> Difference |
     if len({*each}) == 1:
         return None if each[0] in fits or len({*each[0]}) > 1 else _throughout(each[0][0], expected)
     if _is_cut(each[0], each[1:], fits):
-        return Difference(min(each[0]), "cut", which="the first")
+        return Difference(*each[0], "cut", which="the first")
     if _is_cut(each[-1], each[:-1], fits):
-        return Difference(min(each[-1]), "cut", which="the last")
+        return Difference(*each[-1], "cut", which="the last")
     return None
 
 
 def _throughout(found: int, expected: Configured) -> Difference:
     """Every step has as many, and no stage has."""
-    near = [count for count in expected.passes if count and (found % count == 0 or count % found == 0)]
-    return Difference(found, "steps", near[0]) if near else Difference(found, "other_run")
+    some = [count for count in expected.passes if count and found]
+    near = [count for count in some if found % count == 0 or count % found == 0]
+    return Difference(found, found, "steps", near[0]) if near else Difference(found, found, "other_run")
 
 
 def _is_cut(step: tuple[int, int], rest: Sequence[tuple[int, int]], fits: Sequence[tuple[int, int]]) -> bool:
@@ -144,8 +149,8 @@ def _reason(one: Difference) -> str:
         return "the other steps agree: the recording is cut"
     if one.why == "other_run":
         return "neither is a multiple of the other: the configuration is that of another run"
-    larger = one.found > one.near
-    times = f"{one.found // one.near} steps" if larger else f"1/{one.near // one.found} of a step"
+    larger = one.forward > one.near
+    times = f"{one.forward // one.near} steps" if larger else f"1/{one.near // one.forward} of a step"
     return f"a step here holds {times} of the configuration, or the microbatches differ"
 
 

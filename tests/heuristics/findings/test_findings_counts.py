@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+import diagnoser
+from diagnoser.demo.recordings import unpack
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.findings.counts import Configured, configured, difference
 from heuristics.findings.finding import ConfigFinding
 from heuristics.run.run import Run
 from tests.heuristics.findings.test_findings_simulated import observed
+from tests.page_doubles import first_screen, flat
 from tests.simulate.knobs import Knobs
 from tests.workflow_doubles import Config, run_with
 from traces.measure.moe.pass_count import PassCount
 from traces.settings.configuration import Problem
-from traces.settings.settings import Framework
 
 EIGHT: Config = {
     "num_layers": 8,
@@ -50,18 +53,17 @@ def steps(*each: int | tuple[int, int], recompute: int = 0) -> tuple[PassCount, 
 def run_of(
     config: Config,
     *ranks: tuple[PassCount, ...],
-    framework: Framework | None = None,
     training: bool | None = True,
 ) -> Run:
-    return run_with(config, shown={"moe_passes": ranks, "training": training}, framework=framework)
+    return run_with(config, shown={"moe_passes": ranks, "training": training})
 
 
 def found(run: Run) -> list[ConfigFinding]:
     return [one for one in find_contradictions(run) if one.id == "CFG-counts-differ"]
 
 
-def expected(config: Config, framework: Framework | None = None) -> Configured | None:
-    return configured(run_with(config, framework=framework).config)
+def expected(config: Config) -> Configured | None:
+    return configured(run_with(config).config)
 
 
 @pytest.mark.parametrize(
@@ -113,20 +115,16 @@ def test_a_setting_that_a_recipe_may_have_set_is_not_taken_at_its_default(unsaid
     assert expected({knob: value for knob, value in EIGHT.items() if knob != unsaid}) is None
 
 
-def test_arguments_of_megatron_lm_have_their_defaults() -> None:
-    said = {knob: value for knob, value in EIGHT.items() if knob not in ("moe_layer_freq", "mtp_num_layers")}
-    assert expected(said, "megatron_lm") == Configured((8,), 2)
-
-
 @pytest.mark.parametrize(
     ("counts", "explanation", "fix"),
     [
-        (steps(32, 32), "each step has 32 dispatches in a direction, the configuration gives 16; a step here "
+        (steps(32, 32), "each step has 32 dispatches forward and 32 backward, the configuration gives 16 "
+         "each (MoE layers: 8, microbatches: 2): a step here "
          "holds 2 steps of the configuration, or the microbatches differ", "--nvtx"),
         (steps(4, 4, 4), "holds 1/4 of a step of the configuration, or the microbatches differ", "--nvtx"),
         (steps(12), "neither is a multiple of the other: the configuration is that of another run", "give"),
-        (steps((9, 16), 16, 16), "the first step has 9 dispatches in a direction", "record whole steps"),
-        (steps(16, 16, (16, 5)), "the last step has 5 dispatches in a direction", "record whole steps"),
+        (steps((9, 16), 16, 16), "the first step has 9 dispatches forward and 16 backward,", "whole steps"),
+        (steps(16, 16, (16, 5)), "the last step has 16 dispatches forward and 5 backward", "whole steps"),
     ],
 )  # fmt: skip
 def test_which_explanation_fits(counts: tuple[PassCount, ...], explanation: str, fix: str) -> None:
@@ -134,7 +132,7 @@ def test_which_explanation_fits(counts: tuple[PassCount, ...], explanation: str,
     assert one.state == "counted_otherwise"
     assert explanation in one.text
     assert fix in one.fix
-    assert "8 MoE layers of a stage times 2 microbatches" in one.evidence
+    assert "(MoE layers: 8, microbatches: 2)" in one.text
 
 
 @pytest.mark.parametrize(
@@ -156,7 +154,7 @@ def test_what_fits_or_is_unknown_is_no_difference(run: Run) -> None:
 
 def test_one_rank_that_fits_no_stage_is_a_difference() -> None:
     (one,) = found(run_of({**TWO_STAGES, "mtp_num_layers": 1}, steps(8), steps(9)))
-    assert "each step has 9 dispatches in a direction, the configuration gives 8 to 10" in one.text
+    assert "the configuration gives 8 to 10 each (MoE layers: 4 to 5, microbatches: 2)" in one.text
 
 
 def test_it_stands_before_every_other_finding() -> None:
@@ -218,4 +216,38 @@ def test_a_run_beside_another_configuration_differs(knobs: Knobs) -> None:
 def test_a_step_that_nothing_was_left_of_is_cut_too() -> None:
     one = difference(steps(0, 16, 16), Configured((8,), 2))
     assert one is not None
-    assert (one.why, one.found) == ("cut", 0)
+    assert (one.why, one.forward, one.which) == ("cut", 0, "the first")
+
+
+def test_steps_without_a_dispatch_are_a_multiple_of_nothing() -> None:
+    one = difference(steps(0, 0), Configured((8,), 2))
+    assert one is not None
+    assert one.why == "other_run"
+
+
+FLAGS = (
+    "torchrun --nproc-per-node 8 --nnodes 1 pretrain_gpt.py --num-layers 4 --hidden-size 1024 "
+    "--num-attention-heads 8 --num-experts 8 --moe-router-topk 2 --expert-model-parallel-size 8 "
+    "--micro-batch-size 1 --seq-length 4096"
+)
+"""4 MoE layers; the demo's recordings have as many and 2 microbatches."""
+
+
+def first_screen_beside(flags: str, folder: Path) -> str:
+    unpack(folder / "run.sqlite", "communication")
+    (folder / "train.sh").write_text(f"{FLAGS} {flags}\n")
+    result = diagnoser.analyze(folder / "run.sqlite", config=folder / "train.sh", ask_megatron=False)
+    return flat(first_screen(result.to_dict(), 120))
+
+
+def test_the_first_screen_says_it_before_the_verdict(tmp_path: Path) -> None:
+    screen = first_screen_beside("--global-batch-size 64", tmp_path)
+    said = screen.index(
+        "RECORDING AND CONFIGURATION DIFFER Each step has 8 dispatches forward and 8 backward"
+    )
+    assert said < screen.index("The recording itself is slowed by expert all-to-all")
+
+
+@pytest.mark.parametrize("flags", ["--global-batch-size 16", "--global-batch-size 64 --moe-layer-freq $FREQ"])
+def test_the_first_screen_says_nothing_of_what_agrees_or_is_unclear(flags: str, tmp_path: Path) -> None:
+    assert "SLOWED BY expert all-to-all" in first_screen_beside(flags, tmp_path)
