@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from traces.settings.assign import take
 from traces.settings.bridge import is_override, take_override
 from traces.settings.command import flags_of, take_flag
 from traces.settings.configuration import Draft
@@ -16,7 +17,6 @@ from traces.settings.knobs import Knob, Release, by_flag, knobs, release
 from traces.settings.launch import BINDERS
 from traces.settings.settings import Framework, Value
 from traces.settings.shell import Word
-from traces.settings.taking import take
 
 NUMA: Final = "numactl --cpunodebind=N --membind=N COMMAND"
 """N: the NUMA node of the rank's GPU (Megatron-Bridge, docs/performance-guide.md)."""
