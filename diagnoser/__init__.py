@@ -120,7 +120,7 @@ def analyze(
         options=ReadOptions(nsys, _path(cache_dir)),
         given=given,
         configured=configured,
-        ask=asker(ask_megatron and configured.told),
+        ask=asker(ask_megatron and configured.has_files),
         progress=progress,
         redact=redact,
         command=command_line("analyze", several, options, about, redact),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import asdict
 
 from heuristics.result.compared import Compared, Gate
-from heuristics.result.told import known
+from heuristics.result.known import known
 from reports.result.codec import Document, encode
 
 if TYPE_CHECKING:

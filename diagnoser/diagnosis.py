@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET
 from msgspec.structs import asdict
 
-from heuristics.result.told import known
+from heuristics.result.known import known
 from reports.result.codec import Document, encode
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from diagnoser.version import VERSION
 from heuristics.config.options import OPTIONS
 from heuristics.evidence.symptoms import observed_from, symptoms_of
 from heuristics.judgement import judge_observed
+from heuristics.result.known import known
 from heuristics.result.result import Result
-from heuristics.result.told import known
 from heuristics.run.given import Guidance
 from reports.result.codec import encode
 from reports.result.fill.result import result_of_run

@@ -33,7 +33,7 @@ from traces.training_log.steady import perturbation_frac, steady_step
 
 if TYPE_CHECKING:
     from heuristics.plan.asked import Ask
-    from heuristics.run.with_files import Told
+    from heuristics.run.with_files import FromFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Configured:
         return files_by_trust(self.settings, self.log.settings if self.log else None)
 
     @property
-    def told(self) -> bool:
+    def has_files(self) -> bool:
         """Whether any file says anything."""
         return bool(self.settings.by_knob or self.problems) or self.log is not None
 
@@ -64,7 +64,7 @@ class Judgement:
     """What we make of a run.
 
     `choices`: what the guides' tables choose, none for a dense model. `run` is what the opinions rest on;
-    `guidance` names the guide that decided. `told`: what files add, None where none told of the
+    `guidance` names the guide that decided. `from_files`: what files add, None where none told of the
     run. `combined`: what first steps of the plan save together; `not_combined`: why that was not replayed.
     """
 
@@ -76,7 +76,7 @@ class Judgement:
     choices: tuple[Choice, ...]
     run: Run
     guidance: Guidance
-    told: Told | None = None
+    from_files: FromFiles | None = None
     perturbation_frac: float | None = None
     step_ns: int | None = None
     startup: Startup | None = None
@@ -87,7 +87,7 @@ class Judgement:
     def known(self) -> Given:
         """All that is known of the run beside its trace: as given, and as its files configure it."""
         run = self.run
-        return run.given if self.told is None else given_and_configured(run.given, run.config)
+        return run.given if self.from_files is None else given_and_configured(run.given, run.config)
 
     @property
     def forced_routing(self) -> bool:
@@ -120,8 +120,8 @@ def judge_observed(
     """Judge a run by what was observed of it, in a trace or without one. `ask`: asks Megatron-Core itself."""
     configured = configured or Configured()
     run = run_of(evidence, given or Given(), configured)
-    told = _told(run, evidence, configured, ask) if configured.told else None
-    plan = told.plan if told else _plan(run, evidence, {})
+    from_files = _from_files(run, evidence, configured, ask) if configured.has_files else None
+    plan = from_files.plan if from_files else _plan(run, evidence, {})
     combined = combined_of(plan.fixes, run, evidence.replayed)
     return Judgement(
         bound=evidence.bound,
@@ -132,7 +132,7 @@ def judge_observed(
         choices=choose_all(run) if run.framework == "megatron" and run.observed.moe is not False else (),
         run=run,
         guidance=run.config.guidance,
-        told=told,
+        from_files=from_files,
         perturbation_frac=evidence.perturbation_frac,
         step_ns=evidence.step_ns,
         startup=evidence.startup,
@@ -162,7 +162,7 @@ def run_of(evidence: RunEvidence, given: Given, configured: Configured) -> Run:
 
 def _framework(evidence: RunEvidence, given: Given, configured: Configured) -> Framework:
     """Whose settings a plan may name; symptoms without a trace are Megatron's."""
-    if configured.told or given.core_version or given.bridge_version:
+    if configured.has_files or given.core_version or given.bridge_version:
         return "megatron"
     return evidence.observed.framework or "megatron"
 
@@ -180,10 +180,10 @@ def _plan(run: Run, evidence: RunEvidence, rejected: Mapping[str, Rejection]) ->
     return make_plan(run, stand, catalogue, levers, gains_of(evidence.replayed), rejected)
 
 
-def _told(run: Run, evidence: RunEvidence, configured: Configured, ask: Ask | None) -> Told:
-    from heuristics.run.with_files import judge_told
+def _from_files(run: Run, evidence: RunEvidence, configured: Configured, ask: Ask | None) -> FromFiles:
+    from heuristics.run.with_files import judge_files
 
-    return judge_told(
+    return judge_files(
         run,
         configured.problems,
         lambda rejected: _plan(run, evidence, rejected),

@@ -14,8 +14,8 @@ from typing import Final
 from msgspec import UNSET
 
 from heuristics.result.judged import Fix, Knobs
+from heuristics.result.known import known
 from heuristics.result.result import Result
-from heuristics.result.told import known
 from heuristics.run.run import WallId
 from reports.content.blocks import Code, Words
 from reports.content.check_defects import answer_words, first_errors

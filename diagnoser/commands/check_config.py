@@ -20,7 +20,7 @@ from diagnoser.options import (
 )
 from diagnoser.progress import progress_display
 from diagnoser.results import output_of, plan_results, write_results
-from heuristics.result.told import known
+from heuristics.result.known import known
 from reports.write.formats import Kind
 
 

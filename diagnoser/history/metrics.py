@@ -8,9 +8,9 @@ from statistics import median
 from typing import Any, Final
 
 from heuristics.comparison.configured import settings_of
+from heuristics.result.known import OrMissing, known
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
-from heuristics.result.told import Told, known
 
 _SHAPE: Final = (
     "world_size",
@@ -47,7 +47,7 @@ def _first(result: Result) -> Rank:
     return min(numbered, key=lambda one: one[0])[1] if numbered else result.ranks[0]
 
 
-def _numbers(result: Result) -> Iterator[tuple[str, Told[float]]]:
+def _numbers(result: Result) -> Iterator[tuple[str, OrMissing[float]]]:
     rank, throughput, log = _first(result), known(result.throughput), known(result.log)
     if rank.steps.found:
         yield "step_ns", _mean(rank.lengths_ns)

@@ -16,8 +16,8 @@ from heuristics.comparison.size import Judged, Size, judge_gate, judge_pairs, ju
 from heuristics.comparison.suspects import can_explain, find_suspects
 from heuristics.comparison.taken import Prediction
 from heuristics.result.compared import Comparable, Expected, Gate, Suspect
+from heuristics.result.known import known
 from heuristics.result.result import Result
-from heuristics.result.told import known
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from typing import Any, Final
 from msgspec import structs
 
 from heuristics.result.configured import Configuration
+from heuristics.result.known import known
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
-from heuristics.result.told import known
 from heuristics.result.trace import Trace
 
 Value = bool | int | float | str | None | tuple[Any, ...]

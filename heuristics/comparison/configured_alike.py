@@ -14,9 +14,9 @@ from heuristics.comparison.configured import Value, given_of, settings_of
 from heuristics.comparison.difference.observed import trace_facts
 from heuristics.config.options import OPTIONS
 from heuristics.result.compared import Difference, State
+from heuristics.result.known import known
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
-from heuristics.result.told import known
 from traces.limits import Limit
 
 Configured = Mapping[str, Value]

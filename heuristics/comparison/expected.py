@@ -22,7 +22,7 @@ from heuristics.result.compared import (
     ExpectedPart,
     PredictedEnds,
 )
-from heuristics.result.told import Told, known
+from heuristics.result.known import OrMissing, known
 from traces.limits import Limit
 from traces.missing import Missing
 
@@ -82,7 +82,7 @@ def _judged(one: Taken, facts: Facts, size: Size, judged: Judged, together_with:
     )
 
 
-def _predicted_ns(one: Taken, step_ns: int) -> Told[PredictedEnds]:
+def _predicted_ns(one: Taken, step_ns: int) -> OrMissing[PredictedEnds]:
     if one.gain_ns is not None:
         return one.gain_ns, one.gain_ns
     gain = known(one.gain_frac)

@@ -7,9 +7,9 @@ from typing import Final
 
 from heuristics.comparison.configured import trace_of
 from heuristics.result.compared import Difference
+from heuristics.result.known import known
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
-from heuristics.result.told import known
 from heuristics.result.trace import Trace
 from traces.limits import Limit
 

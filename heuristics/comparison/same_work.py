@@ -9,9 +9,9 @@ from heuristics.comparison.configured import trace_of
 from heuristics.comparison.recorded_alike import same_recording, whole_replays
 from heuristics.comparison.work_amount import per_step, same_classes, same_unit
 from heuristics.result.compared import Difference
+from heuristics.result.known import known
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
-from heuristics.result.told import known
 from traces.limits import Limit
 
 OTHER_PROGRAM: Final = Limit(

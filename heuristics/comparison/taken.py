@@ -16,7 +16,7 @@ from heuristics.comparison.suspects.movers import GO_ALONG
 from heuristics.comparison.suspects.view import matches
 from heuristics.fixes.ways import sets_of, ways_of
 from heuristics.result.compared import ExpectedBy
-from heuristics.result.told import Told
+from heuristics.result.known import OrMissing
 
 _OBSERVED: Final[Mapping[str, str]] = {
     "overlap_moe_expert_parallel_comm": "detected.ep_overlap",
@@ -46,7 +46,7 @@ class Taken:
     ids: tuple[str, ...]
     by: ExpectedBy
     sets: Mapping[str, Value]
-    gain_frac: Told[tuple[Told[float], float]]
+    gain_frac: OrMissing[tuple[OrMissing[float], float]]
     gain_ns: int | None = None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from heuristics.evidence.observed import shown_by
+from heuristics.evidence.observed import observed_by
 from heuristics.evidence.startup import Startup, find_startup, judged_ns
 from heuristics.plan.gains import Replayed
 from heuristics.run.observed import Observed
@@ -54,7 +54,7 @@ def observe(measurements: Sequence[RankMeasurements]) -> RunEvidence:
         largest=largest_bucket(measurements),
         walls=walls,
         verdict=find_verdict(measurements, walls),
-        observed=shown_by(measurements),
+        observed=observed_by(measurements),
         window_ns=sum(rank.window_ns for rank in replayed),
         replayed=replayed,
         step_ns=_step_ns(measurements),

@@ -30,7 +30,7 @@ RECOMPUTE_LABELS: Final = {
 _ROUTING: Final = ("router", "permute", "grouped_gemm")
 
 
-def shown_by(measurements: Sequence[RankMeasurements]) -> Observed:
+def observed_by(measurements: Sequence[RankMeasurements]) -> Observed:
     """What the measurements of a run show; at least one rank."""
     first = measurements[0]
     peaks = [rank.memory.peak_bytes for rank in measurements if rank.memory.peak_bytes is not None]

@@ -51,7 +51,7 @@ def graphs_unasked(case: Case) -> ConfigFinding | None:
     )
 
 
-def register_unsaid(case: Case) -> ConfigFinding | None:
+def register_unset(case: Case) -> ConfigFinding | None:
     """Graphs with expandable segments, and nobody says that NCCL does not register graph buffers.
 
     The frameworks assert it where the variable is not 0, so unset is refused too; a container may set it.
@@ -75,4 +75,4 @@ def register_unsaid(case: Case) -> ConfigFinding | None:
     )
 
 
-DETECTORS: Final[tuple[Detector, ...]] = (graphs_not_replayed, graphs_unasked, register_unsaid)
+DETECTORS: Final[tuple[Detector, ...]] = (graphs_not_replayed, graphs_unasked, register_unset)

@@ -100,7 +100,7 @@ def recipe_left_off(case: Case) -> ConfigFinding | None:
         "CFG-ep-overlap-left-off",
         "default_left_off",
         "EP overlap is off, as most public recipes leave it, while expert all-to-all holds the step up",
-        f"expert all-to-all is exposed for {percent(share)} of the step; {_said_off(case.run.asked.written)}",
+        f"expert all-to-all is exposed for {percent(share)} of the step; {_off_at(case.run.asked.written)}",
         "COM-1, where what it needs is met",
     )
 
@@ -113,7 +113,7 @@ def _left_off(case: Case) -> bool:
     return asked is False or (asked is None and case.run.asked.written.framework == "megatron_bridge")
 
 
-def _said_off(said: Settings) -> str:
+def _off_at(said: Settings) -> str:
     for knob in (f"comm_overlap.{_OVERLAP}", _OVERLAP):
         if knob in said:
             return f"{knob} in {said.said(knob)}"

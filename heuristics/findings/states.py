@@ -69,7 +69,7 @@ def _granularity(run: Run) -> State:
     return found if found in ("full", "selective") else "none"
 
 
-def _granularity_shown(run: Run) -> State:
+def _granularity_observed(run: Run) -> State:
     shown = run.observed
     if shown.recompute_modules is None:
         return None
@@ -111,15 +111,15 @@ def _nothing(run: Run) -> State:
     return None
 
 
-def _dispatcher_shown(run: Run) -> State:
+def _dispatcher_observed(run: Run) -> State:
     return None if run.observed.dispatcher == "unknown" else run.observed.dispatcher
 
 
-def _graphs_shown(run: Run) -> State:
+def _graphs_observed(run: Run) -> State:
     return None if run.observed.graph_frac is None else run.observed.graph_frac > 0
 
 
-def _collects_shown(run: Run) -> State:
+def _collects_observed(run: Run) -> State:
     """Collection that never makes a launch late looks manual; that it does, does not."""
     absent = run.observed.absent_frac
     return False if absent is not None and absent.get("gc", 0.0) > 0 else None
@@ -128,19 +128,19 @@ def _collects_shown(run: Run) -> State:
 _FLEX: Final = ("flex", "moe_enable_deepep", "moe_flex_dispatcher_backend")
 _GRAPHS: Final = ("graphs", "graph_impl", "captured", "graph_parts", "full_iteration", "cuda_graph_impl")
 FEATURES: Final = (
-    Feature("dispatcher", lambda run: run.asked.dispatcher, _dispatcher_shown, _FLEX),
+    Feature("dispatcher", lambda run: run.asked.dispatcher, _dispatcher_observed, _FLEX),
     Feature(
         "EP overlap", lambda run: run.asked.ep_overlap, lambda run: run.observed.ep_overlap, ("ep_overlap",)
     ),
     Feature("delayed weight gradients", lambda run: run.asked.delayed_wgrad, _nothing, ("delayed_wgrad",)),
-    Feature("CUDA graphs", _impl, _graphs_shown, _GRAPHS),
+    Feature("CUDA graphs", _impl, _graphs_observed, _GRAPHS),
     Feature(
         "CUDA graphs: modules",
         lambda run: _listed(run.asked.graph_modules, GRAPH_MODULES),
         _nothing,
         _GRAPHS,
     ),
-    Feature("recompute", _granularity, _granularity_shown, ("recompute_granularity",)),
+    Feature("recompute", _granularity, _granularity_observed, ("recompute_granularity",)),
     Feature(
         "recompute: modules",
         _recompute_modules,
@@ -187,6 +187,6 @@ FEATURES: Final = (
         _nothing,
         ("optimizer.optimizer_cpu_offload",),
     ),
-    Feature("manual garbage collection", lambda run: run.asked.on("train.manual_gc"), _collects_shown),
+    Feature("manual garbage collection", lambda run: run.asked.on("train.manual_gc"), _collects_observed),
     Feature("expandable segments", expandable_segments, _nothing, ("expandable_segments",)),
 )

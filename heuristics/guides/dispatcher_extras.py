@@ -46,7 +46,7 @@ def backend_notes(run: Run, backend: str) -> tuple[str, ...]:
     return (*_FLEX_NOTES, tuning, *(_hybridep_notes(run) if backend == "hybridep" else ()))
 
 
-def wrong_domain_ranks(run: Run, ranks: int) -> str | None:
+def mismatched_domain_ranks(run: Run, ranks: int) -> str | None:
     """What is wrong with a NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN, or None (right, or cannot be told)."""
     topology = run.config.hybrid_topology
     if topology is None or topology.ranks_per_domain == ranks:

@@ -7,9 +7,9 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from heuristics.result.judged import Level
+from heuristics.result.known import Count, Frac, Ns, OrMissing, SchemaVersion, Section
 from heuristics.result.result import Tool
 from heuristics.result.side import Side
-from heuristics.result.told import Count, Frac, Ns, SchemaVersion, Section, Told
 from heuristics.run.run import WallId
 from traces.missing import Missing
 
@@ -21,7 +21,7 @@ Number = Annotated[float, Meta(ge=0)]
 Grid = tuple[Count, Count, Count]
 Ends = tuple[int, int]
 """Lower and upper end of an interval."""
-PredictedEnds = tuple[Told[int], int]
+PredictedEnds = tuple[OrMissing[int], int]
 """Lower and upper end of a prediction, the lower where there is one."""
 ExpectedBy = Literal["configuration", "trace", "given"]
 ExpectedOutcome = Literal["met", "missed", "more", "undecided"]
@@ -71,12 +71,12 @@ class ComparedSize(Section, frozen=True):
     new_median_ns: Ns
     delta_ns: int
     delta_frac: float
-    low_ns: Told[int]
-    high_ns: Told[int]
-    low_frac: Told[float]
-    high_frac: Told[float]
-    level_frac: Told[Frac]
-    method: Told[str]
+    low_ns: OrMissing[int]
+    high_ns: OrMissing[int]
+    low_frac: OrMissing[float]
+    high_frac: OrMissing[float]
+    level_frac: OrMissing[Frac]
+    method: OrMissing[str]
 
 
 class ComparedRow(Section, frozen=True):
@@ -89,15 +89,15 @@ class ComparedRow(Section, frozen=True):
     row: str
     wall: WallId | None
     delta_ns: int
-    count_ns: Told[int]
-    duration_ns: Told[int]
-    overlap_ns: Told[int]
+    count_ns: OrMissing[int]
+    duration_ns: OrMissing[int]
+    overlap_ns: OrMissing[int]
     base_ns: int
     new_ns: int
     base_count: Number
     new_count: Number
     parts: tuple[str, ...]
-    ci95_ns: Told[Ends]
+    ci95_ns: OrMissing[Ends]
     share_frac: Annotated[float, Meta(ge=-1, le=1)] | None
 
 
@@ -177,7 +177,7 @@ class ExpectedPart(Section, frozen=True):
     rows: tuple[str, ...]
     base_ns: int
     gained_ns: int
-    ci95_ns: Told[Ends]
+    ci95_ns: OrMissing[Ends]
 
 
 class Expected(Section, frozen=True):
@@ -191,9 +191,9 @@ class Expected(Section, frozen=True):
 
     fixes: tuple[str, ...]
     by: ExpectedBy
-    predicted_ns: Told[PredictedEnds]
+    predicted_ns: OrMissing[PredictedEnds]
     gained_ns: int
-    ci95_ns: Told[Ends]
+    ci95_ns: OrMissing[Ends]
     part: ExpectedPart | None
     outcome: ExpectedOutcome
     conclusion: Conclusion
@@ -206,7 +206,7 @@ class Place(Section, frozen=True):
 
     index: Count
     device: int
-    rank: Told[Count]
+    rank: OrMissing[Count]
 
 
 class ComparedPair(Section, frozen=True):
@@ -215,7 +215,7 @@ class ComparedPair(Section, frozen=True):
     base: Place
     new: Place
     by: Literal["rank", "order", "chosen"]
-    step_delta_ns: Told[int]
+    step_delta_ns: OrMissing[int]
 
 
 class Gate(Section, frozen=True):
@@ -250,8 +250,8 @@ class Compared(Section, frozen=True, kw_only=True):
     new: Side
     size: ComparedSize
     step_delta_ns: int
-    step_delta_frac: Told[float]
-    step_delta_ci95_ns: Told[Ends]
+    step_delta_frac: OrMissing[float]
+    step_delta_ci95_ns: OrMissing[Ends]
     attribution: tuple[ComparedRow, ...]
     reasons: tuple[ComparedRow, ...]
     modules: tuple[ComparedRow, ...]

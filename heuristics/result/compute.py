@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from heuristics.result.told import Count, Frac, Ns, Section, Told
+from heuristics.result.known import Count, Frac, Ns, OrMissing, Section
 
 
 class LaunchUse(Section, frozen=True):
     """What launches allow; in ns are sums of kernel work, which may overlap."""
 
-    occupancy_frac: Told[Frac]
-    launch_occupancy_frac: Told[Frac]
-    fill_frac: Told[Frac]
-    tail_ns: Told[Ns]
-    under_filled_ns: Told[Ns]
-    persistent_ns: Told[Ns]
-    limiter_ns: Told[Mapping[str, Ns]]
+    occupancy_frac: OrMissing[Frac]
+    launch_occupancy_frac: OrMissing[Frac]
+    fill_frac: OrMissing[Frac]
+    tail_ns: OrMissing[Ns]
+    under_filled_ns: OrMissing[Ns]
+    persistent_ns: OrMissing[Ns]
+    limiter_ns: OrMissing[Mapping[str, Ns]]
 
 
 class Stretch(Section, frozen=True):
@@ -31,9 +31,9 @@ class Stretch(Section, frozen=True):
 class Measured(Section, frozen=True):
     """What hardware counters say, over samples of the whole GPU in which something ran."""
 
-    sm_active_frac: Told[Frac]
-    sm_issue_frac: Told[Frac]
-    tensor_active_frac: Told[Frac]
+    sm_active_frac: OrMissing[Frac]
+    sm_issue_frac: OrMissing[Frac]
+    tensor_active_frac: OrMissing[Frac]
     pure_frac: Frac
     samples: Count
 
@@ -41,14 +41,14 @@ class Measured(Section, frozen=True):
 class Sm(LaunchUse, frozen=True):
     """The SMs of one rank, over all compute kernels and by class."""
 
-    sm_count: Told[Count]
-    capability_at_least: Told[str]
+    sm_count: OrMissing[Count]
+    capability_at_least: OrMissing[str]
     by_class: Mapping[str, LaunchUse]
-    comm_blocks: Told[Count]
-    comm_blocks_mean: Told[float]
-    stretch_frac: Told[float]
-    stretch: Told[Stretch]
-    measured: Told[Measured]
+    comm_blocks: OrMissing[Count]
+    comm_blocks_mean: OrMissing[float]
+    stretch_frac: OrMissing[float]
+    stretch: OrMissing[Stretch]
+    measured: OrMissing[Measured]
 
 
 class TensorCores(Section, frozen=True):
@@ -57,5 +57,5 @@ class TensorCores(Section, frozen=True):
     gemm_ns: Ns
     simt_ns: Ns
     simt_count: Count
-    tf32: Told[bool]
-    fp32_to_tf32_frac: Told[Frac]
+    tf32: OrMissing[bool]
+    fp32_to_tf32_frac: OrMissing[Frac]

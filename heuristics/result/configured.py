@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 from heuristics.findings.finding import FindingState
 from heuristics.guides.mfu_bands import Band
 from heuristics.result.judged import Checked
-from heuristics.result.told import Bytes, Count, Ns, Section, Told
+from heuristics.result.known import Bytes, Count, Ns, OrMissing, Section
 from heuristics.rules.failures.failure import State as FailureState
 from traces.sizes.references import Nearest, Reference
 
@@ -22,10 +22,10 @@ with a warning; a setting that does nothing. Heaviest first."""
 class Versions(Section, frozen=True):
     """Of packages, as options and files say them."""
 
-    core: Told[str]
-    bridge: Told[str]
-    torch: Told[str]
-    te: Told[str]
+    core: OrMissing[str]
+    bridge: OrMissing[str]
+    torch: OrMissing[str]
+    te: OrMissing[str]
 
 
 class Setting(Section, frozen=True):
@@ -48,7 +48,7 @@ class Problem(Section, frozen=True):
 class Configuration(Section, frozen=True):
     """The configuration as it was understood."""
 
-    framework: Told[Literal["megatron_lm", "megatron_bridge"]]
+    framework: OrMissing[Literal["megatron_lm", "megatron_bridge"]]
     legal: bool
     versions: Versions
     settings: tuple[Setting, ...]
@@ -188,7 +188,7 @@ class MemoryEstimate(Section, frozen=True):
     by_part: Mapping[str, int]
     layer_microbatches: Count
     assumed: tuple[str, ...]
-    rest_bytes: Told[int]
+    rest_bytes: OrMissing[int]
     calibrated_by: str
     total_bytes: Bytes
 
@@ -212,8 +212,8 @@ class Throughput(Section, frozen=True):
     step_ns: Ns
     tokens_per_s_per_gpu: float
     model_tflops_per_gpu: float
-    mfu_frac: Told[float]
-    peak: Told[Peak]
+    mfu_frac: OrMissing[float]
+    peak: OrMissing[Peak]
     source: str
     references: tuple[Reference, ...]
     nearest: Nearest | None = None
@@ -229,15 +229,15 @@ class Log(Section, frozen=True):
     name: str
     line_count: Count
     iteration_count: Count
-    last_iteration: Told[Count]
-    planned_iterations: Told[Count]
+    last_iteration: OrMissing[Count]
+    planned_iterations: OrMissing[Count]
     steady_count: Count
     left_out: Mapping[str, Count]
-    steady_step_ns: Told[Ns]
+    steady_step_ns: OrMissing[Ns]
     iterations_ns: tuple[Ns, ...]
-    spread_ns: Told[Ns]
-    peak_allocated_bytes: Told[Bytes]
-    peak_reserved_bytes: Told[Bytes]
+    spread_ns: OrMissing[Ns]
+    peak_allocated_bytes: OrMissing[Bytes]
+    peak_reserved_bytes: OrMissing[Bytes]
     skipped_lines: tuple[Count, ...]
     versions: Mapping[str, str]
     overlaps_on: Mapping[str, Count]

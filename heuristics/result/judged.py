@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, get_args
 
-from heuristics.result.told import Frac, Ns, Section, Told
+from heuristics.result.known import Frac, Ns, OrMissing, Section
 from heuristics.run.run import WallId
 
 Level = Literal["high", "medium", "low"]
@@ -42,20 +42,20 @@ class Reason(Section, frozen=True):
 class Verdict(Section, frozen=True):
     """The one wall, or an honest none. `does_not_fit`: memory is too small, so its wall comes first."""
 
-    wall: Told[WallId]
-    kind: Told[str]
-    bound: Told[WallId]
+    wall: OrMissing[WallId]
+    kind: OrMissing[str]
+    bound: OrMissing[WallId]
     tied_with: tuple[WallId, ...]
-    runner_up: Told[WallId]
-    confidence: Told[Level]
+    runner_up: OrMissing[WallId]
+    confidence: OrMissing[Level]
     confidence_because: tuple[str, ...]
     because: tuple[str, ...]
-    next_wall: Told[WallId]
-    next_wall_frac: Told[Frac]
+    next_wall: OrMissing[WallId]
+    next_wall_frac: OrMissing[Frac]
     next_because: str
     startup_ns: Ns
-    largest_bucket: Told[Bucket]
-    largest_bucket_frac: Told[Frac]
+    largest_bucket: OrMissing[Bucket]
+    largest_bucket_frac: OrMissing[Frac]
     confidence_reasons: tuple[Reason, ...] = ()
     does_not_fit: bool = False
 
@@ -85,10 +85,10 @@ class Wall(Section, frozen=True):
 
     id: WallId
     outcome: Outcome
-    cost_ns: Told[Ns]
-    cost_frac: Told[Frac]
-    cost_by_kind_ns: Told[Mapping[str, Ns]]
-    at_most_frac: Told[Frac]
+    cost_ns: OrMissing[Ns]
+    cost_frac: OrMissing[Frac]
+    cost_by_kind_ns: OrMissing[Mapping[str, Ns]]
+    at_most_frac: OrMissing[Frac]
     evidence: tuple[Evidence, ...]
     missing: tuple[str, ...]
     cure: str
@@ -166,9 +166,9 @@ class Fix(Section, frozen=True):
     preconditions: tuple[Precondition, ...]
     checked: tuple[Checked, ...]
     after: tuple[str, ...]
-    room: Told[Room]
-    gain_frac: Told[tuple[Told[float], float]]
-    gain_source: Told[str]
+    room: OrMissing[Room]
+    gain_frac: OrMissing[tuple[OrMissing[float], float]]
+    gain_source: OrMissing[str]
     shares_with: tuple[str, ...]
     side_effects: tuple[str, ...]
     verify: str

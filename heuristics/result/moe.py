@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import field
 
-from heuristics.result.told import Count, Frac, Ns, Section, Told
+from heuristics.result.known import Count, Frac, Ns, OrMissing, Section
 
 Pass = Literal["forward", "recompute", "backward"]
 
@@ -17,9 +17,9 @@ class Span(Section, frozen=True):
     kind: str
     start_ns: int
     end_ns: int
-    step: Told[Count]
-    layer: Told[Count]
-    phase: Told[str]
+    step: OrMissing[Count]
+    layer: OrMissing[Count]
+    phase: OrMissing[str]
 
 
 class A2a(Section, frozen=True):
@@ -28,10 +28,10 @@ class A2a(Section, frozen=True):
     instances: Count
     payload_ns: Ns
     control_ns: Ns
-    waiting_like_ns: Told[Ns]
+    waiting_like_ns: OrMissing[Ns]
     exposed_ns: Ns
     hidden_ns: Ns
-    blocking_ns: Told[Ns]
+    blocking_ns: OrMissing[Ns]
     unresolved_ns: Ns
     spans: tuple[Span, ...]
 
@@ -45,8 +45,8 @@ class MoeRow(Section, frozen=True):
     work_ns: Ns
     wall_ns: Ns
     exposed_ns: Ns
-    blocking_ns: Told[Ns]
-    host_wait_ns: Told[Ns]
+    blocking_ns: OrMissing[Ns]
+    host_wait_ns: OrMissing[Ns]
     per_step_ns: tuple[Ns, ...]
 
 
@@ -64,8 +64,8 @@ class LayerRow(Section, frozen=True):
 class Moe(Section, frozen=True):
     """What each module of the MoE layers takes."""
 
-    tax_ns: Told[Ns]
-    tax_frac: Told[Frac]
-    layers: Told[Count]
+    tax_ns: OrMissing[Ns]
+    tax_frac: OrMissing[Frac]
+    layers: OrMissing[Count]
     rows: tuple[MoeRow, ...]
     by_layer: tuple[LayerRow, ...]

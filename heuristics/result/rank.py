@@ -8,9 +8,9 @@ from typing import Literal
 from msgspec.structs import replace
 
 from heuristics.result.compute import Sm, TensorCores
+from heuristics.result.known import Bytes, Count, Frac, Ns, OrMissing, Section
 from heuristics.result.moe import A2a, Moe
 from heuristics.result.tables import KernelTable, LedgerRow, Timeline
-from heuristics.result.told import Bytes, Count, Frac, Ns, Section, Told
 from traces.names.frameworks import Framework
 
 
@@ -21,8 +21,8 @@ class Totals(Section, frozen=True):
     kernel_work_ns: Ns
     span_ns: Ns
     busy_union_ns: Ns
-    comm_union_ns: Told[Ns]
-    exposed_comm_ns: Told[Ns]
+    comm_union_ns: OrMissing[Ns]
+    exposed_comm_ns: OrMissing[Ns]
 
 
 class Step(Section, frozen=True):
@@ -49,12 +49,12 @@ class Steps(Section, frozen=True):
     what: str
     used: tuple[Step, ...]
     dropped: tuple[Dropped, ...]
-    median_ns: Told[Ns]
+    median_ns: OrMissing[Ns]
     slow: tuple[Count, ...]
     disagreement: str
-    min_ns: Told[Ns]
-    max_ns: Told[Ns]
-    mean_ns: Told[Ns]
+    min_ns: OrMissing[Ns]
+    max_ns: OrMissing[Ns]
+    mean_ns: OrMissing[Ns]
 
     @property
     def found(self) -> bool:
@@ -67,7 +67,7 @@ class Budget(Section, frozen=True):
 
     window: Ns
     compute: Ns
-    exposed_comm: Told[Ns]
+    exposed_comm: OrMissing[Ns]
     exposed_copy: Ns
     idle: Ns
 
@@ -76,7 +76,7 @@ class BudgetShares(Section, frozen=True):
     """The buckets as parts of the window."""
 
     compute: Frac
-    exposed_comm: Told[Frac]
+    exposed_comm: OrMissing[Frac]
     exposed_copy: Frac
     idle: Frac
 
@@ -110,22 +110,22 @@ class DecidedBy(Section, frozen=True):
 class Memory(Section, frozen=True):
     """What saving memory costs, and how much there is."""
 
-    recompute_ns: Told[Ns]
-    recompute_modules: Told[Mapping[str, Ns]]
-    offload_exposed_ns: Told[Ns]
-    offload_copies: Told[Count]
-    offload_union_ns: Told[Ns]
-    offload_bytes: Told[Bytes]
-    host_resident_exposed_ns: Told[Ns]
-    host_resident_copies: Told[Count]
-    host_resident_union_ns: Told[Ns]
-    host_resident_bytes: Told[Bytes]
-    allocator_ns: Told[Ns]
-    allocator_calls: Told[Count]
+    recompute_ns: OrMissing[Ns]
+    recompute_modules: OrMissing[Mapping[str, Ns]]
+    offload_exposed_ns: OrMissing[Ns]
+    offload_copies: OrMissing[Count]
+    offload_union_ns: OrMissing[Ns]
+    offload_bytes: OrMissing[Bytes]
+    host_resident_exposed_ns: OrMissing[Ns]
+    host_resident_copies: OrMissing[Count]
+    host_resident_union_ns: OrMissing[Ns]
+    host_resident_bytes: OrMissing[Bytes]
+    allocator_ns: OrMissing[Ns]
+    allocator_calls: OrMissing[Count]
     allocator_scope: str
-    allocator_retry_frac: Told[Frac]
-    peak_bytes: Told[Bytes]
-    capacity_bytes: Told[Bytes]
+    allocator_retry_frac: OrMissing[Frac]
+    peak_bytes: OrMissing[Bytes]
+    capacity_bytes: OrMissing[Bytes]
 
 
 class Passes(Section, frozen=True):
@@ -133,7 +133,7 @@ class Passes(Section, frozen=True):
 
     forward_count: Count
     backward_count: Count
-    recomputed_count: Told[Count]
+    recomputed_count: OrMissing[Count]
     evidence: str
 
 
@@ -144,16 +144,16 @@ class Detected(Section, frozen=True):
     """What kind of run the trace shows."""
 
     dispatcher: Dispatcher
-    graph_share_frac: Told[Frac]
-    short_kernel_frac: Told[Frac]
-    kernels_per_launch: Told[float]
-    ep_overlap: Told[bool]
+    graph_share_frac: OrMissing[Frac]
+    short_kernel_frac: OrMissing[Frac]
+    kernels_per_launch: OrMissing[float]
+    ep_overlap: OrMissing[bool]
     framework: Framework
-    training_step: Told[bool]
+    training_step: OrMissing[bool]
     training_evidence: str
-    precision: Told[str]
+    precision: OrMissing[str]
     precision_shares_frac: Mapping[str, Frac]
-    recompute: Told[Mapping[str, Passes]]
+    recompute: OrMissing[Mapping[str, Passes]]
 
 
 class UnknownKernel(Section, frozen=True):
@@ -164,52 +164,52 @@ class UnknownKernel(Section, frozen=True):
     busy_ns: Ns
     count: Count
     mean_ns: Ns
-    grid: Told[tuple[Count, Count, Count]]
-    per_step_ns: Told[Ns]
+    grid: OrMissing[tuple[Count, Count, Count]]
+    per_step_ns: OrMissing[Ns]
     finding: bool
 
 
 class Replay(Section, frozen=True):
     """Whether the replay of this rank means anything."""
 
-    residual_free_error_frac: Told[float]
-    elastic_frac: Told[float]
-    unexplained_frac: Told[Frac]
+    residual_free_error_frac: OrMissing[float]
+    elastic_frac: OrMissing[float]
+    unexplained_frac: OrMissing[Frac]
 
 
 class Rank(Section, frozen=True):
     """One process on one GPU."""
 
     trace: str
-    process: Told[Count]
+    process: OrMissing[Count]
     device: int
-    gpu: Told[str]
-    rank: Told[Count]
-    totals: Told[Totals]
+    gpu: OrMissing[str]
+    rank: OrMissing[Count]
+    totals: OrMissing[Totals]
     windows_ns: tuple[tuple[int, int], ...]
     steps: Steps
     budget_ns: Budget
     budget_frac: BudgetShares
-    exposed_comm_by_kind_ns: Told[Mapping[str, Ns]]
+    exposed_comm_by_kind_ns: OrMissing[Mapping[str, Ns]]
     compute_by_class_ns: Mapping[str, Ns]
     exposed_copy_by_kind_ns: Mapping[str, Ns]
-    hidden_comm_ns: Told[Ns]
-    absent_ns: Told[Absent]
-    masked_ns: Told[Ns]
-    absent_decided_by_frac: Told[DecidedBy]
-    clock_offset_ns: Told[int]
-    a2a: Told[A2a]
+    hidden_comm_ns: OrMissing[Ns]
+    absent_ns: OrMissing[Absent]
+    masked_ns: OrMissing[Ns]
+    absent_decided_by_frac: OrMissing[DecidedBy]
+    clock_offset_ns: OrMissing[int]
+    a2a: OrMissing[A2a]
     sm: Sm
     tensor_cores: TensorCores
     memory: Memory
     detected: Detected
     kernels_without_launch: Count
     unknown_kernels: tuple[UnknownKernel, ...]
-    moe: Told[Moe]
-    ledger: Told[tuple[LedgerRow, ...]]
+    moe: OrMissing[Moe]
+    ledger: OrMissing[tuple[LedgerRow, ...]]
     kernel_table: KernelTable
     timeline: Timeline
-    replay: Told[Replay]
+    replay: OrMissing[Replay]
     other_steps: tuple[Timeline, ...] = ()
 
     @property

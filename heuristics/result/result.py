@@ -19,8 +19,8 @@ from heuristics.result.configured import (
     WorkflowStep,
 )
 from heuristics.result.judged import Choice, Combined, Fix, Refused, Verdict, Wall
+from heuristics.result.known import OrMissing, SchemaVersion, Section
 from heuristics.result.rank import Rank
-from heuristics.result.told import SchemaVersion, Section, Told
 from heuristics.result.trace import Trace
 from traces.missing import Missing
 from traces.names.frameworks import Framework
@@ -60,14 +60,14 @@ class Result(Section, frozen=True, kw_only=True):
     combined: tuple[Combined, ...] = ()
     refused: tuple[Refused, ...]
     choices: tuple[Choice, ...]
-    configuration: Told[Configuration]
+    configuration: OrMissing[Configuration]
     config_findings: tuple[ConfigFinding, ...]
     defects: tuple[Defect, ...] = ()
-    rules: Told[Rules]
+    rules: OrMissing[Rules]
     workflow: tuple[WorkflowStep, ...]
-    experiments: Told[Experiments]
-    memory_estimate: Told[MemoryEstimate]
-    throughput: Told[Throughput]
-    log: Told[Log]
+    experiments: OrMissing[Experiments]
+    memory_estimate: OrMissing[MemoryEstimate]
+    throughput: OrMissing[Throughput]
+    log: OrMissing[Log]
     given: Mapping[str, Any]
     forced_routing: bool = False

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from heuristics.result.judged import Level
+from heuristics.result.known import Count, Ns, OrMissing, Section
 from heuristics.result.rank import StepSource
 from heuristics.result.tables import Timeline
-from heuristics.result.told import Count, Ns, Section, Told
 from heuristics.run.run import WallId
 
 
@@ -14,10 +14,10 @@ class SideSteps(Section, frozen=True):
 
     source: StepSource
     count: Count
-    mean_ns: Told[Ns]
-    median_ns: Told[Ns]
-    min_ns: Told[Ns]
-    max_ns: Told[Ns]
+    mean_ns: OrMissing[Ns]
+    median_ns: OrMissing[Ns]
+    min_ns: OrMissing[Ns]
+    max_ns: OrMissing[Ns]
     dropped: tuple[str, ...]
 
 
@@ -26,8 +26,8 @@ class SideLog(Section, frozen=True):
 
     name: str
     count: Count
-    mean_ns: Told[Ns]
-    median_ns: Told[Ns]
+    mean_ns: OrMissing[Ns]
+    median_ns: OrMissing[Ns]
 
 
 class BudgetRow(Section, frozen=True):
@@ -47,19 +47,19 @@ class Side(Section, frozen=True):
 
     name: str
     traces: tuple[str, ...]
-    gpu: Told[str]
-    rank: Told[Count]
+    gpu: OrMissing[str]
+    rank: OrMissing[Count]
     device: int
-    process: Told[Count]
+    process: OrMissing[Count]
     tool_version: str
     guidance: str | None
     step_ns: Ns
     steps: SideSteps
-    log: Told[SideLog]
-    wall: Told[WallId]
+    log: OrMissing[SideLog]
+    wall: OrMissing[WallId]
     walls_told: bool
-    bound: Told[WallId]
-    kind: Told[str]
-    confidence: Told[Level]
+    bound: OrMissing[WallId]
+    kind: OrMissing[str]
+    confidence: OrMissing[Level]
     budget_rows: tuple[BudgetRow, ...]
     timeline: Timeline

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from heuristics.result.told import Count, Ns, Section, Told
+from heuristics.result.known import Count, Ns, OrMissing, Section
 from heuristics.run.run import WallId
 
 Group = Literal["budget", "absent", "moe"]
@@ -28,7 +28,7 @@ class Kernel(Section, frozen=True):
     """Kernels of one name, grid and key; `key` as in the ledger but for `comm.KIND`."""
 
     name: str
-    grid: Told[tuple[Count, Count, Count]]
+    grid: OrMissing[tuple[Count, Count, Count]]
     key: str
     count: Count
     work_ns: Ns
@@ -58,7 +58,7 @@ class Lane(Section, frozen=True):
     length_ns: tuple[Ns, ...]
     key: tuple[Count, ...]
     name: tuple[NameIndex, ...]
-    launch_ns: tuple[Told[int], ...] = ()
+    launch_ns: tuple[OrMissing[int], ...] = ()
     """When the launch of each began, from the timeline's `start_ns` on, below zero where it was before."""
 
 
@@ -91,13 +91,13 @@ class Timeline(Section, frozen=True):
     `other_steps` of a rank, `keys` and `names` are empty: columns point to those of its `timeline`.
     """
 
-    step: Told[Count]
+    step: OrMissing[Count]
     start_ns: int
     end_ns: int
     left_out: Count
     keys: tuple[str, ...]
     names: tuple[str, ...]
     lanes: tuple[Lane, ...]
-    reasons: Told[ReasonLane]
+    reasons: OrMissing[ReasonLane]
     host: tuple[HostLane, ...] = ()
     host_left_out: Count = 0

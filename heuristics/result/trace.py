@@ -6,16 +6,16 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType
 
-from heuristics.result.told import Bytes, Count, Frac, Section, Told
+from heuristics.result.known import Bytes, Count, Frac, OrMissing, Section
 
 
 class Gpu(Section, frozen=True):
     """One GPU of the recording."""
 
-    name: Told[str]
-    sm_count: Told[Count]
-    capability: Told[str]
-    memory_bytes: Told[Bytes]
+    name: OrMissing[str]
+    sm_count: OrMissing[Count]
+    capability: OrMissing[str]
+    memory_bytes: OrMissing[Bytes]
 
 
 class Messages(Section, frozen=True):
@@ -34,9 +34,9 @@ class Messages(Section, frozen=True):
 class Capture(Section, frozen=True):
     """How good the recording is."""
 
-    correlation_frac: Told[Frac]
+    correlation_frac: OrMissing[Frac]
     diagnostics: tuple[str, ...]
-    perturbation_frac: Told[Annotated[float, Meta(ge=-1)]]
+    perturbation_frac: OrMissing[Annotated[float, Meta(ge=-1)]]
 
 
 class Trace(Section, frozen=True, kw_only=True):
@@ -45,10 +45,10 @@ class Trace(Section, frozen=True, kw_only=True):
     name: str
     path: str | UnsetType = UNSET
     kind: str
-    exporter_version: Told[str]
-    schema: Told[str]
+    exporter_version: OrMissing[str]
+    schema: OrMissing[str]
     reader: str
     gpus: tuple[Gpu, ...]
     missing_tables: tuple[str, ...]
-    nccl_messages: Told[tuple[Messages, ...]]
+    nccl_messages: OrMissing[tuple[Messages, ...]]
     capture: Capture

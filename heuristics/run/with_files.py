@@ -21,7 +21,7 @@ from traces.settings.configuration import Problem
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class FromFiles:
     """A plan that the configuration allows, and what else its files tell.
 
     `answers`: of Megatron-Core by fix id; `rooms`: whether a fix's change fits the memory, by fix id.
@@ -34,14 +34,14 @@ class Told:
     rooms: Mapping[str, Room] = field(default_factory=dict)
 
 
-def judge_told(
+def judge_files(
     run: Run,
     problems: tuple[Problem, ...],
     make: Callable[[Mapping[str, Rejection]], Plan],
     ask: Ask | None,
     step_ns: int | None,
     perturbation_frac: float | None,
-) -> Told:
+) -> FromFiles:
     """Judge what files tell of a run.
 
     `make` makes a plan without what is rejected; `ask` asks Megatron-Core itself. `step_ns`: a measured step.
@@ -49,7 +49,7 @@ def judge_told(
     disagrees = contradicted(run, problems, perturbation_frac)
     waits = disagrees.untunable
     asked = plan_asked(run, lambda rejected: make({**waits, **rejected}), ask)
-    return Told(
+    return FromFiles(
         plan=asked.plan,
         checked=check(run, disagrees, problems, asked.answers.get(OWN, ()), step_ns),
         experiments=plan_of_experiments(run, asked.plan),

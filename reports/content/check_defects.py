@@ -10,8 +10,8 @@ from typing import Final
 from heuristics.result import configured
 from heuristics.result.configured import Configuration
 from heuristics.result.judged import Checked
+from heuristics.result.known import known
 from heuristics.result.result import Result
-from heuristics.result.told import known
 from reports.content.blocks import Code, Detail, Words, words
 from reports.content.quantities import counted
 from reports.content.wording import ended, joined

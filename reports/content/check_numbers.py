@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from heuristics.result.configured import Configuration, Log, MemoryEstimate, Throughput
+from heuristics.result.known import known
 from heuristics.result.result import Result
-from heuristics.result.told import known
 from reports.content.blocks import (
     Block,
     Cell,
@@ -93,7 +93,7 @@ _BANDS: Final[Mapping[str, str]] = {
 def _throughput(result: Result) -> Iterator[Sentence]:
     found = result.throughput
     if isinstance(found, Missing):
-        yield from _untold(found, "Throughput", known(result.configuration))
+        yield from _unknown(found, "Throughput", known(result.configuration))
     elif found is not None:
         said = (
             f"{rounded(found.tokens_per_s_per_gpu)} tokens/s and {rounded(found.model_tflops_per_gpu)} model"
@@ -122,7 +122,7 @@ def _nearest(found: Nearest) -> str:
 def _memory(result: Result) -> Iterator[Sentence]:
     found = result.memory_estimate
     if isinstance(found, Missing):
-        yield from _untold(found, "Memory", known(result.configuration))
+        yield from _unknown(found, "Memory", known(result.configuration))
     elif found is not None:
         rest = known(found.rest_bytes) or 0
         fullest = f"the fullest GPU (pipeline stage {found.stage})"
@@ -133,7 +133,7 @@ def _memory(result: Result) -> Iterator[Sentence]:
         yield Sentence(words(f"{said}."), "Memory")
 
 
-def _untold(gap: Missing, label: str, configuration: Configuration | None) -> Iterator[Sentence]:
+def _unknown(gap: Missing, label: str, configuration: Configuration | None) -> Iterator[Sentence]:
     """Why a number of a configuration that was given is unknown."""
     if configuration is not None and is_written(configuration):
         yield Sentence(words(f"Unknown: {gap.reason.rstrip('.')}. Needed: {gap.cure.rstrip('.')}."), label)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from heuristics.result.configured import Configuration
+from heuristics.result.known import known
 from heuristics.result.result import Result
-from heuristics.result.told import known
 from reports.content.blocks import (
     Block,
     Code,

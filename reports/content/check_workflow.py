@@ -8,8 +8,8 @@ from typing import Final, Literal
 
 from heuristics.result.configured import Experiment, WorkflowStep
 from heuristics.result.judged import Choice
+from heuristics.result.known import known
 from heuristics.result.result import Result
-from heuristics.result.told import known
 from reports.content.blocks import Block, Code, Fold, Items, Sentence, Words, words
 from reports.content.quantities import counted
 from reports.content.wording import ended, joined

@@ -6,9 +6,9 @@ import re
 from typing import Final
 
 from heuristics.result.compared import Place
+from heuristics.result.known import OrMissing, known
 from heuristics.result.rank import Rank
 from heuristics.result.side import Side
-from heuristics.result.told import Told, known
 from reports.measures import named
 from reports.words import printable
 
@@ -71,6 +71,6 @@ def who(of: Rank | Side | Place) -> str:
     return f"GPU {of.device}" if number is None else f"rank {number}, GPU {of.device}"
 
 
-def grid_words(grid: Told[tuple[int, int, int]]) -> str:
+def grid_words(grid: OrMissing[tuple[int, int, int]]) -> str:
     """The blocks of a kernel: `8 x 4 x 1`; empty where they are not told."""
     return " x ".join(map(str, known(grid) or ()))

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
+from heuristics.result.known import known
 from heuristics.result.tables import Timeline
-from heuristics.result.told import known
 from reports.content.blocks import Hue
 from reports.content.hues import hue_of
 from reports.content.quantities import counted, duration, milliseconds

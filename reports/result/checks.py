@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from heuristics.result.compared import Compared
+from heuristics.result.known import known
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from heuristics.result.tables import Timeline
-from heuristics.result.told import known
 from traces.errors import NotAResult
 
 _TIME: Final = range(2**63)

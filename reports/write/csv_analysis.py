@@ -7,10 +7,10 @@ import io
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from heuristics.result.known import OrMissing, known
 from heuristics.result.moe import Moe
 from heuristics.result.rank import Absent, Rank
 from heuristics.result.result import Result
-from heuristics.result.told import Told, known
 from reports.content.blocks import Detail
 from reports.result.codec import lowered
 from reports.words import printable
@@ -19,7 +19,7 @@ COLUMNS: Final = ("trace", "process", "device", "rank", "group", "key", "ns", "f
 _WIDTH: Final = 500
 _FORMULA: Final = ("=", "+", "-", "@")
 
-Row = tuple[str, str, Told[int], Told[float]]
+Row = tuple[str, str, OrMissing[int], OrMissing[float]]
 """Group, key, ns, and the share of the window."""
 
 

@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from heuristics.result.compared import Compared, ComparedChange, ComparedRow, Ends, KernelDelta
-from heuristics.result.told import Told, known
+from heuristics.result.known import OrMissing, known
 from reports.write.csv_analysis import cell
 
 COLUMNS: Final = (
@@ -100,7 +100,7 @@ def _of_rows(section: str, rows: Sequence[ComparedRow]) -> Iterator[Row]:
         yield {**_alike(row), **own, **_ends(row.ci95_ns)}
 
 
-def _ends(interval_ns: Told[Ends]) -> Row:
+def _ends(interval_ns: OrMissing[Ends]) -> Row:
     return dict(zip(("low_ns", "high_ns"), known(interval_ns) or (), strict=False))
 
 

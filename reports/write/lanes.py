@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from heapq import nlargest
 from typing import Final, Literal
 
+from heuristics.result.known import known
 from heuristics.result.tables import Lane, Timeline
-from heuristics.result.told import known
 from reports.content.analysis.headline import by_family
 from reports.content.names import capital, name_of
 from reports.content.quantities import counted

@@ -18,8 +18,8 @@ from diagnoser.check import check_config
 from diagnoser.cli import run
 from heuristics.result.configured import MemoryEstimate
 from heuristics.result.judged import Choice
+from heuristics.result.known import known
 from heuristics.result.result import Result
-from heuristics.result.told import known
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.megatron.request import Request
 from heuristics.run.given import Given

@@ -12,8 +12,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 import diagnoser
+from heuristics.result.known import known
 from heuristics.result.result import Result
-from heuristics.result.told import known
 from reports.content import blocks
 from reports.content.analysis import page
 from reports.content.blocks import Detail

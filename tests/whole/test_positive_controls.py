@@ -57,8 +57,8 @@ def _of(problem: Problem) -> str:
 
 
 def _errors(found: Judgement) -> Iterator[Broken]:
-    assert found.told is not None
-    return (one for one in found.told.checked.broken if one.level == "error")
+    assert found.from_files is not None
+    return (one for one in found.from_files.checked.broken if one.level == "error")
 
 
 def _forbidden_though_set(found: Judgement) -> Iterator[str]:

@@ -10,8 +10,8 @@ import pytest
 import diagnoser
 from heuristics.comparison.difference.kernels import compare_kernels
 from heuristics.comparison.difference.rows import Attribution, attribute, layers
+from heuristics.result.known import known
 from heuristics.result.rank import Rank
-from heuristics.result.told import known
 from tests.comparison_doubles import read_back
 from tests.recordings_by_hand import COMM, Work, budget, work_of_export
 from traces.errors import NothingToDiagnose

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from traces.settings.assign import take
 from traces.settings.configuration import Draft
 from traces.settings.knobs import FIRST, MAIN, Knob, Release, by_dest, knobs
-from traces.settings.taking import take
 
 HEADER: Final = re.compile(r"-{8,} arguments -{8,}")
 END: Final = re.compile(r"-{8,} end of arguments -{8,}")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from traces.settings.assign import is_wrong_in, take, take_correction
 from traces.settings.configuration import Draft
+from traces.settings.corrections import alias, corrected_path, is_alias, nearest_path, spellings
 from traces.settings.knobs import Release, by_path, knobs
 from traces.settings.names import VERY_NEAR, bridge_groups, bridge_paths, nearest, open_groups, shown
-from traces.settings.taking import is_wrong_in, take, take_correction
 from traces.settings.values import Raw
-from traces.settings.wrong import alias, corrected_path, is_alias, nearest_path, spellings
 
 OVERRIDE: Final = re.compile(
     r"(\+{0,2}|~)((?:cfg\.)?[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*)*)(?:=(.*))?", re.DOTALL

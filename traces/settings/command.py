@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from traces.settings.assign import is_wrong_in, set_false, take, take_correction, unclear
 from traces.settings.bridge import is_override
 from traces.settings.configuration import Draft, NotAConfiguration
+from traces.settings.corrections import Correction, alias, corrected_flag, is_alias, nearest_flag, spellings
 from traces.settings.harness import harness_count, runs_scripts, take_harness
 from traces.settings.knobs import Knob, Release, by_flag, knobs
 from traces.settings.launch import gpus_per_node, is_bound, world_size
 from traces.settings.names import lm_flags, nearest, shown
 from traces.settings.shell import UNKNOWN, Command, Script, Word, read_script
-from traces.settings.taking import is_wrong_in, set_false, take, take_correction, unclear
 from traces.settings.values import Raw
-from traces.settings.wrong import Correction, alias, corrected_flag, is_alias, nearest_flag, spellings
 
 _NEGATIVE: Final = re.compile(r"-\d")
 

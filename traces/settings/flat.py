@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection
 from typing import Final
 
+from traces.settings.assign import take
 from traces.settings.bridge import is_override, take_path
 from traces.settings.command import flags_of, take_flag
 from traces.settings.configuration import Draft
@@ -13,7 +14,6 @@ from traces.settings.derive import add_derived
 from traces.settings.knobs import Release, by_dest, knobs
 from traces.settings.names import lm_flags, nearest, shown
 from traces.settings.shell import Word
-from traces.settings.taking import take
 from traces.settings.values import Raw
 from traces.settings.yaml_nodes import Document, Entry
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from traces.settings.assign import take, take_correction, unclear
 from traces.settings.bridge import is_override, take_override
 from traces.settings.configuration import Draft
+from traces.settings.corrections import alias, corrected_harness_flag, is_alias
 from traces.settings.harness_recipes import take_recipe
 from traces.settings.knobs import Release, by_harness, by_path, knobs
 from traces.settings.names import harness_flags, nearest, shown
 from traces.settings.shell import Word
-from traces.settings.taking import take, take_correction, unclear
-from traces.settings.wrong import alias, corrected_harness_flag, is_alias
 
 SCRIPTS: Final = frozenset({"run_script.py", "setup_experiment.py"})
 """Programs of Megatron-Bridge, scripts/performance, that take these flags."""

@@ -14,9 +14,9 @@ from heuristics.comparison.configured import Value, given_of, settings_of, trace
 from heuristics.comparison.difference.observed import trace_facts
 from heuristics.config.options import OPTIONS
 from heuristics.result.compared import Source
+from heuristics.result.known import known
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
-from heuristics.result.told import known
 from heuristics.result.trace import Trace
 
 PACKAGES: Final = ("bridge", "container", "core", "cuda", "nccl", "python", "te", "torch")

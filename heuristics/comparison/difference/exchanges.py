@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from heuristics.result.known import known
 from heuristics.result.rank import Rank
-from heuristics.result.told import known
 from traces.limits import Limit
 
 _DIRECTED: Final = ("ep_dispatch", "ep_combine")

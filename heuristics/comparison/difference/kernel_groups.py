@@ -11,9 +11,9 @@ from math import sqrt
 from typing import Final
 
 from heuristics.result.compared import Grid
+from heuristics.result.known import known
 from heuristics.result.rank import Rank
 from heuristics.result.tables import Kernel
-from heuristics.result.told import known
 
 _UNRESOLVED: Final = frozenset({"comm.sendrecv_unresolved", "comm.ep_a2a", "comm.other_comm"})
 """Keys of kernels whose purpose one recording knows and another may not."""

@@ -9,9 +9,9 @@ from fractions import Fraction
 from typing import Final
 
 from heuristics.comparison.difference.exchanges import exchange_rows
+from heuristics.result.known import known
 from heuristics.result.rank import Rank
 from heuristics.result.tables import Group, LedgerRow
-from heuristics.result.told import known
 from heuristics.run.run import WallId
 
 IDLE: Final = "idle"

@@ -9,8 +9,8 @@ from math import prod
 from typing import Final
 
 from heuristics.comparison.configured import Value
+from heuristics.result.known import known
 from heuristics.result.rank import Rank
-from heuristics.result.told import known
 from traces.limits import Limit
 
 MOVED: Final = Limit(

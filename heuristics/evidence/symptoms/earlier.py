@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, get_args
 
 from heuristics.evidence.symptoms.fields import Fields
-from heuristics.evidence.symptoms.symptoms import WINDOW_NS, Told
+from heuristics.evidence.symptoms.symptoms import WINDOW_NS, EarlierVerdict
 from heuristics.result.judged import Level
 from heuristics.run.run import WALL_IDS, WallId
 from heuristics.walls.memory import RETRIES
@@ -18,49 +18,49 @@ _RETRIED: Final = "allocator_retry_frac"
 def read_walls(document: Fields) -> tuple[WallJudgement, ...]:
     """All four walls in the order of the workflow, those not named unmeasurable; none where none is named."""
     found: dict[WallId, WallJudgement] = {}
-    for said in document.each("walls"):
-        wall = _wall_id(said, "id")
+    for fields in document.each("walls"):
+        wall = _wall_id(fields, "id")
         if wall is None:
-            said.wrong("id", f"is to be one of {', '.join(WALL_IDS)}")
-        found[wall] = _wall(said, wall)
+            fields.refuse("id", f"is to be one of {', '.join(WALL_IDS)}")
+        found[wall] = _wall(fields, wall)
     if not found:
         return ()
     gap = Missing("", "the earlier result does not name it", "run analyze again")
     return tuple(found.get(wall) or unmeasurable(wall, gap) for wall in WALL_IDS)
 
 
-def read_verdict(said: Fields) -> Told:
+def read_verdict(fields: Fields) -> EarlierVerdict:
     """What the result says of its verdict; which wall it is follows from the walls."""
-    confidence = said.text("confidence", get_args(Level))
-    return Told(
-        bound=_wall_id(said, "bound"),
+    confidence = fields.text("confidence", get_args(Level))
+    return EarlierVerdict(
+        bound=_wall_id(fields, "bound"),
         confidence=next((level for level in get_args(Level) if level == confidence), None),
-        confidence_because=said.texts("confidence_because") or (),
-        because=said.texts("because") or (),
-        next_wall=_wall_id(said, "next_wall"),
-        next_wall_frac=said.share("next_wall_frac"),
-        next_because=said.text("next_because") or "",
+        confidence_because=fields.texts("confidence_because") or (),
+        because=fields.texts("because") or (),
+        next_wall=_wall_id(fields, "next_wall"),
+        next_wall_frac=fields.share("next_wall_frac"),
+        next_because=fields.text("next_because") or "",
     )
 
 
-def _wall_id(said: Fields, key: str) -> WallId | None:
-    told = said.text(key, WALL_IDS)
+def _wall_id(fields: Fields, key: str) -> WallId | None:
+    told = fields.text(key, WALL_IDS)
     return next((wall for wall in WALL_IDS if wall == told), None)
 
 
-def _wall(said: Fields, wall: WallId) -> WallJudgement:
-    outcome = said.text("outcome", get_args(Outcome))
+def _wall(fields: Fields, wall: WallId) -> WallJudgement:
+    outcome = fields.text("outcome", get_args(Outcome))
     if outcome is None:
-        said.wrong("outcome", f"is to be one of {', '.join(get_args(Outcome))}")
+        fields.refuse("outcome", f"is to be one of {', '.join(get_args(Outcome))}")
     told: Outcome = next(one for one in get_args(Outcome) if one == outcome)
-    frac, ns = said.share("cost_frac"), said.number("cost_ns")
+    frac, ns = fields.share("cost_frac"), fields.number("cost_ns")
     if told != "unmeasurable" and frac is None:
-        said.wrong("cost_frac", "is to be said of a wall that could be measured")
+        fields.refuse("cost_frac", "is to be said of a wall that could be measured")
     if ns is None and frac is not None:
         ns = frac * WINDOW_NS
-    kinds = said.under("cost_by_kind_ns")
+    kinds = fields.under("cost_by_kind_ns")
     by_kind = {kind: round(kinds.number(kind) or 0) for kind in kinds.values}
-    evidence = tuple(_evidence(one) for one in said.each("evidence"))
+    evidence = tuple(_evidence(one) for one in fields.each("evidence"))
     retried = [one.value for one in evidence if one.measure == _RETRIED]
     return WallJudgement(
         wall,
@@ -71,23 +71,23 @@ def _wall(said: Fields, wall: WallId) -> WallJudgement:
         (),
         evidence,
         comes_first=told == "finding" and wall == "memory" and max(retried, default=0.0) >= RETRIES.value,
-        missing=said.texts("missing") or (),
-        cure=said.text("cure") or "",
+        missing=fields.texts("missing") or (),
+        cure=fields.text("cure") or "",
     )
 
 
-def _evidence(said: Fields) -> Evidence:
-    measure, value = said.text("measure"), said.number("value", least=float("-inf"))
+def _evidence(fields: Fields) -> Evidence:
+    measure, value = fields.text("measure"), fields.number("value", least=float("-inf"))
     if measure is None or value is None:
-        said.wrong("value", "is to be said, with its measure")
+        fields.refuse("value", "is to be said, with its measure")
     return Evidence(
         measure,
         value,
-        said.text("unit") or "",
-        said.number("limit", least=float("-inf")),
-        said.text("because") or "",
-        said.count("start_ns"),
-        said.count("end_ns"),
-        said.count("step"),
-        said.count("rank"),
+        fields.text("unit") or "",
+        fields.number("limit", least=float("-inf")),
+        fields.text("because") or "",
+        fields.count("start_ns"),
+        fields.count("end_ns"),
+        fields.count("step"),
+        fields.count("rank"),
     )

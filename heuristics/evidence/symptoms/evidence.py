@@ -8,7 +8,7 @@ from typing import Final, cast
 
 from heuristics.evidence.evidence import RunEvidence
 from heuristics.evidence.symptoms.judged import blocking_frac, exposed_frac, judge_walls, unusable
-from heuristics.evidence.symptoms.observed import shown_by
+from heuristics.evidence.symptoms.observed import observed_by
 from heuristics.evidence.symptoms.prices import NOT_HOST, recomputed_frac
 from heuristics.evidence.symptoms.symptoms import WINDOW_NS, RankSymptoms, Symptoms, mean_of, parts_of
 from heuristics.result.judged import Bucket, Reason
@@ -39,7 +39,7 @@ def observed_from(symptoms: Symptoms, settings: Settings | None = None) -> RunEv
         walls=walls,
         verdict=_verdict(symptoms, walls),
         observed=replace(
-            shown_by(symptoms.ranks),
+            observed_by(symptoms.ranks),
             late_cause=symptoms.late.cause if symptoms.late else None,
             out_of_memory=symptoms.out_of_memory,
         ),
@@ -72,7 +72,7 @@ def _window_ns(walls: Sequence[WallJudgement]) -> int:
 
 
 def _verdict(symptoms: Symptoms, walls: Sequence[WallJudgement]) -> Verdict:
-    verdict, told = verdict_of(walls), symptoms.told
+    verdict, told = verdict_of(walls), symptoms.earlier
     if (gap := unusable(symptoms.capture)) is not None:
         return replace(verdict, because=(f"no wall is told: {gap.reason}", gap.cure))
     seen = tuple(_about_ranks(symptoms))
@@ -108,7 +108,7 @@ def _about_others(wall: WallId, walls: Sequence[WallJudgement]) -> Iterator[Reas
 
 def _next(symptoms: Symptoms, wall: WallId) -> NextWall:
     """An earlier result's, else unknown: what is left without a wall has to be replayed."""
-    told = symptoms.told
+    told = symptoms.earlier
     if told is not None and told.next_because:
         gap = None if told.next_wall else Missing("verdict.next_wall", told.next_because, _RECORD)
         return NextWall(told.next_wall, told.next_wall_frac, told.next_because, gap)
@@ -121,8 +121,8 @@ def _bound(symptoms: Symptoms) -> Bound:
     """Where most of the time goes; by the walls' own time where all of it is said, else by more than half."""
     if (gap := unusable(symptoms.capture)) is not None:
         return Bound(None, gap.reason, gap.cure)
-    if symptoms.walls and symptoms.told is not None and symptoms.told.bound is not None:
-        return Bound(symptoms.told.bound, f"the earlier result says {wall_words(symptoms.told.bound)}")
+    if symptoms.walls and symptoms.earlier is not None and symptoms.earlier.bound is not None:
+        return Bound(symptoms.earlier.bound, f"the earlier result says {wall_words(symptoms.earlier.bound)}")
     ranks = symptoms.ranks
     busy = mean_of(ranks, lambda rank: (rank.budget_frac or {}).get("compute"))
     again = mean_of(ranks, recomputed_frac)

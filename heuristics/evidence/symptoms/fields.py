@@ -41,7 +41,7 @@ class Fields:
     def __contains__(self, key: str) -> bool:
         return self.values.get(key) is not None
 
-    def wrong(self, key: str, need: str) -> NoReturn:
+    def refuse(self, key: str, need: str) -> NoReturn:
         """Raise InputError: the field is not what it has to be."""
         raise InputError(f"{self.source}: {self._place(key)} {need}")
 
@@ -67,7 +67,7 @@ class Fields:
         if value is None:
             return Fields(self.source, self._place(key), {}, self.window_ns, self.unread)
         if not isinstance(value, dict):
-            self.wrong(key, "is to be an object")
+            self.refuse(key, "is to be an object")
         return Fields(self.source, self._place(key), cast("Json", value), self.window_ns, self.unread)
 
     def each(self, key: str) -> list[Fields]:
@@ -76,7 +76,7 @@ class Fields:
         if value is None:
             return []
         if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
-            self.wrong(key, "is to be a list of objects")
+            self.refuse(key, "is to be a list of objects")
         listed = cast("list[Json]", value)
         return [
             Fields(self.source, f"{self._place(key)}[{at}]", one, unread=self.unread)
@@ -89,15 +89,15 @@ class Fields:
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float):
-            self.wrong(key, "is to be a number")
+            self.refuse(key, "is to be a number")
         try:
             told = float(value)
         except OverflowError:
-            self.wrong(key, "is too large a number")
+            self.refuse(key, "is too large a number")
         if not math.isfinite(told):
-            self.wrong(key, "is to be a finite number")
+            self.refuse(key, "is to be a finite number")
         if not least <= told <= most:
-            self.wrong(
+            self.refuse(
                 key, f"is to be {least:g} or more" if most == math.inf else f"is to be {least:g} to {most:g}"
             )
         return told
@@ -106,21 +106,21 @@ class Fields:
         """A whole number, 0 or more."""
         told = self.number(key)
         if told is not None and not told.is_integer():
-            self.wrong(key, "is to be a whole number")
+            self.refuse(key, "is to be a whole number")
         return None if told is None else int(told)
 
     def share(self, key: str) -> float | None:
         """A fraction, 0 to 1."""
         told = self.number(key, least=-math.inf)
         if told is not None and not 0.0 <= told <= 1.0:
-            self.wrong(key, "is to be 0 to 1, a part of the whole: 26 % is 0.26")
+            self.refuse(key, "is to be 0 to 1, a part of the whole: 26 % is 0.26")
         return told
 
     def flag(self, key: str) -> bool | None:
         """True or false."""
         value = self.values.get(key)
         if value is not None and not isinstance(value, bool):
-            self.wrong(key, "is to be true or false")
+            self.refuse(key, "is to be true or false")
         return value
 
     def text(self, key: str, choices: Iterable[str] = ()) -> str | None:
@@ -129,9 +129,9 @@ class Fields:
         if value is None:
             return None
         if not isinstance(value, str):
-            self.wrong(key, "is to be text")
+            self.refuse(key, "is to be text")
         if allowed and value not in allowed:
-            self.wrong(key, f"is to be one of {', '.join(allowed)}")
+            self.refuse(key, f"is to be one of {', '.join(allowed)}")
         return value
 
     def texts(self, key: str) -> tuple[str, ...] | None:
@@ -140,7 +140,7 @@ class Fields:
         if value is None:
             return None
         if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-            self.wrong(key, "is to be a list of texts")
+            self.refuse(key, "is to be a list of texts")
         return tuple(cast("list[str]", value))
 
     def time(self, name: str) -> float | None:
@@ -173,9 +173,9 @@ class Fields:
         if told_ns == 0:
             return 0.0
         if not self.window_ns:
-            self.wrong(key, "is in ns, so budget_ns.window has to be said; or say it as a part, with _frac")
+            self.refuse(key, "is in ns, so budget_ns.window has to be said; or say it as a part, with _frac")
         if told_ns > self.window_ns * 1.001:
-            self.wrong(key, "is longer than budget_ns.window")
+            self.refuse(key, "is longer than budget_ns.window")
         return min(1.0, told_ns / self.window_ns)
 
     def _place(self, key: str) -> str:

@@ -14,7 +14,7 @@ _ROUTING: Final = ("router", "permute", "grouped_gemm")
 _EXPERT: Final = "ep_"
 
 
-def shown_by(ranks: Sequence[RankSymptoms]) -> Observed:
+def observed_by(ranks: Sequence[RankSymptoms]) -> Observed:
     """What the ranks of a run show; what none of them says is None."""
     if not ranks:
         return Observed()

@@ -138,7 +138,7 @@ def memory(ranks: Sequence[RankSymptoms]) -> Price | Missing:
     if recompute is None:
         if sum(by_kind.values()) >= WALL.value:
             return _price(by_kind)
-        return _unsaid(ranks, "whether anything is computed a second time", "memory.recompute_frac")
+        return _missing_figures(ranks, "whether anything is computed a second time", "memory.recompute_frac")
     open_frac = _unbounded(ranks) if offload is None or allocator is None else 0.0
     what = " and ".join(kind for kind in ("offload", "allocator") if told[kind] is None)
     return _price(by_kind, open_frac, f"what {what} costs is not said", "memory")
@@ -184,7 +184,7 @@ def compute(ranks: Sequence[RankSymptoms]) -> Price | Missing:
     known = [(rank, lost) for rank in ranks if (lost := _unfilled(rank)) is not None]
     unfused = parts_of(ranks, _unfused) or {}
     if not known and sum(unfused.values()) < WALL.value:
-        return _unsaid(ranks, "how full the SMs are", "sm.fill_frac")
+        return _missing_figures(ranks, "how full the SMs are", "sm.fill_frac")
     lost = sum(one for _, one in known) / len(known) if known else 0.0
     serial = any((rank.expert_gemms_per_layer or 0) > ONE_BY_ONE.value for rank, _ in known)
     classes = parts_of(ranks, lambda rank: rank.compute_by_class_frac) or {}
@@ -244,12 +244,12 @@ def _bounded(ranks: Sequence[RankSymptoms], what: str, key: str) -> Price | Miss
     busy = [(rank.budget_frac or {}).get("compute") for rank in ranks]
     told = [part for part in busy if part is not None]
     if not told or 1.0 - min(told) >= WALL.value:
-        return _unsaid(ranks, what, key)
+        return _missing_figures(ranks, what, key)
     frac = 1.0 - min(told)
     return replace(_price({}), ns=round(frac * WINDOW_NS), frac=frac)
 
 
-def _unsaid(ranks: Sequence[RankSymptoms], what: str, key: str) -> Missing:
+def _missing_figures(ranks: Sequence[RankSymptoms], what: str, key: str) -> Missing:
     if any(rank.summed_frac for rank in ranks):
         return Missing("symptoms", SUMS_ONLY, f"say {key}, a union of intervals; or {_RECORD}")
     return Missing("symptoms", f"{what} is not said", f"say {key}, or {_RECORD}")

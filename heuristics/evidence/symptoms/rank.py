@@ -69,38 +69,38 @@ _FULL: Final = frozenset(("core_attn", "layernorm", "moe"))
 """Labels of a MoE layer's parts: where all of them run twice, whole layers do."""
 
 
-def read_rank(said: Fields, strict: bool) -> RankSymptoms:
+def read_rank(fields: Fields, strict: bool) -> RankSymptoms:
     """What an object says of a rank. Raises InputError for what it cannot say.
 
     `strict`: for unknown keys under its own, too; the caller knows which keys may stand beside them.
     """
-    window_ns = _window_ns(said.under("budget_ns"))
+    window_ns = _window_ns(fields.under("budget_ns"))
     if window_ns == 0:
-        said.wrong("budget_ns.window", "is 0: a window without time cannot be judged")
-    said = said.timed(window_ns)
+        fields.refuse("budget_ns.window", "is 0: a window without time cannot be judged")
+    fields = fields.timed(window_ns)
     found = RankSymptoms(
-        rank=said.count("rank"),
-        gpu=said.text("gpu"),
+        rank=fields.count("rank"),
+        gpu=fields.text("gpu"),
         window_ns=None if window_ns is None else int(window_ns),
-        budget_frac=_budget(said),
-        exposed_by_kind_frac=_by_kind(said, "exposed_comm_by_kind"),
-        hidden_by_kind_frac=_by_kind(said, "hidden_comm_by_kind"),
-        hidden_frac=said.time("hidden_comm"),
-        compute_by_class_frac=said.times("compute_by_class", compute_classes()),
+        budget_frac=_budget(fields),
+        exposed_by_kind_frac=_by_kind(fields, "exposed_comm_by_kind"),
+        hidden_by_kind_frac=_by_kind(fields, "hidden_comm_by_kind"),
+        hidden_frac=fields.time("hidden_comm"),
+        compute_by_class_frac=fields.times("compute_by_class", compute_classes()),
     )
-    found = _with_absent(said, found, strict)
-    found = _with_a2a(said.under("a2a"), found, strict)
-    found = _with_memory(said, found, strict)
-    found = _with_detected(said.under("detected"), said.under("kernels"), found, strict)
-    sm = said.under("sm")
+    found = _with_absent(fields, found, strict)
+    found = _with_a2a(fields.under("a2a"), found, strict)
+    found = _with_memory(fields, found, strict)
+    found = _with_detected(fields.under("detected"), fields.under("kernels"), found, strict)
+    sm = fields.under("sm")
     found = replace(found, fill_frac=sm.share("fill_frac"), under_filled_frac=_under_filled(sm, found))
-    _check_sums(said, found)
+    _check_sums(fields, found)
     return found
 
 
-def _by_kind(said: Fields, name: str) -> dict[str, float] | None:
+def _by_kind(fields: Fields, name: str) -> dict[str, float] | None:
     """Communication by kind; `dp`, as the verdict names both of its kinds, counts as the first of them."""
-    found = said.times(name, (*COMM_KINDS, _DP))
+    found = fields.times(name, (*COMM_KINDS, _DP))
     if found is None or _DP not in found:
         return found
     first, both = FAMILIES[_DP][0], found.pop(_DP)
@@ -114,27 +114,27 @@ def _window_ns(budget: Fields) -> float | None:
     return sum(budget.number(bucket) or 0.0 for bucket in BUCKETS) or None
 
 
-def _budget(said: Fields) -> dict[str, float] | None:
+def _budget(fields: Fields) -> dict[str, float] | None:
     for key in ("budget_frac", "budget_ns"):
-        if key in said:
-            budget = said.under(key).parts((*BUCKETS, "window"), in_ns=key == "budget_ns")
+        if key in fields:
+            budget = fields.under(key).parts((*BUCKETS, "window"), in_ns=key == "budget_ns")
             return {name: part for name, part in budget.items() if name != "window"} or None
     alone = {"exposed_comm_frac": "exposed_comm", "compute_frac": "compute", "idle_frac": "idle"}
-    told = {bucket: said.share(key) for key, bucket in alone.items()}
+    told = {bucket: fields.share(key) for key, bucket in alone.items()}
     return {bucket: part for bucket, part in told.items() if part is not None} or None
 
 
-def _with_absent(said: Fields, found: RankSymptoms, strict: bool) -> RankSymptoms:
+def _with_absent(fields: Fields, found: RankSymptoms, strict: bool) -> RankSymptoms:
     """Why no compute ran. A figure that is not split stands under the plainest of its parts."""
-    key = "absent_ns" if "absent_ns" in said and "absent_frac" not in said else "absent_frac"
-    absent, in_ns = said.under(key), key == "absent_ns"
+    key = "absent_ns" if "absent_ns" in fields and "absent_frac" not in fields else "absent_frac"
+    absent, in_ns = fields.under(key), key == "absent_ns"
     if strict:
         absent.note(_ABSENT_KEYS)
     starved = _split(absent, "launch_starved", CAUSES, "launch", in_ns)
-    if starved is None and (alone := said.share("launch_starved_frac")) is not None:
+    if starved is None and (alone := fields.share("launch_starved_frac")) is not None:
         starved = {"launch": alone}
     blocking = _split(absent, "blocking", PRODUCERS, "other_comm", in_ns, open_keys=True)
-    if blocking is None and (alone := said.share("blocking_comm_frac")) is not None:
+    if blocking is None and (alone := fields.share("blocking_comm_frac")) is not None:
         blocking = {"other_comm": alone}
     latency = _split(absent, "launch_latency", ("arrival", "kernel_gap"), "arrival", in_ns) or {}
     return replace(
@@ -148,42 +148,42 @@ def _with_absent(said: Fields, found: RankSymptoms, strict: bool) -> RankSymptom
 
 
 def _split(
-    said: Fields, key: str, known: Iterable[str], plain: str, in_ns: bool, open_keys: bool = False
+    fields: Fields, key: str, known: Iterable[str], plain: str, in_ns: bool, open_keys: bool = False
 ) -> dict[str, float] | None:
     """Parts by key, or one figure for all of them."""
-    if key not in said:
+    if key not in fields:
         return None
-    if isinstance(said.values[key], dict):
-        inner = said.under(key)
+    if isinstance(fields.values[key], dict):
+        inner = fields.under(key)
         return inner.parts(tuple(inner.values) if open_keys else tuple(known), in_ns)
-    whole = _part(said, key, in_ns)
+    whole = _part(fields, key, in_ns)
     return None if whole is None else {plain: whole}
 
 
-def _part(said: Fields, key: str, in_ns: bool) -> float | None:
-    if key not in said:
+def _part(fields: Fields, key: str, in_ns: bool) -> float | None:
+    if key not in fields:
         return None
-    alone = Fields(said.source, said.path, {key: said.values[key]}, said.window_ns)
+    alone = Fields(fields.source, fields.path, {key: fields.values[key]}, fields.window_ns)
     return alone.parts((key,), in_ns)[key]
 
 
-def _with_a2a(said: Fields, found: RankSymptoms, strict: bool) -> RankSymptoms:
+def _with_a2a(fields: Fields, found: RankSymptoms, strict: bool) -> RankSymptoms:
     if strict:
-        said.note(_A2A_KEYS)
+        fields.note(_A2A_KEYS)
     return replace(
         found,
-        a2a_exposed_frac=said.time("exposed"),
-        a2a_hidden_frac=said.time("hidden"),
-        a2a_payload_frac=said.time("payload"),
-        a2a_waiting_frac=said.time("waiting_like"),
+        a2a_exposed_frac=fields.time("exposed"),
+        a2a_hidden_frac=fields.time("hidden"),
+        a2a_payload_frac=fields.time("payload"),
+        a2a_waiting_frac=fields.time("waiting_like"),
     )
 
 
-def _with_memory(said: Fields, found: RankSymptoms, strict: bool) -> RankSymptoms:
-    memory = said.under("memory")
+def _with_memory(fields: Fields, found: RankSymptoms, strict: bool) -> RankSymptoms:
+    memory = fields.under("memory")
     if strict:
         memory.note(_MEMORY_KEYS)
-    alone = Fields(said.source, said.path, {key: said.values.get(key) for key in _MEMORY_ALONE})
+    alone = Fields(fields.source, fields.path, {key: fields.values.get(key) for key in _MEMORY_ALONE})
     modules, holds_comm = _modules(memory)
     return replace(
         found,
@@ -214,8 +214,8 @@ def _either(first: float | None, second: float | None) -> float | None:
 
 def _modules(memory: Fields) -> tuple[tuple[str, ...] | None, bool]:
     """Labels of a list; of the contract's map only whether the price counts what is sent again."""
-    said = memory.values.get("recompute_modules")
-    if said is None or isinstance(said, list):
+    fields = memory.values.get("recompute_modules")
+    if fields is None or isinstance(fields, list):
         return memory.texts("recompute_modules"), False
     inner = memory.under("recompute_modules")
     for key in inner.values:
@@ -223,24 +223,24 @@ def _modules(memory: Fields) -> tuple[tuple[str, ...] | None, bool]:
     return None, True
 
 
-def _with_detected(said: Fields, kernels: Fields, found: RankSymptoms, strict: bool) -> RankSymptoms:
+def _with_detected(fields: Fields, kernels: Fields, found: RankSymptoms, strict: bool) -> RankSymptoms:
     if strict:
-        said.note(_DETECTED_KEYS)
+        fields.note(_DETECTED_KEYS)
         kernels.note(_KERNEL_KEYS)
-    modules, full = _recompute(said, found)
+    modules, full = _recompute(fields, found)
     return replace(
         found,
         recompute_modules=modules,
         recompute_full=full,
-        dispatcher=said.text("dispatcher", DISPATCHERS),
-        internode=said.flag("internode"),
-        precision=said.text("precision"),
-        graph_frac=said.share("graph_share_frac"),
-        ep_overlap=said.flag("ep_overlap"),
-        training=said.flag("training_step"),
-        grouped_gemm=said.flag("grouped_gemm"),
-        permute_fused=said.flag("permute_fused"),
-        short_kernel_frac=_either(kernels.share("short_kernel_frac"), said.share("short_kernel_frac")),
+        dispatcher=fields.text("dispatcher", DISPATCHERS),
+        internode=fields.flag("internode"),
+        precision=fields.text("precision"),
+        graph_frac=fields.share("graph_share_frac"),
+        ep_overlap=fields.flag("ep_overlap"),
+        training=fields.flag("training_step"),
+        grouped_gemm=fields.flag("grouped_gemm"),
+        permute_fused=fields.flag("permute_fused"),
+        short_kernel_frac=_either(kernels.share("short_kernel_frac"), fields.share("short_kernel_frac")),
         expert_gemms_per_layer=kernels.number("expert_gemms_per_layer"),
         router_kernels_per_layer=kernels.number("router_kernels_per_layer"),
         summed_frac=kernels.under("sum_by_class_frac").parts(
@@ -250,9 +250,9 @@ def _with_detected(said: Fields, kernels: Fields, found: RankSymptoms, strict: b
     )
 
 
-def _recompute(said: Fields, found: RankSymptoms) -> tuple[tuple[str, ...] | None, bool | None]:
+def _recompute(fields: Fields, found: RankSymptoms) -> tuple[tuple[str, ...] | None, bool | None]:
     """What runs again: true or false, `none`, `selective` or `full`, labels, or passes by module."""
-    modules, full, value = found.recompute_modules, found.recompute_full, said.values.get("recompute")
+    modules, full, value = found.recompute_modules, found.recompute_full, fields.values.get("recompute")
     if value is None or value is True or value == "selective":
         return modules, full
     if value is False or value == "none":
@@ -260,13 +260,13 @@ def _recompute(said: Fields, found: RankSymptoms) -> tuple[tuple[str, ...] | Non
     if value == "full":
         return modules, True
     if isinstance(value, list):
-        return said.texts("recompute"), full
+        return fields.texts("recompute"), full
     if isinstance(value, dict):
-        inner = said.under("recompute")
+        inner = fields.under("recompute")
         again = {RECOMPUTE_LABELS.get(key) for key in value if inner.under(key).number("recomputed_count")}
         labels = tuple(sorted(label for label in again if label))
         return labels, set(labels) >= _FULL or None
-    said.wrong("recompute", "is to be none, selective, full, true, false or a list of modules")
+    fields.refuse("recompute", "is to be none, selective, full, true, false or a list of modules")
 
 
 def _under_filled(sm: Fields, found: RankSymptoms) -> float | None:
@@ -277,7 +277,7 @@ def _under_filled(sm: Fields, found: RankSymptoms) -> float | None:
     return min(1.0, part / compute) if part is not None and compute else None
 
 
-def _check_sums(said: Fields, found: RankSymptoms) -> None:
+def _check_sums(fields: Fields, found: RankSymptoms) -> None:
     """Raise InputError where parts are more than their whole."""
     budget = found.budget_frac or {}
     exposed = budget.get("exposed_comm", 1.0)
@@ -296,4 +296,4 @@ def _check_sums(said: Fields, found: RankSymptoms) -> None:
     )
     for name, parts, whole, what in checks:
         if sum(parts) > whole + SLACK:
-            said.wrong(name, f"adds up to {sum(parts):.3f}, more than {what} ({whole:.3f})")
+            fields.refuse(name, f"adds up to {sum(parts):.3f}, more than {what} ({whole:.3f})")

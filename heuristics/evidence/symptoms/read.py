@@ -66,7 +66,7 @@ def _symptoms(document: Fields) -> Symptoms:
     if earlier:
         version = document.text("schema_version") or ""
         if not version.startswith("1."):
-            document.wrong("schema_version", "is no version of ours; results of 1.0 can be read")
+            document.refuse("schema_version", "is no version of ours; results of 1.0 can be read")
     else:
         document.note({*_RUN_KEYS, *_UNREAD_KEYS, *RANK_KEYS})
     ranks = _ranks(document, strict=not earlier)
@@ -77,7 +77,7 @@ def _symptoms(document: Fields) -> Symptoms:
         late=_late(document.under("run"), ranks),
         out_of_memory=_out_of_memory(document.under("log")),
         walls=walls,
-        told=read_verdict(document.under("verdict")) if walls and "verdict" in document else None,
+        earlier=read_verdict(document.under("verdict")) if walls and "verdict" in document else None,
     )
     if found == Symptoms(ranks=(RankSymptoms(),)):
         raise InputError(f"{document.source}: {_nothing(document.unread)}")
@@ -95,7 +95,7 @@ def _ranks(document: Fields, strict: bool) -> tuple[RankSymptoms, ...]:
         return (read_rank(document, strict),)
     flat = sorted(set(document.values) & set(RANK_KEYS) - {"rank"})
     if flat and strict:
-        document.wrong(flat[0], "is said beside ranks; say it of each of them")
+        document.refuse(flat[0], "is said beside ranks; say it of each of them")
     listed = document.each("ranks")
     if strict:
         for one in listed:
@@ -115,7 +115,7 @@ def _capture(document: Fields, strict: bool) -> Capture:
     seen = run.count("ranks_seen") if seen is None else seen
     world = run.count("world_size") if world is None else world
     if seen is not None and world is not None and seen > world:
-        own.wrong("ranks_seen", "is more than world_size")
+        own.refuse("ranks_seen", "is more than world_size")
     return Capture(
         max((one for one in perturbed if one is not None), default=None),
         own.flag("missing_events"),
@@ -127,14 +127,14 @@ def _capture(document: Fields, strict: bool) -> Capture:
 def _late(run: Fields, ranks: tuple[RankSymptoms, ...]) -> Late | None:
     if "late" not in run:
         return None
-    said = run.under("late")
-    said.note(_LATE_KEYS)
+    fields = run.under("late")
+    fields.note(_LATE_KEYS)
     windows = [rank.window_ns for rank in ranks if rank.window_ns]
-    timed = said.timed(max(windows, default=None))
-    number, place = said.count("rank"), said.count("index")
+    timed = fields.timed(max(windows, default=None))
+    number, place = fields.count("rank"), fields.count("index")
     if number is None and place is not None and place < len(ranks):
         number = ranks[place].rank
-    cause = said.text("cause", CAUSES) or "none"
+    cause = fields.text("cause", CAUSES) or "none"
     return Late(cause, number, timed.time("wait"))
 
 

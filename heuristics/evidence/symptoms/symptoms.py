@@ -97,7 +97,7 @@ class Capture:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class EarlierVerdict:
     """What an earlier result says of its walls: where the time goes, how sure it is, and why."""
 
     bound: WallId | None = None
@@ -113,7 +113,7 @@ class Told:
 class Symptoms:
     """What is said of a run.
 
-    `walls` and what was `told` of them: of an earlier result, taken as they stand. `out_of_memory`: the stage
+    `walls` and `earlier`: of an earlier result, taken as they stand. `out_of_memory`: the stage
     in which the log says that memory ran out. `unread`: sentences of keys that mean nothing to us.
     """
 
@@ -122,7 +122,7 @@ class Symptoms:
     late: Late | None = None
     out_of_memory: Stage | None = None
     walls: tuple[WallJudgement, ...] = ()
-    told: Told | None = None
+    earlier: EarlierVerdict | None = None
     unread: tuple[str, ...] = ()
 
 

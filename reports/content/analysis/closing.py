@@ -8,9 +8,9 @@ from typing import Final
 
 from msgspec import UNSET
 
+from heuristics.result.known import known
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
-from heuristics.result.told import known
 from reports.content.blocks import Code, Command, Sentence, Span, Tone, words
 from reports.content.names import kernel_name, name_of
 from reports.content.quantities import percent

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from msgspec import UNSET
 
+from heuristics.result.known import known
 from heuristics.result.moe import A2a
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
-from heuristics.result.told import known
 from heuristics.result.trace import Messages
 from reports.content.analysis.figures import figures_of, figures_table
 from reports.content.analysis.scale import scale_of

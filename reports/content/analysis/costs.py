@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from heuristics.result.judged import Wall
+from heuristics.result.known import known
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
-from heuristics.result.told import known
 from reports.content.analysis.headline import by_family, main_kind, open_walls
 from reports.content.analysis.scale import Scale, per_step_ns, scale_of
 from reports.content.blocks import (

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from heuristics.result.judged import Evidence, Wall
+from heuristics.result.known import known
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
-from heuristics.result.told import known
 from reports.content.analysis.figures import figures_of, figures_table, written
 from reports.content.analysis.scale import per_step_ns, scale_of
 from reports.content.blocks import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from heuristics.result.told import Section, Told, known
+from heuristics.result.known import OrMissing, Section, known
 from reports.content.analysis.scale import Scale
 from reports.content.blocks import Cell, Column, Hue, Quantity, Row, Table, Term, Words, words
 from reports.content.quantities import duration, gigabytes, percent, rounded
@@ -44,20 +44,20 @@ def _time_row(scale: Scale, time: Time) -> Row:
     return Row(cells, time.depth)
 
 
-def figures_of(section: Section, *apart: str) -> Iterator[tuple[str, Told[float]]]:
+def figures_of(section: Section, *apart: str) -> Iterator[tuple[str, OrMissing[float]]]:
     """The measures of a section in the order of its fields, but for those that are shown apart."""
     yield from ((name, getattr(section, name)) for name in section.__struct_fields__ if name not in apart)
 
 
 def figures_table(
-    title: str, figures: Iterable[tuple[str, Told[float]]], scale: Scale | None = None
+    title: str, figures: Iterable[tuple[str, OrMissing[float]]], scale: Scale | None = None
 ) -> Table:
     """Measures and their values, each in its own unit; what is missing is said with its reason."""
     columns = (Column(""), Column("", number=True), Column(""))
     return Table(title, columns, tuple(_figure_row(key, value, scale) for key, value in figures))
 
 
-def _figure_row(key: str, value: Told[float], scale: Scale | None) -> Row:
+def _figure_row(key: str, value: OrMissing[float], scale: Scale | None) -> Row:
     told = known(value)
     cells: tuple[Cell, ...]
     if told is None:

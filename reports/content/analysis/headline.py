@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from heuristics.result.judged import Bucket, Verdict, Wall
+from heuristics.result.known import known
 from heuristics.result.result import Result
-from heuristics.result.told import known
 from heuristics.walls.price import WALL
 from heuristics.walls.verdict import FAMILIES
 from reports.content.analysis.scale import gpus_of, scale_of, telling_rank

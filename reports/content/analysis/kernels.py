@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from heuristics.result.known import OrMissing
 from heuristics.result.rank import Rank, UnknownKernel
 from heuristics.result.tables import Kernel
-from heuristics.result.told import Told
 from reports.content.analysis.figures import figures_table
 from reports.content.analysis.scale import Scale, scale_of
 from reports.content.blocks import Block, Code, Column, Hue, Part, Quantity, Row, Sentence, Table, Term, words
@@ -34,7 +34,7 @@ def _blocks(rank: Rank) -> Iterator[Block]:
         yield Sentence(words(said))
 
 
-def _launches(rank: Rank) -> Iterator[tuple[str, Told[float]]]:
+def _launches(rank: Rank) -> Iterator[tuple[str, OrMissing[float]]]:
     """How much the host has to launch."""
     yield "short_kernel_frac", rank.detected.short_kernel_frac
     yield "graph_share_frac", rank.detected.graph_share_frac

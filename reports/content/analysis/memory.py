@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from heuristics.result.known import known
 from heuristics.result.rank import Rank
-from heuristics.result.told import known
 from reports.content.analysis.figures import figures_of, figures_table, times_of, times_table
 from reports.content.analysis.scale import scale_of
 from reports.content.blocks import Block, Hue, Part

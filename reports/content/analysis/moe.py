@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from heuristics.result.known import known
 from heuristics.result.moe import Moe, MoeRow, Pass
 from heuristics.result.rank import Rank
-from heuristics.result.told import known
 from reports.content.analysis.scale import Scale, scale_of
 from reports.content.blocks import Block, Column, Part, Quantity, Row, Sentence, Table, Term, words
 from reports.content.quantities import counted, percent

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Final
 
 from heuristics.result.judged import Arm, Fix, Knobs, Precondition, Refused
+from heuristics.result.known import known
 from heuristics.result.result import Result
-from heuristics.result.told import known
 from reports.content.analysis.headline import open_walls
 from reports.content.blocks import (
     Block,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from heuristics.result.known import known
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
-from heuristics.result.told import known
 from heuristics.result.trace import Trace
 from reports.content.analysis.scale import scale_of
 from reports.content.blocks import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from heuristics.result.compute import LaunchUse
+from heuristics.result.known import known
 from heuristics.result.rank import Rank
-from heuristics.result.told import known
 from reports.content.analysis.figures import figures_of, figures_table, times_of, times_table
 from reports.content.analysis.scale import Scale, scale_of
 from reports.content.blocks import Block, Column, Hue, Part, Quantity, Row, Table, Term, words

@@ -8,8 +8,8 @@ from typing import Final
 from msgspec import UNSET
 
 from heuristics.result.compared import Compared, ComparedPair, KernelDelta, LayerDelta
+from heuristics.result.known import OrMissing, known
 from heuristics.result.side import Side
-from heuristics.result.told import Told, known
 from reports.content.blocks import (
     Block,
     Code,
@@ -88,7 +88,7 @@ def _sides(compared: Compared) -> Table:
     )
 
 
-def _ms(time_ns: Told[int]) -> str:
+def _ms(time_ns: OrMissing[int]) -> str:
     value = known(time_ns)
     return "" if value is None else milliseconds(value)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from heuristics.result.compared import Compared, Conclusion, Ends, Expected, ExpectedOutcome
-from heuristics.result.told import Told, known
+from heuristics.result.known import OrMissing, known
 from reports.content.blocks import Block, Items, Sentence, Tone, Words, words
 from reports.content.comparison.headline import unit
 from reports.content.comparison.rows import named
@@ -54,7 +54,7 @@ def _step(one: Expected, compared: Compared) -> str:
     return f"{names}, {range_}: the step changed by {_change(one.gained_ns, ends)}."
 
 
-def _range(predicted: tuple[Told[int], int]) -> str:
+def _range(predicted: tuple[OrMissing[int], int]) -> str:
     low, high = known(predicted[0]), predicted[1]
     if low is None:
         return f"at most {milliseconds(high)}"

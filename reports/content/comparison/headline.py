@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from heuristics.result.compared import Compared, ComparedSize, ComparisonVerdict, Gate
+from heuristics.result.known import known
 from heuristics.result.side import Side
-from heuristics.result.told import known
 from reports.content.blocks import Code, Headline, Tone, Words, words
 from reports.content.names import gpu_of, who
 from reports.content.quantities import counted, milliseconds, percent, signed

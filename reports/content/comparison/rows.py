@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from heuristics.result.compared import Compared, ComparedRow
-from heuristics.result.told import Told, known
+from heuristics.result.known import OrMissing, known
 from reports.content.blocks import Column, Quantity, Row, Sentence, Span, Table, Term, Tone, Words, words
 from reports.content.comparison.headline import has_steps, unit
 from reports.content.hues import hue_of
@@ -96,7 +96,7 @@ def _full_row(row: ComparedRow, name: Callable[[str], Words]) -> Row:
     )
 
 
-def moved(time_ns: Told[int]) -> Quantity:
+def moved(time_ns: OrMissing[int]) -> Quantity:
     """A difference in ms; empty where it is unknown."""
     value = known(time_ns)
     return Quantity("" if value is None else signed(milliseconds(value)))

@@ -16,7 +16,7 @@ from heuristics.workflow.rule import WorkflowRule
 from heuristics.workflow.walk import RULES as WORKFLOW
 from reports.content.blocks import Block, Code, Sentence, words
 from reports.content.check_workflow import PHASES
-from reports.content.explain.topic import Topic, listed, said
+from reports.content.explain.topic import Topic, listed, sentence
 from reports.content.wording import ended, joined
 from reports.measures import glossary
 from traces.settings.knobs import Knob, knobs
@@ -51,9 +51,9 @@ def configuration_topics() -> Iterator[Topic]:
     for number, text in glossary()["finding"].items():
         yield Topic(number, "finding of a configuration", partial(_finding, text))
     for word, text in glossary()["word"].items():
-        yield Topic(word, "word of a result", partial(said, text))
+        yield Topic(word, "word of a result", partial(sentence, text))
     for word, text in glossary()["reason"].items():
-        yield Topic(word, "reason why a verdict is not surer", partial(said, text))
+        yield Topic(word, "reason why a verdict is not surer", partial(sentence, text))
     for knob in knobs().values():
         yield Topic(knob.id, "setting", partial(_setting, knob))
 
@@ -67,16 +67,16 @@ def spelled(topic: str) -> Iterator[Topic]:
 
 
 def _rule(rule: Rule) -> Iterator[Block]:
-    yield from said(ended(rule.text))
-    yield from said(f"{_LEVELS[rule.level]}. Who says so: {_SAYS[rule.by]}.")
-    yield from said(ended(rule.cure), "Cure")
+    yield from sentence(ended(rule.text))
+    yield from sentence(f"{_LEVELS[rule.level]}. Who says so: {_SAYS[rule.by]}.")
+    yield from sentence(ended(rule.cure), "Cure")
     yield from _fix(rule.fix)
     releases = [f"from {rule.since}"] if rule.since else []
     releases += [f"before {rule.until}"] if rule.until else []
-    yield from said(ended(" and ".join(releases)) if releases else "", "Releases")
+    yield from sentence(ended(" and ".join(releases)) if releases else "", "Releases")
     yield Sentence(words(joined([(Code(knob),) for knob in rule.knobs])), "Settings")
-    yield from said(rule.source, "Source")
-    yield from said(f"workflow document {rule.guide}" if rule.guide else "", "Guide")
+    yield from sentence(rule.source, "Source")
+    yield from sentence(f"workflow document {rule.guide}" if rule.guide else "", "Guide")
 
 
 def _fix(number: str) -> Iterator[Sentence]:
@@ -87,16 +87,16 @@ def _fix(number: str) -> Iterator[Sentence]:
 
 
 def _step(rule: WorkflowRule) -> Iterator[Block]:
-    yield from said(ended(rule.title))
-    yield from said(f"{PHASES[rule.phase]}.", "Phase")
-    yield from said(f"workflow document {rule.seed}", "Source")
+    yield from sentence(ended(rule.title))
+    yield from sentence(f"{PHASES[rule.phase]}.", "Phase")
+    yield from sentence(f"workflow document {rule.seed}", "Source")
 
 
 def _failure(row: Row) -> Iterator[Block]:
-    yield from said(ended(row.text), "Likely cause")
-    yield from said(ended(row.confirm), "To confirm")
+    yield from sentence(ended(row.text), "Likely cause")
+    yield from sentence(ended(row.confirm), "To confirm")
     yield Sentence(words(Code(row.fix), f": {ended(row.cure)}"), "Cure")
-    yield from said(row.source, "Source")
+    yield from sentence(row.source, "Source")
 
 
 def _correction(several: tuple[Corrected, ...]) -> Iterator[Block]:
@@ -106,8 +106,8 @@ def _correction(several: tuple[Corrected, ...]) -> Iterator[Block]:
 
 
 def _finding(text: str) -> Iterator[Block]:
-    yield from said(text)
-    yield from said("check-config and analyze --config name the values and the lines they stand on.")
+    yield from sentence(text)
+    yield from sentence("check-config and analyze --config name the values and the lines they stand on.")
 
 
 def _setting(knob: Knob) -> Iterator[Block]:
@@ -118,7 +118,7 @@ def _setting(knob: Knob) -> Iterator[Block]:
         ("Bridge's scripts/performance", knob.harness),
     )
     yield from listed("Spellings", (words(f"{name}: ", Code(text)) for name, text in spelled if text))
-    yield from said(", ".join(knob.choices), "Takes")
+    yield from sentence(", ".join(knob.choices), "Takes")
     yield from _speaking(knob.id)
 
 

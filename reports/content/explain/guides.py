@@ -12,7 +12,7 @@ from heuristics.guides.recompute_modules import MODULES, Module
 from heuristics.guides.table import Row, When, table
 from heuristics.run.given import Guidance
 from reports.content.blocks import Block, Code, Items, Sentence, Words, words
-from reports.content.explain.topic import Topic, listed, said
+from reports.content.explain.topic import Topic, listed, sentence
 from reports.content.wording import ended
 
 _TABLES: Final = {"dispatcher": "dispatchers", "precision": "precision", "recompute": "recompute"}
@@ -91,7 +91,7 @@ def table_of(fix: str) -> Iterator[Block]:
 
 def _table(name: str) -> Iterator[Block]:
     """The rows in their order, of both editions; the first of an edition that holds decides."""
-    yield from said(
+    yield from sentence(
         "The first row that holds decides; what is unknown is passed over and asked for. A row of one "
         "edition only names it.",
         "Guide",
@@ -149,19 +149,19 @@ def _answer(row: Row) -> str:
 
 
 def _row(row: Row) -> Iterator[Block]:
-    yield from said(ended(row.reason))
-    yield from said(ended(f"{_answer(row)}, {_when(row.when)}"), "Chooses")
-    yield from said(" ".join(row.then), "Then, one at a time")
+    yield from sentence(ended(row.reason))
+    yield from sentence(ended(f"{_answer(row)}, {_when(row.when)}"), "Chooses")
+    yield from sentence(" ".join(row.then), "Then, one at a time")
     yield from listed("With it", row.settings)
-    yield from said(row.source, "Source")
+    yield from sentence(row.source, "Source")
 
 
 def _graphs(rule: GraphRule) -> Iterator[Block]:
-    yield from said(ended(rule.note))
-    yield from said(ended(f"{_captures(rule)}, {_when(rule.when)}"), "Chooses")
-    yield from said(" ".join(rule.then), "After a test it may add")
-    yield from said(" ".join(rule.never), "Never")
-    yield from said(rule.source, "Source")
+    yield from sentence(ended(rule.note))
+    yield from sentence(ended(f"{_captures(rule)}, {_when(rule.when)}"), "Chooses")
+    yield from sentence(" ".join(rule.then), "After a test it may add")
+    yield from sentence(" ".join(rule.never), "Never")
+    yield from sentence(rule.source, "Source")
 
 
 def _captures(rule: GraphRule) -> str:
@@ -169,8 +169,8 @@ def _captures(rule: GraphRule) -> str:
 
 
 def _not_first() -> Iterator[Sentence]:
-    yield from said(
+    yield from sentence(
         "Expert all-to-all costs too little of the step for another dispatcher to be the first change, so "
         "the dispatcher that runs is kept."
     )
-    yield from said(table("dispatcher")["seed"][0].source, "Source")
+    yield from sentence(table("dispatcher")["seed"][0].source, "Source")

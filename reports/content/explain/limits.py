@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from typing import Final
 
 from reports.content.blocks import Block, Code, Items, Words, words
-from reports.content.explain.topic import Topic, listed, said
+from reports.content.explain.topic import Topic, listed, sentence
 from traces.limits import Limit
 
 _PLACE: Final = re.compile(r"((?:traces|heuristics)(?:\.[a-z_0-9]+)+)[.:]([A-Z][A-Z_0-9]*)")
@@ -48,8 +48,8 @@ def limit_topics(topic: str) -> Iterator[Topic]:
 
 def _alone(place: str) -> Iterator[Block]:
     limit = limit_at(place)
-    yield from said(f"{_value(limit)}.")
-    yield from said(f"{limit.because.rstrip('.')}.", "Why")
+    yield from sentence(f"{_value(limit)}.")
+    yield from sentence(f"{limit.because.rstrip('.')}.", "Why")
 
 
 def _limit(place: str) -> Words:

@@ -12,7 +12,7 @@ from functools import cache, partial
 from typing import Final
 
 from reports.content.blocks import Block, Code, Detail, Page, Part, Sentence, words
-from reports.content.explain.topic import Topic, said
+from reports.content.explain.topic import Topic, sentence
 from reports.content.wording import joined
 from reports.measures import GROUPS, Measure, measures, named
 from reports.words import printable
@@ -98,9 +98,9 @@ def _measure_topic(measure: Measure) -> Topic:
 def _measure(measure: Measure) -> Iterator[Block]:
     from reports.content.explain.limits import limit_items
 
-    yield from said(measure.what)
-    yield from said(measure.how, "How")
-    yield from said(GROUPS[measure.group], "Group")
+    yield from sentence(measure.what)
+    yield from sentence(measure.how, "How")
+    yield from sentence(GROUPS[measure.group], "Group")
     yield from limit_items(measure.limits)
 
 

@@ -27,7 +27,7 @@ def listed(title: str, entries: Iterable[str | Words]) -> Iterator[Items]:
         yield Items(items, title)
 
 
-def said(text: str, label: str = "") -> Iterator[Sentence]:
+def sentence(text: str, label: str = "") -> Iterator[Sentence]:
     """A sentence; nothing where there is no text."""
     if text:
         yield Sentence(words(text), label)
@@ -37,5 +37,5 @@ def paragraphs(module: ModuleType) -> Iterator[Sentence]:
     """A module's own words, paragraph by paragraph; references stand on a line of their own."""
     for paragraph in inspect.cleandoc(module.__doc__ or "").split("\n\n"):
         before, found, after = " ".join(paragraph.split()).partition("References: ")
-        yield from said(before.strip())
-        yield from said(after.strip(), found.strip(": "))
+        yield from sentence(before.strip())
+        yield from sentence(after.strip(), found.strip(": "))

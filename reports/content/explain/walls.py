@@ -13,7 +13,7 @@ from heuristics.run.run import WALL_IDS, WallId
 from heuristics.walls import JUDGES
 from reports.content.blocks import Block, Code, words
 from reports.content.explain.limits import limit_items, limits_in
-from reports.content.explain.topic import Topic, listed, paragraphs, said
+from reports.content.explain.topic import Topic, listed, paragraphs, sentence
 from reports.content.names import name_of
 
 _JUDGE: Final[Mapping[WallId, ModuleType]] = dict(zip(WALL_IDS, JUDGES, strict=True))
@@ -48,5 +48,5 @@ def _wall(wall: WallId) -> Iterator[Block]:
     order = (words(Code(number), f" {CATALOGUE[number].title}") for number in WALL_ORDER[wall])
     yield from listed("Fixes, in the order to try; what its evidence favours comes first", order)
     if any(number in LEVERS for number in WALL_ORDER[wall]):
-        yield from said(f"Where there is no wall, {' and '.join(LEVERS)} still help: levers.")
+        yield from sentence(f"Where there is no wall, {' and '.join(LEVERS)} still help: levers.")
     yield from limit_items(limits_in("heuristics.plan.plan"), "What the order rests on")

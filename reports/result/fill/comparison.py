@@ -14,9 +14,9 @@ from heuristics.comparison.difference.rows import NOISE, RowDelta
 from heuristics.comparison.facts import Facts
 from heuristics.comparison.size import Size
 from heuristics.result.compared import Compared, ComparedChange, ComparedPair, ComparedRow, ComparedSize, Ends
+from heuristics.result.known import SCHEMA_VERSION, OrMissing
 from heuristics.result.result import Tool
 from heuristics.result.side import Side
-from heuristics.result.told import SCHEMA_VERSION, Told
 from reports.result.fill.parts import because, copied, each
 from reports.result.fill.side import mean_delta_ns, place_of, side_of
 from traces.missing import Missing
@@ -121,7 +121,7 @@ def _size(size: Size) -> ComparedSize:
     )
 
 
-def _ends(size: Size) -> Told[Ends]:
+def _ends(size: Size) -> OrMissing[Ends]:
     return (size.interval.low_ns, size.interval.high_ns) if size.interval else _FEW
 
 
@@ -143,7 +143,7 @@ def _row(row: RowDelta, moved_ns: int, few: bool) -> ComparedRow:
     return because(own, each(("count_ns", "duration_ns", "overlap_ns"), _NO_WORK))
 
 
-def _interval(row: RowDelta, few: bool) -> Told[Ends]:
+def _interval(row: RowDelta, few: bool) -> OrMissing[Ends]:
     """Its interval; `noise` has none of its own, which is not said where no row has one."""
     if row.low_ns is not None and row.high_ns is not None:
         return row.low_ns, row.high_ns

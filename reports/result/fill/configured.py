@@ -11,7 +11,7 @@ from heuristics.guides.mfu_bands import mfu_band
 from heuristics.judgement import Judgement
 from heuristics.result import configured as typed
 from heuristics.result.judged import Checked as Answered
-from heuristics.result.told import Told
+from heuristics.result.known import OrMissing
 from reports.result.fill.parts import all_copied, because, copied, each, gap
 from reports.result.fill.plan import GIVE
 from reports.result.fill.shown import is_withheld, shown
@@ -26,11 +26,11 @@ NOT_GIVEN: Final = gap("no configuration was given", GIVE)
 GIVE_LOG: Final = "give the training log: --log FILE"
 
 
-def configuration(judgement: Judgement, redact: bool) -> Told[typed.Configuration]:
+def configuration(judgement: Judgement, redact: bool) -> OrMissing[typed.Configuration]:
     """The configuration as it was understood. `redact`: texts that may be a path or a name are withheld."""
-    if judgement.told is None:
+    if judgement.from_files is None:
         return NOT_GIVEN
-    checked, settings = judgement.told.checked, judgement.run.config.written
+    checked, settings = judgement.from_files.checked, judgement.run.config.written
     filled = typed.Configuration(
         framework=settings.framework,
         legal=checked.legal,
@@ -61,7 +61,7 @@ def _versions(run: Run) -> typed.Versions:
 
 def defects(judgement: Judgement) -> tuple[typed.Defect, ...]:
     """Every defect once, heaviest first."""
-    if judgement.told is None:
+    if judgement.from_files is None:
         return ()
     return tuple(
         copied(
@@ -70,7 +70,7 @@ def defects(judgement: Judgement) -> tuple[typed.Defect, ...]:
             set={knob: "null" if value is None else value for knob, value in one.set.items()},
             seen=tuple(all_copied(at, typed.Sighting) for at in one.seen),
         )
-        for one in judgement.told.checked.defects
+        for one in judgement.from_files.checked.defects
     )
 
 
@@ -82,9 +82,9 @@ def _told_by(checked: Checked, id: str) -> str:
 
 def findings(judgement: Judgement) -> tuple[typed.ConfigFinding, ...]:
     """Contradictions first, then what failures of the log mean."""
-    if judgement.told is None:
+    if judgement.from_files is None:
         return ()
-    checked = judgement.told.checked
+    checked = judgement.from_files.checked
     own = (copied(one, typed.ConfigFinding, same_as=_told_by(checked, one.id)) for one in checked.findings)
     return (*own, *(_failure(one, checked) for one in checked.failures))
 
@@ -102,11 +102,11 @@ def _failure(one: Failure, checked: Checked) -> typed.ConfigFinding:
     )
 
 
-def rules(judgement: Judgement) -> Told[typed.Rules]:
+def rules(judgement: Judgement) -> OrMissing[typed.Rules]:
     """What the framework's versions reject, warn of or ignore."""
-    if judgement.told is None:
+    if judgement.from_files is None:
         return NOT_GIVEN
-    checked, run = judgement.told.checked, judgement.run
+    checked, run = judgement.from_files.checked, judgement.run
     return typed.Rules(
         broken=tuple(
             copied(
@@ -131,9 +131,9 @@ def _seen(names: Sequence[str], run: Run) -> tuple[typed.SetAt, ...]:
 
 def workflow(judgement: Judgement) -> tuple[typed.WorkflowStep, ...]:
     """The published workflow rule by rule."""
-    if judgement.told is None:
+    if judgement.from_files is None:
         return ()
-    checked = judgement.told.checked
+    checked = judgement.from_files.checked
     return tuple(
         copied(
             one.judged,
@@ -152,27 +152,27 @@ def _told_step(checked: Checked, id: str) -> str:
     return next((one.id for one in checked.defects if one.tells(id)), "")
 
 
-def experiments(judgement: Judgement) -> Told[typed.Experiments]:
+def experiments(judgement: Judgement) -> OrMissing[typed.Experiments]:
     """The plan as runs to make."""
-    return judgement.told.experiments if judgement.told else NOT_GIVEN
+    return judgement.from_files.experiments if judgement.from_files else NOT_GIVEN
 
 
-def memory_estimate(judgement: Judgement) -> Told[typed.MemoryEstimate]:
+def memory_estimate(judgement: Judgement) -> OrMissing[typed.MemoryEstimate]:
     """Memory of the fullest rank by part."""
-    if judgement.told is None:
+    if judgement.from_files is None:
         return NOT_GIVEN
-    found = judgement.told.checked.memory
+    found = judgement.from_files.checked.memory
     if isinstance(found, Missing):
         return found
     unmeasured = gap("no log tells the peak of memory", GIVE_LOG)
     return because(all_copied(found, typed.MemoryEstimate), {"rest_bytes": unmeasured})
 
 
-def throughput(judgement: Judgement) -> Told[typed.Throughput]:
+def throughput(judgement: Judgement) -> OrMissing[typed.Throughput]:
     """Rates of one GPU, by the log's steady step where there is one."""
-    if judgement.told is None:
+    if judgement.from_files is None:
         return NOT_GIVEN
-    checked: Checked = judgement.told.checked
+    checked: Checked = judgement.from_files.checked
     found, steady = checked.throughput, checked.steady
     step_ns = steady.median_ns if steady else judgement.step_ns
     if isinstance(found, Missing) or step_ns is None:

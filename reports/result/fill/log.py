@@ -6,7 +6,7 @@ from typing import Final
 
 from heuristics.judgement import Judgement
 from heuristics.result.configured import Log
-from heuristics.result.told import Told
+from heuristics.result.known import OrMissing
 from reports.result.fill.configured import GIVE_LOG, NOT_GIVEN
 from reports.result.fill.parts import because, each, gap
 from traces.limits import Limit
@@ -18,11 +18,11 @@ STEADY_SHOWN: Final = Limit(
 )
 
 
-def log(judgement: Judgement) -> Told[Log]:
+def log(judgement: Judgement) -> OrMissing[Log]:
     """The log, its steady iterations and its peak of memory."""
-    if judgement.told is None:
+    if judgement.from_files is None:
         return NOT_GIVEN
-    found, steady = judgement.run.log, judgement.told.checked.steady
+    found, steady = judgement.run.log, judgement.from_files.checked.steady
     if found is None:
         return gap("no training log was given", GIVE_LOG)
     peak, left_out = peak_memory(found), [one.reason for one in (steady.left_out if steady else ())]

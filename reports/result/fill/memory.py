@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from heuristics.result import rank as typed
-from heuristics.result.told import Told
+from heuristics.result.known import OrMissing
 from reports.result.fill.parts import because, copied
 from traces.measure.memory import Memory
 from traces.measure.recompute import Recompute
@@ -31,7 +31,7 @@ def memory(found: Memory) -> typed.Memory:
     return because(section, {name: gaps.get(_GROUPS.get(name, name)) for name in names})
 
 
-def recompute(found: Recompute) -> Told[Mapping[str, typed.Passes]]:
+def recompute(found: Recompute) -> OrMissing[Mapping[str, typed.Passes]]:
     """Passes by module, empty without backward."""
     if found.missing and not found.modules:
         return found.missing

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.result import moe as typed
+from heuristics.result.known import OrMissing
 from heuristics.result.rank import Detected
-from heuristics.result.told import Told
 from reports.result.fill.memory import recompute
 from reports.result.fill.parts import all_copied, because, copied, each, gap
 from traces.account.account import Account
@@ -18,7 +18,7 @@ from traces.resolve.resolution import CONTROL_KIND, PAYLOAD_KINDS
 _EXPERT_KINDS: Final = (*PAYLOAD_KINDS, CONTROL_KIND)
 
 
-def a2a(rank: RankMeasurements) -> Told[typed.A2a]:
+def a2a(rank: RankMeasurements) -> OrMissing[typed.A2a]:
     """Expert all-to-all. Without any of it nothing in it waits."""
     found = rank.a2a
     if found is None:
@@ -48,7 +48,7 @@ def _blocking_ns(account: Account | Missing) -> int | Missing:
     return sum(ns for kind, ns in account.blocking_ns.items() if kind in _EXPERT_KINDS)
 
 
-def moe(rank: RankMeasurements) -> Told[typed.Moe]:
+def moe(rank: RankMeasurements) -> OrMissing[typed.Moe]:
     """What each module of the MoE layers takes."""
     found = rank.moe
     if isinstance(found, Missing):

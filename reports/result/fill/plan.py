@@ -24,7 +24,7 @@ _MEASURE: Final = gap(
 
 def fixes(judgement: Judgement, planned: Sequence[Planned]) -> tuple[typed.Fix, ...]:
     """Changes to try, in their order."""
-    rooms = judgement.told.rooms if judgement.told else {}
+    rooms = judgement.from_files.rooms if judgement.from_files else {}
     return tuple(fix(one, _checked(judgement, one), rooms.get(one.fix.id), judgement.run) for one in planned)
 
 
@@ -73,7 +73,7 @@ def _gain(planned: Planned) -> Missing | tuple[float | Missing, float]:
 
 def _checked(judgement: Judgement, planned: Planned) -> tuple[typed.Checked, ...]:
     """What each tier says of a fix, merged into the whole configuration."""
-    told = judgement.told
+    told = judgement.from_files
     if told is None:
         return (typed.Checked("rules", "not_checked", f"no configuration was given; {GIVE}"),)
     after = f" after {' and '.join(planned.after)}" if planned.after else ""

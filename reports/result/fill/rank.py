@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from heuristics.result import rank as typed
-from heuristics.result.told import Told
+from heuristics.result.known import OrMissing
 from reports.result.fill.compute import sm, tensor_cores
 from reports.result.fill.memory import memory
 from reports.result.fill.moe import a2a, detected, moe
@@ -98,7 +98,7 @@ def _no_steps(found: RankMeasurements) -> Missing | None:
     return gap(reason, cures(found.kind)["steps"])
 
 
-def _totals(found: RankMeasurements, unseen: Missing | None) -> Told[typed.Totals]:
+def _totals(found: RankMeasurements, unseen: Missing | None) -> OrMissing[typed.Totals]:
     if found.totals is None:
         return unseen
     untold = {} if unseen is None else each(("comm_union_ns", "exposed_comm_ns"), unseen)
@@ -143,7 +143,7 @@ def _shares(found: RankMeasurements, unseen: Missing | None) -> typed.BudgetShar
     )
 
 
-def _absent(account: Account | Missing) -> Told[typed.Absent]:
+def _absent(account: Account | Missing) -> OrMissing[typed.Absent]:
     if isinstance(account, Missing):
         return account
     return typed.Absent(
@@ -156,7 +156,7 @@ def _absent(account: Account | Missing) -> Told[typed.Absent]:
     )
 
 
-def _decided(account: Account | Missing) -> Told[typed.DecidedBy]:
+def _decided(account: Account | Missing) -> OrMissing[typed.DecidedBy]:
     if isinstance(account, Missing):
         return account
     whole = account.total_ns

@@ -8,10 +8,10 @@ from typing import Final
 
 from heuristics.result.compared import Place
 from heuristics.result.configured import Log
+from heuristics.result.known import OrMissing, known
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from heuristics.result.side import BudgetRow, Side, SideLog, SideSteps
-from heuristics.result.told import Told, known
 from reports.result.fill.parts import copied
 from traces.missing import Missing
 
@@ -54,7 +54,7 @@ def place_of(result: Result, rank: Rank) -> Place:
     return Place(index, rank.device, rank.rank)
 
 
-def mean_delta_ns(base: Rank, new: Rank) -> Told[int]:
+def mean_delta_ns(base: Rank, new: Rank) -> OrMissing[int]:
     """Difference of means, half to even, so that swapped sides mirror; not told where a side has no steps."""
     if not (base.steps.found and new.steps.found):
         return NO_STEPS

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from heuristics.findings.unknown_kernels import is_finding
 from heuristics.result import tables as typed
+from heuristics.result.known import OrMissing
 from heuristics.result.rank import UnknownKernel
-from heuristics.result.told import Told
 from heuristics.walls.ledger_walls import wall_of
 from reports.result.fill.parts import all_copied, because, copied, gap
 from traces.cures import cures
@@ -16,7 +16,7 @@ from traces.measure.timeline_columns import StepTimeline
 from traces.missing import Missing
 
 
-def ledger(rank: RankMeasurements) -> Told[tuple[typed.LedgerRow, ...]]:
+def ledger(rank: RankMeasurements) -> OrMissing[tuple[typed.LedgerRow, ...]]:
     """The rows of the ledger, where communication can be told from compute."""
     if not rank.communication_told:
         return gap("communication cannot be told from compute", cures(rank.kind)["names"])

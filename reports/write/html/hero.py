@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from heuristics.result.known import known
 from heuristics.result.result import Result
-from heuristics.result.told import known
 from reports.content.analysis.scale import scale_of, telling_rank
 from reports.content.blocks import Quantity, Row, Table, Tone, Words
 from reports.content.quantities import saving

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from heuristics.result.known import known
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
-from heuristics.result.told import known
 from reports.content.analysis import RANKS, rank_parts
 from reports.content.analysis.closing import next_command, top_kernels, unknown_kernels, warnings
 from reports.content.analysis.costs import group_line, savings, step_bar

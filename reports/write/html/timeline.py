@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
+from heuristics.result.known import known
 from heuristics.result.rank import Rank
 from heuristics.result.tables import Timeline
-from heuristics.result.told import known
 from reports.content.blocks import Column, Quantity, Row, Table, Term
 from reports.content.names import grid_words, kernel_name
 from reports.content.quantities import counted, duration, milliseconds

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from heuristics.result.judged import Evidence, Wall
+from heuristics.result.known import known
 from heuristics.result.moe import Span
 from heuristics.result.rank import Rank, Step
 from heuristics.result.result import Result
 from heuristics.result.tables import LedgerRow
-from heuristics.result.told import known
 from reports.content.analysis.headline import headline
 from reports.content.blocks import Detail
 from reports.content.names import gpu_of, name_of, who

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Final
 
+from heuristics.result.known import known
 from heuristics.result.tables import HostLane, Lane, Timeline
-from heuristics.result.told import known
 from reports.words import printable
 from reports.write.perfetto.events import Slice, Track
 

@@ -19,8 +19,8 @@ from heuristics.comparison.configured import Value
 from heuristics.comparison.taken import Prediction
 from heuristics.result.compared import Compared, Expected
 from heuristics.result.judged import Combined, Fix, Knobs
+from heuristics.result.known import known
 from heuristics.result.result import Result
-from heuristics.result.told import known
 from reports.content.blocks import Detail, View
 from reports.content.comparison import page
 from reports.result.fill.comparison import result_of_comparison

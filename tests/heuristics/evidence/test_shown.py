@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from heuristics.evidence.observed import shown_by
+from heuristics.evidence.observed import observed_by
 from heuristics.run.observed import Observed
 from tests.opinions_doubles import account, budget, rank, steps_of, with_memory
 from traces.measure.a2a import A2a, Dispatcher
@@ -19,7 +19,7 @@ BLIND = Missing("absent_ns", "clock offset: 3 ms", "record again")
 
 
 def shown(*ranks: RankMeasurements) -> Observed:
-    return shown_by(ranks or [rank()])
+    return observed_by(ranks or [rank()])
 
 
 def classes(**by_class_ns: int) -> RankMeasurements:
@@ -207,4 +207,4 @@ def test_the_rank_with_most_work_in_graphs_counts() -> None:
 
 def test_the_rank_with_most_short_kernels_speaks_for_the_run() -> None:
     ranks = [rank(detected=replace(rank().detected, short_kernel_frac=share)) for share in (0.2, None, 0.6)]
-    assert shown_by(ranks).short_kernel_frac == 0.6
+    assert observed_by(ranks).short_kernel_frac == 0.6

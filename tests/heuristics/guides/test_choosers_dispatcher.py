@@ -8,7 +8,7 @@ import pytest
 
 from heuristics.guides.cuda_graphs import choose_graphs
 from heuristics.guides.dispatcher import DispatcherChoice, choose_dispatcher
-from heuristics.guides.dispatcher_extras import backend_extras, backend_notes, wrong_domain_ranks
+from heuristics.guides.dispatcher_extras import backend_extras, backend_notes, mismatched_domain_ranks
 from heuristics.guides.dispatcher_limits import backend_not_active, refusals
 from heuristics.run.given import Guidance
 from heuristics.run.observed import Observed
@@ -282,11 +282,11 @@ def test_b28_seed_000_graphs_of_a_dropless_run_by_both_guides() -> None:
 
 def test_b29_seed_000_a_wrong_domain_on_gb200_is_named_before_any_tuning() -> None:
     run = run_of(Observed(dispatcher="hybridep"), gpu="GB200", ep=32)
-    told = wrong_domain_ranks(run, 8)
+    told = mismatched_domain_ranks(run, 8)
     assert told is not None
     assert "here it must be 32" in told
-    assert wrong_domain_ranks(run, 32) is None
-    assert wrong_domain_ranks(run_of(gpu="GB200"), 8) is None
+    assert mismatched_domain_ranks(run, 32) is None
+    assert mismatched_domain_ranks(run_of(gpu="GB200"), 8) is None
 
 
 @pytest.mark.parametrize("family", ["qwen3_235b", "qwen3_30b", "qwen3_next"])

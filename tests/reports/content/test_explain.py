@@ -17,8 +17,8 @@ from diagnoser.cli import run
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.plan.plan import WALL_ORDER
 from heuristics.result.judged import ReasonId
+from heuristics.result.known import known
 from heuristics.result.result import Result
-from heuristics.result.told import known
 from heuristics.run.run import WALL_IDS, Run, WallId
 from heuristics.walls import JUDGES
 from heuristics.walls.verdict import FAMILIES

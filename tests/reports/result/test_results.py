@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import diagnoser
+from heuristics.result.known import known
 from heuristics.result.result import Result
-from heuristics.result.told import known
 from reports.result.read import is_result, of_one_run, read_result, typed
 from tests.simulate.export import write_export
 from tests.simulate.recording import Recording

@@ -7,8 +7,8 @@ from heuristics.comparison.suspects.causes import families
 from heuristics.comparison.suspects.evidence.signs import MAIN, Part, grew, main_part
 from heuristics.comparison.suspects.rule import Signs
 from heuristics.comparison.suspects.view import View
+from heuristics.result.known import known
 from heuristics.result.rank import Rank
-from heuristics.result.told import known
 
 
 def main_part_is(family: str, wanted: Part, view: View) -> Signs:

@@ -16,8 +16,8 @@ from heuristics.comparison.suspects.evidence.signs import (
 from heuristics.comparison.suspects.rule import Signs
 from heuristics.comparison.suspects.view import View
 from heuristics.result.compared import KernelDelta
+from heuristics.result.known import known
 from heuristics.result.rank import Rank
-from heuristics.result.told import known
 from heuristics.walls.words import percent
 from traces.limits import Limit
 

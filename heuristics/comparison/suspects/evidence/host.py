@@ -10,7 +10,7 @@ from heuristics.comparison.suspects.evidence.setup import LESS, graph_shares
 from heuristics.comparison.suspects.evidence.signs import CLASSES, MAIN, grew, kernel_counts, same_count
 from heuristics.comparison.suspects.rule import Signs
 from heuristics.comparison.suspects.view import View
-from heuristics.result.told import known
+from heuristics.result.known import known
 from heuristics.result.trace import Trace
 from heuristics.walls.words import percent
 

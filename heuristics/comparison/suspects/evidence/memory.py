@@ -9,8 +9,8 @@ from heuristics.comparison.figures import milliseconds
 from heuristics.comparison.suspects.evidence.signs import grew
 from heuristics.comparison.suspects.rule import Signs
 from heuristics.comparison.suspects.view import View
+from heuristics.result.known import OrMissing, known
 from heuristics.result.rank import Memory, Rank
-from heuristics.result.told import Told, known
 from traces.limits import Limit
 
 VISIBLE: Final = Limit(
@@ -20,12 +20,12 @@ VISIBLE: Final = Limit(
 )
 
 
-def _per_step(rank: Rank, read: Callable[[Memory], Told[int]]) -> float | None:
+def _per_step(rank: Rank, read: Callable[[Memory], OrMissing[int]]) -> float | None:
     value = known(read(rank.memory))
     return None if value is None else value / len(rank.lengths_ns)
 
 
-def _grown(view: View, read: Callable[[Memory], Told[int]], words: str) -> Signs:
+def _grown(view: View, read: Callable[[Memory], OrMissing[int]], words: str) -> Signs:
     """A time of the memory section that grew visibly; ruled out where it shrank as much."""
     before, after = _per_step(view.before, read), _per_step(view.after, read)
     if before is None or after is None:

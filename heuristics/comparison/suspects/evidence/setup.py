@@ -9,7 +9,7 @@ from heuristics.comparison.suspects.causes import named
 from heuristics.comparison.suspects.direction import way
 from heuristics.comparison.suspects.rule import Signs
 from heuristics.comparison.suspects.view import View
-from heuristics.result.told import known
+from heuristics.result.known import known
 from heuristics.walls.words import percent
 from traces.limits import Limit
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from traces.settings.configuration import Draft
+from traces.settings.corrections import AS_WRITTEN, Correction, corrected_words
 from traces.settings.knobs import Knob, Release, knobs
 from traces.settings.settings import Value
 from traces.settings.stages import layout_of, stage_count
 from traces.settings.values import NotAValue, Raw, value_of
-from traces.settings.wrong import SAID, Correction, corrected_words
 
 
 def take(draft: Draft, knob: Knob, name: str, raw: Raw, line: int | None) -> None:
@@ -55,7 +55,7 @@ def take_correction(draft: Draft, name: str, meant: Correction, raw: Raw, line: 
     if meant.text:
         draft.problem(line, f"{name}: {meant.text}", meant.instead)
     for knob_id, value in meant.sets:
-        take(draft, knobs()[knob_id], name, raw if value == SAID else value, line)
+        take(draft, knobs()[knob_id], name, raw if value == AS_WRITTEN else value, line)
 
 
 def is_wrong_in(meant: Correction, core: Release | None) -> bool:

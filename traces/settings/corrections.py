@@ -12,13 +12,13 @@ from traces.settings.knobs import Knob, Release, by_dest, by_flag, by_path, data
 from traces.settings.names import bridge_paths, harness_flags, lm_flags, nearest
 from traces.settings.values import NotAValue, Raw, value_of
 
-SAID: Final = "said"
-"""In a row's `sets`: the knob takes the value that was said."""
+AS_WRITTEN: Final = "said"
+"""In a row's `sets`: the knob takes the value that was written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What a name means. `sets`: knob and value, where SAID is what was said; `text`, `instead`: the problem.
+    """What a name means. `sets`: knob and value, AS_WRITTEN for the file's; `text`, `instead`: the problem.
 
     `text` is empty where nothing is wrong with it. `since`: it is wrong from that release on; before, it is
     its own knob.
@@ -114,10 +114,10 @@ def corrected_flag(flag: str) -> Correction | None:
     """What an unknown flag of Megatron-LM certainly means: underscores for dashes, or a field's name."""
     right = dashed(flag)
     if right != flag and right in lm_flags():
-        sets = tuple((knob.id, False if is_off else SAID) for knob, is_off in by_flag().get(right, ()))
+        sets = tuple((knob.id, False if is_off else AS_WRITTEN) for knob, is_off in by_flag().get(right, ()))
         return Correction(sets, "flags of Megatron-LM have dashes, no underscores", right)
     if (knob := knobs().get(flag[2:].replace("-", "_"))) is not None and knob.flag:
-        return Correction(((knob.id, SAID),), "Megatron-LM has it under another name", knob.flag)
+        return Correction(((knob.id, AS_WRITTEN),), "Megatron-LM has it under another name", knob.flag)
     return None
 
 
@@ -132,11 +132,11 @@ def corrected_path(path: str) -> Correction | None:
     group, _, name = path.rpartition(".")
     if "-" in name and f"{group}.{name.replace('-', '_')}" in by_path():
         knob = by_path()[f"{group}.{name.replace('-', '_')}"]
-        return Correction(((knob.id, SAID),), "fields have underscores, no dashes", knob.bridge)
+        return Correction(((knob.id, AS_WRITTEN),), "fields have underscores, no dashes", knob.bridge)
     found = [knob for knob in by_dest().get(name, ()) if knob.bridge and not knob.dest_is_opposite]
     if len(found) == 1:
         text = "Megatron-Bridge has it under another name"
-        return Correction(((found[0].id, SAID),), text, found[0].bridge)
+        return Correction(((found[0].id, AS_WRITTEN),), text, found[0].bridge)
     return None
 
 

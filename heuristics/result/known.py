@@ -1,4 +1,4 @@
-"""The three states of a value: told, `Missing` with its reason and cure, None where it does not apply."""
+"""The three states of a value: known, `Missing` with its reason and cure, None where it does not apply."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from traces.missing import Missing
 T = TypeVar("T")
 
 if TYPE_CHECKING:
-    Told: TypeAlias = T | Missing | None
+    OrMissing: TypeAlias = T | Missing | None
 else:  # what JSON holds: a number or null, whose reason stands in `missing`
-    Told = Optional
+    OrMissing = Optional
 
 Ns = Annotated[int, Meta(ge=0)]
 """A length of time in ns."""
@@ -31,6 +31,6 @@ class Section(Struct, frozen=True):
     """A part of a result: an object of the JSON document, its keys the fields."""
 
 
-def known(value: Told[T]) -> T | None:
-    """The value where it is told; None where it is missing or does not apply."""
+def known(value: OrMissing[T]) -> T | None:
+    """The value where it is known; None where it is missing or does not apply."""
     return None if isinstance(value, Missing) else value
