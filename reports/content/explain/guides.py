@@ -37,6 +37,7 @@ _FACTS: Final[Mapping[str, str]] = {
     "memory_tight": "memory tight",
     "fp8_runs": "runs in FP8 already",
     "pressure": "memory pressure",
+    "more_than_there_is": "the run needs more memory than there is",
     "full_recompute": "whole layers recomputed",
     "exhausted": "all modules recomputed",
     "moe_recomputed": "whole MoE layer recomputed",
