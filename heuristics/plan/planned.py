@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from heuristics.fixes.change import Change, Knobs
 from heuristics.fixes.fix import Fix
-from heuristics.fixes.precondition import Precondition
+from heuristics.fixes.precondition import Precondition, Release
 from heuristics.result.judged import Refusal
 
 
@@ -57,8 +57,12 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Fixes in the order to try; those refused; levers where no wall stands."""
+    """Fixes in the order to try; those refused; levers where no wall stands.
+
+    `releases`: of the upgrades that are its first steps; the steps after them are for a run with these.
+    """
 
     fixes: tuple[Planned, ...]
     refused: tuple[Refused, ...]
     levers: tuple[Planned, ...]
+    releases: tuple[Release, ...] = ()

@@ -32,17 +32,18 @@ def unlocked(
         if one.fix.id in planned:
             return plan
         needed = _releases(one.preconditions) if one.fix.id in refused else ()
-        later = make(_upgraded(run, needed)) if needed else plan
+        later = make(upgraded(run, needed)) if needed else plan
         if one.fix.id in {other.fix.id for other in later.fixes}:
-            return _led(later, tuple(_step(run, release, wall) for release in needed), one.fix.id)
+            return _led(later, run, wall, needed, one.fix.id)
     return plan
 
 
-def _led(plan: Plan, steps: tuple[Planned, ...], fix: str) -> Plan:
-    """A plan that steps lead, of which a fix stands on all."""
+def _led(plan: Plan, run: Run, wall: WallId, releases: tuple[Release, ...], fix: str) -> Plan:
+    """A plan that upgrades lead, of which a fix stands on all."""
+    steps = tuple(_step(run, release, wall) for release in releases)
     ids = tuple(one.fix.id for one in steps)
     after = (replace(one, after=(*ids, *one.after)) if one.fix.id == fix else one for one in plan.fixes)
-    return replace(plan, fixes=(*steps, *after))
+    return replace(plan, fixes=(*steps, *after), releases=releases)
 
 
 def _releases(needs: Iterable[Precondition]) -> tuple[Release, ...]:
@@ -60,7 +61,7 @@ def _releases(needs: Iterable[Precondition]) -> tuple[Release, ...]:
     return tuple(newest.values())
 
 
-def _upgraded(run: Run, releases: Iterable[Release]) -> Run:
+def upgraded(run: Run, releases: Iterable[Release]) -> Run:
     """The run as it would be with them; a Megatron-Bridge goes with its Megatron-Core."""
     given = run.given
     for one in releases:

@@ -17,6 +17,7 @@ from heuristics.fixes.precondition import Precondition
 from heuristics.judgement import judge
 from heuristics.plan.plan import ASIDE, LEVERS, WALL_ORDER, make_plan
 from heuristics.plan.planned import Plan
+from heuristics.plan.upgrade import IDS, upgraded
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.run import WALL_IDS, Run, WallId
@@ -323,7 +324,8 @@ def test_no_plan_asks_for_what_cannot_be_done(run: Run, found: list[WallId]) -> 
         needed = {one.cure for one in planned.preconditions if one.state == "unmet"}
         assert needed <= done - {""}, f"{planned.fix.id} needs {needed}, after {done}"
         done |= {planned.fix.id, planned.fix.same_as}
-    assert all(planned.knobs == planned.fix.knobs(run) for planned in plan.fixes)
+    later = upgraded(run, plan.releases)
+    assert all(planned.knobs == planned.fix.knobs(later) for planned in plan.fixes)
     for one, other in combinations([planned.fix for planned in plan.fixes], 2):
         assert other.id not in one.excludes
         assert one.id not in other.excludes
@@ -338,7 +340,8 @@ def test_every_fix_of_the_walls_is_planned_or_refused_with_a_reason_once(
     asked = set(chain.from_iterable(WALL_ORDER[about] for about in found))
     guests = waited_for(plan) - asked
     assert guests <= {*ASIDE}
-    assert sorted([*ids(plan), *refused_ids(plan)]) == sorted(asked | guests)
+    upgrades = {IDS[one.package] for one in plan.releases}
+    assert sorted([*ids(plan), *refused_ids(plan)]) == sorted(asked | guests | upgrades)
     assert all(len(one.because) > 10 for one in plan.refused)
     assert plan.levers == ()
 

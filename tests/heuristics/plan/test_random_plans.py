@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from random import Random
 from typing import Final
 
@@ -17,6 +18,7 @@ from hypothesis import settings as trials
 
 from heuristics.judgement import Judgement, judge_observed
 from heuristics.plan.planned import Planned
+from heuristics.plan.upgrade import upgraded
 from heuristics.rules.check import check_rules
 from heuristics.run.run import Run
 from tests.megatron.random_runs import RandomRun, planned_runs, random_run, runs, seeds
@@ -33,7 +35,9 @@ BACKEND: Final = "moe_flex_dispatcher_backend"
 
 
 def judged(one: RandomRun) -> Judgement:
-    return judge_observed(one.evidence, one.given, one.configured)
+    """Judged as it will be once the plan's upgrades are made."""
+    found = judge_observed(one.evidence, one.given, one.configured)
+    return replace(found, run=upgraded(found.run, found.plan.releases))
 
 
 def change(planned: Planned, framework: Framework, run: Run) -> Mapping[str, Value]:
