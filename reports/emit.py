@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import UNSET
+from msgspec.structs import asdict
 
 from heuristics.result.judged import Fix, Knobs
 from heuristics.result.known import known
@@ -33,13 +34,15 @@ Tree = dict[str, "str | Tree"]
 
 def emit_config(framework: str, result: Result) -> str:
     """The patch of the plan's first step for `bridge` or `megatron-lm`; only comments where there is none."""
-    fix = next(iter(result.fixes or result.levers), None)
+    fix = _to_set(result.fixes or result.levers)
     lines = [*_comment(f"moe-diag {result.tool.version}: first step of the plan for {_of(result)}")]
     for one in first_errors(result):
         lines += _comment(f"Fix first: {_text(one)}")
     if fix is None:
         lines += _comment(f"No change is planned: {_why_none(result)}")
         return "\n".join(lines) + "\n"
+    for upgrade in (one for one in result.fixes if one.id in fix.after and not _sets(one)):
+        lines += _comment(f"First: {upgrade.id} {upgrade.title}")
     lines += [*_about(result, fix), "#"]
     if fix.arms:
         lines += _arms(fix, _PATCHES[framework])
@@ -60,6 +63,18 @@ def _arms(fix: Fix, patch: Callable[[Knobs], Iterator[str]]) -> Iterator[str]:
     for arm in fix.arms:
         yield from ("#", f"# Arm {arm.name}:")
         yield from (f"# {line.removeprefix('# ')}" for line in patch(arm.knobs))
+
+
+def _to_set(steps: Sequence[Fix]) -> Fix | None:
+    """The first step; where that is an upgrade, which sets nothing, the fix that stands on it."""
+    first = next(iter(steps), None)
+    if first is None or _sets(first):
+        return first
+    return next((one for one in steps if first.id in one.after), first)
+
+
+def _sets(fix: Fix) -> bool:
+    return any(asdict(fix.knobs).values())
 
 
 def _of(result: Result) -> str:

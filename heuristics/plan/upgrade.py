@@ -32,10 +32,20 @@ def unlocked(
         if one.fix.id in planned:
             return plan
         needed = _releases(one.preconditions) if one.fix.id in refused else ()
-        later = make(upgraded(run, needed)) if needed else plan
+        upgrade = upgraded(run, needed)
+        later = make(upgrade) if needed and _broken(upgrade) <= _broken(run) else plan
         if one.fix.id in {other.fix.id for other in later.fixes}:
             return _led(later, run, wall, needed, one.fix.id)
     return plan
+
+
+def _broken(run: Run) -> set[str]:
+    """Rules that the configuration breaks: a newer release may refuse what the run does now."""
+    if not run.settings.by_knob:
+        return set()
+    from heuristics.rules.check import check_rules
+
+    return {one.rule.id for one in check_rules(run) if one.level == "error"}
 
 
 def _led(plan: Plan, run: Run, wall: WallId, releases: tuple[Release, ...], fix: str) -> Plan:

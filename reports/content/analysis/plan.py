@@ -65,11 +65,17 @@ def plan(result: Result, most: int | None = MOST) -> Plan:
     steps = [*errors, *(step_of(result, fix) for fix in fixes)]
     if not steps:
         return Plan("WHAT TO DO", (), words(_why_none(result)))
-    shown = steps[:most]
+    shown = steps[: most if most is None else most + _leading(steps)]
     title = "DO THIS, in this order" if len(shown) > 1 else "DO THIS"
     if not result.fixes and not errors:
         title = "STILL FASTER, though nothing is wrong"
     return Plan(title, tuple(shown), _together(result, shown), len(steps) - len(shown))
+
+
+def _leading(steps: Sequence[Step]) -> int:
+    """How many first steps are upgrades, which set nothing: what stands on them is shown as well."""
+    first = next((place for place, one in enumerate(steps) if one.spellings), 0)
+    return first if steps and {one.id for one in steps[:first]} <= {*steps[first].after} else 0
 
 
 def framework_note(result: Result) -> Sentence | None:
