@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 
+from traces.settings.assign import take
 from traces.settings.bridge import is_override, take_override
 from traces.settings.command import flags_of, take_flag
 from traces.settings.configuration import Draft
@@ -13,7 +14,6 @@ from traces.settings.knobs import knobs
 from traces.settings.settings import Value
 from traces.settings.shell import Word
 from traces.settings.spelling import is_open
-from traces.settings.taking import take
 
 
 def read_back(lines: Iterable[str], harness: bool = False) -> dict[str, Value]:

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from traces.settings.assign import take
 from traces.settings.bridge import is_override, take_override
 from traces.settings.command import flags_of, take_flag
 from traces.settings.configuration import Draft
@@ -15,7 +16,6 @@ from traces.settings.knobs import Knob, by_flag, knobs
 from traces.settings.launch import BINDERS
 from traces.settings.settings import Framework, Value
 from traces.settings.shell import Word
-from traces.settings.taking import take
 
 _LEFT_OUT: Final = re.compile(r"\((?:leave|left) out ([^()]+)\)")
 _VARIABLE: Final = re.compile(r"([A-Z][A-Z0-9_]*)=(.*)")
