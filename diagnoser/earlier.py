@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 _FROM_FILES: Final = (
-    *("configuration", "config_findings", "rules", "workflow", "experiments"),
+    *("configuration", "config_findings", "defects", "rules", "workflow", "experiments"),
     *("memory_estimate", "throughput", "log", "given"),
 )
 """Fields of a result that a configuration and a log make."""

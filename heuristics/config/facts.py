@@ -172,7 +172,11 @@ FACTS: Final[Mapping[str, Fact]] = {
     "dropless": Fact(
         lambda c: c.dropless, ("moe_expert_capacity_factor",), "--routing", "routing without dropped tokens"
     ),
-    "dense_model": Fact(lambda c: c.moe() is False, ("num_moe_experts",), words="a dense model"),
+    "dense_in_bridge": Fact(  # Bridge looks at the experts first, Megatron-LM at EP alone
+        lambda c: c.moe() is False and c.framework == "megatron_bridge",
+        ("num_moe_experts",),
+        words="a dense model of Megatron-Bridge",
+    ),
     "dense_layers": Fact(lambda c: c.dense_layers, ("moe_layer_freq",), words="dense layers"),
     # CUDA graphs
     "graph_impl": Fact(lambda c: c.graph_impl, _GRAPHS, words="cuda_graph_impl"),

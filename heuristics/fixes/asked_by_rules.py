@@ -25,7 +25,7 @@ def asked_by_rules(run: Run, fix: str, change: Change) -> tuple[Precondition, ..
     of_knobs = frozenset[str]() if change.by_release and run.config.core is None else on
     known = _known_since(run, of_knobs, change.since)
     about = _rules_about(on)
-    return (*known, *_judged(run, fix, values, about)) if about else known
+    return (*_judged(run, fix, values, about), *known) if about else known
 
 
 def _known_since(run: Run, on: frozenset[str], needed: str) -> tuple[Precondition, ...]:

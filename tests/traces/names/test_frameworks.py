@@ -186,7 +186,7 @@ def test_each_spelling_of_a_fix_is_written_once_and_pytorchs_lines_are_told_apar
     lines = ("FSDP2: reshard_after_forward=False", "DDP: bucket_cap_mb=100")
     plan = document["fixes"] or document["levers"]
     for fix in plan:
-        fix["knobs"] = {**fix["knobs"], "pytorch": []}
+        fix["knobs"], fix["arms"] = {**fix["knobs"], "pytorch": []}, []
     plan[0]["knobs"] = dict.fromkeys(plan[0]["knobs"], ()) | {
         "pytorch": [*lines],
         "environment": ["A=1", "B=2"],
