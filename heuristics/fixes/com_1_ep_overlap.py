@@ -72,7 +72,8 @@ FIX: Final = Fix(
     advice=advice,
     versions=(
         "Megatron-Core 0.14 and later; 0.17 and later refuse it beside recompute of moe; 0.16 allows CUDA "
-        "graphs only as transformer_engine, and an MTP layer only with pipeline stages. In Megatron-Bridge "
+        "graphs only as transformer_engine; 0.16 and 0.17 an MTP layer only with pipeline stages. With "
+        "alltoall it runs most widely, DeepEP and HybridEP hide more of the exchange. In Megatron-Bridge "
         "comm_overlap overwrites the same field of model; the harness's --moe_a2a_overlap true adds delayed "
         "weight gradients, so it cannot tell what the overlap alone gave"
     ),
@@ -80,7 +81,8 @@ FIX: Final = Fix(
         Gain(
             (
                 "41.25 s to 31.31 s a step: Qwen3-30B-A3B, 16 H100, EP16, alltoall, BF16, GBS 1024, no CUDA "
-                "graphs, short run; with delayed weight gradients as well 31.20 s, which is noise"
+                "graphs, no permute fusion, short run; with delayed weight gradients as well 31.20 s, "
+                "which is noise"
             ),
             "Megatron-Bridge, skills/nemo-mbridge-perf-expert-parallel-overlap/SKILL.md",
         ),

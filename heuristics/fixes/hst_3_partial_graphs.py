@@ -161,6 +161,7 @@ FIX: Final = Fix(
         "a few gigabytes more, over 10 with pipeline stages",
         "with delayed weight gradients it needs Transformer Engine 2.10, with attention in graphs 2.12",
         "warm-up and capture steps are slow: leave them out of every comparison",
+        "look at recompute again once graphs run: they take memory, and whole-layer recompute excludes them",
     ),
     excludes=("HST-7", "MEM-9"),
     verify=(

@@ -31,11 +31,12 @@ ALLOCATOR_FIRST: Final = "MEM-1"
 
 @dataclass(frozen=True, slots=True)
 class Clue:
-    """`fix` goes first for `wall` where `holds`, says `source`; for all walls where it is no `tuning`."""
+    """`fix` goes first for `wall` where `holds`, for a `reason`; for all walls where it is no `tuning`."""
 
     wall: WallId
     fix: str
     holds: Callable[[Run], bool]
+    reason: str
     source: str
     tuning: bool = True
 
@@ -94,55 +95,74 @@ CLUES: Final = (
         "memory",
         "MEM-1",
         lambda run: run.does_not_fit and _fragmented(run) and segments_suffice(run) is not False,
+        "memory is in pieces: much is reserved and not allocated, or steady steps free and allocate",
         "Megatron-Bridge, skill perf-memory-tuning at 067f987d",
     ),
-    Clue("memory", "MEM-3", _in_optimizer, _RECOMPUTE_SKILL),
+    Clue("memory", "MEM-3", _in_optimizer, "memory ran out in the optimizer", _RECOMPUTE_SKILL),
     Clue(
         "memory",
         "MEM-12",
         _beside_overlap,
-        "Megatron-LM, megatron/core/model_parallel_config.py at d98e8a64: what the overlap keeps longer",
+        "memory ran out beside EP overlap, which keeps activations longer",
+        "Megatron-LM, megatron/core/model_parallel_config.py at d98e8a64",
     ),
     Clue(
         "memory",
         "MEM-16",
         lambda run: run.does_not_fit and _very_long(run),
-        "Megatron-Bridge, skill perf-moe-long-context at 067f987d: attention dominates, CP before recompute",
+        "attention of so long a sequence dominates: CP before recompute",
+        "Megatron-Bridge, skill perf-moe-long-context at 067f987d",
     ),
-    Clue("memory", "MEM-2", _in_capture, "Megatron-Bridge, docs/training/cuda-graphs.md at 067f987d"),
+    Clue(
+        "memory",
+        "MEM-2",
+        _in_capture,
+        "memory ran out while CUDA graphs were captured",
+        "Megatron-Bridge, docs/training/cuda-graphs.md at 067f987d",
+    ),
     Clue(
         "memory",
         "MEM-2",
         lambda run: run.does_not_fit and segments_suffice(run) is False,
-        "ours: allocated and asked for is more than the GPU has, so no allocator can hold it",
+        "allocated and asked for is more than the GPU has, so no allocator can hold it",
+        "ours, by the numbers of the log",
     ),
     Clue(
         "memory",
         ALLOCATOR_FIRST,
         lambda run: run.does_not_fit,
+        "it costs no time",
         "Megatron-Bridge, skill perf-memory-tuning at 067f987d",
     ),
     Clue(
         "communication",
         "COM-3",
         lambda run: run.config.right_topology is False,
-        "deepseek-ai/DeepEP, issues 596 and 597: a wrong domain size comes before any tuning",
+        "HybridEP is told a wrong NVLink domain, which comes before any tuning",
+        "deepseek-ai/DeepEP, issues 596 and 597",
         tuning=False,
     ),
     Clue(
         "communication",
         "COM-11",
         lambda run: run.active.late_cause == "routing_imbalance",
-        "Megatron-Bridge, skill perf-nsys-analysis at 067f987d: waiting for a late rank is no transfer",
+        "the wait is for a late rank, which a faster transfer does not shorten",
+        "Megatron-Bridge, skill perf-nsys-analysis at 067f987d",
     ),
     Clue(
         "communication",
         "COM-1",
         _overlap_is_at_hand,
-        "ours: a flag of the run itself before a package that may not be there; measured 41.25 to 31.31 s "
-        "(Megatron-Bridge, skill perf-expert-parallel-overlap at 067f987d)",
+        "a flag of the run itself, before a package that may not be there",
+        "ours; measured: Megatron-Bridge, skill perf-expert-parallel-overlap at 067f987d, 41.25 to 31.31 s",
     ),
 )
+
+
+def why_first(run: Run, wall: WallId, fix: str) -> str:
+    """Why a clue puts a fix first, with its source; empty where none does."""
+    clue = next((one for one in CLUES if one.wall == wall and one.holds(run)), None)
+    return f"{clue.reason} ({clue.source})" if clue and clue.fix == fix else ""
 
 
 def first_by_clue(run: Run, wall: WallId) -> str | None:

@@ -156,7 +156,10 @@ class KnownIssue(Section, frozen=True):
 
 
 class Fix(Section, frozen=True):
-    """One change to try; the lower end of `gain_frac` is null where the change itself was not replayed."""
+    """One change to try; the lower end of `gain_frac` is null where the change itself was not replayed.
+
+    `first_because`: what puts it before the usual order of its wall, empty where nothing does.
+    """
 
     id: str
     wall: WallId
@@ -175,6 +178,7 @@ class Fix(Section, frozen=True):
     sources: tuple[str, ...]
     known_issues: tuple[KnownIssue, ...] = ()
     arms: tuple[Arm, ...] = ()
+    first_because: str = ""
 
 
 class Combined(Section, frozen=True):

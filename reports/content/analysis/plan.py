@@ -171,6 +171,8 @@ def _condition(one: Precondition) -> str:
 
 def _all_notes(fix: Fix) -> Iterator[Words]:
     """Everything that is known of a fix, a sentence each."""
+    if fix.first_because:
+        yield words(f"First because: {fix.first_because}")
     yield words(f"Versions: {fix.versions}")
     for one in fix.preconditions:
         cure = f" ({one.cure})" if one.cure and one.state == "unknown" else ""

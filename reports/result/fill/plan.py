@@ -9,6 +9,7 @@ from typing import Final
 from heuristics.fixes.change import lines
 from heuristics.fixes.fix import Gain
 from heuristics.judgement import Judgement
+from heuristics.plan.clues import why_first
 from heuristics.plan.planned import Planned, Refused
 from heuristics.result import judged as typed
 from heuristics.rules.known_issues import known_issues
@@ -52,6 +53,7 @@ def fix(
         gain_source="; ".join(gains) or _MEASURE,
         shares_with=planned.shares_with,
         known_issues=known_issues(planned.fix.id, planned.change.in_run(run), run) if run else (),
+        first_because=why_first(run, planned.fix.wall, planned.fix.id) if run else "",
         arms=tuple(typed.Arm(name, copied(knobs, typed.Knobs)) for name, knobs in arms.items()),
     )
 
