@@ -203,6 +203,7 @@ def _release(rule: Rule, release: object) -> str:
 
 def _of_finding(one: ConfigFinding) -> Defect:
     kind: DefectKind = "found" if one.state in _FOUND else "not_as_written"
+    kind = "rejected" if one.state == "illegal" else kind
     seen = (Sighting("evidence", one.evidence.rstrip("."), ""),)
     of = (one.id, *_STEPS.get(one.id, ()))
     return Defect(one.id, kind, one.text, one.fix, "", _STATE_COSTS[one.state], seen=seen, of=of)

@@ -74,7 +74,8 @@ class Checked:
     @property
     def legal(self) -> bool:
         """Whether nothing refuses the configuration."""
-        return not _refused(self.broken, self.answers)
+        illegal = any(one.state == "illegal" for one in self.findings)
+        return not illegal and not _refused(self.broken, self.answers)
 
 
 @dataclass(frozen=True, slots=True)

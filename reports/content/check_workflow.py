@@ -47,7 +47,7 @@ def _counts(result: Result, again: bool) -> Iterator[Sentence]:
     count = Counter(one.state for one in result.workflow)
     counts = ", ".join(f"{count[state]} {name}" for state, name in STATES.items() if count[state])
     above = sum(one.state == "violated" and bool(one.same_as) for one in result.workflow)
-    beside = f" {'All' if again else above} violated ones are listed above." if above else ""
+    beside = f" {'All violated ones' if again else f'{above} of them'} stand above." if above else ""
     if result.workflow:
         yield Sentence(words(f"{counted(len(result.workflow), 'rule')}: {counts}.{beside}"), "Workflow")
 

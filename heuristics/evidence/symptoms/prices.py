@@ -141,7 +141,7 @@ def memory(ranks: Sequence[RankSymptoms]) -> Price | Missing:
         return _missing_figures(ranks, "whether anything is computed a second time", "memory.recompute_frac")
     open_frac = _unbounded(ranks) if offload is None or allocator is None else 0.0
     what = " and ".join(kind for kind in ("offload", "allocator") if told[kind] is None)
-    return _price(by_kind, open_frac, f"what {what} costs is not said", "memory")
+    return _price(by_kind, open_frac, f"the cost of {what} is unknown", "memory")
 
 
 def recomputed_frac(rank: RankSymptoms) -> float | None:
