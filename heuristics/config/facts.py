@@ -84,9 +84,9 @@ def _unfused_attention(config: Config) -> bool:
 
 
 def _virtual_stages(config: Config) -> bool | None:
-    """A layout text has virtual stages of its own."""
+    """A layout text brings virtual stages where it has more stages than PP."""
     if config.value("pipeline_model_parallel_layout"):
-        return True
+        return None if config.vpp is None else config.vpp > 1
     unset = config.null("virtual_pipeline_model_parallel_size")
     return None if unset is None else not unset
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -171,6 +171,7 @@ def take_flag(draft: Draft, flag: Flag, core: Release | None) -> None:
     if rows is not None:
         for knob, is_off in rows:
             _take_knob(draft, flag, knob, is_off)
+        _check_release(draft, flag, [knob for knob, _ in rows], core)
     elif is_alias(flag.name):
         meant = alias(flag.name, str(flag.raw))
         if meant is not None:
@@ -182,6 +183,18 @@ def take_flag(draft: Draft, flag: Flag, core: Release | None) -> None:
     elif not draft.is_full:
         near = nearest_flag(flag.name)
         draft.problem(flag.line, f"{shown(flag.name)}: no flag of Megatron-LM that we know", near)
+
+
+def _check_release(draft: Draft, flag: Flag, rows: Sequence[Knob], core: Release | None) -> None:
+    """A flag of a later release: Megatron-LM stops at what it does not know."""
+    named = [knob for knob in rows if flag.name in (knob.flag, knob.off_flag)]
+    if core is None or not named or not flag.is_told:
+        return
+    since = min(max([knob.flag_since, *(old.until for old in knob.older)]) for knob in named)
+    if since > core:
+        release = ".".join(map(str, since))
+        cure = f"Megatron-Core {release} or later, or leave it out"
+        draft.problem(flag.line, f"{flag.name} came with Megatron-Core {release}", cure)
 
 
 def _take_meant(draft: Draft, flag: Flag, meant: Correction) -> None:

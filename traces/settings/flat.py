@@ -10,7 +10,7 @@ from traces.settings.assign import take
 from traces.settings.bridge import is_override, take_path
 from traces.settings.command import flags_of, take_flag
 from traces.settings.configuration import Draft
-from traces.settings.derive import add_derived
+from traces.settings.derive import add_defaults, add_derived
 from traces.settings.knobs import Release, by_dest, knobs
 from traces.settings.names import lm_flags, nearest, shown
 from traces.settings.shell import Word
@@ -33,7 +33,7 @@ def _is_argument(key: str) -> bool:
 
 
 def take_flat(draft: Draft, document: Document, core: Release | None) -> None:
-    """Take such a file. Nothing is defaulted: it may be a part of the arguments."""
+    """Take such a file. Only a whole set of arguments leaves the rest at Megatron-LM's defaults."""
     draft.framework = "megatron_lm"
     grouped = any(key in FLAG_GROUPS for key in document.outermost())
     for entry in document.entries(2):
@@ -49,7 +49,10 @@ def take_flat(draft: Draft, document: Document, core: Release | None) -> None:
             take_path(draft, name, entry.raw, entry.line, core)
         else:
             _take_argument(draft, name, entry, core)
-    add_derived(draft, is_complete=False)
+    is_complete = "MODEL_ARGS" in document.outermost()
+    if is_complete:
+        add_defaults(draft, core)
+    add_derived(draft, is_complete)
 
 
 def _take_flag(draft: Draft, name: str, entry: Entry, core: Release | None) -> None:
