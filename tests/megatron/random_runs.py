@@ -21,6 +21,7 @@ from heuristics.evidence.symptoms.fit import with_fit
 from heuristics.judgement import Configured, Judgement, run_of
 from heuristics.plan.allowed import changed
 from heuristics.plan.planned import Planned
+from heuristics.plan.upgrade import upgraded
 from heuristics.rules.check import check_rules
 from heuristics.run.given import Given
 from heuristics.run.run import Run
@@ -76,9 +77,10 @@ def random_run(draw: Random, versions: tuple[tuple[str | None, str | None], ...]
 def planned_runs(judgement: Judgement) -> list[tuple[Planned, Run]]:
     """Every fix and lever of a plan, with the run after it and the steps that it stands on."""
     plan, found = judgement.plan, []
+    run = upgraded(judgement.run, plan.releases)
     for planned in (*plan.fixes, *plan.levers):
-        steps = [one.change.in_run(judgement.run) for one in plan.fixes if one.fix.id in planned.after]
-        found.append((planned, changed(judgement.run, (*steps, planned.change.in_run(judgement.run)))))
+        steps = [one.change.in_run(run) for one in plan.fixes if one.fix.id in planned.after]
+        found.append((planned, changed(run, (*steps, planned.change.in_run(run)))))
     return found
 
 
