@@ -117,7 +117,9 @@ def host_overhead(ranks: Sequence[RankSymptoms], late: Late | None) -> Price | M
         for kind in dict.fromkeys(kind for one in parts for kind in one)
     }
     opaque = mean_of(ranks, lambda rank: rank.opaque_frac) or 0.0
-    return _price(by_kind, opaque, "graphs recorded whole hide what their launches cost", "node")
+    price = _price(by_kind, opaque, "graphs recorded whole hide what their launches cost", "node")
+    split = any(rank.starved_by_cause for rank in known)
+    return price if split else replace(price, by_kind_ns={})  # one figure tells no cause
 
 
 def _starved(rank: RankSymptoms) -> dict[str, float]:

@@ -131,6 +131,7 @@ def _with_absent(fields: Fields, found: RankSymptoms, strict: bool) -> RankSympt
     if strict:
         absent.note(_ABSENT_KEYS)
     starved = _split(absent, "launch_starved", CAUSES, "launch", in_ns)
+    by_cause = isinstance(absent.values.get("launch_starved"), dict)
     if starved is None and (alone := fields.share("launch_starved_frac")) is not None:
         starved = {"launch": alone}
     blocking = _split(absent, "blocking", PRODUCERS, "other_comm", in_ns, open_keys=True)
@@ -140,6 +141,7 @@ def _with_absent(fields: Fields, found: RankSymptoms, strict: bool) -> RankSympt
     return replace(
         found,
         starved_frac=starved,
+        starved_by_cause=by_cause or starved is None,
         blocking_frac=blocking,
         arrival_frac=latency.get("arrival"),
         opaque_frac=_part(absent, "graph_opaque", in_ns),

@@ -24,9 +24,10 @@ class RankSymptoms:
 
     `budget_frac`: keys `compute`, `exposed_comm`, `exposed_copy`, `idle`. `starved_frac` by cause and
     `blocking_frac` by producer are time without compute, as `opaque_frac` (inside graphs recorded whole) and
-    `stalled_frac` (nothing explains it) are. `recompute_modules`: labels of what is computed again;
-    `recompute_holds_comm`: the price of recompute includes what it sends again. `summed_frac`: sums of
-    kernel times by class, which say nothing of a window. `rank`: its number in the run.
+    `stalled_frac` (nothing explains it) are. `starved_by_cause`: the causes are known, not one figure alone.
+    `recompute_modules`: labels of what is computed again; `recompute_holds_comm`: the price of recompute
+    includes what it sends again. `summed_frac`: sums of kernel times by class, which say nothing of a
+    window. `rank`: its number in the run.
     """
 
     rank: int | None = None
@@ -38,6 +39,7 @@ class RankSymptoms:
     hidden_frac: float | None = None
     compute_by_class_frac: Parts | None = None
     starved_frac: Parts | None = None
+    starved_by_cause: bool = True
     blocking_frac: Parts | None = None
     arrival_frac: float | None = None
     opaque_frac: float | None = None

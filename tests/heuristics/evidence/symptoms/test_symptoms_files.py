@@ -145,6 +145,14 @@ def test_a_figure_that_is_not_split_is_read_too() -> None:
     assert rank.budget_frac == {"exposed_comm": 0.1}
 
 
+def test_one_figure_of_late_launches_tells_no_cause() -> None:
+    whole = observed_from(read(absent_frac={"launch_starved": 0.2}))
+    split = observed_from(read(absent_frac={"launch_starved": {"gc": 0.2}}))
+    host = [next(wall for wall in one.walls if wall.id == "host_overhead") for one in (whole, split)]
+    assert [wall.cost_frac for wall in host] == [0.2, 0.2]
+    assert [[*wall.cost_by_kind_ns] for wall in host] == [[], ["gc"]]
+
+
 VALUE = st.sampled_from((None, True, -1, 0.2, 7, 1e308, "moe", [], [1], ["moe"], {}, {"launch": 0.1}))
 KEYS = st.sampled_from((*RANK_KEYS, "ranks", "walls", "verdict", "run", "late", "capture", "log", "traces"))
 INSIDE = st.sampled_from(("window", "compute", "late", "blocking", "recompute_modules", "dispatcher", "rank"))
