@@ -296,10 +296,6 @@ class Config(Observing):
         """The layout string of the pipeline."""
         return self.word(_LAYOUT)
 
-    def more_than_one(self, size: int | None) -> bool | None:
-        """Whether a size spreads over ranks."""
-        return None if size is None else size > 1
-
     # What options give beside knobs, or in their place.
 
     @property

@@ -16,7 +16,6 @@ from heuristics.walls.price import WALL
 from heuristics.walls.words import percent
 
 _OVERLAP: Final = "overlap_moe_expert_parallel_comm"
-_CONNECTIONS: Final = "env.CUDA_DEVICE_MAX_CONNECTIONS"
 _MARGINS: Final = ("env.NVTE_FWD_LAYERNORM_SM_MARGIN", "env.NVTE_BWD_LAYERNORM_SM_MARGIN")
 
 

@@ -14,7 +14,7 @@ from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import holds, is_not, no_layer_offload
-from heuristics.guides.graph_modules import replays, whole_iteration
+from heuristics.guides.graph_modules import replays
 from heuristics.guides.recompute import choose_recompute
 from heuristics.run.run import Run
 from traces.cures import cure
@@ -48,7 +48,7 @@ def advice(run: Run) -> tuple[Precondition, ...]:
         is_not("no expert all-to-all overlap", shown.ep_overlap, "overlap_moe_expert_parallel_comm=false"),
         holds(
             "CUDA graphs are off, or of the whole iteration",
-            True if replays(run) is False else whole_iteration(run),
+            True if replays(run) is False else run.config.full_iteration,
             "cuda_graph_impl=none",
         ),
         no_layer_offload(run),

@@ -18,8 +18,3 @@ def captured_alone(run: Run, module: str) -> bool | None:
         return False
     modules = run.config.graph_modules
     return None if modules is None else module in modules
-
-
-def whole_iteration(run: Run) -> bool | None:
-    """Whether one graph holds the whole iteration."""
-    return run.config.full_iteration

@@ -71,10 +71,6 @@ def _peak(run: Run) -> int | None:
     return max(reserved) if reserved else run.active.peak_bytes
 
 
-def _core_version(run: Run) -> str | None:
-    return run.config.version_text("core") or (run.log.versions.get("core") if run.log else None)
-
-
 def _gb(count: int) -> str:
     return f"{count / 1e9:.1f} GB"
 

@@ -9,7 +9,6 @@ from heuristics.config.facts import Fact
 from heuristics.config.logic import any_of
 from heuristics.config.view import Config
 
-_TYPE: Final = "moe_token_dispatcher_type"
 _BACKEND: Final = "moe_flex_dispatcher_backend"
 _DEEPEP: Final = "moe_enable_deepep"
 _PAD: Final = "moe_pad_expert_input_to_capacity"

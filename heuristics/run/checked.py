@@ -74,8 +74,7 @@ class Checked:
     @property
     def legal(self) -> bool:
         """Whether nothing refuses the configuration."""
-        illegal = any(one.state == "illegal" for one in self.findings)
-        return not illegal and not _refused(self.broken, self.answers)
+        return not _refused(self.broken, self.answers, self.findings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +129,7 @@ def check(
         findings=disagrees.findings,
         failures=disagrees.failures,
         problems=problems,
-        steps=walk(run, refused=_refused(broken, answers)),
+        steps=walk(run, refused=_refused(broken, answers, disagrees.findings)),
         steady=steady,
         memory=_memory(run),
         throughput=rates,
@@ -141,10 +140,15 @@ def check(
     )
 
 
-def _refused(broken: tuple[Broken, ...], answers: tuple[Answer, ...]) -> bool:
-    """Whether a rule or Megatron-Core itself rejects the configuration."""
-    rejected = any(one.answer == "rejected" for one in answers)
-    return rejected or any(one.level == "error" for one in broken)
+def _refused(
+    broken: tuple[Broken, ...], answers: tuple[Answer, ...], findings: tuple[ConfigFinding, ...]
+) -> bool:
+    """Whether a rule, Megatron-Core itself or a finding says that the framework stops at it."""
+    return (
+        any(one.level == "error" for one in broken)
+        or any(one.answer == "rejected" for one in answers)
+        or any(one.state == "illegal" for one in findings)
+    )
 
 
 def _memory(run: Run) -> Estimate | Missing:

@@ -100,8 +100,8 @@ def request_of(run: Run) -> Request | NotAsked:
     return Request(
         fields={**fields, **sizes},
         world_size=world if isinstance(world, int) else smallest_world(fields),
-        te_version=_version(run.config.version_text("te") or _logged(run, "te")),
-        core_version=_version(run.config.core_text or _logged(run, "core")),
+        te_version=_version(run.config.version_text("te")),
+        core_version=_version(run.config.core_text),
         flex_package=run.config.flex_package is True,
         assumed_sizes=(*sizes, *(() if isinstance(world, int) else ("world_size",))),
         assumed_options=tuple(options),
@@ -146,10 +146,6 @@ def _virtual_stages(said: Mapping[str, Value], run: Run) -> dict[str, Value]:
         return {}
     stages = layers // count(said, "pipeline_model_parallel_size") // each
     return {name: stages if stages > 1 else None}
-
-
-def _logged(run: Run, package: str) -> str | None:
-    return None if run.log is None else run.log.versions.get(package)
 
 
 def _version(said: str | None) -> str | None:
