@@ -14,6 +14,7 @@ from tests.simulate.host_program import Engine
 from tests.simulate.recorded import START_NS, View, record
 from tests.simulate.run import Run
 from traces.account.account import measure_account
+from traces.account.device import find_queueing
 from traces.formats.open import read_trace
 from traces.measure.measurements import subject_of
 from traces.measure.recompute import measure_recompute
@@ -41,8 +42,9 @@ def changes_of(rank: RankTimeline, steps: Steps) -> Found:
     """Changes of a rank over the used steps, of those whose kinds cost a part of them."""
     rank = with_kinds(rank, resolve_kinds(rank))
     sm = measure_sm(rank, steps.windows, rank.gpu, rank.columns.gpu_samples)
-    subject = subject_of(rank, steps, measure_recompute(rank, steps.windows), sm)
-    costs = measure_costs(subject, steps, measure_account(rank, steps.windows))
+    queueing = find_queueing(rank)
+    subject = subject_of(rank, steps, queueing, measure_recompute(rank, steps.windows), sm)
+    costs = measure_costs(subject, steps, measure_account(rank, steps.windows, queueing))
     assert isinstance(costs, Costs)
     return Found({change.kind: change for change in costs.changes}, costs, steps.windows.total_ns)
 

@@ -15,6 +15,7 @@ from tests.simulate.host_program import Engine
 from tests.simulate.recorded import START_NS, View, record
 from tests.simulate.run import Run
 from traces.account.account import Account, absent_pieces, measure_account
+from traces.account.device import find_queueing
 from traces.columns import IntArray
 from traces.formats.open import read_trace
 from traces.intervals import Spans, covered_ns, intersect, subtract, union
@@ -71,7 +72,7 @@ def measured(run: Run, view: View, folder: Path) -> Found:
     rank = build(read_trace(path)).ranks[0]
     steps, resolution = choose_steps(rank, Selection()), resolve_kinds(rank)
     rank = with_kinds(rank, resolution)
-    account = measure_account(rank, steps.windows)
+    account = measure_account(rank, steps.windows, find_queueing(rank))
     absent = absent_pieces(account)
     moe = measure_moe(rank, resolution, steps, measure_recompute(rank, steps.windows), absent)
     ledger = measure_ledger(rank.activities, steps, absent, moe)

@@ -12,6 +12,7 @@ import numpy as np
 from tests.simulate.export import write_export
 from tests.simulate.recording import Recording
 from traces.account.account import measure_account
+from traces.account.device import find_queueing
 from traces.columns import IntArray
 from traces.formats.open import read_trace
 from traces.replay.costs import Costs, measure_costs
@@ -132,7 +133,7 @@ def again(path: Path, said: Said) -> Again:
     rank = rank_of(path, said)
     rows = rank.activities
     whole = one_window("none", "", int(rows.start_ns.min()), int(rows.end_ns.max()))
-    found = Again(rank, build_graph(rank, whole.windows))
+    found = Again(rank, build_graph(rank, whole.windows, find_queueing(rank)))
     assert found.times() == found.recorded
     return found
 
@@ -141,7 +142,9 @@ def costs_of(path: Path, said: Said, *steps: tuple[float, float], **about: Any) 
     """What each handicap costs over some steps; `about` is what else a `Subject` holds, places as lists."""
     rank = rank_of(path, said)
     found = from_steps("user", "", tuple(Step(n, us(a), us(b)) for n, (a, b) in enumerate(steps)))
-    costs = measure_costs(subject_of(rank, found, **about), found, measure_account(rank, found.windows))
+    costs = measure_costs(
+        subject_of(rank, found, **about), found, measure_account(rank, found.windows, find_queueing(rank))
+    )
     assert isinstance(costs, Costs)
     return costs
 
@@ -152,4 +155,4 @@ def subject_of(
 ) -> Subject:  # fmt: skip
     some = {"recomputed": recomputed, "offloaded": offloaded, "resident": resident, "simt": simt}
     about |= {name: np.array(one or [], dtype=np.int64) for name, one in some.items()}
-    return Subject(rank, steps, **about)
+    return Subject(rank, steps, find_queueing(rank), **about)

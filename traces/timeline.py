@@ -20,6 +20,7 @@ from traces.columns import (
     distinct,
     end_to_end,
     grid_blocks,
+    group_of,
     process_of,
 )
 from traces.launches import join_launches, launches_a_graph
@@ -146,10 +147,12 @@ def build(columns: Columns) -> Timeline:
     launched, opaque = _graph_launches(columns, all_work)
     hidden_frac = opaque / launched if launched else 0.0
     ranks, warnings = [], list(all_work.warnings)
-    for gid, dev in sorted(set(zip(all_work.process_gid.tolist(), all_work.device_id.tolist(), strict=True))):
-        mine = all_work.activities.take((all_work.process_gid == gid) & (all_work.device_id == dev))
-        order = np.lexsort((mine.correlation_id, mine.stream_id, mine.start_ns))
-        rank = RankTimeline(columns, gid, dev, mine.take(order), hidden_frac)
+    work, of_rank = all_work.activities, group_of(all_work.device_id, all_work.process_gid)
+    in_order = np.lexsort((work.correlation_id, work.stream_id, work.start_ns))
+    for number in range(int(of_rank.max(initial=-1)) + 1):
+        places = in_order[of_rank[in_order] == number]
+        mine, gid, dev = work.take(places), all_work.process_gid[places[0]], all_work.device_id[places[0]]
+        rank = RankTimeline(columns, int(gid), int(dev), mine, hidden_frac)
         busy = mine.end_ns > mine.start_ns
         if not (busy & (mine.source != Source.COPY)).any():
             warnings.append(f"process {rank.process}, GPU {dev}: no kernels that take time; left out")

@@ -10,13 +10,13 @@ import numpy as np
 
 from traces.account.absent import AbsentPieces, Notes
 from traces.account.clocks import clock_offset_ns
-from traces.account.device import DevicePieces, calibrate, judge_device, ready_ns
+from traces.account.device import DevicePieces, Queueing, judge_device, ready_ns
 from traces.account.gaps import NO_KERNEL, Gaps, compute_gaps
 from traces.account.graphs import GraphNodes
 from traces.account.host import CAUSES, Host, HostPieces
 from traces.account.pieces import BEGINNING, Pieces
 from traces.account.polls import with_poll_calls
-from traces.account.producers import Producers, find_producers
+from traces.account.producers import Producers
 from traces.account.waits import Waits
 from traces.columns import BoolArray, IntArray
 from traces.cures import cure
@@ -81,7 +81,7 @@ class Account:
         )
 
 
-def measure_account(rank: RankTimeline, windows: Spans) -> Account | Missing:
+def measure_account(rank: RankTimeline, windows: Spans, queueing: Queueing) -> Account | Missing:
     """Account for one rank's time without compute.
 
     `Missing` (path relative to the rank) where host and GPU clocks are apart, or no launch was recorded.
@@ -102,7 +102,7 @@ def measure_account(rank: RankTimeline, windows: Spans) -> Account | Missing:
             f"by about {_short(offset_ns)}"
         )
         return Missing("absent_ns", reason, "record again; nothing in this trace can align them")
-    return _Accountant(rank, windows).account()
+    return _Accountant(rank, windows, queueing).account()
 
 
 def _short(ns: int) -> str:
@@ -119,12 +119,12 @@ def absent_pieces(account: Account | Missing) -> AbsentPieces | Missing:
 class _Accountant:
     """One pass over the intervals without compute."""
 
-    def __init__(self, rank: RankTimeline, windows: Spans) -> None:
+    def __init__(self, rank: RankTimeline, windows: Spans, queueing: Queueing) -> None:
         self._rank, self._windows = rank, windows
         self._rows: Activities = rank.activities
         self._gaps: Gaps = compute_gaps(self._rows, windows)
-        self._producers: Producers = find_producers(rank)
-        self._latencies = calibrate(self._rows, self._producers)
+        self._producers: Producers = queueing.producers
+        self._latencies = queueing.latencies
         self._ns = {"arrival": 0, "gap": 0, "opaque": 0, "stalled": 0, "trailing": 0, "masked": 0}
         self._starved = np.zeros(len(CAUSES), dtype=np.int64)
         self._blocking: dict[str, int] = {}

@@ -9,10 +9,10 @@ import numpy as np
 
 from traces.account.clocks import SOON
 from traces.account.pieces import BEGINNING, Pieces, joined
-from traces.account.producers import MOST, Producers
+from traces.account.producers import Producers, find_producers
 from traces.columns import NULL, BoolArray, IntArray
 from traces.limits import Limit
-from traces.timeline import Activities, Bucket
+from traces.timeline import Activities, Bucket, RankTimeline
 
 LATENCY: Final = Limit(
     5_000, "ns", "measured on real recordings: arrival 4-13 us from the call's start, gaps 0.5-4.2 us"
@@ -38,6 +38,20 @@ class Latencies:
     def most_gap_ns(self) -> int:
         """Above this, the gap after a producer is no latency any more."""
         return _most_ns(self.gap_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Queueing:
+    """What GPU work waits for on the GPU: its producers, and this trace's latencies."""
+
+    producers: Producers
+    latencies: Latencies
+
+
+def find_queueing(rank: RankTimeline) -> Queueing:
+    """Producers and latencies of a rank: found once, for the account and for the replay."""
+    producers = find_producers(rank)
+    return Queueing(producers, calibrate(rank.activities, producers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +140,7 @@ def judge_device(
 def _blocked(rows: Activities, pieces: Pieces, producers: Producers) -> tuple[Pieces, list[DevicePieces]]:
     """Take out the parts in which a producer without compute ran, the one that ends last first."""
     done = []
-    for slot in range(MOST):
+    for slot in range(producers.place.shape[1]):
         work = producers.place[pieces.kernel, slot]
         runs = (work >= 0) & (rows.bucket[work] != Bucket.COMPUTE)
         start = np.where(runs, rows.start_ns[work], pieces.start_ns)
@@ -182,13 +196,10 @@ def _latency(rows: Activities, pieces: Pieces, producers: Producers, latencies: 
 
 def _ended_ns(rows: Activities, producers: Producers, kernel: IntArray) -> IntArray:
     """When the last known producer of each kernel ended; `BEGINNING` where there is none."""
-    place = producers.place[kernel]
-    result: IntArray = np.where(place >= 0, rows.end_ns[place], BEGINNING).max(axis=1)
-    return result
+    last = producers.place[kernel, 0]
+    return np.where(last >= 0, rows.end_ns[last], BEGINNING)
 
 
 def _last_is_inferred(rows: Activities, producers: Producers, kernel: IntArray) -> BoolArray:
-    place = producers.place[kernel]
-    slot = np.argmax(np.where(place >= 0, rows.end_ns[place], BEGINNING), axis=1)
-    result: BoolArray = producers.inferred[kernel, slot]
+    result: BoolArray = producers.inferred[kernel, 0]
     return result

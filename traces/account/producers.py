@@ -36,7 +36,7 @@ Edges = tuple[IntArray, IntArray]
 
 @dataclass(frozen=True, slots=True)
 class Producers:
-    """Producers of each activity, shape (n, `MOST`), latest end first, -1 where there are fewer.
+    """Producers of each activity, shape (n, k), latest end first, -1 where there are fewer; k <= `MOST`.
 
     `room`, shape (n,): the one among them that held the SMs though it was launched later, -1 where none did.
     """
@@ -253,8 +253,9 @@ def _latest(
     first = np.searchsorted(consumer, consumer, side="left")
     slot = np.arange(len(consumer)) - first
     kept = slot < MOST
-    place = np.full((len(rows), MOST), -1, dtype=np.int64)
-    guess = np.zeros((len(rows), MOST), dtype=np.bool_)
+    width = int(slot.max(initial=0, where=kept)) + 1
+    place = np.full((len(rows), width), -1, dtype=np.int64)
+    guess = np.zeros((len(rows), width), dtype=np.bool_)
     place[consumer[kept], slot[kept]] = producer[kept]
     guess[consumer[kept], slot[kept]] = inferred[kept]
     return place, guess

@@ -8,13 +8,13 @@ as inferred, like all that is not recorded.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 
 from traces.columns import NULL, BoolArray, IntArray
 from traces.limits import Limit
+from traces.loops import loop
 from traces.timeline import Activities, Source
 
 UNEXPLAINED: Final = Limit(2_000, "ns", "ours: longer than any gap between dependent kernels")
@@ -23,28 +23,24 @@ TIGHT: Final = Limit(
 )
 
 
-Fits = Callable[[int, IntArray], BoolArray]
-"""Of the places of some work, shape (k,), those that can have held up the work at a place."""
-
-
 def tight_producers(rows: Activities, ended_ns: IntArray, told: IntArray | None) -> tuple[IntArray, IntArray]:
     """(consumer, producer) pairs; `ended_ns`, shape (n,): when all known producers of each had ended.
 
     `told`, shape (n,): for how many events each was told to wait, None where no such call was recorded.
     """
     waits = np.ones(len(rows), dtype=np.bool_) if told is None else told > 0
-    return last_to_end(
-        rows, ended_ns, waits, lambda place, others: rows.launch_ns[others] < rows.launch_ns[place]
-    )
+    return last_to_end(rows, ended_ns, waits, rows.launch_ns, np.zeros(len(rows), dtype=np.int64), -1)
 
 
 def last_to_end(
-    rows: Activities, ended_ns: IntArray, which: BoolArray, fits: Fits
+    rows: Activities, ended_ns: IntArray, which: BoolArray, turn_ns: IntArray, taken: IntArray, room: int
 ) -> tuple[IntArray, IntArray]:
     """(consumer, producer) pairs: the work of another stream that fits and ended last as each one began.
 
     Of the consumers, a mask of shape (n,), only those count whose launch was recorded and that waited,
-    unexplained, for over 2 us; `ended_ns`, shape (n,): when all known producers of each had ended.
+    unexplained, for over 2 us; `ended_ns`, shape (n,): when all known producers of each had ended. A producer
+    fits whose turn, `turn_ns` of shape (n,), comes first, and that leaves too little room: both take `taken`,
+    shape (n,), of it, which is below 0 where it cannot be one.
     """
     # a copy may be waited for within its own call, which then returns after it
     within = (rows.source == Source.COPY) & (rows.launch_end_ns >= rows.start_ns)
@@ -52,13 +48,35 @@ def last_to_end(
     since_ns = np.maximum(ended_ns, launched)
     which = which & (rows.launch_ns != NULL) & (rows.start_ns - since_ns > UNEXPLAINED.value)
     by_end = np.argsort(rows.end_ns, kind="stable")
-    moments = np.maximum(since_ns, rows.start_ns - int(TIGHT.value)), rows.start_ns
+    moments = np.maximum(since_ns, rows.start_ns - int(TIGHT.value))[which], rows.start_ns[which]
     low, high = np.searchsorted(rows.end_ns[by_end], moments, side="right")
-    pairs = []
-    for place in np.flatnonzero(which & (high > low)).tolist():
-        ended = by_end[low[place] : high[place]]
-        ended = ended[(rows.stream_id[ended] != rows.stream_id[place]) & fits(place, ended)]
-        if len(ended):
-            pairs.append((place, int(ended[-1])))
-    consumer, producer = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    return consumer, producer
+    consumer = np.flatnonzero(which)
+    producer = np.full(len(consumer), -1, dtype=np.int64)
+    find_last.over(int((high - low).sum()))(
+        producer, consumer, low, high, by_end, rows.stream_id, turn_ns, taken, room
+    )
+    found = producer >= 0
+    return consumer[found], producer[found]
+
+
+@loop("producer")
+def find_last(
+    producer: IntArray,
+    consumer: IntArray,
+    low: IntArray,
+    high: IntArray,
+    by_end: IntArray,
+    stream: IntArray,
+    turn_ns: IntArray,
+    taken: IntArray,
+    room: int,
+) -> None:
+    """Of `by_end[low:high]` of each consumer the last that fits, as `last_to_end` says, else -1."""
+    for index in range(len(consumer)):
+        place = consumer[index]
+        for at in range(high[index] - 1, low[index] - 1, -1):
+            other = by_end[at]
+            fits = taken[other] >= 0 and taken[other] + taken[place] > room
+            if fits and stream[other] != stream[place] and turn_ns[other] < turn_ns[place]:
+                producer[index] = other
+                break

@@ -8,6 +8,7 @@ import numpy as np
 
 from traces.account.account import Account, absent_pieces, measure_account
 from traces.account.clocks import clock_offset_ns
+from traces.account.device import Queueing, find_queueing
 from traces.columns import NULL, Gpu, distinct
 from traces.intervals import covered_ns
 from traces.measure.a2a import A2a, measure_a2a
@@ -109,10 +110,12 @@ def measure_rank(
     starts, ends = steps.windows.start_ns, steps.windows.end_ns
     gpu = rank.gpu
     recompute = measure_recompute(rank, steps.windows, whole_steps=bool(steps.used))
-    account = measure_account(rank, steps.windows)
+    queueing = find_queueing(rank)
+    account = measure_account(rank, steps.windows, queueing)
     sm = measure_sm(rank, steps.windows, gpu, rank.columns.gpu_samples)
     absent = absent_pieces(account)
-    subject, budget = subject_of(rank, steps, recompute, sm), measure_budget(rows, steps.windows)
+    subject = subject_of(rank, steps, queueing, recompute, sm)
+    budget = measure_budget(rows, steps.windows)
     moe = measure_moe(rank, resolution, steps, recompute, absent)
     timelines = measure_timelines(rank, steps, absent)
     return RankMeasurements(
@@ -162,7 +165,9 @@ def _host_rows(rank: RankTimeline, steps: Steps) -> int:
     return count
 
 
-def subject_of(rank: RankTimeline, steps: Steps, recompute: Recompute, sm: SmUse) -> Subject:
+def subject_of(
+    rank: RankTimeline, steps: Steps, queueing: Queueing, recompute: Recompute, sm: SmUse
+) -> Subject:
     """What a replay of a rank takes away, by what was measured of it."""
     offloaded = offload_places(rank, steps)
     resident = resident_places(rank, steps, offloaded)
@@ -170,6 +175,7 @@ def subject_of(rank: RankTimeline, steps: Steps, recompute: Recompute, sm: SmUse
     return Subject(
         rank,
         steps,
+        queueing,
         recomputed=recompute.places,
         offloaded=NOWHERE if isinstance(offloaded, Missing) else offloaded,
         resident=NOWHERE if isinstance(resident, Missing) else resident,

@@ -90,7 +90,7 @@ class _Pricing:
     def __init__(self, subject: Subject, steps: Steps, account: Account) -> None:
         self._account, self._subject = account, subject
         self._windows: Spans = steps.windows
-        self._graph: Graph = build_graph(subject.rank, steps.windows)
+        self._graph: Graph = build_graph(subject.rank, steps.windows, subject.queueing)
         self._timing = without_unexplained(self._graph.timing)
         self._edits = Edits(subject, self._graph, self._timing)
         used = [(step.start_ns, step.end_ns) for step in steps.used]

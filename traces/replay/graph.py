@@ -7,10 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.device import Latencies, calibrate
+from traces.account.device import Latencies, Queueing
 from traces.account.host_calls import NONE, HostCalls, host_calls, launching_call
 from traces.account.polls import Poll, find_polls
-from traces.account.producers import find_producers
 from traces.account.tight import UNEXPLAINED
 from traces.columns import COPY_KINDS, NULL, BoolArray, IntArray
 from traces.intervals import Spans
@@ -75,7 +74,7 @@ class Graph:
     pauses: Pauses
 
 
-def build_graph(rank: RankTimeline, windows: Spans) -> Graph:
+def build_graph(rank: RankTimeline, windows: Spans, queueing: Queueing) -> Graph:
     """The graph of a rank from the first window's start to the last one's end."""
     rows = rank.activities
     first_ns, last_ns = int(windows.start_ns[0]), int(windows.end_ns[-1])
@@ -86,7 +85,7 @@ def build_graph(rank: RankTimeline, windows: Spans) -> Graph:
     calls = host_calls(rank, since_ns, last_ns)
     launched_by = launching_call(rows, calls)
     waits = host_waits(rank, calls, launched_by)
-    found = find_producers(rank)
+    found = queueing.producers
     place, engine = _settled(rows, found.place), _engine_before(rows)
     polled, pause_ns = _polled(calls, find_polls(rank, calls))
     within_ns = _within_call(rows, calls, launched_by, waits.waits)
@@ -94,9 +93,7 @@ def build_graph(rank: RankTimeline, windows: Spans) -> Graph:
     place = np.where(place == found.room[:, None], NONE, place)
     room = _held_up(rows, found.room, launched_ns, place)
     all_before = np.concatenate((place, engine[:, None], room[:, None]), axis=1)
-    gap_ns, arrival_ns, residual_ns = _latencies(
-        rows, launched_ns, within_ns, all_before, calibrate(rows, found)
-    )
+    gap_ns, arrival_ns, residual_ns = _latencies(rows, launched_ns, within_ns, all_before, queueing.latencies)
     called_ns = np.where(within_ns >= 0, rows.start_ns - within_ns, _returns_ns(calls, launched_by))
     before = np.concatenate((place, room[:, None]), axis=1)
     begins = _order_ns(rows, calls, called_ns, before, waits.waits)
@@ -258,6 +255,8 @@ def _events(calls: HostCalls, begins_ns: IntArray, inside: IntArray, called: Int
     time = np.concatenate((start_ns, end_ns, begins_ns[inside]))
     code = np.concatenate((called * 3 + BEGIN, called * 3 + RETURN, inside * 3 + WORK))
     empty = start_ns == end_ns  # an empty call begins before it returns
-    turn = np.concatenate((np.ones(count), np.where(empty, 1, 0), np.full(len(inside), 2)))
-    result: IntArray = code[np.lexsort((code % 3, code // 3, turn, time))]
+    turn = np.repeat(np.array((1, 0, 2)), (count, count, len(inside)))
+    turn[count : 2 * count][empty] = 1
+    most = int(code.max(initial=0)) + 1
+    result: IntArray = code[np.lexsort((turn * most + code, time))]
     return result

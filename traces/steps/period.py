@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, IntArray, distinct
+from traces.columns import BoolArray, IntArray, distinct, group_of
 from traces.limits import Limit
 from traces.steps.borders import HostOrder, found_between
 from traces.steps.found import Found, Step, drop
@@ -88,22 +88,10 @@ def _sequences(rank: RankTimeline, places: IntArray) -> list[Sequence]:
     is_kernel = rows.source[places] == Source.KERNEL
     shape = np.zeros((len(places), grid.shape[1]), dtype=np.int64)
     shape[is_kernel] = grid[rows.row[places[is_kernel]]]
-    keys = np.column_stack((name, shape))
     return [
-        Sequence(places, _codes(keys), "repeating sequence of kernel names and grids"),
-        Sequence(places, _codes(keys[:, :1]), "repeating sequence of kernel names"),
+        Sequence(places, group_of(*shape.T, name), "repeating sequence of kernel names and grids"),
+        Sequence(places, group_of(name), "repeating sequence of kernel names"),
     ]
-
-
-def _codes(keys: IntArray) -> IntArray:
-    """A number for each distinct row of keys, shape (n, k)."""
-    codes = np.zeros(len(keys), dtype=np.int64)
-    for column in keys.T:
-        order = np.lexsort((column, codes))
-        pairs = np.stack((codes[order], column[order]))
-        new = np.concatenate(([0], np.any(pairs[:, 1:] != pairs[:, :-1], axis=0).astype(np.int64)))
-        codes[order] = np.cumsum(new[: len(order)])
-    return codes
 
 
 def _steps_of_period(order: HostOrder, rank: RankTimeline, sequence: Sequence, lag: int) -> Found:
@@ -116,11 +104,14 @@ def _steps_of_period(order: HostOrder, rank: RankTimeline, sequence: Sequence, l
     launch_ns = order.counted_launch_ns[places]
     cuts = np.maximum.accumulate(np.concatenate((launch_ns[starts], [launch_ns[-1] + 1])))
     found = found_between(order, cuts[:-1], cuts[1:], f"{sequence.what}, {lag} kernels long, {why}")
-    model = _model(codes[phase:], lag)
-    pieces = [codes[first:end] for first, end in zip(starts, [*starts[1:], len(codes)], strict=True)]
-    judged = [_judged(step, piece, model) for step, piece in zip(found.steps, pieces, strict=True)]
-    worth = np.array([len(piece) > PARTIAL.value * lag for piece in pieces], dtype=np.bool_)
-    return replace(found, steps=judged).take(worth)
+    expected = _model(codes[phase:], lag)[(np.arange(len(codes)) - phase) % lag]  # a cut one has its end
+    counts = np.diff(starts, append=len(codes))
+    alike = np.add.reduceat((codes == expected).astype(np.int64), starts) / counts
+    judged = [
+        _judged(step, count, lag, same)
+        for step, count, same in zip(found.steps, counts.tolist(), alike.tolist(), strict=True)
+    ]
+    return replace(found, steps=judged).take(counts > PARTIAL.value * lag)
 
 
 def _cut(start_ns: IntArray, end_ns: IntArray, lag: int) -> tuple[int, str]:
@@ -150,12 +141,10 @@ def _model(codes: IntArray, lag: int) -> IntArray:
     return model
 
 
-def _judged(step: Step, piece: IntArray, model: IntArray) -> Step:
-    """Leave out a piece that is shorter than the model or unlike it; the first, if cut, has its end."""
-    if len(piece) < (1 - PARTIAL.value) * len(model):
-        return drop(step, f"partial: {len(piece)} kernels where the others have {len(model)}")
-    part = model[-len(piece) :] if step.index == 0 else model[: len(piece)]
-    alike = float(np.mean(piece == part))
+def _judged(step: Step, count: int, lag: int, alike: float) -> Step:
+    """Leave out a piece of `count` kernels that is too short, or of which too few are as in the model."""
+    if count < (1 - PARTIAL.value) * lag:
+        return drop(step, f"partial: {count} kernels where the others have {lag}")
     if alike < MATCH.value:
         return drop(step, f"other work: {alike:.0%} of its kernels are as in the others")
     return step if step.length_ns > 0 else drop(step, "no GPU work")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.simulate.export import write_export
 from tests.simulate.recording import Recording
 from traces.account.account import Account, measure_account
+from traces.account.device import find_queueing
 from traces.formats.open import read_trace
 from traces.intervals import Spans, spans
 from traces.measure.budget import measure_budget
@@ -67,7 +68,7 @@ def account(export: Export, said: Said, window: Spans | None = None) -> Account:
     rank = rank_of(export(said.recording))
     rows = rank.activities
     window = window or spans((int(rows.start_ns.min()), int(rows.end_ns.max())))
-    result = measure_account(rank, window)
+    result = measure_account(rank, window, find_queueing(rank))
     assert isinstance(result, Account)
     budget = measure_budget(rows, window)
     assert result.total_ns == budget.window_ns - budget.compute_ns
@@ -247,7 +248,7 @@ def test_without_an_event_repetition_infers_the_producer(export: Export) -> None
         recording.kernel(SENDRECV, (at + 20) * US, (at + 150 + step) * US, launch_ns=(at + 2) * US, stream=20)
         recording.kernel("rms_norm", (at + 152 + step) * US, (at + 200) * US, launch_ns=(at + 4) * US)
     rank = rank_of(export(recording))
-    found = measure_account(rank, spans((10 * US, 200 * US)))
+    found = measure_account(rank, spans((10 * US, 200 * US)), find_queueing(rank))
     assert isinstance(found, Account)
     assert us(dict(found.blocking_ns)) == {"sendrecv_unresolved": 50}
     assert found.decided_ns["inferred"] == 52 * US
@@ -402,7 +403,8 @@ def test_clocks_apart_are_said_not_accounted(export: Export, apart_ms: int) -> N
     for step in range(32):
         at = 10**9 + 100 * US * step
         recording.kernel(GEMM, at + apart_ms * 10**6, at + apart_ms * 10**6 + 50 * US, launch_ns=at - 10 * US)
-    found = measure_account(rank_of(export(recording)), spans((0, 2 * 10**9)))
+    rank = rank_of(export(recording))
+    found = measure_account(rank, spans((0, 2 * 10**9)), find_queueing(rank))
     assert isinstance(found, Missing)
     assert "clock offset" in found.reason
     assert f"about {apart_ms} ms" in found.reason
@@ -411,7 +413,8 @@ def test_clocks_apart_are_said_not_accounted(export: Export, apart_ms: int) -> N
 def test_without_launches_there_is_no_account(export: Export) -> None:
     recording = Recording()
     recording.kernel(GEMM, 0, 100)
-    assert isinstance(measure_account(rank_of(export(recording)), spans((0, 200))), Missing)
+    rank = rank_of(export(recording))
+    assert isinstance(measure_account(rank, spans((0, 200)), find_queueing(rank)), Missing)
 
 
 work = st.lists(
@@ -457,7 +460,10 @@ def test_the_account_always_adds_up(
     write_export(path, said.recording)
     rank = rank_of(path)
     chosen = spans((min(window) * US, max(window) * US))
-    found, budget = measure_account(rank, chosen), measure_budget(rank.activities, chosen)
+    found, budget = (
+        measure_account(rank, chosen, find_queueing(rank)),
+        measure_budget(rank.activities, chosen),
+    )
     assert isinstance(found, Account)
     assert found.total_ns == budget.window_ns - budget.compute_ns
     assert sum(found.decided_ns.values()) == found.total_ns

@@ -25,6 +25,7 @@ from tests.account_by_definition import (
 from tests.simulate.export import write_export
 from tests.simulate.recording import Recording
 from traces.account.account import Account, measure_account
+from traces.account.device import find_queueing
 from traces.columns import IntArray
 from traces.formats.open import read_trace
 from traces.intervals import union
@@ -84,7 +85,7 @@ def by_program(path: Path, story: Story, windows: list[tuple[int, int]]) -> Acco
     with ExitStack() as recorded_edges_only:  # the definition knows no others
         for guess in ("infer_producers", "tight_producers", "sm_room_producers", "current_stream_producers"):
             recorded_edges_only.enter_context(patch(f"traces.account.producers.{guess}", no_edges))
-        found = measure_account(rank, union(edges[0], edges[1]))
+        found = measure_account(rank, union(edges[0], edges[1]), find_queueing(rank))
     return found if isinstance(found, Account) else None
 
 

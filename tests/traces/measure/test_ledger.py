@@ -21,6 +21,7 @@ from tests.simulate.recorded import View, draw_view
 from tests.simulate.recording import Recording
 from tests.simulate.run import run
 from traces.account.account import absent_pieces, measure_account
+from traces.account.device import find_queueing
 from traces.intervals import Spans, intersect, spans, union
 from traces.measure.ledger import LedgerRow, measure_ledger
 from traces.measure.ledger_steps import Borders, cut_at, per_step_ns
@@ -101,7 +102,7 @@ def two_steps(export: Export) -> tuple[Recording, tuple[LedgerRow, ...]]:
     recording.kernel(NORM, 170, 180, launch_ns=-30)
     rank = rank_of(export(recording))
     steps = from_steps("user", "the test's", (Step(0, 0, 100), Step(1, 100, 200)))
-    absent = absent_pieces(measure_account(rank, steps.windows))
+    absent = absent_pieces(measure_account(rank, steps.windows, find_queueing(rank)))
     return recording, measure_ledger(rank.activities, steps, absent, NO_MOE)
 
 

@@ -16,6 +16,7 @@ from tests.simulate.recorded import draw_view
 from tests.simulate.recording import Recording
 from tests.simulate.run import run
 from traces.account.account import absent_pieces, measure_account
+from traces.account.device import find_queueing
 from traces.measure.step_timeline import MOST, measure_timelines
 from traces.missing import Missing
 from traces.steps.found import Step, from_steps, one_window
@@ -31,7 +32,9 @@ def test_the_step_nearest_to_the_median_is_shown_and_cut_at_its_borders(export: 
     recording.kernel(NORM, 400, 450, launch_ns=-30)
     rank = rank_of(export(recording))
     steps = from_steps("user", "the test's", (Step(0, 0, 100), Step(1, 100, 250), Step(2, 250, 550)))
-    shown = measure_timelines(rank, steps, absent_pieces(measure_account(rank, steps.windows))).shown
+    shown = measure_timelines(
+        rank, steps, absent_pieces(measure_account(rank, steps.windows, find_queueing(rank)))
+    ).shown
     assert (shown.step, shown.start_ns, shown.end_ns, shown.left_out) == (1, 100, 250, 0)
     first, second = shown.lanes
     assert (first.at_ns, first.length_ns) == ((0,), (20,))

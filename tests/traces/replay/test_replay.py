@@ -23,6 +23,7 @@ from tests.replay_doubles import (
 )
 from tests.simulate.recording import Recording
 from traces import loops
+from traces.account.device import find_queueing
 from traces.intervals import spans
 from traces.limits import Limit
 from traces.replay.graph import build_graph
@@ -434,7 +435,8 @@ def test_work_outside_the_window_stays_as_recorded(path: Path) -> None:
     said = Said()
     said.kernel(GEMM, 100, 150, launch=(10, 12))
     said.kernel(GEMM, 150, 250, launch=(14, 16))
-    graph = build_graph(rank_of(path, said), spans((us(0), us(150))))
+    rank = rank_of(path, said)
+    graph = build_graph(rank, spans((us(0), us(150))), find_queueing(rank))
     done = replay(graph, replace(graph.timing, duration_ns=graph.timing.duration_ns // 2))
     assert (done.start_ns / US).tolist() == [0, 50, 150]
     assert (done.end_ns / US).tolist() == [50, 75, 250]

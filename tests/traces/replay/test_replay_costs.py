@@ -9,6 +9,7 @@ import pytest
 from tests.replay_doubles import GATHER, GEMM, SENDRECV, SYNC, US, Said, costs_of, rank_of, subject_of, us
 from tests.simulate.recording import Row
 from traces.account.account import measure_account
+from traces.account.device import find_queueing
 from traces.missing import Missing
 from traces.replay.costs import measure_costs
 from traces.steps.found import one_window
@@ -322,7 +323,7 @@ def test_a_window_without_steps_has_no_cost_per_step(path: Path) -> None:
     said = starved()
     rank = rank_of(path, said)
     window = one_window("none", "", 0, us(290))
-    account = measure_account(rank, window.windows)
+    account = measure_account(rank, window.windows, find_queueing(rank))
     found = measure_costs(subject_of(rank, window), window, account)
     assert not isinstance(found, Missing)
     assert (found.host_overhead.ns, found.host_overhead.step_ns) == (90 * US, ())

@@ -23,7 +23,7 @@ from tests.simulate.recording import Recording
 from tests.simulate.run import run
 from tests.traces.account.test_account_twice import Teller, recorded, words
 from traces.account.account import measure_account
-from traces.account.device import calibrate
+from traces.account.device import calibrate, find_queueing
 from traces.account.producers import find_producers
 from traces.columns import NULL, Columns, IntArray
 from traces.formats.open import read_trace
@@ -59,6 +59,7 @@ def every_third(rank: RankTimeline, steps: Steps) -> Subject:
     return Subject(
         rank,
         steps,
+        find_queueing(rank),
         places[::3],
         places[::5],
         places[1::7],
@@ -191,7 +192,7 @@ def both_ways(subject: Subject, graph: Graph, told: Told) -> dict[str, tuple[Tim
 def agrees(rank: RankTimeline) -> None:
     """Base and every edit end the same, moment by moment, whichever way they are run."""
     steps = halves(rank)
-    subject, graph = every_third(rank, steps), build_graph(rank, steps.windows)
+    subject, graph = every_third(rank, steps), build_graph(rank, steps.windows, find_queueing(rank))
     told = Told(story_of(rank, steps))
     for name, (timing, takes) in both_ways(subject, graph, told).items():
         done = replay(graph, timing)
@@ -279,7 +280,7 @@ def test_nothing_ends_later_when_anything_takes_less(
     tmp_path_factory: pytest.TempPathFactory, told: list[Any], with_ids: bool, data: st.DataObject
 ) -> None:
     rank = random_rank(tmp_path_factory.mktemp("shorter") / "run.sqlite", told, with_ids)
-    graph = build_graph(rank, halves(rank).windows)
+    graph = build_graph(rank, halves(rank).windows, find_queueing(rank))
     timing = graph.timing
     work, call = (data.draw(st.integers(0, len(some) - 1)) for some in (graph.rows, graph.calls))
     shorter = replace(
@@ -307,7 +308,9 @@ def test_costs_lie_between_nothing_and_the_window(
 ) -> None:
     rank = random_rank(tmp_path_factory.mktemp("costs") / "run.sqlite", told, with_ids)
     steps = halves(rank)
-    found = measure_costs(every_third(rank, steps), steps, measure_account(rank, steps.windows))
+    found = measure_costs(
+        every_third(rank, steps), steps, measure_account(rank, steps.windows, find_queueing(rank))
+    )
     assert isinstance(found, Costs)
     for cost in (found.communication, found.host_overhead, found.memory, found.compute):
         if cost is not None:
@@ -323,7 +326,7 @@ def test_with_everything_taken_away_nothing_is_left(
     tmp_path_factory: pytest.TempPathFactory, told: list[Any], with_ids: bool
 ) -> None:
     rank = random_rank(tmp_path_factory.mktemp("nothing") / "run.sqlite", told, with_ids)
-    graph = build_graph(rank, halves(rank).windows)
+    graph = build_graph(rank, halves(rank).windows, find_queueing(rank))
     timing = graph.timing
     no_work, no_call = np.zeros_like(timing.duration_ns), np.zeros_like(timing.own_ns)
     done = replay(

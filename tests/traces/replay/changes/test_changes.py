@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.replay_doubles import GEMM, SENDRECV, SYNC, US, Said, rank_of, subject_of, us
+from traces.account.device import find_queueing
 from traces.replay.borders import Borders
 from traces.replay.changes.change import Change, Recorded
 from traces.replay.changes.launches import uninterrupted
@@ -56,7 +57,7 @@ def changes(
 ) -> Mapping[str, Change]:
     """Changes over some steps where every kind costs `most`, unless what is asked about says otherwise."""
     found = from_steps("user", "", tuple(Step(n, us(a), us(b)) for n, (a, b) in enumerate(steps)))
-    graph = build_graph(rank, found.windows)
+    graph = build_graph(rank, found.windows, find_queueing(rank))
     costs = {wall: Cost(us(most), dict.fromkeys(KINDS, us(most)), ()) for wall in ALL}
     pairs = np.array([(step.start_ns, step.end_ns) for step in found.used], dtype=np.int64)
     borders = Borders(graph.rows, pairs)
@@ -73,7 +74,7 @@ def surely(saved_us: float) -> int:
 
 def recorded(rank: RankTimeline) -> Recorded:
     window = from_steps("user", "", (Step(0, 0, us(100_000)),))
-    return Recorded(subject_of(rank, window), build_graph(rank, window.windows))
+    return Recorded(subject_of(rank, window), build_graph(rank, window.windows, find_queueing(rank)))
 
 
 def attention(said: Said, at: float, pause: float = 10) -> float:
