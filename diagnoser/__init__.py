@@ -73,6 +73,7 @@ def analyze(
     gpu: int | None = None,
     nsys: str | None = None,
     cache_dir: str | PathLike[str] | None = None,
+    reader: str = "auto",
     config: str | PathLike[str] | None = None,
     log: str | PathLike[str] | None = None,
     about: Mapping[str, object] | None = None,
@@ -84,7 +85,8 @@ def analyze(
 
     `paths` are `.nsys-rep`, `.qdrep`, SQLite exports, or `.json[.gz]` of the PyTorch profiler. `steps`
     ("2:5"), `nvtx` (a regular expression), `start` and `end` ("1.5s"), `rank` and `gpu` choose as the options
-    of the command do; `nsys` is the program that exports reports, `cache_dir` where exports are kept.
+    of the command do; `nsys` is the program that exports reports, `cache_dir` where exports are kept,
+    `reader` what reads an SQLite file (auto, pages, sqlite3); the document names what ran.
 
     `config` is the run's configuration: a YAML or overrides of Megatron-Bridge, a command or script of
     Megatron-LM; `log` the text that the training run printed. `about` says what neither tells of the run:
@@ -104,6 +106,7 @@ def analyze(
     from diagnoser.megatron.asker import asker
     from diagnoser.pipeline import diagnose
     from traces.formats.open import ReadOptions
+    from traces.formats.readers import reader_named
     from traces.steps.selection import parse_selection
 
     several = [Path(path) for path in ([paths] if isinstance(paths, str | PathLike) else paths)]
@@ -117,7 +120,7 @@ def analyze(
     return diagnose(
         several,
         selection=selection,
-        options=ReadOptions(nsys, _path(cache_dir)),
+        options=ReadOptions(nsys, _path(cache_dir), reader_named(reader)),
         given=given,
         configured=configured,
         ask=asker(ask_megatron and configured.has_files),
@@ -179,6 +182,7 @@ def compare(
     nvtx: str | None = None,
     nsys: str | None = None,
     cache_dir: str | PathLike[str] | None = None,
+    reader: str = "auto",
     about: Mapping[str, object] | None = None,
     gate: str | None = None,
     expect: Sequence[str] = (),
@@ -202,6 +206,7 @@ def compare(
     from diagnoser.gate import gate_frac
     from diagnoser.side import Reading, Side
     from traces.formats.open import ReadOptions
+    from traces.formats.readers import reader_named
     from traces.steps.selection import parse_selection
 
     return compare_sides(
@@ -209,7 +214,7 @@ def compare(
         Side("new", _source(new), new_gpu, _path(new_config), _path(new_log)),
         Reading(
             parse_selection(steps, nvtx),
-            ReadOptions(nsys, _path(cache_dir)),
+            ReadOptions(nsys, _path(cache_dir), reader_named(reader)),
             about or {},
             redact,
             {"--gate": gate, "--expect": tuple(expect), "--steps": steps, "--nvtx": nvtx},

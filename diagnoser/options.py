@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from diagnoser.completion import explain_words, patches
+from traces.formats.readers import Reader
 
 
 class Form(StrEnum):
@@ -84,6 +85,15 @@ Full = Annotated[
 Keys = Annotated[bool, typer.Option("--keys", help="Show the JSON key beside each name.")]
 CacheDir = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Where exports are kept [default: ~/.cache/moe-diag].")
+]
+ReaderName = Annotated[
+    Reader,
+    typer.Option(
+        "--reader",
+        metavar="|".join(Reader),
+        show_default=False,
+        help="What reads an SQLite file: its pages, or sqlite3 [default: pages of large files, faster].",
+    ),
 ]
 ConfigFile = Annotated[
     Path | None,

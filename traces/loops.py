@@ -1,7 +1,8 @@
 """Loops that numpy cannot express: one text, interpreted where there is little to do, else compiled.
 
 numba compiles, and only then is it imported. Compiled loops stay in the user's cache folder, in one folder
-for each text of a module, so that no other text is ever run. Without numba, loops are interpreted.
+for each text of the modules that they and what they call stand in, so that no other text is ever run: numba
+itself goes by a file's size and time. Without numba, loops are interpreted.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ import hashlib
 from collections.abc import Callable
 from functools import cached_property, lru_cache
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from types import FunctionType
 from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
+from traces.errors import OutputNotWritable
 from traces.formats.cache_folder import default_cache_dir
 from traces.limits import Limit
 from traces.progress import report
@@ -46,11 +47,11 @@ class Loop(Generic[P, R]):
 
     def over(self, rounds: int) -> Callable[P, R]:
         """The loop for about so many rounds in all."""
-        return self.compiled if rounds >= COMPILED_FROM.value and _compiles() else self.interpreted
+        return self.compiled if runs_compiled(rounds) else self.interpreted
 
     def interpreted(self, *arguments: P.args, **named: P.kwargs) -> R:
-        """Run it by Python: lists, for single elements of arrays take several times as long."""
-        lists = [one.tolist() if isinstance(one, np.ndarray) else one for one in arguments]
+        """Run it by Python: lists and bytes, for single elements of arrays take several times as long."""
+        lists = [_listed(one) for one in arguments]
         result: R = self._text(*lists, **named)
         for place in self._written:
             whole: Any = arguments[place]
@@ -61,16 +62,31 @@ class Loop(Generic[P, R]):
     def compiled(self) -> Callable[P, R]:
         """The same compiled, or loaded from where it was kept."""
         numba, text = import_module("numba"), self._function
-        folder = _folder(text.__code__.co_filename)
-        numba.config.CACHE_DIR = str(folder)
-        if not (folder.exists() and any(folder.rglob(f"*{text.__name__}-*.nbi"))):
+        folder = _folder(self._sources())
+        keeps = folder is not None and _writable(folder)
+        if not (folder and folder.exists() and any(folder.rglob(f"*{text.__name__}-*.nbi"))):
             report("compiling the loops for large traces, once")
-        calls = {name: text.__globals__.get(name) for name in text.__code__.co_names}
-        compiled = {name: one.compiled for name, one in calls.items() if isinstance(one, Loop)}
+        compiled = {name: one.compiled for name, one in self._calls().items()}
         copied = FunctionType(text.__code__, text.__globals__ | compiled, text.__name__)
         copied.__module__, copied.__qualname__ = text.__module__, text.__qualname__
-        machine: Callable[P, R] = numba.njit(cache=_writable(folder), nogil=True)(copied)
+        numba.config.CACHE_DIR = str(folder or "")  # here, for each called loop sets its own
+        machine: Callable[P, R] = numba.njit(cache=keeps, nogil=True)(copied)
         return machine
+
+    def _calls(self) -> dict[str, Loop[Any, Any]]:
+        """The loops that it calls, by their names in its text."""
+        calls = {name: self._function.__globals__.get(name) for name in self._function.__code__.co_names}
+        return {name: one for name, one in calls.items() if isinstance(one, Loop)}
+
+    def _sources(self) -> set[Path]:
+        """The modules of its text and of those of all that it calls."""
+        called = (one._sources() for one in self._calls().values())
+        return {Path(self._function.__code__.co_filename)}.union(*called)
+
+
+def runs_compiled(rounds: int) -> bool:
+    """Whether loops of so many rounds run compiled."""
+    return rounds >= COMPILED_FROM.value and _compiles()
 
 
 def loop(*writes: str) -> Callable[[Callable[P, R]], Loop[P, R]]:
@@ -80,16 +96,33 @@ def loop(*writes: str) -> Callable[[Callable[P, R]], Loop[P, R]]:
 
 @lru_cache(maxsize=1)
 def _compiles() -> bool:
-    return find_spec("numba") is not None
+    try:
+        import_module("numba")
+    except Exception:  # absent, or of no use with this numpy: whatever it is, the loops run without
+        return False
+    return True
 
 
-def _folder(module: str) -> Path:
-    return default_cache_dir() / "loops" / hashlib.sha256(Path(module).read_bytes()).hexdigest()[:16]
+def _folder(modules: set[Path]) -> Path | None:
+    try:
+        texts = b"".join(module.read_bytes() for module in sorted(modules))
+        return default_cache_dir() / "loops" / hashlib.sha256(texts).hexdigest()[:16]
+    except (OSError, OutputNotWritable):
+        return None
+
+
+def _listed(one: Any) -> Any:
+    if not isinstance(one, np.ndarray):
+        return one
+    return bytearray(one) if one.dtype == np.uint8 else one.tolist()
 
 
 def _writable(folder: Path) -> bool:
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.parent.parent.parent.mkdir(parents=True, exist_ok=True)
+        # What stands there is run, so it is the user's alone.
+        for one in (folder.parent.parent, folder.parent, folder):
+            one.mkdir(mode=0o700, exist_ok=True)
         probe = folder / ".writable"
         probe.touch()
         probe.unlink()

@@ -22,6 +22,7 @@ from diagnoser.options import (
     NvtxPattern,
     OutputPlace,
     RankNumber,
+    ReaderName,
     Redact,
     StartTime,
     StepRange,
@@ -32,6 +33,7 @@ from diagnoser.output import say
 from diagnoser.progress import progress_display
 from diagnoser.results import output_of, plan_results, write_results
 from reports.write.formats import Kind
+from traces.formats.readers import Reader
 
 
 @with_about
@@ -57,6 +59,7 @@ def analyze(
     redact: Redact = True,
     nsys: NsysPath = None,
     cache_dir: CacheDir = None,
+    reader: ReaderName = Reader.AUTO,
     about: dict[str, object] | None = None,
 ) -> int:
     """Diagnose a trace: which wall holds the run back, where its steps go, what to try, what is not told.
@@ -79,10 +82,8 @@ def analyze(
     Results name no path, host, user or text of the configuration, unless --no-redact is given.
     """
     forms = or_patch(form, emit_config)
-    wanted = output_of(
-        forms, output, force=force_overwrite, full=full, keys=keys, flavor=flavor, ticket=ticket
-    )
-    plan = plan_results(Kind.ANALYSIS, wanted, traces, [config, log])
+    want = output_of(forms, output, force=force_overwrite, full=full, keys=keys, flavor=flavor, ticket=ticket)
+    plan = plan_results(Kind.ANALYSIS, want, traces, [config, log])
     with progress_display() as progress:
         diagnosis = diagnoser.analyze(
             traces,
@@ -94,6 +95,7 @@ def analyze(
             gpu=gpu,
             nsys=nsys,
             cache_dir=cache_dir,
+            reader=reader,
             config=config,
             log=log,
             about=about,
@@ -101,7 +103,7 @@ def analyze(
             redact=redact,
             progress=progress,
         )
-    write_results(diagnosis.result, plan, wanted)
+    write_results(diagnosis.result, plan, want)
     for reason in diagnosis.skipped:
         say(f"skipped: {reason}")
     return 0

@@ -28,6 +28,7 @@ from diagnoser.options import (
     NsysPath,
     NvtxPattern,
     OutputPlace,
+    ReaderName,
     Redact,
     StepRange,
     TicketFolder,
@@ -37,6 +38,7 @@ from diagnoser.progress import progress_display
 from diagnoser.results import output_of, plan_results, write_results
 from reports.write.formats import Kind
 from traces.errors import UsageError
+from traces.formats.readers import Reader
 
 if TYPE_CHECKING:
     from diagnoser.side import Source
@@ -68,6 +70,7 @@ def compare(
     redact: Redact = True,
     nsys: NsysPath = None,
     cache_dir: CacheDir = None,
+    reader: ReaderName = Reader.AUTO,
     about: dict[str, object] | None = None,
 ) -> int:
     """Did it really get slower, by how much, where, and what changed that can explain it.
@@ -102,7 +105,7 @@ def compare(
     base_side = Side("base", before, base_gpu, base_config, base_log, baseline)
     new_side = Side("new", after, new_gpu, new_config, new_log)
     typed = {"--gate": gate, "--expect": expected, "--steps": steps, "--nvtx": nvtx}
-    chosen, options = parse_selection(steps, nvtx), ReadOptions(nsys, cache_dir)
+    chosen, options = parse_selection(steps, nvtx), ReadOptions(nsys, cache_dir, reader)
     reading = Reading(chosen, options, about or {}, redact, typed)
     wanted = output_of(
         form, output, force=force_overwrite, full=full, keys=keys, flavor=flavor, ticket=ticket

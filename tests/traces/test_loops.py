@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from traces import loops
 from traces.columns import IntArray
@@ -27,6 +29,12 @@ def smaller(one: int, other: int) -> int:
     return min(one, other)
 
 
+@loop("marks")
+def mark(data: NDArray[np.uint8], marks: NDArray[np.uint8]) -> None:
+    for place in range(len(data)):
+        marks[place] = data[place] // 2
+
+
 VALUES = np.array([3, 4, 5], dtype=np.int64)
 
 
@@ -35,6 +43,13 @@ def test_interpreted_and_compiled_give_the_same() -> None:
         sums = np.zeros(3, dtype=np.int64)
         assert way(VALUES, sums, 10) == 10
         assert sums.tolist() == [3, 7, 10]
+
+
+def test_bytes_are_read_and_written_both_ways() -> None:
+    for way in (mark.interpreted, mark.compiled):
+        marks = np.zeros(3, dtype=np.uint8)
+        way(np.array([4, 200, 255], dtype=np.uint8), marks)
+        assert marks.tolist() == [2, 100, 127]
 
 
 def test_little_work_is_interpreted_and_much_is_compiled() -> None:
@@ -47,6 +62,15 @@ def test_without_numba_everything_is_interpreted(monkeypatch: pytest.MonkeyPatch
     assert add_up.over(10**9) == add_up.interpreted
 
 
+def test_a_numba_that_cannot_be_imported_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "numba", None)
+    loops._compiles.cache_clear()
+    try:
+        assert add_up.over(10**9) == add_up.interpreted
+    finally:
+        loops._compiles.cache_clear()
+
+
 def test_the_first_compile_is_announced_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     words: list[str] = []
@@ -56,6 +80,7 @@ def test_the_first_compile_is_announced_and_kept(tmp_path: Path, monkeypatch: py
             fresh.compiled(VALUES, np.zeros(3, dtype=np.int64), 10)
     assert words == ["compiling the loops for large traces, once"]
     assert list((tmp_path / "moe-diag" / "loops").rglob("*.nbc"))
+    assert (tmp_path / "moe-diag").stat().st_mode & 0o777 == 0o700
 
 
 def test_where_nothing_can_be_kept_a_loop_is_compiled_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from traces.columns import NULL, PROCESS_BITS, IntArray, distinct
 from traces.errors import DamagedTrace
-from traces.formats.tables import TableColumns, Tables, Texts, empty_columns
+from traces.formats.tables import EVERY_ROW, RowFilter, TableColumns, Tables, Texts, empty_columns
 
 
 def read_present(
@@ -19,8 +19,11 @@ def read_present(
     required: Sequence[str],
     optional: Sequence[str],
     texts: Sequence[str] = (),
+    only: RowFilter = EVERY_ROW,
 ) -> TableColumns:
     """A table's columns: absent optional ones are all NULL, an absent table has no rows.
+
+    Of `only` what it says of absent columns does not count.
 
     Raises `DamagedTrace` where a required column is absent from a table that is there.
     """
@@ -32,10 +35,11 @@ def read_present(
             f"{path} has no column {absent[0]} in {name}, which every export has. Export the report again."
         )
     present = [*required, *(column for column in optional if column in here)]
-    table = tables.read(name, present, [column for column in texts if column in here])
+    wanted = {column: values for column, values in only.items() if column in here}
+    table = tables.read(name, present, [column for column in texts if column in here], wanted)
     for column in ("start", "end"):
         _check_times(table.integers.get(column), path, f"{name}.{column}")
-    row_count = len(next(iter(table.integers.values()), ()))
+    row_count = len(table)
     absent_number = np.full(row_count, NULL, dtype=np.int64)
     absent_text = Texts(np.full(row_count, -1, dtype=np.int64), ())
     return TableColumns(

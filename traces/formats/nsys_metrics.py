@@ -15,7 +15,7 @@ import numpy as np
 
 from traces.columns import NULL, FloatArray, GpuSamples, IntArray, distinct
 from traces.formats.nsys_columns import read_present
-from traces.formats.tables import Tables
+from traces.formats.tables import RowFilter, Tables
 
 METRICS: Final = "GPU_METRICS"
 METRIC_NAMES: Final = "TARGET_INFO_GPU_METRICS"
@@ -53,11 +53,16 @@ def _rows(tables: Tables, path: Path) -> _Rows:
 
 def _metric_rows(tables: Tables, path: Path) -> _Rows:
     """Rows of GPU_METRICS. A metric's id means nothing by itself, and differs between GPUs."""
+    named = _named_metrics(tables)
+    wanted: RowFilter = {
+        "metricId": sorted({metric_id for _, metric_id, _ in named}) or [NULL],
+        "value": None,
+    }
     column = read_present(
-        tables, path, METRICS, ("typeId", "metricId", "value"), ("timestamp", "rawTimestamp")
+        tables, path, METRICS, ("typeId", "metricId", "value"), ("timestamp", "rawTimestamp"), only=wanted
     ).integers
     metric = np.full(len(column["value"]), -1, dtype=np.int64)
-    for type_id, metric_id, place in _named_metrics(tables):
+    for type_id, metric_id, place in named:
         metric[(column["typeId"] == type_id) & (column["metricId"] == metric_id)] = place
     stamps = np.where(column["timestamp"] != NULL, column["timestamp"], column["rawTimestamp"])
     keep = (metric >= 0) & (stamps != NULL) & (column["value"] != NULL)

@@ -25,7 +25,7 @@ from traces.formats.nccl_payloads import read_nccl_calls
 from traces.formats.nsys_columns import named, process_ids, read_present
 from traces.formats.nsys_memory import read_memory_use
 from traces.formats.nsys_metrics import read_gpu_samples
-from traces.formats.tables import TableColumns, Tables
+from traces.formats.tables import RowFilter, TableColumns, Tables
 
 _GPU_REQUIRED = ("start", "end", "deviceId", "streamId")
 _GPU_OPTIONAL = ("correlationId", "globalPid")
@@ -48,7 +48,6 @@ def read_export(tables: Tables, path: Path, kind: str = "nsys-sqlite") -> Column
     calls, call_names = _calls(tables, path)
     ranges, range_texts = _ranges(tables, path)
     return Columns(
-        info=_info(tables, path, kind, listed),
         kernels=kernels,
         copies=_copies(tables, path),
         replays=_gpu_rows(read_present(tables, path, schema.GRAPHS, _GPU_REQUIRED, _GPU_OPTIONAL)),
@@ -67,6 +66,7 @@ def read_export(tables: Tables, path: Path, kind: str = "nsys-sqlite") -> Column
         gpu_samples=read_gpu_samples(tables, path),
         nccl_calls=read_nccl_calls(tables),
         memory=read_memory_use(tables, path),
+        info=_info(tables, path, kind, listed),  # last: it names the readers that ran
     )
 
 
@@ -131,7 +131,8 @@ def _calls(tables: Tables, path: Path) -> tuple[Calls, tuple[str, ...]]:
 def _ranges(tables: Tables, path: Path) -> tuple[Ranges, tuple[str, ...]]:
     """Closed ranges; their text stands in the row or, registered, in StringIds."""
     optional = ("eventType", "globalTid", "textId")
-    table = read_present(tables, path, schema.NVTX, ("start", "end"), optional, texts=("text",))
+    closed: RowFilter = {"eventType": schema.RANGE_TYPES, "end": None}
+    table = read_present(tables, path, schema.NVTX, ("start", "end"), optional, ("text",), closed)
     column, text = table.integers, table.texts["text"]
     keep = (
         np.isin(column["eventType"], schema.RANGE_TYPES) & (column["end"] != NULL) & (column["start"] != NULL)

@@ -14,7 +14,8 @@ from traces.formats.export_cache import exported
 from traces.formats.kineto import read_kineto
 from traces.formats.kineto_json import GZIP_MAGIC, looks_like_json
 from traces.formats.nsys_sqlite import read_export
-from traces.formats.sqlite_tables import SqliteTables
+from traces.formats.readers import Reader
+from traces.formats.sqlite_pages import open_tables
 from traces.progress import Progress, silent
 
 _KNOWN = "A trace is an .nsys-rep, a .qdrep, an SQLite export of one, or the PyTorch profiler's .json(.gz)."
@@ -22,10 +23,11 @@ _KNOWN = "A trace is an .nsys-rep, a .qdrep, an SQLite export of one, or the PyT
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """How to read: which nsys exports reports (None: look for one), and where exports are kept."""
+    """How to read: which nsys exports reports (None: look for one), where exports are kept, what reads."""
 
     nsys: str | None = None
     cache_dir: Path | None = None
+    reader: Reader = Reader.AUTO
 
 
 def read_trace(path: Path, options: ReadOptions | None = None, progress: Progress = silent) -> Columns:
@@ -37,11 +39,11 @@ def read_trace(path: Path, options: ReadOptions | None = None, progress: Progres
     options = options or ReadOptions()
     head = _head(path)
     if head.startswith(sqlite_file.MAGIC):
-        return _read_sqlite(path, path, "nsys-sqlite", progress)
+        return _read_sqlite(path, path, "nsys-sqlite", options.reader, progress)
     if nsys_report.is_report(head):
         cache = options.cache_dir or default_cache_dir()
         export = exported(path, nsys=options.nsys, cache_dir=cache, progress=progress)
-        return _read_sqlite(export, path, "nsys-report", progress)
+        return _read_sqlite(export, path, "nsys-report", options.reader, progress)
     if nsys_report.is_stream(head):
         raise NotATrace(
             f"{path} is a raw stream (.qdstrm) that nsys has not imported. "
@@ -52,8 +54,8 @@ def read_trace(path: Path, options: ReadOptions | None = None, progress: Progres
     raise NotATrace(f"{path} is no trace we know. {_KNOWN}")
 
 
-def _read_sqlite(database: Path, named: Path, kind: str, progress: Progress) -> Columns:
-    with SqliteTables(database, progress, shown=named) as tables:
+def _read_sqlite(database: Path, named: Path, kind: str, reader: Reader, progress: Progress) -> Columns:
+    with open_tables(database, reader, progress, shown=named) as tables:
         return read_export(tables, named, kind)
 
 

@@ -11,6 +11,7 @@ import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -20,11 +21,29 @@ import numpy as np
 from traces.columns import NULL, IntArray, distinct
 from traces.errors import DamagedTrace, TraceNotFound
 from traces.formats.sqlite_file import check_whole
-from traces.formats.tables import TableColumns, Texts, empty_columns
+from traces.formats.tables import EVERY_ROW, RowFilter, TableColumns, Texts, empty_columns
 from traces.progress import Progress, silent
 
 _CHUNK_ROWS: Final = 65_536
 _IDS_PER_QUERY: Final = 500  # SQLite takes at least 999 variables
+
+
+@dataclass(frozen=True, slots=True)
+class StoredColumn:
+    """A column as declared: its name and type, and whether it may be computed or stand for the rowid."""
+
+    name: str
+    type: str
+    is_key: bool
+    is_hidden: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTable:
+    """Where a table's rows are stored, and its columns in the order of its records."""
+
+    root_page: int
+    columns: tuple[StoredColumn, ...]
 
 
 class SqliteTables:
@@ -63,14 +82,15 @@ class SqliteTables:
         with self._reading(table):
             return frozenset(row[1] for row in self._db.execute(f"PRAGMA table_info({_quoted(table)})"))
 
-    def read(self, table: str, integers: Sequence[str], texts: Sequence[str] = ()) -> TableColumns:
-        """Whole columns of a table that has them, in one pass and the table's own row order."""
-        selected = [f"ifnull({_quoted(name)}, {NULL})" for name in integers]
-        selected += [_quoted(name) for name in texts]
+    def read(
+        self, table: str, integers: Sequence[str], texts: Sequence[str] = (), only: RowFilter = EVERY_ROW
+    ) -> TableColumns:
+        """Columns of a table that has them, in one pass and the table's own row order: no index is used."""
         encoders = {name: _TextEncoder() for name in texts}
         chunks: list[list[IntArray]] = []
         with self._reading(table):
-            cursor = self._db.execute(f"SELECT {', '.join(selected)} FROM {_quoted(table)}")
+            source = f"{_quoted(table)} NOT INDEXED WHERE {_condition(only)}"
+            cursor = self._db.execute(f"SELECT {_selected(integers, texts)} FROM {source}")
             while rows := cursor.fetchmany(_CHUNK_ROWS):
                 columns = list(zip(*rows, strict=True))
                 numbers = columns[: len(integers)]
@@ -124,6 +144,31 @@ class SqliteTables:
             names = ", ".join(_quoted(name) for name in columns)
             return self._db.execute(f"SELECT {names} FROM {_quoted(table)}").fetchall()
 
+    def stored(self, table: str) -> StoredTable | None:
+        """How a table is stored; None for a view and whatever else has no rows of its own."""
+        with self._reading(table):
+            found = self._db.execute(
+                "SELECT rootpage FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)
+            ).fetchone()
+            rows = self._db.execute(f"PRAGMA table_xinfo({_quoted(table)})").fetchall()
+        if found is None or not isinstance(found[0], int):
+            return None
+        columns = (
+            StoredColumn(str(name), str(kind), bool(key), bool(hidden))
+            for _, name, kind, _, _, key, hidden in rows
+        )
+        return StoredTable(found[0], tuple(columns))
+
+    def row_at(
+        self, table: str, rowid: int, integers: Sequence[str], texts: Sequence[str], only: RowFilter
+    ) -> tuple[bool, tuple[object, ...]] | None:
+        """Whether the row of a rowid is wanted, and its values; None where there is no such row."""
+        with self._reading(table):
+            selected = f"{_condition(only)}, {_selected(integers, texts)}"
+            found = self._db.execute(f"SELECT {selected} FROM {_quoted(table)} WHERE _rowid_ = ?", (rowid,))
+            row = found.fetchone()
+        return None if row is None else (bool(row[0]), row[1:])
+
     def _whole(self, table: str, column: str, values: tuple[Any, ...]) -> IntArray:
         try:
             array = np.array(values)
@@ -162,6 +207,21 @@ class _TextEncoder:
     @property
     def values(self) -> list[str]:
         return [str(text) for text in self._codes if text is not None]
+
+
+def _selected(integers: Sequence[str], texts: Sequence[str]) -> str:
+    numbers = [f"ifnull({_quoted(name)}, {NULL})" for name in integers]
+    return ", ".join([*numbers, *map(_quoted, texts)])
+
+
+def _condition(only: RowFilter) -> str:
+    parts = [
+        f"{_quoted(name)} IS NOT NULL"
+        if values is None
+        else f"{_quoted(name)} IN ({', '.join(map(str, values))})"
+        for name, values in only.items()
+    ]
+    return " AND ".join(parts) or "1"
 
 
 def _quoted(name: str) -> str:

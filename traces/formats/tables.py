@@ -1,13 +1,14 @@
 """The small interface between a file's bytes and its schema: named tables, read as columns.
 
-A faster reader replaces `SqliteTables` by offering the same five methods.
+`SqliteTables` reads any SQLite file and is the reference; `PageTables` reads large plain ones faster.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from types import MappingProxyType
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -29,19 +30,34 @@ class TableColumns:
     integers: Mapping[str, IntArray]
     texts: Mapping[str, Texts]
 
+    def __len__(self) -> int:
+        return len(next(iter(self.integers.values()), ())) or max(
+            (len(text.codes) for text in self.texts.values()), default=0
+        )
+
+
+RowFilter = Mapping[str, Sequence[int] | None]
+"""Which rows are wanted: those whose column has one of the numbers; for None, those where it is not NULL."""
+
+EVERY_ROW: Final[RowFilter] = MappingProxyType({})
+
 
 class Tables(Protocol):
     """Tables of one export. Errors raised while reading are `traces.errors.DamagedTrace`."""
 
-    reader: str
-    """Name of the reader, for `traces[].reader`."""
+    @property
+    def reader(self) -> str:
+        """Which reader ran, for `traces[].reader`; asked when all is read."""
+        ...
 
     def columns_of(self, table: str) -> frozenset[str]:
         """Column names of a table; empty where the table is absent."""
         ...
 
-    def read(self, table: str, integers: Sequence[str], texts: Sequence[str] = ()) -> TableColumns:
-        """Whole columns of a table that has them, in one pass."""
+    def read(
+        self, table: str, integers: Sequence[str], texts: Sequence[str] = (), only: RowFilter = EVERY_ROW
+    ) -> TableColumns:
+        """Columns of a table that has them, in one pass; `only` names columns among the integers."""
         ...
 
     def strings(self, ids: IntArray) -> Mapping[int, str]:

@@ -105,7 +105,9 @@ class Stored:
     def rows(self, table: str, columns: Sequence[str]) -> list[Sequence[object]]:
         return list(SIZES if table == "NVTX_PAYLOAD_SCHEMAS" else ENTRIES)
 
-    def read(self, table: str, integers: Sequence[str], texts: Sequence[str] = ()) -> None:
+    def read(
+        self, table: str, integers: Sequence[str], texts: Sequence[str] = (), only: object = None
+    ) -> None:
         raise AssertionError("whole columns are not needed")
 
     def strings(self, ids: IntArray) -> dict[int, str]:

@@ -175,7 +175,7 @@ class OneTable:
     def columns_of(self, table: str) -> frozenset[str]:
         return frozenset(self._columns)
 
-    def read(self, table: str, integers: list[str], texts: object = ()) -> TableColumns:
+    def read(self, table: str, integers: list[str], texts: object = (), only: object = ()) -> TableColumns:
         return TableColumns({name: self._columns[name] for name in integers}, {})
 
 

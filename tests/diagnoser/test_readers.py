@@ -1,0 +1,49 @@
+"""`--reader` chooses what reads an SQLite file; the document says what ran, and nothing else differs."""
+
+from __future__ import annotations
+
+import json
+import lzma
+from pathlib import Path
+
+import pytest
+
+import diagnoser
+from diagnoser.cli import run
+from diagnoser.demo.recordings import compressed
+from traces.errors import UsageError
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    path = tmp_path / "run.sqlite"
+    path.write_bytes(lzma.decompress(compressed("healthy").read_bytes()))
+    return path
+
+
+def document(trace: Path, reader: str) -> dict[str, object]:
+    output = trace.with_name(f"{reader}.json")
+    assert run(["analyze", str(trace), "--reader", reader, "-o", str(output)]) == 0
+    made: dict[str, object] = json.loads(output.read_text(encoding="utf-8"))
+    return made
+
+
+def test_results_of_both_readers_differ_in_the_readers_name_alone(trace: Path) -> None:
+    pages, sqlite3 = (document(trace, reader) for reader in ("pages", "sqlite3"))
+    names = [made["traces"][0].pop("reader") for made in (pages, sqlite3)]  # type: ignore[index]
+    assert names == ["pages", "sqlite3"]
+    assert pages == sqlite3
+
+
+def test_both_sides_of_a_comparison_are_read_alike(trace: Path, tmp_path: Path) -> None:
+    output = tmp_path / "compared.json"
+    assert run(["compare", str(trace), str(trace), "--reader", "pages", "-o", str(output)]) == 0
+    with pytest.raises(UsageError, match="one of auto, pages, sqlite3"):
+        diagnoser.compare(trace, trace, reader="odbc")
+
+
+def test_an_unknown_reader_is_an_error_of_use(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["analyze", str(trace), "--reader", "odbc"]) == 2
+    assert "auto" in capsys.readouterr().err
+    with pytest.raises(UsageError, match="one of auto, pages, sqlite3"):
+        diagnoser.analyze(trace, reader="odbc")

@@ -1,0 +1,200 @@
+"""A table's wanted columns out of its leaf pages, a batch of pages at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traces.columns import IntArray
+from traces.formats.sqlite_cells import SPARE_BYTES, UNUSUAL, decode_pages
+from traces.formats.sqlite_tables import SqliteTables, StoredTable
+from traces.formats.sqlite_texts import TextStore, in_order
+from traces.formats.sqlite_tree import PageFile, Unusual
+from traces.formats.tables import RowFilter, TableColumns
+from traces.progress import Progress
+
+_BATCH_BYTES: Final = 1 << 20  # stays in the processor's cache
+_SMALLEST_CELL_BYTES: Final = 6  # with its place in the page
+_MOST_LEFT: Final = 10_000  # rows with a wanted value in overflow pages, which SQLite reads one by one
+_ROOM: Final = 1.05  # more rows than the pages read so far promise
+_REAL: Final = ("REAL", "FLOA", "DOUB")  # in the name of a type: numbers stored whole are read as REAL
+_TEXT_OR_WHOLE: Final = ("INT", "CHAR", "CLOB", "TEXT", "BLOB")  # these words count before
+
+
+class TableReader:
+    """One pass over a table. `read` raises `Unusual` where SQLite has to read the table instead."""
+
+    def __init__(
+        self,
+        pages: PageFile,
+        sql: SqliteTables,
+        table: str,
+        integers: Sequence[str],
+        texts: Sequence[str],
+        only: RowFilter,
+    ) -> None:
+        self._pages, self._sql = pages, sql
+        self._table, self._integers, self._texts, self._only = table, integers, texts, only
+        stored = sql.stored(table)
+        wanted = [*integers, *texts]
+        if stored is None or not wanted or any(values is not None and not values for values in only.values()):
+            raise Unusual
+        self._root = stored.root_page
+        self._slot_of = _slots(stored, integers, texts)
+        self._work = pages.count * pages.page_size  # all tables of a file run alike
+
+    def read(self, progress: Progress) -> TableColumns:
+        """The columns, in rowid order."""
+        leaves = self._pages.leaves(self._root)
+        size = self._pages.page_size
+        batch = max(_BATCH_BYTES // size, 1)
+        buffer = np.zeros(min(batch, len(leaves)) * size + SPARE_BYTES, dtype=np.uint8)
+        columns = [_Growing() for _ in (*self._integers, *self._texts)]
+        stores = [TextStore() for _ in self._texts]
+        state = np.zeros(3, dtype=np.int64)
+        left: list[tuple[int, int]] = []
+        for first in range(0, len(leaves), batch):
+            numbers = leaves[first : first + batch]
+            data = self._pages.read(numbers, buffer)
+            capacity = self._cells(data, len(numbers), is_alone=len(leaves) == 1)
+            out, rows = self._decoded(data, len(numbers), capacity, state)
+            left += self._left(out, capacity, int(state[2]), columns[0].used)
+            if len(left) > _MOST_LEFT:
+                raise Unusual
+            for place, store in enumerate(stores):
+                store.encode(
+                    data, rows, out, (len(self._integers) + 2 * place) * capacity, capacity, self._work
+                )
+            done = first + len(numbers)
+            for column, slot in zip(columns, self._stored_slots(), strict=True):
+                column.append(out[slot * capacity : slot * capacity + rows], len(leaves) / done)
+            progress(f"reading {self._table}, {columns[0].used:,} rows", done / len(leaves))
+        whole = [column.finished() for column in columns]
+        numbers_of = dict(zip(self._integers, whole, strict=False))
+        coded = {
+            name: store.coded(codes)
+            for name, codes, store in zip(self._texts, whole[len(self._integers) :], stores, strict=True)
+        }
+        return self._with_left(TableColumns(numbers_of, coded), left)
+
+    def _stored_slots(self) -> list[int]:
+        """The slots whose values are kept: of a text its code, not its length."""
+        first = len(self._integers)
+        return [*range(first), *range(first, first + 2 * len(self._texts), 2)]
+
+    def _cells(self, data: NDArray[np.uint8], pages: int, is_alone: bool) -> int:
+        """How many rows the pages say they have."""
+        heads = data[: pages * self._pages.page_size].reshape(pages, -1)
+        cells = heads[:, 3].astype(np.int64) * 256 + heads[:, 4]
+        if cells.max() > (self._pages.usable - 8) // _SMALLEST_CELL_BYTES or (
+            cells.min() < 1 and not is_alone
+        ):
+            raise Unusual
+        return int(cells.sum())
+
+    def _decoded(
+        self, data: NDArray[np.uint8], pages: int, capacity: int, state: IntArray
+    ) -> tuple[IntArray, int]:
+        slots = len(self._integers) + 2 * len(self._texts)
+        out = np.empty((slots + 2) * capacity, dtype=np.int64)
+        numbers = [values or () for values in self._only.values()]
+        rows = decode_pages.over(self._work)(
+            data,
+            pages,
+            self._pages.page_size,
+            self._pages.usable,
+            self._slot_of,
+            len(self._integers),
+            slots,
+            np.array([self._integers.index(name) for name in self._only], dtype=np.int64),
+            np.cumsum([0, *map(len, numbers)], dtype=np.int64),
+            np.array([number for each in numbers for number in each], dtype=np.int64),
+            capacity,
+            out,
+            state,
+        )
+        if rows == UNUSUAL:
+            raise Unusual
+        return out, rows
+
+    def _left(self, out: IntArray, capacity: int, count: int, before: int) -> list[tuple[int, int]]:
+        """(row, rowid) of the rows that are left to SQLite."""
+        first = (len(self._integers) + 2 * len(self._texts)) * capacity
+        rows, rowids = (out[at : at + count].tolist() for at in (first, first + capacity))
+        return [(before + row, rowid) for row, rowid in zip(rows, rowids, strict=True)]
+
+    def _with_left(self, found: TableColumns, left: list[tuple[int, int]]) -> TableColumns:
+        """The columns with the rows in them that SQLite reads."""
+        if not left:
+            return found
+        keep = np.ones(len(found), dtype=np.bool_)
+        known = {
+            name: {text: code for code, text in enumerate(found.texts[name].values)} for name in self._texts
+        }
+        for row, rowid in left:
+            read = self._sql.row_at(self._table, rowid, self._integers, self._texts, self._only)
+            if read is None:
+                raise Unusual
+            keep[row], values = read
+            for name, value in zip(self._integers, values, strict=False):
+                if type(value) is not int:
+                    raise Unusual
+                found.integers[name][row] = value
+            for name, value in zip(self._texts, values[len(self._integers) :], strict=True):
+                if not (value is None or type(value) is str):
+                    raise Unusual
+                found.texts[name].codes[row] = (
+                    -1 if value is None else known[name].setdefault(value, len(known[name]))
+                )
+        return TableColumns(
+            {name: values[keep] for name, values in found.integers.items()},
+            {name: in_order(text.codes[keep], tuple(known[name])) for name, text in found.texts.items()},
+        )
+
+
+def _slots(stored: StoredTable, integers: Sequence[str], texts: Sequence[str]) -> IntArray:
+    """Of each stored column up to the last wanted one, the slot that takes it, -1 where it is not wanted."""
+    slot = {name: place for place, name in enumerate(integers)}
+    slot |= {name: len(integers) + 2 * place for place, name in enumerate(texts)}
+    columns = {column.name: column for column in stored.columns}
+    if any(column.is_hidden for column in stored.columns) or not slot.keys() <= columns.keys():
+        raise Unusual
+    if any(columns[name].is_key for name in slot) or any(_is_real(columns[name].type) for name in integers):
+        raise Unusual
+    places = [slot.get(column.name, -1) for column in stored.columns]
+    return np.array(
+        places[: max(place for place, value in enumerate(places) if value >= 0) + 1], dtype=np.int64
+    )
+
+
+def _is_real(declared: str) -> bool:
+    upper = declared.upper()
+    return any(word in upper for word in _REAL) and not any(word in upper for word in _TEXT_OR_WHOLE)
+
+
+class _Growing:
+    """One column while it is read: room for what is expected, given back at the end."""
+
+    def __init__(self) -> None:
+        self.used = 0
+        self._values = np.empty(0, dtype=np.int64)
+
+    def append(self, part: IntArray, pages_by_read: float) -> None:
+        """Add values; `pages_by_read`: all pages by those read so far."""
+        end = self.used + len(part)
+        if end > len(self._values):
+            room = int(end * pages_by_read * _ROOM)
+            if self.used:
+                self._values.resize(max(room, end), refcheck=False)
+            else:  # numpy asks for large pages only here
+                self._values = np.empty(max(room, end), dtype=np.int64)
+        self._values[self.used : end] = part
+        self.used = end
+
+    def finished(self) -> IntArray:
+        """The values."""
+        self._values.resize(self.used, refcheck=False)
+        return self._values

@@ -1,0 +1,144 @@
+"""Distinct texts of a column, found by their bytes: no Python object for each row."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traces.columns import IntArray
+from traces.formats.tables import Texts
+from traces.loops import loop
+
+_Bytes = NDArray[np.uint8]
+_Number = TypeVar("_Number", bound=np.generic)
+_FIRST_ROOM: Final = 256
+_FIRST_BYTES: Final = 1 << 16
+
+
+@loop("out", "buckets", "hashes", "ends", "arena", "state")
+def encode_texts(
+    data: _Bytes,
+    start: int,
+    rows: int,
+    place_from: int,
+    length_from: int,
+    out: IntArray,
+    buckets: IntArray,
+    hashes: IntArray,
+    ends: IntArray,
+    arena: _Bytes,
+    state: IntArray,
+) -> int:
+    """Replace the places of texts in `out` by codes, in order of first sight -> the row where room ran out.
+
+    The distinct texts stand end to end in `arena`, text n up to `ends[n]`; `state[0]` counts them. `buckets`
+    is an open hash table of codes, at most half full, -1 where empty; its length is a power of two.
+    """
+    mask = len(buckets) - 1
+    for row in range(start, rows):
+        first, length = out[place_from + row], out[length_from + row]
+        if length < 0:
+            out[place_from + row] = -1
+            continue
+        mixed = 2166136261
+        for place in range(first, first + length):
+            mixed = ((mixed ^ data[place]) * 16777619) & 0xFFFFFFFF
+        bucket = (mixed ^ (mixed >> 15)) & mask
+        code = buckets[bucket]
+        while code >= 0:
+            begin = ends[code - 1] if code > 0 else 0
+            if hashes[code] == mixed and ends[code] - begin == length:
+                same = 0
+                while same < length and arena[begin + same] == data[first + same]:
+                    same += 1
+                if same == length:
+                    break
+            bucket = (bucket + 1) & mask
+            code = buckets[bucket]
+        if code < 0:
+            code = state[0]
+            begin = ends[code - 1] if code > 0 else 0
+            if 2 * code >= len(buckets) or code >= len(ends) or begin + length > len(arena):
+                return row
+            for place in range(length):
+                arena[begin + place] = data[first + place]
+            ends[code] = begin + length
+            hashes[code] = mixed
+            buckets[bucket] = code
+            state[0] = code + 1
+        out[place_from + row] = code
+    return rows
+
+
+@loop("buckets")
+def fill_buckets(hashes: IntArray, count: int, buckets: IntArray) -> None:
+    """Enter `count` codes by their hashes into an empty table."""
+    mask = len(buckets) - 1
+    for code in range(count):
+        bucket = (hashes[code] ^ (hashes[code] >> 15)) & mask
+        while buckets[bucket] >= 0:
+            bucket = (bucket + 1) & mask
+        buckets[bucket] = code
+
+
+class TextStore:
+    """The distinct texts of a column so far."""
+
+    def __init__(self) -> None:
+        self._buckets = np.full(2 * _FIRST_ROOM, -1, dtype=np.int64)
+        self._hashes = np.zeros(_FIRST_ROOM, dtype=np.int64)
+        self._ends = np.zeros(_FIRST_ROOM, dtype=np.int64)
+        self._arena = np.zeros(_FIRST_BYTES, dtype=np.uint8)
+        self._state = np.zeros(1, dtype=np.int64)
+
+    def encode(
+        self, data: NDArray[np.uint8], rows: int, out: IntArray, slot: int, capacity: int, work: int
+    ) -> None:
+        """Replace places in `out` from `slot` on, with lengths `capacity` after them, by codes."""
+        done, run = 0, encode_texts.over(work)
+        while True:
+            tables = (self._buckets, self._hashes, self._ends, self._arena, self._state)
+            done = run(data, done, rows, slot, slot + capacity, out, *tables)
+            if done == rows:
+                return
+            self._grow(int(out[slot + capacity + done]), work)
+
+    def coded(self, codes: IntArray) -> Texts:
+        """The column of these codes. Distinct bytes that are no UTF-8 can be one text."""
+        count = int(self._state[0])
+        ends = [0, *self._ends[:count].tolist()]
+        raw = self._arena[: ends[-1]].tobytes()
+        values = tuple(raw[first:end].decode("utf-8", "replace") for first, end in pairwise(ends))
+        return Texts(codes, values) if len(set(values)) == count else in_order(codes, values)
+
+    def _grow(self, needed_bytes: int, work: int) -> None:
+        """Room for twice the texts, or for twice the bytes, whichever ran out."""
+        count = int(self._state[0])
+        used = int(self._ends[count - 1]) if count else 0
+        if used + needed_bytes > len(self._arena):
+            self._arena = _longer(self._arena, 2 * len(self._arena) + needed_bytes)
+        if count == len(self._ends):
+            self._hashes = _longer(self._hashes, 2 * count)
+            self._ends = _longer(self._ends, 2 * count)
+            self._buckets = np.full(4 * count, -1, dtype=np.int64)
+            fill_buckets.over(work)(self._hashes, count, self._buckets)
+
+
+def in_order(codes: IntArray, values: tuple[str, ...]) -> Texts:
+    """The column with each text once, in order of first sight, and only those that it has."""
+    place: dict[str, int] = {}
+    used, first = np.unique(codes, return_index=True)
+    new = np.full(len(values) + 1, -1, dtype=np.int64)
+    for code in used[np.argsort(first)].tolist():
+        if code >= 0:
+            new[code] = place.setdefault(values[code], len(place))
+    return Texts(new[codes], tuple(place))  # code -1 takes the last entry, which stays -1
+
+
+def _longer(values: NDArray[_Number], length: int) -> NDArray[_Number]:
+    longer = np.zeros(length, dtype=values.dtype)
+    longer[: len(values)] = values
+    return longer
