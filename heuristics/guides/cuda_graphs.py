@@ -42,8 +42,12 @@ def choose_graphs(run: Run) -> GraphChoice:
 
 
 def graph_facts(run: Run) -> Facts:
-    """What the table asks for. A run of unknown stage counts as tuned."""
+    """What the table asks for. A run of unknown stage counts as tuned.
+
+    `graphs_run`: a quiet host is then what they gave, and no reason to do without them.
+    """
     return {
+        "graphs_run": run.config.graph_impl not in (None, "none") or bool(run.active.graph_frac),
         "host_visible": host_visible(run),
         "full_recompute": run.active.recompute_full,
         "moe": run.active.moe,

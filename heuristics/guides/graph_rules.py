@@ -51,7 +51,7 @@ class GraphRule:
 _FORBIDDING: Final = (
     GraphRule(
         "host-quiet",
-        {"host_visible": (False,)},
+        {"graphs_run": (False,), "host_visible": (False,)},
         "none",
         (),
         (),
