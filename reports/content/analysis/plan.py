@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from heuristics.result.judged import Arm, Fix, Knobs, Precondition, Refused
+from heuristics.result.judged import Arm, Fix, Knobs, Precondition, Refused, Wall
 from heuristics.result.known import known
 from heuristics.result.result import Result
 from reports.content.analysis.headline import open_walls
@@ -227,11 +227,18 @@ def _refused(one: Refused) -> Words:
     return words(f"{one.id} {one.title}: {one.because}.{unlocked}")
 
 
+def _to_judge(walls: Sequence[Wall]) -> Iterator[str]:
+    """What is missing for each wall; one cure of several stands once."""
+    for cure in dict.fromkeys(wall.cure for wall in walls):
+        several = " and ".join(name_of(wall.id) for wall in walls if wall.cure == cure)
+        yield f"To judge {several}: {cure}."
+
+
 def _why_none(result: Result) -> str:
     if any(rank.detected.training_step is False for rank in result.ranks):
         return "No change is planned: this is not a training step."
     if open_ := [wall for wall in open_walls(result) if is_cure(wall.cure)]:
-        return f"Record what is missing. To judge {name_of(open_[0].id)}: {open_[0].cure}."
+        return f"Record what is missing. {' '.join(_to_judge(open_))}"
     if result.verdict.wall is None:
         return "Nothing in this recording calls for a change."
     if result.refused:
