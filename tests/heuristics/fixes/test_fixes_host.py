@@ -384,3 +384,18 @@ def test_garbage_that_is_collected_by_hand_is_not_guessed_from_long_pauses() -> 
     by_hand = configured({"train.manual_gc": True})
     assert "unmet" in [one.state for one in HST_2.preconditions(by_hand)]
     assert "garbage" not in name_of("long_python_pauses")
+
+
+@pytest.mark.parametrize(
+    ("shown", "title"),
+    [
+        (Observed(moe=True), "CUDA graphs of router and preprocessing"),
+        (Observed(moe=False), "CUDA graphs of attention"),
+    ],
+)
+def test_the_title_of_graphs_names_the_modules_that_its_flags_name(shown: Observed, title: str) -> None:
+    run = Run(shown, DROPLESS)
+    assert HST_3.of_run(HST_3, run).title == title
+    words = {"attn": "attention", "moe_router": "router", "moe_preprocess": "preprocessing"}
+    flags = " ".join(HST_3.knobs(run).megatron_lm).split("--cuda-graph-modules ")[1].split(" --")[0]
+    assert all(words[flag] in title for flag in flags.split())
