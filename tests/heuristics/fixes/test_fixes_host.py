@@ -21,6 +21,7 @@ from heuristics.run.run import Run, WallId
 from reports.content.names import name_of
 from tests.fix_doubles import configured
 from traces.account.host import CAUSES
+from traces.settings.settings import settings
 
 HST_1 = hst_1_cpu_binding.FIX
 HST_2 = hst_2_manual_gc.FIX
@@ -399,3 +400,17 @@ def test_the_title_of_graphs_names_the_modules_that_its_flags_name(shown: Observ
     words = {"attn": "attention", "moe_router": "router", "moe_preprocess": "preprocessing"}
     flags = " ".join(HST_3.knobs(run).megatron_lm).split("--cuda-graph-modules ")[1].split(" --")[0]
     assert all(words[flag] in title for flag in flags.split())
+
+
+@pytest.mark.parametrize(
+    ("run", "told"),
+    [
+        (Run(Observed(several_gpus=False)), "unmet"),
+        (Run(Observed(several_gpus=True)), "met"),
+        (Run(), "unknown"),
+        (Run(settings=settings({"world_size": 1}, "run.sh")), "unmet"),
+        (Run(Observed(several_gpus=False), settings=settings({"world_size": 8}, "run.sh")), "met"),
+    ],
+)
+def test_ranks_of_a_run_with_one_gpu_are_not_bound_to_nodes(run: Run, told: str) -> None:
+    assert state(HST_1, "more than one GPU", run) == told
