@@ -29,7 +29,7 @@ def change(run: Run) -> Change:
 FIX: Final = Fix(
     id="CMP-6",
     wall="compute",
-    title="Look inside the kernels with Nsight Compute",
+    title="Profile the main kernels with Nsight Compute",
     change=change,
     versions="no matter of Megatron's; Nsight Compute of the CUDA release that the run uses",
     side_effects=(

@@ -93,7 +93,7 @@ def advice(run: Run) -> tuple[Precondition, ...]:
     needs = [
         *already_so("cuda_graph_impl", graphed != 0 and _configured(run, modules)),
         holds(
-            f"graphs of parts are what the CUDA-graph guide names ({choice.rule})",
+            f"the CUDA-graph guide asks for graphs of parts of a layer ({choice.rule})",
             choice.impl == "transformer_engine",
             "HST-7" if whole else ", ".join(choice.asks),
         ),
@@ -150,7 +150,7 @@ FIX: Final = Fix(
     versions=(
         "router and preprocess scopes since Megatron-Core 0.16 (before: attn alone, 0.14 as "
         "--external-cuda-graph); cuda_graph_modules since 0.18, cuda_graph_scope before; never both. "
-        "Megatron-Bridge's harness says scope in every version"
+        "Megatron-Bridge's harness calls it scope in every version"
     ),
     gains=(
         Gain(

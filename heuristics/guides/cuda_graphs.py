@@ -166,8 +166,8 @@ def _notes(run: Run, rule: GraphRule, impl: Impl) -> tuple[str, ...]:
     if impl != "none":
         notes.append(_MEMORY[impl])
         notes.append(
-            f"capture comes after {WARMUP_STEPS.value:.0f} steps of warm-up: leave them and its own step out"
+            f"capture comes after {WARMUP_STEPS.value:.0f} steps of warm-up: compare only later steps"
         )
         if host_visible(run) is None:
-            notes.append("host overhead could not be measured: only where it shows do graphs help")
+            notes.append("host overhead is unknown, and graphs help only where it is large")
     return tuple(notes)

@@ -44,7 +44,7 @@ def judge_fits(run: Run) -> Judged:
         return met(f"it fits with {percent(1 - used)} of the memory free")
     if found:
         return met("it runs; how much memory stays free is not known")
-    return unknown("nothing tells whether it fits", ASK_MEMORY)
+    return unknown("it is unknown whether it fits", ASK_MEMORY)
 
 
 def _out_of_memory(run: Run) -> str:

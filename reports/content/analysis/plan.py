@@ -111,7 +111,7 @@ def _experiment(arms: Sequence[Arm]) -> Words:
     """That no guide names a winner, and how to find the one of this run."""
     names = " against ".join(arm.name for arm in arms)
     return words(
-        f"The guide names no winner: measure {names}, one run each, under the same routing. Forced balance "
+        f"The guide names no best one: measure {names}, one run each, under the same routing. Forced balance "
         "on both sides makes them comparable; accept the faster one under real routing."
     )
 

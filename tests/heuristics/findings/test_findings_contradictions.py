@@ -358,7 +358,7 @@ def test_evidence_names_the_line_of_the_log() -> None:
 
 def test_a_recognised_failure_counts_without_the_log() -> None:
     found = only(run_with(DEEPEP), Known("deepep-gpu"))
-    assert (found.id, found.evidence) == ("CFG-dispatcher-gpu", "the log says so")
+    assert (found.id, found.evidence) == ("CFG-dispatcher-gpu", "the log reports it")
 
 
 def test_graphs_that_were_captured_say_so() -> None:

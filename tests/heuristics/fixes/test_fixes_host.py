@@ -82,12 +82,12 @@ def test_grace_has_two_gpus_a_numa_node_and_x86_four(gpu: str, share: int) -> No
     run = Run(given=Given(gpu=gpu))
     (command,) = HST_1.knobs(run).environment
     assert command.startswith(f"numactl --cpunodebind=$((SLURM_LOCALID/{share}))")
-    assert state(HST_1, "NUMA node is told", run) == "met"
+    assert state(HST_1, "NUMA node follows", run) == "met"
 
 
 def test_an_unknown_gpu_leaves_the_numa_node_unknown() -> None:
-    assert state(HST_1, "NUMA node is told", Run()) == "unknown"
-    assert state(HST_1, "NUMA node is told", Run(given=Given(gpu="L40"))) == "unknown"
+    assert state(HST_1, "NUMA node follows", Run()) == "unknown"
+    assert state(HST_1, "NUMA node follows", Run(given=Given(gpu="L40"))) == "unknown"
 
 
 def test_the_collector_may_be_what_makes_a_pause_of_python_long_and_no_other_fix_is() -> None:
@@ -143,7 +143,7 @@ def test_modules_were_a_scope_before_core_0_18(given: Given) -> None:
             Run(Observed(moe=True, recompute_modules=("moe", "moe_act"))),
         ),
         (
-            "guide names",
+            "CUDA-graph guide",
             Run(Observed(moe=True), DROPLESS),
             Run(Observed(moe=True), DROPLESS, {"host_overhead": {"launch": 1}}, 100),
         ),
@@ -163,7 +163,7 @@ def test_little_free_memory_is_unknown_since_the_allocator_reserves_it(free_byte
 
 def test_recompute_that_forbids_graphs_is_cured_by_the_selective_one_and_hides_no_choice() -> None:
     full = Run(Observed(moe=True, recompute_full=True, recompute_modules=("moe",)), DROPLESS)
-    assert state(HST_3, "guide names", full) == "met"
+    assert state(HST_3, "CUDA-graph guide", full) == "met"
     assert cure(HST_3, "no full recompute", full) == "MEM-2"
     assert cure(HST_3, "moe is not recomputed", full) == "MEM-2"
     assert "MEM-9" in HST_3.excludes

@@ -145,7 +145,7 @@ ASKED = {
     # By re-execution: compute 55.0 % (GEMMs with fewer blocks than SMs), communication 26.7 %.
     "exposed_gather_05": Answers(
         "SLOWED BY GEMMs too small for the GPU (55 %)", "82.4 55 %", "Confidence high",
-        "Give each GEMM a larger shape", "data parallelism (27 %)",
+        "Use larger GEMM shapes", "data parallelism (27 %)",
     ),
     # By re-execution: communication 25.1 %, half of it experts', half the gather; memory 20.4 %; two steps.
     "far_ahead_01": Answers(
@@ -155,7 +155,7 @@ ASKED = {
     # By re-execution: communication 8.2 % at most, all other walls under 3 %.
     "plain_05": Answers(
         "NO BOTTLENECK OF 10 % OR MORE", "at most 8.4 %", "Memory 0 0 %",
-        "Give each GEMM a larger shape", "Largest part: compute, 87 %",
+        "Use larger GEMM shapes", "Largest part: compute, 87 %",
     ),
 }  # fmt: skip
 
