@@ -235,9 +235,10 @@ def _to_judge(walls: Sequence[Wall]) -> Iterator[str]:
 
 
 def _why_none(result: Result) -> str:
+    open_ = [wall for wall in open_walls(result) if is_cure(wall.cure)]
     if any(rank.detected.training_step is False for rank in result.ranks):
-        return "No change is planned: this is not a training step."
-    if open_ := [wall for wall in open_walls(result) if is_cure(wall.cure)]:
+        return " ".join(("No change is planned: this is not a training step.", *_to_judge(open_)))
+    if open_:
         return f"Record what is missing. {' '.join(_to_judge(open_))}"
     if result.verdict.wall is None:
         return "Nothing in this recording calls for a change."

@@ -83,6 +83,13 @@ def test_the_first_screen_of_every_scenario_fits_and_says_what_matters_early(nam
     check_fits(scenario(name), width)
 
 
+def test_without_a_change_what_to_do_stands_before_the_costs(recordings: Path) -> None:
+    lines = first_screen(documents(recordings)["nsysai_mfu_2gpu_before"], 80).splitlines()
+    assert "WHAT TO DO" in lines[:12]
+    assert lines.index("WHAT TO DO") < next(n for n, line in enumerate(lines) if line.startswith("Could save"))
+    assert "To judge compute" in flat("\n".join(lines))
+
+
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_the_last_line_is_the_next_command(name: str) -> None:
     assert "moe-diag compare" in first_screen(scenario(name)).splitlines()[-1]
