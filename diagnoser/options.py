@@ -244,7 +244,7 @@ Expectations = Annotated[
         "--expect",
         metavar="FIX=GAIN",
         help="What a fix of the new run should gain of a step: com-3=6ms, or com-3=5%; may be repeated. "
-        "Without it, what the plan of the base says.",
+        "Without it, what the plan of the base expects.",
     ),
 ]
 

@@ -57,8 +57,8 @@ def _arms(fix: Fix, patch: Callable[[Knobs], Iterator[str]]) -> Iterator[str]:
     """Every arm, commented out: which of them is set is the experiment's choice, not ours."""
     names = " and ".join(arm.name for arm in fix.arms)
     yield from _comment(
-        f"The guide names no winner: measure {names} under the same routing, one run each. Take the comment "
-        "signs away from one arm at a time."
+        f"The guide names no best one: measure {names} under the same routing, one run each. Remove the "
+        "comment signs from one arm at a time."
     )
     for arm in fix.arms:
         yield from ("#", f"# Arm {arm.name}:")

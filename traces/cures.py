@@ -111,7 +111,7 @@ _BOTH: Final = {
         "record ranges with torch.profiler.record_function (Megatron-LM: --nvtx-ranges)",
     ),
     "told_apart": (
-        "record with NVTX ranges, so that NCCL is told apart",
+        "record with NVTX ranges, so that NCCL can be separated",
         "record after torch.distributed started, so that NCCL's kernels carry their process group",
     ),
     "startup": (

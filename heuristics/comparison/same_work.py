@@ -24,7 +24,7 @@ OTHER_KERNELS: Final = Limit(
     "of kernel work by names that both have",
     "ours: a run again shares all of it, one with another dispatcher 0.83 to 0.86",
 )
-_SELECT: Final = "Say what a step is on both sides: --nvtx REGEX, or --steps A:B."
+_SELECT: Final = "Define the step on both sides: --nvtx REGEX, or --steps A:B."
 _ROUTES: Final = frozenset(
     f"{bucket}.{key}"
     for bucket, keys in {
@@ -103,7 +103,7 @@ def _steps(base: Rank, new: Rank, other_share: bool) -> Iterator[Difference]:
     if same is False:
         counts = f"{found[0]}, {_counts(base)}", f"{found[1]}, {_counts(new)}"
         if other_share:
-            because = "Kernels of a step are others in number or size, as the configurations say."
+            because = "Kernels of a step differ in number or size, as the configurations do."
             yield Difference("step", *counts, "with_differences", because)
         else:
             because = f"It holds other work: layers, microbatches, several steps, or part of one. {_SELECT}"

@@ -178,7 +178,7 @@ def _judge_around_zero(size: Size, interval: Interval, traced: tuple[str, ...]) 
     furthest_ns = max(-interval.low_ns, interval.high_ns)
     furthest, shows = (signed_percent(one, shorter_ns).lstrip("+") for one in (furthest_ns, size.shows_ns))
     smallest = (
-        f"the smallest change it could have shown is about {shows}, {milliseconds(size.shows_ns)} per step"
+        f"the smallest change that could be detected is about {shows}, {milliseconds(size.shows_ns)} per step"
     )
     rest = (smallest, *traced)
     matters = f"{MATTERS.value * 100:.0f} %"

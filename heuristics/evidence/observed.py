@@ -72,10 +72,16 @@ def observed_by(measurements: Sequence[RankMeasurements]) -> Observed:
         a2a_waiting_frac=_waiting(measurements),
         absent_frac=_absent(measurements),
         recorder=first.kind,
+        several_gpus=len(measurements) > 1 or (_communicates(measurements) if told else None),
         moe_passes=tuple(
             rank.moe.passes for rank in measurements if isinstance(rank.moe, MoeLedger) and rank.moe.passes
         ),
     )
+
+
+def _communicates(measurements: Sequence[RankMeasurements]) -> bool:
+    budgets = [rank.budget for rank in measurements]
+    return any(one.hidden_comm_ns or one.exposed_comm_by_kind_ns for one in budgets)
 
 
 def _framework(measurements: Sequence[RankMeasurements]) -> Framework:

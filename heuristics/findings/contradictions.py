@@ -14,6 +14,7 @@ from heuristics.findings import (
     idle_overlaps,
     logged,
     memory,
+    memory_estimate,
     offload_fraction,
     overlap,
 )
@@ -30,6 +31,7 @@ DETECTORS: Final[tuple[Detector, ...]] = (
     *graphs.DETECTORS,
     *compute.DETECTORS,
     *memory.DETECTORS,
+    *memory_estimate.DETECTORS,
     *host.DETECTORS,
     *logged.DETECTORS,
     *offload_fraction.DETECTORS,

@@ -79,7 +79,7 @@ def backend_skipped(case: Case) -> ConfigFinding | None:
     for line in ("flex-skipped", "deepep-gpu", "hybridep-gpu"):
         if line in case.lines:
             backend = case.backend_of(line) or _backend(case.run) or "the backend"
-            return _skipped(case, backend, f"{case.line_of(line)} says so")
+            return _skipped(case, backend, f"{case.line_of(line)} reports it")
     run, backend = case.run, case.run.asked.dispatcher or ""
     if not _through_bridge(case) or run.observed.dispatcher == backend:
         return None

@@ -21,11 +21,13 @@ FindingState = Literal[
     "logged_otherwise",
     "counted_otherwise",
     "unexplained",
+    "does_not_fit",
+    "may_not_fit",
 ]
 """Asked for and not running; refused or skipped by the framework; another setting wins; has no effect as it
 stands; runs unasked; left off by default where it would help; a name nobody reads; refused as a whole;
 recorded otherwise than it runs; the log says another value; the trace counts otherwise; an error that no row
-explains."""
+explains; the estimate of memory is more than the GPU has, by more than its error or by less."""
 
 
 @dataclass(frozen=True, slots=True)

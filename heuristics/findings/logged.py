@@ -28,7 +28,7 @@ def global_batch(case: Case) -> ConfigFinding | None:
     return ConfigFinding(
         "CFG-log-global-batch",
         "logged_otherwise",
-        f"the log's steps have a global batch of {logged.value:,}, the configuration says {said.value:,}; "
+        f"the log's steps have a global batch of {logged.value:,}, the configuration has {said.value:,}; "
         "throughput is counted with the log's",
         f"global batch size in {logged.said}; {BATCH} in {said.said}",
         _OWN,
@@ -46,7 +46,7 @@ def world_size(case: Case) -> ConfigFinding | None:
     return ConfigFinding(
         "CFG-log-world-size",
         "logged_otherwise",
-        f"the log says {logged.value:,} ranks, the configuration {asked:,}; throughput is counted with the "
+        f"the log has {logged.value:,} ranks, the configuration {asked:,}; throughput is counted with the "
         "log's",
         f"world size in {logged.said}; {_WORLD} in {place}",
         _OWN,

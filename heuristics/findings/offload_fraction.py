@@ -22,7 +22,7 @@ def nothing_offloaded(case: Case) -> ConfigFinding | None:
         return None
     if not unsaid and run.config.value(_FRACTION) != 0:
         return None
-    why = "nothing says a fraction, whose default is 0" if unsaid else f"0 in {run.config.where(_FRACTION)}"
+    why = "the fraction is not set, and its default is 0" if unsaid else f"0 in {run.config.where(_FRACTION)}"
     return ConfigFinding(
         "CFG-offload-fraction",
         "inert",

@@ -58,7 +58,7 @@ def gradients_overwritten(case: Case) -> ConfigFinding | None:
                 f"ddp.{knob} is {_on(ddp)}, and CommOverlapConfig writes {_on(ours)} over it",
                 f"ddp.{knob} in {case.run.asked.written.said(f'ddp.{knob}')}, comm_overlap.{knob} in "
                 f"{run.asked.where(f'comm_overlap.{knob}')}",
-                f"say it once, in comm_overlap.{knob}",
+                f"set it once, in comm_overlap.{knob}",
             )
     return None
 

@@ -24,7 +24,7 @@ def _in_fp32(run: Run) -> bool | None:
 FIX: Final = Fix(
     id="CMP-3",
     wall="compute",
-    title="Multiply in FP8 or FP4",
+    title="Run GEMMs in FP8 or FP4",
     kinds=("grouped_gemm", "gemm"),
     change=change,
     advice=advice,
@@ -51,7 +51,7 @@ FIX: Final = Fix(
     sources=mem_4_low_precision.FIX.sources,
     direct=(),  # shorter GEMMs leave as many SMs empty
     pytorch=Form(
-        title="Multiply on tensor cores",
+        title="Run GEMMs on tensor cores",
         code=(
             'torch.set_float32_matmul_precision("high") (TF32)',
             'or torch.autocast("cuda", dtype=torch.bfloat16)',

@@ -44,7 +44,7 @@ def advice(run: Run) -> tuple[Precondition, ...]:
 FIX: Final = Fix(
     id="CMP-4",
     wall="compute",
-    title="Give each GEMM a larger shape",
+    title="Use larger GEMM shapes",
     change=change,
     advice=advice,
     versions="every Megatron-Core release here; expert_tensor_parallel_size is TP where it is not set",
@@ -68,7 +68,7 @@ FIX: Final = Fix(
     direct=("gemm", "grouped_gemm", "attention"),
     wins=compute_classes(),  # a larger FP32 GEMM does without tensor cores as well
     pytorch=Form(
-        title="Give each GEMM a larger shape",
+        title="Use larger GEMM shapes",
         code=("a larger batch on each GPU, with fewer steps of gradient accumulation",),
         verify="GEMMs have more rows, SM fill rises",
         sources=("ours: more rows are more blocks",),

@@ -18,18 +18,13 @@ from heuristics.run.run import Run
 def change(run: Run) -> Change:
     """One rank under Nsight Compute, a few kernels of its matrix work."""
     del run
-    return Change(
-        launch=(
-            "(one rank, after its first steps: ncu --set full --kernel-name regex:gemm --launch-skip 200 "
-            "--launch-count 20 -o kernels COMMAND)",
-        )
-    )
+    return Change(launch=("(one rank: ncu --set full -k regex:gemm -s 200 -c 20 -o kernels COMMAND)",))
 
 
 FIX: Final = Fix(
     id="CMP-6",
     wall="compute",
-    title="Look inside the kernels with Nsight Compute",
+    title="Profile the main kernels with Nsight Compute",
     change=change,
     versions="no matter of Megatron's; Nsight Compute of the CUDA release that the run uses",
     side_effects=(

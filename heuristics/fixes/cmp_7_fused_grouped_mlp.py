@@ -37,13 +37,13 @@ def advice(run: Run) -> tuple[Precondition, ...]:
         *already_so(_INTERLEAVE, fused),
         moe_layers(run),
         holds(
-            "the GPU is known to be Blackwell",
+            "the GPU is Blackwell",
             None if capability is None else capability[0] == CAPABILITY.value,
             told_by="--gpu-model",
             blocks=True,
         ),
         holds(
-            "the GEMMs are known to multiply in MXFP8",
+            "the GEMMs run in MXFP8",
             None if run.precision is None else run.precision == "mxfp8",
             "CMP-3",
             "--precision",

@@ -32,7 +32,7 @@ def advice(run: Run) -> tuple[Precondition, ...]:
 FIX: Final = Fix(
     id="CMP-8",
     wall="compute",
-    title="Raise the cores' clocks",
+    title="Raise the GPU clocks",
     change=change,
     advice=advice,
     versions="no matter of Megatron's: the driver's; Megatron-Bridge's harness takes the flag on Slurm only",

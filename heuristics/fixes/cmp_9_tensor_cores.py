@@ -38,7 +38,7 @@ def _hardware(run: Run) -> tuple[Precondition, ...]:
 FIX: Final = Fix(
     id="CMP-9",
     wall="compute",
-    title="Multiply on tensor cores: TF32 or BF16",
+    title="Run GEMMs on tensor cores: TF32 or BF16",
     kinds=("no_tensor_cores",),
     change=change,
     advice=advice,
@@ -56,7 +56,7 @@ FIX: Final = Fix(
     direct=("no_tensor_cores",),
     any_program=True,
     pytorch=Form(
-        title="Multiply on tensor cores: TF32 or BF16",
+        title="Run GEMMs on tensor cores: TF32 or BF16",
         code=(
             'torch.set_float32_matmul_precision("high")',
             'or torch.autocast("cuda", dtype=torch.bfloat16)',

@@ -59,7 +59,7 @@ def _leaves(run: Run) -> bool | None:
 FIX: Final = Fix(
     id="COM-10",
     wall="communication",
-    title="Fold expert parallelism into one NVLink domain",
+    title="Keep each expert-parallel group in one NVLink domain",
     kinds=EP_KINDS,
     change=change,
     advice=advice,

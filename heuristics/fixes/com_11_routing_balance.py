@@ -39,7 +39,7 @@ def advice(run: Run) -> tuple[Precondition, ...]:
             blocks=True,
         ),
         is_not(
-            "routing is not forced even, nor padded to capacity",
+            "routing is neither forced to balance nor padded to capacity",
             None if routing is None else routing != "dropless",
             "what makes one rank late: HST-1, HST-2",
             "--routing",

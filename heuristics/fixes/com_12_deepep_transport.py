@@ -37,7 +37,7 @@ def advice(run: Run) -> tuple[Precondition, ...]:
         expert_parallel(run),
         dispatched_by(run, "DeepEP dispatches tokens", "deepep", blocks=True),
         holds(
-            "its kernels cross nodes",
+            "DeepEP kernels cross nodes",
             run.active.internode,
             told_by="record kernel names of a run across nodes",
             blocks=True,
@@ -50,7 +50,7 @@ def advice(run: Run) -> tuple[Precondition, ...]:
 FIX: Final = Fix(
     id="COM-12",
     wall="communication",
-    title="Give DeepEP its own way onto the network",
+    title="Let DeepEP send from the GPU to the network (IBGDA)",
     kinds=EP_KINDS,
     change=change,
     advice=advice,

@@ -44,7 +44,7 @@ def advice(run: Run) -> tuple[Precondition, ...]:
 FIX: Final = Fix(
     id="COM-14",
     wall="communication",
-    title="Hide backward's dispatch under the experts' weight gradients",
+    title="Overlap the backward dispatch with experts' weight gradients",
     kinds=EP_KINDS,
     change=change,
     advice=advice,

@@ -33,7 +33,7 @@ def advice(run: Run) -> tuple[Precondition, ...]:
 FIX: Final = Fix(
     id="COM-15",
     wall="communication",
-    title="Let expert all-to-all go before compute",
+    title="Give expert all-to-all a higher stream priority",
     kinds=EP_KINDS,
     change=change,
     advice=advice,

@@ -55,10 +55,10 @@ def advice(run: Run) -> tuple[Precondition, ...]:
         ),
     ]
     if run.config.hardware_class == "nvl72":
-        text = "HybridEP runs already: on NVL72 the overlap's synchronisation cost more than it hid"
+        text = "HybridEP is in use (on NVL72 the overlap alone cost more time than it saved)"
         needs.append(dispatched_by(run, text, "hybridep"))
     if shown.dispatcher == "alltoall" and run.config.ep is not None and run.config.ep <= SMALL_EP.value:
-        text = "more than two nodes, as EP is small: on fewer it was flat or slower"
+        text = "the run has more than two nodes (on fewer, with small EP, it saved nothing)"
         needs.append(holds(text, None, told_by="the node count"))
     return (*needs, *right_topology(run))
 
@@ -66,7 +66,7 @@ def advice(run: Run) -> tuple[Precondition, ...]:
 FIX: Final = Fix(
     id="COM-1",
     wall="communication",
-    title="Hide expert all-to-all under another microbatch's compute",
+    title="Overlap expert all-to-all with another microbatch's compute",
     kinds=EP_KINDS,
     change=change,
     advice=advice,
@@ -75,7 +75,7 @@ FIX: Final = Fix(
         "graphs only as transformer_engine; 0.16 and 0.17 an MTP layer only with pipeline stages. With "
         "alltoall it runs most widely, DeepEP and HybridEP hide more of the exchange. In Megatron-Bridge "
         "comm_overlap overwrites the same field of model; the harness's --moe_a2a_overlap true adds delayed "
-        "weight gradients, so it cannot tell what the overlap alone gave"
+        "weight gradients, so the gain of the overlap alone is unknown there"
     ),
     gains=(
         Gain(

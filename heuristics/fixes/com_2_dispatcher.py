@@ -77,24 +77,29 @@ def advice(run: Run) -> tuple[Precondition, ...]:
     needs = [
         expert_parallel(run),
         holds(
-            f"{backend}, which the dispatcher guide names ({choice.rule}), does not run already",
+            f"{backend} (rule {choice.rule} of the dispatcher guide) is not in use yet",
             None if now == "unknown" else now != backend,
             ", ".join(choice.asks),
             cure("graphs", run.active.recorder),
         ),
         mostly_moving(run),
         holds(
-            "the guide names a winner, or no flex backend runs yet", _better_than_tuned(choice, now), "COM-3"
+            "the guide names one backend, or no flex backend is in use yet",
+            _better_than_tuned(choice, now),
+            "COM-3",
         ),
-        *(holds(f"{fix} comes first, says the dispatcher guide", False, fix) for fix in choice.before),
+        *(
+            holds(f"{fix} is done, which the dispatcher guide asks for first", False, fix)
+            for fix in choice.before
+        ),
     ]
     if backend in _ADDED_IN:
         package = True if now == backend else run.config.flex_package
         needs.append(holds(f"the package of {backend} can be imported", package, "--flex-package"))
         if run.config.on("fake_process_group"):
-            needs.append(holds("process groups are real", False, "--fake-process-group left out"))
+            needs.append(holds("process groups are not fake", False, "--fake-process-group left out"))
     needs += [
-        is_not(f"outside this limit: {rule.text}", past_limit(rule, run.config), told_by=_TELLING)
+        is_not(f"this limit does not apply: {rule.text}", past_limit(rule, run.config), told_by=_TELLING)
         for rule in limits(backend)
     ]
     return tuple(needs)
@@ -108,7 +113,7 @@ def _better_than_tuned(choice: DispatcherChoice, now: str) -> bool | None:
 FIX: Final = Fix(
     id="COM-2",
     wall="communication",
-    title="Set the token dispatcher that fits",
+    title="Use the token dispatcher that the guide recommends",
     kinds=EP_KINDS,
     change=change,
     advice=advice,

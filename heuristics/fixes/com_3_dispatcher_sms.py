@@ -73,7 +73,7 @@ def _met_by(run: Run, told: bool | None) -> str:
 FIX: Final = Fix(
     id="COM-3",
     wall="communication",
-    title="Sweep the dispatcher's SM count; tell HybridEP the NVLink domain",
+    title="Tune the dispatcher's SM count; set HybridEP's NVLink domain",
     kinds=EP_KINDS,
     change=change,
     advice=advice,

@@ -59,7 +59,7 @@ def advice(run: Run) -> tuple[Precondition, ...]:
     cut = holds("layers are cut into pipeline stages (PP above 1)", stages, told_by="--pp")
     if number is None or pp is None:
         return (cut,)
-    text = "microbatches are a multiple of the stages, as virtual ones take them in rounds"
+    text = "the number of microbatches is a multiple of PP, as virtual stages need"
     return holds(text, number % pp == 0, "global_batch_size of the configuration"), cut
 
 

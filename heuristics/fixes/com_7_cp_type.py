@@ -58,7 +58,7 @@ def advice(run: Run) -> tuple[Precondition, ...]:
     needs = [
         holds("sequences are cut across ranks (CP above 1)", cut, told_by="--cp"),
         is_not(
-            f"context parallelism does not run as {kind} already",
+            f"context parallelism does not use {kind} yet",
             None if now is None else now == kind,
             told_by="cp_comm_type of the configuration",
         ),
@@ -74,7 +74,7 @@ def advice(run: Run) -> tuple[Precondition, ...]:
 FIX: Final = Fix(
     id="COM-7",
     wall="communication",
-    title="Exchange keys and values another way",
+    title="Change the communication type of context parallelism",
     kinds=("cp",),
     change=change,
     advice=advice,

@@ -44,7 +44,7 @@ def advice(run: Run) -> tuple[Precondition, ...]:
             blocks=True,
         ),
         holds(
-            "expert all-to-all overlap, which excludes it, is known to be off",
+            "EP overlap, which cannot be combined with it, is off",
             negated(shown.ep_overlap),
             told_by="overlap_moe_expert_parallel_comm of the configuration",
             blocks=True,
@@ -62,7 +62,7 @@ def advice(run: Run) -> tuple[Precondition, ...]:
 FIX: Final = Fix(
     id="COM-8",
     wall="communication",
-    title="Run shared experts while tokens travel",
+    title="Overlap shared experts with the dispatch of tokens",
     kinds=EP_KINDS,
     change=change,
     advice=advice,

@@ -31,11 +31,17 @@ def change(run: Run) -> Change:
 def advice(run: Run) -> tuple[Precondition, ...]:
     """Ranks that are not bound yet, on a machine whose NUMA nodes are known."""
     bound, known = run.config.cpu_bound_to_numa, run.config.hardware_class not in (None, "other")
-    text = "how many GPUs share a NUMA node is told by the GPU"
+    text = "the number of GPUs on a NUMA node follows from the GPU"
     return (
+        holds("the run has more than one GPU", _several(run), told_by="--world-size"),
         is_not("ranks are not bound to NUMA nodes yet", bound, told_by="--cpu-bound-to-numa"),
         holds(text, known or None, told_by="--gpu-model"),
     )
+
+
+def _several(run: Run) -> bool | None:
+    """Whether more than one GPU runs: by the ranks, else by the recording."""
+    return run.observed.several_gpus if run.config.world is None else run.config.world > 1
 
 
 FIX: Final = Fix(

@@ -19,7 +19,7 @@ from traces.limits import Limit
 INTERVAL: Final = Limit(
     10,
     "steps",
-    "Megatron-Bridge, docs/training/moe-optimization.md; its harness and Megatron-LM's table say 100",
+    "Megatron-Bridge, docs/training/moe-optimization.md; its harness and Megatron-LM's table have 100",
 )
 
 
@@ -44,7 +44,7 @@ def _within_steps(run: Run) -> tuple[Precondition, ...]:
 FIX: Final = Fix(
     id="HST-2",
     wall="host_overhead",
-    title="Collect garbage by hand, all ranks together",
+    title="Collect Python's garbage at fixed steps on all ranks",
     kinds=("gc", "long_python_pauses"),
     change=change,
     advice=advice,
@@ -63,7 +63,7 @@ FIX: Final = Fix(
     ),
     changes=lambda run: ("collection_at_edges",),
     pytorch=Form(
-        title="Collect garbage by hand, all ranks together",
+        title="Collect Python's garbage at fixed steps on all ranks",
         code=(
             "gc.disable() (before the first step)",
             f"gc.collect() (every {int(INTERVAL.value)} steps, on all ranks)",

@@ -34,6 +34,14 @@ GRAPHED: Final = Limit(
     "fraction of kernel work in CUDA graphs",
     "ours: router and preprocessing hold less, with attention more; beyond it mostly experts are outside",
 )
+_NAMES: Final = {
+    "attn": "attention",
+    "mlp": "MLP",
+    "moe": "experts",
+    "moe_router": "router",
+    "moe_preprocess": "preprocessing",
+    "mamba": "Mamba layers",
+}
 ROOM: Final = Limit(
     10e9,
     "bytes",
@@ -85,7 +93,7 @@ def advice(run: Run) -> tuple[Precondition, ...]:
     needs = [
         *already_so("cuda_graph_impl", graphed != 0 and _configured(run, modules)),
         holds(
-            f"graphs of parts are what the CUDA-graph guide names ({choice.rule})",
+            f"the CUDA-graph guide asks for graphs of parts of a layer ({choice.rule})",
             choice.impl == "transformer_engine",
             "HST-7" if whole else ", ".join(choice.asks),
         ),
@@ -117,6 +125,13 @@ def _configured(run: Run, modules: tuple[str, ...]) -> bool:
     )
 
 
+def _of_run(fix: Fix, run: Run) -> Fix:
+    """Named after the modules that its change captures."""
+    *first, last = (_NAMES[module] for module in partial_choice(run).modules)
+    held = f"{', '.join(first)} and {last}" if first else last
+    return replace(fix, title=f"CUDA graphs of {held}")
+
+
 def changes(run: Run) -> tuple[str, ...]:
     """The scopes that the guide chooses here."""
     modules = partial_choice(run).modules
@@ -128,14 +143,14 @@ def changes(run: Run) -> tuple[str, ...]:
 FIX: Final = Fix(
     id="HST-3",
     wall="host_overhead",
-    title="CUDA graphs of attention, router and preprocessing",
+    title="CUDA graphs of parts of a layer",
     kinds=("launch", "python", "arrival"),
     change=change,
     advice=advice,
     versions=(
         "router and preprocess scopes since Megatron-Core 0.16 (before: attn alone, 0.14 as "
         "--external-cuda-graph); cuda_graph_modules since 0.18, cuda_graph_scope before; never both. "
-        "Megatron-Bridge's harness says scope in every version"
+        "Megatron-Bridge's harness calls it scope in every version"
     ),
     gains=(
         Gain(
@@ -177,6 +192,7 @@ FIX: Final = Fix(
         "Megatron-Bridge, docs/performance-guide.md and scripts/performance/utils/overrides.py at 067f987d",
     ),
     changes=changes,
+    of_run=_of_run,
     pytorch=Form(
         title="Launch the model as CUDA graphs",
         code=(

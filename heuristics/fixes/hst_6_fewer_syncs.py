@@ -93,7 +93,7 @@ FIX: Final = Fix(
     ),
     changes=lambda run: ("token_counts_stay",),
     pytorch=Form(
-        title="Read no GPU value within a step",
+        title="Avoid reading GPU values on the host within a step",
         code=(
             'torch.cuda.set_sync_debug_mode("warn") (names every line that waits)',
             "loss.detach() summed on the GPU, .item() every N steps",

@@ -106,7 +106,7 @@ FIX: Final = Fix(
     advice=advice,
     versions=(
         "cuda_graph_impl=full_iteration since Megatron-Core 0.18, 0.15 to 0.17 local with scope "
-        "full_iteration; Megatron-Bridge's harness says local and full_iteration in every version. Dropless "
+        "full_iteration; Megatron-Bridge's harness uses local and full_iteration in every version. Dropless "
         "routing needs 0.18, experimental"
     ),
     side_effects=(

@@ -63,7 +63,7 @@ FIX: Final = Fix(
         "Megatron-Bridge skill perf-cpu-offloading at 067f987d",
     ),
     pytorch=Form(
-        title="Step the optimizer on the GPU",
+        title="Run the optimizer on the GPU",
         code=("no CPUOffloadPolicy for fully_shard, no CPUOffload for FSDP, no offload of the optimizer",),
         verify="no pause between the copies of gradients and of weights at the end of each step",
         sources=("PyTorch, torch/distributed/fsdp",),

@@ -109,7 +109,7 @@ def advice(run: Run) -> tuple[Precondition, ...]:
     needs = [
         named,
         holds(
-            f"the GEMMs multiply in a wider format than {choice.recipe} until now",
+            f"the GEMMs still run in a wider format than {choice.recipe}",
             None if bits is None else bits > BITS[choice.recipe],
             told_by="--precision",
         ),
@@ -120,7 +120,7 @@ def advice(run: Run) -> tuple[Precondition, ...]:
     ]
     by_flag = run.settings.framework == "megatron_lm"  # a recipe of Bridge gathers, flags need not
     if _GATHER in (_knobs(run, spelling) if by_flag else spelling.megatron_lm):
-        text = "the optimizer is distributed, or FSDP's, as parameters are gathered in FP8"
+        text = "the optimizer is distributed or FSDP's, which parameters gathered in FP8 need"
         needs.append(distributed_optimizer(run, text))
     dropped = recomputed_now(run) & {"moe_act", "layernorm"}
     if dropped and choice.recipe != "nvfp4":
@@ -142,7 +142,7 @@ def _padding_needs(run: Run) -> list[Precondition]:
     dispatcher = run.active.dispatcher
     needs = [
         is_not(
-            "the dispatcher is not allgather, which refuses padding",
+            "the dispatcher is not allgather, which does not support padding",
             None if dispatcher == "unknown" else dispatcher == "allgather",
             "COM-2",
         )

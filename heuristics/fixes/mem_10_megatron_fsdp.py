@@ -43,7 +43,7 @@ def advice(run: Run) -> tuple[Precondition, ...]:
         *already(run, _FSDP),
         training(run),
         holds(
-            "more than one data-parallel rank is known to share the state",
+            "more than one data-parallel rank shares the state",
             shared or None,
             told_by=f"{cure('told_apart', run.active.recorder)}; or world_size and parallel sizes",
             blocks=True,
@@ -51,7 +51,7 @@ def advice(run: Run) -> tuple[Precondition, ...]:
         is_not("PyTorch's FSDP2 is off", run.config.on("use_torch_fsdp2"), "--use-torch-fsdp2 left out"),
         optimizer_is(run, "the optimizer is Adam or SGD", "adam", "sgd"),
         is_not(
-            "ranks are ordered as usual",
+            "ranks have the default order",
             run.config.on("use_tp_pp_dp_mapping"),
             "--use-tp-pp-dp-mapping left out",
         ),

@@ -73,7 +73,7 @@ def advice(run: Run) -> tuple[Precondition, ...]:
 FIX: Final = Fix(
     id="MEM-11",
     wall="memory",
-    title="Pack the experts' kept activations in pages",
+    title="Keep expert activations in a paged stash",
     change=change,
     advice=advice,
     versions="Megatron-Core 0.18 and later, experimental; with HybridEP, from 0.19 also with NCCL EP",

@@ -32,13 +32,13 @@ def advice(run: Run) -> tuple[Precondition, ...]:
 FIX: Final = Fix(
     id="MEM-12",
     wall="memory",
-    title="Free attention's activations earlier under the overlap",
+    title="Free attention activations earlier during EP overlap",
     change=change,
     advice=advice,
     versions="Megatron-Core 0.16 and later; it asserts the overlap of expert all-to-all",
     side_effects=("combine of forward and dispatch of backward have nothing to hide under any more",),
     excludes=("MEM-9",),
-    verify="allocated peak falls; how much expert all-to-all is exposed again says what it cost",
+    verify="allocated peak falls; the expert all-to-all that is exposed again is its cost",
     sources=(
         (
             "Megatron-LM, megatron/core/model_parallel_config.py and "

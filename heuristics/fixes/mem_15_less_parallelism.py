@@ -62,7 +62,7 @@ def advice(run: Run) -> tuple[Precondition, ...]:
 FIX: Final = Fix(
     id="MEM-15",
     wall="memory",
-    title="Give model parallelism back",
+    title="Use less model parallelism",
     change=change,
     advice=advice,
     versions="every Megatron-Core release here",

@@ -53,7 +53,7 @@ def advice(run: Run) -> tuple[Precondition, ...]:
 FIX: Final = Fix(
     id="MEM-16",
     wall="memory",
-    title="Cut long sequences over more context-parallel ranks",
+    title="Split long sequences over more context-parallel ranks",
     change=change,
     advice=advice,
     versions="every Megatron-Core release here; tokens must divide by twice the CP",

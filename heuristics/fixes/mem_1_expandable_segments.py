@@ -38,7 +38,7 @@ def advice(run: Run) -> tuple[Precondition, ...]:
 FIX: Final = Fix(
     id="MEM-1",
     wall="memory",
-    title="Let PyTorch's memory segments expand",
+    title="Use expandable memory segments in PyTorch",
     kinds=("allocator",),
     change=change,
     advice=advice,
@@ -62,7 +62,7 @@ FIX: Final = Fix(
     direct=("allocator",),
     changes=lambda run: ("no_retries",),
     pytorch=Form(
-        title="Let PyTorch's memory segments expand",
+        title="Use expandable memory segments in PyTorch",
         code=(),
         environment=("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",),
         verify="no cudaFree and cudaMalloc in steady steps",

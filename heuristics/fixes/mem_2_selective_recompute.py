@@ -67,7 +67,7 @@ def _module_needs(run: Run, choice: RecomputeChoice) -> list[Precondition]:
     dropped = [label for label in ("moe_act", "layernorm") if label in choice.modules]
     if dropped and (run.precision or "").startswith(("fp8", "mxfp8")):
         told = None if run.precision in ("fp8", "fp8_per_tensor") else True
-        text = f"FP8 scaling is not delayed, which refuses {' and '.join(dropped)}"
+        text = f"FP8 scaling is not delayed, which does not allow recompute of {' and '.join(dropped)}"
         needs += [holds(text, told, told_by="--precision"), te_at_least(run, "2.6.0")]
     for label in choice.modules:
         if MODULES[label].option:

@@ -55,7 +55,7 @@ def advice(run: Run) -> tuple[Precondition, ...]:
 FIX: Final = Fix(
     id="MEM-5",
     wall="memory",
-    title="Dispatch without the global permute's buffer",
+    title="Use a dispatcher without a buffer for the global permute",
     change=change,
     advice=advice,
     versions=com_2_dispatcher.FIX.versions,

@@ -24,7 +24,7 @@ from traces.limits import Limit
 FRACTION: Final = Limit(
     0.5,
     "fraction of the offload groups",
-    "ours: half as many copies, the smallest step that tells whether it helps",
+    "ours: half as many copies, the smallest step that decides whether it helps",
 )
 _EXPERTS: Final = ("expert_fc1", "moe_act")
 _ATTENTION: Final = ("core_attn", "attn_proj")
@@ -76,7 +76,7 @@ def _of_run(fix: Fix, run: Run) -> Fix:
 
 def advice(run: Run) -> tuple[Precondition, ...]:
     """Releases, and what must not run beside it."""
-    text = "no full recompute: it keeps nothing inside a layer to offload"
+    text = "no full recompute, which leaves nothing inside a layer to offload"
     needs = [
         is_not(text, run.active.recompute_full, "MEM-2"),
         no_layer_offload(run),

@@ -88,7 +88,7 @@ FIX: Final = Fix(
     ),
     side_effects=(
         (
-            "the step gets slower by the CPU's optimizer, badly so on short steps; overlapping copies won "
+            "the step gets slower by the CPU's optimizer, badly so on short steps; overlapping copies saved "
             "about 7 % of it"
         ),
         "host memory fills",

@@ -30,7 +30,7 @@ def advice(run: Run) -> tuple[Precondition, ...]:
     """A reason to cut further, and sizes that divide."""
     needs = [
         holds(
-            "what costs less was tried: expandable segments and selective recompute",
+            "expandable segments and selective recompute were tried first",
             _recomputes(run),
             "a run with MEM-1 and MEM-2 that still does not fit",
         ),
@@ -72,7 +72,7 @@ def _told(run: Run) -> bool | None:
 FIX: Final = Fix(
     id="MEM-8",
     wall="memory",
-    title="Cut the model further: EP first, then PP",
+    title="Split the model over more ranks: EP first, then PP",
     change=change,
     advice=advice,
     versions="every Megatron-Core release here; pipeline_model_parallel_layout since 0.13",

@@ -55,7 +55,7 @@ def already(run: Run, *knobs: str, active: bool | None = None) -> tuple[Precondi
 
 def already_so(knob: str, fact: bool) -> tuple[Precondition, ...]:
     """The refusal of a fix that the configuration has made already, where that is a fact; else nothing."""
-    return (Precondition(f"{knob} is not already set", "unmet"),) if fact else ()
+    return (Precondition(f"{knob} is not set yet", "unmet"),) if fact else ()
 
 
 def expert_parallel(run: Run) -> Precondition:
@@ -140,7 +140,7 @@ def head_room(run: Run, needed_bytes: float | None) -> Precondition:
     if tight is not None:
         return holds(text, not tight, "MEM-2")
     if layer_offload(run):
-        return holds(f"{text}: layers are kept on the CPU for want of it", False, "MEM-6")
+        return holds(f"{text}: layers are offloaded because memory is short", False, "MEM-6")
     if needed_bytes is None or shown.memory_bytes is None or shown.peak_bytes is None:
         return holds(text, None, told_by="--memory-tight")
     free = shown.memory_bytes - shown.peak_bytes
@@ -177,7 +177,7 @@ def layer_offload(run: Run) -> bool | None:
 def right_topology(run: Run) -> tuple[Precondition, ...]:
     """The wait for COM-3 where HybridEP is told another NVLink domain than there is; else nothing."""
     wrong = run.config.right_topology is False
-    return (holds("HybridEP is told the NVLink domain as it is", False, "COM-3"),) if wrong else ()
+    return (holds("HybridEP is configured with the right NVLink domain", False, "COM-3"),) if wrong else ()
 
 
 def larger_batch(run: Run) -> tuple[Precondition, ...]:

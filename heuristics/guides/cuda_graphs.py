@@ -42,8 +42,12 @@ def choose_graphs(run: Run) -> GraphChoice:
 
 
 def graph_facts(run: Run) -> Facts:
-    """What the table asks for. A run of unknown stage counts as tuned."""
+    """What the table asks for. A run of unknown stage counts as tuned.
+
+    `graphs_run`: a quiet host is then what they gave, and no reason to do without them.
+    """
     return {
+        "graphs_run": run.config.graph_impl not in (None, "none") or bool(run.active.graph_frac),
         "host_visible": host_visible(run),
         "full_recompute": run.active.recompute_full,
         "moe": run.active.moe,
@@ -162,8 +166,8 @@ def _notes(run: Run, rule: GraphRule, impl: Impl) -> tuple[str, ...]:
     if impl != "none":
         notes.append(_MEMORY[impl])
         notes.append(
-            f"capture comes after {WARMUP_STEPS.value:.0f} steps of warm-up: leave them and its own step out"
+            f"capture comes after {WARMUP_STEPS.value:.0f} steps of warm-up: compare only later steps"
         )
         if host_visible(run) is None:
-            notes.append("host overhead could not be measured: only where it shows do graphs help")
+            notes.append("host overhead is unknown, and graphs help only where it is large")
     return tuple(notes)

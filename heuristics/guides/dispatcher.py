@@ -81,7 +81,7 @@ def _choose(run: Run, guidance: Guidance) -> DispatcherChoice:
     notes = [row.reason]
     if row.winner and (why := out.get(row.answer[0])):
         instead = first or " or ".join(candidates)
-        notes.insert(0, f"{row.answer[0]} is refused here ({why}), so {instead} takes its place")
+        notes.insert(0, f"{row.answer[0]} cannot be used here ({why}); {instead} instead")
     choice = DispatcherChoice(
         first,
         candidates,
@@ -129,7 +129,7 @@ def _swap_minded(run: Run, choice: DispatcherChoice) -> DispatcherChoice:
         return choice
     share = ep_share(run)
     if share is not None and share < WALL.value and not run.config.memory_tight:
-        note = f"expert all-to-all costs {share:.1%} of the step: not a first setting to change"
+        note = f"expert all-to-all costs only {share:.1%} of the step: another dispatcher cannot save much"
         return replace(choice, first=now, candidates=(now,), rule=NOT_FIRST, notes=(note,), asks=())
     before, asks = list(choice.before), list(choice.asks)
     if run.config.hardware_class == "nvl72" and not run.config.cpu_bound_to_numa:
@@ -143,7 +143,7 @@ def _swap_minded(run: Run, choice: DispatcherChoice) -> DispatcherChoice:
 
 
 _BEFORE_NOTES: Final = {
-    "HST-1": "bind ranks to their CPU sockets first: on GB200 and GB300 that can matter as much",
+    "HST-1": "bind ranks to their CPU sockets first: on GB200 and GB300 this can save as much time",
     "COM-6": "pipeline waiting costs more than expert all-to-all: a poor PP or VPP layout can erase the gain",
 }
 
@@ -156,8 +156,8 @@ def _complete(run: Run, choice: DispatcherChoice, row: Row) -> DispatcherChoice:
     notes += [note for backend in backends for note in backend_notes(run, backend)]
     if is_low_precision(run):
         notes.append(
-            "low precision raises the weight of communication and host overhead: after a change of "
-            "precision, measure again before the dispatcher is changed"
+            "in low precision, communication and host overhead take a larger share: after a change of "
+            "precision, measure again before you change the dispatcher"
         )
     asks = list(choice.asks)
     if "hybridep" in backends:

@@ -42,7 +42,7 @@ def backend_notes(run: Run, backend: str) -> tuple[str, ...]:
     """What a backend asks of the rest of the configuration, and how far it can be trusted here."""
     if backend not in SM_KNOBS:
         return _alltoall_notes(run) if backend == "alltoall" else ()
-    tuning = f"the SM count of {backend} is a start, rarely the optimum: sweep it"
+    tuning = f"this SM count of {backend} is only a start: try several"
     return (*_FLEX_NOTES, tuning, *(_hybridep_notes(run) if backend == "hybridep" else ()))
 
 
@@ -53,7 +53,7 @@ def mismatched_domain_ranks(run: Run, ranks: int) -> str | None:
         return None
     return (
         f"NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN is {ranks}, here it must be {topology.ranks_per_domain}: "
-        "more RDMA traffic, long device_sync kernels, possibly deadlock or wrong results "
+        "the effects are more RDMA traffic, long device_sync kernels, deadlocks or wrong results "
         "(DeepEP issues 596 and 597); set it before tuning anything else"
     )
 
@@ -95,13 +95,15 @@ def _topology(run: Run) -> tuple[str, ...]:
 
 
 def _hybridep_notes(run: Run) -> tuple[str, ...]:
-    notes = ["HybridEP dispatches in BF16: it has no FP8 wire"] if is_low_precision(run) else []
+    notes = ["HybridEP sends tokens in BF16; it cannot send FP8"] if is_low_precision(run) else []
     if run.config.hardware_class in ("hopper", "blackwell_nvl8", "ampere"):
         notes.append(
-            "HybridEP is sensitive to topology: off NVL72 it wins some runs and not others, so compare"
+            "HybridEP depends on the topology: without NVL72 it is faster in some runs only, so compare"
         )
         if run.config.spans_domain:
-            notes.append("the EP group spans NVLink domains of eight: HybridEP takes its inter-node path")
+            notes.append(
+                "the EP group spans NVLink domains of eight GPUs, so HybridEP uses its inter-node path"
+            )
     return tuple(notes)
 
 

@@ -51,12 +51,12 @@ class GraphRule:
 _FORBIDDING: Final = (
     GraphRule(
         "host-quiet",
-        {"host_visible": (False,)},
+        {"graphs_run": (False,), "host_visible": (False,)},
         "none",
         (),
         (),
         ("transformer_engine", "full_iteration"),
-        "graphs take away launch overhead, and little of it shows",
+        "CUDA graphs remove launch overhead, and this run has little of it",
         _SKILL,
     ),
     GraphRule(
@@ -66,7 +66,7 @@ _FORBIDDING: Final = (
         (),
         (),
         ("transformer_engine",),
-        "full recompute goes with a graph of the full iteration only; or drop it for selective recompute",
+        "full recompute works only with a graph of the full iteration; or use selective recompute",
         _SKILL,
     ),
     GraphRule(
@@ -76,7 +76,7 @@ _FORBIDDING: Final = (
         (),
         (),
         ("transformer_engine",),
-        "full recompute goes with a graph of the full iteration only; or drop it for selective recompute",
+        "full recompute works only with a graph of the full iteration; or use selective recompute",
         _SKILL,
     ),
     GraphRule(
@@ -86,7 +86,7 @@ _FORBIDDING: Final = (
         (),
         (),
         ("transformer_engine",),
-        "full recompute goes with a graph of the full iteration only; or drop it for selective recompute",
+        "full recompute works only with a graph of the full iteration; or use selective recompute",
         _SKILL,
         STASH,
     ),
@@ -97,8 +97,8 @@ _FORBIDDING: Final = (
         (),
         ROUTER,
         ("transformer_engine", "full_iteration"),
-        "full recompute refuses graphs of parts, dropless experts one of the full iteration: selective "
-        "recompute (MEM-2) first, then graphs",
+        "full recompute does not allow graphs of parts of a layer, and dropless experts do not allow "
+        "one of the full iteration: first selective recompute (MEM-2), then graphs",
         _SKILL,
     ),
     GraphRule(
@@ -108,8 +108,8 @@ _FORBIDDING: Final = (
         (),
         ("full_iteration", "attn"),
         ("transformer_engine",),
-        "stay eager; full iteration or attn only with padded boundaries (pad_cu_seqlens) and "
-        "pad_to_max_length; Energon's own packing refuses graphs",
+        "no graphs with packed sequences; full iteration or attn only with pad_cu_seqlens and "
+        "pad_to_max_length; Energon's own packing does not allow graphs",
         "Megatron-Bridge, training/config.py",
     ),
     GraphRule(
@@ -119,7 +119,7 @@ _FORBIDDING: Final = (
         ("attn",),
         ("mlp",),
         ("moe", "moe_router"),
-        "no experts: attention first, the MLP after it",
+        "a model without experts: attention first, then the MLP",
         _SKILL,
     ),
     GraphRule(
@@ -129,7 +129,7 @@ _FORBIDDING: Final = (
         (),
         ROUTER,
         ("transformer_engine", "full_iteration"),
-        "graphs only once the path of real vision data is stable",
+        "graphs only when training on real vision data is stable",
         _SKILL,
     ),
     GraphRule(
@@ -139,7 +139,7 @@ _FORBIDDING: Final = (
         ("moe",),
         ("full_iteration",),
         ("moe_router",),
-        "experts of fixed size: the whole MoE layer, or the full iteration; moe never beside moe_router",
+        "experts have a fixed size: the whole MoE layer or the full iteration, never moe with moe_router",
         _FLOW,
     ),
     GraphRule(
@@ -149,7 +149,7 @@ _FORBIDDING: Final = (
         ROUTER,
         (),
         ("attn", "mlp", "moe", "full_iteration"),
-        "graphs hold their buffers: the narrowest scope or none, and no wider one",
+        "graphs need memory and memory is short: the narrowest scope or none",
         _SKILL,
     ),
     GraphRule(
@@ -159,7 +159,7 @@ _FORBIDDING: Final = (
         ROUTER,
         (),
         ("mlp", "moe", "full_iteration"),
-        "graphs are counted by layer and microbatch with pipeline parallelism: the narrowest scope or none",
+        "with pipeline parallelism each layer and microbatch has its own graph: the narrowest scope or none",
         "Megatron-Bridge, docs/performance-guide.md",
     ),
 )
@@ -171,7 +171,7 @@ _UNKNOWN: Final = GraphRule(
     (),
     (),
     (),
-    "whether the model routes tokens is unknown, so is what a graph could hold",
+    "it is unknown whether the model has experts, and so what a graph could capture",
     _SKILL,
 )
 
@@ -184,7 +184,7 @@ SEED_RULES: Final = (
         ATTN_ROUTER,
         (),
         ("moe", "full_iteration"),
-        "dropless experts stay outside the graph",
+        "dropless experts cannot be captured",
         _FLOW,
     ),
     _UNKNOWN,
@@ -199,7 +199,7 @@ MAIN_RULES: Final = (
         (),
         (),
         ("moe",),
-        "no expert size goes back to the host: the full iteration, with paged stash and rank capacity 1.5 "
+        "the host reads no size of an expert: the full iteration, with paged stash and rank capacity 1.5 "
         "(--moe-paged-stash --moe-expert-rank-capacity-factor 1.5); not where steps are often run again",
         "Megatron-Bridge, perf_recipes; Megatron-LM, paged_stash.md",
         STASH,
@@ -211,7 +211,7 @@ MAIN_RULES: Final = (
         ROUTER,
         ("attn", "mlp"),
         ("moe", "full_iteration"),
-        "the narrowest scope first; attn after an A/B, mlp where the first layers are dense",
+        "the narrowest scope first; add attn after an A/B test, mlp if the first layers are dense",
         _SKILL,
     ),
     _UNKNOWN,

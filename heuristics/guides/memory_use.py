@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from heuristics.run.run import Run
 from traces.limits import Limit
+from traces.missing import Missing
+from traces.names.gpus import product_named
+from traces.sizes.memory import ERROR, estimate
 from traces.training_log.log import OutOfMemory
 
 HEAD_ROOM: Final = Limit(
@@ -25,12 +29,60 @@ TIGHT: Final = Limit(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class TooLarge:
+    """An estimate of pipeline rank `stage` that is more than its GPU's `capacity_bytes`."""
+
+    stage: int
+    estimate_bytes: int
+    capacity_bytes: int
+
+    @property
+    def least_bytes(self) -> int:
+        """The least that the estimate may stand for."""
+        return round(self.estimate_bytes * (1 - ERROR.value))
+
+    @property
+    def most_bytes(self) -> int:
+        """The most that the estimate may stand for."""
+        return round(self.estimate_bytes * (1 + ERROR.value))
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether even the least is too much."""
+        return self.least_bytes > self.capacity_bytes
+
+
+def too_large(run: Run) -> TooLarge | None:
+    """The estimate of the fullest rank where it is more than the GPU has; None where a peak was measured."""
+    product = product_named(run.gpu or "")
+    capacity = run.active.memory_bytes or (product.memory_bytes if product else None)
+    if capacity is None or not run.settings.by_knob or used_frac(run) is not None:
+        return None
+    found = estimate(run.config.settings, run.config.core_text)
+    if isinstance(found, Missing) or found.total_bytes <= capacity:
+        return None
+    return TooLarge(found.stage, found.total_bytes, capacity)
+
+
+def ran(run: Run) -> bool:
+    """Whether steps of the run were recorded, logged or described."""
+    return run.window_ns > 0 or (run.log is not None and bool(run.log.iterations))
+
+
+def ran_out(run: Run) -> bool:
+    """Whether memory is known to be too small, by the log or by steady steps."""
+    return run.does_not_fit or (run.log is not None and bool(run.log.out_of_memory))
+
+
 def fits(run: Run) -> bool | None:
-    """Whether the run has been seen to fit; False where it ran out of memory or is known to be too large."""
-    if run.does_not_fit or (run.log is not None and run.log.out_of_memory):
+    """Whether the run fits; False where it ran out of memory or even the least estimate is too large."""
+    if ran_out(run):
         return False
-    ran = run.window_ns > 0 or (run.log is not None and bool(run.log.iterations))
-    return True if ran else None
+    if ran(run):
+        return True
+    estimated = too_large(run)
+    return False if estimated is not None and estimated.is_certain else None
 
 
 def used_frac(run: Run) -> float | None:

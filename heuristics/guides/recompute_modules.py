@@ -99,7 +99,7 @@ def _whole_moe(run: Run) -> bool | None:
 
 _CONFIG: Final = "Megatron-LM, megatron/core/transformer/transformer_config.py at d98e8a64"
 _SKILL: Final = "Megatron-Bridge skill perf-activation-recompute at 067f987d"
-_FOREIGN: Final = "only models of that kind have it, and nothing here tells that this is one"
+_FOREIGN: Final = "only models of that kind have it, and it is unknown whether this is one"
 
 MODULES: Final = {
     module.label: module

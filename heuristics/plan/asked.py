@@ -85,7 +85,7 @@ def _weighed(run: Run, answer: Answer) -> Answer:
     """A rejection of a configuration of which only a part is known may rest on what nobody said."""
     if answer.answer != "rejected" or is_whole(run.settings):
         return answer
-    text = f"rejected with Megatron-Core's own defaults for all that nobody said: {answer.text}"
+    text = f"rejected with Megatron-Core's own defaults for all settings that are not given: {answer.text}"
     return replace(answer, answer="needs", text=f"{text}; give the whole configuration")
 
 

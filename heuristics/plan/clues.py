@@ -138,7 +138,7 @@ CLUES: Final = (
         "communication",
         "COM-3",
         lambda run: run.config.right_topology is False,
-        "HybridEP is told a wrong NVLink domain, which comes before any tuning",
+        "HybridEP is configured with a wrong NVLink domain, which must be corrected before any tuning",
         "deepseek-ai/DeepEP, issues 596 and 597",
         tuning=False,
     ),

@@ -9,7 +9,7 @@ from heuristics.plan.planned import Planned
 from traces.limits import Limit
 
 LITTLE: Final = Limit(
-    0.01, "fraction of the windows", "ours: nobody tries first what a replay says gains under a point"
+    0.01, "fraction of the windows", "ours: nobody tries first what saves less than one percent by the replay"
 )
 
 

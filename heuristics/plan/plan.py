@@ -66,7 +66,7 @@ LEVERS: Final = ("CMP-3", "CMP-4")
 """What still helps a step that nothing removable holds back: lower precision, larger shapes."""
 
 NOT_REPLAYED: Final = "only a ceiling is known: what the change does to a step cannot be replayed"
-NO_WALL: Final = "not told: it makes the work itself shorter or fit, so no wall's cost bounds it"
+NO_WALL: Final = "unknown: it makes the work itself shorter or fit, so no wall's cost bounds it"
 NOT_FOUND: Final = (
     "only a ceiling is known: nothing that the change would act on was found, or it costs little"
 )
@@ -78,8 +78,8 @@ PERHAPS: Final = {
 }
 """What communication of no known purpose may be, by kind of cost: its own kind, and what must hold for it."""
 _CURES: Final = {
-    SENDRECV: "NVTX ranges of layers, or NCCL's own, say what it is",
-    "other_comm": "--config FILE with the parallel sizes, or NVTX ranges of layers, say what they are",
+    SENDRECV: "NVTX ranges of layers, or NCCL's own, identify it",
+    "other_comm": "--config FILE with the parallel sizes, or NVTX ranges of layers, identify them",
 }
 DIRECT: Final = Limit(
     0.5,
@@ -371,5 +371,5 @@ def _refusal(run: Run, planned: Planned, chosen: Iterable[Planned], dominated: b
     if little := _too_little(run, fix, dominated):
         return Refused(fix, "little", f"what it acts on ({', '.join(fix.kinds)}) is {little}", "")
     if planned.ceiling_frac == 0.0 and _wins(fix):
-        return Refused(fix, "nothing", f"what it could win ({', '.join(_wins(fix))}) costs nothing here", "")
+        return Refused(fix, "nothing", f"what it could save ({', '.join(_wins(fix))}) costs nothing here", "")
     return None

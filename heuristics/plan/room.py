@@ -5,25 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from heuristics.guides.memory_use import fits as does_fit
 from heuristics.plan.planned import Plan
 from heuristics.result.judged import Room
 from heuristics.run.run import Run
 from traces.limits import Limit
 from traces.missing import Missing
 from traces.settings.settings import Value
-from traces.sizes.memory import delta
+from traces.sizes.memory import ERROR, delta
 
 OUTSIDE_FRAC: Final = Limit(
     0.1,
     "part of the GPU's memory",
     "ours: the CUDA context, NCCL, graphs and fragmentation lie outside what PyTorch reports as allocated; "
     "GPT-OSS-120B ran out on a GPU of 79 GB with 69 to 70 GB allocated (Megatron-Bridge, CUDA graph card)",
-)
-
-ESTIMATE_ERROR_FRAC: Final = Limit(
-    0.15,
-    "of the estimated change",
-    "ours: the estimate is held to 15 % of published savings; what is freed may be less, what is added more",
 )
 
 
@@ -36,12 +31,14 @@ def room_for(run: Run, changes: Mapping[str, Value]) -> Room:
     free = _free_bytes(run)
     if isinstance(added, Missing):
         return Room(None, free, None, f"what it needs is unknown: {added.reason}")
+    if added < 0 and does_fit(run) is False:
+        return Room(added, free, None, f"frees up to {_gb(-added)}; whether that suffices is unknown")
     if added <= 0:
         return Room(added, free, True, _freed(added))
     if free is None:
         why = "how much is free is unknown (no peak or no capacity given)"
         return Room(added, None, None, f"+{_gb(added)}: {why}")
-    fits = added * (1 + ESTIMATE_ERROR_FRAC.value) <= free
+    fits = added * (1 + ERROR.value) <= free
     left = f"{_gb(free)} free" if free > 0 else "none free"
     return Room(added, free, fits, f"+{_gb(added)} of {left}: {'fits' if fits else 'does not fit'}")
 

@@ -24,9 +24,13 @@ _OF_LEVEL: Final[Mapping[str, DefectKind]] = {
     "warning": "warned",
     "ignored": "no_effect",
 }
-_STEPS: Final[Mapping[str, tuple[str, ...]]] = {"CFG-ep-overlap-left-off": ("profile-recipe-default",)}
+_STEPS: Final[Mapping[str, tuple[str, ...]]] = {
+    "CFG-ep-overlap-left-off": ("profile-recipe-default",),
+    "CFG-memory-estimate": ("fit-first",),
+}
 """Finding -> steps of the workflow that tell the same, where no rule does."""
 _FOUND: Final = frozenset({"default_left_off", "not_representative", "counted_otherwise", "unexplained"})
+_KIND_OF: Final[Mapping[str, DefectKind]] = {"illegal": "rejected", "may_not_fit": "warned"}
 _COSTS: Final[Mapping[str, str]] = {
     "core": "training does not start",
     "megatron_lm": "training does not start",
@@ -53,6 +57,8 @@ _STATE_COSTS: Final[Mapping[FindingState | State, str]] = {
     "logged_otherwise": "log and configuration do not describe the same run",
     "counted_otherwise": "recording and configuration do not describe the same steps",
     "unexplained": "the run stopped",
+    "does_not_fit": "training runs out of memory",
+    "may_not_fit": "training may run out of memory",
     "failed": "the run stopped",
     "hung": "the run does not go on",
     "skipped": "the feature does not run",
@@ -203,7 +209,7 @@ def _release(rule: Rule, release: object) -> str:
 
 def _of_finding(one: ConfigFinding) -> Defect:
     kind: DefectKind = "found" if one.state in _FOUND else "not_as_written"
-    kind = "rejected" if one.state == "illegal" else kind
+    kind = _KIND_OF.get(one.state, kind)
     seen = (Sighting("evidence", one.evidence.rstrip("."), ""),)
     of = (one.id, *_STEPS.get(one.id, ()))
     return Defect(one.id, kind, one.text, one.fix, "", _STATE_COSTS[one.state], seen=seen, of=of)

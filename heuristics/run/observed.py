@@ -21,6 +21,7 @@ class Observed:
     `recompute_modules`: Megatron-Core's labels of what runs again; empty: none. `a2a_waiting_frac`: share of
     expert all-to-all that is like waiting. `short_kernel_frac`: share of kernels under 10 us.
     `absent_frac`: time without compute by cause, as part of the window. `recorder`: the kind of trace.
+    `several_gpus`: more than one GPU runs: several were recorded, or one that communicates.
     `moe_passes`: passes through MoE layers of each used step, for each rank that tells them.
     """
 
@@ -57,4 +58,5 @@ class Observed:
     out_of_memory: str | None = None
     absent_frac: Mapping[str, float] | None = None
     recorder: str | None = None
+    several_gpus: bool | None = None
     moe_passes: tuple[tuple[PassCount, ...], ...] = ()

@@ -96,7 +96,7 @@ def _over_half(told: Sequence[RankMeasurements], untold_kind: str | None, window
         return Bound(
             None,
             "graph replays were recorded whole, or kernels without names: compute and communication "
-            "cannot be told apart",
+            "cannot be separated",
             cure("names", untold_kind),
         )
     return bound
@@ -111,7 +111,7 @@ def bound_of_most(shares: Mapping[WallId, float]) -> Bound:
     return Bound(
         None,
         f"neither compute ({percent(shares['compute'])}) nor exposed communication "
-        f"({percent(shares['communication'])}) fills over half of the windows; the rest was not told apart",
+        f"({percent(shares['communication'])}) fills over half of the windows; the rest was not separated",
         "read the budget: the largest bucket is named there",
     )
 

@@ -71,7 +71,7 @@ def _unpriced(measurements: Sequence[RankMeasurements]) -> Missing | None:
     for rank in measurements:
         if rank.memory.recompute_ns is None:
             gap = _gap(rank, "recompute_ns")
-            reason = f"whether anything is computed a second time could not be told: {gap.reason}"
+            reason = f"time of recompute unknown: {gap.reason}"
             return Missing("memory", reason, gap.cure)
     return None
 
@@ -90,7 +90,7 @@ def _without_room(measurements: Sequence[RankMeasurements]) -> Missing | None:
 
 def _gap(rank: RankMeasurements, key: str) -> Missing:
     gaps = {gap.path: gap for gap in rank.memory.missing}
-    return gaps.get(f"memory.{key}", Missing("", "the trace does not say", ""))
+    return gaps.get(f"memory.{key}", Missing("", "the trace does not record it", ""))
 
 
 def _context(measurements: Sequence[RankMeasurements]) -> list[Evidence]:

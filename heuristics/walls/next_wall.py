@@ -45,7 +45,7 @@ def find_next(
     left = [(rank, _left(rank, first)) for rank in told]
     known = [(rank, without) for rank, without in left if without is not None]
     if len(known) < len(left):
-        reason = f"{name} costs less than its replay says, so what is left without it was not replayed"
+        reason = f"{name} costs less than in its replay, so what is left without it was not replayed"
         gap = Missing("verdict.next_wall", reason, "none is needed")
         return NextWall(None, None, f"what comes after {name} is not known", gap)
     seen = {wall.id: wall.cost_frac for wall in others if wall.cost_frac is not None}

@@ -145,12 +145,12 @@ def _why(rank: RankMeasurements, wall: WallId) -> Missing:
         return rank.costs.refused
     if wall == "communication":
         reason = (
-            "graph replays were recorded whole, or kernels without names, so communication is not told apart"
+            "graph replays were recorded whole, or kernels without names: communication cannot be separated"
         )
         return Missing("replay", reason, cure("names", rank.kind))
     if rank.sm.sm_count is None:
         return Missing(
-            "replay", "the trace does not say how many SMs the GPU has", cure("sm_count", rank.kind)
+            "replay", "the trace does not record the number of SMs of the GPU", cure("sm_count", rank.kind)
         )
     return Missing("replay", "the trace has no launch shapes of kernels", cure("shapes", rank.kind))
 

@@ -17,7 +17,7 @@ from traces.limits import Limit
 STEPS: Final = Limit(
     50,
     "unprofiled steps",
-    "Megatron-Bridge, docs/training/moe-optimization.md, Phase 5: a winner runs at least 50 steps",
+    "Megatron-Bridge, docs/training/moe-optimization.md, Phase 5: the best one runs at least 50 steps",
 )
 VARIABLES: Final = {
     "dispatcher": ("COM-2", "COM-3", "COM-12", "MEM-5"),

@@ -10,6 +10,7 @@ from heuristics.guides.memory_use import (
     ROOM_TO_HALVE,
     fits,
     has_room_to_halve,
+    too_large,
     used_frac,
 )
 from heuristics.guides.recompute_modules import MODULES, label_of
@@ -43,11 +44,14 @@ def judge_fits(run: Run) -> Judged:
         return met(f"it fits with {percent(1 - used)} of the memory free")
     if found:
         return met("it runs; how much memory stays free is not known")
-    return unknown("nothing tells whether it fits", ASK_MEMORY)
+    return unknown("it is unknown whether it fits", ASK_MEMORY)
 
 
 def _out_of_memory(run: Run) -> str:
     errors = run.log.out_of_memory if run.log else ()
+    if not errors and (estimated := too_large(run)) is not None:
+        has = f"{estimated.capacity_bytes / 1e9:.0f} GB"
+        return f"at least {estimated.least_bytes / 1e9:.0f} GB are needed by the estimate, of {has}"
     if not errors:
         return "memory is too small for it"
     stage = errors[0].stage.replace("_", " ")

@@ -18,7 +18,7 @@ def judge_order(run: Run) -> Judged:
     """A run that does not fit is no place for graphs and overlap, which take memory."""
     found = fits(run)
     if found is None:
-        return unknown("nothing tells whether it fits", "a log or a trace")
+        return unknown("it is unknown whether it fits", "a log or a trace")
     if found:
         return met("it fits, so that tuning may begin")
     on = [what for what, asked in _takes_memory(run) if asked]
@@ -146,7 +146,7 @@ PROFILE_RULES: Final = tuple(
         ("order", "Fit and layout before small optimizations", "003, Pitfalls, 1", judge_order),
         (
             "platform",
-            "The platform says which wall to expect",
+            "The platform decides which wall to expect",
             "003, Pitfalls, 2; 000, Key Interactions",
             judge_platform,
         ),

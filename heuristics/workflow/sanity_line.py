@@ -39,4 +39,4 @@ def judge_sanity_line(run: Run) -> Judged:
         return not_applicable("the run is on one GPU")
     if run.config.before("core", "0.16.0"):
         return not_applicable("Megatron-Core before 0.16 has no --fake-process-group")
-    return unknown("nothing tells whether the layout was tried on one GPU", "the log of that run", line)
+    return unknown("it is unknown whether the layout was tried on one GPU", "the log of that run", line)

@@ -35,7 +35,7 @@ class _Move:
 
 
 def draw_waterfall(area: Area, compared: Compared, table: Table) -> None:
-    """Its rows in their order, as the table words them; the last holds all parts that are not shown."""
+    """Its rows in their order, as the table words them; the last holds all parts that are left out."""
     area.text(0, 0.08, table.title, LARGE, weight="bold")
     moves = _moves(compared, len(table.rows) - 1)
     rows = [*table.rows, *([table.total] if table.total else [])]

@@ -117,7 +117,7 @@ def _grid(grid: tuple[int, ...] | None) -> str:
 
 def _change(one: ComparedChange) -> Row:
     base, new = (
-        "not shown" if one.withheld else _value(value) if is_said else "not recorded"
+        "withheld" if one.withheld else _value(value) if is_said else "not recorded"
         for value, is_said in ((one.base, one.said_base), (one.new, one.said_new))
     )
     note = " ".join(one.can_explain)

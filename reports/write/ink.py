@@ -35,6 +35,12 @@ FIXED: Final = "\N{NO-BREAK SPACE}"
 """A space at which no line ends."""
 _WORD: Final = re.compile(r"[^ ]+(?: (?:%|ms|us|s|GB)(?![\w]))?[^ ]* *")
 """A word, or a number with its unit, and the spaces behind it."""
+_ARGUMENT: Final = re.compile(r"""(?:'[^']*'|"[^"]*"|\$\(\([^)]*\)\)|[^\s'"])+""")
+"""A word of a command; what is quoted or computed stays whole."""
+_ON: Final = " \\"
+"""The command goes on in the next line."""
+_ASIDE: Final = ("(", "#")
+"""How a line begins that is no command."""
 _LEAST: Final = 10
 """Columns that a text has at least, however far it is indented."""
 _ENDLESS: Final = 10**6
@@ -75,6 +81,24 @@ def wrapped(line: Text, width: int, first: str = "", hanging: str | None = None)
         one.rstrip()
         one.plain = one.plain.replace(FIXED, " ")
     return [plain(rest if place else first) + one for place, one in enumerate(folded)]
+
+
+def continued(line: str, width: int, indent: str) -> list[Text]:
+    """A command in lines that a shell reads as one: a backslash ends each but the last.
+
+    It breaks between words, never within quotes. What is in parentheses is for people: it is wrapped.
+    """
+    if not width or len(indent) + len(line) <= width:
+        return [plain(indent + line, "cyan")]
+    if line.startswith(_ASIDE):
+        return wrapped(plain(line, "cyan"), width, indent)
+    room, rows = max(_LEAST, width - len(indent) - len(_ON)), [""]
+    for word in _ARGUMENT.findall(line):
+        if rows[-1] and len(rows[-1]) + 1 + len(word) > room:
+            rows.append(f"  {word}")
+        else:
+            rows[-1] += f" {word}" if rows[-1] else word
+    return [*(plain(indent + row + _ON, "cyan") for row in rows[:-1]), plain(indent + rows[-1], "cyan")]
 
 
 def _breaks(text: str, room: int) -> list[int]:

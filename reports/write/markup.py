@@ -194,7 +194,7 @@ class Writer:
             titles.insert(place + 1, "")
             numbers.insert(place + 1, False)
         yield from self.markup.table(titles, numbers, drawn)
-        more = f"{counted(table.left_out, 'more row')} not shown. " if table.left_out else ""
+        more = f"{counted(table.left_out, 'more row')} left out. " if table.left_out else ""
         if note := words(more, table.note) if more else table.note:
             yield from ("", self.said(note))
 
@@ -217,7 +217,7 @@ class Writer:
     def _plan(self, plan: Plan) -> Iterator[str]:
         yield self.strong((plan.title,))
         yield from self.markup.listed(map(self._step, plan.steps), is_numbered=True)
-        more = f" {counted(plan.left_out, 'more step')} not shown." if plan.left_out else ""
+        more = f" {counted(plan.left_out, 'more step')} left out." if plan.left_out else ""
         if plan.together or more:
             yield from ("", self.said(words(plan.together, more)))
 

@@ -24,7 +24,7 @@ from reports.content.blocks import (
     Table,
     View,
 )
-from reports.write.ink import STYLES, plain, printed, text_of, wrapped
+from reports.write.ink import STYLES, continued, plain, printed, text_of, wrapped
 from reports.write.text_tables import bar_lines, table_lines
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def _(block: Drawing, view: View, room: Room) -> list[Text]:
 def _(block: Command, view: View, room: Room) -> list[Text]:
     said = text_of(block.said, view)
     if view.width and said.cell_len + 2 + len(block.line) > view.width:
-        return [*wrapped(said, view.width), plain("  " + block.line, "cyan")]
+        return [*wrapped(said, view.width), *continued(block.line, view.width, "  ")]
     return [said + plain("  ") + plain(block.line, "cyan")]
 
 
@@ -215,7 +215,7 @@ def _step_lines(place: int, step: Step, view: View, room: Room) -> list[Text]:
 
 
 def code_lines(code: CodeBlock, view: View, indent: str) -> list[Text]:
-    """Lines to copy, unbroken; settings of a shell share a line while it has room."""
+    """Lines to copy; settings of a shell share a line while it has room; a long one goes on in the next."""
     if code.language == "python":  # calls, and what to do in words
         return [row for one in code.lines for row in wrapped(plain(one, "cyan"), view.width, indent)]
     lines: list[str] = []
@@ -225,7 +225,7 @@ def code_lines(code: CodeBlock, view: View, indent: str) -> list[Text]:
             lines[-1] += f" {one}"
         else:
             lines.append(one)
-    return [plain(indent + line, "cyan") for line in lines]
+    return [row for line in lines for row in continued(line, view.width, indent)]
 
 
 def _cut(lines: list[Text], most: int, width: int) -> list[Text]:

@@ -372,7 +372,7 @@ def test_a_log_that_ran_out_of_memory_is_a_wall_with_a_plan(
     lines = [*log_lines()[:9], *crash("forward", last=out_of_memory())]
     full = written(tmp_path, "full.log", "\n".join(lines) + "\n")
     text = words(checked(script(tmp_path), capsys, "--log", str(full))[1])
-    assert "Wall memory: the log says that memory ran out in forward." in text
+    assert "Wall memory: the log reports that memory ran out in forward." in text
     assert "DO THIS" in text
     assert "[MEM-" in text
 

@@ -24,7 +24,7 @@ _SIZE_OF: Final = {
 
 
 def random_symptoms(draw: Random, settings: Settings) -> Symptoms:
-    """Symptoms of one rank or two; sometimes the log says that memory ran out."""
+    """Symptoms of one rank or two; sometimes the log reports that memory ran out."""
     ranks = tuple(_rank(draw, number, settings) for number in range(draw.choice((1, 1, 2))))
     late = Late(draw.choice(LATE), 0, draw.choice((0.0, 0.1, 0.3))) if draw.random() < 0.2 else None
     stage = draw.choice(STAGES) if draw.random() < 0.1 else None

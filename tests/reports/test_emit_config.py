@@ -167,7 +167,7 @@ def test_a_patch_reads_as_reviewed(tmp_path: Path, framework: str, ending: str, 
     ("text", "code", "first"),
     [
         (CONTRADICTS, 0, "# Fix first: CFG-flex-type"),
-        (ILLEGAL, 1, "# Fix first: ep-overlap-full-recompute: EP overlap does not go with"),
+        (ILLEGAL, 1, "# Fix first: ep-overlap-full-recompute: EP overlap cannot be combined with full"),
     ],
 )
 def test_without_a_plan_there_are_comments_only_and_first_what_is_to_be_mended(

@@ -90,7 +90,7 @@ def _first_error(words: str) -> str:
     line = next((line for line in lines if line.startswith("Exportation error:")), lines[0] if lines else "")
     line = _PATH.sub("…", line.removeprefix("Exportation error:").strip())
     shown = "".join(character for character in line if character.isprintable())
-    return shown[:_MOST_WORDS].rstrip(". ") or "it does not say why"
+    return shown[:_MOST_WORDS].rstrip(". ") or "it gives no reason"
 
 
 def _fault(export: Path) -> str | None:

@@ -66,9 +66,7 @@ def _named(source: str, given: str) -> Nsys:
         raise NsysUnavailable(f"{source} names {given}, where no nsys that can be run is. Check the path.")
     nsys = _ask_version(Path(path).absolute())
     if nsys is None:
-        raise NsysUnavailable(
-            f"{source} names {given}, which does not tell an nsys version. Try: {path} --version"
-        )
+        raise NsysUnavailable(f"{source} names {given}, which is no nsys version. Try: {path} --version")
     return nsys
 
 

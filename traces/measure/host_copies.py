@@ -75,7 +75,7 @@ def offload_places(rank: RankTimeline, steps: Steps) -> IntArray | Missing:
     if not rank.has_kernels:
         return _whole_graphs("memory.offload_exposed_ns", rank)
     if not steps.used:
-        why = "without steps nothing tells what comes back within one"
+        why = "without steps it is unknown what comes back within one"
         return Missing("memory.offload_exposed_ns", why, cure("steps", rank.columns.info.kind))
     rows = rank.activities
     at = np.flatnonzero(rows.bucket == Bucket.COPY)

@@ -18,7 +18,7 @@ ROWS: Final = Limit(
     600, "rows", "ours: every kernel of every real recording we have (578 at most), in a file one can open"
 )
 NAME_LENGTH: Final = Limit(
-    300, "characters", "ours: templates run to 3,000 and differ where they end, which a digest tells"
+    300, "characters", "ours: templates run to 3,000 and differ only at their end, which a digest keeps apart"
 )
 
 

@@ -61,7 +61,7 @@ def measure_memory(rank: RankTimeline, steps: Steps, gpu: Gpu | None, recompute:
         gaps.append(peak)
     capacity_bytes = gpu.memory_bytes if gpu else None
     if capacity_bytes is None:
-        why = "the trace does not say how much memory the GPU has"
+        why = "the trace does not record how much memory the GPU has"
         gaps.append(Missing("memory.capacity_bytes", why, cure("capacity", rank.columns.info.kind)))
     offload, resident = _uses(rank, steps)
     gaps += [use for use in (offload, resident) if isinstance(use, Missing)]

@@ -122,7 +122,7 @@ def _unclear(rank: RankTimeline, passes: Passes) -> Missing | None:
     broken = int((~passes.whole | (passes.kind == UNTOLD)).sum())
     if broken <= EDGES.value + BROKEN.value * len(passes):
         return None
-    reason = f"{broken} of {len(passes)} passes through a MoE layer do not close, or tell no direction"
+    reason = f"{broken} of {len(passes)} passes through a MoE layer do not close, or have no known direction"
     return Missing("moe", reason, cure("launch_threads", rank.columns.info.kind))
 
 
@@ -131,13 +131,15 @@ def _untold_recompute(passes: Passes, recompute: Recompute) -> Missing | None:
     forward, backward = (int((passes.kind == kind).sum()) for kind in (Kind.FORWARD, Kind.BACKWARD))
     if recompute.missing is None or not backward or forward <= TWICE.value * backward:
         return None
-    reason = f"{forward} forward and {backward} backward passes, and which run again is not told"
+    reason = f"{forward} forward and {backward} backward passes, and which of them run again is unknown"
     return Missing("moe", f"{reason}: {recompute.missing.reason}", recompute.missing.cure)
 
 
 def _layers(rank: RankTimeline, steps: Steps, lanes: Lanes, passes: Passes) -> IntArray | Missing:
     if not len(passes):
-        reason = "no expert all-to-all is told that could mark a pass: modules are told by their names alone"
+        reason = (
+            "no expert all-to-all is known that could mark a pass: modules are known by their names alone"
+        )
         how = cure("ranges", rank.columns.info.kind)
         return Missing("moe.layers", reason, f"none for a run on one rank; else {how}")
     if not steps.used:
@@ -158,13 +160,13 @@ def _no_tax(resolution: Resolution, members: Membership, absent: AbsentPieces | 
             return Missing("moe.tax_ns", reason, open_.cure)
     gathers = resolution.of_kind("other_comm") & np.isin(resolution.operation, _GATHERS)
     if gathers.any() and not resolution.of_kind(*PAYLOAD_KINDS).any():
-        reason = "gathers and scatters whose purpose is not told could be the dispatcher's"
+        reason = "gathers and scatters of unknown purpose could be the dispatcher's"
         return Missing("moe.tax_ns", reason, "record NVTX ranges (Megatron-LM: --nvtx-ranges)")
     if (resolution.operation == OPERATIONS.index("fused")).any():
         reason = "dispatch, experts and combine run in one kernel"
-        return Missing("moe.tax_ns", reason, "none: the kernel does not say when it does what")
+        return Missing("moe.tax_ns", reason, "none: the kernel does not record its phases")
     if not np.isin(members.module, [MODULES.index(name) for name in ("permute", "unpermute")]).any():
-        reason = "tokens are routed, but no kernel is told by its name that permutes them"
+        reason = "tokens are routed, but no kernel has a name that shows a permutation"
         return Missing("moe.tax_ns", reason, "run with fused permutes (Megatron-LM: --moe-permute-fusion)")
     if isinstance(absent, Missing):
         return Missing("moe.tax_ns", f"waits for token counts: {absent.reason}", absent.cure)

@@ -34,14 +34,14 @@ def peak_memory(rank: RankTimeline, windows: Spans) -> int | Missing:
         why = "no memory use of this process on this GPU was recorded"
         return Missing(_PATH, why, how)
     if clock_offset_ns(rank):
-        why = "host and GPU clocks are apart, so what was in use in the windows cannot be told"
+        why = "host and GPU clocks are apart, so what was in use in the windows is unknown"
         return Missing(_PATH, why, "record again; nothing in this trace can align them")
     time_ns, used_bytes = memory.time_ns[mine], memory.used_bytes[mine]
     if memory.is_sum:
         if time_ns[0] >= rank.activities.start_ns.min() or memory.is_unmatched[mine].any():
             return Missing(_PATH, "the recording began after memory had been allocated", how)
         if _takes_unseen(rank, memory):
-            why = "memory was taken with cuMemCreate, and the recording does not say how much"
+            why = "memory was taken with cuMemCreate, and the recording does not have its size"
             return Missing(_PATH, why, _NO_VMM)
     elif time_ns[0] >= windows.end_ns[0]:
         why = "memory use was recorded only after the first window"

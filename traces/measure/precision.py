@@ -18,10 +18,10 @@ from traces.names.precision import FP8, gemm_format, multiplies, quantize_format
 from traces.timeline import RankTimeline, Source
 
 MAIN_SHARE: Final = Limit(
-    2 / 3, "of the GEMM work whose format is told", "ours: an FP8 run often keeps its last GEMM in BF16"
+    2 / 3, "of the GEMM work whose format is known", "ours: an FP8 run often keeps its last GEMM in BF16"
 )
 TOLD_SHARE: Final = Limit(0.5, "of the GEMM work", "ours: less than half of it does not speak for the rest")
-_LATER: Final = "none: these kernels' names do not say it"
+_LATER: Final = "none: the names of these kernels do not contain it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def _judged(formats: dict[str, int], total_ns: int, quantize: tuple[str, ...]) -
     shares = {found: ns / total_ns for found, ns in sorted(formats.items(), key=lambda item: -item[1])}
     told_frac = told_ns / total_ns
     if told_frac < TOLD_SHARE.value:
-        why = f"only {told_frac:.0%} of the GEMM work has a name that tells its number format"
+        why = f"only {told_frac:.0%} of the GEMM work has a name that contains its number format"
         return Precision(None, shares, told_frac, quantize, Missing("detected.precision", why, _LATER))
     main, main_ns = max(formats.items(), key=lambda item: item[1])
     precision = main if main_ns >= MAIN_SHARE.value * told_ns else "mixed"

@@ -96,7 +96,7 @@ def measure_recompute(rank: RankTimeline, windows: Spans, *, whole_steps: bool =
         if roles.forward.any() or roles.threads_tell:  # then backward would be seen, and recompute is for it
             return Recompute({}, 0, {}, None, np.empty(0, dtype=np.int64))
         return _untold(
-            "no kernel or thread name tells what runs backward", cure("threads", rank.columns.info.kind)
+            "no kernel or thread name shows what runs backward", cure("threads", rank.columns.info.kind)
         )
     inside = covered_ns(rows.start_ns, rows.start_ns + 1, windows) > 0
     found, order = {}, launch_order(rows)

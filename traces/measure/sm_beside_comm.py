@@ -25,7 +25,9 @@ NEIGHBOURS: Final = Limit(
     "compute kernels on each side",
     "ours: with one, GEMMs of several sizes and one grid fall together; a third changed nothing",
 )
-BESIDE: Final = Limit(0.5, "of a kernel's time", "less beside communication says little about it; ours")
+BESIDE: Final = Limit(
+    0.5, "of a kernel's time", "with less beside communication the figure is not reliable; ours"
+)
 STRETCH_SHORTEST: Final = Limit(5_000, "ns", "shorter kernels vary by more than they stretch; ours")
 
 

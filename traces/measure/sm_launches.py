@@ -119,11 +119,11 @@ def _sms(gpu: Gpu | None, kind: str) -> tuple[int, SmCapacity] | Missing:
     """SM count and what one holds, or why they are not known. Kernel names give neither."""
     how = cure("gpu_limits", kind)
     if gpu is None:
-        return Missing("sm.launches", "the trace does not tell which GPU this is", how)
+        return Missing("sm.launches", "the trace does not record which GPU this is", how)
     if gpu.sm_count is None:
-        return Missing("sm.launches", "the trace does not tell how many SMs the GPU has", how)
+        return Missing("sm.launches", "the trace does not record the number of SMs of the GPU", how)
     if gpu.capability is None:
-        return Missing("sm.launches", "the trace does not tell the GPU's compute capability", how)
+        return Missing("sm.launches", "the trace does not record the GPU's compute capability", how)
     capacity = sm_capacity(gpu)
     if capacity is None:
         reason = f"what an SM of compute capability {gpu.capability} holds is not known here"

@@ -23,7 +23,7 @@ from traces.timeline import KEYS, Activities, Bucket, RankTimeline
 MOST: Final = Limit(
     12_000, "activities", "ours: a report of one file under 2 MB, and more than one screen can show apart"
 )
-OTHER_STEPS: Final = Limit(49, "steps", "ours: 50 with the one shown in full, in a selector one can use")
+OTHER_STEPS: Final = Limit(49, "steps", "ours: 50 with the one drawn in full, in a selector one can use")
 OTHER_ROWS: Final = Limit(
     5_000, "rows of each kind", "ours: half a megabyte, shared by all other steps; the longest are kept"
 )

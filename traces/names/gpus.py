@@ -18,16 +18,18 @@ _WORD: Final = re.compile(r"[A-Z]+\d+[A-Z]?", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """One product. `capability` (major, minor) and `sm_count` are None where we have no source."""
+    """One product. `capability` (major, minor) and the rest are None where we have no source."""
 
     name: str
     capability: tuple[int, int] | None
     sm_count: int | None
+    memory_bytes: int | None
 
 
 class _Row(TypedDict, total=False):
     capability: str
     sms: int
+    memory: int
 
 
 @cache
@@ -36,7 +38,10 @@ def products() -> Mapping[str, Product]:
     text = files("traces.names").joinpath("gpus.toml").read_text(encoding="utf-8")
     rows = cast("dict[str, _Row]", tomllib.loads(text))
     return {
-        name: Product(name, _capability(row.get("capability")), row.get("sms")) for name, row in rows.items()
+        name: Product(
+            name, _capability(row.get("capability")), row.get("sms"), row.get("memory", 0) << 30 or None
+        )
+        for name, row in rows.items()
     }
 
 

@@ -168,9 +168,9 @@ def _open_stream(found: Evidence, mine: BoolArray, kind: str, reason: str, how: 
 def _reason(found: Evidence, mine: BoolArray, trace_kind: str) -> tuple[str, str]:
     """Why these stay open, and what would settle them."""
     if (found.processes.shape[mine] != UNKNOWN).any():
-        return "its collective tells how it exchanges, its process group not what for", _CURE_OF_GROUP
+        return "its collective shows how it exchanges, its process group not what for", _CURE_OF_GROUP
     if (found.ranges.shape[mine] != UNKNOWN).any():
-        return "its range tells how it exchanges, not what for", _CURE_OF_SHAPE
+        return "its range shows how it exchanges, not what for", _CURE_OF_SHAPE
     if found.groups.known[mine].any():
         return "its NCCL groups fit more than one use", _CURE_OF_SHAPE
     return "no NCCL ranges, no named range around it, no expert work on both sides", cure(

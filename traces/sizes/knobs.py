@@ -81,10 +81,10 @@ class Knobs:
         cure = "give the run's whole configuration with --config, or its log's `arguments` block with --log"
         if "world_size" in self.missing:
             cure = "give --world-size" if len(self.missing) == 1 else f"{cure}; --world-size for the ranks"
-        return Missing(path, f"the configuration does not say {names}", cure)
+        return Missing(path, f"the configuration does not have {names}", cure)
 
     def _assume(self, knob: str, taken: str) -> None:
-        said = f"{knob} {taken} (not said)"
+        said = f"{knob} {taken} (not given)"
         if knob not in self.settings and said not in self.assumed:
             self.assumed.append(said)
 

@@ -132,7 +132,7 @@ def _stages(
     text = unrolled(str(said)) if given else None
     letters = text.split("|") if text else None if given else _even(knobs, model, pp, vpp)
     if letters is None:
-        why = "the decoder layers do not divide over the pipeline stages, and no layout says how they are cut"
+        why = "the decoder layers do not divide over the pipeline stages, and no layout defines the stages"
         return Missing(
             _PATH, why, "give pipeline_model_parallel_layout, or the layers of first and last stage"
         )

@@ -63,7 +63,7 @@ class ModelSize:
     """A GPT-like model. `is_moe`: per decoder layer, whether its MLP is a mixture of experts.
 
     `heads`, `query_groups` and `head_dim` are of ordinary attention; MLA takes its dimensions from `latent`.
-    `assumed`: knobs taken at Megatron's default because the configuration does not say them.
+    `assumed`: knobs taken at Megatron's default because the configuration does not have them.
     """
 
     is_moe: tuple[bool, ...]

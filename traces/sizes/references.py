@@ -71,7 +71,7 @@ class Differs(Struct, frozen=True):
 
 class Nearest(Struct, frozen=True):
     """The published run that is nearest to this one. `tokens_frac`: tokens per second of this run, as part of
-    its. `unknown_settings`: what one of the two does not tell."""
+    its. `unknown_settings`: what one of the two does not have."""
 
     reference: Reference
     tokens_frac: float

@@ -39,7 +39,7 @@ def throughput(
 ) -> Throughput | Missing:
     """Throughput of a run whose steps last `step_ns`; Missing names the knobs needed.
 
-    `gpu`: family such as H100. `precision`: of the matrix work, where the configuration does not say it.
+    `gpu`: family such as H100. `precision`: of the matrix work, where the configuration does not have it.
     `logged`: what a log says that the run did, which outweighs what it was asked to do.
     Above its peak no GPU works: then something that was said is wrong, and nothing is given.
     """

@@ -14,7 +14,7 @@ from traces.training_log import blocks, iterations, known_lines, memory, own_lin
 from traces.training_log.lines import LogLines
 from traces.training_log.log import LoggedMemory, Message, OutOfMemory, TheoreticalMemory, TrainingLog
 
-MESSAGES_KEPT: Final = Limit(1_000, "lines of one kind", "ours: a cause says the same each time; bounded")
+MESSAGES_KEPT: Final = Limit(1_000, "lines of one kind", "ours: a cause prints the same each time; bounded")
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 

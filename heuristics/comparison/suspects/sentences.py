@@ -42,7 +42,7 @@ def change_sentences(view: View, changes: Sequence[Changed]) -> tuple[str, ...]:
 
 def _change(view: View, change: Changed) -> str:
     if change.withheld:
-        return f"{change.what} differs; its value is not shown"
+        return f"{change.what} differs; its value is withheld"
     before = _value(change.base) if change.said_base else "not set"
     after = _value(change.new) if change.said_new else "not set"
     return f"{view.arrow(change.what, before, after)} ({change.source})"

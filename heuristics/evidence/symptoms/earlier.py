@@ -55,7 +55,7 @@ def _wall(fields: Fields, wall: WallId) -> WallJudgement:
     told: Outcome = next(one for one in get_args(Outcome) if one == outcome)
     frac, ns = fields.share("cost_frac"), fields.number("cost_ns")
     if told != "unmeasurable" and frac is None:
-        fields.refuse("cost_frac", "is to be said of a wall that could be measured")
+        fields.refuse("cost_frac", "is missing for a wall that could be measured")
     if ns is None and frac is not None:
         ns = frac * WINDOW_NS
     kinds = fields.under("cost_by_kind_ns")
@@ -79,7 +79,7 @@ def _wall(fields: Fields, wall: WallId) -> WallJudgement:
 def _evidence(fields: Fields) -> Evidence:
     measure, value = fields.text("measure"), fields.number("value", least=float("-inf"))
     if measure is None or value is None:
-        fields.refuse("value", "is to be said, with its measure")
+        fields.refuse("value", "is missing, with its measure")
     return Evidence(
         measure,
         value,

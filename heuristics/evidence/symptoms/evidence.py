@@ -74,7 +74,7 @@ def _window_ns(walls: Sequence[WallJudgement]) -> int:
 def _verdict(symptoms: Symptoms, walls: Sequence[WallJudgement]) -> Verdict:
     verdict, told = verdict_of(walls), symptoms.earlier
     if (gap := unusable(symptoms.capture)) is not None:
-        return replace(verdict, because=(f"no wall is told: {gap.reason}", gap.cure))
+        return replace(verdict, because=(f"no wall is known: {gap.reason}", gap.cure))
     seen = tuple(_about_ranks(symptoms))
     if verdict.wall is None:
         return replace(verdict, because=(*verdict.because, *seen))
@@ -84,7 +84,7 @@ def _verdict(symptoms: Symptoms, walls: Sequence[WallJudgement]) -> Verdict:
     else:
         confidence = lowered_by(
             (
-                Reason("symptoms", "said as symptoms, not measured in a trace here"),
+                Reason("symptoms", "given as symptoms, not measured in a trace"),
                 *(Reason("unseen_ranks", text) for text in seen),
                 *_about_others(verdict.wall, walls),
             )
@@ -97,13 +97,13 @@ def _about_ranks(symptoms: Symptoms) -> Iterator[str]:
     seen, world = symptoms.capture.ranks_seen, symptoms.capture.world_size
     if seen is not None and world is not None and seen < world:
         known = f"{seen} of {world} ranks were seen"
-        yield f"{known}: which rank is late cannot be told; record more ranks of a group"
+        yield f"{known}: the late rank is unknown; record more ranks of a group"
 
 
 def _about_others(wall: WallId, walls: Sequence[WallJudgement]) -> Iterator[Reason]:
     blind = [wall_words(one.id) for one in walls if one.id != wall and one.cost_ns is None]
     if blind:
-        yield Reason("unmeasured_walls", f"not said: what {', '.join(blind)} would cost")
+        yield Reason("unmeasured_walls", f"unknown: what {', '.join(blind)} would cost")
 
 
 def _next(symptoms: Symptoms, wall: WallId) -> NextWall:
@@ -122,7 +122,7 @@ def _bound(symptoms: Symptoms) -> Bound:
     if (gap := unusable(symptoms.capture)) is not None:
         return Bound(None, gap.reason, gap.cure)
     if symptoms.walls and symptoms.earlier is not None and symptoms.earlier.bound is not None:
-        return Bound(symptoms.earlier.bound, f"the earlier result says {wall_words(symptoms.earlier.bound)}")
+        return Bound(symptoms.earlier.bound, f"the earlier result has {wall_words(symptoms.earlier.bound)}")
     ranks = symptoms.ranks
     busy = mean_of(ranks, lambda rank: (rank.budget_frac or {}).get("compute"))
     again = mean_of(ranks, recomputed_frac)
@@ -131,8 +131,8 @@ def _bound(symptoms: Symptoms) -> Bound:
     starved = parts_of(ranks, lambda rank: rank.starved_frac)
     waits = exposed if blocking is None else blocking
     if busy is None and exposed is None:
-        why = "the symptoms do not say where the time of the window goes"
-        return Bound(None, why, "say budget_frac: compute, exposed_comm, exposed_copy, idle")
+        why = "the budget of the window is missing"
+        return Bound(None, why, "give budget_frac: compute, exposed_comm, exposed_copy, idle")
     if busy is None or again is None or waits is None or starved is None:
         shares: dict[WallId, float] = {"compute": busy or 0.0, "communication": exposed or 0.0}
         return bound_of_most(shares)

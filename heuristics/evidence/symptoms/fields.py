@@ -173,7 +173,7 @@ class Fields:
         if told_ns == 0:
             return 0.0
         if not self.window_ns:
-            self.refuse(key, "is in ns, so budget_ns.window has to be said; or say it as a part, with _frac")
+            self.refuse(key, "is in ns, so budget_ns.window is needed; or give it as a part, with _frac")
         if told_ns > self.window_ns * 1.001:
             self.refuse(key, "is longer than budget_ns.window")
         return min(1.0, told_ns / self.window_ns)

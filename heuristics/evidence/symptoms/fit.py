@@ -37,9 +37,9 @@ def with_fit(
         stages.append(symptoms.out_of_memory)
     if stages:
         where = "" if stages[0] == "unknown" else f" in {stages[0].replace('_', ' ')}"
-        return _stands(evidence, f"the log says that memory ran out{where}", first=True)
+        return _stands(evidence, f"the log reports that memory ran out{where}", first=True)
     if given.memory_tight:
-        return _stands(evidence, "memory was said to be tight", first=False)
+        return _stands(evidence, "memory was given as tight (--memory-tight)", first=False)
     used = _allocated_frac(log.memory if log else (), evidence.observed.memory_bytes)
     if used is not None and used >= TIGHT.value and given.memory_tight is None:
         peak = Evidence("peak_allocated_frac", used, TIGHT.unit, TIGHT.value, TIGHT.because)
@@ -89,5 +89,5 @@ def _verdict(evidence: RunEvidence, walls: Sequence[WallJudgement], why: str) ->
     if evidence.verdict.wall == "memory":
         return replace(evidence.verdict, because=(why, *evidence.verdict.because))
     before = evidence.verdict.wall
-    costs = [] if before is None else [f"what {wall_words(before)} costs can be won once the run has room"]
+    costs = [] if before is None else [f"what {wall_words(before)} costs can be saved when the run has room"]
     return replace(found, because=(why, *costs), confidence=Confidence("high"), runner_up=before)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from heuristics.evidence.symptoms.prices import PRICES
+from heuristics.evidence.symptoms.prices import PRICES, to_give
 from heuristics.evidence.symptoms.symptoms import Capture, RankSymptoms, Symptoms, mean_of, most_of
 from heuristics.run.run import WALL_IDS, WallId
 from heuristics.walls.memory import RETRIES
@@ -68,9 +68,8 @@ def _with_capacity(found: WallJudgement, symptoms: Symptoms) -> WallJudgement:
         return replace(found, outcome="finding", comes_first=True, missing=(), cure="")
     used = [rank.peak_bytes is not None and rank.capacity_bytes is not None for rank in symptoms.ranks]
     if found.outcome == "clear" and not any(used):
-        reason = "whether the run has room cannot be told: its peak and the capacity are not said"
-        cure = "say memory.peak_bytes and memory.capacity_bytes"
-        return replace(found, outcome="unmeasurable", missing=(reason,), cure=cure)
+        reason = "free GPU memory is unknown: peak and capacity are missing"
+        return replace(found, outcome="unmeasurable", missing=(reason,), cure=to_give("memory"))
     return found
 
 

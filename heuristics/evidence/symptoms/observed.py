@@ -53,6 +53,7 @@ def observed_by(ranks: Sequence[RankSymptoms]) -> Observed:
         a2a_waiting_frac=_waiting(ranks),
         short_kernel_frac=most_of(ranks, lambda rank: rank.short_kernel_frac),
         absent_frac=starved,
+        several_gpus=len(ranks) > 1 or bool(kinds) or None,
     )
 
 

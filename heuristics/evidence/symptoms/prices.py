@@ -41,9 +41,19 @@ _NO_TRANSFER: Final = (*_HOST_LATE, "slow_device")
 """Why a rank is late, where the others' waiting is nothing that communication could win."""
 
 SUMS_ONLY: Final = (
-    "only sums of kernel times are said, and kernels overlap: no part of the step follows from a sum"
+    "only sums of kernel times are given, and kernels overlap: a part of the step needs a union of intervals"
 )
-_RECORD: Final = "record a run and analyze it"
+FIGURES: Final[Mapping[WallId, tuple[str, ...]]] = {
+    "memory": (
+        *("memory.recompute_frac", "memory.offload_exposed_frac", "memory.allocator_frac"),
+        *("memory.peak_bytes", "memory.capacity_bytes"),
+    ),
+    "communication": ("exposed_comm_by_kind_frac", "absent_frac.blocking"),
+    "host_overhead": ("absent_frac.launch_starved",),
+    "compute": ("sm.fill_frac",),
+}
+"""What has to be given for a wall to be judged by symptoms alone."""
+_RECORD: Final = "analyze a trace of the run"
 
 
 def communication(ranks: Sequence[RankSymptoms], late: Late | None) -> Price | Missing:
@@ -51,14 +61,14 @@ def communication(ranks: Sequence[RankSymptoms], late: Late | None) -> Price | M
     told = [(rank, _exposed(rank)) for rank in ranks]
     known = [(rank, kinds) for rank, kinds in told if kinds is not None]
     if not known:
-        return _bounded(ranks, "what communication is exposed", "exposed_comm_by_kind_frac")
+        return _bounded(ranks, "exposed communication", "communication")
     parts = [_less_waiting(rank, kinds, late) for rank, kinds in known]
     by_kind = {
         kind: sum(one.get(kind, 0.0) for one in parts) / len(parts)
         for kind in dict.fromkeys(kind for one in parts for kind in one)
     }
     stalled = mean_of(ranks, lambda rank: rank.stalled_frac) or 0.0
-    return _price(by_kind, stalled, "waits that nothing explains may be communication", "blocking")
+    return _price(by_kind, stalled, "unexplained waits may be communication", to_give("communication"))
 
 
 def _exposed(rank: RankSymptoms) -> dict[str, float] | None:
@@ -103,7 +113,7 @@ def host_overhead(ranks: Sequence[RankSymptoms], late: Late | None) -> Price | M
     """Time without compute for want of a launch; with the waiting of others for a rank whose host is late."""
     known = [rank for rank in ranks if rank.starved_frac is not None]
     if not known:
-        return _bounded(ranks, "how long the GPU had no launch", "absent_frac.launch_starved")
+        return _bounded(ranks, "the time in which the GPU had no launch", "host_overhead")
     parts = [_starved(rank) for rank in known]
     if late is not None and late.cause in _HOST_LATE:
         owner = next((rank for rank in known if rank.rank is not None and rank.rank == late.rank), known[0])
@@ -117,7 +127,9 @@ def host_overhead(ranks: Sequence[RankSymptoms], late: Late | None) -> Price | M
         for kind in dict.fromkeys(kind for one in parts for kind in one)
     }
     opaque = mean_of(ranks, lambda rank: rank.opaque_frac) or 0.0
-    price = _price(by_kind, opaque, "graphs recorded whole hide what their launches cost", "node")
+    price = _price(
+        by_kind, opaque, "graphs recorded whole hide what their launches cost", cure("graphs", None)
+    )
     split = any(rank.starved_by_cause for rank in known)
     return price if split else replace(price, by_kind_ns={})  # one figure tells no cause
 
@@ -140,10 +152,10 @@ def memory(ranks: Sequence[RankSymptoms]) -> Price | Missing:
     if recompute is None:
         if sum(by_kind.values()) >= WALL.value:
             return _price(by_kind)
-        return _missing_figures(ranks, "whether anything is computed a second time", "memory.recompute_frac")
+        return _missing_figures(ranks, "the time of recompute", "memory")
     open_frac = _unbounded(ranks) if offload is None or allocator is None else 0.0
     what = " and ".join(kind for kind in ("offload", "allocator") if told[kind] is None)
-    return _price(by_kind, open_frac, f"the cost of {what} is unknown", "memory")
+    return _price(by_kind, open_frac, f"the cost of {what} is unknown", to_give("memory"))
 
 
 def recomputed_frac(rank: RankSymptoms) -> float | None:
@@ -186,7 +198,7 @@ def compute(ranks: Sequence[RankSymptoms]) -> Price | Missing:
     known = [(rank, lost) for rank in ranks if (lost := _unfilled(rank)) is not None]
     unfused = parts_of(ranks, _unfused) or {}
     if not known and sum(unfused.values()) < WALL.value:
-        return _missing_figures(ranks, "how full the SMs are", "sm.fill_frac")
+        return _missing_figures(ranks, "the fill of the SMs", "compute")
     lost = sum(one for _, one in known) / len(known) if known else 0.0
     serial = any((rank.expert_gemms_per_layer or 0) > ONE_BY_ONE.value for rank, _ in known)
     classes = parts_of(ranks, lambda rank: rank.compute_by_class_frac) or {}
@@ -226,32 +238,30 @@ PRICES: Final[Mapping[WallId, Callable[[Sequence[RankSymptoms], Late | None], Pr
 }
 """What each wall costs a run, by its symptoms."""
 
-_CURES: Final = {
-    "blocking": f"say absent_frac.blocking, or {cure('events', None)}",
-    "node": cure("graphs", None),
-    "memory": "say memory.offload_exposed_frac and memory.allocator_frac",
-}
+
+def to_give(wall: WallId) -> str:
+    """The figures that a wall is judged by, or what measures them."""
+    return f"give {', '.join(FIGURES[wall])}; or {_RECORD}"
 
 
 def _price(by_kind: Mapping[str, float], open_frac: float = 0.0, why: str = "", cure: str = "") -> Price:
     """The price of its parts; `open_frac` more may belong to it, which matters where that makes it a wall."""
     frac = min(1.0, sum(by_kind.values()))
-    doubt = Missing("symptoms", why, _CURES[cure]) if frac + open_frac >= WALL.value and open_frac else None
+    doubt = Missing("symptoms", why, cure) if frac + open_frac >= WALL.value and open_frac else None
     in_ns = {kind: round(part * WINDOW_NS) for kind, part in by_kind.items() if part > 0}
     return Price(round(frac * WINDOW_NS), frac, None, in_ns, (), 0, doubt)
 
 
-def _bounded(ranks: Sequence[RankSymptoms], what: str, key: str) -> Price | Missing:
-    """A wall of which nothing is said costs at most the time without compute; a wall may hide in more."""
+def _bounded(ranks: Sequence[RankSymptoms], what: str, wall: WallId) -> Price | Missing:
+    """A wall of which nothing is given costs at most the time without compute; a wall may hide in more."""
     busy = [(rank.budget_frac or {}).get("compute") for rank in ranks]
-    told = [part for part in busy if part is not None]
-    if not told or 1.0 - min(told) >= WALL.value:
-        return _missing_figures(ranks, what, key)
-    frac = 1.0 - min(told)
+    given = [part for part in busy if part is not None]
+    if not given or 1.0 - min(given) >= WALL.value:
+        return _missing_figures(ranks, what, wall)
+    frac = 1.0 - min(given)
     return replace(_price({}), ns=round(frac * WINDOW_NS), frac=frac)
 
 
-def _missing_figures(ranks: Sequence[RankSymptoms], what: str, key: str) -> Missing:
-    if any(rank.summed_frac for rank in ranks):
-        return Missing("symptoms", SUMS_ONLY, f"say {key}, a union of intervals; or {_RECORD}")
-    return Missing("symptoms", f"{what} is not said", f"say {key}, or {_RECORD}")
+def _missing_figures(ranks: Sequence[RankSymptoms], what: str, wall: WallId) -> Missing:
+    summed = any(rank.summed_frac for rank in ranks)
+    return Missing("symptoms", SUMS_ONLY if summed else f"{what} is unknown", to_give(wall))

@@ -86,8 +86,8 @@ def _symptoms(document: Fields) -> Symptoms:
 
 def _nothing(unread: list[str]) -> str:
     if unread:
-        return f"nothing is said that we know; {unread[0]}"
-    return "nothing is said; say budget_frac, exposed_comm_by_kind_frac and absent_frac"
+        return f"no known symptom is given; {unread[0]}"
+    return "nothing is given; give budget_frac, exposed_comm_by_kind_frac and absent_frac"
 
 
 def _ranks(document: Fields, strict: bool) -> tuple[RankSymptoms, ...]:
@@ -95,7 +95,7 @@ def _ranks(document: Fields, strict: bool) -> tuple[RankSymptoms, ...]:
         return (read_rank(document, strict),)
     flat = sorted(set(document.values) & set(RANK_KEYS) - {"rank"})
     if flat and strict:
-        document.refuse(flat[0], "is said beside ranks; say it of each of them")
+        document.refuse(flat[0], "is given beside ranks; give it for each of them")
     listed = document.each("ranks")
     if strict:
         for one in listed:

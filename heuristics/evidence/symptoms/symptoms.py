@@ -116,7 +116,7 @@ class Symptoms:
     """What is said of a run.
 
     `walls` and `earlier`: of an earlier result, taken as they stand. `out_of_memory`: the stage
-    in which the log says that memory ran out. `unread`: sentences of keys that mean nothing to us.
+    in which the log reports that memory ran out. `unread`: sentences of keys that mean nothing to us.
     """
 
     ranks: tuple[RankSymptoms, ...] = ()

@@ -80,4 +80,4 @@ def next_command(result: Result) -> Command:
         return Command(words("Record again:"), _LATER[recorder])
     if result.fixes or result.levers:
         return Command(words("Did it help?"), f"moe-diag compare {shlex.quote(path)} AFTER")
-    return Command(words("What this recording can tell:"), f"moe-diag doctor {shlex.quote(path)}")
+    return Command(words("What this recording is enough for:"), f"moe-diag doctor {shlex.quote(path)}")

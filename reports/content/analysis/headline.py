@@ -156,7 +156,7 @@ def _under(result: Result) -> Iterator[Words]:
     if (level := known(verdict.confidence)) is not None:
         yield words(f"Confidence {level}{_because(verdict)}.")
     if verdict.tied_with:
-        yield words("The two are too close to say which of them costs more.")
+        yield words("The two are too close to decide which of them costs more.")
     if forced_balance(result):
         yield words(_FORCED)
     untrained = [rank for rank in result.ranks if rank.detected.training_step is False]

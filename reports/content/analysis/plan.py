@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from heuristics.result.judged import Arm, Fix, Knobs, Precondition, Refused
+from heuristics.result.judged import Arm, Fix, Knobs, Precondition, Refused, Wall
 from heuristics.result.known import known
 from heuristics.result.result import Result
 from reports.content.analysis.headline import open_walls
@@ -111,7 +111,7 @@ def _experiment(arms: Sequence[Arm]) -> Words:
     """That no guide names a winner, and how to find the one of this run."""
     names = " against ".join(arm.name for arm in arms)
     return words(
-        f"The guide names no winner: measure {names}, one run each, under the same routing. Forced balance "
+        f"The guide names no best one: measure {names}, one run each, under the same routing. Forced balance "
         "on both sides makes them comparable; accept the faster one under real routing."
     )
 
@@ -227,11 +227,19 @@ def _refused(one: Refused) -> Words:
     return words(f"{one.id} {one.title}: {one.because}.{unlocked}")
 
 
+def _to_judge(walls: Sequence[Wall]) -> Iterator[str]:
+    """What is missing for each wall; one cure of several stands once."""
+    for cure in dict.fromkeys(wall.cure for wall in walls):
+        several = " and ".join(name_of(wall.id) for wall in walls if wall.cure == cure)
+        yield f"To judge {several}: {cure}."
+
+
 def _why_none(result: Result) -> str:
+    open_ = [wall for wall in open_walls(result) if is_cure(wall.cure)]
     if any(rank.detected.training_step is False for rank in result.ranks):
-        return "No change is planned: this is not a training step."
-    if open_ := [wall for wall in open_walls(result) if is_cure(wall.cure)]:
-        return f"Record what is missing. To judge {name_of(open_[0].id)}: {open_[0].cure}."
+        return " ".join(("No change is planned: this is not a training step.", *_to_judge(open_)))
+    if open_:
+        return f"Record what is missing. {' '.join(_to_judge(open_))}"
     if result.verdict.wall is None:
         return "Nothing in this recording calls for a change."
     if result.refused:

@@ -54,7 +54,7 @@ def _name(one: ComparedChange) -> Span:
 
 def _values(one: ComparedChange, everything: bool) -> Words:
     if one.withheld:
-        return ("differs, its texts are not shown",)
+        return ("differs, its texts are withheld",)
     width = _WHOLE if everything else _WIDTH
     base = value_text(one.what, one.base) if one.said_base else None
     new = value_text(one.what, one.new) if one.said_new else None

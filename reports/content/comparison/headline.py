@@ -81,7 +81,7 @@ def _figures(compared: Compared) -> str:
     if compared.verdict == "undecided":
         return f"{figures}: may be chance."
     if compared.verdict == "not_comparable":
-        return f"{moved}, but the runs are too different to say why."
+        return f"{moved}, but the runs are too different to find out why."
     return f"{figures}."
 
 

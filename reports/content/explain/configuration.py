@@ -68,7 +68,7 @@ def spelled(topic: str) -> Iterator[Topic]:
 
 def _rule(rule: Rule) -> Iterator[Block]:
     yield from sentence(ended(rule.text))
-    yield from sentence(f"{_LEVELS[rule.level]}. Who says so: {_SAYS[rule.by]}.")
+    yield from sentence(f"{_LEVELS[rule.level]}. Source: {_SAYS[rule.by]}.")
     yield from sentence(ended(rule.cure), "Cure")
     yield from _fix(rule.fix)
     releases = [f"from {rule.since}"] if rule.since else []

@@ -42,6 +42,7 @@ _FACTS: Final[Mapping[str, str]] = {
     "exhausted": "all modules recomputed",
     "moe_recomputed": "whole MoE layer recomputed",
     "selective": "modules recomputed",
+    "graphs_run": "CUDA graphs run already",
     "host_visible": "launch overhead visible",
     "moe": "experts",
     "routing": "routing",

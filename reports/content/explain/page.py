@@ -115,7 +115,7 @@ def _everything() -> Page:
         listed[title] = [one.name for one in measures().values() if one.group == group]
     listed |= {kind: [*names] for kind, names in of_kind.items() if kind not in _FIRST}
     blocks = tuple(_names(title, names) for title, names in listed.items())
-    return Page(words("moe-diag explain WORD"), words("says what a word means"), blocks, Detail.FULL)
+    return Page(words("moe-diag explain WORD"), words("explains a word"), blocks, Detail.FULL)
 
 
 def _names(title: str, names: list[str]) -> Part:

@@ -27,11 +27,11 @@ _FEW: Final = Missing(
     f"record at least {LEAST.value} steps a side, or give --base-log and --new-log",
 )
 _ONE_FIGURE: Final = Missing(
-    "", "a side tells this row for all of its steps together", "moe-diag doctor TRACE"
+    "", "one side has this row only for all of its steps together", "moe-diag doctor TRACE"
 )
 _NO_WORK: Final = Missing(
     "",
-    "a side does not tell the work of this row, or the sides split idle time differently",
+    "one side does not have the work of this row, or the sides split idle time differently",
     "record both sides with the same options: moe-diag doctor TRACE",
 )
 _OF_INTERVAL: Final = ("low_ns", "high_ns", "low_frac", "high_frac", "level_frac", "method")

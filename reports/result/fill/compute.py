@@ -14,7 +14,7 @@ from traces.measure.sm_measured import Measured
 from traces.missing import Missing
 
 _USE = typed.LaunchUse.__struct_fields__
-_NONE_SEEN = gap("no kernel in the window tells it", "choose a longer window")
+_NONE_SEEN = gap("no kernel in the window shows it", "choose a longer window")
 
 
 def sm(use: SmUse) -> typed.Sm:
@@ -64,7 +64,7 @@ def tensor_cores(rank: RankMeasurements) -> typed.TensorCores:
     return because(
         copied(cores, typed.TensorCores),
         {
-            "tf32": gap("the trace does not tell the GPU's compute capability", cure),
+            "tf32": gap("the trace does not record the GPU's compute capability", cure),
             "fp32_to_tf32_frac": None if cores.tf32 is False else rate,
         },
     )

@@ -44,7 +44,7 @@ def configuration(judgement: Judgement, redact: bool) -> OrMissing[typed.Configu
         problems=tuple(all_copied(one, typed.Problem) for one in checked.problems),
         checked=tuple(copied(one, Answered) for one in checked.answers),
     )
-    return because(filled, {"framework": gap("no file says whose spelling it is", GIVE)})
+    return because(filled, {"framework": gap("no file shows the framework of this spelling", GIVE)})
 
 
 def _versions(run: Run) -> typed.Versions:
@@ -56,7 +56,7 @@ def _versions(run: Run) -> typed.Versions:
         te=config.version_text("te"),
     )
     names = typed.Versions.__struct_fields__
-    return because(versions, {name: gap("nobody says it", f"--{name}-version") for name in names})
+    return because(versions, {name: gap("it is not given", f"--{name}-version") for name in names})
 
 
 def defects(judgement: Judgement) -> tuple[typed.Defect, ...]:
@@ -164,7 +164,7 @@ def memory_estimate(judgement: Judgement) -> OrMissing[typed.MemoryEstimate]:
     found = judgement.from_files.checked.memory
     if isinstance(found, Missing):
         return found
-    unmeasured = gap("no log tells the peak of memory", GIVE_LOG)
+    unmeasured = gap("no log reports the peak of memory", GIVE_LOG)
     return because(all_copied(found, typed.MemoryEstimate), {"rest_bytes": unmeasured})
 
 

@@ -11,7 +11,7 @@ from reports.result.fill.parts import because, copied, each, gap
 from traces.missing import Missing
 
 _NOT_GIVEN: Final = gap("no symptoms were given", "give symptoms (--symptoms), or analyze a trace")
-_NO_BUDGET: Final = gap("nothing says the budget of a step", _NOT_GIVEN.cure)
+_NO_BUDGET: Final = gap("the budget of a step is missing", _NOT_GIVEN.cure)
 _COSTS: Final = ("cost_ns", "cost_frac", "cost_by_kind_ns", "at_most_frac")
 
 

@@ -46,7 +46,7 @@ def log(judgement: Judgement) -> OrMissing[Log]:
     )
     unsteady = gap("it holds no steady iterations", "give a longer log")
     how = "give the log from its start, where trainers report it"
-    unreported = gap("no report of memory in it says that", how)
+    unreported = gap("no report of memory in it has that", how)
     return because(
         filled,
         {

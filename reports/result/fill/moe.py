@@ -31,7 +31,7 @@ def a2a(rank: RankMeasurements) -> OrMissing[typed.A2a]:
             "its place in the sequence of layers is not clear",
             cure("layer_ranges", rank.kind),
         ),
-        "phase": gap("nothing tells forward from backward here", cure("ranges", rank.kind)),
+        "phase": gap("forward and backward cannot be separated here", cure("ranges", rank.kind)),
     }
     return copied(
         found,

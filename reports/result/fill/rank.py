@@ -64,7 +64,7 @@ def rank(found: RankMeasurements, ep_overlap: bool | None) -> typed.Rank:
         filled,
         {
             "process": gap("the trace names no process for these kernels", cure["process"]),
-            "gpu": gap("the trace does not say which GPU this was", cure["gpu"]),
+            "gpu": gap("the trace does not record which GPU this was", cure["gpu"]),
             "rank": gap("the trace does not record the rank", cure["rank"]),
             "clock_offset_ns": unaccounted,
         },
@@ -86,7 +86,7 @@ def _unseen(found: RankMeasurements) -> Missing | None:
     if not found.kernels_recorded:
         return gap("graph replays were recorded whole: their kernels are not in the trace", cure["graphs"])
     if not found.names_recorded:
-        reason = "no kernel has a name, so communication cannot be told from compute"
+        reason = "no kernel has a name, so communication cannot be separated from compute"
         return gap(reason, cure["all_names"])
     return None
 

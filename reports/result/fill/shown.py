@@ -36,7 +36,7 @@ def shown(knob: str, value: Value, redact: bool) -> Any:
 
 
 def is_withheld(knob: str, value: Value, redact: bool) -> bool:
-    """Whether the value, or a part of it, is a text that is not shown."""
+    """Whether the value, or a part of it, is a text that is left out."""
     seen = shown(knob, value, redact)
     return (isinstance(seen, list) and None in seen) or (seen is None and value is not None)
 

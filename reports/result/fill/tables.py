@@ -19,7 +19,7 @@ from traces.missing import Missing
 def ledger(rank: RankMeasurements) -> OrMissing[tuple[typed.LedgerRow, ...]]:
     """The rows of the ledger, where communication can be told from compute."""
     if not rank.communication_told:
-        return gap("communication cannot be told from compute", cures(rank.kind)["names"])
+        return gap("communication cannot be separated from compute", cures(rank.kind)["names"])
     return tuple(copied(row, typed.LedgerRow, wall=wall_of(row.row)) for row in rank.ledger)
 
 

@@ -31,7 +31,8 @@ def trace(read: ReadTrace, perturbation_frac: float | None) -> typed.Trace:
         name=info.name,
         path=UNSET if read.path is None else read.path,
         kind=info.kind,
-        exporter_version=info.exporter_version or gap("the trace does not say who wrote it", cure["version"]),
+        exporter_version=info.exporter_version
+        or gap("the trace does not record who wrote it", cure["version"]),
         schema=info.schema or gap("the trace has no schema version", cure["version"]),
         reader=info.reader,
         gpus=tuple(_gpu(one) for one in info.gpus),
@@ -53,7 +54,7 @@ def trace(read: ReadTrace, perturbation_frac: float | None) -> typed.Trace:
 
 def _gpu(found: Gpu) -> typed.Gpu:
     how = "give --gpu-model in a later version"
-    silent = gap("the export does not say", how)
+    silent = gap("the export does not record it", how)
     return because(
         copied(found, typed.Gpu),
         {

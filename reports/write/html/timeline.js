@@ -236,7 +236,7 @@
       const within = (one) => one && start < BigInt(one.start_ns) + BigInt(one.length_ns) && end > BigInt(one.start_ns);
       const given = Number(found[3] ?? -1);
       const place = within(this.data.stretches[given]) ? given : this.data.stretches.findIndex(within);
-      if (place < 0) { this.tell("The moment of this link is in a stretch that is not shown."); return; }
+      if (place < 0) { this.tell("The moment of this link is in a stretch that is left out."); return; }
       if (this.figure.closest(".panel")) openTab(this.figure.closest(".panel").id);
       if (place !== this.place) this.load(place);
       const first = BigInt(this.stretch.start_ns);

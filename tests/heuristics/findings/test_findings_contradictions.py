@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from heuristics.findings.contradictions import DETECTORS, find_contradictions
 from heuristics.findings.finding import ConfigFinding, FindingState
 from heuristics.run.given import Given
+from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from tests.opinions_doubles import runs
+from tests.sizes_doubles import tiny
 from tests.workflow_doubles import Config, log_of, run_with
 from traces.measure.moe.pass_count import PassCount
 from traces.settings.configuration import Problem
@@ -146,6 +148,12 @@ ROWS: tuple[tuple[str, FindingState, Run], ...] = (
         "CFG-max-connections",
         "inert",
         run_with({CONNECTIONS: "1", "context_parallel_size": 2, OVERLAP: True}, given=H100),
+    ),
+    ("CFG-memory-estimate", "does_not_fit", Run(observed=Observed(memory_bytes=1), settings=tiny())),
+    (
+        "CFG-memory-estimate",
+        "may_not_fit",
+        Run(observed=Observed(memory_bytes=1), settings=tiny(), window_ns=100),
     ),
     ("CFG-graphs-not-replayed", "requested_not_active", seen(GRAPHS, graph_frac=0.0)),
     ("CFG-graphs-unasked", "active_not_requested", seen({"cuda_graph_impl": "none"}, graph_frac=0.3)),
@@ -350,7 +358,7 @@ def test_evidence_names_the_line_of_the_log() -> None:
 
 def test_a_recognised_failure_counts_without_the_log() -> None:
     found = only(run_with(DEEPEP), Known("deepep-gpu"))
-    assert (found.id, found.evidence) == ("CFG-dispatcher-gpu", "the log says so")
+    assert (found.id, found.evidence) == ("CFG-dispatcher-gpu", "the log reports it")
 
 
 def test_graphs_that_were_captured_say_so() -> None:

@@ -87,7 +87,7 @@ def test_w5_other_lines_of_sizes_are_read_too(tmp_path: Path, line: str, told: d
 def test_w11_steps_of_another_batch_are_a_finding_with_both_values(tmp_path: Path) -> None:
     told = found(log_of(tmp_path, *STEADY), {BATCH: 8192})
     assert list(told) == ["CFG-log-global-batch"]
-    assert "batch of 8, the configuration says 8,192" in told["CFG-log-global-batch"]
+    assert "batch of 8, the configuration has 8,192" in told["CFG-log-global-batch"]
 
 
 @pytest.mark.parametrize("file", [{BATCH: 8}, {}, {BATCH: 64, "train.rampup_batch_size": (8, 8, 1000)}])

@@ -131,7 +131,7 @@ def test_a_run_that_should_stay_with_alltoall_gets_it_spelled_back() -> None:
     ("dispatcher", "told"), [("alltoall", "met"), ("deepep", "unmet"), ("unknown", "unknown")]
 )
 def test_a_dispatcher_that_runs_already_is_no_fix(dispatcher: str, told: str) -> None:
-    assert state(COM_2, "does not run already", Run(Observed(dispatcher=dispatcher), SEED_H100)) == told
+    assert state(COM_2, "is not in use yet", Run(Observed(dispatcher=dispatcher), SEED_H100)) == told
 
 
 @pytest.mark.parametrize(("installed", "told"), [(True, "met"), (None, "unknown")])
@@ -159,7 +159,7 @@ def test_limits_of_a_backend_are_preconditions(routing: str | None, told: str) -
 def test_binding_comes_before_the_dispatcher_where_the_guide_says_so() -> None:
     given = Given(gpu="GB200", ep=64, tp=1, flex_package=True, cpu_bound_to_numa=False)
     run = Run(Observed(dispatcher="alltoall"), given)
-    assert (state(COM_2, "HST-1 comes first", run), cure(COM_2, "HST-1 comes first", run)) == (
+    assert (state(COM_2, "HST-1 is done", run), cure(COM_2, "HST-1 is done", run)) == (
         "unmet",
         "HST-1",
     )
@@ -190,7 +190,7 @@ def test_routing_is_balanced_only_where_waiting_dominates(waiting: float | None,
     ],
 )
 def test_routing_that_is_even_already_cannot_be_balanced(given: Given, told: str) -> None:
-    assert state(COM_11, "forced even", Run(given=given)) == told
+    assert state(COM_11, "forced to balance", Run(given=given)) == told
 
 
 def test_the_option_for_benchmarks_is_never_a_knob() -> None:
@@ -248,8 +248,8 @@ def test_virtual_stages_align_the_parameter_gathers() -> None:
     ("text", "met", "unmet"),
     [
         ("overlap is active", Run(Observed(tp_overlap=False)), Run(Observed(tp_overlap=True))),
-        ("TP above 1", Run(given=Given(tp=2)), Run(given=Given(tp=1))),
-        ("TP above 1", Run(Observed(tp_active=True)), Run(Observed(tp_active=False))),
+        ("(TP above 1)", Run(given=Given(tp=2)), Run(given=Given(tp=1))),
+        ("(TP above 1)", Run(Observed(tp_active=True)), Run(Observed(tp_active=False))),
     ],
 )
 def test_tensor_parallel_overlap_needs_tensor_parallelism_without_it(text: str, met: Run, unmet: Run) -> None:
@@ -346,8 +346,8 @@ def test_the_file_of_a_fix_is_named_after_its_id() -> None:
 
 def test_an_unknown_gpu_is_asked_for_where_the_guide_keeps_alltoall() -> None:
     run = Run(Observed(dispatcher="alltoall"))
-    assert state(COM_2, "does not run already", run) == "unmet"
-    assert "--gpu-model" in cure(COM_2, "does not run already", run)
+    assert state(COM_2, "is not in use yet", run) == "unmet"
+    assert "--gpu-model" in cure(COM_2, "is not in use yet", run)
 
 
 maybe = st.one_of(st.none(), st.booleans())
@@ -396,5 +396,5 @@ def test_whatever_is_known_the_knobs_are_spelled_and_the_unknown_has_a_cure(run:
 @drawn(RUNS)
 def test_a_dispatcher_that_runs_is_never_recommended(run: Run) -> None:
     backend = com_2_dispatcher.backend_to_set(run)
-    running = state(COM_2, "does not run already", run)
+    running = state(COM_2, "is not in use yet", run)
     assert (running == "unmet") == (backend == run.observed.dispatcher)

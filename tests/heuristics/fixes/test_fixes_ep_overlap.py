@@ -73,10 +73,10 @@ def test_recompute_of_moe_was_allowed_beside_the_overlap_up_to_core_0_16() -> No
 )
 def test_on_nvl72_the_overlap_waits_for_hybridep(dispatcher: str, told: str) -> None:
     run = Run(Observed(dispatcher=dispatcher), Given(gpu="GB200"))
-    assert state("HybridEP runs already", run) == told
-    assert cure("HybridEP runs already", run) == "COM-2"
+    assert state("HybridEP is in use", run) == told
+    assert cure("HybridEP is in use", run) == "COM-2"
     hopper = Run(Observed(dispatcher=dispatcher), Given(gpu="H100"))
-    assert not [one for one in COM_1.preconditions(hopper) if "HybridEP runs already" in one.text]
+    assert not [one for one in COM_1.preconditions(hopper) if "HybridEP is in use" in one.text]
 
 
 def test_a_small_ep_with_alltoall_asks_for_the_number_of_nodes() -> None:

@@ -21,6 +21,7 @@ from heuristics.run.run import Run, WallId
 from reports.content.names import name_of
 from tests.fix_doubles import configured
 from traces.account.host import CAUSES
+from traces.settings.settings import settings
 
 HST_1 = hst_1_cpu_binding.FIX
 HST_2 = hst_2_manual_gc.FIX
@@ -81,12 +82,12 @@ def test_grace_has_two_gpus_a_numa_node_and_x86_four(gpu: str, share: int) -> No
     run = Run(given=Given(gpu=gpu))
     (command,) = HST_1.knobs(run).environment
     assert command.startswith(f"numactl --cpunodebind=$((SLURM_LOCALID/{share}))")
-    assert state(HST_1, "NUMA node is told", run) == "met"
+    assert state(HST_1, "NUMA node follows", run) == "met"
 
 
 def test_an_unknown_gpu_leaves_the_numa_node_unknown() -> None:
-    assert state(HST_1, "NUMA node is told", Run()) == "unknown"
-    assert state(HST_1, "NUMA node is told", Run(given=Given(gpu="L40"))) == "unknown"
+    assert state(HST_1, "NUMA node follows", Run()) == "unknown"
+    assert state(HST_1, "NUMA node follows", Run(given=Given(gpu="L40"))) == "unknown"
 
 
 def test_the_collector_may_be_what_makes_a_pause_of_python_long_and_no_other_fix_is() -> None:
@@ -142,7 +143,7 @@ def test_modules_were_a_scope_before_core_0_18(given: Given) -> None:
             Run(Observed(moe=True, recompute_modules=("moe", "moe_act"))),
         ),
         (
-            "guide names",
+            "CUDA-graph guide",
             Run(Observed(moe=True), DROPLESS),
             Run(Observed(moe=True), DROPLESS, {"host_overhead": {"launch": 1}}, 100),
         ),
@@ -162,7 +163,7 @@ def test_little_free_memory_is_unknown_since_the_allocator_reserves_it(free_byte
 
 def test_recompute_that_forbids_graphs_is_cured_by_the_selective_one_and_hides_no_choice() -> None:
     full = Run(Observed(moe=True, recompute_full=True, recompute_modules=("moe",)), DROPLESS)
-    assert state(HST_3, "guide names", full) == "met"
+    assert state(HST_3, "CUDA-graph guide", full) == "met"
     assert cure(HST_3, "no full recompute", full) == "MEM-2"
     assert cure(HST_3, "moe is not recomputed", full) == "MEM-2"
     assert "MEM-9" in HST_3.excludes
@@ -384,3 +385,32 @@ def test_garbage_that_is_collected_by_hand_is_not_guessed_from_long_pauses() -> 
     by_hand = configured({"train.manual_gc": True})
     assert "unmet" in [one.state for one in HST_2.preconditions(by_hand)]
     assert "garbage" not in name_of("long_python_pauses")
+
+
+@pytest.mark.parametrize(
+    ("shown", "title"),
+    [
+        (Observed(moe=True), "CUDA graphs of router and preprocessing"),
+        (Observed(moe=False), "CUDA graphs of attention"),
+    ],
+)
+def test_the_title_of_graphs_names_the_modules_that_its_flags_name(shown: Observed, title: str) -> None:
+    run = Run(shown, DROPLESS)
+    assert HST_3.of_run(HST_3, run).title == title
+    words = {"attn": "attention", "moe_router": "router", "moe_preprocess": "preprocessing"}
+    flags = " ".join(HST_3.knobs(run).megatron_lm).split("--cuda-graph-modules ")[1].split(" --")[0]
+    assert all(words[flag] in title for flag in flags.split())
+
+
+@pytest.mark.parametrize(
+    ("run", "told"),
+    [
+        (Run(Observed(several_gpus=False)), "unmet"),
+        (Run(Observed(several_gpus=True)), "met"),
+        (Run(), "unknown"),
+        (Run(settings=settings({"world_size": 1}, "run.sh")), "unmet"),
+        (Run(Observed(several_gpus=False), settings=settings({"world_size": 8}, "run.sh")), "met"),
+    ],
+)
+def test_ranks_of_a_run_with_one_gpu_are_not_bound_to_nodes(run: Run, told: str) -> None:
+    assert state(HST_1, "more than one GPU", run) == told

@@ -49,7 +49,7 @@ ROWS = [
     ("MEM-10", "data-parallel", Run(), "unknown"),
     ("MEM-10", "FSDP2 is off", configured({"use_torch_fsdp2": True}), "unmet"),
     ("MEM-10", "Adam or SGD", configured({"optimizer.optimizer": "muon"}), "unmet"),
-    ("MEM-10", "ordered as usual", configured({"use_tp_pp_dp_mapping": True}), "unmet"),
+    ("MEM-10", "the default order", configured({"use_tp_pp_dp_mapping": True}), "unmet"),
     ("MEM-10", "grouped tensor", configured({"moe_single_grouped_weight": True}), "unmet"),
     ("MEM-11", "fixed budget", configured({"moe_expert_rank_capacity_factor": 1.5}), "met"),
     ("MEM-11", "fixed budget", Run(), "unknown"),
@@ -67,15 +67,15 @@ ROWS = [
     ("COM-7", "CP above 1", Run(given=Given(cp=2)), "met"),
     ("COM-7", "CP above 1", Run(given=Given(cp=1)), "unmet"),
     ("COM-7", "CP above 1", Run(), "unknown"),
-    ("COM-7", "p2p already", configured({"cp_comm_type": "all_gather"}), "met"),
-    ("COM-7", "p2p already", Run(), "unknown"),
+    ("COM-7", "not use p2p", configured({"cp_comm_type": "all_gather"}), "met"),
+    ("COM-7", "not use p2p", Run(), "unknown"),
     ("COM-8", "has shared experts", configured({"moe_shared_expert_intermediate_size": 512}), "met"),
     ("COM-8", "has shared experts", Run(given=Given(family="dsv3")), "met"),
     ("COM-8", "has shared experts", Run(given=Given(family="qwen3_30b")), "unmet"),
     ("COM-8", "has shared experts", Run(), "unknown"),
-    ("COM-8", "known to be off", configured({"overlap_moe_expert_parallel_comm": False}), "met"),
-    ("COM-8", "known to be off", Run(OVERLAPPED), "unmet"),
-    ("COM-8", "known to be off", Run(), "unknown"),
+    ("COM-8", "combined with it, is off", configured({"overlap_moe_expert_parallel_comm": False}), "met"),
+    ("COM-8", "combined with it, is off", Run(OVERLAPPED), "unmet"),
+    ("COM-8", "combined with it, is off", Run(), "unknown"),
     ("COM-8", "alltoall, or flex", Run(Observed(dispatcher="deepep"), Given(core_version="0.17.1")), "unmet"),
     ("COM-8", "alltoall, or flex", Run(Observed(dispatcher="deepep"), Given(core_version="0.18.0")), "met"),
     ("COM-8", "not recomputed", Run(Observed(recompute_modules=("shared_experts",))), "unmet"),
@@ -91,8 +91,8 @@ ROWS = [
     ("COM-13", "is not 8", configured({"env.CUDA_DEVICE_MAX_CONNECTIONS": "8"}), "unmet"),
     ("COM-14", "FSDP shards", configured({"ddp.use_megatron_fsdp": True}), "met"),
     ("COM-14", "FSDP shards", Run(), "unknown"),
-    ("COM-14", "exclude EP overlap", configured(OVERLAP), "unmet"),
-    ("COM-14", "exclude delayed", configured({"delay_wgrad_compute": True}), "unmet"),
+    ("COM-14", "combined with EP overlap", configured(OVERLAP), "unmet"),
+    ("COM-14", "combined with delayed", configured({"delay_wgrad_compute": True}), "unmet"),
     ("COM-14", "Transformer Engine", Run(given=Given(te_version="2.2")), "unmet"),
     ("COM-15", "overlap is active", Run(OVERLAPPED), "met"),
     ("COM-15", "overlap is active", Run(), "unknown"),
@@ -151,7 +151,7 @@ def test_a_card_needs(number: str, part: str, run: Run, state: str) -> None:
     ],
 )
 def test_a_card_that_is_made_already_is_refused(number: str, values: dict[str, Value]) -> None:
-    assert need(CATALOGUE[number], configured(values), "not already set").state == "unmet"
+    assert need(CATALOGUE[number], configured(values), "not set yet").state == "unmet"
     half = dict(list(values.items())[:-1])
     assert not [one for one in CATALOGUE[number].preconditions(configured(half)) if "already set" in one.text]
 

@@ -33,8 +33,8 @@ def test_the_newer_guide_names_no_winner_on_boards_of_eight(gpu: str) -> None:
 def test_a_refused_first_choice_gives_way_to_the_next_and_says_so() -> None:
     choice = choose_dispatcher(run_of(gpu="H100", ep=64, routing="drop_pad"))
     assert choice.first == "alltoall"
-    assert choice.notes[0].startswith("deepep is refused here (")
-    assert choice.notes[0].endswith("so alltoall takes its place")
+    assert choice.notes[0].startswith("deepep cannot be used here (")
+    assert choice.notes[0].endswith("alltoall instead")
 
 
 def test_what_is_unknown_and_matters_is_asked_for_by_option() -> None:

@@ -38,9 +38,21 @@ def test_no_graphs_where_few_launches_show(guidance: str) -> None:
     assert choose_graphs(with_host(run, 10)).rule == "dropless"
 
 
+@pytest.mark.parametrize("guidance", BOTH)
+def test_a_host_that_graphs_made_quiet_is_no_reason_to_leave_them_out(guidance: str) -> None:
+    run = with_host(run_by(NEW | {"guidance": guidance}, MOE), 9)
+    configured = replace(run, settings=settings({"cuda_graph_impl": "transformer_engine"}, "run.yaml"))
+    recorded = replace(run, observed=replace(MOE, graph_frac=0.5))
+    assert [choose_graphs(one).rule for one in (run, configured, recorded)] == [
+        "host-quiet",
+        "dropless",
+        "dropless",
+    ]
+
+
 def test_an_unmeasured_host_is_said() -> None:
     notes = " ".join(choose_graphs(run_by(NEW, MOE)).notes)
-    assert "host overhead could not be measured" in notes
+    assert "host overhead is unknown" in notes
 
 
 @pytest.mark.parametrize("guidance", BOTH)
@@ -197,7 +209,7 @@ def test_a_rule_that_is_broken_for_certain_leaves_its_module_out() -> None:
     choice = choose_graphs(configured(bias, "megatron_bridge"))
     assert choice.modules == ROUTER
     assert [(one.what, one.reason) for one in choice.refused] == [
-        ("attn", "delayed weight gradients of graphed attention go without attention bias")
+        ("attn", "delayed weight gradients of captured attention do not allow an attention bias")
     ]
     assert choose_graphs(configured({"delay_wgrad_compute": True}, "megatron_bridge")).modules == (
         "attn",
@@ -278,7 +290,13 @@ def test_bridge_takes_the_same_as_overrides() -> None:
 
 @pytest.mark.parametrize("rules", [SEED_RULES, MAIN_RULES], ids=BOTH)
 def test_every_row_of_the_table_can_fire(rules: tuple[GraphRule, ...]) -> None:
-    unmet: dict[str, Fact] = {"host_visible": True, "full_recompute": False, "moe": None, "sync_free": False}
+    unmet: dict[str, Fact] = {
+        "graphs_run": True,
+        "host_visible": True,
+        "full_recompute": False,
+        "moe": None,
+        "sync_free": False,
+    }
     unmet |= {"routing": "dropless", "packed": False, "family": "other", "stage": "tuned"}
     unmet |= {"memory_tight": False, "pp_deep": False}
     for rule in rules:

@@ -27,9 +27,9 @@ def everything(one: Choice) -> str:
 @pytest.mark.parametrize(
     ("item", "what", "says"),
     [
-        (4, {"gpu": "H100", "ep": 64, "guidance": MAIN}, "names no winner"),
-        (5, {"gpu": "H100", "ep": 64}, "strong default for EP across nodes on Hopper"),
-        (7, {"gpu": "B200", "ep": 64}, "unless the platform has a HybridEP path"),
+        (4, {"gpu": "H100", "ep": 64, "guidance": MAIN}, "not name one best"),
+        (5, {"gpu": "H100", "ep": 64}, "good default for EP across nodes on Hopper"),
+        (7, {"gpu": "B200", "ep": 64}, "unless this platform has its own HybridEP"),
         (9, {"gpu": "GB200", "ep": 16}, "within the NVLink domain and needs less memory"),
         (12, {"gpu": "H100", "ep": 16}, "worthwhile at medium EP"),
         (16, {"gpu": "H100", "ep": 64, "family": "dsv3"}, "more as EP and PP grow"),
@@ -38,26 +38,26 @@ def everything(one: Choice) -> str:
             {"gpu": "H100", "ep": 64, "family": "qwen3_235b", "guidance": MAIN},
             "alltoall with EP",
         ),
-        (19, {"gpu": "GB200", "ep": 64, "family": "qwen3_235b"}, "more memory head-room"),
-        (20, {"gpu": "H100", "ep": 16, "family": "qwen3_30b", "guidance": MAIN}, "won on 16 H100"),
-        (21, {"gpu": "H100", "ep": 16, "family": "qwen3_30b"}, "less in absolute time"),
-        (27, {"gpu": "GB200", "ep": 32, "family": "vlm"}, "memory and host overhead alike"),
-        (31, {"gpu": "GB200", "ep": 64}, "once CUDA graphs and CPU binding are in place"),
-        (34, {"gpu": "GB200", "ep": 64, "family": "qwen3_235b"}, "modestly faster"),
+        (19, {"gpu": "GB200", "ep": 64, "family": "qwen3_235b"}, "needs less memory"),
+        (20, {"gpu": "H100", "ep": 16, "family": "qwen3_30b", "guidance": MAIN}, "fastest on 16 H100"),
+        (21, {"gpu": "H100", "ep": 16, "family": "qwen3_30b"}, "save time too, but less"),
+        (27, {"gpu": "GB200", "ep": 32, "family": "vlm"}, "memory and host overhead both matter"),
+        (31, {"gpu": "GB200", "ep": 64}, "with CUDA graphs and CPU binding"),
+        (34, {"gpu": "GB200", "ep": 64, "family": "qwen3_235b"}, "somewhat faster"),
         (
             38,
             {"gpu": "GB200", "family": "qwen3_next", "precision": "mxfp8"},
             "grouped GEMM can matter almost as",
         ),
-        (42, {"gpu": "H100", "ep": 64}, "rarely the optimum"),
-        (56, {"gpu": "H100", "ep": 64, "precision": "fp8_blockwise"}, "weight of communication and host"),
-        (57, {"gpu": "H100", "ep": 64, "precision": "fp8_blockwise"}, "measure again before the dispatcher"),
-        (65, {"gpu": "B200", "ep": 64}, "a mature step before hybridep"),
-        (74, {"gpu": "H100", "ep": 64, "guidance": MAIN}, "wins some runs and not others"),
+        (42, {"gpu": "H100", "ep": 64}, "only a start"),
+        (56, {"gpu": "H100", "ep": 64, "precision": "fp8_blockwise"}, "communication and host overhead take"),
+        (57, {"gpu": "H100", "ep": 64, "precision": "fp8_blockwise"}, "measure again before you change"),
+        (65, {"gpu": "B200", "ep": 64}, "first choice before hybridep"),
+        (74, {"gpu": "H100", "ep": 64, "guidance": MAIN}, "faster in some runs only"),
         (
             78,
             {"gpu": "GB200", "ep": 64, "family": "qwen3_235b", "memory_tight": True},
-            "even where it saves little",
+            "even if it saves little",
         ),
     ],
 )
@@ -72,15 +72,15 @@ def test_items_54_and_224_both_editions_say_why_attention_is_in_the_graph_or_not
     assert "attn" not in one.answer
     assert "attn" in one.other
     assert "narrowest scope first" in one.reason
-    assert "dropless experts stay outside" in one.other_reason
+    assert "dropless experts cannot" in one.other_reason
 
 
 def test_items_217_219_and_222_the_precision_says_why_and_what_stays_wide() -> None:
     hopper = choice("precision", MAIN, gpu="H100", precision="bf16")
     assert "proven in production" in hopper.reason
-    assert "the one recipe" in hopper.other_reason
+    assert "the only recipe" in hopper.other_reason
     assert "expert GEMMs gain most" in everything(hopper)
-    assert "exploration" in choice("precision", gpu="GB200", precision="mxfp8").reason
+    assert "experiment" in choice("precision", gpu="GB200", precision="mxfp8").reason
 
 
 def test_item_14_the_sizes_of_ep_are_numbers() -> None:

@@ -98,7 +98,7 @@ def test_seed_001_the_measured_gain_is_quoted_with_its_shape() -> None:
         ),
         pytest.param(
             {"add_qkv_bias": True},
-            "without attention bias",
+            "do not allow an attention bias",
             id="seed 001: graphed attention with delayed wgrad takes no bias",
         ),
     ],

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from heuristics.plan.room import ESTIMATE_ERROR_FRAC, OUTSIDE_FRAC, room_for
+from heuristics.plan.room import OUTSIDE_FRAC, room_for
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from tests.sizes_doubles import published, tiny
 from traces.settings.settings import Settings, Value
+from traces.sizes.memory import ERROR
 from traces.training_log.log import LoggedMemory, OutOfMemory, TrainingLog
 
 GB = 10**9
@@ -50,7 +51,7 @@ def test_a_change_that_does_not_fit_says_so() -> None:
 def test_the_error_of_the_estimate_is_kept_free_too() -> None:
     added = room_for(run_with(None, None), MLA_KEPT).delta_bytes
     assert added is not None
-    need_gb = added * (1 + ESTIMATE_ERROR_FRAC.value) / GB
+    need_gb = added * (1 + ERROR.value) / GB
     margin_gb = 200 * OUTSIDE_FRAC.value
     assert room_for(run_with(200 - margin_gb - need_gb - 0.1, 200), MLA_KEPT).fits is True
     assert room_for(run_with(200 - margin_gb - need_gb + 0.1, 200), MLA_KEPT).fits is False
@@ -66,6 +67,15 @@ def test_what_frees_memory_fits_even_where_the_room_is_unknown() -> None:
     assert found.fits
     assert found.free_bytes is None
     assert found.because.startswith("frees up to ")
+
+
+def test_what_frees_memory_is_not_said_to_fit_in_a_run_that_ran_out_of_it() -> None:
+    found = room_for(
+        replace(run_with(None, 80), does_not_fit=True),
+        {"recompute_modules": ("mla_up_proj", "moe_act", "layernorm")},
+    )
+    assert found.fits is None
+    assert found.because.endswith("whether that suffices is unknown")
 
 
 def test_what_costs_nothing_says_so() -> None:

@@ -51,7 +51,7 @@ def test_one_rank_has_no_peer_to_dispatch_to_but_hybridep_takes_it_from_0_17_1()
 
 
 def test_padding_and_the_container_without_deepep_refuse_it() -> None:
-    assert refused("deepep", routing="drop_pad") == ["DeepEP does not pad expert inputs to capacity"]
+    assert refused("deepep", routing="drop_pad") == ["DeepEP cannot pad expert inputs to capacity"]
     assert refused("deepep", routing="force_balance") == []
     assert refused("deepep", container="nvcr.io/nvidia/nemo:26.02") == [
         "DeepEP is not in the NeMo 26.02 container"

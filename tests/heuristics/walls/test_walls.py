@@ -99,7 +99,7 @@ def test_without_launch_shapes_only_compute_is_unmeasurable() -> None:
 def test_without_the_number_of_sms_compute_is_unmeasurable() -> None:
     found = judge_compute([rank(costs(compute=None), sm=replace(rank().sm, sm_count=None))])
     assert found.outcome == "unmeasurable"
-    assert "how many SMs" in found.missing[0]
+    assert "number of SMs" in found.missing[0]
     assert "GPU table" in found.cure
 
 
@@ -202,7 +202,7 @@ def test_memory_is_not_clear_where_recompute_could_not_be_told() -> None:
         found = judge_memory(ranks)
         assert (found.outcome, found.cost_ns) == ("unmeasurable", None)
         assert "cost_frac" not in seen(found)
-        assert found.missing[0].endswith("could not be told: no thread is named")
+        assert found.missing[0].endswith("unknown: no thread is named")
         assert found.cure == "record with nsys"
     assert judge_memory([rank(costs(memory=200)), untold]).outcome == "finding"
 

@@ -118,7 +118,7 @@ def test_the_first_screen_and_the_ticket_have_40_lines(make: Make) -> None:
         (undecided, "UNDECIDED +4.00 ms per step = +10 % (no interval, 2 steps a side): may be chance."),
         (
             not_comparable,
-            "NOT COMPARABLE +4.00 ms per step = +10 %, but the runs are too different to say why.",
+            "NOT COMPARABLE +4.00 ms per step = +10 %, but the runs are too different to find out why.",
         ),
         (unchanged, "NO CHANGE 0 ms per step = 0 % ("),
         (by_logs, "SLOWER +3.00 ms per iteration = +10 % (95 % interval +2.90 to +3.10 ms, "),
@@ -223,7 +223,7 @@ def test_a_question_keeps_its_mark() -> None:
 
 def test_values_that_are_not_shown_or_not_recorded_are_no_values() -> None:
     text = joined(text_of(regression, Detail.FULL))
-    assert "save: differs, its texts are not shown (configuration)" in text
+    assert "save: differs, its texts are withheld (configuration)" in text
     assert "moe_layer_freq: not recorded -> [0, 1, 1] (configuration)" in text
     assert "work in CUDA graphs: 50 % -> 0 % (trace)" in text
 

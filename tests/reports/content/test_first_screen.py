@@ -83,6 +83,13 @@ def test_the_first_screen_of_every_scenario_fits_and_says_what_matters_early(nam
     check_fits(scenario(name), width)
 
 
+def test_without_a_change_what_to_do_stands_before_the_costs(recordings: Path) -> None:
+    lines = first_screen(documents(recordings)["nsysai_mfu_2gpu_before"], 80).splitlines()
+    assert "WHAT TO DO" in lines[:12]
+    assert lines.index("WHAT TO DO") < next(n for n, line in enumerate(lines) if line.startswith("Could save"))
+    assert "To judge compute" in flat("\n".join(lines))
+
+
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_the_last_line_is_the_next_command(name: str) -> None:
     assert "moe-diag compare" in first_screen(scenario(name)).splitlines()[-1]
@@ -145,7 +152,7 @@ ASKED = {
     # By re-execution: compute 55.0 % (GEMMs with fewer blocks than SMs), communication 26.7 %.
     "exposed_gather_05": Answers(
         "SLOWED BY GEMMs too small for the GPU (55 %)", "82.4 55 %", "Confidence high",
-        "Give each GEMM a larger shape", "data parallelism (27 %)",
+        "Use larger GEMM shapes", "data parallelism (27 %)",
     ),
     # By re-execution: communication 25.1 %, half of it experts', half the gather; memory 20.4 %; two steps.
     "far_ahead_01": Answers(
@@ -155,7 +162,7 @@ ASKED = {
     # By re-execution: communication 8.2 % at most, all other walls under 3 %.
     "plain_05": Answers(
         "NO BOTTLENECK OF 10 % OR MORE", "at most 8.4 %", "Memory 0 0 %",
-        "Give each GEMM a larger shape", "Largest part: compute, 87 %",
+        "Use larger GEMM shapes", "Largest part: compute, 87 %",
     ),
 }  # fmt: skip
 

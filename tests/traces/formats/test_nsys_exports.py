@@ -25,7 +25,7 @@ exit 1"""
         ('head -c 5000 "$here/good.sqlite" >"$out"', ExportFailed, "no whole SQLite file"),
         ("exit 0", ExportFailed, "left no export"),
         ("kill -9 $$", ExportFailed, "signal 9 killed it"),
-        ("exit 1", ExportFailed, "does not say why"),
+        ("exit 1", ExportFailed, "gives no reason"),
         ('echo "cannot commit" >&2; ' + SAYS.format("database or disk is full"), ExportFailed, "--cache-dir"),
         (SAYS.format("No '/home/me/a b' at /x/y.cpp(7): why"), ExportFailed, ": No … at … why."),
     ],

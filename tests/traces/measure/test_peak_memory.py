@@ -124,7 +124,7 @@ def test_memory_taken_by_cu_mem_create_must_have_left_its_size(export: Export) -
     recording = recorded((1, 0x10, 10))
     recording.call("cuMemCreate", 5, 6, correlation_id=77)
     found = peak(export(recording, "unseen.sqlite"))
-    assert reason(found) == "memory was taken with cuMemCreate, and the recording does not say how much"
+    assert reason(found) == "memory was taken with cuMemCreate, and the recording does not have its size"
     recording.memory_use(5, size_bytes=7, address=0x20, correlation_id=77)
     assert peak(export(recording, "seen.sqlite")) == 17
 

@@ -126,7 +126,7 @@ def test_the_stage_that_needs_most_is_taken() -> None:
 
 def test_what_is_assumed_is_said() -> None:
     assumed = estimated(tiny()).assumed
-    assert "context_parallel_size 1 (not said)" in assumed
+    assert "context_parallel_size 1 (not given)" in assumed
     assert any("equally many tokens" in one for one in assumed)
 
 

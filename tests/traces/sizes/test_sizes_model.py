@@ -75,7 +75,7 @@ def test_what_is_missing_is_named() -> None:
 
 def test_a_knob_taken_at_its_default_is_said() -> None:
     known = settings({k: v for k, v in TINY.items() if k != "gated_linear_unit"}, "test")
-    assert "gated_linear_unit off (not said)" in sized(known).assumed
+    assert "gated_linear_unit off (not given)" in sized(known).assumed
     assert not sized(tiny()).assumed
 
 

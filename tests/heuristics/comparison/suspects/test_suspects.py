@@ -393,7 +393,7 @@ def test_a_change_that_explains_nothing_is_no_suspect_and_nothing_may_explain_it
 def test_a_withheld_value_is_not_shown() -> None:
     hidden = replace(change("attention_backend", None, None), withheld=True)
     (found,) = find_suspects(facts(moved("compute.attention", 5, 9, ""), changed=(hidden,)))
-    assert found.because[0] == "attention_backend differs; its value is not shown"
+    assert found.because[0] == "attention_backend differs; its value is withheld"
 
 
 def test_a_cause_of_the_slower_part_comes_before_one_of_what_got_faster() -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from heuristics.evidence.evidence import RunEvidence
 from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
+from heuristics.evidence.symptoms.prices import FIGURES
 from heuristics.run.run import WALL_IDS, WallId
 from heuristics.walls.bound import LargestBucket
 from heuristics.walls.wall import WallJudgement
@@ -45,7 +46,7 @@ def test_the_verdict_names_the_wall_that_costs_most_and_its_kind() -> None:
 def test_what_is_not_said_is_unmeasurable_and_says_how_to_say_it() -> None:
     walls = observed(detected={"dispatcher": "alltoall"}).walls
     assert [one.outcome for one in walls] == ["unmeasurable"] * 4
-    assert all(one.missing and "say " in one.cure for one in walls)
+    assert all(one.missing and "give " in one.cure for one in walls)
 
 
 def test_w25_dp_is_a_kind_as_explain_and_the_verdict_name_it() -> None:
@@ -72,7 +73,7 @@ def test_waits_that_nothing_explains_keep_communication_from_being_clear() -> No
         absent_frac={"blocking": {"dp_all_gather": 0.06}, "dependency_stalled": 0.05},
     )
     assert found.outcome == "unmeasurable"
-    assert "nothing explains" in found.missing[0]
+    assert "unexplained waits" in found.missing[0]
 
 
 def test_a_pipeline_that_blocks_while_the_gpu_idles_is_communication() -> None:
@@ -341,3 +342,21 @@ def test_a_wall_is_a_finding_exactly_from_its_limit_up(
         assert one.outcome != "unmeasurable" or one.missing
     found = [one for one in seen.walls if one.outcome == "finding"]
     assert (seen.verdict.wall is None) == (not found)
+
+
+@pytest.mark.parametrize("number", WALL_IDS)
+def test_the_figures_that_a_wall_asks_for_are_enough_to_judge_it(number: WallId) -> None:
+    values: dict[str, object] = {
+        "blocking": {"ep_a2a": 0},
+        "peak_bytes": 1,
+        "capacity_bytes": 2,
+        "fill_frac": 1,
+    }
+    before = wall(number, detected={"dispatcher": "alltoall"})
+    given: dict[str, object] = {}
+    for key in FIGURES[number]:
+        assert key in before.cure
+        group, _, name = key.partition(".")
+        told = {**given.get(group, {}), name or "ep_a2a": values.get(name, 0)}  # type: ignore[dict-item]
+        given[group] = told
+    assert (before.outcome, wall(number, **given).outcome) == ("unmeasurable", "clear")

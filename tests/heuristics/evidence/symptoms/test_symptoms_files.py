@@ -87,11 +87,11 @@ def test_an_unknown_key_is_not_repeated_at_length() -> None:
         ('{"run": {"ranks_seen": 9, "world_size": 8}}', "ranks_seen is more than world_size"),
         (
             '{"memory": {"recompute_ns": 5}}',
-            "memory.recompute_ns is in ns, so budget_ns.window has to be said",
+            "memory.recompute_ns is in ns, so budget_ns.window is needed",
         ),
         ('{"budget_ns": {"window": 9, "compute": 10}}', "compute is longer than budget_ns.window"),
         ('{"budget_ns": {"window": 0}}', "window without time"),
-        ('{"ranks": [{"rank": 0}], "sm": {"fill_frac": 1}}', "sm is said beside ranks"),
+        ('{"ranks": [{"rank": 0}], "sm": {"fill_frac": 1}}', "sm is given beside ranks"),
         ('{"schema_version": "2.0"}', "schema_version is no version of ours"),
     ],
 )
@@ -113,7 +113,7 @@ def test_what_is_no_json_names_its_line() -> None:
 
 @pytest.mark.parametrize("text", ["{}", '{"ranks": [{}]}', '{"memory": {}}', '{"sm": null}'])
 def test_a_file_that_says_nothing_is_an_error(text: str) -> None:
-    assert "nothing is said" in refusal(text)
+    assert "given" in refusal(text)
 
 
 @pytest.mark.parametrize(
@@ -216,13 +216,13 @@ def test_a_log_that_ran_out_of_memory_puts_memory_first() -> None:
     assert (seen.verdict.wall, seen.verdict.runner_up) == ("memory", "communication")
     assert seen.walls[0].comes_first
     assert seen.walls[0].cost_frac is None
-    assert seen.verdict.because[0] == "the log says that memory ran out in optimizer state"
+    assert seen.verdict.because[0] == "the log reports that memory ran out in optimizer state"
 
 
 def test_symptoms_may_say_themselves_that_memory_ran_out() -> None:
     said = read(log={"out_of_memory": "unknown"})
     seen = with_fit(observed_from(said), Given(), symptoms=said)
-    assert seen.verdict.because[0] == "the log says that memory ran out"
+    assert seen.verdict.because[0] == "the log reports that memory ran out"
 
 
 def test_tight_memory_is_a_wall_only_where_no_other_stands() -> None:
@@ -230,7 +230,7 @@ def test_tight_memory_is_a_wall_only_where_no_other_stands() -> None:
     alone = with_fit(observed_from(read(exposed_comm_by_kind_frac={"tp": 0.04})), tight)
     beside = with_fit(observed_from(read(exposed_comm_by_kind_frac={"tp": 0.4})), tight)
     assert (alone.verdict.wall, beside.verdict.wall) == ("memory", "communication")
-    assert "memory was said to be tight" in beside.verdict.because
+    assert "memory was given as tight (--memory-tight)" in beside.verdict.because
 
 
 @pytest.mark.parametrize(("peak", "expected"), [(76, "memory"), (75, None)])

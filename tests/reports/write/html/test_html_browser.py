@@ -298,7 +298,7 @@ def test_a_link_leads_to_its_moment_on_a_clock_beyond_a_double(browser: Browser,
     assert view(browser) == (later_ns + 1_000_000, later_ns + 3_000_000)
     browser.run("location.hash = 't=5-7'")
     browser.run(f"return {_FRAMES}")
-    assert "not shown" in says(browser)
+    assert "left out" in says(browser)
 
 
 def test_another_step_can_be_chosen(browser: Browser, document: Document) -> None:

@@ -294,7 +294,7 @@ def test_where_no_name_tells_a_permute_the_tax_is_open(export: Export) -> None:
         recording.kernel(name, place * 10_000, place * 10_000 + 9_000, launch_ns=place * 10_000)
     found = ledger_of(export(recording))
     assert (found.tax_ns, found.tax_frac) == (None, None)
-    assert "permutes" in found.missing[-1].reason
+    assert "permutation" in found.missing[-1].reason
 
 
 @pytest.mark.parametrize("whole", [False, True], ids=["activation", "all"])

@@ -1,0 +1,91 @@
+"""An estimate of memory beside what the GPU has."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from heuristics.findings.contradictions import find_contradictions
+from heuristics.findings.finding import ConfigFinding
+from heuristics.guides.memory_use import fits
+from heuristics.rules.defects import defects_of
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run
+from heuristics.workflow.fit_rules import judge_fits
+from tests.sizes_doubles import estimated, published, tiny
+from traces.settings.settings import Settings
+from traces.training_log.log import LoggedMemory, TrainingLog
+
+NAME = "CFG-memory-estimate"
+NEEDED = estimated(tiny()).total_bytes
+
+
+def run_on(capacity: float, known: Settings | None = None) -> Run:
+    return Run(observed=Observed(memory_bytes=round(capacity)), settings=known or tiny())
+
+
+def entry(run: Run) -> ConfigFinding | None:
+    return next((one for one in find_contradictions(run) if one.id == NAME), None)
+
+
+def large() -> Run:
+    known = published(
+        "qwen3_30b_a3b", seq_length=4096, world_size=8, expert_model_parallel_size=8,
+        tensor_model_parallel_size=1, pipeline_model_parallel_size=1, train__micro_batch_size=2,
+        train__global_batch_size=16, ddp__use_distributed_optimizer=True,
+    )  # fmt: skip
+    return run_on(80 * 2**30, known)
+
+
+def test_an_estimate_beyond_its_own_error_does_not_fit() -> None:
+    run = run_on(0.8 * NEEDED)
+    found = entry(run)
+    assert found is not None
+    assert found.state == "does_not_fit"
+    assert fits(run) is False
+    assert judge_fits(run).state == "violated"
+
+
+def test_an_estimate_within_its_own_error_is_a_warning() -> None:
+    run = run_on(0.9 * NEEDED)
+    found = entry(run)
+    assert found is not None
+    assert found.state == "may_not_fit"
+    assert fits(run) is None
+    assert [one.kind for one in defects_of(run, (), (found,), ())] == ["warned"]
+
+
+def test_an_estimate_is_no_reason_to_call_a_configuration_illegal() -> None:
+    run = run_on(0.5 * NEEDED)
+    found = entry(run)
+    assert found is not None
+    assert [one.kind for one in defects_of(run, (), (found,), ())] == ["not_as_written"]
+
+
+def test_the_entry_says_how_much_of_how_much_and_what_frees_most() -> None:
+    found = entry(large())
+    assert found is not None
+    assert found.text == "each GPU needs about 130 GB (estimated, 110 GB to 149 GB), and the GPU has 86 GB"
+    assert found.fix.startswith("in this order: MEM-2 (frees ")
+
+
+def test_a_run_that_ran_is_warned_that_something_does_not_belong_together() -> None:
+    found = entry(replace(run_on(0.5 * NEEDED), window_ns=100))
+    assert found is not None
+    assert found.state == "may_not_fit"
+    assert "the run did start" in found.evidence
+
+
+@pytest.mark.parametrize("capacity", [NEEDED, 2 * NEEDED])
+def test_an_estimate_that_is_no_more_than_the_gpu_has_makes_no_entry(capacity: int) -> None:
+    assert entry(run_on(capacity)) is None
+
+
+def test_a_measured_peak_stands_above_the_estimate() -> None:
+    log = TrainingLog("log", 1, memory=(LoggedMemory(1, 0, peak_allocated_bytes=10),))
+    assert entry(replace(run_on(0.5 * NEEDED), log=log)) is None
+
+
+def test_weights_that_are_not_trained_make_no_estimate() -> None:
+    assert entry(run_on(0.5 * NEEDED, tiny(**{"peft.dim": 16}))) is None
