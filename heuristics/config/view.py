@@ -20,11 +20,11 @@ from heuristics.config.hardware import (
 from heuristics.config.logic import negated
 from heuristics.config.observing import Observing
 from heuristics.config.options import OPTIONS
-from heuristics.config.precision import bits_of, configured_precision
 from heuristics.config.trust import Understand, by_trust, effective_settings
 from heuristics.config.versions import Package, Version, core_of_bridge, numbers
 from heuristics.run.given import Given, Guidance, Routing, Stage
 from heuristics.run.observed import Observed
+from traces.settings.precision import bits_of, configured_precision
 from traces.settings.settings import Settings
 from traces.settings.stages import stage_count
 from traces.training_log.log import TrainingLog
@@ -94,12 +94,14 @@ class Config(Observing):
 
     def version_text(self, package: Package) -> str | None:
         """A package's version as given, else as the log has it; NCCL's the log alone has."""
+        if package == "core":
+            return self.core_text
         given: str | None = getattr(self._given, f"{package}_version", None)
         return given or self._log_versions.get(package)
 
     def version(self, package: Package) -> Version | None:
         """A package's version; Megatron-Core's also by the Megatron-Bridge release."""
-        text = self.core_text if package == "core" else self.version_text(package)
+        text = self.version_text(package)
         return None if text is None else numbers(text)
 
     @property

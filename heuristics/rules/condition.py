@@ -17,10 +17,10 @@ from typing import Any, Final
 from packaging.version import Version
 
 from heuristics.config.facts import FACTS, Fact
-from heuristics.config.knobs import OFF
 from heuristics.config.view import Config
 from heuristics.rules.hatch import HATCH
 from traces.settings.knobs import knobs
+from traces.settings.view import OFF
 
 Evaluated = Callable[[Config], object]
 

@@ -10,7 +10,6 @@ from hypothesis import settings as trials
 from hypothesis import strategies as st
 
 from heuristics.config.facts import FACTS
-from heuristics.config.precision import bits_of
 from heuristics.findings.states import feature_states
 from heuristics.guides.dispatcher import dispatcher_facts
 from heuristics.rules.megatron.request import Request, request_of
@@ -19,11 +18,10 @@ from heuristics.run.run import Run
 from heuristics.workflow.layout import layout_of
 from tests.megatron.random_runs import random_run, seeds
 from traces.missing import Missing
+from traces.settings.precision import bits_of
 from traces.settings.settings import Settings
-from traces.sizes.knobs import low_precision_bytes
 from traces.sizes.layout import layout_of as sizes_layout
 from traces.sizes.model import model_size
-from traces.sizes.peaks import precision_of
 
 CUTS = ("tp", "cp", "pp", "ep")
 KEPT = st.one_of(st.just(1.0), st.floats(0.2, 1.0))
@@ -57,10 +55,6 @@ def test_precision_is_one(seed: int, kept: float) -> None:
     assert run.config.low_precision() is run.validated.low_precision() is low
     assert FACTS["low_precision"].of(run.validated) is low
     assert dispatcher_facts(run)["low_precision"] is low
-    assert (low_precision_bytes(run.config.settings) is not None) is low
-    wide = "bf16" if precision in ("bf16", "fp16") else None
-    expected = "nvfp4" if precision == "nvfp4" else "fp8" if low else wide
-    assert precision_of(run.config.settings) == expected
 
 
 @trials(max_examples=150)
@@ -119,5 +113,4 @@ def test_an_option_is_the_answer_everywhere(seed: int) -> None:
     assert (run.config.ep, run.validated.ep, layout_of(run).ep) == (3, 3, 3)
     assert (run.config.tp, run.validated.tp, layout_of(run).tp) == (5, 5, 5)
     assert run.config.precision == run.validated.precision == run.precision == "fp16"
-    assert low_precision_bytes(run.config.settings) is None
     assert run.config.core == run.validated.core == (0, 17, 0)
