@@ -248,15 +248,18 @@ class Config(Observing):
 
     @property
     def etp(self) -> int | None:
-        """Ranks that share one expert; null is TP, as in Megatron-Core."""
+        """Ranks that share one expert; null is TP, as in Megatron-Core; so is what nobody sets.
+
+        A recipe that we do not see may set it for Megatron-Bridge.
+        """
         knob = "expert_tensor_parallel_size"
-        return self.tp if self.null(knob) else self.size(knob)
+        is_open = not self.known(knob) and self.framework == "megatron_bridge"
+        return self.positive(knob) or (None if is_open else self.tp)
 
     @property
     def expert_tensor_size(self) -> int | None:
-        """Ranks that share one expert: ETP, which is TP where nobody sets it; 1 where no TP traffic runs."""
-        known = self.tp if self.etp is None else self.etp
-        return 1 if known is None and self._observed.tp_active is False else known
+        """Ranks that share one expert: ETP; 1 where no TP traffic runs."""
+        return 1 if self.etp is None and self._observed.tp_active is False else self.etp
 
     @cached_property
     def vpp(self) -> int | None:

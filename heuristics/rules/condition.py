@@ -100,7 +100,7 @@ class Condition:
 
     def _shown(self, name: str, config: Config) -> str:
         value = named(name).of(config)
-        if value is None or value is NULL:
+        if value is None or value is NULL or value == "":
             return "not known" if value is None else "not set"
         if isinstance(value, bool):
             return "on" if value else "off"

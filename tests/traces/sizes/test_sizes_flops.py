@@ -111,7 +111,7 @@ def test_throughput_of_a_measured_run_comes_out_as_published() -> None:
 def test_mfu_is_unknown_without_a_gpu_or_a_precision() -> None:
     known = published("qwen3_30b_a3b", seq_length=4096, world_size=16, train__global_batch_size=1024)
     for gpu, precision in ((None, "bf16"), ("H100", None), ("VR200", "fp8")):
-        found = throughput(known, 10**9, gpu, precision)  # type: ignore[arg-type]
+        found = throughput(known, 10**9, gpu, precision)
         assert isinstance(found, Throughput)
         assert (found.mfu_frac, found.peak) == (None, None)
         assert found.model_tflops_per_gpu > 0
