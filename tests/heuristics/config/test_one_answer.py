@@ -10,7 +10,6 @@ from hypothesis import settings as trials
 from hypothesis import strategies as st
 
 from heuristics.config.facts import FACTS
-from heuristics.findings.states import feature_states
 from heuristics.guides.dispatcher import dispatcher_facts
 from heuristics.rules.megatron.request import Request, request_of
 from heuristics.run.given import Given
@@ -37,18 +36,12 @@ def run_of(seed: int, kept: float) -> Run:
     return Run(given=given, settings=Settings(known, run.settings.framework))
 
 
-def requested(run: Run) -> dict[str, object]:
-    """What each feature is found to be asked for."""
-    return {one.feature: one.requested for one in feature_states(run)}
-
-
 @trials(max_examples=150)
 @drawn(seeds(), KEPT)
 def test_precision_is_one(seed: int, kept: float) -> None:
     run = run_of(seed, kept)
     precision = run.config.precision
     assert run.validated.precision == run.asked.precision == run.precision == precision
-    assert requested(run)["precision"] == precision
     if precision is None:
         return
     low = (bits_of(precision) or 32) <= 8
@@ -75,11 +68,10 @@ def test_versions_are_one(seed: int, kept: float) -> None:
 @drawn(seeds(), KEPT)
 def test_graphs_and_recompute_are_one(seed: int, kept: float) -> None:
     run = run_of(seed, kept)
-    config, states = run.config, requested(run)
-    if config.graph_impl in (None, "none", "local", "transformer_engine", "full_iteration"):
-        assert states["CUDA graphs"] == config.graph_impl
+    config = run.config
+    assert run.asked.graph_impl == config.graph_impl
     assert config.full_iteration in (None, config.graph_impl == "full_iteration", True)
-    assert (states["recompute"] == "full") is (config.full_recompute is True)
+    assert run.asked.full_recompute is config.full_recompute
     assert run.active.recompute_full is config.full_recompute
     if config.recompute_modules() is not None and not config.full_recompute:
         assert run.active.recompute_modules == config.recompute_modules() == run.validated.recompute_modules()
