@@ -232,12 +232,6 @@ def _routing(run: Run) -> str:
     return "forced balance: a benchmark" if routing == "force_balance" else routing.replace("_", " ")
 
 
-def _ep_overlap(run: Run) -> bool | None:
-    """As configured; where nothing configures it, as the trace shows it."""
-    configured = run.config.ep_overlap
-    return run.observed.ep_overlap if configured is None else configured
-
-
 def _told(name: str, known: Callable[[Run], object]) -> Callable[[re.Match[str], Run], Found]:
     def read(match: re.Match[str], run: Run) -> Found:
         answer, stated = known(run), match[1].replace(",", "")
@@ -260,7 +254,7 @@ _ONE: Final = (
         lambda run: (run.asked.dispatcher, run.asked.precision),
     ),
     (r"^routing mode \((.*)\)$", _routing),
-    (r"EP overlap is (on|off)", _ep_overlap),
+    (r"EP overlap is (on|off)", lambda run: run.config.ep_overlap),
     (r"DP(?:, TP)? overlap is (on|off)", lambda run: run.config.on("ddp.overlap_grad_reduce")),
     (r"TP overlap is (on|off)", lambda run: run.config.on("tp_comm_overlap")),
     (r"(?<!or )CUDA graphs are (not known)", lambda run: run.config.graph_impl or UNKNOWN),
