@@ -227,11 +227,12 @@ def _latent(knobs: Knobs) -> Latent | None:
 
 
 def _window(settings: Settings) -> Window | None:
-    size, skip = settings.value("window_size"), settings.value("window_attn_skip_freq")
+    knobs = Knobs(settings)
+    size = knobs.value("window_size")
     if isinstance(size, tuple) and len(size) == 2 and all(isinstance(n, int) and n >= 0 for n in size):
         seen = sum(int(n) for n in size if n is not None) + 1
-    elif isinstance(size, int) and not isinstance(size, bool) and size > 0:
-        seen = size
+    elif (whole := knobs.positive("window_size")) is not None:
+        seen = whole
     else:
         return None
-    return Window(seen, skip if isinstance(skip, int) and not isinstance(skip, bool) and skip > 0 else None)
+    return Window(seen, knobs.positive("window_attn_skip_freq"))
