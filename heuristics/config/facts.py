@@ -41,9 +41,9 @@ def _release(package: str) -> Callable[[Config], Version | None]:
     return lambda config: version(getattr(config, package))
 
 
-def _comm(name: str, words: str) -> Fact:
-    """A switch of EP overlap, which Bridge's section `comm_overlap` may set as well."""
-    return Fact(lambda c: c.expert_overlap(name), (name, f"comm_overlap.{name}"), words=words)
+def _overlap(name: str) -> tuple[str, str]:
+    """Knobs of a switch of EP overlap, which Bridge's section `comm_overlap` may set as well."""
+    return name, f"comm_overlap.{name}"
 
 
 def _graphs(config: Config) -> bool | None:
@@ -139,8 +139,12 @@ FACTS: Final[Mapping[str, Fact]] = {
         ("moe_token_dispatcher_type", "moe_flex_dispatcher_backend", "moe_enable_deepep"),
         words="flex dispatcher",
     ),
-    "ep_overlap": _comm("overlap_moe_expert_parallel_comm", "EP overlap"),
-    "delayed_wgrad": _comm("delay_wgrad_compute", "delayed weight gradients"),
+    "ep_overlap": Fact(
+        lambda c: c.ep_overlap, _overlap("overlap_moe_expert_parallel_comm"), words="EP overlap"
+    ),
+    "delayed_wgrad": Fact(
+        lambda c: c.delayed_wgrad, _overlap("delay_wgrad_compute"), words="delayed weight gradients"
+    ),
     "early_release": Fact(
         lambda c: c.on("ep_overlap_early_attn_memory_release") is True,
         ("ep_overlap_early_attn_memory_release",),
@@ -151,6 +155,7 @@ FACTS: Final[Mapping[str, Fact]] = {
         ("ddp.overlap_grad_reduce", "comm_overlap.overlap_grad_reduce"),
         words="overlap_grad_reduce",
     ),
+    "precision": Fact(lambda c: c.precision, (_RECIPE,), "--precision", "precision"),
     "low_precision": Fact(
         lambda c: c.low_precision(), ("fp8", "fp4", _RECIPE), "--precision", "low precision"
     ),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.knobs import KnobView
 from heuristics.config.options import OPTIONS
+from traces.settings.view import KnobView
 
 _FAMILIES: Final = {
     (61, 7168, 256, 8): "dsv3",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from heuristics.config.knobs import KnobView
 from heuristics.config.logic import all_of, any_of, negated
 from heuristics.run.given import Routing
+from traces.settings.settings import Settings
+from traces.settings.view import KnobView
 
 FLEX: Final = ("deepep", "hybridep", "ncclep")
 """Backends of the flex dispatcher."""
@@ -17,7 +18,11 @@ GRAPH_MODULES: Final = ("attn", "mlp", "moe", "moe_router", "moe_preprocess", "m
 
 
 class Features(KnobView):
-    """Questions that need knobs alone."""
+    """Settings as the framework has them. `written`: as they were configured, before it changed any."""
+
+    def __init__(self, settings: Settings, written: Settings) -> None:
+        super().__init__(settings)
+        self.written = written
 
     def moe(self) -> bool | None:
         """Whether the model has experts to choose from."""
@@ -65,8 +70,7 @@ class Features(KnobView):
         Source: Megatron-Bridge, training/comm_overlap.py, CommOverlapConfig.setup.
         """
         section = "comm_overlap."
-        configured = any(knob.startswith(section) for knob in self.settings.by_knob)
-        if self.settings.framework == "megatron_lm" or not configured:
+        if self.settings.framework == "megatron_lm" or not self.group(section):
             return self.on(name)
         own = self.on(f"{section}{name}")
         return False if own is None and self.known(name) else own

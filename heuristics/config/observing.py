@@ -23,6 +23,18 @@ class Observing(Features):
         return (self._observed.recompute_modules or None) if found is None else found
 
     @property
+    def ep_overlap(self) -> bool | None:
+        """Expert all-to-all under compute."""
+        found = super().ep_overlap
+        return self._observed.ep_overlap if found is None else found
+
+    @property
+    def graph_impl(self) -> str | None:
+        """CUDA-graph implementation: `none` where the trace replays none."""
+        found = super().graph_impl
+        return "none" if found is None and self._observed.graph_frac == 0 else found
+
+    @property
     def expert_parallel(self) -> bool | None:
         """Whether experts are spread over ranks: by EP, else by a dispatcher that moves tokens."""
         if (size := self.size("expert_model_parallel_size")) is not None:

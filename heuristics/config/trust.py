@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from heuristics.config.options import OPTIONS, option_of
-from heuristics.config.precision import RECIPES
 from heuristics.run.given import Given, Routing
 from heuristics.run.observed import Observed
 from traces.settings.derive import with_ranks
 from traces.settings.effective import effective
 from traces.settings.effective_bridge import of_precision
+from traces.settings.precision import RECIPES
 from traces.settings.settings import Setting, Settings, Value, settings
 
 Understand = Callable[[Settings, str | None], Settings]

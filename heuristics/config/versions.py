@@ -19,11 +19,6 @@ PACKAGE_NAMES: Final[Mapping[Package, str]] = {
     "torch": "PyTorch",
 }
 
-CORE_MAIN: Final = "0.20.0"
-"""What Megatron-LM's main calls itself (core/package_info.py at d98e8a64): later than every release."""
-BRIDGE_MAIN: Final = "0.7.0"
-"""What Megatron-Bridge's main calls itself (package_info.py at 067f987d)."""
-
 CORE_OF_BRIDGE: Final = {(0, 3): "0.16.1", (0, 4): "0.17.0", (0, 5): "0.18.0", (0, 6): "0.19.0"}
 """Megatron-Core in a Megatron-Bridge release, by its major and minor number: its submodule
 3rdparty/Megatron-LM at v0.3.1, v0.4.0, v0.5.0 and v0.6.0."""

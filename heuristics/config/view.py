@@ -20,11 +20,11 @@ from heuristics.config.hardware import (
 from heuristics.config.logic import negated
 from heuristics.config.observing import Observing
 from heuristics.config.options import OPTIONS
-from heuristics.config.precision import bits_of, configured_precision
 from heuristics.config.trust import Understand, by_trust, effective_settings
 from heuristics.config.versions import Package, Version, core_of_bridge, numbers
 from heuristics.run.given import Given, Guidance, Routing, Stage
 from heuristics.run.observed import Observed
+from traces.settings.precision import bits_of, configured_precision
 from traces.settings.settings import Settings
 from traces.settings.stages import stage_count
 from traces.training_log.log import TrainingLog
@@ -94,12 +94,14 @@ class Config(Observing):
 
     def version_text(self, package: Package) -> str | None:
         """A package's version as given, else as the log has it; NCCL's the log alone has."""
+        if package == "core":
+            return self.core_text
         given: str | None = getattr(self._given, f"{package}_version", None)
         return given or self._log_versions.get(package)
 
     def version(self, package: Package) -> Version | None:
         """A package's version; Megatron-Core's also by the Megatron-Bridge release."""
-        text = self.core_text if package == "core" else self.version_text(package)
+        text = self.version_text(package)
         return None if text is None else numbers(text)
 
     @property
@@ -246,15 +248,18 @@ class Config(Observing):
 
     @property
     def etp(self) -> int | None:
-        """Ranks that share one expert; null is TP, as in Megatron-Core."""
+        """Ranks that share one expert; null is TP, as in Megatron-Core; so is what nobody sets.
+
+        A recipe that we do not see may set it for Megatron-Bridge.
+        """
         knob = "expert_tensor_parallel_size"
-        return self.tp if self.null(knob) else self.size(knob)
+        is_open = not self.known(knob) and self.framework == "megatron_bridge"
+        return self.positive(knob) or (None if is_open else self.tp)
 
     @property
     def expert_tensor_size(self) -> int | None:
-        """Ranks that share one expert: ETP, which is TP where nobody sets it; 1 where no TP traffic runs."""
-        known = self.tp if self.etp is None else self.etp
-        return 1 if known is None and self._observed.tp_active is False else known
+        """Ranks that share one expert: ETP; 1 where no TP traffic runs."""
+        return 1 if self.etp is None and self._observed.tp_active is False else self.etp
 
     @cached_property
     def vpp(self) -> int | None:

@@ -7,8 +7,10 @@ from typing import Final
 from heuristics.findings.finding import Case, ConfigFinding, Detector
 from heuristics.run.run import Run
 from traces.settings.effective import effective
+from traces.settings.precision import configured_precision
 from traces.settings.settings import Settings
-from traces.sizes.peaks import precision_of
+from traces.settings.view import KnobView
+from traces.sizes.peaks import peak_precision
 from traces.training_log.own_lines import BATCH, logged_run
 from traces.training_log.steady import steady_step
 
@@ -60,8 +62,9 @@ def precision(case: Case) -> ConfigFinding | None:
     if own is None:
         return None
     core = case.run.config.core_text
-    ran, asked = precision_of(effective(own, core)), precision_of(case.run.asked.settings)
-    if ran is None or asked is None or ran == asked:
+    ran = configured_precision(KnobView(effective(own, core)))
+    asked = case.run.asked.precision
+    if ran is None or asked is None or peak_precision(ran) == peak_precision(asked):
         return None
     return ConfigFinding(
         "CFG-log-precision",

@@ -75,9 +75,9 @@ def _tensor_asked(case: Case) -> bool:
 def tensor_overlap_dropped(case: Case) -> ConfigFinding | None:
     """TP overlap without TP or sequence parallelism."""
     run = case.run
-    tp, dropped = run.asked.positive("tensor_model_parallel_size"), "tp-overlap-off" in case.lines
+    tp, dropped = run.config.tp, "tp-overlap-off" in case.lines
     without = "TP is 1" if tp == 1 else "sequence parallelism is off"
-    idle = tp == 1 or run.asked.on("sequence_parallel") is False
+    idle = tp == 1 or run.config.on("sequence_parallel") is False
     if not dropped and not (_tensor_asked(case) and idle):
         return None
     return ConfigFinding(

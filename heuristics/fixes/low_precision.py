@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from heuristics.config.precision import BITS, bits_of
 from heuristics.fixes.change import Change
 from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import distributed_optimizer, holds, is_not, te_at_least
@@ -15,6 +14,7 @@ from heuristics.guides.precision import ROUTER, RecipeName, choose_precision
 from heuristics.guides.recompute import recomputed_now
 from heuristics.run.run import Run
 from traces.settings.knobs import known_in
+from traces.settings.precision import BITS, bits_of
 from traces.settings.settings import Value
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.precision import BITS, bits_of
 from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix, Gain
 from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import already, distributed_optimizer, holds, training
 from heuristics.run.run import Run
 from traces.limits import Limit
+from traces.settings.precision import BITS, bits_of
 
 FRACTION: Final = Limit(
     0.25,

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations
-from typing import Final
+from typing import Final, cast
 
 from heuristics.config.features import GRAPH_MODULES
 from heuristics.guides.facts import host_visible, is_sync_free, options_for
 from heuristics.guides.graph_choice import SWITCHES, GraphChoice, Impl, graph_knobs, graph_settings
-from heuristics.guides.graph_rules import PP_DEEP, RULES, GraphRule
-from heuristics.guides.table import Facts, Refusal, fire
+from heuristics.guides.table import OTHER, Facts, Refusal, Row, fire, table
 from heuristics.rules.check import Asked, asked_by
 from heuristics.rules.rule import Rule
 from heuristics.run.given import Guidance
@@ -26,7 +25,12 @@ WARMUP_STEPS: Final = Limit(
 )
 
 
-_OTHER: Final[dict[Guidance, Guidance]] = {"seed": "main-2026-08", "main-2026-08": "seed"}
+PP_DEEP: Final = Limit(
+    4,
+    "pipeline stages",
+    "ours: no guide has a number; a stage keeps a graph per layer and microbatch, over 10 GB in all",
+)
+TABLE: Final = "cuda_graphs"
 _OF_MODULES: Final = frozenset(("graph_modules", "graph_parts", "captured", "graphed_wgrad"))
 _MEMORY: Final[dict[Impl, str]] = {
     "transformer_engine": "takes a few GB: about 7 for DeepSeek-V3 on GB200, over 10 with pipeline stages",
@@ -36,7 +40,7 @@ _MEMORY: Final[dict[Impl, str]] = {
 
 def choose_graphs(run: Run) -> GraphChoice:
     """Choose for a run by its guidance; what the other edition says stands beside it where it differs."""
-    choice, other = _choose(run, run.config.guidance), _choose(run, _OTHER[run.config.guidance])
+    choice, other = _choose(run, run.config.guidance), _choose(run, OTHER[run.config.guidance])
     same = (choice.impl, choice.modules, choice.then) == (other.impl, other.modules, other.then)
     return choice if same else replace(choice, other=other)
 
@@ -70,7 +74,7 @@ def graph_count(layers: int, microbatches: int, pipeline: bool) -> int:
 
 
 def _choose(run: Run, guidance: Guidance) -> GraphChoice:
-    fired = fire(RULES[guidance], graph_facts(run), lambda rule: (rule.impl, rule.modules, rule.then))
+    fired = fire(table(TABLE)[guidance], graph_facts(run), lambda rule: (rule.how, rule.answer, rule.then))
     rule = fired.rule
     impl, modules, refused = _allowed(run, rule)
     then, more = _may_follow(run, impl, modules, rule)
@@ -89,7 +93,11 @@ def _choose(run: Run, guidance: Guidance) -> GraphChoice:
     )
 
 
-def _asked(run: Run, impl: Impl, modules: tuple[str, ...], rule: GraphRule) -> tuple[Asked, ...]:
+def _impl(rule: Row) -> Impl:
+    return cast(Impl, rule.how)
+
+
+def _asked(run: Run, impl: Impl, modules: tuple[str, ...], rule: Row) -> tuple[Asked, ...]:
     """What the rules about graphs ask of the run with these."""
     if impl == "none":
         return ()
@@ -97,7 +105,7 @@ def _asked(run: Run, impl: Impl, modules: tuple[str, ...], rule: GraphRule) -> t
     return asked_by(run, {**older, **rule.sets, **graph_settings(impl, modules, run.config.core_text)})
 
 
-def _broken(run: Run, impl: Impl, modules: tuple[str, ...], rule: GraphRule) -> tuple[Rule, ...]:
+def _broken(run: Run, impl: Impl, modules: tuple[str, ...], rule: Row) -> tuple[Rule, ...]:
     """The rules that refuse these graphs for certain, but for what is set with them."""
     asked = _asked(run, impl, modules, rule)
     return tuple(
@@ -105,40 +113,40 @@ def _broken(run: Run, impl: Impl, modules: tuple[str, ...], rule: GraphRule) -> 
     )
 
 
-def _allowed(run: Run, rule: GraphRule) -> tuple[Impl, tuple[str, ...], tuple[Refusal, ...]]:
+def _allowed(run: Run, rule: Row) -> tuple[Impl, tuple[str, ...], tuple[Refusal, ...]]:
     """The row's graphs with as many of its modules as the rules allow; no graphs where they allow none."""
-    if not (broken := _broken(run, rule.impl, rule.modules, rule)):
-        return rule.impl, rule.modules, ()
-    for count in range(len(rule.modules) - 1, 0, -1):
-        for kept in combinations(rule.modules, count):
-            if not _broken(run, rule.impl, kept, rule):
-                return rule.impl, kept, _left_out(run, kept, rule)
+    if not (broken := _broken(run, _impl(rule), rule.answer, rule)):
+        return _impl(rule), rule.answer, ()
+    for count in range(len(rule.answer) - 1, 0, -1):
+        for kept in combinations(rule.answer, count):
+            if not _broken(run, _impl(rule), kept, rule):
+                return _impl(rule), kept, _left_out(run, kept, rule)
     return "none", (), tuple(_of_all(run, one, rule) for one in broken)
 
 
-def _left_out(run: Run, kept: tuple[str, ...], rule: GraphRule) -> tuple[Refusal, ...]:
+def _left_out(run: Run, kept: tuple[str, ...], rule: Row) -> tuple[Refusal, ...]:
     """Why each other module of the row is left out."""
     return tuple(
         Refusal(module, one.text, one.source)
-        for module in rule.modules
+        for module in rule.answer
         if module not in kept
-        for one in _broken(run, rule.impl, (*kept, module), rule)
+        for one in _broken(run, _impl(rule), (*kept, module), rule)
     )
 
 
-def _of_all(run: Run, broken: Rule, rule: GraphRule) -> Refusal:
+def _of_all(run: Run, broken: Rule, rule: Row) -> Refusal:
     """What a rule refuses where nothing is left: modules if it speaks of them, else the implementation."""
     speaks = any(_OF_MODULES & {*condition.names} for condition in broken.conditions)
-    alone = [one for one in rule.modules if broken in _broken(run, rule.impl, (one,), rule)]
-    return Refusal(" ".join(alone) if speaks and alone else rule.impl, broken.text, broken.source)
+    alone = [one for one in rule.answer if broken in _broken(run, _impl(rule), (one,), rule)]
+    return Refusal(" ".join(alone) if speaks and alone else _impl(rule), broken.text, broken.source)
 
 
 def _may_follow(
-    run: Run, impl: Impl, modules: tuple[str, ...], rule: GraphRule
+    run: Run, impl: Impl, modules: tuple[str, ...], rule: Row
 ) -> tuple[tuple[str, ...], tuple[Refusal, ...]]:
     """What of the row's `then` the rules allow, each added alone; all of it after no graphs."""
-    if impl != rule.impl or impl == "none":
-        return (rule.then if impl == rule.impl else ()), ()
+    if impl != _impl(rule) or impl == "none":
+        return (rule.then if impl == _impl(rule) else ()), ()
     then: list[str] = []
     refused: list[Refusal] = []
     for step in rule.then:
@@ -152,7 +160,7 @@ def _may_follow(
     return tuple(then), tuple(refused)
 
 
-def _needs(run: Run, impl: Impl, modules: tuple[str, ...], rule: GraphRule) -> Mapping[str, Value]:
+def _needs(run: Run, impl: Impl, modules: tuple[str, ...], rule: Row) -> Mapping[str, Value]:
     """What to set with the graphs, where it is not known to be set."""
     if impl == "none":
         return {}
@@ -161,8 +169,8 @@ def _needs(run: Run, impl: Impl, modules: tuple[str, ...], rule: GraphRule) -> M
     return {knob: value for several in (rule.sets, *along) for knob, value in several.items()}
 
 
-def _notes(run: Run, rule: GraphRule, impl: Impl) -> tuple[str, ...]:
-    notes = [rule.note]
+def _notes(run: Run, rule: Row, impl: Impl) -> tuple[str, ...]:
+    notes = [rule.reason]
     if impl != "none":
         notes.append(_MEMORY[impl])
         notes.append(

@@ -46,18 +46,6 @@ def backend_notes(run: Run, backend: str) -> tuple[str, ...]:
     return (*_FLEX_NOTES, tuning, *(_hybridep_notes(run) if backend == "hybridep" else ()))
 
 
-def mismatched_domain_ranks(run: Run, ranks: int) -> str | None:
-    """What is wrong with a NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN, or None (right, or cannot be told)."""
-    topology = run.config.hybrid_topology
-    if topology is None or topology.ranks_per_domain == ranks:
-        return None
-    return (
-        f"NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN is {ranks}, here it must be {topology.ranks_per_domain}: "
-        "the effects are more RDMA traffic, long device_sync kernels, deadlocks or wrong results "
-        "(DeepEP issues 596 and 597); set it before tuning anything else"
-    )
-
-
 def _deepep_sms(run: Run) -> Limit:
     family = run.config.gpu_family
     on_b200 = family is not None and family.name == "B200"

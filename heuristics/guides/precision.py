@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, Literal, cast
 
-from heuristics.config.precision import BITS, bits_of
 from heuristics.guides.table import OTHER, Fact, Row, fire, table
 from heuristics.run.given import Guidance
 from heuristics.run.run import Run
+from traces.settings.precision import BITS, bits_of
 
 RecipeName = Literal["bf16", "fp8_delayed", "fp8_current", "fp8_blockwise", "mxfp8", "nvfp4"]
 """A recipe; `fp8_delayed` and `fp8_current` are the two ways of scaling by one factor per tensor."""

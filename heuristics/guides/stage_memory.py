@@ -6,7 +6,7 @@ equal counts of layers are not equal memory. Layers move one at a time from the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,7 +14,7 @@ from heuristics.config.sizes import OTHER_LAYOUTS, even_layout
 from heuristics.run.run import Run
 from traces.limits import Limit
 from traces.missing import Missing
-from traces.settings.settings import Settings, Value
+from traces.settings.settings import Value
 from traces.sizes.memory import by_stage
 
 UNEVEN: Final = Limit(
@@ -62,30 +62,30 @@ def stage_memory(run: Run) -> StageMemory | None:
 
     As many virtual stages as there are: more of them hold more microbatches.
     """
-    settings, core = run.config.settings, run.config.core_text
-    now, even = _bytes(settings, core), even_layout(run, run.config.vpp or 1)
+    now, even = _bytes(run, {}), even_layout(run, run.config.vpp or 1)
     if now is None or even is None or len(now) < 2:
         return None
     stages, virtual = even[0].split(_BORDER), even[1]
-    held = _with(settings, stages, core)
+    held = _with(run, stages)
     if held is None:
         return None
     for _ in range(len(even[0])):
         moved = _moved(stages, held)
-        after = _with(settings, moved, core) if moved else None
+        after = _with(run, moved) if moved else None
         if moved is None or after is None or max(after) >= max(held):
             break
         stages, held = moved, after
     return StageMemory(now, max(held), _BORDER.join(stages), virtual)
 
 
-def _bytes(settings: Settings, core: str | None) -> tuple[int, ...] | None:
-    found = by_stage(settings, core)
+def _bytes(run: Run, changes: Mapping[str, Value]) -> tuple[int, ...] | None:
+    config = run.config
+    found = by_stage(config.settings.changed(changes, "change"), config.core_text, config.precision)
     return None if isinstance(found, Missing) else tuple(one.total_bytes for one in found)
 
 
-def _with(settings: Settings, stages: Sequence[str], core: str | None) -> tuple[int, ...] | None:
-    return _bytes(settings.changed({**_OTHERS, _LAYOUT: _BORDER.join(stages)}, "change"), core)
+def _with(run: Run, stages: Sequence[str]) -> tuple[int, ...] | None:
+    return _bytes(run, {**_OTHERS, _LAYOUT: _BORDER.join(stages)})
 
 
 def _moved(stages: list[str], held: Sequence[int]) -> list[str] | None:

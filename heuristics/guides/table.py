@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, get_args
 
 from heuristics.run.given import Guidance
+from traces.settings.settings import Value
 
 Fact = str | bool | None
 """A fact of a run as a rule asks for it; None is unknown."""
@@ -32,8 +33,8 @@ class Rule(Protocol):
 class Row:
     """One row. `answer`: what to try, in this order; `winner`: whether its first is named as the best.
 
-    `how`: in which way the answer is done, where there are several. `then`: what may be added, one at a time.
-    `settings`: what the row asks for beside it.
+    `how`: in which way the answer is done, where there are several. `then`: what may be added, one at a time;
+    `never`: what must not. `settings`: what the row asks for beside it; `sets`: knobs that belong to it.
     """
 
     id: str
@@ -45,6 +46,8 @@ class Row:
     winner: bool = True
     then: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
+    sets: Mapping[str, Value] = field(default_factory=dict, hash=False)
 
 
 @cache
@@ -68,11 +71,13 @@ def _row(row: Mapping[str, Any], source: str) -> Row:
         when={name: tuple(values) for name, values in row.get("when", {}).items()},
         answer=tuple(row.get("answer", ())),
         reason=row["reason"],
-        source=source,
+        source=row.get("source", source),
         how=row.get("how", ""),
         winner=row.get("winner", True),
         then=tuple(row.get("then", ())),
         settings=tuple(row.get("settings", ())),
+        never=tuple(row.get("never", ())),
+        sets=row.get("sets", {}),
     )
 
 

@@ -12,7 +12,7 @@ from heuristics.run.run import Run
 from traces.limits import Limit
 from traces.missing import Missing
 from traces.settings.settings import Value
-from traces.sizes.memory import ERROR, delta
+from traces.sizes.memory import ERROR, Estimate, delta, estimate
 
 OUTSIDE_FRAC: Final = Limit(
     0.1,
@@ -27,7 +27,7 @@ def room_for(run: Run, changes: Mapping[str, Value]) -> Room:
 
     The peak is the log's largest peak allocation (reserved memory where it says no other), else the trace's.
     """
-    added = delta(run.config.settings, changes, run.config.core_text)
+    added = delta(estimated(run), estimated(run.changed(changes)))
     free = _free_bytes(run)
     if isinstance(added, Missing):
         return Room(None, free, None, f"what it needs is unknown: {added.reason}")
@@ -41,6 +41,12 @@ def room_for(run: Run, changes: Mapping[str, Value]) -> Room:
     fits = added * (1 + ERROR.value) <= free
     left = f"{_gb(free)} free" if free > 0 else "none free"
     return Room(added, free, fits, f"+{_gb(added)} of {left}: {'fits' if fits else 'does not fit'}")
+
+
+def estimated(run: Run) -> Estimate | Missing:
+    """The memory of the run's fullest rank, counted from its configuration."""
+    config = run.config
+    return estimate(config.settings, config.core_text, precision=config.precision)
 
 
 def _freed(added: int) -> str:

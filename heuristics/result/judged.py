@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, get_args
+from typing import Literal
 
 from heuristics.result.known import Frac, Ns, OrMissing, Section
 from heuristics.run.run import WallId
@@ -58,12 +58,6 @@ class Verdict(Section, frozen=True):
     largest_bucket_frac: OrMissing[Frac]
     confidence_reasons: tuple[Reason, ...] = ()
     does_not_fit: bool = False
-
-    @property
-    def decisive_reason(self) -> Reason | None:
-        """Of the reasons that lower the confidence the one that matters most; None where there is none."""
-        order: tuple[ReasonId, ...] = get_args(ReasonId)
-        return min(self.confidence_reasons, key=lambda one: order.index(one.id), default=None)
 
 
 class Evidence(Section, frozen=True):

@@ -17,10 +17,10 @@ from typing import Any, Final
 from packaging.version import Version
 
 from heuristics.config.facts import FACTS, Fact
-from heuristics.config.knobs import OFF
 from heuristics.config.view import Config
 from heuristics.rules.hatch import HATCH
 from traces.settings.knobs import knobs
+from traces.settings.view import OFF
 
 Evaluated = Callable[[Config], object]
 
@@ -100,7 +100,7 @@ class Condition:
 
     def _shown(self, name: str, config: Config) -> str:
         value = named(name).of(config)
-        if value is None or value is NULL:
+        if value is None or value is NULL or value == "":
             return "not known" if value is None else "not set"
         if isinstance(value, bool):
             return "on" if value else "off"

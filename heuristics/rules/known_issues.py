@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from heuristics.config.versions import Package, numbers
 from heuristics.result.judged import KnownIssue
+from heuristics.rules.condition import condition, named
 from heuristics.run.run import Run
 from traces.settings.settings import Value
 
@@ -30,13 +31,13 @@ def known_issues(fix: str, sets: Mapping[str, Value], run: Run) -> tuple[KnownIs
 
 
 def _met(row: Mapping[str, Any], sets: Mapping[str, Value], run: Run) -> KnownIssue | None:
-    gpus = row.get("gpus", ())
+    gpus, when, config = row.get("gpus", ()), condition(row["when"]), run.changed(sets).config
     answers = {
         "release": _released(row["releases"], run),
         **({"gpu": None if run.gpu is None else run.gpu in gpus} if gpus else {}),
-        **{name: _is_one(name, wanted, sets, run) for name, wanted in row["settings"].items()},
+        **{name: named(name).of(config) for name in when.names},
     }
-    if False in answers.values():
+    if when.holds(config) is False or False in (answers["release"], answers.get("gpu")):
         return None
     return KnownIssue(
         id=row["id"],
@@ -64,22 +65,6 @@ def _answers(releases: Mapping[str, tuple[str, str]], run: Run) -> Iterator[bool
         )
         if version is not None:
             yield numbers(since) <= numbers(version) and (not until or numbers(version) < numbers(until))
-
-
-def _is_one(name: str, wanted: list[Value], sets: Mapping[str, Value], run: Run) -> bool | None:
-    """Whether a setting is one of some, with the fix applied; None where it is not known."""
-    for knob in (name, f"comm_overlap.{name}"):
-        if knob in sets or run.config.known(knob):
-            return (sets[knob] if knob in sets else run.config.value(knob)) in wanted
-    seen = run.observed
-    observed: Value = {
-        "precision": run.precision,
-        "moe_token_dispatcher_type": seen.dispatcher,
-        "moe_flex_dispatcher_backend": seen.dispatcher,
-        "overlap_moe_expert_parallel_comm": seen.ep_overlap,
-        "cuda_graph_impl": "none" if seen.graph_frac == 0 else None,
-    }.get(name)
-    return None if observed in (None, "unknown") else observed in wanted
 
 
 def _words(package: str, ends: tuple[str, str]) -> str:

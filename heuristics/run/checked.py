@@ -13,6 +13,7 @@ from heuristics.findings.capture import perturbed
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.findings.finding import ConfigFinding
 from heuristics.plan.planned import Rejection
+from heuristics.plan.room import estimated
 from heuristics.rules.check import Broken, Undecided, check_rules, undecided
 from heuristics.rules.defects import Defect, defects_of
 from heuristics.rules.failures.explain import explain_failures
@@ -23,7 +24,7 @@ from heuristics.workflow.rule import Step
 from heuristics.workflow.walk import walk
 from traces.missing import Missing
 from traces.settings.configuration import Problem
-from traces.sizes.memory import Estimate, calibrated, estimate
+from traces.sizes.memory import Estimate, calibrated
 from traces.sizes.references import Nearest, Reference, nearest, nearest_references
 from traces.sizes.throughput import Throughput, throughput
 from traces.training_log.own_lines import logged_run
@@ -118,7 +119,7 @@ def check(
     rates = (
         Missing("throughput", "no step time is known", "give --log, or analyze a trace with steps")
         if length_ns is None
-        else throughput(settings, length_ns, run.gpu, logged=logged)
+        else throughput(settings, length_ns, run.gpu, run.precision, logged)
     )
     rows = nearest_references(settings, run.gpu, run.precision)
     return Checked(
@@ -153,7 +154,7 @@ def _refused(
 
 def _memory(run: Run) -> Estimate | Missing:
     """The estimate, calibrated by the log's peak where it tells one."""
-    found = estimate(run.config.settings, run.config.core_text)
+    found = estimated(run)
     peak = peak_memory(run.log) if run.log else None
     if isinstance(found, Missing) or peak is None or peak.allocated_bytes is None:
         return found

@@ -70,16 +70,17 @@ def held_fixed(run: Run, variable: str = "") -> tuple[str, ...]:
 
 
 def _graphs(run: Run) -> str:
-    impl, held = run.config.graph_impl, run.config.graph_modules or ()
-    if impl not in ("none", "local", "transformer_engine", "full_iteration"):
+    if run.config.full_iteration:
+        return "full_iteration"
+    impl, held = run.config.graph_impl, run.config.graph_parts or ()
+    if impl not in ("none", "local", "transformer_engine"):
         return ""
     return " ".join((impl, *(one for one in held if one in GRAPH_MODULES)))
 
 
 def _routing(run: Run) -> str:
-    if run.config.on("moe_router_force_load_balancing"):
-        return "forced balance: a benchmark"
-    return (run.config.routing or "").replace("_", " ")
+    routing = run.config.routing or ""
+    return "forced balance: a benchmark" if routing == "force_balance" else routing.replace("_", " ")
 
 
 def _baseline(run: Run, wall: WallId | None) -> Experiment:

@@ -86,13 +86,11 @@ def judge_smallest_model_parallel(run: Run) -> Judged:
 
 def judge_selective_before_full(run: Run) -> Judged:
     """Whole layers run again only where selected parts do not save enough."""
-    said, shown = run.config.word("recompute_granularity"), run.active.recompute_full
-    if said is None and not run.config.known("recompute_granularity"):
-        if shown is None:
-            return unknown("recompute is not known", "recompute_granularity of the configuration")
-        said = "full" if shown else "none"
-    if said != "full":
-        return met("recompute is selective" if said == "selective" else "no full recompute")
+    full = run.config.full_recompute
+    if full is None:
+        return unknown("recompute is not known", "recompute_granularity of the configuration")
+    if not full:
+        return met("recompute is selective" if run.config.recompute_modules() else "no full recompute")
     if fits(run) is False:
         return met("full recompute, and still it does not fit: offload or more ranks come next")
     return violated(
@@ -104,11 +102,9 @@ def judge_selective_before_full(run: Run) -> Judged:
 
 def judge_recompute_modules(run: Run) -> Judged:
     """The cheap parts first, the whole MoE layer last: it repeats dispatch and combine."""
-    if run.config.word("recompute_granularity") not in (None, "selective"):
+    if run.config.full_recompute:
         return not_applicable("recompute is not selective")
-    modules = run.config.names("recompute_modules")
-    if modules is None:
-        modules = run.active.recompute_modules
+    modules = run.config.recompute_modules()
     if modules is None:
         return unknown("what is recomputed is not known", "recompute_modules of the configuration")
     if not modules:

@@ -128,17 +128,6 @@ def first_errors(result: Result) -> tuple[Words, ...]:
     return tuple(defect_words(one, Detail.FIRST) for one in heavy)
 
 
-def fix_first(result: Result) -> str:
-    """That the configuration comes before the plan, as one sentence; empty where nothing is wrong with it."""
-    configuration = known(result.configuration)
-    if configuration is None:
-        return ""
-    if not configuration.legal:
-        return "Fix the configuration errors first; Megatron rejects this configuration."
-    named = [one.id for one in defects(result) if one.weight == Weight.NOT_AS_WRITTEN]
-    return f"Fix first what does not run as written: {', '.join(named)}." if named else ""
-
-
 def legal_words(result: Result, configuration: Configuration) -> str:
     """Whether anything refuses the configuration, and for which versions that was asked."""
     told = configuration.versions

@@ -25,7 +25,7 @@ from heuristics.rules.megatron.request import Request
 from heuristics.run.given import Given
 from reports.content.blocks import Block, Detail, Fold, Items, Part, View
 from reports.content.check import page
-from reports.content.check_defects import Weight, defects, first_errors, fix_first
+from reports.content.check_defects import Weight, defects, first_errors
 from reports.write.github import write_github
 from reports.write.text import write_text
 from tests.check_doubles import (
@@ -307,7 +307,6 @@ def test_what_is_refused_comes_before_what_does_not_run_as_written_and_that_befo
     weights = [one.weight for one in defects(result)]
     assert weights == sorted(weights)
     assert {Weight.REJECTED, Weight.NOT_AS_WRITTEN} <= set(weights)
-    assert fix_first(result).startswith("Fix the configuration errors first")
     assert len(first_errors(result)) == sum(one <= Weight.NOT_AS_WRITTEN for one in weights)
 
 
@@ -320,7 +319,7 @@ def test_every_rule_that_is_broken_says_where_its_settings_stand(tmp_path: Path)
 
 def test_a_legal_configuration_without_defects_has_nothing_to_fix_first(tmp_path: Path) -> None:
     result = result_of(script(tmp_path))
-    assert (defects(result), first_errors(result), fix_first(result)) == ((), (), "")
+    assert (defects(result), first_errors(result)) == ((), ())
 
 
 def test_memory_by_part_adds_up_to_its_total(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ _LATER: Final = "none: the names of these kernels do not contain it"
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """What the GEMMs of a rank multiply. `precision` is one of `traces.names.precision.FORMATS` or "mixed".
+    """What the GEMMs of a rank multiply. `precision` is one of `traces.settings.precision.BITS` or "mixed".
 
     `shares` are parts of GEMM work (sums of kernel time), by format; `told_frac` is how much of that work has
     a format at all. `quantize` are the formats that quantising kernels name, of none where none ran. Where

@@ -7,19 +7,6 @@ from typing import Final
 
 from traces.names.kernels import KernelClass
 
-FORMATS: Final = (
-    "nvfp4",
-    "mxfp8",
-    "fp8_blockwise",
-    "fp8_rowwise",
-    "fp8_per_tensor",
-    "bf16",
-    "fp16",
-    "tf32",
-    "fp32",
-)
-"""Formats of what a GEMM multiplies; sums are kept in wider ones."""
-
 FP8: Final = "fp8"
 """FP8 whose scaling the name does not give: no suffix, as cuBLAS writes it for one scale per tensor."""
 
@@ -75,7 +62,7 @@ def multiplies(kernel: KernelClass) -> bool:
 
 
 def gemm_format(name: str) -> str | None:
-    """Format of a GEMM by its name, in `FORMATS` or `FP8`; None where the name does not say."""
+    """Format of a GEMM, a name of `traces.settings.precision.BITS`; None where its own does not say."""
     return _first(_OF_GEMM, name)
 
 
@@ -89,7 +76,7 @@ def is_simt_gemm(name: str, kernel: KernelClass) -> bool:
 
 
 def quantize_format(name: str) -> str | None:
-    """Format that a quantising kernel writes, in `FORMATS`; None where the name does not say."""
+    """Format that a quantising kernel writes, by our names; None where its own does not say."""
     return _first(_OF_QUANTIZE, name)
 
 

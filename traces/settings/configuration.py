@@ -9,6 +9,7 @@ from typing import Final
 from traces.errors import InputError
 from traces.limits import Limit
 from traces.settings.settings import Framework, Setting, Settings, Value
+from traces.settings.view import KnobView
 
 MOST_PROBLEMS: Final = Limit(100, "problems", "ours: a file with more is another kind of file")
 
@@ -54,6 +55,11 @@ class Draft:
     problems: list[Problem] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
     unclear: set[str] = field(default_factory=set)
+
+    @property
+    def view(self) -> KnobView:
+        """What is taken so far, to be asked."""
+        return KnobView(Settings(self.by_knob))
 
     def where(self, line: int | None) -> str:
         """A place to name: `run.sh:31`."""

@@ -37,13 +37,13 @@ def add_derived(draft: Draft, is_complete: bool) -> None:
     """Facts that follow from those said. `is_complete`: what was not said is at its default."""
     _virtual_stages(draft, is_complete)
     _types(draft)
-    if _is(draft, "gated_linear_unit", True):
+    if draft.view.value("gated_linear_unit") is True:
         _follow(draft, "activation_func", "silu", "gated_linear_unit")
-    elif _is(draft, "squared_relu", True):
+    elif draft.view.value("squared_relu") is True:
         _follow(draft, "activation_func", "squared_relu", "squared_relu")
-    elif is_complete and _is(draft, "gated_linear_unit", False):
+    elif is_complete and draft.view.value("gated_linear_unit") is False:
         _follow(draft, "activation_func", "gelu", "gated_linear_unit")
-    if _is(draft, "group_query_attention", False):
+    if draft.view.value("group_query_attention") is False:
         _follow(draft, "num_query_groups", None, "group_query_attention", over_default=True)
     if (overlap := draft.by_knob.get("overlap_p2p_comm")) is not None:
         _follow(draft, "batch_p2p_comm", overlap.value is False, "overlap_p2p_comm")
@@ -55,8 +55,8 @@ def _virtual_stages(draft: Draft, is_complete: bool) -> None:
     knob = "virtual_pipeline_model_parallel_size"
     if knob in draft.by_knob:
         return
-    stages = _number(draft, "pipeline_model_parallel_size")
-    layout, each = draft.by_knob.get("pipeline_model_parallel_layout"), _number(draft, _EACH)
+    stages = draft.view.count("pipeline_model_parallel_size")
+    layout, each = draft.by_knob.get("pipeline_model_parallel_layout"), draft.view.count(_EACH)
     pattern = draft.by_knob.get("hybrid_layer_pattern")
     if pattern is not None and pattern.value is not None:
         return
@@ -79,11 +79,11 @@ _STAGED: Final = frozenset({_EACH, "pipeline_model_parallel_layout", "hybrid_lay
 
 
 def _layers(draft: Draft) -> int | None:
-    layers = _number(draft, "num_layers")
+    layers = draft.view.count("num_layers")
     if layers is None:
         return None
     extra = ("account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split")
-    return layers + sum(_is(draft, knob, True) for knob in extra)
+    return layers + sum(draft.view.value(knob) is True for knob in extra)
 
 
 def _more_than_one(size: int) -> int | None:
@@ -96,8 +96,8 @@ def with_ranks(settings: Settings) -> Settings:
     Where they do not, as when an option gives one of them, the ranks in all stand.
     """
     draft = Draft("", by_knob=dict(settings.by_knob))
-    cut = [_number(draft, knob) or 1 for knob in _CUTS]
-    ranks, copies = _number(draft, "world_size"), _number(draft, "data_parallel_size")
+    cut = [draft.view.count(knob) or 1 for knob in _CUTS]
+    ranks, copies = draft.view.count("world_size"), draft.view.count("data_parallel_size")
     if ranks is not None and copies is not None and ranks != copies * prod(cut):
         del draft.by_knob["data_parallel_size"]
     add_ranks(draft)
@@ -106,17 +106,17 @@ def with_ranks(settings: Settings) -> Settings:
 
 def add_ranks(draft: Draft) -> None:
     """Ranks in all from the data-parallel ones, or those from all, where the sizes between are said."""
-    cut = [_number(draft, knob) for knob in _CUTS]
+    cut = [draft.view.count(knob) for knob in _CUTS]
     if None in cut:
         return
     model = prod(size or 1 for size in cut)
-    ranks = _number(draft, "world_size")
+    ranks = draft.view.count("world_size")
     if ranks is not None:
         if ranks % model == 0:
             _follow(draft, "data_parallel_size", ranks // model, "world_size")
         return
     for source in ("data_parallel_size", "comm_overlap.data_parallel_size"):
-        if (copies := _number(draft, source)) is not None:
+        if (copies := draft.view.count(source)) is not None:
             _follow(draft, "world_size", copies * model, source)
             return
 
@@ -127,24 +127,13 @@ _CUTS: Final = ("tensor_model_parallel_size", "pipeline_model_parallel_size", "c
 def _types(draft: Draft) -> None:
     """Parameters and what goes between stages are of the type asked for."""
     for knob in ("bf16", "fp16"):
-        if _is(draft, knob, True):
+        if draft.view.value(knob) is True:
             for dtype in ("params_dtype", "pipeline_dtype"):
                 _follow(draft, dtype, knob, knob)
             return
-    if _is(draft, "bf16", False) and _is(draft, "fp16", False):
+    if draft.view.value("bf16") is False and draft.view.value("fp16") is False:
         for dtype in ("params_dtype", "pipeline_dtype"):
             _follow(draft, dtype, "fp32", "bf16")
-
-
-def _is(draft: Draft, knob: str, value: bool) -> bool:
-    found = draft.by_knob.get(knob)
-    return found is not None and found.value is value
-
-
-def _number(draft: Draft, knob: str) -> int | None:
-    found = draft.by_knob.get(knob)
-    is_count = found is not None and isinstance(found.value, int) and not isinstance(found.value, bool)
-    return int(str(found.value)) if found is not None and is_count else None
 
 
 def _follow(draft: Draft, knob: str, value: Value, source: str, over_default: bool = False) -> None:

@@ -70,7 +70,7 @@ def _layer_recompute(facts: Facts) -> tuple[Change, ...]:
     """The switch of before recompute_modules."""
     granularity, listed = "recompute_granularity", "recompute_modules"
     is_whole = facts.settings.framework == "megatron_lm"  # what its script leaves out is the default
-    is_open = not is_whole and not (facts.said(granularity) and facts.said(listed))
+    is_open = not is_whole and not (facts.known(granularity) and facts.known(listed))
     if facts.value("moe_layer_recompute") is not True or is_open or facts.value(granularity) == "full":
         return ()
     why = f"moe_layer_recompute, by {_RENAMED}"
@@ -84,7 +84,7 @@ def _layer_recompute(facts: Facts) -> tuple[Change, ...]:
 
 def _recompute_modules(facts: Facts) -> tuple[Change, ...]:
     """Selective recompute of nothing in particular is that of the attention core."""
-    is_open = facts.said("recompute_modules") and facts.value("recompute_modules") is None
+    is_open = facts.known("recompute_modules") and facts.value("recompute_modules") is None
     if facts.value("recompute_granularity") == "selective" and is_open:
         return (Change("recompute_modules", ("core_attn",), f"selective recompute, by {_RENAMED}"),)
     return ()
@@ -104,13 +104,13 @@ def _sizes(facts: Facts) -> tuple[Change, ...]:
     """Sizes that follow from others where they are said to be null."""
     hidden, heads = facts.count("hidden_size"), facts.count("num_attention_heads")
     found: list[Change] = []
-    if hidden and heads and facts.is_null("kv_channels"):
+    if hidden and heads and facts.null("kv_channels"):
         found.append(Change("kv_channels", hidden // heads, f"hidden_size and heads, by {_RENAMED}"))
-    if heads and facts.is_null("num_query_groups"):
+    if heads and facts.null("num_query_groups"):
         found.append(Change("num_query_groups", heads, f"num_attention_heads, by {_RENAMED}"))
-    if hidden and facts.is_null("ffn_hidden_size"):
+    if hidden and facts.null("ffn_hidden_size"):
         found.append(Change("ffn_hidden_size", 4 * hidden, f"hidden_size, by {_RENAMED}"))
-    if facts.is_null("expert_tensor_parallel_size") and (tp := facts.count("tensor_model_parallel_size")):
+    if facts.null("expert_tensor_parallel_size") and (tp := facts.count("tensor_model_parallel_size")):
         why = "tensor_model_parallel_size, by Megatron-Core, ModelParallelConfig"
         found.append(Change("expert_tensor_parallel_size", tp, why))
     return tuple(found)
@@ -119,7 +119,7 @@ def _sizes(facts: Facts) -> tuple[Change, ...]:
 def _expert_size(facts: Facts) -> tuple[Change, ...]:
     """Experts as wide as a dense layer where nothing is said of them."""
     ffn = facts.count("ffn_hidden_size")
-    if ffn and facts.count("num_moe_experts") and facts.is_null("moe_ffn_hidden_size"):
+    if ffn and facts.count("num_moe_experts") and facts.null("moe_ffn_hidden_size"):
         return (Change("moe_ffn_hidden_size", ffn, f"ffn_hidden_size, by {_RENAMED}"),)
     return ()
 

@@ -87,7 +87,7 @@ def _expert_parallel(facts: Facts) -> tuple[Change, ...]:
 
 def _is_told(facts: Facts, name: str) -> bool:
     """Whether the file says the knob in either place; else a recipe we do not see may say it."""
-    return facts.said(f"comm_overlap.{name}") or facts.said(name)
+    return facts.known(f"comm_overlap.{name}") or facts.known(name)
 
 
 def _pipeline(facts: Facts) -> tuple[Change, ...]:
@@ -95,7 +95,7 @@ def _pipeline(facts: Facts) -> tuple[Change, ...]:
     stages = facts.count("pipeline_model_parallel_size")
     if not _has_overlap(facts) or stages is None:
         return ()
-    if stages > 1 and not facts.said("virtual_pipeline_model_parallel_size"):
+    if stages > 1 and not facts.known("virtual_pipeline_model_parallel_size"):
         return ()
     is_virtual = (facts.count("virtual_pipeline_model_parallel_size") or 1) > 1
     ways = {"overlap_p2p_comm": stages > 1 and is_virtual, "batch_p2p_comm": stages > 1 and not is_virtual}
@@ -128,7 +128,7 @@ def _or_own(facts: Facts, name: str, value: bool) -> Value:
 def _flex(facts: Facts) -> tuple[Change, ...]:
     """Since main of August 2026, flex without a backend is the all-to-all."""
     is_flex = facts.value("moe_token_dispatcher_type") == "flex"
-    if facts.core < MAIN or not is_flex or not facts.is_null("moe_flex_dispatcher_backend"):
+    if facts.core < MAIN or not is_flex or not facts.null("moe_flex_dispatcher_backend"):
         return ()
     why = "flex without a backend, by Megatron-Bridge, validate_flex_dispatcher_backend"
     return (Change("moe_token_dispatcher_type", "alltoall", why),)

@@ -18,7 +18,7 @@ def _sequence_parallel(facts: Facts) -> tuple[Change, ...]:
 
 def _point_to_point(facts: Facts) -> tuple[Change, ...]:
     """Without virtual stages nothing overlaps between stages."""
-    if not facts.is_null("virtual_pipeline_model_parallel_size"):
+    if not facts.null("virtual_pipeline_model_parallel_size"):
         return ()
     why = f"no virtual pipeline stages, by {_BY}"
     return (
@@ -60,7 +60,7 @@ def _feed_forward(facts: Facts) -> tuple[Change, ...]:
     """A gated layer is two thirds as wide, in steps of 64."""
     hidden = facts.count("hidden_size")
     is_gated = facts.value("gated_linear_unit") is True and facts.value("activation_func") == "silu"
-    if hidden and is_gated and facts.is_null("ffn_hidden_size"):
+    if hidden and is_gated and facts.null("ffn_hidden_size"):
         size = int((4 * hidden * 2 / 3) / 64) * 64
         return (Change("ffn_hidden_size", size, f"hidden_size with --swiglu, by {_BY}"),)
     return ()

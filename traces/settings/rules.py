@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from traces.settings.knobs import Release
 from traces.settings.settings import Settings, Value
+from traces.settings.view import KnobView
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,33 +19,12 @@ class Change:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """Settings as a rule asks them."""
+class Facts(KnobView):
+    """Settings as a rule asks them, and the release of Megatron-Core."""
 
-    settings: Settings
-    core: Release
-
-    def value(self, knob: str) -> Value:
-        """A knob's value; None where it is null or unknown."""
-        return self.settings.value(knob)
-
-    def said(self, knob: str) -> bool:
-        """Whether a knob is known."""
-        return knob in self.settings
-
-    def is_null(self, knob: str) -> bool:
-        """Whether a knob is known to be null."""
-        return knob in self.settings and self.settings.value(knob) is None
-
-    def count(self, knob: str) -> int | None:
-        """A whole number; None where it is unknown or none."""
-        value = self.settings.value(knob)
-        return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-    def group(self, prefix: str) -> tuple[str, ...]:
-        """Known knobs of a group."""
-        return tuple(knob for knob in self.settings.by_knob if knob.startswith(prefix))
+    def __init__(self, settings: Settings, core: Release) -> None:
+        super().__init__(settings)
+        self.core = core
 
 
 Rule = Callable[[Facts], tuple[Change, ...]]

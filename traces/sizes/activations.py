@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from traces.settings.settings import Settings
-from traces.sizes.knobs import Knobs, low_precision_bytes
+from traces.sizes.knobs import Knobs
 from traces.sizes.layout import Layout
 from traces.sizes.model import Experts, ModelSize
 
@@ -68,9 +68,12 @@ class Keeping:
     glu_input_bytes: int = ACTIVATION_BYTES
 
 
-def keeping(settings: Settings, core_version: str | None = None) -> Keeping:
-    """How a configuration keeps activations. `core_version`: such as "0.16.1"; unknown counts as new."""
-    knobs, low = Knobs(settings), low_precision_bytes(settings)
+def keeping(settings: Settings, core_version: str | None, low: float | None) -> Keeping:
+    """How a configuration keeps activations. `core_version`: such as "0.16.1"; unknown counts as new.
+
+    `low`: bytes of an element of the matrices where it is in low precision.
+    """
+    knobs = Knobs(settings)
     selective = settings.value("recompute_granularity") == "selective"
     fine = settings.value("fine_grained_activation_offloading") is True
     compact = settings.value("activation_func_fp8_input_store") is True
@@ -78,7 +81,7 @@ def keeping(settings: Settings, core_version: str | None = None) -> Keeping:
         linear_bytes=low or float(ACTIVATION_BYTES),
         copies=low is not None and _before_0_14(core_version),
         recompute=_recomputed(knobs) if selective else frozenset(),
-        offload=knobs.words("offload_modules") if fine else frozenset(),
+        offload=frozenset(knobs.names("offload_modules") or ()) if fine else frozenset(),
         offload_frac=knobs.fraction("activation_offload_fraction", 1.0),
         unfused_attention=settings.value("attention_backend") in ("unfused", "local")
         or settings.value("transformer_impl") == "local",
@@ -87,9 +90,9 @@ def keeping(settings: Settings, core_version: str | None = None) -> Keeping:
 
 
 def _recomputed(knobs: Knobs) -> frozenset[str]:
-    if knobs.settings.value("recompute_modules") is None:
+    if knobs.value("recompute_modules") is None:
         return frozenset({"core_attn"})
-    return knobs.words("recompute_modules")
+    return frozenset(knobs.names("recompute_modules") or ())
 
 
 def layer_bytes(model: ModelSize, layout: Layout, kept: Keeping, *, moe: bool) -> dict[Part, int]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final
 
 from traces.missing import Missing
-from traces.settings.settings import Settings, Value
+from traces.settings.settings import Settings
+from traces.settings.view import KnobView
 
 _BYTES: Final = {
     "fp32": 4.0, "float32": 4.0, "float": 4.0, "bf16": 2.0, "bfloat16": 2.0, "fp16": 2.0, "float16": 2.0,
@@ -14,18 +14,17 @@ _BYTES: Final = {
 }  # fmt: skip
 
 
-@dataclass(slots=True)
-class Knobs:
+class Knobs(KnobView):
     """Settings being read. `missing`: knobs that nothing stands in for; `assumed`: what was taken as said."""
 
-    settings: Settings
-    missing: list[str] = field(default_factory=list)
-    assumed: list[str] = field(default_factory=list)
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.missing: list[str] = []
+        self.assumed: list[str] = []
 
     def need(self, knob: str) -> int:
         """A whole number above zero without a default; 1 and an entry in `missing` where it is not there."""
-        value = self.settings.value(knob)
-        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        if (value := self.positive(knob)) is not None:
             return value
         if knob not in self.missing:
             self.missing.append(knob)
@@ -33,20 +32,14 @@ class Knobs:
 
     def whole(self, knob: str, default: int) -> int:
         """A whole number; the default where the knob is null or was not said, which is then assumed."""
-        value = self.settings.value(knob)
-        if isinstance(value, int) and not isinstance(value, bool):
+        if (value := self.count(knob)) is not None:
             return value
         self._assume(knob, str(default))
         return default
 
-    def optional(self, knob: str) -> int | None:
-        """A whole number above zero, or None where it is null, zero or not said: the feature is not used."""
-        value = self.settings.value(knob)
-        return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
-
     def flag(self, knob: str, default: bool) -> bool:
         """A switch; the default where it was not said, which is then assumed."""
-        value = self.settings.value(knob)
+        value = self.value(knob)
         if isinstance(value, bool):
             return value
         self._assume(knob, "on" if default else "off")
@@ -54,24 +47,12 @@ class Knobs:
 
     def fraction(self, knob: str, default: float) -> float:
         """A part from 0 to 1; the default where it was not said."""
-        value = self.settings.value(knob)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            return default
-        return min(1.0, max(0.0, float(value)))
+        value = self.number(knob)
+        return default if value is None else min(1.0, max(0.0, float(value)))
 
     def dtype_bytes(self, knob: str, default: float) -> float:
         """Bytes of one element of a type such as `bf16` or `torch.float32`."""
-        value = self.settings.value(knob)
-        known = _BYTES.get(value.removeprefix("torch.").lower()) if isinstance(value, str) else None
-        return default if known is None else known
-
-    def words(self, knob: str) -> frozenset[str]:
-        """The words of a list, or of one string with spaces or commas; none where it is null or not said."""
-        value = self.settings.value(knob)
-        listed = value if isinstance(value, tuple) else (value,)
-        return frozenset(
-            w for item in listed if isinstance(item, str) for w in item.replace(",", " ").split()
-        )
+        return _BYTES.get((self.word(knob) or "").removeprefix("torch.").lower(), default)
 
     def gap(self, path: str) -> Missing | None:
         """What is missing, naming the knobs; None where nothing is."""
@@ -85,19 +66,5 @@ class Knobs:
 
     def _assume(self, knob: str, taken: str) -> None:
         said = f"{knob} {taken} (not given)"
-        if knob not in self.settings and said not in self.assumed:
+        if not self.known(knob) and said not in self.assumed:
             self.assumed.append(said)
-
-
-def low_precision_bytes(settings: Settings) -> float | None:
-    """Bytes of one element of the linear layers' low-precision inputs; None where they are BF16 or unknown.
-
-    The element alone: block scales (1/32 of MXFP8, 1/16 of NVFP4) are left out.
-    """
-    recipe: Value = settings.value("mixed_precision")
-    named = recipe.lower() if isinstance(recipe, str) else ""
-    if settings.value("fp4") or settings.value("mixed_precision.fp4") or "fp4" in named:
-        return 0.5
-    if settings.value("fp8") or settings.value("mixed_precision.fp8") or "fp8" in named:
-        return 1.0
-    return None

@@ -61,7 +61,7 @@ def layout_of(settings: Settings, model: ModelSize | Layers) -> Layout | Missing
     world = knobs.need("world_size")
     micro_batch = knobs.need("train.micro_batch_size")
     batch = knobs.need("train.global_batch_size")
-    vpp = knobs.optional("virtual_pipeline_model_parallel_size") if pp > 1 else None
+    vpp = knobs.positive("virtual_pipeline_model_parallel_size") if pp > 1 else None
     # Megatron-Core trains experts under tensor parallelism only with sequence parallelism.
     sequence_parallel = tp > 1 and (model.expert_count is not None or knobs.flag("sequence_parallel", False))
     if gap := knobs.gap(_PATH):
@@ -127,7 +127,7 @@ def _illegal(why: str) -> Missing:
 def _stages(
     knobs: Knobs, model: ModelSize | Layers, pp: int, vpp: int
 ) -> tuple[tuple[Chunk, ...], ...] | Missing:
-    said = knobs.settings.value("pipeline_model_parallel_layout")
+    said = knobs.value("pipeline_model_parallel_layout")
     given = isinstance(said, str) and said
     text = unrolled(str(said)) if given else None
     letters = text.split("|") if text else None if given else _even(knobs, model, pp, vpp)
@@ -149,10 +149,10 @@ def _stages(
 
 def _even(knobs: Knobs, model: ModelSize | Layers, pp: int, vpp: int) -> list[str] | None:
     layers = len(model.is_moe)
-    first = knobs.optional("num_layers_in_first_pipeline_stage")
-    last = knobs.optional("num_layers_in_last_pipeline_stage")
-    embedding = knobs.settings.value("account_for_embedding_in_pipeline_split") is True
-    loss = knobs.settings.value("account_for_loss_in_pipeline_split") is True
+    first = knobs.positive("num_layers_in_first_pipeline_stage")
+    last = knobs.positive("num_layers_in_last_pipeline_stage")
+    embedding = knobs.value("account_for_embedding_in_pipeline_split") is True
+    loss = knobs.value("account_for_loss_in_pipeline_split") is True
     ends = (first is not None) + (last is not None)
     if ends and pp > 1:
         rest = layers - (first or 0) - (last or 0)

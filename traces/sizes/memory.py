@@ -14,7 +14,9 @@ from typing import Final
 
 from traces.limits import Limit
 from traces.missing import Missing
-from traces.settings.settings import Settings, Value
+from traces.settings.precision import configured_precision, low_bytes
+from traces.settings.settings import Settings
+from traces.settings.view import KnobView
 from traces.sizes.activations import (
     ACTIVATION_BYTES,
     Keeping,
@@ -65,13 +67,17 @@ class Estimate:
 
 
 def estimate(
-    settings: Settings, core_version: str | None = None, stage: int | None = None
+    settings: Settings,
+    core_version: str | None = None,
+    stage: int | None = None,
+    precision: str | None = None,
 ) -> Estimate | Missing:
     """The memory of the heaviest pipeline rank, or of the one asked for; Missing names the knobs needed.
 
-    `core_version`: Megatron-Core's release, such as "0.13.1"; unknown counts as the newest.
+    `core_version`: Megatron-Core's release, such as "0.13.1"; unknown counts as the newest. `precision`: of
+    the matrix work, where an option gives it and not the settings.
     """
-    found = by_stage(settings, core_version)
+    found = by_stage(settings, core_version, precision)
     if isinstance(found, Missing):
         return found
     if stage is None:
@@ -81,7 +87,9 @@ def estimate(
     return found[stage]
 
 
-def by_stage(settings: Settings, core_version: str | None = None) -> tuple[Estimate, ...] | Missing:
+def by_stage(
+    settings: Settings, core_version: str | None = None, precision: str | None = None
+) -> tuple[Estimate, ...] | Missing:
     """The memory of every pipeline rank, in their order; Missing names the knobs needed."""
     model = model_size(settings)
     if isinstance(model, Missing):
@@ -95,7 +103,8 @@ def by_stage(settings: Settings, core_version: str | None = None) -> tuple[Estim
     layout = layout_of(settings, model)
     if isinstance(layout, Missing):
         return layout
-    kept, state = keeping(settings, core_version), state_bytes(settings)
+    low = low_bytes(precision or configured_precision(KnobView(settings)))
+    kept, state = keeping(settings, core_version, low), state_bytes(settings, low)
     return tuple(_of_rank(settings, model, layout, kept, state, rank) for rank in range(layout.pp))
 
 
@@ -106,15 +115,8 @@ def calibrated(guess: Estimate, peak_bytes: int, said: str = "the log's peak") -
     return replace(guess, rest_bytes=peak_bytes - known, calibrated_by=how)
 
 
-def delta(
-    settings: Settings,
-    changes: Mapping[str, Value],
-    core_version: str | None = None,
-    stage: int | None = None,
-) -> int | Missing:
-    """Bytes that changed knobs add to the heaviest rank; below zero is what they free."""
-    before = estimate(settings, core_version, stage)
-    after = estimate(settings.changed(changes, "change"), core_version, stage)
+def delta(before: Estimate | Missing, after: Estimate | Missing) -> int | Missing:
+    """Bytes that a change adds to the heaviest rank; below zero is what it frees."""
     if isinstance(before, Missing):
         return before
     return after if isinstance(after, Missing) else after.total_bytes - before.total_bytes

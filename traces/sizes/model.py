@@ -128,7 +128,7 @@ def layers_of(settings: Settings) -> Layers | Missing:
     layers, experts = knobs.need("num_layers"), knobs.need("num_moe_experts")
     if layers > _MOST_LAYERS:
         return _too_many()
-    is_moe, mtp_layers = _pattern(knobs, layers), knobs.optional("mtp_num_layers") or 0
+    is_moe, mtp_layers = _pattern(knobs, layers), knobs.positive("mtp_num_layers") or 0
     return knobs.gap(_PATH) or Layers(is_moe, mtp_layers, experts, tuple(knobs.assumed))
 
 
@@ -162,13 +162,13 @@ def model_size(settings: Settings) -> ModelSize | Missing:
         is_moe=is_moe,
         hidden_size=hidden,
         heads=heads,
-        query_groups=knobs.optional("num_query_groups") or heads,
-        head_dim=knobs.optional("kv_channels") or max(1, hidden // heads),
+        query_groups=knobs.positive("num_query_groups") or heads,
+        head_dim=knobs.positive("kv_channels") or max(1, hidden // heads),
         ffn_size=0 if all(is_moe) else knobs.need("ffn_hidden_size"),
         gated=knobs.flag("gated_linear_unit", False),
         vocab_size=knobs.need(vocab),
         tied_embeddings=knobs.flag("share_embeddings_and_output_weights", True),
-        mtp_layers=knobs.optional("mtp_num_layers") or 0,
+        mtp_layers=knobs.positive("mtp_num_layers") or 0,
         seq_length=knobs.need("seq_length"),
         latent=_latent(knobs),
         experts=experts,
@@ -184,28 +184,25 @@ def model_size(settings: Settings) -> ModelSize | Missing:
 
 
 def _experts(knobs: Knobs, hidden: int) -> Experts | None:
-    if knobs.settings.value("num_moe_experts") is None:
-        if (
-            "num_moe_experts" not in knobs.settings
-            and knobs.settings.value("moe_ffn_hidden_size") is not None
-        ):
+    if knobs.value("num_moe_experts") is None:
+        if "num_moe_experts" not in knobs.settings and knobs.value("moe_ffn_hidden_size") is not None:
             knobs.missing.append("num_moe_experts")
         return None
-    latent = knobs.optional("moe_latent_size")
-    ffn = knobs.optional("moe_ffn_hidden_size")
+    latent = knobs.positive("moe_latent_size")
+    ffn = knobs.positive("moe_ffn_hidden_size")
     return Experts(
         count=knobs.need("num_moe_experts"),
         topk=knobs.need("moe_router_topk"),
         ffn_size=ffn or knobs.need("ffn_hidden_size"),
         hidden_size=latent or hidden,
         latent=latent is not None,
-        shared_ffn_size=knobs.optional("moe_shared_expert_intermediate_size") or 0,
-        shared_gate=knobs.settings.value("moe_shared_expert_gate") is True,
+        shared_ffn_size=knobs.positive("moe_shared_expert_intermediate_size") or 0,
+        shared_gate=knobs.value("moe_shared_expert_gate") is True,
     )
 
 
 def _pattern(knobs: Knobs, layers: int) -> tuple[bool, ...]:
-    freq = knobs.settings.value("moe_layer_freq")
+    freq = knobs.value("moe_layer_freq")
     if isinstance(freq, tuple):
         if len(freq) != layers or not all(kind in (0, 1) for kind in freq):
             knobs.missing.append("moe_layer_freq with one 0 or 1 for each layer")
@@ -216,10 +213,10 @@ def _pattern(knobs: Knobs, layers: int) -> tuple[bool, ...]:
 
 
 def _latent(knobs: Knobs) -> Latent | None:
-    if knobs.settings.value("multi_latent_attention") is not True:
+    if knobs.value("multi_latent_attention") is not True:
         return None
     return Latent(
-        q_rank=knobs.optional("q_lora_rank")
+        q_rank=knobs.positive("q_lora_rank")
         if "q_lora_rank" in knobs.settings
         else knobs.need("q_lora_rank"),
         kv_rank=knobs.need("kv_lora_rank"),
@@ -230,11 +227,12 @@ def _latent(knobs: Knobs) -> Latent | None:
 
 
 def _window(settings: Settings) -> Window | None:
-    size, skip = settings.value("window_size"), settings.value("window_attn_skip_freq")
+    knobs = Knobs(settings)
+    size = knobs.value("window_size")
     if isinstance(size, tuple) and len(size) == 2 and all(isinstance(n, int) and n >= 0 for n in size):
         seen = sum(int(n) for n in size if n is not None) + 1
-    elif isinstance(size, int) and not isinstance(size, bool) and size > 0:
-        seen = size
+    elif (whole := knobs.positive("window_size")) is not None:
+        seen = whole
     else:
         return None
-    return Window(seen, skip if isinstance(skip, int) and not isinstance(skip, bool) and skip > 0 else None)
+    return Window(seen, knobs.positive("window_attn_skip_freq"))

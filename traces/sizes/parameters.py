@@ -1,4 +1,4 @@
-"""Parameters of a model by part: in total, activated by one token, and held by one rank of a stage."""
+"""Parameters by part that one rank of a stage holds."""
 
 from __future__ import annotations
 
@@ -22,25 +22,6 @@ class Cut:
     tp: int = 1
     ep: int = 1
     etp: int = 1
-
-
-WHOLE = Cut()
-
-
-def parameter_counts(model: ModelSize) -> Mapping[Part, int]:
-    """Parameters of the whole model by part; a tied output has none of its own."""
-    whole = Chunk(
-        model.is_moe.count(False), model.is_moe.count(True), model.mtp_layers, embedding=True, output=True
-    )
-    return chunk_counts(model, whole, WHOLE, both_ends=True)
-
-
-def activated_counts(model: ModelSize) -> Mapping[Part, int]:
-    """Parameters that one token passes: of the routed experts only the top k."""
-    counts = dict(parameter_counts(model))
-    if model.experts:
-        counts["experts"] = counts["experts"] * model.experts.topk // model.experts.count
-    return counts
 
 
 def rank_counts(model: ModelSize, layout: Layout, stage: int) -> Mapping[Part, int]:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from traces.settings.settings import Settings
-from traces.sizes.knobs import low_precision_bytes
+from traces.settings.precision import low_bytes
 
 Precision = Literal["bf16", "fp8", "nvfp4", "tf32", "fp32"]
-_HALF: Final = ("bf16", "fp16")
+_PUBLISHED: Final[Mapping[str, Precision]] = {
+    "nvfp4": "nvfp4",
+    "bf16": "bf16",
+    "fp16": "bf16",
+    "tf32": "tf32",
+    "fp32": "fp32",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +105,8 @@ def fp32_to_tf32_frac(product: str | None) -> float | None:
     return None
 
 
-def precision_of(settings: Settings) -> Precision | None:
-    """Precision of the linear layers' matrix work; None where the configuration does not say."""
-    low = low_precision_bytes(settings)
-    if low is not None:
-        return "fp8" if low == 1.0 else "nvfp4"
-    recipe = settings.value("mixed_precision")
-    named = isinstance(recipe, str) and recipe.lower().startswith(_HALF)
-    said = any(settings.value(group + kind) is True for group in ("", "mixed_precision.") for kind in _HALF)
-    return "bf16" if named or said else None
+def peak_precision(precision: str | None) -> Precision | None:
+    """What a precision by our names is published as: FP16 as BF16, each recipe of eight bits as FP8."""
+    if low_bytes(precision) == 1.0:
+        return "fp8"
+    return _PUBLISHED.get(precision or "")

@@ -164,17 +164,17 @@ def _of_run(settings: Settings, gpu: str | None, precision: str | None) -> Aspec
         "gpu": gpu,
         "precision": precision,
         "routing": None if forced is None else "balanced" if forced else "natural",
-        "sequence_length": knobs.optional("seq_length"),
-        "gpu_count": knobs.optional("world_size"),
-        "global_batch_size": knobs.optional("train.global_batch_size"),
-        "micro_batch_size": knobs.optional("train.micro_batch_size"),
+        "sequence_length": knobs.positive("seq_length"),
+        "gpu_count": knobs.positive("world_size"),
+        "global_batch_size": knobs.positive("train.global_batch_size"),
+        "micro_batch_size": knobs.positive("train.micro_batch_size"),
         **{what: _size(settings, knob) for what, knob in _LAYOUT.items()},
     }
 
 
 def _size(settings: Settings, knob: str) -> int | None:
     """A parallel size; null is 1, and what is not set is unknown."""
-    return (Knobs(settings).optional(knob) or 1) if knob in settings else None
+    return (Knobs(settings).positive(knob) or 1) if knob in settings else None
 
 
 def _of_row(row: Reference) -> Aspects:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from traces.settings.settings import Settings
-from traces.sizes.knobs import Knobs, low_precision_bytes
+from traces.sizes.knobs import Knobs
 from traces.sizes.layout import Layout
 from traces.sizes.model import ModelSize
 from traces.sizes.parameters import Part, rank_counts
@@ -31,7 +31,7 @@ class StateBytes:
     assumed: tuple[str, ...] = ()
 
 
-def state_bytes(settings: Settings) -> StateBytes:
+def state_bytes(settings: Settings, low: float | None) -> StateBytes:
     """How a configuration keeps weights, gradients and optimizer state.
 
     Weights BF16; low precision adds both orientations of the quantised ones (Transformer Engine caches
@@ -39,7 +39,7 @@ def state_bytes(settings: Settings) -> StateBytes:
     the 16 bits that BF16 lacks (`store_param_remainders`, core 0.13). CPU offloading takes the moments of its
     fraction: HybridDeviceOptimizer steps on host copies, the distributed optimizer's main shard stays.
     """
-    knobs, low = Knobs(settings), low_precision_bytes(settings)
+    knobs = Knobs(settings)
     aware = settings.value("optimizer.use_precision_aware_optimizer") is True
     gathered = any(
         settings.value(knob) is True for knob in ("ddp.fp8_param_gather", "mixed_precision.fp8_param_gather")
@@ -68,7 +68,7 @@ def state_bytes(settings: Settings) -> StateBytes:
         moments=moments,
         kept_frac=1.0 - sent,
         sharded=knobs.flag("ddp.use_distributed_optimizer", True),
-        instances=max(1, knobs.optional("ddp.num_distributed_optimizer_instances") or 1),
+        instances=max(1, knobs.positive("ddp.num_distributed_optimizer_instances") or 1),
         assumed=tuple(knobs.assumed),
     )
 
@@ -88,5 +88,5 @@ def states(model: ModelSize, layout: Layout, state: StateBytes, stage: int) -> t
 
 
 def _fp32_gradients(knobs: Knobs) -> bool:
-    said = knobs.settings.value("mixed_precision.grad_reduce_in_fp32")
+    said = knobs.value("mixed_precision.grad_reduce_in_fp32")
     return said if isinstance(said, bool) else knobs.flag("ddp.grad_reduce_in_fp32", True)

@@ -10,7 +10,7 @@ from traces.settings.settings import Settings
 from traces.sizes.flops import flops_per_step
 from traces.sizes.knobs import Knobs
 from traces.sizes.model import model_size
-from traces.sizes.peaks import Peak, Precision, peak, precision_of
+from traces.sizes.peaks import Peak, peak, peak_precision
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +34,12 @@ def throughput(
     settings: Settings,
     step_ns: int,
     gpu: str | None = None,
-    precision: Precision | None = None,
+    precision: str | None = None,
     logged: Settings | None = None,
 ) -> Throughput | Missing:
     """Throughput of a run whose steps last `step_ns`; Missing names the knobs needed.
 
-    `gpu`: family such as H100. `precision`: of the matrix work, where the configuration does not have it.
+    `gpu`: family such as H100. `precision`: of the matrix work, by our names, as it runs.
     `logged`: what a log says that the run did, which outweighs what it was asked to do.
     Above its peak no GPU works: then something that was said is wrong, and nothing is given.
     """
@@ -56,7 +56,7 @@ def throughput(
         return Missing("throughput", "no step was measured", "record at least one whole step")
     gpu_s = world * step_ns / 1e9
     tflops = flops_per_step(model, batch) / gpu_s / 1e12
-    ceiling = peak(gpu, precision_of(settings) or precision)
+    ceiling = peak(gpu, peak_precision(precision))
     if ceiling and tflops > ceiling.tflops:
         return _impossible(settings, logged, tflops / ceiling.tflops, ceiling)
     return Throughput(

@@ -39,19 +39,6 @@ def rules_by_line() -> Mapping[str, tuple[Rule, ...]]:
     return {line: tuple(rule for rule in rules().values() if line in rule.lines) for line in lines}
 
 
-@cache
-def lines_about(names: tuple[str, ...]) -> frozenset[str]:
-    """Known lines that refuse or drop a feature, by the names that stand for it in the tables."""
-    found = [line for rule in rules().values() if _denies(rule, names) for line in rule.lines]
-    found += [line for row in failures().values() if row.feature in names for line in row.lines]
-    return frozenset(found)
-
-
-def _denies(rule: Rule, names: tuple[str, ...]) -> bool:
-    spoken = rule.feature.names if rule.feature else ()
-    return rule.level in ("error", "ignored") and bool({*names} & {*spoken})
-
-
 def _of_rules(log: TrainingLog, config: Config) -> list[Failure]:
     found: dict[str, Failure] = {}
     for message in log.messages:

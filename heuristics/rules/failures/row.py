@@ -37,7 +37,6 @@ class Row:
     when: Condition | None = None
     unless: tuple[str, ...] = ()
     rule: str = ""
-    feature: str = ""
 
     def seen(self, log: TrainingLog, config: Config) -> tuple[int | None] | None:
         """The line where a log shows it; None as a whole where it does not, or `when` does not hold."""
@@ -76,5 +75,4 @@ def _row(row: dict[str, Any]) -> Row:
         when=condition(when) if when else None,
         unless=tuple(row.get("unless", ())),
         rule=row.get("rule", ""),
-        feature=row.get("feature", ""),
     )

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Final
 
-from heuristics.guides import dispatcher, graph_rules
-from heuristics.guides.graph_rules import GraphRule
+from heuristics.guides import dispatcher
+from heuristics.guides.cuda_graphs import PP_DEEP, TABLE
 from heuristics.guides.recompute_modules import MODULES, Module
 from heuristics.guides.table import Row, When, table
 from heuristics.run.given import Guidance
@@ -15,14 +15,18 @@ from reports.content.blocks import Block, Code, Items, Sentence, Words, words
 from reports.content.explain.topic import Topic, listed, sentence
 from reports.content.wording import ended
 
-_TABLES: Final = {"dispatcher": "dispatchers", "precision": "precision", "recompute": "recompute"}
+_TABLES: Final = {
+    "dispatcher": "dispatchers",
+    "precision": "precision",
+    "recompute": "recompute",
+    TABLE: "CUDA graphs",
+}
 """Table -> what its guide is on."""
-_GRAPHS: Final = "cuda_graphs"
 _OF_FIXES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("COM-2", "MEM-5"), "dispatcher"),
     **dict.fromkeys(("CMP-3", "MEM-4"), "precision"),
     **dict.fromkeys(("MEM-2", "MEM-9"), "recompute"),
-    **dict.fromkeys(("HST-3", "HST-7"), _GRAPHS),
+    **dict.fromkeys(("HST-3", "HST-7"), TABLE),
 }
 """Fix -> the table that decides what it sets."""
 _FACTS: Final[Mapping[str, str]] = {
@@ -48,7 +52,7 @@ _FACTS: Final[Mapping[str, str]] = {
     "routing": "routing",
     "sync_free": "no sync of expert sizes",
     "packed": "packed sequences",
-    "pp_deep": f"PP of {graph_rules.PP_DEEP.value:.0f} or more",
+    "pp_deep": f"PP of {PP_DEEP.value:.0f} or more",
 }
 """Facts of the tables, as people read them."""
 _VALUES: Final[Mapping[object, str]] = {
@@ -78,10 +82,6 @@ def guide_topics() -> Iterator[Topic]:
         for edition, rows in table(name).items():
             for row in rows:
                 yield Topic(row.id, f"rule of the guide on {about}, {edition}", partial(_row, row))
-    yield Topic(_GRAPHS, "table of the guide on CUDA graphs", partial(_table, _GRAPHS))
-    for edition, graphs in graph_rules.RULES.items():
-        for rule in graphs:
-            yield Topic(rule.id, f"rule of the guide on CUDA graphs, {edition}", partial(_graphs, rule))
     yield Topic(dispatcher.NOT_FIRST, "rule of the guide on dispatchers", _not_first)
 
 
@@ -115,11 +115,6 @@ def _lines(name: str) -> Iterator[Words]:
 
 
 def _rows(name: str) -> Mapping[Guidance, tuple[tuple[str, str, str, str], ...]]:
-    if name == _GRAPHS:
-        return {
-            edition: tuple((rule.id, _when(rule.when), _captures(rule), rule.note) for rule in rules)
-            for edition, rules in graph_rules.RULES.items()
-        }
     return {
         edition: tuple((row.id, _when(row.when), _answer(row), row.reason) for row in rows)
         for edition, rows in table(name).items()
@@ -154,20 +149,9 @@ def _row(row: Row) -> Iterator[Block]:
     yield from sentence(ended(row.reason))
     yield from sentence(ended(f"{_answer(row)}, {_when(row.when)}"), "Chooses")
     yield from sentence(" ".join(row.then), "Then, one at a time")
+    yield from sentence(" ".join(row.never), "Never")
     yield from listed("With it", row.settings)
     yield from sentence(row.source, "Source")
-
-
-def _graphs(rule: GraphRule) -> Iterator[Block]:
-    yield from sentence(ended(rule.note))
-    yield from sentence(ended(f"{_captures(rule)}, {_when(rule.when)}"), "Chooses")
-    yield from sentence(" ".join(rule.then), "After a test it may add")
-    yield from sentence(" ".join(rule.never), "Never")
-    yield from sentence(rule.source, "Source")
-
-
-def _captures(rule: GraphRule) -> str:
-    return f"{rule.impl} {' '.join(rule.modules)}".strip()
 
 
 def _not_first() -> Iterator[Sentence]:

@@ -10,8 +10,6 @@ from hypothesis import settings as trials
 from hypothesis import strategies as st
 
 from heuristics.config.facts import FACTS
-from heuristics.config.precision import bits_of
-from heuristics.findings.states import feature_states
 from heuristics.guides.dispatcher import dispatcher_facts
 from heuristics.rules.megatron.request import Request, request_of
 from heuristics.run.given import Given
@@ -19,11 +17,10 @@ from heuristics.run.run import Run
 from heuristics.workflow.layout import layout_of
 from tests.megatron.random_runs import random_run, seeds
 from traces.missing import Missing
+from traces.settings.precision import bits_of
 from traces.settings.settings import Settings
-from traces.sizes.knobs import low_precision_bytes
 from traces.sizes.layout import layout_of as sizes_layout
 from traces.sizes.model import model_size
-from traces.sizes.peaks import precision_of
 
 CUTS = ("tp", "cp", "pp", "ep")
 KEPT = st.one_of(st.just(1.0), st.floats(0.2, 1.0))
@@ -39,28 +36,18 @@ def run_of(seed: int, kept: float) -> Run:
     return Run(given=given, settings=Settings(known, run.settings.framework))
 
 
-def requested(run: Run) -> dict[str, object]:
-    """What each feature is found to be asked for."""
-    return {one.feature: one.requested for one in feature_states(run)}
-
-
 @trials(max_examples=150)
 @drawn(seeds(), KEPT)
 def test_precision_is_one(seed: int, kept: float) -> None:
     run = run_of(seed, kept)
     precision = run.config.precision
     assert run.validated.precision == run.asked.precision == run.precision == precision
-    assert requested(run)["precision"] == precision
     if precision is None:
         return
     low = (bits_of(precision) or 32) <= 8
     assert run.config.low_precision() is run.validated.low_precision() is low
     assert FACTS["low_precision"].of(run.validated) is low
     assert dispatcher_facts(run)["low_precision"] is low
-    assert (low_precision_bytes(run.config.settings) is not None) is low
-    wide = "bf16" if precision in ("bf16", "fp16") else None
-    expected = "nvfp4" if precision == "nvfp4" else "fp8" if low else wide
-    assert precision_of(run.config.settings) == expected
 
 
 @trials(max_examples=150)
@@ -81,11 +68,10 @@ def test_versions_are_one(seed: int, kept: float) -> None:
 @drawn(seeds(), KEPT)
 def test_graphs_and_recompute_are_one(seed: int, kept: float) -> None:
     run = run_of(seed, kept)
-    config, states = run.config, requested(run)
-    if config.graph_impl in (None, "none", "local", "transformer_engine", "full_iteration"):
-        assert states["CUDA graphs"] == config.graph_impl
+    config = run.config
+    assert run.asked.graph_impl == config.graph_impl
     assert config.full_iteration in (None, config.graph_impl == "full_iteration", True)
-    assert (states["recompute"] == "full") is (config.full_recompute is True)
+    assert run.asked.full_recompute is config.full_recompute
     assert run.active.recompute_full is config.full_recompute
     if config.recompute_modules() is not None and not config.full_recompute:
         assert run.active.recompute_modules == config.recompute_modules() == run.validated.recompute_modules()
@@ -119,5 +105,4 @@ def test_an_option_is_the_answer_everywhere(seed: int) -> None:
     assert (run.config.ep, run.validated.ep, layout_of(run).ep) == (3, 3, 3)
     assert (run.config.tp, run.validated.tp, layout_of(run).tp) == (5, 5, 5)
     assert run.config.precision == run.validated.precision == run.precision == "fp16"
-    assert low_precision_bytes(run.config.settings) is None
     assert run.config.core == run.validated.core == (0, 17, 0)

@@ -230,7 +230,7 @@ ROWS: tuple[tuple[str, FindingState, Run], ...] = (
         run_with({"train.global_batch_size": 8}, log=replace(log_of(), iterations=STEADY)),
     ),
     ("CFG-log-world-size", "logged_otherwise", run_with({"world_size": 8}, log=logged(world_size=16))),
-    ("CFG-log-precision", "logged_otherwise", run_with({"bf16": True}, log=logged(fp8="e4m3"))),
+    ("CFG-log-precision", "logged_otherwise", run_with({"bf16": True, "fp8": None}, log=logged(fp8="e4m3"))),
     (
         "CFG-log-unknown-error",
         "unexplained",

@@ -12,7 +12,6 @@ import pytest
 
 from heuristics.evidence.evidence import RunEvidence, observe
 from heuristics.findings.contradictions import find_contradictions
-from heuristics.findings.states import feature_states
 from heuristics.run.given import Given
 from heuristics.run.run import Run
 from tests.simulate.export import write_export
@@ -159,11 +158,3 @@ def test_a_configuration_that_says_what_ran_contradicts_nothing(
     knobs: Knobs, config: Mapping[str, Value]
 ) -> None:
     assert found(run_of(knobs, config, None)) == {}
-
-
-def test_the_three_states_of_a_run_stand_side_by_side() -> None:
-    run = replace(run_of(GRAPHED, {**DEEPEP, **GRAPHS}), log=log_of("graph-built", steps=3))
-    states = {one.feature: (one.requested, one.accepted, one.active) for one in feature_states(run)}
-    assert states["dispatcher"] == ("deepep", True, "deepep")
-    assert states["CUDA graphs"] == ("transformer_engine", True, True)
-    assert states["recompute"] == (None, None, "none")

@@ -171,7 +171,7 @@ def test_w11_more_than_the_peak_is_no_figure_and_names_the_likely_cause(
     said = published(
         "qwen3_30b_a3b", train__global_batch_size=8192, world_size=16, seq_length=4096, bf16=True
     )
-    told = throughput(said, 1_000_000_000, "H100", logged=settings(logged, "run.log:1"))
+    told = throughput(said, 1_000_000_000, "H100", "bf16", settings(logged, "run.log:1"))
     assert isinstance(told, Missing)
     assert f"which no GPU reaches: {cause} is not this run's" in told.reason
 

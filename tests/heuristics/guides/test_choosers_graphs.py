@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 from hypothesis import given as examples
@@ -10,8 +11,7 @@ from hypothesis import strategies as st
 
 from heuristics.guides.cuda_graphs import GraphChoice, choose_graphs, graph_count
 from heuristics.guides.graph_choice import Impl, graph_knobs, graph_settings
-from heuristics.guides.graph_rules import MAIN_RULES, SEED_RULES, GraphRule
-from heuristics.guides.table import Fact, fire
+from heuristics.guides.table import Fact, Row, fire, table
 from heuristics.rules.check import asked_by
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
@@ -288,20 +288,15 @@ def test_bridge_takes_the_same_as_overrides() -> None:
     assert graph_knobs(ROUTED, None, bridge=True)[1] == f"model.cuda_graph_modules={modules}"
 
 
-@pytest.mark.parametrize("rules", [SEED_RULES, MAIN_RULES], ids=BOTH)
-def test_every_row_of_the_table_can_fire(rules: tuple[GraphRule, ...]) -> None:
-    unmet: dict[str, Fact] = {
-        "graphs_run": True,
-        "host_visible": True,
-        "full_recompute": False,
-        "moe": None,
-        "sync_free": False,
-    }
+@pytest.mark.parametrize("rules", table("cuda_graphs").values(), ids=table("cuda_graphs"))
+def test_every_row_of_the_table_can_fire(rules: tuple[Row, ...]) -> None:
+    unmet: dict[str, Fact] = {"graphs_run": True, "host_visible": True, "full_recompute": False, "moe": None, "sync_free": False}
     unmet |= {"routing": "dropless", "packed": False, "family": "other", "stage": "tuned"}
     unmet |= {"memory_tight": False, "pp_deep": False}
     for rule in rules:
         facts = unmet | {name: allowed[0] for name, allowed in rule.when.items()}
         assert fire(rules, facts, lambda one: one.id).rule is rule
+        assert rule.how in get_args(Impl)
 
 
 maybe = st.none() | st.booleans()

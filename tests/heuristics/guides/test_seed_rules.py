@@ -15,7 +15,7 @@ from heuristics.fixes import (
 )
 from heuristics.guides.cuda_graphs import choose_graphs
 from heuristics.guides.dispatcher import choose_dispatcher
-from heuristics.guides.dispatcher_extras import backend_extras, backend_notes, mismatched_domain_ranks
+from heuristics.guides.dispatcher_extras import backend_extras, backend_notes
 from heuristics.plan.plan import WALL_ORDER
 from heuristics.run.observed import Observed
 from tests.run_doubles import run_by, run_of
@@ -167,8 +167,9 @@ def test_seed_000_hybridep_sweeps_sms_from_16_to_32() -> None:
 
 
 def test_seed_000_ranks_per_nvlink_domain_must_match_the_deployment() -> None:
-    assert mismatched_domain_ranks(run_of(gpu="GB200", ep=64), 8) is not None
-    assert mismatched_domain_ranks(run_of(gpu="H100", ep=64), 8) is None
+    said = ("NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN=8",)
+    assert run_of(gpu="GB200", ep=64, env=said).config.right_topology is False
+    assert run_of(gpu="H100", ep=64, env=said).config.right_topology is True
 
 
 # ---- seed 000: key interactions ----

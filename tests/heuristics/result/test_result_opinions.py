@@ -2,35 +2,12 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import pytest
 
 from heuristics.judgement import Configured, judge
-from heuristics.result.judged import Reason, ReasonId, Verdict
 from heuristics.run.given import Given
 from tests.opinions_doubles import rank
 from traces.settings.settings import Setting, Settings, Value
-
-
-def verdict(*reasons: Reason) -> Verdict:
-    made = dict.fromkeys(Verdict.__struct_fields__)
-    return Verdict(**{**made, "confidence_reasons": reasons})  # type: ignore[arg-type]
-
-
-def test_the_decisive_reason_is_the_gravest_wherever_it_stands() -> None:
-    steps, startup = Reason("few_steps", "only 2 steps"), Reason("startup", "start-up takes 30 %")
-    assert verdict(steps, startup).decisive_reason == startup
-    assert verdict(startup, steps).decisive_reason == startup
-    assert verdict(steps).decisive_reason == steps
-
-
-def test_without_a_reason_none_is_decisive() -> None:
-    assert verdict().decisive_reason is None
-
-
-def test_every_reason_has_a_place_in_the_order() -> None:
-    assert all(verdict(Reason(one, "")).decisive_reason for one in get_args(ReasonId))
 
 
 @pytest.mark.parametrize(

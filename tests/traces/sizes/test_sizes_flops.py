@@ -11,7 +11,7 @@ from tests.places import DATA
 from tests.sizes_doubles import published, sized, tiny
 from traces.missing import Missing
 from traces.sizes.flops import Convention, flops_per_step, flops_per_token
-from traces.sizes.peaks import PEAKS, fp32_to_tf32_frac, peak, precision_of
+from traces.sizes.peaks import PEAKS, fp32_to_tf32_frac, peak, peak_precision
 from traces.sizes.references import Reference, nearest, nearest_references, references
 from traces.sizes.throughput import Throughput, throughput
 
@@ -99,7 +99,7 @@ def test_throughput_of_a_measured_run_comes_out_as_published() -> None:
     known = published(
         "qwen3_30b_a3b", seq_length=4096, world_size=16, train__global_batch_size=1024, bf16=True
     )
-    found = throughput(known, 20_147_290_000, "H100")
+    found = throughput(known, 20_147_290_000, "H100", "bf16")
     assert isinstance(found, Throughput)
     assert found.model_tflops_per_gpu == pytest.approx(299.352, rel=0.001)
     assert found.tokens_per_s_per_gpu == pytest.approx(13_011, rel=0.001)
@@ -111,7 +111,7 @@ def test_throughput_of_a_measured_run_comes_out_as_published() -> None:
 def test_mfu_is_unknown_without_a_gpu_or_a_precision() -> None:
     known = published("qwen3_30b_a3b", seq_length=4096, world_size=16, train__global_batch_size=1024)
     for gpu, precision in ((None, "bf16"), ("H100", None), ("VR200", "fp8")):
-        found = throughput(known, 10**9, gpu, precision)  # type: ignore[arg-type]
+        found = throughput(known, 10**9, gpu, precision)
         assert isinstance(found, Throughput)
         assert (found.mfu_frac, found.peak) == (None, None)
         assert found.model_tflops_per_gpu > 0
@@ -148,19 +148,18 @@ def test_each_peak_is_given_once_and_doubles_from_bf16_to_fp8() -> None:
 
 
 @pytest.mark.parametrize(
-    ("knobs", "precision"),
+    ("precision", "published"),
     [
-        ({"bf16": True}, "bf16"),
-        ({"bf16": True, "fp8": "e4m3"}, "fp8"),
-        ({"mixed_precision": "bf16_with_mxfp8_mixed"}, "fp8"),
-        ({"mixed_precision": "bf16_with_nvfp4_mixed"}, "nvfp4"),
-        ({"mixed_precision": "bf16_mixed"}, "bf16"),
-        ({"bf16": True, "fp8": None}, "bf16"),
-        ({}, None),
+        ("bf16", "bf16"),
+        ("fp16", "bf16"),
+        ("mxfp8", "fp8"),
+        ("fp8_delayed", "fp8"),
+        ("nvfp4", "nvfp4"),
+        (None, None),
     ],
 )
-def test_precision_is_read_from_the_configuration(knobs: dict[str, Any], precision: str | None) -> None:
-    assert precision_of(tiny().changed(knobs, "test")) == precision
+def test_each_precision_has_the_peak_of_its_format(precision: str | None, published: str | None) -> None:
+    assert peak_precision(precision) == published
 
 
 def test_nearest_references_are_of_the_same_model_and_the_same_gpu_first() -> None:

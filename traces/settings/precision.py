@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.knobs import KnobView
+from traces.settings.view import KnobView
 
 BITS: Final = {
     "nvfp4": 4,
@@ -47,6 +47,15 @@ _BRIDGE: Final = {
 def bits_of(precision: str | None) -> int | None:
     """Bits of a matrix element; None where the precision is unknown or mixed."""
     return None if precision is None else BITS.get(precision)
+
+
+def low_bytes(precision: str | None) -> float | None:
+    """Bytes of a matrix element of eight bits or fewer; None where the precision is wider, or unknown.
+
+    The element alone: block scales (1/32 of MXFP8, 1/16 of NVFP4) are left out.
+    """
+    bits = bits_of(precision)
+    return None if bits is None or bits > 8 else bits / 8
 
 
 def configured_precision(view: KnobView) -> str | None:

@@ -12,25 +12,26 @@ OFF: Final = ("", "0", "false", "no", "off", "none", "null")
 
 
 class KnobView:
-    """Settings as the framework has them. `written`: as they were configured, before it changed any."""
+    """Settings that are asked."""
 
-    def __init__(self, settings: Settings, written: Settings) -> None:
+    def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.written = written
-        self._values = {knob: one.value for knob, one in settings.by_knob.items()}
 
     def known(self, knob: str) -> bool:
         """Whether it is configured, if only as null."""
-        return knob in self._values
+        return knob in self.settings
 
     def value(self, knob: str) -> Value:
         """Its value; None where unknown or null."""
-        return self._values.get(knob)
+        return self.settings.value(knob)
+
+    def group(self, prefix: str) -> tuple[str, ...]:
+        """Known knobs of a group."""
+        return tuple(knob for knob in self.settings.by_knob if knob.startswith(prefix))
 
     def first(self, *knobs: str) -> Value:
         """The first value among these knobs; None where all are unknown or null."""
-        values = (self._values.get(knob) for knob in knobs)
-        return next((value for value in values if value is not None), None)
+        return next((value for knob in knobs if (value := self.value(knob)) is not None), None)
 
     def on(self, *knobs: str) -> bool | None:
         """Whether the first of these that has a value is switched on; null is off.
@@ -39,7 +40,7 @@ class KnobView:
         """
         value = self.first(*knobs)
         if value is None:
-            return False if any(knob in self._values for knob in knobs) else None
+            return False if any(map(self.known, knobs)) else None
         return value.lower() not in OFF if isinstance(value, str) else bool(value)
 
     def any_on(self, *knobs: str) -> bool | None:
@@ -49,7 +50,7 @@ class KnobView:
 
     def null(self, knob: str) -> bool | None:
         """Whether it is configured as null."""
-        return self._values[knob] is None if knob in self._values else None
+        return self.value(knob) is None if self.known(knob) else None
 
     def one_of(self, knob: str, *values: Value) -> bool | None:
         """Whether it is one of these."""
