@@ -18,6 +18,7 @@ from traces.replay.costs import Costs, measure_costs
 from traces.replay.edits import Subject
 from traces.replay.graph import Graph, build_graph
 from traces.replay.run import replay
+from traces.replay.waiting import Waits
 from traces.steps.found import Step, Steps, from_steps, one_window
 from traces.timeline import RankTimeline, build
 
@@ -29,6 +30,14 @@ LAYOUT = "void deep_ep::layout::get_dispatch_layout<(int)256, (int)32, (int)8>(c
 NOTIFY = "void deep_ep::intranode::notify_dispatch<(int)8>(const int *, int *)"
 SYNC, DEVICE_SYNC = "cudaStreamSynchronize_v3020", "cudaDeviceSynchronize_v3020"
 RECORD, WAIT = "cudaEventRecord_v3020", "cudaStreamWaitEvent_v3020"
+
+
+def by_call(waits: Waits) -> dict[int, list[tuple[int, int]]]:
+    """What each waiting call waits for: some work, and how long after its end."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for call, work, after_ns in zip(waits.call, waits.work, waits.after_ns, strict=True):
+        found.setdefault(int(call), []).append((int(work), int(after_ns)))
+    return found
 
 
 class Said:

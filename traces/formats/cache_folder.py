@@ -18,6 +18,19 @@ _SCRATCH: Final = "moe-diag-export-"
 _LEFT_OVER_S: Final = 24 * 3600
 
 
+def default_cache_dir() -> Path:
+    """`$XDG_CACHE_HOME/moe-diag`, else `~/.cache/moe-diag`; `OutputNotWritable` where there is no home."""
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    if Path(given).is_absolute():  # the XDG rules: anything else is ignored
+        return Path(given) / "moe-diag"
+    try:
+        return Path.home() / ".cache" / "moe-diag"
+    except RuntimeError:
+        raise OutputNotWritable(
+            "there is no home folder for the cache: give one with --cache-dir DIR"
+        ) from None
+
+
 @contextmanager
 def scratch_folder(cache_dir: Path) -> Iterator[Path]:
     """A folder of this run alone inside `cache_dir`, which is made where absent; gone afterwards.

@@ -12,7 +12,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from traces.errors import DamagedTrace, NsysUnavailable, OutputNotWritable
+from traces.errors import DamagedTrace, NsysUnavailable
 from traces.formats.cache_folder import alone_in, not_writable, scratch_folder
 from traces.formats.export_check import by_hand, check_export, start_of_export_ns
 from traces.formats.nsys_report import read_header
@@ -27,19 +27,6 @@ class _Entry:
 
     export: Path
     record: Path
-
-
-def default_cache_dir() -> Path:
-    """`$XDG_CACHE_HOME/moe-diag`, else `~/.cache/moe-diag`; `OutputNotWritable` where there is no home."""
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    if Path(given).is_absolute():  # the XDG rules: anything else is ignored
-        return Path(given) / "moe-diag"
-    try:
-        return Path.home() / ".cache" / "moe-diag"
-    except RuntimeError:
-        raise OutputNotWritable(
-            "there is no home folder for the cache: give one with --cache-dir DIR"
-        ) from None
 
 
 def exported(report: Path, *, nsys: str | None, cache_dir: Path, progress: Progress) -> Path:

@@ -9,7 +9,8 @@ from pathlib import Path
 from traces.columns import Columns
 from traces.errors import DamagedTrace, NotATrace, TraceNotFound
 from traces.formats import nsys_report, sqlite_file
-from traces.formats.export_cache import default_cache_dir, exported
+from traces.formats.cache_folder import default_cache_dir
+from traces.formats.export_cache import exported
 from traces.formats.kineto import read_kineto
 from traces.formats.kineto_json import GZIP_MAGIC, looks_like_json
 from traces.formats.nsys_sqlite import read_export

@@ -231,5 +231,4 @@ class Edits:
 
     def _count_reads(self) -> BoolArray:
         """Calls that wait for a small copy to the host."""
-        waits, feeds = self._timing.waits, self._graph.feeds_host
-        return np.array([any(feeds[work] for work, _ in one) for one in waits], dtype=np.bool_).reshape(-1)
+        return self._timing.waits.holding(self._graph.feeds_host, len(self._graph.calls))

@@ -15,8 +15,10 @@ from traces.account.tight import UNEXPLAINED
 from traces.columns import COPY_KINDS, NULL, BoolArray, IntArray
 from traces.intervals import Spans
 from traces.limits import Limit
+from traces.loops import loop
 from traces.replay.pauses import Pauses, measure_pauses
-from traces.replay.waits import Wait, host_waits
+from traces.replay.waiting import Wait, Waits
+from traces.replay.waits import host_waits
 from traces.timeline import Activities, Bucket, RankTimeline
 
 BEGIN, RETURN, WORK = 0, 1, 2
@@ -32,7 +34,7 @@ class Timing:
     Shape (n,) of activities: `duration_ns`; `gap_ns` after the last producer; `arrival_ns` after the launch
     call's return; `residual_ns`, waiting nobody can explain; `engine`: the copy before it on its copy engine,
     -1 where none held it up. Shape (m,) of calls: `pause_ns` since the call before; `own_ns` without waiting.
-    `waits`: of each call what it waits for; `polled`: what its begin waits for.
+    `waits`: what calls wait for; `polled`: what their begins wait for.
     """
 
     duration_ns: IntArray
@@ -42,19 +44,20 @@ class Timing:
     engine: IntArray
     pause_ns: IntArray
     own_ns: IntArray
-    waits: list[tuple[Wait, ...]]
-    polled: list[tuple[Wait, ...]]
+    waits: Waits
+    polled: Waits
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """What depends on what. `events` is the order in which everything happened: 3 * place + event.
+    """What depends on what. `events`, shape (e,): all in the order in which it happened, 3 * place + event.
 
     `launched_by`, shape (n,): the call behind each activity, -1 where not recorded or before the window;
     `within_ns`: how far into that call it started, -1 where after its return. `anchor`: the window's first
     activity, where no work precedes it; it stays where it is, or its own wait would move the window.
-    `producers`: of each activity those it starts after; `room`, shape (n,): a kernel launched later that it
-    lets go first where that one is launched by the time it is ready, for both do not fit the SMs; -1: none.
+    `producers`, shape (n, k): those that each starts after, -1 for none; `room`, shape (n,): a kernel
+    launched later that it lets go first where that one is launched by the time it is ready, for both do not
+    fit the SMs; -1: none.
     `feeds_host`: small copies that only a waiting call needs. `pauses`: what the host did before each call.
     Times outside of `events` stay as recorded.
     """
@@ -64,10 +67,10 @@ class Graph:
     launched_by: IntArray
     within_ns: IntArray
     anchor: int
-    producers: list[tuple[int, ...]]
+    producers: IntArray
     room: IntArray
     feeds_host: BoolArray
-    events: list[int]
+    events: IntArray
     timing: Timing
     pauses: Pauses
 
@@ -86,7 +89,7 @@ def build_graph(rank: RankTimeline, windows: Spans) -> Graph:
     found = find_producers(rank)
     place, engine = _settled(rows, found.place), _engine_before(rows)
     polled, pause_ns = _polled(calls, find_polls(rank, calls))
-    within_ns = _within_call(rows, calls, launched_by, waits.of_call)
+    within_ns = _within_call(rows, calls, launched_by, waits.waits)
     launched_ns = _launched_ns(calls, launched_by, within_ns, waits.own_ns)
     place = np.where(place == found.room[:, None], NONE, place)
     room = _held_up(rows, found.room, launched_ns, place)
@@ -94,11 +97,9 @@ def build_graph(rank: RankTimeline, windows: Spans) -> Graph:
     gap_ns, arrival_ns, residual_ns = _latencies(
         rows, launched_ns, within_ns, all_before, calibrate(rows, found)
     )
-    producers = _lines(place)
     called_ns = np.where(within_ns >= 0, rows.start_ns - within_ns, _returns_ns(calls, launched_by))
-    before = _lines(np.concatenate((place, room[:, None]), axis=1))
-    begins = _order_ns(rows, calls, called_ns, before, waits.of_call)
-    back = calls.end_ns.tolist()
+    before = np.concatenate((place, room[:, None]), axis=1)
+    begins = _order_ns(rows, calls, called_ns, before, waits.waits)
     timing = Timing(
         duration_ns=rows.end_ns - rows.start_ns,
         gap_ns=gap_ns,
@@ -108,21 +109,13 @@ def build_graph(rank: RankTimeline, windows: Spans) -> Graph:
         pause_ns=pause_ns,
         own_ns=waits.own_ns,
         # work that takes its place after a call returned cannot have held that call up
-        waits=[
-            tuple(wait for wait in one if begins[wait[0]] < back[call])
-            for call, one in enumerate(waits.of_call)
-        ],
+        waits=waits.waits.where(begins[waits.waits.work] < calls.end_ns[waits.waits.call]),
         polled=polled,
     )
     events = _events(calls, begins, np.flatnonzero(inside), np.flatnonzero(calls.end_ns > since_ns))
     anchor = NONE if (rows.end_ns <= first_ns).any() else int(np.flatnonzero(inside)[0])
     feeds, pauses = waits.feeds_host, measure_pauses(rank, calls)
-    return Graph(rows, calls, launched_by, within_ns, anchor, producers, room, feeds, events, timing, pauses)
-
-
-def _lines(place: IntArray) -> list[tuple[int, ...]]:
-    """The places in each line of shape (n, k) that are some."""
-    return [tuple(one for one in line if one >= 0) for line in place.tolist()]
+    return Graph(rows, calls, launched_by, within_ns, anchor, place, room, feeds, events, timing, pauses)
 
 
 def _ended_ns(rows: Activities, before: IntArray) -> IntArray:
@@ -140,18 +133,18 @@ def _held_up(rows: Activities, holder: IntArray, launched_ns: IntArray, before: 
     return np.where((holder >= 0) & (launched_ns[holder] <= ready_ns), holder, NONE)
 
 
-def _polled(calls: HostCalls, polls: list[Poll]) -> tuple[list[tuple[Wait, ...]], IntArray]:
-    """What the begin of each call waits for, and the pause before each, shape (m,), without that."""
-    waits: list[tuple[Wait, ...]] = [()] * len(calls)
+def _polled(calls: HostCalls, polls: list[Poll]) -> tuple[Waits, IntArray]:
+    """What begins of calls wait for, and the pause before each call, shape (m,), without that."""
+    waits: dict[int, Wait] = {}
     pause_ns = calls.pause_ns.copy()
     usual_ns = int(np.median(pause_ns)) if len(pause_ns) else 0
     for poll in polls:
-        wait = (poll.work, poll.soonest_ns if poll.is_late else poll.after_ns)
+        wait = Wait(poll.call, poll.work, poll.soonest_ns if poll.is_late else poll.after_ns)
         # of several control kernels in a row the host waits for the last
-        waits[poll.call] = (min((*waits[poll.call], wait), key=lambda one: one[1]),)
+        waits[poll.call] = min(waits.get(poll.call, wait), wait, key=lambda one: one.after_ns)
         if not poll.is_late:  # the rest is the poll's return
             pause_ns[poll.call] = min(int(pause_ns[poll.call]), poll.after_ns, usual_ns)
-    return waits, pause_ns
+    return Waits.of(waits.values()), pause_ns
 
 
 def _settled(rows: Activities, place: IntArray) -> IntArray:
@@ -163,9 +156,7 @@ def _settled(rows: Activities, place: IntArray) -> IntArray:
     return np.where(held | same_stream, place, NONE)
 
 
-def _within_call(
-    rows: Activities, calls: HostCalls, launched_by: IntArray, waits: list[tuple[Wait, ...]]
-) -> IntArray:
+def _within_call(rows: Activities, calls: HostCalls, launched_by: IntArray, waits: Waits) -> IntArray:
     """How far into its launch call each activity started, shape (n,); -1 where after its return.
 
     A copy that its own call waits for was launched within it, whenever it started.
@@ -173,8 +164,7 @@ def _within_call(
     if not len(calls):
         return np.full(len(rows), NONE, dtype=np.int64)
     inside = (launched_by != NONE) & (rows.start_ns < calls.end_ns[launched_by])
-    own = [work for call, one in enumerate(waits) for work, _ in one if launched_by[work] == call]
-    inside[own] = True
+    inside[waits.work[launched_by[waits.work] == waits.call]] = True
     return np.where(inside, np.maximum(rows.start_ns - calls.start_ns[launched_by], 0), NONE)
 
 
@@ -232,31 +222,33 @@ def _returns_ns(calls: HostCalls, launched_by: IntArray) -> IntArray:
 
 
 def _order_ns(
-    rows: Activities,
-    calls: HostCalls,
-    called_ns: IntArray,
-    producers: list[tuple[int, ...]],
-    waits: list[tuple[Wait, ...]],
+    rows: Activities, calls: HostCalls, called_ns: IntArray, producers: IntArray, waits: Waits
 ) -> IntArray:
     """When each activity takes its place in the order of events, shape (n,): its start, on the host's clock.
 
     Where GPU times run a few microseconds ahead, a call returns before the work it waited for began; then
-    work is moved ahead of that return, behind its own launch, at `called_ns`, and its producers.
+    work is moved ahead of that return, behind its own launch, at `called_ns`, and its `producers`, (n, k).
     """
-    back = calls.end_ns.tolist()
-    ahead = max(
-        (int(rows.start_ns[work]) + 1 - back[call] for call, one in enumerate(waits) for work, _ in one),
-        default=0,
-    )
+    ahead = int((rows.start_ns[waits.work] + 1 - calls.end_ns[waits.call]).max(initial=0))
     if ahead <= 0:
         return rows.start_ns
-    order, called = (rows.start_ns - ahead).tolist(), called_ns.tolist()
-    for place, needed in enumerate(producers):  # rows are in order of start, producers before consumers
-        order[place] = max(order[place], called[place], *(order[one] for one in needed))
-    return np.array(order, dtype=np.int64)
+    order = rows.start_ns - ahead
+    moved_ahead.over(producers.size)(order, called_ns, producers.ravel(), producers.shape[1])
+    return order
 
 
-def _events(calls: HostCalls, begins_ns: IntArray, inside: IntArray, called: IntArray) -> list[int]:
+@loop("order")
+def moved_ahead(order: IntArray, called_ns: IntArray, producers: IntArray, width: int) -> None:
+    """Put each activity behind its launch and its producers, which come before it in the arrays."""
+    for place in range(len(order)):
+        at = max(order[place], called_ns[place])
+        for one in range(place * width, place * width + width):
+            if producers[one] >= 0:
+                at = max(at, order[producers[one]])
+        order[place] = at
+
+
+def _events(calls: HostCalls, begins_ns: IntArray, inside: IntArray, called: IntArray) -> IntArray:
     """Events of some activities and calls by time; at one instant returns come first, then begins, then work.
 
     A call that returned before the window has none: it stays where it is.
@@ -267,5 +259,5 @@ def _events(calls: HostCalls, begins_ns: IntArray, inside: IntArray, called: Int
     code = np.concatenate((called * 3 + BEGIN, called * 3 + RETURN, inside * 3 + WORK))
     empty = start_ns == end_ns  # an empty call begins before it returns
     turn = np.concatenate((np.ones(count), np.where(empty, 1, 0), np.full(len(inside), 2)))
-    sequence = np.lexsort((code % 3, code // 3, turn, time))
-    return [int(value) for value in code[sequence]]
+    result: IntArray = code[np.lexsort((code % 3, code // 3, turn, time))]
+    return result

@@ -58,18 +58,10 @@ def without_host(graph: Graph, timing: Timing, pause_ns: IntArray, calls: BoolAr
     work, but returns with its end. The profiler's own work within a call stays.
     """
     gone = calls & ~is_kind(graph.calls, CallKind.FREE, CallKind.ALLOCATE)
-    feeding = {
-        work
-        for call in np.flatnonzero(gone & is_kind(graph.calls, CallKind.SYNC)).tolist()
-        for work, _ in timing.waits[call]
-        if graph.feeds_host[work]
-    }
-    waits = [
-        tuple((work, min(after, 0)) for work, after in one) if gone[call] else one
-        for call, one in enumerate(timing.waits)
-    ]
+    waits, polled = timing.waits, timing.polled
     vanished = np.zeros(len(timing.duration_ns), dtype=np.bool_)
-    vanished[list(feeding)] = True
+    vanished[waits.work[(gone & is_kind(graph.calls, CallKind.SYNC))[waits.call]]] = True
+    vanished &= graph.feeds_host
     shorter = pause_ns < timing.pause_ns
     return replace(
         without_work(timing, vanished),
@@ -78,11 +70,15 @@ def without_host(graph: Graph, timing: Timing, pause_ns: IntArray, calls: BoolAr
         engine=np.where(vanished, NONE, timing.engine),
         pause_ns=np.minimum(pause_ns, timing.pause_ns),
         own_ns=np.where(gone, np.minimum(timing.own_ns, graph.pauses.profiler_in_call_ns), timing.own_ns),
-        waits=waits,
-        polled=[
-            tuple((work, min(after, int(pause_ns[call]))) for work, after in one) if shorter[call] else one
-            for call, one in enumerate(timing.polled)
-        ],
+        waits=replace(
+            waits, after_ns=np.where(gone[waits.call], np.minimum(waits.after_ns, 0), waits.after_ns)
+        ),
+        polled=replace(
+            polled,
+            after_ns=np.where(
+                shorter[polled.call], np.minimum(polled.after_ns, pause_ns[polled.call]), polled.after_ns
+            ),
+        ),
     )
 
 
@@ -140,11 +136,7 @@ def _without(timing: Timing, which: BoolArray, calls: BoolArray, kept_ns: IntArr
 
 def without_waits(timing: Timing, calls: BoolArray) -> Timing:
     """Calls, a mask of shape (m,), wait for nothing, and neither do their begins."""
-    return replace(
-        timing,
-        waits=[() if calls[call] else one for call, one in enumerate(timing.waits)],
-        polled=[() if calls[call] else one for call, one in enumerate(timing.polled)],
-    )
+    return replace(timing, waits=timing.waits.without(calls), polled=timing.polled.without(calls))
 
 
 def _launches(graph: Graph, which: BoolArray | None = None) -> BoolArray:
@@ -172,11 +164,7 @@ def _calls_of(graph: Graph, which: BoolArray) -> BoolArray:
 
 def without_allocator(graph: Graph, timing: Timing, calls: BoolArray) -> Timing:
     """Allocator calls, a mask of shape (m,), are gone, and nothing waits in them."""
-    return replace(
-        timing,
-        own_ns=np.where(calls, 0, timing.own_ns),
-        waits=[() if calls[call] else one for call, one in enumerate(timing.waits)],
-    )
+    return replace(timing, own_ns=np.where(calls, 0, timing.own_ns), waits=timing.waits.without(calls))
 
 
 def with_shares(timing: Timing, share: FloatArray) -> Timing:

@@ -8,6 +8,7 @@ import numpy as np
 
 from traces.account.host_calls import NONE
 from traces.columns import NULL, IntArray
+from traces.loops import loop
 from traces.replay.graph import BEGIN, WORK, Graph, Timing
 
 
@@ -21,53 +22,107 @@ class Replayed:
 
 def replay(graph: Graph, timing: Timing) -> Replayed:
     """Everything as early as its constraints allow. The graph's own timing gives back the recording."""
-    start, end = graph.rows.start_ns.tolist(), graph.rows.end_ns.tolist()
-    begun, back = graph.calls.start_ns.tolist(), graph.calls.end_ns.tolist()
-    within, anchor = graph.within_ns.tolist(), graph.anchor
-    launched_by, producers = graph.launched_by.tolist(), graph.producers
-    before, own_before = graph.calls.before.tolist(), graph.calls.own_before.tolist()
-    duration, gap, arrival = timing.duration_ns.tolist(), timing.gap_ns.tolist(), timing.arrival_ns.tolist()
-    residual, pause, own = timing.residual_ns.tolist(), timing.pause_ns.tolist(), timing.own_ns.tolist()
-    engine, waits, polled = timing.engine.tolist(), timing.waits, timing.polled
-    room, launched = graph.room.tolist(), [NULL] * len(start)
-    for code in graph.events:
-        place, event = divmod(code, 3)
+    rows, calls, waits, polled = graph.rows, graph.calls, timing.waits, timing.polled
+    start_ns, end_ns = rows.start_ns.copy(), rows.end_ns.copy()
+    happen.over(len(graph.events))(
+        graph.events,
+        start_ns,
+        end_ns,
+        calls.start_ns.copy(),
+        calls.end_ns.copy(),
+        np.full(len(rows), NULL, dtype=np.int64),
+        graph.anchor,
+        graph.launched_by,
+        graph.within_ns,
+        graph.producers.ravel(),
+        graph.producers.shape[1],
+        graph.room,
+        timing.engine,
+        timing.duration_ns,
+        timing.gap_ns,
+        timing.arrival_ns,
+        timing.residual_ns,
+        calls.before,
+        calls.own_before,
+        timing.pause_ns,
+        timing.own_ns,
+        waits.first_of(len(calls)),
+        waits.work,
+        waits.after_ns,
+        polled.first_of(len(calls)),
+        polled.work,
+        polled.after_ns,
+    )
+    return Replayed(start_ns, end_ns)
+
+
+@loop("start", "end")
+def happen(
+    events: IntArray,
+    start: IntArray,
+    end: IntArray,
+    begun: IntArray,
+    back: IntArray,
+    launched: IntArray,
+    anchor: int,
+    launched_by: IntArray,
+    within: IntArray,
+    producers: IntArray,
+    width: int,
+    room: IntArray,
+    engine: IntArray,
+    duration: IntArray,
+    gap: IntArray,
+    arrival: IntArray,
+    residual: IntArray,
+    before: IntArray,
+    own_before: IntArray,
+    pause: IntArray,
+    own: IntArray,
+    wait_from: IntArray,
+    wait_work: IntArray,
+    wait_after: IntArray,
+    poll_from: IntArray,
+    poll_work: IntArray,
+    poll_after: IntArray,
+) -> None:
+    """Every event in its order; shapes as in `Graph`, `Timing` and `Waits`, `width` producers each."""
+    for code in events:
+        place, event = code // 3, code % 3
         if event == WORK:
             at = free = NULL
-            if (call := launched_by[place]) != NONE:
+            call = launched_by[place]
+            if call != NONE:
                 inside = within[place]
                 free = back[call] if inside < 0 else begun[call] + min(inside, own[call])
                 at = free + arrival[place]
             launched[place] = free
-            for producer in producers[place]:
-                free = max(free, end[producer])
-                if (ready := end[producer] + gap[place]) > at:
-                    at = ready
-            if (holder := room[place]) != NONE and launched[holder] <= free:
+            for one in range(place * width, place * width + width):
+                producer = producers[one]
+                if producer != NONE:
+                    free = max(free, end[producer])
+                    at = max(at, end[producer] + gap[place])
+            holder = room[place]
+            if holder != NONE and launched[holder] <= free:
                 at = max(at, end[holder] + gap[place])
-            if (copy := engine[place]) != NONE and (ready := end[copy] + gap[place]) > at:
-                at = ready
+            if engine[place] != NONE:
+                at = max(at, end[engine[place]] + gap[place])
             if at == NULL:  # neither launch nor producer is known
                 at = start[place]
-            if place == anchor:
-                at = start[place]
-            else:
-                start[place] = at = at + residual[place]
+            at = start[place] if place == anchor else at + residual[place]
+            start[place] = at
             end[place] = at + duration[place]
         elif event == BEGIN:
-            if (previous := before[place]) == NONE:
+            if before[place] == NONE:
                 continue
-            at = back[previous] + pause[place]
-            if (own_previous := own_before[place]) != NONE and back[own_previous] > at:
-                at = back[own_previous]
-            for work, after in polled[place]:
-                if (ready := end[work] + after) > at:
-                    at = ready
+            at = back[before[place]] + pause[place]
+            if own_before[place] != NONE:
+                at = max(at, back[own_before[place]])
+            for one in range(poll_from[place], poll_from[place + 1]):
+                at = max(at, end[poll_work[one]] + poll_after[one])
             begun[place] = at
         else:
             at = begun[place] + own[place]
-            for work, after in waits[place]:
-                if (ready := end[work] + after) > at:
-                    at = ready
+            for one in range(wait_from[place], wait_from[place + 1]):
+                at = max(at, end[wait_work[one]] + wait_after[one])
             back[place] = at
-    return Replayed(np.array(start, dtype=np.int64), np.array(end, dtype=np.int64))

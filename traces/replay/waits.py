@@ -15,11 +15,12 @@ import numpy as np
 
 from traces.account.calls import CallKind
 from traces.account.clocks import SKEW
-from traces.account.host_calls import NONE, HostCalls
+from traces.account.host_calls import NONE, HostCalls, is_kind
 from traces.account.waits import BLOCKING_COPY, is_token_count
 from traces.columns import COPY_KINDS, NULL, BoolArray, IntArray, distinct
 from traces.launches import join_launches
 from traces.limits import Limit
+from traces.replay.waiting import Wait, Waits
 from traces.timeline import Bucket, RankTimeline, Source
 
 QUEUE: Final = Limit(
@@ -35,18 +36,15 @@ DEEP: Final = Limit(
     200, "launches in flight", "ours: far more than any other wait of a launch has, and a fifth of the queue"
 )
 
-Wait = tuple[int, int]
-"""An activity, and by how much its end precedes the return of the call that waits for it, in ns."""
-
 
 @dataclass(frozen=True, slots=True)
 class HostWaits:
-    """Of each call, m of them, the activities it waits for; `own_ns`, shape (m,), is its time without them.
+    """The waits of m calls for their returns; `own_ns`, shape (m,), is the time of each without them.
 
     `feeds_host`, shape (n,) over the activities, marks small copies to the host that a call waits for last.
     """
 
-    of_call: list[tuple[Wait, ...]]
+    waits: Waits
     own_ns: IntArray
     feeds_host: BoolArray
 
@@ -76,7 +74,7 @@ class _Finder:
         small &= rows.key == COPY_KINDS.index("memcpy_d2h")
         small[small] = is_token_count(rank.columns.copies.size_bytes[rows.row[small]])
         self._small_copy = small
-        self._of_call: list[tuple[Wait, ...]] = [()] * len(calls)
+        self._of_call: dict[int, list[Wait]] = {}
         self._own = (calls.end_ns - calls.start_ns).copy()
         self._feeds = np.zeros(len(rows), dtype=np.bool_)
 
@@ -86,8 +84,7 @@ class _Finder:
         for call in np.flatnonzero(calls.kind == CallKind.FREE).tolist():
             self._set(call, self._latest_of_streams(call))
         self._blocking_copies()
-        self._queue()
-        return HostWaits(self._of_call, self._own, self._feeds)
+        return HostWaits(self._with_queue(), self._own, self._feeds)
 
     def _synchronising(self) -> None:
         named = self._recorded_streams()
@@ -112,7 +109,7 @@ class _Finder:
         if last > begin:
             self._own[call] = max(0, back - last)
         after = back - last if last > begin else int(self._own[call])
-        self._of_call[call] = tuple((work, after) for work in held)
+        self._of_call[call] = [Wait(call, work, after) for work in held]
 
     def _recorded_streams(self) -> dict[int, int]:
         """Row of `Calls` -> stream, of synchronising calls whose row names the stream they wait for."""
@@ -176,10 +173,10 @@ class _Finder:
                 back = int(calls.end_ns[call])
                 own = min(int(length[call]), int(BLOCKING_COPY.value))
                 self._own[call] = own
-                self._of_call[call] = ((work, back - int(rows.end_ns[work])),)
+                self._of_call[call] = [Wait(call, work, back - int(rows.end_ns[work]))]
 
-    def _queue(self) -> None:
-        """Every launch waits for the one so many before it: the launch queue is bounded.
+    def _with_queue(self) -> Waits:
+        """What was found, and every launch waits for the one so many before it: the launch queue is bounded.
 
         Where a recording began with a queue that was not empty, work whose launch it lacks comes first.
         """
@@ -190,26 +187,31 @@ class _Finder:
         launching = distinct(self._launched_by[by_call])  # in order of start
         last = by_call[np.searchsorted(self._launched_by[by_call], launching, side="right") - 1]
         last = np.concatenate((queued, last))
-        released = self._released(launching, last)
-        depths = [place - at for place, at in released.items()]
-        depth = max(depths, default=int(QUEUE.value))
-        usual_ns = (
-            int(np.median(calls.end_ns[launching] - calls.start_ns[launching])) if len(launching) else 0
+        released, places = self._released(launching, last), np.arange(len(queued), len(last))
+        seen = released != NONE
+        depth = int((places - released)[seen].max(initial=0)) or int(QUEUE.value)
+        at = np.where(seen, released, places - depth)
+        waits = (at >= 0) & is_kind(calls, CallKind.LAUNCH, CallKind.COPY)[launching]
+        call, work, seen = launching[waits], last[at[waits]], seen[waits]
+        after_ns = calls.end_ns[call] - rows.end_ns[work]
+        call, work, seen, after_ns = (one[after_ns >= 0] for one in (call, work, seen, after_ns))
+        self._own_without_queue(call[seen], launching)
+        found = Waits.of(wait for one in self._of_call.values() for wait in one)
+        return Waits.ordered(
+            np.concatenate((found.call, call)),
+            np.concatenate((found.work, work)),
+            np.concatenate((found.after_ns, np.where(seen, after_ns, 0))),
         )
-        for place, call in enumerate(launching.tolist(), len(queued)):
-            at = released.get(place, place - depth)
-            if at < 0 or calls.kind[call] not in (CallKind.LAUNCH, CallKind.COPY):
-                continue
-            work, length = int(last[at]), int(calls.end_ns[call] - calls.start_ns[call])
-            after = int(calls.end_ns[call] - rows.end_ns[work])
-            if after >= 0:
-                seen = place in released
-                if seen and self._of_call[call] == ():
-                    self._own[call] = min(length, usual_ns)
-                self._of_call[call] = (*self._of_call[call], (work, after if seen else 0))
 
-    def _released(self, launching: IntArray, last: IntArray) -> dict[int, int]:
-        """Launch calls that waited for room: place in `last` -> place in it of the launch that made room.
+    def _own_without_queue(self, held: IntArray, launching: IntArray) -> None:
+        """Launch calls that waited for nothing but room take as long as others."""
+        length = self._calls.end_ns - self._calls.start_ns
+        only = np.array([call for call in held.tolist() if not self._of_call.get(call)], dtype=np.int64)
+        if len(only):
+            self._own[only] = np.minimum(length[only], int(np.median(length[launching])))
+
+    def _released(self, launching: IntArray, last: IntArray) -> IntArray:
+        """Of each launch call the place in `last` of the launch that made room for it; -1 where it had some.
 
         `last` is the work of each launch, those from before the recording first, then those of `launching`.
 
@@ -229,4 +231,4 @@ class _Finder:
         made_room = (latest >= 0) & (back - ends[np.maximum(latest, 0)] <= ROOM.value)
         full = (length > LONG.value * usual) & (places - found >= DEEP.value) & made_room
         full &= ends[np.maximum(latest, 0)] > calls.start_ns[launching]
-        return dict(zip(places[full].tolist(), found[full].tolist(), strict=True))
+        return np.where(full, found, NONE)

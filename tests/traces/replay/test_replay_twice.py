@@ -33,6 +33,7 @@ from traces.replay.costs import Costs, measure_costs
 from traces.replay.edits import Edits, Subject
 from traces.replay.graph import Graph, Timing, build_graph
 from traces.replay.run import replay
+from traces.replay.waiting import Waits
 from traces.steps.found import Step, Steps, from_steps
 from traces.timeline import KEYS, Bucket, RankTimeline, Source, build
 
@@ -335,8 +336,8 @@ def test_with_everything_taken_away_nothing_is_left(
             engine=np.full_like(timing.engine, -1),
             pause_ns=no_call,
             own_ns=no_call,
-            waits=[()] * len(no_call),
-            polled=[()] * len(no_call),
+            waits=Waits.of(()),
+            polled=Waits.of(()),
         ),
     )
     # all falls together at the first call, but for what stays where it was, and what follows that: the first

@@ -14,6 +14,7 @@ from traces.replay.changes.change import Draft, Recorded
 from traces.replay.changes.exchanges import EP_KINDS, HEAVY, of_kinds
 from traces.replay.graph import Timing
 from traces.replay.handicaps import without_activities
+from traces.replay.waiting import Waits
 
 
 def sync_drafts(recorded: Recorded) -> Iterator[Draft]:
@@ -22,13 +23,12 @@ def sync_drafts(recorded: Recorded) -> Iterator[Draft]:
     reading, polling = reads_counts(recorded)
     if not (reading.any() or polling.any()):
         return
-    copies = np.zeros(len(graph.rows), dtype=np.bool_)
-    copies[[work for call in np.flatnonzero(reading) for work, _ in graph.timing.waits[call]]] = True
+    copies, waits = np.zeros(len(graph.rows), dtype=np.bool_), graph.timing.waits
+    copies[waits.work[reading[waits.call]]] = True
     copies &= graph.feeds_host
 
     def low(timing: Timing) -> Timing:
-        waits = [() if reading[call] else one for call, one in enumerate(timing.waits)]
-        return replace(timing, waits=waits, polled=[()] * len(timing.polled))
+        return replace(timing, waits=timing.waits.without(reading), polled=Waits.of(()))
 
     def high(timing: Timing) -> Timing:
         free = replace(
@@ -50,10 +50,9 @@ def reads_counts(recorded: Recorded) -> tuple[BoolArray, BoolArray]:
     """
     graph = recorded.graph
     near = _near_exchange(recorded)
-    reading = np.zeros(len(graph.calls), dtype=np.bool_)
-    for call in np.flatnonzero(is_kind(graph.calls, CallKind.SYNC) & near).tolist():
-        reading[call] = any(graph.feeds_host[work] for work, _ in graph.timing.waits[call])
-    polling = np.array([bool(one) for one in graph.timing.polled], dtype=np.bool_)
+    calls, timing = graph.calls, graph.timing
+    reading = is_kind(calls, CallKind.SYNC) & near & timing.waits.holding(graph.feeds_host, len(calls))
+    polling = timing.polled.holding(np.ones(len(graph.rows), dtype=np.bool_), len(calls))
     return reading, polling
 
 
