@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from heuristics.config.hardware import gpu_family
+from heuristics.evidence.startup import CAUSES as STARTUP_CAUSES
 from heuristics.evidence.startup import judged_ns
 from heuristics.run.observed import Observed
 from traces.account.account import Account
@@ -84,6 +85,15 @@ class Figures:
         """Communication that compute waits for."""
         waits = self.blocking_ns
         return None if waits is None else sum(ns for kind, ns in waits.items() if kind in COMM_KINDS)
+
+    @property
+    def host_by_cause_ns(self) -> dict[str, int] | None:
+        """Time without compute that is the host's; allocator calls are memory's, start-up is nobody's."""
+        if self.starved_ns is None:
+            return None
+        left_out = {"allocator", "profiler", *(STARTUP_CAUSES if self.judged_ns < self.window_ns else ())}
+        kinds = {cause: ns for cause, ns in self.starved_ns.items() if cause not in left_out}
+        return kinds | ({"arrival": self.arrival_ns} if self.arrival_ns else {})
 
     @property
     def late_ns(self) -> int | None:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Final, get_args
 
 from heuristics.evidence.figures import Figures
-from heuristics.evidence.startup import CAUSES
 from heuristics.result.judged import Bucket
 from heuristics.run.run import WALL_IDS, WallId
 from heuristics.walls.words import percent
@@ -66,19 +65,17 @@ def _time_by_wall(rank: Figures) -> dict[WallId, int] | None:
 
     None where a part of it is unknown.
     """
-    starved, memory, compute_ns = rank.starved_ns, rank.memory, rank.budget_ns.get("compute")
+    host, memory, compute_ns = rank.host_by_cause_ns, rank.memory, rank.budget_ns.get("compute")
     waits_ns = rank.exposed_comm_ns if rank.blocked_ns is None else rank.blocked_ns
-    if starved is None or compute_ns is None or waits_ns is None or rank.recomputed_ns is None:
+    if host is None or compute_ns is None or waits_ns is None or rank.recomputed_ns is None:
         return None
-    left_out = {"allocator", "profiler", *(CAUSES if rank.judged_ns < rank.window_ns else ())}
     return {
         "memory": rank.recomputed_ns
         + (memory.offload_exposed_ns or 0)
         + (memory.host_resident_exposed_ns or 0)
-        + starved.get("allocator", 0),
+        + (rank.starved_ns or {}).get("allocator", 0),
         "communication": waits_ns,
-        "host_overhead": sum(ns for cause, ns in starved.items() if cause not in left_out)
-        + (rank.arrival_ns or 0),
+        "host_overhead": sum(host.values()),
         "compute": max(0, compute_ns - rank.recomputed_ns),
     }
 

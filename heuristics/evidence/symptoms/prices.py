@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from heuristics.evidence.figures import Figures, Parts, frac_of
@@ -34,8 +34,6 @@ FUSED_ROUTER: Final = Limit(
     "kernels of a layer",
     "Megatron-LM at 1d9edcf8, DeepSeek-V3 GB200 guide, 2.1.4: what the router fusion leaves of 72",
 )
-NOT_HOST: Final = ("allocator", "profiler")
-"""Causes of a late launch that are memory's, or the recording's own."""
 _HOST_LATE: Final = ("slow_host", "data_loader", "rotating_jitter")
 """Why a rank is late, where its host is why."""
 _NO_TRANSFER: Final = (*_HOST_LATE, "slow_device")
@@ -57,10 +55,11 @@ def _communication(symptoms: Symptoms) -> Price | Unpriced:
     if not known:
         return _unpriced(symptoms, "what communication is exposed", "exposed_comm_by_kind_frac", True)
     parts = [
-        _at_most(kinds, max(0, sum(kinds.values()) - _waits_ns(rank, symptoms.late))) for rank, kinds in known
+        (rank, _at_most(kinds, max(0, sum(kinds.values()) - _waits_ns(rank, symptoms.late))))
+        for rank, kinds in known
     ]
     why = Missing("symptoms", "waits that nothing explains may be communication", _GIVE_BLOCKING)
-    return _price([rank for rank, _ in known], parts, lambda rank: rank.stalled_ns, why)
+    return _price(parts, lambda rank: rank.stalled_ns, why)
 
 
 def _exposed(rank: Figures) -> Parts | None:
@@ -96,46 +95,41 @@ def _waits_ns(rank: Figures, late: Late | None) -> int:
 
 def _host_overhead(symptoms: Symptoms) -> Price | Unpriced:
     """Time without compute for want of a launch; with the waiting of others for a rank whose host is late."""
-    known, late = [rank for rank in symptoms.ranks if rank.starved_ns is not None], symptoms.late
+    known = [(rank, kinds) for rank in symptoms.ranks if (kinds := rank.host_by_cause_ns) is not None]
+    late = symptoms.late
     if not known:
         return _unpriced(symptoms, "how long the GPU had no launch", "absent_frac.launch_starved", True)
-    parts = [_starved(rank) for rank in known]
     if late is not None and late.cause in _HOST_LATE:
-        owner = next((rank for rank in known if rank.rank is not None and rank.rank == late.rank), known[0])
-        kinds = _starved(owner)
-        cause = max(kinds, key=lambda one: kinds[one], default="python")
-        for rank, kinds in zip(known, parts, strict=True):
+        number = late.rank
+        owners = [kinds for rank, kinds in known if rank.rank is not None and rank.rank == number]
+        owner = owners[0] if owners else known[0][1]
+        cause = max(owner, key=lambda one: owner[one], default="python")
+        for rank, kinds in known:
             kinds[cause] = kinds.get(cause, 0) + _waits_ns(rank, late)
     why = Missing("symptoms", "graphs recorded whole hide what their launches cost", cure("graphs", None))
-    split = any(rank.split for rank in known)  # one figure tells no cause
-    return _price(known, parts, lambda rank: rank.opaque_ns, why, split)
-
-
-def _starved(rank: Figures) -> dict[str, int]:
-    kinds = {cause: ns for cause, ns in (rank.starved_ns or {}).items() if cause not in NOT_HOST}
-    return kinds | ({"arrival": rank.arrival_ns} if rank.arrival_ns else {})
+    split = any(rank.split for rank, _ in known)  # one figure tells no cause
+    return _price(known, lambda rank: rank.opaque_ns, why, split)
 
 
 def _memory(symptoms: Symptoms) -> Price:
     """What runs again, with the all-to-all it sends again; exposed copies; the allocator."""
     ranks = symptoms.ranks
-    parts = [
+    costs = [
         {
             "recompute": _recomputed_ns(rank),
-            "offload": rank.memory.offload_exposed_ns or 0,
-            "host_resident": rank.memory.host_resident_exposed_ns or 0,
-            "allocator": rank.memory.allocator_ns or 0,
+            "offload": rank.memory.offload_exposed_ns,
+            "host_resident": rank.memory.host_resident_exposed_ns,
+            "allocator": rank.memory.allocator_ns,
         }
         for rank in ranks
     ]
-    unknown = [
-        name
-        for name, key in (("offload", "offload_exposed"), ("allocator", "allocator"))
-        if all(getattr(rank.memory, f"{key}_ns") is None for rank in ranks)
+    parts = [
+        (rank, {kind: ns for kind, ns in one.items() if ns}) for rank, one in zip(ranks, costs, strict=True)
     ]
+    unknown = [kind for kind in ("offload", "allocator") if all(one[kind] is None for one in costs)]
     how = "give memory.offload_exposed_frac and memory.allocator_frac"
     why = Missing("symptoms", f"the cost of {' and '.join(unknown)} is unknown", how)
-    return _price(ranks, parts, _unfilled_ns if unknown else _nothing, why)
+    return _price(parts, _unfilled_ns if unknown else _nothing, why)
 
 
 def _recomputed_ns(rank: Figures) -> int:
@@ -151,7 +145,7 @@ def _recomputed_ns(rank: Figures) -> int:
 def _unfilled_ns(rank: Figures) -> int:
     """The part of the window that no compute, communication or late launch fills."""
     filled = sum(rank.budget_ns.get(bucket, 0) for bucket in ("compute", "exposed_comm"))
-    return max(0, rank.window_ns - filled - sum(_starved(rank).values()))
+    return max(0, rank.window_ns - filled - sum((rank.host_by_cause_ns or {}).values()))
 
 
 def _compute(symptoms: Symptoms) -> Price | Unpriced:
@@ -162,7 +156,7 @@ def _compute(symptoms: Symptoms) -> Price | Unpriced:
         if unfused_ns < WALL.value * sum(rank.window_ns for rank in ranks):
             return _unpriced(symptoms, "how full the SMs are", "sm.fill_frac")
     known = [rank for rank in ranks if _empty_ns(rank) is not None or _unfused(rank)]
-    return _price(known, [_lost(rank) for rank in known])
+    return _price([(rank, _lost(rank)) for rank in known])
 
 
 def _lost(rank: Figures) -> Parts:
@@ -212,19 +206,19 @@ def _nothing(rank: Figures) -> None:
 
 
 def _price(
-    ranks: Sequence[Figures],
-    parts: Iterable[Parts],
+    parts: Sequence[tuple[Figures, Parts]],
     open_ns: Callable[[Figures], int | None] = _nothing,
     why: Missing | None = None,
     split: bool = True,
 ) -> Price:
-    """The price of its parts over these ranks; `open_ns` more may belong to it, as `why` tells."""
+    """The price of its parts on each rank; `open_ns` more may belong to it, as `why` tells."""
     by_kind: dict[str, int] = {}
-    for kinds in parts:
+    for _, kinds in parts:
         for kind, ns in kinds.items():
             by_kind[kind] = by_kind.get(kind, 0) + ns
-    window_ns = sum(rank.window_ns for rank in ranks)
-    total_ns, more = min(window_ns, sum(by_kind.values())), frac_of(ranks, open_ns)
+    window_ns = sum(rank.window_ns for rank, _ in parts)
+    more = frac_of((rank for rank, _ in parts), open_ns)
+    total_ns = min(window_ns, sum(by_kind.values()))
     frac = total_ns / window_ns
     shown = {kind: ns for kind, ns in by_kind.items() if ns > 0} if split else {}
     if not more:

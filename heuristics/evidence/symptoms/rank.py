@@ -40,7 +40,6 @@ _UNKNOWN: Final = Memory(
 )
 _FULL: Final = frozenset(("core_attn", "layernorm", "moe"))
 """Labels of a MoE layer's parts: where all of them run twice, whole layers do."""
-LATENCIES: Final = ("arrival", "kernel_gap")
 T = TypeVar("T")
 
 
@@ -56,13 +55,10 @@ def read_rank(fields: Fields) -> Figures:
     exposed, hidden = (_by_kind(fields, f"{name}_comm_by_kind") for name in ("exposed", "hidden"))
     starved = _split(absent, "launch_starved", CAUSES, "launch", fields.part("launch_starved_frac"))
     blocking = _split(absent, "blocking", None, "other_comm", fields.part("blocking_comm_frac"))
+    latency = _split(absent, "launch_latency", ("arrival", "kernel_gap"), "arrival") or {}
     if memory.allocator_ns is None and starved is not None:
         memory = replace(memory, allocator_ns=starved.get("allocator", 0))
-    hidden_ns, under, work_ns = (
-        fields.time("hidden_comm"),
-        sm.share("under_filled_frac"),
-        budget.get("compute"),
-    )
+    under, work_ns = sm.share("under_filled_frac"), budget.get("compute", WINDOW_NS)
     found = Figures(
         window_ns=WINDOW_NS,
         judged_ns=WINDOW_NS,
@@ -73,20 +69,18 @@ def read_rank(fields: Fields) -> Figures:
             kind for one in (exposed, hidden, blocking) for kind, ns in (one or {}).items() if ns
         ),
         exposed_by_kind_ns=exposed,
-        hidden_comm_ns=sum(hidden.values()) if hidden_ns is None and hidden is not None else hidden_ns,
+        hidden_comm_ns=_first(fields.time("hidden_comm"), None if hidden is None else sum(hidden.values())),
         by_class_ns=fields.times("compute_by_class", compute_classes()),
         starved_ns=starved,
         split=starved is None or isinstance(absent.values.get("launch_starved"), dict),
         blocking_ns=blocking,
-        arrival_ns=(_split(absent, "launch_latency", LATENCIES, "arrival") or {}).get("arrival"),
+        arrival_ns=latency.get("arrival"),
         opaque_ns=absent.part("graph_opaque"),
         stalled_ns=absent.part("dependency_stalled"),
         masked_ns=fields.time("masked"),
         recomputed_ns=compute_again_ns(memory),
-        work_ns=WINDOW_NS if work_ns is None else work_ns,
-        under_filled_ns=sm.part("under_filled_ns")
-        if under is None
-        else round(under * (work_ns or WINDOW_NS)),
+        work_ns=work_ns,
+        under_filled_ns=sm.part("under_filled_ns") if under is None else round(under * work_ns),
         fill_frac=sm.share("fill_frac"),
         observed=_observed(fields),
     )
@@ -132,16 +126,13 @@ def _split(
 
 def _with_a2a(fields: Fields, found: Figures, hidden: dict[str, int] | None) -> Figures:
     """Expert all-to-all, as given, else by the kinds of communication; all of it is payload."""
-    exposed_ns, hidden_ns, payload_ns = (fields.time(name) for name in ("exposed", "hidden", "payload"))
-    exposed_ns = _of_experts(found.exposed_by_kind_ns) if exposed_ns is None else exposed_ns
-    hidden_ns = _of_experts(hidden) if hidden_ns is None else hidden_ns
-    if payload_ns is None:
-        payload_ns = (exposed_ns or 0) + (hidden_ns or 0) or None
+    exposed_ns = _first(fields.time("exposed"), _of_experts(found.exposed_by_kind_ns))
+    hidden_ns = _first(fields.time("hidden"), _of_experts(hidden))
     return replace(
         found,
         a2a_exposed_ns=exposed_ns,
         a2a_hidden_ns=hidden_ns,
-        a2a_payload_ns=payload_ns,
+        a2a_payload_ns=_first(fields.time("payload"), (exposed_ns or 0) + (hidden_ns or 0) or None),
         a2a_waiting_ns=fields.time("waiting_like"),
     )
 
@@ -191,7 +182,6 @@ def _first(one: T | None, other: T | None) -> T | None:
 def _observed(fields: Fields) -> Observed:
     """What an object tells of the run itself."""
     seen, kernels = fields.under("detected", Detected.__struct_fields__), fields.under("kernels")
-    kernels.under("sum_by_class_frac")
     modules, full = _recomputed(seen, fields.under("memory"))
     gpu = fields.text("gpu")
     return Observed(
@@ -218,7 +208,6 @@ def _recomputed(seen: Fields, memory: Fields) -> tuple[tuple[str, ...] | None, b
     """What runs again: true or false, `none`, `selective` or `full`, labels, or passes by module."""
     listed = memory.values.get("recompute_modules")
     modules = memory.texts("recompute_modules") if isinstance(listed, list) else None
-    seen.known.add("recompute")
     match seen.values.get("recompute"):
         case None | True | "selective":
             return modules, _is_full(modules)
