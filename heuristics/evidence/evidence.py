@@ -1,4 +1,4 @@
-"""What opinions rest on: walls, verdict and what a run shows, measured from a trace or said as symptoms."""
+"""What opinions rest on: walls, verdict and what a run shows, by a trace or by figures that were given."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Figures:
     """One rank, in ns of its windows. None is unknown, never zero.
 
     `place`: of the rank in the document, `rank`: its number in the run. `judged_ns`: the windows less
-    start-up. `told`: communication can be told from compute. `comm_kinds`: all communication that runs.
+    start-up. `comm_known`: communication can be told from compute. `comm_kinds`: all communication that runs.
     `starved_ns` by cause and `blocking_ns` by producer are time without compute, as `arrival_ns`, `opaque_ns`
     (inside graphs recorded whole) and `stalled_ns` (nothing explains it) are. `split`: the causes of late
     launches are known. `recomputed_ns`: compute that is done again. `work_ns`: compute work, of which
@@ -48,7 +48,7 @@ class Figures:
     memory: Memory
     place: int | None = None
     rank: int | None = None
-    told: bool = True
+    comm_known: bool = True
     budget_ns: Parts = field(default_factory=dict)
     comm_kinds: frozenset[str] = frozenset()
     exposed_by_kind_ns: Parts | None = None
@@ -78,7 +78,7 @@ class Figures:
     def exposed_comm_ns(self) -> int | None:
         """Exposed communication, where it can be told from compute."""
         kinds = None if self.exposed_by_kind_ns is None else sum(self.exposed_by_kind_ns.values())
-        return self.budget_ns.get("exposed_comm", kinds) if self.told else None
+        return self.budget_ns.get("exposed_comm", kinds) if self.comm_known else None
 
     @property
     def blocked_ns(self) -> int | None:
@@ -103,8 +103,8 @@ class Figures:
 
 def frac_of(ranks: Iterable[Figures], read: Callable[[Figures], int | None]) -> float | None:
     """One length as part of the windows, over the ranks that tell it; None where none does."""
-    told = [(ns, rank.window_ns) for rank in ranks if (ns := read(rank)) is not None]
-    return sum(ns for ns, _ in told) / sum(window_ns for _, window_ns in told) if told else None
+    found = [(ns, rank.window_ns) for rank in ranks if (ns := read(rank)) is not None]
+    return sum(ns for ns, _ in found) / sum(window_ns for _, window_ns in found) if found else None
 
 
 def figures_of(measurements: Sequence[RankMeasurements]) -> tuple[Figures, ...]:
@@ -113,14 +113,14 @@ def figures_of(measurements: Sequence[RankMeasurements]) -> tuple[Figures, ...]:
 
 
 def _measured(place: int, rank: RankMeasurements) -> Figures:
-    budget, told, a2a, launches = rank.budget, rank.communication_told, rank.a2a, rank.sm.launches
+    budget, known, a2a, launches = rank.budget, rank.communication_told, rank.a2a, rank.sm.launches
     account = rank.account if isinstance(rank.account, Account) else None
     return Figures(
         window_ns=budget.window_ns,
         judged_ns=judged_ns(rank),
         memory=rank.memory,
         place=place,
-        told=told,
+        comm_known=known,
         budget_ns={
             "compute": budget.compute_ns,
             "exposed_comm": budget.exposed_comm_ns,
@@ -129,10 +129,10 @@ def _measured(place: int, rank: RankMeasurements) -> Figures:
         },
         comm_kinds=frozenset(budget.exposed_comm_by_kind_ns),
         exposed_by_kind_ns=budget.exposed_comm_by_kind_ns,
-        hidden_comm_ns=budget.hidden_comm_ns if told else None,
+        hidden_comm_ns=budget.hidden_comm_ns if known else None,
         by_class_ns=budget.compute_by_class_ns,
         starved_ns=account.launch_starved_ns if account else None,
-        blocking_ns=account.blocking_ns if account and told else None,
+        blocking_ns=account.blocking_ns if account and known else None,
         arrival_ns=account.arrival_ns if account else None,
         masked_ns=account.masked_ns if account else None,
         recomputed_ns=compute_again_ns(rank.memory) or 0,

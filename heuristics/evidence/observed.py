@@ -72,7 +72,7 @@ def _together(values: Sequence[Any]) -> Any:
 def _routes_tokens(
     ranks: Sequence[Figures], classes: set[str], kinds: set[str], dispatcher: str
 ) -> bool | None:
-    if not all(rank.told for rank in ranks):
+    if not all(rank.comm_known for rank in ranks):
         return None
     experts = any(rank.observed.expert_gemms_per_layer for rank in ranks)
     if experts or classes & _ROUTING or any(kind.startswith("ep_") for kind in kinds):

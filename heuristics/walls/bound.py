@@ -39,12 +39,12 @@ class Bound:
 def find_bound(ranks: Sequence[Figures]) -> Bound:
     """Bound of a run. Ranks with whole graph replays only count as time that could not be told."""
     window_ns = sum(rank.judged_ns for rank in ranks)
-    told = [rank for rank in ranks if rank.told]
+    told = [rank for rank in ranks if rank.comm_known]
     split = [_time_by_wall(rank) for rank in told]
     known = [one for one in split if one is not None]
     if len(known) == len(ranks):
         return _of_shares({wall: sum(one[wall] for one in known) / window_ns for wall in WALL_IDS})
-    blind = next((rank for rank in ranks if not rank.told), None)
+    blind = next((rank for rank in ranks if not rank.comm_known), None)
     return _over_half(told, window_ns, blind)
 
 

@@ -49,7 +49,7 @@ def _unexplained_fracs(measurements: Sequence[RankMeasurements]) -> list[float]:
 
 def _context(ranks: Sequence[Figures]) -> list[Evidence]:
     """Exposed, blocking and hidden beside the cost, over all ranks that tell communication."""
-    told = [rank for rank in ranks if rank.told]
+    told = [rank for rank in ranks if rank.comm_known]
     found = shown_frac(
         "exposed_comm_frac", told, lambda rank: rank.exposed_comm_ns, "an upper bound of its cost"
     )
@@ -62,7 +62,7 @@ def _context(ranks: Sequence[Figures]) -> list[Evidence]:
 
 
 def _longest(ranks: Sequence[Figures]) -> list[Evidence]:
-    spans = [(span, rank.place) for rank in ranks for span in rank.a2a_spans if rank.told]
+    spans = [(span, rank.place) for rank in ranks for span in rank.a2a_spans if rank.comm_known]
     if not spans:
         return []
     span, place = max(spans, key=lambda one: one[0].end_ns - one[0].start_ns)

@@ -88,7 +88,7 @@ def _without_room(ranks: Sequence[Figures]) -> Missing | None:
         for key in ("peak_bytes", "capacity_bytes"):
             if getattr(rank.memory, key) is None:
                 gap = _gap(rank, key)
-                known = "the cost of recompute and offload is measured"
+                known = "the cost of recompute and offload is known"
                 reason = f"free GPU memory is unknown ({gap.reason}); {known}"
                 return Missing("memory", reason, gap.cure)
     return None

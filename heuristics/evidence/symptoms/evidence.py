@@ -113,7 +113,9 @@ def _verdict(symptoms: Symptoms, walls: Sequence[WallJudgement], gap: Missing | 
     following = _next(symptoms, verdict.wall)
     level: Level | None = known(earlier.confidence) if earlier else None
     if earlier is not None and level is not None:
-        confidence = Confidence(level, earlier.confidence_reasons)
+        confidence = Confidence(
+            level, tuple(Reason("earlier_result", text) for text in earlier.confidence_because)
+        )
         return replace(verdict, because=earlier.because, confidence=confidence, following=following)
     given = Reason("symptoms", "figures were given, not measured in a trace here")
     confidence = lowered_by((given, *seen, *about_others(verdict.wall, walls)))

@@ -6,11 +6,11 @@ import json
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
-from typing import Final, NoReturn, cast
+from typing import Final, NoReturn, TypeVar
 
 from traces.errors import InputError
 
-Json = Mapping[str, object]
+T = TypeVar("T")
 
 WINDOW_NS: Final = 1_000_000_000
 """Length of every window, so that a part of it has a length in ns too, and ranks count alike."""
@@ -27,7 +27,9 @@ class Fields:
     `in_ns`: all of its lengths are in ns. `known`: keys that may stand there, those asked for among them.
     """
 
-    def __init__(self, source: str, path: str, values: Json, known: Iterable[str] = ()) -> None:
+    def __init__(
+        self, source: str, path: str, values: Mapping[str, object], known: Iterable[str] = ()
+    ) -> None:
         self.source, self.path, self.values = source, path, values
         self.known, self.in_ns = {*known}, path.endswith("_ns")
         self.window_ns: float | None = None
@@ -39,6 +41,18 @@ class Fields:
     def _value(self, key: str) -> object:
         self.known.add(key)
         return self.values.get(key)
+
+    def _of(self, key: str, kind: type[T], what: str) -> T | None:
+        value = self._value(key)
+        if value is not None and not isinstance(value, kind):
+            self.refuse(key, f"is to be {what}")
+        return value
+
+    def _list(self, key: str, kind: type[T], what: str) -> list[T] | None:
+        value = self._of(key, list, what)
+        if value is not None and not all(isinstance(one, kind) for one in value):
+            self.refuse(key, f"is to be {what}")
+        return value
 
     def refuse(self, key: str, need: str) -> NoReturn:
         """Raise InputError: the field is not what it has to be."""
@@ -59,11 +73,9 @@ class Fields:
 
     def under(self, key: str, known: Iterable[str] = ()) -> Fields:
         """The object at `key`; an empty one where it is absent."""
-        value = self._value(key)
-        if value is not None and not isinstance(value, dict):
-            self.refuse(key, "is to be an object")
+        value = self._of(key, dict, "an object")
         if key not in self._inner:
-            self._inner[key] = [Fields(self.source, self._place(key), cast("Json", value or {}))]
+            self._inner[key] = [Fields(self.source, self._place(key), value or {})]
         (inner,) = self._inner[key]
         inner.known |= {*known}
         inner.window_ns, inner.in_ns = self.window_ns, self.in_ns or inner.in_ns
@@ -71,12 +83,7 @@ class Fields:
 
     def each(self, key: str, known: Iterable[str] = ()) -> list[Fields]:
         """The objects of the list at `key`."""
-        value = self._value(key)
-        if value is None:
-            return []
-        if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
-            self.refuse(key, "is to be a list of objects")
-        listed = enumerate(cast("list[Json]", value))
+        listed = enumerate(self._list(key, dict, "a list of objects") or ())
         inner = [Fields(self.source, f"{self._place(key)}[{at}]", one, known) for at, one in listed]
         return self._inner.setdefault(key, inner)
 
@@ -113,30 +120,19 @@ class Fields:
 
     def flag(self, key: str) -> bool | None:
         """True or false."""
-        value = self._value(key)
-        if value is not None and not isinstance(value, bool):
-            self.refuse(key, "is to be true or false")
-        return value
+        return self._of(key, bool, "true or false")
 
     def text(self, key: str, choices: Collection[str] = ()) -> str | None:
         """Text; one of `choices`, where any are given."""
-        value = self._value(key)
-        if value is None:
-            return None
-        if not isinstance(value, str):
-            self.refuse(key, "is to be text")
-        if choices and value not in choices:
+        value = self._of(key, str, "text")
+        if value is not None and choices and value not in choices:
             self.refuse(key, f"is to be one of {', '.join(choices)}")
         return value
 
     def texts(self, key: str) -> tuple[str, ...] | None:
         """A list of texts."""
-        value = self._value(key)
-        if value is None:
-            return None
-        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-            self.refuse(key, "is to be a list of texts")
-        return tuple(cast("list[str]", value))
+        value = self._list(key, str, "a list of texts")
+        return None if value is None else tuple(value)
 
     def time(self, name: str) -> int | None:
         """A part of the window in ns of `WINDOW_NS`: from `<name>_frac`, else `<name>_ns`."""
@@ -190,7 +186,7 @@ def parse_object(text: str, source: str) -> Fields:
         ) from None
     if not isinstance(value, dict):
         raise InputError(f'{source}: symptoms are one JSON object, such as {{"budget_frac": {{...}}}}')
-    return Fields(source, "", cast("Json", value))
+    return Fields(source, "", value)
 
 
 def _refuse(constant: str) -> NoReturn:

@@ -59,7 +59,7 @@ def _communication(symptoms: Symptoms) -> Price | Unpriced:
         for rank, kinds in known
     ]
     why = Missing("symptoms", "waits that nothing explains may be communication", _GIVE_BLOCKING)
-    return _price(parts, lambda rank: rank.stalled_ns, why)
+    return _price(symptoms, parts, lambda rank: rank.stalled_ns, why)
 
 
 def _exposed(rank: Figures) -> Parts | None:
@@ -108,7 +108,7 @@ def _host_overhead(symptoms: Symptoms) -> Price | Unpriced:
             kinds[cause] = kinds.get(cause, 0) + _waits_ns(rank, late)
     why = Missing("symptoms", "graphs recorded whole hide what their launches cost", cure("graphs", None))
     split = any(rank.split for rank, _ in known)  # one figure tells no cause
-    return _price(known, lambda rank: rank.opaque_ns, why, split)
+    return _price(symptoms, known, lambda rank: rank.opaque_ns, why, split)
 
 
 def _memory(symptoms: Symptoms) -> Price:
@@ -129,7 +129,7 @@ def _memory(symptoms: Symptoms) -> Price:
     unknown = [kind for kind in ("offload", "allocator") if all(one[kind] is None for one in costs)]
     how = "give memory.offload_exposed_frac and memory.allocator_frac"
     why = Missing("symptoms", f"the cost of {' and '.join(unknown)} is unknown", how)
-    return _price(parts, _unfilled_ns if unknown else _nothing, why)
+    return _price(symptoms, parts, _unfilled_ns if unknown else _nothing, why)
 
 
 def _recomputed_ns(rank: Figures) -> int:
@@ -156,7 +156,7 @@ def _compute(symptoms: Symptoms) -> Price | Unpriced:
         if unfused_ns < WALL.value * sum(rank.window_ns for rank in ranks):
             return _unpriced(symptoms, "how full the SMs are", "sm.fill_frac")
     known = [rank for rank in ranks if _empty_ns(rank) is not None or _unfused(rank)]
-    return _price([(rank, _lost(rank)) for rank in known])
+    return _price(symptoms, [(rank, _lost(rank)) for rank in known])
 
 
 def _lost(rank: Figures) -> Parts:
@@ -206,21 +206,26 @@ def _nothing(rank: Figures) -> None:
 
 
 def _price(
+    symptoms: Symptoms,
     parts: Sequence[tuple[Figures, Parts]],
     open_ns: Callable[[Figures], int | None] = _nothing,
     why: Missing | None = None,
     split: bool = True,
 ) -> Price:
-    """The price of its parts on each rank; `open_ns` more may belong to it, as `why` tells."""
+    """The price of its parts on each rank that tells them, as if the others were like these.
+
+    `open_ns` more may belong to it, as `why` tells.
+    """
     by_kind: dict[str, int] = {}
     for _, kinds in parts:
         for kind, ns in kinds.items():
             by_kind[kind] = by_kind.get(kind, 0) + ns
-    window_ns = sum(rank.window_ns for rank, _ in parts)
-    more = frac_of((rank for rank, _ in parts), open_ns)
-    total_ns = min(window_ns, sum(by_kind.values()))
+    window_ns, ranks = sum(rank.window_ns for rank in symptoms.ranks), [rank for rank, _ in parts]
+    scale, more = window_ns / sum(rank.window_ns for rank in ranks), frac_of(ranks, open_ns)
+    shown = {kind: round(ns * scale) for kind, ns in by_kind.items() if ns}
+    total_ns = min(window_ns, sum(shown.values()))
     frac = total_ns / window_ns
-    shown = {kind: ns for kind, ns in by_kind.items() if ns > 0} if split else {}
+    shown = shown if split else {}
     if not more:
         return Price(total_ns, frac, None, shown, (), None, None)
     return Price(total_ns, frac, None, shown, (), None, why, min(1.0, frac + more))
@@ -231,8 +236,6 @@ def _unpriced(symptoms: Symptoms, what: str, key: str, absent: bool = False) -> 
     why = Missing("symptoms", f"{what} is not given", f"give {key}, {RECORD}")
     if symptoms.only_sums:
         why = Missing("symptoms", _ONLY_SUMS, f"give {key}, a union of intervals, {RECORD}")
-    busy = [rank.budget_ns.get("compute") for rank in symptoms.ranks]
-    told = [
-        1.0 - ns / rank.window_ns for ns, rank in zip(busy, symptoms.ranks, strict=True) if ns is not None
-    ]
-    return Unpriced(why, max(told) if told and absent else None)
+    if not absent or any("compute" not in rank.budget_ns for rank in symptoms.ranks):
+        return Unpriced(why)
+    return Unpriced(why, max(1.0 - rank.budget_ns["compute"] / rank.window_ns for rank in symptoms.ranks))

@@ -238,6 +238,13 @@ def test_ranks_count_alike() -> None:
     assert wall("communication", ranks=ranks).cost_frac == pytest.approx(0.20)
 
 
+def test_what_one_rank_alone_tells_stands_for_the_others_too() -> None:
+    kinds = {"exposed_comm_by_kind_frac": {"cp": 0.30}}
+    seen = observed(ranks=[{**kinds, "absent_frac": {"launch_starved": {"launch": 0.20}}}, kinds])
+    host = next(one for one in seen.walls if one.id == "host_overhead")
+    assert (host.cost_frac, host.cost_ns, seen.window_ns) == (0.20, 400_000_000, 2_000_000_000)
+
+
 def test_waiting_for_a_rank_whose_host_is_late_is_the_hosts() -> None:
     ranks = [
         {"rank": 5, "exposed_comm_by_kind_frac": {}, "absent_frac": {"launch_starved": {"gc": 0.14}}},
