@@ -85,7 +85,7 @@ def _over_half(told: Sequence[Figures], window_ns: int, blind: Figures | None) -
     compute = [rank.budget_ns.get("compute") for rank in told]
     exposed = [rank.exposed_comm_ns for rank in told]
     if told and all(one is None for one in (*compute, *exposed)):
-        return Bound(None, "nothing tells where the time of the window goes", "give budget_frac")
+        return Bound(None, "where the time of the window goes is unknown", "give budget_frac")
     shares: dict[WallId, float] = {
         "compute": sum(ns or 0 for ns in compute) / window_ns,
         "communication": sum(ns or 0 for ns in exposed) / window_ns,
