@@ -8,8 +8,8 @@ from diagnoser.command_line import command_line
 from diagnoser.configuration import read_configured
 from diagnoser.diagnosis import Diagnosis
 from diagnoser.version import VERSION
-from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
 from heuristics.evidence.fit import with_fit
+from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
 from heuristics.judgement import judge_observed
 from heuristics.plan.asked import Ask
 from heuristics.run.given import Given

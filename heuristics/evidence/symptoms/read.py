@@ -30,6 +30,7 @@ CAUSES: Final = (
 
 UNREAD: Final = 20
 """Sentences of unknown keys that are kept: enough to see what a file speaks of."""
+_RUN: Final = ("ranks_seen", "world_size", "groups", "late", "clocks")
 _RUN_KEYS: Final = (*Result.__struct_fields__, "ranks", "throughput")
 
 
@@ -88,9 +89,6 @@ def _capture(document: Fields) -> Capture:
         own.refuse("ranks_seen", "is more than world_size")
     longest = max((one for one in perturbed if one is not None), default=None)
     return Capture(longest, own.flag("missing_events"), seen, world)
-
-
-_RUN: Final = ("ranks_seen", "world_size", "groups", "late", "clocks")
 
 
 def _late(run: Fields, ranks: Sequence[Figures], told: Sequence[Fields]) -> Late | None:
