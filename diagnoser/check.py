@@ -8,8 +8,8 @@ from diagnoser.command_line import command_line
 from diagnoser.configuration import read_configured
 from diagnoser.diagnosis import Diagnosis
 from diagnoser.version import VERSION
+from heuristics.evidence.fit import with_fit
 from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
-from heuristics.evidence.symptoms.fit import with_fit
 from heuristics.judgement import judge_observed
 from heuristics.plan.asked import Ask
 from heuristics.run.given import Given
@@ -38,7 +38,7 @@ def check_config(
     configured = read_configured(config, log, given, progress)
     said = Symptoms() if symptoms is None else read_symptoms(_text(symptoms), symptoms.name)
     progress("checking the configuration", None)
-    observed = with_fit(observed_from(said, configured.settings), given, configured.log, said)
+    observed = with_fit(observed_from(said, configured.settings), given, configured.log)
     judgement = judge_observed(observed, given, configured, ask)
     judged = symptoms is not None or any(wall.outcome != "unmeasurable" for wall in judgement.walls)
     result = result_of_run(

@@ -105,7 +105,7 @@ def judge(
     given, configured = given or Given(), configured or Configured()
     evidence = _beside_log(observe(measurements), configured.log)
     if configured.log is not None or given.memory_tight:
-        from heuristics.evidence.symptoms.fit import with_fit
+        from heuristics.evidence.fit import with_fit
 
         evidence = with_fit(evidence, given, configured.log)
     return judge_observed(evidence, given, configured, ask)

@@ -17,8 +17,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
+from heuristics.evidence.fit import with_fit
 from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
-from heuristics.evidence.symptoms.fit import with_fit
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.fixes.change import Knobs
 from heuristics.judgement import Configured, Judgement, judge_observed
@@ -133,7 +133,7 @@ def given_of(case: Case) -> Given:
 def judgement_of(case: Case) -> Judgement:
     """The case judged, as `check-config --symptoms` does it."""
     symptoms, given, log = symptoms_of(case), given_of(case), log_of(case)
-    observed = with_fit(observed_from(symptoms, settings_of(case)), given, log, symptoms)
+    observed = with_fit(observed_from(symptoms, settings_of(case)), given, log)
     return judge_observed(observed, given, Configured(settings_of(case), log))
 
 

@@ -11,21 +11,20 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import ModuleType
 from typing import get_args
 
 from hypothesis import strategies as st
 
 from heuristics.config.hardware import FAMILIES
+from heuristics.evidence.figures import figures_of
 from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition
 from heuristics.run.given import Given, Guidance, Routing, Stage
 from heuristics.run.observed import Observed
 from heuristics.run.run import WALL_IDS, Run, WallId
-from heuristics.walls.communication import judge as judge_communication
-from heuristics.walls.compute import judge as judge_compute
-from heuristics.walls.host_overhead import judge as judge_host
-from heuristics.walls.memory import judge as judge_memory
+from heuristics.walls import JUDGES, judge_walls, replayed_prices
 from heuristics.walls.wall import Evidence, Outcome, WallJudgement
 from tests.simulate.export import write_export
 from tests.simulate.recording import Recording
@@ -47,14 +46,24 @@ WINDOW_NS, STEPS = 1_000, 4
 KERNEL = "vectorized_elementwise_kernel"
 GEMM = "nvjet_tst_128x256_64x4_2x1_v_bz_TNT"
 Judge = Callable[[list[RankMeasurements]], WallJudgement]
-JUDGE: dict[WallId, Judge] = {
-    "memory": judge_memory,
-    "communication": judge_communication,
-    "host_overhead": judge_host,
-    "compute": judge_compute,
-}
 UNBOUNDED = Bounds(None, None, None, None)
 SURE = Proofs(residual_free_error_frac=0.0, elastic_frac=0.5, unexplained_frac=0.0)
+
+
+def walls_of(ranks: Sequence[RankMeasurements]) -> tuple[WallJudgement, ...]:
+    """All walls of a run by its ranks."""
+    return judge_walls(figures_of(ranks), replayed_prices(ranks))
+
+
+def _judge(wall: ModuleType) -> Judge:
+    found: Judge = lambda ranks: wall.judge(figures_of(ranks), wall.measured(ranks))  # noqa: E731
+    return found
+
+
+judge_memory, judge_communication, judge_host, judge_compute = map(_judge, JUDGES)
+JUDGE: dict[WallId, Judge] = dict(
+    zip(WALL_IDS, (judge_memory, judge_communication, judge_host, judge_compute), strict=True)
+)
 
 
 def measured(path: Path) -> RankMeasurements:

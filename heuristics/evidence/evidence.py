@@ -1,4 +1,4 @@
-"""What opinions rest on: walls, verdict and what a run shows, measured from a trace or said as symptoms."""
+"""What opinions rest on: walls, verdict and what a run shows, by a trace or by figures that were given."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from heuristics.evidence.figures import figures_of
 from heuristics.evidence.observed import observed_by
 from heuristics.evidence.startup import Startup, find_startup, judged_ns
 from heuristics.plan.gains import Replayed
 from heuristics.run.observed import Observed
-from heuristics.walls import judge_walls
+from heuristics.walls import judge_walls, replayed_prices
 from heuristics.walls.bound import Bound, LargestBucket, find_bound, largest_bucket
 from heuristics.walls.verdict import Verdict, find_verdict
 from heuristics.walls.wall import WallJudgement
@@ -43,18 +44,19 @@ class RunEvidence:
 
 def observe(measurements: Sequence[RankMeasurements]) -> RunEvidence:
     """Observe a run by the measurements of all its ranks, at least one."""
-    walls = judge_walls(measurements)
+    ranks = figures_of(measurements)
+    walls = judge_walls(ranks, replayed_prices(measurements))
     replayed = tuple(
         Replayed(rank.costs, rank.costs.changes, judged_ns(rank))
         for rank in measurements
         if not isinstance(rank.costs, Missing) and rank.costs.refused is None
     )
     return RunEvidence(
-        bound=find_bound(measurements),
-        largest=largest_bucket(measurements),
+        bound=find_bound(ranks),
+        largest=largest_bucket(ranks),
         walls=walls,
         verdict=find_verdict(measurements, walls),
-        observed=observed_by(measurements),
+        observed=observed_by(ranks),
         window_ns=sum(rank.window_ns for rank in replayed),
         replayed=replayed,
         step_ns=_step_ns(measurements),

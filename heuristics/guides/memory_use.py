@@ -9,7 +9,7 @@ from heuristics.run.run import Run
 from traces.limits import Limit
 from traces.missing import Missing
 from traces.names.gpus import product_named
-from traces.sizes.memory import ERROR, estimate
+from traces.sizes.memory import ERROR, Estimate, estimate
 from traces.training_log.log import OutOfMemory
 
 HEAD_ROOM: Final = Limit(
@@ -53,13 +53,19 @@ class TooLarge:
         return self.least_bytes > self.capacity_bytes
 
 
+def estimated(run: Run) -> Estimate | Missing:
+    """The memory of the run's fullest rank, counted from its configuration."""
+    config = run.config
+    return estimate(config.settings, config.core_text, precision=config.precision)
+
+
 def too_large(run: Run) -> TooLarge | None:
     """The estimate of the fullest rank where it is more than the GPU has; None where a peak was measured."""
     product = product_named(run.gpu or "")
     capacity = run.active.memory_bytes or (product.memory_bytes if product else None)
     if capacity is None or not run.settings.by_knob or used_frac(run) is not None:
         return None
-    found = estimate(run.config.settings, run.config.core_text)
+    found = estimated(run)
     if isinstance(found, Missing) or found.total_bytes <= capacity:
         return None
     return TooLarge(found.stage, found.total_bytes, capacity)
@@ -81,8 +87,8 @@ def fits(run: Run) -> bool | None:
         return False
     if ran(run):
         return True
-    estimated = too_large(run)
-    return False if estimated is not None and estimated.is_certain else None
+    large = too_large(run)
+    return False if large is not None and large.is_certain else None
 
 
 def used_frac(run: Run) -> float | None:

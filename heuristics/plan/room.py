@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from heuristics.guides.memory_use import estimated
 from heuristics.guides.memory_use import fits as does_fit
 from heuristics.plan.planned import Plan
 from heuristics.result.judged import Room
@@ -12,7 +13,7 @@ from heuristics.run.run import Run
 from traces.limits import Limit
 from traces.missing import Missing
 from traces.settings.settings import Value
-from traces.sizes.memory import ERROR, Estimate, delta, estimate
+from traces.sizes.memory import ERROR, delta
 
 OUTSIDE_FRAC: Final = Limit(
     0.1,
@@ -41,12 +42,6 @@ def room_for(run: Run, changes: Mapping[str, Value]) -> Room:
     fits = added * (1 + ERROR.value) <= free
     left = f"{_gb(free)} free" if free > 0 else "none free"
     return Room(added, free, fits, f"+{_gb(added)} of {left}: {'fits' if fits else 'does not fit'}")
-
-
-def estimated(run: Run) -> Estimate | Missing:
-    """The memory of the run's fullest rank, counted from its configuration."""
-    config = run.config
-    return estimate(config.settings, config.core_text, precision=config.precision)
 
 
 def _freed(added: int) -> str:

@@ -83,9 +83,9 @@ class Defect(Section, frozen=True):
     """One defect, once. `id`: what `explain` takes. `fix`: the catalogue's id, `CFG-n` or `ENV-n`.
 
     `cost`: what it leads to. `since` and `until`: the first release with the rule, and the first without.
-    `set`: settings that correct it, where their values do not depend on the run; "null" is null. `also`:
-    what the same cure corrects. `of`: ids of rules, findings, failures and steps of the workflow that tell
-    the same.
+    `set`: settings that correct it, where their values do not depend on the run; "null" in a document is
+    null. `also`: what the same cure corrects. `of`: ids of rules, findings, failures and steps of the
+    workflow that tell the same.
     """
 
     id: str
@@ -100,6 +100,10 @@ class Defect(Section, frozen=True):
     seen: tuple[Sighting, ...]
     also: tuple[str, ...]
     of: tuple[str, ...]
+
+    def tells(self, id: str) -> bool:
+        """Whether it is the entry of a rule, a finding, a failure or a step."""
+        return id == self.id or id in self.of
 
 
 class SetAt(Section, frozen=True):

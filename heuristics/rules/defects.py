@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Final, Literal
+from typing import Final
+
+from msgspec.structs import replace
 
 from heuristics.findings.finding import ConfigFinding, FindingState
-from heuristics.result.configured import DefectKind
+from heuristics.result.configured import Defect, DefectKind, Sighting
 from heuristics.rules.check import Broken, check_rules
 from heuristics.rules.failures.failure import Failure, State
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.rule import Rule
 from heuristics.rules.rules import rules
 from heuristics.run.run import Run
-from traces.settings.settings import Value
 from traces.training_log.known_lines import known_lines
 
 KINDS: Final[tuple[DefectKind, ...]] = ("rejected", "not_as_written", "found", "warned", "no_effect")
@@ -66,42 +66,6 @@ _STATE_COSTS: Final[Mapping[FindingState | State, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Sighting:
-    """Where a defect was seen: a setting's place, a line of the log, or how a finding is known."""
-
-    source: Literal["configuration", "log", "evidence", "megatron_core"]
-    what: str
-    where: str
-
-
-@dataclass(frozen=True, slots=True)
-class Defect:
-    """One entry. `id`: what `explain` takes, empty where nothing more is known.
-
-    `since` and `until`: the first release with the rule, and the first without. `set`: settings that meet
-    it, where their values do not depend on the run. `also`: what the same cure meets as well. `of`: ids of
-    rules, findings, failures and steps of the workflow that tell the same.
-    """
-
-    id: str
-    kind: DefectKind
-    what: str
-    cure: str
-    fix: str
-    cost: str
-    since: str = ""
-    until: str = ""
-    set: Mapping[str, Value] = field(default_factory=dict)
-    seen: tuple[Sighting, ...] = ()
-    also: tuple[str, ...] = ()
-    of: tuple[str, ...] = ()
-
-    def tells(self, id: str) -> bool:
-        """Whether it is the entry of a rule, a finding, a failure or a step."""
-        return id == self.id or id in self.of
-
-
 def defects_of(
     run: Run,
     broken: tuple[Broken, ...],
@@ -134,10 +98,12 @@ def _add(entries: list[Defect], new: Defect, told: int | None) -> None:
         return
     old = entries[told]
     is_better = old.kind in ("warned", "no_effect") and new.kind == "not_as_written"
-    words = {"what": new.what, "cure": new.cure, "cost": new.cost} if is_better else {}
+    words = new if is_better else old
     entries[told] = replace(
         old,
-        **words,  # type: ignore[arg-type]
+        what=words.what,
+        cure=words.cure,
+        cost=words.cost,
         kind=min(old.kind, new.kind, key=KINDS.index),
         seen=tuple(dict.fromkeys((*old.seen, *new.seen))),
         of=tuple(dict.fromkeys((*old.of, *new.of))),
@@ -198,6 +164,7 @@ def _of_rule(broken: Broken, run: Run) -> Defect:
         until=_release(rule, rule.until),
         set=rule.set,
         seen=tuple(seen),
+        also=(),
         of=(rule.id, *rule.same),
     )
 
@@ -212,7 +179,7 @@ def _of_finding(one: ConfigFinding) -> Defect:
     kind = _KIND_OF.get(one.state, kind)
     seen = (Sighting("evidence", one.evidence.rstrip("."), ""),)
     of = (one.id, *_STEPS.get(one.id, ()))
-    return Defect(one.id, kind, one.text, one.fix, "", _STATE_COSTS[one.state], seen=seen, of=of)
+    return Defect(one.id, kind, one.text, one.fix, "", _STATE_COSTS[one.state], "", "", {}, seen, (), of)
 
 
 def _of_failure(one: Failure) -> Defect:
@@ -225,12 +192,16 @@ def _of_failure(one: Failure) -> Defect:
         one.fix,
         one.fix_id,
         _STATE_COSTS[one.state],
+        since="",
+        until="",
         set=one.knobs,
         seen=seen,
+        also=(),
         of=tuple(dict.fromkeys((one.rule or one.id, one.id))),
     )
 
 
 def _of_answer(one: Answer) -> Defect:
     seen = (Sighting("megatron_core", one.text, one.tier),)
-    return Defect("", "rejected", f"Megatron-Core rejects it: {one.text}", "", "", _COSTS["core"], seen=seen)
+    text = f"Megatron-Core rejects it: {one.text}"
+    return Defect("", "rejected", text, "", "", _COSTS["core"], "", "", {}, seen, (), ())

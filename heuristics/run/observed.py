@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from traces.measure.moe.pass_count import PassCount
 from traces.names.frameworks import Framework
+from traces.training_log.log import Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Observed:
     a2a_waiting_frac: float | None = None
     short_kernel_frac: float | None = None
     late_cause: str | None = None
-    out_of_memory: str | None = None
+    out_of_memory: Stage | None = None
     absent_frac: Mapping[str, float] | None = None
     recorder: str | None = None
     several_gpus: bool | None = None

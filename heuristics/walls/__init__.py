@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from heuristics.evidence.figures import Figures
+from heuristics.run.run import WALL_IDS, WallId
 from heuristics.walls import communication, compute, host_overhead, memory
+from heuristics.walls.price import Price, Unpriced
 from heuristics.walls.wall import WallJudgement
 from traces.measure.measurements import RankMeasurements
 
@@ -12,6 +15,13 @@ JUDGES = (memory, communication, host_overhead, compute)
 """In the order of the workflow."""
 
 
-def judge_walls(measurements: Sequence[RankMeasurements]) -> tuple[WallJudgement, ...]:
+def judge_walls(
+    ranks: Sequence[Figures], prices: Mapping[WallId, Price | Unpriced]
+) -> tuple[WallJudgement, ...]:
     """Every wall of a run, in the order of the workflow."""
-    return tuple(wall.judge(measurements) for wall in JUDGES)
+    return tuple(one.judge(ranks, prices[wall]) for wall, one in zip(WALL_IDS, JUDGES, strict=True))
+
+
+def replayed_prices(measurements: Sequence[RankMeasurements]) -> dict[WallId, Price | Unpriced]:
+    """What each wall costs a run, by replay of its trace."""
+    return {wall: one.measured(measurements) for wall, one in zip(WALL_IDS, JUDGES, strict=True)}

@@ -11,17 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, get_args
 
-from heuristics.evidence.startup import CAUSES, judged_ns, startup_ns
+from heuristics.evidence.figures import Figures
 from heuristics.result.judged import Bucket
 from heuristics.run.run import WALL_IDS, WallId
 from heuristics.walls.words import percent
-from traces.account.account import Account
 from traces.cures import cure
 from traces.limits import Limit
-from traces.measure.measurements import RankMeasurements
-from traces.names.kinds import COMM_KINDS, compute_classes
 
 HALF: Final = Limit(
     0.5,
@@ -39,21 +36,19 @@ class Bound:
     cure: str = ""
 
 
-def find_bound(measurements: Sequence[RankMeasurements]) -> Bound:
+def find_bound(ranks: Sequence[Figures]) -> Bound:
     """Bound of a run. Ranks with whole graph replays only count as time that could not be told."""
-    window_ns = sum(judged_ns(rank) for rank in measurements)
-    told = [rank for rank in measurements if rank.communication_told]
-    if len(told) == len(measurements) and all(isinstance(rank.account, Account) for rank in told):
-        total: dict[WallId, int] = dict.fromkeys(WALL_IDS, 0)
-        for rank in told:
-            for wall, ns in _time_by_wall(rank).items():
-                total[wall] += ns
-        return bound_of_shares({wall: ns / window_ns for wall, ns in total.items()})
-    hidden = next((rank.kind for rank in measurements if not rank.communication_told), None)
-    return _over_half(told, hidden, window_ns)
+    window_ns = sum(rank.judged_ns for rank in ranks)
+    told = [rank for rank in ranks if rank.comm_known]
+    split = [_time_by_wall(rank) for rank in told]
+    known = [one for one in split if one is not None]
+    if len(known) == len(ranks):
+        return _of_shares({wall: sum(one[wall] for one in known) / window_ns for wall in WALL_IDS})
+    blind = next((rank for rank in ranks if not rank.comm_known), None)
+    return _over_half(told, window_ns, blind)
 
 
-def bound_of_shares(shares: Mapping[WallId, float]) -> Bound:
+def _of_shares(shares: Mapping[WallId, float]) -> Bound:
     """Bound of a run whose windows are split by the wall they belong to, each as a part of them."""
     largest = max(shares, key=lambda wall: shares[wall])
     listed = sorted(shares.items(), key=lambda part: -part[1])
@@ -65,53 +60,51 @@ def bound_of_shares(shares: Mapping[WallId, float]) -> Bound:
     return Bound(largest, f"time of the windows: {words}")
 
 
-def _time_by_wall(rank: RankMeasurements) -> dict[WallId, int]:
-    """Time of one rank's windows by the wall it belongs to; latencies and stalls belong to none."""
-    account, memory = rank.account, rank.memory
-    assert isinstance(account, Account)
-    starved = account.launch_starved_ns
-    left_out = {"allocator", "profiler", *(CAUSES if startup_ns(rank) else ())}
-    again = memory.recompute_modules or {}
-    recomputed_ns = sum(ns for key, ns in again.items() if key in compute_classes())
+def _time_by_wall(rank: Figures) -> dict[WallId, int] | None:
+    """Time of one rank's windows by the wall it belongs to; latencies and stalls belong to none.
+
+    None where a part of it is unknown.
+    """
+    host, memory, compute_ns = rank.host_by_cause_ns, rank.memory, rank.budget_ns.get("compute")
+    waits_ns = rank.exposed_comm_ns if rank.blocked_ns is None else rank.blocked_ns
+    if host is None or compute_ns is None or waits_ns is None or rank.recomputed_ns is None:
+        return None
     return {
-        "compute": max(0, rank.budget.compute_ns - recomputed_ns),
-        "communication": sum(ns for kind, ns in account.blocking_ns.items() if kind in COMM_KINDS),
-        "host_overhead": sum(ns for cause, ns in starved.items() if cause not in left_out)
-        + account.arrival_ns,
-        "memory": recomputed_ns
+        "memory": rank.recomputed_ns
         + (memory.offload_exposed_ns or 0)
         + (memory.host_resident_exposed_ns or 0)
-        + starved.get("allocator", 0),
+        + (rank.starved_ns or {}).get("allocator", 0),
+        "communication": waits_ns,
+        "host_overhead": sum(host.values()),
+        "compute": max(0, compute_ns - rank.recomputed_ns),
     }
 
 
-def _over_half(told: Sequence[RankMeasurements], untold_kind: str | None, window_ns: int) -> Bound:
-    """`untold_kind`: the kind of trace in which communication cannot be told, None where it always can."""
+def _over_half(told: Sequence[Figures], window_ns: int, blind: Figures | None) -> Bound:
+    """The bound where only compute and exposed communication are told. `blind`: a rank that tells neither."""
+    compute = [rank.budget_ns.get("compute") for rank in told]
+    exposed = [rank.exposed_comm_ns for rank in told]
+    if told and all(one is None for one in (*compute, *exposed)):
+        return Bound(None, "where the time of the window goes is unknown", "give budget_frac")
     shares: dict[WallId, float] = {
-        "compute": sum(rank.budget.compute_ns for rank in told) / window_ns,
-        "communication": sum(rank.budget.exposed_comm_ns for rank in told) / window_ns,
+        "compute": sum(ns or 0 for ns in compute) / window_ns,
+        "communication": sum(ns or 0 for ns in exposed) / window_ns,
     }
-    bound = bound_of_most(shares)
-    if bound.bucket is None and untold_kind is not None:
-        return Bound(
-            None,
-            "graph replays were recorded whole, or kernels without names: compute and communication "
-            "cannot be separated",
-            cure("names", untold_kind),
-        )
-    return bound
-
-
-def bound_of_most(shares: Mapping[WallId, float]) -> Bound:
-    """Bound of a run of which only compute and exposed communication are told, by what fills over half."""
     for wall, share in shares.items():
         if share > HALF.value:
             what = "exposed communication" if wall == "communication" else "compute"
             return Bound(wall, f"{what} fills {percent(share)} of the windows, over half")
+    if blind is not None:
+        return Bound(
+            None,
+            "graph replays were recorded whole, or kernels without names: compute and communication "
+            "cannot be told apart",
+            cure("names", blind.observed.recorder),
+        )
     return Bound(
         None,
         f"neither compute ({percent(shares['compute'])}) nor exposed communication "
-        f"({percent(shares['communication'])}) fills over half of the windows; the rest was not separated",
+        f"({percent(shares['communication'])}) fills over half of the windows; the rest was not told apart",
         "read the budget: the largest bucket is named there",
     )
 
@@ -124,14 +117,9 @@ class LargestBucket:
     frac: float
 
 
-def largest_bucket(measurements: Sequence[RankMeasurements]) -> LargestBucket:
-    """Largest bucket of a run; of equals the first in the order of the budget."""
-    budgets = [rank.budget for rank in measurements]
-    total_ns: dict[Bucket, int] = {
-        "compute": sum(budget.compute_ns for budget in budgets),
-        "exposed_comm": sum(budget.exposed_comm_ns for budget in budgets),
-        "exposed_copy": sum(budget.exposed_copy_ns for budget in budgets),
-        "idle": sum(budget.idle_ns for budget in budgets),
-    }
-    name = max(total_ns, key=lambda bucket: total_ns[bucket])
-    return LargestBucket(name, total_ns[name] / sum(budget.window_ns for budget in budgets))
+def largest_bucket(ranks: Sequence[Figures]) -> LargestBucket | None:
+    """Largest bucket of a run; of equals the first in the order of the budget. None where none is known."""
+    total_ns = {name: sum(rank.budget_ns.get(name, 0) for rank in ranks) for name in get_args(Bucket)}
+    name: Bucket = max(total_ns, key=lambda bucket: total_ns[bucket])
+    known = any(rank.budget_ns for rank in ranks)
+    return LargestBucket(name, total_ns[name] / sum(rank.window_ns for rank in ranks)) if known else None

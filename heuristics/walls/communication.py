@@ -16,27 +16,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from heuristics.walls.price import WALL, at_most_frac, price
-from heuristics.walls.wall import Evidence, WallJudgement, judged, unpriced
-from traces.account.account import Account
+from heuristics.evidence.figures import Figures
+from heuristics.walls.price import WALL, Price, Unpriced, at_most_frac, price
+from heuristics.walls.wall import Evidence, WallJudgement, judged, shown_frac
 from traces.cures import cure
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
-from traces.names.kinds import COMM_KINDS
 
 
-def judge(measurements: Sequence[RankMeasurements]) -> WallJudgement:
+def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> WallJudgement:
     """Judge the communication of a run's ranks (at least one)."""
+    return judged("communication", told, ranks, [*_context(ranks), *_longest(ranks)])
+
+
+def measured(measurements: Sequence[RankMeasurements]) -> Price | Unpriced:
+    """Its price by replay, which may be more where waits that no edge explains could make it a wall."""
     told = price(measurements, "communication")
-    if isinstance(told, Missing):
-        return unpriced("communication", told, measurements, _context(measurements))
     unexplained = max(_unexplained_fracs(measurements), default=0.0)
-    if told.frac < WALL.value <= told.frac + unexplained:
-        reason = f"up to {unexplained:.0%} of the window are waits that no edge explains, most likely of it"
-        how = cure("events", measurements[0].kind)
-        most = at_most_frac(measurements, "communication", proofs_hold=False)
-        told = replace(told, at_least=Missing("replay", reason, how), at_most_frac=most)
-    return judged("communication", told, _context(measurements))
+    if isinstance(told, Unpriced) or not told.frac < WALL.value <= told.frac + unexplained:
+        return told
+    reason = f"up to {unexplained:.0%} of the window are waits that no edge explains, most likely of it"
+    how = cure("events", measurements[0].kind)
+    most = at_most_frac(measurements, "communication", proofs_hold=False)
+    return replace(told, at_least=Missing("replay", reason, how), at_most_frac=most)
 
 
 def _unexplained_fracs(measurements: Sequence[RankMeasurements]) -> list[float]:
@@ -45,33 +47,22 @@ def _unexplained_fracs(measurements: Sequence[RankMeasurements]) -> list[float]:
     return [one.proofs.residual_free_error_frac for one in costs if one.refused is None]
 
 
-def _context(measurements: Sequence[RankMeasurements]) -> list[Evidence]:
-    """Exposed and blocking beside the cost, over all ranks, and the longest all-to-all of any."""
-    ranks = [rank for rank in measurements if rank.communication_told]
-    if not ranks:
-        return []
-    unit, window_ns = "fraction of the windows", sum(rank.budget.window_ns for rank in ranks)
-    exposed = sum(rank.budget.exposed_comm_ns for rank in ranks) / window_ns
-    hidden = sum(rank.budget.hidden_comm_ns for rank in ranks) / window_ns
-    found = [Evidence("exposed_comm_frac", exposed, unit, None, "an upper bound of its cost")]
-    accounts = [rank.account for rank in ranks if isinstance(rank.account, Account)]
-    if len(accounts) == len(ranks):
-        blocking_ns = sum(
-            ns for account in accounts for kind, ns in account.blocking_ns.items() if kind in COMM_KINDS
-        )
+def _context(ranks: Sequence[Figures]) -> list[Evidence]:
+    """Exposed, blocking and hidden beside the cost, over all ranks that tell communication."""
+    told = [rank for rank in ranks if rank.comm_known]
+    found = shown_frac(
+        "exposed_comm_frac", told, lambda rank: rank.exposed_comm_ns, "an upper bound of its cost"
+    )
+    if all(rank.blocking_ns is not None for rank in told):
         why = "what a fix could recover while the host stays ahead"
-        found.append(Evidence("blocking_comm_frac", blocking_ns / window_ns, unit, None, why))
-    found.append(Evidence("hidden_comm_frac", hidden, unit, None, "runs under compute"))
-    return found + _longest(measurements)
+        found += shown_frac("blocking_comm_frac", told, lambda rank: rank.blocked_ns, why)
+    return found + shown_frac(
+        "hidden_comm_frac", told, lambda rank: rank.hidden_comm_ns, "runs under compute"
+    )
 
 
-def _longest(measurements: Sequence[RankMeasurements]) -> list[Evidence]:
-    spans = [
-        (span, place)
-        for place, rank in enumerate(measurements)
-        if rank.a2a is not None
-        for span in rank.a2a.spans
-    ]
+def _longest(ranks: Sequence[Figures]) -> list[Evidence]:
+    spans = [(span, rank.place) for rank in ranks for span in rank.a2a_spans if rank.comm_known]
     if not spans:
         return []
     span, place = max(spans, key=lambda one: one[0].end_ns - one[0].start_ns)

@@ -18,19 +18,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from heuristics.walls.price import WALL, price
-from heuristics.walls.wall import Evidence, WallJudgement, judged, unpriced
+from heuristics.evidence.figures import Figures
+from heuristics.walls.price import WALL, Price, Unpriced, price
+from heuristics.walls.wall import Evidence, WallJudgement, judged
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 
 
-def judge(measurements: Sequence[RankMeasurements]) -> WallJudgement:
+def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> WallJudgement:
     """Judge the compute of a run's ranks (at least one)."""
+    return judged("compute", told, ranks, [*_context(ranks), *_tensor_cores(ranks)])
+
+
+def measured(measurements: Sequence[RankMeasurements]) -> Price | Unpriced:
+    """Its price by replay."""
     told = price(measurements, "compute")
-    if isinstance(told, Missing):
-        return unpriced("compute", told, measurements)
-    told = replace(told, at_least=told.at_least or _without_peaks(measurements))
-    return judged("compute", told, [*_context(measurements), *_tensor_cores(measurements)])
+    if isinstance(told, Unpriced):
+        return told
+    return replace(told, at_least=told.at_least or _without_peaks(measurements))
 
 
 def _without_peaks(measurements: Sequence[RankMeasurements]) -> Missing | None:
@@ -44,9 +49,9 @@ def _without_peaks(measurements: Sequence[RankMeasurements]) -> Missing | None:
     return None
 
 
-def _tensor_cores(measurements: Sequence[RankMeasurements]) -> list[Evidence]:
+def _tensor_cores(ranks: Sequence[Figures]) -> list[Evidence]:
     """How much of the GEMM work does without tensor cores, where the GPU has TF32."""
-    uses = [rank.tensor_cores for rank in measurements if rank.tensor_cores.tf32]
+    uses = [rank.tensor_cores for rank in ranks if rank.tensor_cores is not None and rank.tensor_cores.tf32]
     simt_ns, gemm_ns = sum(use.simt_ns for use in uses), sum(use.gemm_ns for use in uses)
     if not simt_ns:
         return []
@@ -57,20 +62,19 @@ def _tensor_cores(measurements: Sequence[RankMeasurements]) -> list[Evidence]:
     ]
 
 
-def _context(measurements: Sequence[RankMeasurements]) -> list[Evidence]:
+def _context(ranks: Sequence[Figures]) -> list[Evidence]:
     """How the launches of all ranks use the SMs."""
-    uses = [rank.sm.launches for rank in measurements if rank.sm.launches is not None]
-    work_ns = sum(use.work_ns for use in uses)
-    if not work_ns:
-        return []
+    found, work_ns = [], sum(rank.work_ns or 0 for rank in ranks)
     of_work = "fraction of compute work"
-    under = sum(use.under_filled_ns for use in uses) / work_ns
-    found = [Evidence("under_filled_frac", under, of_work, None, "kernels with fewer blocks than SMs")]
-    filled = [use.fill_frac for use in uses if use.fill_frac is not None]
+    under = [rank.under_filled_ns for rank in ranks if rank.under_filled_ns is not None]
+    if work_ns and under:
+        why = "kernels with fewer blocks than SMs"
+        found.append(Evidence("under_filled_frac", sum(under) / work_ns, of_work, None, why))
+    filled = [rank.fill_frac for rank in ranks if rank.fill_frac is not None]
     if filled:
         why = "blocks against what the SMs hold, of the rank that fills least; persistent kernels apart"
         found.append(Evidence("fill_frac", min(filled), "fraction of the SMs", None, why))
-    if persistent_ns := sum(use.persistent_ns for use in uses):
+    if persistent_ns := sum(rank.persistent_ns or 0 for rank in ranks):
         why = "low occupancy by design, never a finding"
         found.append(Evidence("persistent_frac", persistent_ns / work_ns, of_work, None, why))
     return found

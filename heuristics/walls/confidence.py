@@ -61,7 +61,7 @@ def confidence_in(
         *_about_coverage(measurements),
         *_about_waits(measurements),
         *_about_profiler(wall, measurements),
-        *_about_others(wall, walls),
+        *about_others(wall, walls),
     )
     return lowered_by(reasons)
 
@@ -140,7 +140,8 @@ def _about_profiler(wall: WallId, measurements: Sequence[RankMeasurements]) -> I
         yield Reason("profiler", text)
 
 
-def _about_others(wall: WallId, walls: Sequence[WallJudgement]) -> Iterator[Reason]:
+def about_others(wall: WallId, walls: Sequence[WallJudgement]) -> Iterator[Reason]:
+    """Other walls that could not be priced: one of them may be larger."""
     blind = [
         wall_words(one.id)
         for one in walls

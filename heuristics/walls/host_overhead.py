@@ -14,40 +14,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from heuristics.walls.price import price
-from heuristics.walls.wall import Evidence, WallJudgement, judged, unpriced
-from traces.account.account import Account
+from heuristics.evidence.figures import Figures
+from heuristics.walls.price import Price, Unpriced, price
+from heuristics.walls.wall import Evidence, WallJudgement, judged, shown_frac
 from traces.measure.measurements import RankMeasurements
-from traces.missing import Missing
 
 
-def judge(measurements: Sequence[RankMeasurements]) -> WallJudgement:
+def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> WallJudgement:
     """Judge the host of a run's ranks (at least one)."""
-    told = price(measurements, "host_overhead")
-    if isinstance(told, Missing):
-        return unpriced("host_overhead", told, measurements)
-    return judged("host_overhead", told, _context(measurements))
+    return judged("host_overhead", told, ranks, _context(ranks))
 
 
-def _context(measurements: Sequence[RankMeasurements]) -> list[Evidence]:
+def measured(measurements: Sequence[RankMeasurements]) -> Price | Unpriced:
+    """Its price by replay."""
+    return price(measurements, "host_overhead")
+
+
+def _context(ranks: Sequence[Figures]) -> list[Evidence]:
     """What the account lays on the host, over all ranks that have one."""
-    told = [(rank, rank.account) for rank in measurements if isinstance(rank.account, Account)]
-    unit, window_ns = "fraction of the windows", sum(rank.budget.window_ns for rank, _ in told)
-    starved_ns = sum(ns for _, account in told for ns in account.launch_starved_ns.values())
-    masked_ns = sum(account.masked_ns for _, account in told)
     why = "no compute ran and none was launched"
-    found = [
-        Evidence("launch_starved_frac", starved_ns / window_ns, unit, None, why),
-        Evidence(
-            "masked_frac",
-            masked_ns / window_ns,
-            unit,
-            None,
-            "in this part the late kernel also waited for another kernel; a faster host alone would not "
-            "recover it",
-        ),
-    ]
-    if graphs := max(rank.detected.graph_share_frac for rank in measurements):
+    found = shown_frac("launch_starved_frac", ranks, lambda rank: rank.late_ns, why)
+    why = (
+        "in this part the late kernel also waited for another kernel; a faster host alone would not "
+        "recover it"
+    )
+    found += shown_frac("masked_frac", ranks, lambda rank: rank.masked_ns, why)
+    if graphs := max(rank.observed.graph_frac or 0.0 for rank in ranks):
         why = "kernel work inside CUDA graphs, which the host launches at once"
         found.append(Evidence("graph_share_frac", graphs, "fraction of kernel work", None, why))
     return found

@@ -15,13 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Final
 
-from heuristics.walls.price import price
-from heuristics.walls.wall import Evidence, WallJudgement, judged, unmeasurable, unpriced
+from heuristics.evidence.figures import Figures
+from heuristics.walls.price import Price, Unpriced, price
+from heuristics.walls.wall import Evidence, WallJudgement, judged, shown_frac, unmeasurable
 from traces.cures import cure
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
+from traces.measure.memory import Memory
 from traces.missing import Missing
 
 RETRIES: Final = Limit(
@@ -31,17 +34,12 @@ RETRIES: Final = Limit(
 )
 
 
-def judge(measurements: Sequence[RankMeasurements]) -> WallJudgement:
+def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> WallJudgement:
     """Judge the memory of a run's ranks (at least one)."""
-    told = price(measurements, "memory")
-    if isinstance(told, Missing):
-        result = unpriced("memory", told, measurements)
-    else:
-        told = replace(told, at_least=told.at_least or _in_graphs(measurements))
-        result = judged("memory", told, _context(measurements))
-    fracs = [rank.memory.allocator_retry_frac for rank in measurements]
-    if worst := max((frac for frac in fracs if frac is not None), default=None):
-        place = fracs.index(worst)
+    result = judged("memory", told, ranks, _context(ranks))
+    retries = [(rank.memory.allocator_retry_frac or 0.0, rank.place) for rank in ranks]
+    worst, place = max(retries, key=lambda one: one[0])
+    if worst:
         retried = Evidence(
             "allocator_retry_frac", worst, RETRIES.unit, RETRIES.value, RETRIES.because, rank=place
         )
@@ -50,12 +48,20 @@ def judge(measurements: Sequence[RankMeasurements]) -> WallJudgement:
             return replace(result, outcome="finding", comes_first=True)
     if result.outcome == "finding":
         return result
-    if not isinstance(told, Missing) and (gap := _unpriced(measurements)) is not None:
+    if isinstance(told, Price) and (gap := _unpriced(ranks)) is not None:
         evidence = tuple(one for one in result.evidence if not one.measure.endswith("cost_frac"))
         return unmeasurable("memory", gap, evidence)
-    if result.outcome == "clear" and (gap := _without_room(measurements)) is not None:
+    if result.outcome == "clear" and (gap := _without_room(ranks)) is not None:
         return replace(result, outcome="unmeasurable", missing=(gap.reason,), cure=gap.cure)
     return result
+
+
+def measured(measurements: Sequence[RankMeasurements]) -> Price | Unpriced:
+    """Its price by replay."""
+    told = price(measurements, "memory")
+    if isinstance(told, Unpriced):
+        return told
+    return replace(told, at_least=told.at_least or _in_graphs(measurements))
 
 
 def _in_graphs(measurements: Sequence[RankMeasurements]) -> Missing | None:
@@ -66,9 +72,9 @@ def _in_graphs(measurements: Sequence[RankMeasurements]) -> Missing | None:
     return None
 
 
-def _unpriced(measurements: Sequence[RankMeasurements]) -> Missing | None:
+def _unpriced(ranks: Sequence[Figures]) -> Missing | None:
     """What keeps the price itself from being known: whether anything is computed a second time."""
-    for rank in measurements:
+    for rank in ranks:
         if rank.memory.recompute_ns is None:
             gap = _gap(rank, "recompute_ns")
             reason = f"time of recompute unknown: {gap.reason}"
@@ -76,67 +82,49 @@ def _unpriced(measurements: Sequence[RankMeasurements]) -> Missing | None:
     return None
 
 
-def _without_room(measurements: Sequence[RankMeasurements]) -> Missing | None:
+def _without_room(ranks: Sequence[Figures]) -> Missing | None:
     """What keeps a small price from being clear: whether there is room."""
-    for rank in measurements:
+    for rank in ranks:
         for key in ("peak_bytes", "capacity_bytes"):
             if getattr(rank.memory, key) is None:
                 gap = _gap(rank, key)
-                known = "the cost of recompute and offload is measured"
+                known = "the cost of recompute and offload is known"
                 reason = f"free GPU memory is unknown ({gap.reason}); {known}"
                 return Missing("memory", reason, gap.cure)
     return None
 
 
-def _gap(rank: RankMeasurements, key: str) -> Missing:
+def _gap(rank: Figures, key: str) -> Missing:
     gaps = {gap.path: gap for gap in rank.memory.missing}
     return gaps.get(f"memory.{key}", Missing("", "the trace does not record it", ""))
 
 
-def _context(measurements: Sequence[RankMeasurements]) -> list[Evidence]:
+_COSTS: Final = {
+    "recompute": "what is computed a second time",
+    "offload_exposed": "exposed offload copies",
+    "host_resident_exposed": "exposed copies of weights or optimizer state that live in host memory",
+    "allocator": "host time in allocator calls, steps after the first",
+}
+
+
+def _context(ranks: Sequence[Figures]) -> list[Evidence]:
     """The prices by themselves, over all ranks that tell them, and how full the fullest GPU was."""
-    memories = [(rank.memory, rank.budget.window_ns) for rank in measurements]
-    said = (
-        (
-            "recompute_frac",
-            [(one.recompute_ns, ns) for one, ns in memories],
-            "what is computed a second time",
-        ),
-        (
-            "offload_exposed_frac",
-            [(one.offload_exposed_ns, ns) for one, ns in memories],
-            "exposed offload copies",
-        ),
-        (
-            "host_resident_exposed_frac",
-            [(one.host_resident_exposed_ns, ns) for one, ns in memories],
-            "exposed copies of weights or optimizer state that live in host memory",
-        ),
-        (
-            "allocator_frac",
-            [(one.allocator_ns, ns) for one, ns in memories],
-            "host time in allocator calls, steps after the first",
-        ),
-    )
     found = []
-    for measure, values, why in said:
-        told = [(ns, window_ns) for ns, window_ns in values if ns is not None]
-        if any(ns for ns, _ in told):
-            frac = sum(ns for ns, _ in told) / sum(window_ns for _, window_ns in told)
-            found.append(Evidence(measure, frac, "fraction of the windows", None, why))
-    found += _traffic(measurements)
-    used = [
-        one.peak_bytes / one.capacity_bytes for one, _ in memories if one.peak_bytes and one.capacity_bytes
-    ]
+    for name, why in _COSTS.items():
+        read = attrgetter(f"memory.{name}_ns")
+        if any(map(read, ranks)):
+            found += shown_frac(f"{name}_frac", ranks, read, why)
+    memories = [rank.memory for rank in ranks]
+    found += _traffic(memories)
+    used = [one.peak_bytes / one.capacity_bytes for one in memories if one.peak_bytes and one.capacity_bytes]
     if used:
         why = "context only: PyTorch keeps nearly all memory by design"
         found.append(Evidence("peak_frac", max(used), "fraction of the capacity", None, why))
     return found
 
 
-def _traffic(measurements: Sequence[RankMeasurements]) -> Iterator[Evidence]:
+def _traffic(memories: Sequence[Memory]) -> Iterator[Evidence]:
     """How much the copies of each kind move a GPU, and how fast: means over the ranks that have any."""
-    memories = [rank.memory for rank in measurements]
     for kind in ("offload", "host_resident"):
         keys = (f"{kind}_copies", f"{kind}_bytes", f"{kind}_union_ns")
         uses = [[getattr(one, key) for key in keys] for one in memories]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -35,24 +35,33 @@ class Price:
 
     `steady_frac`: the same in the steps after the first, None with fewer than three. `step_frac`: of each
     used step of each rank, as part of that step. `at_least`: why it may be more; `at_most_frac`: the most
-    that it can then be, None where nothing bounds it or the price itself is the most.
+    that it can then be, None where nothing bounds it or the price itself is the most. `rank` and
+    `steady_frac` are None too where figures were given in place of a trace.
     """
 
     ns: int
     frac: float
     steady_frac: float | None
-    by_kind_ns: dict[str, int]
+    by_kind_ns: Mapping[str, int]
     step_frac: tuple[float, ...]
-    rank: int
+    rank: int | None
     at_least: Missing | None
     at_most_frac: float | None = None
 
 
-def price(measurements: Sequence[RankMeasurements], wall: WallId) -> Price | Missing:
+@dataclass(frozen=True, slots=True)
+class Unpriced:
+    """Why a handicap has no price, and the most that it can be; None where nothing bounds it."""
+
+    why: Missing
+    at_most_frac: float | None = None
+
+
+def price(measurements: Sequence[RankMeasurements], wall: WallId) -> Price | Unpriced:
     """The price of a wall's handicap, or why no rank tells it."""
     told = [(place, rank, cost) for place, rank in enumerate(measurements) if (cost := cost_of(rank, wall))]
     if not told:
-        return _why(measurements[0], wall)
+        return Unpriced(_why(measurements[0], wall), at_most_frac(measurements, wall))
     window_ns = sum(judged_ns(rank) for _, rank, _ in told)
     by_kind: dict[str, int] = {}
     for _, _, cost in told:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
-from heuristics.evidence.startup import judged_ns
+from heuristics.evidence.figures import Figures, frac_of
 from heuristics.run.run import WallId
-from heuristics.walls.price import STEADY, WALL, Price, at_most_frac
-from traces.measure.measurements import RankMeasurements
+from heuristics.walls.price import STEADY, WALL, Price, Unpriced
 from traces.missing import Missing
 
 Outcome = Literal["finding", "clear", "unmeasurable"]
+_OF_WINDOWS: Final = "fraction of the windows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,46 +63,47 @@ class WallJudgement:
         return bool(steady) and steady[0] < STEADY.value
 
 
-def judged(wall: WallId, price: Price, evidence: Sequence[Evidence]) -> WallJudgement:
+def judged(
+    wall: WallId, told: Price | Unpriced, ranks: Sequence[Figures], evidence: Sequence[Evidence]
+) -> WallJudgement:
     """A finding from the limit up, else clear; the cost itself is the first evidence.
 
-    A cost that may be more than it seems is clear only where even the most it can be is below the limit.
+    A cost that is unknown, or may be more than it seems, is clear only where even the most it can be is below
+    the limit.
     """
-    cost = Evidence(
-        "cost_frac", price.frac, "fraction of the windows", WALL.value, WALL.because, rank=price.rank
-    )
-    stands = price.frac >= WALL.value
-    shown = [cost]
-    if price.steady_frac is not None:
-        steady = Evidence("steady_cost_frac", price.steady_frac, STEADY.unit, STEADY.value, STEADY.because)
+    most = told.at_most_frac
+    if isinstance(told, Unpriced):
+        if most is None or most >= WALL.value:
+            return unmeasurable(wall, told.why, evidence, most)
+        ns = round(most * sum(rank.judged_ns for rank in ranks))
+        because = f"the most it can be by the partition of the windows; not replayed: {told.why.reason}"
+        bound = Evidence("cost_frac", most, _OF_WINDOWS, WALL.value, because)
+        return WallJudgement(wall, "clear", ns, most, {}, (), (bound, *evidence), at_most_frac=most)
+    shown = [Evidence("cost_frac", told.frac, _OF_WINDOWS, WALL.value, WALL.because, rank=told.rank)]
+    if told.steady_frac is not None:
+        steady = Evidence("steady_cost_frac", told.steady_frac, STEADY.unit, STEADY.value, STEADY.because)
         shown.append(steady)
-    most = price.at_most_frac
-    if not stands and price.at_least is not None and (most is None or most >= WALL.value):
-        return unmeasurable(wall, price.at_least, (*shown, *evidence), most)
-    outcome: Outcome = "finding" if stands else "clear"
+    stands = told.frac >= WALL.value
+    if not stands and told.at_least is not None and (most is None or most >= WALL.value):
+        return unmeasurable(wall, told.at_least, (*shown, *evidence), most)
     return WallJudgement(
         wall,
-        outcome,
-        price.ns,
-        price.frac,
-        price.by_kind_ns,
-        price.step_frac,
+        "finding" if stands else "clear",
+        told.ns,
+        told.frac,
+        told.by_kind_ns,
+        told.step_frac,
         (*shown, *evidence),
         at_most_frac=most,
     )
 
 
-def unpriced(
-    wall: WallId, why: Missing, measurements: Sequence[RankMeasurements], evidence: Sequence[Evidence] = ()
-) -> WallJudgement:
-    """A wall that no replay tells: clear at its bound where that is below the limit, else unmeasurable."""
-    most = at_most_frac(measurements, wall)
-    if most is None or most >= WALL.value:
-        return unmeasurable(wall, why, evidence, most)
-    ns = round(most * sum(map(judged_ns, measurements)))
-    because = f"the most it can be by the partition of the windows; not replayed: {why.reason}"
-    bound = Evidence("cost_frac", most, "fraction of the windows", WALL.value, because)
-    return WallJudgement(wall, "clear", ns, most, {}, (), (bound, *evidence), at_most_frac=most)
+def shown_frac(
+    measure: str, ranks: Sequence[Figures], read: Callable[[Figures], int | None], because: str
+) -> list[Evidence]:
+    """A length as part of the windows, over the ranks that tell it; nothing where none does."""
+    frac = frac_of(ranks, read)
+    return [] if frac is None else [Evidence(measure, frac, _OF_WINDOWS, None, because)]
 
 
 def unmeasurable(

@@ -16,8 +16,8 @@ from typing import Final
 from hypothesis import strategies as st
 
 from heuristics.evidence.evidence import RunEvidence
+from heuristics.evidence.fit import with_fit
 from heuristics.evidence.symptoms import Symptoms, observed_from
-from heuristics.evidence.symptoms.fit import with_fit
 from heuristics.judgement import Configured, Judgement, run_of
 from heuristics.plan.allowed import changed
 from heuristics.plan.planned import Planned
@@ -70,7 +70,7 @@ def random_run(draw: Random, versions: tuple[tuple[str | None, str | None], ...]
     said = _legal(_drawn(draw, framework, core), given, framework, core)
     settings = _whole(said, framework, core)
     symptoms = random_symptoms(draw, settings)
-    evidence = with_fit(observed_from(symptoms, settings), given, None, symptoms)
+    evidence = with_fit(observed_from(symptoms, settings), given)
     return RandomRun(evidence, given, Configured(settings))
 
 

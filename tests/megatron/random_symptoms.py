@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from random import Random
 from typing import Final
 
-from heuristics.evidence.symptoms.symptoms import Capture, Late, RankSymptoms, Symptoms
+from heuristics.evidence.symptoms import Symptoms, read_symptoms
 from traces.account.host import CAUSES
 from traces.names.kinds import COMM_KINDS
 from traces.settings.settings import Settings
@@ -24,15 +25,20 @@ _SIZE_OF: Final = {
 
 
 def random_symptoms(draw: Random, settings: Settings) -> Symptoms:
-    """Symptoms of one rank or two; sometimes the log reports that memory ran out."""
-    ranks = tuple(_rank(draw, number, settings) for number in range(draw.choice((1, 1, 2))))
-    late = Late(draw.choice(LATE), 0, draw.choice((0.0, 0.1, 0.3))) if draw.random() < 0.2 else None
-    stage = draw.choice(STAGES) if draw.random() < 0.1 else None
-    seen = Capture(ranks_seen=len(ranks), world_size=8) if draw.random() < 0.3 else Capture()
-    return Symptoms(ranks, seen, late, stage)
+    """Symptoms of one rank or two; sometimes the log says that memory ran out."""
+    ranks = [_rank(draw, number, settings) for number in range(draw.choice((1, 1, 2)))]
+    found: dict[str, object] = {"ranks": ranks}
+    if draw.random() < 0.2:
+        wait = draw.choice((0.0, 0.1, 0.3))
+        found["run"] = {"late": {"cause": draw.choice(LATE), "rank": 0, "wait_frac": wait}}
+    if draw.random() < 0.1:
+        found["log"] = {"out_of_memory": draw.choice(STAGES)}
+    if draw.random() < 0.3:
+        found["capture"] = {"ranks_seen": len(ranks), "world_size": 8}
+    return read_symptoms(json.dumps(found), "symptoms.json")
 
 
-def _rank(draw: Random, number: int, settings: Settings) -> RankSymptoms:
+def _rank(draw: Random, number: int, settings: Settings) -> dict[str, object]:
     budget = _shares(draw, _BUCKETS, 1.0)
     absent = 1.0 - budget["compute"]
     starved = draw.choice((0.0, 0.1, 0.5, 0.9)) * absent
@@ -42,35 +48,48 @@ def _rank(draw: Random, number: int, settings: Settings) -> RankSymptoms:
     dense = "num_moe_experts" in facts and facts.value("num_moe_experts") is None
     grouped = facts.value("moe_grouped_gemm") is not False
     overlapped = any(facts.value(f"{section}{_OVERLAP}") for section in ("", "comm_overlap."))
-    return RankSymptoms(
-        rank=number,
-        budget_frac=budget,
-        exposed_by_kind_frac=_shares(draw, _some(draw, _kinds(facts)), budget["exposed_comm"]),
-        hidden_by_kind_frac={"ep_a2a": 0.2 if overlapped or wrong else 0.0} if draw.random() < 0.3 else None,
-        compute_by_class_frac=_shares(draw, _classes(facts), budget["compute"]),
-        starved_frac=_shares(draw, _some(draw, CAUSES), starved),
-        blocking_frac=None,
-        arrival_frac=draw.choice((None, 0.0, 0.02)),
-        opaque_frac=draw.choice((None, 0.0)),
-        stalled_frac=draw.choice((None, 0.0)),
-        a2a_waiting_frac=draw.choice((None, 0.0, 0.01)),
-        a2a_payload_frac=draw.choice((None, 0.1)),
-        fill_frac=draw.choice((None, 0.3, 0.95)),
-        under_filled_frac=draw.choice((None, 0.0, 0.5)),
-        recompute_frac=draw.choice((0.0, 0.02, 0.2, 0.4)) * budget["compute"],
-        offload_exposed_frac=draw.choice((0.0, 0.0, 0.1)),
-        allocator_frac=draw.choice((0.0, 0.0, 0.1)),
-        allocator_retry_frac=draw.choice((None, 0.0, 0.0, 0.2)),
-        peak_bytes=None if peak is None else peak * GB,
-        capacity_bytes=80 * GB,
-        dispatcher="alltoall" if wrong else None,
-        graph_frac=draw.choice((None, None, 0.0, 0.8)) if wrong else None,
-        training=draw.choice((None, True)),
-        permute_fused=None if dense else draw.choice((None, True, False)),
-        short_kernel_frac=draw.choice((None, 0.05, 0.6)),
-        expert_gemms_per_layer=None if dense else draw.choice((None, 6 if grouped else 64)),
-        router_kernels_per_layer=None if dense else draw.choice((None, 3, 20)),
-    )
+    return {
+        "rank": number,
+        "budget_frac": budget,
+        "exposed_comm_by_kind_frac": _shares(draw, _some(draw, _kinds(facts)), budget["exposed_comm"]),
+        "hidden_comm_by_kind_frac": {"ep_a2a": 0.2 if overlapped or wrong else 0.0}
+        if draw.random() < 0.3
+        else None,
+        "compute_by_class_frac": _shares(draw, _classes(facts), budget["compute"]),
+        "absent_frac": {
+            "launch_starved": _shares(draw, _some(draw, CAUSES), starved),
+            "launch_latency": draw.choice((None, 0.0, 0.02)) if starved < 0.9 * absent - 0.02 else None,
+            "graph_opaque": draw.choice((None, 0.0)),
+            "dependency_stalled": draw.choice((None, 0.0)),
+        },
+        "a2a": {
+            "waiting_like_frac": draw.choice((None, 0.0, 0.01)),
+            "payload_frac": draw.choice((None, 0.1)),
+        },
+        "sm": {
+            "fill_frac": draw.choice((None, 0.3, 0.95)),
+            "under_filled_frac": draw.choice((None, 0.0, 0.5)),
+        },
+        "memory": {
+            "recompute_frac": draw.choice((0.0, 0.02, 0.2, 0.4)) * budget["compute"],
+            "offload_exposed_frac": draw.choice((0.0, 0.0, 0.1)),
+            "allocator_frac": draw.choice((0.0, 0.0, 0.1)),
+            "allocator_retry_frac": draw.choice((None, 0.0, 0.0, 0.2)),
+            "peak_bytes": None if peak is None else peak * GB,
+            "capacity_bytes": 80 * GB,
+        },
+        "detected": {
+            "dispatcher": "alltoall" if wrong else None,
+            "graph_share_frac": draw.choice((None, None, 0.0, 0.8)) if wrong else None,
+            "training_step": draw.choice((None, True)),
+            "permute_fused": None if dense else draw.choice((None, True, False)),
+        },
+        "kernels": {
+            "short_kernel_frac": draw.choice((None, 0.05, 0.6)),
+            "expert_gemms_per_layer": None if dense else draw.choice((None, 6 if grouped else 64)),
+            "router_kernels_per_layer": None if dense else draw.choice((None, 3, 20)),
+        },
+    }
 
 
 def _kinds(facts: Settings) -> tuple[str, ...]:

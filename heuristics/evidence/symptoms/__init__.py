@@ -1,4 +1,4 @@
-"""Judging a run by what is said of it, in the contract's names and as parts of its step, without a trace."""
+"""A run by figures that a user gives in the contract's names, in place of a trace."""
 
 from heuristics.evidence.symptoms.evidence import observed_from
 from heuristics.evidence.symptoms.read import read_symptoms, symptoms_of

@@ -2,92 +2,55 @@
 
 from __future__ import annotations
 
-from typing import Final, get_args
+from typing import TypeVar
+
+import msgspec
 
 from heuristics.evidence.symptoms.fields import Fields
-from heuristics.evidence.symptoms.symptoms import WINDOW_NS, EarlierVerdict
-from heuristics.result.judged import Level
-from heuristics.run.run import WALL_IDS, WallId
-from heuristics.walls.memory import RETRIES
-from heuristics.walls.wall import Evidence, Outcome, WallJudgement, unmeasurable
+from heuristics.result.judged import Verdict, Wall
+from heuristics.result.known import known
+from heuristics.run.run import WALL_IDS
+from heuristics.walls.wall import Evidence, WallJudgement, unmeasurable
+from traces.errors import InputError
 from traces.missing import Missing
 
-_RETRIED: Final = "allocator_retry_frac"
+T = TypeVar("T")
+_GAP = Missing("", "the earlier result does not name it", "run analyze again")
 
 
 def read_walls(document: Fields) -> tuple[WallJudgement, ...]:
     """All four walls in the order of the workflow, those not named unmeasurable; none where none is named."""
-    found: dict[WallId, WallJudgement] = {}
-    for fields in document.each("walls"):
-        wall = _wall_id(fields, "id")
-        if wall is None:
-            fields.refuse("id", f"is to be one of {', '.join(WALL_IDS)}")
-        found[wall] = _wall(fields, wall)
-    if not found:
-        return ()
-    gap = Missing("", "the earlier result does not name it", "run analyze again")
-    return tuple(found.get(wall) or unmeasurable(wall, gap) for wall in WALL_IDS)
+    listed = _section(document, "walls", tuple[Wall, ...])
+    verdict = read_verdict(document)
+    does_not_fit = verdict is not None and verdict.does_not_fit
+    found = {wall.id: _wall(wall, does_not_fit) for wall in listed or ()}
+    return tuple(found.get(wall) or unmeasurable(wall, _GAP) for wall in WALL_IDS) if found else ()
 
 
-def read_verdict(fields: Fields) -> EarlierVerdict:
-    """What the result says of its verdict; which wall it is follows from the walls."""
-    confidence = fields.text("confidence", get_args(Level))
-    return EarlierVerdict(
-        bound=_wall_id(fields, "bound"),
-        confidence=next((level for level in get_args(Level) if level == confidence), None),
-        confidence_because=fields.texts("confidence_because") or (),
-        because=fields.texts("because") or (),
-        next_wall=_wall_id(fields, "next_wall"),
-        next_wall_frac=fields.share("next_wall_frac"),
-        next_because=fields.text("next_because") or "",
-    )
+def read_verdict(document: Fields) -> Verdict | None:
+    """What the result makes of its walls; which of them it is follows from the walls."""
+    return _section(document, "verdict", Verdict)
 
 
-def _wall_id(fields: Fields, key: str) -> WallId | None:
-    told = fields.text(key, WALL_IDS)
-    return next((wall for wall in WALL_IDS if wall == told), None)
+def _section(document: Fields, key: str, kind: type[T]) -> T | None:
+    value = document.values.get(key)
+    try:
+        return None if value is None else msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{document.source}: {key} is to be as a result has it: {error}") from None
 
 
-def _wall(fields: Fields, wall: WallId) -> WallJudgement:
-    outcome = fields.text("outcome", get_args(Outcome))
-    if outcome is None:
-        fields.refuse("outcome", f"is to be one of {', '.join(get_args(Outcome))}")
-    told: Outcome = next(one for one in get_args(Outcome) if one == outcome)
-    frac, ns = fields.share("cost_frac"), fields.number("cost_ns")
-    if told != "unmeasurable" and frac is None:
-        fields.refuse("cost_frac", "is missing for a wall that could be measured")
-    if ns is None and frac is not None:
-        ns = frac * WINDOW_NS
-    kinds = fields.under("cost_by_kind_ns")
-    by_kind = {kind: round(kinds.number(kind) or 0) for kind in kinds.values}
-    evidence = tuple(_evidence(one) for one in fields.each("evidence"))
-    retried = [one.value for one in evidence if one.measure == _RETRIED]
+def _wall(wall: Wall, does_not_fit: bool) -> WallJudgement:
     return WallJudgement(
-        wall,
-        told,
-        None if ns is None else round(ns),
-        frac,
-        by_kind,
+        wall.id,
+        wall.outcome,
+        known(wall.cost_ns),
+        known(wall.cost_frac),
+        known(wall.cost_by_kind_ns) or {},
         (),
-        evidence,
-        comes_first=told == "finding" and wall == "memory" and max(retried, default=0.0) >= RETRIES.value,
-        missing=fields.texts("missing") or (),
-        cure=fields.text("cure") or "",
-    )
-
-
-def _evidence(fields: Fields) -> Evidence:
-    measure, value = fields.text("measure"), fields.number("value", least=float("-inf"))
-    if measure is None or value is None:
-        fields.refuse("value", "is missing, with its measure")
-    return Evidence(
-        measure,
-        value,
-        fields.text("unit") or "",
-        fields.number("limit", least=float("-inf")),
-        fields.text("because") or "",
-        fields.count("start_ns"),
-        fields.count("end_ns"),
-        fields.count("step"),
-        fields.count("rank"),
+        tuple(msgspec.convert(one, Evidence, from_attributes=True) for one in wall.evidence),
+        comes_first=does_not_fit and wall.id == "memory",
+        missing=wall.missing,
+        cure=wall.cure,
+        at_most_frac=known(wall.at_most_frac),
     )

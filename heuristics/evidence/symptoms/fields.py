@@ -4,179 +4,169 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
-from typing import Final, NoReturn, cast
+from typing import Final, NoReturn, TypeVar
 
 from traces.errors import InputError
 
-Json = Mapping[str, object]
+T = TypeVar("T")
 
+WINDOW_NS: Final = 1_000_000_000
+"""Length of every window, so that a part of it has a length in ns too, and ranks count alike."""
 SHOWN_LENGTH: Final = 40
 """Characters of an unknown key that an error repeats: enough to find it, too few to carry a secret far."""
+ROUNDED: Final = 1.001
+"""How far a length may exceed its window: figures are given rounded."""
 
 
 class Fields:
     """An object of a symptoms file. Getters give None where a field is absent or null, and raise InputError.
 
-    `path` is its place in the file. `window_ns` turns lengths in ns into fractions; None: they are refused.
-    `unread`: sentences of keys that mean nothing to us, of the whole file.
+    `path` is its place in the file. `window_ns` is what lengths in ns are parts of; None: they are refused.
+    `in_ns`: all of its lengths are in ns. `known`: keys that may stand there, those asked for among them.
     """
 
     def __init__(
-        self,
-        source: str,
-        path: str,
-        values: Json,
-        window_ns: float | None = None,
-        unread: list[str] | None = None,
+        self, source: str, path: str, values: Mapping[str, object], known: Iterable[str] = ()
     ) -> None:
-        self.source, self.path, self.values, self.window_ns = source, path, values, window_ns
-        self.unread = [] if unread is None else unread
-
-    def timed(self, window_ns: float | None) -> Fields:
-        """The same object, with lengths in ns of this window."""
-        return Fields(self.source, self.path, self.values, window_ns, self.unread)
+        self.source, self.path, self.values = source, path, values
+        self.known, self.in_ns = {*known}, path.endswith("_ns")
+        self.window_ns: float | None = None
+        self._inner: dict[str, list[Fields]] = {}
 
     def __contains__(self, key: str) -> bool:
-        return self.values.get(key) is not None
+        return self._value(key) is not None
+
+    def _value(self, key: str) -> object:
+        self.known.add(key)
+        return self.values.get(key)
+
+    def _of(self, key: str, kind: type[T], what: str) -> T | None:
+        value = self._value(key)
+        if value is not None and not isinstance(value, kind):
+            self.refuse(key, f"is to be {what}")
+        return value
+
+    def _list(self, key: str, kind: type[T], what: str) -> list[T] | None:
+        value = self._of(key, list, what)
+        if value is not None and not all(isinstance(one, kind) for one in value):
+            self.refuse(key, f"is to be {what}")
+        return value
 
     def refuse(self, key: str, need: str) -> NoReturn:
         """Raise InputError: the field is not what it has to be."""
         raise InputError(f"{self.source}: {self._place(key)} {need}")
 
-    def only(self, known: Collection[str]) -> None:
-        """Raise InputError for a key that is none of `known`, with the nearest that is."""
-        for key in self.values:
-            if key not in known:
-                raise InputError(f"{self.source}: {self._unknown(key, known)}")
+    def unread(self) -> Iterator[str]:
+        """A sentence for each key that nobody asked for, here and below: the contract may grow."""
+        yield from (f"not read: {self._unknown(key)}" for key in self.values if key not in self.known)
+        for inner in self._inner.values():
+            for one in inner:
+                yield from one.unread()
 
-    def note(self, known: Collection[str]) -> None:
-        """Remember each key that is none of `known`: it is not read, as the contract may grow."""
-        self.unread += [f"not read: {self._unknown(key, known)}" for key in self.values if key not in known]
-
-    def _unknown(self, key: str, known: Collection[str]) -> str:
-        near = get_close_matches(key, sorted(known), n=1, cutoff=0.5)
+    def _unknown(self, key: str) -> str:
+        near = get_close_matches(key, sorted(self.known), n=1, cutoff=0.5)
         shown = "".join(one for one in key[:SHOWN_LENGTH] if one.isprintable())
-        hint = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(sorted(known))}"
+        hint = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(sorted(self.known))}"
         return f"{self._place(shown)} is no symptom; {hint}"
 
-    def under(self, key: str) -> Fields:
+    def under(self, key: str, known: Iterable[str] = ()) -> Fields:
         """The object at `key`; an empty one where it is absent."""
-        value = self.values.get(key)
-        if value is None:
-            return Fields(self.source, self._place(key), {}, self.window_ns, self.unread)
-        if not isinstance(value, dict):
-            self.refuse(key, "is to be an object")
-        return Fields(self.source, self._place(key), cast("Json", value), self.window_ns, self.unread)
+        value = self._of(key, dict, "an object")
+        if key not in self._inner:
+            self._inner[key] = [Fields(self.source, self._place(key), value or {})]
+        (inner,) = self._inner[key]
+        inner.known |= {*known}
+        inner.window_ns, inner.in_ns = self.window_ns, self.in_ns or inner.in_ns
+        return inner
 
-    def each(self, key: str) -> list[Fields]:
+    def each(self, key: str, known: Iterable[str] = ()) -> list[Fields]:
         """The objects of the list at `key`."""
-        value = self.values.get(key)
-        if value is None:
-            return []
-        if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
-            self.refuse(key, "is to be a list of objects")
-        listed = cast("list[Json]", value)
-        return [
-            Fields(self.source, f"{self._place(key)}[{at}]", one, unread=self.unread)
-            for at, one in enumerate(listed)
-        ]
+        listed = enumerate(self._list(key, dict, "a list of objects") or ())
+        inner = [Fields(self.source, f"{self._place(key)}[{at}]", one, known) for at, one in listed]
+        return self._inner.setdefault(key, inner)
 
     def number(self, key: str, least: float = 0.0, most: float = math.inf) -> float | None:
         """A finite number within limits."""
-        value = self.values.get(key)
+        value = self._value(key)
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float):
             self.refuse(key, "is to be a number")
         try:
-            told = float(value)
+            number = float(value)
         except OverflowError:
             self.refuse(key, "is too large a number")
-        if not math.isfinite(told):
+        if not math.isfinite(number):
             self.refuse(key, "is to be a finite number")
-        if not least <= told <= most:
-            self.refuse(
-                key, f"is to be {least:g} or more" if most == math.inf else f"is to be {least:g} to {most:g}"
-            )
-        return told
+        if not least <= number <= most:
+            self.refuse(key, f"is to be {least:g} " + ("or more" if most == math.inf else f"to {most:g}"))
+        return number
 
     def count(self, key: str) -> int | None:
         """A whole number, 0 or more."""
-        told = self.number(key)
-        if told is not None and not told.is_integer():
+        number = self.number(key)
+        if number is not None and not number.is_integer():
             self.refuse(key, "is to be a whole number")
-        return None if told is None else int(told)
+        return None if number is None else int(number)
 
     def share(self, key: str) -> float | None:
         """A fraction, 0 to 1."""
-        told = self.number(key, least=-math.inf)
-        if told is not None and not 0.0 <= told <= 1.0:
+        number = self.number(key, least=-math.inf)
+        if number is not None and not 0.0 <= number <= 1.0:
             self.refuse(key, "is to be 0 to 1, a part of the whole: 26 % is 0.26")
-        return told
+        return number
 
     def flag(self, key: str) -> bool | None:
         """True or false."""
-        value = self.values.get(key)
-        if value is not None and not isinstance(value, bool):
-            self.refuse(key, "is to be true or false")
-        return value
+        return self._of(key, bool, "true or false")
 
-    def text(self, key: str, choices: Iterable[str] = ()) -> str | None:
+    def text(self, key: str, choices: Collection[str] = ()) -> str | None:
         """Text; one of `choices`, where any are given."""
-        value, allowed = self.values.get(key), tuple(choices)
-        if value is None:
-            return None
-        if not isinstance(value, str):
-            self.refuse(key, "is to be text")
-        if allowed and value not in allowed:
-            self.refuse(key, f"is to be one of {', '.join(allowed)}")
+        value = self._of(key, str, "text")
+        if value is not None and choices and value not in choices:
+            self.refuse(key, f"is to be one of {', '.join(choices)}")
         return value
 
     def texts(self, key: str) -> tuple[str, ...] | None:
         """A list of texts."""
-        value = self.values.get(key)
-        if value is None:
-            return None
-        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-            self.refuse(key, "is to be a list of texts")
-        return tuple(cast("list[str]", value))
+        value = self._list(key, str, "a list of texts")
+        return None if value is None else tuple(value)
 
-    def time(self, name: str) -> float | None:
-        """A part of the window: `<name>_frac`, or `<name>_ns` of the window that is said."""
-        if f"{name}_frac" in self:
-            return self.share(f"{name}_frac")
-        told_ns = self.number(f"{name}_ns")
-        if told_ns is None:
-            return None
-        return self._of_window(f"{name}_ns", told_ns)
+    def time(self, name: str) -> int | None:
+        """A part of the window in ns of `WINDOW_NS`: from `<name>_frac`, else `<name>_ns`."""
+        found = self.part(f"{name}_frac")
+        return self.part(f"{name}_ns") if found is None else found
 
-    def times(self, name: str, known: Collection[str]) -> dict[str, float] | None:
-        """Parts of the window by key, from `<name>_frac` or `<name>_ns`; the keys are of `known`."""
-        for key, in_ns in ((f"{name}_frac", False), (f"{name}_ns", True)):
-            if key in self:
-                return self.under(key).parts(known, in_ns)
-        return None
+    def times(self, name: str, known: Collection[str]) -> dict[str, int] | None:
+        """Parts of the window by key, from `<name>_frac` or `<name>_ns`, those of no time left out."""
+        key = next((key for unit in ("frac", "ns") if (key := f"{name}_{unit}") in self), None)
+        return None if key is None else {one: ns for one, ns in self.under(key).parts(known).items() if ns}
 
-    def parts(self, known: Collection[str], in_ns: bool) -> dict[str, float]:
-        """All of its fields as parts of the window."""
-        self.only(known)
-        told = {key: self.number(key) if in_ns else self.share(key) for key in self.values}
-        return {
-            key: self._of_window(key, value) if in_ns else value
-            for key, value in told.items()
-            if value is not None
-        }
+    def parts(self, known: Collection[str]) -> dict[str, int]:
+        """All of its fields as parts of the window.
 
-    def _of_window(self, key: str, told_ns: float) -> float:
-        if told_ns == 0:
-            return 0.0
+        A key that is none of `known` is refused: without it the whole would be another.
+        """
+        self.known |= {*known}
+        if unknown := next((key for key in self.values if key not in known), None):
+            raise InputError(f"{self.source}: {self._unknown(unknown)}")
+        return {key: ns for key in self.values if (ns := self.part(key)) is not None}
+
+    def part(self, key: str) -> int | None:
+        """A fraction of the window, or a length of it, in ns of `WINDOW_NS`."""
+        if not (self.in_ns or key.endswith("_ns")):
+            frac = self.share(key)
+            return None if frac is None else round(frac * WINDOW_NS)
+        ns = self.number(key)
+        if not ns:
+            return None if ns is None else 0
         if not self.window_ns:
-            self.refuse(key, "is in ns, so budget_ns.window is needed; or give it as a part, with _frac")
-        if told_ns > self.window_ns * 1.001:
+            self.refuse(key, "is in ns, so give budget_ns.window too, or give it as a part, with _frac")
+        if ns > self.window_ns * ROUNDED:
             self.refuse(key, "is longer than budget_ns.window")
-        return min(1.0, told_ns / self.window_ns)
+        return min(WINDOW_NS, round(ns / self.window_ns * WINDOW_NS))
 
     def _place(self, key: str) -> str:
         return f"{self.path}.{key}" if self.path else key
@@ -196,7 +186,7 @@ def parse_object(text: str, source: str) -> Fields:
         ) from None
     if not isinstance(value, dict):
         raise InputError(f'{source}: symptoms are one JSON object, such as {{"budget_frac": {{...}}}}')
-    return Fields(source, "", cast("Json", value))
+    return Fields(source, "", value)
 
 
 def _refuse(constant: str) -> NoReturn:

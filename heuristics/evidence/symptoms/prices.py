@@ -1,14 +1,15 @@
-"""What symptoms say that each wall costs, in place of a replay's price; the walls' own limits judge it."""
+"""What each wall costs by figures that were given, in place of a replay; the walls' own limits judge it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
-from heuristics.evidence.symptoms.symptoms import WINDOW_NS, Late, RankSymptoms, mean_of, parts_of
+from heuristics.evidence.figures import Figures, Parts, frac_of
+from heuristics.evidence.symptoms.rank import to_give
+from heuristics.evidence.symptoms.symptoms import Late, Symptoms
 from heuristics.run.run import WallId
-from heuristics.walls.price import WALL, Price
+from heuristics.walls.price import WALL, Price, Unpriced
 from traces.cures import cure
 from traces.limits import Limit
 from traces.missing import Missing
@@ -33,235 +34,205 @@ FUSED_ROUTER: Final = Limit(
     "kernels of a layer",
     "Megatron-LM at 1d9edcf8, DeepSeek-V3 GB200 guide, 2.1.4: what the router fusion leaves of 72",
 )
-NOT_HOST: Final = ("allocator", "profiler")
-"""Causes of a late launch that are memory's, or the recording's own."""
 _HOST_LATE: Final = ("slow_host", "data_loader", "rotating_jitter")
 """Why a rank is late, where its host is why."""
 _NO_TRANSFER: Final = (*_HOST_LATE, "slow_device")
 """Why a rank is late, where the others' waiting is nothing that communication could win."""
-
-SUMS_ONLY: Final = (
+_ONLY_SUMS: Final = (
     "only sums of kernel times are given, and kernels overlap: a part of the step needs a union of intervals"
 )
-FIGURES: Final[Mapping[WallId, tuple[str, ...]]] = {
-    "memory": (
-        *("memory.recompute_frac", "memory.offload_exposed_frac", "memory.allocator_frac"),
-        *("memory.peak_bytes", "memory.capacity_bytes"),
-    ),
-    "communication": ("exposed_comm_by_kind_frac", "absent_frac.blocking"),
-    "host_overhead": ("absent_frac.launch_starved",),
-    "compute": ("sm.fill_frac",),
-}
-"""What has to be given for a wall to be judged by symptoms alone."""
-_RECORD: Final = "analyze a trace of the run"
 
 
-def communication(ranks: Sequence[RankSymptoms], late: Late | None) -> Price | Missing:
+def prices_of(symptoms: Symptoms) -> dict[WallId, Price | Unpriced]:
+    """What each wall costs a run, by its figures."""
+    return {wall: price(symptoms) for wall, price in _PRICES.items()}
+
+
+def _communication(symptoms: Symptoms) -> Price | Unpriced:
     """Exposed communication by kind, at most what blocks; not the waiting for a rank that is late itself."""
-    told = [(rank, _exposed(rank)) for rank in ranks]
-    known = [(rank, kinds) for rank, kinds in told if kinds is not None]
+    known = [(rank, kinds) for rank in symptoms.ranks if (kinds := _exposed(rank)) is not None]
     if not known:
-        return _bounded(ranks, "exposed communication", "communication")
-    parts = [_less_waiting(rank, kinds, late) for rank, kinds in known]
-    by_kind = {
-        kind: sum(one.get(kind, 0.0) for one in parts) / len(parts)
-        for kind in dict.fromkeys(kind for one in parts for kind in one)
-    }
-    stalled = mean_of(ranks, lambda rank: rank.stalled_frac) or 0.0
-    return _price(by_kind, stalled, "unexplained waits may be communication", to_give("communication"))
+        return _unpriced(symptoms, "exposed communication", "communication", True)
+    parts = [
+        (rank, _at_most(kinds, max(0, sum(kinds.values()) - _waits_ns(rank, symptoms.late))))
+        for rank, kinds in known
+    ]
+    why = Missing("symptoms", "unexplained waits may be communication", to_give("communication"))
+    return _price(symptoms, parts, lambda rank: rank.stalled_ns, why)
 
 
-def _exposed(rank: RankSymptoms) -> dict[str, float] | None:
-    """Exposed time by kind; with what blocks, where only that is said. What has no kind may be any."""
-    blocking = rank.blocking_frac
-    blocked = None if blocking is None else {k: v for k, v in blocking.items() if k in COMM_KINDS and v}
-    kinds = dict(rank.exposed_by_kind_frac or {})
-    whole = (rank.budget_frac or {}).get("exposed_comm")
-    if rank.exposed_by_kind_frac is None:
-        if whole is None and rank.a2a_exposed_frac is None and blocked is None:
+def _exposed(rank: Figures) -> Parts | None:
+    """Exposed time by kind; with what blocks, where only that is given. What has no kind may be any."""
+    waits, whole_ns = rank.blocking_ns, rank.budget_ns.get("exposed_comm")
+    blocked = {kind: ns for kind, ns in (waits or {}).items() if kind in COMM_KINDS and ns}
+    kinds = dict(rank.exposed_by_kind_ns or {})
+    if rank.exposed_by_kind_ns is None:
+        if whole_ns is None and rank.a2a_exposed_ns is None and waits is None:
             return None
-        if rank.a2a_exposed_frac is not None:
-            kinds["ep_a2a"] = rank.a2a_exposed_frac
-        if blocked and not kinds:
-            kinds = dict(blocked)
-    if (rest := (whole or 0.0) - sum(kinds.values())) > 0.0 and rank.exposed_by_kind_frac is None:
-        kinds["sendrecv_unresolved"] = rest
-    if blocked is None:
+        kinds = dict(blocked) if rank.a2a_exposed_ns is None else {"ep_a2a": rank.a2a_exposed_ns}
+        if (rest := (whole_ns or 0) - sum(kinds.values())) > 0:
+            kinds["sendrecv_unresolved"] = rest
+    if waits is None:
         return kinds
-    kinds |= {kind: part for kind, part in blocked.items() if kind not in kinds and kind != "other_comm"}
+    kinds |= {kind: ns for kind, ns in blocked.items() if kind not in kinds and kind != "other_comm"}
     return _at_most(kinds, sum(blocked.values()))
 
 
-def _at_most(kinds: Mapping[str, float], most: float) -> dict[str, float]:
-    whole = sum(kinds.values())
-    return {kind: part * min(1.0, most / whole) for kind, part in kinds.items()} if whole else dict(kinds)
-
-
-def _less_waiting(rank: RankSymptoms, kinds: dict[str, float], late: Late | None) -> dict[str, float]:
-    """Without the wait for a rank that its host or its GPU holds up."""
-    waits = _waits(rank, late)
-    return _at_most(kinds, max(0.0, sum(kinds.values()) - waits)) if waits else kinds
-
-
-def _waits(rank: RankSymptoms, late: Late | None) -> float:
-    if late is None or late.wait_frac is None or late.cause not in _NO_TRANSFER:
-        return 0.0
-    return 0.0 if rank.rank is not None and rank.rank == late.rank else late.wait_frac
-
-
-def host_overhead(ranks: Sequence[RankSymptoms], late: Late | None) -> Price | Missing:
-    """Time without compute for want of a launch; with the waiting of others for a rank whose host is late."""
-    known = [rank for rank in ranks if rank.starved_frac is not None]
-    if not known:
-        return _bounded(ranks, "the time in which the GPU had no launch", "host_overhead")
-    parts = [_starved(rank) for rank in known]
-    if late is not None and late.cause in _HOST_LATE:
-        owner = next((rank for rank in known if rank.rank is not None and rank.rank == late.rank), known[0])
-        kinds = _starved(owner)
-        cause = max(kinds, key=lambda one: kinds[one], default="python")
-        for rank, kinds in zip(known, parts, strict=True):
-            if waits := _waits(rank, late):
-                kinds[cause] = kinds.get(cause, 0.0) + waits
-    by_kind = {
-        kind: sum(one.get(kind, 0.0) for one in parts) / len(parts)
-        for kind in dict.fromkeys(kind for one in parts for kind in one)
-    }
-    opaque = mean_of(ranks, lambda rank: rank.opaque_frac) or 0.0
-    price = _price(
-        by_kind, opaque, "graphs recorded whole hide what their launches cost", cure("graphs", None)
+def _at_most(kinds: Parts, most_ns: int) -> Parts:
+    whole_ns = sum(kinds.values())
+    return (
+        {kind: round(ns * min(1.0, most_ns / whole_ns)) for kind, ns in kinds.items()} if whole_ns else kinds
     )
-    split = any(rank.starved_by_cause for rank in known)
-    return price if split else replace(price, by_kind_ns={})  # one figure tells no cause
 
 
-def _starved(rank: RankSymptoms) -> dict[str, float]:
-    kinds = {cause: part for cause, part in (rank.starved_frac or {}).items() if cause not in NOT_HOST}
-    if rank.arrival_frac:
-        kinds["arrival"] = rank.arrival_frac
-    return kinds
+def _waits_ns(rank: Figures, late: Late | None) -> int:
+    """The wait for a rank that its host or its GPU holds up."""
+    if late is None or late.cause not in _NO_TRANSFER:
+        return 0
+    return 0 if rank.rank is not None and rank.rank == late.rank else late.wait_ns
 
 
-def memory(ranks: Sequence[RankSymptoms]) -> Price | Missing:
+def _host_overhead(symptoms: Symptoms) -> Price | Unpriced:
+    """Time without compute for want of a launch; with the waiting of others for a rank whose host is late."""
+    known = [(rank, kinds) for rank in symptoms.ranks if (kinds := rank.host_by_cause_ns) is not None]
+    late = symptoms.late
+    if not known:
+        return _unpriced(symptoms, "the time in which the GPU had no launch", "host_overhead", True)
+    if late is not None and late.cause in _HOST_LATE:
+        number = late.rank
+        owners = [kinds for rank, kinds in known if rank.rank is not None and rank.rank == number]
+        owner = owners[0] if owners else known[0][1]
+        cause = max(owner, key=lambda one: owner[one], default="python")
+        for rank, kinds in known:
+            kinds[cause] = kinds.get(cause, 0) + _waits_ns(rank, late)
+    why = Missing("symptoms", "graphs recorded whole hide what their launches cost", cure("graphs", None))
+    split = any(rank.split for rank, _ in known)  # one figure tells no cause
+    return _price(symptoms, known, lambda rank: rank.opaque_ns, why, split)
+
+
+def _memory(symptoms: Symptoms) -> Price:
     """What runs again, with the all-to-all it sends again; exposed copies; the allocator."""
-    recompute = mean_of(ranks, _recomputed)
-    offload = mean_of(ranks, lambda rank: 0.0 if rank.offload_copies == 0 else rank.offload_exposed_frac)
-    allocator = mean_of(ranks, _allocated)
-    resident = mean_of(ranks, lambda rank: rank.host_resident_exposed_frac)
-    told = {"recompute": recompute, "offload": offload, "host_resident": resident, "allocator": allocator}
-    by_kind = {kind: part for kind, part in told.items() if part}
-    if recompute is None:
-        if sum(by_kind.values()) >= WALL.value:
-            return _price(by_kind)
-        return _missing_figures(ranks, "the time of recompute", "memory")
-    open_frac = _unbounded(ranks) if offload is None or allocator is None else 0.0
-    what = " and ".join(kind for kind in ("offload", "allocator") if told[kind] is None)
-    return _price(by_kind, open_frac, f"the cost of {what} is unknown", to_give("memory"))
-
-
-def recomputed_frac(rank: RankSymptoms) -> float | None:
-    """Compute that is done a second time; none of it where nothing is said to be."""
-    if rank.recompute_frac is None and rank.recompute_modules == () and not rank.recompute_full:
-        return 0.0
-    return rank.recompute_frac
-
-
-def _recomputed(rank: RankSymptoms) -> float | None:
-    """The same, with the all-to-all that is sent again for it."""
-    frac, modules = recomputed_frac(rank), rank.recompute_modules
-    if frac is None:
-        return None
-    whole = rank.recompute_full or "moe" in (modules or ())
-    if rank.recompute_holds_comm or not whole or not frac:
-        return frac
-    kinds = _exposed(rank) or {}
-    return frac + REPLAYED.value * sum(part for kind, part in kinds.items() if kind.startswith("ep_"))
-
-
-def _allocated(rank: RankSymptoms) -> float | None:
-    if rank.allocator_frac is not None:
-        return rank.allocator_frac
-    return None if rank.starved_frac is None else rank.starved_frac.get("allocator", 0.0)
-
-
-def _unbounded(ranks: Sequence[RankSymptoms]) -> float:
-    """The part of the window that no compute, communication or late launch fills."""
-    filled = [
-        sum((rank.budget_frac or {}).get(bucket, 0.0) for bucket in ("compute", "exposed_comm"))
-        + sum(_starved(rank).values())
+    ranks = symptoms.ranks
+    costs = [
+        {
+            "recompute": _recomputed_ns(rank),
+            "offload": rank.memory.offload_exposed_ns,
+            "host_resident": rank.memory.host_resident_exposed_ns,
+            "allocator": rank.memory.allocator_ns,
+        }
         for rank in ranks
     ]
-    return max(0.0, 1.0 - min(filled, default=0.0))
+    parts = [
+        (rank, {kind: ns for kind, ns in one.items() if ns}) for rank, one in zip(ranks, costs, strict=True)
+    ]
+    unknown = [kind for kind in ("offload", "allocator") if all(one[kind] is None for one in costs)]
+    why = Missing("symptoms", f"the cost of {' and '.join(unknown)} is unknown", to_give("memory"))
+    return _price(symptoms, parts, _unfilled_ns if unknown else _nothing, why)
 
 
-def compute(ranks: Sequence[RankSymptoms]) -> Price | Missing:
+def _recomputed_ns(rank: Figures) -> int:
+    """What is computed a second time, with the all-to-all that is sent again for it."""
+    ns, seen = rank.memory.recompute_ns or 0, rank.observed
+    whole = seen.recompute_full or "moe" in (seen.recompute_modules or ())
+    if rank.memory.recompute_modules is not None or not whole or not ns:
+        return ns
+    kinds = _exposed(rank) or {}
+    return ns + round(REPLAYED.value * sum(part for kind, part in kinds.items() if kind.startswith("ep_")))
+
+
+def _unfilled_ns(rank: Figures) -> int:
+    """The part of the window that no compute, communication or late launch fills."""
+    filled = sum(rank.budget_ns.get(bucket, 0) for bucket in ("compute", "exposed_comm"))
+    return max(0, rank.window_ns - filled - sum((rank.host_by_cause_ns or {}).values()))
+
+
+def _compute(symptoms: Symptoms) -> Price | Unpriced:
     """What kernels that leave SMs empty could lose, and unfused ones; else what one GEMM per expert could."""
-    known = [(rank, lost) for rank in ranks if (lost := _unfilled(rank)) is not None]
-    unfused = parts_of(ranks, _unfused) or {}
-    if not known and sum(unfused.values()) < WALL.value:
-        return _missing_figures(ranks, "the fill of the SMs", "compute")
-    lost = sum(one for _, one in known) / len(known) if known else 0.0
-    serial = any((rank.expert_gemms_per_layer or 0) > ONE_BY_ONE.value for rank, _ in known)
-    classes = parts_of(ranks, lambda rank: rank.compute_by_class_frac) or {}
-    classes = {} if serial else {name: part for name, part in classes.items() if name != "grouped_gemm"}
-    whole = sum(classes.values())
-    by_class = {name: lost * part / whole for name, part in classes.items()} if whole else {"gemm": lost}
-    by_class |= {name: max(part, by_class.get(name, 0.0)) for name, part in unfused.items()}
-    return _price({name: part for name, part in by_class.items() if part})
+    ranks = symptoms.ranks
+    if all(_empty_ns(rank) is None for rank in ranks):
+        unfused_ns = sum(sum(_unfused(rank).values()) for rank in ranks)
+        if unfused_ns < WALL.value * sum(rank.window_ns for rank in ranks):
+            return _unpriced(symptoms, "the fill of the SMs", "compute")
+    known = [rank for rank in ranks if _empty_ns(rank) is not None or _unfused(rank)]
+    return _price(symptoms, [(rank, _lost(rank)) for rank in known])
 
 
-def _unfused(rank: RankSymptoms) -> dict[str, float]:
+def _lost(rank: Figures) -> Parts:
+    """What a rank could lose by class: of grouped GEMMs nothing, of one GEMM per expert all of it."""
+    lost_ns, unfused = _empty_ns(rank) or 0, _unfused(rank)
+    classes = {name: ns for name, ns in (rank.by_class_ns or {}).items() if name != "grouped_gemm"}
+    whole_ns = 0 if _one_by_one(rank) else sum(classes.values())
+    by_class = {name: round(lost_ns * ns / whole_ns) for name, ns in classes.items()} if whole_ns else {}
+    by_class = by_class or {"gemm": lost_ns}
+    return by_class | {name: max(ns, by_class.get(name, 0)) for name, ns in unfused.items()}
+
+
+def _unfused(rank: Figures) -> Parts:
     """Routing and permutation where their parts run one by one: a fused kernel moves their data once."""
+    seen = rank.observed
     apart = {
-        "router": (rank.router_kernels_per_layer or 0) > FUSED_ROUTER.value,
-        "permute": rank.permute_fused is False,
+        "router": (seen.router_kernels_per_layer or 0) > FUSED_ROUTER.value,
+        "permute": seen.permute_fused is False,
     }
-    classes = rank.compute_by_class_frac or {}
-    return {name: classes[name] for name, is_apart in apart.items() if is_apart and name in classes}
+    return {name: ns for name, ns in (rank.by_class_ns or {}).items() if apart.get(name)}
 
 
-def _unfilled(rank: RankSymptoms) -> float | None:
-    busy, fill = (rank.budget_frac or {}).get("compute", 1.0), rank.fill_frac
-    if rank.under_filled_frac is not None:
-        return busy * rank.under_filled_frac * (1.0 if fill is None else 1.0 - fill)
+def _one_by_one(rank: Figures) -> bool:
+    return (rank.observed.expert_gemms_per_layer or 0) > ONE_BY_ONE.value
+
+
+def _empty_ns(rank: Figures) -> int | None:
+    """What the kernels of a rank could lose to empty SMs; None where nothing tells how full they are."""
+    busy_ns, fill = rank.budget_ns.get("compute", rank.window_ns), rank.fill_frac
+    if rank.under_filled_ns is not None:
+        return round(rank.under_filled_ns * (1.0 if fill is None else 1.0 - fill))
     if fill is not None:
-        return 0.0 if fill >= FILLED.value else busy * (1.0 - fill)
-    if (rank.expert_gemms_per_layer or 0) <= ONE_BY_ONE.value:
-        return None
-    return (rank.compute_by_class_frac or {}).get("gemm", busy)
+        return 0 if fill >= FILLED.value else round(busy_ns * (1.0 - fill))
+    return (rank.by_class_ns or {}).get("gemm", busy_ns) if _one_by_one(rank) else None
 
 
-PRICES: Final[Mapping[WallId, Callable[[Sequence[RankSymptoms], Late | None], Price | Missing]]] = {
-    "memory": lambda ranks, late: memory(ranks),
-    "communication": communication,
-    "host_overhead": host_overhead,
-    "compute": lambda ranks, late: compute(ranks),
+_PRICES: Final[Mapping[WallId, Callable[[Symptoms], Price | Unpriced]]] = {
+    "memory": _memory,
+    "communication": _communication,
+    "host_overhead": _host_overhead,
+    "compute": _compute,
 }
-"""What each wall costs a run, by its symptoms."""
 
 
-def to_give(wall: WallId) -> str:
-    """The figures that a wall is judged by, or what measures them."""
-    return f"give {', '.join(FIGURES[wall])}; or {_RECORD}"
+def _nothing(rank: Figures) -> None:
+    """Of a rank where nothing more may belong to a wall."""
 
 
-def _price(by_kind: Mapping[str, float], open_frac: float = 0.0, why: str = "", cure: str = "") -> Price:
-    """The price of its parts; `open_frac` more may belong to it, which matters where that makes it a wall."""
-    frac = min(1.0, sum(by_kind.values()))
-    doubt = Missing("symptoms", why, cure) if frac + open_frac >= WALL.value and open_frac else None
-    in_ns = {kind: round(part * WINDOW_NS) for kind, part in by_kind.items() if part > 0}
-    return Price(round(frac * WINDOW_NS), frac, None, in_ns, (), 0, doubt)
+def _price(
+    symptoms: Symptoms,
+    parts: Sequence[tuple[Figures, Parts]],
+    open_ns: Callable[[Figures], int | None] = _nothing,
+    why: Missing | None = None,
+    split: bool = True,
+) -> Price:
+    """The price of its parts on each rank that tells them, as if the others were like these.
+
+    `open_ns` more may belong to it, as `why` tells.
+    """
+    by_kind: dict[str, int] = {}
+    for _, kinds in parts:
+        for kind, ns in kinds.items():
+            by_kind[kind] = by_kind.get(kind, 0) + ns
+    window_ns, ranks = sum(rank.window_ns for rank in symptoms.ranks), [rank for rank, _ in parts]
+    scale, more = window_ns / sum(rank.window_ns for rank in ranks), frac_of(ranks, open_ns)
+    shown = {kind: round(ns * scale) for kind, ns in by_kind.items() if ns}
+    total_ns = min(window_ns, sum(shown.values()))
+    frac = total_ns / window_ns
+    shown = shown if split else {}
+    if not more:
+        return Price(total_ns, frac, None, shown, (), None, None)
+    return Price(total_ns, frac, None, shown, (), None, why, min(1.0, frac + more))
 
 
-def _bounded(ranks: Sequence[RankSymptoms], what: str, wall: WallId) -> Price | Missing:
-    """A wall of which nothing is given costs at most the time without compute; a wall may hide in more."""
-    busy = [(rank.budget_frac or {}).get("compute") for rank in ranks]
-    given = [part for part in busy if part is not None]
-    if not given or 1.0 - min(given) >= WALL.value:
-        return _missing_figures(ranks, what, wall)
-    frac = 1.0 - min(given)
-    return replace(_price({}), ns=round(frac * WINDOW_NS), frac=frac)
-
-
-def _missing_figures(ranks: Sequence[RankSymptoms], what: str, wall: WallId) -> Missing:
-    summed = any(rank.summed_frac for rank in ranks)
-    return Missing("symptoms", SUMS_ONLY if summed else f"{what} is unknown", to_give(wall))
+def _unpriced(symptoms: Symptoms, what: str, wall: WallId, absent: bool = False) -> Unpriced:
+    """A wall of which nothing is given. `absent`: it costs at most the time without compute."""
+    reason = _ONLY_SUMS if symptoms.only_sums else f"{what} is unknown"
+    why = Missing("symptoms", reason, to_give(wall))
+    if not absent or any("compute" not in rank.budget_ns for rank in symptoms.ranks):
+        return Unpriced(why)
+    return Unpriced(why, max(1.0 - rank.budget_ns["compute"] / rank.window_ns for rank in symptoms.ranks))

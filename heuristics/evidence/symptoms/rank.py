@@ -1,301 +1,272 @@
-"""One rank of a symptoms file, or the whole run said flat."""
+"""One rank of a symptoms file, or the whole run given flat, as the figures that a trace would give."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeVar, get_args
 
-from heuristics.evidence.observed import RECOMPUTE_LABELS
-from heuristics.evidence.symptoms.fields import Fields
-from heuristics.evidence.symptoms.symptoms import RankSymptoms
-from heuristics.result.rank import Detected, Memory, Rank
+from heuristics.config.hardware import gpu_family
+from heuristics.evidence.figures import RECOMPUTE_LABELS, Figures, Parts, compute_again_ns
+from heuristics.evidence.symptoms.fields import WINDOW_NS, Fields
+from heuristics.result.compute import Sm
+from heuristics.result.judged import Bucket
+from heuristics.result.moe import A2a
+from heuristics.result.rank import Absent, Detected, Dispatcher, Rank
+from heuristics.result.rank import Memory as MemoryKeys
+from heuristics.run.observed import Observed
+from heuristics.run.run import WallId
 from heuristics.walls.verdict import FAMILIES
 from traces.account.host import CAUSES
+from traces.limits import Limit
+from traces.measure.memory import Memory
+from traces.missing import Missing
+from traces.names.frameworks import FRAMEWORKS
 from traces.names.kinds import COMM_KINDS, compute_classes
 
 SLACK: Final = 0.005
-"""How far parts may exceed their whole: figures are said rounded."""
-
-BUCKETS: Final = ("compute", "exposed_comm", "exposed_copy", "idle")
-DISPATCHERS: Final = ("alltoall", "deepep", "hybridep", "ncclep", "allgather", "none", "unknown")
-PRODUCERS: Final = (*COMM_KINDS, "copy", "memset", "graph_replay", "other")
-
-_LONE: Final[Mapping[str, str]] = {
-    "launch_starved_frac": "launch",
-    "blocking_comm_frac": "other_comm",
-    "exposed_comm_frac": "exposed_comm",
-    "compute_frac": "compute",
-    "idle_frac": "idle",
+"""How far parts may exceed their whole: figures are given rounded."""
+RANK_KEYS: Final = (*Rank.__struct_fields__, "masked_frac", "exposed_copy_by_kind_frac")
+"""Keys that a rank of a result has, read or not."""
+FIGURES: Final[Mapping[WallId, tuple[str, ...]]] = {
+    "memory": (
+        *("memory.recompute_frac", "memory.offload_exposed_frac", "memory.allocator_frac"),
+        *("memory.peak_bytes", "memory.capacity_bytes"),
+    ),
+    "communication": ("exposed_comm_by_kind_frac", "absent_frac.blocking"),
+    "host_overhead": ("absent_frac.launch_starved",),
+    "compute": ("sm.fill_frac",),
 }
-"""Single figures, as the evidence of the walls names them, and the part each is of its family."""
-_MEMORY_ALONE: Final = (
-    *("recompute_frac", "offload_exposed_frac", "host_resident_exposed_frac"),
-    *("allocator_frac", "allocator_retry_frac"),
-    "allocator_calls_per_step",
-)
-_DP: Final = "dp"
-_TIMED: Final = ("exposed_comm_by_kind", "hidden_comm_by_kind", "hidden_comm", "compute_by_class")
-RANK_KEYS: Final = (
-    *Rank.__struct_fields__,
-    *("kernels", "masked_frac", "exposed_copy_by_kind_frac"),
-    *_LONE,
-    *_MEMORY_ALONE,
-    *(f"{name}_{unit}" for name in ("budget", "absent", *_TIMED) for unit in ("ns", "frac")),
-)
-"""Every key a rank may have: those of a result, read or not, and some of them as shares."""
+"""What has to be given for a wall to be judged by figures alone."""
 
-_ABSENT_KEYS: Final = (
-    *("launch_starved", "blocking", "launch_latency", "graph_opaque", "dependency_stalled", "trailing"),
+
+def to_give(wall: WallId) -> str:
+    """The figures that a wall is judged by, or what measures them."""
+    return f"give {', '.join(FIGURES[wall])}; or analyze a trace of the run"
+
+
+CALLS_OF_A_RETRY: Final = Limit(2, "allocator calls a step", "memory is freed and allocated again")
+_NO_ROOM: Final = to_give("memory")
+_MISSING: Final = (
+    Missing("memory.recompute_ns", "it is not given", to_give("memory")),
+    Missing("memory.peak_bytes", "its peak is not given", _NO_ROOM),
+    Missing("memory.capacity_bytes", "its capacity is not given", _NO_ROOM),
 )
-_MEMORY_KEYS: Final = (
-    *Memory.__struct_fields__,
-    *("recompute_frac", "offload_exposed_frac", "host_resident_exposed_frac", "allocator_frac"),
-    "allocator_calls_per_step",
-)
-_DETECTED_KEYS: Final = (
-    *Detected.__struct_fields__,
-    *("internode", "grouped_gemm", "permute_fused"),
-)
-_KERNEL_KEYS: Final = (
-    *("short_kernel_frac", "expert_gemms_per_layer", "router_kernels_per_layer", "sum_by_class_frac"),
-)
-_A2A_TIMES: Final = ("payload", "control", "waiting_like", "exposed", "hidden", "blocking", "unresolved")
-_A2A_KEYS: Final = (
-    *("instances", "spans"),
-    *(f"{name}_{unit}" for name in _A2A_TIMES for unit in ("ns", "frac")),
+_UNKNOWN: Final = Memory(
+    *(None, None, None, None, None, None, None, None, None, None, None, None), "", None, None, None, _MISSING
 )
 _FULL: Final = frozenset(("core_attn", "layernorm", "moe"))
 """Labels of a MoE layer's parts: where all of them run twice, whole layers do."""
+T = TypeVar("T")
 
 
-def read_rank(fields: Fields, strict: bool) -> RankSymptoms:
-    """What an object says of a rank. Raises InputError for what it cannot say.
-
-    `strict`: for unknown keys under its own, too; the caller knows which keys may stand beside them.
-    """
-    window_ns = _window_ns(fields.under("budget_ns"))
-    if window_ns == 0:
+def read_rank(fields: Fields) -> Figures:
+    """What an object tells of a rank. Raises InputError for what it cannot tell."""
+    fields.known |= {*RANK_KEYS}
+    fields.window_ns = _window_ns(fields.under("budget_ns"))
+    if fields.window_ns == 0:
         fields.refuse("budget_ns.window", "is 0: a window without time cannot be judged")
-    fields = fields.timed(window_ns)
-    found = RankSymptoms(
+    name = "absent_ns" if "absent_ns" in fields and "absent_frac" not in fields else "absent_frac"
+    absent, sm = fields.under(name, Absent.__struct_fields__), fields.under("sm", Sm.__struct_fields__)
+    budget, memory = _budget(fields), _memory(fields)
+    exposed, hidden = (_by_kind(fields, f"{name}_comm_by_kind") for name in ("exposed", "hidden"))
+    starved = _split(absent, "launch_starved", CAUSES, "launch", fields.part("launch_starved_frac"))
+    blocking = _split(absent, "blocking", None, "other_comm", fields.part("blocking_comm_frac"))
+    latency = _split(absent, "launch_latency", ("arrival", "kernel_gap"), "arrival") or {}
+    if memory.allocator_ns is None and starved is not None:
+        memory = replace(memory, allocator_ns=starved.get("allocator", 0))
+    under, work_ns = sm.share("under_filled_frac"), budget.get("compute", WINDOW_NS)
+    found = Figures(
+        window_ns=WINDOW_NS,
+        judged_ns=WINDOW_NS,
+        memory=memory,
         rank=fields.count("rank"),
-        gpu=fields.text("gpu"),
-        window_ns=None if window_ns is None else int(window_ns),
-        budget_frac=_budget(fields),
-        exposed_by_kind_frac=_by_kind(fields, "exposed_comm_by_kind"),
-        hidden_by_kind_frac=_by_kind(fields, "hidden_comm_by_kind"),
-        hidden_frac=fields.time("hidden_comm"),
-        compute_by_class_frac=fields.times("compute_by_class", compute_classes()),
+        budget_ns=budget,
+        comm_kinds=frozenset(
+            kind for one in (exposed, hidden, blocking) for kind, ns in (one or {}).items() if ns
+        ),
+        exposed_by_kind_ns=exposed,
+        hidden_comm_ns=_first(fields.time("hidden_comm"), None if hidden is None else sum(hidden.values())),
+        by_class_ns=fields.times("compute_by_class", compute_classes()),
+        starved_ns=starved,
+        split=starved is None or isinstance(absent.values.get("launch_starved"), dict),
+        blocking_ns=blocking,
+        arrival_ns=latency.get("arrival"),
+        opaque_ns=absent.part("graph_opaque"),
+        stalled_ns=absent.part("dependency_stalled"),
+        masked_ns=fields.time("masked"),
+        recomputed_ns=compute_again_ns(memory),
+        work_ns=work_ns,
+        under_filled_ns=sm.part("under_filled_ns") if under is None else round(under * work_ns),
+        fill_frac=sm.share("fill_frac"),
+        observed=_observed(fields),
     )
-    found = _with_absent(fields, found, strict)
-    found = _with_a2a(fields.under("a2a"), found, strict)
-    found = _with_memory(fields, found, strict)
-    found = _with_detected(fields.under("detected"), fields.under("kernels"), found, strict)
-    sm = fields.under("sm")
-    found = replace(found, fill_frac=sm.share("fill_frac"), under_filled_frac=_under_filled(sm, found))
     _check_sums(fields, found)
-    return found
+    return _with_a2a(fields.under("a2a", A2a.__struct_fields__), found, hidden)
 
 
-def _by_kind(fields: Fields, name: str) -> dict[str, float] | None:
+def _by_kind(fields: Fields, name: str) -> dict[str, int] | None:
     """Communication by kind; `dp`, as the verdict names both of its kinds, counts as the first of them."""
-    found = fields.times(name, (*COMM_KINDS, _DP))
-    if found is None or _DP not in found:
+    found = fields.times(name, (*COMM_KINDS, "dp"))
+    if found is None or "dp" not in found:
         return found
-    first, both = FAMILIES[_DP][0], found.pop(_DP)
-    return {**found, first: found.get(first, 0.0) + both}
+    first, both = FAMILIES["dp"][0], found.pop("dp")
+    return {**found, first: found.get(first, 0) + both}
 
 
 def _window_ns(budget: Fields) -> float | None:
-    """The window as said, else its buckets together: they add up to it."""
+    """The window as given, else its buckets together: they add up to it."""
     if "window" in budget:
         return budget.number("window")
-    return sum(budget.number(bucket) or 0.0 for bucket in BUCKETS) or None
+    return sum(budget.number(bucket) or 0.0 for bucket in get_args(Bucket)) or None
 
 
-def _budget(fields: Fields) -> dict[str, float] | None:
-    for key in ("budget_frac", "budget_ns"):
-        if key in fields:
-            budget = fields.under(key).parts((*BUCKETS, "window"), in_ns=key == "budget_ns")
-            return {name: part for name, part in budget.items() if name != "window"} or None
-    alone = {"exposed_comm_frac": "exposed_comm", "compute_frac": "compute", "idle_frac": "idle"}
-    told = {bucket: fields.share(key) for key, bucket in alone.items()}
-    return {bucket: part for bucket, part in told.items() if part is not None} or None
-
-
-def _with_absent(fields: Fields, found: RankSymptoms, strict: bool) -> RankSymptoms:
-    """Why no compute ran. A figure that is not split stands under the plainest of its parts."""
-    key = "absent_ns" if "absent_ns" in fields and "absent_frac" not in fields else "absent_frac"
-    absent, in_ns = fields.under(key), key == "absent_ns"
-    if strict:
-        absent.note(_ABSENT_KEYS)
-    starved = _split(absent, "launch_starved", CAUSES, "launch", in_ns)
-    by_cause = isinstance(absent.values.get("launch_starved"), dict)
-    if starved is None and (alone := fields.share("launch_starved_frac")) is not None:
-        starved = {"launch": alone}
-    blocking = _split(absent, "blocking", PRODUCERS, "other_comm", in_ns, open_keys=True)
-    if blocking is None and (alone := fields.share("blocking_comm_frac")) is not None:
-        blocking = {"other_comm": alone}
-    latency = _split(absent, "launch_latency", ("arrival", "kernel_gap"), "arrival", in_ns) or {}
-    return replace(
-        found,
-        starved_frac=starved,
-        starved_by_cause=by_cause or starved is None,
-        blocking_frac=blocking,
-        arrival_frac=latency.get("arrival"),
-        opaque_frac=_part(absent, "graph_opaque", in_ns),
-        stalled_frac=_part(absent, "dependency_stalled", in_ns),
-    )
+def _budget(fields: Fields) -> dict[str, int]:
+    for unit in ("frac", "ns"):
+        if (key := f"budget_{unit}") in fields:
+            whole = fields.under(key).parts((*get_args(Bucket), "window"))
+            return {bucket: ns for bucket, ns in whole.items() if bucket != "window"}
+    alone = {bucket: fields.part(f"{bucket}_frac") for bucket in get_args(Bucket)}
+    return {bucket: ns for bucket, ns in alone.items() if ns is not None}
 
 
 def _split(
-    fields: Fields, key: str, known: Iterable[str], plain: str, in_ns: bool, open_keys: bool = False
-) -> dict[str, float] | None:
-    """Parts by key, or one figure for all of them."""
-    if key not in fields:
-        return None
-    if isinstance(fields.values[key], dict):
+    fields: Fields, key: str, known: Collection[str] | None, plain: str, alone_ns: int | None = None
+) -> dict[str, int] | None:
+    """Parts by key (any key where none is `known`); one figure for all stands under the plainest of them."""
+    if isinstance(fields.values.get(key), dict):
         inner = fields.under(key)
-        return inner.parts(tuple(inner.values) if open_keys else tuple(known), in_ns)
-    whole = _part(fields, key, in_ns)
-    return None if whole is None else {plain: whole}
+        return inner.parts(inner.values if known is None else known)
+    whole_ns = _first(fields.part(key), alone_ns)
+    return None if whole_ns is None else {plain: whole_ns}
 
 
-def _part(fields: Fields, key: str, in_ns: bool) -> float | None:
-    if key not in fields:
-        return None
-    alone = Fields(fields.source, fields.path, {key: fields.values[key]}, fields.window_ns)
-    return alone.parts((key,), in_ns)[key]
-
-
-def _with_a2a(fields: Fields, found: RankSymptoms, strict: bool) -> RankSymptoms:
-    if strict:
-        fields.note(_A2A_KEYS)
+def _with_a2a(fields: Fields, found: Figures, hidden: dict[str, int] | None) -> Figures:
+    """Expert all-to-all, as given, else by the kinds of communication; all of it is payload."""
+    exposed_ns = _first(fields.time("exposed"), _of_experts(found.exposed_by_kind_ns))
+    hidden_ns = _first(fields.time("hidden"), _of_experts(hidden))
     return replace(
         found,
-        a2a_exposed_frac=fields.time("exposed"),
-        a2a_hidden_frac=fields.time("hidden"),
-        a2a_payload_frac=fields.time("payload"),
-        a2a_waiting_frac=fields.time("waiting_like"),
+        a2a_exposed_ns=exposed_ns,
+        a2a_hidden_ns=hidden_ns,
+        a2a_payload_ns=_first(fields.time("payload"), (exposed_ns or 0) + (hidden_ns or 0) or None),
+        a2a_waiting_ns=fields.time("waiting_like"),
     )
 
 
-def _with_memory(fields: Fields, found: RankSymptoms, strict: bool) -> RankSymptoms:
-    memory = fields.under("memory")
-    if strict:
-        memory.note(_MEMORY_KEYS)
-    alone = Fields(fields.source, fields.path, {key: fields.values.get(key) for key in _MEMORY_ALONE})
-    modules, holds_comm = _modules(memory)
+def _of_experts(kinds: Parts | None) -> int | None:
+    return None if kinds is None else sum(ns for kind, ns in kinds.items() if kind.startswith("ep_"))
+
+
+def _memory(fields: Fields) -> Memory:
+    memory = fields.under("memory", MemoryKeys.__struct_fields__)
+    recompute_ns, offload_ns, resident_ns, allocator_ns = (
+        _first(memory.time(name), fields.part(f"{name}_frac"))
+        for name in ("recompute", "offload_exposed", "host_resident_exposed", "allocator")
+    )
+    copies, peak, capacity = (memory.count(key) for key in ("offload_copies", "peak_bytes", "capacity_bytes"))
+    retried, calls = fields.share("allocator_retry_frac"), _calls(fields)
+    if calls is not None:
+        retried = _first(retried, min(1.0, calls / CALLS_OF_A_RETRY.value))
+    by_class = None
+    if "recompute_modules" in memory and not isinstance(memory.values["recompute_modules"], list):
+        inner = memory.under("recompute_modules")
+        inner.in_ns = True
+        by_class = inner.parts(inner.values)
     return replace(
-        found,
-        recompute_frac=_either(memory.time("recompute"), alone.share("recompute_frac")),
-        recompute_modules=modules,
-        recompute_full=None if modules is None else True if set(modules) >= _FULL else None,
-        recompute_holds_comm=holds_comm,
-        offload_exposed_frac=_either(memory.time("offload_exposed"), alone.share("offload_exposed_frac")),
-        offload_copies=memory.number("offload_copies"),
-        host_resident_exposed_frac=_either(
-            memory.time("host_resident_exposed"), alone.share("host_resident_exposed_frac")
-        ),
-        allocator_frac=_either(memory.time("allocator"), alone.share("allocator_frac")),
-        allocator_retry_frac=_either(
-            memory.share("allocator_retry_frac"), alone.share("allocator_retry_frac")
-        ),
-        allocator_calls_per_step=_either(
-            memory.number("allocator_calls_per_step"), alone.number("allocator_calls_per_step")
-        ),
-        peak_bytes=memory.number("peak_bytes"),
-        capacity_bytes=memory.number("capacity_bytes"),
+        _UNKNOWN,
+        recompute_ns=recompute_ns,
+        recompute_modules=by_class,
+        offload_exposed_ns=0 if copies == 0 else offload_ns,
+        offload_copies=copies,
+        host_resident_exposed_ns=resident_ns,
+        allocator_ns=allocator_ns,
+        allocator_retry_frac=_first(memory.share("allocator_retry_frac"), retried),
+        peak_bytes=peak,
+        capacity_bytes=capacity,
     )
 
 
-def _either(first: float | None, second: float | None) -> float | None:
-    return second if first is None else first
+def _calls(fields: Fields) -> float | None:
+    key = "allocator_calls_per_step"
+    return _first(fields.under("memory").number(key), fields.number(key))
 
 
-def _modules(memory: Fields) -> tuple[tuple[str, ...] | None, bool]:
-    """Labels of a list; of the contract's map only whether the price counts what is sent again."""
-    fields = memory.values.get("recompute_modules")
-    if fields is None or isinstance(fields, list):
-        return memory.texts("recompute_modules"), False
-    inner = memory.under("recompute_modules")
-    for key in inner.values:
-        inner.number(key)
-    return None, True
+def _first(one: T | None, other: T | None) -> T | None:
+    return other if one is None else one
 
 
-def _with_detected(fields: Fields, kernels: Fields, found: RankSymptoms, strict: bool) -> RankSymptoms:
-    if strict:
-        fields.note(_DETECTED_KEYS)
-        kernels.note(_KERNEL_KEYS)
-    modules, full = _recompute(fields, found)
-    return replace(
-        found,
+def _observed(fields: Fields) -> Observed:
+    """What an object tells of the run itself."""
+    seen, kernels = fields.under("detected", Detected.__struct_fields__), fields.under("kernels")
+    modules, full = _recomputed(seen, fields.under("memory"))
+    gpu = fields.text("gpu")
+    return Observed(
+        framework=next((one for one in FRAMEWORKS if one == seen.text("framework", FRAMEWORKS)), None),
+        training=seen.flag("training_step"),
+        gpu=None if gpu is None else gpu_family(gpu),
+        dispatcher=seen.text("dispatcher", get_args(Dispatcher)) or "unknown",
+        internode=seen.flag("internode"),
+        ep_overlap=seen.flag("ep_overlap"),
+        graph_frac=seen.share("graph_share_frac"),
         recompute_modules=modules,
         recompute_full=full,
-        dispatcher=fields.text("dispatcher", DISPATCHERS),
-        internode=fields.flag("internode"),
-        precision=fields.text("precision"),
-        graph_frac=fields.share("graph_share_frac"),
-        ep_overlap=fields.flag("ep_overlap"),
-        training=fields.flag("training_step"),
-        grouped_gemm=fields.flag("grouped_gemm"),
-        permute_fused=fields.flag("permute_fused"),
-        short_kernel_frac=_either(kernels.share("short_kernel_frac"), fields.share("short_kernel_frac")),
+        allocator_calls_per_step=_calls(fields),
+        precision=seen.text("precision"),
+        grouped_gemm=seen.flag("grouped_gemm"),
         expert_gemms_per_layer=kernels.number("expert_gemms_per_layer"),
+        permute_fused=seen.flag("permute_fused"),
         router_kernels_per_layer=kernels.number("router_kernels_per_layer"),
-        summed_frac=kernels.under("sum_by_class_frac").parts(
-            tuple(kernels.under("sum_by_class_frac").values), in_ns=False
-        )
-        or None,
+        short_kernel_frac=_first(kernels.share("short_kernel_frac"), seen.share("short_kernel_frac")),
     )
 
 
-def _recompute(fields: Fields, found: RankSymptoms) -> tuple[tuple[str, ...] | None, bool | None]:
+def _recomputed(seen: Fields, memory: Fields) -> tuple[tuple[str, ...] | None, bool | None]:
     """What runs again: true or false, `none`, `selective` or `full`, labels, or passes by module."""
-    modules, full, value = found.recompute_modules, found.recompute_full, fields.values.get("recompute")
-    if value is None or value is True or value == "selective":
-        return modules, full
-    if value is False or value == "none":
-        return (modules or ()), False
-    if value == "full":
-        return modules, True
-    if isinstance(value, list):
-        return fields.texts("recompute"), full
-    if isinstance(value, dict):
-        inner = fields.under("recompute")
-        again = {RECOMPUTE_LABELS.get(key) for key in value if inner.under(key).number("recomputed_count")}
-        labels = tuple(sorted(label for label in again if label))
-        return labels, set(labels) >= _FULL or None
-    fields.refuse("recompute", "is to be none, selective, full, true, false or a list of modules")
+    listed = memory.values.get("recompute_modules")
+    modules = memory.texts("recompute_modules") if isinstance(listed, list) else None
+    match seen.values.get("recompute"):
+        case None | True | "selective":
+            return modules, _is_full(modules)
+        case False | "none":
+            return modules or (), False
+        case "full":
+            return modules, True
+        case list():
+            modules = seen.texts("recompute")
+            return modules, _is_full(modules)
+        case dict() as passes:
+            inner = seen.under("recompute")
+            again = {
+                RECOMPUTE_LABELS.get(key) for key in passes if inner.under(key).number("recomputed_count")
+            }
+            return tuple(sorted(label for label in again if label)), None
+        case _:
+            seen.refuse("recompute", "is to be none, selective, full, true, false or a list of modules")
 
 
-def _under_filled(sm: Fields, found: RankSymptoms) -> float | None:
-    """Part of the compute work in kernels with fewer blocks than SMs."""
-    if "under_filled_frac" in sm:
-        return sm.share("under_filled_frac")
-    part, compute = sm.time("under_filled"), (found.budget_frac or {}).get("compute")
-    return min(1.0, part / compute) if part is not None and compute else None
+def _is_full(modules: tuple[str, ...] | None) -> bool | None:
+    return None if modules is None else {*modules} >= _FULL
 
 
-def _check_sums(fields: Fields, found: RankSymptoms) -> None:
+def _check_sums(fields: Fields, found: Figures) -> None:
     """Raise InputError where parts are more than their whole."""
-    budget = found.budget_frac or {}
-    exposed = budget.get("exposed_comm", 1.0)
-    absent = [*(found.starved_frac or {}).values(), *(found.blocking_frac or {}).values()]
-    absent += [one for one in (found.arrival_frac, found.opaque_frac, found.stalled_frac) if one]
+    budget, compute_ns = found.budget_ns, found.budget_ns.get("compute", WINDOW_NS)
+    absent = [*(found.starved_ns or {}).values(), *(found.blocking_ns or {}).values()]
+    absent += [one for one in (found.arrival_ns, found.opaque_ns, found.stalled_ns) if one]
+    exposed, classes = (found.exposed_by_kind_ns or {}).values(), (found.by_class_ns or {}).values()
+    whole_absent = WINDOW_NS - budget.get("compute", 0)
     checks = (
-        ("budget", budget.values(), 1.0, "the window"),
-        ("exposed_comm_by_kind", (found.exposed_by_kind_frac or {}).values(), exposed, "exposed_comm"),
-        (
-            "compute_by_class",
-            (found.compute_by_class_frac or {}).values(),
-            budget.get("compute", 1.0),
-            "compute",
-        ),
-        ("absent", absent, 1.0 - budget.get("compute", 0.0), "the window without compute"),
+        ("budget", budget.values(), WINDOW_NS, "the window"),
+        ("exposed_comm_by_kind", exposed, budget.get("exposed_comm", WINDOW_NS), "exposed_comm"),
+        ("compute_by_class", classes, compute_ns, "compute"),
+        ("absent", absent, whole_absent, "the window without compute"),
     )
-    for name, parts, whole, what in checks:
-        if sum(parts) > whole + SLACK:
-            fields.refuse(name, f"adds up to {sum(parts):.3f}, more than {what} ({whole:.3f})")
+    for name, parts, whole_ns, what in checks:
+        frac, whole = sum(parts) / WINDOW_NS, whole_ns / WINDOW_NS
+        if frac > whole + SLACK:
+            fields.refuse(name, f"adds up to {frac:.3f}, more than {what} ({whole:.3f})")
+
+
+NOTHING: Final = read_rank(Fields("", "", {}))
+"""A rank of which nothing is given."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from heuristics.guides.mfu_bands import mfu_band
 from heuristics.judgement import Judgement
@@ -64,12 +65,7 @@ def defects(judgement: Judgement) -> tuple[typed.Defect, ...]:
     if judgement.from_files is None:
         return ()
     return tuple(
-        copied(
-            one,
-            typed.Defect,
-            set={knob: "null" if value is None else value for knob, value in one.set.items()},
-            seen=tuple(all_copied(at, typed.Sighting) for at in one.seen),
-        )
+        replace(one, set={knob: "null" if value is None else value for knob, value in one.set.items()})
         for one in judgement.from_files.checked.defects
     )
 

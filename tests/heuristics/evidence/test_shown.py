@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from heuristics.evidence.figures import figures_of
 from heuristics.evidence.observed import observed_by
 from heuristics.run.observed import Observed
 from tests.opinions_doubles import account, budget, rank, steps_of, with_memory
@@ -19,7 +20,7 @@ BLIND = Missing("absent_ns", "clock offset: 3 ms", "record again")
 
 
 def shown(*ranks: RankMeasurements) -> Observed:
-    return observed_by(ranks or [rank()])
+    return observed_by(figures_of(ranks or [rank()]))
 
 
 def classes(**by_class_ns: int) -> RankMeasurements:
@@ -64,7 +65,7 @@ def test_a_capability_nobody_can_read_is_unknown(text: str | None) -> None:
 
 
 def test_without_a_gpu_nothing_is_told_of_it() -> None:
-    found = shown(rank(gpu=None))
+    found = shown(with_memory(rank(gpu=None), capacity_bytes=None))
     assert (found.gpu, found.capability, found.memory_bytes) == (None, None, None)
 
 
@@ -207,4 +208,4 @@ def test_the_rank_with_most_work_in_graphs_counts() -> None:
 
 def test_the_rank_with_most_short_kernels_speaks_for_the_run() -> None:
     ranks = [rank(detected=replace(rank().detected, short_kernel_frac=share)) for share in (0.2, None, 0.6)]
-    assert observed_by(ranks).short_kernel_frac == 0.6
+    assert shown(*ranks).short_kernel_frac == 0.6

@@ -290,7 +290,13 @@ def test_bridge_takes_the_same_as_overrides() -> None:
 
 @pytest.mark.parametrize("rules", table("cuda_graphs").values(), ids=table("cuda_graphs"))
 def test_every_row_of_the_table_can_fire(rules: tuple[Row, ...]) -> None:
-    unmet: dict[str, Fact] = {"graphs_run": True, "host_visible": True, "full_recompute": False, "moe": None, "sync_free": False}
+    unmet: dict[str, Fact] = {
+        "graphs_run": True,
+        "host_visible": True,
+        "full_recompute": False,
+        "moe": None,
+        "sync_free": False,
+    }
     unmet |= {"routing": "dropless", "packed": False, "family": "other", "stage": "tuned"}
     unmet |= {"memory_tight": False, "pp_deep": False}
     for rule in rules:

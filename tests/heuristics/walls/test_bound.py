@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import pytest
 
+from heuristics.evidence.figures import figures_of
 from heuristics.judgement import judge
-from heuristics.walls.bound import find_bound, largest_bucket
+from heuristics.walls import bound
+from heuristics.walls.bound import Bound, LargestBucket
 from reports.result.fill.judged import verdict
 from tests.opinions_doubles import account, budget, rank, with_memory
+from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 
 BLIND = Missing("replay", "clock offset: 3 ms", "record again")
+
+
+def find_bound(ranks: list[RankMeasurements]) -> Bound:
+    return bound.find_bound(figures_of(ranks))
+
+
+def largest_bucket(ranks: list[RankMeasurements]) -> LargestBucket:
+    found = bound.largest_bucket(figures_of(ranks))
+    assert found is not None
+    return found
 
 
 def test_the_bound_is_the_largest_of_four_by_the_account() -> None:
@@ -84,7 +97,7 @@ def test_without_an_account_only_what_fills_over_half_is_the_bound() -> None:
         find_bound([rank(account=BLIND, budget=one)])
         for one in (budget(501), budget(0, 501), budget(500, 500))
     ]
-    assert [bound.bucket for bound in bounds] == ["compute", "communication", None]
+    assert [one.bucket for one in bounds] == ["compute", "communication", None]
     assert "50.0 %" in bounds[2].because
     assert bounds[2].cure
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from heuristics.walls import judge_walls
 from heuristics.walls.next_wall import NextWall, find_next
-from tests.opinions_doubles import costs, rank
+from tests.opinions_doubles import costs, rank, walls_of
 from traces.measure.measurements import RankMeasurements
 from traces.replay.cost import Cost
 from traces.replay.costs import Without
@@ -17,7 +16,7 @@ def left(window_ns: int, **other_ns: int) -> Without:
 
 
 def after_communication(*ranks: RankMeasurements) -> NextWall:
-    return find_next("communication", ranks, judge_walls(ranks))
+    return find_next("communication", ranks, walls_of(ranks))
 
 
 def test_the_next_wall_is_the_largest_cost_of_what_is_left() -> None:

@@ -14,11 +14,7 @@ import pytest
 
 import heuristics
 from heuristics.run.run import WALL_IDS, WallId
-from heuristics.walls import JUDGES, judge_walls
-from heuristics.walls.communication import judge as judge_communication
-from heuristics.walls.compute import judge as judge_compute
-from heuristics.walls.host_overhead import judge as judge_host
-from heuristics.walls.memory import judge as judge_memory
+from heuristics.walls import JUDGES
 from heuristics.walls.wall import WallJudgement
 from tests.opinions_doubles import (
     JUDGE,
@@ -29,9 +25,14 @@ from tests.opinions_doubles import (
     costing,
     costs,
     evidence,
+    judge_communication,
+    judge_compute,
+    judge_host,
+    judge_memory,
     measured,
     rank,
     seen,
+    walls_of,
     with_memory,
 )
 from tests.simulate.recording import Recording
@@ -90,7 +91,7 @@ def test_a_cost_that_may_be_more_is_a_finding_or_unmeasurable_and_never_clear(wa
 
 
 def test_without_launch_shapes_only_compute_is_unmeasurable() -> None:
-    walls = judge_walls([rank(costs(compute=None))])
+    walls = walls_of([rank(costs(compute=None))])
     assert [wall.outcome for wall in walls] == ["clear", "clear", "clear", "unmeasurable"]
     assert "launch shapes" in walls[3].missing[0]
     assert "kernel table" in walls[3].cure
@@ -105,7 +106,7 @@ def test_without_the_number_of_sms_compute_is_unmeasurable() -> None:
 
 @pytest.mark.parametrize("what", ["kernels_recorded", "names_recorded"])
 def test_where_kernels_cannot_be_told_apart_only_communication_is_unmeasurable(what: str) -> None:
-    walls = judge_walls([rank(costs(communication=500), **{what: False})])
+    walls = walls_of([rank(costs(communication=500), **{what: False})])
     assert [wall.outcome for wall in walls] == ["clear", "unmeasurable", "clear", "clear"]
     assert walls[1].cost_ns is None
     assert walls[1].evidence == ()
@@ -113,7 +114,7 @@ def test_where_kernels_cannot_be_told_apart_only_communication_is_unmeasurable(w
 
 
 def test_the_walls_come_in_the_order_of_the_workflow() -> None:
-    assert tuple(wall.id for wall in judge_walls([rank()])) == WALL_IDS
+    assert tuple(wall.id for wall in walls_of([rank()])) == WALL_IDS
 
 
 def test_ranks_add_up_over_their_windows_and_the_worst_is_named() -> None:
@@ -326,7 +327,7 @@ def launch_ahead(recording: Recording, step: int, *works: tuple[str, int, int]) 
 
 
 def judged(export: Export, recording: Recording) -> dict[WallId, WallJudgement]:
-    return {wall.id: wall for wall in judge_walls([measured(export(recording))])}
+    return {wall.id: wall for wall in walls_of([measured(export(recording))])}
 
 
 def test_communication_that_nothing_hides_costs_what_it_takes(export: Export) -> None:

@@ -7,9 +7,6 @@ from dataclasses import replace
 import pytest
 
 from heuristics.run.run import WALL_IDS, WallId
-from heuristics.walls import judge_walls
-from heuristics.walls.communication import judge as judge_communication
-from heuristics.walls.memory import judge as judge_memory
 from tests.opinions_doubles import (
     JUDGE,
     account,
@@ -18,9 +15,12 @@ from tests.opinions_doubles import (
     costing,
     costs,
     evidence,
+    judge_communication,
+    judge_memory,
     rank,
     seen,
     steps_of,
+    walls_of,
     with_memory,
 )
 from traces.measure.a2a import A2a, A2aSpan
@@ -114,7 +114,7 @@ def test_what_stands_beside_a_cost_is_over_all_ranks_and_names_none() -> None:
         "compute": {"under_filled_frac": 0.25},
         "memory": {"recompute_frac": 0.1},
     }
-    for found in judge_walls(ranks):
+    for found in walls_of(ranks):
         for measure, frac in expected[found.id].items():
             assert evidence(found, measure).value == frac
         assert {one.measure for one in found.evidence if one.rank is not None} == {"cost_frac"}

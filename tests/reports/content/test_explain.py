@@ -80,12 +80,12 @@ def keys(section: Any) -> Iterator[str]:
 
 
 def evidence_names() -> Iterator[str]:
-    """First argument of every Evidence(...) in the judges' code, where it is a plain string."""
+    """First argument of what makes evidence in the judges' code, where it is a plain string."""
     for path in Path(heuristics.walls.__path__[0]).glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
                 continue
-            if node.func.id == "Evidence" and isinstance(node.args[0], ast.Constant):
+            if node.func.id in ("Evidence", "shown_frac") and isinstance(node.args[0], ast.Constant):
                 yield str(node.args[0].value)
 
 

@@ -86,7 +86,9 @@ def test_the_first_screen_of_every_scenario_fits_and_says_what_matters_early(nam
 def test_without_a_change_what_to_do_stands_before_the_costs(recordings: Path) -> None:
     lines = first_screen(documents(recordings)["nsysai_mfu_2gpu_before"], 80).splitlines()
     assert "WHAT TO DO" in lines[:12]
-    assert lines.index("WHAT TO DO") < next(n for n, line in enumerate(lines) if line.startswith("Could save"))
+    assert lines.index("WHAT TO DO") < next(
+        n for n, line in enumerate(lines) if line.startswith("Could save")
+    )
     assert "To judge compute" in flat("\n".join(lines))
 
 

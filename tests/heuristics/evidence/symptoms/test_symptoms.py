@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from heuristics.evidence.evidence import RunEvidence
 from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
-from heuristics.evidence.symptoms.prices import FIGURES
+from heuristics.evidence.symptoms.rank import FIGURES
 from heuristics.run.run import WALL_IDS, WallId
 from heuristics.walls.bound import LargestBucket
 from heuristics.walls.wall import WallJudgement
@@ -239,6 +239,13 @@ def test_ranks_count_alike() -> None:
     assert wall("communication", ranks=ranks).cost_frac == pytest.approx(0.20)
 
 
+def test_what_one_rank_alone_tells_stands_for_the_others_too() -> None:
+    kinds = {"exposed_comm_by_kind_frac": {"cp": 0.30}}
+    seen = observed(ranks=[{**kinds, "absent_frac": {"launch_starved": {"launch": 0.20}}}, kinds])
+    host = next(one for one in seen.walls if one.id == "host_overhead")
+    assert (host.cost_frac, host.cost_ns, seen.window_ns) == (0.20, 400_000_000, 2_000_000_000)
+
+
 def test_waiting_for_a_rank_whose_host_is_late_is_the_hosts() -> None:
     ranks = [
         {"rank": 5, "exposed_comm_by_kind_frac": {}, "absent_frac": {"launch_starved": {"gc": 0.14}}},
@@ -247,7 +254,7 @@ def test_waiting_for_a_rank_whose_host_is_late_is_the_hosts() -> None:
     late = {"rank": 5, "cause": "slow_host", "wait_frac": 0.12}
     walls = {one.id: one for one in observed(ranks=ranks, run={"late": late}).walls}
     assert walls["communication"].cost_frac == pytest.approx(0.03)
-    assert walls["host_overhead"].cost_by_kind_ns == {"gc": 130_000_000}
+    assert walls["host_overhead"].cost_by_kind_ns == {"gc": 260_000_000}
 
 
 def test_a_late_link_leaves_the_waiting_to_communication() -> None:
@@ -280,7 +287,7 @@ def test_the_bound_is_the_largest_share_of_what_is_said() -> None:
     seen = observed(
         budget_frac={"compute": 0.5, "exposed_comm": 0.3, "idle": 0.2},
         absent_frac={"launch_starved": {"launch": 0.1}},
-        memory={"recompute_frac": 0.3},
+        memory={"recompute_frac": 0.25},
     )
     assert seen.bound.bucket == "communication"
     assert seen.largest == LargestBucket("compute", 0.5)

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from diagnoser import analyze
 from diagnoser.demo.recordings import unpack
+from heuristics.evidence.figures import figures_of
+from heuristics.evidence.observed import observed_by
 from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
-from heuristics.evidence.symptoms.fit import with_fit
 from heuristics.evidence.symptoms.rank import RANK_KEYS
-from heuristics.run.given import Given
 from tests.document_doubles import exposed
+from tests.opinions_doubles import measured
 from traces.errors import InputError
-from traces.training_log.log import LoggedMemory, OutOfMemory, TrainingLog
 
 
 def read(**said: object) -> Symptoms:
@@ -45,7 +45,7 @@ def test_an_unknown_key_beside_known_ones_is_noted_and_not_read() -> None:
     text = '{"launch_starved_frac": 0.2, "comment": "x", "detected": {"dispatcher": "alltoall", "mood": 1}}'
     found = read_symptoms(text, "symptoms.json")
     assert [one.split(" is ")[0] for one in found.unread] == ["not read: comment", "not read: detected.mood"]
-    assert found.ranks[0].starved_frac == {"launch": 0.2}
+    assert found.ranks[0].starved_ns == {"launch": 200_000_000}
 
 
 def test_a_part_that_nobody_knows_is_refused_as_it_would_be_left_out_of_the_whole() -> None:
@@ -60,7 +60,7 @@ def test_a_percentage_in_place_of_a_part_says_how_to_write_it() -> None:
 
 def test_no_time_needs_no_window() -> None:
     found = read_symptoms('{"memory": {"recompute_ns": 0}, "compute_frac": 0.9}', "symptoms.json")
-    assert found.ranks[0].recompute_frac == 0.0
+    assert found.ranks[0].memory.recompute_ns == 0
 
 
 def test_an_unknown_key_is_not_repeated_at_length() -> None:
@@ -87,11 +87,11 @@ def test_an_unknown_key_is_not_repeated_at_length() -> None:
         ('{"run": {"ranks_seen": 9, "world_size": 8}}', "ranks_seen is more than world_size"),
         (
             '{"memory": {"recompute_ns": 5}}',
-            "memory.recompute_ns is in ns, so budget_ns.window is needed",
+            "memory.recompute_ns is in ns, so give budget_ns.window too",
         ),
         ('{"budget_ns": {"window": 9, "compute": 10}}', "compute is longer than budget_ns.window"),
         ('{"budget_ns": {"window": 0}}', "window without time"),
-        ('{"ranks": [{"rank": 0}], "sm": {"fill_frac": 1}}', "sm is given beside ranks"),
+        ('{"ranks": [{"rank": 0}], "sm": {"fill_frac": 1}}', "sm stands beside ranks"),
         ('{"schema_version": "2.0"}', "schema_version is no version of ours"),
     ],
 )
@@ -113,7 +113,7 @@ def test_what_is_no_json_names_its_line() -> None:
 
 @pytest.mark.parametrize("text", ["{}", '{"ranks": [{}]}', '{"memory": {}}', '{"sm": null}'])
 def test_a_file_that_says_nothing_is_an_error(text: str) -> None:
-    assert "given" in refusal(text)
+    assert "nothing is given" in refusal(text)
 
 
 @pytest.mark.parametrize(
@@ -141,8 +141,8 @@ def test_parts_may_be_rounded() -> None:
 
 def test_a_figure_that_is_not_split_is_read_too() -> None:
     (rank,) = read(absent_frac={"launch_starved": 0.2, "blocking": 0.1}, exposed_comm_frac=0.1).ranks
-    assert (rank.starved_frac, rank.blocking_frac) == ({"launch": 0.2}, {"other_comm": 0.1})
-    assert rank.budget_frac == {"exposed_comm": 0.1}
+    assert (rank.starved_ns, rank.blocking_ns) == ({"launch": 200_000_000}, {"other_comm": 100_000_000})
+    assert rank.budget_ns == {"exposed_comm": 100_000_000}
 
 
 def test_one_figure_of_late_launches_tells_no_cause() -> None:
@@ -208,39 +208,27 @@ def test_the_figures_of_a_result_alone_give_its_verdict(name: str, tmp_path: Pat
         assert (mine.cost_frac or 0.0) == pytest.approx(replayed["cost_frac"] or 0.0, abs=0.1)
 
 
-OUT = TrainingLog("run.log", 9, out_of_memory=(OutOfMemory(7, "optimizer_state"),))
-
-
-def test_a_log_that_ran_out_of_memory_puts_memory_first() -> None:
-    seen = with_fit(observed_from(read(exposed_comm_by_kind_frac={"tp": 0.4})), Given(), OUT)
-    assert (seen.verdict.wall, seen.verdict.runner_up) == ("memory", "communication")
-    assert seen.walls[0].comes_first
-    assert seen.walls[0].cost_frac is None
-    assert seen.verdict.because[0] == "the log reports that memory ran out in optimizer state"
-
-
-def test_symptoms_may_say_themselves_that_memory_ran_out() -> None:
-    said = read(log={"out_of_memory": "unknown"})
-    seen = with_fit(observed_from(said), Given(), symptoms=said)
-    assert seen.verdict.because[0] == "the log reports that memory ran out"
-
-
-def test_tight_memory_is_a_wall_only_where_no_other_stands() -> None:
-    tight = Given(memory_tight=True)
-    alone = with_fit(observed_from(read(exposed_comm_by_kind_frac={"tp": 0.04})), tight)
-    beside = with_fit(observed_from(read(exposed_comm_by_kind_frac={"tp": 0.4})), tight)
-    assert (alone.verdict.wall, beside.verdict.wall) == ("memory", "communication")
-    assert "memory was given as tight (--memory-tight)" in beside.verdict.because
-
-
-@pytest.mark.parametrize(("peak", "expected"), [(76, "memory"), (75, None)])
-def test_a_peak_near_the_capacity_is_tight(peak: int, expected: str | None) -> None:
-    log = TrainingLog("run.log", 9, memory=(LoggedMemory(3, peak_allocated_bytes=peak),))
-    said = read(exposed_comm_by_kind_frac={"tp": 0.04}, memory={"capacity_bytes": 80})
-    assert with_fit(observed_from(said), Given(), log).verdict.wall == expected
-    assert with_fit(observed_from(said), Given(memory_tight=False), log).verdict.wall is None
-
-
-def test_a_run_of_which_nobody_says_anything_stays_as_it_was() -> None:
-    seen = observed_from(read(exposed_comm_by_kind_frac={"tp": 0.4}))
-    assert with_fit(seen, Given()) is seen
+@pytest.mark.parametrize("name", ["communication", "host_overhead", "memory", "compute"])
+def test_figures_fill_the_evidence_that_their_trace_fills(name: str, tmp_path: Path) -> None:
+    """All that no replay makes: where the time goes, what is observed, and the context of each wall."""
+    unpack(tmp_path / "run.sqlite", name)
+    result = analyze([tmp_path / "run.sqlite"]).to_dict()
+    figures = {key: value for key, value in result.items() if key not in ("walls", "verdict")}
+    seen, verdict = observed_from(read_symptoms(json.dumps(figures), "result.json")), result["verdict"]
+    assert seen.bound.because == verdict["because"][-1]
+    assert seen.largest is not None
+    assert (seen.bound.bucket, seen.largest.bucket) == (verdict["bound"], verdict["largest_bucket"])
+    traced = observed_by(figures_of([measured(tmp_path / "run.sqlite")]))
+    for key in ("framework", "moe", "training", "gpu", "dispatcher", "ep_overlap", "graph_frac", "precision"):
+        assert getattr(seen.observed, key) == getattr(traced, key), key
+    assert seen.observed.recompute_modules == traced.recompute_modules
+    assert seen.observed.absent_frac == pytest.approx(traced.absent_frac)
+    context = {
+        one["measure"]: one["value"]
+        for wall in result["walls"]
+        for one in wall["evidence"]
+        if one["limit"] is None
+    }
+    shared = [one for wall in seen.walls for one in wall.evidence if one.measure in context]
+    assert len(shared) >= 5
+    assert [one.value for one in shared] == pytest.approx([context[one.measure] for one in shared])

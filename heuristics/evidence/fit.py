@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Final
 
 from heuristics.evidence.evidence import RunEvidence
-from heuristics.evidence.symptoms.symptoms import Symptoms
 from heuristics.run.given import Given
 from heuristics.walls.confidence import Confidence
 from heuristics.walls.verdict import Verdict, verdict_of
@@ -28,13 +27,11 @@ TIGHT: Final = Limit(
 )
 
 
-def with_fit(
-    evidence: RunEvidence, given: Given, log: TrainingLog | None = None, symptoms: Symptoms | None = None
-) -> RunEvidence:
-    """The run with its memory wall as log, options and symptoms say it; as it was where none says any."""
+def with_fit(evidence: RunEvidence, given: Given, log: TrainingLog | None = None) -> RunEvidence:
+    """The run with its memory wall as log, options and symptoms tell it; as it was where none does."""
     stages = [one.stage for one in log.out_of_memory] if log else []
-    if symptoms is not None and symptoms.out_of_memory is not None:
-        stages.append(symptoms.out_of_memory)
+    if evidence.observed.out_of_memory is not None:
+        stages.append(evidence.observed.out_of_memory)
     if stages:
         where = "" if stages[0] == "unknown" else f" in {stages[0].replace('_', ' ')}"
         return _stands(evidence, f"the log reports that memory ran out{where}", first=True)
