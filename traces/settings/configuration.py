@@ -69,6 +69,10 @@ class Draft:
         self.by_knob.pop(knob, None)
         self.unclear.add(knob)
 
+    def has(self, knob: str) -> bool:
+        """Whether a knob was said, told or not."""
+        return knob in self.by_knob or knob in self.unclear
+
     @property
     def is_full(self) -> bool:
         """Whether it has as many problems as a reader would read; then none is looked into any more."""
