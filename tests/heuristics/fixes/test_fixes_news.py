@@ -11,7 +11,7 @@ from heuristics.fixes.change import Change, lines
 from heuristics.run.run import Run
 from tests.fix_doubles import configured
 from tests.golden_doubles import Case, cases, judgement_of
-from traces.settings.settings import Framework, settings
+from traces.settings.settings import Framework, Value, settings
 from traces.settings.spelling import can_spell, spell, with_twins
 
 FRAMEWORKS: tuple[Framework, ...] = ("megatron_bridge", "megatron_lm")
@@ -42,20 +42,9 @@ def test_no_fix_of_a_golden_case_lists_what_the_configuration_has(case: Case) ->
 
 
 def test_a_change_lists_only_what_is_new_also_for_the_harness() -> None:
-    run = configured(
-        {
-            "ddp.overlap_grad_reduce": True,
-            "env.NVTE_FWD_LAYERNORM_SM_MARGIN": "16",
-            "moe_token_dispatcher_type": "alltoall",
-            "moe_flex_dispatcher_backend": None,
-        }
-    )
-    values = {"ddp.overlap_grad_reduce": True, "env.NVTE_FWD_LAYERNORM_SM_MARGIN": "16"}
-    new = lines(
-        Change({**values, "moe_router_dtype": "fp32"}, harness=("--moe_flex_dispatcher_backend None",)), run
-    )
-    assert (new.megatron_bridge, new.bridge_harness, new.environment) == (
-        ("model.moe_router_dtype=fp32",),
-        (),
-        (),
-    )
+    there: dict[str, Value] = {"ddp.overlap_grad_reduce": True, "env.NVTE_FWD_LAYERNORM_SM_MARGIN": "16"}
+    run = configured({**there, "moe_token_dispatcher_type": "alltoall", "moe_flex_dispatcher_backend": None})
+    flag = "--moe_flex_dispatcher_backend None"
+    new = lines(Change({**there, "moe_router_dtype": "fp32"}, harness=(flag,)), run)
+    assert new.megatron_bridge == ("model.moe_router_dtype=fp32",)
+    assert (new.bridge_harness, new.environment) == ((), ())
