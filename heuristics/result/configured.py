@@ -138,7 +138,10 @@ class Rules(Section, frozen=True):
 
 
 class WorkflowStep(Section, frozen=True):
-    """One rule of NVIDIA's workflow for MoE. `same_as`: the broken rule or finding that tells the same."""
+    """One rule of NVIDIA's workflow for MoE. `same_as`: the broken rule or finding that tells the same.
+
+    `guide_only`: a guide asks for it: a run in state `violated` differs from it, and is as legal.
+    """
 
     id: str
     phase: Literal["fit", "scale", "folding", "prerequisites", "profile"]
@@ -150,6 +153,7 @@ class WorkflowStep(Section, frozen=True):
     fix: str
     tells: str
     same_as: str = ""
+    guide_only: bool = False
 
 
 class Experiment(Section, frozen=True):
