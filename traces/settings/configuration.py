@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 from traces.errors import InputError
 from traces.limits import Limit
 from traces.settings.settings import Framework, Setting, Settings, Value
 
 MOST_PROBLEMS: Final = Limit(100, "problems", "ours: a file with more is another kind of file")
+
+
+ProblemKind = Literal["unread", "older_name", "stops"]
 
 
 class NotAConfiguration(InputError):
@@ -22,12 +25,14 @@ class Problem:
     """Something in the file that was not taken as it stands.
 
     `where`: such as `run.sh:31`; `instead`: what to write there, empty where nothing would do. Neither holds
-    a value of the file, nor a name that is not made of words we know.
+    a value of the file, nor a name that is not made of words we know, or near to them. `kind`: what the
+    framework makes of it: nothing, the same as of the newer name, or it stops.
     """
 
     where: str
     text: str
     instead: str = ""
+    kind: ProblemKind = "unread"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +51,10 @@ class Configuration:
 
 @dataclass(slots=True)
 class Draft:
-    """A configuration while it is read. A knob in `unclear` was said, but its value could not be told."""
+    """A configuration while it is read. A knob in `unclear` was said, but its value could not be told.
+
+    `is_strict`: its program stops at a flag that it does not know.
+    """
 
     name: str
     framework: Framework | None = None
@@ -54,6 +62,7 @@ class Draft:
     problems: list[Problem] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
     unclear: set[str] = field(default_factory=set)
+    is_strict: bool = False
 
     def where(self, line: int | None) -> str:
         """A place to name: `run.sh:31`."""
@@ -78,11 +87,12 @@ class Draft:
         """Whether it has as many problems as a reader would read; then none is looked into any more."""
         return len(self.problems) > MOST_PROBLEMS.value
 
-    def problem(self, line: int | None, text: str, instead: str = "") -> None:
+    def problem(self, line: int | None, text: str, instead: str = "", kind: ProblemKind = "unread") -> None:
         """Note a problem once; the last one says that there are more."""
         if self.is_full:
             return
-        found = Problem(self.where(line), text, instead)
+        kind = "unread" if kind == "stops" and not self.is_strict else kind
+        found = Problem(self.where(line), text, instead, kind)
         if found in self.problems:
             return
         if len(self.problems) == MOST_PROBLEMS.value:

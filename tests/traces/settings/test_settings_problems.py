@@ -76,7 +76,7 @@ def test_an_unknown_name_is_named_with_its_line_and_the_nearest() -> None:
     assert problems("model:\n  num_layers: 4\n  moe_router_topkk: 8\n", "a.yaml") == (
         Problem(
             "a.yaml:3",
-            "model.moe_router_...: no field of Megatron-Bridge that we know",
+            "model.moe_router_topkk: no field of Megatron-Bridge that we know",
             "model.moe_router_topk",
         ),
     )
