@@ -14,7 +14,6 @@ from heuristics.findings import (
     idle_overlaps,
     logged,
     memory,
-    offload_fraction,
     overlap,
 )
 from heuristics.findings.finding import ConfigFinding, Detector, Recognised, case_of
@@ -32,7 +31,6 @@ DETECTORS: Final[tuple[Detector, ...]] = (
     *memory.DETECTORS,
     *host.DETECTORS,
     *logged.DETECTORS,
-    *offload_fraction.DETECTORS,
 )
 
 

@@ -14,11 +14,11 @@ def misspelled(problems: Iterable[Problem]) -> tuple[ConfigFinding, ...]:
     An older name that the release takes is none. At what Megatron-LM's parser stops, training does not start
     (training/arguments.py, parse_args: unknown arguments are errors unless ignore_unknown_args).
     """
-    mended = [problem for problem in problems if problem.instead and problem.kind != "older_name"]
+    mended = [problem for problem in problems if problem.instead and problem.effect != "older_name"]
     return tuple(
         ConfigFinding(
             f"CFG-misspelled-{number}",
-            "illegal" if one.kind == "stops" else "misspelled",
+            "illegal" if one.effect == "stops" else "misspelled",
             one.text,
             f"in {one.where}",
             one.instead,

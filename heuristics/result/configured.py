@@ -43,7 +43,7 @@ class Problem(Section, frozen=True):
     where: str
     text: str
     instead: str
-    kind: Literal["unread", "older_name", "stops"] = "unread"
+    effect: Literal["unread", "older_name", "stops"] = "unread"
 
 
 class Configuration(Section, frozen=True):

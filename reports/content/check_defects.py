@@ -106,7 +106,7 @@ def _more(one: configured.Defect) -> str:
 def _unread(configuration: Configuration) -> Iterator[Defect]:
     """Problems of the file; one with a right spelling is a finding already, but for an older name."""
     for one in configuration.problems:
-        if not one.instead or one.kind == "older_name":
+        if not one.instead or one.effect == "older_name":
             place = words(Code(one.where))
             yield Defect("", Weight.UNREAD, one.text, "", place, place)
 
@@ -176,4 +176,6 @@ def answer_words(answers: Sequence[Checked]) -> tuple[str, ...]:
 
 def _said(one: Checked) -> str:
     text = f": {one.text.rstrip('.')}" if one.text else ""
+    if one.tier == "rules" and one.answer == "ok" and text:  # rules that we know, no framework that accepts
+        return f"{_TIERS[one.tier]}{text}."
     return f"{_TIERS[one.tier]}: {_ANSWERS[one.answer]}{text}."

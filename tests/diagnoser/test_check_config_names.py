@@ -44,7 +44,7 @@ def test_megatron_lms_own_programs_stop_at_names_they_do_not_know(
 )
 def test_an_older_name_that_is_taken_still_names_the_newer_one(flag: str, core: str, newer: str) -> None:
     (problem,) = configuration_of(f"torchrun pretrain_gpt.py {BASE} {flag}\n", "run.sh", core).problems
-    assert problem.kind == "older_name"
+    assert problem.effect == "older_name"
     assert f"older name of {newer}" in problem.text
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from traces.settings.assign import is_wrong_in, set_false, take, take_correction, unclear
 from traces.settings.bridge import is_override
-from traces.settings.configuration import Draft, NotAConfiguration, ProblemKind
+from traces.settings.configuration import Draft, NotAConfiguration, ProblemEffect
 from traces.settings.corrections import Correction, alias, corrected_flag, is_alias, nearest_flag, spellings
 from traces.settings.harness import harness_count, runs_scripts, take_harness
 from traces.settings.knobs import Knob, Release, by_flag, knobs
@@ -185,9 +185,9 @@ def take_flag(draft: Draft, flag: Flag, core: Release | None) -> None:
         _take_meant(draft, flag, meant)
     elif not draft.is_full:
         near = nearest_flag(flag.name)
-        kind: ProblemKind = "stops" if flag.is_told and is_slip(flag.name, near) else "unread"
+        effect: ProblemEffect = "stops" if flag.is_told and is_slip(flag.name, near) else "unread"
         text = f"{shown(flag.name, near)}: no flag of Megatron-LM that we know"
-        draft.problem(flag.line, text, near, kind)
+        draft.problem(flag.line, text, near, effect)
 
 
 def _check_release(draft: Draft, flag: Flag, rows: Sequence[Knob], core: Release | None) -> None:

@@ -13,7 +13,7 @@ from traces.settings.settings import Framework, Setting, Settings, Value
 MOST_PROBLEMS: Final = Limit(100, "problems", "ours: a file with more is another kind of file")
 
 
-ProblemKind = Literal["unread", "older_name", "stops"]
+ProblemEffect = Literal["unread", "older_name", "stops"]
 
 
 class NotAConfiguration(InputError):
@@ -25,14 +25,14 @@ class Problem:
     """Something in the file that was not taken as it stands.
 
     `where`: such as `run.sh:31`; `instead`: what to write there, empty where nothing would do. Neither holds
-    a value of the file, nor a name that is not made of words we know, or near to them. `kind`: what the
+    a value of the file, nor a name that is not made of words we know, or near to them. `effect`: what the
     framework makes of it: nothing, the same as of the newer name, or it stops.
     """
 
     where: str
     text: str
     instead: str = ""
-    kind: ProblemKind = "unread"
+    effect: ProblemEffect = "unread"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +87,14 @@ class Draft:
         """Whether it has as many problems as a reader would read; then none is looked into any more."""
         return len(self.problems) > MOST_PROBLEMS.value
 
-    def problem(self, line: int | None, text: str, instead: str = "", kind: ProblemKind = "unread") -> None:
+    def problem(
+        self, line: int | None, text: str, instead: str = "", effect: ProblemEffect = "unread"
+    ) -> None:
         """Note a problem once; the last one says that there are more."""
         if self.is_full:
             return
-        kind = "unread" if kind == "stops" and not self.is_strict else kind
-        found = Problem(self.where(line), text, instead, kind)
+        effect = "unread" if effect == "stops" and not self.is_strict else effect
+        found = Problem(self.where(line), text, instead, effect)
         if found in self.problems:
             return
         if len(self.problems) == MOST_PROBLEMS.value:

@@ -8,7 +8,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Final, TypedDict, cast
 
-from traces.settings.configuration import ProblemKind
+from traces.settings.configuration import ProblemEffect
 from traces.settings.knobs import Knob, Release, by_dest, by_flag, by_path, data, knobs, release
 from traces.settings.names import bridge_paths, harness_flags, lm_flags, nearest
 from traces.settings.values import NotAValue, Raw, value_of
@@ -22,14 +22,14 @@ class Correction:
     """What a name means. `sets`: knob and value, AS_WRITTEN for the file's; `text`, `instead`: the problem.
 
     `text` is empty where nothing is wrong with it. `since`: it is wrong from that release on; before, it is
-    its own knob. `kind`: what the framework makes of the name.
+    its own knob. `effect`: what the framework makes of the name.
     """
 
     sets: tuple[tuple[str, Raw], ...]
     text: str = ""
     instead: str = ""
     since: Release | None = None
-    kind: ProblemKind = "unread"
+    effect: ProblemEffect = "unread"
 
 
 class _Spelling(TypedDict, total=False):
@@ -134,10 +134,10 @@ def corrected_flag(flag: str) -> Correction | None:
     right = dashed(flag)
     if right != flag and right in lm_flags():
         sets = tuple((knob.id, False if is_off else AS_WRITTEN) for knob, is_off in by_flag().get(right, ()))
-        return Correction(sets, "flags of Megatron-LM have dashes, no underscores", right, kind="stops")
+        return Correction(sets, "flags of Megatron-LM have dashes, no underscores", right, effect="stops")
     if (knob := knobs().get(flag[2:].replace("-", "_"))) is not None and knob.flag:
         return Correction(
-            ((knob.id, AS_WRITTEN),), "Megatron-LM has it under another name", knob.flag, kind="stops"
+            ((knob.id, AS_WRITTEN),), "Megatron-LM has it under another name", knob.flag, effect="stops"
         )
     return None
 

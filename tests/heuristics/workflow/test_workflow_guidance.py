@@ -14,7 +14,7 @@ from heuristics.workflow.walk import walk
 from tests.fix_doubles import configured
 from traces.settings.settings import Value
 
-DENSE: Mapping[str, Value] = {
+DENSE: dict[str, Value] = {
     "num_layers": 80,
     "hidden_size": 8192,
     "num_moe_experts": None,
@@ -34,7 +34,7 @@ DENSE: Mapping[str, Value] = {
     "launcher.gpu": "h100",
 }
 EXPERTS = re.compile(r"moe|(?<!no )expert|router|dispatch|\bEP\d*\b|\bETP\d*\b", re.IGNORECASE)
-WIDE: Mapping[str, Value] = {
+WIDE: dict[str, Value] = {
     "num_moe_experts": 256,
     "tensor_model_parallel_size": 2,
     "pipeline_model_parallel_size": 1,

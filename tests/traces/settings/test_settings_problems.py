@@ -81,7 +81,7 @@ def test_an_unknown_name_is_named_with_its_line_and_the_nearest() -> None:
         ),
     )
     assert problems("p.py --bf16 \\\n  --moe-router-topkk 8", "a.sh") == (
-        Problem("a.sh:2", "--moe-router-...: no flag of Megatron-LM that we know", "--moe-router-topk"),
+        Problem("a.sh:2", "--moe-router-topkk: no flag of Megatron-LM that we know", "--moe-router-topk"),
     )
     assert problems("moddel:\n  x: 4\nmodel:\n  num_layers: 4\n", "a.yaml")[0].instead == "model"
 
