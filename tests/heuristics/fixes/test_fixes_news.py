@@ -48,3 +48,11 @@ def test_a_change_lists_only_what_is_new_also_for_the_harness() -> None:
     new = lines(Change({**there, "moe_router_dtype": "fp32"}, harness=(flag,)), run)
     assert new.megatron_bridge == ("model.moe_router_dtype=fp32",)
     assert (new.bridge_harness, new.environment) == ((), ())
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.number}")
+def test_no_step_of_a_plan_leaves_nothing_to_set(case: Case) -> None:
+    judged = judgement_of(case)
+    for one in judged.plan.fixes:
+        set_here = one.knobs.megatron_bridge or one.knobs.environment
+        assert set_here or not one.change.in_run(judged.run), one.fix.id
