@@ -15,7 +15,6 @@ from heuristics.findings import (
     logged,
     memory,
     memory_estimate,
-    offload_fraction,
     overlap,
 )
 from heuristics.findings.finding import ConfigFinding, Detector, Recognised, case_of
@@ -34,7 +33,6 @@ DETECTORS: Final[tuple[Detector, ...]] = (
     *memory_estimate.DETECTORS,
     *host.DETECTORS,
     *logged.DETECTORS,
-    *offload_fraction.DETECTORS,
 )
 
 

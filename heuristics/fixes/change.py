@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from heuristics.run.run import Run
+from traces.settings.printed import change_of
 from traces.settings.settings import Framework, Settings, Value
 from traces.settings.spelling import (
     can_spell,
@@ -75,7 +76,7 @@ def _closed(values: Mapping[str, Value]) -> dict[str, Value]:
 
 
 def lines(change: Change, run: Run) -> Knobs:
-    """A change as lines to paste, in the spelling of the run's release."""
+    """A change as lines to paste, in the spelling of the run's release; none that the run has already."""
     core = run.config.core_text
     variables = _spelled(change.set, core, is_environment=True)
     bridge = in_section({**change.megatron_bridge, **change.set}, run.settings)
@@ -84,12 +85,27 @@ def lines(change: Change, run: Run) -> Knobs:
         harness = tuple(f"--env {line}" for line in variables)
     elif harness is None:
         harness = tuple(line for knob, value in bridge.items() if (line := harness_line(knob, value)))
+    flags = _spelled({**change.megatron_lm, **_to_say(change, run)}, core)
     return Knobs(
-        _spelled({**change.megatron_lm, **_to_say(change, run)}, core),
-        _spelled(bridge, core, "megatron_bridge"),
-        harness,
-        (*variables, *change.launch),
+        _new(run, "megatron_lm", flags),
+        _new(run, "megatron_bridge", _spelled(bridge, core, "megatron_bridge")),
+        _new(run, "megatron_bridge", harness),
+        _new(run, run.settings.framework, (*variables, *change.launch)),
         change.pytorch,
+    )
+
+
+def _new(run: Run, framework: Framework | None, said: tuple[str, ...]) -> tuple[str, ...]:
+    """Lines that change something; those for another framework than the run's are whole."""
+    own = run.settings.framework or framework or "megatron_lm"
+    return said if framework not in (None, own) else tuple(line for line in said if _changes(run, line, own))
+
+
+def _changes(run: Run, line: str, framework: Framework) -> bool:
+    """Whether a line says something else than the run has; one that we cannot read back does."""
+    values, has = change_of((line,), framework), run.config
+    return not values or any(
+        not has.known(knob) or has.value(knob) != value for knob, value in values.items()
     )
 
 

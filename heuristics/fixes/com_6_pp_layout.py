@@ -14,10 +14,11 @@ from heuristics.config.sizes import OTHER_LAYOUTS, even_layout, virtual_stages
 from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition
-from heuristics.fixes.preconditions import holds
+from heuristics.fixes.preconditions import already_so, holds
 from heuristics.run.run import Run
 from traces.settings.settings import Value
 from traces.settings.spelling import LAYOUT
+from traces.settings.stages import fullest_rank
 
 _VIRTUAL: Final = "virtual_pipeline_model_parallel_size"
 _LAYERS: Final = "num_layers_per_virtual_pipeline_stage"
@@ -56,11 +57,23 @@ def _virtual(run: Run) -> int | None:
 def advice(run: Run) -> tuple[Precondition, ...]:
     """Pipeline stages, of which there may be virtual ones: those take microbatches in rounds."""
     stages, number, pp = run.config.pipeline_parallel, run.config.microbatches, run.config.pp
-    cut = holds("layers are cut into pipeline stages (PP above 1)", stages, told_by="--pp")
+    cut = (
+        holds("layers are cut into pipeline stages (PP above 1)", stages, told_by="--pp"),
+        *already_so("pipeline_model_parallel_layout, with stages as even as they can be,", _is_even(run)),
+    )
     if number is None or pp is None:
-        return (cut,)
+        return cut
     text = "the number of microbatches is a multiple of PP, as virtual stages need"
-    return holds(text, number % pp == 0, "global_batch_size of the configuration"), cut
+    return holds(text, number % pp == 0, "global_batch_size of the configuration"), *cut
+
+
+def _is_even(run: Run) -> bool:
+    """Whether a rank of the configured layout has no more to compute than one of the layout we name."""
+    now, named = run.config.pp_layout, even_layout(run)
+    if now is None or named is None or run.config.pp is None:
+        return False
+    own, best = fullest_rank(now, run.config.pp), fullest_rank(named[0], run.config.pp)
+    return own is not None and best is not None and own <= best
 
 
 FIX: Final = Fix(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from heuristics.fixes.asked_by_rules import asked_by_rules
 from heuristics.fixes.change import Change, Knobs, lines
 from heuristics.fixes.precondition import Precondition
+from heuristics.fixes.preconditions import unseen_recipe
 from heuristics.run.run import Run, WallId
 
 
@@ -104,5 +105,7 @@ class Fix:
 
     def preconditions(self, run: Run) -> tuple[Precondition, ...]:
         """What it needs: the releases of its knobs, rules about what it switches on, and advice."""
-        needs = (*asked_by_rules(run, self.id, self.change(run)), *self.advice(run))
+        change = self.change(run)
+        unseen = unseen_recipe(run, change.in_run(run))
+        needs = (*unseen, *asked_by_rules(run, self.id, change), *self.advice(run))
         return tuple({one.text: one for one in needs}.values())

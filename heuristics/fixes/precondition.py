@@ -23,8 +23,8 @@ class Precondition:
     """Something a fix needs.
 
     `met_by`: what would meet it, a fix id or a change; `told_by`: an option, knob or recording that would
-    tell. `blocks`: the fix is not to be tried while it is unknown. `source`: of the rule that asks for it.
-    `release`: the release it is about, where it asks for nothing else.
+    tell. `blocks`: the fix is not to be tried while it is unknown; `late`: not before others. `source`: of
+    the rule that asks for it. `release`: the release it is about, where it asks for nothing else.
     """
 
     text: str
@@ -34,6 +34,7 @@ class Precondition:
     blocks: bool = False
     source: str = ""
     release: Release | None = None
+    late: bool = False
 
     @property
     def stops(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -9,6 +10,7 @@ from heuristics.config.versions import PACKAGE_NAMES, Package, numbers
 from heuristics.fixes.precondition import Precondition, Release, State
 from heuristics.run.run import Run
 from traces.limits import Limit
+from traces.settings.settings import Value
 
 WAITING: Final = Limit(
     0.5,
@@ -184,3 +186,14 @@ def larger_batch(run: Run) -> tuple[Precondition, ...]:
     """For a larger batch of plain PyTorch, whose sizes nothing tells."""
     del run
     return (holds("memory has room for a larger batch", None, told_by="torch.cuda.max_memory_reserved()"),)
+
+
+def unseen_recipe(run: Run, values: Mapping[str, Value]) -> tuple[Precondition, ...]:
+    """A check where a recipe of Bridge's scripts, not all of which is known, may have the values already."""
+    if run.config.word("launcher.recipe") is None:
+        return ()
+    known = [knob for knob in values if run.config.known(knob)]
+    if len(known) == len(values) or any(run.config.value(knob) != values[knob] for knob in known):
+        return ()
+    told_by = "--dryrun of Bridge's scripts, which prints its settings"
+    return (Precondition("the recipe, which may set it, has it off", "unknown", told_by=told_by, late=True),)

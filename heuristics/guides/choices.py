@@ -54,10 +54,15 @@ def choose_all(run: Run) -> tuple[Choice, ...]:
         chosen.append(_beside(_dispatcher(dispatcher), dispatcher.other, _dispatcher))
     graphs, precision = choose_graphs(run), choose_precision(run)
     chosen.append(_beside(_graphs(run, graphs), graphs.other, partial(_graphs, run)))
-    chosen.append(_beside(_precision(precision), precision.other, _precision))
+    chosen.append(_without_experts(run, _beside(_precision(precision), precision.other, _precision)))
     if _recompute_matters(run):
         chosen.append(_recompute(run))
     return tuple(chosen)
+
+
+def _without_experts(run: Run, choice: Choice) -> Choice:
+    """A choice whose notes are about experts, for a run that may have none."""
+    return replace(choice, notes=()) if run.active.moe is False else choice
 
 
 def _beside(mine: Choice, found: FoundT | None, choice_of: Callable[[FoundT], Choice]) -> Choice:

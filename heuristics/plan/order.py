@@ -17,8 +17,8 @@ def in_paying_order(fixes: Sequence[Planned], first: Sequence[str] = ()) -> list
     """Fixes by the saving that their replay defends, whatever their wall.
 
     Those whose ids are in `first` lead, in its order. After the defended ones come those without a defended
-    saving, in the order they have, then those that gain little at most. One that others wait for stands
-    before them.
+    saving, in the order they have, then those that gain little at most, then those that a recipe may have
+    already. One that others wait for stands before them.
     """
     result: list[Planned] = []
     lead = {number: place for place, number in enumerate(first)}
@@ -29,6 +29,8 @@ def in_paying_order(fixes: Sequence[Planned], first: Sequence[str] = ()) -> list
 
 def _place(one: Planned) -> tuple[int, float]:
     """How late a fix comes, and what it is sorted by among those as late."""
+    if any(need.late for need in one.preconditions):
+        return 3, 0.0
     if one.ceiling_frac is not None and one.ceiling_frac < LITTLE.value:
         return 2, 0.0
     return (0, -one.low_frac) if one.low_frac is not None and one.low_frac > 0 else (1, 0.0)

@@ -157,6 +157,9 @@ def _plan(
                 refused.append(why)
                 continue
             planned = _made(run, planned)
+            if _is_set(run, planned):
+                refused.append(Refused(fix, "needs", "needs: what it sets is not configured already", ""))
+                continue
             before = {one.fix.id: one.change.in_run(run) for one in earlier}
             allowed = permits.judge(planned.change.in_run(run), before) if permits else None
             if allowed is not None and (why := _forbidden(fix, allowed)):
@@ -196,6 +199,15 @@ def _made(run: Run, planned: Planned) -> Planned:
     """With its change, which is made only of a fix that nothing refused before."""
     change = planned.fix.change(run)
     return replace(planned, change=change, knobs=lines(change, run))
+
+
+def _is_set(run: Run, planned: Planned) -> bool:
+    """Whether the configuration says all that the fix would change: if that does not run, findings tell."""
+    framework, knobs = run.settings.framework, planned.knobs
+    if framework is None or not planned.change.in_run(run):
+        return False
+    own = knobs.megatron_bridge if framework == "megatron_bridge" else knobs.megatron_lm
+    return not (own or knobs.environment or knobs.pytorch)
 
 
 def _before(

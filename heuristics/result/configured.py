@@ -43,6 +43,7 @@ class Problem(Section, frozen=True):
     where: str
     text: str
     instead: str
+    effect: Literal["unread", "older_name", "stops"] = "unread"
 
 
 class Configuration(Section, frozen=True):
@@ -142,7 +143,10 @@ class Rules(Section, frozen=True):
 
 
 class WorkflowStep(Section, frozen=True):
-    """One rule of NVIDIA's workflow for MoE. `same_as`: the broken rule or finding that tells the same."""
+    """One rule of NVIDIA's workflow for MoE. `same_as`: the broken rule or finding that tells the same.
+
+    `guide_only`: a guide asks for it: a run in state `violated` differs from it, and is as legal.
+    """
 
     id: str
     phase: Literal["fit", "scale", "folding", "prerequisites", "profile"]
@@ -154,6 +158,7 @@ class WorkflowStep(Section, frozen=True):
     fix: str
     tells: str
     same_as: str = ""
+    guide_only: bool = False
 
 
 class Experiment(Section, frozen=True):

@@ -93,9 +93,10 @@ def judge_selective_before_full(run: Run) -> Judged:
         return met("recompute is selective" if run.config.recompute_modules() else "no full recompute")
     if fits(run) is False:
         return met("full recompute, and still it does not fit: offload or more ranks come next")
+    parts = "layernorm and mlp" if run.config.moe() is False else "moe_act and layernorm"
     return violated(
         "full recompute runs every layer's forward twice, about 30 % more compute, its exchanges too",
-        "selective recompute of moe_act and layernorm (mla_up_proj with latent attention) first",
+        f"selective recompute of {parts} (mla_up_proj with latent attention) first",
         "MEM-2",
     )
 

@@ -60,7 +60,7 @@ def widest_expert_parallel(run: Run) -> int | None:
 
 
 FOLDING_RULES: Final = tuple(
-    WorkflowRule(f"folding-{name}", "folding", title, seed, judge)
+    WorkflowRule(f"folding-{name}", "folding", title, seed, judge, moe=True)
     for name, title, seed, judge in (
         ("own-layout", "Experts have a layout of their own", "003, Pitfalls, 5", judge_own_layout),
         (

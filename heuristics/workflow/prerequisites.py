@@ -15,6 +15,7 @@ from heuristics.run.run import Run
 from heuristics.workflow.rule import Judged, WorkflowRule, met, not_applicable, unknown, violated
 
 GIB: Final = 1 << 30
+_OF_EXPERTS: Final = ("moe_", "expert_", "num_moe_", "overlap_moe_", "delay_wgrad_")
 _NEEDED_BYTES: Final = 7 * GIB
 """About 7 GB on DeepSeek-V3, GB200 (arXiv 2603.07685)."""
 
@@ -46,7 +47,14 @@ def _step(rule: Rule) -> WorkflowRule:
             return unknown(figures, _tells(rule, config))
         return met(figures) if holds else violated(figures, rule.cure, rule.fix)
 
-    return WorkflowRule(rule.id, "prerequisites", rule.text, rule.guide, judge)
+    return WorkflowRule(
+        rule.id, "prerequisites", rule.text, rule.guide, judge, rule.level == "guide", _about_experts(rule)
+    )
+
+
+def _about_experts(rule: Rule) -> bool:
+    """Whether it reads a knob of experts."""
+    return any(knob.startswith(_OF_EXPERTS) for knob in rule.knobs)
 
 
 def _tells(rule: Rule, config: Config) -> str:

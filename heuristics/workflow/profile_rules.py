@@ -140,8 +140,10 @@ def judge_throughput(run: Run) -> Judged:
     return met("step times are logged: compare tokens/s a GPU")
 
 
+_OF_EXPERTS: Final = ("dispatcher-as-fix", "visible-exchanges", "recipe-default", "routing-mode")
+
 PROFILE_RULES: Final = tuple(
-    WorkflowRule(f"profile-{name}", "profile", title, seed, judge)
+    WorkflowRule(f"profile-{name}", "profile", title, seed, judge, moe=name in _OF_EXPERTS)
     for name, title, seed, judge in (
         ("order", "Fit and layout before small optimizations", "003, Pitfalls, 1", judge_order),
         (

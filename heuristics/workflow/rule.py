@@ -29,13 +29,18 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class WorkflowRule:
-    """One rule. `seed`: the number of the document it is from, then its section."""
+    """One rule. `seed`: the number of the document it is from, then its section.
+
+    `guide_only`: a guide asks for it, so that a run which differs is as legal. `moe`: it is about experts.
+    """
 
     id: str
     phase: Phase
     title: str
     seed: str
     judge: Callable[[Run], Judged]
+    guide_only: bool = True
+    moe: bool = False
 
 
 @dataclass(frozen=True, slots=True)

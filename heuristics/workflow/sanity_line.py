@@ -16,16 +16,17 @@ def sanity_line(run: Run) -> str:
     What is unknown stands as a capital letter to fill in.
     """
     layout = layout_of(run)
-    sizes = (
+    sizes: tuple[tuple[str, int | None, str], ...] = (
         ("--tensor-model-parallel-size", layout.tp, "TP"),
         ("--context-parallel-size", layout.cp, "CP"),
         ("--pipeline-model-parallel-size", layout.pp, "PP"),
-        ("--expert-model-parallel-size", layout.ep, "EP"),
-        ("--expert-tensor-parallel-size", layout.etp, "ETP"),
     )
+    if is_moe := run.config.moe() is not False:
+        sizes += (("--expert-model-parallel-size", layout.ep, "EP"),)
+        sizes += (("--expert-tensor-parallel-size", layout.etp, "ETP"),)
     words = [f"WORLD_SIZE={layout.world or 'N'} RANK=0 python pretrain_gpt.py --fake-process-group"]
     words += [f"{name} {size or unknown_size}" for name, size, unknown_size in sizes]
-    return " ".join([*words, "--moe-token-dispatcher-type alltoall"])
+    return " ".join([*words, "--moe-token-dispatcher-type alltoall"] if is_moe else words)
 
 
 def judge_sanity_line(run: Run) -> Judged:

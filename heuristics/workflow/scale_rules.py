@@ -47,14 +47,25 @@ def judge_fast_domain(run: Run) -> Judged:
     if domain is None:
         return unknown("the size of an NVLink domain is not known", "--nvlink-domain or --gpu-model")
     said = f"TP{tp or '?'} and EP x ETP = {experts or '?'}, in NVLink domains of {domain}"
+    if run.config.moe() is False:
+        said, experts = f"TP{tp or '?'}, in NVLink domains of {domain}", tp
     if tp is not None and tp > domain:
         return violated(said, f"TP up to {domain}; pipeline stages across nodes")
     if experts is not None and experts > domain:
+        if beyond := _beyond_domain(run):
+            return met(f"{said}, {beyond}")
         advice = "EP x ETP inside one domain where memory allows; else a dispatcher made for it, and overlap"
         return violated(said, advice, "COM-10")
     if tp is None or experts is None:
         return unknown(said, _SIZES)
     return met(said)
+
+
+def _beyond_domain(run: Run) -> str:
+    """What carries expert exchanges across domains, where something does, as in Megatron-Bridge's recipes."""
+    if (backend := run.active.dispatcher) in ("deepep", "hybridep", "ncclep"):
+        return f"which {backend} is made to leave"
+    return "left under the overlap of expert all-to-all" if run.active.ep_overlap else ""
 
 
 def judge_pipeline_across_nodes(run: Run) -> Judged:
@@ -67,10 +78,12 @@ def judge_pipeline_across_nodes(run: Run) -> Judged:
     if layout.pp > 1:
         return met(f"PP{layout.pp} over {layout.world} ranks in domains of {domain}")
     hot = max(layout.tp, layout.expert_ranks or 1)
+    if hot > domain and layout.tp <= domain and (beyond := _beyond_domain(run)):
+        return met(f"PP1, and {hot} ranks share a layer over domains of {domain}, {beyond}")
     if hot > domain:
         return violated(
             f"PP1, and {hot} ranks share a layer over domains of {domain}",
-            "pipeline stages across nodes, tensor and expert ranks inside them",
+            "pipeline stages across nodes, the ranks of a layer inside them",
             "MEM-8",
         )
     return met(f"PP1, and a layer stays inside a domain of {domain}")

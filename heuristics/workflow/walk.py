@@ -9,7 +9,7 @@ from heuristics.workflow.fit_rules import FIT_RULES
 from heuristics.workflow.folding_rules import FOLDING_RULES
 from heuristics.workflow.prerequisites import prerequisites
 from heuristics.workflow.profile_rules import PROFILE_RULES
-from heuristics.workflow.rule import Judged, Step, WorkflowRule, unknown
+from heuristics.workflow.rule import Judged, Step, WorkflowRule, not_applicable, unknown
 from heuristics.workflow.scale_rules import SCALE_RULES
 
 RULES: Final[tuple[WorkflowRule, ...]] = (
@@ -36,6 +36,8 @@ def walk(run: Run, refused: bool = False) -> tuple[Step, ...]:
 
 def _judged(rule: WorkflowRule, run: Run, refused: bool) -> Judged:
     judged = rule.judge(run)
+    if rule.moe and run.config.moe() is False and (rule.guide_only or judged.state != "violated"):
+        return not_applicable("the model has no experts")
     if refused and judged.state == "met" and rule.id in FIT_BY_RUNNING:
         return unknown("the framework rejects this configuration: what ran was another one", "a legal one")
     return judged

@@ -30,7 +30,7 @@ class Weight(IntEnum):
     WARNED = 3
     NO_EFFECT = 4
     UNREAD = 5
-    """Part of a file that could not be taken."""
+    """Part of a file that could not be taken, or has an older name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +104,9 @@ def _more(one: configured.Defect) -> str:
 
 
 def _unread(configuration: Configuration) -> Iterator[Defect]:
-    """Problems of the file; one with a right spelling is a finding already."""
+    """Problems of the file; one with a right spelling is a finding already, but for an older name."""
     for one in configuration.problems:
-        if not one.instead:
+        if not one.instead or one.effect == "older_name":
             place = words(Code(one.where))
             yield Defect("", Weight.UNREAD, one.text, "", place, place)
 
@@ -165,4 +165,6 @@ def answer_words(answers: Sequence[Checked]) -> tuple[str, ...]:
 
 def _said(one: Checked) -> str:
     text = f": {one.text.rstrip('.')}" if one.text else ""
+    if one.tier == "rules" and one.answer == "ok" and text:  # rules that we know, no framework that accepts
+        return f"{_TIERS[one.tier]}{text}."
     return f"{_TIERS[one.tier]}: {_ANSWERS[one.answer]}{text}."

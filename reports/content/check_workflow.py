@@ -14,7 +14,7 @@ from reports.content.blocks import Block, Code, Fold, Items, Sentence, Words, wo
 from reports.content.quantities import counted
 from reports.content.wording import ended, joined
 
-State = Literal["met", "violated", "unknown", "not_applicable"]
+State = Literal["met", "violated", "differs", "unknown", "not_applicable"]
 PHASES: Final = {
     "fit": "Fit into memory",
     "scale": "Scale",
@@ -24,37 +24,46 @@ PHASES: Final = {
 }
 STATES: Final[Mapping[State, str]] = {
     "violated": "violated",
+    "differs": "differing from the guides",
     "unknown": "not checked",
     "met": "met",
     "not_applicable": "not applicable",
 }
+OPEN: Final[tuple[State, ...]] = ("violated", "differs")
+"""States of rules that the run does not follow."""
 _INPUTS: Final = 4
 
 
 def workflow_lines(result: Result, shown: int) -> Iterator[Block]:
-    """Counts by state, then the violated rules that no defect tells, at most `shown` of them."""
-    violated = [one for one in result.workflow if one.state == "violated" and not one.same_as]
-    named = violated[:shown]
-    yield from _counts(result, again=not violated)
+    """Counts by state, then the rules not followed that no defect tells, at most `shown` of them."""
+    open_ = [one for state in OPEN for one in result.workflow if _state(one) == state and not one.same_as]
+    named = open_[:shown]
+    yield from _counts(result, again=not open_)
     if named:
-        more = len(violated) - len(named)
-        rest = (words(f"{more} more violated: --full"),) if more else ()
+        more = len(open_) - len(named)
+        rest = (words(f"{more} more of these: --full"),) if more else ()
         yield Items((*map(step_words, named), *rest))
 
 
 def _counts(result: Result, again: bool) -> Iterator[Sentence]:
-    """How many rules are in which state. `again`: every violated one is a defect that is listed already."""
-    count = Counter(one.state for one in result.workflow)
+    """How many rules are in which state. `again`: each not followed is a defect that is listed already."""
+    count = Counter(map(_state, result.workflow))
     counts = ", ".join(f"{count[state]} {name}" for state, name in STATES.items() if count[state])
     above = sum(one.state == "violated" and bool(one.same_as) for one in result.workflow)
-    beside = f" {'All violated ones' if again else f'{above} of them'} stand above." if above else ""
+    beside = f" {'All not followed' if again else f'{above} of them'} stand above." if above else ""
     if result.workflow:
         yield Sentence(words(f"{counted(len(result.workflow), 'rule')}: {counts}.{beside}"), "Workflow")
 
 
+def _state(one: WorkflowStep) -> State:
+    """A rule that a guide alone asks for is not violated: the run differs from the guide."""
+    return "differs" if one.state == "violated" and one.guide_only else one.state
+
+
 def step_words(one: WorkflowStep) -> Words:
     """A rule with why it is in its state, and what to do or to give."""
-    cure = f" Cure: {ended(one.advice)}" if one.advice else ""
+    way = "By the guide" if _state(one) == "differs" else "Cure"
+    cure = f" {way}: {ended(one.advice)}" if one.advice else ""
     fix = words(" [", Code(one.fix), "]") if one.fix and one.advice else ()
     missing = f" Missing input: {one.tells.rstrip('.')}." if one.tells else ""
     return words(Code(one.id), f": {one.title}: {ended(one.because)}{cure}", fix, missing)
@@ -79,16 +88,15 @@ def _missing_inputs(result: Result) -> Words:
 
 
 def workflow_rules(result: Result) -> Iterator[Block]:
-    """Every rule with its reason, those that are not violated folded by state; then undecided rules."""
+    """Every rule with its reason, those that are followed or open folded by state; then undecided rules."""
     yield from _counts(result, again=False)
     if inputs := _missing_inputs(result):
         yield Sentence(inputs)
     for state, name in STATES.items():
-        rules = tuple(_named(one) for one in result.workflow if one.state == state)
+        rules = tuple(_named(one) for one in result.workflow if _state(one) == state)
         if rules:
             title = f"{counted(len(rules), 'rule')} {name}"
-            violated = state == "violated"
-            yield Items(rules, title) if violated else Fold(title, (Items(rules),), f"workflow-{state}")
+            yield Items(rules, title) if state in OPEN else Fold(title, (Items(rules),), f"workflow-{state}")
     if (of_releases := known(result.rules)) is not None and of_releases.undecided:
         listed = tuple(
             words(Code(one.id), f": {ended(one.text)} Missing input: ", _codes(one.asks), ".")

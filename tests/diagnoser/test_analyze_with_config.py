@@ -90,8 +90,8 @@ def test_every_fix_says_in_each_format_what_was_checked(tmp_path: Path) -> None:
     for fix in document["fixes"]:
         assert [one["tier"] for one in fix["checked"]][:1] == ["rules"]
     shown = min(3, len(document["fixes"]))
-    assert words(whole_text(document)).count("Rules of moe-diag: accepted") >= shown
-    assert ticket(document).count("Rules of moe-diag: accepted") >= shown
+    assert words(whole_text(document)).count("Rules of moe-diag: merged into") >= shown
+    assert ticket(document).count("Rules of moe-diag: merged into") >= shown
 
 
 def test_whether_a_change_fits_is_said_with_its_figures(tmp_path: Path) -> None:

@@ -2,9 +2,9 @@
 # COM-1 Overlap expert all-to-all with another microbatch's compute
 # Evidence: communication costs at most 26 % of the step (most of it expert dispatch).
 # Gain: at most 26 % of the step.
-# Checked: Rules of moe-diag: accepted: merged into the configuration it breaks no rule
-#   of these versions.
-# To check: EP overlap needs PyTorch 2.6.0 or later; with older releases it hangs.
+# Checked: Rules of moe-diag: merged into the configuration it breaks no rule of these
+#   versions.
+# To check: EP overlap needs PyTorch 2.6.0 or later: older releases hang.
 # Change nothing else in the same experiment; keep routing, layout and container.
 # Verify: NVTX ranges layer_<i>f-layer_<j>b appear, exposed expert all-to-all falls and
 #   hidden grows; summed kernel time may rise. Judge by unprofiled steps.

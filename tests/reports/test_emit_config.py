@@ -162,6 +162,19 @@ def test_a_patch_reads_as_reviewed(tmp_path: Path, framework: str, ending: str, 
     assert all(part in text for part in ("COM-1", "Evidence:", "Checked:", "Verify:"))
 
 
+@pytest.mark.parametrize(("added", "code"), [("", 0), (" --expert-model-parallel-siz 8", 1)])
+def test_a_patch_beside_errors_speaks_of_the_change_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], added: str, code: int
+) -> None:
+    path = script(tmp_path)
+    path.write_text(path.read_text(encoding="utf-8").rstrip() + added + "\n", encoding="utf-8")
+    options = ["--symptoms", str(symptoms(tmp_path)), "--emit-config", "megatron-lm", "--no-megatron"]
+    assert run(["check-config", str(path), *ABOUT, *options]) == code
+    said = " ".join(capsys.readouterr().out.replace("#", "").split())
+    assert ("configuration it breaks no rule" in said) == (code == 0)
+    assert ("the errors of the configuration are corrected first" in said) == (code == 1)
+
+
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 @pytest.mark.parametrize(
     ("text", "code", "first"),

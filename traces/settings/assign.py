@@ -53,7 +53,7 @@ def set_false(draft: Draft, knob: Knob, line: int | None) -> None:
 def take_correction(draft: Draft, name: str, meant: Correction, raw: Raw, line: int | None) -> None:
     """Set what a spelling means, and say what is wrong with it."""
     if meant.text:
-        draft.problem(line, f"{name}: {meant.text}", meant.instead)
+        draft.problem(line, f"{name}: {meant.text}", meant.instead, meant.effect)
     for knob_id, value in meant.sets:
         take(draft, knobs()[knob_id], name, raw if value == AS_WRITTEN else value, line)
 

@@ -113,7 +113,8 @@ def _unknown(draft: Draft, path: str, raw: Raw, line: int | None, dumped: bool) 
     if group in open_groups() or group in MAKERS or name.startswith("_"):
         return
     if group not in bridge_groups():
-        draft.problem(line, f"{shown(group)}: no group of Megatron-Bridge", nearest(group, bridge_groups()))
+        near = nearest(group, bridge_groups())
+        draft.problem(line, f"{shown(group, near)}: no group of Megatron-Bridge", near)
         return
     if not name or name.count("."):
         return
@@ -123,4 +124,4 @@ def _unknown(draft: Draft, path: str, raw: Raw, line: int | None, dumped: bool) 
         return
     near = nearest(path, bridge_paths(), VERY_NEAR) if dumped else nearest_path(path)
     if near or not dumped:
-        draft.problem(line, f"{shown(path)}: no field of Megatron-Bridge that we know", near)
+        draft.problem(line, f"{shown(path, near)}: no field of Megatron-Bridge that we know", near)

@@ -9,16 +9,18 @@ from typing import Final
 
 from traces.settings.assign import is_wrong_in, set_false, take, take_correction, unclear
 from traces.settings.bridge import is_override
-from traces.settings.configuration import Draft, NotAConfiguration
+from traces.settings.configuration import Draft, NotAConfiguration, ProblemEffect
 from traces.settings.corrections import Correction, alias, corrected_flag, is_alias, nearest_flag, spellings
 from traces.settings.harness import harness_count, runs_scripts, take_harness
 from traces.settings.knobs import Knob, Release, by_flag, knobs
 from traces.settings.launch import gpus_per_node, is_bound, world_size
-from traces.settings.names import lm_flags, nearest, shown
+from traces.settings.names import is_slip, lm_flags, nearest, shown
 from traces.settings.shell import UNKNOWN, Command, Script, Word, read_script
 from traces.settings.values import Raw
 
 _NEGATIVE: Final = re.compile(r"-\d")
+_STRICT: Final = re.compile(r"(pretrain_\w+|train_rl)\.py")
+"""Megatron-LM's own programs, which stop at flags they do not know; others may have flags of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,7 @@ def take_script(draft: Draft, text: str, core: Release | None) -> bool:
         take_harness(draft, arguments, core, runs_scripts(command.words))
         is_complete = False
     else:
+        draft.is_strict = any(_STRICT.fullmatch(word.text.rpartition("/")[2]) for word in launch)
         is_complete = _take_flags(draft, arguments, core)
     _take_environment(draft, script, command, launch)
     around = (*command.around, *launch)
@@ -182,7 +185,9 @@ def take_flag(draft: Draft, flag: Flag, core: Release | None) -> None:
         _take_meant(draft, flag, meant)
     elif not draft.is_full:
         near = nearest_flag(flag.name)
-        draft.problem(flag.line, f"{shown(flag.name)}: no flag of Megatron-LM that we know", near)
+        effect: ProblemEffect = "stops" if flag.is_told and is_slip(flag.name, near) else "unread"
+        text = f"{shown(flag.name, near)}: no flag of Megatron-LM that we know"
+        draft.problem(flag.line, text, near, effect)
 
 
 def _check_release(draft: Draft, flag: Flag, rows: Sequence[Knob], core: Release | None) -> None:
@@ -194,7 +199,7 @@ def _check_release(draft: Draft, flag: Flag, rows: Sequence[Knob], core: Release
     if since > core:
         release = ".".join(map(str, since))
         cure = f"Megatron-Core {release} or later, or leave it out"
-        draft.problem(flag.line, f"{flag.name} came with Megatron-Core {release}", cure)
+        draft.problem(flag.line, f"{flag.name} came with Megatron-Core {release}", cure, "stops")
 
 
 def _take_meant(draft: Draft, flag: Flag, meant: Correction) -> None:
@@ -215,14 +220,16 @@ def _take_knob(draft: Draft, flag: Flag, knob: Knob, is_off: bool) -> None:
     elif knob.kind == "bool":
         draft.put(knob.id, True, flag.line)
         if flag.words and flag.raw not in ("true", "True"):
-            draft.problem(flag.line, f"{flag.name} takes no value; Megatron-LM stops at one", flag.name)
+            draft.problem(
+                flag.line, f"{flag.name} takes no value; Megatron-LM stops at one", flag.name, "stops"
+            )
     elif flag.words:
         take(draft, knob, flag.name, flag.raw, flag.line)
     elif knob.kind == "list":
         draft.put(knob.id, (), flag.line)
     else:
         draft.leave(knob.id)
-        draft.problem(flag.line, f"{flag.name} has no value", "the value behind it")
+        draft.problem(flag.line, f"{flag.name} has no value", "the value behind it", "stops")
 
 
 def _take_environment(draft: Draft, script: Script, command: Command, launch: tuple[Word, ...]) -> None:
@@ -247,7 +254,7 @@ def _misspelt_variable(draft: Draft, name: str, line: int) -> None:
     stem = name.rpartition("_")[0]
     near = nearest(name, [one for one in known if one.startswith(stem)]) if stem.count("_") > 1 else ""
     if near and near != name:
-        draft.problem(line, f"{shown(name)}: an environment variable nobody reads", near)
+        draft.problem(line, f"{shown(name, near)}: an environment variable nobody reads", near)
 
 
 def _container(draft: Draft, script: Script) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 from traces.errors import InputError
 from traces.limits import Limit
@@ -12,6 +12,9 @@ from traces.settings.settings import Framework, Setting, Settings, Value
 from traces.settings.view import KnobView
 
 MOST_PROBLEMS: Final = Limit(100, "problems", "ours: a file with more is another kind of file")
+
+
+ProblemEffect = Literal["unread", "older_name", "stops"]
 
 
 class NotAConfiguration(InputError):
@@ -23,12 +26,14 @@ class Problem:
     """Something in the file that was not taken as it stands.
 
     `where`: such as `run.sh:31`; `instead`: what to write there, empty where nothing would do. Neither holds
-    a value of the file, nor a name that is not made of words we know.
+    a value of the file, nor a name that is not made of words we know, or near to them. `effect`: what the
+    framework makes of it: nothing, the same as of the newer name, or it stops.
     """
 
     where: str
     text: str
     instead: str = ""
+    effect: ProblemEffect = "unread"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,10 @@ class Configuration:
 
 @dataclass(slots=True)
 class Draft:
-    """A configuration while it is read. A knob in `unclear` was said, but its value could not be told."""
+    """A configuration while it is read. A knob in `unclear` was said, but its value could not be told.
+
+    `is_strict`: its program stops at a flag that it does not know.
+    """
 
     name: str
     framework: Framework | None = None
@@ -55,6 +63,7 @@ class Draft:
     problems: list[Problem] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
     unclear: set[str] = field(default_factory=set)
+    is_strict: bool = False
 
     @property
     def view(self) -> KnobView:
@@ -75,16 +84,23 @@ class Draft:
         self.by_knob.pop(knob, None)
         self.unclear.add(knob)
 
+    def has(self, knob: str) -> bool:
+        """Whether a knob was said, told or not."""
+        return knob in self.by_knob or knob in self.unclear
+
     @property
     def is_full(self) -> bool:
         """Whether it has as many problems as a reader would read; then none is looked into any more."""
         return len(self.problems) > MOST_PROBLEMS.value
 
-    def problem(self, line: int | None, text: str, instead: str = "") -> None:
+    def problem(
+        self, line: int | None, text: str, instead: str = "", effect: ProblemEffect = "unread"
+    ) -> None:
         """Note a problem once; the last one says that there are more."""
         if self.is_full:
             return
-        found = Problem(self.where(line), text, instead)
+        effect = "unread" if effect == "stops" and not self.is_strict else effect
+        found = Problem(self.where(line), text, instead, effect)
         if found in self.problems:
             return
         if len(self.problems) == MOST_PROBLEMS.value:

@@ -8,6 +8,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Final, TypedDict, cast
 
+from traces.settings.configuration import ProblemEffect
 from traces.settings.knobs import Knob, Release, by_dest, by_flag, by_path, data, knobs, release
 from traces.settings.names import bridge_paths, harness_flags, lm_flags, nearest
 from traces.settings.values import NotAValue, Raw, value_of
@@ -21,13 +22,14 @@ class Correction:
     """What a name means. `sets`: knob and value, AS_WRITTEN for the file's; `text`, `instead`: the problem.
 
     `text` is empty where nothing is wrong with it. `since`: it is wrong from that release on; before, it is
-    its own knob.
+    its own knob. `effect`: what the framework makes of the name.
     """
 
     sets: tuple[tuple[str, Raw], ...]
     text: str = ""
     instead: str = ""
     since: Release | None = None
+    effect: ProblemEffect = "unread"
 
 
 class _Spelling(TypedDict, total=False):
@@ -35,6 +37,7 @@ class _Spelling(TypedDict, total=False):
     right: str
     sets: dict[str, Raw]
     since: str
+    gone: bool
     text: str
 
 
@@ -56,12 +59,28 @@ def spellings() -> Mapping[str, Correction]:
     return MappingProxyType(
         {
             name: Correction(
-                tuple(row.get("sets", {}).items()), row["text"], row["right"], release(row.get("since"))
+                tuple(row.get("sets", {}).items()),
+                _text(row),
+                row["right"],
+                release(row.get("since")),
+                "older_name" if _is_older(row) else "stops" if name.startswith("--") else "unread",
             )
             for row in rows
             for name in row["wrong"]
         }
     )
+
+
+def _is_older(row: _Spelling) -> bool:
+    """Whether it is a name from before a release, which takes it still."""
+    return "since" in row and not row.get("gone", False)
+
+
+def _text(row: _Spelling) -> str:
+    text = row.get("text", "")
+    if not _is_older(row):
+        return text
+    return f"older name of {row['right']} since Megatron-Core {row['since']}{'; ' if text else ''}{text}"
 
 
 @cache
@@ -115,9 +134,11 @@ def corrected_flag(flag: str) -> Correction | None:
     right = dashed(flag)
     if right != flag and right in lm_flags():
         sets = tuple((knob.id, False if is_off else AS_WRITTEN) for knob, is_off in by_flag().get(right, ()))
-        return Correction(sets, "flags of Megatron-LM have dashes, no underscores", right)
+        return Correction(sets, "flags of Megatron-LM have dashes, no underscores", right, effect="stops")
     if (knob := knobs().get(flag[2:].replace("-", "_"))) is not None and knob.flag:
-        return Correction(((knob.id, AS_WRITTEN),), "Megatron-LM has it under another name", knob.flag)
+        return Correction(
+            ((knob.id, AS_WRITTEN),), "Megatron-LM has it under another name", knob.flag, effect="stops"
+        )
     return None
 
 

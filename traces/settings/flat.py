@@ -89,4 +89,4 @@ def _take_argument(draft: Draft, name: str, entry: Entry, core: Release | None) 
         take(draft, known, name, entry.raw, entry.line)
     elif not draft.is_full:
         near = nearest(name, by_dest())
-        draft.problem(entry.line, f"{shown(name)}: no argument of Megatron-LM that we know", near)
+        draft.problem(entry.line, f"{shown(name, near)}: no argument of Megatron-LM that we know", near)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from traces.settings.assign import take, take_correction, unclear
@@ -10,8 +10,9 @@ from traces.settings.bridge import is_override, take_override
 from traces.settings.configuration import Draft
 from traces.settings.corrections import alias, corrected_harness_flag, is_alias
 from traces.settings.harness_recipes import take_recipe
-from traces.settings.knobs import Release, by_harness, by_path, knobs
+from traces.settings.knobs import MAIN, Release, by_harness, by_path, knobs
 from traces.settings.names import harness_flags, nearest, shown
+from traces.settings.settings import Setting
 from traces.settings.shell import Word
 
 SCRIPTS: Final = frozenset({"run_script.py", "setup_experiment.py"})
@@ -43,6 +44,9 @@ SHORT: Final = {
 }
 """Megatron-Bridge, scripts/performance/argument_parser.py."""
 
+_DEEPEP: Final = ("h100", "b200", "b300")
+_BY_HELPER: Final = ("moe_token_dispatcher_type", "moe_flex_dispatcher_backend", "moe_shared_expert_overlap")
+_FALLS_BACK: Final[Release] = (0, 19, 0)
 _ENVIRONMENT: Final = ("--env", "--custom_env_vars")
 
 
@@ -73,7 +77,25 @@ def take_harness(draft: Draft, words: tuple[Word, ...], core: Release | None, is
         elif (hidden := by_path().get(word.text.partition("=")[0])) is not None:
             unclear(draft, hidden, hidden.bridge, word.line, "its value comes from outside the file")
     if is_script:
-        take_recipe(draft, plain)
+        _without_deepep(draft, plain, core)
+        take_recipe(draft, plain, core)
+
+
+def _without_deepep(draft: Draft, flags: Mapping[str, str], core: Release | None) -> None:
+    """What the flag for DeepEP sets on a GPU without it: alltoall since 0.6, before it nothing.
+
+    Source: training/flex_dispatcher_backend.py, apply_flex_dispatcher_backend, of v0.4.0 to 067f987d; a
+    configuration file is not changed so, but refused.
+    """
+    gpu = draft.by_knob.get("launcher.gpu")
+    if flags.get("--moe_flex_dispatcher_backend") != "deepep" or gpu is None or gpu.value in _DEEPEP:
+        return
+    set_before = {knob: draft.by_knob.pop(knob) for knob in _BY_HELPER if knob in draft.by_knob}
+    asked = set_before.get("moe_flex_dispatcher_backend", gpu)
+    draft.by_knob["launcher.flex_backend"] = Setting("deepep", asked.said)
+    if (core or MAIN) >= _FALLS_BACK:
+        draft.by_knob["moe_token_dispatcher_type"] = Setting("alltoall", asked.said)
+        draft.by_knob["moe_flex_dispatcher_backend"] = Setting(None, asked.said)
 
 
 def _is_flag(text: str) -> bool:

@@ -11,7 +11,7 @@ from math import prod
 from typing import Final, cast
 
 from traces.settings.configuration import Draft
-from traces.settings.knobs import data, knobs
+from traces.settings.knobs import MAIN, Release, data, knobs
 from traces.settings.settings import Setting, Value
 from traces.settings.values import Raw, value_of
 
@@ -30,32 +30,86 @@ _BATCH: Final = "train.global_batch_size"
 _SEQUENCE: Final = 4096
 _CANONICAL: Final = frozenset({"", "v1", "v2"})
 """Variants that are the recipe itself (scripts/performance/utils/utils.py, _recipe_variant_name)."""
+_FIRST_KNOWN: Final[Release] = (0, 19, 0)
+"""Megatron-Core of Megatron-Bridge 0.6, whose recipes are the first that `own` has."""
 
 
-def take_recipe(draft: Draft, flags: Mapping[str, str]) -> None:
+def take_recipe(draft: Draft, flags: Mapping[str, str], core: Release | None) -> None:
     """Take what a recipe sets, where neither a flag nor an override says it.
 
     `flags`: those of Bridge's performance scripts, by their long names. Up to v0.2 they name family and size,
-    and no recipe. Without a precision they take BF16.
+    and no recipe. Without a precision they take BF16. `core`: the Megatron-Core of the run; None: the newest.
     """
     family = flags.get("--model_family_name") or flags.get("--model_name", "")
     name = (flags.get("--model_recipe_name") or f"{family}_{flags.get('--model_size', '')}").lower()
+    if family or "--model_recipe_name" in flags:
+        draft.by_knob["launcher.recipe"] = Setting(name, draft.name)
     model = _models().get(name)
     if model is None:
         return
     said = f"the recipe {name}"
     precision = {} if "--compute_dtype" in flags else {"mixed_precision": "bf16_mixed"}
-    for told in (model.items(), precision.items(), _layout(draft, name, flags), _stages(draft, name)):
+    row = _row(draft, name, flags)
+    layout = () if row is None else _layout(draft, row)
+    own = () if row is None or (core or MAIN) < _FIRST_KNOWN else _own(draft, name, flags, row.ranks)
+    for told in (model.items(), precision.items(), layout, _stages(draft, name), own):
         for knob, value in told:
-            if knob not in draft.by_knob and knob not in draft.unclear:
+            if not draft.has(knob):
                 draft.by_knob[knob] = Setting(value, said)
 
 
-def _layout(draft: Draft, name: str, flags: Mapping[str, str]) -> Iterator[tuple[str, Value]]:
-    """The layout of this recipe on this GPU in this precision; none where no recipe has it."""
-    row = _row(draft, name, flags)
-    if row is None:
-        return
+def _own(draft: Draft, name: str, flags: Mapping[str, str], ranks: int) -> Iterator[tuple[str, Value]]:
+    """What else this recipe sets; of knobs that stand for one choice all or, where a flag chooses, none."""
+    tables, gpu = data("harness_recipes.toml"), draft.by_knob["launcher.gpu"].value
+    for row in cast("list[list[str]]", tables["own"]):
+        recipe, of, counts, precisions, *choices = row
+        if (recipe, of) != (name, gpu) or str(ranks) not in counts.split():
+            continue
+        if _precision(flags) not in precisions.split():
+            continue
+        for choice in _choices(*choices):
+            if not any(draft.has(knob) for knob in choice):
+                yield from choice.items()
+        but = cast("dict[str, dict[str, Raw]]", tables["but"])
+        always = cast("dict[str, Raw]", tables["always"])
+        for knob, raw in {**always, **but.get(name, {}), **but.get(f"{name} {gpu}", {})}.items():
+            yield knob, value_of(knobs()[knob], raw)
+
+
+def _choices(dispatcher: str, overlap: str, graphs: str, recompute: str) -> tuple[dict[str, Value], ...]:
+    """The knobs of each choice of a row."""
+    is_flex, (way, *captured) = dispatcher != "alltoall", graphs.split() or ("none",)
+    is_whole = way == "full_iteration"
+    return (
+        {
+            "moe_token_dispatcher_type": "flex" if is_flex else dispatcher,
+            "moe_flex_dispatcher_backend": dispatcher if is_flex else None,
+        },
+        {
+            "comm_overlap.overlap_moe_expert_parallel_comm": "a2a" in overlap,
+            "comm_overlap.delay_wgrad_compute": "wgrad" in overlap,
+        },
+        {
+            "cuda_graph_impl": way,
+            "cuda_graph_modules": tuple(captured),
+            **({"use_te_rng_tracker": True} if graphs else {}),
+            "moe_paged_stash": is_whole,
+            "moe_expert_rank_capacity_factor": 1.5 if is_whole else None,
+            "use_transformer_engine_op_fuser": is_whole,
+        },
+        {
+            "recompute_granularity": "selective" if recompute else None,
+            "recompute_modules": tuple(recompute.split()) or None,
+        },
+    )
+
+
+def _precision(flags: Mapping[str, str]) -> str:
+    return flags.get("--compute_dtype", "bf16").lower()
+
+
+def _layout(draft: Draft, row: _Layout) -> Iterator[tuple[str, Value]]:
+    """The layout of a recipe."""
     sizes = dict(zip(_LAYOUT, row.sizes, strict=True))
     for knob, size in sizes.items():
         if knob != _BATCH:
@@ -86,7 +140,7 @@ def _row(draft: Draft, name: str, flags: Mapping[str, str]) -> _Layout | None:
         return None
     if flags.get("--task", "pretrain") != "pretrain":
         return None
-    gpu, precision = draft.by_knob.get("launcher.gpu"), flags.get("--compute_dtype", "bf16").lower()
+    gpu, precision = draft.by_knob.get("launcher.gpu"), _precision(flags)
     found = {
         int(ranks): _Layout(int(ranks), tuple(map(int, sizes)))
         for recipe, of, ranks, precisions, *sizes in cast(

@@ -102,8 +102,21 @@ def _words() -> frozenset[str]:
     return frozenset(word for name in names for word in re.split(r"[^A-Za-z0-9]+", name))
 
 
-def shown(name: str) -> str:
-    """A name of the file as it may leave it: words that we do not know, which may be anything, are dots."""
+def shown(name: str, near: str = "") -> str:
+    """A name of the file as it may leave it: words that we do not know, which may be anything, are dots.
+
+    A word that is a slip of one in the name `near` to it, which is printed as well, tells no more than that.
+    """
     if len(name) > LONGEST_NAME.value:
         return "..."
-    return re.sub(r"[^\W_]+", lambda word: word[0] if word[0] in _words() else "...", name, flags=re.ASCII)
+    alike = re.findall(r"[A-Za-z0-9]+", near)
+
+    def may_leave(word: str) -> bool:
+        return word in _words() or bool(get_close_matches(word, alike, n=1, cutoff=NEAR.value))
+
+    return re.sub(r"[^\W_]+", lambda word: word[0] if may_leave(word[0]) else "...", name, flags=re.ASCII)
+
+
+def is_slip(name: str, near: str) -> bool:
+    """Whether a name is another one with a letter wrong; from further away it may be a program's own."""
+    return bool(near) and bool(get_close_matches(_plain(name), [_plain(near)], n=1, cutoff=VERY_NEAR.value))

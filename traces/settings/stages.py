@@ -37,3 +37,12 @@ def layout_of(stages: Sequence[Sequence[str]]) -> str | None:
     if any(layer not in LETTERS for stage in stages for layer in stage):
         return None
     return "|".join("".join(LETTERS[layer] for layer in stage) for stage in stages)
+
+
+def fullest_rank(layout: str, ranks: int) -> int | None:
+    """Layers of the rank that computes most, MTP and loss counted as layers; None where it is no layout."""
+    text = unrolled(layout)
+    if text is None:
+        return None
+    stages = [len(stage.replace("E", "")) for stage in text.split("|")]
+    return max(sum(stages[rank::ranks]) for rank in range(ranks))

@@ -138,6 +138,7 @@ def workflow(judgement: Judgement) -> tuple[typed.WorkflowStep, ...]:
             phase=one.rule.phase,
             title=one.rule.title,
             seed=one.rule.seed,
+            guide_only=one.rule.guide_only,
             same_as=_told_step(checked, one.rule.id) if one.judged.state == "violated" else "",
         )
         for one in checked.steps

@@ -204,12 +204,6 @@ ROWS: tuple[tuple[str, FindingState, Run], ...] = (
         seen({"env.PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}, allocator_calls_per_step=8.0),
     ),
     ("CFG-manual-gc", "inert", seen({"train.manual_gc": True}, absent_frac={"gc": 0.02})),
-    ("CFG-offload-fraction", "inert", bridge({"optimizer.optimizer_cpu_offload": True})),
-    (
-        "CFG-offload-fraction",
-        "inert",
-        run_with({"optimizer.optimizer_cpu_offload": True, "optimizer.optimizer_offload_fraction": 0.0}),
-    ),
     (
         "CFG-dp-overlap-not-active",
         "requested_not_active",

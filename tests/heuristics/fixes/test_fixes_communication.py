@@ -303,7 +303,7 @@ def test_folding_needs_experts_spread_beyond_one_nvlink_domain(run: Run, told: s
     assert state(COM_10, "NVLink domain", run) == told
 
 
-@pytest.mark.parametrize(("ep", "domain", "fitting"), [(64, 8, 8), (12, 8, 6), (64, 72, 64), (7, 4, 1)])
+@pytest.mark.parametrize(("ep", "domain", "fitting"), [(64, 8, 8), (12, 8, 6), (7, 4, 1)])
 def test_the_ep_that_fits_divides_the_one_there_is(ep: int, domain: int, fitting: int) -> None:
     knobs = COM_10.knobs(Run(given=Given(ep=ep, nvlink_domain=domain)))
     assert knobs.megatron_lm == (
@@ -388,7 +388,7 @@ RUNS = st.builds(
 def test_whatever_is_known_the_knobs_are_spelled_and_the_unknown_has_a_cure(run: Run) -> None:
     for fix in FIXES:
         knobs = fix.knobs(run)
-        assert knobs.megatron_lm
+        assert knobs.megatron_lm or knobs.megatron_bridge
         assert not [flag for flag in knobs.megatron_lm if "None" in flag or not flag.startswith("--")]
         assert not [one for one in fix.preconditions(run) if one.state == "unknown" and not one.cure]
 

@@ -76,12 +76,12 @@ def test_an_unknown_name_is_named_with_its_line_and_the_nearest() -> None:
     assert problems("model:\n  num_layers: 4\n  moe_router_topkk: 8\n", "a.yaml") == (
         Problem(
             "a.yaml:3",
-            "model.moe_router_...: no field of Megatron-Bridge that we know",
+            "model.moe_router_topkk: no field of Megatron-Bridge that we know",
             "model.moe_router_topk",
         ),
     )
     assert problems("p.py --bf16 \\\n  --moe-router-topkk 8", "a.sh") == (
-        Problem("a.sh:2", "--moe-router-...: no flag of Megatron-LM that we know", "--moe-router-topk"),
+        Problem("a.sh:2", "--moe-router-topkk: no flag of Megatron-LM that we know", "--moe-router-topk"),
     )
     assert problems("moddel:\n  x: 4\nmodel:\n  num_layers: 4\n", "a.yaml")[0].instead == "model"
 
