@@ -6,7 +6,7 @@ Rows keep the order of the source, which is not sorted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -121,7 +121,7 @@ class Kernels:
     dynamic_shared_bytes: IntArray
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class Copies:
     size_bytes: IntArray
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.kind)
 
 
 COPY_KINDS: Final = (
@@ -395,3 +395,11 @@ class Columns:
     """What the PyTorch profiler wrote beside NCCL's kernels, where it did."""
     memory: MemoryUse | None = None
     """Memory in use, where it was recorded; neither profiler does so unless asked."""
+
+
+def without_gpu_rows(columns: Columns) -> Columns:
+    """The columns without times and places of kernels and copies, which take most of their memory."""
+    nothing = np.empty(0, dtype=np.int64)
+    none = GpuRows(*(nothing for _ in GpuRows.__slots__))
+    kernels, copies = replace(columns.kernels, rows=none), replace(columns.copies, rows=none)
+    return replace(columns, kernels=kernels, copies=copies)
