@@ -209,7 +209,7 @@ def test_fixes_of_other_traffic_are_refused_where_all_of_it_may_be_experts_or_th
     assert asked == {PERHAPS.text, "the unresolved SendRecv is the pipeline's exchange"}
     assert all(one.ceiling_frac == 0.2 for one in plan.fixes)
     others = {number: why for number, why in refused(plan).items() if number not in perhaps}
-    assert set(others) == {"COM-4", "COM-5", "COM-7", "COM-13"}
+    assert set(others) == {"COM-4", "COM-5", "COM-7"}
 
 
 def test_gathers_that_may_be_data_parallel_count_with_it_and_are_to_be_settled_first() -> None:
