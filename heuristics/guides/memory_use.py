@@ -22,6 +22,11 @@ ROOM_TO_HALVE: Final = Limit(
     "fraction of the GPU's memory",
     "ours: half the tensor or pipeline parallelism at most doubles what a rank holds",
 )
+ROOMY: Final = Limit(
+    0.75,
+    "fraction of the GPU's memory",
+    "ours: a quarter is left, of which a tenth lies outside PyTorch and the rest is to be used, not enlarged",
+)
 TIGHT: Final = Limit(
     0.9,
     "fraction of the GPU's memory",
@@ -110,6 +115,16 @@ def has_room_to_halve(run: Run) -> bool | None:
     if fits(run) is False or run.config.memory_tight:
         return False
     return None if used is None else used <= ROOM_TO_HALVE.value
+
+
+def has_room(run: Run) -> bool | None:
+    """Whether memory is known not to be short: freeing it alone then saves no time."""
+    if fits(run) is False:
+        return False
+    if run.config.memory_tight is not None:
+        return not run.config.memory_tight
+    used = used_frac(run)
+    return None if used is None else used <= ROOMY.value
 
 
 def is_tight(run: Run) -> bool | None:

@@ -13,6 +13,7 @@ from heuristics.plan.clues import before_tuning, first_by_clue
 from heuristics.plan.gains import Gain
 from heuristics.plan.order import in_paying_order
 from heuristics.plan.planned import Plan, Planned, Refused, Rejection
+from heuristics.plan.room import without_room
 from heuristics.plan.upgrade import unlocked
 from heuristics.run.run import Run, WallId
 from traces.limits import Limit
@@ -159,6 +160,9 @@ def _plan(
             planned = _made(run, planned)
             if _is_set(run, planned):
                 refused.append(Refused(fix, "needs", "needs: what it sets is not configured already", ""))
+                continue
+            if why := without_room(run, planned.fix, planned.change.in_run(run)):
+                refused.append(why)
                 continue
             before = {one.fix.id: one.change.in_run(run) for one in earlier}
             allowed = permits.judge(planned.change.in_run(run), before) if permits else None

@@ -154,9 +154,12 @@ def _refused(
 
 
 def _memory(run: Run) -> Estimate | Missing:
-    """The estimate, calibrated by the log's peak where it tells one."""
+    """The estimate, calibrated by the peak of the log, else of what was recorded or given."""
     found = estimated(run)
     peak = peak_memory(run.log) if run.log else None
-    if isinstance(found, Missing) or peak is None or peak.allocated_bytes is None:
+    if isinstance(found, Missing):
         return found
-    return calibrated(found, peak.allocated_bytes)
+    if peak is not None and peak.allocated_bytes is not None:
+        return calibrated(found, peak.allocated_bytes)
+    other = run.active.peak_bytes
+    return found if other is None else calibrated(found, other, "the recorded or given peak")
