@@ -356,7 +356,8 @@ def _ceiling_frac(run: Run, wall: WallId, kinds: tuple[str, ...]) -> float | Non
 
 
 def _unmet(planned: Planned) -> list[Precondition]:
-    return [one for one in planned.preconditions if one.stops]
+    """What keeps it out, releases last: an upgrade does not help where more is missing."""
+    return sorted((one for one in planned.preconditions if one.stops), key=lambda one: one.release is not None)
 
 
 def _too_little(run: Run, fix: Fix, dominated: bool) -> str | None:
@@ -375,15 +376,15 @@ def _too_little(run: Run, fix: Fix, dominated: bool) -> str | None:
 
 def _refusal(run: Run, planned: Planned, chosen: Iterable[Planned], dominated: bool) -> Refused | None:
     fix, before = planned.fix, [one.fix for one in chosen]
-    for other in before:
-        if other.id in fix.excludes or fix.id in other.excludes:
-            why = f"not in one plan with {other.id}, which comes first"
-            return Refused(fix, "excluded", why, f"leaving out {other.id}")
     met_by = {other.id for other in before if other.wall == fix.wall or other.id in ASIDE}
     met_by |= {other.same_as for other in before}
     for condition in _unmet(planned):
         if not condition.cure or condition.cure not in met_by:
             return Refused(fix, "needs", f"needs: {condition.text}", condition.cure, condition.source)
+    for other in before:
+        if other.id in fix.excludes or fix.id in other.excludes:
+            why = f"not in one plan with {other.id}, which comes first"
+            return Refused(fix, "excluded", why, f"leaving out {other.id}")
     if little := _too_little(run, fix, dominated):
         return Refused(fix, "little", f"what it acts on ({', '.join(fix.kinds)}) is {little}", "")
     if planned.ceiling_frac == 0.0 and _wins(fix):
