@@ -30,7 +30,7 @@ from traces.sizes.references import Nearest, Reference, nearest, nearest_referen
 from traces.sizes.throughput import Throughput, throughput
 from traces.training_log.own_lines import logged_run
 from traces.training_log.peak import peak_memory
-from traces.training_log.steady import SteadyStep, steady_step
+from traces.training_log.steady import FIRST, SteadyStep, steady_step
 
 UNTUNABLE: Final[Mapping[str, tuple[str, ...]]] = {
     "CFG-flex-type": ("COM-2", "COM-3", "COM-12", "MEM-5"),
@@ -118,7 +118,7 @@ def check(
     settings = run.config.settings
     broken = check_rules(run)
     rates = (
-        Missing("throughput", "no step time is known", "give --log, or analyze a trace with steps")
+        _no_step(run)
         if length_ns is None
         else throughput(settings, length_ns, run.gpu, run.precision, logged)
     )
@@ -140,6 +140,15 @@ def check(
         if rows and not isinstance(rates, Missing)
         else None,
     )
+
+
+def _no_step(run: Run) -> Missing:
+    """Why no step time is known: no log, or one that ends before its steps are steady."""
+    count = len(run.log.iterations) if run.log else 0
+    if not count:
+        return Missing("throughput", "no step time is known", "give --log, or analyze a trace with steps")
+    reason = f"none of the {count:,} logged iterations is steady: the first {FIRST.value:.0f} warm up"
+    return Missing("throughput", reason, "the log of a longer run, or analyze a trace with steps")
 
 
 def _refused(
