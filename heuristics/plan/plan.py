@@ -357,7 +357,9 @@ def _ceiling_frac(run: Run, wall: WallId, kinds: tuple[str, ...]) -> float | Non
 
 def _unmet(planned: Planned) -> list[Precondition]:
     """What keeps it out, releases last: an upgrade does not help where more is missing."""
-    return sorted((one for one in planned.preconditions if one.stops), key=lambda one: one.release is not None)
+    return sorted(
+        (one for one in planned.preconditions if one.stops), key=lambda one: one.release is not None
+    )
 
 
 def _too_little(run: Run, fix: Fix, dominated: bool) -> str | None:

@@ -42,7 +42,9 @@ def room_for(run: Run, changes: Mapping[str, Value]) -> Room:
         return Room(added, None, None, f"+{_gb(added)}: {why}")
     most = round(added * (1 + ERROR.value))
     left = f"{_gb(free)} free" if free > 0 else "none free"
-    beside = f"beside {_gb(round((_capacity(run) or 0) * OUTSIDE_FRAC.value))} for what PyTorch does not count"
+    beside = (
+        f"beside {_gb(round((_capacity(run) or 0) * OUTSIDE_FRAC.value))} for what PyTorch does not count"
+    )
     said = "fits" if most <= free else "does not fit"
     return Room(added, free, most <= free, f"+{_gb(added)}, at most {_gb(most)}, of {left} {beside}: {said}")
 
@@ -50,7 +52,9 @@ def room_for(run: Run, changes: Mapping[str, Value]) -> Room:
 def without_room(run: Run, fix: Fix, change: Mapping[str, Value]) -> Refused | None:
     """Why a change has to wait for memory: it is known not to fit, or frees what is not short."""
     if fix.wall == "memory" and not fix.with_room and has_room(run):
-        share = f"{used_frac(run) or 0:.0%} of the GPU's memory is used" if used_frac(run) else "there is room"
+        share = (
+            f"{used_frac(run) or 0:.0%} of the GPU's memory is used" if used_frac(run) else "there is room"
+        )
         return Refused(fix, "needs", f"needs: memory that is short; {share}", "")
     room = room_for(run, change) if change else None
     if room is None or room.fits is not False:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from traces.training_log.log import TrainingLog
+from traces.training_log.log import OutOfMemory, TrainingLog
 
 
 @dataclass(frozen=True, slots=True)

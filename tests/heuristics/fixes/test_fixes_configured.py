@@ -366,7 +366,9 @@ def test_an_even_layout_without_virtual_stages_is_cut_finer() -> None:
     assert (layout.count("|") + 1) % 8 == 0
     assert layout.count("|") + 1 >= 16
     finer = complete({**values, "pipeline_model_parallel_layout": layout})
-    assert [one.state for one in fix.preconditions(finer) if "as even as they can be" in one.text] == ["unmet"]
+    assert [one.state for one in fix.preconditions(finer) if "as even as they can be" in one.text] == [
+        "unmet"
+    ]
 
 
 def test_hardware_queues_claim_no_time_of_the_pipeline_and_none_of_an_overlap_that_is_off() -> None:
