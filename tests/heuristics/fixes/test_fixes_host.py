@@ -25,7 +25,7 @@ from heuristics.run.run import Run, WallId
 from reports.content.names import name_of
 from tests.fix_doubles import configured
 from traces.account.host import CAUSES
-from traces.settings.settings import settings
+from traces.settings.settings import Value, settings
 
 HST_1 = hst_1_cpu_binding.FIX
 HST_2 = hst_2_manual_gc.FIX
@@ -421,7 +421,7 @@ def test_ranks_of_a_run_with_one_gpu_are_not_bound_to_nodes(run: Run, told: str)
 
 
 def test_a_module_that_is_captured_already_stays_captured() -> None:
-    values = {"num_moe_experts": 128, "cuda_graph_impl": "transformer_engine"}
+    values: dict[str, Value] = {"num_moe_experts": 128, "cuda_graph_impl": "transformer_engine"}
     run = configured({**values, "cuda_graph_modules": ("attn", "moe_preprocess")})
     assert HST_3.change(run).set["cuda_graph_modules"] == ("attn", "moe_router", "moe_preprocess")
 
@@ -435,7 +435,11 @@ def test_collections_that_no_figure_names_may_be_in_the_time_of_python(
 
 
 def test_a_graph_of_the_whole_step_is_refused_for_its_own_reason_before_another_fix() -> None:
-    values = {"num_moe_experts": 128, "moe_router_topk": 8, "moe_token_dispatcher_type": "alltoall"}
+    values: dict[str, Value] = {
+        "num_moe_experts": 128,
+        "moe_router_topk": 8,
+        "moe_token_dispatcher_type": "alltoall",
+    }
     run = replace(
         configured(values),
         given=Given(gpu="H100", precision="bf16", core_version="0.16.1", routing="dropless"),
