@@ -20,10 +20,10 @@ from traces.columns import (
     distinct,
     end_to_end,
     grid_blocks,
-    group_of,
     process_of,
     without_gpu_rows,
 )
+from traces.groups import group_of
 from traces.launches import join_launches, launches_a_graph
 from traces.names.kernels import UNNAMED, classify_kernel
 from traces.names.kinds import (

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from traces.columns import NULL, BoolArray, IntArray, group_of
+from traces.columns import NULL, BoolArray, IntArray
+from traces.groups import group_of
 from traces.timeline import Activities, Bucket
 
 

@@ -13,7 +13,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import COPY_KINDS, NULL, IntArray, distinct, group_of
+from traces.columns import COPY_KINDS, NULL, IntArray, distinct
+from traces.groups import group_of
 from traces.limits import Limit
 from traces.timeline import Activities, Bucket
 

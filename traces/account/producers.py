@@ -16,7 +16,8 @@ from traces.account.inferred import infer_producers, signature
 from traces.account.sm_room import sm_room_producers
 from traces.account.tight import TIGHT, tight_producers
 from traces.account.told import is_wait_call, wait_call_count, waits_told
-from traces.columns import NULL, BoolArray, Columns, IntArray, group_of, place_in_run
+from traces.columns import NULL, BoolArray, Columns, IntArray
+from traces.groups import group_of, place_in_run
 from traces.launches import join_launches
 from traces.limits import Limit
 from traces.timeline import Activities, RankTimeline

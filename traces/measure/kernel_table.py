@@ -8,7 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, IntArray, group_of
+from traces.columns import NULL, IntArray
+from traces.groups import group_of
 from traces.intervals import Spans, covered_ns
 from traces.limits import Limit
 from traces.measure.unknown import NO_NAME

@@ -7,8 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, IntArray, distinct, group_of
+from traces.columns import NULL, IntArray, distinct
 from traces.cures import cure
+from traces.groups import group_of
 from traces.intervals import Spans, covered_ns, union
 from traces.limits import Limit
 from traces.missing import Missing

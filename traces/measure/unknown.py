@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traces.columns import NULL, group_of
+from traces.columns import NULL
+from traces.groups import group_of
 from traces.intervals import Spans, covered_ns, intersect, union
 from traces.names.kernels import classify_kernel
 from traces.timeline import RankTimeline, Source

@@ -58,34 +58,13 @@ def replay(graph: Graph, timing: Timing) -> Replayed:
 
 @loop("start", "end")
 def happen(
-    events: IntArray,
-    start: IntArray,
-    end: IntArray,
-    begun: IntArray,
-    back: IntArray,
-    launched: IntArray,
-    anchor: int,
-    launched_by: IntArray,
-    within: IntArray,
-    producers: IntArray,
-    width: int,
-    room: IntArray,
-    engine: IntArray,
-    duration: IntArray,
-    gap: IntArray,
-    arrival: IntArray,
-    residual: IntArray,
-    before: IntArray,
-    own_before: IntArray,
-    pause: IntArray,
-    own: IntArray,
-    wait_from: IntArray,
-    wait_work: IntArray,
-    wait_after: IntArray,
-    poll_from: IntArray,
-    poll_work: IntArray,
-    poll_after: IntArray,
-) -> None:
+    events: IntArray, start: IntArray, end: IntArray, begun: IntArray, back: IntArray, launched: IntArray,
+    anchor: int, launched_by: IntArray, within: IntArray, producers: IntArray, width: int, room: IntArray,
+    engine: IntArray, duration: IntArray, gap: IntArray, arrival: IntArray, residual: IntArray,
+    before: IntArray, own_before: IntArray, pause: IntArray, own: IntArray,
+    wait_from: IntArray, wait_work: IntArray, wait_after: IntArray,
+    poll_from: IntArray, poll_work: IntArray, poll_after: IntArray,
+) -> None:  # fmt: skip
     """Every event in its order; shapes as in `Graph`, `Timing` and `Waits`, `width` producers each.
 
     Comparisons stand in place of `max`, which would take most of the time where this is interpreted.

@@ -7,7 +7,8 @@ from typing import Final
 import numpy as np
 
 from traces.account.inferred import signature
-from traces.columns import IntArray, group_of
+from traces.columns import IntArray
+from traces.groups import group_of
 from traces.limits import Limit
 from traces.steps.borders import HostOrder, found_between
 from traces.steps.found import Found

@@ -7,7 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, IntArray, distinct, group_of
+from traces.columns import BoolArray, IntArray, distinct
+from traces.groups import group_of
 from traces.limits import Limit
 from traces.steps.borders import HostOrder, found_between
 from traces.steps.found import Found, Step, drop

@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traces.columns import NULL, group_of, place_in_run
+from traces.columns import NULL
+from traces.groups import group_of, place_in_run
 
 NUMBERS = st.sampled_from((0, 1, 2, -1, 2**20, 2**40, -(2**61), 2**62, NULL))
 

@@ -1,0 +1,58 @@
+"""Numbers for rows that are alike, and places among equal ones."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from traces.columns import IntArray
+
+
+def group_of(*columns: IntArray) -> IntArray:
+    """A number for each row, from 0, the same where all columns, shape (n,) each, are the same.
+
+    Numbers rise with the last column, then with the one before it.
+    """
+    group, count = _numbered(columns[-1])
+    for column in columns[-2::-1]:
+        numbers, several = _numbered(column)
+        if count * several > _PACKED**2:
+            group, count = _dense(group, count)
+        group, count = group * several + numbers, count * several
+    return _dense(group, count)[0]
+
+
+_PACKED: Final = 1 << 31  # two numbers below it fit into 64 bits together
+
+
+def _numbered(column: IntArray) -> tuple[IntArray, int]:
+    """The values from 0 in the same order, and how many numbers that takes, at most `_PACKED`."""
+    least, most = int(column.min(initial=0)), int(column.max(initial=0))
+    return (column - least, most - least + 1) if most - least < _PACKED else _dense(column)
+
+
+def _dense(column: IntArray, below: int | None = None) -> tuple[IntArray, int]:
+    """Each value's place among the distinct ones, and how many these are.
+
+    `below`: the values are not negative, and less than this.
+    """
+    if below is not None and below <= 4 * len(column):
+        seen = np.zeros(below, dtype=np.bool_)
+        seen[column] = True
+        numbers = np.cumsum(seen) - 1
+        return numbers[column], int(numbers[-1]) + 1
+    order = np.argsort(column)  # not stable, and several times as fast
+    new = np.zeros(len(order), dtype=np.bool_)
+    new[1:] = column[order[1:]] != column[order[:-1]]
+    places, numbers = np.empty(len(order), dtype=np.int64), np.cumsum(new)
+    places[order] = numbers
+    return places, int(numbers[-1]) + 1 if len(numbers) else 1
+
+
+def place_in_run(values: IntArray) -> IntArray:
+    """Of each value its place, from 0, in its run of equal ones, shape (n,)."""
+    places = np.arange(len(values))
+    begins = np.zeros(len(values), dtype=np.bool_)
+    begins[1:] = values[1:] != values[:-1]
+    return places - np.maximum.accumulate(np.where(begins, places, 0))
