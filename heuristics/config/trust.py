@@ -10,8 +10,10 @@ from heuristics.run.given import Given, Routing
 from heuristics.run.observed import Observed
 from traces.settings.derive import with_ranks
 from traces.settings.effective import effective
-from traces.settings.effective_bridge import of_precision
+from traces.settings.effective_bridge import finalized, of_precision
+from traces.settings.knobs import MAIN, release
 from traces.settings.precision import RECIPES
+from traces.settings.rules import Facts
 from traces.settings.settings import Setting, Settings, Value, settings
 
 Understand = Callable[[Settings, str | None], Settings]
@@ -87,10 +89,15 @@ def validated_settings(written: Settings, core_version: str | None) -> Settings:
     """Settings as the framework's checks see them.
 
     Megatron-LM changes its arguments, with a word, before any is looked at; Megatron-Bridge's are checked as
-    written, a named recipe of precision included.
+    written, but for a recipe of precision and what its model fills in.
     """
-    is_lm = written.framework == "megatron_lm"
-    return effective_settings(written, core_version) if is_lm else _with_recipe(written)
+    if written.framework == "megatron_lm":
+        return effective_settings(written, core_version)
+    found = _with_recipe(written)
+    if written.framework is None:
+        return found
+    filled = finalized(Facts(found, release(core_version) or MAIN))
+    return found.under(Settings({one.knob: Setting(one.value, one.why) for one in filled}))
 
 
 def _with_recipe(written: Settings) -> Settings:

@@ -24,7 +24,7 @@ def _in_fp32(run: Run) -> bool | None:
 FIX: Final = Fix(
     id="CMP-3",
     wall="compute",
-    title="Run GEMMs in FP8 or FP4",
+    title="Run GEMMs in low precision",
     kinds=("grouped_gemm", "gemm"),
     change=change,
     advice=advice,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import Final
 
 from heuristics.config.facts import Fact
@@ -32,6 +33,13 @@ def _cp_list_fits(config: Config) -> bool | None:
     return None if layers is None else len(kinds) == layers
 
 
+def _hierarchy_product(config: Config) -> int | None:
+    sizes = config.value("hierarchical_context_parallel_sizes")
+    words = sizes if isinstance(sizes, tuple) else ()
+    whole = [int(word) for word in words if str(word).isdecimal()]
+    return prod(whole) if whole and len(whole) == len(words) else None
+
+
 HATCH: Final[Mapping[str, Fact]] = {
     **STAGE_FACTS,
     **DISPATCH_FACTS,
@@ -39,7 +47,15 @@ HATCH: Final[Mapping[str, Fact]] = {
         _platform_recipe, ("fp8", "fp8_recipe", "fp4"), "--gpu-model", "a recipe of this platform"
     ),
     "cp_list_fits": Fact(_cp_list_fits, ("cp_comm_type", "num_layers"), words="one cp_comm_type a layer"),
+    "megatron_fsdp": Fact(  # off where nobody asks for it
+        lambda c: c.on("ddp.use_megatron_fsdp") is True, ("ddp.use_megatron_fsdp",), words="Megatron-FSDP"
+    ),
     "hybrid_model": Fact(lambda c: c.on("is_hybrid_model"), ("is_hybrid_model",), words="Mamba layers"),
+    "hierarchy_product": Fact(
+        _hierarchy_product,
+        ("hierarchical_context_parallel_sizes",),
+        words="the product of hierarchical_context_parallel_sizes",
+    ),
     "padded_packs": Fact(
         lambda c: c.on("dataset.pad_to_max_length"),
         ("dataset.pad_to_max_length",),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from traces.settings.configuration import Draft
+from traces.settings.configuration import Draft, ProblemEffect
 from traces.settings.corrections import AS_WRITTEN, Correction, corrected_words
 from traces.settings.knobs import Knob, Release, knobs
 from traces.settings.settings import Value
@@ -10,8 +10,13 @@ from traces.settings.stages import layout_of, stage_count
 from traces.settings.values import NotAValue, Raw, value_of
 
 
-def take(draft: Draft, knob: Knob, name: str, raw: Raw, line: int | None) -> None:
-    """Set a knob as said. `name`: as the file has it, one that may be shown."""
+def take(
+    draft: Draft, knob: Knob, name: str, raw: Raw, line: int | None, effect: ProblemEffect = "unread"
+) -> None:
+    """Set a knob as said. `name`: as the file has it, one that may be shown.
+
+    `effect`: of a word that is none of the knob's choices.
+    """
     corrected = corrected_words(knob, raw)
     if corrected is not None:
         raw, text, instead = corrected
@@ -20,7 +25,8 @@ def take(draft: Draft, knob: Knob, name: str, raw: Raw, line: int | None) -> Non
         draft.put(knob.id, _value(knob, raw), line)
     except NotAValue as error:
         draft.leave(knob.id)
-        draft.problem(line, f"{name} {error}", "")
+        stops = effect == "stops"
+        draft.problem(line, f"{name} {error}", "one of these" if stops else "", effect)
 
 
 def _value(knob: Knob, raw: Raw) -> Value:

@@ -12,7 +12,7 @@ from traces.settings.bridge import is_override
 from traces.settings.configuration import Draft, NotAConfiguration, ProblemEffect
 from traces.settings.corrections import Correction, alias, corrected_flag, is_alias, nearest_flag, spellings
 from traces.settings.harness import harness_count, runs_scripts, take_harness
-from traces.settings.knobs import Knob, Release, by_flag, knobs
+from traces.settings.knobs import MAIN, Knob, Release, by_flag, knobs
 from traces.settings.launch import gpus_per_node, is_bound, world_size
 from traces.settings.names import is_slip, lm_flags, nearest, shown
 from traces.settings.shell import UNKNOWN, Command, Script, Word, read_script
@@ -54,7 +54,8 @@ def take_script(draft: Draft, text: str, core: Release | None) -> bool:
     command = _training(draft, script)
     launch, arguments = _split(command)
     if draft.framework == "megatron_bridge":
-        take_harness(draft, arguments, core, runs_scripts(command.words))
+        draft.is_strict = runs_scripts(command.words)
+        take_harness(draft, arguments, core, draft.is_strict)
         is_complete = False
     else:
         draft.is_strict = any(_STRICT.fullmatch(word.text.rpartition("/")[2]) for word in launch)
@@ -191,7 +192,7 @@ def take_flag(draft: Draft, flag: Flag, core: Release | None) -> None:
 
 
 def _check_release(draft: Draft, flag: Flag, rows: Sequence[Knob], core: Release | None) -> None:
-    """A flag of a later release: Megatron-LM stops at what it does not know."""
+    """A flag of a later release, or a word: Megatron-LM stops at what it does not know."""
     named = [knob for knob in rows if flag.name in (knob.flag, knob.off_flag)]
     if core is None or not named or not flag.is_told:
         return
@@ -200,6 +201,13 @@ def _check_release(draft: Draft, flag: Flag, rows: Sequence[Knob], core: Release
         release = ".".join(map(str, since))
         cure = f"Megatron-Core {release} or later, or leave it out"
         draft.problem(flag.line, f"{flag.name} came with Megatron-Core {release}", cure, "stops")
+    later = {word: brought for word, brought in named[0].new_choices if brought > core}
+    for word in (one.text for one in flag.words if one.text in later):
+        release = "0.20" if later[word] == MAIN else ".".join(map(str, later[word]))
+        known = ", ".join(one for one in named[0].choices if one not in later)
+        draft.problem(
+            flag.line, f"{flag.name} {word} came with Megatron-Core {release}", f"one of {known}", "stops"
+        )
 
 
 def _take_meant(draft: Draft, flag: Flag, meant: Correction) -> None:
@@ -224,7 +232,8 @@ def _take_knob(draft: Draft, flag: Flag, knob: Knob, is_off: bool) -> None:
                 flag.line, f"{flag.name} takes no value; Megatron-LM stops at one", flag.name, "stops"
             )
     elif flag.words:
-        take(draft, knob, flag.name, flag.raw, flag.line)
+        is_checked = knob.choices and knob.kind != "list" and not knob.is_free
+        take(draft, knob, flag.name, flag.raw, flag.line, "stops" if is_checked else "unread")
     elif knob.kind == "list":
         draft.put(knob.id, (), flag.line)
     else:

@@ -54,7 +54,7 @@ class Configuration:
 class Draft:
     """A configuration while it is read. A knob in `unclear` was said, but its value could not be told.
 
-    `is_strict`: its program stops at a flag that it does not know.
+    `is_strict`: its program is one of which we know at what its parser stops.
     """
 
     name: str

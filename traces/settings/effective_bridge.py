@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final, cast
 
-from traces.settings.knobs import MAIN, data, knobs
+from traces.settings.knobs import MAIN, Release, data, knobs
 from traces.settings.rules import Change, Facts, Rule
 from traces.settings.settings import Value
 
 _OVERLAP: Final = "comm_overlap, by Megatron-Bridge, CommOverlapConfig.setup"
 OFF_UNLESS_SAID: Final = ("overlap_moe_expert_parallel_comm", "delay_wgrad_compute")
 """Fields of comm_overlap that are written over the model's, off where it does not say them."""
+_DROPS_SEQUENCE_PARALLEL: Final[Release] = (0, 17, 0)
+_EXPERT_TENSOR_ONE: Final[Release] = (0, 19, 0)
+"""Since Megatron-Bridge 0.4.0 and 0.6.0, by the Megatron-Core that they have."""
 BUCKET_ELEMENTS: Final = 128 * 1024 * 1024
 """Megatron-Bridge, training/comm_overlap.py, where data-parallel ranks are more than one."""
 
@@ -143,6 +146,23 @@ def _rng_tracker(facts: Facts) -> tuple[Change, ...]:
     return tuple(Change(knob, True, why) for knob in both)
 
 
+def finalized(facts: Facts) -> tuple[Change, ...]:
+    """What the model's configuration fills in or drops before Megatron-Core checks it."""
+    why = "Megatron-Bridge, models/transformer_config.py, finalize"
+    stages, size = facts.count("pipeline_model_parallel_size"), facts.count("tensor_model_parallel_size")
+    found: list[Change] = []
+    if stages is not None and stages > 1 and facts.null("pipeline_dtype"):
+        found.append(
+            Change("pipeline_dtype", facts.value("params_dtype") or "bf16", f"params_dtype, by {why}")
+        )
+    if facts.core >= _DROPS_SEQUENCE_PARALLEL and size == 1 and facts.value("sequence_parallel") is True:
+        found.append(Change("sequence_parallel", False, f"tensor_model_parallel_size 1, by {why}"))
+    is_spread = (facts.count("expert_model_parallel_size") or 1) > 1
+    if facts.core >= _EXPERT_TENSOR_ONE and is_spread and facts.null("expert_tensor_parallel_size"):
+        found.append(Change("expert_tensor_parallel_size", 1, f"expert_model_parallel_size, by {why}"))
+    return tuple(found)
+
+
 BRIDGE_RULES: Final[tuple[Rule, ...]] = (
     _precision,
     _tensor_parallel,
@@ -151,5 +171,6 @@ BRIDGE_RULES: Final[tuple[Rule, ...]] = (
     _data_parallel,
     _flex,
     _rng_tracker,
+    finalized,
 )
 """In the order of runtime_config_update."""

@@ -10,7 +10,7 @@ from traces.settings.bridge import is_override, take_override
 from traces.settings.configuration import Draft
 from traces.settings.corrections import alias, corrected_harness_flag, is_alias
 from traces.settings.harness_recipes import take_recipe
-from traces.settings.knobs import MAIN, Release, by_harness, by_path, knobs
+from traces.settings.knobs import MAIN, Knob, Release, by_harness, by_path, knobs
 from traces.settings.names import harness_flags, nearest, shown
 from traces.settings.settings import Setting
 from traces.settings.shell import Word
@@ -67,7 +67,10 @@ def take_harness(draft: Draft, words: tuple[Word, ...], core: Release | None, is
     `is_script`: a flag that they do not have is a mistake, not some other program's own.
     """
     plain: dict[str, str] = {}
-    for word, value in _pairs(words):
+    pairs = list(_pairs(words))
+    if is_script:  # run_script.py sets overrides first, so that a flag wins wherever it stands
+        pairs.sort(key=lambda pair: _is_flag(pair[0].text))
+    for word, value in pairs:
         if _is_flag(word.text):
             _take_flag(draft, word, value, is_script)
             if value is None or (value.sure and value.is_told):
@@ -139,15 +142,26 @@ def _take_flag(draft: Draft, word: Word, value: Word | None, is_script: bool = T
         _take_alias(draft, flag, text, word.line)
     elif knob is not None:
         if not (flag == "--virtual_pipeline_model_parallel_size" and text == "-1"):
-            take(draft, knob, flag, text, word.line)
+            _check_words(draft, knob, flag, text, word.line)
+            take(draft, knob, flag, text, word.line, "stops" if knob.choices else "unread")
     elif is_script and flag not in harness_flags() and flag.startswith("--"):
         _unknown(draft, flag, text, word.line)
+
+
+def _check_words(draft: Draft, knob: Knob, flag: str, text: str, line: int) -> None:
+    """A word that the framework takes, but not the parser of the scripts."""
+    words = [one.strip() for one in text.split(",")]
+    others = [one for one in words if one in knob.choices and one not in knob.harness_choices]
+    if knob.harness_choices and others:
+        takes = ", ".join(knob.harness_choices)
+        text = f"{flag} of Bridge's scripts takes {takes}, but not {', '.join(others)}"
+        draft.problem(line, text, f"one of {takes}", "stops")
 
 
 def _take_alias(draft: Draft, flag: str, text: str, line: int) -> None:
     meant = alias(flag, text)
     if meant is None:
-        draft.problem(line, f"{flag} does not take this word")
+        draft.problem(line, f"{flag} does not take this word", "one that it takes", "stops")
     else:
         take_correction(draft, flag, meant, text, line)
 

@@ -38,7 +38,9 @@ class Knob:
     `dest`: its name in the arguments that Megatron-LM prints; `dest_is_opposite`: of the opposite meaning.
     `bridge`, `harness`: path of a Megatron-Bridge override, flag of its scripts/performance; empty: none.
     `since` and `until` (None: still there) hold for the knob, `flag_since` and `flag_until` for its flag.
-    `choices`: the words it takes; empty: any. `defaults`: what megatron/training/arguments.py has, each from
+    `choices`: the words it takes; empty: any. `is_free`: Megatron-LM's parser takes others too.
+    `new_choices`: words that came after the knob, each with its release. `harness_choices`: what Bridge's
+    scripts take; empty: the same. `defaults`: what megatron/training/arguments.py has, each from
     a release on. `core_field`: its field of TransformerConfig or a parent; empty: none.
     """
 
@@ -55,6 +57,9 @@ class Knob:
     flag_since: Release
     flag_until: Release | None
     choices: tuple[str, ...]
+    is_free: bool
+    new_choices: tuple[tuple[str, Release], ...]
+    harness_choices: tuple[str, ...]
     defaults: tuple[tuple[Release, Value], ...]
     core_field: str
     older: tuple[Older, ...]
@@ -100,6 +105,9 @@ class _Row(TypedDict, total=False):
     flag_since: str
     flag_until: str
     choices: list[str]
+    free: bool
+    new_choices: dict[str, str]
+    harness_choices: list[str]
     default: object
     defaults: list[tuple[str, object]]
     older: list[dict[str, str]]
@@ -146,6 +154,11 @@ def _knob(group: _Group, name: str, row: _Row) -> Knob:
         flag_since=_told(row.get("flag_since")) or since,
         flag_until=_told(row.get("flag_until")) or until,
         choices=tuple(row.get("choices", ())),
+        is_free=row.get("free", False),
+        new_choices=tuple(
+            (word, _told(since) or FIRST) for word, since in row.get("new_choices", {}).items()
+        ),
+        harness_choices=tuple(row.get("harness_choices", ())),
         defaults=tuple((_told(start) or FIRST, _value(value)) for start, value in moved),
         core_field=name if group["core"] else "",
         older=tuple(Older(one["name"], _told(one["until"]) or MAIN) for one in row.get("older", ())),

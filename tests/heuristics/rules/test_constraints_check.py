@@ -95,8 +95,8 @@ def test_undecided_names_the_knobs_and_options_that_would_tell() -> None:
 
 def test_a_rule_of_a_framework_asks_for_the_configuration_where_that_is_unknown() -> None:
     knobs = {"tp_comm_overlap": True, "sequence_parallel": False}
-    (found,) = [one for one in undecided(run_with(knobs)) if one.rule.by == "megatron_lm"]
-    assert found.asks == ("--config",)
+    asks = {one.rule.id: one.asks for one in undecided(run_with(knobs)) if one.rule.by == "megatron_lm"}
+    assert asks["tp-overlap-sequence-parallel-lm"] == ("--config",)
     assert "tp-overlap-sequence-parallel-lm" in ids(run_with({**knobs, "lm": True}))
     assert ids(run_with({**knobs, "mb": True})) == []
 
@@ -177,12 +177,44 @@ def test_every_verdict_is_true_false_or_unknown_on_any_knob_of_any_type() -> Non
         assert {verdict(rule, config) for rule in rules().values()} <= {True, False, None}
 
 
-def test_what_megatron_lm_mends_itself_breaks_no_rule() -> None:
+def test_what_a_framework_mends_itself_breaks_no_rule() -> None:
     knobs: dict[str, Value] = {"tensor_model_parallel_size": 1, "sequence_parallel": True}
-    of_core = Run(settings=settings(knobs, "config.yaml", "megatron_bridge"))
     of_lm = Run(settings=settings(knobs, "run.sh", "megatron_lm"))
-    assert [one.rule.id for one in check_rules(of_core) if one.level == "error"] != []
+    of_bridge = Run(settings=settings(knobs, "config.yaml", "megatron_bridge"))
+    before = Run(given=Given(core_version="0.16.1"), settings=of_bridge.settings)  # Megatron-Bridge 0.3.1
     assert [one.rule.id for one in check_rules(of_lm) if one.level == "error"] == []
+    assert [one.rule.id for one in check_rules(of_bridge) if one.level == "error"] == []
+    assert [one.rule.id for one in check_rules(before) if one.level == "error"] == ["sequence-parallel-tp"]
+
+
+def test_what_megatron_bridge_fills_in_breaks_no_rule() -> None:
+    stages: dict[str, Value] = {"pipeline_model_parallel_size": 2, "pipeline_dtype": None}
+    experts: dict[str, Value] = {
+        **{"tensor_model_parallel_size": 2, "sequence_parallel": True, "expert_model_parallel_size": 4},
+        **{"expert_tensor_parallel_size": None, "num_moe_experts": 8, "world_size": 4},
+        "pipeline_model_parallel_size": 1,
+    }
+    of_core = Run(settings=settings(stages, "config.yaml"))
+    assert [one.rule.id for one in check_rules(of_core)] == ["pipeline-dtype"]
+    for knobs in (stages, experts):
+        run = Run(settings=settings(knobs, "config.yaml", "megatron_bridge"))
+        assert [one.rule.id for one in check_rules(run) if one.level == "error"] == []
+    before = Run(
+        given=Given(core_version="0.18.2"), settings=settings(experts, "config.yaml", "megatron_bridge")
+    )
+    assert [one.rule.id for one in check_rules(before) if one.level == "error"] == ["world-expert-mesh"]
+
+
+def test_mxfp8_parameters_are_gathered_by_fsdp_without_the_shared_buffer() -> None:
+    section = "mixed_precision."
+    gather: dict[str, Value] = {
+        **{f"{section}fp8_param_gather": True, f"{section}fp8_recipe": "mxfp8"},
+        f"{section}reuse_grad_buf_for_mxfp8_param_ag": False,
+    }
+    for fsdp in (True, False):
+        run = Run(settings=settings({**gather, "ddp.use_megatron_fsdp": fsdp}, "c.yaml", "megatron_bridge"))
+        found = [one.rule.id for one in check_rules(run) if one.rule.id == "mxfp8-param-gather-bridge"]
+        assert found == ([] if fsdp else ["mxfp8-param-gather-bridge"])
 
 
 def test_one_pipeline_stage_asks_for_no_layout() -> None:

@@ -191,13 +191,6 @@ DISPATCHER: tuple[Row, ...] = (
         unknown=run_with(HYBRIDEP),
     ),
     *rows(
-        "001",
-        "shared-overlap-flex-bridge",
-        met=run_with({**DEEPEP, "moe_shared_expert_overlap": False}),
-        violated=run_with({**DEEPEP, "moe_shared_expert_overlap": True}),
-        unknown=run_with(DEEPEP),
-    ),
-    *rows(
         "003",
         "flex-router-dtype",
         met=run_with({**DEEPEP, "moe_router_dtype": "fp32"}),

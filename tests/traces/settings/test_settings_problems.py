@@ -215,3 +215,45 @@ def test_brackets_without_end_are_no_error_but_ours() -> None:
     for text in ("A=(\n" * 5000, "[" * 5000, '("${' * 5000, "model: " + "{a: " * 5000, "run $((((" * 5000):
         for name in ("a.sh", "a.yaml"):
             assert error_of(text, name)
+
+
+LM_COMMAND = "torchrun pretrain_gpt.py --num-layers 4 --bf16"
+BRIDGE_COMMAND = "python scripts/performance/run_script.py -m qwen -g gb300"
+
+
+@pytest.mark.parametrize(
+    ("command", "core"),
+    [
+        (f"{LM_COMMAND} --moe-token-dispatcher-type deepep", "0.18.2"),
+        (f"{LM_COMMAND} --moe-router-score-function sqrtsoftplus", "0.17.1"),
+        (f"{LM_COMMAND} --moe-router-load-balancing-type aux_loss quantile_balancing", "0.18.2"),
+        (f"{LM_COMMAND} --moe-flex-dispatcher-backend ncclep", "0.18.2"),
+        (f"{LM_COMMAND} --optimizer lion", "0.16.1"),
+        (f"{BRIDGE_COMMAND} --cuda_graph_impl full_iteration", "0.18.2"),
+        (f"{BRIDGE_COMMAND} --compute_dtype fp8", "0.18.2"),
+        (f"{BRIDGE_COMMAND} --moe_flex_dispatcher_backend ncclep", "0.18.2"),
+        (f"{BRIDGE_COMMAND} -g h200", "0.18.2"),
+    ],
+)
+def test_a_word_at_which_the_parser_stops_is_told_so(command: str, core: str) -> None:
+    assert [one.effect for one in problems(command, "run.sh", core)] == ["stops"]
+
+
+@pytest.mark.parametrize(
+    ("command", "core"),
+    [
+        (f"{LM_COMMAND} --moe-router-score-function sqrtsoftplus", "0.18.2"),
+        (f"{LM_COMMAND} --ckpt-format zarr --recompute-modules layernorm moe_act", "0.15.0"),
+        (f"{LM_COMMAND} --optimizer lion", "0.17.1"),
+        (f"{BRIDGE_COMMAND} --cuda_graph_impl local --cuda_graph_scope full_iteration", "0.18.2"),
+        (f"{BRIDGE_COMMAND} --compute_dtype fp8_mx --moe_a2a_overlap 1 --use_megatron_fsdp no", "0.18.2"),
+        (f"{BRIDGE_COMMAND} --moe_flex_dispatcher_backend None", "0.18.2"),
+    ],
+)
+def test_a_word_that_the_parser_takes_is_no_problem(command: str, core: str) -> None:
+    assert problems(command, "run.sh", core) == ()
+
+
+def test_a_flag_of_bridges_scripts_wins_over_an_override_wherever_it_stands() -> None:
+    command = f"{BRIDGE_COMMAND} --cuda_graph_impl none model.cuda_graph_impl=transformer_engine"
+    assert configuration_of(command, "run.sh", None).settings.value("cuda_graph_impl") == "none"
