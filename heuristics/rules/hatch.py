@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import Final
 
 from heuristics.config.facts import Fact
@@ -32,6 +33,23 @@ def _cp_list_fits(config: Config) -> bool | None:
     return None if layers is None else len(kinds) == layers
 
 
+def _balance_lists_fit(config: Config) -> bool | None:
+    """A coefficient for each kind of balancing; Megatron-LM takes a list of one as no list."""
+    kinds, losses = config.value("moe_router_load_balancing_type"), config.value("moe_aux_loss_coeff")
+    if not isinstance(kinds, tuple) or len(kinds) < 2:
+        return True if config.known("moe_router_load_balancing_type") else None
+    if not config.known("moe_aux_loss_coeff"):
+        return None
+    return isinstance(losses, tuple) and len(losses) == len(kinds)
+
+
+def _hierarchy_fits(config: Config) -> bool | None:
+    sizes = config.names("hierarchical_context_parallel_sizes")
+    if not sizes or config.cp is None or not all(size.isdigit() for size in map(str, sizes)):
+        return None
+    return prod(map(int, sizes)) == config.cp
+
+
 HATCH: Final[Mapping[str, Fact]] = {
     **STAGE_FACTS,
     **DISPATCH_FACTS,
@@ -39,6 +57,16 @@ HATCH: Final[Mapping[str, Fact]] = {
         _platform_recipe, ("fp8", "fp8_recipe", "fp4"), "--gpu-model", "a recipe of this platform"
     ),
     "cp_list_fits": Fact(_cp_list_fits, ("cp_comm_type", "num_layers"), words="one cp_comm_type a layer"),
+    "balance_lists_fit": Fact(
+        _balance_lists_fit,
+        ("moe_router_load_balancing_type", "moe_aux_loss_coeff"),
+        words="one moe_aux_loss_coeff a kind of balancing",
+    ),
+    "hierarchy_fits": Fact(
+        _hierarchy_fits,
+        ("hierarchical_context_parallel_sizes", "context_parallel_size"),
+        words="sizes whose product is CP",
+    ),
     "hybrid_model": Fact(lambda c: c.on("is_hybrid_model"), ("is_hybrid_model",), words="Mamba layers"),
     "padded_packs": Fact(
         lambda c: c.on("dataset.pad_to_max_length"),

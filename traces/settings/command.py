@@ -199,7 +199,7 @@ def _check_release(draft: Draft, flag: Flag, rows: Sequence[Knob], core: Release
     if since > core:
         release = ".".join(map(str, since))
         cure = f"Megatron-Core {release} or later, or leave it out"
-        draft.problem(flag.line, f"{flag.name} came with Megatron-Core {release}", cure, "stops")
+        draft.problem(flag.line, f"{flag.name} came with Megatron-Core {release}", cure, "stops", named[0].id)
 
 
 def _take_meant(draft: Draft, flag: Flag, meant: Correction) -> None:
