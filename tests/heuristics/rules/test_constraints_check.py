@@ -95,7 +95,7 @@ def test_undecided_names_the_knobs_and_options_that_would_tell() -> None:
 
 def test_a_rule_of_a_framework_asks_for_the_configuration_where_that_is_unknown() -> None:
     knobs = {"tp_comm_overlap": True, "sequence_parallel": False}
-    (found,) = [one for one in undecided(run_with(knobs)) if one.rule.by == "megatron_lm"]
+    found = {one.rule.id: one for one in undecided(run_with(knobs))}["tp-overlap-sequence-parallel-lm"]
     assert found.asks == ("--config",)
     assert "tp-overlap-sequence-parallel-lm" in ids(run_with({**knobs, "lm": True}))
     assert ids(run_with({**knobs, "mb": True})) == []
