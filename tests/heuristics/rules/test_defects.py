@@ -110,7 +110,8 @@ def test_a_configuration_with_four_mistakes_has_four_entries() -> None:
 
 
 def test_a_flag_of_a_later_release_and_the_rule_about_it_are_one_entry() -> None:
-    flags = "--expert-model-parallel-size 8 --moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep"
+    backend = "--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep"
+    flags = f"--expert-model-parallel-size 8 {backend}"
     read = configuration_of(f"torchrun pretrain_gpt.py --num-experts 8 {flags}\n", "run.sh", "0.15.0")
     run = Run(Observed(), Given(core_version="0.15.0"), settings=read.settings)
     found = defects_of(run, check_rules(run), misspelled(read.problems), ())
