@@ -8,6 +8,7 @@ themselves.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from heuristics.fixes.change import Change
@@ -15,9 +16,11 @@ from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import holds
 from heuristics.guides.connections import connections
+from heuristics.guides.facts import EP_KINDS
 from heuristics.run.run import Run
 
 _NAME: Final = "CUDA_DEVICE_MAX_CONNECTIONS"
+_DENSE: Final = ("dp_reduce_scatter", "dp_all_gather", "all_reduce", "tp", "cp")
 
 
 def change(run: Run) -> Change:
@@ -33,10 +36,16 @@ def advice(run: Run) -> tuple[Precondition, ...]:
     return (holds(f"{_NAME} is not {wanted} already", fact, told_by=told, blocks=True),)
 
 
+def _of_run(fix: Fix, run: Run) -> Fix:
+    """Without expert all-to-all where nothing is to run beside it."""
+    return replace(fix, kinds=_DENSE) if run.active.ep_overlap is False else fix
+
+
 FIX: Final = Fix(
     id="COM-13",
     wall="communication",
     title="Set the number of hardware queues",
+    kinds=(*EP_KINDS, *_DENSE),  # what overlaps compute; a stage that waits for the pipeline does not
     change=change,
     advice=advice,
     versions=(
@@ -45,6 +54,7 @@ FIX: Final = Fix(
     ),
     side_effects=("before Blackwell, overlap of TP or CP and of expert all-to-all cannot both have theirs",),
     excludes=("COM-1", "COM-5", "MEM-10"),
+    of_run=_of_run,
     verify="kernels of streams that do not wait for each other run at the same time",
     sources=(
         "Megatron-LM, megatron/training/arguments.py at d98e8a64",

@@ -14,7 +14,7 @@ from typing import Final
 from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix, Gain
 from heuristics.fixes.precondition import Precondition
-from heuristics.fixes.preconditions import dispatched_by, holds, is_not, right_topology
+from heuristics.fixes.preconditions import dispatched_by, head_room, holds, is_not, right_topology
 from heuristics.guides.connections import connections
 from heuristics.guides.facts import EP_KINDS
 from heuristics.run.run import Run
@@ -60,7 +60,8 @@ def advice(run: Run) -> tuple[Precondition, ...]:
     if shown.dispatcher == "alltoall" and run.config.ep is not None and run.config.ep <= SMALL_EP.value:
         text = "the run has more than two nodes (on fewer, with small EP, it saved nothing)"
         needs.append(holds(text, None, told_by="the node count"))
-    return (*needs, *right_topology(run))
+    room = (head_room(run, None),) if run.does_not_fit else ()  # it keeps activations of two microbatches
+    return (*needs, *room, *right_topology(run))
 
 
 FIX: Final = Fix(

@@ -59,7 +59,7 @@ def advice(run: Run) -> tuple[Precondition, ...]:
     stages, number, pp = run.config.pipeline_parallel, run.config.microbatches, run.config.pp
     cut = (
         holds("layers are cut into pipeline stages (PP above 1)", stages, told_by="--pp"),
-        *already_so("pipeline_model_parallel_layout, with stages as even as they can be,", _is_even(run)),
+        *already_so("pipeline_model_parallel_layout, with stages as even as they can be,", _is_made(run)),
     )
     if number is None or pp is None:
         return cut
@@ -67,10 +67,13 @@ def advice(run: Run) -> tuple[Precondition, ...]:
     return holds(text, number % pp == 0, "global_batch_size of the configuration"), *cut
 
 
-def _is_even(run: Run) -> bool:
-    """Whether a rank of the configured layout has no more to compute than one of the layout we name."""
+def _is_made(run: Run) -> bool:
+    """Whether a rank of the configured layout has no more to compute than one of the layout we name.
+
+    Not where it would add the virtual stages that there are none of: they shorten warm-up and cool-down.
+    """
     now, named = run.config.pp_layout, even_layout(run)
-    if now is None or named is None or run.config.pp is None:
+    if now is None or named is None or run.config.pp is None or named[1] > (run.config.vpp or 1):
         return False
     own, best = fullest_rank(now, run.config.pp), fullest_rank(named[0], run.config.pp)
     return own is not None and best is not None and own <= best

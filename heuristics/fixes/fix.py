@@ -74,7 +74,8 @@ class Fix:
     it helps whatever runs, training or not. `pytorch`: the same for a run of plain PyTorch; `any_framework`:
     its environment serves every framework. A fix with neither is Megatron's alone. `arms`: the changes to
     measure against each other, by name, where no guide names a winner. `of_run`: the fix as it is for a run,
-    where it turns a knob up for one and down for another.
+    where it turns a knob up for one and down for another. `with_room`: of memory's, one that helps where
+    memory is not short: it uses the room, or makes no more of it.
     """
 
     id: str
@@ -98,6 +99,7 @@ class Fix:
     any_framework: bool = False
     arms: Callable[[Run], Mapping[str, Change]] = one_change
     of_run: Callable[[Fix, Run], Fix] = the_same
+    with_room: bool = False
 
     def knobs(self, run: Run) -> Knobs:
         """Its change in every spelling."""

@@ -7,6 +7,7 @@ and host memory grows.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from heuristics.fixes.change import Change
@@ -41,6 +42,14 @@ def _within_steps(run: Run) -> tuple[Precondition, ...]:
     return (holds(text, collects, told_by="NVTX ranges around collections"),)
 
 
+def _of_run(fix: Fix, run: Run) -> Fix:
+    """By figures alone, collections that have none of their own are somewhere in Python's time."""
+    named = {*(run.cost_by_kind_ns.get("host_overhead") or ())} & {*fix.kinds}
+    if run.active.recorder is not None or named:
+        return fix
+    return replace(fix, kinds=(*fix.kinds, "python"), direct=fix.kinds)
+
+
 FIX: Final = Fix(
     id="HST-2",
     wall="host_overhead",
@@ -48,6 +57,7 @@ FIX: Final = Fix(
     kinds=("gc", "long_python_pauses"),
     change=change,
     advice=advice,
+    of_run=_of_run,
     versions=(
         "every release here; the interval is 10 or 100 steps in NVIDIA's guides. Megatron-Bridge's "
         "performance harness sets 100 itself"

@@ -50,12 +50,18 @@ ROOM: Final = Limit(
 
 
 def partial_choice(run: Run) -> GraphChoice:
-    """The guide's choice where it is such graphs, else the smallest of them (attention without experts)."""
+    """The guide's choice where it is such graphs, else the smallest of them (attention without experts).
+
+    What is captured already stays, but for what the guide never captures.
+    """
     choice = choose_graphs(_with_fit_recompute(run))
-    if choice.impl == "transformer_engine":
-        return choice
-    smallest = ("attn",) if run.active.moe is False else ("moe_router", "moe_preprocess")
-    return replace(choice, impl="transformer_engine", modules=smallest)
+    modules = choice.modules
+    if choice.impl != "transformer_engine":
+        modules = ("attn",) if run.active.moe is False else ("moe_router", "moe_preprocess")
+    captured = run.config.graph_impl == "transformer_engine"
+    now = (run.config.names("cuda_graph_modules") or ()) if captured else ()
+    held = {*modules, *(name for name in now if name not in choice.never)}
+    return replace(choice, impl="transformer_engine", modules=tuple(name for name in _NAMES if name in held))
 
 
 def _with_fit_recompute(run: Run) -> Run:

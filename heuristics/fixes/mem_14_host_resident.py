@@ -33,6 +33,7 @@ def advice(run: Run) -> tuple[Precondition, ...]:
 FIX: Final = Fix(
     id="MEM-14",
     wall="memory",
+    with_room=True,
     title="Keep what each layer reads on the GPU, or prefetch it",
     kinds=("host_resident",),
     change=change,

@@ -62,6 +62,7 @@ def advice(run: Run) -> tuple[Precondition, ...]:
 FIX: Final = Fix(
     id="MEM-15",
     wall="memory",
+    with_room=True,
     title="Use less model parallelism",
     change=change,
     advice=advice,

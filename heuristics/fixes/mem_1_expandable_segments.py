@@ -38,6 +38,7 @@ def advice(run: Run) -> tuple[Precondition, ...]:
 FIX: Final = Fix(
     id="MEM-1",
     wall="memory",
+    with_room=True,
     title="Use expandable memory segments in PyTorch",
     kinds=("allocator",),
     change=change,

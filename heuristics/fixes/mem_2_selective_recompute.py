@@ -89,6 +89,7 @@ def changes(run: Run) -> tuple[str, ...]:
 FIX: Final = Fix(
     id="MEM-2",
     wall="memory",
+    with_room=True,
     title="Recompute single modules, not whole layers",
     change=change,
     advice=advice,

@@ -69,7 +69,7 @@ def _left(run: Run) -> tuple[str, ...]:
 def _of_run(fix: Fix, run: Run) -> Fix:
     """More or less of it, as such, each with the cost that it acts on."""
     if _is_less(run):
-        return replace(fix, title="Offload fewer activations", wins=("offload",))
+        return replace(fix, title="Offload fewer activations", wins=("offload",), with_room=True)
     more = "more activations" if run.active.offload else "activations of single modules"
     return replace(fix, title=f"Offload {more}", wins=("recompute", "allocator"))
 

@@ -139,6 +139,8 @@ def head_room(run: Run, needed_bytes: float | None) -> Precondition:
     A small rest is unknown, not unmet: PyTorch reserves nearly all by design.
     """
     text, shown, tight = "memory has room for it", run.active, run.config.memory_tight
+    if run.does_not_fit:
+        return holds(f"{text}: the run does not fit", False, "MEM-2")
     if tight is not None:
         return holds(text, not tight, "MEM-2")
     if layer_offload(run):

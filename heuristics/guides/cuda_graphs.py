@@ -61,6 +61,7 @@ def graph_facts(run: Run) -> Facts:
         "family": run.config.family,
         "stage": run.config.stage or "tuned",
         "memory_tight": run.config.memory_tight,
+        "fits": not run.does_not_fit,
         "pp_deep": None if run.config.pp is None else run.config.pp >= PP_DEEP.value,
     }
 

@@ -10,7 +10,7 @@ from traces.limits import Limit
 from traces.missing import Missing
 from traces.names.gpus import product_named
 from traces.sizes.memory import ERROR, Estimate, estimate
-from traces.training_log.log import OutOfMemory
+from traces.training_log.peak import pieces_suffice
 
 HEAD_ROOM: Final = Limit(
     0.05,
@@ -21,6 +21,11 @@ ROOM_TO_HALVE: Final = Limit(
     0.5,
     "fraction of the GPU's memory",
     "ours: half the tensor or pipeline parallelism at most doubles what a rank holds",
+)
+ROOMY: Final = Limit(
+    0.75,
+    "fraction of the GPU's memory",
+    "ours: a quarter is left, of which a tenth lies outside PyTorch and the rest is to be used, not enlarged",
 )
 TIGHT: Final = Limit(
     0.9,
@@ -112,6 +117,16 @@ def has_room_to_halve(run: Run) -> bool | None:
     return None if used is None else used <= ROOM_TO_HALVE.value
 
 
+def has_room(run: Run) -> bool | None:
+    """Whether memory is known not to be short: freeing it alone then saves no time."""
+    if fits(run) is False:
+        return False
+    if run.config.memory_tight is not None:
+        return not run.config.memory_tight
+    used = used_frac(run)
+    return None if used is None else used <= ROOMY.value
+
+
 def is_tight(run: Run) -> bool | None:
     """Whether memory is short: out of it, said to be, or nearly full by the log or the trace."""
     if fits(run) is False:
@@ -128,19 +143,7 @@ def segments_suffice(run: Run) -> bool | None:
     Segments that expand give back what is reserved and not allocated, and no more. None where no error has
     the numbers.
     """
-    errors = run.log.out_of_memory if run.log else ()
-    held = [one.requested_bytes <= room for one in errors if one.requested_bytes and (room := _room(one))]
-    return all(held) if held else None
-
-
-def _room(one: OutOfMemory) -> int | None:
-    """All that PyTorch could allocate at that moment; what lies outside PyTorch is not its own."""
-    allocated, reserved, free = one.allocated_bytes, one.reserved_bytes, one.free_bytes
-    if allocated is None:
-        return None
-    if reserved is not None and free is not None:
-        return reserved - allocated + free
-    return None if one.capacity_bytes is None else one.capacity_bytes - allocated
+    return pieces_suffice(run.log) if run.log else None
 
 
 ASK_MEMORY: Final = "a log with the trainer's memory report, or a trace with --cuda-memory-usage=true"

@@ -68,10 +68,13 @@ def recomputed_now(run: Run) -> frozenset[str]:
 
 
 def _next(run: Run, row: Row, now: frozenset[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Labels to recompute and labels to add after; under pressure, one more than are recomputed now."""
+    """Labels to recompute and labels to add after; under pressure, one more than are recomputed now.
+
+    What is recomputed beside a whole MoE layer stays when that layer goes.
+    """
     start = [label for label in row.answer if _takes(run, MODULES[label])]
     then = [label for label in row.then if _takes(run, MODULES[label])]
-    if _is_short(run):
+    if _is_short(run) or "moe" in now:
         start += [label for label in then if label in now and label != "moe"]
     then = [label for label in then if label not in start]
     if then and (not start or (_is_short(run) and set(start) <= now)):

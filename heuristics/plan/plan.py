@@ -13,6 +13,7 @@ from heuristics.plan.clues import before_tuning, first_by_clue
 from heuristics.plan.gains import Gain
 from heuristics.plan.order import in_paying_order
 from heuristics.plan.planned import Plan, Planned, Refused, Rejection
+from heuristics.plan.room import without_room
 from heuristics.plan.upgrade import unlocked
 from heuristics.run.run import Run, WallId
 from traces.limits import Limit
@@ -159,6 +160,9 @@ def _plan(
             planned = _made(run, planned)
             if _is_set(run, planned):
                 refused.append(Refused(fix, "needs", "needs: what it sets is not configured already", ""))
+                continue
+            if why := without_room(run, planned.fix, planned.change.in_run(run)):
+                refused.append(why)
                 continue
             before = {one.fix.id: one.change.in_run(run) for one in earlier}
             allowed = permits.judge(planned.change.in_run(run), before) if permits else None
@@ -352,7 +356,10 @@ def _ceiling_frac(run: Run, wall: WallId, kinds: tuple[str, ...]) -> float | Non
 
 
 def _unmet(planned: Planned) -> list[Precondition]:
-    return [one for one in planned.preconditions if one.stops]
+    """What keeps it out, releases last: an upgrade does not help where more is missing."""
+    return sorted(
+        (one for one in planned.preconditions if one.stops), key=lambda one: one.release is not None
+    )
 
 
 def _too_little(run: Run, fix: Fix, dominated: bool) -> str | None:
@@ -371,15 +378,15 @@ def _too_little(run: Run, fix: Fix, dominated: bool) -> str | None:
 
 def _refusal(run: Run, planned: Planned, chosen: Iterable[Planned], dominated: bool) -> Refused | None:
     fix, before = planned.fix, [one.fix for one in chosen]
-    for other in before:
-        if other.id in fix.excludes or fix.id in other.excludes:
-            why = f"not in one plan with {other.id}, which comes first"
-            return Refused(fix, "excluded", why, f"leaving out {other.id}")
     met_by = {other.id for other in before if other.wall == fix.wall or other.id in ASIDE}
     met_by |= {other.same_as for other in before}
     for condition in _unmet(planned):
         if not condition.cure or condition.cure not in met_by:
             return Refused(fix, "needs", f"needs: {condition.text}", condition.cure, condition.source)
+    for other in before:
+        if other.id in fix.excludes or fix.id in other.excludes:
+            why = f"not in one plan with {other.id}, which comes first"
+            return Refused(fix, "excluded", why, f"leaving out {other.id}")
     if little := _too_little(run, fix, dominated):
         return Refused(fix, "little", f"what it acts on ({', '.join(fix.kinds)}) is {little}", "")
     if planned.ceiling_frac == 0.0 and _wins(fix):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from heuristics.guides.memory_use import estimated
+from heuristics.fixes.fix import Fix
+from heuristics.guides.memory_use import estimated, has_room, used_frac
 from heuristics.guides.memory_use import fits as does_fit
-from heuristics.plan.planned import Plan
+from heuristics.plan.planned import Plan, Refused
 from heuristics.result.judged import Room
 from heuristics.run.run import Run
 from traces.limits import Limit
@@ -39,9 +40,26 @@ def room_for(run: Run, changes: Mapping[str, Value]) -> Room:
     if free is None:
         why = "how much is free is unknown (no peak or no capacity given)"
         return Room(added, None, None, f"+{_gb(added)}: {why}")
-    fits = added * (1 + ERROR.value) <= free
+    most = round(added * (1 + ERROR.value))
     left = f"{_gb(free)} free" if free > 0 else "none free"
-    return Room(added, free, fits, f"+{_gb(added)} of {left}: {'fits' if fits else 'does not fit'}")
+    beside = (
+        f"beside {_gb(round((_capacity(run) or 0) * OUTSIDE_FRAC.value))} for what PyTorch does not count"
+    )
+    said = "fits" if most <= free else "does not fit"
+    return Room(added, free, most <= free, f"+{_gb(added)}, at most {_gb(most)}, of {left} {beside}: {said}")
+
+
+def without_room(run: Run, fix: Fix, change: Mapping[str, Value]) -> Refused | None:
+    """Why a change has to wait for memory: it is known not to fit, or frees what is not short."""
+    if fix.wall == "memory" and not fix.with_room and has_room(run):
+        share = (
+            f"{used_frac(run) or 0:.0%} of the GPU's memory is used" if used_frac(run) else "there is room"
+        )
+        return Refused(fix, "needs", f"needs: memory that is short; {share}", "")
+    room = room_for(run, change) if change else None
+    if room is None or room.fits is not False:
+        return None
+    return Refused(fix, "needs", f"needs memory first: {room.because}", "what frees memory")
 
 
 def _freed(added: int) -> str:

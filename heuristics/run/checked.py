@@ -30,7 +30,7 @@ from traces.sizes.references import Nearest, Reference, nearest, nearest_referen
 from traces.sizes.throughput import Throughput, throughput
 from traces.training_log.own_lines import logged_run
 from traces.training_log.peak import peak_memory
-from traces.training_log.steady import SteadyStep, steady_step
+from traces.training_log.steady import FIRST, SteadyStep, steady_step
 
 UNTUNABLE: Final[Mapping[str, tuple[str, ...]]] = {
     "CFG-flex-type": ("COM-2", "COM-3", "COM-12", "MEM-5"),
@@ -118,7 +118,7 @@ def check(
     settings = run.config.settings
     broken = check_rules(run)
     rates = (
-        Missing("throughput", "no step time is known", "give --log, or analyze a trace with steps")
+        _no_step(run)
         if length_ns is None
         else throughput(settings, length_ns, run.gpu, run.precision, logged)
     )
@@ -142,6 +142,15 @@ def check(
     )
 
 
+def _no_step(run: Run) -> Missing:
+    """Why no step time is known: no log, or one that ends before its steps are steady."""
+    count = len(run.log.iterations) if run.log else 0
+    if not count:
+        return Missing("throughput", "no step time is known", "give --log, or analyze a trace with steps")
+    reason = f"none of the {count:,} logged iterations is steady: the first {FIRST.value:.0f} warm up"
+    return Missing("throughput", reason, "the log of a longer run, or analyze a trace with steps")
+
+
 def _refused(
     broken: tuple[Broken, ...], answers: tuple[Answer, ...], findings: tuple[ConfigFinding, ...]
 ) -> bool:
@@ -154,9 +163,12 @@ def _refused(
 
 
 def _memory(run: Run) -> Estimate | Missing:
-    """The estimate, calibrated by the log's peak where it tells one."""
+    """The estimate, calibrated by the peak of the log, else of what was recorded or given."""
     found = estimated(run)
     peak = peak_memory(run.log) if run.log else None
-    if isinstance(found, Missing) or peak is None or peak.allocated_bytes is None:
+    if isinstance(found, Missing):
         return found
-    return calibrated(found, peak.allocated_bytes)
+    if peak is not None and peak.allocated_bytes is not None:
+        return calibrated(found, peak.allocated_bytes)
+    other = run.active.peak_bytes
+    return found if other is None else calibrated(found, other, "the recorded or given peak")

@@ -64,7 +64,7 @@ def _tells(rule: Rule, config: Config) -> str:
 def _judge_room(run: Run) -> Judged:
     impl = run.config.graph_impl
     if impl is None:
-        return unknown("CUDA graphs are not known", "the configuration")
+        return unknown("CUDA graphs are not known", "cuda_graph_impl of the configuration")
     if impl == "none":
         return not_applicable("CUDA graphs off")
     room = _room(run)

@@ -65,7 +65,7 @@ def judge_visible_exchanges(run: Run) -> Judged:
         return violated(f"{said}, and {', '.join(off)} overlap is off", "try one after the other", "COM-1")
     if on:
         return met(f"{said}, and {', '.join(on)} overlap is on")
-    return unknown(f"{said}; which overlaps are on is not known", "the configuration")
+    return unknown(f"{said}; which overlaps are on is not known", "the overlap switches of the configuration")
 
 
 def _overlaps(run: Run) -> tuple[tuple[str, bool | None], ...]:
@@ -82,7 +82,10 @@ def judge_recipe_default(run: Run) -> Judged:
         return not_applicable("experts are not spread over ranks")
     asked, share = run.config.ep_overlap, ep_share(run)
     if asked is None:
-        return unknown("whether EP overlap is asked for is not known", "the configuration")
+        return unknown(
+            "whether EP overlap is asked for is not known",
+            "overlap_moe_expert_parallel_comm of the configuration",
+        )
     if asked:
         return met("EP overlap is asked for")
     if share is None:

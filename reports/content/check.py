@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from heuristics.result.configured import Configuration
+from heuristics.result.judged import Wall
 from heuristics.result.known import known
 from heuristics.result.result import Result
 from reports.content.analysis.plan import plan
@@ -95,11 +96,17 @@ def _walls(result: Result) -> Table:
     columns = (Column("Could be faster by, at most"), Column("Share", number=True), Column("Missing"))
     rows = []
     for one in sorted(result.walls, key=lambda wall: -(known(wall.cost_frac) or 0.0)):
-        cost = known(one.cost_frac)
-        share = Quantity("unknown") if cost is None else Quantity(percent(cost), cost)
         missing = words("; ".join(one.missing))
-        rows.append(Row((words(name_of(one.id)), share, missing)))
+        rows.append(Row((words(name_of(one.id)), _share(one), missing)))
     return Table("Walls, from what was given", columns, tuple(rows))
+
+
+def _share(wall: Wall) -> Quantity:
+    """What a wall costs; what is only bounded is written so, however small."""
+    cost, most = known(wall.cost_frac), known(wall.at_most_frac)
+    if most and most < 1 and (cost is None or (cost == most and not known(wall.cost_by_kind_ns))):
+        return Quantity(f"at most {percent(most)}")
+    return Quantity("unknown") if cost is None else Quantity(percent(cost), cost)
 
 
 def _next(result: Result) -> Iterator[Block]:

@@ -129,7 +129,7 @@ def _memory(result: Result) -> Iterator[Sentence]:
         said = f"{gigabytes(found.total_bytes - rest)} estimated on {fullest}"
         if rest:
             than = f"{gigabytes(abs(rest))} {'more' if rest > 0 else 'less'} than estimated"
-            said += f"; the log's peak is {gigabytes(found.total_bytes)}, {than}"
+            said += f"; the measured peak is {gigabytes(found.total_bytes)}, {than}"
         yield Sentence(words(f"{said}."), "Memory")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from traces.training_log.log import TrainingLog
+from traces.training_log.log import OutOfMemory, TrainingLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +71,23 @@ def most_unallocated(log: TrainingLog) -> Unallocated | None:
         if one.reserved_bytes and one.allocated_bytes is not None
     ]
     return max(found, key=lambda one: one.unallocated_frac, default=None)
+
+
+def pieces_suffice(log: TrainingLog) -> bool | None:
+    """Whether what is reserved and not allocated, and free, could hold what each error asked for.
+
+    None where no error has the numbers.
+    """
+    errors = log.out_of_memory
+    held = [one.requested_bytes <= room for one in errors if one.requested_bytes and (room := _room(one))]
+    return all(held) if held else None
+
+
+def _room(one: OutOfMemory) -> int | None:
+    """All that PyTorch could allocate at that moment; what lies outside PyTorch is not its own."""
+    allocated, reserved, free = one.allocated_bytes, one.reserved_bytes, one.free_bytes
+    if allocated is None:
+        return None
+    if reserved is not None and free is not None:
+        return reserved - allocated + free
+    return None if one.capacity_bytes is None else one.capacity_bytes - allocated

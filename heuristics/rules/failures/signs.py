@@ -8,7 +8,7 @@ from typing import Final
 from heuristics.config.view import Config
 from traces.limits import Limit
 from traces.training_log.log import TrainingLog
-from traces.training_log.peak import most_unallocated
+from traces.training_log.peak import most_unallocated, pieces_suffice
 
 Sign = Callable[[TrainingLog, Config], tuple[int | None] | None]
 """Where it is: a line, or None where no line stands for it. None as a whole: it is not there."""
@@ -39,6 +39,11 @@ def _fragmented(log: TrainingLog, config: Config) -> tuple[int | None] | None:
     return (most.line,) if most and most.unallocated_frac >= FRAGMENTED.value else None
 
 
+def _too_much(log: TrainingLog, config: Config) -> tuple[int | None] | None:
+    """More was asked for than all that the allocator could have had."""
+    return (log.out_of_memory[0].line,) if pieces_suffice(log) is False else None
+
+
 def _graph_memory(log: TrainingLog, config: Config) -> tuple[int | None] | None:
     """Out of memory in a capture, with graphs' private pools, or after a capture that went through."""
     captured = log.first("graph-captured", "graph-built")
@@ -63,6 +68,7 @@ def _graph_access(log: TrainingLog, config: Config) -> tuple[int | None] | None:
 SIGNS: Final[Mapping[str, Sign]] = {
     "stopped": _stopped,
     "fragmented": _fragmented,
+    "too much": _too_much,
     "graph memory": _graph_memory,
     "graph access": _graph_access,
 }

@@ -46,6 +46,7 @@ _FACTS: Final[Mapping[str, str]] = {
     "exhausted": "all modules recomputed",
     "moe_recomputed": "whole MoE layer recomputed",
     "selective": "modules recomputed",
+    "fits": "the run fits",
     "graphs_run": "CUDA graphs run already",
     "host_visible": "launch overhead visible",
     "moe": "experts",

@@ -15,6 +15,7 @@ from heuristics.judgement import Configured, run_of
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
+from tests.fix_doubles import configured
 from traces.settings.settings import Framework, Settings, Value, settings
 
 
@@ -267,3 +268,15 @@ def test_items_112_to_114_the_gpu_of_the_harness_is_that_of_the_run_unless_a_tra
     blind = observed_from(Symptoms())
     seen = replace(blind, observed=replace(blind.observed, gpu="GB200"))
     assert [run_of(one, Given(), asked).gpu for one in (blind, seen)] == ["H100", "GB200"]
+
+
+def test_a_whole_shape_without_a_word_on_experts_is_a_dense_model() -> None:
+    shape: dict[str, Value] = {
+        "num_layers": 80,
+        "hidden_size": 8192,
+        "ffn_hidden_size": 28672,
+        "num_attention_heads": 64,
+    }
+    assert configured(shape).active.moe is False
+    assert configured({**shape, "moe_router_topk": 8}).active.moe is None
+    assert configured({"num_layers": 80}).active.moe is None

@@ -349,3 +349,30 @@ def test_choosers_read_the_configuration() -> None:
     offloaded = configured({"num_moe_experts": 8, "cpu_offloading": True})
     assert choose_graphs(offloaded).impl == "none"
     assert choose_graphs(configured({"num_moe_experts": 8})).impl == "transformer_engine"
+
+
+def test_an_even_layout_without_virtual_stages_is_cut_finer() -> None:
+    """GLM-4.5-Air on PP8: one stage a rank leaves a large part of the step to warm-up and cool-down."""
+    values: dict[str, Value] = {
+        "num_layers": 46,
+        "mtp_num_layers": 1,
+        "pipeline_model_parallel_size": 8,
+        "virtual_pipeline_model_parallel_size": None,
+        "pipeline_model_parallel_layout": "Et*5|(t*6|)*6t*5mL",
+    }
+    coarse, fix = complete(values), CATALOGUE["COM-6"]
+    assert not [one for one in fix.preconditions(coarse) if "as even as they can be" in one.text]
+    layout = str(fix.change(coarse).set["pipeline_model_parallel_layout"])
+    assert (layout.count("|") + 1) % 8 == 0
+    assert layout.count("|") + 1 >= 16
+    finer = complete({**values, "pipeline_model_parallel_layout": layout})
+    assert [one.state for one in fix.preconditions(finer) if "as even as they can be" in one.text] == [
+        "unmet"
+    ]
+
+
+def test_hardware_queues_claim_no_time_of_the_pipeline_and_none_of_an_overlap_that_is_off() -> None:
+    plain = complete({"overlap_moe_expert_parallel_comm": False})
+    kinds = CATALOGUE["COM-13"].of_run(CATALOGUE["COM-13"], plain).kinds
+    assert kinds
+    assert not {"pp_p2p", "ep_dispatch", "ep_a2a"} & {*kinds}

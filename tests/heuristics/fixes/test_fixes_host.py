@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from heuristics.fixes import (
@@ -14,14 +16,16 @@ from heuristics.fixes import (
     hst_7_full_iteration_graph,
     hst_9_cpu_optimizer,
 )
+from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Fix
+from heuristics.plan.plan import make_plan
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run, WallId
 from reports.content.names import name_of
 from tests.fix_doubles import configured
 from traces.account.host import CAUSES
-from traces.settings.settings import settings
+from traces.settings.settings import Value, settings
 
 HST_1 = hst_1_cpu_binding.FIX
 HST_2 = hst_2_manual_gc.FIX
@@ -414,3 +418,33 @@ def test_the_title_of_graphs_names_the_modules_that_its_flags_name(shown: Observ
 )
 def test_ranks_of_a_run_with_one_gpu_are_not_bound_to_nodes(run: Run, told: str) -> None:
     assert state(HST_1, "more than one GPU", run) == told
+
+
+def test_a_module_that_is_captured_already_stays_captured() -> None:
+    values: dict[str, Value] = {"num_moe_experts": 128, "cuda_graph_impl": "transformer_engine"}
+    run = configured({**values, "cuda_graph_modules": ("attn", "moe_preprocess")})
+    assert HST_3.change(run).set["cuda_graph_modules"] == ("attn", "moe_router", "moe_preprocess")
+
+
+@pytest.mark.parametrize(("recorder", "asked"), [(None, True), ("nsys", False)])
+def test_collections_that_no_figure_names_may_be_in_the_time_of_python(
+    recorder: str | None, asked: bool
+) -> None:
+    run = Run(Observed(recorder=recorder), cost_by_kind_ns={"host_overhead": {"python": 100, "launch": 100}})
+    assert ("python" in HST_2.of_run(HST_2, run).kinds) is asked
+
+
+def test_a_graph_of_the_whole_step_is_refused_for_its_own_reason_before_another_fix() -> None:
+    values: dict[str, Value] = {
+        "num_moe_experts": 128,
+        "moe_router_topk": 8,
+        "moe_token_dispatcher_type": "alltoall",
+    }
+    run = replace(
+        configured(values),
+        given=Given(gpu="H100", precision="bf16", core_version="0.16.1", routing="dropless"),
+        cost_by_kind_ns={"host_overhead": {"launch": 300}},
+        window_ns=1000,
+    )
+    refused = {one.fix.id: one for one in make_plan(run, ["host_overhead"], CATALOGUE).refused}
+    assert refused["HST-7"].because == "needs: no expert size goes back to the host"

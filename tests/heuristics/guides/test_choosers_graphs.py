@@ -154,7 +154,7 @@ def test_full_recompute_goes_with_the_full_iteration_only(
 ) -> None:
     choice = choose_graphs(run_by(what, replace(shown, recompute_full=True)))
     assert choice.impl == impl
-    assert "transformer_engine" in choice.never
+    assert ("transformer_engine" in choice.never) is not bool(choice.then)
 
 
 @pytest.mark.parametrize("tight", [{"memory_tight": True}, {"pp": 4}])
@@ -291,6 +291,7 @@ def test_bridge_takes_the_same_as_overrides() -> None:
 @pytest.mark.parametrize("rules", table("cuda_graphs").values(), ids=table("cuda_graphs"))
 def test_every_row_of_the_table_can_fire(rules: tuple[Row, ...]) -> None:
     unmet: dict[str, Fact] = {
+        "fits": True,
         "graphs_run": True,
         "host_visible": True,
         "full_recompute": False,
@@ -341,3 +342,8 @@ def test_what_is_chosen_is_never_refused_nor_what_must_never_be(run: Run) -> Non
     asked = asked_by(run, {**choice.needs, **made})
     assert [one.rule.id for one in asked if one.holds is False and one.rule.level == "error"] == []
     assert not set(choice.never) & {*choice.modules, *choice.then, choice.impl}
+
+
+def test_a_run_that_does_not_fit_gets_no_graphs() -> None:
+    choice = choose_graphs(replace(run_by(NEW, MOE), does_not_fit=True))
+    assert (choice.impl, choice.rule) == ("none", "does-not-fit")

@@ -13,6 +13,8 @@ from heuristics.guides.recompute_modules import MODULES, label_of
 from heuristics.run.given import Given, Stage
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
+from tests.fix_doubles import complete
+from traces.settings.settings import Value
 
 GOOD_FIRST_CHOICES = {"layernorm", "core_attn", "moe_act", "mlp", "shared_experts", "mla_up_proj"}
 GROUPED = Observed(moe=True, grouped_gemm=True, precision="bf16", graph_frac=0.0, ep_overlap=False)
@@ -300,3 +302,11 @@ def test_labels_of_models_a_trace_cannot_tell_are_refused(label: str) -> None:
 
 def test_memory_pressure_is_asked_for() -> None:
     assert "--memory-tight" in choose_recompute(Run(GROUPED)).asks
+
+
+def test_what_is_recomputed_beside_a_whole_moe_layer_stays_when_that_goes() -> None:
+    modules = ("mla_up_proj", "moe")
+    values: dict[str, Value] = {"multi_latent_attention": True, "recompute_granularity": "selective"}
+    choice = choose_recompute(complete({**values, "recompute_modules": modules}))
+    assert choice.row.id == "recompute-instead-of-moe"
+    assert choice.modules == ("moe_act", "layernorm", "mla_up_proj")

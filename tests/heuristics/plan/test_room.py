@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from heuristics.plan.room import OUTSIDE_FRAC, room_for
+from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.plan.plan import WALL_ORDER, make_plan
+from heuristics.plan.room import OUTSIDE_FRAC, room_for, without_room
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from tests.sizes_doubles import published, tiny
@@ -39,13 +41,18 @@ def test_a_change_that_fits_says_both_numbers() -> None:
     assert found.delta_bytes is not None
     assert found.free_bytes == 80 * GB
     assert found.fits
-    assert found.because == f"+{found.delta_bytes / GB:.1f} GB of 80.0 GB free: fits"
+    added, most = found.delta_bytes / GB, found.delta_bytes * (1 + ERROR.value) / GB
+    assert found.because == (
+        f"+{added:.1f} GB, at most {most:.1f} GB, of 80.0 GB free beside 20.0 GB for what PyTorch does not "
+        "count: fits"
+    )
 
 
 def test_a_change_that_does_not_fit_says_so() -> None:
     found = room_for(run_with(175, 200), MLA_KEPT)
     assert found.fits is False
-    assert found.because.endswith("GB of 5.0 GB free: does not fit")
+    assert "GB, of 5.0 GB free beside 20.0 GB" in found.because
+    assert found.because.endswith(": does not fit")
 
 
 def test_the_error_of_the_estimate_is_kept_free_too() -> None:
@@ -59,7 +66,7 @@ def test_the_error_of_the_estimate_is_kept_free_too() -> None:
 
 def test_nothing_free_is_said_as_none() -> None:
     found = room_for(run_with(199, 200), MLA_KEPT)
-    assert "of none free: does not fit" in found.because
+    assert "of none free beside 20.0 GB" in found.because
 
 
 def test_what_frees_memory_fits_even_where_the_room_is_unknown() -> None:
@@ -126,3 +133,22 @@ def test_micro_batches_double_what_activations_take() -> None:
     found = room_for(run_with(10, 80, known), more)
     assert found.delta_bytes is not None
     assert found.delta_bytes > 0
+
+
+def test_a_step_that_does_not_fit_is_refused_until_memory_is_free() -> None:
+    full = replace(run_with(175, 200), cost_by_kind_ns={"memory": {"recompute": 200}}, window_ns=1000)
+    found = without_room(full, CATALOGUE["MEM-2"], MLA_KEPT)
+    assert found is not None
+    assert found.because.startswith("needs memory first: +")
+    assert without_room(run_with(100, 200), CATALOGUE["MEM-2"], MLA_KEPT) is None
+
+
+def test_what_only_frees_memory_is_no_step_where_memory_is_not_short() -> None:
+    costs = {"recompute": 200}
+    roomy, full = (
+        replace(run_with(peak, 200), cost_by_kind_ns={"memory": costs}, window_ns=1000) for peak in (110, 170)
+    )
+    steps = [{one.fix.id for one in make_plan(run, ["memory"], CATALOGUE).fixes} for run in (roomy, full)]
+    freeing = {name for name in WALL_ORDER["memory"] if not CATALOGUE[name].with_room}
+    assert not freeing & steps[0]
+    assert freeing & steps[1]

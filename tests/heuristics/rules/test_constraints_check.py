@@ -190,3 +190,18 @@ def test_what_megatron_lm_mends_itself_breaks_no_rule() -> None:
     of_lm = Run(settings=settings(knobs, "run.sh", "megatron_lm"))
     assert [one.rule.id for one in check_rules(of_core) if one.level == "error"] != []
     assert [one.rule.id for one in check_rules(of_lm) if one.level == "error"] == []
+
+
+def test_one_pipeline_stage_asks_for_no_layout() -> None:
+    known = {"num_layers": 48, "tensor_model_parallel_size": 1}
+    asked = [
+        {
+            one.rule.id
+            for one in undecided(
+                Run(settings=settings({**known, "pipeline_model_parallel_size": pp}, "file"))
+            )
+        }
+        for pp in (1, 4)
+    ]
+    assert not {"layers-per-stage", "layout-stages"} & asked[0]
+    assert {"layers-per-stage", "layout-stages"} <= asked[1]

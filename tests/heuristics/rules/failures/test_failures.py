@@ -125,7 +125,8 @@ SEEN: list[Case] = [
     ("memory-optimizer", crash("step_with_ready_grads", "_init_group", last=out_of_memory()), {}),
     ("memory-optimizer", crash("step_with_ready_grads", last=out_of_memory()), {}),
     ("memory-parameters", crash("setup_model_and_optimizer", last=out_of_memory()), {}),
-    ("memory-unknown-stage", (out_of_memory(),), {}),
+    ("memory-unknown-stage", (out_of_memory("1.20 GiB"),), {}),
+    ("memory-too-much", (out_of_memory("8.00 GiB", "79.00 GiB", "1.00 GiB"),), {}),
     ("memory-graphs", crash("create_cudagraphs", last=out_of_memory()), {}),
     ("memory-graphs", (CAPTURED, *FORWARD), {}),
     (
@@ -154,6 +155,8 @@ NOT_SEEN: list[Case] = [
     ("memory-optimizer", FORWARD, {}),
     ("memory-parameters", FORWARD, {}),
     ("memory-unknown-stage", FORWARD, {}),
+    ("memory-unknown-stage", (out_of_memory("8.00 GiB", "79.00 GiB", "1.00 GiB"),), {}),
+    ("memory-too-much", FORWARD, {}),
     ("memory-graphs", FORWARD, {**GRAPHS}),
     ("memory-overlap", FORWARD, {**OVERLAP, "ep_overlap_early_attn_memory_release": True}),
     ("memory-overlap", FORWARD, {}),
