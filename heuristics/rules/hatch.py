@@ -67,6 +67,9 @@ HATCH: Final[Mapping[str, Fact]] = {
         ("hierarchical_context_parallel_sizes", "context_parallel_size"),
         words="sizes whose product is CP",
     ),
+    "dist_muon": Fact(
+        lambda c: c.value("optimizer.optimizer") == "dist_muon", ("optimizer.optimizer",), words="dist_muon"
+    ),
     "hybrid_model": Fact(lambda c: c.on("is_hybrid_model"), ("is_hybrid_model",), words="Mamba layers"),
     "padded_packs": Fact(
         lambda c: c.on("dataset.pad_to_max_length"),
