@@ -124,7 +124,10 @@ def _refused_by(answer: Answer, entries: list[Defect]) -> int | None:
 
 
 def _with_cures(run: Run, entries: list[Defect]) -> list[Defect]:
-    """Entries of which none is met by the cure of another; those that are stand under it."""
+    """Entries of which none is met by the cure of another; those that are stand under it.
+
+    An entry with settings of its own, none of them in that cure, stays: who keeps the feature needs them.
+    """
     left, kept = list(entries), []
     while left:
         first = left.pop(0)
@@ -146,7 +149,13 @@ def _met_by(run: Run, first: Defect, others: list[Defect]) -> list[Defect]:
     if first.id in still:
         return []
     lightest = KINDS.index(first.kind)
-    return [one for one in others if one.id not in still and KINDS.index(one.kind) >= lightest]
+    return [
+        one
+        for one in others
+        if one.id not in still
+        and KINDS.index(one.kind) >= lightest
+        and (not one.set or set(one.set) & set(first.set))
+    ]
 
 
 def _of_rule(broken: Broken, run: Run) -> Defect:

@@ -40,6 +40,16 @@ def _hierarchy_product(config: Config) -> int | None:
     return prod(whole) if whole and len(whole) == len(words) else None
 
 
+def _balance_lists_fit(config: Config) -> bool | None:
+    """A coefficient for each kind of balancing; Megatron-LM takes a list of one as no list."""
+    kinds, losses = config.value("moe_router_load_balancing_type"), config.value("moe_aux_loss_coeff")
+    if not isinstance(kinds, tuple) or len(kinds) < 2:
+        return True if config.known("moe_router_load_balancing_type") else None
+    if not config.known("moe_aux_loss_coeff"):
+        return None
+    return isinstance(losses, tuple) and len(losses) == len(kinds)
+
+
 HATCH: Final[Mapping[str, Fact]] = {
     **STAGE_FACTS,
     **DISPATCH_FACTS,
@@ -49,6 +59,14 @@ HATCH: Final[Mapping[str, Fact]] = {
     "cp_list_fits": Fact(_cp_list_fits, ("cp_comm_type", "num_layers"), words="one cp_comm_type a layer"),
     "megatron_fsdp": Fact(  # off where nobody asks for it
         lambda c: c.on("ddp.use_megatron_fsdp") is True, ("ddp.use_megatron_fsdp",), words="Megatron-FSDP"
+    ),
+    "balance_lists_fit": Fact(
+        _balance_lists_fit,
+        ("moe_router_load_balancing_type", "moe_aux_loss_coeff"),
+        words="one moe_aux_loss_coeff a kind of balancing",
+    ),
+    "dist_muon": Fact(
+        lambda c: c.value("optimizer.optimizer") == "dist_muon", ("optimizer.optimizer",), words="dist_muon"
     ),
     "hybrid_model": Fact(lambda c: c.on("is_hybrid_model"), ("is_hybrid_model",), words="Mamba layers"),
     "hierarchy_product": Fact(

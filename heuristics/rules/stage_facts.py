@@ -17,6 +17,9 @@ _LAST: Final = "num_layers_in_last_pipeline_stage"
 _EMBEDDING: Final = "account_for_embedding_in_pipeline_split"
 _LOSS: Final = "account_for_loss_in_pipeline_split"
 _PP: Final = "pipeline_model_parallel_size"
+_PATTERN: Final = "hybrid_layer_pattern"
+_BATCH: Final = "train.global_batch_size"
+_MICRO: Final = "train.micro_batch_size"
 
 
 def _letters(config: Config) -> str | None:
@@ -77,6 +80,43 @@ def _virtual_fits(config: Config) -> bool | None:
     return not any(count % virtual for count in counts if count is not None)
 
 
+def _microbatches(config: Config) -> int | None:
+    """Of a rank in a step, where the batch divides."""
+    batch, size, copies = config.count(_BATCH), config.count(_MICRO), config.dp
+    if not batch or not size or not copies or batch % (size * copies):
+        return None
+    return batch // (size * copies)
+
+
+def _last_virtual(config: Config) -> bool | None:
+    """All MTP layers of a layout stand in one stage, of the last round of virtual stages."""
+    letters, stages = _letters(config), config.pp
+    if letters is None or not stages:
+        return None
+    parts = letters.split("|")
+    holding = [at for at, part in enumerate(parts) if "m" in part]
+    return len(holding) <= 1 and all(at >= len(parts) - stages for at in holding)
+
+
+def _segments(config: Config) -> int | None:
+    """Segments between the bars of a pattern of layers; MTP layers stand behind the first slash."""
+    pattern = config.word(_PATTERN)
+    return pattern.split("/")[0].count("|") + 1 if pattern else None
+
+
+def _segments_fit(config: Config) -> bool | None:
+    """A pattern without bars is cut by Megatron-LM itself."""
+    segments = _segments(config)
+    return None if segments is None or not config.pp else segments == 1 or segments % config.pp == 0
+
+
+def _pattern_virtual_fits(config: Config) -> bool | None:
+    segments = _segments(config)
+    if segments is None or not config.pp or not config.known(_VPP):
+        return None
+    return (config.count(_VPP) or 1) == (max(segments // config.pp, 1))
+
+
 STAGE_FACTS: Final[Mapping[str, Fact]] = {
     "layout_text": Fact(
         lambda c: isinstance(c.value(_LAYOUT), str) if c.known(_LAYOUT) else None,
@@ -95,8 +135,18 @@ STAGE_FACTS: Final[Mapping[str, Fact]] = {
     ),
     "layout_mtp": Fact(_of_layout(lambda letters: letters.count("m")), (_LAYOUT,), words="m in the layout"),
     "layout_ends": Fact(_of_layout(_ends), (_LAYOUT,), words="E first and L last"),
+    "layout_mtp_last": Fact(
+        _of_layout(lambda letters: "t" not in letters.partition("m")[2]), (_LAYOUT,), words="m after all t"
+    ),
+    "layout_mtp_together": Fact(_last_virtual, (_LAYOUT, _PP), words="all m in one last stage"),
+    "microbatches": Fact(_microbatches, (_BATCH, _MICRO, "world_size", _PP), words="micro-batches"),
+    "pattern_segments": Fact(_segments, (_PATTERN,), words="segments of the pattern"),
+    "pattern_stages_fit": Fact(_segments_fit, (_PATTERN, _PP), words="segments that PP divides"),
+    "pattern_virtual_fits": Fact(
+        _pattern_virtual_fits, (_PATTERN, _VPP, _PP), words="the virtual stages of the pattern"
+    ),
     "even_stages": Fact(
-        lambda c: all_of(c.null(_LAYOUT), c.null(_FIRST), c.null(_LAST)),
+        lambda c: all_of(c.null(_LAYOUT), c.null(_FIRST), c.null(_LAST), "|" not in (c.word(_PATTERN) or "")),
         (_LAYOUT, _FIRST, _LAST),
         words="stages of one size",
     ),

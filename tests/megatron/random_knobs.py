@@ -199,5 +199,17 @@ RESET: Final[Mapping[str, Value]] = {
     "env.PYTORCH_CUDA_ALLOC_CONF": "",
     "use_te_rng_tracker": True,
     "rng.te_rng_tracker": True,
+    "moe_router_fusion": False,
+    "bias_dropout_fusion": False,
+    "moe_latent_size": None,
+    "apply_rope_fusion": False,
+    "defer_embedding_wgrad_compute": False,
+    "use_transformer_engine_op_fuser": False,
+    "moe_aux_loss_coeff": 0.0,
+    "overlap_p2p_comm_warmup_flush": False,
+    "experimental_attention_variant": None,
+    "deterministic_mode": False,
+    "first_last_layers_bf16": False,
+    "microbatch_group_size_per_vp_stage": None,
 }
 """What no rule refuses by itself."""

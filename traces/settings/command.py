@@ -200,7 +200,7 @@ def _check_release(draft: Draft, flag: Flag, rows: Sequence[Knob], core: Release
     if since > core:
         release = ".".join(map(str, since))
         cure = f"Megatron-Core {release} or later, or leave it out"
-        draft.problem(flag.line, f"{flag.name} came with Megatron-Core {release}", cure, "stops")
+        draft.problem(flag.line, f"{flag.name} came with Megatron-Core {release}", cure, "stops", named[0].id)
     later = {word: brought for word, brought in named[0].new_choices if brought > core}
     for word in (one.text for one in flag.words if one.text in later):
         release = "0.20" if later[word] == MAIN else ".".join(map(str, later[word]))

@@ -27,13 +27,15 @@ class Problem:
 
     `where`: such as `run.sh:31`; `instead`: what to write there, empty where nothing would do. Neither holds
     a value of the file, nor a name that is not made of words we know, or near to them. `effect`: what the
-    framework makes of it: nothing, the same as of the newer name, or it stops.
+    framework makes of it: nothing, the same as of the newer name, or it stops. `newer`: the knob whose flag
+    only later releases have.
     """
 
     where: str
     text: str
     instead: str = ""
     effect: ProblemEffect = "unread"
+    newer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +96,18 @@ class Draft:
         return len(self.problems) > MOST_PROBLEMS.value
 
     def problem(
-        self, line: int | None, text: str, instead: str = "", effect: ProblemEffect = "unread"
+        self,
+        line: int | None,
+        text: str,
+        instead: str = "",
+        effect: ProblemEffect = "unread",
+        newer: str = "",
     ) -> None:
         """Note a problem once; the last one says that there are more."""
         if self.is_full:
             return
         effect = "unread" if effect == "stops" and not self.is_strict else effect
-        found = Problem(self.where(line), text, instead, effect)
+        found = Problem(self.where(line), text, instead, effect, newer)
         if found in self.problems:
             return
         if len(self.problems) == MOST_PROBLEMS.value:

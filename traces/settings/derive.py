@@ -35,6 +35,7 @@ def add_defaults(draft: Draft, core: Release | None, before: Release | None = No
 
 def add_derived(draft: Draft, is_complete: bool) -> None:
     """Facts that follow from those said. `is_complete`: what was not said is at its default."""
+    _hybrid_pattern(draft)
     _virtual_stages(draft, is_complete)
     _types(draft)
     if draft.view.value("gated_linear_unit") is True:
@@ -49,6 +50,20 @@ def add_derived(draft: Draft, is_complete: bool) -> None:
         _follow(draft, "batch_p2p_comm", overlap.value is False, "overlap_p2p_comm")
     if is_complete:
         _follow(draft, "variable_seq_lengths", False, "")
+
+
+def _hybrid_pattern(draft: Draft) -> None:
+    """A pattern tells the layers, over any number, and by its bars the virtual stages."""
+    knob = "hybrid_layer_pattern"
+    pattern = draft.view.word(knob)
+    if not pattern:
+        return
+    main = pattern.split("/")[0]
+    draft.by_knob["num_layers"] = Setting(len(main.replace("|", "")), draft.by_knob[knob].said)
+    segments, stages = main.count("|") + 1, draft.view.count("pipeline_model_parallel_size")
+    if stages and (segments == 1 or segments % stages == 0):
+        virtual = _more_than_one(segments // stages)
+        _follow(draft, "virtual_pipeline_model_parallel_size", virtual, knob, over_default=True)
 
 
 def _virtual_stages(draft: Draft, is_complete: bool) -> None:

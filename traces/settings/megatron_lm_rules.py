@@ -66,6 +66,14 @@ def _feed_forward(facts: Facts) -> tuple[Change, ...]:
     return ()
 
 
+def _rope_fusion(facts: Facts) -> tuple[Change, ...]:
+    """Only rotary positions have a fused form."""
+    positions = facts.value("position_embedding_type")
+    if positions in (None, "rope") or facts.value("apply_rope_fusion") is not True:
+        return ()
+    return (Change("apply_rope_fusion", False, f"position_embedding_type, by {_BY}"),)
+
+
 MEGATRON_LM_RULES: Final[tuple[Rule, ...]] = (
     _sequence_parallel,
     _point_to_point,
@@ -73,4 +81,5 @@ MEGATRON_LM_RULES: Final[tuple[Rule, ...]] = (
     _fsdp,
     _rng_tracker,
     _feed_forward,
+    _rope_fusion,
 )

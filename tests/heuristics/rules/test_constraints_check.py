@@ -69,6 +69,13 @@ def test_a_change_is_asked_what_the_rules_about_its_knobs_ask() -> None:
     assert off.isdisjoint({"ep-overlap-torch", "ep-overlap-shared-experts"})
 
 
+def test_ep_overlap_is_refused_for_megatron_fsdp_with_pipeline_stages() -> None:
+    sizes = {"pipeline_model_parallel_size": 2, "virtual_pipeline_model_parallel_size": 2}
+    sharded = run_with({**sizes, "ddp.use_megatron_fsdp": True})
+    asked = {one.rule.id: one.holds for one in asked_by(sharded, {"overlap_moe_expert_parallel_comm": True})}
+    assert asked["ep-overlap-fsdp-pipeline"] is False
+
+
 def test_what_was_given_follows_a_change_of_its_knob() -> None:
     given = Given(ep=8, tp=2, graph_impl="none", precision="bf16", core_version="0.16.1")
     run = Run(given=given)
@@ -95,8 +102,8 @@ def test_undecided_names_the_knobs_and_options_that_would_tell() -> None:
 
 def test_a_rule_of_a_framework_asks_for_the_configuration_where_that_is_unknown() -> None:
     knobs = {"tp_comm_overlap": True, "sequence_parallel": False}
-    asks = {one.rule.id: one.asks for one in undecided(run_with(knobs)) if one.rule.by == "megatron_lm"}
-    assert asks["tp-overlap-sequence-parallel-lm"] == ("--config",)
+    found = {one.rule.id: one for one in undecided(run_with(knobs))}["tp-overlap-sequence-parallel-lm"]
+    assert found.asks == ("--config",)
     assert "tp-overlap-sequence-parallel-lm" in ids(run_with({**knobs, "lm": True}))
     assert ids(run_with({**knobs, "mb": True})) == []
 

@@ -8,14 +8,19 @@ from pathlib import Path
 
 import heuristics.findings
 from heuristics.findings.contradictions import find_contradictions
+from heuristics.findings.spelling import misspelled
 from heuristics.result.configured import Defect
 from heuristics.rules.check import check_rules
 from heuristics.rules.defects import defects_of
 from heuristics.rules.failures.explain import explain_failures
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.rules import rules
+from heuristics.run.given import Given
+from heuristics.run.observed import Observed
+from heuristics.run.run import Run
 from heuristics.workflow.walk import RULES as WORKFLOW
 from tests.constraint_doubles import run_with
+from traces.settings.read import configuration_of
 from traces.training_log.log import Message, TrainingLog
 
 OVERLAP = {"overlap_moe_expert_parallel_comm": True}
@@ -102,6 +107,26 @@ def test_a_configuration_with_four_mistakes_has_four_entries() -> None:
         "ep-overlap-full-recompute",
         "ep-overlap-shared-experts",
     ]
+
+
+def test_a_flag_of_a_later_release_and_the_rule_about_it_are_one_entry() -> None:
+    backend = "--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep"
+    flags = f"--expert-model-parallel-size 8 {backend}"
+    read = configuration_of(f"torchrun pretrain_gpt.py --num-experts 8 {flags}\n", "run.sh", "0.15.0")
+    run = Run(Observed(), Given(core_version="0.15.0"), settings=read.settings)
+    found = defects_of(run, check_rules(run), misspelled(read.problems), ())
+    assert [one.id for one in found if "flex" in one.what] == ["hybridep-version"]
+
+
+def test_the_nan_checks_are_an_entry_of_their_own_beside_graphs_of_a_waiting_dispatch() -> None:
+    graphs = {
+        "cuda_graph_impl": "full_iteration",
+        "num_moe_experts": 8,
+        "moe_token_dispatcher_type": "alltoall",
+    }
+    checks = {"rerun.check_for_nan_in_loss": True, "ddp.check_for_nan_in_grad": True}
+    found = {one.id: one.cure for one in entries(lm=True, core="0.19.0", **graphs, **checks)}
+    assert found["graphs-full-iteration-nan-lm"] == "--no-check-for-nan-in-loss-and-grad"
 
 
 def test_an_optimizer_that_offloads_nothing_is_one_entry_with_one_value() -> None:

@@ -241,3 +241,16 @@ def test_a_text_that_a_condition_lengthens_keeps_what_it_had() -> None:
     found = read(script)
     assert found["bf16"] is True
     assert "fp8" not in found
+
+
+@pytest.mark.parametrize(
+    ("pattern", "layers", "virtual"),
+    [("ME|M*|ME|M*", 8, 2), ("MEM*|MEM*", 8, None), ("MEM*", 4, None), ("ME|M*/MM/MM", 4, None)],
+)
+def test_a_pattern_of_layers_gives_their_number_and_its_bars_the_virtual_stages(
+    pattern: str, layers: int, virtual: int | None
+) -> None:
+    flags = f"--hybrid-layer-pattern '{pattern}' --num-layers 99 --pipeline-model-parallel-size 2"
+    read = configuration_of(f"torchrun pretrain_mamba.py {flags}\n", "run.sh", "0.17.1").settings
+    assert read.value("num_layers") == layers
+    assert read.value("virtual_pipeline_model_parallel_size") == virtual
