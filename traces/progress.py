@@ -27,6 +27,11 @@ def listening(progress: Progress) -> Iterator[None]:
         _listener.reset(token)
 
 
+def listener() -> Progress:
+    """Who listens now, for a listener of one's own to pass on to."""
+    return _listener.get()
+
+
 def report(doing: str, fraction: float | None = None) -> None:
     """Tell whoever listens what is being done, and the fraction of it that is."""
     _listener.get()(doing, fraction)

@@ -15,6 +15,7 @@ from diagnoser.options import (
     Force,
     Forms,
     Full,
+    Jobs,
     Keys,
     LogFile,
     MarkdownFlavor,
@@ -60,6 +61,7 @@ def analyze(
     nsys: NsysPath = None,
     cache_dir: CacheDir = None,
     reader: ReaderName = Reader.AUTO,
+    jobs: Jobs = None,
     about: dict[str, object] | None = None,
 ) -> int:
     """Diagnose a trace: which wall holds the run back, where its steps go, what to try, what is not told.
@@ -81,6 +83,8 @@ def analyze(
     With --config no fix is shown that the configuration forbids; what it contradicts, and numbers, are.
     Results name no path, host, user or text of the configuration, unless --no-redact is given.
     """
+    from diagnoser.processes import usable_cores
+
     forms = or_patch(form, emit_config)
     want = output_of(forms, output, force=force_overwrite, full=full, keys=keys, flavor=flavor, ticket=ticket)
     plan = plan_results(Kind.ANALYSIS, want, traces, [config, log])
@@ -96,6 +100,7 @@ def analyze(
             nsys=nsys,
             cache_dir=cache_dir,
             reader=reader,
+            jobs=jobs or usable_cores(),
             config=config,
             log=log,
             about=about,

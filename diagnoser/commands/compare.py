@@ -19,6 +19,7 @@ from diagnoser.options import (
     Forms,
     Full,
     GateLimit,
+    Jobs,
     Keys,
     MarkdownFlavor,
     NewConfig,
@@ -71,6 +72,7 @@ def compare(
     nsys: NsysPath = None,
     cache_dir: CacheDir = None,
     reader: ReaderName = Reader.AUTO,
+    jobs: Jobs = None,
     about: dict[str, object] | None = None,
 ) -> int:
     """Did it really get slower, by how much, where, and what changed that can explain it.
@@ -96,6 +98,7 @@ def compare(
     """
     from diagnoser.comparison import compare_sides
     from diagnoser.expect import predictions
+    from diagnoser.processes import usable_cores
     from diagnoser.side import Reading, Side
     from traces.formats.open import ReadOptions
     from traces.steps.selection import parse_selection
@@ -106,7 +109,7 @@ def compare(
     new_side = Side("new", after, new_gpu, new_config, new_log)
     typed = {"--gate": gate, "--expect": expected, "--steps": steps, "--nvtx": nvtx}
     chosen, options = parse_selection(steps, nvtx), ReadOptions(nsys, cache_dir, reader)
-    reading = Reading(chosen, options, about or {}, redact, typed)
+    reading = Reading(chosen, options, about or {}, redact, typed, jobs or usable_cores())
     wanted = output_of(
         form, output, force=force_overwrite, full=full, keys=keys, flavor=flavor, ticket=ticket
     )

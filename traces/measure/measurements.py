@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -132,7 +132,7 @@ def measure_rank(
         steps=steps,
         budget=budget,
         clock_offset_ns=clock_offset_ns(rank),
-        account=account,
+        account=account if isinstance(account, Missing) else replace(account, pieces=None),
         costs=measure_costs(subject, steps, account),
         bounds=measure_bounds(subject, budget, account, recompute.missing is None),
         a2a=measure_a2a(rank, resolution, steps.windows, steps),
