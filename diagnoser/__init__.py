@@ -74,7 +74,7 @@ def analyze(
     nsys: str | None = None,
     cache_dir: str | PathLike[str] | None = None,
     reader: str = "auto",
-    jobs: int = 1,
+    jobs: int | None = 1,
     config: str | PathLike[str] | None = None,
     log: str | PathLike[str] | None = None,
     about: Mapping[str, object] | None = None,
@@ -88,8 +88,8 @@ def analyze(
     ("2:5"), `nvtx` (a regular expression), `start` and `end` ("1.5s"), `rank` and `gpu` choose as the options
     of the command do; `nsys` is the program that exports reports, `cache_dir` where exports are kept,
     `reader` what reads an SQLite file (auto, pages, sqlite3); the document names what ran. `jobs` traces are
-    read at once, each in a process: a script then runs under `if __name__ == "__main__":`, as
-    `multiprocessing` needs it.
+    read at once (None: by cores), each in a process: a script then runs under `if __name__ == "__main__":`,
+    as `multiprocessing` needs it.
 
     `config` is the run's configuration: a YAML or overrides of Megatron-Bridge, a command or script of
     Megatron-LM; `log` the text that the training run printed. `about` says what neither tells of the run:
@@ -187,7 +187,7 @@ def compare(
     nsys: str | None = None,
     cache_dir: str | PathLike[str] | None = None,
     reader: str = "auto",
-    jobs: int = 1,
+    jobs: int | None = 1,
     about: Mapping[str, object] | None = None,
     gate: str | None = None,
     expect: Sequence[str] = (),

@@ -42,7 +42,7 @@ def diagnose(
     given: Given | None = None,
     configured: Configured | None = None,
     ask: Ask | None = None,
-    jobs: int = 1,
+    jobs: int | None = 1,
     progress: Progress = silent,
     redact: bool = True,
     command: str | None = None,
@@ -50,7 +50,7 @@ def diagnose(
     """Diagnose traces of one run; see `diagnoser.analyze` for what it raises.
 
     `configured`: what files say of the run; `ask`: asks Megatron-Core whether it takes a change; `command`:
-    the line that makes the result again, None for that without options; `jobs`: how many traces at once.
+    the line that makes the result again, None for that without options; `jobs`: how many traces at once, None: by cores.
     """
     if not paths:
         raise UsageError("no trace given. Name one: moe-diag analyze run.nsys-rep")

@@ -39,8 +39,7 @@ _RELAY_S: Final = 0.1
 """How often a process says how far it is."""
 
 
-def usable_cores() -> int:
-    """The cores that this process may run on."""
+def _usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
@@ -76,10 +75,10 @@ class _Worker:
 class Workers:
     """At most `jobs` processes, as a context manager at whose end they end; with one job, none but this.
 
-    What `map` returns is of use until then.
+    `jobs` None: as many as there are cores. What `map` returns is of use until then.
     """
 
-    jobs: int
+    jobs: int | None
     progress: Progress
     _workers: list[_Worker] = field(default_factory=list)
 
@@ -99,10 +98,11 @@ class Workers:
         What `work` reports reaches `progress`. What it raises is raised here: of several tasks that fail, the
         first by order. Raises `ProcessEnded` where a process ends without a result.
         """
-        if min(self.jobs, len(tasks)) <= 1:
+        jobs = min(self.jobs or _usable_cores(), len(tasks))
+        if jobs <= 1:
             with listening(self.progress):
                 return [work(task) for task in tasks.values()]
-        self._start(min(self.jobs, len(tasks)))
+        self._start(jobs)
         results: dict[int, Any] = {}
         names, left = list(tasks), list(enumerate(tasks.values()))
         failed: _Failed | None = None

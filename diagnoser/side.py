@@ -55,7 +55,7 @@ class Reading:
     """How both sides are read. `about`: fields of `heuristics.run.run.Given`, said of both runs.
 
     `redact`: paths and texts of configurations are withheld. `typed`: options of both sides, as they were.
-    `jobs`: how many traces are read at once.
+    `jobs`: how many traces are read at once, None: as many as there are cores.
     """
 
     selection: Selection = field(default_factory=Selection)
@@ -63,7 +63,7 @@ class Reading:
     about: Mapping[str, object] = field(default_factory=dict)
     redact: bool = True
     typed: Mapping[str, Value] = field(default_factory=dict)
-    jobs: int = 1
+    jobs: int | None = 1
 
 
 @contextmanager

@@ -72,19 +72,15 @@ def analyze(
     \b
     moe-diag analyze run.nsys-rep
     moe-diag analyze run.sqlite --nvtx 'train_step_\\d+' --steps 2:5
-    moe-diag analyze run.sqlite --start 12.5s --end 13s
     moe-diag analyze run.sqlite --gpu-model H100 --ep 16 --core-version 0.16.1 --full
     moe-diag analyze run.sqlite --config run.yaml --log train.log
     moe-diag analyze run.sqlite --config train.sh --emit-config megatron-lm -o patch.sh
     moe-diag analyze run.sqlite -o run.html           one page, opens anywhere
-    moe-diag analyze run.sqlite -f markdown --flavor jira
     moe-diag analyze run.sqlite --ticket perf-1234    all a perf ticket needs
 
     With --config no fix is shown that the configuration forbids; what it contradicts, and numbers, are.
     Results name no path, host, user or text of the configuration, unless --no-redact is given.
     """
-    from diagnoser.processes import usable_cores
-
     forms = or_patch(form, emit_config)
     want = output_of(forms, output, force=force_overwrite, full=full, keys=keys, flavor=flavor, ticket=ticket)
     plan = plan_results(Kind.ANALYSIS, want, traces, [config, log])
@@ -100,7 +96,7 @@ def analyze(
             nsys=nsys,
             cache_dir=cache_dir,
             reader=reader,
-            jobs=jobs or usable_cores(),
+            jobs=jobs,
             config=config,
             log=log,
             about=about,

@@ -98,7 +98,6 @@ def compare(
     """
     from diagnoser.comparison import compare_sides
     from diagnoser.expect import predictions
-    from diagnoser.processes import usable_cores
     from diagnoser.side import Reading, Side
     from traces.formats.open import ReadOptions
     from traces.steps.selection import parse_selection
@@ -109,7 +108,7 @@ def compare(
     new_side = Side("new", after, new_gpu, new_config, new_log)
     typed = {"--gate": gate, "--expect": expected, "--steps": steps, "--nvtx": nvtx}
     chosen, options = parse_selection(steps, nvtx), ReadOptions(nsys, cache_dir, reader)
-    reading = Reading(chosen, options, about or {}, redact, typed, jobs or usable_cores())
+    reading = Reading(chosen, options, about or {}, redact, typed, jobs)
     wanted = output_of(
         form, output, force=force_overwrite, full=full, keys=keys, flavor=flavor, ticket=ticket
     )
