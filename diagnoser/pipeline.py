@@ -50,7 +50,8 @@ def diagnose(
     """Diagnose traces of one run; see `diagnoser.analyze` for what it raises.
 
     `configured`: what files say of the run; `ask`: asks Megatron-Core whether it takes a change; `command`:
-    the line that makes the result again, None for that without options; `jobs`: how many traces at once, None: the cores.
+    the line that makes the result again, None for that without options; `jobs`: how many
+    traces at once, None: as many as there are cores.
     """
     if not paths:
         raise UsageError("no trace given. Name one: moe-diag analyze run.nsys-rep")

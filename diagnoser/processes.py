@@ -46,6 +46,7 @@ def _usable_cores() -> int:
 @dataclass(frozen=True, slots=True)
 class _Doing:
     what: str
+    rows: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,8 @@ class Workers:
                 assert worker.place is not None
                 if isinstance(message, _Doing):
                     done = len(results)
-                    self.progress(f"{done} of {len(tasks)} done, {message.what}", done / len(tasks))
+                    doing = f"{done} of {len(tasks)} done, {message.what}"
+                    self.progress(doing, done / len(tasks), message.rows)
                     continue
                 if isinstance(message, _Done):
                     results[worker.place] = message.result
@@ -181,7 +183,8 @@ class _Elsewhere(Together):
         """What the changes of some kinds save, as the process that has their graph finds."""
         try:
             self._worker.pipe.send((self._number, tuple(kinds)))
-            answer = self._worker.receive()
+            while isinstance(answer := self._worker.receive(), _Doing):
+                continue
         except (EOFError, OSError):
             raise _ended("a trace") from None
         if isinstance(answer, _Failed):
@@ -238,10 +241,10 @@ class _Server:
             self._send(answer)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
-    def _say(self, doing: str, fraction: float | None) -> None:
+    def _say(self, doing: str, fraction: float | None = None, rows: int | None = None) -> None:
         if (now := time.monotonic()) - self._said_s >= _RELAY_S:
             self._said_s = now
-            self._send(_Doing(doing))
+            self._send(_Doing(doing, rows))
 
     def _send(self, answer: object) -> None:
         packed = io.BytesIO()

@@ -103,8 +103,8 @@ def _files(side: Side) -> tuple[Path | None, ...]:
 def _read(task: tuple[Side, Reading]) -> Result:
     (side, reading), tell = task, listener()
 
-    def shown(doing: str, fraction: float | None) -> None:
-        tell(f"{side.name}: {doing}", fraction)
+    def shown(doing: str, fraction: float | None = None, rows: int | None = None) -> None:
+        tell(f"{side.name}: {doing}", fraction, rows)
 
     with named(side.name):
         result = _result(side, reading, shown)

@@ -125,7 +125,7 @@ def test_results_are_in_the_order_of_the_tasks(jobs: int) -> None:
 
 def test_what_processes_report_reaches_the_one_who_listens() -> None:
     heard: list[tuple[str, float | None]] = []
-    with Workers(2, lambda doing, fraction: heard.append((doing, fraction))) as workers:
+    with Workers(2, lambda doing, fraction=None, rows=None: heard.append((doing, fraction))) as workers:
         workers.map(doubled, named(5, 3))
     assert any(doing.endswith("done, doubling 5") for doing, _ in heard)
     assert {fraction for _, fraction in heard} <= {0.0, 0.5}
@@ -144,7 +144,7 @@ def test_a_process_that_is_killed_is_named_with_what_to_do() -> None:
 
 
 def test_an_interrupt_ends_every_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(doing: str, fraction: float | None) -> None:
+    def interrupt(doing: str, fraction: float | None = None, rows: int | None = None) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt), Workers(2, interrupt) as workers:
