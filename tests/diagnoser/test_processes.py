@@ -57,8 +57,9 @@ def refused(number: int) -> int:
 
 
 def killed(number: int) -> int:
-    os.kill(os.getpid(), signal.SIGKILL)
-    return number
+    if number == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return never(number)
 
 
 def never(number: int) -> int:
