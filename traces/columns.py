@@ -6,7 +6,7 @@ Rows keep the order of the source, which is not sorted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -45,9 +45,9 @@ def group_of(*columns: IntArray) -> IntArray:
     for column in columns[-2::-1]:
         numbers, several = _numbered(column)
         if count * several > _PACKED**2:
-            group, count = _dense(group)
+            group, count = _dense(group, count)
         group, count = group * several + numbers, count * several
-    return _dense(group)[0]
+    return _dense(group, count)[0]
 
 
 _PACKED: Final = 1 << 31  # two numbers below it fit into 64 bits together
@@ -59,14 +59,30 @@ def _numbered(column: IntArray) -> tuple[IntArray, int]:
     return (column - least, most - least + 1) if most - least < _PACKED else _dense(column)
 
 
-def _dense(column: IntArray) -> tuple[IntArray, int]:
-    """Each value's place among the distinct ones, and how many these are."""
+def _dense(column: IntArray, below: int | None = None) -> tuple[IntArray, int]:
+    """Each value's place among the distinct ones, and how many these are.
+
+    `below`: the values are not negative, and less than this.
+    """
+    if below is not None and below <= 4 * len(column):
+        seen = np.zeros(below, dtype=np.bool_)
+        seen[column] = True
+        numbers = np.cumsum(seen) - 1
+        return numbers[column], int(numbers[-1]) + 1
     order = np.argsort(column)  # not stable, and several times as fast
     new = np.zeros(len(order), dtype=np.bool_)
     new[1:] = column[order[1:]] != column[order[:-1]]
     places, numbers = np.empty(len(order), dtype=np.int64), np.cumsum(new)
     places[order] = numbers
     return places, int(numbers[-1]) + 1 if len(numbers) else 1
+
+
+def place_in_run(values: IntArray) -> IntArray:
+    """Of each value its place, from 0, in its run of equal ones, shape (n,)."""
+    places = np.arange(len(values))
+    begins = np.zeros(len(values), dtype=np.bool_)
+    begins[1:] = values[1:] != values[:-1]
+    return places - np.maximum.accumulate(np.where(begins, places, 0))
 
 
 PROCESS_BITS: Final = ~0xFFFFFF
@@ -121,7 +137,7 @@ class Kernels:
     dynamic_shared_bytes: IntArray
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +149,7 @@ class Copies:
     size_bytes: IntArray
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.kind)
 
 
 COPY_KINDS: Final = (
@@ -395,3 +411,11 @@ class Columns:
     """What the PyTorch profiler wrote beside NCCL's kernels, where it did."""
     memory: MemoryUse | None = None
     """Memory in use, where it was recorded; neither profiler does so unless asked."""
+
+
+def without_gpu_rows(columns: Columns) -> Columns:
+    """The columns without times and places of kernels and copies, which take most of their memory."""
+    nothing = np.empty(0, dtype=np.int64)
+    none = GpuRows(*(nothing for _ in GpuRows.__slots__))
+    kernels, copies = replace(columns.kernels, rows=none), replace(columns.copies, rows=none)
+    return replace(columns, kernels=kernels, copies=copies)

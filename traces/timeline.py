@@ -22,6 +22,7 @@ from traces.columns import (
     grid_blocks,
     group_of,
     process_of,
+    without_gpu_rows,
 )
 from traces.launches import join_launches, launches_a_graph
 from traces.names.kernels import UNNAMED, classify_kernel
@@ -147,6 +148,7 @@ def build(columns: Columns) -> Timeline:
     launched, opaque = _graph_launches(columns, all_work)
     hidden_frac = opaque / launched if launched else 0.0
     ranks, warnings = [], list(all_work.warnings)
+    columns = without_gpu_rows(columns)  # the activities hold them now
     work, of_rank = all_work.activities, group_of(all_work.device_id, all_work.process_gid)
     in_order = np.lexsort((work.correlation_id, work.stream_id, work.start_ns))
     for number in range(int(of_rank.max(initial=-1)) + 1):

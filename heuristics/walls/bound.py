@@ -98,13 +98,13 @@ def _over_half(told: Sequence[Figures], window_ns: int, blind: Figures | None) -
         return Bound(
             None,
             "graph replays were recorded whole, or kernels without names: compute and communication "
-            "cannot be told apart",
+            "cannot be separated",
             cure("names", blind.observed.recorder),
         )
     return Bound(
         None,
         f"neither compute ({percent(shares['compute'])}) nor exposed communication "
-        f"({percent(shares['communication'])}) fills over half of the windows; the rest was not told apart",
+        f"({percent(shares['communication'])}) fills over half of the windows; the rest was not separated",
         "read the budget: the largest bucket is named there",
     )
 

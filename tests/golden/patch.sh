@@ -4,7 +4,7 @@
 # Gain: at most 26 % of the step.
 # Checked: Rules of moe-diag: merged into the configuration it breaks no rule of these
 #   versions.
-# To check: EP overlap needs PyTorch 2.6.0 or later: older releases hang.
+# To check: EP overlap needs PyTorch 2.6.0 or later; with older releases it hangs.
 # Change nothing else in the same experiment; keep routing, layout and container.
 # Verify: NVTX ranges layer_<i>f-layer_<j>b appear, exposed expert all-to-all falls and
 #   hidden grows; summed kernel time may rise. Judge by unprofiled steps.

@@ -36,16 +36,19 @@ def infer_producers(rows: Activities, before: IntArray) -> tuple[IntArray, IntAr
     number = np.full(len(rows), -1, dtype=np.int64)
     number[by_launch] = np.arange(len(by_launch))
     what = signature(rows)
+    context = group_of(  # what it is, what ran before it on its stream, and how many launches ago
+        what, np.where(before >= 0, what[before], -1), np.where(before >= 0, number - number[before], -1)
+    )
     consumers, producers = [], []
     for stream in _busiest(rows.stream_id[by_launch]):
-        consumer, producer = _from_stream(rows, stream, by_launch, number, what, before)
+        consumer, producer = _from_stream(rows, stream, by_launch, number, what, context)
         consumers.append(consumer)
         producers.append(producer)
     return np.concatenate(consumers or [nothing]), np.concatenate(producers or [nothing])
 
 
 def _from_stream(
-    rows: Activities, stream: int, by_launch: IntArray, number: IntArray, what: IntArray, before: IntArray
+    rows: Activities, stream: int, by_launch: IntArray, number: IntArray, what: IntArray, context: IntArray
 ) -> tuple[IntArray, IntArray]:
     """For each activity of other streams the nearest candidate on this stream that is never violated."""
     is_candidate = rows.stream_id[by_launch] == stream
@@ -62,25 +65,17 @@ def _from_stream(
         if not open_.any():
             break
         x, candidate = consumer[open_], candidates[place[open_]]
-        holds = _never_violated(rows, x, candidate, number, what, before)
+        holds = _never_violated(rows, x, candidate, number[x] - number[candidate], what, context)
         chosen[np.flatnonzero(open_)[holds]] = candidate[holds]
     found = chosen >= 0
     return consumer[found], chosen[found]
 
 
 def _never_violated(
-    rows: Activities, x: IntArray, candidate: IntArray, number: IntArray, what: IntArray, before: IntArray
+    rows: Activities, x: IntArray, candidate: IntArray, ago: IntArray, what: IntArray, context: IntArray
 ) -> IntArray:
     """Which pairs belong to a large enough group in which no candidate ended after its X began."""
-    previous = before[x]
-    had = previous >= 0
-    group = group_of(
-        what[x],
-        np.where(had, what[previous], -1),
-        np.where(had, number[x] - number[previous], -1),
-        what[candidate],
-        number[x] - number[candidate],
-    )
+    group = group_of(context[x], what[candidate], ago)
     size = np.bincount(group)
     violated = np.bincount(group, weights=rows.end_ns[candidate] > rows.start_ns[x])
     result: IntArray = (size[group] >= OCCURRENCES.value) & (violated[group] == 0)

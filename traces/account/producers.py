@@ -16,7 +16,7 @@ from traces.account.inferred import infer_producers, signature
 from traces.account.sm_room import sm_room_producers
 from traces.account.tight import TIGHT, tight_producers
 from traces.account.told import is_wait_call, wait_call_count, waits_told
-from traces.columns import NULL, BoolArray, Columns, IntArray, group_of
+from traces.columns import NULL, BoolArray, Columns, IntArray, group_of, place_in_run
 from traces.launches import join_launches
 from traces.limits import Limit
 from traces.timeline import Activities, RankTimeline
@@ -89,11 +89,10 @@ def _believable(rows: Activities, told: IntArray | None, pairs: Edges, every_wai
     since_ns, what = rows.start_ns[consumer] - rows.end_ns[producer], signature(rows)
     pair = group_of(what[consumer], what[producer], rows.stream_id[producer])
     bound = np.bincount(pair, weights=(since_ns >= 0) & (since_ns <= TIGHT.value))[pair]
-    order = np.lexsort((-rows.launch_ns[producer], -bound, consumer))
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order)) - np.searchsorted(consumer[order], consumer[order], side="left")
-    kept = place < (0 if every_wait else told[consumer])
-    kept |= rows.launch_ns[consumer] == rows.launch_ns[producer]
+    kept = rows.launch_ns[consumer] == rows.launch_ns[producer]
+    waited = np.flatnonzero(told[consumer] > 0) if not every_wait else np.empty(0, dtype=np.int64)
+    waited = waited[np.lexsort((-rows.launch_ns[producer[waited]], -bound[waited], consumer[waited]))]
+    kept[waited] |= place_in_run(consumer[waited]) < told[consumer[waited]]
     return consumer[kept], producer[kept]
 
 
@@ -250,8 +249,7 @@ def _latest(
     """The `MOST` latest-ending producers of each consumer; a recorded edge before an inferred equal one."""
     order = np.lexsort((inferred, -rows.end_ns[producer], consumer))
     consumer, producer, inferred = consumer[order], producer[order], inferred[order]
-    first = np.searchsorted(consumer, consumer, side="left")
-    slot = np.arange(len(consumer)) - first
+    slot = place_in_run(consumer)
     kept = slot < MOST
     width = int(slot.max(initial=0, where=kept)) + 1
     place = np.full((len(rows), width), -1, dtype=np.int64)

@@ -20,7 +20,8 @@ from traces.formats import (
     known_texts,
 )
 from traces.formats import kineto_schema as schema
-from traces.formats.kineto_json import load
+from traces.formats.kineto_parts import load
+from traces.formats.kineto_rows import joined, table
 from traces.progress import Progress, silent
 
 
@@ -37,7 +38,7 @@ def read_kineto(path: Path, progress: Progress = silent) -> Columns:
     process = processes[0] if len(processes) == 1 else NULL
     kernels, kernel_names = kineto_gpu.kernels(gpu[schema.KERNELS], process)
     calls, call_names = kineto_host.calls(host[schema.CALLS], threads)
-    ranges, texts = kineto_host.ranges([*host[schema.ANNOTATIONS], *host[schema.OPERATORS]], threads)
+    ranges, texts = kineto_host.ranges(joined([host[schema.ANNOTATIONS], host[schema.OPERATORS]]), threads)
     left_out = {"GPU rows without a device": without_device, "host rows without times": without_times}
     return Columns(
         info=kineto_info.trace_info(known_texts.trace_name(path), file, left_out),
@@ -46,9 +47,9 @@ def read_kineto(path: Path, progress: Progress = silent) -> Columns:
         replays=kineto_gpu.no_rows(),
         calls=calls,
         ranges=ranges,
-        events=kineto_waits.event_records(file.tables.get(schema.EVENTS, []), host[schema.SYNCS], process),
+        events=kineto_waits.event_records(file.tables[schema.EVENTS], host[schema.SYNCS], process),
         syncs=kineto_waits.synchronisations(host[schema.SYNCS], process),
-        os_calls=kineto_host.host_spans([], threads),
+        os_calls=kineto_host.host_spans(table((), schema.OVERHEADS), threads),
         overheads=kineto_host.host_spans(host[schema.OVERHEADS], threads),
         thread_names={},
         kernel_names=kernel_names,
@@ -57,5 +58,5 @@ def read_kineto(path: Path, progress: Progress = silent) -> Columns:
         gpu_of={},
         rank_of=kineto_info.ranks(file.header, processes),
         collectives=kineto_collectives.collectives(gpu[schema.KERNELS], file.header),
-        memory=kineto_memory.memory_use(file.tables.get(schema.MEMORY, []), threads),
+        memory=kineto_memory.memory_use(file.tables[schema.MEMORY], threads),
     )

@@ -9,15 +9,15 @@ beside the kernel that this operator launched (pytorch/kineto, libkineto/src/out
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Final
 
 import numpy as np
 
-from traces.columns import EXCHANGES, PURPOSES, Collectives
+from traces.columns import EXCHANGES, PURPOSES, Collectives, IntArray
 from traces.formats.kineto_json import Event
-from traces.formats.kineto_values import arguments
+from traces.formats.kineto_rows import Table
 
 _NOTHING: Final = -1
 _EXCHANGES: Final = {"all_to_all": "all_to_all", "all_to_allv": "all_to_all", "send": "p2p", "recv": "p2p"}
@@ -44,35 +44,33 @@ Left out on purpose: groups across several kinds of parallelism (MODEL_PARALLEL_
 """
 
 
-def collectives(kernels: Sequence[Event], header: Mapping[str, object]) -> Collectives | None:
-    """What the arguments of each kernel and `distributedInfo` say of its collective; None where nothing."""
-    described = _descriptions(header)
-    groups: dict[str, int] = {}
-    several = arguments(kernels)
-    told = [_told(given, described, groups) for given in several]
-    columns = np.array(told, dtype=np.int64).reshape(-1, 3)
-    if (columns == _NOTHING).all():
-        return None
-    known = {text for given in several if _purpose(text := _description(given, described)) != _NOTHING}
-    exchange, group, purpose = columns.T
-    return Collectives(exchange, group, purpose, tuple(sorted(known)))
+def collectives(kernels: Table, header: Mapping[str, object]) -> Collectives | None:
+    """What the arguments of each kernel and `distributedInfo` say of its collective; None where nothing.
 
-
-def _told(given: Event, described: Mapping[str, str], groups: dict[str, int]) -> tuple[int, int, int]:
-    """Exchange, group and purpose of one kernel. Older releases describe the group in the header only."""
-    exchange = _EXCHANGES.get(_text(given, "Collective name"))
-    name = _text(given, "Process Group Name")
-    purpose = _purpose(_description(given, described))
-    return (
-        _NOTHING if exchange is None else EXCHANGES.index(exchange),
-        groups.setdefault(name, len(groups)) if name else _NOTHING,
-        purpose,
+    Older releases describe the group in the header only. Of every text the empty one, last, stands for none.
+    """
+    collective, group, own = (kernels.texts[key][0] for key in ("collective", "group", "description"))
+    exchanged, names, texts = ((*kernels.texts[key][1], "") for key in ("collective", "group", "description"))
+    numbers = {name: number for number, name in enumerate(filter(None, names))}
+    pairs, pair = np.unique((group + 1) * len(texts) + own + 1, return_inverse=True)
+    described, in_pairs = _descriptions(header), [divmod(each, len(texts)) for each in pairs.tolist()]
+    descriptions = [texts[text - 1] or described.get(names[name - 1], "") for name, text in in_pairs]
+    columns = (
+        _array(_exchange(name) for name in exchanged)[collective],
+        _array(numbers.get(name, _NOTHING) for name in names)[group],
+        _array(map(_purpose, descriptions))[pair],
     )
+    if all((column == _NOTHING).all() for column in columns):
+        return None
+    return Collectives(*columns, tuple(sorted({text for text in descriptions if _purpose(text) != _NOTHING})))
 
 
-def _description(given: Event, described: Mapping[str, str]) -> str:
-    name = _text(given, "Process Group Name")
-    return _text(given, "Process Group Description") or described.get(name, "")
+def _array(numbers: Iterable[int]) -> IntArray:
+    return np.fromiter(numbers, dtype=np.int64)
+
+
+def _exchange(name: str) -> int:
+    return EXCHANGES.index(_EXCHANGES[name]) if name in _EXCHANGES else _NOTHING
 
 
 class KnownWords:

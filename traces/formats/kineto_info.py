@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from traces.columns import NULL, Gpu, SmLimits, TraceInfo, process_of
 from traces.formats import kineto_schema as schema
 from traces.formats import known_texts
-from traces.formats.kineto_json import Event, KinetoFile
+from traces.formats.kineto_json import Event
+from traces.formats.kineto_parts import KinetoFile
 from traces.formats.kineto_values import whole
 
 
@@ -21,7 +22,7 @@ def trace_info(name: str, file: KinetoFile, left_out: Mapping[str, int]) -> Trac
         schema=None if version == NULL else str(version),
         reader="json",
         gpus=gpus(file.header),
-        missing_tables=tuple(table for table in schema.USED_TABLES if not file.tables.get(table)),
+        missing_tables=tuple(table for table in schema.USED_TABLES if not len(file.tables[table])),
         diagnostics=tuple(f"{what}, left out: {count}" for what, count in left_out.items() if count),
     )
 

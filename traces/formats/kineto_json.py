@@ -1,4 +1,4 @@
-"""Bytes of a PyTorch profiler trace -> its header and its activities; numbers stay exact.
+"""Bytes of a PyTorch profiler trace -> its header and its events, by the standard library: the reference.
 
 Times are microseconds with decimals, too long for a double, so JSON's fractions are kept as texts. The
 profiler's JSON is not always JSON: unescaped control characters, NaN, bare nan or N/A and stray backslashes
@@ -12,18 +12,17 @@ import json
 import re
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from traces.errors import DamagedTrace, NotATrace
 from traces.formats import kineto_schema as schema
-from traces.progress import Progress
+from traces.formats.kineto_rows import Row
 
 GZIP_MAGIC: Final = b"\x1f\x8b"
 Event = dict[str, Any]
 
-_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _STRING_OR_WORD: Final = re.compile(
     r'"[^"\\]*(?:\\.[^"\\]*)*"|-?\b(?:nan(?:\(\w*\))?|inf(?:inity)?|N/A)\b', re.IGNORECASE | re.DOTALL
 )
@@ -31,49 +30,30 @@ _ESCAPE: Final = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?')
 _RECORD: Final = "Record one: torch.profiler.profile(...), then prof.export_chrome_trace('run.json.gz')"
 
 
-@dataclass(frozen=True, slots=True)
-class KinetoFile:
-    """One trace: what stands beside its events, and its activities by the table names of the schema."""
-
-    header: Mapping[str, object]
-    tables: Mapping[str, list[Event]]
-
-
 def looks_like_json(head: bytes) -> bool:
     """Whether a file that begins so is an object or a list of JSON."""
-    return head.removeprefix(_BYTE_ORDER_MARK).lstrip()[:1] in (b"{", b"[")
+    return head.removeprefix(BYTE_ORDER_MARK).lstrip()[:1] in (b"{", b"[")
 
 
-def load(path: Path, progress: Progress) -> KinetoFile:
-    """Read a trace, packed or not.
+def read_events(path: Path) -> tuple[Mapping[str, object], list[Event]]:
+    """What stands beside the events of a trace, packed or not, and its events, of which we know some.
 
     Raises `NotATrace` for another content and `DamagedTrace` where the file breaks off or cannot be parsed.
     """
-    progress(f"reading {path.name}", None)
     document = _parsed(path, _content(path).decode("utf-8-sig", "replace"))
-    header: Mapping[str, object] = document if isinstance(document, dict) else {}
-    events = header.get("traceEvents") if isinstance(document, dict) else document
-    tables = _by_table(events) if isinstance(events, list) else {}
-    if not tables and not (isinstance(events, list) and any(key in header for key in schema.HEADER_KEYS)):
+    header: dict[str, object] = document if isinstance(document, dict) else {}
+    events = header.pop("traceEvents", None) if isinstance(document, dict) else document
+    known = [event for event in events if table_of(event)] if isinstance(events, list) else []
+    if not known and not (isinstance(events, list) and any(key in header for key in schema.HEADER_KEYS)):
         raise NotATrace(f"{path} is JSON, but no trace of the PyTorch profiler. {_RECORD}")
-    return KinetoFile(header, tables)
+    return header, known
 
 
-def _by_table(events: list[object]) -> dict[str, list[Event]]:
-    """Complete events ("ph": "X") of categories that we know and memory events, in the order of the file."""
-    tables: dict[str, list[Event]] = {}
-    for event in events:
-        if isinstance(event, dict) and (table := _table_of(event)):
-            tables.setdefault(table, []).append(event)
-    return tables
-
-
-def _table_of(event: Event) -> str | None:
-    if event.get("ph") == "X":
-        category = event.get("cat")
-        return schema.TABLE_OF.get(category) if isinstance(category, str) else None
-    is_memory = event.get("ph") == "i" and event.get("name") == schema.MEMORY_EVENT
-    return schema.MEMORY if is_memory else None
+def table_of(event: object) -> str | None:
+    """Name of a complete event's category, if we know it, or of memory events; None for all else."""
+    if not isinstance(event, dict):
+        return None
+    return Row(ph=event.get("ph"), cat=event.get("cat"), name=event.get("name")).table
 
 
 def _content(path: Path) -> bytes:
@@ -96,17 +76,21 @@ def _content(path: Path) -> bytes:
 
 def _parsed(path: Path, text: str) -> object:
     try:
-        return _loads(text)
-    except (ValueError, RecursionError):
-        pass
-    try:
-        return _loads(_STRING_OR_WORD.sub(_mended, text))
+        return parsed(text)
     except (ValueError, RecursionError) as error:
         where = f" at character {error.pos} of {len(text)}" if isinstance(error, json.JSONDecodeError) else ""
         raise DamagedTrace(
             f"{path} breaks off or is damaged: no JSON{where}. "
             "Let its writer finish and copy it again, or export the trace again."
         ) from None
+
+
+def parsed(text: str) -> object:
+    """The profiler's JSON, however spoiled. Raises ValueError or RecursionError where it is none."""
+    try:
+        return _loads(text)
+    except (ValueError, RecursionError):
+        return _loads(_STRING_OR_WORD.sub(_mended, text))
 
 
 def _loads(text: str) -> object:

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from traces.columns import NULL, PROCESS_BITS, MemoryUse
 from traces.formats import kineto_schema as schema
 from traces.formats.kineto_host import Threads
-from traces.formats.kineto_json import Event
-from traces.formats.kineto_values import argument, arguments, column
+from traces.formats.kineto_rows import Table
 
 
-def memory_use(events: Sequence[Event], threads: Threads) -> MemoryUse | None:
+def memory_use(events: Table, threads: Threads) -> MemoryUse | None:
     """What the allocator had reserved on each GPU whenever it handed memory out or took it back.
 
     Memory that other libraries took, and the driver's own, is not in it. The first releases wrote no totals:
     None, as where nothing was recorded.
     """
-    given = arguments(events)
-    thread, device = threads.of(events), argument(given, "Device Id")
-    time_ns = column([event.get("ts") for event in events], 1_000)
-    reserved = argument(given, "Total Reserved")
-    told = (argument(given, "Device Type") == schema.CUDA_DEVICE) & (reserved >= 0)
+    thread, device = threads.of(events), events["memory_device"]
+    time_ns, reserved = events["start_ns"], events["total_reserved"]
+    told = (events["memory_device_type"] == schema.CUDA_DEVICE) & (reserved >= 0)
     rows = np.flatnonzero(told & (time_ns != NULL) & (thread != NULL) & (device != NULL))
     if not len(rows):
         return None

@@ -52,6 +52,9 @@ Source: torch/csrc/autograd/profiler_kineto.cpp. Other marks have the same categ
 CUDA_DEVICE: Final = 1
 """Argument "Device Type" of memory on a GPU (c10/core/DeviceType.h); the host's is 0."""
 
+TABLES: Final = (*dict.fromkeys(TABLE_OF.values()), MEMORY)
+"""Every name of a category here."""
+
 USED_TABLES: Final = (KERNELS, MEMCPY, MEMSET, CALLS, ANNOTATIONS, OPERATORS, SYNCS)
 """Categories whose absence a report names in `traces[].missing_tables`."""
 

@@ -1,4 +1,4 @@
-"""Values of a trace's activities as columns: exact times, whole numbers, names."""
+"""Numbers of a trace's activities, exact and whole, one by one and as columns."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from typing import Final
 import numpy as np
 
 from traces.columns import NULL, IntArray
-from traces.formats.kineto_json import Event
 
 _LARGEST: Final = 2**61  # so that a start and a duration still add up in 64 bits
-_NS_PER_US: Final = 1000
 
 
 def whole(value: object, scale: int = 1) -> int:
@@ -33,32 +31,45 @@ def whole(value: object, scale: int = 1) -> int:
 
 
 def column(values: Sequence[object], scale: int = 1) -> IntArray:
-    """`whole` of each value, shape (n,)."""
+    """`whole` of each value, shape (n,). Integers and plain decimals, nearly all, are read together."""
+    kinds = set(map(type, values))
+    together = _integers(values, scale) if kinds <= {int} else None
+    if together is None and kinds <= {int, str}:
+        together = _decimals(values, scale)
+    if together is not None:
+        return together
     return np.fromiter((whole(value, scale) for value in values), dtype=np.int64, count=len(values))
 
 
-def field(events: Sequence[Event], key: str) -> IntArray:
-    """A whole number that stands in the events themselves, shape (n,)."""
-    return column([event.get(key) for event in events])
+def _integers(values: Sequence[object], scale: int) -> IntArray | None:
+    try:
+        found = np.array(values, dtype=np.int64)
+    except OverflowError:
+        return None
+    limit = (_LARGEST - 1) // scale
+    return np.where((found >= -limit) & (found <= limit), found * scale, NULL)
 
 
-def arguments(events: Sequence[Event]) -> list[Event]:
-    """The arguments of each event; none where they are absent or no object."""
-    found = (event.get("args") for event in events)
-    return [given if isinstance(given, dict) else {} for given in found]
-
-
-def argument(given: Sequence[Event], key: str) -> IntArray:
-    """A whole number of each event's arguments, shape (n,)."""
-    return column([one.get(key) for one in given])
-
-
-def times_ns(events: Sequence[Event]) -> tuple[IntArray, IntArray]:
-    """Start and end of each event, shape (n,) each; NULL where not told. An end may precede its start."""
-    start_ns = column([event.get("ts") for event in events], _NS_PER_US)
-    length_ns = column([event.get("dur") for event in events], _NS_PER_US)
-    told = (start_ns != NULL) & (length_ns != NULL)
-    return start_ns, np.where(told, start_ns + np.where(told, length_ns, 0), NULL)
+def _decimals(values: Sequence[object], scale: int) -> IntArray | None:
+    """Digits with at most so many decimals that `scale` leaves none; None where a value is anything else."""
+    text = " ".join(map(str, values)) + " "
+    if not text.isascii():
+        return None
+    letters = np.frombuffer(text.encode(), dtype=np.uint8)
+    ends, points = np.flatnonzero(letters == ord(" ")), np.flatnonzero(letters == ord("."))
+    digits = np.count_nonzero((letters >= ord("0")) & (letters <= ord("9")))
+    if len(ends) != len(values) or digits + len(ends) + len(points) != len(letters):
+        return None
+    with_point = np.searchsorted(ends, points)
+    before, after = points - np.append(-1, ends)[with_point] - 1, ends[with_point] - points - 1
+    places = np.full(len(ends), len(str(scale)) - 1)
+    places[with_point] -= after
+    if (np.diff(ends, prepend=-1) < 2).any() or (np.diff(with_point) == 0).any():
+        return None
+    if (before < 1).any() or (after < 1).any() or (places < 0).any():
+        return None
+    found, power = np.fromstring(text.replace(".", ""), dtype=np.int64, sep=" "), 10**places
+    return found * power if (found < _LARGEST // scale * scale // power).all() else None
 
 
 def first_told(*columns: IntArray) -> IntArray:
@@ -67,11 +78,3 @@ def first_told(*columns: IntArray) -> IntArray:
     for other in columns[1:]:
         result = np.where(result == NULL, other, result)
     return result
-
-
-def names(events: Sequence[Event]) -> tuple[IntArray, tuple[str, ...]]:
-    """Names as an index into the distinct ones; -1 where an event has none."""
-    codes: dict[str, int] = {}
-    found = [event.get("name") for event in events]
-    code = [codes.setdefault(name, len(codes)) if isinstance(name, str) else -1 for name in found]
-    return np.array(code, dtype=np.int64), tuple(codes)

@@ -50,16 +50,17 @@ def read_present(
 
 def named(tables: Tables, ids: Sequence[IntArray]) -> tuple[IntArray, tuple[str, ...]]:
     """Of each row the first id that StringIds knows, as an index into the names used; -1 where none."""
-    found = tables.strings(distinct(np.concatenate(ids)))
+    found = tables.strings(distinct(np.concatenate([distinct(column) for column in ids])))
     known = np.array(sorted(found), dtype=np.int64)
     chosen = np.full(len(ids[0]), -1, dtype=np.int64)
     for column in reversed(ids):
         if len(known):
             at = np.minimum(np.searchsorted(known, column), len(known) - 1)
             chosen = np.where(known[at] == column, at, chosen)
-    used, code = np.unique(chosen[chosen >= 0], return_inverse=True)
-    chosen[chosen >= 0] = code
-    return chosen, tuple(found[int(known[index])] for index in used)
+    used = np.flatnonzero(np.bincount(chosen[chosen >= 0], minlength=len(known)))
+    place = np.full(len(known) + 1, -1, dtype=np.int64)  # the last one for rows without a name
+    place[used] = np.arange(len(used))
+    return place[chosen], tuple(found[int(known[index])] for index in used)
 
 
 def process_ids(global_ids: IntArray) -> IntArray:
@@ -69,5 +70,8 @@ def process_ids(global_ids: IntArray) -> IntArray:
 
 def _check_times(times_ns: IntArray | None, path: Path, column: str) -> None:
     """Raise `DamagedTrace` for times of which a difference would not fit into 64 bits."""
-    if times_ns is not None and (np.abs(times_ns[times_ns != NULL] >> 61) > 1).any():
+    if times_ns is None:
+        return
+    least_ns = times_ns.min(initial=0, where=times_ns != NULL)
+    if least_ns < -(1 << 61) or times_ns.max(initial=0) >= 1 << 62:
         raise DamagedTrace(f"{path} holds impossible times in {column}. Export the report again.")

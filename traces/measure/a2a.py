@@ -20,7 +20,6 @@ from traces.resolve.resolution import (
     UNTOLD,
     Resolution,
 )
-from traces.resolve.shapes import grid_blocks
 from traces.steps.found import Steps
 from traces.timeline import Activities, Bucket, RankTimeline, Source
 
@@ -126,7 +125,7 @@ def _waiting_like(
     alike = np.flatnonzero(whole & resolution.of_kind("ep_dispatch", "ep_combine") & (places.part != UNTOLD))
     if not len(alike):
         return None
-    blocks = grid_blocks(rank)[resolution.index]
+    blocks = rank.blocks[resolution.index]
     columns = (resolution.operation, resolution.phase, places.layer, places.part, rows.name, blocks)
     keys = np.stack([column[alike] for column in columns], axis=1)
     order = np.lexsort(keys.T)

@@ -109,7 +109,7 @@ class _Pricing:
     def costs(self) -> Costs:
         edits, proofs = self._edits, self._proofs()
         whole, kinds = edits.walls(), edits.kinds()
-        left = {wall: self._borders.lengths_ns(self._replayed(timing)) for wall, timing in whole.items()}
+        left = {wall: self._borders.lengths_ns(self._replayed(edited())) for wall, edited in whole.items()}
         found = {wall: self._split(after, kinds[wall]) for wall, after in left.items()}
         capped, whole_ns = self._capped(found["host_overhead"]), self._windows.total_ns
         worth = {wall for wall, cost in found.items() if cost.ns >= FIRST.value * whole_ns}
@@ -122,7 +122,7 @@ class _Pricing:
             found["host_overhead"],
             found["memory"],
             found.get("compute"),
-            {wall: self._without(wall, whole[wall], left[wall]) for wall in found if wall in worth},
+            {wall: self._without(wall, whole[wall](), left[wall]) for wall in found if wall in worth},
             proofs,
             refusal(proofs, self._subject.rank.columns.info.kind),
             self._doubt(proofs),
@@ -150,7 +150,7 @@ class _Pricing:
     def _without(self, wall: str, timing: Timing, left: IntArray) -> Without:
         """The costs of the other walls in a run without this one."""
         others = {
-            other: self._cost_of(edited, left)
+            other: self._cost_of(edited(), left)
             for other, edited in self._edits.on(timing).walls().items()
             if other != wall
         }

@@ -115,11 +115,13 @@ class Edits:
         other._timing = timing
         return other
 
-    def walls(self) -> dict[str, Timing]:
-        """The timing without each wall's handicap; `compute` is not in it where no launch shape is known."""
-        found = {"communication": self.communication(), "host_overhead": self.host(), "memory": self.memory()}
-        compute = self.compute()
-        return found if compute is None else found | {"compute": compute}
+    def walls(self) -> dict[str, Callable[[], Timing]]:
+        """What gives the timing without each wall's handicap, made when asked for: each is large.
+
+        `compute` is not among them where no launch shape is known.
+        """
+        found = {"communication": self.communication, "host_overhead": self.host, "memory": self.memory}
+        return found | ({"compute": self.compute} if self._subject.knows_grids else {})
 
     def kinds(self) -> Mapping[str, Callable[[], Mapping[str, Timing]]]:
         """Of each wall what gives the timing without each of its kinds alone."""
@@ -191,13 +193,11 @@ class Edits:
             "allocator": without_allocator(graph, timing, steady_allocator_calls(subject, graph)),
         }
 
-    def compute(self) -> Timing | None:
+    def compute(self) -> Timing:
         """Under-filled kernels take blocks / SMs of their time, GEMMs without tensor cores theirs with them.
 
-        Both shares of a kernel that is both. None where the number of SMs or the blocks are not known.
+        Both shares of a kernel that is both. The number of SMs and the blocks must be known.
         """
-        if not self._subject.knows_grids:
-            return None
         return with_shares(self._timing, self._subject.filled_share() * self._subject.tensor_share())
 
     def compute_kinds(self) -> Mapping[str, Timing]:

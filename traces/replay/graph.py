@@ -250,13 +250,11 @@ def _events(calls: HostCalls, begins_ns: IntArray, inside: IntArray, called: Int
 
     A call that returned before the window has none: it stays where it is.
     """
-    count = len(called)
-    start_ns, end_ns = calls.start_ns[called], calls.end_ns[called]
-    time = np.concatenate((start_ns, end_ns, begins_ns[inside]))
-    code = np.concatenate((called * 3 + BEGIN, called * 3 + RETURN, inside * 3 + WORK))
-    empty = start_ns == end_ns  # an empty call begins before it returns
-    turn = np.repeat(np.array((1, 0, 2)), (count, count, len(inside)))
-    turn[count : 2 * count][empty] = 1
-    most = int(code.max(initial=0)) + 1
-    result: IntArray = code[np.lexsort((turn * most + code, time))]
+    empty = calls.start_ns[called] == calls.end_ns[called]  # such a call begins before it returns
+    begins = np.sort(np.concatenate((called * 3 + BEGIN, called[empty] * 3 + RETURN)))
+    code = np.concatenate((called[~empty] * 3 + RETURN, begins, inside * 3 + WORK))
+    place = code[: len(code) - len(inside)] // 3
+    returns = code[: len(place)] % 3 == RETURN
+    called_ns = np.where(returns, calls.end_ns[place], calls.start_ns[place])
+    result: IntArray = code[np.argsort(np.concatenate((called_ns, begins_ns[inside])), kind="stable")]
     return result

@@ -43,13 +43,15 @@ def measure_pauses(rank: RankTimeline, calls: HostCalls) -> Pauses:
         "cpu_optimizer": (cpu_optimizer(rank), nothing),
         "os_wait": (columns.os_calls, nothing),
     }
-    parts = {what: np.zeros(len(calls), dtype=np.int64) for what in layers}
-    within = np.zeros(len(calls), dtype=np.int64)
+    recorded = {what: layer for what, layer in layers.items() if _any(*layer)}
+    nowhere = np.zeros(len(calls), dtype=np.int64)  # one for all that was not recorded
+    parts = dict.fromkeys(layers, nowhere) | {what: nowhere.copy() for what in recorded}
+    within = nowhere.copy()
     for thread in distinct(calls.thread).tolist():
         mine = np.flatnonzero(calls.thread == thread)
         start, end = calls.start_ns[mine] - calls.pause_ns[mine], calls.start_ns[mine]
         seen, so_far = np.zeros(len(mine), dtype=np.int64), [np.empty((2, 0), dtype=np.int64)]
-        for what, (spans, named) in layers.items():
+        for what, (spans, named) in recorded.items():
             so_far.append(_times(spans, named, thread))
             covered = covered_ns(start, end, _union(so_far))
             parts[what][mine] = covered - seen
@@ -62,6 +64,10 @@ def measure_pauses(rank: RankTimeline, calls: HostCalls) -> Pauses:
 def _named(texts: tuple[str, ...], cause: str) -> BoolArray:
     """Which texts name a cause; one more at the end for a range without text (-1)."""
     return np.array([*(cause_of_range(text) == cause for text in texts), False], dtype=np.bool_)
+
+
+def _any(spans: HostSpans | Ranges, named: BoolArray) -> bool:
+    return bool(named.any()) if isinstance(spans, Ranges) else bool(len(spans))
 
 
 def _times(spans: HostSpans | Ranges, named: BoolArray, thread: int) -> IntArray:

@@ -13,9 +13,9 @@ from typing import Final
 
 from traces.columns import NULL
 from traces.formats.kineto_collectives import KnownWords
-from traces.formats.kineto_json import Event, load
+from traces.formats.kineto_json import Event, read_events, table_of
+from traces.formats.kineto_rows import Numbers
 from traces.formats.kineto_values import whole
-from traces.progress import silent
 
 _GPU_KEYS: Final = (
     "id",
@@ -30,41 +30,22 @@ _GPU_KEYS: Final = (
     "warpSize",
 )
 _EVENT_KEYS: Final = ("cat", "name", "ph", "pid", "tid")
-_ARGUMENT_KEYS: Final = (
-    "block",
-    "bytes",
-    "Device Id",
-    "Device Type",
-    "Total Reserved",
-    "context",
-    "correlation",
-    "device",
-    "event_id",
-    "graph node id",
-    "grid",
-    "inDevice",
-    "registers per thread",
-    "shared memory",
-    "stream",
-    "wait_on_cuda_event_id",
-    "wait_on_cuda_event_record_corr_id",
-    "wait_on_stream",
-)
+_ARGUMENT_KEYS: Final = Numbers.__struct_encode_fields__
 _NS_PER_US: Final = 1000
 
 
 def scrub(recorded: Path, out: Path) -> int:
     """Write `recorded` to `out` (.json.gz), scrubbed, and count its GPU events.
 
-    The same input always gives the same bytes. Raises what `kineto_json.load` raises, and OSError.
+    The same input always gives the same bytes. Raises what `kineto_json.read_events` raises, and OSError.
     """
-    file = load(recorded, silent)
-    events = [event for table in sorted(file.tables) for event in file.tables[table]]
+    header, events = read_events(recorded)
+    events.sort(key=lambda event: str(table_of(event)))
     starts_ns = [at for event in events if (at := _ns(event, "ts")) != NULL]
     first_ns = min(starts_ns, default=0)
-    words = KnownWords(file.header)
+    words = KnownWords(header)
     kept = [_kept(event, first_ns, words) for event in events]
-    document = {**dict(_header(file.header)), "traceEvents": kept}
+    document = {**dict(_header(header)), "traceEvents": kept}
     text = json.dumps(document, sort_keys=True, separators=(",", ":"))
     out.write_bytes(gzip.compress(text.encode(), mtime=0))
     return sum(event["cat"].lower().endswith(("kernel", "memcpy", "memset")) for event in events)

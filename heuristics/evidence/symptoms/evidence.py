@@ -99,14 +99,14 @@ def _bound(symptoms: Symptoms, gap: Missing | None) -> Bound:
         return Bound(None, gap.reason, gap.cure)
     earlier: WallId | None = known(symptoms.verdict.bound) if symptoms.verdict else None
     if earlier is not None:
-        return Bound(earlier, f"the earlier result says {wall_words(earlier)}")
+        return Bound(earlier, f"the earlier result has {wall_words(earlier)}")
     return find_bound(symptoms.ranks)
 
 
 def _verdict(symptoms: Symptoms, walls: Sequence[WallJudgement], gap: Missing | None) -> Verdict:
     verdict, earlier = verdict_of(walls), symptoms.verdict
     if gap is not None:
-        return replace(verdict, because=(f"no wall is told: {gap.reason}", gap.cure))
+        return replace(verdict, because=(f"no wall is known: {gap.reason}", gap.cure))
     seen = tuple(_about_ranks(symptoms.capture))
     if verdict.wall is None:
         return replace(verdict, because=(*verdict.because, *(one.text for one in seen)))
@@ -125,7 +125,7 @@ def _verdict(symptoms: Symptoms, walls: Sequence[WallJudgement], gap: Missing | 
 def _about_ranks(capture: Capture) -> Iterator[Reason]:
     seen, world = capture.ranks_seen, capture.world_size
     if seen is not None and world is not None and seen < world:
-        blind = "which rank is late cannot be told; record more ranks of a group"
+        blind = "the late rank is unknown; record more ranks of a group"
         yield Reason("unseen_ranks", f"{seen} of {world} ranks were seen: {blind}")
 
 

@@ -24,13 +24,13 @@ def test_a_log_that_ran_out_of_memory_puts_memory_first() -> None:
     assert (seen.verdict.wall, seen.verdict.runner_up) == ("memory", "communication")
     assert seen.walls[0].comes_first
     assert seen.walls[0].cost_frac is None
-    assert seen.verdict.because[0] == "the log says that memory ran out in optimizer state"
+    assert seen.verdict.because[0] == "the log reports that memory ran out in optimizer state"
 
 
 def test_symptoms_may_say_themselves_that_memory_ran_out() -> None:
     said = read(log={"out_of_memory": "unknown"})
     seen = with_fit(observed_from(said), Given())
-    assert seen.verdict.because[0] == "the log says that memory ran out"
+    assert seen.verdict.because[0] == "the log reports that memory ran out"
 
 
 def test_tight_memory_is_a_wall_only_where_no_other_stands() -> None:
@@ -38,7 +38,7 @@ def test_tight_memory_is_a_wall_only_where_no_other_stands() -> None:
     alone = with_fit(observed_from(read(exposed_comm_by_kind_frac={"tp": 0.04})), tight)
     beside = with_fit(observed_from(read(exposed_comm_by_kind_frac={"tp": 0.4})), tight)
     assert (alone.verdict.wall, beside.verdict.wall) == ("memory", "communication")
-    assert "memory was said to be tight" in beside.verdict.because
+    assert "memory was given as tight (--memory-tight)" in beside.verdict.because
 
 
 @pytest.mark.parametrize(("peak", "expected"), [(76, "memory"), (75, None)])

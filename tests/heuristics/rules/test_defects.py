@@ -106,6 +106,6 @@ def test_a_configuration_with_four_mistakes_has_four_entries() -> None:
 
 def test_an_optimizer_that_offloads_nothing_is_one_entry_with_one_value() -> None:
     found = entries(**{"optimizer.optimizer_cpu_offload": True, "optimizer.optimizer_offload_fraction": 0.0})
-    (told,) = [one for one in found if "offloaded by a fraction" in one.what]
+    (told,) = [one for one in found if "offloaded fraction" in one.what]
     assert told.set == {"optimizer.optimizer_offload_fraction": 0.25}
     assert not [one for one in found if one is not told and "offload" in one.id]

@@ -1,0 +1,177 @@
+"""Traces of the PyTorch profiler read part by part are what the reference reads whole, in less memory."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import json
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.kineto_doubles import SENDRECV, Event, Profiled, event, on_gpu, one_run, overlapped_step, write
+from traces.columns import NULL
+from traces.errors import DamagedTrace
+from traces.formats import kineto_parts
+from traces.formats.kineto_json import read_events
+from traces.formats.kineto_rows import joined, rows_of, table
+from traces.formats.kineto_values import column, whole
+from traces.formats.open import read_trace
+
+GPU = {"id": 0, "name": "NVIDIA H100"}
+
+
+def plain(value: object) -> object:
+    """All that a reader gives, as lists and texts that compare."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if dataclasses.is_dataclass(value):
+        return [plain(getattr(value, each.name)) for each in dataclasses.fields(value)]
+    return [plain(each) for each in value] if isinstance(value, tuple | list) else value
+
+
+def whole_files_read(path: Path, monkeypatch: pytest.MonkeyPatch, part_bytes: int = 2000) -> int:
+    """Read `path` in small parts and whole, expect the same, and count how often the former read it whole."""
+    count = 0
+
+    def counted(path: Path) -> Any:
+        nonlocal count
+        count += 1
+        return read_events(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(kineto_parts, "read_events", counted)
+        patch.setattr(kineto_parts, "_PART_BYTES", part_bytes)
+        by_parts, read_whole = read_trace(path), count
+        patch.setattr(kineto_parts, "_by_parts", lambda *_: None)
+        assert plain(read_trace(path)) == plain(by_parts)
+    assert count == read_whole + 1
+    return read_whole
+
+
+def collectives() -> list[Event]:
+    profiled = Profiled()
+    for number in range(20):
+        profiled.run("gemm", grid=[number, 1, 1])
+        described = "EXPERT_MODEL_PARALLEL_GROUP" if number % 3 else "undefined"
+        profiled.collective(SENDRECV, "all_to_all", described, group=str(number % 4) if number % 5 else None)
+    return profiled.events
+
+
+@pytest.mark.parametrize("events", [overlapped_step(), collectives(), one_run() * 10])
+@pytest.mark.parametrize("indent", [None, 2])
+def test_parts_give_what_the_whole_gives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: list[Event], indent: int | None
+) -> None:
+    document = {"schemaVersion": 1, "deviceProperties": [GPU, GPU], "traceEvents": events, "traceName": "x"}
+    for name, written in (("object", document), ("list", events)):
+        path = write(tmp_path / name, json.dumps(written, indent=indent))
+        assert whole_files_read(path, monkeypatch) == 0
+        path.write_bytes(gzip.compress(path.read_bytes()))
+        assert whole_files_read(path, monkeypatch) == 0
+
+
+@pytest.mark.parametrize(
+    "odd", ["NaN", "nan", "N/A", '"a\nb"', r'"C:\data"', '"},{"', '"}]"', "[{}, {}]", "[]"]
+)
+def test_an_odd_value_costs_its_part_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, odd: str) -> None:
+    events = [*overlapped_step(), event("cpu_op", "odd", 5, 1, args="HERE"), *overlapped_step()]
+    path = write(tmp_path / "run.json", json.dumps({"traceEvents": events}).replace('"HERE"', odd))
+    assert whole_files_read(path, monkeypatch) == 0
+
+
+def test_unusual_layouts_are_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events = json.dumps(overlapped_step())
+    long_list = json.dumps({"nested": [{}] * 2000})
+    for number, begin in enumerate(
+        (
+            '{"traceEvents": [{}], "traceEvents": [',
+            '{"one": {"traceEvents": [{}]}, "traceEvents": [',
+            f'{{"long": "{"x" * 3000}", "traceEvents": [',
+            f'{{"traceEvents": [{long_list}, ',
+        )
+    ):
+        path = write(tmp_path / str(number), f"{begin}{events[1:]}}}")
+        assert whole_files_read(path, monkeypatch) == 1
+
+
+def test_a_header_behind_the_events_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    document = {"traceEvents": overlapped_step(), "deviceProperties": [GPU, GPU], "schemaVersion": 1}
+    path = write(tmp_path / "run.json", json.dumps(document))
+    assert whole_files_read(path, monkeypatch) == 0
+    assert [gpu.name for gpu in read_trace(path).info.gpus] == ["NVIDIA H100"]
+
+
+def test_a_trace_that_breaks_off_after_many_parts_is_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kineto_parts, "_PART_BYTES", 2000)
+    path = write(tmp_path / "run.json", overlapped_step())
+    size = len(path.read_bytes()) - 3
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.raises(DamagedTrace, match=f"at character {size} of {size}"):
+        read_trace(path)
+
+
+def test_memory_holds_no_whole_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kineto_parts, "_PART_BYTES", 1 << 14)
+    wide = {f"key {number}": "value" for number in range(40)}
+    path = write(tmp_path / "run.json", [on_gpu("kernel", "k", at, 1, at, **wide) for at in range(4000)])
+    read_trace(path)
+    tracemalloc.start()
+    read_trace(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < path.stat().st_size
+
+
+NUMBERS = st.one_of(
+    st.integers(-(10**20), 10**20),
+    st.builds("{}.{:0{}}".format, st.integers(0, 10**16), st.integers(0, 999), st.integers(1, 3)),
+    st.decimals(allow_nan=True).map(str),
+    st.text("0123456789.-+e_ ", max_size=20),
+    st.text(max_size=3),
+    st.sampled_from(
+        [None, True, 1.5, 2**61 // 1000, str(2**61 // 1000), 2**61 - 1, str(2**61 - 1), str(2**63)]
+    ),
+)
+SCALE = st.sampled_from([1, 1000])
+LIKE_TIMES = st.lists(NUMBERS.filter(lambda value: str(value).replace(".", "", 1).isdecimal()), max_size=4)
+
+
+@given(st.lists(NUMBERS, max_size=4) | LIKE_TIMES, SCALE)
+def test_a_column_is_its_numbers_one_by_one(values: list[object], scale: int) -> None:
+    assert column(values, scale).tolist() == [whole(value, scale) for value in values]
+
+
+def test_tables_join_with_each_text_once_in_its_order() -> None:
+    parts: list[list[Event]] = [
+        [event("cpu_op", name, 0, 1) for name in names] for names in ("ab", "bca", "d")
+    ]
+    parts[-1].insert(0, event("cpu_op", "", 0, 1) | {"name": None})
+    found = joined([table(rows_of(part), "cpu_op") for part in parts])
+    code, texts = found.texts["name"]
+    assert (code.tolist(), texts) == ([0, 1, 1, 2, 0, -1, 3], ("a", "b", "c", "d"))
+    code, texts = found.only(found.texts["name"][0] > 0).texts["name"]
+    assert (code.tolist(), texts) == ([0, 0, 1, 2], ("b", "c", "d"))
+
+
+def test_rows_of_a_gpu_alone_write_their_stream_as_a_text() -> None:
+    on_stream = rows_of([event("kernel", "k", 0, 1, tid="stream 7")])
+    assert [table(on_stream, name)["tid"].tolist() for name in ("kernel", "cpu_op")] == [[7], [NULL]]
+
+
+@pytest.mark.parametrize("part_bytes", [20_000, 1 << 22])
+def test_no_real_trace_is_read_whole(
+    recordings: Path, monkeypatch: pytest.MonkeyPatch, part_bytes: int
+) -> None:
+    paths = [path for path in recordings.rglob("*.json.gz") if path.stat().st_size < 1_000_000]
+    assert len(paths) > 10
+    assert {path.name: whole_files_read(path, monkeypatch, part_bytes) for path in paths} == dict.fromkeys(
+        (path.name for path in paths), 0
+    )

@@ -1,0 +1,197 @@
+"""Events of a PyTorch profiler trace as typed rows, rows as columns: only what is read is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from operator import attrgetter
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from traces.columns import NULL, BoolArray, IntArray
+from traces.formats import kineto_schema as schema
+from traces.formats.kineto_values import column
+
+_SPELLED: Final = {
+    "shared_memory": "shared memory",
+    "registers_per_thread": "registers per thread",
+    "graph_node_id": "graph node id",
+    "in_device": "inDevice",
+    "memory_device": "Device Id",
+    "memory_device_type": "Device Type",
+    "total_reserved": "Total Reserved",
+    "collective": "Collective name",
+    "group": "Process Group Name",
+    "description": "Process Group Description",
+}
+
+
+class Numbers(msgspec.Struct, gc=False, rename=_SPELLED):
+    """What an event's arguments say in numbers; values are of any type."""
+
+    device: Any = NULL
+    in_device: Any = NULL
+    stream: Any = NULL
+    context: Any = NULL
+    correlation: Any = NULL
+    bytes: Any = NULL
+    grid: Any = None
+    block: Any = None
+    registers_per_thread: Any = NULL
+    shared_memory: Any = NULL
+    graph_node_id: Any = NULL
+    event_id: Any = NULL
+    wait_on_stream: Any = NULL
+    wait_on_cuda_event_id: Any = NULL
+    wait_on_cuda_event_record_corr_id: Any = NULL
+    memory_device: Any = NULL
+    memory_device_type: Any = NULL
+    total_reserved: Any = NULL
+
+
+class Arguments(Numbers, gc=False, rename=_SPELLED):
+    """All that is read of an event's arguments."""
+
+    collective: Any = None
+    group: Any = None
+    description: Any = None
+
+
+class Row(msgspec.Struct, gc=False):
+    """One event; JSON's fractions are texts, so that times stay exact."""
+
+    ph: Any = None
+    cat: Any = None
+    name: Any = None
+    pid: Any = NULL
+    tid: Any = NULL
+    ts: Any = NULL
+    dur: Any = NULL
+    args: Arguments | None = None
+
+    @property
+    def table(self) -> str | None:
+        """Name of a complete event's category, if we know it, or of memory events; None for all else."""
+        if self.ph == "X":
+            return schema.TABLE_OF.get(self.cat) if isinstance(self.cat, str) else None
+        return schema.MEMORY if self.ph == "i" and self.name == schema.MEMORY_EVENT else None
+
+
+_NO_ARGUMENTS: Final = Arguments()
+_NO_SHAPE: Final = (NULL, NULL, NULL)
+_NS_PER_US: Final = 1000
+_ON_GPU: Final = ("device", "in_device", "stream", "correlation")
+_NUMBERS: Final[Mapping[str, tuple[str, ...]]] = {
+    schema.KERNELS: (*_ON_GPU, "registers_per_thread", "shared_memory", "graph_node_id"),
+    schema.MEMCPY: (*_ON_GPU, "bytes"),
+    schema.MEMSET: (*_ON_GPU, "bytes"),
+    schema.CALLS: ("correlation",),
+    schema.EVENTS: ("context", "stream", "event_id", "correlation"),
+    schema.SYNCS: (
+        *("context", "stream", "correlation", "wait_on_stream"),
+        *("wait_on_cuda_event_id", "wait_on_cuda_event_record_corr_id"),
+    ),
+    schema.MEMORY: ("memory_device", "memory_device_type", "total_reserved"),
+}
+_TEXTS: Final = ("collective", "group", "description")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Events of one category in the order of the file, as columns.
+
+    `numbers`: shape (n,), of grids (n, 3), NULL where not recorded. `texts`: of each row an index into the
+    distinct texts, which stand in the order they come; -1 where a row has none.
+    """
+
+    numbers: Mapping[str, IntArray]
+    texts: Mapping[str, tuple[IntArray, tuple[str, ...]]]
+
+    def __len__(self) -> int:
+        return len(self.numbers["pid"])
+
+    def __getitem__(self, name: str) -> IntArray:
+        return self.numbers[name]
+
+    def only(self, wanted: BoolArray) -> Table:
+        """The rows that are wanted."""
+        if wanted.all():
+            return self
+        texts = {name: (code[wanted], several) for name, (code, several) in self.texts.items()}
+        return joined([Table({name: each[wanted] for name, each in self.numbers.items()}, texts)])
+
+
+def table(rows: Sequence[Row], name: str) -> Table:
+    """Rows of one category as columns."""
+    given = [row.args or _NO_ARGUMENTS for row in rows]
+    start_ns = column([row.ts for row in rows], _NS_PER_US)
+    length_ns = column([row.dur for row in rows], _NS_PER_US)
+    timed = (start_ns != NULL) & (length_ns != NULL)
+    tids = [row.tid for row in rows]
+    texts = {"name": _coded([row.name for row in rows])}
+    numbers = {
+        "pid": column([row.pid for row in rows]),
+        "start_ns": start_ns,
+        "end_ns": np.where(timed, start_ns + np.where(timed, length_ns, 0), NULL),
+        **{each: column(list(map(attrgetter(each), given))) for each in _NUMBERS.get(name, ())},
+    }
+    if name in (schema.KERNELS, schema.MEMCPY, schema.MEMSET):  # the first releases wrote "stream 7"
+        tids = [tid.removeprefix("stream ") if isinstance(tid, str) else tid for tid in tids]
+    if name == schema.KERNELS:
+        numbers |= {
+            "grid": _shapes([one.grid for one in given]),
+            "block": _shapes([one.block for one in given]),
+        }
+        texts |= {each: _coded(map(attrgetter(each), given)) for each in _TEXTS}
+    return Table(numbers | {"tid": column(tids)}, texts)
+
+
+def joined(tables: Sequence[Table]) -> Table:
+    """Rows of several tables one after the other, with what all of them have."""
+    numbers = set.intersection(*(set(each.numbers) for each in tables))
+    texts = set.intersection(*(set(each.texts) for each in tables))
+    return Table(
+        {name: np.concatenate([each.numbers[name] for each in tables]) for name in numbers},
+        {name: _joined_texts([each.texts[name] for each in tables]) for name in texts},
+    )
+
+
+def rows_of(events: Iterable[object]) -> list[Row]:
+    """Events as the standard library reads them, as rows; arguments that are no object are none."""
+    return [
+        msgspec.convert(event if isinstance(event.get("args"), dict) else {**event, "args": None}, Row)
+        for event in events
+        if isinstance(event, dict)
+    ]
+
+
+def _coded(texts: Iterable[object]) -> tuple[IntArray, tuple[str, ...]]:
+    codes: dict[str, int] = {}
+    code = [codes.setdefault(text, len(codes)) if isinstance(text, str) else -1 for text in texts]
+    return np.array(code, dtype=np.int64), tuple(codes)
+
+
+def _joined_texts(
+    several: Sequence[tuple[IntArray, tuple[str, ...]]],
+) -> tuple[IntArray, tuple[str, ...]]:
+    """Codes of one list of the texts that rows have, in the order in which they come first."""
+    codes: dict[str, int] = {}
+    found = []
+    for code, texts in several:
+        first = np.full(len(texts) + 1, len(code))
+        first[code[::-1]] = np.arange(len(code))[::-1]
+        new = np.full(len(texts) + 1, -1, dtype=np.int64)
+        for old in np.argsort(first[:-1], kind="stable").tolist():
+            if first[old] < len(code):
+                new[old] = codes.setdefault(texts[old], len(codes))
+        found.append(new[code])
+    return np.concatenate(found), tuple(codes)
+
+
+def _shapes(values: Sequence[object]) -> IntArray:
+    """Shape (n, 3) of three numbers each."""
+    triples = [value if isinstance(value, list) and len(value) == 3 else _NO_SHAPE for value in values]
+    return column(list(chain.from_iterable(triples))).reshape(-1, 3)
