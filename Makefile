@@ -6,6 +6,8 @@
 # make score  the tests of the simulators and of the scores; then simulate a few hundred runs, diagnose them, and print how often
 #             that is right (RUNS=, SEED=, JOBS=, ONLY=family)
 # make score-compare  simulate pairs with known causes, compare them, print how often that is right (PAIRS_SEED=, JOBS=, ONLY=)
+# make bench  measure work and memory beside other programs, side by side, as tables (some GB in ~/.cache/moe-diag-bench;
+#             BENCH_LARGE=1 for 5 M and 20 M kernels; ROUNDS=)
 
 PYTHON ?= python3
 VENV   := .venv
@@ -24,9 +26,10 @@ SEED   := 5000
 PAIRS_SEED := 20000000
 JOBS   := 2
 MINUTES := 10
+ROUNDS := 5
 ONLY   :=
 
-.PHONY: demo test quick fuzz test-megatron lint check score score-compare format clean
+.PHONY: demo test quick fuzz test-megatron lint check score score-compare bench format clean
 
 demo: $(VENV)/installed
 	$(BIN)/moe-diag demo
@@ -60,6 +63,9 @@ score: $(VENV)/installed-test
 
 score-compare: $(VENV)/installed-test
 	$(BIN)/python -m tests.compare_score --seed $(PAIRS_SEED) --jobs $(JOBS) $(if $(ONLY),--only "$(ONLY)")
+
+bench: $(VENV)/installed-test
+	$(BIN)/python -m tests.bench --rounds $(ROUNDS)
 
 format: $(VENV)/installed-test
 	$(BIN)/ruff format $(CODE)

@@ -74,6 +74,7 @@ def analyze(
     nsys: str | None = None,
     cache_dir: str | PathLike[str] | None = None,
     reader: str = "auto",
+    jobs: int | None = 1,
     config: str | PathLike[str] | None = None,
     log: str | PathLike[str] | None = None,
     about: Mapping[str, object] | None = None,
@@ -86,7 +87,9 @@ def analyze(
     `paths` are `.nsys-rep`, `.qdrep`, SQLite exports, or `.json[.gz]` of the PyTorch profiler. `steps`
     ("2:5"), `nvtx` (a regular expression), `start` and `end` ("1.5s"), `rank` and `gpu` choose as the options
     of the command do; `nsys` is the program that exports reports, `cache_dir` where exports are kept,
-    `reader` what reads an SQLite file (auto, pages, sqlite3); the document names what ran.
+    `reader` what reads an SQLite file (auto, pages, sqlite3); the document names what ran. `jobs` traces are
+    read at once (None: by cores), each in a process: a script then runs under `if __name__ == "__main__":`,
+    as `multiprocessing` needs it.
 
     `config` is the run's configuration: a YAML or overrides of Megatron-Bridge, a command or script of
     Megatron-LM; `log` the text that the training run printed. `about` says what neither tells of the run:
@@ -124,6 +127,7 @@ def analyze(
         given=given,
         configured=configured,
         ask=asker(ask_megatron and configured.has_files),
+        jobs=jobs,
         progress=progress,
         redact=redact,
         command=command_line("analyze", several, options, about, redact),
@@ -183,6 +187,7 @@ def compare(
     nsys: str | None = None,
     cache_dir: str | PathLike[str] | None = None,
     reader: str = "auto",
+    jobs: int | None = 1,
     about: Mapping[str, object] | None = None,
     gate: str | None = None,
     expect: Sequence[str] = (),
@@ -191,12 +196,12 @@ def compare(
     """Compare two runs: is it really slower, by how much, where, and what changed that can explain it.
 
     `base` and `new` are each a trace or an earlier result by its path, a document (`to_dict()`), or a
-    diagnosis. `base_gpu`, `new_gpu`: the CUDA device that is compared, the first rank's by default; with them
-    one file may stand on both sides. Logs give the size of the difference without the profiler. `steps` and
-    `nvtx` choose in both traces and are refused for earlier results; `about`, as for `analyze`, is said of
-    both runs. `gate` is a limit such as "3%"; what it says is the `gate` of what comes back. `expect`: what
-    fixes of the new side should gain of a step, such as "com-3=6ms". `redact` is as for `analyze`; with it a
-    result made without it is refused.
+    diagnosis. `jobs` is as for `analyze`. `base_gpu`, `new_gpu`: the CUDA device that is compared, the
+    first rank's by default; with them one file may stand on both sides. Logs give the size of the
+    difference without the profiler. `steps` and `nvtx` choose in both traces and are refused for earlier
+    results; `about`, as for `analyze`, is said of both runs. `gate` is a limit such as "3%"; what it says
+    is the `gate` of what comes back. `expect`: what fixes of the new side should gain of a step, such as
+    "com-3=6ms". `redact` is as for `analyze`; with it a result made without it is refused.
 
     Raises what `analyze` does, and `InputError` for a document that is no result of ours or of a newer
     schema, `NothingToDiagnose` for one without a rank. Messages begin with "base: " or "new: ".
@@ -218,6 +223,7 @@ def compare(
             about or {},
             redact,
             {"--gate": gate, "--expect": tuple(expect), "--steps": steps, "--nvtx": nvtx},
+            jobs,
         ),
         None if gate is None else gate_frac(gate),
         predictions(expect),

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
+from diagnoser.measured import MeasuredTrace
 from traces import errors
 from traces.cures import cure
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.steps.selection import Selection
-from traces.timeline import RankTimeline, Timeline
 
 
 def _dropped(kind: str) -> str:
@@ -20,11 +19,12 @@ def _dropped(kind: str) -> str:
     return told if kind == "kineto" else f"{told}, or export with nsys 2024.3 or newer"
 
 
-def what_to_record(path: Path, kind: str, timeline: Timeline) -> str:
+def what_to_record(trace: MeasuredTrace) -> str:
     """Why a trace without GPU work cannot be diagnosed, and what to record instead."""
-    if timeline.graph_launches:
+    path, kind = trace.path, trace.info.kind
+    if trace.graph_launches:
         return (
-            f"{path} has {timeline.graph_launches} CUDA graph launches, but neither kernels nor graph rows: "
+            f"{path} has {trace.graph_launches} CUDA graph launches, but neither kernels nor graph rows: "
             f"this export dropped them. To diagnose it, {_dropped(kind)}."
         )
     if kind == "kineto":
@@ -55,10 +55,10 @@ def why_skipped(error: Exception) -> str:
     return next((why for kind, why in _SKIPPED.items() if isinstance(error, kind)), "it could not be used")
 
 
-def no_such_rank(ranks: Sequence[RankTimeline], selection: Selection) -> str:
+def no_such_rank(traces: Sequence[MeasuredTrace], selection: Selection) -> str:
     """Why --rank or --gpu matches nothing, and what there is."""
-    gpus = ", ".join(map(str, sorted({rank.device for rank in ranks})))
-    recorded = sorted({number for rank in ranks for number in rank.columns.rank_of.values()})
+    gpus = ", ".join(map(str, sorted({device for trace in traces for device in trace.devices})))
+    recorded = sorted({number for trace in traces for number in trace.recorded_ranks})
     numbers = ", ".join(map(str, recorded))
     named = f"recorded ranks are {numbers}" if recorded else "no rank is recorded in the trace"
     asked = {"--rank": selection.rank, "--gpu": selection.gpu}
@@ -66,24 +66,24 @@ def no_such_rank(ranks: Sequence[RankTimeline], selection: Selection) -> str:
     return f"{given} matches nothing: kernels ran on GPU {gpus}, and {named}. Choose one of these."
 
 
-def recording_gaps(index: int, timeline: Timeline, ranks: Sequence[RankMeasurements]) -> list[Missing]:
+def recording_gaps(index: int, trace: MeasuredTrace) -> list[Missing]:
     """What the recording of trace `index` hides from the budget of its ranks."""
     gaps = []
-    if timeline.opaque_graph_launches:
+    if trace.opaque_graph_launches:
         gaps.append(
             Missing(
                 f"traces[{index}].graph_launches",
-                f"{timeline.opaque_graph_launches} of {timeline.graph_launches} CUDA graph launches show "
+                f"{trace.opaque_graph_launches} of {trace.graph_launches} CUDA graph launches show "
                 "neither kernels nor a replay, so idle time may be work",
-                _dropped(ranks[0].kind),
+                _dropped(trace.info.kind),
             )
         )
-    if any(rank.kernels_recorded and rank.replays_recorded for rank in ranks):
+    if any(rank.kernels_recorded and rank.replays_recorded for rank in trace.ranks):
         gaps.append(
             Missing(
                 f"traces[{index}].graph_replays",
                 "some graph replays were recorded whole: communication in them counts as compute",
-                cure("graphs", ranks[0].kind),
+                cure("graphs", trace.info.kind),
             )
         )
     return gaps

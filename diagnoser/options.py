@@ -95,6 +95,15 @@ ReaderName = Annotated[
         help="What reads an SQLite file: its pages, or sqlite3 [default: pages of large files, faster].",
     ),
 ]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        show_default=False,
+        help="How many traces are read at once, each in a process of its own [default: the cores].",
+    ),
+]
 ConfigFile = Annotated[
     Path | None,
     typer.Option(

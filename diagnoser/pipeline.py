@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,23 +15,20 @@ from diagnoser.gaps import (
     why_skipped,
     window_warnings,
 )
+from diagnoser.measured import MeasuredTrace, TraceTask, measure_trace
+from diagnoser.processes import Workers
 from diagnoser.version import VERSION
 from heuristics.config.given import only_data_parallel
 from heuristics.judgement import Configured, judge
 from heuristics.run.given import Given
 from reports.result.fill.result import result_of_run
 from reports.result.fill.trace import ReadTrace
-from reports.result.read import is_result
-from traces.columns import Columns
-from traces.errors import EmptySelection, InputError, NotATrace, NothingToDiagnose, UsageError
+from traces.errors import EmptySelection, InputError, NothingToDiagnose, UsageError
 from traces.formats.known_texts import trace_name
-from traces.formats.open import ReadOptions, read_trace
-from traces.measure.measurements import RankMeasurements, measure_rank
-from traces.measure.messages import measure_messages
-from traces.names.gpus import with_sm_count
+from traces.formats.open import ReadOptions
+from traces.measure.measurements import RankMeasurements
 from traces.progress import Progress, silent
 from traces.steps.selection import Selection
-from traces.timeline import RankTimeline, Timeline, build
 
 if TYPE_CHECKING:
     from heuristics.plan.asked import Ask
@@ -46,6 +42,7 @@ def diagnose(
     given: Given | None = None,
     configured: Configured | None = None,
     ask: Ask | None = None,
+    jobs: int | None = 1,
     progress: Progress = silent,
     redact: bool = True,
     command: str | None = None,
@@ -53,31 +50,29 @@ def diagnose(
     """Diagnose traces of one run; see `diagnoser.analyze` for what it raises.
 
     `configured`: what files say of the run; `ask`: asks Megatron-Core whether it takes a change; `command`:
-    the line that makes the result again, None for that without options.
+    the line that makes the result again, None for that without options; `jobs`: how many
+    traces at once, None: as many as there are cores.
     """
     if not paths:
         raise UsageError("no trace given. Name one: moe-diag analyze run.nsys-rep")
     _check_distinct(paths)
-    selection = selection or Selection()
-    read, skipped, warnings = _read_all(
-        paths, options or ReadOptions(), progress, given.gpu if given else None
-    )
     alone = only_data_parallel(given or Given(), (configured or Configured()).files)
-    measured = _measure_all(read, selection, warnings, alone)
-    ranks = [rank for trace in measured for rank in trace.ranks]
-    missing = [
-        gap
-        for index, trace in enumerate(measured)
-        for gap in recording_gaps(index, trace.timeline, trace.ranks)
-    ]
+    gpu = given.gpu if given else None
+    chosen, how = selection or Selection(), options or ReadOptions()
+    tasks = {str(path): TraceTask(path, chosen, how, gpu, alone) for path in paths}
+    with Workers(jobs, progress) as workers:
+        measured, skipped, warnings = _chosen(paths, workers.map(measure_trace, tasks), chosen)
+        ranks = [rank for trace in measured for rank in trace.ranks]
+        judged = judge(ranks, given, configured, ask)
+    missing = [gap for index, trace in enumerate(measured) for gap in recording_gaps(index, trace)]
     result = result_of_run(
         VERSION,
-        judge(ranks, given, configured, ask),
+        judged,
         traces=[
             ReadTrace(
-                trace.columns.info,
+                trace.info,
                 _launched_frac(trace.ranks),
-                measure_messages(trace.columns),
+                trace.messages,
                 None if redact else path_words(trace.path, redact),
             )
             for trace in measured
@@ -99,81 +94,37 @@ def _check_distinct(paths: Sequence[Path]) -> None:
             raise UsageError(f"{path} is given twice (also as {first}), and would count twice. Name it once.")
 
 
-def _check_no_result(path: Path) -> None:
-    """An earlier result is rendered, not diagnosed."""
-    if path.name.endswith((".json", ".json.gz")) and path.is_file() and is_result(path):
-        raise NotATrace(f"{path} is an earlier result, no trace. Type moe-diag report {path}")
+def _chosen(
+    paths: Sequence[Path],
+    found: Sequence[MeasuredTrace | InputError],
+    selection: Selection,
+) -> tuple[list[MeasuredTrace], tuple[str, ...], list[str]]:
+    """The traces with chosen ranks, why others were skipped, and warnings.
 
-
-@dataclass(frozen=True, slots=True)
-class _Trace:
-    """One trace on its way through the flow."""
-
-    path: Path
-    columns: Columns
-    timeline: Timeline
-    ranks: tuple[RankMeasurements, ...] = ()
-
-
-def _read_all(
-    paths: Sequence[Path], options: ReadOptions, progress: Progress, gpu: str | None
-) -> tuple[list[_Trace], tuple[str, ...], list[str]]:
-    """Every trace that can be read and has GPU work, why others were skipped, and warnings.
-
-    `gpu`: the product the user names, for what a trace does not tell of it. Raises the first error where
-    there is none.
+    Raises the first error where no trace can be used. A rank the selection misses becomes a warning, unless
+    it misses all.
     """
-    read, failed, warnings = [], [], []
-    for path in paths:
-        try:
-            _check_no_result(path)
-            columns = with_sm_count(read_trace(path, options, progress), gpu)
-            progress(f"measuring {path.name}", None)
-            timeline = build(columns)
-            if not timeline.ranks:
-                raise NothingToDiagnose(what_to_record(path, columns.info.kind, timeline))
-        except (InputError, NothingToDiagnose) as error:
-            failed.append(error)
-            warnings.append(f"{trace_name(path)} was skipped: {why_skipped(error)}")
-            continue
-        read.append(_Trace(path, columns, timeline))
-        warnings += [f"{trace_name(path)}: {warning}" for warning in timeline.warnings]
+    warnings: list[str] = []
+    read: list[MeasuredTrace] = []
+    failed: list[InputError | NothingToDiagnose] = []
+    for path, one in zip(paths, found, strict=True):
+        if isinstance(one, MeasuredTrace) and one.devices:
+            read.append(one)
+            warnings += [f"{trace_name(path)}: {warning}" for warning in one.warnings]
+        else:
+            failed.append(NothingToDiagnose(what_to_record(one)) if isinstance(one, MeasuredTrace) else one)
+            warnings.append(f"{trace_name(path)} was skipped: {why_skipped(failed[-1])}")
     if not read:
         raise failed[0]
-    return read, tuple(map(str, failed)), warnings
-
-
-def _measure_all(
-    read: Sequence[_Trace], selection: Selection, warnings: list[str], only_data_parallel: bool
-) -> list[_Trace]:
-    """Measure the chosen ranks. A rank the selection misses becomes a warning, unless it misses all."""
-    chosen = [
-        (trace, [rank for rank in trace.timeline.ranks if _is_chosen(rank, selection)]) for trace in read
-    ]
-    if not any(ranks for _, ranks in chosen):
-        raise EmptySelection(
-            no_such_rank([rank for trace in read for rank in trace.timeline.ranks], selection)
-        )
-    measured, missed = [], []
-    for trace, ranks in chosen:
-        done: list[RankMeasurements] = []
-        for rank in ranks:
-            try:
-                done.append(measure_rank(rank, selection, only_data_parallel=only_data_parallel))
-            except EmptySelection as error:
-                missed.append(error)
-                warnings.append(f"process {rank.process}, GPU {rank.device} is left out: {error}")
-        if done:
-            measured.append(replace(trace, ranks=tuple(done)))
+    if not any(trace.is_chosen for trace in read):
+        raise EmptySelection(no_such_rank(read, selection))
+    missed = [one for trace in read for one in trace.missed]
+    for process, device, error in missed:
+        warnings.append(f"process {process}, GPU {device} is left out: {error}")
+    measured = [trace for trace in read if trace.ranks]
     if not measured:
-        raise missed[0]
-    return measured
-
-
-def _is_chosen(rank: RankTimeline, selection: Selection) -> bool:
-    recorded = None if rank.process is None else rank.columns.rank_of.get(rank.process)
-    gpu_fits = selection.gpu is None or rank.device == selection.gpu
-    return gpu_fits and (selection.rank is None or recorded == selection.rank)
+        raise missed[0][2]
+    return measured, tuple(map(str, failed)), warnings
 
 
 def _launched_frac(ranks: Sequence[RankMeasurements]) -> float | None:

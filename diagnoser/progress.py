@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from traces.progress import Progress, silent
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.progress import Progress as Bars
 
 _PATIENCE_S: Final = 1.0
@@ -30,34 +31,68 @@ def progress_display() -> Iterator[Progress]:
 
 
 class _Display:
-    """One bar for whatever is being done now; rich is loaded only once it is shown."""
+    """One bar for whatever is being done now, its rate and the time left of it; rich is loaded once shown.
 
-    def __init__(self) -> None:
-        self._started = time.monotonic()
+    Where the fraction falls, something new has begun: its time left is reckoned anew. The rate is of what is
+    being read now.
+    """
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console
+        self._started = self._since = time.monotonic()
         self._bars: Bars | None = None
+        self._doing, self._rows_before = "", 0
 
-    def show(self, doing: str, fraction: float | None) -> None:
-        if time.monotonic() - self._started < _PATIENCE_S:
+    def show(self, doing: str, fraction: float | None = None, rows: int | None = None) -> None:
+        now = time.monotonic()
+        if doing != self._doing:
+            self._doing, self._since, self._rows_before = doing, now, rows or 0
+        if now - self._started < _PATIENCE_S:
             return
-        if self._bars is None:
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-            self._bars = Progress(
-                SpinnerColumn(),
-                TextColumn("{task.description}", markup=False),
-                BarColumn(),
-                TimeElapsedColumn(),
-                console=Console(stderr=True),
-                transient=True,
-            )
-            self._bars.add_task("", total=None)
-            self._bars.start()
-        task = self._bars.task_ids[0]
-        self._bars.update(
-            task, description=doing, total=None if fraction is None else 1.0, completed=fraction or 0.0
+        bars = self._bars = self._bars or self._begun()
+        task = bars.tasks[0]
+        if fraction is None or fraction < task.completed:
+            bars.reset(task.id)
+            task.total = None if fraction is None else 1.0  # rich takes None for no change
+        bars.update(
+            task.id,
+            description=doing,
+            total=None if fraction is None else 1.0,
+            completed=fraction or 0.0,
+            rate="" if rows is None else _rate(rows - self._rows_before, now - self._since),
         )
 
     def close(self) -> None:
         if self._bars is not None:
             self._bars.stop()
+
+    def _begun(self) -> Bars:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            SpinnerColumn,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
+        bars = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TextColumn("{task.fields[rate]}", markup=False),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=self._console or Console(stderr=True),
+            transient=True,
+            get_time=time.monotonic,
+        )
+        bars.add_task("", total=None, rate="")
+        bars.start()
+        return bars
+
+
+def _rate(rows: int, took_s: float) -> str:
+    return f"{rows / took_s:,.0f} rows/s" if rows > 0 and took_s > 0 else ""

@@ -14,11 +14,12 @@ from diagnoser.configuration import read_configured
 from diagnoser.diagnosis import Diagnosis
 from diagnoser.earlier import with_about, with_files
 from diagnoser.pipeline import diagnose
+from diagnoser.processes import Workers
 from heuristics.result.result import Result
 from reports.result.read import is_result, of_one_run, read_result, typed
 from traces.errors import MoeDiagError, NotAResult, NotATrace, NothingToDiagnose, UsageError
 from traces.formats.open import ReadOptions
-from traces.progress import Progress, silent
+from traces.progress import Progress, listener, silent
 from traces.steps.selection import Selection
 
 SideName = Literal["base", "new"]
@@ -54,6 +55,7 @@ class Reading:
     """How both sides are read. `about`: fields of `heuristics.run.run.Given`, said of both runs.
 
     `redact`: paths and texts of configurations are withheld. `typed`: options of both sides, as they were.
+    `jobs`: how many traces are read at once, None: as many as there are cores.
     """
 
     selection: Selection = field(default_factory=Selection)
@@ -61,6 +63,7 @@ class Reading:
     about: Mapping[str, object] = field(default_factory=dict)
     redact: bool = True
     typed: Mapping[str, Value] = field(default_factory=dict)
+    jobs: int | None = 1
 
 
 @contextmanager
@@ -79,10 +82,17 @@ def read_sides(base: Side, new: Side, reading: Reading, progress: Progress = sil
     Raises what `diagnoser.compare` says; each message begins with the name of its side.
     """
     given_from(reading.about)  # said of both: what is wrong in it is of no side
-    result = _read(base, reading, progress)
-    if isinstance(base.source, Path) and _files(base) == _files(new):
-        return result, result
-    return result, _read(new, reading, progress)
+    is_one = isinstance(base.source, Path) and _files(base) == _files(new)
+    sides = [base] if is_one else [base, new]
+    jobs = reading.jobs if all(map(_takes_long, sides)) else 1
+    with Workers(jobs, progress) as workers:
+        results = workers.map(_read, {side.name: (side, reading) for side in sides})
+    return results[0], results[-1]
+
+
+def _takes_long(side: Side) -> bool:
+    """Whether its source is a trace, or may be one; an earlier result is read at once."""
+    return isinstance(side.source, Path) and side.source.is_file() and not is_result(side.source)
 
 
 def _files(side: Side) -> tuple[Path | None, ...]:
@@ -90,9 +100,11 @@ def _files(side: Side) -> tuple[Path | None, ...]:
     return tuple(one and one.resolve() for one in given)
 
 
-def _read(side: Side, reading: Reading, progress: Progress) -> Result:
-    def shown(doing: str, fraction: float | None) -> None:
-        progress(f"{side.name}: {doing}", fraction)
+def _read(task: tuple[Side, Reading]) -> Result:
+    (side, reading), tell = task, listener()
+
+    def shown(doing: str, fraction: float | None = None, rows: int | None = None) -> None:
+        tell(f"{side.name}: {doing}", fraction, rows)
 
     with named(side.name):
         result = _result(side, reading, shown)

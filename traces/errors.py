@@ -11,6 +11,7 @@ MoeDiagError
   |   + ExportFailed      nsys ran and could not export
   |   + NotAConfiguration no configuration of a run, or too large, broken, binary (traces.settings)
   |   + LogNotFound, NotALog, DamagedLog   of a training log (traces.training_log)
+  |   + ProcessEnded      one of several processes was ended from outside
   |   + OutputNotWritable the result cannot be put where it was asked for
   + NothingToDiagnose     read, but neither kernels nor graph rows
 
@@ -58,6 +59,10 @@ class NsysUnavailable(InputError):
 
 class ExportFailed(InputError):
     """nsys was run and gave no usable export."""
+
+
+class ProcessEnded(InputError):
+    """One of the processes that work at once was ended from outside, as where memory runs out."""
 
 
 class OutputNotWritable(InputError):

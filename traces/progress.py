@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-
-Progress = Callable[[str, float | None], None]
-"""Called with what is being done and the fraction done (0 to 1, None where unknown)."""
+from typing import Protocol
 
 
-def silent(doing: str, fraction: float | None) -> None:
+class Progress(Protocol):
+    """Called with what is being done, the fraction of it that is (0 to 1), and how many rows were read.
+
+    Either is None where it is unknown, or no rows are read.
+    """
+
+    def __call__(self, doing: str, fraction: float | None = None, rows: int | None = None, /) -> None:
+        """Say how far it is."""
+
+
+def silent(doing: str, fraction: float | None = None, rows: int | None = None) -> None:
     """Listen to nothing: the default for library use."""
 
 
@@ -27,6 +35,11 @@ def listening(progress: Progress) -> Iterator[None]:
         _listener.reset(token)
 
 
-def report(doing: str, fraction: float | None = None) -> None:
-    """Tell whoever listens what is being done, and the fraction of it that is."""
-    _listener.get()(doing, fraction)
+def listener() -> Progress:
+    """Who listens now, for a listener of one's own to pass on to."""
+    return _listener.get()
+
+
+def report(doing: str, fraction: float | None = None, rows: int | None = None) -> None:
+    """Tell whoever listens what is being done, the fraction of it that is, and how many rows were read."""
+    _listener.get()(doing, fraction, rows)

@@ -15,6 +15,7 @@ from diagnoser.options import (
     Force,
     Forms,
     Full,
+    Jobs,
     Keys,
     LogFile,
     MarkdownFlavor,
@@ -60,6 +61,7 @@ def analyze(
     nsys: NsysPath = None,
     cache_dir: CacheDir = None,
     reader: ReaderName = Reader.AUTO,
+    jobs: Jobs = None,
     about: dict[str, object] | None = None,
 ) -> int:
     """Diagnose a trace: which wall holds the run back, where its steps go, what to try, what is not told.
@@ -70,12 +72,10 @@ def analyze(
     \b
     moe-diag analyze run.nsys-rep
     moe-diag analyze run.sqlite --nvtx 'train_step_\\d+' --steps 2:5
-    moe-diag analyze run.sqlite --start 12.5s --end 13s
     moe-diag analyze run.sqlite --gpu-model H100 --ep 16 --core-version 0.16.1 --full
     moe-diag analyze run.sqlite --config run.yaml --log train.log
     moe-diag analyze run.sqlite --config train.sh --emit-config megatron-lm -o patch.sh
     moe-diag analyze run.sqlite -o run.html           one page, opens anywhere
-    moe-diag analyze run.sqlite -f markdown --flavor jira
     moe-diag analyze run.sqlite --ticket perf-1234    all a perf ticket needs
 
     With --config no fix is shown that the configuration forbids; what it contradicts, and numbers, are.
@@ -96,6 +96,7 @@ def analyze(
             nsys=nsys,
             cache_dir=cache_dir,
             reader=reader,
+            jobs=jobs,
             config=config,
             log=log,
             about=about,

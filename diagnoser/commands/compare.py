@@ -19,6 +19,7 @@ from diagnoser.options import (
     Forms,
     Full,
     GateLimit,
+    Jobs,
     Keys,
     MarkdownFlavor,
     NewConfig,
@@ -71,6 +72,7 @@ def compare(
     nsys: NsysPath = None,
     cache_dir: CacheDir = None,
     reader: ReaderName = Reader.AUTO,
+    jobs: Jobs = None,
     about: dict[str, object] | None = None,
 ) -> int:
     """Did it really get slower, by how much, where, and what changed that can explain it.
@@ -106,7 +108,7 @@ def compare(
     new_side = Side("new", after, new_gpu, new_config, new_log)
     typed = {"--gate": gate, "--expect": expected, "--steps": steps, "--nvtx": nvtx}
     chosen, options = parse_selection(steps, nvtx), ReadOptions(nsys, cache_dir, reader)
-    reading = Reading(chosen, options, about or {}, redact, typed)
+    reading = Reading(chosen, options, about or {}, redact, typed, jobs)
     wanted = output_of(
         form, output, force=force_overwrite, full=full, keys=keys, flavor=flavor, ticket=ticket
     )

@@ -264,7 +264,7 @@ def test_what_is_done_names_its_side(pair: list[str]) -> None:
 
     said: list[str] = []
     sides = Side("base", Path(pair[0])), Side("new", Path(pair[1]))
-    compare_sides(*sides, progress=lambda doing, _: said.append(doing))
+    compare_sides(*sides, progress=lambda doing, *_: said.append(doing))
     assert [one for one in said if not one.startswith(("base: ", "new: "))] == ["comparing"]
     assert "base: measuring base.sqlite" in said
     assert "new: measuring new.sqlite" in said

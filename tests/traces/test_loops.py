@@ -76,7 +76,7 @@ def test_the_first_compile_is_announced_and_kept(tmp_path: Path, monkeypatch: py
     words: list[str] = []
     for _ in range(2):
         fresh = loop("sums")(add_up._text)
-        with listening(lambda doing, fraction: words.append(doing)):
+        with listening(lambda doing, *_: words.append(doing)):
             fresh.compiled(VALUES, np.zeros(3, dtype=np.int64), 10)
     assert words == ["compiling the loops for large traces, once"]
     assert list((tmp_path / "moe-diag" / "loops").rglob("*.nbc"))

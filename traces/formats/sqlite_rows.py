@@ -71,7 +71,7 @@ class TableReader:
             done = first + len(numbers)
             for column, slot in zip(columns, self._stored_slots(), strict=True):
                 column.append(out[slot * capacity : slot * capacity + rows], len(leaves) / done)
-            progress(f"reading {self._table}, {columns[0].used:,} rows", done / len(leaves))
+            progress(f"reading {self._table}", done / len(leaves), columns[0].used)
         whole = [column.finished() for column in columns]
         numbers_of = dict(zip(self._integers, whole, strict=False))
         coded = {

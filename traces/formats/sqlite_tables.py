@@ -88,6 +88,7 @@ class SqliteTables:
         """Columns of a table that has them, in one pass and the table's own row order: no index is used."""
         encoders = {name: _TextEncoder() for name in texts}
         chunks: list[list[IntArray]] = []
+        done, most = 0, self._most_rows(table)
         with self._reading(table):
             source = f"{_quoted(table)} NOT INDEXED WHERE {_condition(only)}"
             cursor = self._db.execute(f"SELECT {_selected(integers, texts)} FROM {source}")
@@ -99,7 +100,8 @@ class SqliteTables:
                     [self._whole(table, name, values) for name, values in zip(integers, numbers, strict=True)]
                     + [encoder.encode(values) for encoder, values in coded]
                 )
-                self._progress(f"reading {table}, {len(chunks) * _CHUNK_ROWS:,} rows", None)
+                done += len(rows)
+                self._progress(f"reading {table}", min(1.0, done / most) if most else None, done)
         if not chunks:
             return empty_columns(integers, texts)
         whole = [np.concatenate(parts) for parts in zip(*chunks, strict=True)]
@@ -110,6 +112,14 @@ class SqliteTables:
                 for (name, encoder), codes in zip(encoders.items(), whole[len(integers) :], strict=True)
             },
         )
+
+    def _most_rows(self, table: str) -> int | None:
+        """About how many rows a table has, by its last rowid: counting would read it. None without one."""
+        try:
+            found = self._db.execute(f"SELECT max(_rowid_) FROM {_quoted(table)}").fetchone()
+        except sqlite3.Error:
+            return None
+        return found[0] if found and isinstance(found[0], int) and found[0] > 0 else None
 
     def strings(self, ids: IntArray) -> Mapping[int, str]:
         """Texts of `StringIds` for the distinct ids given; ids that are not there are left out."""

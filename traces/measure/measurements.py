@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
 
 import numpy as np
 
@@ -30,6 +32,7 @@ from traces.measure.timeline_columns import StepTimeline
 from traces.measure.totals import Totals, measure_totals
 from traces.measure.unknown import UnknownKernel, unknown_kernels
 from traces.missing import Missing
+from traces.progress import report
 from traces.replay.costs import Costs, measure_costs
 from traces.replay.edits import NOWHERE, Subject
 from traces.resolve.kinds import resolve_kinds
@@ -101,7 +104,10 @@ def measure_rank(
 
     `only_data_parallel`: the run's configuration says that it is parallel over data alone.
     """
+    tell = partial(_tell, rank.columns.info.name)
+    tell("steps")
     steps = choose_steps(rank, selection)
+    tell("communication")
     resolution = resolve_kinds(rank, only_data_parallel=only_data_parallel)
     rank = with_kinds(rank, resolution)
     rows = rank.activities
@@ -109,13 +115,17 @@ def measure_rank(
     first, last = int(rows.start_ns.min()), int(rows.end_ns.max())
     starts, ends = steps.windows.start_ns, steps.windows.end_ns
     gpu = rank.gpu
+    tell("recomputed layers")
     recompute = measure_recompute(rank, steps.windows, whole_steps=bool(steps.used))
+    tell("time without compute")
     queueing = find_queueing(rank)
     account = measure_account(rank, steps.windows, queueing)
+    tell("SMs")
     sm = measure_sm(rank, steps.windows, gpu, rank.columns.gpu_samples)
     absent = absent_pieces(account)
     subject = subject_of(rank, steps, queueing, recompute, sm)
     budget = measure_budget(rows, steps.windows)
+    tell("layers")
     moe = measure_moe(rank, resolution, steps, recompute, absent)
     timelines = measure_timelines(rank, steps, absent)
     return RankMeasurements(
@@ -132,7 +142,7 @@ def measure_rank(
         steps=steps,
         budget=budget,
         clock_offset_ns=clock_offset_ns(rank),
-        account=account,
+        account=account if isinstance(account, Missing) else replace(account, pieces=None),
         costs=measure_costs(subject, steps, account),
         bounds=measure_bounds(subject, budget, account, recompute.missing is None),
         a2a=measure_a2a(rank, resolution, steps.windows, steps),
@@ -154,6 +164,20 @@ def measure_rank(
         recorded_host_rows=_host_rows(rank, steps),
         outside_activity_ns=max(0, first - int(starts.min())) + max(0, int(ends.max()) - last),
     )
+
+
+_PHASES: Final = (
+    "steps",
+    "communication",
+    "recomputed layers",
+    "time without compute",
+    "SMs",
+    "layers",
+)
+
+
+def _tell(trace: str, phase: str) -> None:
+    report(f"measuring {trace}: {phase}", _PHASES.index(phase) / len(_PHASES))
 
 
 def _host_rows(rank: RankTimeline, steps: Steps) -> int:

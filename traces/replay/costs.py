@@ -15,6 +15,7 @@ from traces.columns import IntArray
 from traces.intervals import Spans, intersect, union
 from traces.limits import Limit
 from traces.missing import Missing
+from traces.progress import report
 from traces.replay.borders import Borders
 from traces.replay.changes.change import Change
 from traces.replay.changes.measure import Measured, measure_changes
@@ -24,7 +25,7 @@ from traces.replay.edits import Edits, Subject
 from traces.replay.graph import Graph, Timing, build_graph
 from traces.replay.handicaps import without_unexplained
 from traces.replay.proofs import Proofs, doubt, refusal
-from traces.replay.run import replay
+from traces.replay.run import Replayed, replay
 from traces.steps.found import Steps
 
 FIRST: Final = Limit(
@@ -88,7 +89,7 @@ class _Pricing:
     """One rank's graph, replayed with one thing taken away at a time."""
 
     def __init__(self, subject: Subject, steps: Steps, account: Account) -> None:
-        self._account, self._subject = account, subject
+        self._account, self._subject, self._replays = account, subject, 0
         self._windows: Spans = steps.windows
         self._graph: Graph = build_graph(subject.rank, steps.windows, subject.queueing)
         self._timing = without_unexplained(self._graph.timing)
@@ -97,15 +98,18 @@ class _Pricing:
         self._has_steps = bool(used)
         pairs = used or list(zip(self._windows.start_ns.tolist(), self._windows.end_ns.tolist(), strict=True))
         self._borders = Borders(self._graph.rows, np.array(pairs, dtype=np.int64).reshape(-1, 2))
-        self._recorded = self._borders.lengths_ns(replay(self._graph, self._graph.timing))
-        self._lasting = self._borders.lengths_ns(replay(self._graph, self._timing))
+        self._recorded = self._borders.lengths_ns(self._replayed(self._graph.timing))
+        self._lasting = self._borders.lengths_ns(self._replayed(self._timing))
+
+    def _replayed(self, timing: Timing) -> Replayed:
+        self._replays += 1
+        report(f"measuring {self._subject.rank.columns.info.name}: replay {self._replays}")
+        return replay(self._graph, timing)
 
     def costs(self) -> Costs:
         edits, proofs = self._edits, self._proofs()
         whole, kinds = edits.walls(), edits.kinds()
-        left = {
-            wall: self._borders.lengths_ns(replay(self._graph, edited())) for wall, edited in whole.items()
-        }
+        left = {wall: self._borders.lengths_ns(self._replayed(edited())) for wall, edited in whole.items()}
         found = {wall: self._split(after, kinds[wall]) for wall, after in left.items()}
         capped, whole_ns = self._capped(found["host_overhead"]), self._windows.total_ns
         worth = {wall for wall, cost in found.items() if cost.ns >= FIRST.value * whole_ns}
@@ -153,7 +157,7 @@ class _Pricing:
         return Without(int(left.sum()), tuple(left.tolist()) if self._has_steps else (), others)
 
     def _cost_of(self, timing: Timing, before: IntArray) -> Cost:
-        return self._cost(before, self._borders.lengths_ns(replay(self._graph, timing)))
+        return self._cost(before, self._borders.lengths_ns(self._replayed(timing)))
 
     def _cost(self, before: IntArray, after: IntArray) -> Cost:
         saved = before - after
@@ -171,7 +175,7 @@ class _Pricing:
     def _proofs(self) -> Proofs:
         recorded, timing = int(self._recorded.sum()), self._graph.timing
         halved = replace(self._timing, duration_ns=self._timing.duration_ns // 2)
-        shrunk = self._lasting - self._borders.lengths_ns(replay(self._graph, halved))
+        shrunk = self._lasting - self._borders.lengths_ns(self._replayed(halved))
         rows, long = self._graph.rows, timing.residual_ns > UNEXPLAINED.value
         waited = union((rows.start_ns - timing.residual_ns)[long], rows.start_ns[long])
         unexplained = intersect(waited, self._windows).total_ns

@@ -53,7 +53,7 @@ def test_missing_fields_mean_a_newer_report_only_where_it_can_be_newer(
 def test_a_report_that_changes_meanwhile_is_not_kept(tmp_path: Path) -> None:
     here = desk(tmp_path)
 
-    def grow(doing: str, fraction: float | None) -> None:
+    def grow(doing: str, fraction: float | None = None, rows: int | None = None) -> None:
         here.report.write_bytes(here.report.read_bytes() + b"U3w[END]")
 
     with pytest.raises(DamagedTrace, match="changed while it was exported"):
@@ -67,7 +67,7 @@ def test_ctrl_c_kills_nsys_and_all_it_started(tmp_path: Path) -> None:
     beats = here.nsys.folder / "beats"
     said: list[str] = []
 
-    def interrupt(doing: str, fraction: float | None) -> None:
+    def interrupt(doing: str, fraction: float | None = None, rows: int | None = None) -> None:
         said.append(doing)
         if len(said) > 2 and beats.exists():
             raise KeyboardInterrupt

@@ -132,7 +132,7 @@ def test_a_report_of_a_newer_patch_is_exported_all_the_same(tmp_path: Path) -> N
 def test_an_interrupted_export_leaves_nothing_and_the_next_one_works(tmp_path: Path) -> None:
     report = copied("jax_3090_2022.nsys-rep", tmp_path)
 
-    def interrupt(doing: str, fraction: float | None) -> None:
+    def interrupt(doing: str, fraction: float | None = None, rows: int | None = None) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -8,6 +8,7 @@ from functools import reduce
 from typing import Final
 
 from traces.limits import Limit
+from traces.progress import report
 from traces.replay.borders import Borders
 from traces.replay.changes.change import Draft, Edit
 from traces.replay.graph import Graph, Timing
@@ -63,6 +64,7 @@ class Savings:
         return max(0, self._saved_ns(edits, self._bases[0]))
 
     def _saved_ns(self, edits: Sequence[Edit], base: Base) -> int:
+        report("replaying changes of the run")
         timing, length_ns = base
         edited: Timing = reduce(lambda before, edit: edit(before), edits, timing)
         return length_ns - int(self._borders.lengths_ns(replay(self._graph, edited)).sum())

@@ -1,0 +1,181 @@
+"""Several traces at once: the same document, the same errors, and nothing left running."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import diagnoser
+from diagnoser import processes
+from diagnoser.cli import run
+from diagnoser.demo.recordings import unpack
+from diagnoser.measured import TraceTask, measure_trace
+from diagnoser.pipeline import diagnose
+from diagnoser.processes import Workers
+from tests.places import ROOT
+from traces.errors import EmptySelection, NotATrace, ProcessEnded
+from traces.formats.open import ReadOptions
+from traces.progress import report, silent
+from traces.steps.selection import Selection
+
+DEMOS = ("host_overhead", "token_sync", "two_walls")  # changes of which are replayed together
+
+
+@pytest.fixture(scope="module")
+def demos(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("demos")
+    paths = [folder / f"{name}.sqlite" for name in DEMOS]
+    for path, name in zip(paths, DEMOS, strict=True):
+        unpack(path, name)
+    return paths
+
+
+@pytest.fixture(params=["fork", "spawn"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    way = str(request.param)
+    monkeypatch.setattr(processes, "_forks", lambda: way == "fork")
+    return way
+
+
+def doubled(number: int) -> int:
+    report(f"doubling {number}")
+    return 2 * number
+
+
+def refused(number: int) -> int:
+    if number:
+        raise NotATrace(f"{number} is no trace")
+    time.sleep(0.2)
+    return number
+
+
+def killed(number: int) -> int:
+    if number == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return never(number)
+
+
+def never(number: int) -> int:
+    time.sleep(600)
+    return number
+
+
+def named(*numbers: int) -> dict[str, int]:
+    return {f"task {number}": number for number in numbers}
+
+
+def test_documents_are_the_same_with_one_process_and_with_two(demos: list[Path], way: str) -> None:
+    one, two = (diagnoser.analyze(demos, jobs=jobs).to_dict() for jobs in (1, 2))
+    assert one == two
+    assert one["combined"]
+
+
+def test_a_command_writes_the_same_bytes_with_one_process_and_with_two(
+    demos: list[Path], tmp_path: Path
+) -> None:
+    made = []
+    for jobs in ("1", "2"):
+        out = tmp_path / f"{jobs}.json"
+        assert run(["analyze", *map(str, demos), "--jobs", jobs, "-f", "json", "-o", str(out)]) == 0
+        made.append(out.read_bytes())
+    assert made[0] == made[1]
+
+
+def test_both_sides_of_a_comparison_are_read_at_once(demos: list[Path]) -> None:
+    one, two = (diagnoser.compare(demos[0], demos[1], jobs=jobs).to_dict() for jobs in (1, 2))
+    assert one == two
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_trace_that_cannot_be_used_is_skipped_with_its_own_words(
+    demos: list[Path], tmp_path: Path, jobs: int
+) -> None:
+    broken = tmp_path / "broken.sqlite"
+    broken.write_text("no trace", encoding="utf-8")
+    found = diagnose([demos[0], broken], jobs=jobs)
+    assert found.result.warnings[0] == "broken.sqlite was skipped: it is no trace"
+    assert found.skipped[0].startswith(f"{broken} is no trace we know.")
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_selection_that_matches_nothing_names_what_there_is(demos: list[Path], jobs: int) -> None:
+    with pytest.raises(EmptySelection, match="--gpu 7 matches nothing: kernels ran on GPU 0"):
+        diagnose(demos, selection=Selection(gpu=7), jobs=jobs)
+    with pytest.raises(EmptySelection, match="90:91"):
+        diagnoser.analyze(demos, steps="90:91", jobs=jobs)
+
+
+def test_nothing_measured_holds_columns(demos: list[Path]) -> None:
+    found = measure_trace(TraceTask(demos[2], Selection(), ReadOptions(), None, False))
+    assert not isinstance(found, Exception)
+    assert all(rank.account.pieces is None for rank in found.ranks if hasattr(rank.account, "pieces"))
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 9])
+def test_results_are_in_the_order_of_the_tasks(jobs: int) -> None:
+    with Workers(jobs, silent) as workers:
+        assert workers.map(doubled, named(5, 3, 4)) == [10, 6, 8]
+
+
+def test_what_processes_report_reaches_the_one_who_listens() -> None:
+    heard: list[tuple[str, float | None]] = []
+    with Workers(2, lambda doing, fraction=None, rows=None: heard.append((doing, fraction))) as workers:
+        workers.map(doubled, named(5, 3))
+    assert any(doing.endswith("done, doubling 5") for doing, _ in heard)
+    assert {fraction for _, fraction in heard} <= {0.0, 0.5}
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 3])
+def test_the_first_error_by_order_is_raised_as_it_is(jobs: int) -> None:
+    with pytest.raises(NotATrace, match="7 is no trace"), Workers(jobs, silent) as workers:
+        workers.map(refused, named(0, 7, 8))
+
+
+def test_a_process_that_is_killed_is_named_with_what_to_do() -> None:
+    said = "the process that read task 1 was ended from outside.*--jobs 1"
+    with pytest.raises(ProcessEnded, match=said), Workers(2, silent) as workers:
+        workers.map(killed, named(1, 2))
+
+
+def test_an_interrupt_ends_every_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(doing: str, fraction: float | None = None, rows: int | None = None) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), Workers(2, interrupt) as workers:
+        workers.map(reported_then_never, named(1, 2))
+    assert multiprocessing.active_children() == []
+
+
+def reported_then_never(number: int) -> int:
+    report("waiting")
+    return never(number)
+
+
+_PARENT = """
+import os, signal
+from diagnoser.processes import Workers
+from tests.diagnoser.test_processes import doubled
+from traces.progress import silent
+
+with Workers(2, silent) as workers:
+    print(workers.map(doubled, {"a": 1, "b": 2}), flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_processes_end_with_a_parent_that_is_killed() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", _PARENT],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,  # which the processes hold too: it ends once they have
+        timeout=60,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout) == (-signal.SIGKILL, b"[2, 4]\n")

@@ -1,0 +1,125 @@
+"""The progress display: what work says of itself, and what a terminal shows of it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import diagnoser
+from diagnoser.demo.recordings import unpack
+from diagnoser.progress import _Display, progress_display
+from traces.formats.open import ReadOptions, read_trace
+from traces.formats.readers import Reader
+from traces.progress import silent
+
+KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    path = tmp_path / "run.sqlite"
+    unpack(path, "host_overhead")
+    return path
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now_s = [100.0]
+    monkeypatch.setattr("diagnoser.progress.time.monotonic", lambda: now_s[0])
+    return now_s
+
+
+@pytest.fixture
+def display(clock: list[float]) -> Iterator[_Display]:
+    made = _Display(Console(force_terminal=True, file=StringIO(), width=120))
+    yield made
+    made.close()
+
+
+def shown(display: _Display) -> str:
+    assert display._bars is not None
+    console = Console(file=StringIO(), width=120)
+    console.print(display._bars)
+    return str(console.file.getvalue())  # type: ignore[attr-defined]
+
+
+def test_nothing_is_shown_in_the_first_second(display: _Display, clock: list[float]) -> None:
+    display.show("reading a", 0.5, 10)
+    clock[0] += 0.9
+    display.show("reading a", 0.6, 12)
+    assert display._bars is None
+
+
+def test_the_rate_is_of_the_rows_read_since_the_table_began(display: _Display, clock: list[float]) -> None:
+    display.show("reading a", 0.0, 1_000)
+    clock[0] += 2
+    display.show("reading a", 0.5, 5_000)
+    assert "reading a" in shown(display)
+    assert "2,000 rows/s" in shown(display)
+    display.show("measuring a: steps", 0.0)
+    assert "rows/s" not in shown(display)
+
+
+def test_a_bar_fills_and_begins_again_where_something_new_begins(
+    display: _Display, clock: list[float]
+) -> None:
+    clock[0] += 2
+    display.show("reading a", 0.75)
+    assert display._bars is not None
+    assert display._bars.tasks[0].completed == 0.75
+    display.show("reading b", 0.25)
+    assert (display._bars.tasks[0].completed, display._bars.tasks[0].total) == (0.25, 1.0)
+    display.show("replay 1")
+    assert display._bars.tasks[0].total is None
+
+
+def test_the_time_left_follows_from_the_fraction(display: _Display, clock: list[float]) -> None:
+    clock[0] += 2
+    for part in range(1, 6):
+        display.show("reading a", part / 10)
+        clock[0] += 1
+    assert "left 0:00:05" in " ".join(shown(display).split())
+
+
+def test_where_stderr_is_no_terminal_nobody_listens() -> None:
+    with progress_display() as listener:
+        assert listener is silent
+
+
+@pytest.mark.parametrize("reader", [Reader.PAGES, Reader.SQLITE3])
+def test_readers_say_how_many_rows_they_have_read(recording: Path, reader: Reader) -> None:
+    said: list[tuple[float | None, int | None]] = []
+
+    def listen(doing: str, fraction: float | None = None, rows: int | None = None) -> None:
+        if doing == f"reading {KERNELS}":
+            said.append((fraction, rows))
+
+    read_trace(recording, ReadOptions(reader=reader), listen)
+    with closing(sqlite3.connect(recording)) as database:
+        (count,) = database.execute(f"SELECT count(*) FROM {KERNELS}").fetchone()
+    assert said[-1] == (1.0, count)
+
+
+def test_measuring_says_its_phases_and_each_replay(recording: Path) -> None:
+    said: list[str] = []
+    fractions: list[float] = []
+
+    def listen(doing: str, fraction: float | None = None, rows: int | None = None) -> None:
+        name, _, phase = doing.partition(": ")
+        if name == "measuring run.sqlite":
+            said.append(phase)
+            fractions.extend([] if fraction is None else [fraction])
+
+    diagnoser.analyze(recording, progress=listen)
+    phases = ["steps", "communication", "recomputed layers", "time without compute", "SMs", "layers"]
+    assert said[:8] == ["", *phases, "replay 1"]
+    assert [one for one in said if one.startswith("replay ")] == [
+        f"replay {number}" for number in range(1, len(said) - 6)
+    ]
+    assert fractions == sorted(fractions)
