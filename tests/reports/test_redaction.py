@@ -39,7 +39,7 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         write_export(folder / name, moe_recording(steps=2, layers=1), lazy=False)
         assert plant(folder / name) >= 10
     script = SCRIPT.replace(
-        "--bf16", f'--bf16 --optimizer {SECRET} --save "/home/{SECRET}/x" --data-path {SECRET}'
+        "--bf16", f'--bf16 --tp-comm-overlap-cfg {SECRET} --save "/home/{SECRET}/x" --data-path {SECRET}'
     )
     script = script.replace("CONNECTIONS=1", f"CONNECTIONS={SECRET}\nexport WANDB_API_KEY={SECRET}")
     said = log(folder, 8.0)
@@ -124,7 +124,7 @@ def test_without_redaction_paths_and_texts_of_the_configuration_are_told(
     assert document["traces"][0]["path"] == str(planted["trace"])
     assert document["traces"][0]["name"] == "run.sqlite"
     settings = {one["knob"]: one for one in document["configuration"]["settings"]}
-    assert settings["optimizer.optimizer"]["value"] == SECRET
+    assert settings["tp_comm_overlap_cfg"]["value"] == SECRET
     assert not any(one["withheld"] for one in settings.values())
     assert document["given"]["container"] == f"{SECRET}/box"
     assert shlex.split(document["command"])[:3] == ["moe-diag", "analyze", str(planted["trace"])]
@@ -140,7 +140,7 @@ def test_a_redacted_document_says_what_it_withholds(planted: dict[str, Path]) ->
     assert document["redacted"] is True
     assert "path" not in document["traces"][0]
     withheld = [one["knob"] for one in document["configuration"]["settings"] if one["withheld"]]
-    assert {"optimizer.optimizer", "env.CUDA_DEVICE_MAX_CONNECTIONS"} <= set(withheld)
+    assert {"tp_comm_overlap_cfg", "env.CUDA_DEVICE_MAX_CONNECTIONS"} <= set(withheld)
     assert document["command"] == "moe-diag analyze run.sqlite --config run.sh --no-megatron --ep 8"
     assert redaction_words(document["redacted"]).startswith("Redacted: ")
 
@@ -194,7 +194,7 @@ def test_changed_texts_of_two_configurations_are_told_without_redaction_only(
             new_config=other,
             redact=redact,
         ).to_dict()
-        rows = [one for one in document["changed"] if one["what"] == "optimizer.optimizer"]
+        rows = [one for one in document["changed"] if one["what"] == "tp_comm_overlap_cfg"]
         told = [(one["base"], one["new"], one["withheld"]) for one in rows]
         assert told == ([] if redact else [(SECRET, "other", False)])
 
