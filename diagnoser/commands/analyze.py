@@ -64,7 +64,7 @@ def analyze(
     jobs: Jobs = None,
     about: dict[str, object] | None = None,
 ) -> int:
-    """Diagnose a trace: which wall holds the run back, where its steps go, what to try, what is not told.
+    """Diagnose a trace: which wall holds it back, what to try.
 
     Reads an Nsight Systems report (through your own nsys), an SQLite export of one, or the PyTorch
     profiler's JSON. Never changes the input, never writes beside it unless asked, never opens the network.

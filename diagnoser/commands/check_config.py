@@ -39,7 +39,7 @@ def check_config(
     redact: Redact = True,
     about: dict[str, object] | None = None,
 ) -> int:
-    """Is a configuration legal for its versions, what does the workflow say of it, what to try.
+    """Is a configuration legal, and what would make it faster.
 
     Needs no trace, and runs nothing of the file. Exit code 0: legal; 1: illegal; 2: usage; 3: not readable.
     With --symptoms the walls are judged too, and a plan is made.

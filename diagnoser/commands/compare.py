@@ -75,7 +75,7 @@ def compare(
     jobs: Jobs = None,
     about: dict[str, object] | None = None,
 ) -> int:
-    """Did it really get slower, by how much, where, and what changed that can explain it.
+    """Is a run really slower than another, by how much, and why.
 
     Every difference is new less base, per step, and the rows add up to it. Without logs, 8 steps a side are
     needed to tell a difference from chance. Logs of both runs give its size without the profiler.

@@ -35,7 +35,7 @@ def demo(
         typer.Option(metavar="PATH", help="Keep the simulated export here, to analyze it yourself."),
     ] = None,
 ) -> int:
-    """Diagnose a simulated run with a known wall, recorded as an nsys export.
+    """Diagnose a simulated run with a known wall.
 
     \b
     moe-diag demo                  expert all-to-all across nodes, nothing beside it

@@ -12,7 +12,7 @@ def doctor(
     nsys: NsysPath = None,
     cache_dir: CacheDir = None,
 ) -> None:
-    """Is this recording good enough: what it holds and lacks, and how good it is for each wall.
+    """Is this recording good enough, for which wall.
 
     Diagnoses nothing. Says what is missing and what that makes impossible, whether host and GPU clocks agree,
     what the profiler itself noted, whether the recording is good, usable or useless for each wall, and the

@@ -9,7 +9,7 @@ from diagnoser.output import Target, write
 def explain(
     word: Word = "",
 ) -> None:
-    """What a word of a report means: a wall, a fix, a measure by key or name, a rule, a finding, a setting.
+    """What a word of a report means: wall, fix, measure, rule.
 
     \b
     moe-diag explain COM-2                       a fix: its settings, needs, side effects

@@ -33,7 +33,7 @@ def report(
     keys: Keys = False,
     redact: Redact = True,
 ) -> int:
-    """Render an earlier result again, in any format: of analyze, compare or check-config.
+    """Write an earlier result in any other format.
 
     Needs no trace and measures nothing: what the JSON says is what is shown. The same result gives the same
     bytes.

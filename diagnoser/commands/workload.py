@@ -19,7 +19,7 @@ def workload(
     device: Annotated[str, typer.Option(metavar="cuda|cpu", help="cpu records no kernels.")] = "cuda",
     megatron: Annotated[bool, typer.Option("--megatron", help="Megatron-Core's own MoE layer.")] = False,
 ) -> None:
-    """Record a small real MoE training step in a known state (needs PyTorch, and a GPU for kernels).
+    """Record a small real MoE training step; needs PyTorch.
 
     States: eager, cuda_graph, recompute, many_small_experts, few_large_experts, host_counts,
     copy_same_stream, copy_second_stream. The recording is scrubbed; a .known.json beside it says what was

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from diagnoser import __main__ as door
 from diagnoser.cli import run
-from tests.places import ROOT
+from tests.places import ROOT, Reviewed
 from tests.simulate.export import write_export
 from tests.simulate.recording import Recording
 
@@ -177,6 +178,20 @@ def test_a_bad_option_or_selection_ends_with_two(
 def test_no_command_shows_the_help_and_ends_with_two(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([]) == 2
     assert "analyze" in "".join(capsys.readouterr())
+
+
+def test_the_help_that_is_shipped_is_what_the_commands_say(
+    reviewed: Reviewed, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run(["--help"]) == 0
+    said = capsys.readouterr().out
+    assert reviewed(Path(door.__file__).with_name("help.txt"), said) == said
+    assert "..." not in said.partition("Commands:")[2]  # no summary is cut
+    monkeypatch.setattr(sys, "argv", ["moe-diag", "--help"])
+    with pytest.raises(SystemExit) as ended:
+        door.main()
+    assert (ended.value.code, capsys.readouterr().out) == (0, said)
 
 
 def test_an_existing_output_is_refused_before_any_work(
