@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.findings.finding import Case, ConfigFinding, Detector
+from heuristics.guides.connections import connections as wanted_connections
 from heuristics.guides.facts import ep_share
 from heuristics.run.run import Run
 from heuristics.walls.price import WALL
@@ -134,14 +135,17 @@ def connections(case: Case) -> ConfigFinding | None:
     overlap, capability = run.asked.ep_overlap, run.config.capability
     cut = [run.asked.positive(knob) or 1 for knob in ("tensor_model_parallel_size", "context_parallel_size")]
     old = capability is not None and capability[0] < 10
+    several = wanted_connections(run, ep_overlap=True)
     if one and overlap and max(cut) > 1 and old:
         text = (
             "EP overlap wants it larger, TP and CP before Blackwell want it to be 1: 1 gives up the overlap"
         )
-        return _connections(run, "inert", text, "measure 1 against 32, or EP overlap without TP and CP")
+        return _connections(
+            run, "inert", text, f"measure 1 against {several}, or EP overlap without TP and CP"
+        )
     if one and overlap:
         return _connections(
-            run, "inert", "EP overlap needs it above 1, or nothing runs beside anything", "8 or 32"
+            run, "inert", "EP overlap needs it above 1, or nothing runs beside anything", str(several)
         )
     if not one and max(cut) > 1 and old and overlap is False and not _sharded(run):
         return _connections(run, "illegal", "TP or CP above 1 before Blackwell asserts that it is 1", "1")
