@@ -66,11 +66,11 @@ def _less(run: Run) -> Change:
 
 
 def _fewer_layers(run: Run) -> Change:
-    """No offloaded layer; where memory is tight half of them. Megatron-LM has the number of layers only."""
+    """No offloaded layer; where memory is tight half of them. Megatron-LM has a flag for the number only."""
     layers = run.config.count("cpu_offloading_num_layers")
     if run.config.memory_tight and layers is not None and layers > 1:
         return Change({"cpu_offloading_num_layers": layers // 2})
-    return Change(megatron_lm={"cpu_offloading_num_layers": 0}, megatron_bridge={"cpu_offloading": False})
+    return Change({"cpu_offloading": False, "cpu_offloading_num_layers": 0})
 
 
 def _left(run: Run) -> tuple[str, ...]:

@@ -288,21 +288,24 @@ def test_the_configuration_settles_what_no_trace_tells(
     assert need(CATALOGUE[number], configured(values), part).state == state
 
 
+OFF = ("model.cpu_offloading=false", "model.cpu_offloading_num_layers=0")
+
+
 @pytest.mark.parametrize(
     ("tight", "bridge", "megatron", "state"),
     [
-        (False, "model.cpu_offloading=false", "--cpu-offloading-num-layers 0", "met"),
-        (None, "model.cpu_offloading=false", "--cpu-offloading-num-layers 0", "unknown"),
-        (True, "model.cpu_offloading_num_layers=12", "--cpu-offloading-num-layers 12", "unknown"),
+        (False, OFF, "--cpu-offloading-num-layers 0", "met"),
+        (None, OFF, "--cpu-offloading-num-layers 0", "unknown"),
+        (True, ("model.cpu_offloading_num_layers=12",), "--cpu-offloading-num-layers 12", "unknown"),
     ],
 )
 def test_offload_of_whole_layers_is_turned_off_or_halved_where_its_copies_cost(
-    tight: bool | None, bridge: str, megatron: str, state: str
+    tight: bool | None, bridge: tuple[str, ...], megatron: str, state: str
 ) -> None:
     values: dict[str, Value] = {"cpu_offloading": True, "cpu_offloading_num_layers": 24}
     run = replace(configured(values, memory_tight=tight), observed=Observed(offload=True))
     knobs = CATALOGUE["MEM-6"].knobs(run)
-    assert (knobs.megatron_bridge, knobs.megatron_lm) == ((bridge,), (megatron,))
+    assert (knobs.megatron_bridge, knobs.megatron_lm) == (bridge, (megatron,))
     assert [one.state for one in CATALOGUE["MEM-6"].preconditions(run) if "room" in one.text] == [state]
     assert not [one for one in CATALOGUE["MEM-6"].preconditions(run) if one.state == "unmet"]
 
