@@ -48,6 +48,9 @@ _DEEPEP: Final = ("h100", "b200", "b300")
 _BY_HELPER: Final = ("moe_token_dispatcher_type", "moe_flex_dispatcher_backend", "moe_shared_expert_overlap")
 _FALLS_BACK: Final[Release] = (0, 19, 0)
 _OF_DATA: Final = "dataset.sequence_length"
+_OWN_LENGTH: Final = ("rp2", "c4")
+"""Data whose length an override may set: for all else the scripts make a dataset of the model's length
+(scripts/performance/utils/overrides.py, set_user_overrides)."""
 _ENVIRONMENT: Final = ("--env", "--custom_env_vars")
 
 
@@ -81,7 +84,7 @@ def take_harness(draft: Draft, words: tuple[Word, ...], core: Release | None, is
         elif (hidden := by_path().get(word.text.partition("=")[0])) is not None:
             unclear(draft, hidden, hidden.bridge, word.line, "its value comes from outside the file")
     if is_script:
-        if "--seq_length" in plain:  # sets the dataset's too
+        if "--seq_length" in plain or plain.get("--data", "mock") not in _OWN_LENGTH:
             draft.by_knob.pop(_OF_DATA, None)
         _without_deepep(draft, plain, core)
         take_recipe(draft, plain, core)
