@@ -141,8 +141,11 @@ def legal_words(result: Result, configuration: Configuration) -> str:
     versions = [f"{name} {version}" for name, one in packages if (version := known(one))]
     of = ", ".join(versions) or "the newest releases (version unknown: --core-version)"
     if not configuration.legal:
-        count = sum(one.weight == Weight.REJECTED for one in defects(result))
-        return f"{counted(count, 'error')} for {of}: Megatron rejects this configuration."
+        weights = [one.weight for one in defects(result)]
+        count, others = weights.count(Weight.REJECTED), weights.count(Weight.NOT_AS_WRITTEN)
+        more = counted(others, "more entry", "more entries")
+        also = f" Fix first has {more}, which Megatron does not reject." if others else ""
+        return f"{counted(count, 'error')} for {of}: Megatron rejects this configuration.{also}"
     if not is_written(configuration):
         return "No configuration was given; only what the trace shows of it is known. Give --config FILE."
     unread = "" if recipe_known(configuration) else " The values of its recipe are not known."
