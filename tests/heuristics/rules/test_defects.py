@@ -107,9 +107,9 @@ DELAYED = {
         (
             {**DELAYED, "gpu": "H100", "multi_latent_attention": True},
             "another FP8 recipe, or recompute mla_up_proj instead, "
-            "or moe_act and layernorm out of recompute_modules",
+            "or take moe_act and layernorm out of recompute_modules",
         ),
-        ({**DELAYED, "gpu": "A100"}, "moe_act and layernorm out of recompute_modules"),
+        ({**DELAYED, "gpu": "A100"}, "take moe_act and layernorm out of recompute_modules"),
     ],
 )
 def test_a_cure_names_only_what_the_model_and_the_gpu_have(knobs: dict[str, object], cure: str) -> None:
