@@ -113,6 +113,7 @@ FACTS: Final[Mapping[str, Fact]] = {
     "torch": Fact(_release("torch"), option="--torch-version", words="PyTorch"),
     "nccl": Fact(lambda c: c.version_text("nccl"), option="--log", words="NCCL"),
     "capability": Fact(lambda c: version(c.capability), option="--gpu-model", words="compute capability"),
+    "fp8_gpu": Fact(lambda c: c.capability is None or c.capability >= (8, 9), option="--gpu-model"),
     "framework": Fact(lambda c: c.framework, option="--config"),
     "packed": Fact(lambda c: c.packed_sequences, option="--packed-sequences"),
     "stage": Fact(lambda c: c.stage, option="--stage"),

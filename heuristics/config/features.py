@@ -45,6 +45,15 @@ class Features(KnobView):
         return self.on("moe_shared_expert_intermediate_size")
 
     @property
+    def may_overlap_shared(self) -> bool:
+        """Whether shared-expert overlap may be on: it is, or the model is not known to lack shared experts.
+
+        A configuration that has the number of experts, and no size of a shared one, builds none.
+        """
+        written = self.shared_experts is None and not self.known("num_moe_experts")
+        return bool(self.shared_overlap or self.shared_experts or written)
+
+    @property
     def dispatcher(self) -> str | None:
         """alltoall, allgather, or the backend of flex; `flex` where its backend is unknown."""
         kind = self.word("moe_token_dispatcher_type")

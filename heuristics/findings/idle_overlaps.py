@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from heuristics.findings.finding import Case, ConfigFinding, Detector
 from heuristics.fixes.com_4_dp_overlap import NORM_MARGIN
+from heuristics.guides.connections import connections
 from heuristics.run.run import Run
 from heuristics.walls.price import WALL
 from heuristics.walls.words import percent
@@ -26,10 +27,6 @@ class Cause(NamedTuple):
     change: str
 
 
-_ONE_QUEUE: Final = Cause(
-    "CUDA_DEVICE_MAX_CONNECTIONS is 1: one hardware queue, so nothing runs beside anything",
-    "CUDA_DEVICE_MAX_CONNECTIONS=8 or 32",
-)
 _ONE_MICROBATCH: Final = Cause(
     "a step has one microbatch, and the exchanges of one hide under the compute of another",
     "a larger global batch, or a smaller micro-batch",
@@ -83,7 +80,7 @@ def data_overlap(case: Case) -> ConfigFinding | None:
     norms = not any(run.asked.value(knob) for knob in _MARGINS)
     causes = [
         *([_IGNORED] if is_ignored else []),
-        *([_ONE_QUEUE] if run.asked.env_is("CUDA_DEVICE_MAX_CONNECTIONS", "1") else []),
+        *_one_queue(run),
         *([_NORMS] if norms else []),
     ]
     return _finding(
@@ -95,9 +92,18 @@ def data_overlap(case: Case) -> ConfigFinding | None:
     )
 
 
+def _one_queue(run: Run) -> list[Cause]:
+    """One queue as the cause, where nothing else of the run asks for one."""
+    several = connections(run, ep_overlap=run.asked.ep_overlap)
+    if several == 1 or not run.asked.env_is("CUDA_DEVICE_MAX_CONNECTIONS", "1"):
+        return []
+    why = "CUDA_DEVICE_MAX_CONNECTIONS is 1: one hardware queue, so nothing runs beside anything"
+    return [Cause(why, f"CUDA_DEVICE_MAX_CONNECTIONS={several}")]
+
+
 def _of_schedule(run: Run) -> list[Cause]:
     single = [_ONE_MICROBATCH] if run.asked.microbatches == 1 else []
-    return [*single, *([_ONE_QUEUE] if run.asked.env_is("CUDA_DEVICE_MAX_CONNECTIONS", "1") else [])]
+    return [*single, *_one_queue(run)]
 
 
 def _finding(id: str, text: str, evidence: str, causes: list[Cause], checks: str) -> ConfigFinding:

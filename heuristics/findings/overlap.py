@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.findings.finding import Case, ConfigFinding, Detector
+from heuristics.guides.connections import connections as wanted_connections
 from heuristics.guides.facts import ep_share
 from heuristics.run.run import Run
 from heuristics.walls.price import WALL
@@ -73,8 +74,10 @@ def _tensor_asked(case: Case) -> bool:
 
 
 def tensor_overlap_dropped(case: Case) -> ConfigFinding | None:
-    """TP overlap without TP or sequence parallelism."""
+    """TP overlap without TP or sequence parallelism in Bridge; Megatron-LM refuses it, which a rule tells."""
     run = case.run
+    if run.config.framework == "megatron_lm":
+        return None
     tp, dropped = run.config.tp, "tp-overlap-off" in case.lines
     without = "TP is 1" if tp == 1 else "sequence parallelism is off"
     idle = tp == 1 or run.config.on("sequence_parallel") is False
@@ -83,7 +86,7 @@ def tensor_overlap_dropped(case: Case) -> ConfigFinding | None:
     return ConfigFinding(
         "CFG-tp-overlap-off",
         "inert",
-        "TP overlap is asked for where Megatron-Bridge turns it off and Megatron-LM asserts",
+        "TP overlap is asked for where Megatron-Bridge turns it off",
         case.line_of("tp-overlap-off") if dropped else without,
         "sequence_parallel with TP of at least 2 and Transformer Engine (COM-5), or leave it out",
     )
@@ -121,45 +124,35 @@ def _off_at(said: Settings) -> str:
 
 
 def connections(case: Case) -> ConfigFinding | None:
-    """CUDA_DEVICE_MAX_CONNECTIONS against what parallelism and overlap ask of it.
+    """One hardware queue with EP overlap; what is refused, rules tell.
 
     Source: Megatron-LM, megatron/training/arguments.py at d98e8a64; README of its MoE for EP overlap.
     """
-    run, said = case.run, case.run.asked.value(_CONNECTIONS)
-    if said is None:
+    run = case.run
+    if str(run.asked.value(_CONNECTIONS)) != "1" or not run.asked.ep_overlap or _sharded(run):
         return None
-    one = str(said) == "1"
-    if one and (run.asked.on("ddp.use_megatron_fsdp") or run.asked.on("use_torch_fsdp2")):
-        return _connections(run, "illegal", "FSDP asserts that it is not 1", "a larger value, or none")
-    overlap, capability = run.asked.ep_overlap, run.config.capability
+    capability = run.config.capability
     cut = [run.asked.positive(knob) or 1 for knob in ("tensor_model_parallel_size", "context_parallel_size")]
     old = capability is not None and capability[0] < 10
-    if one and overlap and max(cut) > 1 and old:
+    several = wanted_connections(run, ep_overlap=True)
+    if max(cut) > 1 and old:
         text = (
             "EP overlap wants it larger, TP and CP before Blackwell want it to be 1: 1 gives up the overlap"
         )
-        return _connections(run, "inert", text, "measure 1 against 32, or EP overlap without TP and CP")
-    if one and overlap:
-        return _connections(
-            run, "inert", "EP overlap needs it above 1, or nothing runs beside anything", "8 or 32"
-        )
-    if not one and max(cut) > 1 and old and overlap is False and not _sharded(run):
-        return _connections(run, "illegal", "TP or CP above 1 before Blackwell asserts that it is 1", "1")
-    return None
-
-
-def _sharded(run: Run) -> bool:
-    return bool(run.asked.on("ddp.use_megatron_fsdp") or run.asked.on("use_torch_fsdp2"))
-
-
-def _connections(run: Run, state: str, text: str, fix: str) -> ConfigFinding:
+        fix = f"measure 1 against {several}, or EP overlap without TP and CP"
+    else:
+        text, fix = "EP overlap needs it above 1, or nothing runs beside anything", str(several)
     return ConfigFinding(
         "CFG-max-connections",
-        "illegal" if state == "illegal" else "inert",
+        "inert",
         f"CUDA_DEVICE_MAX_CONNECTIONS: {text}",
         f"in {run.asked.where(_CONNECTIONS)}",
         fix,
     )
+
+
+def _sharded(run: Run) -> bool:
+    return bool(run.asked.on("ddp.use_megatron_fsdp") or run.asked.on("use_torch_fsdp2"))
 
 
 DETECTORS: Final[tuple[Detector, ...]] = (

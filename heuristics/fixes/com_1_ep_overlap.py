@@ -29,9 +29,10 @@ SMALL_EP: Final = Limit(
 
 def change(run: Run) -> Change:
     """Switch it on, alone. More than one hardware queue is needed, or nothing runs beside anything."""
+    has_shared = run.config.may_overlap_shared
     return Change(
         set={
-            "moe_shared_expert_overlap": False,
+            **({"moe_shared_expert_overlap": False} if has_shared else {}),
             "env.CUDA_DEVICE_MAX_CONNECTIONS": str(connections(run, ep_overlap=True)),
         },
         megatron_lm={"overlap_moe_expert_parallel_comm": True},
@@ -39,7 +40,7 @@ def change(run: Run) -> Change:
         harness=(
             "--moe_a2a_overlap false",
             "comm_overlap.overlap_moe_expert_parallel_comm=true",
-            "model.moe_shared_expert_overlap=false",
+            *(("model.moe_shared_expert_overlap=false",) if has_shared else ()),
         ),
     )
 

@@ -57,7 +57,7 @@ def change(run: Run, backend: str = "") -> Change:
             _TYPE: "flex",
             **({"moe_enable_deepep": True} if by_switch else {_BACKEND: backend}),
             "moe_router_dtype": "fp32",
-            "moe_shared_expert_overlap": False,
+            **({"moe_shared_expert_overlap": False} if run.config.may_overlap_shared else {}),
             **topology(run, backend),
         },
         harness=(f"--moe_flex_dispatcher_backend {backend}",),

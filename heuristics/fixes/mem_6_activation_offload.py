@@ -2,9 +2,9 @@
 
 Changes where some modules keep their inputs until backward: in host memory, copied under compute. Helps
 where selective recompute is not enough, and where it lets TP or recompute go; where offload copies are
-exposed already, a smaller fraction takes them off the critical path, and MEM-2 replaces them. Forbidden
-beside layer-level cpu_offloading, for expert modules inside a recomputed MoE layer, and pointless under
-full recompute.
+exposed already, a smaller fraction takes them off the critical path, and MEM-2 replaces them. Where whole
+layers are offloaded (cpu_offloading) it offloads fewer of them. More of single modules is forbidden beside
+that, for expert modules inside a recomputed MoE layer, and pointless under full recompute.
 """
 
 from __future__ import annotations
@@ -15,7 +15,15 @@ from typing import Final
 from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix, Gain
 from heuristics.fixes.precondition import Precondition
-from heuristics.fixes.preconditions import at_least, holds, is_not, no_layer_offload, te_at_least, te_layers
+from heuristics.fixes.preconditions import (
+    at_least,
+    holds,
+    is_not,
+    layer_offload,
+    no_layer_offload,
+    te_at_least,
+    te_layers,
+)
 from heuristics.guides.graph_modules import captured_alone, replays
 from heuristics.guides.recompute import recomputed_now
 from heuristics.run.run import Run
@@ -36,7 +44,7 @@ def change(run: Run) -> Change:
     From Transformer Engine 2.10 on the variable keeps it from offloading weights too.
     """
     if _is_less(run):
-        return _less(run)
+        return _fewer_layers(run) if layer_offload(run) else _less(run)
     modules = (*(run.config.offloads() or ()), *_left(run))
     only = {} if run.config.before("te", "2.10.0") else {"env.NVTE_CPU_OFFLOAD_V1": "1"}
     return Change({"fine_grained_activation_offloading": True, "offload_modules": modules, **only})
@@ -57,6 +65,14 @@ def _less(run: Run) -> Change:
     return Change({"offload_modules": now[:-1] if now else _EXPERTS[:1]}, since="0.16.0")
 
 
+def _fewer_layers(run: Run) -> Change:
+    """No offloaded layer; where memory is tight half of them. Megatron-LM has a flag for the number only."""
+    layers = run.config.count("cpu_offloading_num_layers")
+    if run.config.memory_tight and layers is not None and layers > 1:
+        return Change({"cpu_offloading_num_layers": layers // 2})
+    return Change({"cpu_offloading": False, "cpu_offloading_num_layers": 0})
+
+
 def _left(run: Run) -> tuple[str, ...]:
     """What to offload next: of the experts, where none run twice anyway, then of attention."""
     now = run.config.offloads() or ()
@@ -68,6 +84,16 @@ def _left(run: Run) -> tuple[str, ...]:
 
 def _of_run(fix: Fix, run: Run) -> Fix:
     """More or less of it, as such, each with the cost that it acts on."""
+    if _is_less(run) and layer_offload(run):
+        return replace(
+            fix,
+            title="Offload fewer layers",
+            versions="every release of Megatron-Core that has cpu_offloading",
+            gains=(),
+            side_effects=("the activations of these layers stay on the GPU: its peak of memory rises",),
+            wins=("offload",),
+            with_room=True,
+        )
     if _is_less(run):
         return replace(fix, title="Offload fewer activations", wins=("offload",), with_room=True)
     more = "more activations" if run.active.offload else "activations of single modules"
@@ -75,7 +101,11 @@ def _of_run(fix: Fix, run: Run) -> Fix:
 
 
 def advice(run: Run) -> tuple[Precondition, ...]:
-    """Releases, and what must not run beside it."""
+    """Releases, and what must not run beside it; for fewer whole layers only room."""
+    if _is_less(run) and layer_offload(run):
+        tight = run.config.memory_tight
+        text = "memory has room for the activations that stay on the GPU"
+        return (holds(text, (tight is False) or None, told_by="--memory-tight"),)
     text = "no full recompute, which leaves nothing inside a layer to offload"
     needs = [
         is_not(text, run.active.recompute_full, "MEM-2"),

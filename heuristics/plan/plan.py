@@ -144,7 +144,9 @@ def _plan(
         fit = [lever for lever in named if not _unmet(lever) and lever.fix.id not in rejected]
         if permits is not None:
             fit = [lever for lever in fit if not permits.judge(lever.change.in_run(run), {}).broken]
-        return Plan((), (), tuple(fit))
+        large = {one.fix.id: without_room(run, one.fix, one.change.in_run(run)) for one in fit}
+        fit = [lever for lever in fit if large[lever.fix.id] is None]
+        return Plan((), tuple(one for one in large.values() if one), tuple(fit))
     chosen: list[Planned] = []
     refused: list[Refused] = []
     for wall in walls:

@@ -59,7 +59,7 @@ class Rejection:
 class Plan:
     """Fixes in the order to try; those refused; levers where no wall stands.
 
-    `releases`: of the upgrades that are its first steps; the steps after them are for a run with these.
+    `releases`: of the upgrades among its steps; the steps after them are for a run with these.
     """
 
     fixes: tuple[Planned, ...]

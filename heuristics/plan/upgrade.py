@@ -23,8 +23,8 @@ def unlocked(
 ) -> Plan:
     """The plan after an upgrade, where releases alone refuse the wall's first fix; else the plan as it is.
 
-    `wanted`: the wall's fixes in their order. All of the new plan is judged on the upgraded run, so that the
-    upgrade is its first step.
+    `wanted`: the wall's fixes in their order. What follows the upgrade is judged on the upgraded run; what
+    both runs allow in the same words comes before it.
     """
     planned = {one.fix.id for one in plan.fixes}
     refused = {one.fix.id for one in plan.refused if one.kind == "needs"}
@@ -35,7 +35,8 @@ def unlocked(
         upgrade = upgraded(run, needed)
         later = make(upgrade) if needed and _broken(upgrade) <= _broken(run) else plan
         if one.fix.id in {other.fix.id for other in later.fixes}:
-            return _led(later, run, wall, needed, one.fix.id)
+            steps = tuple(_step(run, release, wall) for release in needed)
+            return _joined(plan, steps, later, needed, one.fix.id)
     return plan
 
 
@@ -48,12 +49,24 @@ def _broken(run: Run) -> set[str]:
     return {one.rule.id for one in check_rules(run) if one.level == "error"}
 
 
-def _led(plan: Plan, run: Run, wall: WallId, releases: tuple[Release, ...], fix: str) -> Plan:
-    """A plan that upgrades lead, of which a fix stands on all."""
-    steps = tuple(_step(run, release, wall) for release in releases)
-    ids = tuple(one.fix.id for one in steps)
-    after = (replace(one, after=(*ids, *one.after)) if one.fix.id == fix else one for one in plan.fixes)
-    return replace(plan, fixes=(*steps, *after), releases=releases)
+def _joined(
+    now: Plan, upgrades: tuple[Planned, ...], later: Plan, releases: tuple[Release, ...], fix: str
+) -> Plan:
+    """A plan with its upgrades, of which a fix stands on all; before them what the run allows as it is."""
+    kept = {one.fix.id: one.knobs for one in later.fixes}
+    before: dict[str, Planned] = {}
+    for one in now.fixes:
+        if kept.get(one.fix.id) == one.knobs and {*one.after} <= {*before}:
+            before[one.fix.id] = one
+    ids = tuple(one.fix.id for one in upgrades)
+    rest = [one for one in later.fixes if one.fix.id not in before]
+    after = (replace(one, after=(*ids, *one.after)) if one.fix.id == fix else one for one in rest)
+    first = (replace(one, shares_with=_of(later, one.fix.id).shares_with) for one in before.values())
+    return replace(later, fixes=(*first, *upgrades, *after), releases=releases)
+
+
+def _of(plan: Plan, fix: str) -> Planned:
+    return next(one for one in plan.fixes if one.fix.id == fix)
 
 
 def _releases(needs: Iterable[Precondition]) -> tuple[Release, ...]:

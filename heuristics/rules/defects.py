@@ -166,7 +166,7 @@ def _of_rule(broken: Broken, run: Run) -> Defect:
         id=rule.id,
         kind=_OF_LEVEL[broken.level],
         what=broken.text,
-        cure=rule.cure,
+        cure=rule.cure_of(run.validated),
         fix=rule.fix,
         cost=_LEVEL_COSTS.get(broken.level) or _COSTS[rule.by],
         since=_release(rule, rule.since),

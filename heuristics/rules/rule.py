@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -30,10 +30,10 @@ class Rule:
     the sentence of every view. `level`: `guide` where only a published guide asks for it. `since`, `until`:
     the first release that has the rule and the first that has it no more, None without; of Megatron-Core
     (and so Megatron-LM), of Megatron-Bridge where that refuses. `lines`: ids of `known_lines.toml`, which
-    has the framework's own message. `cure`: what would meet it; `set`: knobs that do, where their values do
-    not depend on the run; `along`: who switches the feature on sets them with it. `fix`: the catalogue's
-    id, `CFG-n` or `ENV-n`. `guide`: where a published guide asks for it. `same`: ids of findings and of steps
-    of the workflow that tell the same of a run.
+    has the framework's own message. `cure`: what would meet it in any run; `cures`: its ways, each with what
+    a run must have for it; `set`: knobs that do, where their values do not depend on the run; `along`: who
+    switches the feature on sets them with it. `fix`: the catalogue's id, `CFG-n` or `ENV-n`. `guide`: where a
+    published guide asks for it. `same`: ids of findings and of steps of the workflow that tell the same.
     """
 
     id: str
@@ -50,6 +50,7 @@ class Rule:
     lines: tuple[str, ...] = ()
     set: Mapping[str, Value] = field(default_factory=dict)
     along: bool = False
+    cures: Mapping[str, Condition] = field(default_factory=dict)
     fix: str = ""
     guide: str = ""
     same: tuple[str, ...] = ()
@@ -68,6 +69,11 @@ class Rule:
     def met_by(self) -> str:
         """The catalogue's fix that meets it, else its cure in words."""
         return self.cure if self.fix[:3] in ("", "CFG", "ENV", "CAP") else self.fix
+
+    def cure_of(self, config: Config) -> str:
+        """What would meet it in this run: of several ways those that the run is known to have."""
+        ways = [way for way, needed in self.cures.items() if needed.holds(config)]
+        return alternatives(ways) or self.cure
 
     def asked(self, config: Config) -> bool | None:
         """Whether the configuration has what the rule is about."""
@@ -96,6 +102,11 @@ class Rule:
         if self.until and config.core is None:
             asks.append("--core-version")
         return tuple(dict.fromkeys(sorted(asks, key=lambda one: one.startswith("--"))))
+
+
+def alternatives(ways: Iterable[str]) -> str:
+    """Ways to meet a rule, as one cure."""
+    return ", or ".join(ways)
 
 
 def verdict(rule: Rule, config: Config) -> bool | None:

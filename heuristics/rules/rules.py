@@ -11,7 +11,7 @@ from typing import Final, Literal, NotRequired, TypedDict, cast
 from packaging.version import Version
 
 from heuristics.rules.condition import Condition, condition
-from heuristics.rules.rule import By, Level, Rule
+from heuristics.rules.rule import By, Level, Rule, alternatives
 from traces.settings.settings import Value
 
 SUBJECTS: Final = (
@@ -23,12 +23,15 @@ SUBJECTS: Final = (
 
 
 class Row(TypedDict):
-    """A row as it is written. `set`: "null" is null, as TOML has none."""
+    """A row as it is written. `set`: "null" is null, as TOML has none.
+
+    `cure`: text, or the ways to meet the rule, each with the condition under which a run has it.
+    """
 
     id: str
     text: str
     by: By
-    cure: str
+    cure: str | dict[str, str]
     feature: NotRequired[str]
     needs: NotRequired[str]
     forbids: NotRequired[str]
@@ -62,11 +65,12 @@ def _table(name: str) -> dict[str, object]:
 
 
 def _rule(row: Row, sources: Mapping[str, str]) -> Rule:
+    cure = row["cure"]
     return Rule(
         id=row["id"],
         text=row["text"],
         by=row["by"],
-        cure=row["cure"],
+        cure=cure if isinstance(cure, str) else alternatives(cure),
         source=row.get("source", f"{{{row['by']}}}").format_map(sources),
         feature=_condition(row.get("feature")),
         needs=_condition(row.get("needs")),
@@ -77,6 +81,7 @@ def _rule(row: Row, sources: Mapping[str, str]) -> Rule:
         lines=tuple(row.get("lines", ())),
         set={knob: written_value(value) for knob, value in row.get("set", {}).items()},
         along=row.get("along", False),
+        cures={} if isinstance(cure, str) else {way: condition(needed) for way, needed in cure.items()},
         fix=row.get("fix", ""),
         guide=row.get("guide", ""),
         same=tuple(row.get("same", ())),

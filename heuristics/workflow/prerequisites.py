@@ -45,7 +45,7 @@ def _step(rule: Rule) -> WorkflowRule:
         figures = ", ".join(one.figures(config) for one in (rule.needs, rule.forbids) if one)
         if holds is None:
             return unknown(figures, _tells(rule, config))
-        return met(figures) if holds else violated(figures, rule.cure, rule.fix)
+        return met(figures) if holds else violated(figures, rule.cure_of(config), rule.fix)
 
     return WorkflowRule(
         rule.id, "prerequisites", rule.text, rule.guide, judge, rule.level == "guide", _about_experts(rule)

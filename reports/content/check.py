@@ -30,6 +30,7 @@ from reports.content.check_defects import (
     answer_words,
     first_errors,
     legal_words,
+    recipe_known,
 )
 from reports.content.check_numbers import number_lines
 from reports.content.check_parts import configuration_parts, defect_items
@@ -75,6 +76,8 @@ def _headline(result: Result, configuration: Configuration, detail: Detail) -> H
         return Headline("NOT LEGAL", said, Tone.BAD, answers)
     if first_errors(result):
         return Headline("LEGAL, BUT DOES NOT RUN AS WRITTEN", said, Tone.NOTICE, answers)
+    if not recipe_known(configuration):
+        return Headline("LEGAL AS FAR AS THE COMMAND SHOWS", said, Tone.NOTICE, answers)
     return Headline("LEGAL", said, Tone.GOOD, answers if detail is Detail.FULL else answers[:1])
 
 

@@ -52,6 +52,7 @@ class Defect:
 
 _OF_THE_RUN: Final = frozenset({"trace", DEFAULT})
 """Where settings come from that nobody wrote down."""
+_RECIPE_KNOWN: Final = "launcher.recipe_values_known"
 _WEIGHTS: Final = {
     "rejected": Weight.REJECTED,
     "not_as_written": Weight.NOT_AS_WRITTEN,
@@ -140,11 +141,20 @@ def legal_words(result: Result, configuration: Configuration) -> str:
     versions = [f"{name} {version}" for name, one in packages if (version := known(one))]
     of = ", ".join(versions) or "the newest releases (version unknown: --core-version)"
     if not configuration.legal:
-        count = sum(one.weight == Weight.REJECTED for one in defects(result))
-        return f"{counted(count, 'error')} for {of}: Megatron rejects this configuration."
+        weights = [one.weight for one in defects(result)]
+        count, others = weights.count(Weight.REJECTED), weights.count(Weight.NOT_AS_WRITTEN)
+        more = counted(others, "more entry", "more entries")
+        also = f" Fix first has {more}, which Megatron does not reject." if others else ""
+        return f"{counted(count, 'error')} for {of}: Megatron rejects this configuration.{also}"
     if not is_written(configuration):
         return "No configuration was given; only what the trace shows of it is known. Give --config FILE."
-    return f"No rule that could be checked is broken, for {of}."
+    unread = "" if recipe_known(configuration) else " The values of its recipe are not known."
+    return f"No rule that could be checked is broken, for {of}.{unread}"
+
+
+def recipe_known(configuration: Configuration) -> bool:
+    """Whether the values of the recipe that a command names are known; so where it names none."""
+    return not any(one.knob == _RECIPE_KNOWN and one.value is False for one in configuration.settings)
 
 
 def is_written(configuration: Configuration) -> bool:

@@ -83,6 +83,18 @@ def test_what_megatron_core_itself_rejects_is_illegal(tmp_path: Path) -> None:
     assert "Megatron-Core's configuration: rejected: not so." in said
 
 
+def test_the_count_of_errors_and_what_is_listed_to_fix_first_agree(tmp_path: Path) -> None:
+    both = ILLEGAL.replace("comm_overlap:", "  moe_flex_dispatcher_backend: deepep\ncomm_overlap:", 1)
+    found = check_config(written(tmp_path, "run.yaml", both)).result
+    heavy = [one.weight for one in defects(found) if one.weight <= Weight.NOT_AS_WRITTEN]
+    assert heavy == [Weight.REJECTED, Weight.REJECTED, Weight.NOT_AS_WRITTEN]
+    said = words(plain(page(found, Detail.FIRST)))
+    assert "2 errors for" in said
+    assert "Fix first has 1 more entry, which Megatron does not reject." in said
+    only = check_config(written(tmp_path, "run.yaml", ILLEGAL)).result
+    assert "does not reject" not in words(plain(page(only, Detail.FIRST)))
+
+
 def folder(where: Path) -> Path:
     path = where / "configs"
     path.mkdir()

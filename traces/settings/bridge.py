@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Final
 
 from traces.settings.assign import is_wrong_in, take, take_correction
@@ -97,8 +98,11 @@ def is_older(path: str) -> bool:
 
 def _take_alias(draft: Draft, path: str, raw: Raw, line: int | None) -> None:
     meant = alias(path, str(raw))
-    if meant is not None and not any(knob in draft.by_knob for knob, _ in meant.sets):
-        take_correction(draft, path, meant, raw, line)
+    if meant is None:
+        return
+    group = path.partition(".")[0]  # a knob of another group may have been set by its own path
+    sets = [one for one in meant.sets if one[0] not in draft.by_knob or one[0].startswith(f"{group}.")]
+    take_correction(draft, path, replace(meant, sets=tuple(sets)), raw, line)
 
 
 def _take_environment(draft: Draft, name: str, raw: Raw, line: int | None) -> None:

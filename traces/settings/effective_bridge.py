@@ -16,6 +16,7 @@ OFF_UNLESS_SAID: Final = ("overlap_moe_expert_parallel_comm", "delay_wgrad_compu
 _DROPS_SEQUENCE_PARALLEL: Final[Release] = (0, 17, 0)
 _EXPERT_TENSOR_ONE: Final[Release] = (0, 19, 0)
 """Since Megatron-Bridge 0.4.0 and 0.6.0, by the Megatron-Core that they have."""
+_HIERARCHY: Final = "hierarchical_context_parallel_sizes"
 BUCKET_ELEMENTS: Final = 128 * 1024 * 1024
 """Megatron-Bridge, training/comm_overlap.py, where data-parallel ranks are more than one."""
 
@@ -160,6 +161,10 @@ def finalized(facts: Facts) -> tuple[Change, ...]:
     is_spread = (facts.count("expert_model_parallel_size") or 1) > 1
     if facts.core >= _EXPERT_TENSOR_ONE and is_spread and facts.null("expert_tensor_parallel_size"):
         found.append(Change("expert_tensor_parallel_size", 1, f"expert_model_parallel_size, by {why}"))
+    kinds = facts.value("cp_comm_type")
+    named = kinds if isinstance(kinds, tuple) else (kinds,)
+    if "a2a+p2p" in named and not facts.known(_HIERARCHY):  # no recipe of Bridge sets either
+        found.append(Change(_HIERARCHY, None, "default"))
     return tuple(found)
 
 

@@ -47,6 +47,10 @@ SHORT: Final = {
 _DEEPEP: Final = ("h100", "b200", "b300")
 _BY_HELPER: Final = ("moe_token_dispatcher_type", "moe_flex_dispatcher_backend", "moe_shared_expert_overlap")
 _FALLS_BACK: Final[Release] = (0, 19, 0)
+_OF_DATA: Final = "dataset.sequence_length"
+_OWN_LENGTH: Final = ("rp2", "c4")
+"""Data whose length an override may set: for all else the scripts make a dataset of the model's length
+(scripts/performance/utils/overrides.py, set_user_overrides)."""
 _ENVIRONMENT: Final = ("--env", "--custom_env_vars")
 
 
@@ -72,7 +76,7 @@ def take_harness(draft: Draft, words: tuple[Word, ...], core: Release | None, is
         pairs.sort(key=lambda pair: _is_flag(pair[0].text))
     for word, value in pairs:
         if _is_flag(word.text):
-            _take_flag(draft, word, value, is_script)
+            _take_flag(draft, word, value, is_script, core)
             if value is None or (value.sure and value.is_told):
                 plain[SHORT.get(word.text, word.text)] = "true" if value is None else value.text
         elif is_override(word.text) and word.sure and word.is_told:
@@ -80,6 +84,8 @@ def take_harness(draft: Draft, words: tuple[Word, ...], core: Release | None, is
         elif (hidden := by_path().get(word.text.partition("=")[0])) is not None:
             unclear(draft, hidden, hidden.bridge, word.line, "its value comes from outside the file")
     if is_script:
+        if "--seq_length" in plain or plain.get("--data", "mock") not in _OWN_LENGTH:
+            draft.by_knob.pop(_OF_DATA, None)
         _without_deepep(draft, plain, core)
         take_recipe(draft, plain, core)
 
@@ -128,7 +134,9 @@ def take_harness_flag(draft: Draft, flag: str, text: str | None, line: int | Non
     _take_flag(draft, Word(flag, line or 0), None if text is None else Word(text, line or 0))
 
 
-def _take_flag(draft: Draft, word: Word, value: Word | None, is_script: bool = True) -> None:
+def _take_flag(
+    draft: Draft, word: Word, value: Word | None, is_script: bool = True, core: Release | None = None
+) -> None:
     flag = SHORT.get(word.text, word.text)
     knob = by_harness().get(flag)
     is_told = word.sure and (value is None or (value.sure and value.is_told))
@@ -142,20 +150,25 @@ def _take_flag(draft: Draft, word: Word, value: Word | None, is_script: bool = T
         _take_alias(draft, flag, text, word.line)
     elif knob is not None:
         if not (flag == "--virtual_pipeline_model_parallel_size" and text == "-1"):
-            _check_words(draft, knob, flag, text, word.line)
+            _check_words(draft, knob, flag, text, word.line, core)
             take(draft, knob, flag, text, word.line, "stops" if knob.choices else "unread")
     elif is_script and flag not in harness_flags() and flag.startswith("--"):
         _unknown(draft, flag, text, word.line)
 
 
-def _check_words(draft: Draft, knob: Knob, flag: str, text: str, line: int) -> None:
-    """A word that the framework takes, but not the parser of the scripts."""
+def _check_words(draft: Draft, knob: Knob, flag: str, text: str, line: int, core: Release | None) -> None:
+    """A word that the framework takes, or another release, but not the parser of these scripts."""
     words = [one.strip() for one in text.split(",")]
-    others = [one for one in words if one in knob.choices and one not in knob.harness_choices]
-    if knob.harness_choices and others:
-        takes = ", ".join(knob.harness_choices)
-        text = f"{flag} of Bridge's scripts takes {takes}, but not {', '.join(others)}"
-        draft.problem(line, text, f"one of {takes}", "stops")
+    takes = knob.harness_choices or knob.choices
+    if core is not None:
+        other = {word for word, brought in knob.new_choices if core < brought}
+        other |= {word for word, gone in knob.gone_choices if core >= gone}
+        takes = tuple(one for one in takes if one not in other)
+    others = [one for one in words if one in knob.choices and one not in takes]
+    if others:
+        known = ", ".join(takes)
+        text = f"{flag} of Bridge's scripts takes {known}, but not {', '.join(others)}"
+        draft.problem(line, text, f"one of {known}", "stops")
 
 
 def _take_alias(draft: Draft, flag: str, text: str, line: int) -> None:

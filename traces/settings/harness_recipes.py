@@ -28,6 +28,7 @@ _CUTS: Final = _LAYOUT[:3]
 _VIRTUAL: Final = "virtual_pipeline_model_parallel_size"
 _BATCH: Final = "train.global_batch_size"
 _SEQUENCE: Final = 4096
+_VALUES_KNOWN: Final = "launcher.recipe_values_known"
 _CANONICAL: Final = frozenset({"", "v1", "v2"})
 """Variants that are the recipe itself (scripts/performance/utils/utils.py, _recipe_variant_name)."""
 _FIRST_KNOWN: Final[Release] = (0, 19, 0)
@@ -44,6 +45,7 @@ def take_recipe(draft: Draft, flags: Mapping[str, str], core: Release | None) ->
     name = (flags.get("--model_recipe_name") or f"{family}_{flags.get('--model_size', '')}").lower()
     if family or "--model_recipe_name" in flags:
         draft.by_knob["launcher.recipe"] = Setting(name, draft.name)
+        draft.by_knob[_VALUES_KNOWN] = Setting(False, draft.name)
     model = _models().get(name)
     if model is None:
         return
@@ -51,7 +53,8 @@ def take_recipe(draft: Draft, flags: Mapping[str, str], core: Release | None) ->
     precision = {} if "--compute_dtype" in flags else {"mixed_precision": "bf16_mixed"}
     row = _row(draft, name, flags)
     layout = () if row is None else _layout(draft, row)
-    own = () if row is None or (core or MAIN) < _FIRST_KNOWN else _own(draft, name, flags, row.ranks)
+    own = () if row is None or (core or MAIN) < _FIRST_KNOWN else tuple(_own(draft, name, flags, row.ranks))
+    draft.by_knob[_VALUES_KNOWN] = Setting(bool(own), draft.name)
     for told in (model.items(), precision.items(), layout, _stages(draft, name), own):
         for knob, value in told:
             if not draft.has(knob):

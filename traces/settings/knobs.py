@@ -38,6 +38,7 @@ class Knob:
     `dest`: its name in the arguments that Megatron-LM prints; `dest_is_opposite`: of the opposite meaning.
     `bridge`, `harness`: path of a Megatron-Bridge override, flag of its scripts/performance; empty: none.
     `since` and `until` (None: still there) hold for the knob, `flag_since` and `flag_until` for its flag.
+    `gone_choices`: words with the first release that takes them no more.
     `choices`: the words it takes; empty: any. `is_free`: Megatron-LM's parser takes others too.
     `new_choices`: words that came after the knob, each with its release. `harness_choices`: what Bridge's
     scripts take; empty: the same. `defaults`: what megatron/training/arguments.py has, each from
@@ -59,6 +60,7 @@ class Knob:
     choices: tuple[str, ...]
     is_free: bool
     new_choices: tuple[tuple[str, Release], ...]
+    gone_choices: tuple[tuple[str, Release], ...]
     harness_choices: tuple[str, ...]
     defaults: tuple[tuple[Release, Value], ...]
     core_field: str
@@ -107,6 +109,7 @@ class _Row(TypedDict, total=False):
     choices: list[str]
     free: bool
     new_choices: dict[str, str]
+    gone_choices: dict[str, str]
     harness_choices: list[str]
     default: object
     defaults: list[tuple[str, object]]
@@ -155,15 +158,18 @@ def _knob(group: _Group, name: str, row: _Row) -> Knob:
         flag_until=_told(row.get("flag_until")) or until,
         choices=tuple(row.get("choices", ())),
         is_free=row.get("free", False),
-        new_choices=tuple(
-            (word, _told(since) or FIRST) for word, since in row.get("new_choices", {}).items()
-        ),
+        new_choices=_dated(row.get("new_choices", {})),
+        gone_choices=_dated(row.get("gone_choices", {})),
         harness_choices=tuple(row.get("harness_choices", ())),
         defaults=tuple((_told(start) or FIRST, _value(value)) for start, value in moved),
         core_field=name if group["core"] else "",
         older=tuple(Older(one["name"], _told(one["until"]) or MAIN) for one in row.get("older", ())),
         source=row.get("source", group["source"]),
     )
+
+
+def _dated(words: Mapping[str, str]) -> tuple[tuple[str, Release], ...]:
+    return tuple((word, _told(release) or FIRST) for word, release in words.items())
 
 
 def _told(version: str | None) -> Release | None:

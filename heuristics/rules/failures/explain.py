@@ -44,7 +44,7 @@ def _of_rules(log: TrainingLog, config: Config) -> list[Failure]:
     for message in log.messages:
         if message.id in rules_by_line():
             rule = _cause(rules_by_line()[message.id], config)
-            found.setdefault(rule.id, _caused(rule, message.id, message.line))
+            found.setdefault(rule.id, _caused(rule, config, message.id, message.line))
     return list(found.values())
 
 
@@ -53,12 +53,12 @@ def _cause(several: tuple[Rule, ...], config: Config) -> Rule:
     return min(several, key=lambda rule: (True, None, False).index(verdicts[rule.id]))
 
 
-def _caused(rule: Rule, line_id: str, line: int) -> Failure:
+def _caused(rule: Rule, config: Config, line_id: str, line: int) -> Failure:
     return Failure(
         id=rule.id,
         text=rule.text,
         confirm=", ".join(rule.knobs),
-        fix=rule.cure,
+        fix=rule.cure_of(config),
         fix_id=rule.fix,
         line=line,
         source=known_lines()[line_id].source,

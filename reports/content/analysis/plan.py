@@ -238,10 +238,15 @@ def _why_none(result: Result) -> str:
     open_ = [wall for wall in open_walls(result) if is_cure(wall.cure)]
     if any(rank.detected.training_step is False for rank in result.ranks):
         return " ".join(("No change is planned: this is not a training step.", *_to_judge(open_)))
+    if known(result.verdict.wall) is not None:
+        return " ".join((_why_not_planned(result), *_to_judge(open_)))
     if open_:
         return f"Record what is missing. {' '.join(_to_judge(open_))}"
-    if result.verdict.wall is None:
-        return "Nothing in this recording calls for a change."
+    return "Nothing in this recording calls for a change."
+
+
+def _why_not_planned(result: Result) -> str:
+    """Why no change is planned for a wall that is known."""
     if result.refused:
         first = result.refused[0]
         refused = counted(len(result.refused), "known change was", "known changes were")

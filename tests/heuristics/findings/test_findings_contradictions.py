@@ -137,12 +137,6 @@ ROWS: tuple[tuple[str, FindingState, Run], ...] = (
         "default_left_off",
         bridge({"num_layers": 4}, shown={"ep_overlap": False}, ep_share=0.25),
     ),
-    (
-        "CFG-max-connections",
-        "illegal",
-        run_with({CONNECTIONS: "8", "tensor_model_parallel_size": 2, OVERLAP: False}, given=H100),
-    ),
-    ("CFG-max-connections", "illegal", run_with({CONNECTIONS: "1", "ddp.use_megatron_fsdp": True})),
     ("CFG-max-connections", "inert", run_with({CONNECTIONS: "1", OVERLAP: True})),
     (
         "CFG-max-connections",

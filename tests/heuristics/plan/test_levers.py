@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.precondition import Precondition
 from heuristics.judgement import judge
 from heuristics.plan.plan import LEVERS, make_plan
-from heuristics.plan.planned import Plan
+from heuristics.plan.planned import Plan, Refused
 from heuristics.run.run import Run
 from tests.opinions_doubles import a_fix, account, budget, catalogue_of, costs, paying, rank, runs
 from traces.missing import Missing
@@ -52,6 +53,15 @@ def test_a_lever_with_an_unmet_precondition_is_no_lever() -> None:
     levers = catalogue_of(a_fix("CMP-3", "compute", needs), a_fix("CMP-4", "compute"))
     plan = make_plan(paying("compute", {"gemm": 10}), [], levers, levers=True)
     assert [one.fix.id for one in plan.levers] == ["CMP-4"]
+
+
+def test_a_lever_that_does_not_fit_into_memory_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    large = Refused(CATALOGUE["CMP-4"], "needs", "needs memory first", "what frees memory")
+    monkeypatch.setattr(
+        "heuristics.plan.plan.without_room", lambda run, fix, change: large if fix.id == "CMP-4" else None
+    )
+    plan = make_plan(paying("compute", {"gemm": 0}), [], CATALOGUE, levers=True)
+    assert ([one.fix.id for one in plan.levers], plan.refused) == (["CMP-3"], (large,))
 
 
 def test_small_grids_are_no_ceiling_of_a_lever() -> None:

@@ -11,6 +11,7 @@ from heuristics.guides.memory_use import segments_suffice
 from heuristics.plan.plan import make_plan
 from heuristics.run.run import Run
 from tests.fix_doubles import complete
+from tests.opinions_doubles import a_fix, catalogue_of
 from traces.settings.settings import Value
 from traces.training_log.log import OutOfMemory, TrainingLog
 
@@ -86,6 +87,13 @@ def test_a_release_that_alone_forbids_the_first_fix_is_a_step_before_it() -> Non
     assert (second.fix.id, second.after) == ("COM-1", ("ENV-1",))
     assert second.knobs.megatron_lm
     assert "COM-1" not in [one.fix.id for one in plan.refused]
+
+
+def test_what_the_run_allows_as_it_is_comes_before_an_upgrade() -> None:
+    fixes = {"COM-1": CATALOGUE["COM-1"], **catalogue_of(a_fix("COM-4", "communication"))}
+    plan = make_plan(of_exchanges("2.5.1"), ["communication"], fixes)
+    assert [one.fix.id for one in plan.fixes] == ["COM-4", "ENV-1", "COM-1"]
+    assert [one.after for one in plan.fixes] == [(), (), ("ENV-1",)]
 
 
 @pytest.mark.parametrize("torch", ["2.6.0", None])

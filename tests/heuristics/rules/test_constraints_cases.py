@@ -19,7 +19,6 @@ STRICTER: Final = {
     6: "flex-backend-name",
     8: "dispatcher-name",
     13: "experts-per-rank",
-    32: "shared-overlap-nothing",
     42: "graphs-full-iteration-sync-free",
     60: "fp8-recipe-name",
     73: "layers-per-stage",

@@ -6,6 +6,8 @@ import ast
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 import heuristics.findings
 from heuristics.findings.contradictions import find_contradictions
 from heuristics.findings.spelling import misspelled
@@ -64,6 +66,54 @@ def test_rules_that_one_cure_meets_are_one_entry() -> None:
     assert found.id == "ep-overlap-full-recompute"
     assert len(found.also) == 2
     assert "ep-overlap-recompute-layers" in found.of
+
+
+def test_wrong_hardware_queues_are_one_entry_where_a_rule_refuses_them() -> None:
+    plain = {
+        "overlap_moe_expert_parallel_comm": False,
+        "ddp.use_megatron_fsdp": False,
+        "use_torch_fsdp2": False,
+    }
+    cut = {"env.CUDA_DEVICE_MAX_CONNECTIONS": "8", "tensor_model_parallel_size": 2, **plain}
+    assert [one.id for one in entries(lm=True, gpu="H100", **cut)] == ["max-connections-one"]
+    sharded = {"env.CUDA_DEVICE_MAX_CONNECTIONS": "1", "ddp.use_megatron_fsdp": True}
+    assert [one.id for one in entries(mb=True, **sharded) if "CONNECTIONS" in one.what] == [
+        "max-connections-fsdp"
+    ]
+
+
+def test_tensor_overlap_that_megatron_lm_refuses_is_one_entry() -> None:
+    (found,) = entries(lm=True, tp_comm_overlap=True, sequence_parallel=False)
+    assert (found.id, found.kind) == ("tp-overlap-sequence-parallel-lm", "rejected")
+
+
+FULL_GRAPHS = {"cuda_graph_impl": "transformer_engine", "cuda_graph_modules": ["attn"], **FULL}
+DELAYED = {
+    "fp8": "hybrid",
+    "fp8_recipe": "delayed",
+    "recompute_granularity": "selective",
+    "recompute_modules": ["layernorm"],
+}
+
+
+@pytest.mark.parametrize(
+    ("knobs", "cure"),
+    [
+        ({**FULL_GRAPHS, "num_moe_experts": 8}, "selective recompute"),
+        (
+            {**FULL_GRAPHS, "num_moe_experts": "null"},
+            "selective recompute, or a graph of the full iteration",
+        ),
+        (
+            {**DELAYED, "gpu": "H100", "multi_latent_attention": True},
+            "another FP8 recipe, or recompute mla_up_proj instead, "
+            "or take moe_act and layernorm out of recompute_modules",
+        ),
+        ({**DELAYED, "gpu": "A100"}, "take moe_act and layernorm out of recompute_modules"),
+    ],
+)
+def test_a_cure_names_only_what_the_model_and_the_gpu_have(knobs: dict[str, object], cure: str) -> None:
+    assert cure in [one.cure for one in entries(**knobs)]
 
 
 def test_a_line_of_the_log_is_where_the_rule_was_seen() -> None:

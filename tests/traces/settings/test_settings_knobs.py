@@ -7,6 +7,7 @@ import tomllib
 import pytest
 
 from tests.places import DATA
+from traces.settings.corrections import is_alias
 from traces.settings.knobs import by_flag, by_path, knobs, known_in, release
 from traces.settings.names import lm_flags, nearest, shown
 
@@ -24,6 +25,7 @@ def test_every_knob_has_a_source_and_a_way_to_be_said() -> None:
             or knob.dest
             or knob.harness
             or (knob.id.startswith(("env.", "launcher.")))
+            or is_alias(knob.id)
         )
         assert knob.until is None or knob.since < knob.until
 

@@ -71,3 +71,31 @@ def test_every_recipe_that_sets_more_has_a_layout() -> None:
     assert {module for *_, recompute in own for module in recompute.split()} <= {
         *knobs()["recompute_modules"].choices
     }
+
+
+@pytest.mark.parametrize(
+    ("task", "core", "stops"),
+    [
+        ("lora", "0.19.0", 1),
+        ("peft", "0.19.0", 0),
+        ("lora", "0.18.2", 0),
+        ("peft", "0.18.2", 1),
+        ("lora", None, 0),
+    ],
+)
+def test_a_task_is_one_of_its_release(task: str, core: str | None, stops: int) -> None:
+    command = (
+        f"python scripts/performance/run_script.py -m qwen -mr qwen3_30b_a3b --task {task} -g h100 -ng 16"
+    )
+    read = configuration_of(command, "run.sh", core)
+    assert sum(one.effect == "stops" for one in read.problems) == stops
+
+
+@pytest.mark.parametrize(
+    ("flags", "length"), [("", None), ("--data rp2", 2048), ("--data rp2 --seq_length 8192", None)]
+)
+def test_the_scripts_give_a_dataset_the_length_of_the_model_unless_its_data_have_one(
+    flags: str, length: int | None
+) -> None:
+    settings = _read(f"{QWEN} {flags} model.seq_length=4096 dataset.sequence_length=2048")
+    assert settings.value("dataset.sequence_length") == length

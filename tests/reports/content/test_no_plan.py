@@ -1,0 +1,36 @@
+"""What stands where a plan would, when none can be made."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+
+import diagnoser
+from reports.content.analysis.plan import plan
+from tests.check_doubles import written
+
+OFFLOADED = """\
+model:
+  num_layers: 8
+  cpu_offloading: true
+  cpu_offloading_num_layers: 1
+"""
+FIGURES = {
+    "budget_frac": {"compute": 0.7, "exposed_comm": 0.0, "exposed_copy": 0.25, "idle": 0.05},
+    "memory": {"recompute_frac": 0.0, "offload_exposed_frac": 0.25, "allocator_frac": 0.0},
+}
+
+
+def test_a_known_wall_is_planned_for_before_anything_is_recorded(tmp_path: Path) -> None:
+    result = diagnoser.check_config(
+        written(tmp_path, "bridge.yaml", OFFLOADED),
+        symptoms=written(tmp_path, "figures.json", json.dumps(FIGURES)),
+        ask_megatron=False,
+    ).result
+    assert plan(result).steps[0].id == "MEM-6"
+    without = str(plan(msgspec.structs.replace(result, fixes=())))
+    assert "No change fits" in without
+    assert "To judge" in without
+    assert "Record what is missing" not in without
