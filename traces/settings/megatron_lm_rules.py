@@ -74,6 +74,13 @@ def _rope_fusion(facts: Facts) -> tuple[Change, ...]:
     return (Change("apply_rope_fusion", False, f"position_embedding_type, by {_BY}"),)
 
 
+def _offloading(facts: Facts) -> tuple[Change, ...]:
+    """Layers to offload switch offloading on."""
+    if facts.count("cpu_offloading_num_layers") and facts.value("cpu_offloading") is not True:
+        return (Change("cpu_offloading", True, f"cpu_offloading_num_layers, by {_BY}"),)
+    return ()
+
+
 MEGATRON_LM_RULES: Final[tuple[Rule, ...]] = (
     _sequence_parallel,
     _point_to_point,
@@ -82,4 +89,5 @@ MEGATRON_LM_RULES: Final[tuple[Rule, ...]] = (
     _rng_tracker,
     _feed_forward,
     _rope_fusion,
+    _offloading,
 )

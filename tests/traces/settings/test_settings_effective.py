@@ -100,6 +100,7 @@ def test_every_recipe_of_the_table_has_fields_that_are_knobs() -> None:
         ({"virtual_pipeline_model_parallel_size": None, "overlap_p2p_comm": True}, None, "overlap_p2p_comm",
          False),
         ({"ddp.use_megatron_fsdp": True}, None, "ddp.use_distributed_optimizer", True),
+        ({"cpu_offloading_num_layers": 4}, None, "cpu_offloading", True),
         ({"cuda_graph_impl": "transformer_engine"}, None, "rng.te_rng_tracker", True),
         ({"hidden_size": 1024, "ffn_hidden_size": None}, None, "ffn_hidden_size", 4096),
         ({"hidden_size": 1024, "num_attention_heads": 8, "kv_channels": None}, None, "kv_channels", 128),
