@@ -168,14 +168,13 @@ def _framework(evidence: RunEvidence, given: Given, configured: Configured) -> F
 
 
 def _plan(run: Run, evidence: RunEvidence, rejected: Mapping[str, Rejection]) -> Plan:
-    walls, verdict, bound = evidence.walls, evidence.verdict, evidence.bound
+    walls, verdict = evidence.walls, evidence.verdict
     found = [wall for wall in walls if wall.outcome == "finding"]
     found.sort(key=lambda wall: (wall.id != verdict.wall, -(wall.cost_ns or 0)))
-    priced = all(wall.cost_ns is not None for wall in walls if wall.id != "compute")
     trains = run.observed.training is not False  # most fixes are Megatron's, and act on training
     fixes = fixes_of(run.framework)
     catalogue = {number: fix for number, fix in fixes.items() if trains or fix.any_program}
-    levers = bound.bucket == "compute" and priced and trains
+    levers = evidence.unproven if trains else {}
     stand = [wall.id for wall in found]
     return make_plan(run, stand, catalogue, levers, gains_of(evidence.replayed), rejected)
 

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
-from typing import get_args
+from typing import Final, get_args
 
 from hypothesis import strategies as st
 
@@ -48,6 +48,9 @@ GEMM = "nvjet_tst_128x256_64x4_2x1_v_bz_TNT"
 Judge = Callable[[list[RankMeasurements]], WallJudgement]
 UNBOUNDED = Bounds(None, None, None, None)
 SURE = Proofs(residual_free_error_frac=0.0, elastic_frac=0.5, unexplained_frac=0.0)
+
+COMPUTE: Final[Mapping[WallId, Missing]] = {"compute": Missing("", "no wall bounds it", "measure it")}
+"""What `make_plan` is given for a run bound by compute."""
 
 
 def walls_of(ranks: Sequence[RankMeasurements]) -> tuple[WallJudgement, ...]:

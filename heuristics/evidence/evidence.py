@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import median
 
 from heuristics.evidence.figures import figures_of
@@ -11,8 +11,10 @@ from heuristics.evidence.observed import observed_by
 from heuristics.evidence.startup import Startup, find_startup, judged_ns
 from heuristics.plan.gains import Replayed
 from heuristics.run.observed import Observed
+from heuristics.run.run import WallId
 from heuristics.walls import judge_walls, replayed_prices
 from heuristics.walls.bound import Bound, LargestBucket, find_bound, largest_bucket
+from heuristics.walls.unproven import unproven
 from heuristics.walls.verdict import Verdict, find_verdict
 from heuristics.walls.wall import WallJudgement
 from traces.measure.measurements import RankMeasurements
@@ -27,7 +29,8 @@ class RunEvidence:
     the changes found in them, none where nothing was replayed. `step_ns`: the median length of the steps
     used, over all ranks; None where no steps were found. `perturbation_frac`: how much longer the profiled
     step is than a step without the profiler, where that is known. `startup`: profiler and start-up time that
-    is left out of the windows, where there is much of it.
+    is left out of the windows, where there is much of it. `unproven`: walls whose fixes may help although no
+    gain is proven, and why none is.
     """
 
     bound: Bound
@@ -40,6 +43,7 @@ class RunEvidence:
     step_ns: int | None = None
     perturbation_frac: float | None = None
     startup: Startup | None = None
+    unproven: Mapping[WallId, Missing] = field(default_factory=dict)
 
 
 def observe(measurements: Sequence[RankMeasurements]) -> RunEvidence:
@@ -51,8 +55,9 @@ def observe(measurements: Sequence[RankMeasurements]) -> RunEvidence:
         for rank in measurements
         if not isinstance(rank.costs, Missing) and rank.costs.refused is None
     )
+    bound = find_bound(ranks)
     return RunEvidence(
-        bound=find_bound(ranks),
+        bound=bound,
         largest=largest_bucket(ranks),
         walls=walls,
         verdict=find_verdict(measurements, walls),
@@ -61,6 +66,7 @@ def observe(measurements: Sequence[RankMeasurements]) -> RunEvidence:
         replayed=replayed,
         step_ns=_step_ns(measurements),
         startup=find_startup(measurements),
+        unproven=unproven(walls, bound),
     )
 
 

@@ -11,16 +11,19 @@ from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition
 from heuristics.plan.clues import before_tuning, first_by_clue
 from heuristics.plan.gains import Gain
+from heuristics.plan.levers import levers_of
 from heuristics.plan.order import in_paying_order
 from heuristics.plan.planned import Plan, Planned, Refused, Rejection
 from heuristics.plan.room import without_room
 from heuristics.plan.upgrade import unlocked
 from heuristics.run.run import Run, WallId
+from heuristics.walls.unproven import NO_WALL
 from traces.limits import Limit
 from traces.replay.costs import WORTH
 
 if TYPE_CHECKING:
     from heuristics.plan.allowed import Allowed, Permits
+    from traces.missing import Missing
 
 WALL_ORDER: Final[Mapping[WallId, tuple[str, ...]]] = {
     "memory": (
@@ -63,11 +66,7 @@ WALL_ORDER: Final[Mapping[WallId, tuple[str, ...]]] = {
 skill perf-moe-optimization-workflow), in its order; then the catalogue's others, in ours: what costs less to
 try, and what excludes less, comes earlier."""
 
-LEVERS: Final = ("CMP-3", "CMP-4")
-"""What still helps a step that nothing removable holds back: lower precision, larger shapes."""
-
 NOT_REPLAYED: Final = "only a ceiling is known: what the change does to a step cannot be replayed"
-NO_WALL: Final = "unknown: it makes the work itself shorter or fit, so no wall's cost bounds it"
 NOT_FOUND: Final = (
     "only a ceiling is known: nothing that the change would act on was found, or it costs little"
 )
@@ -104,11 +103,13 @@ def make_plan(
     run: Run,
     walls: Sequence[WallId],
     catalogue: Mapping[str, Fix],
-    levers: bool = False,
+    levers: Mapping[WallId, Missing] | None = None,
     gains: Mapping[str, Gain] | None = None,
     rejected: Mapping[str, Rejection] | None = None,
 ) -> Plan:
-    """Plan for the walls that were found; without any, and with `levers`, the levers.
+    """Plan for the walls that were found; without any, the levers: fixes whose gain nothing proves.
+
+    `levers`: the walls that may have some, with why no gain is proven and what would confirm one.
 
     `walls`, the verdict's first: of two fixes that exclude each other the earlier wall's is chosen. The order
     is then that of what they save for sure; but first what is set wrongly, and what a run needs to fit.
@@ -122,31 +123,26 @@ def make_plan(
     """
     gains, rejected = gains or {}, rejected or {}
 
-    def make(one: Run) -> Plan:
-        return _plan(one, walls, catalogue, levers, gains, rejected)
+    if not walls:
+        return levers_of(
+            run, levers or {}, catalogue, lambda one, why, fixes: _plan(one, why, fixes, {}, rejected)
+        )
 
-    plan = make(run)
-    return unlocked(run, walls[0], _wanted(run, walls[0], catalogue, gains), plan, make) if walls else plan
+    def make(one: Run) -> Plan:
+        return _plan(one, walls, catalogue, gains, rejected)
+
+    return unlocked(run, walls[0], _wanted(run, walls[0], catalogue, gains), make(run), make)
 
 
 def _plan(
     run: Run,
     walls: Sequence[WallId],
     catalogue: Mapping[str, Fix],
-    levers: bool,
     gains: Mapping[str, Gain],
     rejected: Mapping[str, Rejection],
 ) -> Plan:
     """The plan for the run as it is."""
     permits = _permits(run)
-    if not walls:
-        named = [_lever(run, catalogue[number]) for number in LEVERS if levers and number in catalogue]
-        fit = [lever for lever in named if not _unmet(lever) and lever.fix.id not in rejected]
-        if permits is not None:
-            fit = [lever for lever in fit if not permits.judge(lever.change.in_run(run), {}).broken]
-        large = {one.fix.id: without_room(run, one.fix, one.change.in_run(run)) for one in fit}
-        fit = [lever for lever in fit if large[lever.fix.id] is None]
-        return Plan((), tuple(one for one in large.values() if one), tuple(fit))
     chosen: list[Planned] = []
     refused: list[Refused] = []
     for wall in walls:
@@ -263,11 +259,6 @@ def _overlap(one: Fix, other: Fix) -> bool:
 def _wins(fix: Fix) -> tuple[str, ...]:
     """The kinds of its wall's cost that a fix can win; empty means all."""
     return fix.kinds if fix.wins is None else fix.wins
-
-
-def _lever(run: Run, fix: Fix) -> Planned:
-    """A lever makes all work shorter, so no wall's cost is its ceiling."""
-    return _made(run, Planned(fix, Knobs(), fix.preconditions(run), None, low_because=NO_WALL))
 
 
 def _ordered(run: Run, wall: WallId, catalogue: Mapping[str, Fix]) -> list[Fix]:

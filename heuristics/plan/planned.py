@@ -8,6 +8,7 @@ from heuristics.fixes.change import Change, Knobs
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition, Release
 from heuristics.result.judged import Refusal
+from heuristics.walls.unproven import MEASURE_IT
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,8 @@ class Planned:
     `knobs`: the lines of its `change`. `ceiling_frac`: no gain is above it, as part of the window: what it
     acts on costs no more, and a replay of the change at its best gives no more; only the latter where it acts
     on several walls. `low_frac`: what a pessimistic replay of it gives, negative where it may cost more than
-    it gives, None where no lower end can be defended, as `low_because` says. `shares_with`: fixes of the plan
+    it gives, None where no lower end can be defended, as `low_because` says and `low_cure` would change.
+    `shares_with`: fixes of the plan
     that act on the same costs, so that their gains do not add up. `after`: earlier fixes of the plan without
     which the configuration forbids it.
     """
@@ -28,6 +30,7 @@ class Planned:
     ceiling_frac: float | None
     low_frac: float | None = None
     low_because: str = ""
+    low_cure: str = MEASURE_IT
     shares_with: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     change: Change = field(default_factory=Change)
@@ -57,7 +60,7 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Fixes in the order to try; those refused; levers where no wall stands.
+    """Fixes in the order to try; those refused; where no wall stands levers, whose gain nothing proves.
 
     `releases`: of the upgrades among its steps; the steps after them are for a run with these.
     """

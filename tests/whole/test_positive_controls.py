@@ -66,7 +66,7 @@ def _forbidden_though_set(found: Judgement) -> Iterator[str]:
     run = found.run
     runs_as = effective(run.settings, run.given.core_version)
     for wall in WALL_IDS:
-        for refused in make_plan(run, [wall], fixes_of(run.framework), True).refused:
+        for refused in make_plan(run, [wall], fixes_of(run.framework)).refused:
             changed = refused.fix.change(run).in_run(run)
             is_set = bool(changed) and all(runs_as.value(knob) == value for knob, value in changed.items())
             if is_set and refused.kind in FORBIDDEN and refused.fix.wall == wall:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+from typing import Final
+
 from traces.settings.configuration import Draft, ProblemEffect
 from traces.settings.corrections import AS_WRITTEN, Correction, corrected_words
 from traces.settings.knobs import Knob, Release, knobs
 from traces.settings.settings import Value
 from traces.settings.stages import layout_of, stage_count
 from traces.settings.values import NotAValue, Raw, value_of
+
+LOOKED_UP: Final = ("mixed_precision",)
+"""Knobs of which Megatron-Bridge raises for a word that it has not registered, whatever program reads them
+(training/mixed_precision.py, get_mixed_precision_config, v0.2.0 to v0.6.0)."""
+NEAREST: Final = 2
+"""Choices that are named for a word that is none of them."""
 
 
 def take(
@@ -25,8 +34,16 @@ def take(
         draft.put(knob.id, _value(knob, raw), line)
     except NotAValue as error:
         draft.leave(knob.id)
-        stops = effect == "stops"
-        draft.problem(line, f"{name} {error}", "one of these" if stops else "", effect)
+        always = knob.id in LOOKED_UP
+        effect = "stops" if always else effect
+        instead = _meant(knob, raw) if effect == "stops" else ""
+        draft.problem(line, f"{name} {error}", instead, effect, always=always)
+
+
+def _meant(knob: Knob, raw: Raw) -> str:
+    """The choices nearest to a word, or that it has to be one of those listed."""
+    near = get_close_matches(str(raw).replace("-", "_"), knob.choices, NEAREST)
+    return " or ".join(near) or "one of these"
 
 
 def _value(knob: Knob, raw: Raw) -> Value:

@@ -102,11 +102,12 @@ class Draft:
         instead: str = "",
         effect: ProblemEffect = "unread",
         newer: str = "",
+        always: bool = False,
     ) -> None:
-        """Note a problem once; the last one says that there are more."""
+        """Note a problem once; the last one says that there are more. `always`: every program stops at it."""
         if self.is_full:
             return
-        effect = "unread" if effect == "stops" and not self.is_strict else effect
+        effect = "unread" if effect == "stops" and not (self.is_strict or always) else effect
         found = Problem(self.where(line), text, instead, effect, newer)
         if found in self.problems:
             return

@@ -104,7 +104,7 @@ def _sizes(facts: Facts) -> tuple[Change, ...]:
     """Sizes that follow from others where they are said to be null."""
     hidden, heads = facts.count("hidden_size"), facts.count("num_attention_heads")
     found: list[Change] = []
-    if hidden and heads and facts.null("kv_channels"):
+    if hidden and heads and hidden % heads == 0 and facts.null("kv_channels"):
         found.append(Change("kv_channels", hidden // heads, f"hidden_size and heads, by {_RENAMED}"))
     if heads and facts.null("num_query_groups"):
         found.append(Change("num_query_groups", heads, f"num_attention_heads, by {_RENAMED}"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from difflib import get_close_matches
 from typing import Final
 
 from traces.limits import Limit
@@ -188,4 +189,5 @@ def _chosen(knob: Knob, value: Value) -> Value:
     words = value if isinstance(value, tuple) else (value,)
     if all(word in knob.choices for word in words):
         return value
-    raise NotAValue(f"takes {', '.join(knob.choices)}")
+    near = [one for word in words for one in get_close_matches(str(word), knob.choices)]
+    raise NotAValue(f"takes {', '.join(dict.fromkeys((*near, *knob.choices)))}")

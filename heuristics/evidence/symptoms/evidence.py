@@ -24,6 +24,7 @@ from heuristics.walls import judge_walls
 from heuristics.walls.bound import Bound, find_bound, largest_bucket
 from heuristics.walls.confidence import Confidence, about_others, lowered_by
 from heuristics.walls.next_wall import NextWall
+from heuristics.walls.unproven import unproven_by_figures
 from heuristics.walls.verdict import Verdict, verdict_of
 from heuristics.walls.wall import WallJudgement, unmeasurable
 from heuristics.walls.words import percent, wall_words
@@ -47,8 +48,9 @@ def observed_from(symptoms: Symptoms, settings: Settings | None = None) -> RunEv
         walls = tuple(unmeasurable(wall, gap) for wall in WALL_IDS)
     else:
         walls = symptoms.walls or judge_walls(ranks, prices_of(symptoms))
+    bound = _bound(symptoms, gap)
     return RunEvidence(
-        bound=_bound(symptoms, gap),
+        bound=bound,
         largest=largest_bucket(ranks),
         walls=walls,
         verdict=_verdict(symptoms, walls, gap),
@@ -58,6 +60,7 @@ def observed_from(symptoms: Symptoms, settings: Settings | None = None) -> RunEv
             out_of_memory=symptoms.out_of_memory,
         ),
         window_ns=_window_ns(walls) if configured or symptoms.walls else 0,
+        unproven=unproven_by_figures(ranks, walls, bound) if gap is None else {},
     )
 
 

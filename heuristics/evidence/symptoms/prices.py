@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from heuristics.evidence.figures import Figures, Parts, frac_of
@@ -10,6 +11,7 @@ from heuristics.evidence.symptoms.rank import to_give
 from heuristics.evidence.symptoms.symptoms import Late, Symptoms
 from heuristics.run.run import WallId
 from heuristics.walls.price import WALL, Price, Unpriced
+from heuristics.walls.words import percent
 from traces.cures import cure
 from traces.limits import Limit
 from traces.missing import Missing
@@ -29,6 +31,7 @@ FILLED: Final = Limit(
 ONE_BY_ONE: Final = Limit(
     6, "GEMMs of a MoE layer", "ours: grouped, forward has two and backward four; more run expert by expert"
 )
+SHOWN: Final = Limit(0.001, "fraction of the windows", "ours: what reads 0.0 % needs no word")
 FUSED_ROUTER: Final = Limit(
     31,
     "kernels of a layer",
@@ -235,4 +238,18 @@ def _unpriced(symptoms: Symptoms, what: str, wall: WallId, absent: bool = False)
     why = Missing("symptoms", reason, to_give(wall))
     if not absent or any("compute" not in rank.budget_ns for rank in symptoms.ranks):
         return Unpriced(why)
-    return Unpriced(why, max(1.0 - rank.budget_ns["compute"] / rank.window_ns for rank in symptoms.ranks))
+    if wall != "host_overhead":
+        return Unpriced(why, max(1.0 - rank.budget_ns["compute"] / rank.window_ns for rank in symptoms.ranks))
+    widest = max(symptoms.ranks, key=_unlaunched_frac)
+    most, idle_ns = _unlaunched_frac(widest), widest.budget_ns.get("idle")
+    idle = None if idle_ns is None else idle_ns / widest.window_ns
+    if idle is not None and most - idle >= SHOWN.value:
+        parts = f"idle {percent(idle)}, beside communication {percent(most - idle)}"
+        why = replace(why, reason=f"{reason} ({parts})")
+    return Unpriced(why, most)
+
+
+def _unlaunched_frac(rank: Figures) -> float:
+    """The time without compute of which no other reason is given: each nanosecond has one."""
+    other_ns = sum((rank.blocking_ns or {}).values()) + (rank.stalled_ns or 0)
+    return max(0, rank.window_ns - rank.budget_ns["compute"] - other_ns) / rank.window_ns

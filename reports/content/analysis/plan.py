@@ -28,6 +28,8 @@ from reports.content.check_workflow import choices
 from reports.content.known_issues import issue_sentence
 from reports.content.names import is_cure, name_of
 from reports.content.quantities import counted, saving
+from reports.content.wording import sentence
+from traces.missing import Missing
 from traces.names.frameworks import Framework
 
 MOST: Final = 3
@@ -67,9 +69,28 @@ def plan(result: Result, most: int | None = MOST) -> Plan:
         return Plan("WHAT TO DO", (), words(_why_none(result)))
     shown = steps[: most if most is None else most + _leading(steps)]
     title = "DO THIS, in this order" if len(shown) > 1 else "DO THIS"
+    unproven = _unproven(result)
     if not result.fixes and not errors:
-        title = "STILL FASTER, though nothing is wrong"
-    return Plan(title, tuple(shown), _together(result, shown), len(steps) - len(shown))
+        title = "TO BE CONFIRMED, in this order" if unproven else "STILL FASTER, though nothing is wrong"
+    under = unproven or _together(result, shown)
+    return Plan(title, tuple(shown), under, len(steps) - len(shown))
+
+
+def _is_open(result: Result, fix: Fix) -> bool:
+    """Whether a lever is for a wall that is not decided."""
+    return fix in result.levers and any(
+        wall.id == fix.wall and wall.outcome == "unmeasurable" for wall in result.walls
+    )
+
+
+def _unproven(result: Result) -> Words:
+    """Why levers of walls that are not decided may help, and what would confirm it."""
+    gaps = {fix.wall: fix.gain_frac for fix in result.levers if _is_open(result, fix)}
+    open_ = [wall for wall in result.walls if wall.id in gaps and is_cure(wall.cure)]
+    reasons = [
+        sentence(f"no gain is proven: {gap.reason}") for gap in gaps.values() if isinstance(gap, Missing)
+    ]
+    return words(" ".join((*dict.fromkeys(reasons), *_to_judge(open_)))) if gaps else ()
 
 
 def _leading(steps: Sequence[Step]) -> int:
@@ -100,7 +121,8 @@ def step_of(result: Result, fix: Fix, everything: bool = False) -> Step:
     """One fix as a step; `everything`: with all it needs and does."""
     gain = known(fix.gain_frac)
     low, high = (known(gain[0]), gain[1]) if gain else (None, None)
-    gains = f"saves {saving(low, high)}" if high is not None else "saving not measured"
+    unproven = "to be confirmed" if _is_open(result, fix) else "saving not measured"
+    gains = f"saves {saving(low, high)}" if high is not None else unproven
     notes = tuple(_all_notes(fix)) if everything else (*_one_note(fix), *_issues(fix, everything))
     if fix.arms:
         notes = (_experiment(fix.arms), *notes)

@@ -8,7 +8,8 @@ from types import ModuleType
 from typing import Final
 
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.plan.plan import LEVERS, WALL_ORDER
+from heuristics.plan.levers import LEVERS
+from heuristics.plan.plan import WALL_ORDER
 from heuristics.run.run import WALL_IDS, WallId
 from heuristics.walls import JUDGES
 from reports.content.blocks import Block, Code, words
@@ -48,5 +49,5 @@ def _wall(wall: WallId) -> Iterator[Block]:
     order = (words(Code(number), f" {CATALOGUE[number].title}") for number in WALL_ORDER[wall])
     yield from listed("Fixes, in the order to try; what its evidence favours comes first", order)
     if any(number in LEVERS for number in WALL_ORDER[wall]):
-        yield from sentence(f"Where there is no wall, {' and '.join(LEVERS)} still help: levers.")
+        yield from sentence(f"Where there is no wall, {', '.join(LEVERS)} may still help: levers.")
     yield from limit_items(limits_in("heuristics.plan.plan"), "What the order rests on")

@@ -67,7 +67,7 @@ def _own_first(gains: Iterable[Gain], run: Run | None) -> list[Gain]:
 
 def _gain(planned: Planned) -> Missing | tuple[float | Missing, float]:
     """From the lower end, which is missing where the fix itself was not replayed, to the ceiling."""
-    untold = gap(planned.low_because, "compare with a recording that has the change")
+    untold = gap(planned.low_because, planned.low_cure)
     if planned.ceiling_frac is None:
         return untold
     return (untold if planned.low_frac is None else planned.low_frac, planned.ceiling_frac)

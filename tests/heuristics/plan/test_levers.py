@@ -8,12 +8,15 @@ from hypothesis import given, settings
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.precondition import Precondition
 from heuristics.judgement import judge
-from heuristics.plan.plan import LEVERS, make_plan
+from heuristics.plan.levers import KNOWN_OFF, LEVERS
+from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan, Refused
 from heuristics.run.run import Run
-from tests.opinions_doubles import a_fix, account, budget, catalogue_of, costs, paying, rank, runs
+from tests.opinions_doubles import COMPUTE, a_fix, account, budget, catalogue_of, costs, paying, rank, runs
 from traces.missing import Missing
 
+SEEN = [number for number in LEVERS if number not in KNOWN_OFF]
+"""Levers of a run of which no file tells what it does without."""
 BLIND = Missing("replay", "clock offset: 3 ms", "record again")
 
 
@@ -24,17 +27,17 @@ def is_unmet(one: Precondition) -> bool:
 def test_without_a_wall_there_are_levers_where_they_are_asked_for_and_no_fixes() -> None:
     levers = catalogue_of(*(a_fix(lever, "compute") for lever in LEVERS))
     run = paying("compute", {"gemm": 10})
-    plan = make_plan(run, [], levers, levers=True)
+    plan = make_plan(run, [], levers, levers=COMPUTE)
     assert (plan.fixes, plan.refused) == ((), ())
     assert [one.fix.id for one in plan.levers] == list(LEVERS)
     assert make_plan(run, [], levers) == Plan((), (), ())
-    assert make_plan(run, ["compute"], levers, levers=True).levers == ()
+    assert make_plan(run, ["compute"], levers, levers=COMPUTE).levers == ()
 
 
 def test_levers_are_for_a_run_bound_by_compute_whose_walls_could_all_be_priced() -> None:
     # filled SMs are nothing to remove: a compute wall that could not be priced holds no lever back
-    assert [one.fix.id for one in judge([rank(costs(compute=None))]).plan.levers] == list(LEVERS)
-    assert [one.fix.id for one in judge([rank()]).plan.levers] == list(LEVERS)
+    assert [one.fix.id for one in judge([rank(costs(compute=None))]).plan.levers] == SEEN
+    assert [one.fix.id for one in judge([rank()]).plan.levers] == SEEN
     no_price = (rank(kernels_recorded=False), rank(BLIND))
     waits = rank(budget=budget(400), account=account({"python": 600}))
     stalls = rank(budget=budget(400))
@@ -45,13 +48,13 @@ def test_levers_are_for_a_run_bound_by_compute_whose_walls_could_all_be_priced()
 def test_memory_whose_room_is_unknown_was_priced_and_keeps_no_lever_back() -> None:
     found = judge([rank(bytes_known=False)])
     assert found.walls[0].outcome == "unmeasurable"
-    assert [one.fix.id for one in found.plan.levers] == list(LEVERS)
+    assert [one.fix.id for one in found.plan.levers] == SEEN
 
 
 def test_a_lever_with_an_unmet_precondition_is_no_lever() -> None:
     needs = Precondition("a wider format", "unmet")
     levers = catalogue_of(a_fix("CMP-3", "compute", needs), a_fix("CMP-4", "compute"))
-    plan = make_plan(paying("compute", {"gemm": 10}), [], levers, levers=True)
+    plan = make_plan(paying("compute", {"gemm": 10}), [], levers, levers=COMPUTE)
     assert [one.fix.id for one in plan.levers] == ["CMP-4"]
 
 
@@ -60,20 +63,27 @@ def test_a_lever_that_does_not_fit_into_memory_waits_for_it(monkeypatch: pytest.
     monkeypatch.setattr(
         "heuristics.plan.plan.without_room", lambda run, fix, change: large if fix.id == "CMP-4" else None
     )
-    plan = make_plan(paying("compute", {"gemm": 0}), [], CATALOGUE, levers=True)
+    plan = make_plan(paying("compute", {"gemm": 0}), [], CATALOGUE, levers=COMPUTE)
     assert ([one.fix.id for one in plan.levers], plan.refused) == (["CMP-3"], (large,))
 
 
 def test_small_grids_are_no_ceiling_of_a_lever() -> None:
     """Lower precision makes full kernels faster too: the cost of the compute wall does not bound it."""
-    plan = make_plan(paying("compute", {"gemm": 0}), [], CATALOGUE, levers=True)
+    plan = make_plan(paying("compute", {"gemm": 0}), [], CATALOGUE, levers=COMPUTE)
     assert {one.fix.id: one.ceiling_frac for one in plan.levers} == {"CMP-3": None, "CMP-4": None}
 
 
 @settings(max_examples=60)
 @given(runs())
 def test_levers_can_be_pulled(run: Run) -> None:
-    plan = make_plan(run, [], CATALOGUE, levers=True)
-    met = {number for number in LEVERS if not any(map(is_unmet, CATALOGUE[number].preconditions(run)))}
-    assert {one.fix.id for one in plan.levers} == met
+    plan = make_plan(run, [], CATALOGUE, levers=COMPUTE)
+    tried = {one.fix.id for one in plan.levers}
+    assert tried <= {*LEVERS}
+    assert not any(is_unmet(need) for number in tried for need in CATALOGUE[number].preconditions(run))
+    assert not any(
+        need.state == "unknown"
+        for one in plan.levers
+        if one.fix.id in KNOWN_OFF
+        for need in one.preconditions
+    )
     assert {one.ceiling_frac for one in plan.levers} <= {None}

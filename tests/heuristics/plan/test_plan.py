@@ -15,7 +15,8 @@ from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.fix import Gain
 from heuristics.fixes.precondition import Precondition
 from heuristics.judgement import judge
-from heuristics.plan.plan import ASIDE, LEVERS, WALL_ORDER, make_plan
+from heuristics.plan.levers import LEVERS
+from heuristics.plan.plan import ASIDE, WALL_ORDER, make_plan
 from heuristics.plan.planned import Plan
 from heuristics.plan.upgrade import IDS, upgraded
 from heuristics.run.given import Given

@@ -12,7 +12,7 @@ from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from heuristics.workflow.experiments import held_fixed, plan_of_experiments
-from tests.opinions_doubles import a_fix, catalogue_of, paying
+from tests.opinions_doubles import COMPUTE, a_fix, catalogue_of, paying
 from tests.run_doubles import run_of
 from tests.workflow_doubles import run_with
 
@@ -126,7 +126,7 @@ def test_a_run_that_does_not_fit_has_no_baseline_of_its_own() -> None:
 
 def test_without_a_wall_there_is_a_baseline_and_the_levers() -> None:
     catalogue = catalogue_of(a_fix("CMP-3", "compute"), a_fix("CMP-4", "compute"))
-    plan = make_plan(Run(), [], catalogue, levers=True)
+    plan = make_plan(Run(), [], catalogue, levers=COMPUTE)
     made = plan_of_experiments(Run(), plan)
     assert ids(made) == [[""], [], ["CMP-3", "CMP-4", ""]]
     assert made.later[0].variable == "precision"

@@ -29,7 +29,7 @@ HEADLINES = (
     "NOT JUDGED",
 )
 SAVING = "Could save at most"
-ACTIONS = ("DO THIS", "STILL FASTER, though nothing is wrong", "WHAT TO DO")
+ACTIONS = ("DO THIS", "TO BE CONFIRMED", "STILL FASTER, though nothing is wrong", "WHAT TO DO")
 CODE = 7
 """Columns before a line to copy, which may be wider than the terminal: it is never broken."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.places import DATA
@@ -254,3 +256,15 @@ def test_a_pattern_of_layers_gives_their_number_and_its_bars_the_virtual_stages(
     read = configuration_of(f"torchrun pretrain_mamba.py {flags}\n", "run.sh", "0.17.1").settings
     assert read.value("num_layers") == layers
     assert read.value("virtual_pipeline_model_parallel_size") == virtual
+
+
+def test_a_recipe_that_bridge_does_not_register_stops_the_run_and_the_nearest_are_named(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "run.yaml"
+    text = "model:\n  num_layers: 2\ntrain:\n  micro_batch_size: 1\nddp:\n  overlap_grad_reduce: true\n"
+    file.write_text(text + "mixed_precision: bf16_with_mxfp8_mxied\n", encoding="utf-8")
+    (problem,) = read_configuration(file).problems
+    assert problem.effect == "stops"
+    assert problem.text.startswith("mixed_precision takes bf16_with_mxfp8_mixed, ")
+    assert problem.instead.startswith("bf16_with_mxfp8_mixed or ")

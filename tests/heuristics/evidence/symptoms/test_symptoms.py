@@ -367,3 +367,47 @@ def test_the_figures_that_a_wall_asks_for_are_enough_to_judge_it(number: WallId)
         told = {**given.get(group, {}), name or "ep_a2a": values.get(name, 0)}  # type: ignore[dict-item]
         given[group] = told
     assert (before.outcome, wall(number, **given).outcome) == ("unmeasurable", "clear")
+
+
+def test_idle_time_of_no_known_cause_points_at_the_host_and_judges_nothing() -> None:
+    much = observed(budget_frac={"compute": 0.6, "exposed_comm": 0.1, "exposed_copy": 0.0, "idle": 0.3})
+    little = observed(budget_frac={"compute": 0.9, "exposed_comm": 0.05, "exposed_copy": 0.0, "idle": 0.05})
+    assert much.verdict.wall == "communication"
+    assert [*much.unproven] == ["host_overhead"]
+    assert "idle for 30.0 %" in much.unproven["host_overhead"].reason
+    assert "launch_starved" in much.unproven["host_overhead"].cure
+    assert "host_overhead" not in little.unproven
+
+
+def test_what_a_late_host_may_cost_beside_idle_time_is_named() -> None:
+    host = wall("host_overhead", budget_frac={"compute": 0.6, "exposed_comm": 0.36, "idle": 0.04})
+    assert host.at_most_frac == pytest.approx(0.4)
+    assert host.missing[0].endswith("(idle 4.0 %, beside communication 36.0 %)")
+
+
+def test_time_that_has_another_reason_is_not_the_hosts() -> None:
+    said = {"compute": 0.6, "exposed_comm": 0.36, "idle": 0.04}
+    host = wall("host_overhead", budget_frac=said, absent_frac={"blocking": {"ep_a2a": 0.3}})
+    assert host.at_most_frac == pytest.approx(0.1)
+
+
+def test_memory_and_communication_that_are_not_decided_point_at_their_fixes() -> None:
+    tight = observed(
+        memory={"recompute_frac": 0.05, "peak_bytes": 95, "capacity_bytes": 100},
+        budget_frac={"compute": 0.6, "idle": 0.05},
+    ).unproven
+    assert [*tight] == ["communication", "memory"]
+    assert "35.0 %" in tight["communication"].reason
+    assert "recompute" in tight["memory"].reason
+
+
+def test_a_run_bound_by_compute_has_levers_though_its_fill_is_unknown() -> None:
+    given_ = {"compute": 0.93, "exposed_comm": 0.04, "exposed_copy": 0.0, "idle": 0.03}
+    kinds = {"ep_a2a": 0.02, "dp_reduce_scatter": 0.02}
+    found = observed(
+        budget_frac=given_,
+        exposed_comm_by_kind_frac=kinds,
+        memory={"recompute_frac": 0.0, "offload_exposed_frac": 0.0, "allocator_frac": 0.0},
+    ).unproven
+    assert [*found] == ["compute"]
+    assert "fill of the SMs is unknown" in found["compute"].reason
