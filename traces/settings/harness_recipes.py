@@ -47,7 +47,9 @@ def take_recipe(draft: Draft, flags: Mapping[str, str], core: Release | None) ->
     _take(draft, name, _models().get(name, {}))
     if "--compute_dtype" not in flags:
         _take(draft, name, {"mixed_precision": "bf16_mixed"})
-    release = max(_FIRST, min((core or MAIN)[1] - _CORE_BEFORE_BRIDGE, _ONE_FOR_BOTH))
+    release = max(_FIRST + 1, min((core or MAIN)[1] - _CORE_BEFORE_BRIDGE, _ONE_FOR_BOTH))
+    if "--model_recipe_name" not in flags:
+        release = _FIRST
     preset = _preset(draft, name, flags, release)
     if preset is not None:
         for choice in _choices(preset.words):
@@ -83,7 +85,7 @@ def _preset(draft: Draft, name: str, flags: Mapping[str, str], release: int) -> 
             continue
         words = {word: rest for word, _, rest in (one.partition("=") for one in text.split())}
         for one, (releases, _, batch) in zip(found, (cell.partition(" x ") for cell in batches), strict=True):
-            if _holds(release, releases):
+            if holds(release, releases):
                 found[one].append(_Preset(tuple(map(int, ranks.split())), float(batch), words))
     variant = "v2" if release >= _ONE_FOR_BOTH else "v1" if release == _FIRST else variant
     rows = found[variant] or found["v1"]
@@ -96,8 +98,8 @@ def _ranks(row: _Preset) -> tuple[int, ...]:
     return row.ranks
 
 
-def _holds(release: int, spans: str) -> bool:
-    """Whether the minor number of a release is in spans such as `0.2-0.4 0.6`."""
+def holds(release: int, spans: str) -> bool:
+    """Whether a release of Bridge, by its minor number, is in spans such as `0.2-0.4 0.6`."""
     ends = [[int(end.removeprefix("0.")) for end in span.split("-")] for span in spans.split()]
     return any(end[0] <= release <= end[-1] for end in ends)
 
@@ -128,7 +130,7 @@ def _also(name: str, gpu: str, release: int) -> Mapping[str, Value]:
     given: dict[str, Raw] = {}
     for recipes, gpus, releases, settings in _table().also:
         if name in (recipes or name).split() and gpu in (gpus or gpu).split():
-            given |= settings if not releases or _holds(release, releases) else {}
+            given |= settings if not releases or holds(release, releases) else {}
     return _values(given)
 
 
