@@ -6,6 +6,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
+from math import prod
 from typing import Any, Final, NamedTuple, cast
 
 from traces.settings.configuration import Draft
@@ -13,7 +14,7 @@ from traces.settings.knobs import MAIN, Release, data, knobs
 from traces.settings.settings import Setting, Value
 from traces.settings.values import Raw, value_of
 
-_CUTS: Final = ("tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size")
+_CUTS: Final = ("tp", "pp", "cp")
 _VIRTUAL: Final = "virtual_pipeline_model_parallel_size"
 _BATCH: Final = "train.global_batch_size"
 _CORE_BEFORE_BRIDGE: Final = 13
@@ -115,13 +116,14 @@ def _choices(words: Mapping[str, str]) -> Iterator[Mapping[str, Value]]:
 def _sizes(draft: Draft, preset: _Preset, release: int) -> Mapping[str, Value]:
     """Its layout and batch. The batch grows with the GPUs; since 0.6 with the data-parallel ranks."""
     sizes: dict[str, Value] = {knob: int(preset.words.get(word, 1)) for word, knob in _table().sizes.items()}
-    ranks, own, cut = _count(draft, "world_size"), 1, 1
-    for knob in _CUTS:
-        own, cut = own * int(str(sizes[knob])), cut * (_count(draft, knob) or int(str(sizes[knob])))
-    grown = preset.batch * (ranks or 0) * (own / cut if release >= _ONE_FOR_BOTH else 1)
-    if ranks and ranks % cut == 0 and grown == int(grown):
+    own = [int(preset.words.get(word, 1)) for word in _CUTS]
+    run = [_count(draft, _table().sizes[word]) or size for word, size in zip(_CUTS, own, strict=True)]
+    grown = preset.batch * (_count(draft, "world_size") or 0)
+    if release >= _ONE_FOR_BOTH:
+        grown *= prod(own) / prod(run)
+    if grown and grown == int(grown):
         sizes[_BATCH] = int(grown)
-    sizes["sequence_parallel"] = sizes[_CUTS[0]] != 1
+    sizes["sequence_parallel"] = run[0] != 1
     return sizes | {_VIRTUAL: None if sizes[_VIRTUAL] == 1 else sizes[_VIRTUAL]}
 
 
