@@ -16,7 +16,6 @@ from traces.settings.values import Raw, value_of
 
 _CUTS: Final = ("tp", "pp", "cp")
 _VIRTUAL: Final = "virtual_pipeline_model_parallel_size"
-_BATCH: Final = "train.global_batch_size"
 _CORE_BEFORE_BRIDGE: Final = 13
 """Bridge 0.3 has Megatron-Core 0.16, and so on: its submodule 3rdparty/Megatron-LM at each release."""
 _FIRST: Final = 2
@@ -48,9 +47,8 @@ def take_recipe(draft: Draft, flags: Mapping[str, str], core: Release | None) ->
     _take(draft, name, _models().get(name, {}))
     if "--compute_dtype" not in flags:
         _take(draft, name, {"mixed_precision": "bf16_mixed"})
-    release = max(_FIRST + 1, min((core or MAIN)[1] - _CORE_BEFORE_BRIDGE, _ONE_FOR_BOTH))
-    if "--model_recipe_name" not in flags:
-        release = _FIRST
+    newer = max(_FIRST + 1, min((core or MAIN)[1] - _CORE_BEFORE_BRIDGE, _ONE_FOR_BOTH))
+    release = newer if "--model_recipe_name" in flags else _FIRST
     preset = _preset(draft, name, flags, release)
     if preset is not None:
         for choice in _choices(preset.words):
@@ -92,11 +90,8 @@ def _preset(draft: Draft, name: str, flags: Mapping[str, str], release: int) -> 
     rows = found[variant] or found["v1"]
     world = _count(draft, "world_size")
     usual = min if name == "qwen3_30b_a3b" else max
-    return next((row for row in rows if world in row.ranks), usual(rows, key=_ranks, default=None))
-
-
-def _ranks(row: _Preset) -> tuple[int, ...]:
-    return row.ranks
+    scaled = usual(rows, key=lambda row: row.ranks, default=None)
+    return next((row for row in rows if world in row.ranks), scaled)
 
 
 def holds(release: int, spans: str) -> bool:
@@ -122,7 +117,7 @@ def _sizes(draft: Draft, preset: _Preset, release: int) -> Mapping[str, Value]:
     if release >= _ONE_FOR_BOTH:
         grown *= prod(own) / prod(run)
     if grown and grown == int(grown):
-        sizes[_BATCH] = int(grown)
+        sizes["train.global_batch_size"] = int(grown)
     sizes["sequence_parallel"] = run[0] != 1
     return sizes | {_VIRTUAL: None if sizes[_VIRTUAL] == 1 else sizes[_VIRTUAL]}
 
@@ -174,8 +169,8 @@ def _count(draft: Draft, knob: str) -> int | None:
 def _models() -> Mapping[str, Mapping[str, Value]]:
     """Knobs of each model by the name of its recipe."""
     folder = files("traces.settings").joinpath("models")
-    tables = {file.name: file for file in folder.iterdir() if file.name.endswith(".toml")}
     return {
-        name.removesuffix(".toml"): _values(tomllib.loads(file.read_text(encoding="utf-8")))
-        for name, file in tables.items()
+        file.name.removesuffix(".toml"): _values(tomllib.loads(file.read_text(encoding="utf-8")))
+        for file in folder.iterdir()
+        if file.name.endswith(".toml")
     }
