@@ -1,42 +1,40 @@
-"""What the name of a performance recipe of Megatron-Bridge stands for: a model, and the layout it runs in."""
+"""What the name of a preset of Megatron-Bridge's performance scripts stands for: a model, and how it runs."""
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from math import prod
-from typing import Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from traces.settings.configuration import Draft
 from traces.settings.knobs import MAIN, Release, data, knobs
 from traces.settings.settings import Setting, Value
 from traces.settings.values import Raw, value_of
 
-_LAYOUT: Final = (
-    "tensor_model_parallel_size",
-    "pipeline_model_parallel_size",
-    "context_parallel_size",
-    "virtual_pipeline_model_parallel_size",
-    "expert_model_parallel_size",
-    "train.global_batch_size",
-    "train.micro_batch_size",
-)
-_CUTS: Final = _LAYOUT[:3]
+_CUTS: Final = ("tp", "pp", "cp")
 _VIRTUAL: Final = "virtual_pipeline_model_parallel_size"
-_BATCH: Final = "train.global_batch_size"
-_SEQUENCE: Final = 4096
 _VALUES_KNOWN: Final = "launcher.recipe_values_known"
-_CANONICAL: Final = frozenset({"", "v1", "v2"})
-"""Variants that are the recipe itself (scripts/performance/utils/utils.py, _recipe_variant_name)."""
-_FIRST_KNOWN: Final[Release] = (0, 19, 0)
-"""Megatron-Core of Megatron-Bridge 0.6, whose recipes are the first that `own` has."""
+_CORE_BEFORE_BRIDGE: Final = 13
+"""Bridge 0.3 has Megatron-Core 0.16, and so on: its submodule 3rdparty/Megatron-LM at each release."""
+_FIRST: Final = 2
+"""Minor number of the first Bridge with presets; it has variant v1 alone."""
+_ONE_FOR_BOTH: Final = 6
+"""The first with one preset for variants v1 and v2, and the last that the table knows."""
+
+
+class _Preset(NamedTuple):
+    """A row of the table, as one variant of one release has it: `batch` is of one GPU."""
+
+    ranks: tuple[int, ...]
+    batch: float
+    words: Mapping[str, str]
 
 
 def take_recipe(draft: Draft, flags: Mapping[str, str], core: Release | None) -> None:
-    """Take what a recipe sets, where neither a flag nor an override says it.
+    """Take what a preset sets, where neither a flag nor an override says it.
 
     `flags`: those of Bridge's performance scripts, by their long names. Up to v0.2 they name family and size,
     and no recipe. Without a precision they take BF16. `core`: the Megatron-Core of the run; None: the newest.
@@ -46,125 +44,123 @@ def take_recipe(draft: Draft, flags: Mapping[str, str], core: Release | None) ->
     if family or "--model_recipe_name" in flags:
         draft.by_knob["launcher.recipe"] = Setting(name, draft.name)
         draft.by_knob[_VALUES_KNOWN] = Setting(False, draft.name)
-    model = _models().get(name)
-    if model is None:
+    if name not in _models() and name not in _table().presets:
         return
-    said = f"the recipe {name}"
-    precision = {} if "--compute_dtype" in flags else {"mixed_precision": "bf16_mixed"}
-    row = _row(draft, name, flags)
-    layout = () if row is None else _layout(draft, row)
-    own = () if row is None or (core or MAIN) < _FIRST_KNOWN else tuple(_own(draft, name, flags, row.ranks))
-    draft.by_knob[_VALUES_KNOWN] = Setting(bool(own), draft.name)
-    for told in (model.items(), precision.items(), layout, _stages(draft, name), own):
-        for knob, value in told:
-            if not draft.has(knob):
-                draft.by_knob[knob] = Setting(value, said)
-
-
-def _own(draft: Draft, name: str, flags: Mapping[str, str], ranks: int) -> Iterator[tuple[str, Value]]:
-    """What else this recipe sets; of knobs that stand for one choice all or, where a flag chooses, none."""
-    tables, gpu = data("harness_recipes.toml"), draft.by_knob["launcher.gpu"].value
-    for row in cast("list[list[str]]", tables["own"]):
-        recipe, of, counts, precisions, *choices = row
-        if (recipe, of) != (name, gpu) or str(ranks) not in counts.split():
-            continue
-        if _precision(flags) not in precisions.split():
-            continue
-        for choice in _choices(*choices):
+    _take(draft, name, _models().get(name, {}))
+    if "--compute_dtype" not in flags:
+        _take(draft, name, {"mixed_precision": "bf16_mixed"})
+    newer = max(_FIRST + 1, min((core or MAIN)[1] - _CORE_BEFORE_BRIDGE, _ONE_FOR_BOTH))
+    release = newer if "--model_recipe_name" in flags else _FIRST
+    preset = _preset(draft, name, flags, release)
+    draft.by_knob[_VALUES_KNOWN] = Setting(preset is not None, draft.name)
+    if preset is not None:
+        for choice in _choices(preset.words):
             if not any(draft.has(knob) for knob in choice):
-                yield from choice.items()
-        but = cast("dict[str, dict[str, Raw]]", tables["but"])
-        always = cast("dict[str, Raw]", tables["always"])
-        for knob, raw in {**always, **but.get(name, {}), **but.get(f"{name} {gpu}", {})}.items():
-            yield knob, value_of(knobs()[knob], raw)
+                _take(draft, name, choice)
+        _take(draft, name, _sizes(draft, preset, release))
+        _take(draft, name, _also(name, str(draft.by_knob["launcher.gpu"].value), release))
+    _take(draft, name, _stages(draft, name))
 
 
-def _choices(dispatcher: str, overlap: str, graphs: str, recompute: str) -> tuple[dict[str, Value], ...]:
-    """The knobs of each choice of a row."""
-    is_flex, (way, *captured) = dispatcher != "alltoall", graphs.split() or ("none",)
-    is_whole = way == "full_iteration"
-    return (
-        {
-            "moe_token_dispatcher_type": "flex" if is_flex else dispatcher,
-            "moe_flex_dispatcher_backend": dispatcher if is_flex else None,
-        },
-        {
-            "comm_overlap.overlap_moe_expert_parallel_comm": "a2a" in overlap,
-            "comm_overlap.delay_wgrad_compute": "wgrad" in overlap,
-        },
-        {
-            "cuda_graph_impl": way,
-            "cuda_graph_modules": tuple(captured),
-            **({"use_te_rng_tracker": True} if graphs else {}),
-            "moe_paged_stash": is_whole,
-            "moe_expert_rank_capacity_factor": 1.5 if is_whole else None,
-            "use_transformer_engine_op_fuser": is_whole,
-        },
-        {
-            "recompute_granularity": "selective" if recompute else None,
-            "recompute_modules": tuple(recompute.split()) or None,
-        },
-    )
+def _take(draft: Draft, name: str, settings: Mapping[str, Value]) -> None:
+    for knob, value in settings.items():
+        if not draft.has(knob):
+            draft.by_knob[knob] = Setting(value, f"the recipe {name}")
 
 
-def _precision(flags: Mapping[str, str]) -> str:
-    return flags.get("--compute_dtype", "bf16").lower()
+def _preset(draft: Draft, name: str, flags: Mapping[str, str], release: int) -> _Preset | None:
+    """The preset of these ranks; else the one that the scripts scale: the largest, of Qwen3 30B the smallest.
 
-
-def _layout(draft: Draft, row: _Layout) -> Iterator[tuple[str, Value]]:
-    """The layout of a recipe."""
-    sizes = dict(zip(_LAYOUT, row.sizes, strict=True))
-    for knob, size in sizes.items():
-        if knob != _BATCH:
-            yield knob, None if knob == _VIRTUAL and size == 1 else size
-    yield "sequence_parallel", row.sizes[0] != 1
-    yield "expert_tensor_parallel_size", 1
-    yield "seq_length", _SEQUENCE
-    ranks, cut = _count(draft, "world_size"), [_count(draft, knob) or sizes[knob] for knob in _CUTS]
-    copies = row.ranks // prod(sizes[knob] for knob in _CUTS)
-    if ranks and ranks % prod(cut) == 0 and sizes[_BATCH] * (ranks // prod(cut)) % copies == 0:
-        yield _BATCH, sizes[_BATCH] * (ranks // prod(cut)) // copies
-
-
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """One row: the ranks a recipe is written for, and its sizes in the order of `_LAYOUT`."""
-
-    ranks: int
-    sizes: tuple[int, ...]
-
-
-def _row(draft: Draft, name: str, flags: Mapping[str, str]) -> _Layout | None:
-    """The recipe of these ranks; else the one that the scripts scale: the largest, of Qwen3 30B the smallest.
-
-    Source: scripts/performance/utils/utils.py, _select_default_recipe_name and _DEFAULT_GPU_COUNT_OVERRIDES.
+    Source: scripts/performance/utils/utils.py, get_workload_base_config; since 0.6
+    _select_default_recipe_name and _DEFAULT_GPU_COUNT_OVERRIDES.
     """
-    if flags.get("--config_variant", "").lower() not in _CANONICAL or "--use_recipes" in flags:
+    variant = flags.get("--config_variant", "v2").lower()
+    gpu = draft.by_knob.get("launcher.gpu")
+    if variant not in ("v1", "v2") or "--use_recipes" in flags or gpu is None:
         return None
     if flags.get("--task", "pretrain") != "pretrain":
         return None
-    gpu, precision = draft.by_knob.get("launcher.gpu"), _precision(flags)
-    found = {
-        int(ranks): _Layout(int(ranks), tuple(map(int, sizes)))
-        for recipe, of, ranks, precisions, *sizes in cast(
-            "list[list[str | int]]", data("harness_recipes.toml")["layouts"]
-        )
-        if recipe == name and gpu and of == gpu.value and precision in str(precisions).split()
-    }
-    if not found:
-        return None
-    usual = min(found) if name == "qwen3_30b_a3b" else max(found)
-    return found.get(_count(draft, "world_size") or usual, found[usual])
+    precision = flags.get("--compute_dtype", "bf16").lower()
+    found: dict[str, list[_Preset]] = {"v1": [], "v2": []}
+    for of, precisions, *batches, ranks, text in _table().presets.get(name, ()):
+        if of != gpu.value or precision not in precisions.split():
+            continue
+        words = {word: rest for word, _, rest in (one.partition("=") for one in text.split())}
+        for one, (releases, _, batch) in zip(found, (cell.partition(" x ") for cell in batches), strict=True):
+            if holds(release, releases):
+                found[one].append(_Preset(tuple(map(int, ranks.split())), float(batch), words))
+    variant = "v2" if release >= _ONE_FOR_BOTH else "v1" if release == _FIRST else variant
+    rows = found[variant] or found["v1"]
+    world = _count(draft, "world_size")
+    usual = min if name == "qwen3_30b_a3b" else max
+    scaled = usual(rows, key=lambda row: row.ranks, default=None)
+    return next((row for row in rows if world in row.ranks), scaled)
 
 
-def _stages(draft: Draft, name: str) -> Iterator[tuple[str, Value]]:
-    """How a recipe cuts its layers for the stages that the run has."""
-    table = cast("dict[str, dict[str, str]]", data("harness_recipes.toml")["stages"]).get(name, {})
+def holds(release: int, spans: str) -> bool:
+    """Whether a release of Bridge, by its minor number, is in spans such as `0.2-0.4 0.6`."""
+    ends = [[int(end.removeprefix("0.")) for end in span.split("-")] for span in spans.split()]
+    return any(end[0] <= release <= end[-1] for end in ends)
+
+
+def _choices(words: Mapping[str, str]) -> Iterator[Mapping[str, Value]]:
+    """The knobs of each choice, as the words of a preset make it."""
+    for choice in _table().choices.values():
+        word = next((word for word in words if word in choice), "")
+        own = words.get(word) or "null"
+        yield _values({knob: own if raw == "*" else raw for knob, raw in choice.get(word, {}).items()})
+
+
+def _sizes(draft: Draft, preset: _Preset, release: int) -> Mapping[str, Value]:
+    """Its layout and batch. The batch grows with the GPUs; since 0.6 with the data-parallel ranks."""
+    sizes: dict[str, Value] = {knob: int(preset.words.get(word, 1)) for word, knob in _table().sizes.items()}
+    own = [int(preset.words.get(word, 1)) for word in _CUTS]
+    run = [_count(draft, _table().sizes[word]) or size for word, size in zip(_CUTS, own, strict=True)]
+    grown = preset.batch * (_count(draft, "world_size") or 0)
+    if release >= _ONE_FOR_BOTH:
+        grown *= prod(own) / prod(run)
+    if grown and grown == int(grown):
+        sizes["train.global_batch_size"] = int(grown)
+    sizes["sequence_parallel"] = run[0] != 1
+    return sizes | {_VIRTUAL: None if sizes[_VIRTUAL] == 1 else sizes[_VIRTUAL]}
+
+
+def _also(name: str, gpu: str, release: int) -> Mapping[str, Value]:
+    """What else the presets of a name set, whatever their layout."""
+    given: dict[str, Raw] = {}
+    for recipes, gpus, releases, settings in _table().also:
+        if name in (recipes or name).split() and gpu in (gpus or gpu).split():
+            given |= settings if not releases or holds(release, releases) else {}
+    return _values(given)
+
+
+def _stages(draft: Draft, name: str) -> Mapping[str, Value]:
+    """How a preset cuts its layers for the stages that the run has."""
+    table = _table().stages.get(name, {})
     stages = _count(draft, "pipeline_model_parallel_size")
-    if stages is not None and _VIRTUAL in draft.by_knob:
-        count = str(stages * (_count(draft, _VIRTUAL) or 1))
-        if count in table:
-            yield "pipeline_model_parallel_layout", table[count]
+    if stages is None or _VIRTUAL not in draft.by_knob:
+        return {}
+    layout = table.get(str(stages * (_count(draft, _VIRTUAL) or 1)))
+    return {} if layout is None else {"pipeline_model_parallel_layout": layout}
+
+
+class _Table(NamedTuple):
+    """The table as it stands."""
+
+    presets: Mapping[str, list[list[str]]]
+    sizes: Mapping[str, str]
+    choices: Mapping[str, Mapping[str, Mapping[str, Raw]]]
+    also: list[tuple[str, str, str, dict[str, Raw]]]
+    stages: Mapping[str, Mapping[str, str]]
+
+
+@cache
+def _table() -> _Table:
+    return _Table(**cast("dict[str, Any]", data("harness_recipes.toml")))
+
+
+def _values(raw: Mapping[str, Raw]) -> dict[str, Value]:
+    return {knob: value_of(knobs()[knob], one) for knob, one in raw.items()}
 
 
 def _count(draft: Draft, knob: str) -> int | None:
@@ -176,11 +172,8 @@ def _count(draft: Draft, knob: str) -> int | None:
 def _models() -> Mapping[str, Mapping[str, Value]]:
     """Knobs of each model by the name of its recipe."""
     folder = files("traces.settings").joinpath("models")
-    found = {}
-    for file in folder.iterdir():
-        if file.name.endswith(".toml"):
-            table = cast("dict[str, Raw]", tomllib.loads(file.read_text(encoding="utf-8")))
-            found[file.name.removesuffix(".toml")] = {
-                knob: value_of(knobs()[knob], raw) for knob, raw in table.items()
-            }
-    return found
+    return {
+        file.name.removesuffix(".toml"): _values(tomllib.loads(file.read_text(encoding="utf-8")))
+        for file in folder.iterdir()
+        if file.name.endswith(".toml")
+    }

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from traces.settings.harness_recipes import holds
 from traces.settings.knobs import data, knobs
 from traces.settings.read import configuration_of
 from traces.settings.settings import Settings, Value
 
 QWEN = "python run_script.py -m qwen -mr qwen3_235b_a22b -g gb300 -c bf16 -ng 256"
+ALL = ("attn", "moe_router", "moe_preprocess")
 DISPATCHER, BACKEND = "moe_token_dispatcher_type", "moe_flex_dispatcher_backend"
 
 
@@ -27,11 +31,40 @@ def test_what_a_recipe_sets_is_configured_and_a_flag_wins_over_it() -> None:
     assert "cuda_graph_modules" not in without
 
 
-def test_what_older_recipes_set_beyond_their_layout_is_unknown() -> None:
-    settings = _read(QWEN, "0.18.2")
-    assert settings.value("pipeline_model_parallel_size") == 4
-    assert DISPATCHER not in settings
-    assert "comm_overlap.overlap_moe_expert_parallel_comm" not in settings
+@pytest.mark.parametrize(
+    ("command", "core", "stages", "backend", "modules", "batch"),
+    [
+        ("-m deepseek -s v3", None, 4, "hybridep", ("moe_router", "moe_preprocess"), 2048),
+        ("-m deepseek -mr deepseek_v3 -cv v1", "0.16.1", 4, "hybridep", ALL, 2048),
+        ("-m deepseek -mr deepseek_v3 -cv v2", "0.16.1", 4, "hybridep", ALL, 4096),
+        ("-m deepseek -mr deepseek_v3", "0.16.1", 4, "hybridep", ALL, 4096),
+        ("-m deepseek -mr deepseek_v3 -cv v1", "0.19.0", 4, "hybridep", ALL, 4096),
+        ("-m qwen -mr qwen3_next_80b_a3b", "0.17.0", 2, "hybridep", ALL, 4096),
+        ("-m qwen -mr qwen3_next_80b_a3b", "0.16.1", 1, None, (), 4096),
+    ],
+)
+def test_a_preset_is_of_its_release_and_variant(
+    command: str, core: str | None, stages: int, backend: Value, modules: Value, batch: int
+) -> None:
+    settings = _read(f"python run_script.py {command} -g gb200 -ng 256", core)
+    assert settings.value("pipeline_model_parallel_size") == stages
+    assert (settings.value(BACKEND), settings.value("cuda_graph_modules")) == (backend, modules)
+    assert settings.value("train.global_batch_size") == batch
+
+
+def test_a_preset_may_offload_layers_and_a_flag_for_recompute_leaves_that() -> None:
+    settings = _read("python run_script.py -m llama -mr llama3_70b -g gb200 -ng 64 -cv v1 -rl 4", "0.18.2")
+    assert (settings.value("cpu_offloading"), settings.value("cpu_offloading_num_layers")) == (True, 20)
+    assert (settings.value("recompute_num_layers"), settings.value("ddp.use_megatron_fsdp")) == (4, True)
+
+
+@pytest.mark.parametrize(
+    "other", ["-g gb300 -c fp8_sc", "-g gb300 -cv large_scale", "-g h200", "-g gb300 --task sft", ""]
+)
+def test_a_preset_that_the_table_does_not_have_stays_unknown(other: str) -> None:
+    settings = _read(f"python run_script.py -m qwen -mr qwen3_235b_a22b -ng 256 {other}")
+    assert settings.value("num_moe_experts") == 128
+    assert not {DISPATCHER, "pipeline_model_parallel_size", "cuda_graph_impl"} & set(settings.by_knob)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +73,7 @@ def test_what_older_recipes_set_beyond_their_layout_is_unknown() -> None:
         ("h100", "0.19.0", "flex", "deepep"),
         ("gb300", "0.19.0", "alltoall", None),
         ("gb300", None, "alltoall", None),
-        ("gb300", "0.18.2", None, None),
+        ("gb300", "0.18.2", "flex", "hybridep"),
         ("h100", "0.18.2", "flex", "deepep"),
     ],
 )
@@ -52,25 +85,32 @@ def test_the_scripts_fall_back_from_deepep_by_gpu_and_release(
     assert ("launcher.flex_backend" in settings) == (gpu == "gb300")
 
 
-def test_every_recipe_that_sets_more_has_a_layout() -> None:
-    tables = data("harness_recipes.toml")
-    layouts, own = tables["layouts"], tables["own"]
-    assert isinstance(layouts, list)
-    assert isinstance(own, list)
-    there = {
-        (name, gpu, str(ranks), one) for name, gpu, ranks, several, *_ in layouts for one in several.split()
-    }
-    rows = [
-        (name, gpu, count, one)
-        for name, gpu, counts, several, *_ in own
-        for count in counts.split()
-        for one in several.split()
-    ]
-    assert len(rows) == len({*rows})
-    assert {*rows} <= there
-    assert {module for *_, recompute in own for module in recompute.split()} <= {
-        *knobs()["recompute_modules"].choices
-    }
+def test_each_preset_stands_once_in_words_that_the_table_knows() -> None:
+    tables: Any = data("harness_recipes.toml")
+    words = {*tables["sizes"], *(word for choice in tables["choices"].values() for word in choice)}
+    seen: set[tuple[str, ...]] = set()
+    for recipe, rows in tables["presets"].items():
+        for gpu, precisions, *batches, ranks, text in rows:
+            assert gpu in knobs()["launcher.gpu"].choices
+            assert {one.partition("=")[0] for one in text.split()} <= words
+            modules = next((one[10:] for one in text.split() if one.startswith("recompute=")), "")
+            assert {*modules.split(",")} - {""} <= {*knobs()["recompute_modules"].choices}
+            for variant, cell in zip(("v1", "v2"), batches, strict=True):
+                if cell:
+                    spans, _, batch = cell.partition(" x ")
+                    assert float(batch) > 0
+                    one_by_one = {
+                        (recipe, gpu, precision, variant, str(minor), count)
+                        for precision in precisions.split()
+                        for minor in range(2, 7)
+                        for count in ranks.split() or [""]
+                        if holds(minor, spans)
+                    }
+                    assert one_by_one
+                    assert not one_by_one & seen
+                    seen |= one_by_one
+    assert {row[3] for row in seen if row[4] == "2"} == {"v1"}
+    assert {row[3] for row in seen if row[4] == "6"} == {"v2"}
 
 
 @pytest.mark.parametrize(
