@@ -163,6 +163,7 @@ RESET: Final[Mapping[str, Value]] = {
     "fp8": None,
     "fp4": None,
     "mixed_precision": "bf16_mixed",
+    "cpu_offloading_num_layers": 0,
     "recompute_granularity": None,
     "recompute_modules": ("layernorm",),
     "pipeline_model_parallel_layout": None,
