@@ -29,7 +29,9 @@ _PACKED: Final = 1 << 31  # two numbers below it fit into 64 bits together
 def _numbered(column: IntArray) -> tuple[IntArray, int]:
     """The values from 0 in the same order, and how many numbers that takes, at most `_PACKED`."""
     least, most = int(column.min(initial=0)), int(column.max(initial=0))
-    return (column - least, most - least + 1) if most - least < _PACKED else _dense(column)
+    if most - least >= _PACKED:
+        return _dense(column)
+    return np.subtract(column, least, dtype=np.int64), most - least + 1
 
 
 def _dense(column: IntArray, below: int | None = None) -> tuple[IntArray, int]:
@@ -48,6 +50,13 @@ def _dense(column: IntArray, below: int | None = None) -> tuple[IntArray, int]:
     places, numbers = np.empty(len(order), dtype=np.int64), np.cumsum(new)
     places[order] = numbers
     return places, int(numbers[-1]) + 1 if len(numbers) else 1
+
+
+def first_of(group: IntArray) -> IntArray:
+    """The first row of each group, shape (groups,); groups are numbered from 0 without a hole."""
+    first = np.empty(int(group.max(initial=-1)) + 1, dtype=np.int64)
+    first[group[::-1]] = np.arange(len(group))[::-1]
+    return first
 
 
 def place_in_run(values: IntArray) -> IntArray:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from traces.columns import NULL, PROCESS_BITS, IntArray, distinct
+from traces.columns import NULL, PLACE, PROCESS_BITS, IntArray, distinct
 from traces.errors import DamagedTrace
 from traces.formats.tables import EVERY_ROW, RowFilter, TableColumns, Tables, Texts, empty_columns
 
@@ -52,13 +52,13 @@ def named(tables: Tables, ids: Sequence[IntArray]) -> tuple[IntArray, tuple[str,
     """Of each row the first id that StringIds knows, as an index into the names used; -1 where none."""
     found = tables.strings(distinct(np.concatenate([distinct(column) for column in ids])))
     known = np.array(sorted(found), dtype=np.int64)
-    chosen = np.full(len(ids[0]), -1, dtype=np.int64)
+    chosen = np.full(len(ids[0]), -1, dtype=PLACE)
     for column in reversed(ids):
         if len(known):
-            at = np.minimum(np.searchsorted(known, column), len(known) - 1)
+            at = np.minimum(np.searchsorted(known, column), len(known) - 1).astype(PLACE)
             chosen = np.where(known[at] == column, at, chosen)
     used = np.flatnonzero(np.bincount(chosen[chosen >= 0], minlength=len(known)))
-    place = np.full(len(known) + 1, -1, dtype=np.int64)  # the last one for rows without a name
+    place = np.full(len(known) + 1, -1, dtype=PLACE)  # the last one for rows without a name
     place[used] = np.arange(len(used))
     return place[chosen], tuple(found[int(known[index])] for index in used)
 

@@ -112,7 +112,7 @@ def work_at(rank: RankTimeline, place: int) -> Work:
         call if call >= 0 else None,
         bool(is_copy),
         int(columns.copies.size_bytes[row]) if is_copy else 0,
-        int(columns.kernels.grid[row].prod()) if is_kernel else 0,
+        int(columns.kernels.shapes.grid[columns.kernels.shape[row]].prod()) if is_kernel else 0,
     )
 
 
