@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from traces.columns import PLACE, IntArray, LaunchShapes
+from traces.columns import IntArray, LaunchShapes
 from traces.groups import first_of, group_of
 
 
@@ -23,7 +23,7 @@ def distinct_shapes(
     """
     columns = (*grid, *block, registers, static_shared_bytes, dynamic_shared_bytes)
     varied = [column for column in columns if (column != column[:1]).any()]
-    shape = group_of(*(varied or columns[:1])).astype(PLACE)
+    shape = group_of(*(varied or columns[:1]))
     first = first_of(shape)
     return shape, LaunchShapes(
         np.stack([column[first] for column in grid], axis=1),

@@ -40,8 +40,9 @@ def read_present(
     for column in ("start", "end"):
         _check_times(table.integers.get(column), path, f"{name}.{column}")
     row_count = len(table)
-    absent_number = np.full(row_count, NULL, dtype=np.int64)
-    absent_text = Texts(np.full(row_count, -1, dtype=np.int64), ())
+    # what is absent takes no memory
+    absent_number = np.broadcast_to(np.full(1, NULL, dtype=np.int64), row_count)
+    absent_text = Texts(np.broadcast_to(np.full(1, -1, dtype=PLACE), row_count), ())
     return TableColumns(
         {column: table.integers.get(column, absent_number) for column in (*required, *optional)},
         {column: table.texts.get(column, absent_text) for column in texts},

@@ -9,6 +9,7 @@ import numpy as np
 from traces.columns import (
     COPY_KINDS,
     NULL,
+    PLACE,
     Calls,
     Columns,
     Copies,
@@ -133,7 +134,8 @@ def _ranges(tables: Tables, path: Path) -> tuple[Ranges, tuple[str, ...]]:
     )
     registered, names = named(tables, [np.where(keep & (text.codes < 0), column["textId"], NULL)])
     code = np.where(text.codes >= 0, text.codes, np.where(registered >= 0, registered + len(text.values), -1))
-    ranges = Ranges(column["start"][keep], column["end"][keep], column["globalTid"][keep], code[keep])
+    thread = column["globalTid"]
+    ranges = Ranges(column["start"][keep], column["end"][keep], thread[keep], code[keep].astype(PLACE))
     return ranges, (*text.values, *names)
 
 

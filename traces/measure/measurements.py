@@ -128,6 +128,9 @@ def measure_rank(
     tell("layers")
     moe = measure_moe(rank, resolution, steps, recompute, absent)
     timelines = measure_timelines(rank, steps, absent)
+    ledger = measure_ledger(rows, steps, absent, moe)
+    account = account if isinstance(account, Missing) else replace(account, pieces=None)
+    del absent  # a replay needs the room
     return RankMeasurements(
         trace=rank.columns.info.name,
         kind=rank.columns.info.kind,
@@ -142,7 +145,7 @@ def measure_rank(
         steps=steps,
         budget=budget,
         clock_offset_ns=clock_offset_ns(rank),
-        account=account if isinstance(account, Missing) else replace(account, pieces=None),
+        account=account,
         costs=measure_costs(subject, steps, account),
         bounds=measure_bounds(subject, budget, account, recompute.missing is None),
         a2a=measure_a2a(rank, resolution, steps.windows, steps),
@@ -154,7 +157,7 @@ def measure_rank(
         tensor_cores=measure_tensor_cores(rank, steps.windows, gpu),
         sm=sm,
         moe=moe,
-        ledger=measure_ledger(rows, steps, absent, moe),
+        ledger=ledger,
         kernels=measure_kernels(rank, steps.windows),
         timeline=timelines.shown,
         other_steps=timelines.others,

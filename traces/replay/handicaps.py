@@ -123,6 +123,8 @@ def _without(timing: Timing, which: BoolArray, calls: BoolArray, kept_ns: IntArr
 
     Of the pauses before these calls at most `kept_ns` is left, shape (m,).
     """
+    if not which.any() and not calls.any():
+        return timing
     return replace(
         without_waits(timing, calls),
         duration_ns=np.where(which, 0, timing.duration_ns),
@@ -164,6 +166,8 @@ def _calls_of(graph: Graph, which: BoolArray) -> BoolArray:
 
 def without_allocator(graph: Graph, timing: Timing, calls: BoolArray) -> Timing:
     """Allocator calls, a mask of shape (m,), are gone, and nothing waits in them."""
+    if not calls.any():
+        return timing
     return replace(timing, own_ns=np.where(calls, 0, timing.own_ns), waits=timing.waits.without(calls))
 
 

@@ -17,7 +17,7 @@ from traces.account.calls import CallKind
 from traces.account.clocks import SKEW
 from traces.account.host_calls import NONE, HostCalls, is_kind
 from traces.account.waits import BLOCKING_COPY, is_token_count
-from traces.columns import COPY_KINDS, NULL, BoolArray, IntArray, distinct
+from traces.columns import COPY_KINDS, NULL, PLACE, BoolArray, IntArray, distinct
 from traces.launches import join_launches
 from traces.limits import Limit
 from traces.replay.waiting import Wait, Waits
@@ -61,9 +61,9 @@ class _Finder:
         self._rank, self._rows, self._calls = rank, rank.activities, calls
         rows = self._rows
         self._launched = np.where(rows.launch_ns == NULL, rows.start_ns, rows.launch_ns)
-        self._by_launch = np.lexsort((np.arange(len(rows)), self._launched))
+        self._by_launch = np.argsort(self._launched, kind="stable").astype(PLACE)
         self._launches = self._launched[self._by_launch]
-        self._by_end = np.argsort(rows.end_ns, kind="stable")
+        self._by_end = np.argsort(rows.end_ns, kind="stable").astype(PLACE)
         self._ends = rows.end_ns[self._by_end]
         self._launched_by = launched_by
         self._streams = [
@@ -181,7 +181,7 @@ class _Finder:
         Where a recording began with a queue that was not empty, work whose launch it lacks comes first.
         """
         calls, rows = self._calls, self._rows
-        by_call = np.flatnonzero(self._launched_by != NONE)
+        by_call = np.flatnonzero(self._launched_by != NONE).astype(PLACE)
         queued = np.flatnonzero(rows.launch_ns[: by_call.min(initial=len(rows))] == NULL)
         by_call = by_call[np.lexsort((rows.end_ns[by_call], self._launched_by[by_call]))]
         launching = distinct(self._launched_by[by_call])  # in order of start
