@@ -10,7 +10,7 @@ import numpy as np
 
 from traces.account.account import Account, absent_pieces, measure_account
 from traces.account.clocks import clock_offset_ns
-from traces.account.device import Queueing, find_queueing
+from traces.account.device import find_queueing
 from traces.columns import NULL, Gpu, distinct
 from traces.intervals import covered_ns
 from traces.measure.a2a import A2a, measure_a2a
@@ -35,6 +35,7 @@ from traces.missing import Missing
 from traces.progress import report
 from traces.replay.costs import Costs, measure_costs
 from traces.replay.edits import NOWHERE, Subject
+from traces.replay.graph import build_graph
 from traces.resolve.kinds import resolve_kinds
 from traces.resolve.resolution import Unresolved, with_kinds
 from traces.steps.choose import choose_steps
@@ -123,14 +124,18 @@ def measure_rank(
     tell("SMs")
     sm = measure_sm(rank, steps.windows, gpu, rank.columns.gpu_samples)
     absent = absent_pieces(account)
-    subject = subject_of(rank, steps, queueing, recompute, sm)
+    subject = subject_of(rank, steps, recompute, sm)
     budget = measure_budget(rows, steps.windows)
     tell("layers")
     moe = measure_moe(rank, resolution, steps, recompute, absent)
     timelines = measure_timelines(rank, steps, absent)
     ledger = measure_ledger(rows, steps, absent, moe)
     account = account if isinstance(account, Missing) else replace(account, pieces=None)
-    del absent  # a replay needs the room
+    del absent  # the replays need the room
+    graph = account if isinstance(account, Missing) else build_graph(rank, steps.windows, queueing)
+    del queueing
+    costs = measure_costs(subject, steps, account, graph)
+    del graph
     return RankMeasurements(
         trace=rank.columns.info.name,
         kind=rank.columns.info.kind,
@@ -146,7 +151,7 @@ def measure_rank(
         budget=budget,
         clock_offset_ns=clock_offset_ns(rank),
         account=account,
-        costs=measure_costs(subject, steps, account),
+        costs=costs,
         bounds=measure_bounds(subject, budget, account, recompute.missing is None),
         a2a=measure_a2a(rank, resolution, steps.windows, steps),
         unresolved=resolution.unresolved,
@@ -192,9 +197,7 @@ def _host_rows(rank: RankTimeline, steps: Steps) -> int:
     return count
 
 
-def subject_of(
-    rank: RankTimeline, steps: Steps, queueing: Queueing, recompute: Recompute, sm: SmUse
-) -> Subject:
+def subject_of(rank: RankTimeline, steps: Steps, recompute: Recompute, sm: SmUse) -> Subject:
     """What a replay of a rank takes away, by what was measured of it."""
     offloaded = offload_places(rank, steps)
     resident = resident_places(rank, steps, offloaded)
@@ -202,7 +205,6 @@ def subject_of(
     return Subject(
         rank,
         steps,
-        queueing,
         recomputed=recompute.places,
         offloaded=NOWHERE if isinstance(offloaded, Missing) else offloaded,
         resident=NOWHERE if isinstance(resident, Missing) else resident,

@@ -92,8 +92,9 @@ def build_graph(rank: RankTimeline, windows: Spans, queueing: Queueing) -> Graph
     within_ns = _within_call(rows, calls, launched_by, waits.waits)
     launched_ns = _launched_ns(calls, launched_by, within_ns, waits.own_ns)
     place, room = _held_by(rows, queueing.producers, launched_ns)
-    all_before = (*place.T, engine, room)
-    gap_ns, arrival_ns, residual_ns = _latencies(rows, launched_ns, within_ns, all_before, queueing.latencies)
+    before = (*place.T, engine, room)
+    gap_ns, arrival_ns, residual_ns = _latencies(rows, launched_ns, within_ns, before, queueing.latencies)
+    del launched_ns
     begins = _order_ns(rows, calls, (launched_by, within_ns), (*place.T, room), waits.waits)
     timing = Timing(
         duration_ns=rows.end_ns - rows.start_ns,
@@ -269,15 +270,10 @@ def _events(calls: HostCalls, begins_ns: IntArray, inside: IntArray, called: Int
     """
     called, inside = called.astype(PLACE), inside.astype(PLACE)
     empty = calls.start_ns[called] == calls.end_ns[called]  # such a call begins before it returns
-    returns, begins = (
-        called[~empty],
-        np.sort(np.concatenate((called * 3 + BEGIN, called[empty] * 3 + RETURN))),
+    begins = np.sort(np.concatenate((called * 3 + BEGIN, called[empty] * 3 + RETURN)))
+    returns = called[~empty]
+    order = np.argsort(
+        np.concatenate((calls.end_ns[returns], calls.start_ns[begins // 3], begins_ns[inside])), kind="stable"
     )
-    times = (
-        calls.end_ns[returns],
-        calls.start_ns[begins // 3],
-        begins_ns[inside],
-    )  # empty ones begin and end at once
-    order = np.argsort(np.concatenate(times), kind="stable")
     result: IntArray = np.concatenate((returns * 3 + RETURN, begins, inside * 3 + WORK))[order]
     return result
