@@ -75,7 +75,7 @@ class _Finder:
         small[small] = is_token_count(rank.columns.copies.size_bytes[rows.row[small]])
         self._small_copy = small
         self._of_call: dict[int, list[Wait]] = {}
-        self._own = (calls.end_ns - calls.start_ns).copy()
+        self._own = calls.end_ns - calls.start_ns
         self._feeds = np.zeros(len(rows), dtype=np.bool_)
 
     def find(self) -> HostWaits:
