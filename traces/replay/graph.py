@@ -108,7 +108,7 @@ def build_graph(rank: RankTimeline, windows: Spans, queueing: Queueing) -> Graph
         waits=waits.waits.where(begins[waits.waits.work] < calls.end_ns[waits.waits.call]),
         polled=polled,
     )
-    events = _events(calls, begins, np.flatnonzero(inside), np.flatnonzero(calls.end_ns > since_ns))
+    events = _events(calls, begins, inside, calls.end_ns > since_ns)
     anchor = NONE if (rows.end_ns <= first_ns).any() else int(np.flatnonzero(inside)[0])
     feeds, pauses = waits.feeds_host, measure_pauses(rank, calls)
     return Graph(rows, calls, launched_by, within_ns, anchor, place, room, feeds, events, timing, pauses)
@@ -263,17 +263,18 @@ def moved_ahead(order: IntArray, called_ns: IntArray, producers: IntArray, width
         order[place] = at
 
 
-def _events(calls: HostCalls, begins_ns: IntArray, inside: IntArray, called: IntArray) -> IntArray:
+def _events(calls: HostCalls, begins_ns: IntArray, inside: BoolArray, happened: BoolArray) -> IntArray:
     """Events of some activities and calls by time; at one instant returns come first, then begins, then work.
 
+    `inside`, shape (n,), and `happened`, shape (m,), are masks of the activities and of the calls.
     A call that returned before the window has none: it stays where it is.
     """
-    called, inside = called.astype(PLACE), inside.astype(PLACE)
+    called, work = (np.flatnonzero(which).astype(PLACE) for which in (happened, inside))
     empty = calls.start_ns[called] == calls.end_ns[called]  # such a call begins before it returns
     begins = np.sort(np.concatenate((called * 3 + BEGIN, called[empty] * 3 + RETURN)))
     returns = called[~empty]
     order = np.argsort(
-        np.concatenate((calls.end_ns[returns], calls.start_ns[begins // 3], begins_ns[inside])), kind="stable"
+        np.concatenate((calls.end_ns[returns], calls.start_ns[begins // 3], begins_ns[work])), kind="stable"
     )
-    result: IntArray = np.concatenate((returns * 3 + RETURN, begins, inside * 3 + WORK))[order]
+    result: IntArray = np.concatenate((returns * 3 + RETURN, begins, work * 3 + WORK))[order]
     return result

@@ -186,8 +186,8 @@ class _Finder:
         by_call = by_call[np.lexsort((rows.end_ns[by_call], self._launched_by[by_call]))]
         launching = distinct(self._launched_by[by_call])  # in order of start
         last = by_call[np.searchsorted(self._launched_by[by_call], launching, side="right") - 1]
-        last = np.concatenate((queued, last))
-        released, places = self._released(launching, last), np.arange(len(queued), len(last))
+        last = np.concatenate((queued.astype(PLACE), last))
+        released, places = self._released(launching, last), np.arange(len(queued), len(last), dtype=PLACE)
         seen = released != NONE
         depth = int((places - released)[seen].max(initial=0)) or int(QUEUE.value)
         at = np.where(seen, released, places - depth)
@@ -223,11 +223,11 @@ class _Finder:
         length = calls.end_ns[launching] - calls.start_ns[launching]
         back = calls.end_ns[launching]
         usual = np.median(length) if len(length) else 0
-        by_end = np.argsort(rows.end_ns[last], kind="stable")
+        by_end = np.argsort(rows.end_ns[last], kind="stable").astype(PLACE)
         ends = rows.end_ns[last][by_end]
         latest = np.searchsorted(ends, back, side="right") - 1
         found = by_end[np.maximum(latest, 0)]
-        places = np.arange(len(last) - len(launching), len(last))
+        places = np.arange(len(last) - len(launching), len(last), dtype=PLACE)
         made_room = (latest >= 0) & (back - ends[np.maximum(latest, 0)] <= ROOM.value)
         full = (length > LONG.value * usual) & (places - found >= DEEP.value) & made_room
         full &= ends[np.maximum(latest, 0)] > calls.start_ns[launching]
