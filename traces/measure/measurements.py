@@ -12,7 +12,7 @@ from traces.account.account import Account, absent_pieces, measure_account
 from traces.account.clocks import clock_offset_ns
 from traces.account.device import find_queueing
 from traces.columns import NULL, Gpu, distinct
-from traces.intervals import covered_ns
+from traces.intervals import Spans, covered_ns
 from traces.measure.a2a import A2a, measure_a2a
 from traces.measure.bounds import Bounds, measure_bounds
 from traces.measure.budget import Budget, measure_budget
@@ -41,7 +41,7 @@ from traces.resolve.resolution import Unresolved, with_kinds
 from traces.steps.choose import choose_steps
 from traces.steps.found import Steps
 from traces.steps.selection import Selection
-from traces.timeline import RankTimeline, Source
+from traces.timeline import Activities, RankTimeline, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +113,13 @@ def measure_rank(
     rank = with_kinds(rank, resolution)
     rows = rank.activities
     is_kernel = rows.source == Source.KERNEL
-    first, last = int(rows.start_ns.min()), int(rows.end_ns.max())
-    starts, ends = steps.windows.start_ns, steps.windows.end_ns
-    gpu = rank.gpu
     tell("recomputed layers")
     recompute = measure_recompute(rank, steps.windows, whole_steps=bool(steps.used))
     tell("time without compute")
     queueing = find_queueing(rank)
     account = measure_account(rank, steps.windows, queueing)
     tell("SMs")
-    sm = measure_sm(rank, steps.windows, gpu, rank.columns.gpu_samples)
+    sm = measure_sm(rank, steps.windows, rank.gpu, rank.columns.gpu_samples)
     absent = absent_pieces(account)
     subject = subject_of(rank, steps, recompute, sm)
     budget = measure_budget(rows, steps.windows)
@@ -135,13 +132,12 @@ def measure_rank(
     graph = account if isinstance(account, Missing) else build_graph(rank, steps.windows, queueing)
     del queueing
     costs = measure_costs(subject, steps, account, graph)
-    del graph
     return RankMeasurements(
         trace=rank.columns.info.name,
         kind=rank.columns.info.kind,
         process=rank.process,
         device=rank.device,
-        gpu=gpu,
+        gpu=rank.gpu,
         rank=None if rank.process is None else rank.columns.rank_of.get(rank.process),
         kernels_recorded=rank.has_kernels,
         names_recorded=bool((is_kernel & (rows.name >= 0)).any()),
@@ -157,9 +153,9 @@ def measure_rank(
         unresolved=resolution.unresolved,
         detected=detect(rank, steps.windows),
         recompute=recompute,
-        memory=measure_memory(rank, steps, gpu, recompute),
+        memory=measure_memory(rank, steps, rank.gpu, recompute),
         precision=detect_precision(rank, steps.windows),
-        tensor_cores=measure_tensor_cores(rank, steps.windows, gpu),
+        tensor_cores=measure_tensor_cores(rank, steps.windows, rank.gpu),
         sm=sm,
         moe=moe,
         ledger=ledger,
@@ -170,7 +166,7 @@ def measure_rank(
         kernel_count=int(is_kernel.sum()),
         launched_count=int((is_kernel & (rows.launch_ns != NULL)).sum()),
         recorded_host_rows=_host_rows(rank, steps),
-        outside_activity_ns=max(0, first - int(starts.min())) + max(0, int(ends.max()) - last),
+        outside_activity_ns=_outside_ns(rows, steps.windows),
     )
 
 
@@ -186,6 +182,11 @@ _PHASES: Final = (
 
 def _tell(trace: str, phase: str) -> None:
     report(f"measuring {trace}: {phase}", _PHASES.index(phase) / len(_PHASES))
+
+
+def _outside_ns(rows: Activities, windows: Spans) -> int:
+    before = int(rows.start_ns.min()) - int(windows.start_ns.min())
+    return max(0, before) + max(0, int(windows.end_ns.max()) - int(rows.end_ns.max()))
 
 
 def _host_rows(rank: RankTimeline, steps: Steps) -> int:
