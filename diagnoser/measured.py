@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reports.result.read import is_result
-from traces.columns import TraceInfo
+from traces.columns import Columns, TraceInfo
 from traces.errors import EmptySelection, InputError, NotATrace
 from traces.formats.open import ReadOptions, read_trace
 from traces.measure.measurements import RankMeasurements, measure_rank
@@ -58,24 +58,28 @@ def measure_trace(task: TraceTask) -> MeasuredTrace | InputError:
     """Measure the chosen ranks of a trace; the error of one that cannot be used."""
     try:
         _check_no_result(task.path)
-        columns = with_sm_count(read_trace(task.path, task.options, report), task.gpu)
+        timeline = build(_read(task))
     except InputError as error:
         return error
-    report(f"measuring {task.path.name}")
-    timeline = build(columns)
     ranks, missed = _measured(timeline.ranks, task)
     return MeasuredTrace(
         task.path,
-        columns.info,
+        timeline.columns.info,
         timeline.warnings,
         timeline.graph_launches,
         timeline.opaque_graph_launches,
         tuple(rank.device for rank in timeline.ranks),
-        tuple(columns.rank_of.values()),
-        measure_messages(columns) if ranks else None,
+        tuple(timeline.columns.rank_of.values()),
+        measure_messages(timeline.columns) if ranks else None,
         ranks,
         missed,
     )
+
+
+def _read(task: TraceTask) -> Columns:
+    columns = with_sm_count(read_trace(task.path, task.options, report), task.gpu)
+    report(f"measuring {task.path.name}")
+    return columns
 
 
 def _check_no_result(path: Path) -> None:

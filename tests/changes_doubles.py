@@ -21,6 +21,7 @@ from traces.measure.recompute import measure_recompute
 from traces.measure.sm import measure_sm
 from traces.replay.changes.change import Change
 from traces.replay.costs import Costs, measure_costs
+from traces.replay.graph import build_graph
 from traces.resolve.kinds import resolve_kinds
 from traces.resolve.resolution import with_kinds
 from traces.steps.found import Step, Steps, from_steps
@@ -43,8 +44,10 @@ def changes_of(rank: RankTimeline, steps: Steps) -> Found:
     rank = with_kinds(rank, resolve_kinds(rank))
     sm = measure_sm(rank, steps.windows, rank.gpu, rank.columns.gpu_samples)
     queueing = find_queueing(rank)
-    subject = subject_of(rank, steps, queueing, measure_recompute(rank, steps.windows), sm)
-    costs = measure_costs(subject, steps, measure_account(rank, steps.windows, queueing))
+    subject = subject_of(rank, steps, measure_recompute(rank, steps.windows), sm)
+    account = measure_account(rank, steps.windows, queueing)
+    graph = build_graph(rank, steps.windows, queueing)
+    costs = measure_costs(subject, steps, account, graph)
     assert isinstance(costs, Costs)
     return Found({change.kind: change for change in costs.changes}, costs, steps.windows.total_ns)
 

@@ -142,9 +142,12 @@ def costs_of(path: Path, said: Said, *steps: tuple[float, float], **about: Any) 
     """What each handicap costs over some steps; `about` is what else a `Subject` holds, places as lists."""
     rank = rank_of(path, said)
     found = from_steps("user", "", tuple(Step(n, us(a), us(b)) for n, (a, b) in enumerate(steps)))
-    costs = measure_costs(
-        subject_of(rank, found, **about), found, measure_account(rank, found.windows, find_queueing(rank))
+    queueing = find_queueing(rank)
+    account, graph = (
+        measure_account(rank, found.windows, queueing),
+        build_graph(rank, found.windows, queueing),
     )
+    costs = measure_costs(subject_of(rank, found, **about), found, account, graph)
     assert isinstance(costs, Costs)
     return costs
 
@@ -155,4 +158,4 @@ def subject_of(
 ) -> Subject:  # fmt: skip
     some = {"recomputed": recomputed, "offloaded": offloaded, "resident": resident, "simt": simt}
     about |= {name: np.array(one or [], dtype=np.int64) for name, one in some.items()}
-    return Subject(rank, steps, find_queueing(rank), **about)
+    return Subject(rank, steps, **about)

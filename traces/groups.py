@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import IntArray
+from traces.columns import PLACE, IntArray
 
 
 def group_of(*columns: IntArray) -> IntArray:
@@ -19,8 +19,9 @@ def group_of(*columns: IntArray) -> IntArray:
         numbers, several = _numbered(column)
         if count * several > _PACKED**2:
             group, count = _dense(group, count)
-        group, count = group * several + numbers, count * several
-    return _dense(group, count)[0]
+        numbers += np.multiply(group, several, dtype=np.int64)
+        group, count = numbers, count * several
+    return _dense(group, count)[0].astype(PLACE)
 
 
 _PACKED: Final = 1 << 31  # two numbers below it fit into 64 bits together
@@ -29,7 +30,9 @@ _PACKED: Final = 1 << 31  # two numbers below it fit into 64 bits together
 def _numbered(column: IntArray) -> tuple[IntArray, int]:
     """The values from 0 in the same order, and how many numbers that takes, at most `_PACKED`."""
     least, most = int(column.min(initial=0)), int(column.max(initial=0))
-    return (column - least, most - least + 1) if most - least < _PACKED else _dense(column)
+    if most - least >= _PACKED:
+        return _dense(column)
+    return np.subtract(column, least, dtype=np.int64), most - least + 1
 
 
 def _dense(column: IntArray, below: int | None = None) -> tuple[IntArray, int]:
@@ -40,14 +43,21 @@ def _dense(column: IntArray, below: int | None = None) -> tuple[IntArray, int]:
     if below is not None and below <= 4 * len(column):
         seen = np.zeros(below, dtype=np.bool_)
         seen[column] = True
-        numbers = np.cumsum(seen) - 1
-        return numbers[column], int(numbers[-1]) + 1
+        numbers = np.cumsum(seen, dtype=PLACE) - 1
+        return numbers[column].astype(np.int64), int(numbers[-1]) + 1
     order = np.argsort(column)  # not stable, and several times as fast
     new = np.zeros(len(order), dtype=np.bool_)
     new[1:] = column[order[1:]] != column[order[:-1]]
-    places, numbers = np.empty(len(order), dtype=np.int64), np.cumsum(new)
+    places, numbers = np.empty(len(order), dtype=np.int64), np.cumsum(new, dtype=PLACE)
     places[order] = numbers
     return places, int(numbers[-1]) + 1 if len(numbers) else 1
+
+
+def first_of(group: IntArray) -> IntArray:
+    """The first row of each group, shape (groups,); groups are numbered from 0 without a hole."""
+    first = np.empty(int(group.max(initial=-1)) + 1, dtype=np.int64)
+    first[group[::-1]] = np.arange(len(group))[::-1]
+    return first
 
 
 def place_in_run(values: IntArray) -> IntArray:

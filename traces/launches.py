@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traces.columns import NULL, PROCESS_BITS, Calls, IntArray, distinct
+from traces.columns import NULL, PLACE, PROCESS_BITS, Calls, IntArray, distinct
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,31 +23,37 @@ class Launches:
 
 
 def join_launches(calls: Calls, process_gid: IntArray, correlation_id: IntArray) -> Launches:
-    """Join activities, arrays of shape (n,), to their launching calls.
+    """Join rows, arrays of shape (n,), to the calls of theirs; see `launching_rows`."""
+    call = launching_rows(calls, process_gid, correlation_id)
+    columns = calls.start_ns, calls.end_ns, calls.thread_gid
+    start_ns, end_ns, thread_gid = (of_call(column, call) for column in columns)
+    return Launches(start_ns, end_ns, thread_gid, call)
+
+
+def launching_rows(calls: Calls, process_gid: IntArray, correlation_id: IntArray) -> IntArray:
+    """Rows in `Calls` of the calls that launched activities, arrays of shape (n,); -1 where none did.
 
     Correlation ids are unique within a process only, so an activity without a process joins nothing. One call
     may launch many activities (a graph). Where two calls share an id (a driver row inside a runtime row), the
     innermost counts: the one that starts last.
     """
-    call = np.full(len(process_gid), -1, dtype=np.int64)
+    call = np.full(len(process_gid), -1, dtype=PLACE)
     usable = (calls.correlation_id != NULL) & (calls.thread_gid != NULL) & (calls.start_ns != NULL)
     call_process = np.where(usable, calls.thread_gid & PROCESS_BITS, NULL)
-    for gid in distinct(process_gid[process_gid != NULL]):
+    for gid in distinct(process_gid):
         theirs = np.flatnonzero(call_process == gid)
         mine = np.flatnonzero((process_gid == gid) & (correlation_id != NULL))
-        if not len(theirs) or not len(mine):
+        if gid == NULL or not len(theirs) or not len(mine):
             continue
         theirs = theirs[np.lexsort((calls.start_ns[theirs], calls.correlation_id[theirs]))]
         ids = calls.correlation_id[theirs]
         last = np.searchsorted(ids, correlation_id[mine], side="right") - 1
         joined = (last >= 0) & (ids[last] == correlation_id[mine])
         call[mine[joined]] = theirs[last[joined]]
-    columns = calls.start_ns, calls.end_ns, calls.thread_gid
-    start_ns, end_ns, thread_gid = (_of_call(column, call) for column in columns)
-    return Launches(start_ns, end_ns, thread_gid, call)
+    return call
 
 
-def _of_call(column: IntArray, call: IntArray) -> IntArray:
+def of_call(column: IntArray, call: IntArray) -> IntArray:
     """A column of the calls by row, NULL where there is none."""
     return np.append(column, NULL)[call]  # row -1 is the NULL at the end
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final
 
 import numpy as np
 
 from traces.columns import (
+    CODE,
     COPY_KINDS,
     NULL,
+    PLACE,
     PROCESS_BITS,
     BoolArray,
     Columns,
@@ -19,12 +22,11 @@ from traces.columns import (
     IntArray,
     distinct,
     end_to_end,
-    grid_blocks,
     process_of,
     without_gpu_rows,
 )
 from traces.groups import group_of
-from traces.launches import join_launches, launches_a_graph
+from traces.launches import launches_a_graph, launching_rows, of_call
 from traces.names.kernels import UNNAMED, classify_kernel
 from traces.names.kinds import (
     COMM_KINDS,
@@ -60,6 +62,8 @@ class Source(IntEnum):
 class Activities:
     """Work of one GPU, arrays of shape (n,), ordered by start, then stream, then correlation id.
 
+    Nine of ten bytes of a long trace stand here, so that what only the order needs is not kept.
+
     `bucket` is a `Bucket`, `key` indexes `KEYS[bucket]`, `source` is a `Source`, `row` its row in that
     table of the columns, `name` indexes their kernel names (-1: none). `call` is the row of the launching
     call in `Columns.calls` (-1: not recorded), `launch_ns`, `launch_end_ns` and `launch_thread` are that
@@ -69,7 +73,6 @@ class Activities:
     start_ns: IntArray
     end_ns: IntArray
     stream_id: IntArray
-    correlation_id: IntArray
     bucket: IntArray
     key: IntArray
     source: IntArray
@@ -84,8 +87,30 @@ class Activities:
         return len(self.start_ns)
 
     def take(self, which: BoolArray | IntArray) -> Activities:
-        """Some of the activities, by mask or index."""
-        return Activities(*(getattr(self, field)[which] for field in Activities.__slots__))
+        """Some of the activities, by mask or index; each column is taken when it is first asked for."""
+        return _Some(self, (np.flatnonzero(which) if which.dtype == np.bool_ else which).astype(PLACE))
+
+
+class _Some(Activities):
+    """The activities in some places of others. Few columns of them are ever asked for."""
+
+    __slots__ = ("_all", "_places")
+
+    def __init__(self, rows: Activities, places: IntArray) -> None:
+        whole = (rows._all, rows._places[places]) if isinstance(rows, _Some) else (rows, places)
+        for name, value in zip(_Some.__slots__, whole, strict=True):
+            object.__setattr__(self, name, value)
+
+    def __getattr__(self, name: str) -> IntArray:
+        """A column that was not asked for before: its slot is empty."""
+        if name not in Activities.__slots__:
+            raise AttributeError(name)
+        column: IntArray = getattr(self._all, name)[self._places]
+        object.__setattr__(self, name, column)
+        return column
+
+    def __len__(self) -> int:
+        return len(self._places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +147,8 @@ class RankTimeline:
         rows = self.activities
         blocks = np.full(len(rows), NULL, dtype=np.int64)
         kernel = rows.source == Source.KERNEL
-        blocks[kernel] = grid_blocks(self.columns.kernels.grid[rows.row[kernel]])
+        kernels = self.columns.kernels
+        blocks[kernel] = kernels.shapes.blocks[kernels.shape[rows.row[kernel]]]
         return blocks
 
     @property
@@ -133,8 +159,12 @@ class RankTimeline:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """All ranks of one trace, ordered by process and device, and what was wrong with single rows."""
+    """All ranks of one trace, ordered by process and device, and what was wrong with single rows.
 
+    `columns` are without times and places of GPU work: these stand in the activities of the ranks.
+    """
+
+    columns: Columns
     ranks: tuple[RankTimeline, ...]
     warnings: tuple[str, ...]
     graph_launches: int
@@ -143,24 +173,24 @@ class Timeline:
 
 
 def build(columns: Columns) -> Timeline:
-    """Sort a trace's GPU work into ranks; ones with neither kernels nor graph rows are only warned of."""
-    all_work = _all_work(columns)
-    launched, opaque = _graph_launches(columns, all_work)
-    hidden_frac = opaque / launched if launched else 0.0
-    ranks, warnings = [], list(all_work.warnings)
-    columns = without_gpu_rows(columns)  # the activities hold them now
-    work, of_rank = all_work.activities, group_of(all_work.device_id, all_work.process_gid)
-    in_order = np.lexsort((work.correlation_id, work.stream_id, work.start_ns))
-    for number in range(int(of_rank.max(initial=-1)) + 1):
-        places = in_order[of_rank[in_order] == number]
-        mine, gid, dev = work.take(places), all_work.process_gid[places[0]], all_work.device_id[places[0]]
-        rank = RankTimeline(columns, int(gid), int(dev), mine, hidden_frac)
+    """Sort a trace's GPU work into ranks; ones with neither kernels nor graph rows are only warned of.
+
+    Where the caller keeps no columns, their times and places of GPU work go before the ranks take them.
+    """
+    work, warnings = _all_work(columns)
+    launched, opaque = _graph_launches(columns, work)
+    columns = without_gpu_rows(columns)  # the work holds them now
+    ranks, rows = [], work.rows
+    for places in work.by_rank():
+        mine, gid, device = work.take(places, columns), rows.process_gid[places[0]], rows.device_id[places[0]]
+        hidden_frac = opaque / launched if launched else 0.0
+        rank = RankTimeline(columns, int(gid), int(device), mine, hidden_frac)
         busy = mine.end_ns > mine.start_ns
         if not (busy & (mine.source != Source.COPY)).any():
-            warnings.append(f"process {rank.process}, GPU {dev}: no kernels that take time; left out")
+            warnings.append(f"process {rank.process}, GPU {device}: no kernels that take time; left out")
         else:
             ranks.append(rank)
-    return Timeline(tuple(ranks), tuple(warnings), launched, opaque)
+    return Timeline(columns, tuple(ranks), tuple(warnings), launched, opaque)
 
 
 def _graph_launches(columns: Columns, work: _Work) -> tuple[int, int]:
@@ -173,8 +203,8 @@ def _graph_launches(columns: Columns, work: _Work) -> tuple[int, int]:
     calls = columns.calls
     is_launch = [*map(launches_a_graph, columns.call_names)]
     rows = np.flatnonzero(np.array([*is_launch, False], dtype=np.bool_)[calls.name])
-    worked = {_launch_id(columns, row) for row in rows[np.isin(rows, work.call)].tolist()}
-    computed = work.activities.call[(work.activities.bucket == Bucket.COMPUTE) & (work.activities.call >= 0)]
+    worked = {_launch_id(columns, row) for row in rows[np.isin(rows, distinct(work.call))].tolist()}
+    computed = work.call[work.kept & (work.bucket == Bucket.COMPUTE) & (work.call >= 0)]
     process, computing = calls.thread_gid & PROCESS_BITS, distinct(computed)
     ids, opaque = {_launch_id(columns, row) for row in rows.tolist()}, set()
     for one in distinct(process[rows]).tolist():
@@ -194,51 +224,67 @@ def _launch_id(columns: Columns, row: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """Every activity of the trace that has times, its process and device; `call`: calls that launched any."""
+    """Every row of GPU work, shape (n,): kernels, copies, replays; `kept` are those with times and a device.
 
-    process_gid: IntArray
-    device_id: IntArray
-    activities: Activities
+    `call`: as in `Activities`. No row of `rows` ends before it starts; processes and devices are as known.
+    """
+
+    rows: GpuRows
+    kept: BoolArray
+    bucket: IntArray
+    key: IntArray
     call: IntArray
-    warnings: tuple[str, ...]
+
+    def by_rank(self) -> Iterator[IntArray]:
+        """Places of each process and device, in the order of `Activities`."""
+        kept, rows = np.flatnonzero(self.kept), self.rows
+        order = np.lexsort((rows.correlation_id[kept], rows.stream_id[kept], rows.start_ns[kept]))
+        of_rank = group_of(rows.device_id[kept], rows.process_gid[kept])
+        for number in range(int(of_rank.max(initial=-1)) + 1):
+            yield kept[order[of_rank[order] == number]]
+
+    def take(self, places: IntArray, columns: Columns) -> Activities:
+        """The activities of some places, by the columns that the rows are of."""
+        rows, calls, call = self.rows, columns.calls, self.call[places]
+        lengths = [len(columns.kernels), len(columns.copies), len(columns.replays)]
+        begins = np.cumsum([0, *lengths[:-1]])
+        source = (np.searchsorted(begins, places, side="right") - 1).astype(CODE)
+        row = (places - begins[source]).astype(PLACE)
+        name, is_kernel = np.full(len(places), -1, dtype=PLACE), source == Source.KERNEL
+        name[is_kernel] = columns.kernels.name[row[is_kernel]]
+        launched = (of_call(each, call) for each in (calls.start_ns, calls.end_ns, calls.thread_gid))
+        return Activities(
+            rows.start_ns[places],
+            rows.end_ns[places],
+            rows.stream_id[places],
+            self.bucket[places],
+            self.key[places],
+            source,
+            row,
+            name,
+            call,
+            *launched,
+        )
 
 
-def _all_work(columns: Columns) -> _Work:
-    kernels, copies, replays = columns.kernels, columns.copies, columns.replays
-    bucket, key = _kinds(columns)
-    source = np.repeat(np.array(list(Source), dtype=np.int64), [len(kernels), len(copies), len(replays)])
-    no_name = np.full(len(copies) + len(replays), -1, dtype=np.int64)
-    rows = end_to_end(kernels.rows, copies.rows, replays)
+def _all_work(columns: Columns) -> tuple[_Work, list[str]]:
+    """All work, and what was wrong with single rows."""
+    rows = end_to_end(columns.kernels.rows, columns.copies.rows, columns.replays)
     gid = _known_process(rows.process_gid, columns)
-    launches = join_launches(columns.calls, gid, rows.correlation_id)
     timed, end_ns, warnings = _checked_times(rows)
-    activities = Activities(
-        rows.start_ns,
-        end_ns,
-        rows.stream_id,
-        rows.correlation_id,
-        bucket,
-        key,
-        source,
-        np.concatenate([np.arange(len(table)) for table in (kernels, copies, replays)]),
-        np.concatenate((kernels.name, no_name)),
-        launches.call,
-        launches.start_ns,
-        launches.end_ns,
-        launches.thread_gid,
-    )
-    called = launches.call[launches.call >= 0]
     device, placed = _known_device(rows.device_id)
     if count := int((timed & ~placed).sum()):
         warnings.append(f"GPU rows that name no device, left out: {count}")
-    kept = timed & placed
-    return _Work(gid[kept], device[kept], activities.take(kept), called, tuple(warnings))
+    rows = replace(rows, end_ns=end_ns, device_id=device, process_gid=gid)
+    call = launching_rows(columns.calls, gid, rows.correlation_id)
+    return _Work(rows, timed & placed, *_kinds(columns), call), warnings
 
 
 def _known_device(device_id: IntArray) -> tuple[IntArray, BoolArray]:
     """Device of each row, and which have one; a row without belongs to the only device there is."""
     known = device_id != NULL
-    candidates = distinct(device_id[known])
+    candidates = distinct(device_id)
+    candidates = candidates[candidates != NULL]
     if len(candidates) == 1:
         return np.full(len(device_id), candidates[0]), np.ones(len(device_id), dtype=np.bool_)
     return device_id, known
@@ -254,21 +300,20 @@ def _kinds(columns: Columns) -> tuple[IntArray, IntArray]:
         else (Bucket.COMPUTE, place[Bucket.COMPUTE][compute_class(kernel)])
         for kernel in (*classes, UNNAMED)  # a kernel without a name has code -1: the last
     ]
-    of_kernel = np.array(of_name, dtype=np.int64)[columns.kernels.name]
+    of_kernel = np.array(of_name, dtype=CODE)[columns.kernels.name]
     between_gpus = columns.copies.kind == place[Bucket.COPY]["memcpy_p2p"]
-    copy_bucket = np.where(between_gpus, Bucket.COMM, Bucket.COPY)
-    copy_key = np.where(between_gpus, place[Bucket.COMM]["other_comm"], columns.copies.kind)
-    replay = np.full(len(columns.replays), place[Bucket.COMPUTE][GRAPH_REPLAY], dtype=np.int64)
-    bucket = np.concatenate((of_kernel[:, 0], copy_bucket, np.full(len(replay), Bucket.COMPUTE)))
+    copy_bucket = np.where(between_gpus, CODE(Bucket.COMM), CODE(Bucket.COPY))
+    copy_key = np.where(between_gpus, place[Bucket.COMM]["other_comm"], columns.copies.kind).astype(CODE)
+    replay = np.full(len(columns.replays), place[Bucket.COMPUTE][GRAPH_REPLAY], dtype=CODE)
+    bucket = np.concatenate((of_kernel[:, 0], copy_bucket, np.full(len(replay), Bucket.COMPUTE, dtype=CODE)))
     return bucket, np.concatenate((of_kernel[:, 1], copy_key, replay))
 
 
 def _known_process(process_gid: IntArray, columns: Columns) -> IntArray:
     """Process of each row; a row without one belongs to the only process there is, if there is only one."""
     host = columns.calls.thread_gid
-    candidates = distinct(
-        np.concatenate((process_gid[process_gid != NULL], host[host != NULL] & PROCESS_BITS))
-    )
+    known = np.concatenate((distinct(process_gid), distinct(host)))
+    candidates = distinct(known[known != NULL] & PROCESS_BITS)
     if len(candidates) != 1:
         return process_gid
     return np.where(process_gid == NULL, candidates[0], process_gid)

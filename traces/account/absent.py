@@ -10,7 +10,7 @@ import numpy as np
 from traces.account.device import DevicePieces
 from traces.account.host import CAUSES, HostPieces
 from traces.account.pieces import Pieces
-from traces.columns import IntArray
+from traces.columns import CODE, PLACE, IntArray
 from traces.timeline import KEYS, Activities, Bucket
 
 _OTHERS: Final = (
@@ -52,16 +52,12 @@ class Notes:
 
     def __init__(self, rows: Activities) -> None:
         self._rows = rows
-        self._noted: list[tuple[Pieces, IntArray, IntArray]] = []
+        self._noted: list[AbsentPieces] = []
 
     def pieces(self) -> AbsentPieces:
         """What was taken down."""
-        fields = [
-            np.concatenate([getattr(piece, name) for piece, _, _ in self._noted])
-            for name in ("start_ns", "end_ns", "kernel")
-        ]
-        reason, work = (np.concatenate([note[place] for note in self._noted]) for place in (1, 2))
-        return AbsentPieces(fields[0], fields[1], reason, work, fields[2])
+        names = AbsentPieces.__slots__
+        return AbsentPieces(*(np.concatenate([getattr(one, name) for one in self._noted]) for name in names))
 
     def trailing(self, pieces: Pieces) -> None:
         """No kernel ended these."""
@@ -89,5 +85,6 @@ class Notes:
         self._note(part.pieces.take(left), reason[left])
 
     def _note(self, pieces: Pieces, reason: IntArray, work: IntArray | None = None) -> None:
-        nothing = np.full(len(pieces), _NOTHING, dtype=np.int64)
-        self._noted.append((pieces, reason, nothing if work is None else work))
+        awaited = np.full(len(pieces), _NOTHING, dtype=PLACE) if work is None else work.astype(PLACE)
+        kernel = pieces.kernel.astype(PLACE)
+        self._noted.append(AbsentPieces(pieces.start_ns, pieces.end_ns, reason.astype(CODE), awaited, kernel))

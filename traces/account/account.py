@@ -18,7 +18,7 @@ from traces.account.pieces import BEGINNING, Pieces
 from traces.account.polls import with_poll_calls
 from traces.account.producers import Producers
 from traces.account.waits import Waits
-from traces.columns import BoolArray, IntArray
+from traces.columns import PLACE, BoolArray, IntArray
 from traces.cures import cure
 from traces.intervals import Spans, covered_ns, intersect, union
 from traces.limits import Limit
@@ -133,7 +133,7 @@ class _Accountant:
 
     def account(self) -> Account:
         gaps = self._gaps
-        everything = Pieces(gaps.start_ns, gaps.end_ns, np.arange(len(gaps)), gaps.kernel)
+        everything = Pieces(gaps.start_ns, gaps.end_ns, np.arange(len(gaps), dtype=PLACE), gaps.kernel)
         ended = everything.kernel != NO_KERNEL
         self._ns["trailing"] = self._add(everything.take(~ended), "none")
         self._notes.trailing(everything.take(~ended))

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import IntArray
+from traces.columns import CODE, IntArray
 
 
 class CallKind(IntEnum):
@@ -45,7 +45,7 @@ _PATTERNS: Final = (
 
 def call_kinds(names: tuple[str, ...]) -> IntArray:
     """Kind of each distinct call name; one more at the end for calls without a name (code -1)."""
-    return np.array([*map(_kind, names), CallKind.OTHER], dtype=np.int64)
+    return np.array([*map(_kind, names), CallKind.OTHER], dtype=CODE)
 
 
 def _kind(name: str) -> CallKind:

@@ -29,7 +29,7 @@ def cpu_optimizer(rank: RankTimeline) -> HostSpans:
     told &= ~roles.optimizer
     order = np.flatnonzero(told)
     order = order[np.lexsort((rows.launch_ns[order], rows.launch_thread[order]))]
-    way = np.where(size >= COPIED.value, rows.key, NULL)[order]
+    way = np.where(size >= COPIED.value, rows.key, -1)[order]
     if not len(order) or judge_training(roles)[0] is not True:
         return HostSpans(nothing, nothing, nothing, nothing, ())
     thread = rows.launch_thread[order]

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import IntArray
+from traces.columns import PLACE, IntArray
 from traces.intervals import Spans, union
 from traces.timeline import Activities, Bucket
 
@@ -41,4 +41,4 @@ def compute_gaps(activities: Activities, windows: Spans) -> Gaps:
     end = np.concatenate((busy.start_ns, [max(last, int(busy.end_ns[-1])) if len(busy) else last]))
     kernel = np.concatenate((ended_by, [NO_KERNEL]))
     touching = (end > start) & (end > first) & (start < last)
-    return Gaps(start[touching], end[touching], kernel[touching])
+    return Gaps(start[touching], end[touching], kernel[touching].astype(PLACE))

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from traces.account.calls import CallKind, call_kinds
-from traces.columns import NULL, BoolArray, IntArray, distinct
+from traces.columns import NULL, PLACE, BoolArray, IntArray, distinct
 from traces.timeline import Activities, RankTimeline
 
 NONE: Final = -1
@@ -37,7 +37,7 @@ class HostCalls:
 
     def at(self, calls_thread: IntArray, calls_start_ns: IntArray) -> IntArray:
         """The call here that holds each given one: itself, or the one it is nested in; -1 where none does."""
-        result = np.full(len(calls_start_ns), NONE, dtype=np.int64)
+        result = np.full(len(calls_start_ns), NONE, dtype=PLACE)
         for thread in distinct(self.thread).tolist():
             mine = np.flatnonzero(self.thread == thread)
             asked = np.flatnonzero(calls_thread == thread)
@@ -61,7 +61,7 @@ def host_calls(rank: RankTimeline, since_ns: int, until_ns: int) -> HostCalls:
     mine &= ((calls.end_ns > since_ns) | (calls.end_ns == last_ns)) & (calls.start_ns < until_ns)
     row = np.flatnonzero(mine)
     row = row[_outermost(calls.start_ns[row], calls.end_ns[row], calls.thread_gid[row])]
-    row = row[np.lexsort((calls.end_ns[row], calls.start_ns[row]))]
+    row = row[np.lexsort((calls.end_ns[row], calls.start_ns[row]))].astype(PLACE)
     start, end, thread = calls.start_ns[row], calls.end_ns[row], calls.thread_gid[row]
     own = _own_before(thread)
     before = np.maximum(_last_returned(start, end), NONE)
@@ -85,7 +85,7 @@ def _outermost(start_ns: IntArray, end_ns: IntArray, thread: IntArray) -> BoolAr
 
 def _own_before(thread: IntArray) -> IntArray:
     order = np.lexsort((np.arange(len(thread)), thread))
-    own = np.full(len(thread), NONE, dtype=np.int64)
+    own = np.full(len(thread), NONE, dtype=PLACE)
     same = thread[order[1:]] == thread[order[:-1]]
     own[order[1:][same]] = order[:-1][same]
     return own
@@ -93,7 +93,7 @@ def _own_before(thread: IntArray) -> IntArray:
 
 def _last_returned(start_ns: IntArray, end_ns: IntArray) -> IntArray:
     """Of each call the one that returned last before it began; only earlier ones in the order count."""
-    by_end, own = np.argsort(end_ns, kind="stable"), np.arange(len(start_ns))
+    by_end, own = np.argsort(end_ns, kind="stable").astype(PLACE), np.arange(len(start_ns))
     place = np.searchsorted(end_ns[by_end], start_ns, side="right") - 1
     while True:
         found = np.where(place >= 0, by_end[np.maximum(place, 0)], NONE)

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import COPY_KINDS, NULL, IntArray, distinct
+from traces.columns import COPY_KINDS, NULL, PLACE, IntArray, distinct
 from traces.groups import group_of
 from traces.limits import Limit
 from traces.timeline import Activities, Bucket
@@ -30,11 +30,11 @@ STREAMS: Final = 32
 def infer_producers(rows: Activities, before: IntArray) -> tuple[IntArray, IntArray]:
     """(consumer, producer) pairs; `before` is the previous activity on each stream."""
     launched = np.flatnonzero(rows.launch_ns != NULL)
-    by_launch = launched[np.lexsort((launched, rows.launch_ns[launched]))]
-    nothing = np.empty(0, dtype=np.int64)
+    by_launch = launched[np.lexsort((launched, rows.launch_ns[launched]))].astype(PLACE)
+    nothing = np.empty(0, dtype=PLACE)
     if len(by_launch) < OCCURRENCES.value:
         return nothing, nothing
-    number = np.full(len(rows), -1, dtype=np.int64)
+    number = np.full(len(rows), -1, dtype=PLACE)
     number[by_launch] = np.arange(len(by_launch))
     what = signature(rows)
     context = group_of(  # what it is, what ran before it on its stream, and how many launches ago
@@ -58,8 +58,8 @@ def _from_stream(
     consumer = by_launch[(rows.stream_id[by_launch] != stream) & (rows.bucket[by_launch] != Bucket.COPY)]
     if len(candidates) == 0 or len(consumer) == 0:
         return consumer[:0], consumer[:0]
-    latest = np.searchsorted(number[candidates], number[consumer]) - 1
-    chosen = np.full(len(consumer), -1, dtype=np.int64)
+    latest = np.searchsorted(number[candidates], number[consumer]).astype(PLACE) - 1
+    chosen = np.full(len(consumer), -1, dtype=PLACE)
     for depth in range(DEPTH):
         place = latest - depth
         open_ = (chosen < 0) & (place >= 0)
@@ -78,7 +78,7 @@ def _never_violated(
     """Which pairs belong to a large enough group in which no candidate ended after its X began."""
     group = group_of(context[x], what[candidate], ago)
     size = np.bincount(group)
-    violated = np.bincount(group, weights=rows.end_ns[candidate] > rows.start_ns[x])
+    violated = np.bincount(group[rows.end_ns[candidate] > rows.start_ns[x]], minlength=len(size))
     result: IntArray = (size[group] >= OCCURRENCES.value) & (violated[group] == 0)
     return result
 

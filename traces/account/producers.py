@@ -16,7 +16,7 @@ from traces.account.inferred import infer_producers, signature
 from traces.account.sm_room import sm_room_producers
 from traces.account.tight import TIGHT, tight_producers
 from traces.account.told import is_wait_call, wait_call_count, waits_told
-from traces.columns import NULL, BoolArray, Columns, IntArray
+from traces.columns import NULL, PLACE, BoolArray, Columns, IntArray, distinct
 from traces.groups import group_of, place_in_run
 from traces.launches import join_launches
 from traces.limits import Limit
@@ -51,7 +51,7 @@ def find_producers(rank: RankTimeline) -> Producers:
     """Recorded and inferred producers of every activity of a rank."""
     rows, told = rank.activities, waits_told(rank)
     before = previous_on_stream(rows)
-    follows = np.flatnonzero(before >= 0)
+    follows = np.flatnonzero(before >= 0).astype(PLACE)
     consumer, producer, every_wait = event_edges(rank)
     recorded = _joined((follows, before[follows]), (consumer, producer))
     edges = _joined(recorded, _believable(rows, told, infer_producers(rows, before), every_wait))
@@ -62,7 +62,7 @@ def find_producers(rank: RankTimeline) -> Producers:
         has_other = np.zeros(len(rows), dtype=np.bool_)
         has_other[edges[0][rows.stream_id[edges[0]] != rows.stream_id[edges[1]]]] = True
         edges = _joined(edges, current_stream_producers(rows, told, has_other))
-    room = np.full(len(rows), -1, dtype=np.int64)
+    room = np.full(len(rows), -1, dtype=PLACE)
     room[waited] = np.where(rows.launch_ns[holder] < rows.launch_ns[waited], -1, holder)
     return Producers(*_latest(rows, *edges, np.arange(len(edges[0])) >= len(recorded[0])), room)
 
@@ -87,20 +87,28 @@ def _believable(rows: Activities, told: IntArray | None, pairs: Edges, every_wai
     consumer, producer = pairs
     if told is None or not len(consumer):
         return pairs
-    since_ns, what = rows.start_ns[consumer] - rows.end_ns[producer], signature(rows)
-    pair = group_of(what[consumer], what[producer], rows.stream_id[producer])
-    bound = np.bincount(pair, weights=(since_ns >= 0) & (since_ns <= TIGHT.value))[pair]
+    pair = _alike(rows, consumer, producer)
+    since_ns = rows.start_ns[consumer]
+    since_ns -= rows.end_ns[producer]
+    bound = np.bincount(pair[(since_ns >= 0) & (since_ns <= TIGHT.value)], minlength=int(pair.max()) + 1)
     kept = rows.launch_ns[consumer] == rows.launch_ns[producer]
     waited = np.flatnonzero(told[consumer] > 0) if not every_wait else np.empty(0, dtype=np.int64)
-    waited = waited[np.lexsort((-rows.launch_ns[producer[waited]], -bound[waited], consumer[waited]))]
+    waited = waited[np.lexsort((-rows.launch_ns[producer[waited]], -bound[pair[waited]], consumer[waited]))]
     kept[waited] |= place_in_run(consumer[waited]) < told[consumer[waited]]
     return consumer[kept], producer[kept]
+
+
+def _alike(rows: Activities, consumer: IntArray, producer: IntArray) -> IntArray:
+    """A number for each pair, the same where what they are and the producer's stream are."""
+    what, streams = signature(rows), distinct(rows.stream_id)
+    of = group_of(what, np.searchsorted(streams, rows.stream_id))
+    return group_of(what[consumer], of[producer])
 
 
 def previous_on_stream(rows: Activities) -> IntArray:
     """The activity before each on its stream (stream order is order of start), -1 for the first."""
     order = np.lexsort((np.arange(len(rows)), rows.stream_id))
-    before = np.full(len(rows), -1, dtype=np.int64)
+    before = np.full(len(rows), -1, dtype=PLACE)
     same = rows.stream_id[order[1:]] == rows.stream_id[order[:-1]]
     before[order[1:][same]] = order[:-1][same]
     return before
@@ -253,7 +261,7 @@ def _latest(
     slot = place_in_run(consumer)
     kept = slot < MOST
     width = int(slot.max(initial=0, where=kept)) + 1
-    place = np.full((len(rows), width), -1, dtype=np.int64)
+    place = np.full((len(rows), width), -1, dtype=PLACE)
     guess = np.zeros((len(rows), width), dtype=np.bool_)
     place[consumer[kept], slot[kept]] = producer[kept]
     guess[consumer[kept], slot[kept]] = inferred[kept]

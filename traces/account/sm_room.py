@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from traces.account.tight import last_to_end
-from traces.columns import NULL, IntArray
+from traces.columns import PLACE, IntArray
 from traces.limits import Limit
 from traces.timeline import Bucket, RankTimeline
 
@@ -32,5 +32,5 @@ def sm_room_producers(rank: RankTimeline, ended_ns: IntArray) -> tuple[IntArray,
     rows, gpu = rank.activities, rank.gpu
     sm_count = gpu.sm_count if gpu and gpu.sm_count else int(FULL.value)
     compute = rows.bucket == Bucket.COMPUTE
-    taken = np.where(compute, np.clip(rank.blocks, 0, sm_count), NULL)
+    taken = np.where(compute, np.clip(rank.blocks, 0, sm_count), -1).astype(PLACE)
     return last_to_end(rows, ended_ns, compute, rows.start_ns, taken, sm_count)

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, BoolArray, IntArray
+from traces.columns import NULL, PLACE, BoolArray, IntArray
 from traces.limits import Limit
 from traces.loops import loop
 from traces.timeline import Activities, Source
@@ -29,7 +29,7 @@ def tight_producers(rows: Activities, ended_ns: IntArray, told: IntArray | None)
     `told`, shape (n,): for how many events each was told to wait, None where no such call was recorded.
     """
     waits = np.ones(len(rows), dtype=np.bool_) if told is None else told > 0
-    return last_to_end(rows, ended_ns, waits, rows.launch_ns, np.zeros(len(rows), dtype=np.int64), -1)
+    return last_to_end(rows, ended_ns, waits, rows.launch_ns, np.zeros(len(rows), dtype=PLACE), -1)
 
 
 def last_to_end(
@@ -44,14 +44,16 @@ def last_to_end(
     """
     # a copy may be waited for within its own call, which then returns after it
     within = (rows.source == Source.COPY) & (rows.launch_end_ns >= rows.start_ns)
-    launched = np.where(within, rows.launch_ns, np.minimum(rows.launch_end_ns, rows.start_ns))
-    since_ns = np.maximum(ended_ns, launched)
+    since_ns = np.minimum(rows.launch_end_ns, rows.start_ns)
+    since_ns[within] = rows.launch_ns[within]
+    np.maximum(since_ns, ended_ns, out=since_ns)
     which = which & (rows.launch_ns != NULL) & (rows.start_ns - since_ns > UNEXPLAINED.value)
-    by_end = np.argsort(rows.end_ns, kind="stable")
-    moments = np.maximum(since_ns, rows.start_ns - int(TIGHT.value))[which], rows.start_ns[which]
+    consumer = np.flatnonzero(which).astype(PLACE)
+    starts = rows.start_ns[consumer]
+    moments = np.maximum(since_ns[consumer], starts - int(TIGHT.value)), starts
+    by_end = np.argsort(rows.end_ns, kind="stable").astype(PLACE)
     low, high = np.searchsorted(rows.end_ns[by_end], moments, side="right")
-    consumer = np.flatnonzero(which)
-    producer = np.full(len(consumer), -1, dtype=np.int64)
+    producer = np.full(len(consumer), -1, dtype=PLACE)
     find_last.over(int((high - low).sum()))(
         producer, consumer, low, high, by_end, rows.stream_id, turn_ns, taken, room
     )

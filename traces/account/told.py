@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from traces.columns import NULL, PROCESS_BITS, BoolArray, Columns, IntArray, distinct
+from traces.columns import NULL, PLACE, PROCESS_BITS, BoolArray, Columns, IntArray, distinct
 from traces.timeline import RankTimeline
 
 
@@ -23,7 +23,7 @@ def waits_told(rank: RankTimeline) -> IntArray | None:
     wait_ns, thread = columns.calls.start_ns[calls], columns.calls.thread_gid[calls]
     stream_ns = _launched_before(rows.stream_id, rows.launch_ns)
     since_ns = np.maximum(_launched_before(rows.launch_thread, rows.launch_ns), stream_ns)
-    of_own = np.zeros(len(rows), dtype=np.int64)
+    of_own = np.zeros(len(rows), dtype=PLACE)
     for one in distinct(thread).tolist():
         mine = rows.launch_thread == one
         of_own[mine] = _between(wait_ns[thread == one], since_ns[mine], rows.launch_ns[mine])
@@ -53,8 +53,9 @@ def is_wait_call(columns: Columns) -> BoolArray:
 
 def _between(times_ns: IntArray, since_ns: IntArray, until_ns: IntArray) -> IntArray:
     """How many of some sorted times lie between, shape (n,)."""
-    result: IntArray = np.searchsorted(times_ns, until_ns) - np.searchsorted(times_ns, since_ns)
-    return result
+    count: IntArray = np.searchsorted(times_ns, until_ns)
+    count -= np.searchsorted(times_ns, since_ns)
+    return count.astype(PLACE)
 
 
 def _launched_before(of: IntArray, launch_ns: IntArray) -> IntArray:

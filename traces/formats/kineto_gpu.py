@@ -10,6 +10,7 @@ from traces.columns import COPY_KINDS, NULL, Copies, GpuRows, IntArray, Kernels,
 from traces.formats import kineto_schema as schema
 from traces.formats.kineto_rows import Table, table
 from traces.formats.kineto_values import first_told
+from traces.launch_shapes import distinct_shapes
 
 
 def kernels(found: Table, process_gid: int) -> tuple[Kernels, tuple[str, ...]]:
@@ -20,16 +21,12 @@ def kernels(found: Table, process_gid: int) -> tuple[Kernels, tuple[str, ...]]:
     """
     name, texts = found.texts["name"]
     node, shared = found["graph_node_id"], found["shared_memory"]
-    return Kernels(
-        rows=_rows(found, process_gid),
-        name=name,
-        graph_node_id=np.where(node == 0, NULL, node),  # CUPTI: 0 outside graphs
-        grid=found["grid"],
-        block=found["block"],
-        registers=found["registers_per_thread"],
-        static_shared_bytes=shared,
-        dynamic_shared_bytes=np.where(shared == NULL, NULL, 0),
-    ), texts
+    dynamic = np.where(shared == NULL, NULL, 0)
+    shape, shapes = distinct_shapes(
+        [*found["grid"].T], [*found["block"].T], found["registers_per_thread"], shared, dynamic
+    )
+    in_graph = (node != NULL) & (node != 0)  # CUPTI: 0 outside graphs
+    return Kernels(_rows(found, process_gid), name, in_graph, shape, shapes), texts
 
 
 def copies(memcpy: Table, memset: Table, process_gid: int) -> Copies:

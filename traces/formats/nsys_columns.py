@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from traces.columns import NULL, PROCESS_BITS, IntArray, distinct
+from traces.columns import NULL, PLACE, PROCESS_BITS, IntArray, distinct
 from traces.errors import DamagedTrace
 from traces.formats.tables import EVERY_ROW, RowFilter, TableColumns, Tables, Texts, empty_columns
 
@@ -40,8 +40,9 @@ def read_present(
     for column in ("start", "end"):
         _check_times(table.integers.get(column), path, f"{name}.{column}")
     row_count = len(table)
-    absent_number = np.full(row_count, NULL, dtype=np.int64)
-    absent_text = Texts(np.full(row_count, -1, dtype=np.int64), ())
+    # what is absent takes no memory
+    absent_number = np.broadcast_to(np.full(1, NULL, dtype=np.int64), row_count)
+    absent_text = Texts(np.broadcast_to(np.full(1, -1, dtype=PLACE), row_count), ())
     return TableColumns(
         {column: table.integers.get(column, absent_number) for column in (*required, *optional)},
         {column: table.texts.get(column, absent_text) for column in texts},
@@ -52,13 +53,13 @@ def named(tables: Tables, ids: Sequence[IntArray]) -> tuple[IntArray, tuple[str,
     """Of each row the first id that StringIds knows, as an index into the names used; -1 where none."""
     found = tables.strings(distinct(np.concatenate([distinct(column) for column in ids])))
     known = np.array(sorted(found), dtype=np.int64)
-    chosen = np.full(len(ids[0]), -1, dtype=np.int64)
+    chosen = np.full(len(ids[0]), -1, dtype=PLACE)
     for column in reversed(ids):
         if len(known):
-            at = np.minimum(np.searchsorted(known, column), len(known) - 1)
+            at = np.minimum(np.searchsorted(known, column), len(known) - 1).astype(PLACE)
             chosen = np.where(known[at] == column, at, chosen)
     used = np.flatnonzero(np.bincount(chosen[chosen >= 0], minlength=len(known)))
-    place = np.full(len(known) + 1, -1, dtype=np.int64)  # the last one for rows without a name
+    place = np.full(len(known) + 1, -1, dtype=PLACE)  # the last one for rows without a name
     place[used] = np.arange(len(used))
     return place[chosen], tuple(found[int(known[index])] for index in used)
 

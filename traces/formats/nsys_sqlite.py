@@ -9,6 +9,7 @@ import numpy as np
 from traces.columns import (
     COPY_KINDS,
     NULL,
+    PLACE,
     Calls,
     Columns,
     Copies,
@@ -26,6 +27,7 @@ from traces.formats.nsys_columns import named, process_ids, read_present
 from traces.formats.nsys_memory import read_memory_use
 from traces.formats.nsys_metrics import read_gpu_samples
 from traces.formats.tables import RowFilter, TableColumns, Tables
+from traces.launch_shapes import distinct_shapes
 
 _GPU_REQUIRED = ("start", "end", "deviceId", "streamId")
 _GPU_OPTIONAL = ("correlationId", "globalPid")
@@ -89,17 +91,10 @@ def _kernels(tables: Tables, path: Path) -> tuple[Kernels, tuple[str, ...]]:
     table = read_present(tables, path, schema.KERNELS, _GPU_REQUIRED, optional)
     column = table.integers
     name_id, names = named(tables, [column[name] for name in schema.NAME_COLUMNS])
-    kernels = Kernels(
-        _gpu_rows(table),
-        name_id,
-        column["graphNodeId"],
-        np.stack([column[f"grid{axis}"] for axis in "XYZ"], axis=1),
-        np.stack([column[f"block{axis}"] for axis in "XYZ"], axis=1),
-        column["registersPerThread"],
-        column["staticSharedMemory"],
-        column["dynamicSharedMemory"],
-    )
-    return kernels, names
+    grid, block = ([column[f"{part}{axis}"] for axis in "XYZ"] for part in ("grid", "block"))
+    shape, shapes = distinct_shapes(grid, block, *(column[name] for name in _LAUNCH_SHAPE[6:]))
+    in_graph = column["graphNodeId"] != NULL
+    return Kernels(_gpu_rows(table), name_id, in_graph, shape, shapes), names
 
 
 def _copies(tables: Tables, path: Path) -> Copies:
@@ -139,7 +134,8 @@ def _ranges(tables: Tables, path: Path) -> tuple[Ranges, tuple[str, ...]]:
     )
     registered, names = named(tables, [np.where(keep & (text.codes < 0), column["textId"], NULL)])
     code = np.where(text.codes >= 0, text.codes, np.where(registered >= 0, registered + len(text.values), -1))
-    ranges = Ranges(column["start"][keep], column["end"][keep], column["globalTid"][keep], code[keep])
+    thread = column["globalTid"]
+    ranges = Ranges(column["start"][keep], column["end"][keep], thread[keep], code[keep].astype(PLACE))
     return ranges, (*text.values, *names)
 
 

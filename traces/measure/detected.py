@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, IntArray, distinct
+from traces.columns import IntArray, distinct
 from traces.intervals import Spans, covered_ns
 from traces.launches import launches_a_graph
 from traces.limits import Limit
@@ -43,7 +43,7 @@ def detect(rank: RankTimeline, windows: Spans) -> Detected:
     work_ns = covered_ns(rows.start_ns, rows.end_ns, windows)
     is_kernel = rows.source == Source.KERNEL
     in_graph = rows.source == Source.REPLAY
-    in_graph[is_kernel] = rank.columns.kernels.graph_node_id[rows.row[is_kernel]] != NULL
+    in_graph[is_kernel] = rank.columns.kernels.in_graph[rows.row[is_kernel]]
     calls = rank.columns.calls
     launches_graph = np.array([*map(launches_a_graph, rank.columns.call_names), False], dtype=np.bool_)
     in_graph |= is_kernel & launches_graph[np.append(calls.name, -1)[rows.call]]

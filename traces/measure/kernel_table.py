@@ -9,8 +9,9 @@ from typing import Final
 import numpy as np
 
 from traces.columns import NULL, IntArray
-from traces.groups import group_of
+from traces.groups import first_of, group_of
 from traces.intervals import Spans, covered_ns
+from traces.launch_shapes import grid_numbers
 from traces.limits import Limit
 from traces.measure.unknown import NO_NAME
 from traces.timeline import KEYS, Bucket, RankTimeline, Source
@@ -56,25 +57,23 @@ def measure_kernels(rank: RankTimeline, windows: Spans) -> KernelTable:
     mine = np.flatnonzero((rows.source == Source.KERNEL) & (in_windows_ns > 0))
     if not len(mine):
         return KernelTable(())
-    grid = rank.columns.kernels.grid[rows.row[mine]]
-    group = group_of(*grid.T, rows.name[mine], rows.bucket[mine], rows.key[mine])
+    shapes, shape = rank.columns.kernels.shapes, rank.columns.kernels.shape[rows.row[mine]]
+    group = group_of(grid_numbers(shapes)[shape], rows.name[mine], rows.bucket[mine], rows.key[mine])
     count = np.bincount(group)
     work_ns = np.zeros(len(count), dtype=np.int64)
     np.add.at(work_ns, group, in_windows_ns[mine])
-    first = np.zeros(len(count), dtype=np.int64)
-    first[group[::-1]] = np.arange(len(group))[::-1]
     std_ns = _std_ns((rows.end_ns - rows.start_ns)[mine], group, count)
     names = rank.columns.kernel_names
     found = [
         KernelRow(
             name=shortened(names[code]) if (code := int(rows.name[mine[at]])) >= 0 else NO_NAME,
-            grid=None if NULL in (blocks := tuple(grid[at].tolist())) else blocks,
+            grid=None if NULL in (blocks := tuple(shapes.grid[shape[at]].tolist())) else blocks,
             key=f"{PREFIX[Bucket(rows.bucket[mine[at]])]}.{KEYS[rows.bucket[mine[at]]][rows.key[mine[at]]]}",
             count=int(count[place]),
             work_ns=int(work_ns[place]),
             std_ns=std_ns[place],
         )
-        for place, at in enumerate(first.tolist())
+        for place, at in enumerate(first_of(group).tolist())
     ]
     found.sort(key=lambda row: (-row.work_ns, row.name, row.grid or (), row.key))
     most = int(ROWS.value)

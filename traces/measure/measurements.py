@@ -10,9 +10,9 @@ import numpy as np
 
 from traces.account.account import Account, absent_pieces, measure_account
 from traces.account.clocks import clock_offset_ns
-from traces.account.device import Queueing, find_queueing
+from traces.account.device import find_queueing
 from traces.columns import NULL, Gpu, distinct
-from traces.intervals import covered_ns
+from traces.intervals import Spans, covered_ns
 from traces.measure.a2a import A2a, measure_a2a
 from traces.measure.bounds import Bounds, measure_bounds
 from traces.measure.budget import Budget, measure_budget
@@ -35,12 +35,13 @@ from traces.missing import Missing
 from traces.progress import report
 from traces.replay.costs import Costs, measure_costs
 from traces.replay.edits import NOWHERE, Subject
+from traces.replay.graph import build_graph
 from traces.resolve.kinds import resolve_kinds
 from traces.resolve.resolution import Unresolved, with_kinds
 from traces.steps.choose import choose_steps
 from traces.steps.found import Steps
 from traces.steps.selection import Selection
-from traces.timeline import RankTimeline, Source
+from traces.timeline import Activities, RankTimeline, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,28 +113,31 @@ def measure_rank(
     rank = with_kinds(rank, resolution)
     rows = rank.activities
     is_kernel = rows.source == Source.KERNEL
-    first, last = int(rows.start_ns.min()), int(rows.end_ns.max())
-    starts, ends = steps.windows.start_ns, steps.windows.end_ns
-    gpu = rank.gpu
     tell("recomputed layers")
     recompute = measure_recompute(rank, steps.windows, whole_steps=bool(steps.used))
     tell("time without compute")
     queueing = find_queueing(rank)
     account = measure_account(rank, steps.windows, queueing)
     tell("SMs")
-    sm = measure_sm(rank, steps.windows, gpu, rank.columns.gpu_samples)
+    sm = measure_sm(rank, steps.windows, rank.gpu, rank.columns.gpu_samples)
     absent = absent_pieces(account)
-    subject = subject_of(rank, steps, queueing, recompute, sm)
+    subject = subject_of(rank, steps, recompute, sm)
     budget = measure_budget(rows, steps.windows)
     tell("layers")
     moe = measure_moe(rank, resolution, steps, recompute, absent)
     timelines = measure_timelines(rank, steps, absent)
+    ledger = measure_ledger(rows, steps, absent, moe)
+    account = account if isinstance(account, Missing) else replace(account, pieces=None)
+    del absent  # the replays need the room
+    graph = account if isinstance(account, Missing) else build_graph(rank, steps.windows, queueing)
+    del queueing
+    costs = measure_costs(subject, steps, account, graph)
     return RankMeasurements(
         trace=rank.columns.info.name,
         kind=rank.columns.info.kind,
         process=rank.process,
         device=rank.device,
-        gpu=gpu,
+        gpu=rank.gpu,
         rank=None if rank.process is None else rank.columns.rank_of.get(rank.process),
         kernels_recorded=rank.has_kernels,
         names_recorded=bool((is_kernel & (rows.name >= 0)).any()),
@@ -142,19 +146,19 @@ def measure_rank(
         steps=steps,
         budget=budget,
         clock_offset_ns=clock_offset_ns(rank),
-        account=account if isinstance(account, Missing) else replace(account, pieces=None),
-        costs=measure_costs(subject, steps, account),
+        account=account,
+        costs=costs,
         bounds=measure_bounds(subject, budget, account, recompute.missing is None),
         a2a=measure_a2a(rank, resolution, steps.windows, steps),
         unresolved=resolution.unresolved,
         detected=detect(rank, steps.windows),
         recompute=recompute,
-        memory=measure_memory(rank, steps, gpu, recompute),
+        memory=measure_memory(rank, steps, rank.gpu, recompute),
         precision=detect_precision(rank, steps.windows),
-        tensor_cores=measure_tensor_cores(rank, steps.windows, gpu),
+        tensor_cores=measure_tensor_cores(rank, steps.windows, rank.gpu),
         sm=sm,
         moe=moe,
-        ledger=measure_ledger(rows, steps, absent, moe),
+        ledger=ledger,
         kernels=measure_kernels(rank, steps.windows),
         timeline=timelines.shown,
         other_steps=timelines.others,
@@ -162,7 +166,7 @@ def measure_rank(
         kernel_count=int(is_kernel.sum()),
         launched_count=int((is_kernel & (rows.launch_ns != NULL)).sum()),
         recorded_host_rows=_host_rows(rank, steps),
-        outside_activity_ns=max(0, first - int(starts.min())) + max(0, int(ends.max()) - last),
+        outside_activity_ns=_outside_ns(rows, steps.windows),
     )
 
 
@@ -180,6 +184,11 @@ def _tell(trace: str, phase: str) -> None:
     report(f"measuring {trace}: {phase}", _PHASES.index(phase) / len(_PHASES))
 
 
+def _outside_ns(rows: Activities, windows: Spans) -> int:
+    before = int(rows.start_ns.min()) - int(windows.start_ns.min())
+    return max(0, before) + max(0, int(windows.end_ns.max()) - int(rows.end_ns.max()))
+
+
 def _host_rows(rank: RankTimeline, steps: Steps) -> int:
     thread = distinct(rank.activities.launch_thread[rank.activities.launch_thread != NULL])
     count = 0
@@ -189,9 +198,7 @@ def _host_rows(rank: RankTimeline, steps: Steps) -> int:
     return count
 
 
-def subject_of(
-    rank: RankTimeline, steps: Steps, queueing: Queueing, recompute: Recompute, sm: SmUse
-) -> Subject:
+def subject_of(rank: RankTimeline, steps: Steps, recompute: Recompute, sm: SmUse) -> Subject:
     """What a replay of a rank takes away, by what was measured of it."""
     offloaded = offload_places(rank, steps)
     resident = resident_places(rank, steps, offloaded)
@@ -199,7 +206,6 @@ def subject_of(
     return Subject(
         rank,
         steps,
-        queueing,
         recomputed=recompute.places,
         offloaded=NOWHERE if isinstance(offloaded, Missing) else offloaded,
         resident=NOWHERE if isinstance(resident, Missing) else resident,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from traces.columns import Gpu, GpuSamples, distinct
+from traces.columns import NULL, Gpu, GpuSamples, distinct
 from traces.intervals import Spans, covered_ns
+from traces.launch_shapes import grid_numbers
 from traces.measure.sm_beside_comm import CommBlocks, Stretch, measure_comm_blocks, measure_stretch
-from traces.measure.sm_launches import LaunchUse, launch_shapes, measure_launches
+from traces.measure.sm_launches import LaunchUse, measure_launches
 from traces.measure.sm_measured import Measured, measure_samples
 from traces.missing import Missing
 from traces.names.gpu_limits import capability_at_least
@@ -42,11 +43,11 @@ def measure_sm(
     """Measure the SMs of one rank. `gpu` is the one it ran on, `samples` are those of every sampled GPU."""
     kernels = rank.activities.take(rank.activities.source == Source.KERNEL)
     kernels = kernels.take(covered_ns(kernels.start_ns, kernels.end_ns, windows) > 0)
-    shapes = launch_shapes(rank, kernels)
-    by_launch = measure_launches(rank, kernels, shapes, windows, gpu)
+    shapes, shape = rank.columns.kernels.shapes, rank.columns.kernels.shape[kernels.row]
+    by_launch = measure_launches(rank, kernels, windows, gpu)
     launches, by_class, gaps = (None, {}, (by_launch,)) if isinstance(by_launch, Missing) else by_launch
-    blocks = measure_comm_blocks(kernels, shapes.grid_blocks, windows, rank.columns.info.kind)
-    stretch = measure_stretch(kernels, rank.columns.kernels.grid[kernels.row])
+    blocks = measure_comm_blocks(kernels, shapes.blocks[shape], windows, rank.columns.info.kind)
+    stretch = measure_stretch(kernels, grid_numbers(shapes)[shape], (shapes.grid != NULL).all(axis=1)[shape])
     measured, measured_by_class = measure_samples(kernels, windows, gpu, samples, rank.columns.info.kind)
     others = (blocks, stretch, measured)
     return SmUse(

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, IntArray, distinct
+from traces.columns import NULL, BoolArray, IntArray, distinct
 from traces.cures import cure
 from traces.groups import group_of
 from traces.intervals import Spans, covered_ns, union
@@ -97,21 +97,21 @@ def stretch_by_sms(blocks: CommBlocks | None, sm_count: int | None) -> float | N
     return sm_count / left - 1
 
 
-def measure_stretch(kernels: Activities, grid: IntArray) -> Stretch | Missing | None:
+def measure_stretch(kernels: Activities, grid: IntArray, has_grid: BoolArray) -> Stretch | Missing | None:
     """Compute kernels beside communication kernels against alone; None where no communication ran.
 
-    `grid` of each kernel, shape (n, 3).
+    `grid`: a number for that of each kernel, shape (n,); `has_grid`: where one was recorded.
     """
     comm = kernels.bucket == Bucket.COMM
     if not comm.any():
         return None
     duration_ns = kernels.end_ns - kernels.start_ns
     usable = (kernels.bucket == Bucket.COMPUTE) & (duration_ns >= STRETCH_SHORTEST.value)
-    usable &= (kernels.name >= 0) & (grid != NULL).all(axis=1)
+    usable &= (kernels.name >= 0) & has_grid
     under_ns = covered_ns(
         kernels.start_ns, kernels.end_ns, union(kernels.start_ns[comm], kernels.end_ns[comm])
     )
-    group = group_of(*(column[usable] for column in _contexts(kernels, group_of(kernels.name, *grid.T))))
+    group = group_of(*(column[usable] for column in _contexts(kernels, group_of(kernels.name, grid))))
     duration_ns, under_ns = duration_ns[usable], under_ns[usable]
     beside = under_ns >= np.maximum(BESIDE.value * duration_ns, 1)
     usual_ns = _usual(group, duration_ns, under_ns == 0)

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, BoolArray, FloatArray, Gpu, IntArray, distinct, grid_blocks
+from traces.columns import NULL, BoolArray, FloatArray, Gpu, IntArray, LaunchShapes, distinct
 from traces.cures import cure
 from traces.intervals import Spans, covered_ns
 from traces.limits import Limit
@@ -51,52 +51,23 @@ class LaunchUse:
     limiter_ns: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchShapes:
-    """Launch shapes of kernels: `known` where the trace has all of one, shape (n,).
-
-    `grid_blocks` of every kernel, shape (n,), NULL where not recorded; the others, per block, of those known.
-    """
-
-    known: BoolArray
-    grid_blocks: IntArray
-    threads: IntArray
-    registers: IntArray
-    shared_bytes: IntArray
-
-
-def launch_shapes(rank: RankTimeline, kernels: Activities) -> LaunchShapes:
-    """Shapes of a rank's kernels from its kernel table."""
-    table, row = rank.columns.kernels, kernels.row
-    grid, block, registers = table.grid[row], table.block[row], table.registers[row]
-    static, dynamic = table.static_shared_bytes[row], table.dynamic_shared_bytes[row]
-    blocks = grid_blocks(grid)
-    known = (blocks != NULL) & (block.min(axis=1) > 0) & (registers >= 0) & (static >= 0) & (dynamic >= 0)
-    return LaunchShapes(
-        known,
-        blocks,
-        block[known].prod(axis=1),
-        registers[known],
-        static[known] + dynamic[known],
-    )
-
-
 def measure_launches(
-    rank: RankTimeline, kernels: Activities, shapes: LaunchShapes, windows: Spans, gpu: Gpu | None
+    rank: RankTimeline, kernels: Activities, windows: Spans, gpu: Gpu | None
 ) -> tuple[LaunchUse, dict[str, LaunchUse], tuple[Missing, ...]] | Missing:
     """All compute kernels, each class of them, and what of it could not be told; or why nothing could.
 
-    `kernels` are those of the rank that run in the windows, `shapes` theirs.
+    `kernels` are those of the rank that run in the windows.
     """
     compute, kind = kernels.bucket == Bucket.COMPUTE, rank.columns.info.kind
     if not compute.any():
         return Missing("sm.launches", "no single compute kernel in the window", cure("graphs", kind))
-    if not (shapes.known & compute).any():
+    shape, known = rank.columns.kernels.shape[kernels.row], _known(rank.columns.kernels.shapes)
+    if not (known[shape] & compute).any():
         return Missing("sm.launches", "no launch shapes were recorded", cure("shapes", kind))
     sms = _sms(gpu, kind)
     if isinstance(sms, Missing):
         return sms
-    judged = _judge(rank, kernels, shapes, windows, *sms)
+    judged = _judge(rank, kernels, shape, windows, *sms)
     use = judged.use(compute)
     by_class = {
         KEYS[Bucket.COMPUTE][key]: judged.use(compute & (kernels.key == key))
@@ -133,12 +104,13 @@ def _sms(gpu: Gpu | None, kind: str) -> tuple[int, SmCapacity] | Missing:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """Every kernel of the windows with what its launch says, arrays of shape (n,)."""
+    """Every kernel of the windows, arrays of shape (n,), and what its shape says, of shape (k,)."""
 
     work_ns: IntArray
-    known: BoolArray
     persistent: BoolArray
     small: BoolArray
+    shape: IntArray
+    known: BoolArray
     under_filled: BoolArray
     limiter: IntArray
     occupancy: FloatArray
@@ -148,20 +120,21 @@ class _Judged:
 
     def use(self, which: BoolArray) -> LaunchUse:
         """What the kernels chosen make of the SMs."""
-        judged = which & self.known & ~self.persistent
+        known = self.known[self.shape]
+        judged = which & known & ~self.persistent
         large = judged & ~self.small
         limiter_ns = np.zeros(len(LIMITERS), dtype=np.int64)
-        np.add.at(limiter_ns, self.limiter[judged], self.work_ns[judged])
+        np.add.at(limiter_ns, self.limiter[self.shape[judged]], self.work_ns[judged])
         return LaunchUse(
             work_ns=self._sum(which),
             persistent_ns=self._sum(which & self.persistent),
-            shapeless_ns=self._sum(which & ~self.known & ~self.persistent),
+            shapeless_ns=self._sum(which & ~known & ~self.persistent),
             small_ns=self._sum(judged & self.small),
             occupancy_frac=self._mean(self.occupancy, judged),
             launch_occupancy_frac=self._mean(self.launch_occupancy, judged),
             fill_frac=self._mean(self.fill, large),
-            tail_ns=round(float((self.tail * self.work_ns)[large].sum())),
-            under_filled_ns=self._sum(large & self.under_filled),
+            tail_ns=round(float((self.tail[self.shape[large]] * self.work_ns[large]).sum())),
+            under_filled_ns=self._sum(large & self.under_filled[self.shape]),
             limiter_ns={LIMITERS[place]: int(limiter_ns[place]) for place in np.flatnonzero(limiter_ns)},
         )
 
@@ -169,32 +142,38 @@ class _Judged:
         return int(self.work_ns[which].sum())
 
     def _mean(self, values: FloatArray, which: BoolArray) -> float | None:
-        return float(np.average(values[which], weights=self.work_ns[which])) if which.any() else None
+        if not which.any():
+            return None
+        return float(np.average(values[self.shape[which]], weights=self.work_ns[which]))
 
 
 def _judge(
     rank: RankTimeline,
     kernels: Activities,
-    shapes: LaunchShapes,
+    shape: IntArray,
     windows: Spans,
     sm_count: int,
     capacity: SmCapacity,
 ) -> _Judged:
-    fits = theoretical_occupancy(capacity, shapes.threads, shapes.registers, shapes.shared_bytes)
-    known = shapes.known.copy()
-    known[shapes.known] = fits.resident_blocks > 0
+    shapes, grid_blocks = rank.columns.kernels.shapes, rank.columns.kernels.shapes.blocks
+    known = _known(shapes)
+    shared_bytes = shapes.static_shared_bytes[known] + shapes.dynamic_shared_bytes[known]
+    threads, registers = shapes.block[known].prod(axis=1), shapes.registers[known]
+    fits = theoretical_occupancy(capacity, threads, registers, shared_bytes)
+    known[known] = fits.resident_blocks > 0
     fits = fits.take(fits.resident_blocks > 0)
-    blocks = shapes.grid_blocks[known]
+    blocks = grid_blocks[known]
     waves = blocks / (sm_count * fits.resident_blocks)
     last = np.ceil(waves)
     tail = np.where((waves > 1) & (waves < TAIL_WAVES.value), (last - waves) / last, 0.0)
-    enough = shapes.grid_blocks >= PERSISTENT_GRID.value * sm_count
+    enough = grid_blocks >= PERSISTENT_GRID.value * sm_count
     return _Judged(
         work_ns=covered_ns(kernels.start_ns, kernels.end_ns, windows),
-        known=known,
-        persistent=enough & _written_persistent(rank, kernels),
+        persistent=enough[shape] & _written_persistent(rank, kernels),
         small=kernels.end_ns - kernels.start_ns < SMALL_KERNEL.value,
-        under_filled=shapes.grid_blocks < sm_count,
+        shape=shape,
+        known=known,
+        under_filled=grid_blocks < sm_count,
         limiter=_spread(known, fits.limiter.astype(np.float64)).astype(np.int64),
         occupancy=_spread(known, fits.theoretical_frac),
         launch_occupancy=_spread(known, fits.launch_frac(blocks, sm_count)),
@@ -203,8 +182,15 @@ def _judge(
     )
 
 
+def _known(shapes: LaunchShapes) -> BoolArray:
+    """Where the trace has all of a shape, a mask of shape (k,)."""
+    known: BoolArray = (shapes.blocks != NULL) & (shapes.block.min(axis=1) > 0)
+    known &= (shapes.registers >= 0) & (shapes.static_shared_bytes >= 0) & (shapes.dynamic_shared_bytes >= 0)
+    return known
+
+
 def _spread(where: BoolArray, values: FloatArray) -> FloatArray:
-    """Values back in their places among all kernels; zero elsewhere, where nothing reads them."""
+    """Values back in their places among all shapes; zero elsewhere, where nothing reads them."""
     everywhere = np.zeros(len(where), dtype=np.float64)
     everywhere[where] = values
     return everywhere

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from traces.columns import NULL
-from traces.groups import group_of
 from traces.intervals import Spans, covered_ns, intersect, union
+from traces.launch_shapes import grid_numbers
 from traces.names.kernels import classify_kernel
 from traces.timeline import RankTimeline, Source
 
@@ -45,9 +45,9 @@ def unknown_kernels(rank: RankTimeline, windows: Spans) -> tuple[UnknownKernel, 
         if not len(mine):
             continue
         busy_ns = intersect(union(mine.start_ns, mine.end_ns), windows).total_ns
-        grid = rank.columns.kernels.grid[mine.row]
-        group = group_of(*grid.T)
-        often: list[int] = grid[group == np.bincount(group).argmax()][0].tolist()
+        shapes, shape = rank.columns.kernels.shapes, rank.columns.kernels.shape[mine.row]
+        grids = grid_numbers(shapes)
+        often: list[int] = shapes.grid[grids == np.bincount(grids[shape]).argmax()][0].tolist()
         found.append(
             UnknownKernel(
                 name=name,

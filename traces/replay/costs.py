@@ -22,7 +22,7 @@ from traces.replay.changes.measure import Measured, measure_changes
 from traces.replay.changes.together import Together
 from traces.replay.cost import Cost
 from traces.replay.edits import Edits, Subject
-from traces.replay.graph import Graph, Timing, build_graph
+from traces.replay.graph import Graph, Timing
 from traces.replay.handicaps import without_unexplained
 from traces.replay.proofs import Proofs, doubt, refusal
 from traces.replay.run import Replayed, replay
@@ -78,20 +78,25 @@ class Costs:
         }[wall]
 
 
-def measure_costs(subject: Subject, steps: Steps, account: Account | Missing) -> Costs | Missing:
-    """Costs of one rank over its windows; `Missing` where there is no account: a replay needs the same."""
-    if isinstance(account, Missing):
-        return Missing("replay", account.reason, account.cure)
-    return _Pricing(subject, steps, account).costs()
+def measure_costs(
+    subject: Subject, steps: Steps, account: Account | Missing, graph: Graph | Missing
+) -> Costs | Missing:
+    """Costs of one rank over its windows, by their graph; `Missing` where either is: a replay needs both."""
+    for one in (account, graph):
+        if isinstance(one, Missing):
+            return Missing("replay", one.reason, one.cure)
+    assert not isinstance(account, Missing)
+    assert not isinstance(graph, Missing)
+    return _Pricing(subject, steps, account, graph).costs()
 
 
 class _Pricing:
     """One rank's graph, replayed with one thing taken away at a time."""
 
-    def __init__(self, subject: Subject, steps: Steps, account: Account) -> None:
+    def __init__(self, subject: Subject, steps: Steps, account: Account, graph: Graph) -> None:
         self._account, self._subject, self._replays = account, subject, 0
         self._windows: Spans = steps.windows
-        self._graph: Graph = build_graph(subject.rank, steps.windows, subject.queueing)
+        self._graph = graph
         self._timing = without_unexplained(self._graph.timing)
         self._edits = Edits(subject, self._graph, self._timing)
         used = [(step.start_ns, step.end_ns) for step in steps.used]

@@ -10,7 +10,6 @@ from typing import Final
 import numpy as np
 
 from traces.account.calls import CallKind
-from traces.account.device import Queueing
 from traces.account.host_calls import is_kind
 from traces.columns import NULL, BoolArray, FloatArray, IntArray, distinct
 from traces.intervals import covered_ns, union
@@ -52,7 +51,6 @@ class Subject:
 
     rank: RankTimeline
     steps: Steps
-    queueing: Queueing
     recomputed: IntArray
     offloaded: IntArray
     resident: IntArray

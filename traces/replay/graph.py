@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,8 +11,9 @@ import numpy as np
 from traces.account.device import Latencies, Queueing
 from traces.account.host_calls import NONE, HostCalls, host_calls, launching_call
 from traces.account.polls import Poll, find_polls
+from traces.account.producers import Producers
 from traces.account.tight import UNEXPLAINED
-from traces.columns import COPY_KINDS, NULL, BoolArray, IntArray
+from traces.columns import COPY_KINDS, NULL, PLACE, BoolArray, IntArray
 from traces.intervals import Spans
 from traces.limits import Limit
 from traces.loops import loop
@@ -85,18 +87,15 @@ def build_graph(rank: RankTimeline, windows: Spans, queueing: Queueing) -> Graph
     calls = host_calls(rank, since_ns, last_ns)
     launched_by = launching_call(rows, calls)
     waits = host_waits(rank, calls, launched_by)
-    found = queueing.producers
-    place, engine = _settled(rows, found.place), _engine_before(rows)
+    engine = _engine_before(rows)
     polled, pause_ns = _polled(calls, find_polls(rank, calls))
     within_ns = _within_call(rows, calls, launched_by, waits.waits)
     launched_ns = _launched_ns(calls, launched_by, within_ns, waits.own_ns)
-    place = np.where(place == found.room[:, None], NONE, place)
-    room = _held_up(rows, found.room, launched_ns, place)
-    all_before = np.concatenate((place, engine[:, None], room[:, None]), axis=1)
-    gap_ns, arrival_ns, residual_ns = _latencies(rows, launched_ns, within_ns, all_before, queueing.latencies)
-    called_ns = np.where(within_ns >= 0, rows.start_ns - within_ns, _returns_ns(calls, launched_by))
-    before = np.concatenate((place, room[:, None]), axis=1)
-    begins = _order_ns(rows, calls, called_ns, before, waits.waits)
+    place, room = _held_by(rows, queueing.producers, launched_ns)
+    before = (*place.T, engine, room)
+    gap_ns, arrival_ns, residual_ns = _latencies(rows, launched_ns, within_ns, before, queueing.latencies)
+    del launched_ns
+    begins = _order_ns(rows, calls, (launched_by, within_ns), (*place.T, room), waits.waits)
     timing = Timing(
         duration_ns=rows.end_ns - rows.start_ns,
         gap_ns=gap_ns,
@@ -109,31 +108,38 @@ def build_graph(rank: RankTimeline, windows: Spans, queueing: Queueing) -> Graph
         waits=waits.waits.where(begins[waits.waits.work] < calls.end_ns[waits.waits.call]),
         polled=polled,
     )
-    events = _events(calls, begins, np.flatnonzero(inside), np.flatnonzero(calls.end_ns > since_ns))
+    events = _events(calls, begins, inside, calls.end_ns > since_ns)
     anchor = NONE if (rows.end_ns <= first_ns).any() else int(np.flatnonzero(inside)[0])
     feeds, pauses = waits.feeds_host, measure_pauses(rank, calls)
     return Graph(rows, calls, launched_by, within_ns, anchor, place, room, feeds, events, timing, pauses)
 
 
-def _ended_ns(rows: Activities, before: IntArray) -> IntArray:
-    """When the last of what each starts after, shape (n, k), had ended, shape (n,); NULL where none did."""
-    result: IntArray = np.where(before >= 0, rows.end_ns[before], NULL).max(axis=1)
-    return result
+def _ended_ns(rows: Activities, before: Iterable[IntArray]) -> IntArray:
+    """When the last of what each starts after had ended, shape (n,); NULL where none did.
 
-
-def _held_up(rows: Activities, holder: IntArray, launched_ns: IntArray, before: IntArray) -> IntArray:
-    """The kernel that held the SMs of each, shape (n,), where it was launched as that was ready; else -1.
-
-    `before`: producers, shape (n, k).
+    `before`: places, -1 for none, arrays of shape (n,).
     """
-    ready_ns = np.maximum(_ended_ns(rows, before), launched_ns)
-    return np.where((holder >= 0) & (launched_ns[holder] <= ready_ns), holder, NONE)
+    ended_ns = np.full(len(rows), NULL, dtype=np.int64)
+    for places in before:  # one by one: all at once take many times the memory
+        some = np.flatnonzero(places >= 0)
+        ended_ns[some] = np.maximum(ended_ns[some], rows.end_ns[places[some]])
+    return ended_ns
+
+
+def _held_by(rows: Activities, found: Producers, launched_ns: IntArray) -> tuple[IntArray, IntArray]:
+    """Producers of each, shape (n, k), and the kernel that held its SMs, shape (n,); -1 for none.
+
+    That one only where it was launched as the other was ready.
+    """
+    place = np.stack([_settled(rows, places, found.room) for places in found.place.T], axis=1)
+    ready_ns = np.maximum(_ended_ns(rows, place.T), launched_ns)
+    return place, np.where((found.room >= 0) & (launched_ns[found.room] <= ready_ns), found.room, NONE)
 
 
 def _polled(calls: HostCalls, polls: list[Poll]) -> tuple[Waits, IntArray]:
     """What begins of calls wait for, and the pause before each call, shape (m,), without that."""
     waits: dict[int, Wait] = {}
-    pause_ns = calls.pause_ns.copy()
+    pause_ns = calls.pause_ns.copy() if polls else calls.pause_ns
     usual_ns = int(np.median(pause_ns)) if len(pause_ns) else 0
     for poll in polls:
         wait = Wait(poll.call, poll.work, poll.soonest_ns if poll.is_late else poll.after_ns)
@@ -144,13 +150,14 @@ def _polled(calls: HostCalls, polls: list[Poll]) -> tuple[Waits, IntArray]:
     return Waits.of(waits.values()), pause_ns
 
 
-def _settled(rows: Activities, place: IntArray) -> IntArray:
-    """Producers, shape (n, k), that had ended when their consumer began, or precede it on its stream."""
-    some = place >= 0
-    held = some & (rows.end_ns[place] <= rows.start_ns[:, None])
-    earlier = place < np.arange(len(rows))[:, None]
-    same_stream = some & earlier & (rows.stream_id[place] == rows.stream_id[:, None])
-    return np.where(held | same_stream, place, NONE)
+def _settled(rows: Activities, place: IntArray, room: IntArray) -> IntArray:
+    """Producers, shape (n,), that had ended when their consumer began, or precede it on its stream.
+
+    What held its SMs, `room`, is not among them.
+    """
+    held = rows.end_ns[place] <= rows.start_ns
+    held |= (place < np.arange(len(rows), dtype=PLACE)) & (rows.stream_id[place] == rows.stream_id)
+    return np.where((place >= 0) & (place != room) & held, place, NONE)
 
 
 def _within_call(rows: Activities, calls: HostCalls, launched_by: IntArray, waits: Waits) -> IntArray:
@@ -175,12 +182,16 @@ def _launched_ns(calls: HostCalls, launched_by: IntArray, within_ns: IntArray, o
 
 
 def _latencies(
-    rows: Activities, launched_ns: IntArray, within_ns: IntArray, before: IntArray, usual: Latencies
+    rows: Activities,
+    launched_ns: IntArray,
+    within_ns: IntArray,
+    before: Iterable[IntArray],
+    usual: Latencies,
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Gap, arrival and residual of each activity, shape (n,), which together give back the recording.
 
-    `before`, shape (n, k): what each starts after. Gap and arrival are no longer than usual; the later one
-    takes what is left up to 2 us, for latencies vary; what is longer no constraint explains.
+    `before`: what each starts after, arrays of shape (n,). Gap and arrival are no longer than usual; the
+    later one takes what is left up to 2 us, for latencies vary; what is longer no constraint explains.
     """
     ended = _ended_ns(rows, before)
     has_producer, has_launch = ended != NULL, launched_ns != NULL
@@ -202,7 +213,7 @@ def _engine_before(rows: Activities) -> IntArray:
 
     A copy engine takes one copy at a time, so a small copy waits behind a large one of another stream.
     """
-    before = np.full(len(rows), NONE, dtype=np.int64)
+    before = np.full(len(rows), NONE, dtype=PLACE)
     for key in range(len(COPY_KINDS)):
         copies = np.flatnonzero((rows.bucket == Bucket.COPY) & (rows.key == key))
         after = rows.start_ns[copies[1:]] - rows.end_ns[copies[:-1]]
@@ -219,18 +230,25 @@ def _returns_ns(calls: HostCalls, launched_by: IntArray) -> IntArray:
 
 
 def _order_ns(
-    rows: Activities, calls: HostCalls, called_ns: IntArray, producers: IntArray, waits: Waits
+    rows: Activities,
+    calls: HostCalls,
+    launches: tuple[IntArray, IntArray],
+    producers: Sequence[IntArray],
+    waits: Waits,
 ) -> IntArray:
     """When each activity takes its place in the order of events, shape (n,): its start, on the host's clock.
 
     Where GPU times run a few microseconds ahead, a call returns before the work it waited for began; then
-    work is moved ahead of that return, behind its own launch, at `called_ns`, and its `producers`, (n, k).
+    work is moved ahead of that return, behind its own launch and its `producers`, arrays of shape (n,).
+    `launches`: the call behind each, and how far into it, as in `Graph`.
     """
     ahead = int((rows.start_ns[waits.work] + 1 - calls.end_ns[waits.call]).max(initial=0))
     if ahead <= 0:
         return rows.start_ns
-    order = rows.start_ns - ahead
-    moved_ahead.over(producers.size)(order, called_ns, producers.ravel(), producers.shape[1])
+    launched_by, within_ns = launches
+    called_ns = np.where(within_ns >= 0, rows.start_ns - within_ns, _returns_ns(calls, launched_by))
+    order, width = rows.start_ns - ahead, len(producers)
+    moved_ahead.over(width * len(order))(order, called_ns, np.stack(producers, axis=1).ravel(), width)
     return order
 
 
@@ -245,16 +263,18 @@ def moved_ahead(order: IntArray, called_ns: IntArray, producers: IntArray, width
         order[place] = at
 
 
-def _events(calls: HostCalls, begins_ns: IntArray, inside: IntArray, called: IntArray) -> IntArray:
+def _events(calls: HostCalls, begins_ns: IntArray, inside: BoolArray, happened: BoolArray) -> IntArray:
     """Events of some activities and calls by time; at one instant returns come first, then begins, then work.
 
+    `inside`, shape (n,), and `happened`, shape (m,), are masks of the activities and of the calls.
     A call that returned before the window has none: it stays where it is.
     """
+    called, work = (np.flatnonzero(which).astype(PLACE) for which in (happened, inside))
     empty = calls.start_ns[called] == calls.end_ns[called]  # such a call begins before it returns
     begins = np.sort(np.concatenate((called * 3 + BEGIN, called[empty] * 3 + RETURN)))
-    code = np.concatenate((called[~empty] * 3 + RETURN, begins, inside * 3 + WORK))
-    place = code[: len(code) - len(inside)] // 3
-    returns = code[: len(place)] % 3 == RETURN
-    called_ns = np.where(returns, calls.end_ns[place], calls.start_ns[place])
-    result: IntArray = code[np.argsort(np.concatenate((called_ns, begins_ns[inside])), kind="stable")]
+    returns = called[~empty]
+    order = np.argsort(
+        np.concatenate((calls.end_ns[returns], calls.start_ns[begins // 3], begins_ns[work])), kind="stable"
+    )
+    result: IntArray = np.concatenate((returns * 3 + RETURN, begins, work * 3 + WORK))[order]
     return result

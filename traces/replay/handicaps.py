@@ -62,12 +62,16 @@ def without_host(graph: Graph, timing: Timing, pause_ns: IntArray, calls: BoolAr
     vanished = np.zeros(len(timing.duration_ns), dtype=np.bool_)
     vanished[waits.work[(gone & is_kind(graph.calls, CallKind.SYNC))[waits.call]]] = True
     vanished &= graph.feeds_host
+    if vanished.any():
+        timing = replace(
+            without_work(timing, vanished),
+            gap_ns=np.where(vanished, 0, timing.gap_ns),
+            residual_ns=np.where(vanished, 0, timing.residual_ns),
+            engine=np.where(vanished, NONE, timing.engine),
+        )
     shorter = pause_ns < timing.pause_ns
     return replace(
-        without_work(timing, vanished),
-        gap_ns=np.where(vanished, 0, timing.gap_ns),
-        residual_ns=np.where(vanished, 0, timing.residual_ns),
-        engine=np.where(vanished, NONE, timing.engine),
+        timing,
         pause_ns=np.minimum(pause_ns, timing.pause_ns),
         own_ns=np.where(gone, np.minimum(timing.own_ns, graph.pauses.profiler_in_call_ns), timing.own_ns),
         waits=replace(
@@ -123,6 +127,8 @@ def _without(timing: Timing, which: BoolArray, calls: BoolArray, kept_ns: IntArr
 
     Of the pauses before these calls at most `kept_ns` is left, shape (m,).
     """
+    if not which.any() and not calls.any():
+        return timing
     return replace(
         without_waits(timing, calls),
         duration_ns=np.where(which, 0, timing.duration_ns),
@@ -164,6 +170,8 @@ def _calls_of(graph: Graph, which: BoolArray) -> BoolArray:
 
 def without_allocator(graph: Graph, timing: Timing, calls: BoolArray) -> Timing:
     """Allocator calls, a mask of shape (m,), are gone, and nothing waits in them."""
+    if not calls.any():
+        return timing
     return replace(timing, own_ns=np.where(calls, 0, timing.own_ns), waits=timing.waits.without(calls))
 
 

@@ -44,9 +44,10 @@ def measure_pauses(rank: RankTimeline, calls: HostCalls) -> Pauses:
         "os_wait": (columns.os_calls, nothing),
     }
     recorded = {what: layer for what, layer in layers.items() if _any(*layer)}
-    nowhere = np.zeros(len(calls), dtype=np.int64)  # one for all that was not recorded
+    # what was not recorded takes no memory
+    nowhere = np.broadcast_to(np.zeros(1, dtype=np.int64), len(calls))
     parts = dict.fromkeys(layers, nowhere) | {what: nowhere.copy() for what in recorded}
-    within = nowhere.copy()
+    within = nowhere.copy() if "profiler" in recorded else nowhere
     for thread in distinct(calls.thread).tolist():
         mine = np.flatnonzero(calls.thread == thread)
         start, end = calls.start_ns[mine] - calls.pause_ns[mine], calls.start_ns[mine]
@@ -56,8 +57,9 @@ def measure_pauses(rank: RankTimeline, calls: HostCalls) -> Pauses:
             covered = covered_ns(start, end, _union(so_far))
             parts[what][mine] = covered - seen
             seen = covered
-        profiler = union(*_times(columns.overheads, nothing, thread))
-        within[mine] = covered_ns(calls.start_ns[mine], calls.end_ns[mine], profiler)
+        if "profiler" in recorded:
+            profiler = union(*_times(columns.overheads, nothing, thread))
+            within[mine] = covered_ns(calls.start_ns[mine], calls.end_ns[mine], profiler)
     return Pauses(parts.pop("profiler"), parts, within)
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from traces.columns import BoolArray, IntArray
+from traces.columns import PLACE, BoolArray, IntArray
 
 
 class Wait(NamedTuple):
@@ -40,7 +40,7 @@ class Waits:
     def ordered(cls, call: IntArray, work: IntArray, after_ns: IntArray) -> Waits:
         """The same of arrays in any order."""
         order = np.argsort(call, kind="stable")
-        return cls(call[order], work[order], after_ns[order])
+        return cls(call[order].astype(PLACE), work[order].astype(PLACE), after_ns[order])
 
     def where(self, kept: BoolArray) -> Waits:
         """Some of the waits, by a mask of shape (w,)."""
@@ -58,7 +58,9 @@ class Waits:
 
     def first_of(self, calls: int) -> IntArray:
         """Where the waits of each of so many calls begin, shape (m + 1,)."""
-        return np.concatenate(([0], np.cumsum(np.bincount(self.call, minlength=calls))))
+        first = np.zeros(calls + 1, dtype=PLACE)
+        np.cumsum(np.bincount(self.call, minlength=calls), out=first[1:])
+        return first
 
     def __len__(self) -> int:
         return len(self.call)

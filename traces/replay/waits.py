@@ -17,7 +17,7 @@ from traces.account.calls import CallKind
 from traces.account.clocks import SKEW
 from traces.account.host_calls import NONE, HostCalls, is_kind
 from traces.account.waits import BLOCKING_COPY, is_token_count
-from traces.columns import COPY_KINDS, NULL, BoolArray, IntArray, distinct
+from traces.columns import COPY_KINDS, NULL, PLACE, BoolArray, IntArray, distinct
 from traces.launches import join_launches
 from traces.limits import Limit
 from traces.replay.waiting import Wait, Waits
@@ -61,9 +61,9 @@ class _Finder:
         self._rank, self._rows, self._calls = rank, rank.activities, calls
         rows = self._rows
         self._launched = np.where(rows.launch_ns == NULL, rows.start_ns, rows.launch_ns)
-        self._by_launch = np.lexsort((np.arange(len(rows)), self._launched))
+        self._by_launch = np.argsort(self._launched, kind="stable").astype(PLACE)
         self._launches = self._launched[self._by_launch]
-        self._by_end = np.argsort(rows.end_ns, kind="stable")
+        self._by_end = np.argsort(rows.end_ns, kind="stable").astype(PLACE)
         self._ends = rows.end_ns[self._by_end]
         self._launched_by = launched_by
         self._streams = [
@@ -75,7 +75,7 @@ class _Finder:
         small[small] = is_token_count(rank.columns.copies.size_bytes[rows.row[small]])
         self._small_copy = small
         self._of_call: dict[int, list[Wait]] = {}
-        self._own = (calls.end_ns - calls.start_ns).copy()
+        self._own = calls.end_ns - calls.start_ns
         self._feeds = np.zeros(len(rows), dtype=np.bool_)
 
     def find(self) -> HostWaits:
@@ -181,13 +181,13 @@ class _Finder:
         Where a recording began with a queue that was not empty, work whose launch it lacks comes first.
         """
         calls, rows = self._calls, self._rows
-        by_call = np.flatnonzero(self._launched_by != NONE)
+        by_call = np.flatnonzero(self._launched_by != NONE).astype(PLACE)
         queued = np.flatnonzero(rows.launch_ns[: by_call.min(initial=len(rows))] == NULL)
         by_call = by_call[np.lexsort((rows.end_ns[by_call], self._launched_by[by_call]))]
         launching = distinct(self._launched_by[by_call])  # in order of start
         last = by_call[np.searchsorted(self._launched_by[by_call], launching, side="right") - 1]
-        last = np.concatenate((queued, last))
-        released, places = self._released(launching, last), np.arange(len(queued), len(last))
+        last = np.concatenate((queued.astype(PLACE), last))
+        released, places = self._released(launching, last), np.arange(len(queued), len(last), dtype=PLACE)
         seen = released != NONE
         depth = int((places - released)[seen].max(initial=0)) or int(QUEUE.value)
         at = np.where(seen, released, places - depth)
@@ -223,11 +223,11 @@ class _Finder:
         length = calls.end_ns[launching] - calls.start_ns[launching]
         back = calls.end_ns[launching]
         usual = np.median(length) if len(length) else 0
-        by_end = np.argsort(rows.end_ns[last], kind="stable")
+        by_end = np.argsort(rows.end_ns[last], kind="stable").astype(PLACE)
         ends = rows.end_ns[last][by_end]
         latest = np.searchsorted(ends, back, side="right") - 1
         found = by_end[np.maximum(latest, 0)]
-        places = np.arange(len(last) - len(launching), len(last))
+        places = np.arange(len(last) - len(launching), len(last), dtype=PLACE)
         made_room = (latest >= 0) & (back - ends[np.maximum(latest, 0)] <= ROOM.value)
         full = (length > LONG.value * usual) & (places - found >= DEEP.value) & made_room
         full &= ends[np.maximum(latest, 0)] > calls.start_ns[launching]

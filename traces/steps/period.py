@@ -9,6 +9,7 @@ import numpy as np
 
 from traces.columns import BoolArray, IntArray, distinct
 from traces.groups import group_of
+from traces.launch_shapes import grid_numbers
 from traces.limits import Limit
 from traces.steps.borders import HostOrder, found_between
 from traces.steps.found import Found, Step, drop
@@ -84,13 +85,13 @@ def _busiest_compute_stream(rank: RankTimeline) -> IntArray:
 
 
 def _sequences(rank: RankTimeline, places: IntArray) -> list[Sequence]:
-    rows, grid = rank.activities, rank.columns.kernels.grid
+    rows, kernels = rank.activities, rank.columns.kernels
     name = rows.name[places] + 1
     is_kernel = rows.source[places] == Source.KERNEL
-    shape = np.zeros((len(places), grid.shape[1]), dtype=np.int64)
-    shape[is_kernel] = grid[rows.row[places[is_kernel]]]
+    grid = np.full(len(places), -1, dtype=np.int64)  # whole graph replays have none
+    grid[is_kernel] = grid_numbers(kernels.shapes)[kernels.shape[rows.row[places[is_kernel]]]]
     return [
-        Sequence(places, group_of(*shape.T, name), "repeating sequence of kernel names and grids"),
+        Sequence(places, group_of(grid, name), "repeating sequence of kernel names and grids"),
         Sequence(places, group_of(name), "repeating sequence of kernel names"),
     ]
 

@@ -109,12 +109,13 @@ def test_a_kernel_says_its_shape_and_one_sum_of_shared_memory(tmp_path: Path) ->
         on_gpu("kernel", GEMM, 1, 1, 2),
     ]
     kernels = read(tmp_path, events).kernels
-    assert kernels.grid.tolist() == [[24, 2, 1], [NULL] * 3]
-    assert kernels.block.tolist() == [[128, 1, 1], [NULL] * 3]
-    assert kernels.registers.tolist() == [16, NULL]
-    assert kernels.static_shared_bytes.tolist() == [400, NULL]
-    assert kernels.dynamic_shared_bytes.tolist() == [0, NULL]
-    assert kernels.graph_node_id.tolist() == [NULL, NULL]
+    shapes, shape = kernels.shapes, kernels.shape
+    assert shapes.grid[shape].tolist() == [[24, 2, 1], [NULL] * 3]
+    assert shapes.block[shape].tolist() == [[128, 1, 1], [NULL] * 3]
+    assert shapes.registers[shape].tolist() == [16, NULL]
+    assert shapes.static_shared_bytes[shape].tolist() == [400, NULL]
+    assert shapes.dynamic_shared_bytes[shape].tolist() == [0, NULL]
+    assert kernels.in_graph.tolist() == [False, False]
 
 
 @pytest.mark.parametrize(

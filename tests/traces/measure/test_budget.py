@@ -26,11 +26,11 @@ def activities(rows: list[Row]) -> Activities:
     ordered = sorted(enumerate(rows), key=lambda row: (row[1][3], row[1][2], row[0]))
     table = np.array(
         [
-            (start, end, stream, number, bucket, KEYS[bucket].index(key), bucket == Bucket.COPY, *NO_LAUNCH)
-            for number, (bucket, key, stream, start, end) in ordered
+            (start, end, stream, bucket, KEYS[bucket].index(key), bucket == Bucket.COPY, *NO_LAUNCH)
+            for _, (bucket, key, stream, start, end) in ordered
         ],
         dtype=np.int64,
-    ).reshape(-1, 13)
+    ).reshape(-1, 12)
     return Activities(*table.T)
 
 

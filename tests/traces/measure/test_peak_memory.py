@@ -157,10 +157,11 @@ def test_every_schema_and_order_of_rows_gives_the_same_peak(
 
 def test_a_simulated_run_tells_what_its_allocator_reserved(export: Export) -> None:
     knobs = Knobs(step_count=3, layer_count=2, microbatch_count=2, reserved_frac=0.5)
-    rank = rank_of(export(record(run(knobs), View(memory=True))))
+    path = export(record(run(knobs), View(memory=True)))
+    rank, columns = rank_of(path), read_trace(path)
     last_ns = int(rank.activities.end_ns.max())
     assert peak_memory(rank, spans((0, last_ns))) == 40 * GIB
-    counts = measure_capture(rank.columns, build(rank.columns)).rows
+    counts = measure_capture(columns, build(columns)).rows
     assert counts["memory events"] == 20  # segments of 2 GiB
 
 

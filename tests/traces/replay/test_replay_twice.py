@@ -59,7 +59,6 @@ def every_third(rank: RankTimeline, steps: Steps) -> Subject:
     return Subject(
         rank,
         steps,
-        find_queueing(rank),
         places[::3],
         places[::5],
         places[1::7],
@@ -112,7 +111,7 @@ def work_at(rank: RankTimeline, place: int) -> Work:
         call if call >= 0 else None,
         bool(is_copy),
         int(columns.copies.size_bytes[row]) if is_copy else 0,
-        int(columns.kernels.grid[row].prod()) if is_kernel else 0,
+        int(columns.kernels.shapes.grid[columns.kernels.shape[row]].prod()) if is_kernel else 0,
     )
 
 
@@ -308,9 +307,10 @@ def test_costs_lie_between_nothing_and_the_window(
 ) -> None:
     rank = random_rank(tmp_path_factory.mktemp("costs") / "run.sqlite", told, with_ids)
     steps = halves(rank)
-    found = measure_costs(
-        every_third(rank, steps), steps, measure_account(rank, steps.windows, find_queueing(rank))
-    )
+    queueing = find_queueing(rank)
+    account = measure_account(rank, steps.windows, queueing)
+    graph = build_graph(rank, steps.windows, queueing)
+    found = measure_costs(every_third(rank, steps), steps, account, graph)
     assert isinstance(found, Costs)
     for cost in (found.communication, found.host_overhead, found.memory, found.compute):
         if cost is not None:
