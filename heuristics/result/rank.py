@@ -43,7 +43,10 @@ StepSource = Literal["user", "nvtx", "optimizer", "period", "none"]
 
 
 class Steps(Section, frozen=True):
-    """How steps were found. `used` and `dropped` are all recorded ones; `slow`: indexes of used ones."""
+    """How steps were found. `used` and `dropped` are all recorded ones.
+
+    `slow` and `replayed`: indexes of used ones; none where nothing was replayed step by step.
+    """
 
     source: StepSource
     what: str
@@ -51,6 +54,7 @@ class Steps(Section, frozen=True):
     dropped: tuple[Dropped, ...]
     median_ns: OrMissing[Ns]
     slow: tuple[Count, ...]
+    replayed: tuple[Count, ...]
     disagreement: str
     min_ns: OrMissing[Ns]
     max_ns: OrMissing[Ns]
