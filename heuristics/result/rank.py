@@ -43,10 +43,7 @@ StepSource = Literal["user", "nvtx", "optimizer", "period", "none"]
 
 
 class Steps(Section, frozen=True):
-    """How steps were found. `used` and `dropped` are all recorded ones.
-
-    `slow` and `replayed`: indexes of used ones; none where nothing was replayed step by step.
-    """
+    """How steps were found. `used` and `dropped` are all recorded ones; `slow`, `replayed`: used ones."""
 
     source: StepSource
     what: str

@@ -114,7 +114,8 @@ def _waits(waits: Waits, work: _Kept, call: _Kept) -> Waits:
 
 def _pauses(pauses: Pauses, call: _Kept) -> Pauses:
     named = {name: ns[call.place] for name, ns in pauses.named_ns.items()}
-    return Pauses(pauses.profiler_ns[call.place], named, pauses.profiler_in_call_ns[call.place])
+    profiler_ns, in_call_ns = pauses.profiler_ns[call.place], pauses.profiler_in_call_ns[call.place]
+    return replace(pauses, profiler_ns=profiler_ns, named_ns=named, profiler_in_call_ns=in_call_ns)
 
 
 def _subject(subject: Subject, graph: Graph, work: _Kept) -> Subject:

@@ -12,7 +12,7 @@ from traces.limits import Limit
 from traces.steps.found import Step, Steps
 
 MOST: Final = Limit(
-    32, "steps", "ours: simulated runs of 100 and 300 steps gave costs within 0.3 points of a replay of all"
+    32, "steps", "ours: costs of simulated runs of 100 to 300 steps were within 0.2 points of a replay of all"
 )
 SLOW: Final = Limit(16, "steps", "ours: half of them, so that the usual steps are not left out")
 
