@@ -24,8 +24,8 @@ def analyzed(export: Callable[..., Path], launched: bool = True) -> Any:
     for step in range(6):
         begin = (1_000 + 100 * step) * US
         recording.range(f"iteration {step}", begin, begin + 99 * US)
-        launch = {"launch_ns": begin + US} if launched else {}
-        recording.kernel(NAME, begin + 10 * US, begin + 70 * US, **launch)
+        launch_ns = begin + US if launched else None
+        recording.kernel(NAME, begin + 10 * US, begin + 70 * US, launch_ns=launch_ns)
     return diagnoser.analyze(export(recording))
 
 
