@@ -22,7 +22,7 @@ class Sample:
     """Some used steps in order of time: all where there are few, none where there are no steps.
 
     `pairs_ns`: their borders; where there are no steps, those of the windows. `stand_for_ns`: how long the
-    steps last, itself among them, that each stands for, together as long as all. `stretches`: what is to be
+    steps last that each stands for, itself among them; together as long as all. `stretches`: what is to be
     replayed: each step after the one before it, in which the host may get further ahead than it was.
     """
 
@@ -60,7 +60,8 @@ def sample_of(steps: Steps) -> Sample:
         whole = spans((pairs[0][0], pairs[-1][1]))
         return Sample(used, tuple(pairs), tuple(end - start for start, end in pairs), whole)
     in_order = sorted(used, key=lambda step: (step.length_ns, step.index))
-    slow = [step for step in in_order if step.index in steps.slow][-int(SLOW.value) :]
+    is_slow = frozenset(steps.slow)
+    slow = [step for step in in_order if step.index in is_slow][-int(SLOW.value) :]
     rest = [step for step in in_order if step not in slow]
     usual = np.array_split(np.arange(len(rest)), int(MOST.value) - len(slow))
     groups = [[step] for step in slow] + [[rest[place] for place in places] for places in usual]
