@@ -43,7 +43,7 @@ StepSource = Literal["user", "nvtx", "optimizer", "period", "none"]
 
 
 class Steps(Section, frozen=True):
-    """How steps were found. `used` and `dropped` are all recorded ones; `slow`: indexes of used ones."""
+    """How steps were found. `used` and `dropped` are all recorded ones; `slow`, `replayed`: used ones."""
 
     source: StepSource
     what: str
@@ -51,6 +51,7 @@ class Steps(Section, frozen=True):
     dropped: tuple[Dropped, ...]
     median_ns: OrMissing[Ns]
     slow: tuple[Count, ...]
+    replayed: tuple[Count, ...]
     disagreement: str
     min_ns: OrMissing[Ns]
     max_ns: OrMissing[Ns]

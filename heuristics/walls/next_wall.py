@@ -87,7 +87,7 @@ def _left(rank: RankMeasurements, first: WallId) -> Without | None:
     others: dict[str, Cost] = {
         one: other for one in WALL_IDS if one != first and (other := cost_of(rank, one)) is not None
     }
-    return Without(judged_ns(rank), tuple(rank.steps.lengths_ns()), others)
+    return Without(judged_ns(rank), others)
 
 
 def _frac(left: Sequence[tuple[RankMeasurements, Without]], wall: WallId) -> float | None:

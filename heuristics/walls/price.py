@@ -13,6 +13,7 @@ from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.replay.cost import Cost
+from traces.steps.sample import sample_of
 
 WALL: Final = Limit(
     0.10,
@@ -34,9 +35,9 @@ class Price:
     """One handicap's ceiling over the ranks that could be replayed; `rank` is the one it costs most.
 
     `steady_frac`: the same in the steps after the first, None with fewer than three. `step_frac`: of each
-    used step of each rank, as part of that step. `at_least`: why it may be more; `at_most_frac`: the most
-    that it can then be, None where nothing bounds it or the price itself is the most. `rank` and
-    `steady_frac` are None too where figures were given in place of a trace.
+    replayed step of each rank, as part of that step, times what it stands for. `at_least`: why it may be
+    more; `at_most_frac`: the most that it can then be, None where nothing bounds it or the price itself is
+    the most. `rank` and `steady_frac` are None too where figures were given in place of a trace.
     """
 
     ns: int
@@ -122,8 +123,10 @@ def _steady_frac(told: Sequence[tuple[RankMeasurements, Cost]]) -> float | None:
     for rank, cost in told:
         if len(cost.step_ns) < ENOUGH_STEPS.value:
             return None
-        cost_ns += sum(cost.step_ns[1:])
-        length_ns += sum(rank.steps.lengths_ns()[1:])
+        sample = sample_of(rank.steps)
+        later = slice(int(sample.steps[0] is rank.steps.used[0]), None)
+        cost_ns += sum(cost.step_ns[later])
+        length_ns += sum(sample.stand_for_ns[later])
     return cost_ns / length_ns
 
 
@@ -165,5 +168,8 @@ def _why(rank: RankMeasurements, wall: WallId) -> Missing:
 
 
 def _step_fracs(rank: RankMeasurements, cost: Cost) -> list[float]:
-    lengths = rank.steps.lengths_ns()
-    return [ns / length for ns, length in zip(cost.step_ns, lengths, strict=True)] if cost.step_ns else []
+    if not cost.step_ns:
+        return []
+    sample = sample_of(rank.steps)
+    each = zip(cost.step_ns, sample.stand_for_ns, sample.weights, strict=True)
+    return [ns / length * weight for ns, length, weight in each]

@@ -11,7 +11,8 @@ class Cost:
     """One handicap's ceiling.
 
     `by_kind_ns`: each kind taken away alone, so they need not add up; kinds that give nothing are left out.
-    `step_ns`: of each used step, in order; empty where there are no steps.
+    `step_ns`: of each replayed step in order, times what it stands for (`traces.steps.sample`); empty where
+    there are no steps.
     """
 
     ns: int

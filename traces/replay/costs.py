@@ -12,7 +12,7 @@ import numpy as np
 from traces.account.account import Account
 from traces.account.tight import UNEXPLAINED
 from traces.columns import IntArray
-from traces.intervals import Spans, intersect, union
+from traces.intervals import intersect, union
 from traces.limits import Limit
 from traces.missing import Missing
 from traces.progress import report
@@ -21,12 +21,14 @@ from traces.replay.changes.change import Change
 from traces.replay.changes.measure import Measured, measure_changes
 from traces.replay.changes.together import Together
 from traces.replay.cost import Cost
+from traces.replay.cut import cut
 from traces.replay.edits import Edits, Subject
 from traces.replay.graph import Graph, Timing
 from traces.replay.handicaps import without_unexplained
 from traces.replay.proofs import Proofs, doubt, refusal
 from traces.replay.run import Replayed, replay
 from traces.steps.found import Steps
+from traces.steps.sample import sample_of
 
 FIRST: Final = Limit(
     0.10, "fraction of the windows", "ours: as much as a wall; less is no first thing to mend"
@@ -38,11 +40,10 @@ WORTH: Final = Limit(0.05, "fraction of the windows", "ours: half a wall; below 
 class Without:
     """The run without one wall's handicap, and what the others cost in it; these costs have no kinds.
 
-    `window_ns` is what is left of the windows, `step_ns` of each step (empty where there are none).
+    `window_ns` is what is left of the windows.
     """
 
     window_ns: int
-    step_ns: tuple[int, ...]
     costs: Mapping[str, Cost]
 
 
@@ -94,15 +95,14 @@ class _Pricing:
     """One rank's graph, replayed with one thing taken away at a time."""
 
     def __init__(self, subject: Subject, steps: Steps, account: Account, graph: Graph) -> None:
-        self._account, self._subject, self._replays = account, subject, 0
-        self._windows: Spans = steps.windows
-        self._graph = graph
+        sample = sample_of(steps)
+        self._account, self._replays, self._window_ns = account, 0, steps.windows.total_ns
+        self._windows, self._has_steps = sample.windows, bool(sample.steps)
+        holds_all = len(sample.steps) == len(steps.used)
+        self._subject, self._graph = (subject, graph) if holds_all else cut(subject, graph)
         self._timing = without_unexplained(self._graph.timing)
-        self._edits = Edits(subject, self._graph, self._timing)
-        used = [(step.start_ns, step.end_ns) for step in steps.used]
-        self._has_steps = bool(used)
-        pairs = used or list(zip(self._windows.start_ns.tolist(), self._windows.end_ns.tolist(), strict=True))
-        self._borders = Borders(self._graph.rows, np.array(pairs, dtype=np.int64).reshape(-1, 2))
+        self._edits = Edits(self._subject, self._graph, self._timing)
+        self._borders = Borders(self._graph.rows, sample.pairs_ns, sample.stand_for_ns, sample.apart_ns)
         self._recorded = self._borders.lengths_ns(self._replayed(self._graph.timing))
         self._lasting = self._borders.lengths_ns(self._replayed(self._timing))
 
@@ -116,7 +116,7 @@ class _Pricing:
         whole, kinds = edits.walls(), edits.kinds()
         left = {wall: self._borders.lengths_ns(self._replayed(edited())) for wall, edited in whole.items()}
         found = {wall: self._split(after, kinds[wall]) for wall, after in left.items()}
-        capped, whole_ns = self._capped(found["host_overhead"]), self._windows.total_ns
+        capped, whole_ns = self._capped(found["host_overhead"]), self._window_ns
         worth = {wall for wall, cost in found.items() if cost.ns >= FIRST.value * whole_ns}
         if found["host_overhead"].ns - capped.ns >= WORTH.value * whole_ns:
             worth -= {"host_overhead"}  # what is left is not what was replayed
@@ -159,7 +159,7 @@ class _Pricing:
             for other, edited in self._edits.on(timing).walls().items()
             if other != wall
         }
-        return Without(int(left.sum()), tuple(left.tolist()) if self._has_steps else (), others)
+        return Without(int(left.sum()), others)
 
     def _cost_of(self, timing: Timing, before: IntArray) -> Cost:
         return self._cost(before, self._borders.lengths_ns(self._replayed(timing)))

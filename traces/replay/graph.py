@@ -76,15 +76,16 @@ class Graph:
     pauses: Pauses
 
 
-def build_graph(rank: RankTimeline, windows: Spans, queueing: Queueing) -> Graph:
-    """The graph of a rank from the first window's start to the last one's end."""
-    rows = rank.activities
-    first_ns, last_ns = int(windows.start_ns[0]), int(windows.end_ns[-1])
-    inside = (rows.end_ns > first_ns) & (rows.start_ns < last_ns)
-    launched = inside & (rows.launch_ns != NULL)
-    first_call_ns = int(rows.launch_ns[launched].min(initial=first_ns))
-    since_ns = min(first_ns, first_call_ns) - 1
-    calls = host_calls(rank, since_ns, last_ns)
+def build_graph(rank: RankTimeline, stretches: Spans, queueing: Queueing) -> Graph:
+    """The graph of what happens in some stretches of a rank, at least one, apart by a step or more."""
+    rows, since = rank.activities, []
+    happens = np.zeros(len(rows), dtype=np.bool_)
+    for start, end in stretches.pairs():
+        inside = (rows.end_ns > start) & (rows.start_ns < end)
+        happens |= inside
+        since.append(_since_ns(rows, inside, start))
+    first_ns, last_ns = int(stretches.start_ns[0]), int(stretches.end_ns[-1])
+    calls = host_calls(rank, min(since), last_ns)
     launched_by = launching_call(rows, calls)
     waits = host_waits(rank, calls, launched_by)
     engine = _engine_before(rows)
@@ -108,10 +109,19 @@ def build_graph(rank: RankTimeline, windows: Spans, queueing: Queueing) -> Graph
         waits=waits.waits.where(begins[waits.waits.work] < calls.end_ns[waits.waits.call]),
         polled=polled,
     )
-    events = _events(calls, begins, inside, calls.end_ns > since_ns)
-    anchor = NONE if (rows.end_ns <= first_ns).any() else int(np.flatnonzero(inside)[0])
+    called = np.zeros(len(calls), dtype=np.bool_)
+    for since_ns, end in zip(since, stretches.end_ns.tolist(), strict=True):
+        called |= (calls.end_ns > since_ns) & (calls.start_ns < end)
+    events = _events(calls, begins, happens, called)
+    anchor = NONE if (rows.end_ns <= first_ns).any() else int(np.flatnonzero(happens)[0])
     feeds, pauses = waits.feeds_host, measure_pauses(rank, calls)
     return Graph(rows, calls, launched_by, within_ns, anchor, place, room, feeds, events, timing, pauses)
+
+
+def _since_ns(rows: Activities, inside: BoolArray, start_ns: int) -> int:
+    """The instant from which calls matter to the activities inside of a stretch, a mask of shape (n,)."""
+    launched = inside & (rows.launch_ns != NULL)
+    return min(start_ns, int(rows.launch_ns[launched].min(initial=start_ns))) - 1
 
 
 def _ended_ns(rows: Activities, before: Iterable[IntArray]) -> IntArray:

@@ -21,11 +21,13 @@ class Pauses:
 
     An instant counts once: as the profiler's own work, else by the strongest range that names it, else as the
     optimizer's on the CPU, else an OS call. `profiler_in_call_ns`: the profiler's own work within each call.
+    `longest_gc_ns`: the longest collection, be it in a step that is replayed or not.
     """
 
     profiler_ns: IntArray
     named_ns: Mapping[str, IntArray]
     profiler_in_call_ns: IntArray
+    longest_gc_ns: int
 
     @property
     def said_ns(self) -> IntArray:
@@ -60,7 +62,7 @@ def measure_pauses(rank: RankTimeline, calls: HostCalls) -> Pauses:
         if "profiler" in recorded:
             profiler = union(*_times(columns.overheads, nothing, thread))
             within[mine] = covered_ns(calls.start_ns[mine], calls.end_ns[mine], profiler)
-    return Pauses(parts.pop("profiler"), parts, within)
+    return Pauses(parts.pop("profiler"), parts, within, int(parts["gc"].max(initial=0)))
 
 
 def _named(texts: tuple[str, ...], cause: str) -> BoolArray:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from traces.account.host_calls import NONE
 from traces.columns import NULL, IntArray
+from traces.limits import Limit
 from traces.loops import loop
 from traces.replay.graph import BEGIN, WORK, Graph, Timing
+
+REPLAYS: Final = Limit(
+    6,
+    "replays",
+    "ours: at least: two without an edit, one as proof, and one for each of three walls",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +32,7 @@ def replay(graph: Graph, timing: Timing) -> Replayed:
     """Everything as early as its constraints allow. The graph's own timing gives back the recording."""
     rows, calls, waits, polled = graph.rows, graph.calls, timing.waits, timing.polled
     start_ns, end_ns = rows.start_ns.copy(), rows.end_ns.copy()
-    happen.over(len(graph.events))(
+    happen.over(int(REPLAYS.value) * len(graph.events))(
         graph.events,
         start_ns,
         end_ns,

@@ -30,6 +30,9 @@ def _steps(rank: Rank) -> Iterator[Block]:
     if steps.slow:
         slow = ", ".join(map(str, steps.slow))
         notes.append(words(f"Slow steps: {slow}. They are used, but left out of the median."))
+    if 0 < len(steps.replayed) < len(steps.used):
+        of_all = f"{len(steps.replayed)} of {len(steps.used)} steps were replayed"
+        notes.append(words(f"{of_all}, each for others of about its length: costs and savings rest on them."))
     if steps.disagreement:
         notes.append(words(f"{steps.disagreement}."))
     notes += [words(f"Step {one.index} is left out: {one.reason}.") for one in steps.dropped]

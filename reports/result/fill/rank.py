@@ -17,7 +17,7 @@ from traces.cures import cures
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.replay.costs import Costs
-from traces.steps.found import Steps
+from traces.steps.sample import sample_of
 
 _OF_STEPS: Final = ("median_ns", "min_ns", "max_ns", "mean_ns")
 
@@ -35,7 +35,7 @@ def rank(found: RankMeasurements, ep_overlap: bool | None) -> typed.Rank:
         rank=found.rank,
         totals=_totals(found, unseen),
         windows_ns=tuple((start, end) for start, end in found.steps.windows.pairs()),
-        steps=_steps(found.steps, no_steps),
+        steps=_steps(found, no_steps),
         budget_ns=_budget(found, unseen),
         budget_frac=_shares(found, unseen),
         exposed_comm_by_kind_ns=unseen or budget.exposed_comm_by_kind_ns,
@@ -105,8 +105,9 @@ def _totals(found: RankMeasurements, unseen: Missing | None) -> OrMissing[typed.
     return copied(found.totals, typed.Totals, **untold)
 
 
-def _steps(steps: Steps, no_steps: Missing | None) -> typed.Steps:
-    lengths = steps.lengths_ns()
+def _steps(found: RankMeasurements, no_steps: Missing | None) -> typed.Steps:
+    steps, lengths = found.steps, found.steps.lengths_ns()
+    replayed = sample_of(steps).steps if isinstance(found.costs, Costs) else ()
     filled = typed.Steps(
         source=steps.source,
         what=steps.what,
@@ -114,6 +115,7 @@ def _steps(steps: Steps, no_steps: Missing | None) -> typed.Steps:
         dropped=tuple(copied(step, typed.Dropped, reason=step.dropped) for step in steps.dropped),
         median_ns=steps.median_ns,
         slow=steps.slow,
+        replayed=tuple(step.index for step in replayed),
         disagreement=steps.disagreement or "",
         min_ns=min(lengths, default=None),
         max_ns=max(lengths, default=None),

@@ -12,7 +12,7 @@ from traces.replay.costs import Without
 def left(window_ns: int, **other_ns: int) -> Without:
     """A run of four steps in which the other walls cost so much, evenly."""
     each = {wall: Cost(ns, {}, (ns // 4,) * 4) for wall, ns in other_ns.items()}
-    return Without(window_ns, (window_ns // 4,) * 4, each)
+    return Without(window_ns, each)
 
 
 def after_communication(*ranks: RankMeasurements) -> NextWall:

@@ -31,7 +31,7 @@ def collection_drafts(recorded: Recorded) -> Iterator[Draft]:
 
     def low(timing: Timing) -> Timing:
         pause_ns = np.maximum(timing.pause_ns - gc_ns, 0)
-        pause_ns[edges] += gc_ns.max()
+        pause_ns[edges] += recorded.graph.pauses.longest_gc_ns
         return replace(timing, pause_ns=pause_ns)
 
     def high(timing: Timing) -> Timing:

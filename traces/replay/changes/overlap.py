@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from traces.account.host_calls import NONE
-from traces.columns import IntArray
+from traces.columns import BoolArray, IntArray
 from traces.replay.changes.change import Draft, Recorded
 from traces.replay.changes.exchanges import (
     EP_KINDS,
@@ -111,8 +111,9 @@ def _hidden_ns(
     communication, else T less what it slows C down.
     """
     hidden = np.zeros(len(length), dtype=np.int64)
+    compute = autograd_compute(recorded)
     for backward, forward in pairs:
-        for exchange, cover_ns in _covers(recorded, backward, forward, length):
+        for exchange, cover_ns in _covers(recorded, compute, backward, forward, length):
             whole_ns = int(length[exchange.works].sum())
             saved = min(whole_ns / (1 + stretch), cover_ns)
             hidden[exchange.works] = (length[exchange.works] * (saved / max(whole_ns, 1))).astype(np.int64)
@@ -120,14 +121,18 @@ def _hidden_ns(
 
 
 def _covers(
-    recorded: Recorded, backward: _Pass, forward: _Pass, length: IntArray
+    recorded: Recorded,
+    compute: tuple[BoolArray, BoolArray],
+    backward: _Pass,
+    forward: _Pass,
+    length: IntArray,
 ) -> Iterator[tuple[Exchange, int]]:
-    """Each exchange of two passes and the compute beside it: of the other pass, between its exchanges.
+    """Each exchange of two passes and the `compute` beside it: of the other pass, between its exchanges.
 
     Merged, the k-th exchange of backward runs beside forward's compute before its k-th exchange, and that of
     forward beside backward's compute after its k-th.
     """
-    of_backward, of_forward = autograd_compute(recorded)
+    of_backward, of_forward = compute
     (b_start, b_end), (f_start, f_end) = _times(recorded, backward), _times(recorded, forward)
     before = running_ns(recorded.rows, length, of_forward, np.concatenate((b_end[-1:], f_end[:-1])), f_start)
     until = np.concatenate((b_start[1:], f_start[:1]))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tests.replay_doubles import GEMM, SENDRECV, SYNC, US, Said, rank_of, subject_of, us
@@ -59,8 +58,7 @@ def changes(
     found = from_steps("user", "", tuple(Step(n, us(a), us(b)) for n, (a, b) in enumerate(steps)))
     graph = build_graph(rank, found.windows, find_queueing(rank))
     costs = {wall: Cost(us(most), dict.fromkeys(KINDS, us(most)), ()) for wall in ALL}
-    pairs = np.array([(step.start_ns, step.end_ns) for step in found.used], dtype=np.int64)
-    borders = Borders(graph.rows, pairs)
+    borders = Borders(graph.rows, [(step.start_ns, step.end_ns) for step in found.used])
     subject = subject_of(rank, found, **about)  # type: ignore[arg-type]
     timings = (without_unexplained(graph.timing), graph.timing)
     bases = [(timing, int(borders.lengths_ns(replay(graph, timing)).sum())) for timing in timings]

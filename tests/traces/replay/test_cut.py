@@ -1,0 +1,161 @@
+"""Some stretches of a recording replayed, in place of all of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import traces.steps.sample as sample
+from tests.changes_doubles import Found, changes_of
+from tests.opinions_doubles import measured
+from tests.simulate.export import write_export
+from tests.simulate.knobs import Knobs
+from tests.simulate.recorded import START_NS, View, record
+from tests.simulate.run import run
+from traces.account.device import find_queueing
+from traces.columns import IntArray
+from traces.formats.open import read_trace
+from traces.intervals import spans
+from traces.limits import Limit
+from traces.replay.borders import Borders
+from traces.replay.cut import cut
+from traces.replay.edits import Edits, Subject
+from traces.replay.graph import WORK, Graph, build_graph
+from traces.replay.run import Replayed, replay
+from traces.steps.found import Step, Steps, from_steps
+from traces.timeline import Activities, RankTimeline, build
+
+STEPS = 12
+KNOBS = Knobs(
+    step_count=STEPS, layer_count=2, microbatch_count=1, dispatch_us=400, peer_late_us=40, python_us=12,
+    recompute="moe",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("cut") / "run.sqlite"
+    view = View(ranges="steps")
+    write_export(found, record(run(KNOBS), view), view.schema)
+    return found
+
+
+@pytest.fixture(scope="module")
+def rank(path: Path) -> RankTimeline:
+    (found,) = build(read_trace(path)).ranks
+    return found
+
+
+@pytest.fixture(scope="module")
+def steps() -> Steps:
+    borders = [START_NS + at for at in run(KNOBS).borders_ns]
+    return from_steps("user", "", tuple(Step(number, *pair) for number, pair in enumerate(pairwise(borders))))
+
+
+@pytest.fixture(scope="module")
+def whole(rank: RankTimeline, steps: Steps) -> Subject:
+    places = np.arange(len(rank.activities))
+    nowhere = np.empty(0, dtype=np.int64)
+    return Subject(rank, steps, places[::7], nowhere, nowhere, sm_count=132)
+
+
+@pytest.fixture(scope="module")
+def graph(whole: Subject, steps: Steps) -> Graph:
+    """Steps 2 and 3, and steps 7 and 8."""
+    borders = [(step.start_ns, step.end_ns) for step in steps.used]
+    stretches = spans((borders[2][0], borders[3][1]), (borders[7][0], borders[8][1]))
+    return build_graph(whole.rank, stretches, find_queueing(whole.rank))
+
+
+def ends_ns(graph: Graph, done: Replayed) -> IntArray:
+    """When the work that happens in a graph has ended, in the order of its events."""
+    result: IntArray = done.end_ns[(graph.events // 3)[graph.events % 3 == WORK]]
+    return result
+
+
+def test_only_what_happens_in_the_stretches_moves(whole: Subject, graph: Graph, steps: Steps) -> None:
+    halved = replace(graph.timing, duration_ns=graph.timing.duration_ns // 2)
+    moved = replay(graph, halved).end_ns != graph.rows.end_ns
+    inside = [(step.start_ns, step.end_ns) for place, step in enumerate(steps.used) if place in (2, 3, 7, 8)]
+    starts, ends = graph.rows.start_ns, graph.rows.end_ns
+    within = np.logical_or.reduce([(ends > start) & (starts < end) for start, end in inside])
+    assert moved.any()
+    assert not (moved & ~within).any()
+
+
+def test_a_cut_graph_is_smaller_and_gives_back_the_recording(whole: Subject, graph: Graph) -> None:
+    subject, found = cut(whole, graph)
+    assert len(found.rows) < 0.4 * len(graph.rows)
+    assert len(found.calls) < 0.7 * len(graph.calls)
+    assert len(found.events) == len(graph.events)
+    assert len(subject.rank.activities) == len(found.rows)
+    assert (replay(found, found.timing).end_ns == found.rows.end_ns).all()
+
+
+@pytest.mark.parametrize("wall", ["communication", "host_overhead", "memory", "compute"])
+def test_a_cut_graph_replays_as_the_whole_one(whole: Subject, graph: Graph, wall: str) -> None:
+    subject, found = cut(whole, graph)
+    one = replay(graph, Edits(whole, graph, graph.timing).walls()[wall]())
+    other = replay(found, Edits(subject, found, found.timing).walls()[wall]())
+    assert (ends_ns(graph, one) == ends_ns(found, other)).all()
+    assert (ends_ns(graph, one) != ends_ns(graph, replay(graph, graph.timing))).any()
+
+
+def at(rows: Activities, start_ns: list[int], end_ns: list[int]) -> Activities:
+    """As many of some activities, at other times."""
+    taken = {name: getattr(rows, name)[: len(start_ns)] for name in Activities.__slots__}
+    return Activities(**{**taken, "start_ns": np.array(start_ns), "end_ns": np.array(end_ns)})
+
+
+def test_work_that_ends_late_in_one_stretch_does_not_make_the_next_begin_late(graph: Graph) -> None:
+    """Two steps of 100 ns, 100 ns apart; all work of the first takes 900 ns longer."""
+    rows = at(graph.rows, [0, 210], [100, 300])
+    done = Replayed(rows.start_ns, np.array([1_000, 300]))
+    pairs = [(0, 100), (200, 300)]
+    together, apart = Borders(rows, pairs), Borders(rows, pairs, [100, 500], [150])
+    assert together.lengths_ns(done).tolist() == [1_000, 0]
+    assert apart.lengths_ns(done).tolist() == [1_000, 500]
+
+
+def test_a_step_counts_for_those_that_it_stands_for(graph: Graph) -> None:
+    rows = at(graph.rows, [0], [100])
+    found = Borders(rows, [(0, 100)], [1_000])
+    assert found.lengths_ns(Replayed(rows.start_ns, np.array([60]))).tolist() == [600]
+
+
+def costs_with(monkeypatch: pytest.MonkeyPatch, rank: RankTimeline, steps: Steps, most: int) -> Found:
+    monkeypatch.setattr(sample, "MOST", Limit(most, "steps", "a test's"))
+    return changes_of(rank, steps)
+
+
+def test_a_third_of_the_steps_tells_nearly_what_all_of_them_do(
+    monkeypatch: pytest.MonkeyPatch, rank: RankTimeline, steps: Steps
+) -> None:
+    every = costs_with(monkeypatch, rank, steps, STEPS)
+    some = costs_with(monkeypatch, rank, steps, 4)
+    assert some.window_ns == every.window_ns
+    for wall in ("communication", "host_overhead", "memory", "compute"):
+        cost, other = every.costs.of(wall), some.costs.of(wall)
+        assert cost is not None
+        assert other is not None
+        assert (len(cost.step_ns), len(other.step_ns)) == (STEPS, 4)
+        assert abs(other.ns - cost.ns) < 0.02 * every.window_ns
+        assert other.by_kind_ns.keys() == cost.by_kind_ns.keys()
+    assert some.changes.keys() == every.changes.keys()
+    for kind, change in some.changes.items():
+        assert abs(change.high_ns - every.changes[kind].high_ns) < 0.02 * every.window_ns
+
+
+def test_the_partition_counts_every_step_whatever_is_replayed(
+    monkeypatch: pytest.MonkeyPatch, path: Path
+) -> None:
+    every = measured(path)
+    monkeypatch.setattr(sample, "MOST", Limit(4, "steps", "a test's"))
+    some = measured(path)
+    assert (some.budget, some.steps, some.account) == (every.budget, every.steps, every.account)
+    assert (some.ledger, some.bounds) == (every.ledger, every.bounds)
+    assert some.costs != every.costs

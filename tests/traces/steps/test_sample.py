@@ -1,0 +1,91 @@
+"""Which steps of a long recording are replayed, and for how many each stands."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from tests.opinions_doubles import steps_of
+from traces.steps.found import Steps, drop, from_steps, one_window
+from traces.steps.rules import name_slow
+from traces.steps.sample import MOST, SLOW, sample_of
+
+MANY = 100
+
+
+def long_run(*slow: int) -> Steps:
+    """A hundred steps of 1000 to 1099 ns that grow longer, some of them of 5000 ns."""
+    return name_slow(steps_of(*(5_000 if one in slow else 1_000 + one for one in range(MANY))))
+
+
+def test_up_to_the_limit_all_steps_are_replayed_as_one_stretch_each_for_itself() -> None:
+    steps = steps_of(*range(100, 100 + int(MOST.value)))
+    found = sample_of(steps)
+    assert found.steps == steps.used
+    assert found.stand_for_ns == tuple(steps.lengths_ns())
+    assert (found.stretches.pairs(), found.apart_ns) == (steps.windows.pairs(), [])
+    assert set(found.weights) == {1.0}
+
+
+def test_without_steps_the_window_is_replayed() -> None:
+    found = sample_of(one_window("none", "", 10, 30))
+    assert (found.steps, found.pairs_ns, found.stand_for_ns) == ((), ((10, 30),), (20,))
+
+
+def test_gaps_between_few_steps_are_replayed_too() -> None:
+    steps = steps_of(100, 100, 100)
+    recorded = tuple(drop(one, "partial") if one.index == 1 else one for one in steps.recorded)
+    found = sample_of(from_steps("nvtx", "ranges", recorded))
+    assert found.pairs_ns == ((0, 100), (200, 300))
+    assert found.stretches.pairs() == [[0, 300]]
+
+
+def test_of_many_steps_as_many_as_the_limit_stand_for_all() -> None:
+    found = sample_of(long_run())
+    assert len(found.steps) == MOST.value
+    assert sum(found.stand_for_ns) == sum(long_run().lengths_ns())
+    assert [step.index for step in found.steps] == sorted(step.index for step in found.steps)
+
+
+def test_slow_steps_are_among_them_and_stand_for_themselves_alone() -> None:
+    found = sample_of(long_run(7, 70))
+    stand_for = dict(zip((step.index for step in found.steps), found.stand_for_ns, strict=True))
+    assert (stand_for[7], stand_for[70]) == (5_000, 5_000)
+    weights = dict(zip((step.index for step in found.steps), found.weights, strict=True))
+    assert weights[7] == pytest.approx(MOST.value / MANY, rel=1e-3)
+    assert sum(found.weights) == pytest.approx(MOST.value)
+
+
+def test_of_too_many_slow_steps_the_slowest_are_taken() -> None:
+    lengths = [1_000] * 80 + [5_000 + one for one in range(20)]
+    slow = [step.index for step in sample_of(name_slow(steps_of(*lengths))).steps if step.index >= 80]
+    assert slow[-int(SLOW.value) :] == list(range(84, 100))
+
+
+def test_the_others_are_spread_over_the_lengths_and_hold_the_median() -> None:
+    indexes = [step.index for step in sample_of(long_run()).steps]
+    assert max(after - before for before, after in pairwise(indexes)) <= 4
+    assert any(abs(index - MANY // 2) <= 2 for index in indexes)
+    assert (indexes[0], indexes[-1]) <= (4, 99)
+
+
+def test_each_is_replayed_after_the_step_before_it_where_there_is_one() -> None:
+    found = sample_of(long_run())
+    starts = [step.start_ns for step in long_run().recorded]
+    for step in found.steps:
+        before = starts[max(0, step.index - 1)]
+        assert any(start <= before and step.end_ns <= end for start, end in found.stretches.pairs())
+    (between, *_), (first, second, *_) = found.apart_ns, found.stretches.pairs()
+    assert first[1] < between < second[0]
+
+
+def test_a_gap_before_a_step_is_not_replayed() -> None:
+    steps = long_run()
+    apart = tuple(
+        replace(one, start_ns=one.start_ns + 10_000 * one.index, end_ns=one.end_ns + 10_000 * one.index)
+        for one in steps.recorded
+    )
+    found = sample_of(from_steps("nvtx", "ranges", apart))
+    assert [tuple(pair) for pair in found.stretches.pairs()] == list(found.pairs_ns)

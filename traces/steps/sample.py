@@ -1,0 +1,75 @@
+"""Steps that stand for all: of a long recording only some are replayed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from traces.intervals import Spans, spans
+from traces.limits import Limit
+from traces.steps.found import Step, Steps
+
+MOST: Final = Limit(
+    32, "steps", "ours: costs of simulated runs of 100 to 300 steps were within 0.2 points of a replay of all"
+)
+SLOW: Final = Limit(16, "steps", "ours: half of them, so that the usual steps are not left out")
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Some used steps in order of time: all where there are few, none where there are no steps.
+
+    `pairs_ns`: their borders; where there are no steps, those of the windows. `stand_for_ns`: how long the
+    steps last that each stands for, itself among them; together as long as all. `stretches`: what is to be
+    replayed: each step after the one before it, in which the host may get further ahead than it was.
+    """
+
+    steps: tuple[Step, ...]
+    pairs_ns: tuple[tuple[int, int], ...]
+    stand_for_ns: tuple[int, ...]
+    stretches: Spans
+
+    @property
+    def windows(self) -> Spans:
+        """The union of the steps, or the windows."""
+        return spans(*self.pairs_ns)
+
+    @property
+    def apart_ns(self) -> list[int]:
+        """Instants between the stretches."""
+        ends, starts = self.stretches.end_ns[:-1].tolist(), self.stretches.start_ns[1:].tolist()
+        return [(end + start) // 2 for end, start in zip(ends, starts, strict=True)]
+
+    @property
+    def weights(self) -> list[float]:
+        """How many steps each stands for, by time; 1 as a mean."""
+        each = [ns / (end - start) for ns, (start, end) in zip(self.stand_for_ns, self.pairs_ns, strict=True)]
+        return [one * len(each) / sum(each) for one in each]
+
+
+def sample_of(steps: Steps) -> Sample:
+    """The steps to replay: slow ones for themselves, and the middle of each group of steps of like length.
+
+    The groups are equally large, so the middle ones hold the median, and lengths are spread as those of all.
+    """
+    used = steps.used
+    if len(used) <= MOST.value:
+        pairs = [(one.start_ns, one.end_ns) for one in used] or [(a, b) for a, b in steps.windows.pairs()]
+        whole = spans((pairs[0][0], pairs[-1][1]))
+        return Sample(used, tuple(pairs), tuple(end - start for start, end in pairs), whole)
+    in_order = sorted(used, key=lambda step: (step.length_ns, step.index))
+    is_slow = frozenset(steps.slow)
+    slow = [step for step in in_order if step.index in is_slow][-int(SLOW.value) :]
+    rest = [step for step in in_order if step not in slow]
+    usual = np.array_split(np.arange(len(rest)), int(MOST.value) - len(slow))
+    groups = [[step] for step in slow] + [[rest[place] for place in places] for places in usual]
+    found = sorted(((group[len(group) // 2], group) for group in groups), key=lambda one: one[0].index)
+    before = {one.end_ns: one.start_ns for one in steps.recorded}
+    return Sample(
+        tuple(step for step, _ in found),
+        tuple((step.start_ns, step.end_ns) for step, _ in found),
+        tuple(sum(one.length_ns for one in group) for _, group in found),
+        spans(*((before.get(step.start_ns, step.start_ns), step.end_ns) for step, _ in found)),
+    )
