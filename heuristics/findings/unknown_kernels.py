@@ -1,7 +1,7 @@
 """A kernel no rule names that fills much of the windows: a finding of its own, though no wall.
 
 What it is: compute of unknown class. How we tell: by its part of the windows, wall time. What it is not: a
-handicap: nothing says that it could be shorter.
+overhead: nothing says that it could be shorter.
 """
 
 from __future__ import annotations

@@ -308,7 +308,7 @@ def _if_resolved(run: Run, fix: Fix) -> tuple[Precondition, ...]:
 def _planned(run: Run, fix: Fix, gains: Mapping[str, Gain]) -> Planned:
     """A fix with what it needs, its change left out: what is refused makes none.
 
-    One that does not act by the wall's own handicap has no ceiling from it.
+    One that does not act by the wall's own overhead has no ceiling from it.
     """
     conditions = (*_if_resolved(run, fix), *fix.preconditions(run))
     ceiling = None if fix.direct == () else _ceiling_frac(run, fix.wall, _with_perhaps(run, _wins(fix)))

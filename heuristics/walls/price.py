@@ -1,4 +1,4 @@
-"""What a handicap costs a run: the replayed costs of its ranks, added up over their windows less start-up."""
+"""What an overhead costs a run: replayed costs of its ranks, added up over their windows less start-up."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ENOUGH_STEPS: Final = Limit(3, "steps", "ours: of two steps none can be called t
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """One handicap's ceiling over the ranks that could be replayed; `rank` is the one it costs most.
+    """One overhead's ceiling over the ranks that could be replayed; `rank` is the one it costs most.
 
     `steady_frac`: the same in the steps after the first, None with fewer than three. `step_frac`: of each
     replayed step of each rank, as part of that step, times what it stands for. `at_least`: why it may be
@@ -52,14 +52,14 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Unpriced:
-    """Why a handicap has no price, and the most that it can be; None where nothing bounds it."""
+    """Why an overhead has no price, and the most that it can be; None where nothing bounds it."""
 
     why: Missing
     at_most_frac: float | None = None
 
 
 def price(measurements: Sequence[RankMeasurements], wall: WallId) -> Price | Unpriced:
-    """The price of a wall's handicap, or why no rank tells it."""
+    """The price of a wall's overhead, or why no rank tells it."""
     told = [(place, rank, cost) for place, rank in enumerate(measurements) if (cost := cost_of(rank, wall))]
     if not told:
         return Unpriced(_why(measurements[0], wall), at_most_frac(measurements, wall))

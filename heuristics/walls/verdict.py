@@ -36,7 +36,7 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`wall` is None where no handicap costs enough, or none could be looked at; `because` says which.
+    """`wall` is None where no overhead costs enough, or none could be looked at; `because` says which.
 
     `tied_with`: findings whose costs cannot be told from the verdict's. `runner_up`: the next in cost.
     """

@@ -38,7 +38,7 @@ class Evidence:
 class WallJudgement:
     """One wall of a run.
 
-    `cost_ns` is what the windows would lose if the handicap vanished, a ceiling; None where unmeasurable.
+    `cost_ns` is what the windows would lose if the overhead vanished, a ceiling; None where unmeasurable.
     `step_cost_frac`: the same per replayed step, as part of that step. `comes_first`: hard evidence that puts
     this wall before larger ones. `missing` says what could not be looked at, `cure` how to record it.
     `at_most_frac`: where no proven replay tells the cost, the most that it can be by the partition alone.

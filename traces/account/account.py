@@ -94,7 +94,7 @@ def measure_account(rank: RankTimeline, windows: Spans, queueing: Queueing) -> A
         return Missing("absent_ns", reason, cure("graphs", rank.columns.info.kind))
     offset_ns = clock_offset_ns(rank)
     if offset_ns is None:
-        reason = "no launch of a kernel was recorded, so the host's part cannot be told"
+        reason = "no launch of a kernel was recorded, so the host's part is unknown"
         return Missing("absent_ns", reason, cure("launches", rank.columns.info.kind))
     if offset_ns:
         reason = (

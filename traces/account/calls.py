@@ -40,7 +40,7 @@ _PATTERNS: Final = (
     (CallKind.LAUNCH, r"Launch"),
     (CallKind.COPY, r"[mM]emcpy"),
 )
-"""First match wins. Names of the CUDA runtime and driver APIs."""
+"""The first match counts. Names of the CUDA runtime and driver APIs."""
 
 
 def call_kinds(names: tuple[str, ...]) -> IntArray:

@@ -21,13 +21,13 @@ def cpu_optimizer(rank: RankTimeline) -> HostSpans:
 
     No kernel but an optimizer's may be launched between on that thread: activations that are offloaded have
     kernels between, and where the CPU steps only a part the GPU steps the rest meanwhile.
-    What the thread waits for within a span is not told apart here.
+    What the thread waits for within a span is not separated here.
     """
     rows, nothing = rank.activities, np.empty(0, dtype=np.int64)
     size, roles = _sizes(rank), roles_of(rank)
-    told = (rows.launch_ns != NULL) & ((size >= COPIED.value) | (rows.source != Source.COPY))
-    told &= ~roles.optimizer
-    order = np.flatnonzero(told)
+    moves = (rows.launch_ns != NULL) & ((size >= COPIED.value) | (rows.source != Source.COPY))
+    moves &= ~roles.optimizer
+    order = np.flatnonzero(moves)
     order = order[np.lexsort((rows.launch_ns[order], rows.launch_thread[order]))]
     way = np.where(size >= COPIED.value, rows.key, -1)[order]
     if not len(order) or judge_training(roles)[0] is not True:

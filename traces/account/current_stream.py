@@ -1,7 +1,7 @@
 """Producers of collectives that nothing else tells: what the thread launched last on its current stream.
 
 PyTorch's NCCL process group makes a collective's stream wait for the caller's current stream before each
-launch, so that the data is there (`ProcessGroupNCCL`, `syncStream`). Where a collective was told to wait and
+launch, so that the data is there (`ProcessGroupNCCL`, `syncStream`). Where a collective waits for events and
 no producer of another stream is recorded or inferred, what was launched last on its thread's compute stream
 is taken, unless a collective of that name and stream was ever seen to begin before that had ended.
 """
@@ -16,10 +16,10 @@ from traces.timeline import Activities, Bucket
 
 
 def current_stream_producers(
-    rows: Activities, told: IntArray, has_other: BoolArray
+    rows: Activities, awaited: IntArray, has_other: BoolArray
 ) -> tuple[IntArray, IntArray]:
-    """(consumer, producer) pairs. `told`, shape (n,): waits each was told; `has_other`: which know one."""
-    comm = np.flatnonzero((rows.bucket == Bucket.COMM) & (rows.launch_ns != NULL) & (told > 0))
+    """(consumer, producer) pairs. `awaited`, shape (n,): events waited for; `has_other`: which know one."""
+    comm = np.flatnonzero((rows.bucket == Bucket.COMM) & (rows.launch_ns != NULL) & (awaited > 0))
     compute = np.flatnonzero((rows.bucket == Bucket.COMPUTE) & (rows.launch_ns != NULL))
     own = _latest_before(rows, compute, rows.launch_thread[compute], comm, rows.launch_thread[comm])
     comm, own = comm[own >= 0], own[own >= 0]

@@ -1,6 +1,6 @@
 """What a piece of GPU work had to wait for on the GPU: its producers, recorded or inferred.
 
-Recorded: the work before it on its stream, and the work before the event its stream was told to wait for.
+Recorded: the work before it on its stream, and the work before the event its stream waits for.
 Inferred: see `inferred`, `tight`, `sm_room` and `current_stream`. A producer is a place in the activities.
 """
 
@@ -14,8 +14,8 @@ import numpy as np
 from traces.account.current_stream import current_stream_producers
 from traces.account.inferred import infer_producers, signature
 from traces.account.sm_room import sm_room_producers
+from traces.account.stream_waits import is_wait_call, stream_waits, wait_call_count
 from traces.account.tight import TIGHT, tight_producers
-from traces.account.told import is_wait_call, wait_call_count, waits_told
 from traces.columns import NULL, PLACE, BoolArray, Columns, IntArray, distinct
 from traces.groups import group_of, place_in_run
 from traces.launches import join_launches
@@ -49,19 +49,19 @@ class Producers:
 
 def find_producers(rank: RankTimeline) -> Producers:
     """Recorded and inferred producers of every activity of a rank."""
-    rows, told = rank.activities, waits_told(rank)
+    rows, awaited = rank.activities, stream_waits(rank)
     before = previous_on_stream(rows)
     follows = np.flatnonzero(before >= 0).astype(PLACE)
     consumer, producer, every_wait = event_edges(rank)
     recorded = _joined((follows, before[follows]), (consumer, producer))
-    edges = _joined(recorded, _believable(rows, told, infer_producers(rows, before), every_wait))
-    edges = _joined(edges, tight_producers(rows, _ended_ns(rows, edges), told))
+    edges = _joined(recorded, _believable(rows, awaited, infer_producers(rows, before), every_wait))
+    edges = _joined(edges, tight_producers(rows, _ended_ns(rows, edges), awaited))
     waited, holder = sm_room_producers(rank, _ended_ns(rows, edges))
     edges = _joined(edges, (waited, holder))
-    if told is not None and not every_wait:
+    if awaited is not None and not every_wait:
         has_other = np.zeros(len(rows), dtype=np.bool_)
         has_other[edges[0][rows.stream_id[edges[0]] != rows.stream_id[edges[1]]]] = True
-        edges = _joined(edges, current_stream_producers(rows, told, has_other))
+        edges = _joined(edges, current_stream_producers(rows, awaited, has_other))
     room = np.full(len(rows), -1, dtype=PLACE)
     room[waited] = np.where(rows.launch_ns[holder] < rows.launch_ns[waited], -1, holder)
     return Producers(*_latest(rows, *edges, np.arange(len(edges[0])) >= len(recorded[0])), room)
@@ -78,23 +78,23 @@ def _joined(edges: Edges, more: Edges) -> Edges:
     return np.concatenate((edges[0], more[0])), np.concatenate((edges[1], more[1]))
 
 
-def _believable(rows: Activities, told: IntArray | None, pairs: Edges, every_wait: bool) -> Edges:
-    """Inferred pairs that can be true: the consumer's stream was told to wait for as many events.
+def _believable(rows: Activities, awaited: IntArray | None, pairs: Edges, every_wait: bool) -> Edges:
+    """Inferred pairs that can be true: the consumer's stream waits for as many events.
 
     Of more pairs than waits those stay that bound most often: the consumer began as the producer ended.
     Where `every_wait` was recorded nothing is left to infer, but within a graph, whose work waits untold.
     """
     consumer, producer = pairs
-    if told is None or not len(consumer):
+    if awaited is None or not len(consumer):
         return pairs
     pair = _alike(rows, consumer, producer)
     since_ns = rows.start_ns[consumer]
     since_ns -= rows.end_ns[producer]
     bound = np.bincount(pair[(since_ns >= 0) & (since_ns <= TIGHT.value)], minlength=int(pair.max()) + 1)
     kept = rows.launch_ns[consumer] == rows.launch_ns[producer]
-    waited = np.flatnonzero(told[consumer] > 0) if not every_wait else np.empty(0, dtype=np.int64)
+    waited = np.flatnonzero(awaited[consumer] > 0) if not every_wait else np.empty(0, dtype=np.int64)
     waited = waited[np.lexsort((-rows.launch_ns[producer[waited]], -bound[pair[waited]], consumer[waited]))]
-    kept[waited] |= place_in_run(consumer[waited]) < told[consumer[waited]]
+    kept[waited] |= place_in_run(consumer[waited]) < awaited[consumer[waited]]
     return consumer[kept], producer[kept]
 
 

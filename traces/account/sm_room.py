@@ -23,7 +23,7 @@ from traces.limits import Limit
 from traces.timeline import Bucket, RankTimeline
 
 FULL: Final = Limit(
-    160, "blocks", "ours: as many as the largest GPU has SMs, for traces that do not tell how many there are"
+    160, "blocks", "ours: as many as the largest GPU has SMs, where a trace does not record them"
 )
 
 

@@ -1,7 +1,7 @@
 """Producers that one occurrence gives away: work that starts as other work, on another stream, ends.
 
 Some waits come once a step (gradients before the optimizer, a batch before the first layer), too seldom for
-repetition to show. Where nothing known explains why work had to wait, its stream was told to wait for an
+repetition to show. Where nothing known explains why work had to wait, its stream waited for an
 event, and it starts within a moment after other work has ended, that work is taken for its producer: marked
 as inferred, like all that is not recorded.
 """
@@ -23,12 +23,14 @@ TIGHT: Final = Limit(
 )
 
 
-def tight_producers(rows: Activities, ended_ns: IntArray, told: IntArray | None) -> tuple[IntArray, IntArray]:
+def tight_producers(
+    rows: Activities, ended_ns: IntArray, awaited: IntArray | None
+) -> tuple[IntArray, IntArray]:
     """(consumer, producer) pairs; `ended_ns`, shape (n,): when all known producers of each had ended.
 
-    `told`, shape (n,): for how many events each was told to wait, None where no such call was recorded.
+    `awaited`, shape (n,): for how many events each waited, None where no such call was recorded.
     """
-    waits = np.ones(len(rows), dtype=np.bool_) if told is None else told > 0
+    waits = np.ones(len(rows), dtype=np.bool_) if awaited is None else awaited > 0
     return last_to_end(rows, ended_ns, waits, rows.launch_ns, np.zeros(len(rows), dtype=PLACE), -1)
 
 

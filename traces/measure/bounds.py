@@ -1,4 +1,4 @@
-"""The most that each handicap can cost a rank, by the partition of its windows alone: no replay is needed.
+"""The most that each overhead can cost a rank, by the partition of its windows alone: no replay is needed.
 
 communication: the time without compute, or its own if less, and what compute is stretched beside it.
 host_overhead: what the account lays on the host; without an account the time without compute.
@@ -6,7 +6,7 @@ memory: recomputed stretches with the waits before them, large copies between GP
 starvation; without an account the time without compute in its place, where any allocator call was made.
 compute: what kernels with fewer blocks than SMs would not take if they filled them, and GEMMs with tensor
 cores.
-Where a replay is proven, its cost is the better figure: one handicap can hide behind another.
+Where a replay is proven, its cost is the better figure: one overhead can hide behind another.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from traces.measure.budget import Budget
 from traces.measure.host_copies import LARGE
 from traces.missing import Missing
 from traces.replay.edits import Subject
-from traces.replay.handicaps import stretched_ns
+from traces.replay.without import stretched_ns
 from traces.timeline import Activities, Bucket, RankTimeline, Source
 
 _HOST_COPIES: Final = tuple(code for code, kind in enumerate(COPY_KINDS) if kind.endswith(("h2d", "d2h")))

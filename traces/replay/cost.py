@@ -1,4 +1,4 @@
-"""What one handicap, or a change, costs a rank: a ceiling from replay, in ns of the windows."""
+"""What one overhead, or a change, costs a rank: a ceiling from replay, in ns of the windows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """One handicap's ceiling.
+    """One overhead's ceiling.
 
     `by_kind_ns`: each kind taken away alone, so they need not add up; kinds that give nothing are left out.
     `step_ns`: of each replayed step in order, times what it stands for (`traces.steps.sample`); empty where

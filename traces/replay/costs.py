@@ -1,4 +1,4 @@
-"""What the step would lose if one handicap vanished, by replay: a ceiling, in ns of the windows."""
+"""What the step would lose if one overhead vanished, by replay: a ceiling, in ns of the windows."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from traces.replay.cost import Cost
 from traces.replay.cut import cut
 from traces.replay.edits import Edits, Subject
 from traces.replay.graph import Graph, Timing
-from traces.replay.handicaps import without_unexplained
 from traces.replay.proofs import Proofs, doubt, refusal
 from traces.replay.run import Replayed, replay
+from traces.replay.without import without_unexplained
 from traces.steps.found import Steps
 from traces.steps.sample import sample_of
 
 FIRST: Final = Limit(
-    0.10, "fraction of the windows", "ours: as much as a wall; less is no first thing to mend"
+    0.10, "fraction of the windows", "ours: as much as a wall; less is not what to change first"
 )
 WORTH: Final = Limit(0.05, "fraction of the windows", "ours: half a wall; below it nobody asks which kind")
 
 
 @dataclass(frozen=True, slots=True)
 class Without:
-    """The run without one wall's handicap, and what the others cost in it; these costs have no kinds.
+    """The run without one wall's overhead, and what the others cost in it; these costs have no kinds.
 
     `window_ns` is what is left of the windows.
     """
@@ -49,7 +49,7 @@ class Without:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What each handicap costs one rank; `compute` is None where no launch shape was recorded.
+    """What each overhead costs one rank; `compute` is None where no launch shape was recorded.
 
     `without`: by each wall that costs a tenth of the windows or more, the run without it; not the host's
     where the account holds it well below its replay. `changes`: what single changes of the run would give;
@@ -145,7 +145,7 @@ class _Pricing:
         return measure_changes(self._subject, self._graph, bases, self._borders, found, worth_ns)
 
     def _split(self, left: IntArray, kinds: Callable[[], Mapping[str, Timing]]) -> Cost:
-        """What a handicap costs; its kinds are edited, and replayed, only where it is enough to be split."""
+        """What an overhead costs; its kinds are edited, and replayed, only where it is enough to be split."""
         cost = self._cost(self._lasting, left)
         if cost.ns < WORTH.value * int(self._lasting.sum()):
             return cost

@@ -1,4 +1,4 @@
-"""The edits that take each wall's handicap away, whole and kind by kind."""
+"""The edits that take each wall's overhead away, whole and kind by kind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from traces.columns import NULL, BoolArray, FloatArray, IntArray, distinct
 from traces.intervals import covered_ns, union
 from traces.limits import Limit
 from traces.replay.graph import Graph, Timing
-from traces.replay.handicaps import (
+from traces.replay.without import (
     with_shares,
     without_activities,
     without_allocator,
@@ -102,7 +102,7 @@ def steady_allocator_calls(subject: Subject, graph: Graph) -> BoolArray:
 
 
 class Edits:
-    """Edits of one graph's timing; each method gives it without a handicap."""
+    """Edits of one graph's timing; each method gives it without an overhead."""
 
     def __init__(self, subject: Subject, graph: Graph, timing: Timing) -> None:
         self._subject, self._graph, self._timing = subject, graph, timing
@@ -114,7 +114,7 @@ class Edits:
         return other
 
     def walls(self) -> dict[str, Callable[[], Timing]]:
-        """What gives the timing without each wall's handicap, made when asked for: each is large.
+        """What gives the timing without each wall's overhead, made when asked for: each is large.
 
         `compute` is not among them where no launch shape is known.
         """

@@ -12,7 +12,7 @@ from traces.missing import Missing
 OFF: Final = Limit(
     0.10,
     "fraction of the window",
-    "ours: a replay that is further off without its unexplained waits explains too little to price anything",
+    "ours: a replay that is further off without its unexplained waits explains too little for any cost",
 )
 BUSY: Final = Limit(0.9, "fraction of the window", "ours: the step waits for a GPU as busy as that")
 ELASTIC: Final = Limit(

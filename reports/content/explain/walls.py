@@ -32,7 +32,7 @@ _MEASURED: Final[Mapping[WallId, tuple[str, ...]]] = {
     "host_overhead": ("traces.account.waits:TOKEN_COUNT", "traces.account.device:LATENCY"),
     "compute": ("traces.measure.sm_launches:SMALL_KERNEL", "traces.measure.sm_launches:PERSISTENT_GRID"),
 }
-"""Limits of measuring that decide what counts as the wall's handicap."""
+"""Limits of measuring that decide what counts as the wall's overhead."""
 
 
 def wall_topics() -> Iterator[Topic]:

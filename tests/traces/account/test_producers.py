@@ -11,7 +11,7 @@ import pytest
 from tests.simulate.recording import Recording
 from traces.account.clocks import clock_offset_ns
 from traces.account.producers import find_producers
-from traces.account.told import waits_told
+from traces.account.stream_waits import stream_waits
 from traces.formats.open import read_trace
 from traces.timeline import RankTimeline, build
 
@@ -60,19 +60,19 @@ def streams_before(rank: RankTimeline, name: str) -> list[set[int]]:
 
 
 def test_a_wait_belongs_to_the_next_launch_of_its_thread(export: Export) -> None:
-    told = waits_told(rank_of(export(steps(3, 6))))
+    told = stream_waits(rank_of(export(steps(3, 6))))
     assert told is not None
     assert told.reshape(STEPS, 3).tolist() == [[0, 1, 1]] * STEPS
 
 
 def test_a_wait_that_another_launch_took_is_not_told_twice(export: Export) -> None:
-    told = waits_told(rank_of(export(steps(3))))
+    told = stream_waits(rank_of(export(steps(3))))
     assert told is not None
     assert told.reshape(STEPS, 3).tolist() == [[0, 1, 0]] * STEPS
 
 
 def test_without_calls_that_let_streams_wait_nothing_is_known_of_them(export: Export) -> None:
-    assert waits_told(rank_of(export(steps()))) is None
+    assert stream_waits(rank_of(export(steps()))) is None
 
 
 def test_work_that_was_told_to_wait_keeps_its_inferred_producer(export: Export) -> None:

@@ -23,7 +23,7 @@ class Draft:
     """A change that was found in a recording, before it is replayed.
 
     `acts_on`: wall -> kinds of its cost. No gain exceeds what they cost, unless the change acts on several
-    walls: two handicaps that hide each other cost little alone and much together. `low`: the pessimistic
+    walls: two overheads that hide each other cost little alone and much together. `low`: the pessimistic
     edit, or why none can be defended; `high`: an edit whose saving the gain cannot exceed either, None where
     the costs say all.
     """

@@ -14,7 +14,7 @@ from traces.limits import Limit
 from traces.replay.changes.change import Draft, Recorded
 from traces.replay.changes.exchanges import EP_KINDS, find_exchanges, of_kinds
 from traces.replay.graph import Timing
-from traces.replay.handicaps import without_stretch
+from traces.replay.without import without_stretch
 from traces.timeline import Bucket
 
 _TABLE: Final = "per a digest of arXiv 2603.07685, table 7"

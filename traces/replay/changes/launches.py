@@ -13,7 +13,7 @@ from traces.account.host_calls import NONE
 from traces.columns import IntArray, distinct
 from traces.replay.changes.change import Recorded
 from traces.replay.graph import Timing
-from traces.replay.handicaps import without_waits
+from traces.replay.without import without_waits
 from traces.timeline import Bucket
 
 _APART: Final = (CallKind.SYNC, CallKind.FREE, CallKind.ALLOCATE, CallKind.INIT, CallKind.COPY)

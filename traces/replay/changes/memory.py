@@ -11,7 +11,7 @@ from traces.columns import BoolArray, IntArray
 from traces.replay.changes.change import Draft, Recorded
 from traces.replay.edits import steady_allocator_calls
 from traces.replay.graph import Graph, Timing
-from traces.replay.handicaps import without_activities, without_allocator
+from traces.replay.without import without_activities, without_allocator
 
 CHEAP: Final = ("norm", "activation", "quantize")
 """Classes of what selective recompute runs again at little cost: norms and activations."""

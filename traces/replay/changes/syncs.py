@@ -13,8 +13,8 @@ from traces.columns import BoolArray, IntArray
 from traces.replay.changes.change import Draft, Recorded
 from traces.replay.changes.exchanges import EP_KINDS, HEAVY, of_kinds
 from traces.replay.graph import Timing
-from traces.replay.handicaps import without_activities
 from traces.replay.waiting import Waits
+from traces.replay.without import without_activities
 
 
 def sync_drafts(recorded: Recorded) -> Iterator[Draft]:

@@ -17,8 +17,8 @@ from traces.replay.changes.scopes import find_scopes
 from traces.replay.changes.together import SURE
 from traces.replay.cost import Cost
 from traces.replay.graph import build_graph
-from traces.replay.handicaps import without_unexplained
 from traces.replay.run import replay
+from traces.replay.without import without_unexplained
 from traces.steps.found import Step, from_steps
 from traces.timeline import RankTimeline
 

@@ -1,4 +1,4 @@
-"""Handicaps taken away: edits of a graph's timing, as the definition of each wall says.
+"""Overheads taken away: edits of a graph's timing, as the definition of each wall says.
 
 communication: its kernels take no GPU time, and compute is no longer stretched beside them; launches stay.
 host_overhead: pauses, launch calls, the overhead of synchronising calls and arrival take no time, and small
@@ -102,7 +102,7 @@ def without_activities(graph: Graph, timing: Timing, which: BoolArray) -> Timing
 def without_copies(graph: Graph, timing: Timing, which: BoolArray) -> Timing:
     """Copies to the host and back are gone, a mask of shape (n,), with their calls.
 
-    What their streams were told goes too: the calls without a launch that lead up to the copy, and the one
+    What their streams wait for goes too: the calls without a launch that lead up to the copy, and the one
     that follows it. The named part of the pauses before these calls stays: Adam on the CPU still runs.
     """
     calls = graph.calls

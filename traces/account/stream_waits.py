@@ -1,4 +1,4 @@
-"""How many events the stream of each piece of GPU work was told to wait for: inferred producers need them.
+"""How many events the stream of each piece of GPU work waits for: inferred producers need them.
 
 Which stream a wait is for stands in the recorded event rows only. Without them a wait belongs, most likely,
 to the next launch of its thread; where none precedes a launch at once, the waits since the launch before it
@@ -13,7 +13,7 @@ from traces.columns import NULL, PLACE, PROCESS_BITS, BoolArray, Columns, IntArr
 from traces.timeline import RankTimeline
 
 
-def waits_told(rank: RankTimeline) -> IntArray | None:
+def stream_waits(rank: RankTimeline) -> IntArray | None:
     """At most how many events each activity waited for, shape (n,); None where no such call was recorded."""
     rows, columns = rank.activities, rank.columns
     calls = _wait_calls(rank)
