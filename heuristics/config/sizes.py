@@ -50,10 +50,20 @@ def experts_divide(run: Run, ep: int) -> bool | None:
     return None if experts is None else True
 
 
+def seems_moe(run: Run) -> bool:
+    """Whether a change of routing or of expert parallelism may be offered: something of the run is MoE's.
+
+    Where the number of experts is unknown, experts that are spread over ranks show them; a dense model that
+    gets such a change is refused.
+    """
+    moe = run.active.moe
+    return run.config.expert_parallel is True if moe is None else moe
+
+
 def wider_ep(run: Run) -> int | None:
     """Twice the EP, where experts are spread and the NVLink domain is known to hold it; None otherwise."""
     ep, domain = run.config.ep, run.config.nvlink_domain
-    if run.observed.moe is False or ep is None or domain is None:
+    if not seems_moe(run) or ep is None or domain is None:
         return None
     fits = 2 * ep * (run.config.expert_tensor_size or 1) <= domain
     return 2 * ep if fits and experts_divide(run, 2 * ep) is not False else None
@@ -104,6 +114,26 @@ def virtual_stages(run: Run) -> int | None:
     each = layers // pp
     divisors = [size for size in range(2, each + 1) if not each % size]
     return divisors[(len(divisors) - 1) // 2] if divisors else None
+
+
+def present_layout(run: Run) -> str | None:
+    """The stages as Megatron cuts them where no layout names them; None where layers do not divide.
+
+    Embedding and loss take a layer's place where they are counted
+    (megatron/core/transformer/transformer_block.py, get_num_layers_to_build).
+    """
+    layers, pp, config = run.config.positive("num_layers"), run.config.pp, run.config
+    if layers is None or pp is None or any(config.first(knob) is not None for knob in OTHER_LAYOUTS[:3]):
+        return None
+    stages = pp * (config.vpp or 1)
+    first, last = (config.on(knob) is True for knob in OTHER_LAYOUTS[3:])
+    each, rest = divmod(layers + first + last, stages)
+    if rest or stages < 2 or each < 2:
+        return None
+    middle = [_LAYER * each] * (stages - 2)
+    mtp = _PREDICTION * (config.positive("mtp_num_layers") or 0)
+    ends = _EMBEDDING + _LAYER * (each - first), _LAYER * (each - last) + mtp + _LOSS
+    return "|".join((ends[0], *middle, ends[1]))
 
 
 def even_layout(run: Run, virtual: int | None = None) -> tuple[str, int] | None:

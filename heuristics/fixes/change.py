@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from heuristics.run.run import Run
+from traces.settings.harness_recipes import RECIPE
 from traces.settings.printed import change_of
 from traces.settings.settings import Framework, Settings, Value
 from traces.settings.spelling import (
@@ -25,7 +26,8 @@ class Knobs:
     """One change in its spellings.
 
     Flags of Megatron-LM, overrides of Megatron-Bridge, flags of Bridge's performance harness
-    (scripts/performance), and environment or launcher; code of PyTorch where the run is not Megatron's.
+    (scripts/performance; for a run of theirs with overrides for what no flag sets), and environment or
+    launcher; code of PyTorch where the run is not Megatron's.
     """
 
     megatron_lm: tuple[str, ...] = ()
@@ -85,6 +87,8 @@ def lines(change: Change, run: Run) -> Knobs:
         harness = tuple(f"--env {line}" for line in variables)
     elif harness is None:
         harness = tuple(line for knob, value in bridge.items() if (line := harness_line(knob, value)))
+    if RECIPE in run.settings:
+        harness = (*harness, *_beside(harness, bridge, core))
     flags = _spelled({**change.megatron_lm, **_to_say(change, run)}, core)
     return Knobs(
         _new(run, "megatron_lm", flags),
@@ -93,6 +97,13 @@ def lines(change: Change, run: Run) -> Knobs:
         _new(run, run.settings.framework, (*variables, *change.launch)),
         change.pytorch,
     )
+
+
+def _beside(flags: tuple[str, ...], bridge: Mapping[str, Value], core: str | None) -> tuple[str, ...]:
+    """Overrides for what no flag of Bridge's scripts sets: their flags win over overrides."""
+    by_flag = change_of(flags, "megatron_bridge")
+    rest = {knob: value for knob, value in bridge.items() if knob not in by_flag}
+    return _spelled(rest, core, "megatron_bridge")
 
 
 def _new(run: Run, framework: Framework | None, said: tuple[str, ...]) -> tuple[str, ...]:

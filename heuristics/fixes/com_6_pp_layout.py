@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.config.sizes import OTHER_LAYOUTS, even_layout, virtual_stages
+from heuristics.config.sizes import OTHER_LAYOUTS, even_layout, present_layout, virtual_stages
 from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition
@@ -68,11 +68,11 @@ def advice(run: Run) -> tuple[Precondition, ...]:
 
 
 def _is_made(run: Run) -> bool:
-    """Whether a rank of the configured layout has no more to compute than one of the layout we name.
+    """Whether a rank has no more to compute, by the split as it is, than one of the layout we name.
 
     Not where it would add the virtual stages that there are none of: they shorten warm-up and cool-down.
     """
-    now, named = run.config.pp_layout, even_layout(run)
+    now, named = run.config.pp_layout or present_layout(run), even_layout(run)
     if now is None or named is None or run.config.pp is None or named[1] > (run.config.vpp or 1):
         return False
     own, best = fullest_rank(now, run.config.pp), fullest_rank(named[0], run.config.pp)

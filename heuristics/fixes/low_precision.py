@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from heuristics.config.sizes import seems_moe
 from heuristics.fixes.change import Change
 from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import distributed_optimizer, holds, is_not, te_at_least
@@ -13,6 +14,7 @@ from heuristics.guides.graph_modules import captured_alone
 from heuristics.guides.precision import ROUTER, RecipeName, choose_precision
 from heuristics.guides.recompute import recomputed_now
 from heuristics.run.run import Run
+from traces.settings.harness_recipes import PRECISIONS
 from traces.settings.knobs import known_in
 from traces.settings.precision import BITS, bits_of
 from traces.settings.settings import Value
@@ -60,11 +62,11 @@ scripts/performance/utils/precision.py, at 067f987d."""
 
 def change(run: Run) -> Change:
     """The recipe that the table chooses, the router kept in FP32; nothing where that is BF16."""
-    recipe = choose_precision(run).recipe
+    recipe = _recipe(run)
     spelling = _SPELLINGS.get(recipe)
     if spelling is None:
         return Change()
-    routing = {} if run.active.moe is False else _ROUTING
+    routing = _ROUTING if seems_moe(run) else {}
     return Change(
         {knob: value for knob, value in routing.items() if _is_known(run, knob)},
         megatron_lm={**_knobs(run, spelling), **_left_out(run, recipe)},
@@ -72,6 +74,17 @@ def change(run: Run) -> Change:
         harness=(f"--compute_dtype {spelling.harness}",) if spelling.harness else (),
         by_release=True,
         since="0.15.0" if recipe == "nvfp4" else "",
+    )
+
+
+def _recipe(run: Run) -> RecipeName:
+    """The first candidate of the table; in Bridge's scripts, the first that has a preset, else BF16."""
+    presets = run.config.value(PRECISIONS)
+    candidates = choose_precision(run).candidates
+    if not isinstance(presets, tuple):
+        return candidates[0]
+    return next(
+        (one for one in candidates if one in _SPELLINGS and _SPELLINGS[one].harness in presets), "bf16"
     )
 
 
@@ -100,17 +113,19 @@ def _left_out(run: Run, recipe: RecipeName) -> dict[str, Value]:
 
 def advice(run: Run) -> tuple[Precondition, ...]:
     """A GPU that a row names, a wider format until now, a stable run before, and the library for it."""
-    choice = choose_precision(run)
-    spelling, bits, stage = _SPELLINGS.get(choice.recipe), bits_of(run.precision), run.config.stage
+    recipe = _recipe(run)
+    spelling, bits, stage = _SPELLINGS.get(recipe), bits_of(run.precision), run.config.stage
     text = "the guides name a low precision for this GPU and stage"
+    if spelling is None and choose_precision(run).recipe != "bf16":
+        return (holds("Bridge's scripts have a preset in a low precision that the guides name", False),)
     named = holds(text, _named(run), "--stage tuned" if stage == "bring_up" else "", "--gpu-model")
     if spelling is None:
         return (named,)
     needs = [
         named,
         holds(
-            f"the GEMMs still run in a wider format than {choice.recipe}",
-            None if bits is None else bits > BITS[choice.recipe],
+            f"the GEMMs still run in a wider format than {recipe}",
+            None if bits is None else bits > BITS[recipe],
             told_by="--precision",
         ),
         holds(
@@ -123,9 +138,9 @@ def advice(run: Run) -> tuple[Precondition, ...]:
         text = "the optimizer is distributed or FSDP's, which parameters gathered in FP8 need"
         needs.append(distributed_optimizer(run, text))
     dropped = recomputed_now(run) & {"moe_act", "layernorm"}
-    if dropped and choice.recipe != "nvfp4":
+    if dropped and recipe != "nvfp4":
         needs.append(te_at_least(run, "2.6.0", f" beside recompute of {' and '.join(sorted(dropped))}"))
-    if run.active.moe is not False:
+    if seems_moe(run):
         needs += _padding_needs(run)
     return tuple(needs)
 

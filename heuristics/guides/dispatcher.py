@@ -19,6 +19,8 @@ from heuristics.run.given import Guidance
 from heuristics.run.run import Run
 from heuristics.walls.price import WALL
 from traces.limits import Limit
+from traces.settings.printed import change_of
+from traces.settings.spelling import in_section, spell
 
 ALLTOALL: Final = "alltoall"
 FLEX: Final = ("deepep", "hybridep")
@@ -164,8 +166,17 @@ def _complete(run: Run, choice: DispatcherChoice, row: Row) -> DispatcherChoice:
         missing = {"ep": run.config.ep, "nvlink_domain": run.config.nvlink_domain}
         asks += options_for(name for name, value in missing.items() if value is None)
     if choice.rule == row.id:
-        extras += row.settings
+        extras += _of_framework(row.settings, run)
     return replace(choice, extras=_once(extras), notes=_once(notes), asks=_once(asks))
+
+
+def _of_framework(flags: Sequence[str], run: Run) -> Sequence[str]:
+    """Flags of Megatron-LM as the run's framework takes them."""
+    if run.settings.framework != "megatron_bridge":
+        return flags
+    return spell(
+        in_section(change_of(flags, "megatron_lm"), run.settings), "megatron_bridge", run.config.core_text
+    )
 
 
 def _once(texts: Sequence[str]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typing import Final
 from heuristics.guides.facts import is_low_precision
 from heuristics.run.run import Run
 from traces.limits import Limit
+from traces.settings.knobs import knobs
 
 DEEPEP_SMS: Final = Limit(20, "SMs", "default of Megatron-Core 0.14 to 0.18, and the guide's place to start")
 DEEPEP_SMS_B200_DSV3: Final = Limit(24, "SMs", "Megatron-Bridge's snapshot of DeepSeek-V3 on B200")
@@ -21,11 +22,6 @@ GPUS_PER_NVL72_NODE: Final = Limit(4, "GPUs", "GB200 and GB300 NVL72: 18 nodes o
 SM_KNOBS: Final = {"deepep": "moe_deepep_num_sms", "hybridep": "moe_hybridep_num_sms"}
 SHARED_SM_KNOB: Final = "moe_flex_dispatcher_num_sms"
 """Takes the place of both from Megatron-Core 0.19; the two old ones set differently raise there."""
-
-_FLEX_NOTES: Final = (
-    "needs moe_token_dispatcher_type=flex, and fp32 router probabilities (--moe-router-dtype fp32)",
-    "Bridge's helper turns moe_shared_expert_overlap off; --fake-process-group cannot be combined with flex",
-)
 
 
 def backend_extras(run: Run, backend: str) -> tuple[str, ...]:
@@ -43,7 +39,18 @@ def backend_notes(run: Run, backend: str) -> tuple[str, ...]:
     if backend not in SM_KNOBS:
         return _alltoall_notes(run) if backend == "alltoall" else ()
     tuning = f"this SM count of {backend} is only a start: try several"
-    return (*_FLEX_NOTES, tuning, *(_hybridep_notes(run) if backend == "hybridep" else ()))
+    return (*_flex_notes(run), tuning, *(_hybridep_notes(run) if backend == "hybridep" else ()))
+
+
+def _flex_notes(run: Run) -> tuple[str, ...]:
+    dtype = _spelled(run, "moe_router_dtype", "fp32")
+    return (
+        f"needs moe_token_dispatcher_type=flex, and fp32 router probabilities ({dtype})",
+        (
+            "Bridge's helper turns moe_shared_expert_overlap off; a fake process group cannot be combined "
+            "with flex"
+        ),
+    )
 
 
 def _deepep_sms(run: Run) -> Limit:
@@ -58,14 +65,17 @@ def sm_knob(run: Run, backend: str) -> str:
 
 
 def _sm_knob(run: Run, backend: str, value: str) -> str:
-    flag = f"{_flag(sm_knob(run, backend))} {value}"
+    flag = _spelled(run, sm_knob(run, backend), value)
     if run.config.version_text("core") is None:
-        return f"{flag} (before Megatron-Core 0.19: {_flag(SM_KNOBS[backend])})"
+        return f"{flag} (before Megatron-Core 0.19: {_spelled(run, SM_KNOBS[backend])})"
     return flag
 
 
-def _flag(knob: str) -> str:
-    return "--" + knob.replace("_", "-")
+def _spelled(run: Run, knob: str, value: str = "") -> str:
+    """A knob, with its value, as the run's framework takes it."""
+    if run.settings.framework == "megatron_bridge":
+        return f"{knobs()[knob].bridge}={value}" if value else knobs()[knob].bridge
+    return f"{knobs()[knob].flag} {value}".strip()
 
 
 def _topology(run: Run) -> tuple[str, ...]:

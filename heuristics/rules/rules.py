@@ -32,6 +32,7 @@ class Row(TypedDict):
     text: str
     by: By
     cure: str | dict[str, str]
+    cures: NotRequired[dict[str, str]]
     feature: NotRequired[str]
     needs: NotRequired[str]
     forbids: NotRequired[str]
@@ -66,6 +67,7 @@ def _table(name: str) -> dict[str, object]:
 
 def _rule(row: Row, sources: Mapping[str, str]) -> Rule:
     cure = row["cure"]
+    ways = row.get("cures", {}) if isinstance(cure, str) else cure
     return Rule(
         id=row["id"],
         text=row["text"],
@@ -81,7 +83,7 @@ def _rule(row: Row, sources: Mapping[str, str]) -> Rule:
         lines=tuple(row.get("lines", ())),
         set={knob: written_value(value) for knob, value in row.get("set", {}).items()},
         along=row.get("along", False),
-        cures={} if isinstance(cure, str) else {way: condition(needed) for way, needed in cure.items()},
+        cures={way: condition(needed) for way, needed in ways.items()},
         fix=row.get("fix", ""),
         guide=row.get("guide", ""),
         same=tuple(row.get("same", ())),

@@ -36,6 +36,8 @@ def judge_sanity_line(run: Run) -> Judged:
         return violated("--fake-process-group refuses the flex dispatcher", f"with alltoall: {line}")
     if run.config.on("fake_process_group"):
         return met("this is the single-GPU check itself: --fake-process-group is set")
+    if run.settings.framework == "megatron_bridge":
+        return not_applicable("Megatron-Bridge has no fake process group")
     if layout_of(run).world == 1:
         return not_applicable("the run is on one GPU")
     if run.config.before("core", "0.16.0"):

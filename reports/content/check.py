@@ -77,7 +77,7 @@ def _headline(result: Result, configuration: Configuration, detail: Detail) -> H
     if first_errors(result):
         return Headline("LEGAL, BUT DOES NOT RUN AS WRITTEN", said, Tone.NOTICE, answers)
     if not recipe_known(configuration):
-        return Headline("LEGAL AS FAR AS THE COMMAND SHOWS", said, Tone.NOTICE, answers)
+        return Headline("UNDECIDED: THE VALUES OF THE RECIPE ARE NOT KNOWN", said, Tone.NOTICE, answers)
     return Headline("LEGAL", said, Tone.GOOD, answers if detail is Detail.FULL else answers[:1])
 
 

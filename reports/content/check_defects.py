@@ -148,7 +148,11 @@ def legal_words(result: Result, configuration: Configuration) -> str:
         return f"{counted(count, 'error')} for {of}: Megatron rejects this configuration.{also}"
     if not is_written(configuration):
         return "No configuration was given; only what the trace shows of it is known. Give --config FILE."
-    unread = "" if recipe_known(configuration) else " The values of its recipe are not known."
+    unread = (
+        ""
+        if recipe_known(configuration)
+        else " What its recipe sets is not known: give TP, PP, EP and the batch as flags to check them."
+    )
     return f"No rule that could be checked is broken, for {of}.{unread}"
 
 

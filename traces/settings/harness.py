@@ -9,7 +9,7 @@ from traces.settings.assign import take, take_correction, unclear
 from traces.settings.bridge import is_override, take_override
 from traces.settings.configuration import Draft
 from traces.settings.corrections import alias, corrected_harness_flag, is_alias
-from traces.settings.harness_recipes import take_recipe
+from traces.settings.harness_recipes import PRECISIONS, RECIPE, precisions_ever, take_recipe
 from traces.settings.knobs import MAIN, Knob, Release, by_harness, by_path, knobs
 from traces.settings.names import harness_flags, nearest, shown
 from traces.settings.settings import Setting
@@ -88,6 +88,26 @@ def take_harness(draft: Draft, words: tuple[Word, ...], core: Release | None, is
             draft.by_knob.pop(_OF_DATA, None)
         _without_deepep(draft, plain, core)
         take_recipe(draft, plain, core)
+        _check_preset(draft, plain, words, core)
+
+
+def _check_preset(
+    draft: Draft, flags: Mapping[str, str], words: Iterable[Word], core: Release | None
+) -> None:
+    """The scripts stop where no preset has the precision; of an unknown release, where none ever had it.
+
+    Source: utils/utils.py, get_workload_base_config, of v0.3.1 to v0.5.1; v0.6.0 looks for the recipe's name.
+    """
+    code, found = flags.get("--compute_dtype", "bf16").lower(), draft.by_knob.get(PRECISIONS)
+    if found is None or not isinstance(found.value, tuple) or code in found.value:
+        return
+    gpu = str(draft.by_knob["launcher.gpu"].value)
+    if core is None and code in precisions_ever(str(draft.by_knob[RECIPE].value), gpu):
+        return
+    line = next((word.line for word in words if SHORT.get(word.text, word.text) == "--compute_dtype"), None)
+    text = f"Bridge's scripts have no preset of -c {code} for this model, -g {gpu} and release, and stop"
+    others = f"-c {' or -c '.join(map(str, found.value))}" if found.value else "a GPU that has a preset"
+    draft.problem(line, text, others, "stops")
 
 
 def _without_deepep(draft: Draft, flags: Mapping[str, str], core: Release | None) -> None:

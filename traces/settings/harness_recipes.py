@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from math import prod
@@ -14,7 +14,12 @@ from traces.settings.knobs import MAIN, Release, data, knobs
 from traces.settings.settings import Setting, Value
 from traces.settings.values import Raw, value_of
 
+RECIPE: Final = "launcher.recipe"
+PRECISIONS: Final = "launcher.precisions"
+"""Knob: the precisions (-c) that have a preset of the model, GPU and release of the command."""
+
 _CUTS: Final = ("tp", "pp", "cp")
+_CODES: Final = ("bf16", "fp8_cs", "fp8_mx", "fp8_sc", "nvfp4")
 _VIRTUAL: Final = "virtual_pipeline_model_parallel_size"
 _VALUES_KNOWN: Final = "launcher.recipe_values_known"
 _CORE_BEFORE_BRIDGE: Final = 13
@@ -42,16 +47,19 @@ def take_recipe(draft: Draft, flags: Mapping[str, str], core: Release | None) ->
     family = flags.get("--model_family_name") or flags.get("--model_name", "")
     name = (flags.get("--model_recipe_name") or f"{family}_{flags.get('--model_size', '')}").lower()
     if family or "--model_recipe_name" in flags:
-        draft.by_knob["launcher.recipe"] = Setting(name, draft.name)
+        draft.by_knob[RECIPE] = Setting(name, draft.name)
         draft.by_knob[_VALUES_KNOWN] = Setting(False, draft.name)
-    if name not in _models() and name not in _table().presets:
+    if not is_known_recipe(name):
         return
     _take(draft, name, _models().get(name, {}))
     if "--compute_dtype" not in flags:
         _take(draft, name, {"mixed_precision": "bf16_mixed"})
     newer = max(_FIRST + 1, min((core or MAIN)[1] - _CORE_BEFORE_BRIDGE, _ONE_FOR_BOTH))
     release = newer if "--model_recipe_name" in flags else _FIRST
-    preset = _preset(draft, name, flags, release)
+    found = _found(draft, name, flags, release)
+    if found is not None:
+        _take(draft, name, {PRECISIONS: tuple(found)})
+    preset = _chosen(draft, name, (found or {}).get(_precision(flags), []))
     draft.by_knob[_VALUES_KNOWN] = Setting(preset is not None, draft.name)
     if preset is not None:
         for choice in _choices(preset.words):
@@ -68,33 +76,59 @@ def _take(draft: Draft, name: str, settings: Mapping[str, Value]) -> None:
             draft.by_knob[knob] = Setting(value, f"the recipe {name}")
 
 
-def _preset(draft: Draft, name: str, flags: Mapping[str, str], release: int) -> _Preset | None:
+def is_known_recipe(name: str) -> bool:
+    """Whether it is one of Bridge's names: its model, or its presets, are in our tables."""
+    return name in _models() or name in _table().presets
+
+
+def precisions_ever(name: str, gpu: str) -> frozenset[str]:
+    """Precisions that have a preset of a recipe and a GPU in any release."""
+    rows = _table().presets.get(name, ())
+    return frozenset(code for of, codes, *_ in rows if of == gpu for code in codes.split())
+
+
+def _precision(flags: Mapping[str, str]) -> str:
+    return flags.get("--compute_dtype", "bf16").lower()
+
+
+def _found(
+    draft: Draft, name: str, flags: Mapping[str, str], release: int
+) -> Mapping[str, list[_Preset]] | None:
+    """Presets by precision, of the GPU, release and variant; None where the table may lack some."""
+    variant = flags.get("--config_variant", "v2").lower()
+    gpu = draft.by_knob.get("launcher.gpu")
+    rows = _table().presets.get(name)
+    if variant not in ("v1", "v2") or "--use_recipes" in flags or gpu is None or rows is None:
+        return None
+    if flags.get("--task", "pretrain") != "pretrain":
+        return None
+    found: dict[str, dict[str, list[_Preset]]] = {}
+    for of, precisions, *batches, ranks, text in rows:
+        if of != gpu.value:
+            continue
+        words = {word: rest for word, _, rest in (one.partition("=") for one in text.split())}
+        for one, (releases, _, batch) in zip(
+            ("v1", "v2"), (cell.partition(" x ") for cell in batches), strict=True
+        ):
+            if holds(release, releases):
+                preset = _Preset(tuple(map(int, ranks.split())), float(batch), words)
+                for precision in precisions.split():
+                    found.setdefault(precision, {}).setdefault(one, []).append(preset)
+    first = "v2" if release >= _ONE_FOR_BOTH else "v1" if release == _FIRST else variant
+    by_precision = {code: one.get(first) or one.get("v1", []) for code, one in found.items()}
+    return {code: by_precision[code] for code in _CODES if by_precision.get(code)}
+
+
+def _chosen(draft: Draft, name: str, presets: Sequence[_Preset]) -> _Preset | None:
     """The preset of these ranks; else the one that the scripts scale: the largest, of Qwen3 30B the smallest.
 
     Source: scripts/performance/utils/utils.py, get_workload_base_config; since 0.6
     _select_default_recipe_name and _DEFAULT_GPU_COUNT_OVERRIDES.
     """
-    variant = flags.get("--config_variant", "v2").lower()
-    gpu = draft.by_knob.get("launcher.gpu")
-    if variant not in ("v1", "v2") or "--use_recipes" in flags or gpu is None:
-        return None
-    if flags.get("--task", "pretrain") != "pretrain":
-        return None
-    precision = flags.get("--compute_dtype", "bf16").lower()
-    found: dict[str, list[_Preset]] = {"v1": [], "v2": []}
-    for of, precisions, *batches, ranks, text in _table().presets.get(name, ()):
-        if of != gpu.value or precision not in precisions.split():
-            continue
-        words = {word: rest for word, _, rest in (one.partition("=") for one in text.split())}
-        for one, (releases, _, batch) in zip(found, (cell.partition(" x ") for cell in batches), strict=True):
-            if holds(release, releases):
-                found[one].append(_Preset(tuple(map(int, ranks.split())), float(batch), words))
-    variant = "v2" if release >= _ONE_FOR_BOTH else "v1" if release == _FIRST else variant
-    rows = found[variant] or found["v1"]
     world = _count(draft, "world_size")
     usual = min if name == "qwen3_30b_a3b" else max
-    scaled = usual(rows, key=lambda row: row.ranks, default=None)
-    return next((row for row in rows if world in row.ranks), scaled)
+    scaled = usual(presets, key=lambda row: row.ranks, default=None)
+    return next((row for row in presets if world in row.ranks), scaled)
 
 
 def holds(release: int, spans: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -12,6 +13,7 @@ from heuristics.result.result import Result
 from reports.content.analysis.headline import open_walls
 from reports.content.blocks import (
     Block,
+    Code,
     CodeBlock,
     Items,
     Part,
@@ -31,6 +33,9 @@ from reports.content.quantities import counted, saving
 from reports.content.wording import sentence
 from traces.missing import Missing
 from traces.names.frameworks import Framework
+from traces.settings.harness_recipes import RECIPE
+from traces.settings.knobs import by_harness
+from traces.settings.spelling import harness_line
 
 MOST: Final = 3
 SPELLINGS: Final[Mapping[str, str]] = {
@@ -42,6 +47,7 @@ SPELLINGS: Final[Mapping[str, str]] = {
 }
 """Ways to write a change, by the field of `Knobs`, and what they are called."""
 _BRIDGE: Final = ("megatron_bridge", "bridge_harness", "environment", "megatron_lm", "pytorch")
+_SCRIPTS: Final = ("bridge_harness", "environment", "megatron_bridge", "megatron_lm", "pytorch")
 _PYTORCH: Final = ("pytorch", "environment", "megatron_lm", "megatron_bridge", "bridge_harness")
 FRAMEWORKS: Final[Mapping[Framework, str]] = {
     "pytorch": "PyTorch",
@@ -77,9 +83,9 @@ def plan(result: Result, most: int | None = MOST) -> Plan:
 
 
 def _is_open(result: Result, fix: Fix) -> bool:
-    """Whether a lever is for a wall that is not decided."""
+    """Whether a lever is for a wall that is not decided, or not which part of it."""
     return fix in result.levers and any(
-        wall.id == fix.wall and wall.outcome == "unmeasurable" for wall in result.walls
+        wall.id == fix.wall and wall.outcome in ("unmeasurable", "finding") for wall in result.walls
     )
 
 
@@ -90,7 +96,12 @@ def _unproven(result: Result) -> Words:
     reasons = [
         sentence(f"no gain is proven: {gap.reason}") for gap in gaps.values() if isinstance(gap, Missing)
     ]
-    return words(" ".join((*dict.fromkeys(reasons), *_to_judge(open_)))) if gaps else ()
+    parts = [
+        f"To plan for {name_of(wall.id)}: {gap.cure}."
+        for wall in result.walls
+        if wall.outcome == "finding" and isinstance(gap := gaps.get(wall.id), Missing)
+    ]
+    return words(" ".join((*dict.fromkeys(reasons), *parts, *_to_judge(open_)))) if gaps else ()
 
 
 def _leading(steps: Sequence[Step]) -> int:
@@ -124,9 +135,25 @@ def step_of(result: Result, fix: Fix, everything: bool = False) -> Step:
     unproven = "to be confirmed" if _is_open(result, fix) else "saving not measured"
     gains = f"saves {saving(low, high)}" if high is not None else unproven
     notes = tuple(_all_notes(fix)) if everything else (*_one_note(fix), *_issues(fix, everything))
+    notes = (*_in_place_of(result, fix), *notes)
     if fix.arms:
         notes = (_experiment(fix.arms), *notes)
     return Step(fix.id, words(fix.title), gains, (*_ways(fix, _order(result)),), notes, low, high, fix.after)
+
+
+def _in_place_of(result: Result, fix: Fix) -> Iterator[Words]:
+    """Flags of the command that a flag of the change takes the place of: both cannot stand."""
+    configuration = known(result.configuration)
+    if configuration is None or _order(result) is not _SCRIPTS:
+        return
+    written = {one.knob: one for one in configuration.settings if re.fullmatch(r".+:\d+", one.said)}
+    several = [fix.knobs, *(arm.knobs for arm in fix.arms)]
+    flags = dict.fromkeys(line.partition(" ")[0] for one in several for line in one.bridge_harness)
+    for flag in flags:
+        knob = by_harness().get(flag)
+        now = written.get(knob.id) if knob is not None else None
+        if now is not None and not now.withheld and (line := harness_line(now.knob, now.value)):
+            yield words("In place of: ", Code(line), f" ({now.said})")
 
 
 def _experiment(arms: Sequence[Arm]) -> Words:
@@ -151,7 +178,7 @@ def _order(result: Result) -> Iterable[str]:
     """The spellings, those of the framework in use first: the configuration's, else what the trace shows."""
     configuration = known(result.configuration)
     if configuration is not None and known(configuration.framework) == "megatron_bridge":
-        return _BRIDGE
+        return _SCRIPTS if any(one.knob == RECIPE for one in configuration.settings) else _BRIDGE
     return SPELLINGS if result.framework == "megatron" else _PYTORCH
 
 

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from heuristics.run.given import Given
+from traces.settings.harness_recipes import RECIPE, is_known_recipe
 from traces.settings.knobs import knobs
 from traces.settings.settings import Value
 from traces.settings.stages import stage_count
@@ -15,6 +16,7 @@ _KNOWN_WORDS: Final = frozenset(
     {
         *("0", "1", "true", "false", "expandable_segments:True", "INFO", "WARN", "VERSION"),
         *("adam", "sgd", "muon", "dist_muon", "silu", "gelu", "swiglu", "squared_relu", "relu"),
+        *("quick_gelu", "fast_gelu", "openai_gelu", "sigmoid", "quick-gelu"),
     }
 )
 """Texts of knobs that take any word, as the frameworks' own recipes have them: nobody's name or path."""
@@ -32,7 +34,8 @@ def shown(knob: str, value: Value, redact: bool) -> Any:
     row = knobs().get(knob)
     known = row is not None and value in row.choices
     is_layout = knob == _LAYOUT and stage_count(value) is not None
-    return value if known or is_layout or value in _KNOWN_WORDS or value.isdecimal() else None
+    is_recipe = knob == RECIPE and is_known_recipe(value)
+    return value if known or is_layout or is_recipe or value in _KNOWN_WORDS or value.isdecimal() else None
 
 
 def is_withheld(knob: str, value: Value, redact: bool) -> bool:

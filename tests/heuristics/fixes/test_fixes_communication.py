@@ -20,7 +20,9 @@ from heuristics.fixes.fix import Fix
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
+from tests.fix_doubles import configured
 from traces.names.kinds import COMM_KINDS
+from traces.settings.settings import Value
 
 COM_1 = com_1_ep_overlap.FIX
 COM_2 = com_2_dispatcher.FIX
@@ -398,3 +400,21 @@ def test_a_dispatcher_that_runs_is_never_recommended(run: Run) -> None:
     backend = com_2_dispatcher.backend_to_set(run)
     running = state(COM_2, "is not in use yet", run)
     assert (running == "unmet") == (backend == run.observed.dispatcher)
+
+
+def test_a_layout_that_equals_the_split_as_it_is_is_no_change() -> None:
+    sizes: dict[str, Value] = {
+        "num_layers": 94,
+        "pipeline_model_parallel_size": 8,
+        "virtual_pipeline_model_parallel_size": 4,
+    }
+    counted: dict[str, Value] = {
+        "account_for_embedding_in_pipeline_split": True,
+        "account_for_loss_in_pipeline_split": True,
+    }
+    fix = com_6_pp_layout.FIX
+    made = [
+        any("is not set yet" in one.text for one in fix.preconditions(configured(sizes, more)))
+        for more in (counted, {}, counted | {"num_layers": 96})
+    ]
+    assert made == [True, False, False]

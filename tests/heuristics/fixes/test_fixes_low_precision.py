@@ -7,7 +7,7 @@ import pytest
 from heuristics.fixes import mem_4_low_precision
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
-from tests.fix_doubles import given, states
+from tests.fix_doubles import configured, given, states
 
 MEM_4 = mem_4_low_precision.FIX
 
@@ -33,11 +33,27 @@ def test_fp8_beside_recompute_of_the_activation_needs_transformer_engine_2_6(
     ],
 )
 def test_low_precision_is_spelled_by_gpu(gpu: str, lm: str, bridge: str, harness: str) -> None:
-    knobs = MEM_4.knobs(given(gpu=gpu, stage="tuned", precision="bf16"))
+    knobs = MEM_4.knobs(given(Observed(moe=True), gpu=gpu, stage="tuned", precision="bf16"))
     assert lm in knobs.megatron_lm
     assert "--moe-router-dtype fp32" in knobs.megatron_lm
     assert bridge in knobs.megatron_bridge
     assert knobs.bridge_harness == (f"--compute_dtype {harness}",)
+
+
+@pytest.mark.parametrize(
+    ("presets", "harness"),
+    [
+        (("bf16", "fp8_cs", "fp8_sc"), ("--compute_dtype fp8_sc",)),
+        (("bf16", "fp8_cs"), ("--compute_dtype fp8_cs",)),
+        (("bf16",), ()),
+    ],
+)
+def test_a_run_of_bridges_scripts_gets_a_precision_that_has_a_preset(
+    presets: tuple[str, ...], harness: tuple[str, ...]
+) -> None:
+    run = configured({"launcher.precisions": presets}, gpu="H100", stage="tuned", precision="bf16")
+    assert MEM_4.knobs(run).bridge_harness == harness
+    assert any("have a preset" in one.text for one in MEM_4.preconditions(run)) is not bool(harness)
 
 
 def test_mxfp8_reuses_the_gradient_buffer() -> None:
@@ -55,12 +71,13 @@ def test_mxfp8_reuses_the_gradient_buffer() -> None:
     ],
 )
 def test_padding_is_spelled_by_release(core: str | None, bridge: str | None, flag: str) -> None:
-    run = given(gpu="H100", core_version=core, bridge_version=bridge)
+    run = given(Observed(moe=True), gpu="H100", core_version=core, bridge_version=bridge)
     assert flag in MEM_4.knobs(run).megatron_lm
 
 
-def test_a_dense_model_gets_no_router_flags() -> None:
-    run = given(Observed(moe=False), gpu="H100", precision="bf16")
+@pytest.mark.parametrize("moe", [False, None])
+def test_a_model_of_no_known_experts_gets_no_router_flags(moe: bool | None) -> None:
+    run = given(Observed(moe=moe), gpu="H100", precision="bf16")
     assert not any("router" in knob for knob in MEM_4.knobs(run).megatron_lm)
     assert not any("dispatcher" in one.text for one in MEM_4.preconditions(run))
 
@@ -100,7 +117,8 @@ def test_fp4_needs_core_0_15() -> None:
 
 
 def test_padding_goes_with_every_dispatcher_but_allgather() -> None:
-    runs = [given(Observed(dispatcher=name), gpu="H100") for name in ("alltoall", "allgather", "unknown")]
+    names = ("alltoall", "allgather", "unknown")
+    runs = [given(Observed(moe=True, dispatcher=name), gpu="H100") for name in names]
     assert states(MEM_4, "allgather", *runs) == ["met", "unmet", "unknown"]
 
 

@@ -10,10 +10,11 @@ from heuristics.guides.cuda_graphs import choose_graphs
 from heuristics.guides.dispatcher import DispatcherChoice, choose_dispatcher
 from heuristics.guides.dispatcher_extras import backend_extras, backend_notes
 from heuristics.guides.dispatcher_limits import refusals
-from heuristics.run.given import Guidance
+from heuristics.run.given import Given, Guidance
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
 from tests.run_doubles import BOTH, given_too, run_by, run_of
+from traces.settings.settings import Framework, settings
 
 
 def newer(run: Run) -> Run:
@@ -285,3 +286,23 @@ def test_b30_seed_000_tight_memory_keeps_hybridep_though_it_saves_little_time(fa
     assert "needs less memory" in said(choice)
     swap = replace(run, observed=Observed(dispatcher="alltoall"))
     assert choose_dispatcher(swap).first == "hybridep"
+
+
+@pytest.mark.parametrize(
+    ("framework", "overlap", "sms"),
+    [
+        ("megatron_lm", "--overlap-moe-expert-parallel-comm", "--moe-deepep-num-sms 20"),
+        (
+            "megatron_bridge",
+            "comm_overlap.overlap_moe_expert_parallel_comm=true",
+            "model.moe_deepep_num_sms=20",
+        ),
+    ],
+)
+def test_what_goes_with_a_dispatcher_is_spelled_for_the_framework(
+    framework: Framework, overlap: str, sms: str
+) -> None:
+    known = Given(gpu="H100", family="qwen3_235b", core_version="0.17.1")
+    run = replace(Run(given=known), settings=settings({}, "a", framework))
+    assert overlap in choose_dispatcher(run).extras
+    assert sms in backend_extras(run, "deepep")

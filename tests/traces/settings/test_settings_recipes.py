@@ -41,6 +41,9 @@ def test_what_a_recipe_sets_is_configured_and_a_flag_wins_over_it() -> None:
         ("-m deepseek -mr deepseek_v3 -cv v1", "0.19.0", 4, "hybridep", ALL, 4096),
         ("-m qwen -mr qwen3_next_80b_a3b", "0.17.0", 2, "hybridep", ALL, 4096),
         ("-m qwen -mr qwen3_next_80b_a3b", "0.16.1", 1, None, (), 4096),
+        ("-m kimi -mr kimi_k2", "0.16.1", 4, "hybridep", ("moe_router", "moe_preprocess"), 2048),
+        ("-m kimi -mr kimi_k2 -cv v1", "0.18.0", 4, "hybridep", ("moe_router", "moe_preprocess"), 2048),
+        ("-m qwen_vl -mr qwen35_vl_122b_a10b", "0.17.0", 4, "hybridep", (), 8192),
     ],
 )
 def test_a_preset_is_of_its_release_and_variant(
@@ -56,6 +59,31 @@ def test_a_preset_may_offload_layers_and_a_flag_for_recompute_leaves_that() -> N
     settings = _read("python run_script.py -m llama -mr llama3_70b -g gb200 -ng 64 -cv v1 -rl 4", "0.18.2")
     assert (settings.value("cpu_offloading"), settings.value("cpu_offloading_num_layers")) == (True, 20)
     assert (settings.value("recompute_num_layers"), settings.value("ddp.use_megatron_fsdp")) == (4, True)
+
+
+@pytest.mark.parametrize(
+    ("command", "core", "instead"),
+    [
+        ("-mr gpt_oss_120b -g h100 -c fp8_mx", "0.18.2", ["-c bf16 or -c fp8_cs"]),
+        ("-mr gpt_oss_120b -g h100 -c fp8_cs", "0.18.2", []),
+        ("-mr deepseek_v3 -g gb200 -c nvfp4", "0.16.1", ["-c bf16 or -c fp8_cs or -c fp8_mx"]),
+        ("-mr deepseek_v3 -g gb200 -c nvfp4", None, []),
+        ("-mr kimi_k2 -g b300 -c bf16", "0.16.1", ["a GPU that has a preset"]),
+        ("-mr gpt_oss_120b -g h100 -c fp8_mx -cv large_scale", "0.18.2", []),
+    ],
+)
+def test_the_scripts_stop_where_no_preset_has_the_precision(
+    command: str, core: str | None, instead: list[str]
+) -> None:
+    read = configuration_of(f"python run_script.py -m any -ng 64 {command}", "run.sh", core)
+    assert [one.instead for one in read.problems if one.effect == "stops"] == instead
+
+
+@pytest.mark.parametrize("recipe", ["llama3_8b", "llama3_70b", "llama31_405b", "nemotronh_56b"])
+def test_a_dense_model_is_known_to_have_no_experts(recipe: str) -> None:
+    settings = _read(f"python run_script.py -m any -mr {recipe} -g h200 -ng 64")
+    assert "num_moe_experts" in settings
+    assert settings.value("num_moe_experts") is None
 
 
 @pytest.mark.parametrize(
