@@ -16,10 +16,10 @@ from traces.settings.settings import Value
 Level = Literal["error", "warning", "ignored"]
 """`ignored`: the framework changes the setting, or drops it, without an error."""
 
-By = Literal["core", "megatron_lm", "megatron_bridge", "dispatcher", "te", "ours"]
-"""Who refuses: Megatron-Core's configuration, the arguments of Megatron-LM, Megatron-Bridge, Megatron-Core
-while it builds or runs a layer (`dispatcher`), Transformer Engine (`te`), or nobody but us before the run
-fails."""
+By = Literal["core", "megatron_lm", "megatron_bridge", "arguments", "dispatcher", "te", "ours"]
+"""Who refuses: Megatron-Core's configuration, the arguments of Megatron-LM, Megatron-Bridge, each of these
+two (`arguments`), Megatron-Core while it builds or runs a layer (`dispatcher`), Transformer Engine (`te`), or
+nobody but us before the run fails."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from traces.settings.settings import Value
 
 SUBJECTS: Final = (
     *("layout", "pipeline", "router", "dispatcher", "flex", "ep_overlap", "delayed_wgrad", "graphs"),
-    *("recompute", "offload", "precision", "optimizer_ddp", "fsdp", "mtp_context", "environment"),
-    "reported",
+    *("recompute", "offload", "precision", "optimizer_ddp", "fsdp", "mtp_context", "training"),
+    *("environment", "reported"),
 )
 """Tables, in the order in which their rules are reported."""
 
