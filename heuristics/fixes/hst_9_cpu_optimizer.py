@@ -33,10 +33,9 @@ def change(run: Run) -> Change:
 
 
 def advice(run: Run) -> tuple[Precondition, ...]:
-    """That the CPU steps it is configured, else seen by its copies; whether memory has room nothing tells."""
-    steps = run.config.on(_OFFLOAD)
-    if steps is None:
-        steps = bool(run.cost_ns("host_overhead", ("cpu_optimizer",)))
+    """That the CPU steps it is configured, or seen by its copies; whether memory has room nothing tells."""
+    asked, seen = run.config.on(_OFFLOAD), run.seen_ns("host_overhead", ("cpu_optimizer",))
+    steps = asked is not False and (asked or bool(seen))
     return (
         holds("the CPU steps the optimizer between its copies", steps),
         holds("memory has room for the state that comes back", None, told_by="--config FILE and --log FILE"),

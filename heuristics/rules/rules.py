@@ -11,6 +11,7 @@ from typing import Final, Literal, NotRequired, TypedDict, cast
 from packaging.version import Version
 
 from heuristics.rules.condition import Condition, condition
+from heuristics.rules.examples import EXAMPLES
 from heuristics.rules.rule import By, Level, Rule, alternatives
 from traces.settings.settings import Value
 
@@ -41,6 +42,7 @@ class Row(TypedDict):
     lines: NotRequired[list[str]]
     set: NotRequired[dict[str, object]]
     along: NotRequired[bool]
+    example: NotRequired[str]
     fix: NotRequired[str]
     guide: NotRequired[str]
     same: NotRequired[list[str]]
@@ -79,6 +81,7 @@ def _rule(row: Row, sources: Mapping[str, str]) -> Rule:
         since=_release(row.get("since")),
         until=_release(row.get("until")),
         lines=tuple(row.get("lines", ())),
+        example=EXAMPLES[row["example"]] if "example" in row else None,
         set={knob: written_value(value) for knob, value in row.get("set", {}).items()},
         along=row.get("along", False),
         cures={} if isinstance(cure, str) else {way: condition(needed) for way, needed in cure.items()},

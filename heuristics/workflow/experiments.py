@@ -29,6 +29,8 @@ VARIABLES: Final = {
     "routing mode": ("COM-11",),
 }
 """What a fix changes of that which is held fixed otherwise -> its ids; the others change none of it."""
+_OF_EXPERTS: Final = ("routing mode", "dispatcher")
+"""What only a run with experts can hold fixed."""
 MEASURE: Final = (
     "step time of the steady steps, without the profiler",
     "tokens/s a GPU (and MFU only within one precision)",
@@ -55,10 +57,9 @@ def held_fixed(run: Run, variable: str = "") -> tuple[str, ...]:
 
     Source: Megatron-Bridge, skill perf-moe-dispatcher-selection, pitfalls 1 and 4.
     """
-    layout = layout_of(run)
     held = {
         "routing mode": _routing(run),
-        "parallel layout": f"{layout.attention}; {layout.experts}" if layout.tp or layout.ep else "",
+        "parallel layout": _layout(run),
         "CUDA graphs": _graphs(run),
         "dispatcher": run.config.dispatcher or run.active.dispatcher.replace("unknown", ""),
         "precision": run.precision or "",
@@ -66,7 +67,15 @@ def held_fixed(run: Run, variable: str = "") -> tuple[str, ...]:
         "batch shape": "",
         "container and versions": "",
     }
-    return tuple(f"{name} ({now})" if now else name for name, now in held.items() if name not in variable)
+    without = {*variable.split(" and "), *(_OF_EXPERTS if run.active.moe is False else ())}
+    return tuple(f"{name} ({now})" if now else name for name, now in held.items() if name not in without)
+
+
+def _layout(run: Run) -> str:
+    layout = layout_of(run)
+    if not (layout.tp or layout.ep):
+        return ""
+    return layout.attention if run.active.moe is False else f"{layout.attention}; {layout.experts}"
 
 
 def _graphs(run: Run) -> str:
