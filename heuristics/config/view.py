@@ -31,8 +31,8 @@ from traces.training_log.log import TrainingLog
 
 _VIRTUAL: Final = "virtual_pipeline_model_parallel_size"
 _LAYOUT: Final = "pipeline_model_parallel_layout"
-_DENSE_SIZES: Final = ("num_layers", "hidden_size", "ffn_hidden_size")
-_MOE_SIZES: Final = ("num_layers", "hidden_size", "num_moe_experts")
+_SHAPE: Final = ("num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads")
+"""What a configuration names that describes its whole model."""
 
 
 class Config(Observing):
@@ -318,7 +318,7 @@ class Config(Observing):
         configured = super().moe()
         known = self._observed.moe if configured is None else configured
         of_experts = any("expert" in knob or knob.startswith("moe_") for knob in self.written.by_knob)
-        return False if known is None and not of_experts and self._has(_DENSE_SIZES) else known
+        return False if known is None and not of_experts and self._is_whole() else known
 
     @property
     def dense_layers(self) -> bool | None:
@@ -328,7 +328,7 @@ class Config(Observing):
         """
         named = super().dense_layers
         known = named if named is not None else by_family(self.family, MLA, QWEN)
-        return False if known is None and self._has(_MOE_SIZES) else known
+        return False if known is None and self.moe() is True and self._is_whole() else known
 
     @property
     def shared_experts(self) -> bool | None:
@@ -374,8 +374,8 @@ class Config(Observing):
         given = self._given.packed_sequences
         return self.any_on(*OPTIONS["packed_sequences"].knobs) if given is None else given
 
-    def _has(self, sizes: tuple[str, ...]) -> bool:
-        return all(self.count(size) for size in sizes)
+    def _is_whole(self) -> bool:
+        return all(map(self.known, _SHAPE))
 
     # Batches.
 
