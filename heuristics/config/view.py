@@ -31,8 +31,6 @@ from traces.training_log.log import TrainingLog
 
 _VIRTUAL: Final = "virtual_pipeline_model_parallel_size"
 _LAYOUT: Final = "pipeline_model_parallel_layout"
-_SHAPE: Final = ("num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads")
-"""What a configuration names that describes its whole model."""
 
 
 class Config(Observing):
@@ -318,7 +316,7 @@ class Config(Observing):
         configured = super().moe()
         known = self._observed.moe if configured is None else configured
         of_experts = any("expert" in knob or knob.startswith("moe_") for knob in self.written.by_knob)
-        return False if known is None and not of_experts and self._is_whole() else known
+        return False if known is None and not of_experts and self.is_whole else known
 
     @property
     def dense_layers(self) -> bool | None:
@@ -328,7 +326,7 @@ class Config(Observing):
         """
         named = super().dense_layers
         known = named if named is not None else by_family(self.family, MLA, QWEN)
-        return False if known is None and self.moe() is True and self._is_whole() else known
+        return False if known is None and self.moe() is True and self.is_whole else known
 
     @property
     def shared_experts(self) -> bool | None:
@@ -373,9 +371,6 @@ class Config(Observing):
         """Whether sequences are packed."""
         given = self._given.packed_sequences
         return self.any_on(*OPTIONS["packed_sequences"].knobs) if given is None else given
-
-    def _is_whole(self) -> bool:
-        return all(map(self.known, _SHAPE))
 
     # Batches.
 
