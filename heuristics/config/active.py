@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import Final
 
 from heuristics.config.view import Config
 from heuristics.run.observed import Observed
@@ -28,14 +27,10 @@ def active_precision(observed: str | None, config: Config, given: str | None) ->
     return configured if "fp8" in observed and "fp8" in configured else observed
 
 
-_SHAPE: Final = ("num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads")
-"""What a configuration names that describes its whole model."""
-
-
 def _configured(config: Config) -> Mapping[str, object]:
     full, modules = _recompute(config)
     return {
-        "moe": _moe(config),
+        "moe": config.moe(),
         "dispatcher": None if config.dispatcher == "flex" else config.dispatcher,
         "ep_overlap": config.ep_overlap,
         "tp_overlap": config.overlap("tp_comm_overlap"),
@@ -46,15 +41,6 @@ def _configured(config: Config) -> Mapping[str, object]:
         "grouped_gemm": config.on("moe_grouped_gemm"),
         "permute_fused": config.on("moe_permute_fusion"),
     }
-
-
-def _moe(config: Config) -> bool | None:
-    """Whether the model has experts; not where its whole shape is configured and no word is about experts."""
-    experts = config.positive("num_moe_experts")
-    if experts or config.known("num_moe_experts"):
-        return experts > 1 if experts else config.on("num_moe_experts")
-    about = any("moe_" in knob for knob in config.settings.by_knob)
-    return False if not about and all(map(config.known, _SHAPE)) else None
 
 
 def _recompute(config: Config) -> tuple[bool | None, tuple[str, ...] | None]:

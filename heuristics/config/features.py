@@ -13,6 +13,7 @@ from traces.settings.view import KnobView
 FLEX: Final = ("deepep", "hybridep", "ncclep")
 """Backends of the flex dispatcher."""
 _NO_FLEX: Final = ("alltoall", "allgather")
+_SHAPE: Final = ("num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads")
 GRAPH_MODULES: Final = ("attn", "mlp", "moe", "moe_router", "moe_preprocess", "mamba")
 """What graphs of a layer may hold by name; no name at all is the whole layer."""
 
@@ -27,6 +28,11 @@ class Features(KnobView):
     def moe(self) -> bool | None:
         """Whether the model has experts to choose from."""
         return self.above("num_moe_experts", 1)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a whole model is described: its layers, widths and heads."""
+        return all(map(self.known, _SHAPE))
 
     @property
     def dense_layers(self) -> bool | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Final
 
 from heuristics.config.options import OPTIONS, option_of
@@ -11,7 +12,7 @@ from heuristics.run.observed import Observed
 from traces.settings.derive import with_ranks
 from traces.settings.effective import effective
 from traces.settings.effective_bridge import finalized, of_precision
-from traces.settings.knobs import MAIN, release
+from traces.settings.knobs import MAIN, knobs, release
 from traces.settings.precision import RECIPES
 from traces.settings.rules import Facts
 from traces.settings.settings import Setting, Settings, Value, settings
@@ -48,7 +49,16 @@ def files_by_trust(configuration: Settings, log: Settings | None) -> Settings:
 
 def effective_settings(written: Settings, core_version: str | None) -> Settings:
     """Settings as the framework has them, a named recipe of Bridge's precision included."""
-    return effective(_with_recipe(written), core_version)
+    return _without_later_knobs(core_version).under(effective(_with_recipe(written), core_version))
+
+
+@cache
+def _without_later_knobs(core_version: str | None) -> Settings:
+    """What a release of Megatron-Core cannot have on, as the setting came later: off, or at its default."""
+    core = release(core_version)
+    later = [knob for knob in knobs().values() if core and knob.core_field and core < knob.since]
+    off = {knob.id: False if knob.kind == "bool" else None for knob in later}
+    return settings(off, f"not in Megatron-Core {core_version}")
 
 
 def given_settings(given: Given) -> Settings:
@@ -75,14 +85,14 @@ def environment_of(given: Given) -> Settings:
 
 def observed_settings(observed: Observed) -> Settings:
     """What the trace tells of settings, for certain."""
-    knobs: dict[str, Value] = dict(_DISPATCHERS.get(observed.dispatcher, {}))
-    knobs.update(_precision_knobs(observed.precision))
+    found: dict[str, Value] = dict(_DISPATCHERS.get(observed.dispatcher, {}))
+    found.update(_precision_knobs(observed.precision))
     if observed.grouped_gemm:
-        knobs["moe_grouped_gemm"] = True
+        found["moe_grouped_gemm"] = True
     if observed.ep_overlap:
-        knobs["overlap_moe_expert_parallel_comm"] = True
-    knobs.update(_recompute_knobs(observed))
-    return Settings({knob: Setting(value, TRACE) for knob, value in knobs.items()})
+        found["overlap_moe_expert_parallel_comm"] = True
+    found.update(_recompute_knobs(observed))
+    return Settings({knob: Setting(value, TRACE) for knob, value in found.items()})
 
 
 def validated_settings(written: Settings, core_version: str | None) -> Settings:
@@ -93,7 +103,7 @@ def validated_settings(written: Settings, core_version: str | None) -> Settings:
     """
     if written.framework == "megatron_lm":
         return effective_settings(written, core_version)
-    found = _with_recipe(written)
+    found = _without_later_knobs(core_version).under(_with_recipe(written))
     if written.framework is None:
         return found
     filled = finalized(Facts(found, release(core_version) or MAIN))

@@ -309,15 +309,24 @@ class Config(Observing):
         return self._given.family or family_of(self)
 
     def moe(self) -> bool | None:
-        """Whether the model has experts to choose from: as configured, else as the trace shows."""
+        """Whether the model has experts to choose from: as configured, else as the trace shows.
+
+        A model of known sizes that says nothing of experts has none, by Megatron-Core's default.
+        """
         configured = super().moe()
-        return self._observed.moe if configured is None else configured
+        known = self._observed.moe if configured is None else configured
+        of_experts = any("expert" in knob or knob.startswith("moe_") for knob in self.written.by_knob)
+        return False if known is None and not of_experts and self.is_whole else known
 
     @property
     def dense_layers(self) -> bool | None:
-        """Whether some layers have no experts: by the configuration, else by the family."""
-        configured = super().dense_layers
-        return by_family(self.family, MLA, QWEN) if configured is None else configured
+        """Whether some layers have no experts: by the configuration, else by the family.
+
+        Every layer has them, by Megatron-Core's default, in a model of known sizes that names none.
+        """
+        named = super().dense_layers
+        known = named if named is not None else by_family(self.family, MLA, QWEN)
+        return False if known is None and self.moe() is True and self.is_whole else known
 
     @property
     def shared_experts(self) -> bool | None:

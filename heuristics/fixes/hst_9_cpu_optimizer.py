@@ -21,6 +21,7 @@ LESS: Final = Limit(
     "of the fraction so far",
     "ours: Megatron-Bridge's skill perf-cpu-offloading measures about as much for every further quarter",
 )
+_OFFLOAD: Final = "optimizer.optimizer_cpu_offload"
 _FRACTION: Final = "optimizer.optimizer_offload_fraction"
 
 
@@ -32,8 +33,9 @@ def change(run: Run) -> Change:
 
 
 def advice(run: Run) -> tuple[Precondition, ...]:
-    """That it steps there is seen by its copies; whether memory has room nothing tells before."""
-    steps = bool(run.cost_ns("host_overhead", ("cpu_optimizer",)))
+    """That the CPU steps it is configured, or seen by its copies; whether memory has room nothing tells."""
+    asked, seen = run.config.on(_OFFLOAD), run.seen_ns("host_overhead", ("cpu_optimizer",))
+    steps = asked is not False and (asked or bool(seen))
     return (
         holds("the CPU steps the optimizer between its copies", steps),
         holds("memory has room for the state that comes back", None, told_by="--config FILE and --log FILE"),

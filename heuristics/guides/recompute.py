@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from heuristics.guides.memory_use import segments_suffice
-from heuristics.guides.recompute_modules import INSIDE_MOE, MODULES, Module, label_of
+from heuristics.guides.recompute_modules import INSIDE_MOE, MODULES, OF_EXPERTS, Module, label_of
 from heuristics.guides.table import Facts, Refusal, Row, fire, table
 from heuristics.run.run import Run
 
@@ -57,6 +57,7 @@ def _facts(run: Run, now: frozenset[str]) -> Facts:
         "exhausted": _exhausted(run, now),
         "moe_recomputed": "moe" in now,
         "selective": bool(now),
+        "moe": run.active.moe,
     }
 
 
@@ -104,6 +105,8 @@ def _exhausted(run: Run, now: frozenset[str]) -> bool:
 def _refusals(run: Run) -> Iterator[Refusal]:
     for module in MODULES.values():
         legal = module.legal(run)
+        if module.label in OF_EXPERTS and run.active.moe is False:
+            continue
         if module.avoid and legal is not False:
             yield Refusal(module.label, module.avoid, module.source)
         elif legal is False:

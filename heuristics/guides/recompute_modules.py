@@ -18,6 +18,8 @@ NICKNAMES: Final = {"up_proj": "mla_up_proj", "norm": "layernorm", "swiglu": "mo
 
 INSIDE_MOE: Final = frozenset({"moe_act", "shared_experts"})
 """Labels that recompute of the whole MoE layer covers."""
+OF_EXPERTS: Final = INSIDE_MOE | {"moe"}
+"""Labels that only a model with experts has."""
 
 _GDN: Final = ("qwen3_next",)
 _GDN_NAMES: Final = ("gdn", "gdn2", "gated_delta_net")

@@ -35,7 +35,8 @@ _COSTS: Final[Mapping[str, str]] = {
     "core": "training does not start",
     "megatron_lm": "training does not start",
     "megatron_bridge": "training does not start",
-    "dispatcher": "the first step fails",
+    "arguments": "training does not start",
+    "dispatcher": "the model cannot be built, or the first step fails",
     "te": "the first step fails",
     "ours": "the run fails, or does not do what it is asked for",
 }

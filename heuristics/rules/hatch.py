@@ -33,11 +33,11 @@ def _cp_list_fits(config: Config) -> bool | None:
     return None if layers is None else len(kinds) == layers
 
 
-def _hierarchy_product(config: Config) -> int | None:
+def _hierarchy(config: Config) -> list[int]:
     sizes = config.value("hierarchical_context_parallel_sizes")
     words = sizes if isinstance(sizes, tuple) else ()
     whole = [int(word) for word in words if str(word).isdecimal()]
-    return prod(whole) if whole and len(whole) == len(words) else None
+    return whole if len(whole) == len(words) else []
 
 
 def _balance_lists_fit(config: Config) -> bool | None:
@@ -69,8 +69,13 @@ HATCH: Final[Mapping[str, Fact]] = {
         lambda c: c.value("optimizer.optimizer") == "dist_muon", ("optimizer.optimizer",), words="dist_muon"
     ),
     "hybrid_model": Fact(lambda c: c.on("is_hybrid_model"), ("is_hybrid_model",), words="Mamba layers"),
+    "hierarchy_first": Fact(
+        lambda c: next(iter(_hierarchy(c)), None),
+        ("hierarchical_context_parallel_sizes",),
+        words="the first of hierarchical_context_parallel_sizes",
+    ),
     "hierarchy_product": Fact(
-        _hierarchy_product,
+        lambda c: prod(sizes) if (sizes := _hierarchy(c)) else None,
         ("hierarchical_context_parallel_sizes",),
         words="the product of hierarchical_context_parallel_sizes",
     ),

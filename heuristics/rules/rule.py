@@ -8,7 +8,7 @@ from typing import Literal
 
 from packaging.version import Version
 
-from heuristics.config.facts import version
+from heuristics.config.facts import Fact, version
 from heuristics.config.view import Config
 from heuristics.rules.condition import Condition
 from traces.settings.settings import Value
@@ -16,10 +16,10 @@ from traces.settings.settings import Value
 Level = Literal["error", "warning", "ignored"]
 """`ignored`: the framework changes the setting, or drops it, without an error."""
 
-By = Literal["core", "megatron_lm", "megatron_bridge", "dispatcher", "te", "ours"]
-"""Who refuses: Megatron-Core's configuration, the arguments of Megatron-LM, Megatron-Bridge, Megatron-Core
-while it builds or runs a layer (`dispatcher`), Transformer Engine (`te`), or nobody but us before the run
-fails."""
+By = Literal["core", "megatron_lm", "megatron_bridge", "arguments", "dispatcher", "te", "ours"]
+"""Who refuses: Megatron-Core's configuration, the arguments of Megatron-LM, Megatron-Bridge, each of these
+two (`arguments`), Megatron-Core while it builds or runs a layer (`dispatcher`), Transformer Engine (`te`), or
+nobody but us before the run fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,10 @@ class Rule:
     the first release that has the rule and the first that has it no more, None without; of Megatron-Core
     (and so Megatron-LM), of Megatron-Bridge where that refuses. `lines`: ids of `known_lines.toml`, which
     has the framework's own message. `cure`: what would meet it in any run; `cures`: its ways, each with what
-    a run must have for it; `set`: knobs that do, where their values do not depend on the run; `along`: who
-    switches the feature on sets them with it. `fix`: the catalogue's id, `CFG-n` or `ENV-n`. `guide`: where a
-    published guide asks for it. `same`: ids of findings and of steps of the workflow that tell the same.
+    a run must have for it; `example`: values that do in this run, in words; `set`: knobs that do, where their
+    values do not depend on the run; `along`: who switches the feature on sets them with it. `fix`: the
+    catalogue's id, `CFG-n` or `ENV-n`. `guide`: where a published guide asks for it. `same`: ids of findings
+    and of steps of the workflow that tell the same.
     """
 
     id: str
@@ -51,6 +52,7 @@ class Rule:
     set: Mapping[str, Value] = field(default_factory=dict)
     along: bool = False
     cures: Mapping[str, Condition] = field(default_factory=dict)
+    example: Fact | None = None
     fix: str = ""
     guide: str = ""
     same: tuple[str, ...] = ()
@@ -73,7 +75,9 @@ class Rule:
     def cure_of(self, config: Config) -> str:
         """What would meet it in this run: of several ways those that the run is known to have."""
         ways = [way for way, needed in self.cures.items() if needed.holds(config)]
-        return alternatives(ways) or self.cure
+        cure = alternatives(ways) or self.cure
+        example = self.example.of(config) if self.example else None
+        return f"{cure}: here {example}" if example else cure
 
     def asked(self, config: Config) -> bool | None:
         """Whether the configuration has what the rule is about."""

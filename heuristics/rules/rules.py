@@ -11,13 +11,14 @@ from typing import Final, Literal, NotRequired, TypedDict, cast
 from packaging.version import Version
 
 from heuristics.rules.condition import Condition, condition
+from heuristics.rules.examples import EXAMPLES
 from heuristics.rules.rule import By, Level, Rule, alternatives
 from traces.settings.settings import Value
 
 SUBJECTS: Final = (
     *("layout", "pipeline", "router", "dispatcher", "flex", "ep_overlap", "delayed_wgrad", "graphs"),
-    *("recompute", "offload", "precision", "optimizer_ddp", "fsdp", "mtp_context", "environment"),
-    "reported",
+    *("recompute", "offload", "precision", "optimizer_ddp", "fsdp", "mtp_context", "training"),
+    *("environment", "reported"),
 )
 """Tables, in the order in which their rules are reported."""
 
@@ -42,6 +43,7 @@ class Row(TypedDict):
     lines: NotRequired[list[str]]
     set: NotRequired[dict[str, object]]
     along: NotRequired[bool]
+    example: NotRequired[str]
     fix: NotRequired[str]
     guide: NotRequired[str]
     same: NotRequired[list[str]]
@@ -81,6 +83,7 @@ def _rule(row: Row, sources: Mapping[str, str]) -> Rule:
         since=_release(row.get("since")),
         until=_release(row.get("until")),
         lines=tuple(row.get("lines", ())),
+        example=EXAMPLES[row["example"]] if "example" in row else None,
         set={knob: written_value(value) for knob, value in row.get("set", {}).items()},
         along=row.get("along", False),
         cures={way: condition(needed) for way, needed in ways.items()},

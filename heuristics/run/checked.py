@@ -123,10 +123,12 @@ def check(
         else throughput(settings, length_ns, run.gpu, run.precision, logged)
     )
     rows = nearest_references(settings, run.gpu, run.precision)
+    defects = defects_of(run, broken, disagrees.findings, disagrees.failures, answers)
+    told = {id for one in defects for id in one.of}
     return Checked(
         broken=broken,
-        defects=defects_of(run, broken, disagrees.findings, disagrees.failures, answers),
-        undecided=undecided(run),
+        defects=defects,
+        undecided=tuple(one for one in undecided(run) if not told & {one.rule.id, *one.rule.same}),
         answers=answers,
         findings=disagrees.findings,
         failures=disagrees.failures,

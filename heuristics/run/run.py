@@ -86,6 +86,10 @@ class Run:
         given = replace(self.given, **outdated)  # type: ignore[arg-type]
         return replace(self, settings=self.settings.changed(changes, CHANGED), given=given)
 
+    def seen_ns(self, wall: WallId, kinds: tuple[str, ...]) -> int | None:
+        """What some kinds of a wall cost together; None where its costs are not told apart by kind."""
+        return self.cost_ns(wall, kinds) if self.cost_by_kind_ns.get(wall) else None
+
     def cost_ns(self, wall: WallId, kinds: tuple[str, ...]) -> int | None:
         """What some kinds of a wall cost together, all of them if none is named; None where not measured."""
         by_kind = self.cost_by_kind_ns.get(wall)

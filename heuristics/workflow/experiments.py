@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from heuristics.config.features import GRAPH_MODULES
 from heuristics.plan.planned import Plan, Planned
 from heuristics.result.configured import Experiment, Experiments
+from heuristics.rules.check import check_rules
 from heuristics.run.run import WALL_IDS, Run, WallId
 from heuristics.walls.words import percent, wall_words
 from heuristics.workflow.layout import layout_of
@@ -29,6 +30,8 @@ VARIABLES: Final = {
     "routing mode": ("COM-11",),
 }
 """What a fix changes of that which is held fixed otherwise -> its ids; the others change none of it."""
+_OF_EXPERTS: Final = ("routing mode", "dispatcher")
+"""What only a run with experts can hold fixed."""
 MEASURE: Final = (
     "step time of the steady steps, without the profiler",
     "tokens/s a GPU (and MFU only within one precision)",
@@ -55,18 +58,31 @@ def held_fixed(run: Run, variable: str = "") -> tuple[str, ...]:
 
     Source: Megatron-Bridge, skill perf-moe-dispatcher-selection, pitfalls 1 and 4.
     """
-    layout = layout_of(run)
     held = {
         "routing mode": _routing(run),
-        "parallel layout": f"{layout.attention}; {layout.experts}" if layout.tp or layout.ep else "",
+        "parallel layout": _layout(run),
         "CUDA graphs": _graphs(run),
         "dispatcher": run.config.dispatcher or run.active.dispatcher.replace("unknown", ""),
-        "precision": run.precision or "",
+        "precision": "" if {"fp8", "fp4"} & _refused_knobs(run) else run.precision or "",
         "recompute": "",
         "batch shape": "",
         "container and versions": "",
     }
-    return tuple(f"{name} ({now})" if now else name for name, now in held.items() if name not in variable)
+    without = {*variable.split(" and "), *(_OF_EXPERTS if run.active.moe is False else ())}
+    return tuple(f"{name} ({now})" if now else name for name, now in held.items() if name not in without)
+
+
+def _refused_knobs(run: Run) -> frozenset[str]:
+    """Knobs of the rules that refuse the run as it is."""
+    errors = (one.rule for one in check_rules(run) if one.level == "error")
+    return frozenset(knob for rule in errors for knob in rule.knobs)
+
+
+def _layout(run: Run) -> str:
+    layout = layout_of(run)
+    if not (layout.tp or layout.ep):
+        return ""
+    return layout.attention if run.active.moe is False else f"{layout.attention}; {layout.experts}"
 
 
 def _graphs(run: Run) -> str:
@@ -85,6 +101,8 @@ def _routing(run: Run) -> str:
 
 def _baseline(run: Run, wall: WallId | None) -> Experiment:
     title = "the smallest change that fits" if run.does_not_fit else "the run as it is"
+    if _refused_knobs(run):
+        title = "the run with its errors corrected"
     return Experiment(
         f"baseline: {title}",
         "",

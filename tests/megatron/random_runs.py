@@ -36,6 +36,8 @@ from traces.settings.settings import Framework, Settings, Value
 FILE: Final = "drawn"
 MOST_RESETS: Final = 200
 MOST_RANKS: Final = 1024
+IMPLIED_BY: Final = {"recompute_granularity": "moe_layer_recompute"}
+"""Knobs that another one sets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +200,7 @@ def _culprit(
     spoken: tuple[str, ...], said: Mapping[str, Value], framework: Framework, core: str | None
 ) -> str:
     """The first knob of a rule that can be reset and is not."""
-    for knob in spoken:
+    for knob in (*spoken, *(IMPLIED_BY[one] for one in spoken if one in IMPLIED_BY)):
         if knob in RESET and said.get(knob, ...) != RESET[knob] and _can_say(knob, framework, core):
             return knob
     raise AssertionError(f"nothing of {spoken} can be reset")

@@ -13,8 +13,9 @@ from typing import Final, Literal, TypedDict, cast
 
 from traces.settings.settings import Value
 
-Kind = Literal["bool", "int", "float", "str", "list", "int|list", "float|list", "str|list"]
-"""What a knob takes; `int|list` takes a single number or a list with one entry a layer."""
+Kind = Literal["bool", "int", "float", "str", "list", "int|list", "float|list", "str|list", "given"]
+"""What a knob takes; `int|list` takes a single number or a list with one entry a layer. `given`: anything;
+of it is kept only that it is there, as it may be a path or a name."""
 
 Release = tuple[int, int, int]
 MAIN: Final[Release] = (0, 20, 0)

@@ -76,7 +76,7 @@ def is_left_out(knob_id: str, value: Value) -> bool:
 def can_spell(knob_id: str, framework: Framework, core_version: str | None = None) -> bool:
     """Whether a framework, at a release of Megatron-Core, has a way to say the knob."""
     knob, core = knobs().get(knob_id), release(core_version)
-    if knob is None or (core is not None and not knob.is_known_in(core)):
+    if knob is None or knob.kind == "given" or (core is not None and not knob.is_known_in(core)):
         return False
     if knob_id.startswith("env."):
         return True

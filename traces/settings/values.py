@@ -20,6 +20,9 @@ class NotAValue(ValueError):
     """The knob does not take this. The message says what it takes, never what was there."""
 
 
+GIVEN: Final = "given"
+"""The value of a knob of which only counts that there is one."""
+
 DTYPES: Final = {
     "torch.float32": "fp32",
     "torch.float": "fp32",
@@ -49,6 +52,7 @@ _TAKES: Final[dict[Kind, str]] = {
     "int|list": "a whole number, or a list of 0 and 1",
     "float|list": "a number, or a list of them",
     "str|list": "a word, or a list of them",
+    "given": "a value",
 }
 
 
@@ -58,6 +62,8 @@ def value_of(knob: Knob, raw: Raw) -> Value:
     Raises:
         NotAValue: the knob does not take it.
     """
+    if knob.kind == "given":
+        return None if raw is None or raw in NULLS or raw == [] else GIVEN
     raw = _plain(raw)
     if raw is None or (isinstance(raw, str) and raw.strip() in NULLS and knob.kind != "str"):
         return None

@@ -66,10 +66,20 @@ class Fields:
                 yield from one.unread()
 
     def _unknown(self, key: str) -> str:
-        near = get_close_matches(key, sorted(self.known), n=1, cutoff=0.5)
+        near = self._with_the_fields_of(key) or get_close_matches(key, sorted(self.known), n=1, cutoff=0.5)
         shown = "".join(one for one in key[:SHOWN_LENGTH] if one.isprintable())
-        hint = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(sorted(self.known))}"
-        return f"{self._place(shown)} is no symptom; {hint}"
+        hints = [f"did you mean {near[0]!r}?"] if near else []
+        if self.path or not near:
+            hints.append(f"known here: {', '.join(sorted(self.known))}")
+        return f"{self._place(shown)} is no symptom; {' '.join(hints)}"
+
+    def _with_the_fields_of(self, key: str) -> list[str]:
+        """Objects that have all fields of an unknown one, in the same unit: most likely meant."""
+        value = self.values[key]
+        if not isinstance(value, dict) or not value:
+            return []
+        alike = [(name, inner) for name, inner in self._inner.items() if name[-3:] == key[-3:]]
+        return [name for name, inner in alike if any({*value} <= one.known for one in inner)]
 
     def under(self, key: str, known: Iterable[str] = ()) -> Fields:
         """The object at `key`; an empty one where it is absent."""

@@ -25,6 +25,7 @@ _SAYS: Final = {
     "core": "Megatron-Core's configuration",
     "megatron_lm": "the arguments of Megatron-LM",
     "megatron_bridge": "Megatron-Bridge",
+    "arguments": "the arguments of Megatron-LM, and Megatron-Bridge",
     "dispatcher": "Megatron-Core, while it builds or runs a layer",
     "te": "Transformer Engine, in the first step",
     "ours": "nobody before the run fails; the rule is ours",

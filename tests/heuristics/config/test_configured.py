@@ -15,6 +15,7 @@ from heuristics.judgement import Configured, run_of
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
+from tests.constraint_doubles import run_with
 from tests.fix_doubles import configured
 from traces.settings.settings import Framework, Settings, Value, settings
 
@@ -280,3 +281,17 @@ def test_a_whole_shape_without_a_word_on_experts_is_a_dense_model() -> None:
     assert configured(shape).active.moe is False
     assert configured({**shape, "moe_router_topk": 8}).active.moe is None
     assert configured({"num_layers": 80}).active.moe is None
+
+
+def test_a_whole_model_that_says_nothing_of_experts_is_dense_and_one_that_has_them_has_no_dense_layer() -> (
+    None
+):
+    shape = {"num_layers": 4, "hidden_size": 64, "ffn_hidden_size": 256, "num_attention_heads": 4}
+    assert run_with(shape).config.moe() is False
+    assert run_with({**shape, "num_moe_experts": 8}).config.dense_layers is False
+    assert run_with({"num_layers": 4}).config.moe() is None
+
+
+def test_what_a_release_does_not_have_yet_is_off() -> None:
+    assert run_with({"core": "0.14.0"}).config.graph_impl == "none"
+    assert run_with({"core": "0.15.0"}).config.graph_impl is None

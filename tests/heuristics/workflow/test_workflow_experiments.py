@@ -134,3 +134,14 @@ def test_without_a_wall_there_is_a_baseline_and_the_levers() -> None:
 
 def test_nothing_to_try_is_a_baseline_alone() -> None:
     assert ids(plan_of_experiments(Run(), Plan((), (), ()))) == [[""], [], []]
+
+
+def test_a_dense_model_holds_nothing_of_experts_fixed() -> None:
+    held = held_fixed(Run(Observed(moe=False), Given(tp=2, ep=1, pp=1, cp=1, routing="dropless")))
+    assert not [one for one in held if "routing" in one or "dispatcher" in one or "EP" in one]
+
+
+def test_a_refused_precision_is_not_kept() -> None:
+    made = experiments(run_with({"fp8": "hybrid", "fp8_recipe": "tensorwise"}, given={"gpu": "A100"}))
+    assert made.first[0].title == "baseline: the run with its errors corrected"
+    assert "precision" in made.first[0].holds

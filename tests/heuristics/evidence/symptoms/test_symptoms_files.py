@@ -41,6 +41,13 @@ def test_an_unknown_key_is_named_with_the_nearest() -> None:
     assert "'ep_dispatch'" in refusal('{"exposed_comm_by_kind_frac": {"ep_dispach": 0.1}}')
 
 
+def test_an_object_under_another_name_is_known_by_its_fields_and_kinds_are_listed() -> None:
+    text = '{"launch_starved_frac": 0.2, "idle_by_cause_frac": {"launch_starved": 0.2}}'
+    (note,) = read_symptoms(text, "symptoms.json").unread
+    assert "'absent_frac'" in note
+    assert "known here: " in refusal('{"exposed_comm_by_kind_frac": {"tp_all_reduce": 0.1}}')
+
+
 def test_an_unknown_key_beside_known_ones_is_noted_and_not_read() -> None:
     text = '{"launch_starved_frac": 0.2, "comment": "x", "detected": {"dispatcher": "alltoall", "mood": 1}}'
     found = read_symptoms(text, "symptoms.json")
