@@ -388,9 +388,9 @@ def test_less_of_the_optimizer_goes_to_the_cpu_where_its_pause_is_seen() -> None
 def test_where_nothing_of_the_optimizer_is_offloaded_nothing_of_it_is_taken_back() -> None:
     undivided: dict[WallId, dict[str, int]] = {"host_overhead": {}}
     figures = Run(cost_by_kind_ns=undivided, total_ns={"host_overhead": 10})
-    assert [one.state for one in HST_9.preconditions(figures)][0] == "unmet"
+    assert next(one.state for one in HST_9.preconditions(figures)) == "unmet"
     offloaded = configured({"optimizer.optimizer_cpu_offload": True})
-    assert [one.state for one in HST_9.preconditions(offloaded)][0] == "met"
+    assert next(one.state for one in HST_9.preconditions(offloaded)) == "met"
 
 
 def test_garbage_that_is_collected_by_hand_is_not_guessed_from_long_pauses() -> None:
