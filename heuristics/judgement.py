@@ -176,8 +176,6 @@ def _plan(run: Run, evidence: RunEvidence, rejected: Mapping[str, Rejection]) ->
     catalogue = {number: fix for number, fix in fixes.items() if trains or fix.any_program}
     levers = evidence.unproven if trains else {}
     stand = [wall.id for wall in found]
-    if stand == ["communication"] and "communication" in levers:  # which of its fixes acts is not decided
-        stand = []
     return make_plan(run, stand, catalogue, levers, gains_of(evidence.replayed), rejected)
 
 

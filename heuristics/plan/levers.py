@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from heuristics.fixes.fix import Fix
-from heuristics.plan.planned import Plan, Planned
+from heuristics.plan.planned import Plan
 from heuristics.run.run import Run, WallId
 from traces.missing import Missing
 
@@ -37,16 +37,8 @@ def levers_of(
     fixes = {number: fix for number, fix in catalogue.items() if _may_help(run, fix)}
     found = plan(unpriced, tuple(why), fixes)
     gaps = ((one, why[one.fix.wall]) for one in found.fixes)
-    levers = [replace(one, low_because=gap.reason, low_cure=gap.cure) for one, gap in gaps]
-    levers.sort(
-        key=lambda one: _cuts_anew(one, run) and not any(one.fix.id in next_.after for next_ in levers)
-    )
+    levers = (replace(one, low_because=gap.reason, low_cure=gap.cure) for one, gap in gaps)
     return Plan((), found.refused, tuple(levers))
-
-
-def _cuts_anew(planned: Planned, run: Run) -> bool:
-    """Whether it changes the parallel sizes: another run, which is tried after what only switches."""
-    return any("parallel" in knob and "size" in knob for knob in planned.change.in_run(run))
 
 
 def _may_help(run: Run, fix: Fix) -> bool:

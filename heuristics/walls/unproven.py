@@ -22,7 +22,6 @@ from traces.missing import Missing
 
 NO_WALL: Final = "unknown: it makes the work itself shorter or fit, so no wall's cost bounds it"
 MEASURE_IT: Final = "compare with a recording that has the change"
-KINDS: Final = "give exposed_comm_by_kind_frac; or analyze a trace of the run"
 NEAR_FULL: Final = Limit(
     0.9, "fraction of the capacity", "ours: another tenth of what a rank holds, and it is full"
 )
@@ -42,17 +41,12 @@ def unproven(walls: Sequence[WallJudgement], bound: Bound) -> Mapping[WallId, Mi
 def unproven_by_figures(
     ranks: Sequence[Figures], walls: Sequence[WallJudgement], bound: Bound
 ) -> Mapping[WallId, Missing]:
-    """Walls that figures leave undecided and point at, the largest sign first; else compute.
-
-    Communication whose kinds are unknown is a wall, but which of its fixes acts on it is not decided.
-    """
+    """Walls that figures leave undecided and point at, the largest sign first; else compute."""
     found = {}
     for wall in walls:
         sign = _SIGNS[wall.id](ranks) if wall.id in _SIGNS and wall.outcome == "unmeasurable" else None
         if sign is not None:
             found[wall.id] = (sign[0], Missing("symptoms", sign[1], wall.cure))
-        elif wall.id == "communication" and wall.outcome == "finding" and (lump := _of_no_kind(ranks)):
-            found[wall.id] = (lump[0], Missing("symptoms", lump[1], KINDS))
     largest = sorted(found, key=lambda id_: -found[id_][0])
     return {id_: found[id_][1] for id_ in largest} or unproven(walls, bound)
 
@@ -78,16 +72,6 @@ def _lump(ranks: Sequence[Figures]) -> tuple[float, str] | None:
 def _neither(rank: Figures) -> int | None:
     known = [rank.budget_ns.get(name) for name in ("compute", "idle")]
     return None if None in known else rank.window_ns - sum(ns for ns in known if ns is not None)
-
-
-def _of_no_kind(ranks: Sequence[Figures]) -> tuple[float, str] | None:
-    """Communication that is given as one figure: what removes one kind may find nothing of it."""
-    if any((rank.exposed_by_kind_ns, rank.a2a_exposed_ns, rank.blocking_ns) != (None,) * 3 for rank in ranks):
-        return None
-    frac = frac_of(ranks, lambda rank: rank.budget_ns.get("exposed_comm"))
-    if not frac:
-        return None
-    return frac, f"communication is exposed for {percent(frac)} of the windows, and its kinds are unknown"
 
 
 def _memory(ranks: Sequence[Figures]) -> tuple[float, str] | None:

@@ -10,7 +10,7 @@ from traces.settings.corrections import AS_WRITTEN, Correction, corrected_words
 from traces.settings.knobs import Knob, Release, knobs
 from traces.settings.settings import Value
 from traces.settings.stages import layout_of, stage_count
-from traces.settings.values import NotAValue, Raw, value_of
+from traces.settings.values import GIVEN, NotAValue, Raw, value_of
 
 LOOKED_UP: Final = ("mixed_precision",)
 """Knobs of which Megatron-Bridge raises for a word that it has not registered, whatever program reads them
@@ -87,6 +87,9 @@ def is_wrong_in(meant: Correction, core: Release | None) -> bool:
 
 
 def unclear(draft: Draft, knob: Knob, name: str, line: int | None, why: str) -> None:
-    """Note that a knob was said and what is not known."""
+    """Note that a knob was said and what is not known; of some it is enough that they have a value."""
+    if knob.kind == "given":
+        draft.put(knob.id, GIVEN, line)
+        return
     draft.leave(knob.id)
-    draft.problem(line, f"{name}: {why}, so that it stays unknown", "the value itself")
+    draft.problem(line, f"{name}: {why}, so that it stays unknown")

@@ -63,7 +63,7 @@ def value_of(knob: Knob, raw: Raw) -> Value:
         NotAValue: the knob does not take it.
     """
     if knob.kind == "given":
-        return None if raw is None or raw in NULLS or raw == [] else GIVEN
+        return None if raw in (None, [], *NULLS) else GIVEN
     raw = _plain(raw)
     if raw is None or (isinstance(raw, str) and raw.strip() in NULLS and knob.kind != "str"):
         return None

@@ -91,16 +91,6 @@ def test_exposed_time_of_no_kind_may_be_of_any() -> None:
     assert found.cost_by_kind_ns == {"sendrecv_unresolved": 200_000_000}
 
 
-def test_communication_of_no_kind_is_a_wall_of_which_no_fix_is_decided() -> None:
-    budget = {"compute": 0.7, "exposed_comm": 0.2, "exposed_copy": 0.0, "idle": 0.1}
-    lump = observed(budget_frac=budget)
-    split = observed(budget_frac=budget, exposed_comm_by_kind_frac={"tp": 0.2})
-    assert lump.verdict.wall == split.verdict.wall == "communication"
-    assert "its kinds are unknown" in lump.unproven["communication"].reason
-    assert "exposed_comm_by_kind_frac" in lump.unproven["communication"].cure
-    assert "communication" not in split.unproven
-
-
 def test_the_allocator_is_memorys_and_the_profiler_nobodys() -> None:
     said = {"launch_starved": {"launch": 0.02, "allocator": 0.12, "profiler": 0.30}}
     host, memory = (
@@ -383,7 +373,7 @@ def test_idle_time_of_no_known_cause_points_at_the_host_and_judges_nothing() -> 
     much = observed(budget_frac={"compute": 0.6, "exposed_comm": 0.1, "exposed_copy": 0.0, "idle": 0.3})
     little = observed(budget_frac={"compute": 0.9, "exposed_comm": 0.05, "exposed_copy": 0.0, "idle": 0.05})
     assert much.verdict.wall == "communication"
-    assert [*much.unproven] == ["host_overhead", "communication"]
+    assert [*much.unproven] == ["host_overhead"]
     assert "idle for 30.0 %" in much.unproven["host_overhead"].reason
     assert "launch_starved" in much.unproven["host_overhead"].cure
     assert "host_overhead" not in little.unproven
