@@ -48,16 +48,18 @@ def overwritten(knob: str) -> Detector:
 
 
 def gradients_overwritten(case: Case) -> ConfigFinding | None:
-    """What DDP says of its overlaps while a CommOverlapConfig says the opposite."""
-    run = case.run
+    """What DDP says of its overlaps while a CommOverlapConfig says the opposite, but for one recipe."""
+    run, written = case.run, case.run.asked.written
     for knob in _GRADIENTS:
-        ddp, ours = case.run.asked.written.value(f"ddp.{knob}"), run.asked.value(f"comm_overlap.{knob}")
+        ddp, ours = written.value(f"ddp.{knob}"), run.asked.value(f"comm_overlap.{knob}")
+        if written.said(f"ddp.{knob}") == written.said(f"comm_overlap.{knob}"):
+            continue
         if isinstance(ours, bool) and isinstance(ddp, bool) and ddp != ours:
             return ConfigFinding(
                 "CFG-overwritten-ddp-overlap",
                 "overwritten",
                 f"ddp.{knob} is {_on(ddp)}, and CommOverlapConfig writes {_on(ours)} over it",
-                f"ddp.{knob} in {case.run.asked.written.said(f'ddp.{knob}')}, comm_overlap.{knob} in "
+                f"ddp.{knob} in {written.said(f'ddp.{knob}')}, comm_overlap.{knob} in "
                 f"{run.asked.where(f'comm_overlap.{knob}')}",
                 f"set it once, in comm_overlap.{knob}",
             )

@@ -128,11 +128,12 @@ class BrokenRule(Section, frozen=True):
 
 
 class UndecidedRule(Section, frozen=True):
-    """A rule that needs to know more."""
+    """A rule that needs to know more. `broken_by_default`: it is broken where all it asks is off."""
 
     id: str
     text: str
     asks: tuple[str, ...]
+    broken_by_default: bool
 
 
 class Rules(Section, frozen=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Final
 
 from heuristics.config.facts import version
 from heuristics.config.logic import negated
@@ -12,7 +13,11 @@ from heuristics.config.versions import Version
 from heuristics.rules.rule import Level, Rule, has_rule, verdict
 from heuristics.rules.rules import rules
 from heuristics.run.run import Run
+from traces.settings.knobs import knobs, release
 from traces.settings.settings import Value
+
+_VIRTUAL: Final = "virtual_pipeline_model_parallel_size"
+"""Off where nothing sets it, though the table gives it no default: in Megatron-LM it follows from others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +31,14 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """A rule that could not be told. `asks`: unknown knobs and options that may tell."""
+    """A rule that could not be told. `asks`: unknown knobs and options that may tell.
+
+    `broken_by_default`: it refuses the run where these knobs stand at the defaults of the release.
+    """
 
     rule: Rule
     asks: tuple[str, ...]
+    broken_by_default: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +89,21 @@ def undecided(run: Run) -> tuple[Undecided, ...]:
     """Rules that could not be told, of those that a setting that is on speaks of."""
     config = run.validated
     return tuple(
-        Undecided(rule, asks)
+        Undecided(rule, asks, _is_broken_by_default(run, rule, asks))
         for rule in rules().values()
         if rule.level != "guide"
         and any(config.on(knob) for knob in rule.knobs)
         and verdict(rule, config) is None
         and (asks := rule.asks(config))
     )
+
+
+def _is_broken_by_default(run: Run, rule: Rule, asks: tuple[str, ...]) -> bool:
+    """By defaults that are off or nothing: what a model is made of, its recipe sets."""
+    if rule.level != "error" or rule.asked(run.validated) is not True:
+        return False
+    core = release(run.config.core_text)
+    defaults = {knob: row.default_in(core) for knob in asks if (row := knobs().get(knob)) is not None}
+    defaults |= {_VIRTUAL: (None,)} if _VIRTUAL in asks else {}
+    off = {knob: default[0] for knob, default in defaults.items() if default in ((None,), (False,))}
+    return rule.broken(run.changed(off).validated) is True

@@ -17,6 +17,7 @@ from reports.content.blocks import (
     Command,
     Detail,
     Headline,
+    Items,
     Page,
     Part,
     Quantity,
@@ -37,6 +38,7 @@ from reports.content.check_parts import configuration_parts, defect_items
 from reports.content.check_workflow import (
     choice_line,
     choices,
+    refused_by_default,
     workflow_lines,
 )
 from reports.content.names import name_of
@@ -57,6 +59,8 @@ def page(result: Result, detail: Detail) -> Page:
     if configuration is None:
         return Page(title, facts, (), detail)
     blocks: list[Block] = [_headline(result, configuration, detail)]
+    if refused := refused_by_default(result):
+        blocks.append(Items(refused, "Refused at the defaults"))
     blocks += [Sentence(words(one), "Warning", Tone.NOTICE) for one in result.warnings]
     if detail is Detail.FULL:
         chosen = Part("What the guides choose", tuple(choices(result)), "choices")
@@ -78,6 +82,8 @@ def _headline(result: Result, configuration: Configuration, detail: Detail) -> H
         return Headline("LEGAL, BUT DOES NOT RUN AS WRITTEN", said, Tone.NOTICE, answers)
     if not recipe_known(configuration):
         return Headline("UNDECIDED: THE VALUES OF THE RECIPE ARE NOT KNOWN", said, Tone.NOTICE, answers)
+    if refused_by_default(result):
+        return Headline("LEGAL ONLY IF THE RECIPE SETS WHAT THE FILE LEAVES OUT", said, Tone.NOTICE, answers)
     return Headline("LEGAL", said, Tone.GOOD, answers if detail is Detail.FULL else answers[:1])
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal
 
-from heuristics.result.configured import Experiment, WorkflowStep
+from heuristics.result.configured import Experiment, UndecidedRule, WorkflowStep
 from heuristics.result.judged import Choice
 from heuristics.result.known import known
 from heuristics.result.result import Result
@@ -97,12 +97,28 @@ def workflow_rules(result: Result) -> Iterator[Block]:
         if rules:
             title = f"{counted(len(rules), 'rule')} {name}"
             yield Items(rules, title) if state in OPEN else Fold(title, (Items(rules),), f"workflow-{state}")
-    if (of_releases := known(result.rules)) is not None and of_releases.undecided:
+    if undecided := _undecided(result):
         listed = tuple(
             words(Code(one.id), f": {ended(one.text)} Missing input: ", _codes(one.asks), ".")
-            for one in of_releases.undecided
+            for one in undecided
         )
         yield Fold("Rules of these releases that could not be checked", (Items(listed),), "undecided")
+
+
+def refused_by_default(result: Result) -> tuple[Words, ...]:
+    """Rules that refuse the run where what is not given has its default."""
+    return tuple(
+        words(
+            Code(one.id), f": {ended(one.text)} It holds only if one of these is set: ", _codes(one.asks), "."
+        )
+        for one in _undecided(result)
+        if one.broken_by_default
+    )
+
+
+def _undecided(result: Result) -> tuple[UndecidedRule, ...]:
+    of_releases = known(result.rules)
+    return () if of_releases is None else of_releases.undecided
 
 
 def choice_line(result: Result) -> Iterator[Block]:

@@ -115,7 +115,10 @@ def rules(judgement: Judgement) -> OrMissing[typed.Rules]:
             )
             for one in checked.broken
         ),
-        undecided=tuple(copied(one.rule, typed.UndecidedRule, asks=one.asks) for one in checked.undecided),
+        undecided=tuple(
+            copied(one.rule, typed.UndecidedRule, asks=one.asks, broken_by_default=one.broken_by_default)
+            for one in checked.undecided
+        ),
     )
 
 

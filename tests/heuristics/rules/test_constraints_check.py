@@ -91,6 +91,25 @@ def test_an_unset_knob_is_a_change_as_well() -> None:
     assert run.changed({"virtual_pipeline_model_parallel_size": None}).config.vpp == 1
 
 
+@pytest.mark.parametrize(
+    ("knobs", "refused"),
+    [
+        (
+            {OVERLAP: True, "pipeline_model_parallel_size": 8},
+            True,
+        ),  # and no virtual stages, if nothing sets them
+        ({OVERLAP: True}, False),  # nor pipeline stages
+    ],
+)
+def test_a_rule_that_lacks_an_input_is_judged_by_defaults_that_are_off(
+    knobs: dict[str, object], refused: bool
+) -> None:
+    found = {one.rule.id: one for one in undecided(run_with({"mb": True, **knobs}))}[
+        "ep-overlap-virtual-stages"
+    ]
+    assert found.broken_by_default is refused
+
+
 def test_undecided_names_the_knobs_and_options_that_would_tell() -> None:
     run = run_with({OVERLAP: True, "core": "0.16.1", "expert_model_parallel_size": 8})
     asks = {one.rule.id: one.asks for one in undecided(run)}

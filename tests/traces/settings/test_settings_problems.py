@@ -257,3 +257,16 @@ def test_a_word_that_the_parser_takes_is_no_problem(command: str, core: str) -> 
 def test_a_flag_of_bridges_scripts_wins_over_an_override_wherever_it_stands() -> None:
     command = f"{BRIDGE_COMMAND} --cuda_graph_impl none model.cuda_graph_impl=transformer_engine"
     assert configuration_of(command, "run.sh", None).settings.value("cuda_graph_impl") == "none"
+
+
+def test_a_value_from_outside_a_script_is_a_note_and_of_a_path_enough() -> None:
+    read = configuration_of(
+        "torchrun pretrain_gpt.py --micro-batch-size ${MBS} --data-path ${DATA} --save ${CKPT}",
+        "run.sh",
+        "0.18.2",
+    )
+    assert [(one.text.partition(":")[0], one.instead) for one in read.problems] == [
+        ("--micro-batch-size", "")
+    ]
+    assert read.settings.value("checkpoint.save") == read.settings.value("data.path") == "given"
+    assert read.settings.value("train.micro_batch_size") is None
