@@ -52,7 +52,8 @@ def gradients_overwritten(case: Case) -> ConfigFinding | None:
     run, written = case.run, case.run.asked.written
     for knob in _GRADIENTS:
         ddp, ours = written.value(f"ddp.{knob}"), run.asked.value(f"comm_overlap.{knob}")
-        if written.said(f"ddp.{knob}") == written.said(f"comm_overlap.{knob}"):
+        of_recipe = written.said(f"ddp.{knob}") == written.said(f"comm_overlap.{knob}")
+        if of_recipe and written.value("launcher.recipe") is not None:
             continue
         if isinstance(ours, bool) and isinstance(ddp, bool) and ddp != ours:
             return ConfigFinding(
