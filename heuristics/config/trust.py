@@ -56,7 +56,9 @@ def effective_settings(written: Settings, core_version: str | None) -> Settings:
 def _without_later_knobs(core_version: str | None) -> Settings:
     """What a release of Megatron-Core cannot have on, as the setting came later: off, or at its default."""
     core = release(core_version)
-    later = [knob for knob in knobs().values() if core and knob.core_field and core < knob.since]
+    if core is None:
+        return Settings()
+    later = [knob for knob in knobs().values() if knob.core_field and core < knob.since]
     off = {knob.id: False if knob.kind == "bool" else None for knob in later}
     return settings(off, f"not in Megatron-Core {core_version}")
 
