@@ -21,7 +21,6 @@ from traces.measure.recompute import measure_recompute
 from traces.measure.sm import measure_sm
 from traces.replay.changes.change import Change
 from traces.replay.costs import Costs, measure_costs
-from traces.replay.graph import build_graph
 from traces.resolve.kinds import resolve_kinds
 from traces.resolve.resolution import with_kinds
 from traces.steps.found import Step, Steps, from_steps
@@ -46,8 +45,7 @@ def changes_of(rank: RankTimeline, steps: Steps) -> Found:
     queueing = find_queueing(rank)
     subject = subject_of(rank, steps, measure_recompute(rank, steps.windows), sm)
     account = measure_account(rank, steps.windows, queueing)
-    graph = build_graph(rank, steps.windows, queueing)
-    costs = measure_costs(subject, steps, account, graph)
+    costs = measure_costs(subject, account, queueing)
     assert isinstance(costs, Costs)
     return Found({change.kind: change for change in costs.changes}, costs, steps.windows.total_ns)
 

@@ -116,7 +116,7 @@ def costs(
         for one in (communication, host_overhead, memory, compute or 0)
     ]
     filled = None if compute is None else told[3]
-    return Costs(told[0], told[1], told[2], filled, without or {}, proofs, refused, at_least)
+    return Costs(told[0], told[1], told[2], filled, without or {}, WINDOW_NS, proofs, refused, at_least)
 
 
 def account(

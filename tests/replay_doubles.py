@@ -143,11 +143,8 @@ def costs_of(path: Path, said: Said, *steps: tuple[float, float], **about: Any) 
     rank = rank_of(path, said)
     found = from_steps("user", "", tuple(Step(n, us(a), us(b)) for n, (a, b) in enumerate(steps)))
     queueing = find_queueing(rank)
-    account, graph = (
-        measure_account(rank, found.windows, queueing),
-        build_graph(rank, found.windows, queueing),
-    )
-    costs = measure_costs(subject_of(rank, found, **about), found, account, graph)
+    account = measure_account(rank, found.windows, queueing)
+    costs = measure_costs(subject_of(rank, found, **about), account, queueing)
     assert isinstance(costs, Costs)
     return costs
 

@@ -19,9 +19,11 @@ def group_of(*columns: IntArray) -> IntArray:
         numbers, several = _numbered(column)
         if count * several > _PACKED**2:
             group, count = _dense(group, count)
-        numbers += np.multiply(group, several, dtype=np.int64)
-        group, count = numbers, count * several
-    return _dense(group, count)[0].astype(PLACE)
+        count *= several
+        group = group.astype(PLACE if count <= _PACKED else np.int64, copy=False)
+        group *= several
+        group += numbers
+    return _dense(group, count)[0]
 
 
 _PACKED: Final = 1 << 31  # two numbers below it fit into 64 bits together
@@ -32,7 +34,8 @@ def _numbered(column: IntArray) -> tuple[IntArray, int]:
     least, most = int(column.min(initial=0)), int(column.max(initial=0))
     if most - least >= _PACKED:
         return _dense(column)
-    return np.subtract(column, least, dtype=np.int64), most - least + 1
+    wide = column if column.dtype.itemsize > PLACE().itemsize else column.astype(PLACE)
+    return (wide - least).astype(PLACE, copy=False), most - least + 1
 
 
 def _dense(column: IntArray, below: int | None = None) -> tuple[IntArray, int]:
@@ -44,11 +47,11 @@ def _dense(column: IntArray, below: int | None = None) -> tuple[IntArray, int]:
         seen = np.zeros(below, dtype=np.bool_)
         seen[column] = True
         numbers = np.cumsum(seen, dtype=PLACE) - 1
-        return numbers[column].astype(np.int64), int(numbers[-1]) + 1
+        return numbers[column], int(numbers[-1]) + 1
     order = np.argsort(column)  # not stable, and several times as fast
     new = np.zeros(len(order), dtype=np.bool_)
     new[1:] = column[order[1:]] != column[order[:-1]]
-    places, numbers = np.empty(len(order), dtype=np.int64), np.cumsum(new, dtype=PLACE)
+    places, numbers = np.empty(len(order), dtype=PLACE), np.cumsum(new, dtype=PLACE)
     places[order] = numbers
     return places, int(numbers[-1]) + 1 if len(numbers) else 1
 

@@ -55,7 +55,9 @@ def launching_rows(calls: Calls, process_gid: IntArray, correlation_id: IntArray
 
 def of_call(column: IntArray, call: IntArray) -> IntArray:
     """A column of the calls by row, NULL where there is none."""
-    return np.append(column, NULL)[call]  # row -1 is the NULL at the end
+    found = column[call] if len(column) else np.empty(len(call), dtype=np.int64)
+    found[call < 0] = NULL
+    return found
 
 
 def launches_a_graph(call_name: str) -> bool:

@@ -16,6 +16,7 @@ from traces.columns import (
     PLACE,
     PROCESS_BITS,
     BoolArray,
+    Calls,
     Columns,
     Gpu,
     GpuRows,
@@ -66,8 +67,8 @@ class Activities:
 
     `bucket` is a `Bucket`, `key` indexes `KEYS[bucket]`, `source` is a `Source`, `row` its row in that
     table of the columns, `name` indexes their kernel names (-1: none). `call` is the row of the launching
-    call in `Columns.calls` (-1: not recorded), `launch_ns`, `launch_end_ns` and `launch_thread` are that
-    call's start, end and thread (NULL where not recorded).
+    call in `calls` (-1: not recorded), `launch_ns`, `launch_end_ns` and `launch_thread` are that call's
+    start, end and thread (NULL where not recorded).
     """
 
     start_ns: IntArray
@@ -80,8 +81,17 @@ class Activities:
     name: IntArray
     call: IntArray
     launch_ns: IntArray
-    launch_end_ns: IntArray
-    launch_thread: IntArray
+    calls: Calls
+
+    @property
+    def launch_end_ns(self) -> IntArray:
+        """When each launching call returned; seldom asked for, so that it is looked up each time."""
+        return of_call(self.calls.end_ns, self.call)
+
+    @property
+    def launch_thread(self) -> IntArray:
+        """The thread of each launching call; looked up as `launch_end_ns` is."""
+        return of_call(self.calls.thread_gid, self.call)
 
     def __len__(self) -> int:
         return len(self.start_ns)
@@ -98,7 +108,7 @@ class _Some(Activities):
 
     def __init__(self, rows: Activities, places: IntArray) -> None:
         whole = (rows._all, rows._places[places]) if isinstance(rows, _Some) else (rows, places)
-        for name, value in zip(_Some.__slots__, whole, strict=True):
+        for name, value in zip((*_Some.__slots__, "calls"), (*whole, rows.calls), strict=True):
             object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> IntArray:
@@ -252,7 +262,6 @@ class _Work:
         row = (places - begins[source]).astype(PLACE)
         name, is_kernel = np.full(len(places), -1, dtype=PLACE), source == Source.KERNEL
         name[is_kernel] = columns.kernels.name[row[is_kernel]]
-        launched = (of_call(each, call) for each in (calls.start_ns, calls.end_ns, calls.thread_gid))
         return Activities(
             rows.start_ns[places],
             rows.end_ns[places],
@@ -263,7 +272,8 @@ class _Work:
             row,
             name,
             call,
-            *launched,
+            of_call(calls.start_ns, call),
+            calls,
         )
 
 

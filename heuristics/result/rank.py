@@ -52,6 +52,7 @@ class Steps(Section, frozen=True):
     median_ns: OrMissing[Ns]
     slow: tuple[Count, ...]
     replayed: tuple[Count, ...]
+    replayed_ns: Ns
     disagreement: str
     min_ns: OrMissing[Ns]
     max_ns: OrMissing[Ns]

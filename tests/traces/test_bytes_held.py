@@ -52,8 +52,8 @@ def bytes_by_kernel(held: object, but: object = ()) -> float:
 
 def test_a_rank_takes_so_many_bytes_for_each_kernel(rank: RankTimeline) -> None:
     assert len(rank.activities) == KERNELS
-    assert bytes_by_kernel(rank.activities) == 66  # five times of 8 bytes and a stream among them
-    assert 110 < bytes_by_kernel(rank) < 130
+    assert bytes_by_kernel(rank.activities, rank.columns) == 50  # three times of 8 bytes, a stream, names
+    assert 95 < bytes_by_kernel(rank) < 115
 
 
 def test_a_graph_takes_about_as_much_again(rank: RankTimeline) -> None:

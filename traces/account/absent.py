@@ -52,12 +52,11 @@ class Notes:
 
     def __init__(self, rows: Activities) -> None:
         self._rows = rows
-        self._noted: list[AbsentPieces] = []
+        self._noted: list[list[IntArray]] = [[] for _ in AbsentPieces.__slots__]
 
     def pieces(self) -> AbsentPieces:
-        """What was taken down."""
-        names = AbsentPieces.__slots__
-        return AbsentPieces(*(np.concatenate([getattr(one, name) for one in self._noted]) for name in names))
+        """What was taken down, once: it is given away column by column, for twice the whole is much."""
+        return AbsentPieces(*(_whole(column) for column in self._noted))
 
     def trailing(self, pieces: Pieces) -> None:
         """No kernel ended these."""
@@ -86,5 +85,13 @@ class Notes:
 
     def _note(self, pieces: Pieces, reason: IntArray, work: IntArray | None = None) -> None:
         awaited = np.full(len(pieces), _NOTHING, dtype=PLACE) if work is None else work.astype(PLACE)
-        kernel = pieces.kernel.astype(PLACE)
-        self._noted.append(AbsentPieces(pieces.start_ns, pieces.end_ns, reason.astype(CODE), awaited, kernel))
+        row: tuple[IntArray, ...] = (pieces.start_ns, pieces.end_ns, reason.astype(CODE), awaited)
+        for column, part in zip(self._noted, (*row, pieces.kernel.astype(PLACE)), strict=True):
+            column.append(part)
+
+
+def _whole(parts: list[IntArray]) -> IntArray:
+    """The parts as one, which are gone then."""
+    result = np.concatenate(parts)
+    parts.clear()
+    return result

@@ -30,6 +30,7 @@ OPAQUE_GRAPHS: Final = Limit(
     "fraction of the CUDA graph launches",
     "ours: a few at the edges of a capture lose their work anyway",
 )
+AT_ONCE: Final = Limit(1_000_000, "pieces", "ours: judged together they take some 100 MB")
 DECIDED: Final = ("recorded", "inferred", "none")
 
 
@@ -130,18 +131,17 @@ class _Accountant:
         self._blocking: dict[str, int] = {}
         self._decided = dict.fromkeys(DECIDED, 0)
         self._notes = Notes(self._rows)
+        self._nodes = GraphNodes(rank)
+        polled = with_poll_calls(rank)
+        self._host = Host(polled)
+        self._waits = Waits(polled, self._host)
 
     def account(self) -> Account:
         gaps = self._gaps
-        everything = Pieces(gaps.start_ns, gaps.end_ns, np.arange(len(gaps), dtype=PLACE), gaps.kernel)
-        ended = everything.kernel != NO_KERNEL
-        self._ns["trailing"] = self._add(everything.take(~ended), "none")
-        self._notes.trailing(everything.take(~ended))
-        pieces, within, running = GraphNodes(self._rank).split(everything.take(ended))
-        self._ns["opaque"] = self._add(within, "none")
-        self._notes.opaque(within)
-        self._add_work(running.pieces, running.work, np.zeros(len(running.pieces), dtype=np.bool_))
-        self._judge(pieces)
+        for first in range(0, max(1, len(gaps)), int(AT_ONCE.value)):
+            some = slice(first, first + int(AT_ONCE.value))
+            place = np.arange(len(gaps), dtype=PLACE)[some]
+            self._judge(Pieces(gaps.start_ns[some], gaps.end_ns[some], place, gaps.kernel[some]))
         return Account(
             {cause: int(ns) for cause, ns in zip(CAUSES, self._starved, strict=True) if ns},
             self._blocking,
@@ -157,14 +157,22 @@ class _Accountant:
             self._notes.pieces(),
         )
 
-    def _judge(self, pieces: Pieces) -> None:
+    def _judge(self, everything: Pieces) -> None:
+        ended = everything.kernel != NO_KERNEL
+        self._ns["trailing"] += self._add(everything.take(~ended), "none")
+        self._notes.trailing(everything.take(~ended))
+        pieces, within, running = self._nodes.split(everything.take(ended))
+        self._ns["opaque"] += self._add(within, "none")
+        self._notes.opaque(within)
+        self._add_work(running.pieces, running.work, np.zeros(len(running.pieces), dtype=np.bool_))
+        self._judge_outside(pieces)
+
+    def _judge_outside(self, pieces: Pieces) -> None:
         """Before the launch returned: the host. After: the device."""
         ready = ready_ns(self._rows, pieces.kernel)
         before = pieces.clipped(pieces.start_ns, ready)
         after = pieces.clipped(ready, pieces.end_ns)
-        rank = with_poll_calls(self._rank)
-        host = Host(rank)
-        left, waited = Waits(rank, host).split(host.judge(before, self._gaps.start_ns))
+        left, waited = self._waits.split(self._host.judge(before, self._gaps.start_ns))
         self._add_work(waited.pieces, waited.work, np.zeros(len(waited.pieces), dtype=np.bool_))
         self._add_host(left)
         for part in judge_device(self._rows, after, self._producers, self._latencies):

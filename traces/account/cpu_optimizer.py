@@ -50,7 +50,7 @@ def _sizes(rank: RankTimeline) -> IntArray:
     """Bytes of copies between host and GPU, shape (n,), 0 for all else."""
     rows = rank.activities
     size = np.zeros(len(rows), dtype=np.int64)
-    copy = rows.bucket == Bucket.COPY
-    size[copy] = rank.columns.copies.size_bytes[rows.row[copy]]
     ways = [COPY_KINDS.index(kind) for kind in ("memcpy_d2h", "memcpy_h2d")]
-    return np.where(copy & np.isin(rows.key, ways), size, 0)
+    copy = (rows.bucket == Bucket.COPY) & np.isin(rows.key, ways)
+    size[copy] = rank.columns.copies.size_bytes[rows.row[copy]]
+    return size

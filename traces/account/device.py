@@ -71,8 +71,8 @@ class DevicePieces:
 
 def ready_ns(rows: Activities, kernel: IntArray) -> IntArray:
     """When each kernel's launch call had returned, or it started if earlier; `BEGINNING` if unknown."""
-    known = rows.launch_end_ns[kernel] != NULL
-    return np.where(known, np.minimum(rows.launch_end_ns[kernel], rows.start_ns[kernel]), BEGINNING)
+    back_ns = rows.take(kernel).launch_end_ns
+    return np.where(back_ns != NULL, np.minimum(back_ns, rows.start_ns[kernel]), BEGINNING)
 
 
 def calibrate(rows: Activities, producers: Producers) -> Latencies:

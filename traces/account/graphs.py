@@ -8,7 +8,7 @@ import numpy as np
 
 from traces.account.pieces import Pieces
 from traces.account.running import last_to_end
-from traces.columns import IntArray
+from traces.columns import PLACE, IntArray
 from traces.timeline import Activities, Bucket, RankTimeline
 
 
@@ -29,7 +29,7 @@ class GraphNodes:
         launched = np.flatnonzero(rows.call >= 0)
         order = launched[np.lexsort((rows.start_ns[launched], rows.call[launched]))]
         call = rows.call[order]
-        self._first = np.arange(len(rows))
+        self._first = np.arange(len(rows), dtype=PLACE)
         self._first[order] = order[np.searchsorted(call, call, side="left")]
 
     def split(self, pieces: Pieces) -> tuple[Pieces, Pieces, Running]:

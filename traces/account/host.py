@@ -16,7 +16,7 @@ import numpy as np
 from traces.account.calls import POLL, CallKind, call_kinds
 from traces.account.cpu_optimizer import cpu_optimizer
 from traces.account.pieces import BEGINNING, Pieces, Tiling, cut, joined, tile
-from traces.columns import NULL, HostSpans, IntArray, distinct
+from traces.columns import NULL, PLACE, HostSpans, IntArray, distinct
 from traces.names.host_ranges import HOST_RANGES, cause_of_range
 from traces.timeline import RankTimeline
 
@@ -78,8 +78,9 @@ class Host:
         self.kind = call_kinds(rank.columns.call_names)[calls.name]
         self._threads = distinct(rows.launch_thread[rows.launch_thread != NULL])
         mine = np.flatnonzero(np.isin(calls.thread_gid, self._threads))
-        self._by_end = mine[np.argsort(calls.end_ns[mine], kind="stable")]
+        self._by_end = mine[np.argsort(calls.end_ns[mine], kind="stable")].astype(PLACE)
         self._optimizes = cpu_optimizer(rank)
+        self._overlays = {thread: [*self._overlays_of(thread)] for thread in self._threads.tolist()}
 
     def is_poll(self, call: int) -> bool:
         """Whether a call, a row of `Calls`, is a poll of host memory."""
@@ -92,7 +93,7 @@ class Host:
         `gap_start_ns`: where each interval without compute begins, by `Pieces.gap`.
         """
         rows, calls = self._rank.activities, self._rank.columns.calls
-        launch, own = rows.launch_ns[pieces.kernel], rows.launch_thread[pieces.kernel]
+        launch, own = rows.launch_ns[pieces.kernel], rows.take(pieces.kernel).launch_thread
         last = np.searchsorted(calls.end_ns[self._by_end], launch, side="right") - 1
         before = self._by_end[np.maximum(last, 0)]
         handed_over = np.where(last >= 0, calls.end_ns[before], BEGINNING)
@@ -108,19 +109,30 @@ class Host:
 
     def _on_thread(self, pieces: Pieces, thread: int, gap_start_ns: IntArray) -> HostPieces:
         """What one thread did, cut by its calls, OS calls, named ranges and the profiler's own work."""
+        if not len(pieces):
+            return join([])
         calls = self._rank.columns.calls
-        mine = np.flatnonzero(calls.thread_gid == thread)
+        mine = self._calls_within(thread, gap_start_ns[pieces.gap].min(), pieces.end_ns.max())
         pieces, _, call = cut(pieces, tile(calls.start_ns[mine], calls.end_ns[mine], mine, -1))
         cause = np.where(call >= 0, _CAUSE_OF_KIND[self.kind[call]], CAUSE["python"])
         after = np.where(call < 0, self._sync_before(pieces, mine, gap_start_ns), -1)
         cause = np.where(after >= 0, CAUSE["sync"], cause)
-        for tiling, label, weaker in self._overlays(thread):
+        for tiling, label, weaker in self._overlays[thread]:
             pieces, of, inside = cut(pieces, tiling)
             cause, call, after = cause[of], call[of], after[of]
             may = (inside >= 0) & np.isin(cause, [CAUSE[name] for name in weaker])
             may &= (call < 0) | (label == "profiler")
             cause = np.where(may, CAUSE[label], cause)
         return HostPieces(pieces, cause, call, after)
+
+    def _calls_within(self, thread: int, since_ns: int, until_ns: int) -> IntArray:
+        """Rows of a thread's calls from the first that had not returned by an instant on to another."""
+        calls = self._rank.columns.calls
+        theirs = np.flatnonzero(calls.thread_gid == thread)
+        start_ns = calls.start_ns[theirs]
+        first_ns = start_ns[calls.end_ns[theirs] >= since_ns].min(initial=until_ns)
+        result: IntArray = theirs[(start_ns >= first_ns) & (start_ns < until_ns)]
+        return result
 
     def _sync_before(self, pieces: Pieces, mine: IntArray, gap_start_ns: IntArray) -> IntArray:
         """The synchronising call of the thread that returned in the interval before the piece, else -1."""
@@ -131,7 +143,7 @@ class Host:
         returned = np.append(ends, BEGINNING)[last]
         return np.where(returned >= gap_start_ns[pieces.gap], last, -1)
 
-    def _overlays(self, thread: int) -> Iterator[tuple[Tiling, str, tuple[str, ...]]]:
+    def _overlays_of(self, thread: int) -> Iterator[tuple[Tiling, str, tuple[str, ...]]]:
         """Spans of a thread that say more than its calls, weakest first: tiling, cause, what it outweighs."""
         columns = self._rank.columns
         if (waits := self._spans(columns.os_calls, thread)) is not None:

@@ -49,21 +49,27 @@ class HostCalls:
         return result
 
 
-def host_calls(rank: RankTimeline, since_ns: int, until_ns: int) -> HostCalls:
-    """Calls of the launching threads of a rank that return after `since_ns` and begin before `until_ns`.
+def host_calls(rank: RankTimeline, *spans_ns: tuple[int, int]) -> HostCalls:
+    """Calls of the launching threads of a rank that return in or run across spans of time in order.
 
-    And the last one before them, whose return the first of them follows.
+    And the last one before each span, whose return the first of its calls follows.
     """
     calls, rows = rank.columns.calls, rank.activities
     threads = distinct(rows.launch_thread[rows.launch_thread != NULL])
     mine = np.isin(calls.thread_gid, threads) & (calls.start_ns != NULL) & (calls.end_ns >= calls.start_ns)
-    last_ns = int(calls.end_ns[mine & (calls.end_ns <= since_ns)].max(initial=NULL))
-    mine &= ((calls.end_ns > since_ns) | (calls.end_ns == last_ns)) & (calls.start_ns < until_ns)
     row = np.flatnonzero(mine)
+    within = np.zeros(len(row), dtype=np.bool_)
+    for since_ns, until_ns in spans_ns:
+        start_ns, end_ns = calls.start_ns[row], calls.end_ns[row]
+        last_ns = int(end_ns[end_ns <= since_ns].max(initial=NULL))
+        within |= ((end_ns > since_ns) | (end_ns == last_ns)) & (start_ns < until_ns)
+    row = row[within]
     row = row[_outermost(calls.start_ns[row], calls.end_ns[row], calls.thread_gid[row])]
     row = row[np.lexsort((calls.end_ns[row], calls.start_ns[row]))].astype(PLACE)
     start, end, thread = calls.start_ns[row], calls.end_ns[row], calls.thread_gid[row]
     own = _own_before(thread)
+    span = np.searchsorted([since_ns for since_ns, _ in spans_ns[1:]], end, side="left")
+    own[span[own] != span] = NONE  # not its thread's call before, but one of an earlier span
     before = np.maximum(_last_returned(start, end), NONE)
     before = np.where((before == NONE) | ((own != NONE) & (end[own] >= end[before])), own, before)
     pause = np.where(before != NONE, np.maximum(start - end[before], 0), 0)

@@ -83,7 +83,7 @@ def with_poll_calls(rank: RankTimeline) -> RankTimeline:
     rows, columns = rank.activities, rank.columns
     if not (rows.key[rows.bucket == Bucket.COMM] == COMM_KINDS.index("ep_control")).any():
         return rank
-    host = host_calls(rank, int(rows.start_ns.min()) - 1, int(rows.end_ns.max()))
+    host = host_calls(rank, (int(rows.start_ns.min()) - 1, int(rows.end_ns.max())))
     last = {poll.call: poll.work for poll in sorted(find_polls(rank, host), key=lambda one: -one.after_ns)}
     call, work = np.array(list(last.items()), dtype=np.int64).reshape(-1, 2).T
     calls, nothing = columns.calls, np.full(len(call), NULL, dtype=np.int64)
@@ -113,7 +113,7 @@ def _looks_polled(after_ns: IntArray, pause_ns: IntArray, count: int) -> bool:
 
 def _some_call_within(rows: Activities, calls: HostCalls, works: IntArray) -> bool:
     """Whether the host made any call between the launch of some work and its end."""
-    next_call = np.searchsorted(calls.start_ns, rows.launch_end_ns[works], side="left")
+    next_call = np.searchsorted(calls.start_ns, rows.take(works).launch_end_ns, side="left")
     begins_ns = np.append(calls.start_ns, rows.end_ns.max())[next_call]
     return bool((begins_ns < rows.end_ns[works]).any())
 

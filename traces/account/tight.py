@@ -56,7 +56,7 @@ def last_to_end(
     by_end = np.argsort(rows.end_ns, kind="stable").astype(PLACE)
     low, high = np.searchsorted(rows.end_ns[by_end], moments, side="right")
     producer = np.full(len(consumer), -1, dtype=PLACE)
-    find_last.over(int((high - low).sum()))(
+    find_last.over(max(len(rows), int((high - low).sum())))(
         producer, consumer, low, high, by_end, rows.stream_id, turn_ns, taken, room
     )
     found = producer >= 0

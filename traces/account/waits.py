@@ -16,7 +16,7 @@ from traces.account.calls import CallKind
 from traces.account.host import CAUSE, Host, HostPieces
 from traces.account.pieces import Pieces, joined
 from traces.account.running import last_to_end
-from traces.columns import COPY_KINDS, NULL, BoolArray, IntArray, distinct
+from traces.columns import COPY_KINDS, NULL, PLACE, BoolArray, IntArray, distinct
 from traces.limits import Limit
 from traces.timeline import KEYS, Activities, Bucket, RankTimeline, Source
 
@@ -56,7 +56,7 @@ class Waits:
         rows = self._rows
         self._launched = np.where(rows.launch_ns == NULL, rows.start_ns, rows.launch_ns)
         self._launches = np.sort(self._launched)
-        self._all_by_end = np.argsort(rows.end_ns, kind="stable")
+        self._all_by_end = np.argsort(rows.end_ns, kind="stable").astype(PLACE)
         self._ends = rows.end_ns[self._all_by_end]
         self._by_end = np.flatnonzero(rows.bucket != Bucket.COMPUTE)
         self._by_end = self._by_end[np.argsort(rows.end_ns[self._by_end], kind="stable")]

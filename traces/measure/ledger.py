@@ -66,7 +66,8 @@ def _budget_rows(rows: Activities, steps: Steps, absent: AbsentPieces | None) ->
     columns = []
     for start, end in zip(borders.start_ns.tolist(), borders.end_ns.tolist(), strict=True):
         low, high = np.searchsorted(latest, start, side="right"), np.searchsorted(rows.start_ns, end)
-        columns.append(_parts(measure_budget(rows.take(np.arange(low, high)), spans((start, end)))))
+        inside = rows if high - low == len(rows) else rows.take(np.arange(low, high))
+        columns.append(_parts(measure_budget(inside, spans((start, end)))))
     works = _works(rows, steps.windows)
     for name in dict.fromkeys([*works, *(name for column in columns for name in column)]):
         per_step = tuple(column.get(name, 0) for column in columns)

@@ -10,7 +10,7 @@ import numpy as np
 
 from traces.account.account import Account, absent_pieces, measure_account
 from traces.account.clocks import clock_offset_ns
-from traces.account.device import Queueing, find_queueing
+from traces.account.device import find_queueing
 from traces.columns import NULL, Gpu, distinct
 from traces.intervals import Spans, covered_ns
 from traces.measure.a2a import A2a, measure_a2a
@@ -35,12 +35,10 @@ from traces.missing import Missing
 from traces.progress import report
 from traces.replay.costs import Costs, measure_costs
 from traces.replay.edits import NOWHERE, Subject
-from traces.replay.graph import Graph, build_graph
 from traces.resolve.kinds import resolve_kinds
 from traces.resolve.resolution import Unresolved, with_kinds
 from traces.steps.choose import choose_steps
 from traces.steps.found import Steps
-from traces.steps.sample import sample_of
 from traces.steps.selection import Selection
 from traces.timeline import Activities, RankTimeline, Source
 
@@ -124,15 +122,14 @@ def measure_rank(
     absent = absent_pieces(account)
     subject = subject_of(rank, steps, recompute, sm)
     budget = measure_budget(rows, steps.windows)
+    costs = measure_costs(subject, account, queueing)
+    del queueing
     tell("layers")
     moe = measure_moe(rank, resolution, steps, recompute, absent)
     timelines = measure_timelines(rank, steps, absent)
     ledger = measure_ledger(rows, steps, absent, moe)
     account = account if isinstance(account, Missing) else replace(account, pieces=None)
-    del absent  # the replays need the room
-    graph = _graph(rank, steps, account, queueing)
-    del queueing
-    costs = measure_costs(subject, steps, account, graph)
+    del absent
     return RankMeasurements(
         trace=rank.columns.info.name,
         kind=rank.columns.info.kind,
@@ -183,14 +180,6 @@ _PHASES: Final = (
 
 def _tell(trace: str, phase: str) -> None:
     report(f"measuring {trace}: {phase}", _PHASES.index(phase) / len(_PHASES))
-
-
-def _graph(
-    rank: RankTimeline, steps: Steps, account: Account | Missing, queueing: Queueing
-) -> Graph | Missing:
-    return (
-        account if isinstance(account, Missing) else build_graph(rank, sample_of(steps).stretches, queueing)
-    )
 
 
 def _outside_ns(rows: Activities, windows: Spans) -> int:

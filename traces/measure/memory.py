@@ -116,6 +116,7 @@ def _host_time(rows: Activities, steps: Steps) -> tuple[Spans, str]:
         scope = f"{len(on_gpu)} used steps after the first"
     held: list[tuple[int, int]] = []
     last_end_ns: int | None = None
+    back_ns = rows.launch_end_ns
     for start_ns, end_ns in on_gpu:
         mine = slice(*np.searchsorted(rows.start_ns, (start_ns, end_ns)).tolist())
         known = rows.launch_ns[mine] != NULL
@@ -123,7 +124,7 @@ def _host_time(rows: Activities, steps: Steps) -> tuple[Spans, str]:
             begin_ns = int(rows.launch_ns[mine][known].min())
             if last_end_ns == start_ns:  # what the host did between two steps counts too
                 held.append((held[-1][1], begin_ns))
-            held.append((begin_ns, int(rows.launch_end_ns[mine][known].max())))
+            held.append((begin_ns, int(back_ns[mine][known].max())))
             last_end_ns = end_ns
     return spans(*held), scope
 

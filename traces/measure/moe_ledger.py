@@ -9,7 +9,7 @@ import numpy as np
 
 from traces.account.absent import AbsentPieces
 from traces.account.account import OPAQUE_GRAPHS
-from traces.columns import IntArray
+from traces.columns import CODE, IntArray
 from traces.cures import cure
 from traces.intervals import covered_ns
 from traces.limits import Limit
@@ -176,5 +176,6 @@ def _no_tax(resolution: Resolution, members: Membership, absent: AbsentPieces | 
 def _kinds(told: Evidence) -> IntArray:
     """Kind of every activity by itself, shape (n,)."""
     backward = told.autograd | (told.phase == PHASES.index("bwd"))
-    kind = np.where(backward, Kind.BACKWARD, Kind.FORWARD)
-    return np.where(told.recomputed, Kind.RECOMPUTE, kind)
+    kind = np.where(backward, CODE(Kind.BACKWARD), CODE(Kind.FORWARD))
+    kind[told.recomputed] = Kind.RECOMPUTE
+    return kind

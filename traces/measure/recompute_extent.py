@@ -104,5 +104,6 @@ def _on_one_thread(rows: Activities, sequence: IntArray, at: IntArray, way: int)
     next_ = at + way
     ends = (next_ < 0) | (next_ >= len(sequence))
     next_ = np.where(ends, at, next_)
-    result: BoolArray = ~ends & (rows.launch_thread[sequence[next_]] == rows.launch_thread[sequence[at]])
+    there, here = (rows.take(sequence[places]).launch_thread for places in (next_, at))
+    result: BoolArray = ~ends & (there == here)
     return result

@@ -135,7 +135,7 @@ def _contexts(kernels: Activities, kind: IntArray) -> list[IntArray]:
     for distance in range(1, int(NEIGHBOURS.value) + 1):
         first, second = order[:-distance], order[distance:]
         same = kernels.stream_id[first] == kernels.stream_id[second]
-        before, after = np.full((2, len(kernels)), -1, dtype=np.int64)
+        before, after = np.full((2, len(kernels)), -1, dtype=kind.dtype)
         before[second[same]] = kind[first[same]]
         after[first[same]] = kind[second[same]]
         columns += [before, after]

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from traces.account.account import Account
+from traces.account.device import Queueing
 from traces.account.tight import UNEXPLAINED
 from traces.columns import IntArray
 from traces.intervals import intersect, union
@@ -21,13 +22,12 @@ from traces.replay.changes.change import Change
 from traces.replay.changes.measure import Measured, measure_changes
 from traces.replay.changes.together import Together
 from traces.replay.cost import Cost
-from traces.replay.cut import cut
 from traces.replay.edits import Edits, Subject
-from traces.replay.graph import Graph, Timing
+from traces.replay.graph import Timing, build_graph
+from traces.replay.part import part_of
 from traces.replay.proofs import Proofs, doubt, refusal
 from traces.replay.run import Replayed, replay
 from traces.replay.without import without_unexplained
-from traces.steps.found import Steps
 from traces.steps.sample import sample_of
 
 FIRST: Final = Limit(
@@ -54,6 +54,7 @@ class Costs:
     `without`: by each wall that costs a tenth of the windows or more, the run without it; not the host's
     where the account holds it well below its replay. `changes`: what single changes of the run would give;
     `together` replays several of them at once.
+    `replayed_ns`: how much of the windows was replayed, and stands for the rest.
     Where `refused` is set, the first proof failed, and the costs are not to be used. Where `at_least` is set,
     the second did: the host may wait for the GPU in ways unseen, so the costs may be larger, never smaller.
     """
@@ -63,6 +64,7 @@ class Costs:
     memory: Cost
     compute: Cost | None
     without: Mapping[str, Without]
+    replayed_ns: int
     proofs: Proofs
     refused: Missing | None
     at_least: Missing | None
@@ -79,27 +81,23 @@ class Costs:
         }[wall]
 
 
-def measure_costs(
-    subject: Subject, steps: Steps, account: Account | Missing, graph: Graph | Missing
-) -> Costs | Missing:
-    """Costs of one rank over its windows, by their graph; `Missing` where either is: a replay needs both."""
-    for one in (account, graph):
-        if isinstance(one, Missing):
-            return Missing("replay", one.reason, one.cure)
-    assert not isinstance(account, Missing)
-    assert not isinstance(graph, Missing)
-    return _Pricing(subject, steps, account, graph).costs()
+def measure_costs(subject: Subject, account: Account | Missing, queueing: Queueing) -> Costs | Missing:
+    """Costs of one rank over its windows; `Missing` where the account is: a replay needs its facts."""
+    if isinstance(account, Missing):
+        return Missing("replay", account.reason, account.cure)
+    return _Pricing(subject, account, queueing).costs()
 
 
 class _Pricing:
     """One rank's graph, replayed with one thing taken away at a time."""
 
-    def __init__(self, subject: Subject, steps: Steps, account: Account, graph: Graph) -> None:
-        sample = sample_of(steps)
-        self._account, self._replays, self._window_ns = account, 0, steps.windows.total_ns
+    def __init__(self, subject: Subject, account: Account, queueing: Queueing) -> None:
+        sample, windows = sample_of(subject.steps, len(subject.rank.activities)), subject.steps.windows
+        self._account, self._replays, self._window_ns = account, 0, windows.total_ns
         self._windows, self._has_steps = sample.windows, bool(sample.steps)
-        holds_all = len(sample.steps) == len(steps.used)
-        self._subject, self._graph = (subject, graph) if holds_all else cut(subject, graph)
+        if self._windows.total_ns < windows.total_ns:
+            subject, queueing = part_of(subject, queueing, sample.stretches)
+        self._subject, self._graph = subject, build_graph(subject.rank, sample.stretches, queueing)
         self._timing = without_unexplained(self._graph.timing)
         self._edits = Edits(self._subject, self._graph, self._timing)
         self._borders = Borders(self._graph.rows, sample.pairs_ns, sample.stand_for_ns, sample.apart_ns)
@@ -128,6 +126,7 @@ class _Pricing:
             found["memory"],
             found.get("compute"),
             {wall: self._without(wall, whole[wall](), left[wall]) for wall in found if wall in worth},
+            self._windows.total_ns,
             proofs,
             refusal(proofs, self._subject.rank.columns.info.kind),
             self._doubt(proofs),

@@ -78,14 +78,10 @@ class Graph:
 
 def build_graph(rank: RankTimeline, stretches: Spans, queueing: Queueing) -> Graph:
     """The graph of what happens in some stretches of a rank, at least one, apart by a step or more."""
-    rows, since = rank.activities, []
-    happens = np.zeros(len(rows), dtype=np.bool_)
-    for start, end in stretches.pairs():
-        inside = (rows.end_ns > start) & (rows.start_ns < end)
-        happens |= inside
-        since.append(_since_ns(rows, inside, start))
-    first_ns, last_ns = int(stretches.start_ns[0]), int(stretches.end_ns[-1])
-    calls = host_calls(rank, min(since), last_ns)
+    rows, first_ns = rank.activities, int(stretches.start_ns[0])
+    happens = happens_in(rows, stretches)
+    since = [(_since_ns(rows, start, end), end) for start, end in stretches.pairs()]
+    calls = host_calls(rank, *since)
     launched_by = launching_call(rows, calls)
     waits = host_waits(rank, calls, launched_by)
     engine = _engine_before(rows)
@@ -110,7 +106,7 @@ def build_graph(rank: RankTimeline, stretches: Spans, queueing: Queueing) -> Gra
         polled=polled,
     )
     called = np.zeros(len(calls), dtype=np.bool_)
-    for since_ns, end in zip(since, stretches.end_ns.tolist(), strict=True):
+    for since_ns, end in since:
         called |= (calls.end_ns > since_ns) & (calls.start_ns < end)
     events = _events(calls, begins, happens, called)
     anchor = NONE if (rows.end_ns <= first_ns).any() else int(np.flatnonzero(happens)[0])
@@ -118,9 +114,17 @@ def build_graph(rank: RankTimeline, stretches: Spans, queueing: Queueing) -> Gra
     return Graph(rows, calls, launched_by, within_ns, anchor, place, room, feeds, events, timing, pauses)
 
 
-def _since_ns(rows: Activities, inside: BoolArray, start_ns: int) -> int:
-    """The instant from which calls matter to the activities inside of a stretch, a mask of shape (n,)."""
-    launched = inside & (rows.launch_ns != NULL)
+def happens_in(rows: Activities, stretches: Spans) -> BoolArray:
+    """Which activities run in some stretches, a mask of shape (n,)."""
+    happens = np.zeros(len(rows), dtype=np.bool_)
+    for start_ns, end_ns in stretches.pairs():
+        happens |= (rows.end_ns > start_ns) & (rows.start_ns < end_ns)
+    return happens
+
+
+def _since_ns(rows: Activities, start_ns: int, end_ns: int) -> int:
+    """The instant from which calls matter to the activities inside of a stretch."""
+    launched = (rows.end_ns > start_ns) & (rows.start_ns < end_ns) & (rows.launch_ns != NULL)
     return min(start_ns, int(rows.launch_ns[launched].min(initial=start_ns))) - 1
 
 

@@ -160,7 +160,7 @@ class _Finder:
         """The last work a call's thread had launched, looked for among the latest few of all."""
         before = int(np.searchsorted(self._launches, self._calls.start_ns[call], side="left"))
         recent = self._by_launch[max(0, before - 64) : before]
-        mine = recent[self._rows.launch_thread[recent] == self._calls.thread[call]]
+        mine = recent[self._rows.take(recent).launch_thread == self._calls.thread[call]]
         return [int(mine[-1])] if len(mine) else []
 
     def _blocking_copies(self) -> None:

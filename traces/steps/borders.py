@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, BoolArray, IntArray
+from traces.columns import NULL, PLACE, BoolArray, IntArray
 from traces.steps.found import Found, Step
 from traces.timeline import Activities, Bucket, Source
 
@@ -31,7 +31,7 @@ class HostOrder:
 
     def __init__(self, activities: Activities) -> None:
         launch = np.where(activities.launch_ns == NULL, activities.start_ns, activities.launch_ns)
-        order = np.argsort(launch, kind="stable")
+        order = np.argsort(launch, kind="stable").astype(PLACE)
         compute = activities.bucket[order] == Bucket.COMPUTE
         starts = np.where(compute, activities.start_ns[order], _NEVER)
         lengths = np.where(compute, activities.end_ns[order] - activities.start_ns[order], 0)
@@ -85,7 +85,8 @@ class HostOrder:
 
 
 def _running_sum(values: BoolArray | IntArray) -> IntArray:
-    return np.concatenate(([0], np.cumsum(values, dtype=np.int64)))
+    kind = PLACE if values.dtype == np.bool_ else np.int64
+    return np.concatenate((np.zeros(1, dtype=kind), np.cumsum(values, dtype=kind)))
 
 
 def found_between(order: HostOrder, start_ns: IntArray, end_ns: IntArray, what: str) -> Found:

@@ -70,11 +70,17 @@ def chance_of(codes: IntArray) -> float:
     return float((shares**2).sum())
 
 
+def _fast_size(least: int) -> int:
+    """The least product of powers of 2, 3 and 5 that is so large: such transforms are fast."""
+    odd: list[int] = [3**threes * 5**fives for threes in range(20) for fives in range(14)]
+    return min(number << (-(-least // number) - 1).bit_length() for number in odd)
+
+
 def _correlation(codes: IntArray, longest: int) -> NDArray[np.float64]:
     """Estimated match at the lags 1 to `longest`, 1 where all places match."""
     drawn = np.random.default_rng(0).standard_normal(int(codes.max()) + 1)[codes]
     signal = drawn - drawn.mean()
-    size = 1 << int(np.ceil(np.log2(2 * len(signal))))
+    size = _fast_size(len(signal) + longest)
     power = np.abs(np.fft.rfft(signal, size)) ** 2
     overlap = len(signal) - np.arange(1, longest + 1)
     variance = float(np.mean(signal**2)) or 1.0

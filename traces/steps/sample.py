@@ -1,4 +1,4 @@
-"""Steps that stand for all: of a long recording only some are replayed."""
+"""What is replayed of a recording: of many steps some, and where there are none, slices of a long window."""
 
 from __future__ import annotations
 
@@ -15,15 +15,20 @@ MOST: Final = Limit(
     32, "steps", "ours: costs of simulated runs of 100 to 300 steps were within 0.2 points of a replay of all"
 )
 SLOW: Final = Limit(16, "steps", "ours: half of them, so that the usual steps are not left out")
+WHOLE: Final = Limit(
+    1_500_000, "activities", "ours: a replay of so many takes half a gigabyte; without steps, more are sliced"
+)
+SLICES: Final = Limit(32, "slices", "ours: as many as there are steps of a sample")
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
     """Some used steps in order of time: all where there are few, none where there are no steps.
 
-    `pairs_ns`: their borders; where there are no steps, those of the windows. `stand_for_ns`: how long the
-    steps last that each stands for, itself among them; together as long as all. `stretches`: what is to be
-    replayed: each step after the one before it, in which the host may get further ahead than it was.
+    `pairs_ns`: their borders; where there are no steps, those of the windows, or of slices of a long one.
+    `stand_for_ns`: how long the steps last that each stands for, itself among them; together as long as all.
+    `stretches`: what is to be replayed: each step after the one before it, in which the host may get further
+    ahead than it was; each slice after as much time before it.
     """
 
     steps: tuple[Step, ...]
@@ -49,12 +54,15 @@ class Sample:
         return [one * len(each) / sum(each) for one in each]
 
 
-def sample_of(steps: Steps) -> Sample:
+def sample_of(steps: Steps, activities: int = 0) -> Sample:
     """The steps to replay: slow ones for themselves, and the middle of each group of steps of like length.
 
     The groups are equally large, so the middle ones hold the median, and lengths are spread as those of all.
+    Where there are no steps, and more `activities` than are replayed whole, slices of the window.
     """
     used = steps.used
+    if not used and activities > WHOLE.value:
+        return _slices(steps.windows, WHOLE.value / activities)
     if len(used) <= MOST.value:
         pairs = [(one.start_ns, one.end_ns) for one in used] or [(a, b) for a, b in steps.windows.pairs()]
         whole = spans((pairs[0][0], pairs[-1][1]))
@@ -72,4 +80,17 @@ def sample_of(steps: Steps) -> Sample:
         tuple((step.start_ns, step.end_ns) for step, _ in found),
         tuple(sum(one.length_ns for one in group) for _, group in found),
         spans(*((before.get(step.start_ns, step.start_ns), step.end_ns) for step, _ in found)),
+    )
+
+
+def _slices(windows: Spans, frac: float) -> Sample:
+    """The middle of each of equal parts of a window; slices and what precedes them are a fraction of it."""
+    borders = np.linspace(windows.start_ns[0], windows.end_ns[-1], int(SLICES.value) + 1).astype(np.int64)
+    parts_ns = np.diff(borders)
+    middle_ns, half_ns = borders[:-1] + parts_ns // 2, (parts_ns * frac / 2).astype(np.int64)
+    return Sample(
+        (),
+        tuple(zip(middle_ns.tolist(), (middle_ns + half_ns).tolist(), strict=True)),
+        tuple(parts_ns.tolist()),
+        Spans(middle_ns - half_ns, middle_ns + half_ns),
     )

@@ -9,7 +9,7 @@ from heuristics.result.rank import Rank
 from reports.content.analysis.figures import Time, times_of, times_table
 from reports.content.analysis.scale import scale_of
 from reports.content.blocks import Block, Hue, Items, Part, Sentence, Table, Term, Words, words
-from reports.content.quantities import counted, duration
+from reports.content.quantities import counted, duration, percent
 from reports.words import printable
 
 
@@ -33,6 +33,9 @@ def _steps(rank: Rank) -> Iterator[Block]:
     if 0 < len(steps.replayed) < len(steps.used):
         of_all = f"{len(steps.replayed)} of {len(steps.used)} steps were replayed"
         notes.append(words(f"{of_all}, each for others of about its length: costs and savings rest on them."))
+    if not steps.used and 0 < steps.replayed_ns < (window_ns := rank.budget_ns.window):
+        part = f"Slices of {percent(steps.replayed_ns / window_ns)} of the window were replayed"
+        notes.append(words(f"{part}, each for an equal part of it: costs and savings rest on them."))
     if steps.disagreement:
         notes.append(words(f"{steps.disagreement}."))
     notes += [words(f"Step {one.index} is left out: {one.reason}.") for one in steps.dropped]

@@ -107,7 +107,8 @@ def _totals(found: RankMeasurements, unseen: Missing | None) -> OrMissing[typed.
 
 def _steps(found: RankMeasurements, no_steps: Missing | None) -> typed.Steps:
     steps, lengths = found.steps, found.steps.lengths_ns()
-    replayed = sample_of(steps).steps if isinstance(found.costs, Costs) else ()
+    costs = found.costs if isinstance(found.costs, Costs) else None
+    replayed = () if costs is None else sample_of(steps).steps
     filled = typed.Steps(
         source=steps.source,
         what=steps.what,
@@ -116,6 +117,7 @@ def _steps(found: RankMeasurements, no_steps: Missing | None) -> typed.Steps:
         median_ns=steps.median_ns,
         slow=steps.slow,
         replayed=tuple(step.index for step in replayed),
+        replayed_ns=0 if costs is None else costs.replayed_ns,
         disagreement=steps.disagreement or "",
         min_ns=min(lengths, default=None),
         max_ns=max(lengths, default=None),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,6 +17,7 @@ from traces.account.account import Account, measure_account
 from traces.account.device import find_queueing
 from traces.formats.open import read_trace
 from traces.intervals import Spans, spans
+from traces.limits import Limit
 from traces.measure.budget import measure_budget
 from traces.missing import Missing
 from traces.timeline import RankTimeline, build
@@ -468,4 +470,6 @@ def test_the_account_always_adds_up(
     assert found.total_ns == budget.window_ns - budget.compute_ns
     assert sum(found.decided_ns.values()) == found.total_ns
     assert found.masked_ns <= sum(found.launch_starved_ns.values())
+    with patch("traces.account.account.AT_ONCE", Limit(2, "pieces", "a test's")):
+        assert measure_account(rank, chosen, find_queueing(rank)) == found
     assert min([*found.launch_starved_ns.values(), *found.blocking_ns.values(), 1]) > 0

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traces.columns import COPY_KINDS, NULL
+from traces.columns import COPY_KINDS, NULL, Calls
 from traces.intervals import Spans, spans, union
 from traces.measure.budget import Budget, measure_budget
 from traces.measure.totals import measure_totals
@@ -19,7 +19,8 @@ from traces.timeline import KEYS, Activities, Bucket, Source
 Row = tuple[Bucket, str, int, int, int]
 
 
-NO_LAUNCH = (0, -1, -1, NULL, NULL, NULL)  # row, name, call, launch, its end, its thread
+NO_LAUNCH = (0, -1, -1, NULL)  # row, name, call, launch
+NO_CALLS = Calls(*(np.empty(0, dtype=np.int64) for _ in Calls.__slots__))
 
 
 def activities(rows: list[Row]) -> Activities:
@@ -30,8 +31,9 @@ def activities(rows: list[Row]) -> Activities:
             for _, (bucket, key, stream, start, end) in ordered
         ],
         dtype=np.int64,
-    ).reshape(-1, 12)
-    return Activities(*table.T)
+    ).reshape(-1, 10)
+    columns = dict(zip(Activities.__slots__, table.T, strict=False))
+    return Activities(**columns, calls=NO_CALLS)
 
 
 def by_hand(rows: list[Row], windows: Spans) -> Budget:

@@ -12,7 +12,6 @@ from traces.account.account import measure_account
 from traces.account.device import find_queueing
 from traces.missing import Missing
 from traces.replay.costs import measure_costs
-from traces.replay.graph import build_graph
 from traces.steps.found import one_window
 
 
@@ -326,8 +325,7 @@ def test_a_window_without_steps_has_no_cost_per_step(path: Path) -> None:
     window = one_window("none", "", 0, us(290))
     queueing = find_queueing(rank)
     account = measure_account(rank, window.windows, queueing)
-    graph = build_graph(rank, window.windows, queueing)
-    found = measure_costs(subject_of(rank, window), window, account, graph)
+    found = measure_costs(subject_of(rank, window), account, queueing)
     assert not isinstance(found, Missing)
     assert (found.host_overhead.ns, found.host_overhead.step_ns) == (90 * US, ())
 
@@ -385,7 +383,7 @@ def test_without_an_account_there_is_no_replay(path: Path) -> None:
     rank = rank_of(path, starved())
     window = one_window("none", "", 0, us(290))
     missing = Missing("absent_ns", "clocks are apart", "record again")
-    assert measure_costs(subject_of(rank, window), window, missing, missing) == Missing(
+    assert measure_costs(subject_of(rank, window), missing, find_queueing(rank)) == Missing(
         "replay", "clocks are apart", "record again"
     )
 

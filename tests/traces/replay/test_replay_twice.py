@@ -309,8 +309,7 @@ def test_costs_lie_between_nothing_and_the_window(
     steps = halves(rank)
     queueing = find_queueing(rank)
     account = measure_account(rank, steps.windows, queueing)
-    graph = build_graph(rank, steps.windows, queueing)
-    found = measure_costs(every_third(rank, steps), steps, account, graph)
+    found = measure_costs(every_third(rank, steps), account, queueing)
     assert isinstance(found, Costs)
     for cost in (found.communication, found.host_overhead, found.memory, found.compute):
         if cost is not None:

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from traces.account.waits import is_token_count
-from traces.columns import COPY_KINDS, NULL, BoolArray, IntArray
+from traces.columns import CODE, COPY_KINDS, NULL, PLACE, BoolArray, IntArray
 from traces.names.kernels import UNNAMED, KernelClass, classify_kernel
 from traces.resolve.neighbours import Role, launch_order, role
 from traces.resolve.resolution import CONTROL_KIND, OPERATIONS, PAYLOAD_KINDS, Resolution
@@ -76,21 +76,22 @@ def lanes_of(rank: RankTimeline, resolution: Resolution) -> Lanes:
     thread = rows.launch_thread
     if 2 * int((thread != NULL).sum()) <= len(rows):
         thread = np.full(len(rows), NULL, dtype=np.int64)
-    order = order[np.argsort(thread[order], kind="stable")]
-    new = np.concatenate(([0], np.diff(thread[order]) != 0)).astype(np.int64)
+    order = order[np.argsort(thread[order], kind="stable")].astype(PLACE)
+    new = np.concatenate(([False], np.diff(thread[order]) != 0))
     names = rank.columns.kernel_names
     undoing = [role(name, classify_kernel(name)) == Role.UNPERMUTE for name in names]
     undoes = np.array([*undoing, False], dtype=np.bool_)[rows.name]
-    return Lanes(order, np.cumsum(new), _parts(rank, resolution)[order], undoes[order])
+    return Lanes(order, np.cumsum(new, dtype=PLACE), _parts(rank, resolution)[order], undoes[order])
 
 
 def _parts(rank: RankTimeline, resolution: Resolution) -> IntArray:
     """Part of each activity, shape (n,)."""
     rows = rank.activities
     classes = (*map(classify_kernel, rank.columns.kernel_names), UNNAMED)
-    by_name = np.array([_part(kernel) for kernel in classes], dtype=np.int64)
+    by_name = np.array([_part(kernel) for kernel in classes], dtype=CODE)
     compute = (rows.source == Source.KERNEL) & (rows.bucket == Bucket.COMPUTE)
-    part = np.where(compute, by_name[rows.name], Part.NONE)
+    part = by_name[rows.name]
+    part[~compute] = Part.NONE
     part[_small_reads(rank)] = Part.COUNTS
     gathers = resolution.of_kind("other_comm") & (resolution.operation == OPERATIONS.index("all_gather"))
     part[resolution.index[gathers]] = Part.GATHER

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, IntArray
+from traces.columns import CODE, BoolArray, IntArray
 from traces.measure.moe.dense import dense_of
 from traces.measure.moe.lanes import Lanes, Part
 from traces.measure.moe.passes import Evidence, Kind, Passes
@@ -57,8 +57,8 @@ def members_of(lanes: Lanes, passes: Passes, told: Evidence) -> Membership:
     zones = zones_of(lanes, passes, told)
     outside = zones.of == UNTOLD
     by_itself = told.autograd | (told.phase == PHASES.index("bwd"))
-    kind = np.append(passes.kind, UNTOLD)[zones.of]
-    kind = np.where(outside, np.where(by_itself[lanes.order], Kind.BACKWARD, Kind.FORWARD), kind)
+    kind = np.append(passes.kind, CODE(UNTOLD))[zones.of]
+    kind[outside] = np.where(by_itself[lanes.order[outside]], Kind.BACKWARD, Kind.FORWARD)
     whole = np.append(passes.whole, False)[zones.of]  # else the name alone tells what a reorder does
     module = _by_part(lanes, zones.zone, kind == Kind.BACKWARD, whole)
     module[_counts_gathered(lanes, zones)] = _CODE["preprocess_and_token_sync"]
@@ -69,11 +69,16 @@ def members_of(lanes: Lanes, passes: Passes, told: Evidence) -> Membership:
     again = told.recomputed[lanes.order] & (kind != UNTOLD)
     forward = told.phase[lanes.order] == PHASES.index("fwd")
     again |= (kind == Kind.BACKWARD) & (lanes.part == Part.ACTIVATION) & forward
-    kind = np.where(again, Kind.RECOMPUTE, kind)
+    kind[again] = Kind.RECOMPUTE
     mine = (module != UNTOLD) & (kind != UNTOLD)
-    result = np.full((3, len(module)), UNTOLD, dtype=np.int64)
-    result[:, lanes.order] = np.where(mine, np.stack((module, kind, zones.of)), UNTOLD)
-    return Membership(*result)
+    return Membership(*(_in_order(lanes, mine, one) for one in (module, kind, zones.of)))
+
+
+def _in_order(lanes: Lanes, which: BoolArray, values: IntArray) -> IntArray:
+    """Some values of a lane order in the order of the activities, `UNTOLD` elsewhere."""
+    result = np.full_like(values, UNTOLD)
+    result[lanes.order[which]] = values[which]
+    return result
 
 
 def _by_part(lanes: Lanes, zone: IntArray, backward: BoolArray, whole: BoolArray) -> IntArray:
@@ -81,17 +86,17 @@ def _by_part(lanes: Lanes, zone: IntArray, backward: BoolArray, whole: BoolArray
     part = lanes.part
     early, late = np.isin(zone, _EARLY), np.isin(zone, _LATE)
     undoes = np.where(whole, late, lanes.undoes)
-    moves = np.where(late != backward, _CODE["combine"], _CODE["dispatch"])
-    orders = np.where(undoes != backward, _CODE["unpermute"], _CODE["permute"])
-    orders = np.where(zone == Zone.EXPERTS, _CODE["expert_gemm"], orders)
     experts = zone == Zone.EXPERTS
-    activation = np.where(experts, _CODE["expert_activation"], UNTOLD)
-    rest = np.where(experts, _CODE["expert_gemm"], UNTOLD)
+    moves = _either(late != backward, "combine", "dispatch")
+    orders = _either(undoes != backward, "unpermute", "permute")
+    orders[experts] = _CODE["expert_gemm"]
+    activation = _either(experts, "expert_activation")
+    rest = _either(experts, "expert_gemm")
     rules: dict[Part, int | IntArray] = {
         Part.ROUTER: _CODE["router"],
         Part.MAP: _CODE["preprocess_and_token_sync"],
         Part.CONTROL: _CODE["preprocess_and_token_sync"],
-        Part.COUNTS: np.where(early, _CODE["preprocess_and_token_sync"], UNTOLD),
+        Part.COUNTS: _either(early, "preprocess_and_token_sync"),
         Part.PAYLOAD: moves,
         Part.REORDER: orders,
         Part.GROUPED: _CODE["expert_gemm"],
@@ -100,11 +105,16 @@ def _by_part(lanes: Lanes, zone: IntArray, backward: BoolArray, whole: BoolArray
         Part.CAST: rest,
         Part.OTHER: rest,
     }
-    module = np.full(len(part), UNTOLD, dtype=np.int64)
+    module = np.full(len(part), UNTOLD, dtype=CODE)
     for which, said in rules.items():
         mine = part == which
         module[mine] = np.broadcast_to(said, module.shape)[mine]
     return module
+
+
+def _either(which: BoolArray, module: str, other: str | None = None) -> IntArray:
+    """One module where a mask holds, another or none elsewhere."""
+    return np.where(which, CODE(_CODE[module]), CODE(UNTOLD if other is None else _CODE[other]))
 
 
 def _counts_gathered(lanes: Lanes, zones: Zones) -> BoolArray:

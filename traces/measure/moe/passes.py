@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, IntArray
+from traces.columns import CODE, BoolArray, IntArray
 from traces.limits import Limit
 from traces.measure.moe.lanes import Lanes, Part
 from traces.names.kernels import UNNAMED, KernelClass, classify_kernel
@@ -83,9 +83,9 @@ def evidence_of(
     names = (*rank.columns.kernel_names, "")
     classes = (*map(classify_kernel, rank.columns.kernel_names), UNNAMED)
     by_name = [_phase_named(name, kernel) for name, kernel in zip(names, classes, strict=True)]
-    phase = np.array(by_name, dtype=np.int64)[rows.name]
+    phase = np.array(by_name, dtype=CODE)[rows.name]
     phase[resolution.index] = communication_of(rank).phase_by_name()
-    resolved = np.full(len(rows), UNTOLD, dtype=np.int64)
+    resolved = np.full(len(rows), UNTOLD, dtype=CODE)
     resolved[resolution.index] = resolution.phase
     return Evidence(autograd, again, phase, resolved)
 
@@ -101,7 +101,7 @@ def _phase_named(name: str, kernel: KernelClass) -> int:
 
 def passes_of(lanes: Lanes, resolution: Resolution, told: Evidence) -> Passes:
     """Find the layer passes of a rank."""
-    operation = np.full(len(lanes.order), UNTOLD, dtype=np.int64)
+    operation = np.full(len(lanes.order), UNTOLD, dtype=CODE)
     operation[resolution.index] = resolution.operation
     first, last, way = _groups(lanes, operation[lanes.order])
     crossed = np.cumsum(np.isin(lanes.part, (Part.BORDER, Part.ROUTER)))[first]
@@ -169,7 +169,7 @@ def _kinds(lanes: Lanes, told: Evidence, first: IntArray, last: IntArray) -> Int
     only_forward = not (told.phase == PHASES.index("bwd")).any()
     known = forward | backward | resolved | expected | by_thread | only_forward
     kind = np.where(again, Kind.RECOMPUTE, np.where(back, Kind.BACKWARD, Kind.FORWARD))
-    return np.where(known | again, kind, UNTOLD)
+    return np.where(known | again, kind, UNTOLD).astype(CODE)
 
 
 def _with_gradients(lanes: Lanes, by_autograd: BoolArray, first: IntArray, last: IntArray) -> BoolArray:

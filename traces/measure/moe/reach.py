@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from traces.columns import BoolArray, IntArray
+from traces.columns import PLACE, BoolArray, IntArray
 
 
 def next_at(mask: BoolArray) -> IntArray:
     """Of each place i, 0 to n, the first place at i or later where the mask holds, n where none; (n + 1,)."""
     count = len(mask)
-    here = np.append(np.where(mask, np.arange(count), count), count)
+    here = np.append(np.where(mask, np.arange(count, dtype=PLACE), PLACE(count)), PLACE(count))
     result: IntArray = np.minimum.accumulate(here[::-1])[::-1]
     return result
 
 
 def previous_at(mask: BoolArray) -> IntArray:
     """Of each place i, 0 to n, the last place before i where the mask holds, -1 where none; (n + 1,)."""
-    here = np.concatenate(([-1], np.where(mask, np.arange(len(mask)), -1)))
+    here = np.append(PLACE(-1), np.where(mask, np.arange(len(mask), dtype=PLACE), PLACE(-1)))
     result: IntArray = np.maximum.accumulate(here)
     return result
 

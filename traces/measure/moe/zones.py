@@ -12,7 +12,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from traces.columns import BoolArray, IntArray
+from traces.columns import CODE, PLACE, BoolArray, IntArray
 from traces.measure.moe.lanes import Lanes, Part
 from traces.measure.moe.passes import Evidence, Passes
 from traces.measure.moe.reach import next_at, previous_at
@@ -52,15 +52,19 @@ def zones_of(lanes: Lanes, passes: Passes, told: Evidence) -> Zones:
     count = len(lanes.order)
     if not len(passes):
         nothing = np.empty(0, dtype=np.int64)
-        outside = np.full(count, Zone.OUTSIDE, dtype=np.int64)
-        return Zones(outside, np.full(count, UNTOLD, dtype=np.int64), nothing, nothing, nothing)
+        outside = np.full(count, Zone.OUTSIDE, dtype=CODE)
+        return Zones(outside, np.full(count, UNTOLD, dtype=PLACE), nothing, nothing, nothing)
     begin, end = _reach(lanes, passes, told)
     entered, left = _experts(lanes, passes)
     back = passes.from_last + 1
     starts = (begin, passes.to_first, passes.to_last + 1, entered, left, passes.from_first, back, end)
-    at = np.searchsorted(np.stack(starts, axis=1).ravel(), np.arange(count), side="right") - 1
-    zone = np.where(at < 0, Zone.OUTSIDE, at % len(Zone))
-    return Zones(zone, np.where(zone == Zone.OUTSIDE, UNTOLD, at // len(Zone)), begin, entered, end)
+    borders = np.stack(starts, axis=1).ravel()
+    at = (np.searchsorted(borders, np.arange(count, dtype=PLACE), side="right") - 1).astype(PLACE)
+    zone = (at % len(Zone)).astype(CODE)
+    zone[at < 0] = Zone.OUTSIDE
+    of = at // len(Zone)
+    of[zone == Zone.OUTSIDE] = UNTOLD
+    return Zones(zone, of, begin, entered, end)
 
 
 def _reach(lanes: Lanes, passes: Passes, told: Evidence) -> tuple[IntArray, IntArray]:

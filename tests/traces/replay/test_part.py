@@ -17,16 +17,16 @@ from tests.simulate.knobs import Knobs
 from tests.simulate.recorded import START_NS, View, record
 from tests.simulate.run import run
 from traces.account.device import find_queueing
-from traces.columns import IntArray
 from traces.formats.open import read_trace
 from traces.intervals import spans
 from traces.limits import Limit
 from traces.replay.borders import Borders
-from traces.replay.cut import cut
 from traces.replay.edits import Edits, Subject
-from traces.replay.graph import WORK, Graph, build_graph
+from traces.replay.graph import Graph, build_graph, happens_in
+from traces.replay.part import part_of
 from traces.replay.run import Replayed, replay
-from traces.steps.found import Step, Steps, from_steps
+from traces.steps.found import Step, Steps, from_steps, one_window
+from traces.steps.sample import WHOLE, sample_of
 from traces.timeline import Activities, RankTimeline, build
 
 STEPS = 12
@@ -34,6 +34,9 @@ KNOBS = Knobs(
     step_count=STEPS, layer_count=2, microbatch_count=1, dispatch_us=400, peer_late_us=40, python_us=12,
     recompute="moe",
 )  # fmt: skip
+BORDERS_NS = [START_NS + at for at in run(KNOBS).borders_ns]
+STRETCHES = spans((BORDERS_NS[2], BORDERS_NS[4]), (BORDERS_NS[7], BORDERS_NS[9]))
+LATER = spans((BORDERS_NS[3], BORDERS_NS[4]), (BORDERS_NS[8], BORDERS_NS[9]))
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +55,9 @@ def rank(path: Path) -> RankTimeline:
 
 @pytest.fixture(scope="module")
 def steps() -> Steps:
-    borders = [START_NS + at for at in run(KNOBS).borders_ns]
-    return from_steps("user", "", tuple(Step(number, *pair) for number, pair in enumerate(pairwise(borders))))
+    return from_steps(
+        "user", "", tuple(Step(number, *pair) for number, pair in enumerate(pairwise(BORDERS_NS)))
+    )
 
 
 @pytest.fixture(scope="module")
@@ -65,49 +69,54 @@ def whole(rank: RankTimeline, steps: Steps) -> Subject:
 
 @pytest.fixture(scope="module")
 def graph(whole: Subject, steps: Steps) -> Graph:
+    return build_graph(
+        whole.rank, spans((steps.used[0].start_ns, steps.used[-1].end_ns)), find_queueing(whole.rank)
+    )
+
+
+@pytest.fixture(scope="module")
+def part(whole: Subject) -> tuple[Subject, Graph]:
     """Steps 2 and 3, and steps 7 and 8."""
-    borders = [(step.start_ns, step.end_ns) for step in steps.used]
-    stretches = spans((borders[2][0], borders[3][1]), (borders[7][0], borders[8][1]))
-    return build_graph(whole.rank, stretches, find_queueing(whole.rank))
+    subject, queueing = part_of(whole, find_queueing(whole.rank), STRETCHES)
+    return subject, build_graph(subject.rank, STRETCHES, queueing)
 
 
-def ends_ns(graph: Graph, done: Replayed) -> IntArray:
-    """When the work that happens in a graph has ended, in the order of its events."""
-    result: IntArray = done.end_ns[(graph.events // 3)[graph.events % 3 == WORK]]
-    return result
-
-
-def test_only_what_happens_in_the_stretches_moves(whole: Subject, graph: Graph, steps: Steps) -> None:
+def test_only_what_happens_in_the_stretches_moves(part: tuple[Subject, Graph]) -> None:
+    _, graph = part
     halved = replace(graph.timing, duration_ns=graph.timing.duration_ns // 2)
     moved = replay(graph, halved).end_ns != graph.rows.end_ns
-    inside = [(step.start_ns, step.end_ns) for place, step in enumerate(steps.used) if place in (2, 3, 7, 8)]
-    starts, ends = graph.rows.start_ns, graph.rows.end_ns
-    within = np.logical_or.reduce([(ends > start) & (starts < end) for start, end in inside])
     assert moved.any()
-    assert not (moved & ~within).any()
+    assert not (moved & ~happens_in(graph.rows, STRETCHES)).any()
 
 
-def test_a_cut_graph_is_smaller_and_gives_back_the_recording(whole: Subject, graph: Graph) -> None:
-    subject, found = cut(whole, graph)
+def test_the_graph_of_a_part_is_smaller_and_gives_back_the_recording(
+    part: tuple[Subject, Graph], graph: Graph
+) -> None:
+    subject, found = part
     assert len(found.rows) < 0.4 * len(graph.rows)
-    assert len(found.calls) < 0.7 * len(graph.calls)
-    assert len(found.events) == len(graph.events)
+    assert len(found.calls) < 0.4 * len(graph.calls)
     assert len(subject.rank.activities) == len(found.rows)
     assert (replay(found, found.timing).end_ns == found.rows.end_ns).all()
 
 
 @pytest.mark.parametrize("wall", ["communication", "host_overhead", "memory", "compute"])
-def test_a_cut_graph_replays_as_the_whole_one(whole: Subject, graph: Graph, wall: str) -> None:
-    subject, found = cut(whole, graph)
-    one = replay(graph, Edits(whole, graph, graph.timing).walls()[wall]())
-    other = replay(found, Edits(subject, found, found.timing).walls()[wall]())
-    assert (ends_ns(graph, one) == ends_ns(found, other)).all()
-    assert (ends_ns(graph, one) != ends_ns(graph, replay(graph, graph.timing))).any()
+def test_the_graph_of_a_part_replays_as_the_whole_one(
+    whole: Subject, part: tuple[Subject, Graph], graph: Graph, wall: str
+) -> None:
+    """The lengths of the later step of each stretch."""
+    subject, found = part
+    pairs = [(start, end) for start, end in LATER.pairs()]
+    lengths = [
+        Borders(one.rows, pairs).lengths_ns(replay(one, Edits(of, one, one.timing).walls()[wall]()))
+        for of, one in ((whole, graph), (subject, found))
+    ]
+    assert lengths[0].tolist() == lengths[1].tolist()
 
 
 def at(rows: Activities, start_ns: list[int], end_ns: list[int]) -> Activities:
     """As many of some activities, at other times."""
-    taken = {name: getattr(rows, name)[: len(start_ns)] for name in Activities.__slots__}
+    some = rows.take(np.arange(len(start_ns)))
+    taken = {name: getattr(some, name) for name in Activities.__slots__}
     return Activities(**{**taken, "start_ns": np.array(start_ns), "end_ns": np.array(end_ns)})
 
 
@@ -159,3 +168,29 @@ def test_the_partition_counts_every_step_whatever_is_replayed(
     assert (some.budget, some.steps, some.account) == (every.budget, every.steps, every.account)
     assert (some.ledger, some.bounds) == (every.ledger, every.bounds)
     assert some.costs != every.costs
+
+
+def test_slices_of_a_long_window_stand_for_all_of_it() -> None:
+    """A window of 32 parts of 1,000 ns; half of the activities are replayed, a quarter of them counts."""
+    window = one_window("none", "", 0, 32_000)
+    assert sample_of(window, int(WHOLE.value)).pairs_ns == ((0, 32_000),)
+    found = sample_of(window, 2 * int(WHOLE.value))
+    assert found.pairs_ns[:2] == ((500, 750), (1_500, 1_750))
+    assert found.stretches.pairs()[:2] == [[250, 750], [1_250, 1_750]]
+    assert set(found.stand_for_ns) == {1_000}
+    assert (len(found.pairs_ns), sum(found.stand_for_ns)) == (32, 32_000)
+
+
+def test_slices_tell_nearly_what_the_whole_window_does(
+    monkeypatch: pytest.MonkeyPatch, rank: RankTimeline
+) -> None:
+    window = one_window("none", "", BORDERS_NS[0], BORDERS_NS[-1])
+    every = changes_of(rank, window)
+    monkeypatch.setattr(sample, "WHOLE", Limit(len(rank.activities) / 2, "activities", "a test's"))
+    some = changes_of(rank, window)
+    assert some.costs.replayed_ns < 0.26 * every.costs.replayed_ns
+    for wall in ("communication", "host_overhead", "memory", "compute"):
+        cost, other = every.costs.of(wall), some.costs.of(wall)
+        assert cost is not None
+        assert other is not None
+        assert abs(other.ns - cost.ns) < 0.02 * every.window_ns
