@@ -117,9 +117,8 @@ def test_measuring_says_its_phases_and_each_replay(recording: Path) -> None:
             fractions.extend([] if fraction is None else [fraction])
 
     diagnoser.analyze(recording, progress=listen)
-    phases = ["steps", "communication", "recomputed layers", "time without compute", "SMs", "layers"]
-    assert said[:8] == ["", *phases, "replay 1"]
-    assert [one for one in said if one.startswith("replay ")] == [
-        f"replay {number}" for number in range(1, len(said) - 6)
-    ]
+    phases = ["steps", "communication", "recomputed layers", "time without compute", "SMs"]
+    replays = [f"replay {number}" for number in range(1, len(said) - 6)]
+    assert said == ["", *phases, *replays, "layers"]
+    assert len(replays) > 5
     assert fractions == sorted(fractions)
