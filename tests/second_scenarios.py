@@ -19,6 +19,7 @@ from tests.simulate.host_program import (
     MAIN,
     Await,
     Busy,
+    Collective,
     Engine,
     Launch,
     Machine,
@@ -92,10 +93,12 @@ def draw_scenario(seed: int) -> Scenario:
 
 def program(scenario: Scenario, without: Handicap | None = None) -> Program:
     """What its threads do; `without` a handicap it is written so that the handicap is not there."""
-    return _Writer(scenario, without).program()
+    return Writer(scenario, without).program()
 
 
-class _Writer:
+class Writer:
+    """Says what the host threads of one rank do, step by step."""
+
     def __init__(self, scenario: Scenario, without: Handicap | None) -> None:
         self._is, self._without = scenario, without
         self._threads: dict[str, list[Operation]] = {MAIN: [], AUTOGRAD: []}
@@ -107,6 +110,7 @@ class _Writer:
         self._said: dict[str, int] = {}
 
     def program(self) -> Program:
+        """The program of all steps."""
         for step in range(self._is.step_count):
             self._step(step)
         return Program(Machine(SMS, beside_comm_frac=0.05), self._threads)
@@ -129,12 +133,12 @@ class _Writer:
         self._last += 1
         return self._last
 
-    def _submit(self, work: Work, api: str) -> None:
+    def _submit(self, work: Work, api: str, collective: Collective | None = None) -> None:
         busy_ns = self._host_ns(self._is.python_us, f"{work.kernel} python")
         if self._without is not Handicap.HOST_OVERHEAD:
             self._say(Busy(busy_ns, part=self._part))
         api_ns = self._host_ns(3.0, f"{work.kernel} call")
-        self._say(Launch(api, (work,), api_ns, api_ns // 6, self._part))
+        self._say(Launch(api, (work,), api_ns, api_ns // 6, self._part, collective=collective))
 
     def _work(self, kernel: str, engine: Engine, stream: int, alone_ns: int) -> Work:
         arrival_ns = self._host_ns(2.5, f"{kernel} arrival")
@@ -217,17 +221,8 @@ class _Writer:
         run = self._is
         self._where = (step, 0, -1, "forward")
         self._say(Push(f"iteration {step}", "step"))
-        self._kernel("embedding_fwd", run.small_us)
-        for microbatch in range(run.microbatch_count):
-            self._pass("forward", microbatch)
-            self._at(microbatch, -1, "forward")
-            self._kernel("gemm_fwd", run.gemm_us, SMS)
-            self._kernel("loss_fwd", run.small_us)
-            if run.threads == "autograd":
-                with self._handed_over(AUTOGRAD, waits=True):
-                    self._pass("backward", microbatch)
-            else:
-                self._pass("backward", microbatch)
+        self._embed()
+        self._microbatches()
         self._at(0, -1, "optimizer")
         if not run.sharded:
             whole_us = run.gradient_us * run.layer_count
@@ -241,13 +236,37 @@ class _Writer:
             self._finish(self._begin("nccl_all_gather", run.gradient_us * run.layer_count, 1))
         self._say(Pop())
 
+    def _embed(self) -> None:
+        self._kernel("embedding_fwd", self._is.small_us)
+
+    def _microbatches(self) -> None:
+        for microbatch in range(self._is.microbatch_count):
+            self._pass("forward", microbatch)
+            self._head(microbatch)
+            self._backward(microbatch)
+
+    def _head(self, microbatch: int) -> None:
+        self._at(microbatch, -1, "forward")
+        self._kernel("gemm_fwd", self._is.gemm_us, SMS)
+        self._kernel("loss_fwd", self._is.small_us)
+
+    def _backward(self, microbatch: int) -> None:
+        if self._is.threads == "autograd":
+            with self._handed_over(AUTOGRAD, waits=True):
+                self._pass("backward", microbatch)
+        else:
+            self._pass("backward", microbatch)
+
+    def _head_backward(self, microbatch: int) -> None:
+        self._at(microbatch, -1, "backward")
+        self._kernel("loss_bwd", self._is.small_us)
+        self._backward_gemm(self._is.gemm_us, SMS)
+
     def _pass(self, phase: str, microbatch: int) -> None:
         layers = list(range(self._is.layer_count))
         if phase == "backward":
             layers.reverse()
-            self._at(microbatch, -1, phase)
-            self._kernel("loss_bwd", self._is.small_us)
-            self._backward_gemm(self._is.gemm_us, SMS)
+            self._head_backward(microbatch)
         coming = self._gather(microbatch, layers[0], phase)
         for layer, following in zip(layers, [*layers[1:], None], strict=True):
             arrived, coming = coming, self._gather(microbatch, following, phase)

@@ -2,7 +2,8 @@
 
 It shares no code with `tests.simulate.engine` and is built another way: no generators, no heap, no
 callbacks. Every piece of work knows what it comes after; a plain loop asks threads, streams, copy engines and
-running kernels when something next happens, goes there, and asks again.
+running kernels when something next happens, goes there, and asks again. Many ranks are asked in the same way,
+each in turn, by the same clock.
 
 The rules, all times in whole ns:
 
@@ -13,11 +14,14 @@ The rules, all times in whole ns:
 - an event is done when it is recorded and all is done that its stream had been given or told to wait for;
 - ready work starts, but copies to the host take turns by the time they were ready, and copies to the device;
 - communication takes its peers' time and its own, copies and fills their own;
+- a collective arrives when it starts; it ends its own transfer after the last of its group arrived, and holds
+  its SMs all that time;
 - communication holds an SM per block from start to end, all but one at most; compute kernels ask for an SM
   per block, all at most; where they ask for more than is left, each gets the same part of what it asks for;
 - ready compute does not start while it and the compute that runs ask for more SMs than there are, nor before
   other compute that was ready earlier;
-- beside communication, moving or waiting, compute is slower by `beside_comm_frac` as well;
+- beside communication, moving or waiting, compute is slower by `beside_comm_frac` as well, which is the
+  decimal fraction that is written;
 - work left is a fraction, never rounded; a compute kernel ends at the first whole ns at which none is left;
 - a thread that waits for what is done goes on at once;
 - at one instant work ends, then work starts, by submission, then threads go on.
@@ -28,11 +32,12 @@ Every event is recorded once, before anything waits for it.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from fractions import Fraction
 from math import ceil
 from typing import Final
 
-from tests.second_simulator_parts import Call, Past, Piece, Thread, latest, plus
+from tests.second_simulator_parts import Call, Meetings, Past, Piece, Thread, latest, plus
 from tests.simulate.host_program import (
     Allocate,
     Await,
@@ -54,14 +59,12 @@ from tests.simulate.host_program import (
 _TAKE_TURNS: Final = (Engine.COPY_TO_DEVICE, Engine.COPY_TO_HOST)
 
 
-class SecondSimulator:
-    """Runs a program when made. `pieces` are in order of submission, `calls` by thread in order.
+class OneRank:
+    """The host and the GPU of one rank. `pieces` are in order of submission, `calls` by thread in order."""
 
-    Raises ValueError where a thread waits for what never comes.
-    """
-
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, rank: int, meetings: Meetings) -> None:
         self.pieces: list[Piece] = []
+        self._rank, self._meetings = rank, meetings
         self._machine = program.machine
         self._threads = [Thread(name, list(program.threads[name])) for name in program.threads]
         self._now_ns, self._rate = 0, Fraction(1)
@@ -73,15 +76,6 @@ class SecondSimulator:
         self._told: dict[int, frozenset[Past]] = defaultdict(frozenset)
         self._events: dict[int, Past] = {}
         self._flags_ns: dict[int, int] = {}
-        while True:
-            while self._end_what_is_done() or self._start_what_is_ready() or self._let_a_thread_go_on():
-                pass
-            next_ns = self._next_instant()
-            if next_ns is None:
-                break
-            self._work_until(next_ns)
-        if self._unfinished or any(thread.now_does is not None for thread in self._threads):
-            raise ValueError("a thread waits for what never comes")
 
     @property
     def calls(self) -> dict[str, list[Call]]:
@@ -93,9 +87,20 @@ class SecondSimulator:
         """Start, end and text of ranges by thread, in order of their ends."""
         return {thread.name: thread.ranges for thread in self._threads}
 
-    # The loop
+    @property
+    def is_done(self) -> bool:
+        """Whether its program has ended and all its work."""
+        return not self._unfinished and all(thread.now_does is None for thread in self._threads)
 
-    def _next_instant(self) -> int | None:
+    # What the loop asks of it
+
+    def go_to(self, now_ns: int) -> None:
+        """Work until then, and do all that happens then."""
+        self._work_until(now_ns)
+        while self._end_what_is_done() or self._start_what_is_ready() or self._let_a_thread_go_on():
+            pass
+
+    def next_instant(self) -> int | None:
         """The earliest time at which something is known to happen."""
         times = [self._end_ns(piece) for piece in self._running]
         times += [ready_ns for ready_ns, _ in self._first_of_streams()]
@@ -124,7 +129,7 @@ class SecondSimulator:
         free = max(1, self._machine.sm_count - sum(piece.work.block_count for piece in communication))
         asked = self._asked_sms()
         rate = Fraction(free, asked) if asked > free else Fraction(1)
-        return rate / (1 + Fraction(self._machine.beside_comm_frac)) if communication else rate
+        return rate / (1 + Fraction(str(self._machine.beside_comm_frac))) if communication else rate
 
     def _asked_sms(self) -> int:
         """SMs that the compute which runs asks for."""
@@ -136,6 +141,8 @@ class SecondSimulator:
         """When work ends, if all stays as it is; None where it has not started."""
         if piece.end_ns is not None or piece.start_ns is None:
             return piece.end_ns
+        if piece.collective is not None:
+            return plus(self._meetings.moves_ns(piece.collective), piece.collective.transfer_ns)
         if piece.work.engine is not Engine.SMS:
             return piece.start_ns + piece.work.peer_ns + piece.work.alone_ns
         return self._now_ns + ceil(piece.left_ns / self._rate)
@@ -165,6 +172,8 @@ class SecondSimulator:
             piece.start_ns, piece.left_ns = self._now_ns, Fraction(piece.work.alone_ns)
             self._queued[piece.work.stream].remove(piece)
             self._running.append(piece)
+            if piece.collective is not None:
+                self._meetings.arrive(self._rank, piece.collective, self._now_ns)
             self._rate = self._share()
             started = True
         return started
@@ -233,7 +242,8 @@ class SecondSimulator:
         for work in launch.works:
             behind, after = self._last.get(work.stream), self._told.pop(work.stream, frozenset())
             number = len(self.pieces)
-            piece = Piece(number, work, thread.name, len(thread.calls), self._now_ns, behind, after)
+            call = len(thread.calls)
+            piece = Piece(number, work, thread.name, call, self._now_ns, behind, after, launch.collective)
             self._last[work.stream] = piece
             self._queued[work.stream].append(piece)
             self.pieces.append(piece)
@@ -281,6 +291,51 @@ class SecondSimulator:
             thread.calls.append(Call(thread.name, operation, thread.began_ns, self._now_ns))
         thread.place, thread.began_ns = thread.place + 1, self._now_ns
         thread.acted_ns = thread.waits_for = None
+
+
+class SecondSimulator(OneRank):
+    """Runs the program of one rank alone when made.
+
+    Raises ValueError where a thread waits for what never comes.
+    """
+
+    def __init__(self, program: Program) -> None:
+        meetings = Meetings()
+        super().__init__(program, 0, meetings)
+        _run({0: self}, meetings)
+
+
+class SecondRanks:
+    """Runs the programs of many ranks together when made. `ranks` by number; `arrivals_ns` at collectives.
+
+    Raises ValueError where a thread waits for what never comes, a rank that never arrives for one.
+    """
+
+    def __init__(self, programs: Mapping[int, Program]) -> None:
+        meetings = Meetings()
+        self.ranks = {rank: OneRank(programs[rank], rank, meetings) for rank in programs}
+        self.arrivals_ns = meetings.arrivals_ns
+        _run(self.ranks, meetings)
+
+
+def _run(ranks: Mapping[int, OneRank], meetings: Meetings) -> None:
+    """Ask every rank when something next happens, let those go there whose turn it is, and ask them again.
+
+    Only a rank that went, or whose group is whole now, can have another answer than before.
+    """
+    now_ns, answers = 0, dict.fromkeys(ranks, 0)
+    while answers:
+        now_ns = min(answers.values())
+        turn = {rank for rank, next_ns in answers.items() if next_ns == now_ns}
+        while turn:
+            for rank in sorted(turn):
+                ranks[rank].go_to(now_ns)
+                next_ns = ranks[rank].next_instant()
+                answers.pop(rank, None)
+                answers |= {} if next_ns is None else {rank: next_ns}
+            turn = meetings.met()
+    if not all(rank.is_done for rank in ranks.values()):
+        raise ValueError("a thread waits for what never comes")
 
 
 def _before_it_acts_ns(operation: Operation) -> int:

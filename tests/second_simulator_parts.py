@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from tests.simulate.host_program import Operation, Push, Work
+from tests.simulate.host_program import Collective, Operation, Push, Work
 
 
 @dataclass(eq=False, slots=True)
@@ -20,6 +20,7 @@ class Piece:
     submit_ns: int
     behind: Piece | None
     after: frozenset[Past]
+    collective: Collective | None = None
     left_ns: Fraction = Fraction(0)
     start_ns: int | None = None
     end_ns: int | None = None
@@ -95,3 +96,39 @@ class Thread:
     @property
     def now_does(self) -> Operation | None:
         return self.operations[self.place] if self.place < len(self.operations) else None
+
+
+Instance = tuple[tuple[int, ...], str, int]
+
+
+@dataclass(slots=True)
+class Meetings:
+    """When each rank arrived at each instance of a collective."""
+
+    arrivals_ns: dict[Instance, dict[int, int]] = field(default_factory=dict)
+    _just_met: set[int] = field(default_factory=set)
+
+    def arrive(self, rank: int, collective: Collective, now_ns: int) -> None:
+        """Raises ValueError where a rank is not of the group, or was there already."""
+        instance = instance_of(collective)
+        there = self.arrivals_ns.setdefault(instance, {})
+        if rank not in collective.group or rank in there:
+            raise ValueError(f"rank {rank} cannot arrive at {instance}")
+        there[rank] = now_ns
+        if len(there) == len(collective.group):
+            self._just_met.update(there)
+
+    def met(self) -> set[int]:
+        """The ranks whose groups became whole since this was asked last."""
+        met, self._just_met = self._just_met, set()
+        return met
+
+    def moves_ns(self, collective: Collective) -> int | None:
+        """When its data moves: from the last arrival on; None before that."""
+        there = self.arrivals_ns.get(instance_of(collective), {})
+        return max(there.values()) if len(there) == len(collective.group) else None
+
+
+def instance_of(collective: Collective) -> Instance:
+    """What its participants share: group, name and number; the time to move the data is each rank's own."""
+    return collective.group, collective.name, collective.sequence

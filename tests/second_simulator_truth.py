@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import diagnoser
-from tests.second_simulator import SecondSimulator
+from tests.second_simulator import OneRank, SecondSimulator
 from tests.second_simulator_parts import Piece
 from tests.simulate.export import write_export
 from tests.simulate.handicaps import Handicap
@@ -99,7 +99,7 @@ def _length(borders: Sequence[int], step: int) -> int:
     return borders[step + 1] - borders[step]
 
 
-def executed(simulated: SecondSimulator) -> Executed:
+def executed(simulated: OneRank) -> Executed:
     """The same as the simulator's own record, so that it can be written as a recording."""
     calls = sorted(
         (call.start_ns, call.end_ns, thread, place)
@@ -111,6 +111,7 @@ def executed(simulated: SecondSimulator) -> Executed:
     for piece in simulated.pieces:
         call = correlation[piece.thread, piece.call]
         activity = Activity(piece.work, call, piece.submit_ns, "", None)
+        activity.collective = piece.collective
         activity.start_ns, activity.end_ns = _ns(piece.start_ns), _ns(piece.end_ns)
         activities.append(activity)
     made = tuple(

@@ -1,5 +1,8 @@
 """A discrete-event engine: host threads, streams, events, copy engines, SMs and a bounded launch queue.
 
+It runs one rank, or several that collectives couple: a participant holds its SMs from its own start, and all
+of them move their data from the start of the last one on.
+
 It knows nothing of steps, walls or gaps. An activity starts at the latest of: its submission plus arrival,
 the end of what precedes it on its stream plus a gap, the end of the events its stream waits for plus a gap.
 Compute kernels of several streams that together ask for more SMs than there are never overlap: the one ready
@@ -12,13 +15,14 @@ Python's do, and not launch at once.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from heapq import heappop, heappush
 from inspect import GEN_CLOSED, getgeneratorstate
 from math import ceil
 from typing import Final
 
 from tests.simulate.happened import Activity, CallMade, Event, Executed, Span
-from tests.simulate.host_program import Engine, Program
+from tests.simulate.host_program import Collective, Engine, Program
 from tests.simulate.host_thread import HostThread, Waits
 
 _COPY_ENGINES: Final = (Engine.COPY_TO_DEVICE, Engine.COPY_TO_HOST)
@@ -27,7 +31,60 @@ _ROUNDING: Final = 1e-6
 
 def execute(program: Program) -> Executed:
     """Run a program to its end. Raises ValueError where its threads wait for what never comes."""
-    return _Run(program).run()
+    return execute_ranks((program,))[0]
+
+
+def execute_ranks(programs: Sequence[Program]) -> tuple[Executed, ...]:
+    """Run the programs of all ranks together; a program's place is its rank.
+
+    Raises ValueError where a thread, a stream or a participant of a collective waits for what never comes.
+    """
+    agenda, meetings = _Agenda(), _Meetings()
+    ranks = [_Rank(number, program, agenda, meetings) for number, program in enumerate(programs)]
+    for rank in ranks:
+        rank.begin()
+    while agenda:
+        now, number, activity = agenda.pop()
+        if activity is not None:
+            ranks[number].reach(activity, now)
+    return tuple(rank.executed() for rank in ranks)
+
+
+class _Agenda:
+    """What happens next, on any rank."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, bool, int, int, int, Activity]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._heap)
+
+    def put(self, when_ns: int, rank: int, order: int, activity: Activity) -> None:
+        """At one instant work ends before compute starts, and on each rank in the order given."""
+        computes = activity.start_ns < 0 and _takes_sms(activity)
+        heappush(self._heap, (when_ns, computes, rank, order, activity.version, activity))
+
+    def pop(self) -> tuple[int, int, Activity | None]:
+        """Time, rank and activity; None where it was put again since."""
+        now, _, rank, _, version, activity = heappop(self._heap)
+        return now, rank, activity if version == activity.version else None
+
+
+class _Meetings:
+    """Who has arrived at each collective."""
+
+    def __init__(self) -> None:
+        self._arrived: dict[tuple[tuple[int, ...], str, int], dict[_Rank, Activity]] = {}
+
+    def arrive(self, rank: _Rank, activity: Activity, collective: Collective, now: int) -> None:
+        """A participant is there; the last one lets all of them move."""
+        there = self._arrived.setdefault(collective[:3], {})
+        if rank.number not in collective.group or rank in there:
+            raise ValueError(f"rank {rank.number} has no part in {collective}, or had it before")
+        there[rank] = activity
+        if len(there) == len(collective.group):
+            for each, waiting in there.items():
+                each.move(waiting, now)
 
 
 class _Marker:
@@ -65,43 +122,45 @@ class _Waiting:
             self._ready.append(self._thread)
 
 
-class _Run:
-    def __init__(self, program: Program) -> None:
-        self._machine, self._program = program.machine, program
+class _Rank:
+    def __init__(self, number: int, program: Program, agenda: _Agenda, meetings: _Meetings) -> None:
+        self.number, self._agenda, self._meetings = number, agenda, meetings
+        self._machine = program.machine
+        self._threads = [
+            HostThread(self, name).run(operations) for name, operations in program.threads.items()
+        ]
         self._streams: dict[int, _Stream] = {}
         self._events: dict[int, Event] = {}
         self._flags: dict[int, Event] = {}
         self._launched: list[Activity] = []
-        self._heap: list[tuple[int, bool, int, int, Activity]] = []
         self._order = 0
         self._computing: list[Activity] = []
         self._without_room: deque[Activity] = deque()
         self._communicating: list[Activity] = []
         self._copying: dict[Engine, Activity | None] = dict.fromkeys(_COPY_ENGINES)
         self._queued: dict[Engine, deque[Activity]] = {engine: deque() for engine in _COPY_ENGINES}
-        self._ready: list[Waits] = []
+        self._ready: list[Waits] = list(self._threads)
         self.activities: list[Activity] = []
         self.calls: list[CallMade] = []
         self.spans: list[Span] = []
         self._last_ns = 0
 
-    def run(self) -> Executed:
-        threads = [
-            HostThread(self, name).run(operations) for name, operations in self._program.threads.items()
-        ]
-        self._ready = list(threads)
+    def begin(self) -> None:
+        """Let the host threads do what they can do at once."""
         self._go_on()
-        while self._heap:
-            now, _, _, version, activity = heappop(self._heap)
-            if version != activity.version:
-                continue
-            self._last_ns = max(self._last_ns, now)
-            if activity.start_ns < 0:
-                self._reach_start(activity, now)
-            else:
-                self._end(activity, now)
-            self._go_on()
-        if any(getgeneratorstate(thread) != GEN_CLOSED for thread in threads):
+
+    def reach(self, activity: Activity, now: int) -> None:
+        """An activity of this rank starts, or ends."""
+        self._last_ns = max(self._last_ns, now)
+        if activity.start_ns < 0:
+            self._reach_start(activity, now)
+        else:
+            self._end(activity, now)
+        self._go_on()
+
+    def executed(self) -> Executed:
+        """All that happened, once nothing is left to happen."""
+        if any(getgeneratorstate(thread) != GEN_CLOSED for thread in self._threads):
             raise ValueError("a thread of the program waits for an event that never comes")
         if any(activity.end_ns < 0 for activity in self.activities):
             raise ValueError("a stream of the program waits for an event that never comes")
@@ -167,11 +226,15 @@ class _Run:
                 item.event.complete(max(stream.free_ns, stream.gate_ns, item.submit_ns))
 
     def _at(self, when_ns: int, activity: Activity) -> None:
-        """At one instant work ends before compute starts, and compute starts in order of submission."""
+        """Compute starts in order of submission, all else in the order in which it became known."""
         self._order += 1
         computes = activity.start_ns < 0 and _takes_sms(activity)
-        order = activity.number if computes else self._order
-        heappush(self._heap, (when_ns, computes, order, activity.version, activity))
+        self._agenda.put(when_ns, self.number, activity.number if computes else self._order, activity)
+
+    def move(self, activity: Activity, now: int) -> None:
+        """All participants of its collective are there."""
+        assert activity.collective is not None
+        self._at(now + activity.collective.transfer_ns, activity)
 
     @staticmethod
     def _start_of(activity: Activity, stream: _Stream) -> int:
@@ -219,13 +282,16 @@ class _Run:
             self._computing.append(activity)
             self._share(now)
             return
-        end_ns = now + work.peer_ns + work.alone_ns
-        self._at(end_ns, activity)
-        if activity.returns is not None:
-            activity.returns.complete(max(now, end_ns + activity.returns_late_ns))
+        if activity.collective is None:
+            end_ns = now + work.peer_ns + work.alone_ns
+            self._at(end_ns, activity)
+            if activity.returns is not None:
+                activity.returns.complete(max(now, end_ns + activity.returns_late_ns))
         if work.engine is Engine.COMMUNICATION:
             self._communicating.append(activity)
             self._share(now)
+        if activity.collective is not None:
+            self._meetings.arrive(self, activity, activity.collective, now)
 
     def _share(self, now: int) -> None:
         """Give every running compute kernel its rate of now on, and its end if nothing changes."""

@@ -15,6 +15,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -31,7 +32,7 @@ _GPU_TABLES: Final = (
 )
 _CUDA_TABLES: Final = (*_GPU_TABLES, "CUPTI_ACTIVITY_KIND_RUNTIME")
 _NULL_STREAM: Final = 7
-_SESSION_START: Final = 1_700_000_000_000_000_000  # ns since 1970; one fixed moment, so that files repeat
+SESSION_START_NS: Final = 1_700_000_000_000_000_000  # since 1970; one fixed moment, so that files repeat
 _SESSION_START_TEXT: Final = "2023-11-14T22:13:20"
 _BOOT_TO_SESSION_NS: Final = 10_000_000_000_000
 
@@ -66,12 +67,14 @@ def write_export(
     enum_rows: bool = True,
     shuffle_seed: int | None = None,
     capture_options: Mapping[str, str] | None = None,
+    session_start_ns: int = SESSION_START_NS,
 ) -> None:
     """Write a recording as an SQLite export that appears under its name only when whole.
 
     `lazy` leaves out tables without rows, as nsys does by default; ENUM tables are always there, and filled
     where `enum_rows` and the recording has CUDA rows. `shuffle_seed` shuffles the rows of every table, whose
-    order nsys does not promise. `capture_options` go into META_DATA_CAPTURE.
+    order nsys does not promise. `capture_options` go into META_DATA_CAPTURE. `session_start_ns` since 1970 is
+    where the recording's clock is zero.
 
     Raises FileExistsError where `path` exists, and ValueError for a schema we do not know or one without a
     table the recording needs. Graph-level rows are dropped under 3.0.0, as nsys 2022.4 drops them.
@@ -79,7 +82,11 @@ def write_export(
     if path.exists():
         raise FileExistsError(f"{path} exists")
     known = _schema(schema)
-    rows = _recorded(recording, known) | _derived(recording, known) | _metadata(known, path.name, lazy)
+    rows = (
+        _recorded(recording, known)
+        | _derived(recording, known, session_start_ns)
+        | _metadata(known, path.name, lazy)
+    )
     if "META_DATA_CAPTURE" in known.tables:
         options = {"COLLECT_GPU_MEMORY_USAGE": "false", **(capture_options or {})}
         rows["META_DATA_CAPTURE"] = [{"name": key, "value": value} for key, value in options.items()]
@@ -152,9 +159,9 @@ def _recorded(recording: Recording, schema: _Schema) -> _Rows:
     return rows
 
 
-def _derived(recording: Recording, schema: _Schema) -> _Rows:
+def _derived(recording: Recording, schema: _Schema, session_start_ns: int) -> _Rows:
     """What follows from the events, of the tables the schema has."""
-    derived = _session(recording, schema) | _machine(recording) | _streams(recording)
+    derived = _session(recording, schema, session_start_ns) | _machine(recording) | _streams(recording)
     return {table: rows for table, rows in derived.items() if table in schema.tables}
 
 
@@ -187,7 +194,7 @@ def _integers(rows: Sequence[Row], column: str) -> list[int]:
     return [value for row in rows if isinstance(value := row.get(column), int)]
 
 
-def _session(recording: Recording, schema: _Schema) -> _Rows:
+def _session(recording: Recording, schema: _Schema, session_start_ns: int) -> _Rows:
     events = [row for table_rows in recording.rows.values() for row in table_rows]
     first = min(_integers(events, "start"), default=0)
     last = max((*_integers(events, "end"), *_integers(events, "start")), default=0)
@@ -195,16 +202,18 @@ def _session(recording: Recording, schema: _Schema) -> _Rows:
     from_boot = any(
         name == "systemClockNs" for name, _ in schema.tables.get("TARGET_INFO_SESSION_START_TIME", ())
     )
-    start, stop = (_BOOT_TO_SESSION_NS, _BOOT_TO_SESSION_NS + last) if from_boot else (first, last)
+    boot_ns = _BOOT_TO_SESSION_NS + session_start_ns - SESSION_START_NS
+    start, stop = (boot_ns, boot_ns + last) if from_boot else (first, last)
+    started = datetime.fromtimestamp(session_start_ns // 1_000_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     vm = recording.global_id(0)
     environment = (("CpuCores", 1, "64"), ("CpuArchitecture", 3, "x86_64"))
     return {
         "TARGET_INFO_SESSION_START_TIME": [
             {
-                "utcEpochNs": _SESSION_START,
-                "utcTime": _SESSION_START_TEXT,
-                "localTime": _SESSION_START_TEXT,
-                "systemClockNs": _BOOT_TO_SESSION_NS,
+                "utcEpochNs": session_start_ns,
+                "utcTime": started,
+                "localTime": started,
+                "systemClockNs": boot_ns,
             }
         ],
         "ANALYSIS_DETAILS": [

@@ -36,19 +36,21 @@ class Handicap(Enum):
 
 def taken_away(program: Program, handicap: Handicap) -> Program:
     """The same program without a handicap; all else, and every draw, stays."""
-    return _edited(program, _EDITS[handicap](program))
+    return edited(program, _EDITS[handicap](program))
 
 
 def halved(program: Program) -> Program:
     """The same program with all GPU work in half its time, as the second proof of a replay asks."""
-    half = _on_works(lambda one: one._replace(alone_ns=one.alone_ns // 2, peer_ns=one.peer_ns // 2))
-    return _edited(program, half)
+    half = on_works(lambda one: one._replace(alone_ns=one.alone_ns // 2, peer_ns=one.peer_ns // 2))
+    return edited(program, half)
 
 
-_Edit = Callable[[Operation], Operation | None]
+Edit = Callable[[Operation], Operation | None]
+"""What becomes of an operation; None: it is gone."""
 
 
-def _edited(program: Program, edit: _Edit) -> Program:
+def edited(program: Program, edit: Edit) -> Program:
+    """The program with every operation edited."""
     threads = {
         name: [edited for operation in operations if (edited := edit(operation)) is not None]
         for name, operations in program.threads.items()
@@ -56,7 +58,7 @@ def _edited(program: Program, edit: _Edit) -> Program:
     return Program(program.machine, threads)
 
 
-def _no_communication(program: Program) -> _Edit:
+def _no_communication(program: Program) -> Edit:
     """Communication takes no time, no SMs, and waits for no peer; its launches stay."""
 
     def work(one: Work) -> Work:
@@ -64,10 +66,10 @@ def _no_communication(program: Program) -> _Edit:
             return one
         return one._replace(alone_ns=0, peer_ns=0, block_count=0)
 
-    return _on_works(work)
+    return on_works(work)
 
 
-def _filled_grids(program: Program) -> _Edit:
+def _filled_grids(program: Program) -> Edit:
     """Kernels with fewer blocks than SMs take blocks / SMs of their time, on all SMs."""
     sm_count = program.machine.sm_count
 
@@ -76,10 +78,12 @@ def _filled_grids(program: Program) -> _Edit:
             return one
         return one._replace(alone_ns=one.alone_ns * one.block_count // sm_count, block_count=sm_count)
 
-    return _on_works(work)
+    return on_works(work)
 
 
-def _on_works(work: Callable[[Work], Work]) -> _Edit:
+def on_works(work: Callable[[Work], Work]) -> Edit:
+    """An edit of all GPU work."""
+
     def edit(operation: Operation) -> Operation:
         if not isinstance(operation, Launch):
             return operation
@@ -88,7 +92,7 @@ def _on_works(work: Callable[[Work], Work]) -> _Edit:
     return edit
 
 
-def _nothing_again(program: Program) -> _Edit:
+def _nothing_again(program: Program) -> Edit:
     """No recompute, no offload, no copies of what lives on the host, no allocator calls after the first step.
 
     All of it is gone whole, launches too.
@@ -103,7 +107,7 @@ def _nothing_again(program: Program) -> _Edit:
     return edit
 
 
-def _no_host_time(program: Program) -> _Edit:
+def _no_host_time(program: Program) -> Edit:
     """Host threads take no time of their own, and copies that only feed a synchronising call are gone.
 
     Allocator calls, waits for the GPU, gaps and the launch queue stay: where such a copy is gone, the call
@@ -134,7 +138,7 @@ def _no_host_time(program: Program) -> _Edit:
     return edit
 
 
-_EDITS: Final[dict[Handicap, Callable[[Program], _Edit]]] = {
+_EDITS: Final[dict[Handicap, Callable[[Program], Edit]]] = {
     Handicap.COMMUNICATION: _no_communication,
     Handicap.HOST_OVERHEAD: _no_host_time,
     Handicap.MEMORY: _nothing_again,

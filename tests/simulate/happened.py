@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.simulate.host_program import Operation, Work
+from tests.simulate.host_program import Collective, Operation, Work
 
 
 class Event:
@@ -38,12 +38,13 @@ class Activity:
     """
 
     __slots__ = (
-        "bound", "call", "done", "end_ns", "left_ns", "mark", "number", "rate", "returns",
+        "bound", "call", "collective", "done", "end_ns", "left_ns", "mark", "number", "rate", "returns",
         "returns_late_ns", "since_ns", "start_ns", "submit_ns", "version", "why_late", "work",
     )  # fmt: skip
 
     def __init__(self, work: Work, call: int, submit_ns: int, why_late: str, mark: int | None) -> None:
         self.work, self.call, self.submit_ns, self.why_late, self.mark = work, call, submit_ns, why_late, mark
+        self.collective: Collective | None = None
         self.start_ns = self.end_ns = self.number = -1
         self.bound = ""
         self.returns: Event | None

@@ -78,11 +78,27 @@ class Busy(NamedTuple):
     part: Part = Part.STEP
 
 
+class Collective(NamedTuple):
+    """The instance of communication between ranks that a launch takes part in.
+
+    Launches of one `group` (global ranks, rising), `name` and `sequence` on different ranks are one instance;
+    every rank of the group launches it once. A participant arrives when its kernel starts, and ends
+    `transfer_ns`, its own, after the last of them arrived: `alone_ns` and `peer_ns` of its work count for
+    nothing. Point-to-point communication has the group of its pair.
+    """
+
+    group: tuple[int, ...]
+    name: str
+    sequence: int
+    transfer_ns: int
+
+
 class Launch(NamedTuple):
     """A call that submits work after `api_ns` and returns `tail_ns` later. Several works: one graph.
 
     `returns_with` "d2h": it returns `return_ns` after the end of its copy, "h2d": before it. `mark` is an
-    event done when its last work ends, without a call of its own (`Spin`).
+    event done when its last work ends, without a call of its own (`Spin`). With a `collective` its only work
+    is communication.
     """
 
     api: str
@@ -93,6 +109,7 @@ class Launch(NamedTuple):
     returns_with: str | None = None
     return_ns: int = 0
     mark: int | None = None
+    collective: Collective | None = None
 
 
 class Record(NamedTuple):

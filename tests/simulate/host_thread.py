@@ -10,6 +10,7 @@ from tests.simulate.host_program import (
     Allocate,
     Await,
     Busy,
+    Engine,
     Initialise,
     Launch,
     Operation,
@@ -109,9 +110,14 @@ class HostThread:
         call = len(self._driver.calls)
         self._driver.calls.append(CallMade(self._name, start_ns, -1, launch))
         last = None
+        if launch.collective is not None and [work.engine for work in launch.works] != [Engine.COMMUNICATION]:
+            raise ValueError(
+                f"{launch.api} takes part in a collective by other than one communication kernel"
+            )
         for place, work in enumerate(launch.works):
             mark = launch.mark if place == len(launch.works) - 1 else None
             last = Activity(work, call, self._now, why_late, mark)
+            last.collective = launch.collective
             if launch.returns_with is not None:
                 last.returns = Event()
                 last.returns_late_ns = launch.return_ns * (1 if launch.returns_with == "d2h" else -1)

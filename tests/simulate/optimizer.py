@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tests.simulate.host_program import Engine, Part
-from tests.simulate.script import COMPUTE, DATA_PARALLEL, OFFLOAD, RELOAD, Script
+from tests.simulate.script import COMPUTE, OFFLOAD, RELOAD, Script
 
 _ADAM_LAUNCHES: Final = 6
 _ADAM_SHARES: Final = {"adam": (1.0,), "two_adams": (0.35, 0.65), "muon_adam": (0.1,)}
@@ -40,10 +40,10 @@ def _norm(script: Script, us: float) -> None:
     """The norm of all gradients that one optimizer has."""
     script.kernel("l2norm", us)
     script.kernel("l2norm_cleanup", 0.2, blocks=8)
-    script.after(COMPUTE, DATA_PARALLEL)
+    script.after(COMPUTE, script.norms_on)
     late_us = script.knobs.peer_late_us
-    script.communicate("nccl_all_reduce", 8.0, DATA_PARALLEL, name="norm", late_us=late_us)
-    script.after(DATA_PARALLEL, COMPUTE)
+    script.communicate("nccl_all_reduce", 8.0, script.norms_on, name="norm", late_us=late_us)
+    script.after(script.norms_on, COMPUTE)
 
 
 def _muon(script: Script) -> None:

@@ -7,7 +7,7 @@ from itertools import takewhile
 from math import ceil, floor
 from typing import Final
 
-from tests.simulate.draws import uniform, uniforms
+from tests.simulate.draws import uniforms
 from tests.simulate.export import schema_tables
 from tests.simulate.happened import Activity, CallMade, Span
 from tests.simulate.host_program import (
@@ -24,17 +24,15 @@ from tests.simulate.host_program import (
 from tests.simulate.kernels import GPUS, GpuModel, kernels_of
 from tests.simulate.recording import Recording, Work
 from tests.simulate.run import Run
+from tests.simulate.samples import samples_of
 
 PID: Final = 4200
-_THREADS: Final = {MAIN: PID, AUTOGRAD: PID + 1}
 START_NS: Final = 400_000_000
 """Where the program begins on the recording's clock: before it lies what was allocated at the start."""
 _EVENT_HANDLES: Final = 64
 """PyTorch keeps a pool of events and uses their handles again."""
 _SEGMENT_BYTES: Final = 2 << 30
 _EVENT_SYNC_FROM: Final = "3.17.1"
-_METRICS_EVERY_NS: Final = 100_000
-"""nsys's default of 10 kHz."""
 _MASK: Final = 0xFFFFFFFF
 _ARMED_NS: Final = 200_000
 """GPU work is recorded so much later than calls; ours."""
@@ -86,9 +84,22 @@ def draw_view(seed: int) -> View:
     )
 
 
-def record(run: Run, view: View) -> Recording:
+@dataclass(frozen=True, slots=True)
+class Process:
+    """Who ran: its id, the CUDA device it used, and how many GPUs its machine has."""
+
+    pid: int = PID
+    device: int = 0
+    gpu_count: int = 1
+
+    def tid(self, thread: str) -> int:
+        """The thread that the process gives this part."""
+        return self.pid + (MAIN, AUTOGRAD).index(thread)
+
+
+def record(run: Run, view: View, process: Process | None = None) -> Recording:
     """Write a run down as nsys would under this view."""
-    return _Recorder(run, view).recording
+    return _Recorder(run, view, process or Process()).recording
 
 
 def recorded_steps(run: Run, view: View) -> range:
@@ -104,7 +115,7 @@ def recorded_steps(run: Run, view: View) -> range:
 
 def _worked_ns(run: Run, view: View) -> tuple[int, int]:
     """From which launch on, and ended until when, GPU work is recorded."""
-    begin_ns, end_ns = _recorded_ns(run, view)
+    begin_ns, end_ns = recorded_ns(run, view)
     if view.flushed:
         return begin_ns, run.executed.end_ns + 1
     return begin_ns + (_ARMED_NS if view.begin_frac else 0), end_ns
@@ -114,7 +125,7 @@ def _has_row(run: Run, activity: Activity, begin_ns: int, end_ns: int) -> bool:
     return run.executed.calls[activity.call].start_ns >= begin_ns and activity.end_ns < end_ns
 
 
-def _recorded_ns(run: Run, view: View) -> tuple[int, int]:
+def recorded_ns(run: Run, view: View) -> tuple[int, int]:
     """From when on the host, and until when, calls are recorded."""
     begin_ns, end_ns = 0, run.executed.end_ns + 1
     starts_ns = sorted(span.start_ns for span in run.executed.spans if span.kind == "step")
@@ -134,15 +145,17 @@ def _launches_ns(run: Run, step: int) -> list[int]:
 
 
 class _Recorder:
-    def __init__(self, run: Run, view: View) -> None:
-        self.recording = Recording()
+    def __init__(self, run: Run, view: View, process: Process) -> None:
+        self.recording, self._process = Recording(), process
+        self._pid, self._device = process.pid, process.device
         self._run, self._view = run, view
-        self._begin_ns, self._end_ns = _recorded_ns(run, view)
+        self._begin_ns, self._end_ns = recorded_ns(run, view)
         self._model: GpuModel = GPUS[run.knobs.gpu]
         self._kernels = kernels_of(run.knobs.gpu, run.knobs.fp8, run.knobs.grouped_gemm)
         if view.gpu_table:
             model = self._model
-            self.recording.gpu(model.name, model.sm_count, model.capability, model.memory_bytes)
+            for _ in range(process.gpu_count):
+                self.recording.gpu(model.name, model.sm_count, model.capability, model.memory_bytes)
         self._held: list[int] = []
         self._given_back: list[int] = []
         if view.memory:
@@ -168,8 +181,8 @@ class _Recorder:
             _api(call),
             START_NS + call.start_ns,
             START_NS + call.end_ns,
-            pid=PID,
-            tid=_THREADS[call.thread],
+            pid=self._pid,
+            tid=self._process.tid(call.thread),
             correlation_id=correlation,
         )
         operation = call.operation
@@ -184,7 +197,8 @@ class _Recorder:
                 address=target[-1],
                 frees=operation.frees,
                 correlation_id=correlation,
-                pid=PID,
+                pid=self._pid,
+                device=self._device,
             )
 
     def _work(self) -> None:
@@ -199,7 +213,7 @@ class _Recorder:
             else:
                 self._activity(activity)
         for call, nodes in replayed.items():
-            where = Work(stream=nodes[0].work.stream, pid=PID, correlation_id=call + 1)
+            where = self._where(nodes[0].work.stream, call)
             self.recording.graph_replay(
                 START_NS + nodes[0].start_ns,
                 START_NS + nodes[-1].end_ns,
@@ -207,12 +221,19 @@ class _Recorder:
                 **where,
             )
 
+    def _where(self, stream: int, call: int, graph_node: int | None = None) -> Work:
+        return Work(
+            device=self._device,
+            stream=stream,
+            pid=self._pid,
+            correlation_id=call + 1,
+            graph_node_id=graph_node,
+        )
+
     def _activity(self, activity: Activity) -> None:
         work, recording = activity.work, self.recording
         start_ns, end_ns = START_NS + activity.start_ns, START_NS + activity.end_ns
-        where = Work(
-            stream=work.stream, pid=PID, correlation_id=activity.call + 1, graph_node_id=work.graph_node
-        )
+        where = self._where(work.stream, activity.call, work.graph_node)
         if work.engine in (Engine.SMS, Engine.COMMUNICATION):
             kernel = self._kernels[work.kernel]
             recording.kernel(
@@ -246,11 +267,13 @@ class _Recorder:
         for span in self._run.executed.spans:
             if span.kind in wanted and self._sees(span):
                 start_ns, end_ns = START_NS + span.start_ns, START_NS + min(span.end_ns, self._end_ns)
-                self.recording.range(span.text, start_ns, end_ns, pid=PID, tid=_THREADS[span.thread])
+                self.recording.range(
+                    span.text, start_ns, end_ns, pid=self._pid, tid=self._process.tid(span.thread)
+                )
 
     def _events(self) -> None:
         """Rows of event records and of waits, joined to their calls."""
-        unique = _newer(self._view.schema, _EVENT_SYNC_FROM)
+        unique = newer(self._view.schema, _EVENT_SYNC_FROM)
         for place, call in enumerate(self._run.executed.calls):
             if not self._sees(call):
                 continue
@@ -259,7 +282,12 @@ class _Recorder:
             if isinstance(operation, Record):
                 handle = operation.event % _EVENT_HANDLES + 1
                 self.recording.event_record(
-                    handle, operation.event, operation.stream, correlation_id=correlation, pid=PID
+                    handle,
+                    operation.event,
+                    operation.stream,
+                    correlation_id=correlation,
+                    pid=self._pid,
+                    device=self._device,
                 )
             elif isinstance(operation, StreamWait):
                 handle = operation.event % _EVENT_HANDLES + 1
@@ -270,7 +298,8 @@ class _Recorder:
                     stream=operation.stream,
                     event_id=handle,
                     sync_id=operation.event if unique else None,
-                    pid=PID,
+                    pid=self._pid,
+                    device=self._device,
                 )
             elif isinstance(operation, Synchronise):
                 kind = {"stream": "stream", "event": "event", "device": "context"}[operation.scope]
@@ -282,7 +311,8 @@ class _Recorder:
                     stream=operation.target if operation.scope == "stream" else None,
                     event_id=0 if event is None else event % _EVENT_HANDLES + 1,
                     sync_id=event if unique else None,
-                    pid=PID,
+                    pid=self._pid,
+                    device=self._device,
                 )
 
     def _reserve(self) -> None:
@@ -292,18 +322,28 @@ class _Recorder:
         for place in range(left // _SEGMENT_BYTES):
             start_ns = 1_000_000 * (place + 1)
             recording.memory_use(
-                start_ns, size_bytes=_SEGMENT_BYTES, address=_SEGMENT_BYTES * (place + 1), pid=PID
+                start_ns,
+                size_bytes=_SEGMENT_BYTES,
+                address=_SEGMENT_BYTES * (place + 1),
+                pid=self._pid,
+                device=self._device,
             )
         allocator = (call.operation for call in self._run.executed.calls)
         made = [one for one in allocator if isinstance(one, Allocate)]
         for place, first in enumerate(takewhile(lambda one: one.frees, made)):
             address = _SEGMENT_BYTES * 512 + first.size_bytes * place
-            recording.memory_use(START_NS - 1_000_000, size_bytes=first.size_bytes, address=address, pid=PID)
+            recording.memory_use(
+                START_NS - 1_000_000,
+                size_bytes=first.size_bytes,
+                address=address,
+                pid=self._pid,
+                device=self._device,
+            )
             self._held.append(address)
 
     def _metrics(self) -> None:
         """Samples of the SMs: active while any kernel runs, issuing and on tensor cores as its kind does."""
-        for time_ns, active, issue, tensor in _samples(self._run):
+        for time_ns, active, issue, tensor in samples_of(self._run):
             if not self._begin_ns <= time_ns < self._end_ns:
                 continue
             percent = {
@@ -311,7 +351,7 @@ class _Recorder:
                 "SM Issue [Throughput %]": issue,
                 "Tensor Active [Throughput %]": tensor,
             }
-            self.recording.gpu_metrics(START_NS + time_ns, percent)
+            self.recording.gpu_metrics(START_NS + time_ns, percent, gpu_id=self._device)
 
 
 _SYNC_API: Final = {
@@ -332,34 +372,8 @@ def _api(call: CallMade) -> str:
     return "cudaEventRecord_v3020" if isinstance(operation, Record) else "cudaStreamWaitEvent_v3020"
 
 
-def _newer(schema: str, least: str) -> bool:
+def newer(schema: str, least: str) -> bool:
     """Whether a schema version is at least another."""
     if schema == "none":
         return False
     return [int(part) for part in schema.split(".")] >= [int(part) for part in least.split(".")]
-
-
-def _samples(run: Run) -> list[tuple[int, int, int, int]]:
-    """Time and three counters in per cent, one row per period."""
-    sm_count = GPUS[run.knobs.gpu].sm_count
-    count = run.executed.end_ns // _METRICS_EVERY_NS + 1
-    sums = [[0.0, 0.0, 0.0] for _ in range(count)]
-    for activity in run.executed.activities:
-        work = activity.work
-        if work.engine not in (Engine.SMS, Engine.COMMUNICATION):
-            continue
-        filled = min(work.block_count / sm_count, 1.0)
-        is_gemm = "gemm" in work.kernel or work.kernel.startswith("attention")
-        weights = (filled, filled * (0.35 if work.engine is Engine.SMS else 0.03), filled * 0.6 * is_gemm)
-        first, last = activity.start_ns // _METRICS_EVERY_NS, activity.end_ns // _METRICS_EVERY_NS
-        for period in range(first, min(last, count - 1) + 1):
-            begin_ns = period * _METRICS_EVERY_NS
-            inside_ns = min(activity.end_ns, begin_ns + _METRICS_EVERY_NS) - max(activity.start_ns, begin_ns)
-            for place, weight in enumerate(weights):
-                sums[period][place] += weight * inside_ns / _METRICS_EVERY_NS
-    rows = []
-    for period, values in enumerate(sums):
-        noise = uniform(f"{run.knobs.seed}/sample/{period}")
-        percent = (round(100 * min(value, 1.0) * (0.97 + 0.03 * noise)) for value in values)
-        rows.append((period * _METRICS_EVERY_NS, *percent))
-    return rows  # type: ignore[return-value]

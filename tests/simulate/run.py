@@ -47,7 +47,11 @@ def run_halved(knobs: Knobs) -> Run:
 
 def run_program(knobs: Knobs, program: Program) -> Run:
     """Simulate a program that was made of these knobs, and perhaps edited."""
-    executed = execute(program)
+    return run_of(knobs, execute(program))
+
+
+def run_of(knobs: Knobs, executed: Executed) -> Run:
+    """What happened, with the borders of its steps."""
     return Run(knobs, executed, _borders(executed, knobs.step_count))
 
 

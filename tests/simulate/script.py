@@ -14,6 +14,7 @@ from tests.simulate.host_program import (
     Allocate,
     Await,
     Busy,
+    Collective,
     Engine,
     Initialise,
     Launch,
@@ -64,6 +65,9 @@ _EARLY_RETURN_NS: Final = 43_000
 
 class Script:
     """A program in the making. Every method says what the current thread does next."""
+
+    norms_on = DATA_PARALLEL
+    """The stream on which the norm of all gradients is summed."""
 
     def __init__(self, knobs: Knobs) -> None:
         self.knobs, self.gpu = knobs, GPUS[knobs.gpu]
@@ -173,12 +177,31 @@ class Script:
     ) -> None:
         """A communication kernel: `us` to move its data, after the peers are there."""
         draw = self.draws(name or part)
-        moving_ns = _FLOOR_NS + round(us * _US * spread(draw[0], _LINK_SIGMA))
+        moving_ns = self.moving_ns(us, draw[0])
         late_ns = round(exponential(draw[5], late_us) * _US)
-        blocks = self.knobs.comm_block_count
+        self._communication(part, stream, moving_ns, draw, name or part, peer_ns=late_ns, mark=mark)
+
+    @staticmethod
+    def moving_ns(us: float, share: float) -> int:
+        """What a communication kernel takes to move its data."""
+        return _FLOOR_NS + round(us * _US * spread(share, _LINK_SIGMA))
+
+    def _communication(
+        self,
+        part: str,
+        stream: int,
+        moving_ns: int,
+        draw: Sequence[float],
+        name: str,
+        *,
+        peer_ns: int = 0,
+        mark: int | None = None,
+        collective: Collective | None = None,
+        size_bytes: int = 0,
+    ) -> None:
         self._work(
-            part, Engine.COMMUNICATION, stream, moving_ns, draw, blocks, name or part, self.kernels[part].api,
-            peer_ns=late_ns, mark=mark,
+            part, Engine.COMMUNICATION, stream, moving_ns, draw, self.knobs.comm_block_count, name,
+            self.kernels[part].api, peer_ns=peer_ns, mark=mark, collective=collective, size_bytes=size_bytes,
         )  # fmt: skip
 
     def _work(
@@ -194,6 +217,8 @@ class Script:
         *,
         peer_ns: int = 0,
         mark: int | None = None,
+        collective: Collective | None = None,
+        size_bytes: int = 0,
     ) -> None:
         gaps = spread(draw[1], 0.12)
         work = Work(
@@ -207,6 +232,7 @@ class Script:
             round(self.knobs.kernel_gap_us * _US * gaps),
             round(self.knobs.event_gap_us * _US * gaps),
             round(self.knobs.arrival_us * _US * spread(draw[2], 0.2)),
+            size_bytes,
         )
         if self._graph is not None:
             node = self._nodes.setdefault(
@@ -216,7 +242,7 @@ class Script:
             self._graph.append(work._replace(graph_node=node + 1, gap_ns=gap_ns))
             return
         self._python(draw[3])
-        self._submit(api, [work], self.knobs.api_us, draw[4], mark)
+        self._submit(api, [work], self.knobs.api_us, draw[4], mark, collective)
 
     def _python(self, share: float) -> None:
         self._ops.append(
@@ -224,11 +250,19 @@ class Script:
         )
 
     def _submit(
-        self, api: str, works: Sequence[Work], api_us: float, share: float, mark: int | None = None
+        self,
+        api: str,
+        works: Sequence[Work],
+        api_us: float,
+        share: float,
+        mark: int | None = None,
+        collective: Collective | None = None,
     ) -> None:
         call_ns = round(api_us * _US * spread(share, 0.2))
         tail_ns = call_ns // 5
-        self._ops.append(Launch(api, tuple(works), call_ns - tail_ns, tail_ns, self.part, mark=mark))
+        self._ops.append(
+            Launch(api, tuple(works), call_ns - tail_ns, tail_ns, self.part, mark=mark, collective=collective)
+        )
 
     def copy(
         self, engine: Engine, size_bytes: int, stream: int, name: str, *, blocking: str | None = None

@@ -37,22 +37,30 @@ def program_of(knobs: Knobs) -> Program:
 
     The last is kept: the same run is asked for again without each handicap.
     """
-    run = _Run(knobs)
-    run.initialise()
-    for step in range(knobs.step_count):
-        run.step(step)
-    return run.script.program()
+    return Steps(knobs, Script(knobs)).program()
 
 
-class _Run:
-    def __init__(self, knobs: Knobs) -> None:
-        self.knobs, self.script = knobs, Script(knobs)
-        self._gathered: dict[int, int] = {}
+class Steps:
+    """Writes the steps of a run, one after the other."""
+
+    gradients_on: tuple[int, ...] = (DATA_PARALLEL,)
+    """Streams that reduce gradients and gather parameters."""
+
+    def __init__(self, knobs: Knobs, script: Script) -> None:
+        self.knobs, self.script = knobs, script
+        self._gathered: dict[int, list[int]] = {}
         self._reduced: list[int] = []
         self._offloaded: dict[tuple[int, int], int] = {}
         self._fetching: int | None = None
         self._loss: int | None = None
         self._layers = [Layer(self.script, number, self._offloaded) for number in range(knobs.layer_count)]
+
+    def program(self) -> Program:
+        """What comes before the steps, and all of them."""
+        self.initialise()
+        for step in range(self.knobs.step_count):
+            self.step(step)
+        return self.script.program()
 
     def _outside(self, phase: str, microbatch: int = 0) -> None:
         self.script.layer, self.script.phase, self.script.microbatch = -1, phase, microbatch
@@ -74,17 +82,20 @@ class _Run:
         self._outside("forward")
         with script.range(f"iteration {number}", "step"):
             self._begin()
-            last = self.knobs.microbatch_count - 1
-            if self.knobs.ep_overlap and self.knobs.dispatcher != "none":
-                self._forward(0)
-                for microbatch in range(1, last + 1):
-                    self._merged(microbatch, microbatch - 1)
-                self._backward(last)
-            else:
-                for microbatch in range(last + 1):
-                    self._forward(microbatch)
-                    self._backward(microbatch)
+            self._microbatches()
             self._optimize()
+
+    def _microbatches(self) -> None:
+        last = self.knobs.microbatch_count - 1
+        if self.knobs.ep_overlap and self.knobs.dispatcher != "none":
+            self._forward(0)
+            for microbatch in range(1, last + 1):
+                self._merged(microbatch, microbatch - 1)
+            self._backward(last)
+        else:
+            for microbatch in range(last + 1):
+                self._forward(microbatch)
+                self._backward(microbatch)
 
     def _begin(self) -> None:
         """The batch, the gradient buffer, and the parameters where their gathering is overlapped."""
@@ -98,7 +109,7 @@ class _Run:
             for layer in range(knobs.layer_count):
                 script.layer = layer
                 self._gather_parameters()
-                self._gathered[layer] = script.record(DATA_PARALLEL)
+                self._gathered[layer] = [script.record(stream) for stream in self.gradients_on]
 
     def _gather_parameters(self) -> None:
         self.script.communicate("nccl_all_gather", self.knobs.gradient_us, DATA_PARALLEL, name="parameters")
@@ -136,8 +147,8 @@ class _Run:
         if self.script.step == microbatch == 0:
             self._warm_up(layer)
         self._fetch_weights()
-        if microbatch == 0 and layer.number in self._gathered:
-            self.script.wait(COMPUTE, self._gathered.pop(layer.number))
+        for event in self._gathered.pop(layer.number, ()) if microbatch == 0 else ():
+            self.script.wait(COMPUTE, event)
 
     def _warm_up(self, layer: Layer) -> None:
         """What only the first step does: its share of loading code, or of Python."""
@@ -300,14 +311,17 @@ class _Run:
             for layer in reversed(self._layers):
                 self._reduce_layer(layer)
         self._outside("optimizer")
-        script.after(DATA_PARALLEL, COMPUTE)
+        for stream in self.gradients_on:
+            script.after(stream, COMPUTE)
         update(script)
-        script.after(COMPUTE, DATA_PARALLEL)
+        for stream in self.gradients_on:
+            script.after(COMPUTE, stream)
         if not knobs.gradient_overlap:
             for layer in self._layers:
                 layer.at("optimizer", 0)
                 self._gather_parameters()
-            script.after(DATA_PARALLEL, COMPUTE)
+            for stream in self.gradients_on:
+                script.after(stream, COMPUTE)
         self._outside("optimizer")
         if knobs.end_of_step == "read_back":
             script.read_scalar("loss")

@@ -8,20 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.second_drawn import operations
 from tests.second_scenarios import GPU, draw_scenario, program
 from tests.second_simulator import SecondSimulator
 from tests.second_simulator_truth import borders_ns, costs_frac, judge
+from tests.second_times import by_the_engine, by_the_second
 from tests.simulate.engine import execute
 from tests.simulate.handicaps import Handicap, taken_away
-from tests.simulate.happened import Executed
 from tests.simulate.host_program import (
     AUTOGRAD,
     MAIN,
-    Allocate,
     Await,
     Busy,
     Engine,
-    Initialise,
     Launch,
     Machine,
     Operation,
@@ -29,9 +28,7 @@ from tests.simulate.host_program import (
     Program,
     Record,
     Signal,
-    Spin,
     StreamWait,
-    Synchronise,
     Work,
 )
 from tests.simulate.knobs import Knobs, draw_knobs
@@ -39,7 +36,6 @@ from tests.simulate.recorded import View
 from tests.simulate.step import program_of
 from tests.simulate.truth import true_costs
 
-Times = dict[str, list[tuple[Operation, int, int, list[tuple[int | None, int | None]]]]]
 DISPATCHERS = ("alltoall", "deepep", "hybridep", "allgather", "none")
 QUEUES = (1022, 60, 12)
 SEEDS = range(3000, 3050)
@@ -82,31 +78,6 @@ def with_queue(given: Program, launches: int) -> Program:
     return Program(replace(given.machine, queue_launches=launches), given.threads)
 
 
-def by_the_engine(done: Executed) -> Times:
-    works: dict[int, list[tuple[int | None, int | None]]] = {}
-    for activity in done.activities:
-        works.setdefault(activity.call, []).append((activity.start_ns, activity.end_ns))
-    times: Times = {}
-    for place, call in enumerate(done.calls):
-        told = (call.operation, call.start_ns, call.end_ns, works.get(place, []))
-        times.setdefault(call.thread, []).append(told)
-    return times
-
-
-def by_the_second(done: SecondSimulator) -> Times:
-    works: dict[tuple[str, int], list[tuple[int | None, int | None]]] = {}
-    for piece in done.pieces:
-        works.setdefault((piece.thread, piece.call), []).append((piece.start_ns, piece.end_ns))
-    return {
-        thread: [
-            (call.operation, call.start_ns, call.end_ns, works.get((thread, place), []))
-            for place, call in enumerate(calls)
-        ]
-        for thread, calls in done.calls.items()
-        if calls
-    }
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_both_simulators_agree_on_every_call_and_all_gpu_work(seed: int) -> None:
     whole = with_queue(program_of(drawn(seed)), QUEUES[seed % 3])
@@ -129,53 +100,6 @@ def test_they_agree_on_what_each_wall_costs(seed: int) -> None:
     engine = true_costs(knobs)
     for wall, frac in costs_frac(borders, range(2)).items():
         assert frac == pytest.approx(engine.cost_frac(wall), abs=0.001)
-
-
-STREAMS = {Engine.COPY_TO_HOST: (7,), Engine.COPY_TO_DEVICE: (8,)}
-SOME = st.integers(1, 60)
-
-
-@st.composite
-def works(draw: st.DrawFn) -> Work:
-    """A piece of work; copies of one direction keep to one stream, so no two are ready at once."""
-    engine = draw(st.sampled_from(tuple(Engine)))
-    gap_ns, peer_ns = draw(st.integers(1, 4)), draw(st.integers(0, 40))
-    return Work(
-        "some", engine, draw(st.sampled_from(STREAMS.get(engine, (7, 8, 9)))), draw(SOME),
-        Place(0, 0, 0, "forward", "some"), draw(st.integers(1, 150)),
-        peer_ns if engine is Engine.COMMUNICATION else 0, gap_ns, draw(st.integers(1, gap_ns)),
-        draw(st.integers(1, 12)),
-    )  # fmt: skip
-
-
-@st.composite
-def operations(draw: st.DrawFn) -> list[Operation]:
-    """What one thread does; every event is recorded once, before it is waited for."""
-    said: list[Operation] = []
-    for number in range(draw(st.integers(1, 15))):
-        events = [one.event for one in said if isinstance(one, Record)]
-        marks = [one.mark for one in said if isinstance(one, Launch) and one.mark is not None]
-        stream, api_ns = draw(st.sampled_from((7, 8, 9))), draw(st.integers(1, 5))
-        several: list[Operation] = [
-            Busy(draw(SOME)),
-            Record(number, stream, api_ns),
-            Synchronise(draw(st.sampled_from(("stream", "device"))), stream, api_ns, draw(SOME)),
-            Allocate(draw(SOME), 1, draw(st.booleans())),
-            Initialise("load", draw(SOME)),
-            *(StreamWait(event, stream, api_ns) for event in events),
-            *(Synchronise("event", event, api_ns, draw(SOME)) for event in events[-1:]),
-            *(Spin(mark, draw(SOME)) for mark in marks[-1:]),
-        ]
-        work = draw(works())
-        returns = {Engine.COPY_TO_HOST: "d2h", Engine.COPY_TO_DEVICE: "h2d"}.get(work.engine)
-        returns = returns if draw(st.booleans()) else None
-        graph = (work, work) if draw(st.booleans()) and returns is None else (work,)
-        mark = draw(st.sampled_from((None, 100 + number)))
-        launch: Operation = Launch(
-            "launch", graph, draw(SOME), api_ns, returns_with=returns, return_ns=9, mark=mark
-        )
-        said.append(draw(st.sampled_from([launch, launch, *several])))
-    return said
 
 
 @settings(max_examples=100, deadline=None)
@@ -217,6 +141,15 @@ def test_threads_submit_in_the_order_of_their_clocks() -> None:
         (AUTOGRAD, 36),
         (MAIN, 115),
     ]
+
+
+def test_what_traffic_takes_from_compute_is_the_decimal_fraction_that_is_written() -> None:
+    moves = work(21, 8).works[0]._replace(engine=Engine.COMMUNICATION)
+    said = [work(48), Launch("launch", (moves,), 10)]
+    given = Program(Machine(100, beside_comm_frac=0.05), {MAIN: said})
+    # from 25 to 46 a compute kernel does 20 of its 48 ns, not one part in 10^17 less
+    assert SecondSimulator(given).pieces[0].end_ns == 15 + 48 + 1
+    assert by_the_second(SecondSimulator(given)) == by_the_engine(execute(given))
 
 
 def test_a_program_that_waits_for_what_never_comes_is_refused_here_too() -> None:
