@@ -12,6 +12,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from traces.process_group import ProcessGroup
+
 IntArray = NDArray[np.signedinteger[Any]]
 """Whole numbers: times and packed ids in 64 bits, what counts or names things narrower."""
 BoolArray = NDArray[np.bool_]
@@ -231,13 +233,17 @@ class Collectives:
 
     `exchange` indexes `EXCHANGES`; other collectives are told by their kernels' names. `group` numbers the
     process groups, `purpose` indexes `PURPOSES`: what the description of the group says it is for.
-    `descriptions`: those that say so, in the words of the frameworks we know.
+    `descriptions`: those that say so, in the words of the frameworks we know; `groups` by number. `sequence`:
+    the number of the collective in its group, `size_bytes` what a rank gives; None where no kernel has one.
     """
 
     exchange: IntArray
     group: IntArray
     purpose: IntArray
     descriptions: tuple[str, ...] = ()
+    groups: tuple[ProcessGroup, ...] = ()
+    sequence: IntArray | None = None
+    size_bytes: IntArray | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,6 +379,10 @@ class Columns:
     gpu_of: dict[tuple[int, int], int]
     rank_of: dict[int, int]
     """Process id to the rank that the trace records (MPI_RANKS, distributedInfo), where it does."""
+    world_size: int | None = None
+    """How many ranks the run has, where the trace says so."""
+    session_start_ns: int | None = None
+    """What makes the trace's times UNIX times when it is added, where the trace says so."""
     gpu_samples: tuple[GpuSamples, ...] = ()
     nccl_calls: NcclCalls | None = None
     """NCCL calls with their payloads, where the export holds them."""

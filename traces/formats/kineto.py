@@ -57,6 +57,8 @@ def read_kineto(path: Path, progress: Progress = silent) -> Columns:
         range_texts=texts,
         gpu_of={},
         rank_of=kineto_info.ranks(file.header, processes),
+        world_size=kineto_info.world_size(file.header),
+        session_start_ns=kineto_info.session_start_ns(file.header),
         collectives=kineto_collectives.collectives(gpu[schema.KERNELS], file.header),
         memory=kineto_memory.memory_use(file.tables[schema.MEMORY], threads),
     )

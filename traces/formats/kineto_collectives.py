@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import EXCHANGES, PURPOSES, Collectives, IntArray
+from traces.formats import kineto_groups
 from traces.formats.kineto_json import Event
 from traces.formats.kineto_rows import Table
 
@@ -62,7 +63,18 @@ def collectives(kernels: Table, header: Mapping[str, object]) -> Collectives | N
     )
     if all((column == _NOTHING).all() for column in columns):
         return None
-    return Collectives(*columns, tuple(sorted({text for text in descriptions if _purpose(text) != _NOTHING})))
+    return Collectives(
+        *columns,
+        tuple(sorted({text for text in descriptions if _purpose(text) != _NOTHING})),
+        kineto_groups.process_groups(kernels, numbers, header),
+        _told(np.where(kernels["sequence"] < 0, _NOTHING, kernels["sequence"])),
+        _told(kineto_groups.sizes(kernels)),
+    )
+
+
+def _told(column: IntArray) -> IntArray | None:
+    """The column, if it says anything."""
+    return None if (column == _NOTHING).all() else column
 
 
 def _array(numbers: Iterable[int]) -> IntArray:

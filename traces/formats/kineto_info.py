@@ -41,6 +41,17 @@ def ranks(header: Mapping[str, object], process_gids: Sequence[int]) -> dict[int
     return {} if rank is None else {process_of(gid): rank for gid in process_gids}
 
 
+def world_size(header: Mapping[str, object]) -> int | None:
+    """How many ranks the run had."""
+    distributed = header.get("distributedInfo")
+    return (_count(distributed, "world_size") or None) if isinstance(distributed, dict) else None
+
+
+def session_start_ns(header: Mapping[str, object]) -> int:
+    """What to add for UNIX time: older traces, which do not say, have it already."""
+    return _count(header, "baseTimeNanoseconds") or 0
+
+
 def _gpu(given: Event) -> Gpu:
     major, minor = _count(given, "computeMajor"), _count(given, "computeMinor")
     threads, warp = _count(given, "maxThreadsPerMultiprocessor"), _count(given, "warpSize")
@@ -60,6 +71,6 @@ def _gpu(given: Event) -> Gpu:
     )
 
 
-def _count(given: Event, key: str) -> int | None:
+def _count(given: Mapping[str, object], key: str) -> int | None:
     number = whole(given.get(key))
     return number if number >= 0 else None

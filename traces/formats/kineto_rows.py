@@ -26,6 +26,10 @@ _SPELLED: Final = {
     "collective": "Collective name",
     "group": "Process Group Name",
     "description": "Process Group Description",
+    "members": "Process Group Ranks",
+    "sequence": "Seq",
+    "elements": "In msg nelems",
+    "group_size": "Group size",
 }
 
 
@@ -50,6 +54,9 @@ class Numbers(msgspec.Struct, gc=False, rename=_SPELLED):
     memory_device: Any = NULL
     memory_device_type: Any = NULL
     total_reserved: Any = NULL
+    sequence: Any = NULL
+    elements: Any = NULL
+    group_size: Any = NULL
 
 
 class Arguments(Numbers, gc=False, rename=_SPELLED):
@@ -58,6 +65,8 @@ class Arguments(Numbers, gc=False, rename=_SPELLED):
     collective: Any = None
     group: Any = None
     description: Any = None
+    members: Any = None
+    dtype: Any = None
 
 
 class Row(msgspec.Struct, gc=False):
@@ -85,7 +94,10 @@ _NO_SHAPE: Final = (NULL, NULL, NULL)
 _NS_PER_US: Final = 1000
 _ON_GPU: Final = ("device", "in_device", "stream", "correlation")
 _NUMBERS: Final[Mapping[str, tuple[str, ...]]] = {
-    schema.KERNELS: (*_ON_GPU, "registers_per_thread", "shared_memory", "graph_node_id"),
+    schema.KERNELS: (
+        *(*_ON_GPU, "registers_per_thread", "shared_memory", "graph_node_id"),
+        *("sequence", "elements", "group_size"),
+    ),
     schema.MEMCPY: (*_ON_GPU, "bytes"),
     schema.MEMSET: (*_ON_GPU, "bytes"),
     schema.CALLS: ("correlation",),
@@ -96,7 +108,7 @@ _NUMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     schema.MEMORY: ("memory_device", "memory_device_type", "total_reserved"),
 }
-_TEXTS: Final = ("collective", "group", "description")
+_TEXTS: Final = ("collective", "group", "description", "members", "dtype")
 
 
 @dataclass(frozen=True, slots=True)

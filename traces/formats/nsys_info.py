@@ -87,6 +87,15 @@ def mpi_ranks(tables: Tables) -> dict[int, int]:
     }
 
 
+def session_start_ns(tables: Tables) -> int | None:
+    """UNIX time of the trace's zero, where the export tells it."""
+    table = "TARGET_INFO_SESSION_START_TIME"
+    if "utcEpochNs" not in tables.columns_of(table):
+        return None
+    rows = [row[0] for row in tables.rows(table, ("utcEpochNs",))]
+    return next((start_ns for start_ns in rows if isinstance(start_ns, int)), None)
+
+
 def _present(tables: Tables, table: str, wanted: tuple[str, ...]) -> list[list[object]]:
     """Rows with the wanted columns in order, None for columns the table lacks; no rows where it is absent."""
     here = tables.columns_of(table)

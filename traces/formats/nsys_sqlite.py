@@ -65,6 +65,7 @@ def read_export(tables: Tables, path: Path, kind: str = "nsys-sqlite") -> Column
         range_texts=range_texts,
         gpu_of=nsys_info.gpu_of(tables, listed),
         rank_of=nsys_info.mpi_ranks(tables),
+        session_start_ns=nsys_info.session_start_ns(tables),
         gpu_samples=read_gpu_samples(tables, path),
         nccl_calls=read_nccl_calls(tables),
         memory=read_memory_use(tables, path),

@@ -33,6 +33,8 @@ from traces.measure.totals import Totals, measure_totals
 from traces.measure.unknown import UnknownKernel, unknown_kernels
 from traces.missing import Missing
 from traces.progress import report
+from traces.ranks.summarise import summarise
+from traces.ranks.summary import RankSummary
 from traces.replay.costs import Costs, measure_costs
 from traces.replay.edits import NOWHERE, Subject
 from traces.resolve.kinds import resolve_kinds
@@ -51,6 +53,7 @@ class RankMeasurements:
     whole graph replays were recorded: then `totals` is None and the budget's compute means busy.
     `names_recorded` is False where no kernel has a name: then communication cannot be told from compute.
     `clock_offset_ns` is 0 where host and GPU clocks agree, None where no launch was recorded.
+    `summary` is all that a run of many ranks needs of it.
     `launched_count` counts the kernels whose launch was recorded, `recorded_host_rows` the calls and ranges
     of the launching threads in the windows.
     """
@@ -81,6 +84,7 @@ class RankMeasurements:
     tensor_cores: TensorCores
     moe: MoeLedger | Missing
     ledger: tuple[LedgerRow, ...]
+    summary: RankSummary
     kernels: KernelTable
     timeline: StepTimeline
     other_steps: tuple[StepTimeline, ...]
@@ -128,8 +132,8 @@ def measure_rank(
     moe = measure_moe(rank, resolution, steps, recompute, absent)
     timelines = measure_timelines(rank, steps, absent)
     ledger = measure_ledger(rows, steps, absent, moe)
+    summary = summarise(rank, steps, absent)
     account = account if isinstance(account, Missing) else replace(account, pieces=None)
-    del absent
     return RankMeasurements(
         trace=rank.columns.info.name,
         kind=rank.columns.info.kind,
@@ -157,6 +161,7 @@ def measure_rank(
         sm=sm,
         moe=moe,
         ledger=ledger,
+        summary=summary,
         kernels=measure_kernels(rank, steps.windows),
         timeline=timelines.shown,
         other_steps=timelines.others,

@@ -44,11 +44,19 @@ class CallPayloads:
 
     def one_communicator(self, group: IntArray, which: BoolArray) -> IntArray:
         """The communicator of the calls in `which`, by group, shape (n,); `NONE` if not one and the same."""
-        most = np.full(len(group), NONE, dtype=np.int64)
-        least = np.full(len(group), np.iinfo(np.int64).max, dtype=np.int64)
-        np.maximum.at(most, group[which], self.communicator[which])
-        np.minimum.at(least, group[which], self.communicator[which])
-        return np.where(most == least, most, NONE)
+        return _agreed(self.communicator[which], group[which], len(group))
+
+    def one_peer(self, group: IntArray, which: BoolArray) -> IntArray:
+        """The peer of the calls in `which`, by group, shape (n,); `NONE` if not one and the same."""
+        return _agreed(self.peer[which], group[which], len(group))
+
+
+def _agreed(values: IntArray, number: IntArray, count: int) -> IntArray:
+    """The one value that all of a number have, shape (count,); `NONE` where they differ, or there is none."""
+    most, least = (np.full(count, start, dtype=np.int64) for start in (NONE, np.iinfo(np.int64).max))
+    np.maximum.at(most, number, values)
+    np.minimum.at(least, number, values)
+    return np.where(most == least, most, NONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,8 @@ class Communicators:
     hashes: IntArray
     rank_count: IntArray
     """Ranks of each communicator, `NONE` where untold or told differently."""
+    own_rank: IntArray
+    """Which of them the process is, `NONE` likewise."""
 
     def of_calls(self, thread_gid: int, start_ns: IntArray, end_ns: IntArray) -> CallPayloads:
         """Payloads of the calls of a thread that began and ended at these times, shape (n,)."""
@@ -88,14 +98,12 @@ def communicators_in(rank: RankTimeline) -> Communicators:
     calls = rank.columns.nccl_calls
     empty = np.zeros(0, dtype=np.int64)
     if calls is None:
-        return Communicators(None, empty, empty)
+        return Communicators(None, empty, empty, empty)
     hashed, ranks = calls.payloads.communicator, calls.payloads.rank_count
     ours = (calls.thread_gid & PROCESS_BITS == rank.process_gid) | (rank.process_gid == NULL)
     hashes = distinct(hashed[ours & (hashed != NULL)])
     counts_its_own = np.array([bool(_OWN_RANKS.match(name)) for name in calls.names] + [False])[calls.name]
     told = ours & (hashed != NULL) & (ranks > 0) & counts_its_own
-    most, least = (np.full(len(hashes), start, dtype=np.int64) for start in (NONE, np.iinfo(np.int64).max))
-    number = np.searchsorted(hashes, hashed[told])
-    np.maximum.at(most, number, ranks[told])
-    np.minimum.at(least, number, ranks[told])
-    return Communicators(calls, hashes, np.where(most == least, most, NONE))
+    number, own = np.searchsorted(hashes, hashed[told]), calls.payloads.rank[told]
+    counted = _agreed(ranks[told], number, len(hashes))
+    return Communicators(calls, hashes, counted, _agreed(own[own >= 0], number[own >= 0], len(hashes)))

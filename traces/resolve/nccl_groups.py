@@ -33,7 +33,8 @@ class Groups:
     """Of each activity the counts of its group, shape (m,): -1 where no whole group holds its launch.
 
     `communicator` numbers the one communicator of the group and `rank_count` are its ranks, -1 where untold;
-    `send_peer_count` and `receive_peer_count` count different peers in it, -1 where a call names none.
+    `send_peer_count` and `receive_peer_count` count different peers in it, -1 where a call names none; `peer`
+    is the one peer of all its calls, -1 where there are several.
     """
 
     send_count: IntArray
@@ -43,6 +44,7 @@ class Groups:
     receive_peer_count: IntArray
     communicator: IntArray
     rank_count: IntArray
+    peer: IntArray
 
     @property
     def known(self) -> BoolArray:
@@ -84,7 +86,8 @@ def groups_of(comm: Communication) -> Groups:
         mine = np.flatnonzero(comm.rows.launch_thread == gid)
         calls = _calls(ranges, wanted, code, here)
         payloads = communicators.of_calls(int(gid), calls.start_ns, calls.end_ns)
-        told[:6, mine] = _behind(calls, payloads, comm.rows.launch_ns[mine])
+        behind = _behind(calls, payloads, comm.rows.launch_ns[mine])
+        told[:6, mine], told[7, mine] = behind[:6], behind[6]
     told[6] = communicators.rank_count_of(told[5])
     return Groups(*told)
 
@@ -120,11 +123,11 @@ def _calls(ranges: Ranges, wanted: BoolArray, code: IntArray, here: BoolArray) -
 
 
 def _behind(calls: _ThreadCalls, payloads: CallPayloads, launch_ns: IntArray) -> IntArray:
-    """What is behind each launch, shape (6, m), -1 where no whole group is there.
+    """What is behind each launch, shape (7, m), -1 where no whole group is there.
 
-    Sends, receives, all-to-alls; peers of sends and of receives; the communicator. The call open at the
-    launch is the last that began before it. Outside a group a single call launches itself; within one,
-    everything waits for the end of the outermost group.
+    Sends, receives, all-to-alls; peers of sends and of receives; the communicator; the one peer. The call
+    open at the launch is the last that began before it. Outside a group a single call launches itself; within
+    one, everything waits for the end of the outermost group.
     """
     first, last = _outermost(calls.code)
     at = np.searchsorted(calls.start_ns, launch_ns, side="right") - 1
@@ -133,7 +136,7 @@ def _behind(calls: _ThreadCalls, payloads: CallPayloads, launch_ns: IntArray) ->
     ends_group = inside & last[at] & (start >= 0)
     alone = inside & (calls.code[at] >= _SEND) & (start < 0)
     exchanges = alone & (calls.code[at] != _COLLECTIVE)
-    result = np.full((6, len(launch_ns)), -1, dtype=np.int64)
+    result = np.full((7, len(launch_ns)), -1, dtype=np.int64)
     for row, code in enumerate((_SEND, _RECEIVE, _ALL_TO_ALL)):
         until = np.concatenate(([0], np.cumsum(calls.code == code)))
         in_group = until[at] - until[np.maximum(start, 0)]
@@ -144,6 +147,8 @@ def _behind(calls: _ThreadCalls, payloads: CallPayloads, launch_ns: IntArray) ->
     for row, code in enumerate((_SEND, _RECEIVE), start=3):
         peers = payloads.peer_count(group, calls.code == code)
         result[row] = np.where((ends_group | exchanges) & (result[5] != NONE), peers[group[at]], -1)
+    one_peer = payloads.one_peer(group, (calls.code == _SEND) | (calls.code == _RECEIVE))
+    result[6] = np.where((ends_group | exchanges) & (result[5] != NONE), one_peer[group[at]], NONE)
     return result
 
 

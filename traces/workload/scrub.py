@@ -58,7 +58,7 @@ def _header(given: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     if isinstance(gpus, list):
         yield "deviceProperties", [_only(gpu, _GPU_KEYS) for gpu in gpus if isinstance(gpu, dict)]
     if isinstance(distributed, dict):
-        yield "distributedInfo", _only(distributed, ("rank",))
+        yield "distributedInfo", _only(distributed, ("rank", "world_size"))
 
 
 def _kept(event: Event, first_ns: int, words: KnownWords) -> Event:

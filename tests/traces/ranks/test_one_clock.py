@@ -1,0 +1,153 @@
+"""The clocks of several ranks put together, and what is not said where they cannot be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.ranks_doubles import MS, US, Part, Work, shifted, summary_of, together
+from traces.missing import Missing
+from traces.ranks.cause import Cause
+from traces.ranks.clocks import RESIDUAL, align, consistent
+from traces.ranks.match import match
+from traces.ranks.run import Late, analyse_run
+from traces.ranks.summary import Operation, RankSummary
+
+S = 1_000_000_000
+
+
+def ranks_of(count: int = 3, collectives: int = 60, late_us: float = 0.0) -> list[RankSummary]:
+    """Ranks whose work differs from collective to collective; the last one's kernels take longer."""
+    works = [
+        [
+            Work(compute=900 + 7 * ((number * (rank + 3)) % 11) + late_us * (rank == count - 1))
+            for number in range(collectives)
+        ]
+        for rank in range(count)
+    ]
+    slow = [[10.0 * (1 + late_us / 900 * (rank == count - 1))] * 3 for rank in range(count)]
+    return together(works, per_step=20, kernels_us=slow)
+
+
+def test_offset_and_drift_of_each_clock_are_found() -> None:
+    ranks = ranks_of()
+    ranks[1] = shifted(ranks[1], 2 * S, 100.0)
+    ranks[2] = shifted(ranks[2], -3 * S, -60.0)
+    matched = match(ranks)
+    aligned = align(ranks, matched)
+    assert aligned.clocks.aligned
+    assert aligned.clocks.residual_ns is not None
+    assert aligned.clocks.residual_ns <= 20
+    ends = aligned.end_ns.reshape(-1, 3)
+    assert np.ptp(ends, axis=1).max() <= 200
+    drifts = [fit.drift_ppm for fit in aligned.clocks.fits]
+    assert np.ptp(drifts) == pytest.approx(160, abs=3)
+
+
+def test_ranks_of_one_clock_stay_as_they_are() -> None:
+    ranks = ranks_of(2)
+    one = ranks[0].identity.clock
+    object.__setattr__(ranks[1].identity, "clock", one)
+    matched = match(ranks)
+    aligned = align(ranks, matched)
+    assert (aligned.end_ns == matched.end_ns).all()
+    assert len(aligned.clocks.fits) == 1
+
+
+def test_few_collectives_in_common_make_no_clock() -> None:
+    aligned = align(ranks := ranks_of(collectives=2), match(ranks))
+    assert not aligned.clocks.aligned
+    assert aligned.clocks.missing is not None
+    assert "too few" in aligned.clocks.missing.reason
+
+
+def test_ends_that_fit_no_line_make_no_clock() -> None:
+    rng = np.random.default_rng(5)
+    parts = [
+        [Part(0, n, 1000 * n, 1000 * n + 100 + 12 * RESIDUAL.value / US * rng.random()) for n in range(40)]
+        for _ in range(2)
+    ]
+    ranks = [summary_of(rank, mine) for rank, mine in enumerate(parts)]
+    clocks = align(ranks, match(ranks)).clocks
+    assert not clocks.aligned
+    assert clocks.residual_ns is not None
+    assert clocks.residual_ns > RESIDUAL.value
+    run = analyse_run(ranks)
+    assert isinstance(run.late, Missing)
+    assert run.wait_ns > 0
+
+
+def test_a_clock_is_fitted_through_another() -> None:
+    def ends(numbers: range) -> list[Part]:
+        return [Part(0, n, 1000 * n + 7 * (n % 5), 1000 * n + 100) for n in numbers]
+
+    ranks = [
+        summary_of(0, ends(range(40))),
+        summary_of(1, ends(range(80))),
+        summary_of(2, ends(range(40, 80))),
+    ]
+    ranks[2] = shifted(ranks[2], S, 30.0)
+    matched = match(ranks)
+    aligned = align(ranks, matched)
+    assert aligned.clocks.aligned
+    assert np.ptp(aligned.end_ns.reshape(-1, 2), axis=1).max() <= 50
+
+
+def test_a_few_ends_that_lie_elsewhere_move_no_clock() -> None:
+    def ends(late: int) -> list[Part]:
+        return [
+            Part(0, n, 1000 * n + 7 * (n % 5), 1000 * n + 100 + late * (n % 6 == 0), Operation.EXCHANGE)
+            for n in range(60)
+        ]
+
+    ranks = [summary_of(0, ends(0)), shifted(summary_of(1, ends(3000)), S, 50.0)]
+    matched = match(ranks)
+    apart = np.diff(align(ranks, matched).end_ns.reshape(-1, 2), axis=1)[:, 0]
+    assert np.abs(apart[np.arange(60) % 6 > 0]).max() <= 50
+    assert np.abs(apart[::6] - 3 * MS).max() <= 300
+
+
+@given(
+    st.lists(st.integers(-5 * S, 5 * S), min_size=4, max_size=4),
+    st.lists(st.floats(-100, 100), min_size=4, max_size=4),
+)
+def test_what_a_run_is_told_does_not_depend_on_its_clocks(offsets: list[int], drifts: list[float]) -> None:
+    ranks = ranks_of(4, late_us=60)
+    plain = analyse_run(ranks)
+    moved = analyse_run(list(map(shifted, ranks, offsets, drifts)))
+    assert isinstance(plain.late, Late)
+    assert isinstance(moved.late, Late)
+    assert (
+        (moved.late.cause, moved.late.rank) == (plain.late.cause, plain.late.rank) == (Cause.SLOW_DEVICE, 3)
+    )
+    assert moved.late.wait_ns == pytest.approx(plain.late.wait_ns, rel=0.001)
+
+
+def test_a_window_that_begins_earlier_and_ends_with_the_others_is_no_lateness() -> None:
+    ranks = ranks_of(3)
+    early = [Part(0, n - 10, 1000 * n - 9000, 1000 * n - 8990) for n in range(3)]
+    more = summary_of(0, [*early])
+    rows = ranks[0].instances
+    columns = {
+        name: np.concatenate((getattr(more.instances, name), getattr(rows, name))) for name in rows.__slots__
+    }
+    ranks[0] = type(ranks[0])(
+        ranks[0].identity, ranks[0].fingerprint, ranks[0].steps, ranks[0].groups, type(rows)(**columns),
+        ranks[0].kernels,
+    )  # fmt: skip
+    run = analyse_run(ranks)
+    assert isinstance(run.late, Late)
+    assert run.late.cause is Cause.NONE
+
+
+def test_instances_of_which_one_ended_before_another_was_there_are_none() -> None:
+    first = [Part(0, n, 1000 * n, 1000 * n + 100) for n in range(20)]
+    second = [Part(0, n, 1000 * n + 5000 * (n == 7), 1000 * n + 100 + 5000 * (n == 7)) for n in range(20)]
+    ranks = [summary_of(0, first), summary_of(1, second)]
+    matched = match(ranks)
+    possible = consistent(matched, align(ranks, matched))
+    assert matched.sequence[~possible].tolist() == [7]
+    assert matched.take(possible).sequence.tolist() == [n for n in range(20) if n != 7]
+    assert analyse_run(ranks).instance_count == 19

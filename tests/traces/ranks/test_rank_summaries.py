@@ -1,0 +1,108 @@
+"""Summaries as bytes: small, exact where they can be, and harmless whatever they are."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.ranks_doubles import Part, Work, array, many, summary_of, together
+from traces.errors import DamagedTrace, InputError, NotATrace
+from traces.ranks import codec
+from traces.ranks.codec import decode, encode, is_summary
+from traces.ranks.summary import Group, GroupSource, Instances, RankSummary
+
+GROUP = Group(GroupSource.PROCESS_GROUP, -(1 << 62), 3, (0, 2, 4), 1, 2)
+
+
+def same(one: RankSummary, other: RankSummary) -> bool:
+    tables = ("steps", "instances", "kernels")
+    equal = all(
+        np.array_equal(getattr(getattr(one, table), each.name), getattr(getattr(other, table), each.name))
+        for table in tables
+        for each in fields(getattr(one, table))
+    )
+    rest = (one.identity, one.fingerprint, one.groups) == (other.identity, other.fingerprint, other.groups)
+    return equal and rest
+
+
+def test_a_summary_comes_back_as_it_was() -> None:
+    parts = [Part(0, 5, 100, 200, before={"compute": 30.5}), Part(0, 6, 250, 251), Part(0, 1 << 40, 260, 300)]
+    steps = [{"start": 90, "end": 240, "compute": 30}, {"start": 240, "end": 300, "loader": 5}]
+    given = summary_of(3, parts, [GROUP], steps=steps, kernels_us=[7])
+    assert same(decode(encode(given), "a"), given)
+
+
+def test_a_rank_without_collectives_or_steps_is_a_summary_too() -> None:
+    given = summary_of(None, [], [])
+    assert same(decode(encode(given), "a"), given)
+
+
+def test_a_step_of_two_hundred_collectives_takes_three_thousand_bytes_at_most() -> None:
+    (given, *_) = together([[Work(compute=97.123 + number % 13) for number in range(800)]] * 2, per_step=200)
+    assert len(encode(given)) <= 4 * 3_000
+
+
+def test_what_does_not_fit_is_rounded_then_left_out_from_the_middle_and_named() -> None:
+    rng = np.random.default_rng(3)
+    rows = together([[Work(compute=float(us)) for us in rng.integers(1, 10**6, 9_000)]] * 2, per_step=900)
+    noisy = replace(rows[0].instances, host_ns=rng.integers(0, 1 << 40, 9_000))
+    given = replace(rows[0], instances=noisy)
+    blob = encode(given)
+    read = decode(blob, "a")
+    assert len(blob) <= codec.MOST.value
+    assert read.dropped.resolution_ns == 1024
+    assert len(read.instances) + read.dropped.instances == 9_000
+    assert read.dropped.steps == 10 - len(set(read.instances.step.tolist())) > 0
+    assert {0, 9} <= set(read.instances.step.tolist())
+    assert len(read.steps) == 10
+
+
+def test_times_are_rounded_down_to_the_resolution_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codec, "_ROUNDINGS_NS", (16,))
+    (given, *_) = together([[Work(compute=1.001)] * 3] * 2, per_step=3)
+    read = decode(encode(given), "a")
+    assert read.dropped.resolution_ns == 16
+    assert (given.instances.start_ns - read.instances.start_ns).max() < 16
+    assert read.instances.compute_ns.tolist() == [-1, 992, 992]
+
+
+def test_other_files_other_versions_and_broken_ones_are_told_apart() -> None:
+    blob = encode(summary_of(0, [Part(0, 0, 1, 2)]))
+    assert is_summary(blob)
+    assert not is_summary(b"SQLite format 3")
+    with pytest.raises(NotATrace, match="no summary"):
+        decode(b"SQLite format 3", "a.rank")
+    mark = blob.index(b"\x00") + 1
+    with pytest.raises(NotATrace, match="version 9"):
+        decode(blob[:mark] + b"\x09" + blob[mark + 1 :], "a.rank")
+    with pytest.raises(DamagedTrace, match=r"^a\.rank is a damaged summary"):
+        decode(blob[:-3], "a.rank")
+
+
+@given(st.binary(max_size=300), st.integers(0, 400), st.integers(0, 400))
+def test_no_bytes_bring_the_reader_down(junk: bytes, at: int, until: int) -> None:
+    blob = encode(summary_of(0, [Part(0, number, number, number + 0.5) for number in range(9)]))
+    for bent in (junk, blob[:at] + junk + blob[until:], blob[:15] + junk):
+        with suppress(InputError):
+            assert isinstance(decode(bent, "a"), RankSummary)
+
+
+@given(st.lists(st.integers(-(1 << 60), 1 << 60), min_size=14, max_size=14))
+def test_any_numbers_in_place_of_a_row_are_refused_or_read(numbers: list[int]) -> None:
+    given = summary_of(0, [Part(0, 0, 1, 2)])
+    bent = replace(given, instances=Instances(*(array([number]) for number in numbers)))
+    try:
+        read = decode(codec._bytes_of(bent, 1), "a")
+    except InputError:
+        return
+    assert len(read.instances) == 1
+
+
+def test_a_thousand_summaries_are_small() -> None:
+    sizes = [len(encode(one)) for one in many(16, group_size=8, step_count=5, per_step=20, late=3)]
+    assert max(sizes) < 1_000

@@ -1,0 +1,214 @@
+"""Sets of recordings: what belongs together, what does not, and that their order says nothing."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from dataclasses import replace
+from types import FrameType
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.ranks_doubles import Work, many, shifted, together
+from traces.missing import Missing
+from traces.ranks.cause import Cause
+from traces.ranks.codec import decode, encode
+from traces.ranks.problems import ProblemKind
+from traces.ranks.run import Late, RunAnalysis, analyse_run
+from traces.ranks.summary import Group, GroupSource, Operation, RankSummary
+
+
+def run_of(count: int = 4, slow: int = 2) -> list[RankSummary]:
+    works = [[Work(compute=130 if rank == slow else 100, host=2)] * 40 for rank in range(count)]
+    kernels = [[13.0, 26.0] if rank == slow else [10.0, 20.0] for rank in range(count)]
+    return together(works, per_step=10, kernels_us=kernels)
+
+
+def kinds(run: RunAnalysis) -> dict[ProblemKind, tuple[int, ...]]:
+    return {problem.kind: problem.indices for problem in run.problems}
+
+
+def cause_of(run: RunAnalysis) -> tuple[Cause, int | None]:
+    assert isinstance(run.late, Late)
+    return run.late.cause, run.late.rank
+
+
+def test_a_whole_run_has_no_problems() -> None:
+    run = analyse_run(run_of())
+    assert (run.problems, run.world_size, len(run.ranks), run.step_count) == ((), 4, 4, 4)
+    assert cause_of(run) == (Cause.SLOW_DEVICE, 2)
+
+
+@given(st.permutations(range(5)))
+def test_the_order_of_recordings_does_not_matter(order: list[int]) -> None:
+    ranks = run_of(5)
+    plain, turned = analyse_run(ranks), analyse_run([ranks[place] for place in order])
+    assert [order[rank.index] for rank in turned.ranks] == [rank.index for rank in plain.ranks]
+    ours, theirs = ([replace(rank, index=0) for rank in run.ranks] for run in (plain, turned))
+    assert (ours, plain.late, plain.without, plain.clocks) == (
+        theirs,
+        turned.late,
+        turned.without,
+        turned.clocks,
+    )
+
+
+def test_the_same_recording_twice_counts_once() -> None:
+    ranks = run_of()
+    run = analyse_run([*ranks, ranks[1]])
+    assert kinds(run) == {ProblemKind.DUPLICATE: (4,)} or kinds(run) == {ProblemKind.DUPLICATE: (1,)}
+    assert len(run.ranks) == 4
+    assert cause_of(run) == (Cause.SLOW_DEVICE, 2)
+
+
+def test_two_recordings_of_one_rank_are_named_and_one_is_left_out() -> None:
+    ranks = run_of()
+    again = replace(ranks[1], identity=replace(ranks[1].identity, recording=99, clock=99))
+    run = analyse_run([*ranks, again])
+    assert set(kinds(run)) == {ProblemKind.DUPLICATE}
+    assert len(run.ranks) == 4
+
+
+def test_a_rank_of_a_run_of_another_size_is_left_out() -> None:
+    other = run_of(2)[0]
+    other = replace(other, identity=replace(other.identity, rank=9, recording=99, clock=99))
+    run = analyse_run([other, *run_of()])
+    assert kinds(run) == {ProblemKind.MIXED_RUNS: (0,)}
+    assert cause_of(run) == (Cause.SLOW_DEVICE, 2)
+
+
+def test_a_rank_whose_collectives_do_something_else_is_of_another_run() -> None:
+    ranks = run_of()
+    rows = ranks[3].instances
+    ranks[3] = replace(ranks[3], instances=replace(rows, operation=rows.operation * 0 + Operation.ALL_GATHER))
+    run = analyse_run(ranks)
+    assert kinds(run)[ProblemKind.MIXED_RUNS] == (3,)
+    assert [rank.rank for rank in run.ranks] == [0, 1, 2]
+
+
+def test_ranks_recorded_at_another_time_are_of_another_run() -> None:
+    def begun(rank: RankSummary, start_ns: int) -> RankSummary:
+        return replace(rank, identity=replace(rank.identity, session_start_ns=start_ns))
+
+    ranks = [begun(rank, 10**18 + 2_000_000_000 * place) for place, rank in enumerate(run_of())]
+    assert analyse_run(ranks).problems == ()
+    ranks[0] = begun(ranks[0], 10**18 + 3_600_000_000_000)
+    assert kinds(analyse_run(ranks))[ProblemKind.MIXED_RUNS] == (0,)
+
+
+def test_two_recordings_of_one_process_at_two_times_are_two_runs() -> None:
+    def begun(rank: RankSummary, recording: int, start_ns: int) -> RankSummary:
+        identity = replace(rank.identity, rank=None, recording=recording, session_start_ns=start_ns)
+        return replace(rank, identity=identity, groups=(Group(GroupSource.COMMUNICATOR, recording),))
+
+    alone = run_of(1)[0]
+    run = analyse_run([begun(alone, 8, 10**18), begun(alone, 9, 10**18 + 200_000_000)])
+    assert kinds(run)[ProblemKind.MIXED_RUNS] == (1,)
+    beside = analyse_run([begun(alone, 8, 10**18), begun(alone, 9, 10**18 + 1)])
+    assert ProblemKind.MIXED_RUNS not in kinds(beside)
+
+
+def test_of_two_runs_with_as_many_recordings_each_nobody_is_named_late() -> None:
+    def begun(rank: RankSummary, more: int) -> RankSummary:
+        start_ns = 10**18 + more * 3_600_000_000_000
+        identity = replace(
+            rank.identity, rank=None, recording=rank.identity.recording + more, session_start_ns=start_ns
+        )
+        return replace(rank, identity=identity)
+
+    run = analyse_run([begun(rank, more) for more in (0, 50) for rank in run_of()])
+    assert kinds(run)[ProblemKind.MIXED_RUNS] == (4, 5, 6, 7)
+    assert isinstance(run.late, Missing)
+    assert "several runs" in run.late.reason
+
+
+def test_ranks_that_share_no_collective_with_the_others_are_named() -> None:
+    ranks = run_of()
+    ranks[0] = replace(ranks[0], groups=(Group(GroupSource.COMMUNICATOR, 12, 4),))
+    assert kinds(analyse_run(ranks)) == {ProblemKind.APART: (0,)}
+
+
+def test_two_sets_that_share_nothing_are_not_put_on_one_clock() -> None:
+    other = [
+        replace(
+            rank,
+            identity=replace(rank.identity, rank=4 + place, clock=50 + place, recording=50 + place),
+            groups=(Group(GroupSource.COMMUNICATOR, 12, 2),),
+        )
+        for place, rank in enumerate(run_of(2))
+    ]
+    whole = [replace(rank, identity=replace(rank.identity, world_size=6)) for rank in [*run_of(), *other]]
+    run = analyse_run(whole)
+    assert kinds(run)[ProblemKind.APART] == (4, 5)
+    assert cause_of(run) == (Cause.SLOW_DEVICE, 2)
+
+
+def test_missing_ranks_are_named_and_nobody_is_late_in_their_groups() -> None:
+    run = analyse_run([rank for rank in run_of() if rank.identity.rank != 1])
+    (problem,) = run.problems
+    assert (problem.kind, problem.ranks) == (ProblemKind.MISSING_RANKS, (1,))
+    assert isinstance(run.late, Missing)
+    assert run.wait_ns > 0
+
+
+def test_a_recording_that_breaks_off_is_named() -> None:
+    ranks = run_of()
+    ranks[1] = replace(ranks[1], instances=ranks[1].instances.take(np.arange(20)))
+    assert kinds(analyse_run(ranks)) == {ProblemKind.TRUNCATED: (1,)}
+
+
+def test_recorders_of_several_versions_are_named_and_compared() -> None:
+    ranks = run_of()
+    ranks[3] = replace(ranks[3], identity=replace(ranks[3].identity, version="3.1"))
+    run = analyse_run(ranks)
+    assert kinds(run) == {ProblemKind.MIXED_VERSIONS: (3,)}
+    assert len(run.ranks) == 4
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_of_one_rank_or_none_nothing_is_said_of_others(count: int) -> None:
+    run = analyse_run(run_of()[:count])
+    assert len(run.ranks) == count
+    assert isinstance(run.late, Missing)
+
+
+def test_a_step_that_began_later_on_one_rank_is_the_same_step() -> None:
+    ranks = run_of()
+    rows, steps = ranks[1].instances, ranks[1].steps
+    late = np.flatnonzero(rows.step > 0)
+    ranks[1] = replace(
+        ranks[1],
+        instances=replace(rows.take(late), step=rows.step[late] - 1),
+        steps=type(steps)(*(getattr(steps, name)[1:] for name in steps.__slots__)),
+    )
+    assert cause_of(analyse_run([shifted(rank, 7 * place) for place, rank in enumerate(ranks)])) == (
+        Cause.SLOW_DEVICE,
+        2,
+    )
+
+
+def calls_for(count: int) -> int:
+    """How many calls of Python functions an analysis takes."""
+    blobs = [encode(one) for one in many(count, group_size=8, step_count=3, per_step=4, late=5)]
+    seen: Counter[str] = Counter()
+
+    def profile(frame: FrameType, event: str, argument: object) -> None:
+        seen[event] += 1
+
+    sys.setprofile(profile)
+    try:
+        run = analyse_run([decode(blob, "a") for blob in blobs])
+    finally:
+        sys.setprofile(None)
+    assert cause_of(run) == (Cause.SLOW_DEVICE, 5)
+    return seen["call"] + seen["c_call"]
+
+
+def test_twice_the_ranks_take_at_most_twice_the_calls() -> None:
+    calls_for(64)  # imports
+    small, large = calls_for(256), calls_for(512)
+    assert large <= 2.1 * small
+    assert large <= 400 * 512

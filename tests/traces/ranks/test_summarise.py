@@ -1,0 +1,173 @@
+"""One rank's recording -> its summary, event by event."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.communication_doubles import ATTENTION, GATHER, GEMM, GROUPED, SENDRECV, Line, rank_of
+from tests.kineto_doubles import Profiled, write
+from tests.payload_doubles import init, with_payloads
+from tests.simulate.export import write_export
+from traces.account.account import absent_pieces, measure_account
+from traces.account.device import find_queueing
+from traces.names.kinds import COMM_KINDS
+from traces.ranks.summarise import summarise
+from traces.ranks.summary import UNKNOWN, GroupSource, Operation, RankSummary
+from traces.resolve.kinds import resolve_kinds
+from traces.resolve.resolution import with_kinds
+from traces.steps.found import Step, from_steps
+from traces.timeline import RankTimeline
+
+US = 1_000
+REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+
+
+def summary_of(rank: RankTimeline, *steps_us: tuple[int, int]) -> RankSummary:
+    rank = with_kinds(rank, resolve_kinds(rank))
+    recorded = tuple(Step(place, start * US, end * US) for place, (start, end) in enumerate(steps_us))
+    steps = from_steps("user", "steps", recorded)
+    account = measure_account(rank, steps.windows, find_queueing(rank))
+    return summarise(rank, steps, absent_pieces(account))
+
+
+def written(path: Path, line: Line) -> RankTimeline:
+    write_export(path / "run.sqlite", line.recording, "3.25.0")
+    if line.blob_at:
+        with_payloads(path / "run.sqlite", line.blob_at)
+    return rank_of(path / "run.sqlite")
+
+
+def profiled(path: Path, run: Profiled, **header: object) -> RankTimeline:
+    return rank_of(write(path / "run.json", run.events, **header))
+
+
+def test_a_process_group_and_its_number_name_the_collective(tmp_path: Path) -> None:
+    run = Profiled()
+    told = {"Process Group Name": "3", "Process Group Ranks": "[0, 4]", "Group size": 2, "dtype": "Float"}
+    for number in (8, 9):
+        run.run(GEMM)
+        run.run(REDUCE, stream=20, **told, **{"Seq": number, "In msg nelems": 100})
+    rank = profiled(tmp_path, run, distributedInfo={"rank": 4, "world_size": 8})
+    summary = summary_of(rank, (0, 100))
+    (group,) = summary.groups
+    assert (group.source, group.size, group.members) == (GroupSource.PROCESS_GROUP, 2, (0, 4))
+    assert (summary.identity.rank, summary.identity.world_size) == (4, 8)
+    rows = summary.instances
+    assert rows.operation.tolist() == [Operation.ALL_REDUCE] * 2
+    assert rows.sequence[1] - rows.sequence[0] == 256
+    assert rows.size_bytes.tolist() == [400, 400]
+
+
+def test_kernels_of_one_number_keep_their_order(tmp_path: Path) -> None:
+    run = Profiled()
+    for number in (8, 8, 9):
+        told = {"Process Group Name": "3", "Process Group Ranks": "[0, 4]", "Seq": number}
+        run.run(REDUCE, stream=20, **told)
+    sequence = summary_of(profiled(tmp_path, run), (0, 100)).instances.sequence
+    assert (sequence - sequence[0]).tolist() == [0, 1, 256]
+
+
+def test_a_communicator_names_the_group_and_its_calls_the_peer(tmp_path: Path) -> None:
+    line = Line()
+    line.call("ncclCommInitRank", init(9, 4, rank=1))
+    line.exchange(0, 1, 2, 3, communicator=9)
+    line.exchange(2, communicator=9)
+    line.exchange(0, communicator=9, receive=False)
+    line.exchange(2, communicator=9)
+    summary = summary_of(written(tmp_path, line), (0, 200))
+    rows = summary.instances
+    assert [summary.groups[group].size for group in rows.group.tolist()] == [4, 2, 2, 2]
+    assert [summary.groups[group].own for group in rows.group.tolist()] == [1, 0, 1, 0]
+    assert rows.group[1] == rows.group[3] != rows.group[2]
+    assert rows.sequence.tolist() == [0, 0, 0, 1]
+
+
+def test_both_ranks_of_a_message_have_the_same_group(tmp_path: Path) -> None:
+    keys = []
+    for own, peer in ((1, 2), (2, 1)):
+        line = Line()
+        line.call("ncclCommInitRank", init(9, 4, rank=own))
+        line.exchange(peer, communicator=9)
+        folder = tmp_path / str(own)
+        folder.mkdir()
+        keys += [group.key for group in summary_of(written(folder, line), (0, 200)).groups]
+    assert len(keys) == 2
+    assert keys[0] == keys[1]
+
+
+def test_without_names_collectives_stand_in_order_by_kind_and_stream(tmp_path: Path) -> None:
+    line = Line()
+    for name, stream in ((SENDRECV, 20), (GATHER, 20), (SENDRECV, 20), (GATHER, 24), (GATHER, 20)):
+        line.run(name, stream=stream)
+    summary = summary_of(written(tmp_path, line), (0, 200))
+    rows = summary.instances
+    assert {group.source for group in summary.groups} == {GroupSource.ORDER}
+    assert rows.group[0] == rows.group[2]
+    assert rows.group[1] == rows.group[4] != rows.group[3]
+    assert rows.sequence.tolist() == [0, 0, 1, 0, 1]
+
+
+def test_what_a_rank_did_before_a_collective_is_told_since_the_one_before_of_its_group(
+    tmp_path: Path,
+) -> None:
+    line = Line()
+    line.run(SENDRECV, stream=20)  # 5 to 15
+    line.run(GEMM, length=20)  # 25 to 45
+    line.run(GROUPED, length=30)  # 55 to 85
+    line.run(GATHER, stream=24)  # 95 to 105
+    line.run(SENDRECV, stream=20)  # 115 to 125
+    rows = summary_of(written(tmp_path, line), (0, 130)).instances
+    last = 2
+    assert rows.operation.tolist() == [Operation.EXCHANGE, Operation.ALL_GATHER, Operation.EXCHANGE]
+    assert (rows.compute_ns[last], rows.grouped_ns[last], rows.comm_ns[last]) == (50 * US, 30 * US, 10 * US)
+    assert rows.compute_ns[:2].tolist() == [UNKNOWN, UNKNOWN]
+    assert rows.exposed_ns.tolist() == [10 * US] * 3
+    assert [COMM_KINDS[kind] for kind in rows.kind.tolist()][1] == "other_comm"
+
+
+def test_idle_time_before_the_first_kernel_of_a_step_is_the_loaders(tmp_path: Path) -> None:
+    line = Line()
+    line.run(GEMM)  # 5 to 15
+    line.now += 40
+    line.run(GEMM)  # 65 to 75: the second step begins here
+    line.now += 20
+    line.run(GEMM)  # 105 to 115
+    summary = summary_of(written(tmp_path, line), (5, 16), (16, 120))
+    parts = summary.steps
+    assert parts.compute_ns.tolist() == [10 * US, 20 * US]
+    assert parts.loader_ns[1] > 40 * US
+    assert 20 * US < parts.host_starved_ns[1] <= 30 * US
+
+
+def test_steps_count_what_is_in_them_and_fingerprints_what_is_in_a_median_one(tmp_path: Path) -> None:
+    line = Line()
+    for _ in range(3):
+        line.all(ATTENTION, ATTENTION, GROUPED)
+    summary = summary_of(written(tmp_path, line), (0, 60), (60, 120), (120, 180))
+    assert (summary.fingerprint.attention, summary.fingerprint.has_experts) == (2, True)
+    assert summary.steps.grouped_ns.tolist() == [10 * US] * 3
+
+
+def test_kernels_beside_communication_do_not_say_how_fast_a_gpu_is(tmp_path: Path) -> None:
+    line = Line()
+    for _ in range(3):
+        line.run(GEMM, length=20)
+    line.recording.kernel(SENDRECV, 500 * US, 900 * US, launch_ns=490 * US, stream=20)
+    for place in range(3):
+        begin = (510 + 100 * place) * US
+        line.recording.kernel(GEMM, begin, begin + 90 * US, launch_ns=begin - 5 * US)
+    kernels = summary_of(written(tmp_path, line), (0, 1000)).kernels
+    assert (kernels.median_ns.tolist(), kernels.count.tolist()) == ([20 * US], [3])
+
+
+def test_two_recordings_have_two_fingerprints_and_one_has_one(tmp_path: Path) -> None:
+    def made(name: str, *lengths: int) -> RankSummary:
+        (tmp_path / name).mkdir()
+        line = Line()
+        for length in lengths:
+            line.run(GEMM, length=length)
+        return summary_of(written(tmp_path / name, line), (0, 100))
+
+    one, again, other = made("a", 10, 20), made("b", 10, 20), made("c", 10, 21)
+    assert one.identity.recording == again.identity.recording != other.identity.recording
+    assert one.identity.clock == again.identity.clock

@@ -1,0 +1,215 @@
+"""Who is late and why, on a few ranks with one cause each, in round numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.ranks_doubles import ALIKE, US, Work, array, together
+from traces.missing import Missing
+from traces.ranks.cause import Cause
+from traces.ranks.run import Late, RunAnalysis, analyse_run
+from traces.ranks.summary import Operation, RankSummary
+
+RANKS, STEPS, PER_STEP = 4, 4, 10
+Rule = Callable[[int, int], Work]
+"""Work of a rank before a collective, by number."""
+
+
+def works(rule: Rule) -> list[list[Work]]:
+    return [[rule(rank, number) for number in range(STEPS * PER_STEP)] for rank in range(RANKS)]
+
+
+def late_of(ranks: list[RankSummary]) -> tuple[Cause, int | None]:
+    late = analyse_run(ranks).late
+    assert isinstance(late, Late)
+    return late.cause, late.rank
+
+
+def jittered(rank: int, number: int) -> float:
+    """A few us that differ by rank and collective, as in any run."""
+    return 100 + (rank * 7 + number * 5) % 6
+
+
+def healthy(rank: int, number: int) -> Work:
+    return Work(compute=jittered(rank, number), host=2)
+
+
+def test_healthy_ranks_wait_a_little_and_nobody_is_late() -> None:
+    run = analyse_run(together(works(healthy), per_step=PER_STEP))
+    assert isinstance(run.late, Late)
+    assert (run.late.cause, run.late.rank, run.late.wait_ns) == (Cause.NONE, None, 0)
+    assert run.wait_ns > 0
+    assert isinstance(run.without, Missing)
+
+
+def test_a_slow_device_is_late_by_its_kernels_and_charged_with_all_that_waited() -> None:
+    def rule(rank: int, number: int) -> Work:
+        return Work(compute=130 if rank == 2 else 100, host=2)
+
+    kernels = [[13.0, 26, 39] if rank == 2 else [10.0, 20, 30] for rank in range(RANKS)]
+    run = analyse_run(together(works(rule), per_step=PER_STEP, kernels_us=kernels))
+    assert isinstance(run.late, Late)
+    assert (run.late.cause, run.late.rank) == (Cause.SLOW_DEVICE, 2)
+    assert run.late.wait_ns == 3 * 30 * US * STEPS * PER_STEP == run.wait_ns
+    assert run.wait_by_kind_ns == {"all_reduce": run.wait_ns}
+    assert run.late.cost_ns == 300 * US
+    assert run.ranks[2].device_factor == pytest.approx(1.3)
+    assert [rank.caused_ns for rank in run.ranks] == [0, 0, 900 * US, 0]
+    assert [rank.waited_ns for rank in run.ranks] == [300 * US, 300 * US, 0, 300 * US]
+
+
+def test_a_slow_device_is_found_though_communication_hides_it() -> None:
+    ranks = together(works(lambda rank, number: Work(compute=100, host=2)), per_step=PER_STEP)
+    steps = replace(ranks[1].steps, compute_ns=ranks[1].steps.compute_ns * 11 // 10)
+    ranks[1] = replace(
+        ranks[1],
+        steps=steps,
+        kernels=replace(ranks[1].kernels, median_ns=ranks[1].kernels.median_ns * 11 // 10),
+    )
+    run = analyse_run(ranks)
+    assert isinstance(run.late, Late)
+    assert (run.late.cause, run.late.rank, run.late.wait_ns) == (Cause.SLOW_DEVICE, 1, 0)
+
+
+def test_a_slow_host_leaves_its_gpu_idle() -> None:
+    def rule(rank: int, number: int) -> Work:
+        return Work(compute=100, host=32 if rank == 3 else 2)
+
+    assert late_of(together(works(rule), per_step=PER_STEP)) == (Cause.SLOW_HOST, 3)
+
+
+@pytest.mark.parametrize("every", [1, 2])
+def test_a_late_loader_is_late_at_the_beginning_of_steps(every: int) -> None:
+    def rule(rank: int, number: int) -> Work:
+        late = rank == 1 and number % (PER_STEP * every) == 0
+        return Work(compute=100, host=2, loader=300 if late else 0)
+
+    assert late_of(together(works(rule), per_step=PER_STEP)) == (Cause.DATA_LOADER, 1)
+
+
+def test_a_slow_link_arrives_with_the_others_and_moves_longer() -> None:
+    ranks = together(
+        works(lambda rank, number: Work(compute=100, host=2)),
+        per_step=PER_STEP,
+        transfer_us=[60.0, 40.0, 60.0, 120.0],
+        operation=Operation.EXCHANGE,
+    )
+    for rank in ranks:  # one host: ends that differ are no clock's
+        object.__setattr__(rank.identity, "clock", 1)
+    assert late_of(ranks) == (Cause.SLOW_LINK, 3)
+
+
+def expert(rank: int, hot: bool) -> Work:
+    grouped = 80.0 if hot else 40.0
+    return Work(compute=60 + grouped, grouped=grouped, host=2)
+
+
+def test_tokens_that_always_go_to_one_rank_are_routing_and_no_slow_device() -> None:
+    ranks = together(
+        works(lambda rank, number: expert(rank, rank == 2)),
+        per_step=PER_STEP,
+        operation=Operation.EXCHANGE,
+    )
+    assert late_of(ranks) == (Cause.ROUTING_IMBALANCE, 2)
+
+
+def test_tokens_that_go_elsewhere_each_time_are_routing_of_no_one_rank() -> None:
+    ranks = together(
+        works(lambda rank, number: expert(rank, rank == number % RANKS)),
+        per_step=PER_STEP,
+        operation=Operation.EXCHANGE,
+    )
+    run = analyse_run(ranks)
+    assert isinstance(run.late, Late)
+    assert (run.late.cause, run.late.rank) == (Cause.ROUTING_IMBALANCE, None)
+    assert run.imbalance == pytest.approx(80 / 50)
+    assert run.late.wait_ns == run.wait_ns
+
+
+def test_another_late_rank_in_each_step_is_jitter() -> None:
+    def rule(rank: int, number: int) -> Work:
+        disturbed = rank == number // PER_STEP and number % PER_STEP == 4
+        return Work(compute=100, host=300 if disturbed else 2)
+
+    late = analyse_run(together(works(rule), per_step=PER_STEP)).late
+    assert isinstance(late, Late)
+    assert (late.cause, late.rank, late.by_step) == (Cause.ROTATING_JITTER, None, (0, 1, 2, 3))
+
+
+def test_one_odd_step_makes_nobody_late_always() -> None:
+    def rule(rank: int, number: int) -> Work:
+        return Work(compute=100, host=400 if (rank, number) == (2, 15) else 2)
+
+    late = analyse_run(together(works(rule), per_step=PER_STEP)).late
+    assert isinstance(late, Late)
+    assert (late.cause, late.rank, late.by_step) == (Cause.ROTATING_JITTER, None, (None, 2, None, None))
+
+
+def test_a_host_that_begins_steps_late_and_is_slow_in_them_is_no_loader() -> None:
+    def rule(rank: int, number: int) -> Work:
+        slow = rank == 1
+        begins = number % PER_STEP == 0
+        return Work(compute=100, host=7 if slow else 2, loader=begins * (120 if slow else 20))
+
+    assert late_of(together(works(rule), per_step=PER_STEP)) == (Cause.SLOW_HOST, 1)
+
+
+def test_a_stage_with_more_layers_is_a_matter_of_the_pipeline() -> None:
+    def rule(rank: int, number: int) -> Work:
+        return Work(compute=150 if rank > 1 else 100, host=2)
+
+    ranks = [
+        replace(rank, fingerprint=replace(ALIKE, attention=3 if place > 1 else 2))
+        for place, rank in enumerate(together(works(rule), per_step=PER_STEP))
+    ]
+    late = analyse_run(ranks).late
+    assert isinstance(late, Late)
+    assert (late.cause, late.rank, late.group) == (Cause.PIPELINE_IMBALANCE, None, 1)
+
+
+def test_ranks_that_do_other_work_are_not_compared() -> None:
+    def rule(rank: int, number: int) -> Work:
+        return Work(compute=140 if rank == 3 else 100, host=2)
+
+    ranks = together(works(rule), per_step=PER_STEP, kernels_us=[[10.0]] * 3 + [[14.0]])
+    ranks[3] = replace(ranks[3], fingerprint=replace(ALIKE, has_loss=True))
+    assert late_of(ranks) == (Cause.NONE, None)
+
+
+def test_one_step_does_not_say_who_is_always_late() -> None:
+    ranks = together([[Work(compute=100 + 50 * (rank == 1))] * 10 for rank in range(3)], per_step=10)
+    late = analyse_run(ranks).late
+    assert isinstance(late, Missing)
+    assert "one step" in late.reason
+
+
+def without_steps(rule: Rule) -> RunAnalysis:
+    nothing = array([])
+    ranks = together(works(rule), per_step=PER_STEP)
+    return analyse_run([
+        replace(
+            rank,
+            steps=type(rank.steps)(*(nothing for _ in rank.steps.__slots__)),
+            instances=replace(rank.instances, step=rank.instances.step * 0 - 1),
+        )
+        for rank in ranks
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("cause", "work"), [(Cause.SLOW_DEVICE, Work(150, 0, 2)), (Cause.SLOW_HOST, Work(100, 0, 52))]
+)
+def test_without_steps_each_collective_is_a_vote(cause: Cause, work: Work) -> None:
+    run = without_steps(lambda rank, number: work if rank == 1 else Work(compute=100, host=2))
+    assert isinstance(run.late, Late)
+    assert (run.late.cause, run.late.rank) == (cause, 1)
+    assert run.late.wait_ns == 3 * 50 * US * STEPS * PER_STEP
+
+
+def test_without_steps_votes_that_go_round_name_nobody() -> None:
+    run = without_steps(lambda rank, number: Work(compute=150 if rank == number % RANKS else 100, host=2))
+    assert isinstance(run.late, Late)
+    assert run.late.cause is Cause.NONE

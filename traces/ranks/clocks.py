@@ -1,0 +1,221 @@
+"""One clock for all ranks, from the ends of the collectives that they took part in together.
+
+Each recording has times of its own: rebased on the start of its session where that is recorded, and then
+fitted, offset and drift, on ends that belong together. What cannot be fitted has durations only, and of who
+was late nothing is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from traces.columns import BoolArray, FloatArray, IntArray
+from traces.limits import Limit
+from traces.missing import Missing
+from traces.ranks import parts
+from traces.ranks.clock_fit import ClockFit
+from traces.ranks.lines import DRIFT, lines_by_part
+from traces.ranks.match import Matched
+from traces.ranks.summary import RankSummary
+
+RESIDUAL: Final = Limit(
+    50_000,
+    "ns",
+    "ours: ends of one collective lie within 7 us on eight recorded ranks; a wait shorter than this limit "
+    "could not be charged to anybody",
+)
+ENDS: Final = Limit(
+    3, "collectives in common", "ours: offset and drift are two unknowns, and a third end checks them"
+)
+_TOGETHER: Final = 4
+"""Collectives that end on all ranks at once, from which on a clock is fitted on these and not on others."""
+_SWEEPS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """The one clock. `residual_ns`: how far ends lie from where they belong, the median; None where unknown.
+
+    `missing` says why there is none; then `fits` is empty and times stay as recorded.
+    """
+
+    aligned: bool
+    residual_ns: int | None
+    fits: tuple[ClockFit, ...]
+    missing: Missing | None = None
+
+    def by_fingerprint(self) -> dict[int, ClockFit]:
+        """Each fit by its clock."""
+        return {fit.clock: fit for fit in self.fits}
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned:
+    """Starts and ends of all participations on the one clock, shape (p,), and how good that clock is."""
+
+    start_ns: IntArray
+    end_ns: IntArray
+    clocks: Clocks
+
+    def take(self, rows: BoolArray) -> Aligned:
+        """Some of the participations."""
+        return Aligned(self.start_ns[rows], self.end_ns[rows], self.clocks)
+
+
+def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
+    """Put the participations on one clock, as far as that can be."""
+    fingerprints = sorted({summary.identity.clock for summary in summaries})
+    number = {clock: place for place, clock in enumerate(fingerprints)}
+    of_place = np.array([number[summary.identity.clock] for summary in summaries], dtype=np.int64)
+    if not len(matched):
+        why = "no two ranks recorded one collective, so their clocks cannot be put together"
+        return _unaligned(matched, None, why)
+    base_ns = _bases(summaries, of_place, len(fingerprints))
+    of_row = of_place[matched.place]
+    end = (matched.end_ns - base_ns[of_row]).astype(np.float64)
+    fitter = _Fitter(matched, of_row, end, len(fingerprints))
+    offset, slope, known = fitter.fit()
+    if not known[np.unique(of_row)].all():
+        return _unaligned(matched, None, _WHY_APART)
+    fitted = end + offset[of_row] + slope[of_row] * end
+    residual_ns = _residual_ns(fitted, matched.first, fitter.used)
+    if residual_ns > RESIDUAL.value:
+        why = (
+            f"the ends of collectives lie {residual_ns / 1e3:.0f} us apart after the best fit of the clocks, "
+            f"more than {RESIDUAL.value / 1e3:.0f} us"
+        )
+        return _unaligned(matched, residual_ns, why)
+    if np.abs(slope[known] * 1e6).max(initial=0) > DRIFT.value:
+        return _unaligned(matched, residual_ns, "the clocks drift apart faster than clocks do")
+    start = (matched.start_ns - base_ns[of_row]).astype(np.float64)
+    start += offset[of_row] + slope[of_row] * start
+    zero_ns = int(base_ns[0])
+    fits = tuple(
+        ClockFit(
+            clock,
+            int(base_ns[place]),
+            round(int(base_ns[place]) - zero_ns - offset[place]),
+            float(-slope[place] * 1e6),
+        )
+        for place, clock in enumerate(fingerprints)
+        if known[place]
+    )
+    starts, ends = (np.rint(times).astype(np.int64) + zero_ns for times in (start, fitted))
+    return Aligned(starts, np.maximum(starts, ends), Clocks(True, residual_ns, fits))
+
+
+_WHY_APART: Final = (
+    f"too few collectives in common: a clock is fitted on at least {int(ENDS.value)} that it shares with "
+    "clocks already fitted"
+)
+_CURE: Final = "record the same steps on all ranks, with NCCL's ranges or the process groups beside kernels"
+
+
+def consistent(matched: Matched, aligned: Aligned) -> BoolArray:
+    """Which instances can be what they seem: no participant ended before the last one was there.
+
+    Others were put together wrongly, where only their order was known.
+    """
+    last_ns, first_ns = (
+        parts.most(aligned.start_ns, matched.first),
+        parts.least(aligned.end_ns, matched.first),
+    )
+    result: BoolArray = last_ns <= first_ns + RESIDUAL.value
+    return result
+
+
+def _unaligned(matched: Matched, residual_ns: int | None, why: str) -> Aligned:
+    missing = Missing("run.clocks", why, _CURE)
+    return Aligned(matched.start_ns, matched.end_ns, Clocks(False, residual_ns, (), missing))
+
+
+def _bases(summaries: Sequence[RankSummary], of_place: IntArray, count: int) -> IntArray:
+    """Where each clock's times begin: at its first collective, so that fractions stay exact."""
+    base_ns = np.full(count, np.iinfo(np.int64).max)
+    for summary, clock in zip(summaries, of_place.tolist(), strict=True):
+        if len(summary.instances):
+            base_ns[clock] = min(base_ns[clock], int(summary.instances.start_ns[0]))
+    return np.where(base_ns == np.iinfo(np.int64).max, 0, base_ns)
+
+
+def _residual_ns(end: FloatArray, first: IntArray, used: BoolArray) -> int:
+    """How far ends lie apart that a fit used; of one clock, where nothing is fitted, all of them."""
+    whole = np.rint(end).astype(np.int64)
+    apart = np.abs(whole - parts.spread(parts.median(whole, first), first))
+    return int(np.median(apart[used] if used.any() else apart))
+
+
+class _Fitter:
+    """Clocks fitted one after the other: those that share collectives with fitted ones come next."""
+
+    def __init__(self, matched: Matched, clock: IntArray, end: FloatArray, count: int) -> None:
+        self._clock, self._end, self._count = clock, end, count
+        self._first, self._instance = matched.first, matched.instance
+        several = self._joins(clock)
+        together = several & matched.ends_together
+        joining = several & self._joins(self._islands(together))
+        self._several = several[self._instance]
+        self.used = (together | joining)[self._instance]
+
+    def _joins(self, of_clock: IntArray) -> BoolArray:
+        """Which instances have participants of several numbers."""
+        result: BoolArray = parts.most(of_clock, self._first) != parts.least(of_clock, self._first)
+        return result
+
+    def _islands(self, together: BoolArray) -> IntArray:
+        """Of each participation a number, the same for clocks that enough common ends hold together.
+
+        What does not end at once on all its ranks only joins such islands.
+        """
+        enough = np.bincount(self._clock[together[self._instance]], minlength=self._count) >= _TOGETHER
+        rows = np.flatnonzero(together[self._instance] & enough[self._clock])
+        first = parts.begins_of(self._instance[rows])
+        island = parts.joined(self._clock[rows], first, self._count)
+        return island[self._clock]
+
+    def fit(self) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """Offset and slope of each clock, and which could be fitted."""
+        offset, slope = np.zeros(self._count), np.zeros(self._count)
+        known = np.zeros(self._count, dtype=np.bool_)
+        known[self._first_clock()] = True
+        while True:
+            new = self._next(known)
+            if not new.any() and not known[self._clock].all():
+                self.used = self._several  # too few end together: the others help
+                new = self._next(known)
+            if not new.any():
+                break
+            self._refit(offset, slope, known, new)
+            known |= new
+        for _ in range(_SWEEPS):
+            again = known.copy()
+            again[self._first_clock()] = False
+            self._refit(offset, slope, known, again)
+        return offset, slope, known
+
+    def _first_clock(self) -> int:
+        """The clock with the most ends; the first of equals."""
+        return int(np.argmax(np.bincount(self._clock, minlength=self._count)))
+
+    def _next(self, known: BoolArray) -> BoolArray:
+        """Clocks that are not fitted and share enough collectives with fitted ones."""
+        anchored = parts.most(known[self._clock].astype(np.int64), self._first).astype(np.bool_)
+        rows = anchored[self._instance] & self.used & ~known[self._clock]
+        result: BoolArray = np.bincount(self._clock[rows], minlength=self._count) >= ENDS.value
+        return result
+
+    def _refit(self, offset: FloatArray, slope: FloatArray, known: BoolArray, which: BoolArray) -> None:
+        """Fit some clocks on where the ends of the known ones lie."""
+        placed = self._end + offset[self._clock] + slope[self._clock] * self._end
+        whole = np.rint(placed).astype(np.int64)
+        middle = parts.median(whole, self._first, known[self._clock])
+        anchored = parts.most(known[self._clock].astype(np.int64), self._first).astype(np.bool_)
+        rows = which[self._clock] & self.used & anchored[self._instance]
+        at, part = self._end[rows], self._clock[rows]
+        apart = middle[self._instance[rows]] - at
+        fitted = lines_by_part(at, apart, part, self._count)
+        offset[which], slope[which] = fitted[0][which], fitted[1][which]

@@ -1,0 +1,53 @@
+"""The collectives of many summaries as one table, with one number for each group of ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Final
+
+import numpy as np
+
+from traces.columns import BoolArray, IntArray
+from traces.ranks.pairs import groups_of
+from traces.ranks.summary import Group, GroupSource, Instances, RankSummary
+
+
+@dataclass(frozen=True, slots=True)
+class Flat:
+    """Rows of all summaries, shape (n,): `place` is that of the summary, `rows.group` indexes `groups`."""
+
+    place: IntArray
+    rows: Instances
+    groups: tuple[Group, ...]
+
+    def __len__(self) -> int:
+        return len(self.place)
+
+    def of_source(self, source: GroupSource) -> BoolArray:
+        """Which rows are of groups that are known by this."""
+        return np.array([group.source == source for group in self.groups] + [False])[self.rows.group]
+
+
+_NAMES: Final = tuple(field.name for field in fields(Instances))
+
+
+def flat_of(summaries: Sequence[RankSummary]) -> Flat:
+    """All rows, in the order of the summaries; a group's number is that of its key, in order of keys."""
+    groups = groups_of(summaries)
+    known: dict[tuple[GroupSource, int], Group] = {}
+    for group in (group for several in groups for group in several):
+        known.setdefault((group.source, group.key), group)
+    number = {key: place for place, key in enumerate(sorted(known))}
+    columns: dict[str, list[IntArray]] = {name: [] for name in _NAMES}
+    for summary, several in zip(summaries, groups, strict=True):
+        of_group = np.array([number[group.source, group.key] for group in several], dtype=np.int64)
+        for name in _NAMES:
+            values = getattr(summary.instances, name)
+            columns[name].append(of_group[values] if name == "group" else values)
+    lengths = [len(summary.instances) for summary in summaries]
+    joined = {
+        name: np.concatenate(parts) if parts else np.empty(0, np.int64) for name, parts in columns.items()
+    }
+    place = np.repeat(np.arange(len(summaries)), lengths)
+    return Flat(place, Instances(**joined), tuple(known[key] for key in sorted(known)))

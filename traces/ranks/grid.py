@@ -1,0 +1,86 @@
+"""Steps of all ranks side by side: which step of one is which of another, and what each rank did in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from traces.columns import FloatArray, IntArray
+from traces.ranks import parts
+from traces.ranks.match import Matched
+from traces.ranks.summary import UNKNOWN, RankSummary, StepParts
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """What each rank did in each step of the run, shape (ranks, steps); NaN where it was not recorded.
+
+    `later` is the number, in the run, of each rank's first step; ranks that share no collective with the
+    others have their first step in common with them.
+    """
+
+    later: IntArray
+    length_ns: FloatArray
+    compute_ns: FloatArray
+    grouped_ns: FloatArray
+    exposed_comm_ns: FloatArray
+    host_ns: FloatArray
+    loader_ns: FloatArray
+
+    @property
+    def step_count(self) -> int:
+        """Steps that any rank recorded."""
+        return int(self.length_ns.shape[1])
+
+
+def grid_of(summaries: Sequence[RankSummary], matched: Matched) -> Grid:
+    """Lay the steps of all ranks side by side."""
+    lengths = np.array([len(summary.steps) for summary in summaries], dtype=np.int64)
+    later = _later(matched, lengths)
+    count = int((lengths + later).max(initial=0))
+    place = np.repeat(np.arange(len(summaries)), lengths)
+    own = np.arange(len(place)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    cell = place, own + later[place]
+
+    def laid(values: IntArray) -> FloatArray:
+        table = np.full((len(summaries), count), np.nan)
+        table[cell] = np.where(values == UNKNOWN, np.nan, values)
+        return table
+
+    names = ("compute_ns", "grouped_ns", "exposed_comm_ns", "host_starved_ns", "loader_ns")
+    columns = {name: _joined([summary.steps for summary in summaries], name) for name in (*names, *_BORDERS)}
+    length_ns = laid(columns["end_ns"] - columns["start_ns"])
+    return Grid(later, length_ns, *(laid(columns[name]) for name in names))
+
+
+_BORDERS = ("start_ns", "end_ns")
+
+
+def _joined(several: Sequence[StepParts], name: str) -> IntArray:
+    return np.concatenate([getattr(steps, name) for steps in several]) if several else np.empty(0, np.int64)
+
+
+def _later(matched: Matched, lengths: IntArray) -> IntArray:
+    """How many steps later each rank began to record, by the collectives that it shares with others."""
+    count = len(lengths)
+    later, known = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.bool_)
+    stepped = matched.step != UNKNOWN
+    if not stepped.any():
+        return later
+    known[matched.place[stepped][0]] = True
+    while True:
+        anchored = stepped & known[matched.place]
+        step = parts.median(matched.step + later[matched.place], matched.first, anchored)
+        has = parts.most(anchored.astype(np.int64), matched.first).astype(np.bool_)
+        rows = np.flatnonzero(stepped & ~known[matched.place] & has[matched.instance])
+        if not len(rows):
+            break
+        rows = rows[np.argsort(matched.place[rows], kind="stable")]
+        begins = parts.begins_of(matched.place[rows])
+        places = matched.place[rows][begins[:-1]]
+        later[places] = parts.median(step[matched.instance[rows]] - matched.step[rows], begins)
+        known[places] = True
+    result: IntArray = later - later.min()
+    return result

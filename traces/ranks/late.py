@@ -1,0 +1,206 @@
+"""Who makes the others wait, and what makes that rank late: one rank always, another each time, or none.
+
+Only like is compared with like. Each possible cause has a cost, its time in a mean step; the largest that is
+large enough, and stands out from what ranks of the run differ by anyway, is the one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from traces.columns import BoolArray, FloatArray
+from traces.limits import Limit
+from traces.ranks.alike import Alike
+from traces.ranks.cause import Cause
+from traces.ranks.excess import Excess
+from traces.ranks.grid import Grid
+from traces.ranks.links import Links
+from traces.ranks.routing import Routing
+from traces.ranks.summary import UNKNOWN
+
+COST: Final = Limit(0.01, "fraction of the step", "ours: nobody changes a machine for less")
+STANDS_OUT: Final = Limit(
+    5.0, "scaled median deviations of the ranks", "ours: of 64 healthy ranks none is as far out by chance"
+)
+DEVICE: Final = Limit(
+    1.03, "times as long as like ranks' kernels", "ours: kernels alone on one model of GPU differ by 1 to 2 %"
+)
+HOST: Final = Limit(
+    1.25, "times the idle time of like ranks' GPUs", "ours: hosts of one kind differ by some percent"
+)
+LINK: Final = Limit(
+    1.15, "times as long as like ranks' transfers", "ours: transfers of one size differ by some percent"
+)
+UNEVEN: Final = Limit(
+    1.15,
+    "largest over mean expert work of a group",
+    "ours: a balancing loss leaves some percent, and the largest of many ranks is above the mean by chance",
+)
+STEADY: Final = Limit(0.75, "fraction of the steps", "ours: one odd step of four does not change who it is")
+STAGE: Final = Limit(
+    1.05, "times the work of the other stages", "ours: embedding and loss of the ends make a few percent"
+)
+_SCALED: Final = 1.4826
+"""Median deviation -> standard deviation of a normal distribution."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suspicion:
+    """A possible cause. `place` is that of the rank's summary, `UNKNOWN` where it is not one rank.
+
+    `cost_ns` is its time in a mean step. `by_step` names, of each step of the run, the place that was late;
+    empty where it is the same in all; `group` is the number of the ranks with more layers, `factor` how many
+    times as long the kernels of a slow device take, or the transfers of a slow link.
+    """
+
+    cause: Cause
+    place: int
+    cost_ns: float
+    by_step: tuple[int, ...] = ()
+    group: int = UNKNOWN
+    factor: float = 1.0
+
+
+NOTHING: Final = Suspicion(Cause.NONE, UNKNOWN, 0.0)
+
+
+def find_late(
+    grid: Grid,
+    excess: Excess,
+    factor: FloatArray,
+    links: Links | None,
+    routing: Routing,
+    alike: Sequence[Alike],
+) -> Suspicion:
+    """The cause that costs the most; `NOTHING` where none costs enough."""
+    if grid.step_count < 2:
+        return NOTHING
+    step_ns = _median(grid.length_ns)
+    found = [
+        *_always_the_same(grid, excess, factor, step_ns),
+        *(_linked(links, grid.step_count, step_ns) if links else ()),
+        *_rotating(excess, step_ns),
+        *_routed(grid, routing, step_ns),
+        *_staged(grid, alike, step_ns),
+    ]
+    return max(found, key=lambda one: one.cost_ns, default=NOTHING)
+
+
+def _always_the_same(grid: Grid, excess: Excess, factor: FloatArray, step_ns: float) -> Iterator[Suspicion]:
+    """Ranks that are late by the same cause in nearly all steps; a loader may be late in every k-th."""
+    slow = np.where(np.isnan(factor), 1.0, factor) > DEVICE.value
+    share = np.where(slow, 1 - 1 / np.where(slow, factor, 1.0), 0.0)
+    device_ns = grid.compute_ns * share[:, np.newaxis]
+    slow_host = _slow_hosts(grid, excess)
+    for cause, table, may in (
+        (Cause.SLOW_DEVICE, device_ns, slow & _in_most_steps(excess.dense_ns)),
+        (Cause.SLOW_HOST, excess.by_host_ns, slow_host),
+        (Cause.DATA_LOADER, excess.loader_ns, ~slow_host),
+    ):
+        cost_ns = _mean(table, axis=1)
+        least_ns = max(COST.value * step_ns, STANDS_OUT.value * _deviation(cost_ns))
+        may = may & (cost_ns >= least_ns)
+        if may.any():
+            place = int(np.argmax(np.where(may, cost_ns, 0.0)))
+            times = float(factor[place]) if cause is Cause.SLOW_DEVICE else 1.0
+            yield Suspicion(cause, place, float(cost_ns[place]), factor=times)
+
+
+def _slow_hosts(grid: Grid, excess: Excess) -> BoolArray:
+    """Which ranks leave their GPU idle within steps more than others do."""
+    mean = _mean(excess.host_ns, axis=1)
+    usual = _mean(grid.host_ns, axis=1) - mean
+    more = (mean >= STANDS_OUT.value * _deviation(mean)) & (mean >= (HOST.value - 1) * usual)
+    return more & _in_most_steps(excess.host_ns)
+
+
+def _linked(links: Links, steps: int, step_ns: float) -> Iterator[Suspicion]:
+    """A rank whose data moves longer in all its groups."""
+    may = np.nan_to_num(links.factor, nan=1.0) >= LINK.value
+    may &= np.nan_to_num(links.cost_ns) / steps >= COST.value * step_ns
+    if may.any():
+        place = int(np.argmax(np.where(may, np.nan_to_num(links.cost_ns), 0.0)))
+        cost_ns = float(links.cost_ns[place]) / steps
+        yield Suspicion(Cause.SLOW_LINK, place, cost_ns, factor=float(links.most[place]))
+
+
+def _in_most_steps(table: FloatArray) -> BoolArray:
+    """Which ranks are above half of their own mean in nearly all their steps, and the mean above 0."""
+    mean = _mean(table, axis=1)
+    told = ~np.isnan(table)
+    high = told & (np.nan_to_num(table) > mean[:, np.newaxis] / 2)
+    share = high.sum(axis=1) / np.maximum(told.sum(axis=1), 1)
+    result: BoolArray = (mean > 0) & (share >= STEADY.value)
+    return result
+
+
+def _rotating(excess: Excess, step_ns: float) -> Iterator[Suspicion]:
+    """In some steps a rank stands out, by its host or its kernels, and it is not always the same one."""
+    told = ~np.isnan(excess.dense_ns)
+    if not told.any():
+        return
+    several = [_standing_out(table, step_ns) for table in (excess.dense_ns, excess.host_ns)]
+    table = np.where(told, several[0] + several[1], -np.inf)
+    late, most_ns = table.argmax(axis=0), table.max(axis=0)
+    stands_out = most_ns > 0
+    ranks = late[stands_out]
+    if not len(ranks) or (len(ranks) > 1 and np.bincount(ranks).max() >= STEADY.value * len(ranks)):
+        return
+    by_step = np.where(stands_out, late, UNKNOWN)
+    cost_ns = float(np.where(stands_out, most_ns, 0.0).mean())
+    if cost_ns < COST.value * step_ns:
+        return
+    yield Suspicion(Cause.ROTATING_JITTER, UNKNOWN, cost_ns, tuple(by_step.tolist()))
+
+
+def _standing_out(table: FloatArray, step_ns: float) -> FloatArray:
+    """What stands out of a table of excess, shape (ranks, steps); 0 elsewhere."""
+    least_ns = max(COST.value * step_ns, STANDS_OUT.value * _deviation(table))
+    known = np.nan_to_num(table)
+    return np.where(known >= least_ns, known, 0.0)
+
+
+def _routed(grid: Grid, routing: Routing, step_ns: float) -> Iterator[Suspicion]:
+    """Expert work of a group is uneven."""
+    if routing.imbalance is None or routing.imbalance < UNEVEN.value:
+        return
+    cost_ns = routing.cost_ns / grid.step_count
+    if cost_ns >= COST.value * step_ns:
+        yield Suspicion(Cause.ROUTING_IMBALANCE, routing.hot, cost_ns)
+
+
+def _staged(grid: Grid, alike: Sequence[Alike], step_ns: float) -> Iterator[Suspicion]:
+    """One kind of ranks has more layers than the others, and more work."""
+    layers = [group.layers for group in alike]
+    if len(set(layers)) < 2:
+        return
+    work = grid.compute_ns + np.nan_to_num(grid.host_ns)
+    own_ns = np.array([_median(work[list(group.places)]) for group in alike])
+    if np.isnan(own_ns).any():
+        return
+    heavy = int(np.argmax(own_ns))
+    others = np.delete(own_ns, heavy)
+    cost_ns = float(own_ns[heavy] - others.mean())
+    if layers[heavy] == max(layers) and own_ns[heavy] >= STAGE.value * others.max():
+        yield Suspicion(Cause.PIPELINE_IMBALANCE, UNKNOWN, cost_ns, group=heavy)
+
+
+def _mean(table: FloatArray, axis: int) -> FloatArray:
+    told = ~np.isnan(table)
+    total = np.where(told, table, 0.0).sum(axis=axis)
+    result: FloatArray = total / np.maximum(told.sum(axis=axis), 1)
+    return result
+
+
+def _median(values: FloatArray) -> float:
+    told = values[~np.isnan(values)]
+    return float(np.median(told)) if len(told) else float("nan")
+
+
+def _deviation(values: FloatArray) -> float:
+    told = values[~np.isnan(values)]
+    return _SCALED * float(np.median(np.abs(told - np.median(told)))) if len(told) else 0.0

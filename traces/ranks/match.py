@@ -1,0 +1,164 @@
+"""Collectives of many ranks as instances: the same group, the same number in it, and who took part.
+
+Where a group is known only by the order of its collectives (`GroupSource.ORDER`), `traces.ranks.ordered`
+first finds which ranks are in it and where their orders begin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from traces.columns import BoolArray, IntArray
+from traces.ranks import parts
+from traces.ranks.clock_fit import ClockFit
+from traces.ranks.flat import Flat, flat_of
+from traces.ranks.ordered import settled_order
+from traces.ranks.summary import ENDS_TOGETHER, Group, GroupSource, Operation, RankSummary
+
+_SIZES_AGREE = (*ENDS_TOGETHER, Operation.BROADCAST, Operation.REDUCE)
+"""Operations to which every rank gives the same size; in an exchange each gives its own."""
+
+
+_OF_ROWS: Final = (
+    *("place", "row", "start_ns", "end_ns", "step", "exposed_ns", "kind"),
+    *("compute_ns", "grouped_ns", "host_ns", "comm_ns", "loader_ns"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """Instances that at least two of the ranks recorded, n of them, and their participations, p of them.
+
+    Participations of instance i are the rows [first[i], first[i + 1]) of the arrays of shape (p,), in order
+    of place; `place` is that of the summary, `row` that of the collective in it. Times are as recorded.
+    Instances are in order of group and sequence; `group`, `sequence` and `operation` are of shape (n,).
+    """
+
+    first: IntArray
+    place: IntArray
+    row: IntArray
+    start_ns: IntArray
+    end_ns: IntArray
+    step: IntArray
+    exposed_ns: IntArray
+    compute_ns: IntArray
+    grouped_ns: IntArray
+    host_ns: IntArray
+    comm_ns: IntArray
+    loader_ns: IntArray
+    kind: IntArray
+    group: IntArray
+    sequence: IntArray
+    operation: IntArray
+    groups: tuple[Group, ...]
+    disagreeing: IntArray
+    """Of each summary, how many of its collectives did something else than the others of the instance."""
+    unmatched: IntArray
+    """Of each summary, how many of its collectives no other rank recorded."""
+
+    def __len__(self) -> int:
+        return len(self.first) - 1
+
+    @property
+    def instance(self) -> IntArray:
+        """The number of each participation's instance, shape (p,)."""
+        return np.repeat(np.arange(len(self)), np.diff(self.first))
+
+    def take(self, instances: BoolArray) -> Matched:
+        """Some of the instances, a mask of shape (n,)."""
+        rows = parts.spread(instances, self.first)
+        lengths = np.diff(self.first)[instances]
+        changed: dict[str, IntArray] = {"first": np.concatenate(([0], np.cumsum(lengths)))}
+        changed |= {name: getattr(self, name)[instances] for name in ("group", "sequence", "operation")}
+        changed |= {name: getattr(self, name)[rows] for name in _OF_ROWS}
+        return replace(self, **changed)  # type: ignore[arg-type]
+
+    @property
+    def by_order(self) -> BoolArray:
+        """Which instances are of groups known by the order of their collectives only, shape (n,)."""
+        of_group = np.array([group.source is GroupSource.ORDER for group in self.groups] + [False])
+        return of_group[self.group]
+
+    @property
+    def ends_together(self) -> BoolArray:
+        """Which instances end on all their ranks at once, shape (n,)."""
+        return np.isin(self.operation, ENDS_TOGETHER)
+
+
+def match(summaries: Sequence[RankSummary], fits: Mapping[int, ClockFit] | None = None) -> Matched:
+    """Match the collectives of the summaries. `fits`: their clocks, where these are known already."""
+    count = len(summaries)
+    flat = settled_order(flat_of(summaries), [summary.identity.clock for summary in summaries], fits)
+    rows = _in_order(flat)
+    agrees = _agreeing(flat, rows)
+    disagreeing = np.bincount(flat.place[rows[~agrees]], minlength=count)
+    rows = rows[agrees]
+    first = _instances(flat, rows)
+    alone = parts.spread(np.diff(first) < 2, first)
+    unmatched = np.bincount(flat.place[rows[alone]], minlength=count)
+    rows = rows[~alone]
+    first, taken = _instances(flat, rows), flat.rows.take(rows)
+    return Matched(
+        first=first,
+        place=flat.place[rows],
+        row=rows - np.searchsorted(flat.place, flat.place[rows]),
+        start_ns=taken.start_ns,
+        end_ns=taken.end_ns,
+        step=taken.step,
+        exposed_ns=taken.exposed_ns,
+        compute_ns=taken.compute_ns,
+        grouped_ns=taken.grouped_ns,
+        host_ns=taken.host_ns,
+        comm_ns=taken.comm_ns,
+        loader_ns=taken.loader_ns,
+        kind=taken.kind,
+        group=taken.group[first[:-1]],
+        sequence=taken.sequence[first[:-1]],
+        operation=taken.operation[first[:-1]],
+        groups=flat.groups,
+        disagreeing=disagreeing,
+        unmatched=unmatched,
+    )
+
+
+def _in_order(flat: Flat) -> IntArray:
+    """Rows by group, sequence and place; a rank takes part in an instance once."""
+    sequence, group = flat.rows.sequence, flat.rows.group
+    least, most = int(sequence.min(initial=0)), int(sequence.max(initial=0))
+    if (len(flat.groups) + 1) * (most - least + 1) < 1 << 62:
+        order = np.argsort(group * (most - least + 1) + (sequence - least), kind="stable")
+    else:
+        order = np.lexsort((sequence, group))
+    same = np.zeros(len(order), dtype=np.bool_)
+    same[1:] = ~_changes(flat, order) & (np.diff(flat.place[order]) == 0)
+    return order[~same]
+
+
+def _changes(flat: Flat, rows: IntArray) -> BoolArray:
+    """Between which rows another instance begins, shape (n - 1,)."""
+    result: BoolArray = (np.diff(flat.rows.group[rows]) != 0) | (np.diff(flat.rows.sequence[rows]) != 0)
+    return result
+
+
+def _instances(flat: Flat, rows: IntArray) -> IntArray:
+    """Where each instance begins among the rows, and the end of the last."""
+    if not len(rows):
+        return np.zeros(1, dtype=np.int64)
+    begins = np.flatnonzero(_changes(flat, rows)) + 1
+    return np.concatenate(([0], begins, [len(rows)]))
+
+
+def _agreeing(flat: Flat, rows: IntArray) -> BoolArray:
+    """Which rows do what most of their instance do: the operation, and the size where sizes must agree."""
+    if not len(rows):
+        return np.zeros(0, dtype=np.bool_)
+    first = _instances(flat, rows)
+    operation, size = flat.rows.operation[rows], flat.rows.size_bytes[rows]
+    agrees = operation == parts.spread(parts.median(operation, first), first)
+    told = np.isin(operation, _SIZES_AGREE) & (size >= 0)
+    result: BoolArray = agrees & (~told | (size == parts.spread(parts.median(size, first, told), first)))
+    return result

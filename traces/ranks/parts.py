@@ -1,0 +1,101 @@
+"""Figures of rows by part: rows of one part stand together, and `first` says where each part begins."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+
+from traces.columns import BoolArray, FloatArray, IntArray
+
+T = TypeVar("T", IntArray, FloatArray, BoolArray)
+"""Figures, whole or not, and marks."""
+
+
+def begins_of(key: IntArray) -> IntArray:
+    """Where each run of equal keys begins, and the end of the last, shape (parts + 1,)."""
+    new = np.ones(len(key) + 1, dtype=np.bool_)
+    new[1:-1] = key[1:] != key[:-1]
+    return np.flatnonzero(new) if len(key) else np.zeros(1, dtype=np.int64)
+
+
+def order_of(part: IntArray, count: int) -> IntArray:
+    """The rows by part number, those of one part in their order; small numbers sort faster."""
+    return np.argsort(part.astype(np.uint16) if count < 1 << 16 else part, kind="stable")
+
+
+def spread(values: T, first: IntArray) -> T:
+    """A value of each part, for each of its rows."""
+    result: T = np.repeat(values, np.diff(first))
+    return result
+
+
+def most(values: T, first: IntArray) -> T:
+    """The largest value of each part; parts are never empty."""
+    result: T = np.maximum.reduceat(values, first[:-1]) if len(first) > 1 else values[:0]
+    return result
+
+
+def least(values: T, first: IntArray) -> T:
+    """The smallest value of each part; parts are never empty."""
+    result: T = np.minimum.reduceat(values, first[:-1]) if len(first) > 1 else values[:0]
+    return result
+
+
+def total(values: T, first: IntArray) -> T:
+    """The sum of each part; parts are never empty."""
+    result: T = np.add.reduceat(values, first[:-1]) if len(first) > 1 else values[:0]
+    return result
+
+
+def median(values: IntArray, first: IntArray, wanted: BoolArray | None = None) -> IntArray:
+    """The median of each part (of an even number the mean of the two, rounded down), of the rows wanted.
+
+    Where a part has no wanted row, 0.
+    """
+    part = np.repeat(np.arange(len(first) - 1), np.diff(first))
+    if wanted is not None:
+        values, part = values[wanted], part[wanted]
+    values, count = _sorted(values, part), np.bincount(part, minlength=len(first) - 1)
+    begin = np.cumsum(count) - count
+    low, high = begin + (count - 1) // 2, begin + count // 2
+    values = np.append(values, 0)
+    empty = count == 0
+    low, high = np.where(empty, len(values) - 1, low), np.where(empty, len(values) - 1, high)
+    result: IntArray = values[low] + (values[high] - values[low]) // 2
+    return result
+
+
+def _sorted(values: IntArray, part: IntArray) -> IntArray:
+    """The values of each part in order; parts rise. One key of both, where it fits, sorts faster."""
+    if not len(values):
+        return values
+    least, most = int(values.min()), int(values.max())
+    length = most - least + 1
+    if length * (int(part[-1]) + 1) >= 1 << 62:
+        return values[np.lexsort((values, part))]
+    shift = part * length - least
+    key = values + shift
+    key.sort()
+    result: IntArray = key - shift
+    return result
+
+
+def sums(values: FloatArray | IntArray, part: IntArray, count: int) -> FloatArray:
+    """Sums by part number, shape (count,), for rows in any order."""
+    result: FloatArray = np.bincount(part, weights=values, minlength=count).astype(np.float64)
+    return result
+
+
+def joined(values: IntArray, first: IntArray, count: int) -> IntArray:
+    """A number for each of the values 0 to `count` - 1, the same for all that parts hold together."""
+    number = np.arange(count)
+    while len(values):
+        lowest = spread(least(number[values], first), first)
+        lower = number.copy()
+        np.minimum.at(lower, values, lowest)
+        lower = lower[lower]
+        if (lower == number).all():
+            break
+        number = lower
+    return number

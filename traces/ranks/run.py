@@ -1,0 +1,245 @@
+"""A run of many ranks, from their summaries alone: who is in it, who makes whom wait, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from traces.columns import FloatArray, IntArray
+from traces.missing import Missing
+from traces.ranks import parts
+from traces.ranks.alike import Alike, groups_alike
+from traces.ranks.cause import Cause
+from traces.ranks.charge import Charged, charged_to
+from traces.ranks.clocks import Aligned, Clocks, align, consistent
+from traces.ranks.excess import Excess, excess_of
+from traces.ranks.grid import Grid, grid_of
+from traces.ranks.late import UNEVEN, Suspicion, find_late
+from traces.ranks.links import Links, measure_links
+from traces.ranks.mend import Without, replay_without
+from traces.ranks.problems import Problem, ProblemKind
+from traces.ranks.routing import Routing, routing_of
+from traces.ranks.speeds import device_factors
+from traces.ranks.summary import UNKNOWN, Fingerprint, RankSummary
+from traces.ranks.together import Together, put_together
+from traces.ranks.votes import find_by_votes
+from traces.ranks.waits import NOBODY, Waits, measure_waits
+
+
+@dataclass(frozen=True, slots=True)
+class RankFigures:
+    """One rank of the run. `index` is that of its summary as given, `group` that of `RunAnalysis.groups`.
+
+    Times are of a mean step of the run: waiting in collectives for others, and what others waited for this
+    one. `device_factor`: how many times as long its kernels take as those of ranks like it. None where it is
+    not known.
+    """
+
+    index: int
+    rank: int | None
+    group: int
+    step_ns: int | None
+    waited_ns: int
+    caused_ns: int | None
+    device_factor: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class LikeGroup:
+    """Ranks that do the same work: places in `RunAnalysis.ranks`, and their median step."""
+
+    fingerprint: Fingerprint
+    places: tuple[int, ...]
+    step_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """Who makes the others wait. `place` is that in `RunAnalysis.ranks`, None where it is not one rank.
+
+    `wait_ns` is what the others waited for it in the steps of the run, all together, and `cost_ns` the late
+    rank's own time beyond like ranks in a mean step. `by_step`: of each step the place that was late, where
+    that changes. `group` is that of the ranks with more layers, for `PIPELINE_IMBALANCE`.
+    """
+
+    cause: Cause
+    place: int | None
+    rank: int | None
+    wait_ns: int
+    cost_ns: int
+    by_step: tuple[int | None, ...] = ()
+    group: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunAnalysis:
+    """All that is known of a run. `ranks` are those used, in order of rank; `late` is `Missing` without one
+    clock. `transfer_ns` and `wait_ns` add up all participations in the steps of the run; `wait_by_kind_ns` by
+    kind of communication.
+
+    `without`: the run replayed without what makes it late.
+    """
+
+    ranks: tuple[RankFigures, ...]
+    world_size: int | None
+    groups: tuple[LikeGroup, ...]
+    late: Late | Missing
+    clocks: Clocks
+    wait_ns: int
+    wait_by_kind_ns: Mapping[str, int]
+    transfer_ns: int
+    instance_count: int
+    step_count: int
+    imbalance: float | None
+    without: Without | Missing
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """All figures behind an analysis, for those who ask more of them."""
+
+    together: Together
+    aligned: Aligned
+    waits: Waits
+    grid: Grid
+    alike: tuple[Alike, ...]
+    factor: FloatArray
+    excess: Excess
+    links: Links | None
+    routing: Routing
+    suspicion: Suspicion
+    charged: Charged
+
+
+def analyse_run(summaries: Sequence[RankSummary]) -> RunAnalysis:
+    """Analyse a run; the order of the summaries does not matter."""
+    return analysis_of(judge(summaries))
+
+
+def judge(summaries: Sequence[RankSummary]) -> Judged:
+    """Match, align, measure and compare."""
+    together = put_together(summaries)
+    used, matched = together.used, together.matched
+    aligned = align(used, matched)
+    if aligned.clocks.aligned and not (possible := consistent(matched, aligned)).all():
+        aligned, matched = aligned.take(parts.spread(possible, matched.first)), matched.take(possible)
+        together = replace(together, matched=matched)
+    waits = measure_waits(matched, aligned, all_ranks_seen=together.all_ranks_seen)
+    grid = grid_of(used, matched)
+    alike = groups_alike(used)
+    factor = device_factors(used, alike)
+    excess = excess_of(grid, alike)
+    routing = routing_of(matched, factor, alike)
+    uneven = routing.of_experts & (routing.imbalance is not None and routing.imbalance >= UNEVEN.value)
+    links = None
+    if aligned.clocks.aligned:
+        links = measure_links(matched, waits, alike, len(used), without=uneven)
+    suspicion = find_late(grid, excess, factor, links, routing, alike)
+    if not grid.step_count:
+        suspicion = find_by_votes(matched, aligned, waits)
+    charged = charged_to(matched, waits, grid, suspicion, alike)
+    return Judged(together, aligned, waits, grid, alike, factor, excess, links, routing, suspicion, charged)
+
+
+def analysis_of(judged: Judged) -> RunAnalysis:
+    """The figures as they are handed on."""
+    together, grid, charged = judged.together, judged.grid, judged.charged
+    steps = max(1, grid.step_count)
+    group_of = {place: number for number, group in enumerate(judged.alike) for place in group.places}
+    known = judged.aligned.clocks.aligned
+    ranks = tuple(
+        RankFigures(
+            index=together.indices[place],
+            rank=summary.identity.rank,
+            group=group_of[place],
+            step_ns=_median(grid.length_ns[place]),
+            waited_ns=int(charged.waited_ns[place]) // steps,
+            caused_ns=int(charged.caused_ns[place]) // steps if known else None,
+            device_factor=None if np.isnan(judged.factor[place]) else float(judged.factor[place]),
+        )
+        for place, summary in enumerate(together.used)
+    )
+    return RunAnalysis(
+        ranks=ranks,
+        world_size=together.world_size,
+        groups=tuple(
+            LikeGroup(one.fingerprint, one.places, _median(grid.length_ns[list(one.places)]))
+            for one in judged.alike
+        ),
+        late=_late(judged, ranks),
+        clocks=judged.aligned.clocks,
+        wait_ns=int(charged.waited_ns.sum()),
+        wait_by_kind_ns=charged.by_kind_ns,
+        transfer_ns=charged.transfer_ns,
+        instance_count=len(together.matched),
+        step_count=grid.step_count,
+        imbalance=judged.routing.imbalance,
+        without=_without(judged),
+        problems=together.problems,
+    )
+
+
+def _late(judged: Judged, ranks: Sequence[RankFigures]) -> Late | Missing:
+    if missing := _untold(judged):
+        return missing
+    one = judged.suspicion
+    place = None if one.place == UNKNOWN else one.place
+    return Late(
+        cause=one.cause,
+        place=place,
+        rank=None if place is None else ranks[place].rank,
+        wait_ns=judged.charged.late_ns,
+        cost_ns=round(one.cost_ns),
+        by_step=tuple(None if late == UNKNOWN else late for late in one.by_step),
+        group=None if one.group == UNKNOWN else one.group,
+    )
+
+
+def _untold(judged: Judged) -> Missing | None:
+    """Why nobody can say who is late; None where it can be said."""
+    if missing := judged.aligned.clocks.missing:
+        return Missing("run.late", missing.reason, missing.cure)
+    together = judged.together
+    waited = judged.waits.wait_ns.any() or not together.all_ranks_seen
+    if (judged.waits.last == NOBODY).all() and waited:
+        reason = "of every group a rank is missing, and all that are here may have waited for that one"
+        return Missing("run.late", reason, "record every rank, or all ranks of some groups")
+    strangers = sum(
+        len(one.indices)
+        for one in together.problems
+        if one.left_out and one.kind is not ProblemKind.DUPLICATE
+    )
+    if strangers >= len(together.used):
+        reason = "the recordings are of several runs, and none of these has most of them"
+        return Missing("run.late", reason, "give the recordings of one run")
+    if judged.grid.step_count == 1:
+        return Missing("run.late", "one step does not show who is always late", "record several steps")
+    return None
+
+
+def _without(judged: Judged) -> Without | Missing:
+    if judged.aligned.clocks.missing is not None:
+        missing = judged.aligned.clocks.missing
+        return Missing("run.without", missing.reason, missing.cure)
+    together = judged.together
+    return replay_without(
+        together.used,
+        together.matched,
+        judged.aligned,
+        judged.grid,
+        judged.alike,
+        judged.suspicion,
+        judged.routing,
+        judged.excess,
+    )
+
+
+def _median(values: FloatArray | IntArray) -> int | None:
+    told = np.sort(values[~np.isnan(values)])
+    return int(told[len(told) // 2] + told[(len(told) - 1) // 2]) // 2 if len(told) else None
+
+
+__all__ = ["Judged", "Late", "LikeGroup", "RankFigures", "RunAnalysis", "analyse_run", "analysis_of", "judge"]

@@ -1,0 +1,107 @@
+"""One rank, as measured -> its summary."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from traces.account.absent import AbsentPieces
+from traces.columns import BoolArray, IntArray
+from traces.intervals import Spans, covered_ns
+from traces.missing import Missing
+from traces.ranks.fingerprints import of_columns
+from traces.ranks.instances import instances_of
+from traces.ranks.kernel_times import kernel_times
+from traces.ranks.spent import Spent, spent_by
+from traces.ranks.summary import UNKNOWN, Fingerprint, Identity, RankSummary, StepParts
+from traces.steps.found import Steps
+from traces.timeline import KEYS, Bucket, RankTimeline
+
+_CLASSES: Final = KEYS[Bucket.COMPUTE]
+
+
+def summarise(rank: RankTimeline, steps: Steps, absent: AbsentPieces | Missing) -> RankSummary:
+    """What a run needs of a rank, whose activities carry the resolved kinds."""
+    spent = spent_by(rank, steps, absent)
+    groups, instances = instances_of(rank, steps, spent)
+    return RankSummary(
+        identity=_identity(rank),
+        fingerprint=_fingerprint(rank, steps),
+        steps=_step_parts(steps, spent),
+        groups=groups,
+        instances=instances,
+        kernels=kernel_times(rank, steps.windows, spent.comm),
+    )
+
+
+def _identity(rank: RankTimeline) -> Identity:
+    columns, rows, info = rank.columns, rank.activities, rank.columns.info
+    recording = of_columns(rows.start_ns, rows.end_ns, np.array([rank.process_gid]))
+    calls = columns.calls
+    clock = of_columns(np.sort(calls.start_ns), np.sort(calls.end_ns)) if len(calls) else recording
+    return Identity(
+        trace=info.name,
+        kind=info.kind,
+        version=info.schema,
+        rank=None if rank.process is None else columns.rank_of.get(rank.process),
+        world_size=columns.world_size,
+        device=rank.device,
+        clock=clock,
+        recording=recording,
+        process=rank.process,
+        session_start_ns=columns.session_start_ns,
+        begin_ns=int(rows.start_ns.min()),
+        end_ns=int(rows.end_ns.max()),
+    )
+
+
+def _fingerprint(rank: RankTimeline, steps: Steps) -> Fingerprint:
+    rows = rank.activities
+    starts = rows.start_ns[rows.bucket == Bucket.COMPUTE]
+    keys = rows.key[rows.bucket == Bucket.COMPUTE]
+
+    def per_step(name: str) -> int:
+        return _median_count(starts[keys == _CLASSES.index(name)], steps)
+
+    inside = covered_ns(starts, starts + 1, steps.windows) > 0
+    return Fingerprint(
+        attention=per_step("attention"),
+        routers=per_step("router"),
+        has_experts=_has(keys[inside], "grouped_gemm"),
+        has_embedding=_has(keys[inside], "embedding"),
+        has_loss=_has(keys[inside], "loss"),
+    )
+
+
+def _has(keys: IntArray, name: str) -> bool:
+    which: BoolArray = keys == _CLASSES.index(name)
+    return bool(which.any())
+
+
+def _median_count(starts_ns: IntArray, steps: Steps) -> int:
+    """How many begin in the median used step, or in the window where there are no steps."""
+    if not steps.used:
+        return int((covered_ns(starts_ns, starts_ns + 1, steps.windows) > 0).sum())
+    borders = [(step.start_ns, step.end_ns) for step in steps.used]
+    counts = [np.searchsorted(starts_ns, end) - np.searchsorted(starts_ns, begin) for begin, end in borders]
+    return int(np.median(counts))
+
+
+def _step_parts(steps: Steps, spent: Spent) -> StepParts:
+    start_ns = np.array([step.start_ns for step in steps.used], dtype=np.int64)
+    end_ns = np.array([step.end_ns for step in steps.used], dtype=np.int64)
+
+    def within(spans: Spans | None) -> IntArray:
+        unknown = np.full(len(start_ns), UNKNOWN, dtype=np.int64)
+        return unknown if spans is None else covered_ns(start_ns, end_ns, spans)
+
+    return StepParts(
+        start_ns=start_ns,
+        end_ns=end_ns,
+        compute_ns=within(spent.compute),
+        exposed_comm_ns=within(spent.exposed),
+        host_starved_ns=within(spent.host),
+        loader_ns=within(spent.loader),
+        grouped_ns=within(spent.grouped),
+    )

@@ -1,0 +1,205 @@
+"""What one rank's recording gives to the run it is of: small, and enough to tell who waits for whom.
+
+A run is judged from these alone, so that thousands of ranks are a matter of seconds. Times are whole ns on
+the rank's own clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from typing import Final
+
+import numpy as np
+
+from traces.columns import IntArray
+
+UNKNOWN: Final = -1
+"""Stands for None in the columns of a summary: no size, no step, nothing before; never a zero."""
+
+
+class Operation(IntEnum):
+    """What a collective does, by its kernel's name: all its participants say the same."""
+
+    EXCHANGE = 0
+    ALL_REDUCE = 1
+    ALL_GATHER = 2
+    REDUCE_SCATTER = 3
+    BROADCAST = 4
+    REDUCE = 5
+    DISPATCH = 6
+    COMBINE = 7
+    CONTROL = 8
+    OTHER = 9
+
+
+ENDS_TOGETHER: Final = (Operation.ALL_REDUCE, Operation.ALL_GATHER, Operation.REDUCE_SCATTER)
+"""What ends on all ranks at once whoever is slow, since every rank's data passes all of them.
+
+An exchange ends on each rank when its own data is there.
+"""
+
+
+class GroupSource(IntEnum):
+    """By what a group of ranks is known."""
+
+    COMMUNICATOR = 0
+    """The hash that NCCL writes into its payloads: the same number on every rank."""
+    PROCESS_GROUP = 1
+    """Its name and its ranks, as PyTorch writes them beside a kernel."""
+    ORDER = 2
+    """Nothing says: collectives of one kind on one stream, in their order."""
+    PEER = 3
+    """Messages with one other rank of a communicator, of which the own place in it is not recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group of ranks that communicate. `key` is equal on all its ranks, and only there.
+
+    `size`, `members` (global ranks) and `own`, this rank's place in it, are None where the recording does not
+    say; `purpose` indexes `traces.columns.PURPOSES` or is `UNKNOWN`. With `PEER`, `key` is that of the
+    communicator, and `peer` the other's place in it.
+    """
+
+    source: GroupSource
+    key: int
+    size: int | None = None
+    members: tuple[int, ...] | None = None
+    purpose: int = UNKNOWN
+    own: int | None = None
+    peer: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who recorded this. Nothing in it names a host, a user or a path.
+
+    `clock` and `recording` are fingerprints: recordings with one `clock` share a clock, and two with one
+    `recording` are the same. `session_start_ns` makes times UNIX times, None where the recording does not
+    say. GPU work was recorded from `begin_ns` to `end_ns`. `version` is that of the recorder's format,
+    `process` the operating system's id.
+    """
+
+    trace: str
+    kind: str
+    version: str | None
+    rank: int | None
+    world_size: int | None
+    device: int
+    clock: int
+    recording: int
+    process: int | None = None
+    session_start_ns: int | None = None
+    begin_ns: int = 0
+    end_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """What work a rank does in a step, so that only like is compared with like: kernels in a median step."""
+
+    attention: int
+    routers: int
+    has_experts: bool
+    has_embedding: bool
+    has_loss: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StepParts:
+    """The used steps, arrays of shape (k,). `loader_ns` is the idle time before a step's first launch.
+
+    It is no part of `host_starved_ns`, which is other time without work that the host made. `grouped_ns` is
+    the time of grouped GEMMs. `UNKNOWN` where the recording does not tell.
+    """
+
+    start_ns: IntArray
+    end_ns: IntArray
+    compute_ns: IntArray
+    exposed_comm_ns: IntArray
+    host_starved_ns: IntArray
+    loader_ns: IntArray
+    grouped_ns: IntArray
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Instances:
+    """Collectives that the rank took part in, in order of start, arrays of shape (m,).
+
+    `group` indexes the summary's groups; `sequence` is the recorded number within the group, else the order.
+    `kind` indexes `traces.names.kinds.COMM_KINDS`. `size_bytes` is what the rank said it gives. `step` is
+    that of the used steps in which it started. Of its time no compute ran in `exposed_ns`. The last five say
+    what the rank did since its previous collective of the same group ended: time of compute, of it in grouped
+    GEMMs, of a GPU that the host left idle, of other exposed communication, and of the idle time before a
+    step's first launch; `UNKNOWN` without a previous one.
+    """
+
+    group: IntArray
+    sequence: IntArray
+    operation: IntArray
+    kind: IntArray
+    size_bytes: IntArray
+    step: IntArray
+    start_ns: IntArray
+    end_ns: IntArray
+    exposed_ns: IntArray
+    compute_ns: IntArray
+    grouped_ns: IntArray
+    host_ns: IntArray
+    comm_ns: IntArray
+    loader_ns: IntArray
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+    def take(self, which: IntArray) -> Instances:
+        """Some of them, by place."""
+        return Instances(*(getattr(self, field.name)[which] for field in fields(Instances)))
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTimes:
+    """How long kernels of one kind take with no communication beside them, arrays of shape (j,).
+
+    `kernel` is a fingerprint of name and launch shape, equal on all ranks that run it; `is_grouped` marks
+    those whose work depends on routing.
+    """
+
+    kernel: IntArray
+    median_ns: IntArray
+    count: IntArray
+    is_grouped: IntArray
+
+    def __len__(self) -> int:
+        return len(self.kernel)
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """What a summary left out to stay small: collectives, of steps in the middle, and resolution."""
+
+    instances: int = 0
+    steps: int = 0
+    resolution_ns: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RankSummary:
+    """One rank of one recording."""
+
+    identity: Identity
+    fingerprint: Fingerprint
+    steps: StepParts
+    groups: tuple[Group, ...]
+    instances: Instances
+    kernels: KernelTimes
+    dropped: Dropped = Dropped()
+
+
+def none_of(kind: type[StepParts] | type[Instances] | type[KernelTimes]) -> list[IntArray]:
+    """Empty columns for each field."""
+    return [np.empty(0, dtype=np.int64) for _ in fields(kind)]

@@ -1,0 +1,80 @@
+"""Who waited for whom: each participation is waiting for the last rank to arrive, then moving data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from traces.columns import BoolArray, IntArray
+from traces.ranks import parts
+from traces.ranks.clocks import Aligned
+from traces.ranks.match import Matched
+
+_NEVER: Final = np.iinfo(np.int64).min
+NOBODY: Final = -1
+"""No rank: nobody waited, or without one clock nobody can tell who was last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Waiting in collectives. `transfer_ns` and `last` are of each instance, shape (n,); `wait_ns` is of each
+    participation, shape (p,), and so is `moving_ns`, its own time after the last rank had arrived.
+
+    The transfer is the shortest participant's time. `last` is the participation, a row, that arrived last:
+    all waiting of the instance is charged to it; `NOBODY` where nobody waited, clocks are apart, or a rank of
+    the group was not recorded, since that one may have been later.
+    """
+
+    transfer_ns: IntArray
+    last: IntArray
+    wait_ns: IntArray
+    moving_ns: IntArray
+
+    def of_instance_ns(self, first: IntArray) -> IntArray:
+        """All waiting of each instance, shape (n,)."""
+        return parts.total(self.wait_ns, first)
+
+
+def measure_waits(matched: Matched, aligned: Aligned, *, all_ranks_seen: bool) -> Waits:
+    """Split every participation into waiting and moving.
+
+    `all_ranks_seen`: no rank of the run is missing, so that groups of unknown size are complete too.
+
+    Where all ranks end together, waiting is what a participation takes beyond the shortest: no clock enters.
+    An exchange ends on each rank by itself, so that there, on one clock, a rank waits until the last start.
+    Of several that are nearly the shortest, the one that started last by that clock was the last.
+    """
+    first = matched.first
+    lasts_ns = matched.end_ns - matched.start_ns
+    transfer_ns = parts.least(lasts_ns, first)
+    beyond_ns = lasts_ns - parts.spread(transfer_ns, first)
+    if not aligned.clocks.aligned:
+        nobody = np.full(len(matched), NOBODY, dtype=np.int64)
+        return Waits(transfer_ns, nobody, beyond_ns, lasts_ns - beyond_ns)
+    together = parts.spread(matched.ends_together.astype(np.int64), first).astype(np.bool_)
+    arrived_ns = parts.spread(parts.most(aligned.start_ns, first), first)
+    until_arrived_ns = np.minimum(arrived_ns - aligned.start_ns, lasts_ns)
+    wait_ns = np.where(together, beyond_ns, until_arrived_ns)
+    last = _first_where(aligned.start_ns == arrived_ns, first)
+    shortest = beyond_ns <= (aligned.clocks.residual_ns or 0)
+    latest_ns = parts.spread(parts.most(np.where(shortest, aligned.start_ns, _NEVER), first), first)
+    last = np.where(
+        matched.ends_together, _first_where(shortest & (aligned.start_ns == latest_ns), first), last
+    )
+    waited = (parts.total(wait_ns, first) > 0) & _complete(matched, all_ranks_seen)
+    return Waits(transfer_ns, np.where(waited, last, NOBODY), wait_ns, lasts_ns - wait_ns)
+
+
+def _complete(matched: Matched, all_ranks_seen: bool) -> BoolArray:
+    """Which instances were recorded by every rank of their group."""
+    sizes = np.array([group.size or 0 for group in matched.groups] + [0], dtype=np.int64)[matched.group]
+    result: BoolArray = np.where(sizes > 0, np.diff(matched.first) >= sizes, all_ranks_seen)
+    return result
+
+
+def _first_where(which: BoolArray, first: IntArray) -> IntArray:
+    """The first row of each part where it holds, which it does in every part."""
+    rows = np.flatnonzero(which)
+    return rows[np.searchsorted(rows, first[:-1])]
