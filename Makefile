@@ -4,7 +4,7 @@
 # make fuzz   the property tests again and again, with new examples every time, for some minutes (MINUTES=)
 # make test-megatron  the tests that ask megatron-core, in an environment of their own with it and PyTorch (1 GB)
 # make score  the tests of the simulators and of the scores; then simulate a few hundred runs, diagnose them, and print how often
-#             that is right (RUNS=, SEED=, JOBS=, ONLY=family)
+#             that is right (RUNS=, SEED=, JOBS=, ONLY=family); the same of runs of several ranks (RANKS_SEEDS=first:end)
 # make score-compare  simulate pairs with known causes, compare them, print how often that is right (PAIRS_SEED=, JOBS=, ONLY=)
 # make bench  measure work and memory beside other programs, side by side, as tables (some GB in ~/.cache/moe-diag-bench;
 #             BENCH_LARGE=1 for 5 M and 20 M kernels; ROUNDS=)
@@ -24,6 +24,7 @@ export PYTHONDONTWRITEBYTECODE :=
 RUNS   := 300
 SEED   := 5000
 PAIRS_SEED := 20000000
+RANKS_SEEDS := 5000:5012
 JOBS   := 2
 MINUTES := 10
 ROUNDS := 5
@@ -60,6 +61,7 @@ check: lint
 score: $(VENV)/installed-test
 	$(PYTEST) $(SCORES)
 	$(BIN)/python -m tests.score --runs $(RUNS) --seed $(SEED) --jobs $(JOBS) $(if $(ONLY),--only "$(ONLY)")
+	$(if $(ONLY),,$(BIN)/python -m tests.score.ranks --seeds $(RANKS_SEEDS) --jobs $(JOBS))
 
 score-compare: $(VENV)/installed-test
 	$(BIN)/python -m tests.compare_score --seed $(PAIRS_SEED) --jobs $(JOBS) $(if $(ONLY),--only "$(ONLY)")

@@ -24,6 +24,7 @@ from diagnoser.commands.compare import compare
 from diagnoser.commands.demo import demo
 from diagnoser.commands.doctor import doctor
 from diagnoser.commands.explain import explain
+from diagnoser.commands.merge import merge
 from diagnoser.commands.report import report
 from diagnoser.commands.workload import workload
 from diagnoser.history.commands import history_app
@@ -34,6 +35,7 @@ COMMANDS: Final[Mapping[str, Callable[..., int | None]]] = {
     "analyze": analyze,
     "check-config": check_config,
     "compare": compare,
+    "merge": merge,
     "report": report,
     "doctor": doctor,
     "explain": explain,
@@ -80,6 +82,7 @@ def _root(
     moe-diag analyze run.sqlite -f json       the same as a JSON document
     moe-diag analyze run.sqlite --ticket DIR  what a perf ticket needs: page, figure, data
     moe-diag report run.json -o run.html      an earlier result in any format
+    moe-diag merge FOLDER                     summaries of many ranks as one run
     moe-diag doctor run.nsys-rep              is this recording good enough
     moe-diag compare before.json after.sqlite is it really slower, why, what changed
     moe-diag check-config run.yaml            is this configuration legal, what to try

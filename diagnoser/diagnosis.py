@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from heuristics.result.judged import Fix, Verdict, Wall
     from heuristics.result.rank import Rank
     from heuristics.result.result import Result
+    from traces.ranks.summary import RankSummary
 
 _COLUMNS: Final = ["trace", "process", "device", "group", "key", "ns", "frac"]
 
@@ -30,6 +32,8 @@ class Diagnosis:
     """Everything that was found, typed: a value that could not be told is `traces.missing.Missing`."""
     skipped: tuple[str, ...] = ()
     """Why traces given beside the ones diagnosed were left out, one line each."""
+    summaries: tuple[tuple[Path, RankSummary], ...] = ()
+    """Of each rank that was measured its trace, and what a run of many ranks needs of it."""
 
     def __repr__(self) -> str:
         result = self.result

@@ -14,6 +14,7 @@ from traces.measure.measurements import RankMeasurements, measure_rank
 from traces.measure.messages import Messages, measure_messages
 from traces.names.gpus import with_sm_count
 from traces.progress import report
+from traces.ranks.codec import SUFFIX, is_summary
 from traces.steps.selection import Selection
 from traces.timeline import RankTimeline, build
 
@@ -83,7 +84,11 @@ def _read(task: TraceTask) -> Columns:
 
 
 def _check_no_result(path: Path) -> None:
-    """An earlier result is rendered, not diagnosed."""
+    """An earlier result is rendered, and a kept summary merged, not diagnosed."""
+    if path.name.endswith(SUFFIX) and path.is_file():
+        with path.open("rb") as file:
+            if is_summary(file.read(64)):
+                raise NotATrace(f"{path} is a summary of a rank, no trace. Type moe-diag merge {path}")
     if path.name.endswith((".json", ".json.gz")) and path.is_file() and is_result(path):
         raise NotATrace(f"{path} is an earlier result, no trace. Type moe-diag report {path}")
 

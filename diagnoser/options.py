@@ -35,6 +35,13 @@ class CheckForm(StrEnum):
     JSON = "json"
 
 
+class MergeForm(StrEnum):
+    """Formats of a run put together from summaries."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
 class Flavor(StrEnum):
     """Who reads the markdown."""
 
@@ -52,6 +59,10 @@ CheckForms = Annotated[
     list[CheckForm] | None,
     typer.Option("--format", "-f", metavar="|".join(CheckForm), show_default=False, help=_FORM_HELP),
 ]
+MergeForms = Annotated[
+    list[MergeForm] | None,
+    typer.Option("--format", "-f", metavar="|".join(MergeForm), show_default=False, help=_FORM_HELP),
+]
 MarkdownFlavor = Annotated[
     Flavor | None,
     typer.Option(
@@ -65,6 +76,14 @@ TicketFolder = Annotated[
         metavar="DIR",
         help="Write what a ticket needs into DIR: the report as .md, .html and .json, its picture as .png, "
         "and a manifest; all or nothing.",
+    ),
+]
+SummaryFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--summary",
+        metavar="FOLDER",
+        help="Also keep a summary of each rank in FOLDER, at most 64 kB, for moe-diag merge.",
     ),
 ]
 Redact = Annotated[
@@ -186,6 +205,16 @@ Traces = Annotated[
 OneTrace = Annotated[
     Path,
     typer.Argument(metavar="TRACE", readable=False, show_default=False, help="The recording to look at."),
+]
+
+Summaries = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="SUMMARY",
+        readable=False,
+        show_default=False,
+        help="What analyze --summary wrote: files, or folders of them.",
+    ),
 ]
 
 Word = Annotated[

@@ -90,6 +90,12 @@ def say(message: str) -> None:
         print(_harmless(line) if sys.stderr.isatty() else line, file=sys.stderr)
 
 
+def say_skipped(reasons: Sequence[str]) -> None:
+    """Why inputs were left out, a line each."""
+    for reason in reasons:
+        say(f"skipped: {reason}")
+
+
 def write(target: Target, content: str | bytes, force: bool) -> None:
     """Put text, or a figure's bytes, where the target says.
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET
+
 from diagnoser.command_line import command_line, path_words
 from diagnoser.diagnosis import Diagnosis
 from diagnoser.gaps import (
@@ -22,12 +24,15 @@ from heuristics.config.given import only_data_parallel
 from heuristics.judgement import Configured, judge
 from heuristics.run.given import Given
 from reports.result.fill.result import result_of_run
+from reports.result.fill.run import run
 from reports.result.fill.trace import ReadTrace
+from reports.result.left_out import left_out
 from traces.errors import EmptySelection, InputError, NothingToDiagnose, UsageError
 from traces.formats.known_texts import trace_name
 from traces.formats.open import ReadOptions
 from traces.measure.measurements import RankMeasurements
 from traces.progress import Progress, silent
+from traces.ranks.run import analyse_run
 from traces.steps.selection import Selection
 
 if TYPE_CHECKING:
@@ -62,8 +67,11 @@ def diagnose(
     tasks = {str(path): TraceTask(path, chosen, how, gpu, alone) for path in paths}
     with Workers(jobs, progress) as workers:
         measured, skipped, warnings = _chosen(paths, workers.map(measure_trace, tasks), chosen)
-        ranks = [rank for trace in measured for rank in trace.ranks]
-        judged = judge(ranks, given, configured, ask)
+        found = [rank for trace in measured for rank in trace.ranks]
+        together = analyse_run([rank.summary for rank in found]) if len(found) > 1 else None
+        ranks = [found[one.index] for one in together.ranks] if together else found
+        judged = judge(ranks, given, configured, ask, together)
+    several = run(together, [rank.trace for rank in found]) if together else UNSET
     missing = [gap for index, trace in enumerate(measured) for gap in recording_gaps(index, trace)]
     result = result_of_run(
         VERSION,
@@ -78,12 +86,15 @@ def diagnose(
             for trace in measured
         ],
         ranks=ranks,
-        warnings=[*warnings, *window_warnings(ranks)],
+        run=several,
+        warnings=[*warnings, *window_warnings(ranks), *left_out(several)],
         missing=missing,
         redact=redact,
         command=command or command_line("analyze", paths, {}, redact=redact),
     )
-    return Diagnosis(result, skipped)
+    return Diagnosis(
+        result, skipped, tuple((trace.path, rank.summary) for trace in measured for rank in trace.ranks)
+    )
 
 
 def _check_distinct(paths: Sequence[Path]) -> None:

@@ -26,6 +26,7 @@ from heuristics.walls.wall import WallJudgement
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.names.frameworks import Framework
+from traces.ranks.run import RunAnalysis
 from traces.settings.configuration import Problem
 from traces.settings.settings import Settings
 from traces.training_log.log import TrainingLog
@@ -100,10 +101,14 @@ def judge(
     given: Given | None = None,
     configured: Configured | None = None,
     ask: Ask | None = None,
+    together: RunAnalysis | None = None,
 ) -> Judgement:
-    """Judge a run by the measurements of all its ranks (at least one) and what was said of it."""
+    """Judge a run by the measurements of all its ranks (at least one) and what was said of it.
+
+    `together`: what several ranks show together.
+    """
     given, configured = given or Given(), configured or Configured()
-    evidence = _beside_log(observe(measurements), configured.log)
+    evidence = _beside_log(observe(measurements, together), configured.log)
     if configured.log is not None or given.memory_tight:
         from heuristics.evidence.fit import with_fit
 

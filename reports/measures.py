@@ -27,6 +27,7 @@ GROUPS: Final[Mapping[str, str]] = {
     "totals": "Totals of the whole recording",
     "detected": "What was detected",
     "replay": "The replay, and whether it means anything",
+    "run": "Several ranks of one run",
     "verdict": "The verdict",
     "walls": "Walls and their costs",
     "fixes": "Fixes",

@@ -57,6 +57,7 @@ def figures_of(document: Document) -> Figures:
     for rank in document.get("ranks", ()):
         _of_rank(rank, found)
     _of_walls(document, found)
+    _of_run(document.get("run"), found)
     _of_memory(document.get("memory_estimate"), found)
     _of_configuration(document, found)
     _of_comparison(document, found)
@@ -190,6 +191,26 @@ def _of_rank(rank: Document, found: Figures) -> None:
     _of_timeline(rank.get("timeline"), found)
     drawn = (rank["timeline"], *rank["other_steps"])
     found.counts |= {sum(one[key] for one in drawn) for key in ("left_out", "host_left_out")}
+
+
+def _of_run(run: Document | None, found: Figures) -> None:
+    """Of several ranks: how much waits, who caused how much of it, and how far their steps differ."""
+    if run is None:
+        return
+    late, wait_ns = run["late"] or {"wait_ns": 0}, run["wait_ns"]
+    caused = [one["caused_ns"] or 0 for one in run["ranks"]]
+    steps = [one["step_ns"] for one in run["ranks"] if one["step_ns"]]
+    found.shares += [
+        part / whole
+        for part, whole in (
+            (wait_ns, wait_ns + run["transfer_ns"]),
+            (late["wait_ns"], wait_ns),
+            *((one, sum(caused)) for one in caused),
+            *((max(steps) - min(steps), min(steps)) for _ in steps[:1]),
+        )
+        if whole
+    ]
+    found.counts |= {one["group"] + 1 for one in run["ranks"]}
 
 
 def _pieces(rank: Document) -> Iterator[int]:

@@ -27,12 +27,14 @@ from diagnoser.options import (
     Redact,
     StartTime,
     StepRange,
+    SummaryFolder,
     TicketFolder,
     Traces,
 )
-from diagnoser.output import say
+from diagnoser.output import say_skipped
 from diagnoser.progress import progress_display
 from diagnoser.results import output_of, plan_results, write_results
+from diagnoser.summaries import check_folder, keep_summaries
 from reports.write.formats import Kind
 from traces.formats.readers import Reader
 
@@ -54,6 +56,7 @@ def analyze(
     flavor: MarkdownFlavor = None,
     output: OutputPlace = "-",
     ticket: TicketFolder = None,
+    summary: SummaryFolder = None,
     force_overwrite: Force = False,
     full: Full = False,
     keys: Keys = False,
@@ -70,12 +73,10 @@ def analyze(
     profiler's JSON. Never changes the input, never writes beside it unless asked, never opens the network.
 
     \b
-    moe-diag analyze run.nsys-rep
     moe-diag analyze run.sqlite --nvtx 'train_step_\\d+' --steps 2:5
     moe-diag analyze run.sqlite --gpu-model H100 --ep 16 --core-version 0.16.1 --full
     moe-diag analyze run.sqlite --config run.yaml --log train.log
     moe-diag analyze run.sqlite --config train.sh --emit-config megatron-lm -o patch.sh
-    moe-diag analyze run.sqlite -o run.html           one page, opens anywhere
     moe-diag analyze run.sqlite --ticket perf-1234    all a perf ticket needs
 
     With --config no fix is shown that the configuration forbids; what it contradicts, and numbers, are.
@@ -84,6 +85,7 @@ def analyze(
     forms = or_patch(form, emit_config)
     want = output_of(forms, output, force=force_overwrite, full=full, keys=keys, flavor=flavor, ticket=ticket)
     plan = plan_results(Kind.ANALYSIS, want, traces, [config, log])
+    check_folder(summary, traces, force_overwrite)
     with progress_display() as progress:
         diagnosis = diagnoser.analyze(
             traces,
@@ -104,7 +106,7 @@ def analyze(
             redact=redact,
             progress=progress,
         )
+    keep_summaries(summary, diagnosis.summaries, force_overwrite)
     write_results(diagnosis.result, plan, want)
-    for reason in diagnosis.skipped:
-        say(f"skipped: {reason}")
+    say_skipped(diagnosis.skipped)
     return 0

@@ -19,6 +19,7 @@ from heuristics.walls.verdict import Verdict, find_verdict
 from heuristics.walls.wall import WallJudgement
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
+from traces.ranks.run import RunAnalysis
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,8 @@ class RunEvidence:
     unproven: Mapping[WallId, Missing] = field(default_factory=dict)
 
 
-def observe(measurements: Sequence[RankMeasurements]) -> RunEvidence:
-    """Observe a run by the measurements of all its ranks, at least one."""
+def observe(measurements: Sequence[RankMeasurements], together: RunAnalysis | None = None) -> RunEvidence:
+    """Observe a run by the measurements of all its ranks, at least one; `together`: what several show."""
     ranks = figures_of(measurements)
     walls = judge_walls(ranks, replayed_prices(measurements))
     replayed = tuple(
@@ -60,7 +61,7 @@ def observe(measurements: Sequence[RankMeasurements]) -> RunEvidence:
         bound=bound,
         largest=largest_bucket(ranks),
         walls=walls,
-        verdict=find_verdict(measurements, walls),
+        verdict=find_verdict(measurements, walls, together),
         observed=observed_by(ranks),
         window_ns=sum(rank.window_ns for rank in replayed),
         replayed=replayed,

@@ -22,6 +22,7 @@ ReasonId = Literal[
     "few_steps",
     "first_step",
     "one_rank",
+    "other_ranks",
     "unmeasured_walls",
     "symptoms",
     "earlier_result",

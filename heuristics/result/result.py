@@ -21,6 +21,7 @@ from heuristics.result.configured import (
 from heuristics.result.judged import Choice, Combined, Fix, Refused, Verdict, Wall
 from heuristics.result.known import OrMissing, SchemaVersion, Section
 from heuristics.result.rank import Rank
+from heuristics.result.run import Run
 from heuristics.result.trace import Trace
 from traces.missing import Missing
 from traces.names.frameworks import Framework
@@ -39,6 +40,7 @@ class Result(Section, frozen=True, kw_only=True):
 
     `missing`: every gap, by its path in the document; a parent's entry covers what is under it. `about`: the
     configuration's file, `judged`: whether walls are; both are absent from the result of a trace.
+    `run`: what several ranks show together, absent of one rank.
     `forced_routing`: options, configuration or log say that routing is forced to balance.
     """
 
@@ -52,6 +54,7 @@ class Result(Section, frozen=True, kw_only=True):
     command: str | UnsetType = UNSET
     traces: tuple[Trace, ...]
     ranks: tuple[Rank, ...]
+    run: Run | UnsetType = UNSET
     framework: Framework
     verdict: Verdict
     walls: tuple[Wall, ...]

@@ -15,6 +15,7 @@ from traces.account.account import Account
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
+from traces.ranks.run import RunAnalysis
 
 FEW_STEPS: Final = Limit(3, "steps", "ours: of two steps one may be the odd one")
 UNDECIDED: Final = Limit(
@@ -50,14 +51,17 @@ def lowered_by(reasons: tuple[Reason, ...]) -> Confidence:
 
 
 def confidence_in(
-    wall: WallId, measurements: Sequence[RankMeasurements], walls: Sequence[WallJudgement]
+    wall: WallId,
+    measurements: Sequence[RankMeasurements],
+    walls: Sequence[WallJudgement],
+    together: RunAnalysis | None = None,
 ) -> Confidence:
-    """How sure the verdict `wall` is, over all ranks measured."""
+    """How sure the verdict `wall` is, over all ranks measured; `together`: what several show."""
     reasons = (
         *_about_startup(measurements),
         *_about_steps(measurements),
         *_about_first_step(wall, walls),
-        *_about_ranks(wall, measurements),
+        *_about_ranks(wall, measurements, together),
         *_about_coverage(measurements),
         *_about_waits(measurements),
         *_about_profiler(wall, measurements),
@@ -90,12 +94,25 @@ def _about_first_step(wall: WallId, walls: Sequence[WallJudgement]) -> Iterator[
         yield Reason("first_step", text)
 
 
-def _about_ranks(wall: WallId, measurements: Sequence[RankMeasurements]) -> Iterator[Reason]:
+def _about_ranks(
+    wall: WallId, measurements: Sequence[RankMeasurements], together: RunAnalysis | None
+) -> Iterator[Reason]:
     told = [rank.budget for rank in measurements if rank.communication_told]
     speaks = any(budget.exposed_comm_ns or budget.hidden_comm_ns for budget in told)
-    if wall == "communication" and speaks and len(measurements) == 1:
-        text = "only one rank was recorded, so waiting for a slow peer cannot be separated from data transfer"
-        yield Reason("one_rank", text)
+    if wall != "communication" or not speaks:
+        return
+    inseparable = "waiting for a slow peer cannot be separated from data transfer"
+    if len(measurements) == 1:
+        yield Reason("one_rank", f"only one rank was recorded, so {inseparable}")
+    elif together is None:
+        return
+    elif isinstance(together.late, Missing):
+        yield Reason("other_ranks", f"{inseparable}: {together.late.reason}")
+    elif (size := together.world_size) is None:
+        yield Reason("other_ranks", "the recordings do not name the number of ranks of the run")
+    elif len(together.ranks) < size:
+        text = f"{len(together.ranks)} of {size} ranks were recorded, and the others are unknown"
+        yield Reason("other_ranks", text)
 
 
 def _about_coverage(measurements: Sequence[RankMeasurements]) -> Iterator[Reason]:

@@ -15,6 +15,7 @@ from heuristics.walls.wall import WallJudgement
 from heuristics.walls.words import percent, wall_words
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
+from traces.ranks.run import RunAnalysis
 
 NEAR: Final = Limit(0.03, "fraction of the windows", "ours: costs nearer than 3 points change places easily")
 STEPS: Final = Limit(3, "steps", "ours: of two the interval is six times their difference and holds all")
@@ -51,12 +52,16 @@ class Verdict:
     """What stands next without the wall; None where there is no wall."""
 
 
-def find_verdict(measurements: Sequence[RankMeasurements], walls: Sequence[WallJudgement]) -> Verdict:
+def find_verdict(
+    measurements: Sequence[RankMeasurements],
+    walls: Sequence[WallJudgement],
+    together: RunAnalysis | None = None,
+) -> Verdict:
     """The verdict of walls that were measured, with how sure it is and what comes after it."""
     verdict = verdict_of(walls)
     if verdict.wall is None:
         return verdict
-    confidence = confidence_in(verdict.wall, measurements, walls)
+    confidence = confidence_in(verdict.wall, measurements, walls, together)
     return replace(verdict, confidence=confidence, following=find_next(verdict.wall, measurements, walls))
 
 

@@ -71,11 +71,15 @@ class Headline:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One sentence or a few. `label`: two or three words in front, such as `Top kernels`; may be empty."""
+    """One sentence or a few. `label`: two or three words in front, such as `Top kernels`; may be empty.
+
+    `whole`: what a short page does not cut, however narrow it is.
+    """
 
     said: Words
     label: str = ""
     tone: Tone = Tone.PLAIN
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ def _pieces(value: Any, line: str) -> Iterator[str]:
             yield ("{" if place == 0 else ",") + inner + _plain(key) + ": "
             yield from _pieces(one, inner)
         yield line + "}"
-    elif isinstance(value, list) and any(isinstance(one, dict | list) for one in value):
+    elif isinstance(value, list) and {dict, list} & {*map(type, value)}:
         for place, one in enumerate(value):
             yield ("[" if place == 0 else ",") + inner
             yield from _pieces(one, inner)

@@ -75,6 +75,10 @@ def typed(document: Mapping[str, Any]) -> Result | Compared:
     if "schema_version" not in document:
         raise NotAResult(f"it is no result of moe-diag. Make one of a trace: {_MAKE}")
     _check_version(document["schema_version"])
+    if document.get("kind") == "run":
+        raise NotAResult(
+            "it is a run put together by moe-diag merge, no diagnosis. Give its summaries to merge"
+        )
     known = {**document, "schema_version": SCHEMA_VERSION}
     if document.get("kind") == "comparison" or isinstance(document.get("verdict"), str):
         return check_compared(_decoded(known, Compared, "moe-diag compare"))

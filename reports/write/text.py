@@ -128,7 +128,8 @@ def _(block: Sentence, view: View, room: Room) -> list[Text]:
     if not block.label:
         return wrapped(said, view.width)
     label = f"{block.label:<{_LABEL - 2}}  "
-    return _cut(wrapped(said, view.width, label, " " * len(label)), room.lines, view.width)
+    most = 0 if block.whole else room.lines
+    return _cut(wrapped(said, view.width, label, " " * len(label)), most, view.width)
 
 
 @block_lines.register(Items)

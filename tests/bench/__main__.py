@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from tests.bench.contenders import Contender, of_exports, of_kineto, of_many, of_start, ours
+from tests.bench.contenders import Contender, of_exports, of_kineto, of_many, of_ranks, of_start, ours
 from tests.bench.cost import Cost, Failed, cost_of, median_of
 from tests.bench.table import machine, table
 from tests.places import ROOT
@@ -24,7 +24,8 @@ _SIZES: Final = (5_000, 300_000, 1_000_000)
 _LARGE: Final = (5_000_000, 20_000_000)
 _MANY: Final = 300_000
 _KINETO: Final = (5_000, 300_000)
-_PARTS: Final = ("start", "exports", "kineto", "many")
+_RANKS: Final = 4_096
+_PARTS: Final = ("start", "exports", "kineto", "many", "ranks")
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -54,6 +55,9 @@ def main(words: Sequence[str] | None = None) -> None:
     if "many" in options.only:
         costs = bench.costs([of_many(1), of_many(2)], bench.copies(_MANY, 8))
         print(table(f"Eight traces of {_MANY:,} kernels", costs, "--jobs 1", 8 * _MANY), flush=True)
+    if "ranks" in options.only:
+        costs = bench.costs([of_ranks()], bench.ranks(_RANKS))
+        print(table(f"{_RANKS:,} summaries of ranks", costs, "moe-diag merge"), flush=True)
 
 
 class _Bench:
@@ -84,6 +88,13 @@ class _Bench:
             if not (copy := folder / f"rank{number}.sqlite").exists():
                 os.link(self.export(kernels), copy)
         return folder
+
+    def ranks(self, count: int) -> Path:
+        """A folder with the summaries of a run of so many ranks."""
+        path = self.cache / f"made_up_{count}_ranks"
+        if not path.exists():
+            _write(path, "ranks", str(count))
+        return path
 
     def costs(self, contenders: Iterable[Contender | Failed], path: Path) -> dict[str, Cost | Failed]:
         """The medians of each, which take turns; one that fails is not run again."""

@@ -115,6 +115,14 @@ def of_many(jobs: int) -> Contender:
     return Contender(f"eight traces, `--jobs {jobs}`", command, environment=_PATH)
 
 
+def of_ranks() -> Contender:
+    """Summaries of many ranks put together; the file given is a folder of them."""
+    command = lambda folder: [  # noqa: E731
+        *(sys.executable, "-m", "diagnoser", "merge", str(folder), "-o", "run.json"),
+    ]
+    return Contender("moe-diag merge", command, environment=_PATH)
+
+
 def _python(text: str, *words: str) -> Command:
     return lambda path: [sys.executable, "-c", text, str(path), *words]
 

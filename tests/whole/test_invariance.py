@@ -248,6 +248,7 @@ def of_process(recording: Recording, pid: int) -> Recording:
 def as_one_file(document: Document) -> Document:
     """What is said of files is said once; each rank names the first."""
     del document["command"]  # it names the files
+    document.pop("run", None)  # ranks of one file are on one clock
     shares = [trace["capture"].pop("correlation_frac") for trace in document["traces"]]
     first, *others = document["traces"]
     assert shares == [1.0] * len(shares)  # every launch of `told` is recorded
@@ -255,7 +256,9 @@ def as_one_file(document: Document) -> Document:
     document["traces"] = [first]
     for rank in document["ranks"]:
         rank["trace"] = 0
-    document["missing"] = [gap for gap in document["missing"] if not gap["path"].startswith("traces[1]")]
+    document["missing"] = [
+        gap for gap in document["missing"] if not gap["path"].startswith(("traces[1]", "run."))
+    ]
     return in_order(document)
 
 

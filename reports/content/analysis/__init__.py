@@ -10,7 +10,7 @@ from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from reports.content.analysis.closing import more, next_command, top_kernels, unknown_kernels, warnings
 from reports.content.analysis.communication import communication
-from reports.content.analysis.costs import group_line, savings, step_bar
+from reports.content.analysis.costs import savings, step_bar
 from reports.content.analysis.evidence import evidence
 from reports.content.analysis.headline import facts, headline, title
 from reports.content.analysis.kernels import kernels
@@ -19,6 +19,7 @@ from reports.content.analysis.memory import memory
 from reports.content.analysis.moe import moe
 from reports.content.analysis.plan import framework_note, plan, whole_plan
 from reports.content.analysis.recording import recording
+from reports.content.analysis.run import ranks_part, run_lines
 from reports.content.analysis.scale import telling_rank
 from reports.content.analysis.sms import sms
 from reports.content.analysis.step import step
@@ -35,13 +36,13 @@ RANKS: Final = 8
 def page(result: Result, detail: Detail) -> Page:
     """The first screen; with `Detail.FULL` all else after it. Without a step, what to do comes early."""
     rank, what_to_do = telling_rank(result), plan(result)
-    costs: tuple[Block | None, ...] = (group_line(result), step_bar(rank), savings(result))
+    costs: tuple[Block | None, ...] = (step_bar(rank), savings(result))
     found: list[Block | None] = [
         headline(result),
         *warnings(result),
-        *(costs if what_to_do.steps else ()),
+        *((*run_lines(result), *costs) if what_to_do.steps else ()),
         what_to_do,
-        *(() if what_to_do.steps else costs),
+        *(() if what_to_do.steps else (*costs, *run_lines(result))),
         framework_note(result),
         top_kernels(rank),
         *unknown_kernels(result),
@@ -57,7 +58,8 @@ def details(result: Result) -> tuple[Part, ...]:
     """All that is behind the first screen, by subject."""
     telling, several = telling_rank(result), len(result.ranks) > 1
     ranks = sorted(result.ranks, key=lambda rank: rank is not telling)[:RANKS]
-    parts = [whole_plan(result), evidence(result)]
+    together = ranks_part(result)
+    parts = [whole_plan(result), evidence(result), *([together] if together else ())]
     for place, rank in enumerate(ranks):
         for part in rank_parts(result, rank):
             whose = replace(part, title=f"{part.title}, {who(rank)}", id=f"{part.id}-{place}")

@@ -14,6 +14,7 @@ from heuristics.result.result import Result
 from reports.content.blocks import Code, Command, Sentence, Span, Tone, words
 from reports.content.names import kernel_name, name_of
 from reports.content.quantities import percent
+from reports.result.left_out import left_out
 
 _TOP: Final = 3
 _WORTH: Final = 0.01
@@ -51,10 +52,12 @@ def unknown_kernels(result: Result) -> Iterator[Sentence]:
 
 
 def warnings(result: Result) -> Iterator[Sentence]:
-    """The first warning that the headline does not already say, and how many more there are."""
-    if result.warnings and not result.verdict.startup_ns:
-        more = f" (first of {len(result.warnings)})" if len(result.warnings) > 1 else ""
-        yield Sentence(words(f"{result.warnings[0]}.{more}"), "Warning", Tone.NOTICE)
+    """The first warning that no other line holds already, and how many more there are."""
+    elsewhere = left_out(result.run)
+    found = [one for one in result.warnings if one not in elsewhere]
+    if found and not result.verdict.startup_ns:
+        more = f" (first of {len(found)})" if len(found) > 1 else ""
+        yield Sentence(words(f"{found[0]}.{more}"), "Warning", Tone.NOTICE)
 
 
 def more(result: Result) -> str:

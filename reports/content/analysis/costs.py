@@ -138,6 +138,11 @@ def group_line(result: Result) -> Sentence | None:
     """How alike several ranks are, in one line."""
     if len(result.ranks) < 2:
         return None
+    return Sentence(words(alike(result)), f"{len(result.ranks)} ranks")
+
+
+def alike(result: Result) -> str:
+    """Steps or windows of all ranks and how much of them is compute; the longest where they differ."""
     lengths = _lengths(result)
     shares = sorted(rank.budget_frac.compute for rank in result.ranks)
     whole = " or ".join(sorted({scale_of(rank).whole for rank in result.ranks}))
@@ -146,7 +151,7 @@ def group_line(result: Result) -> Sentence | None:
     if _differ(result):
         slowest = max(result.ranks, key=lambda rank: rank.budget_ns.window / max(1, len(rank.steps.used)))
         said += f"; longest: {who(slowest)}"
-    return Sentence(words(said), f"{len(result.ranks)} ranks")
+    return said
 
 
 def _lengths(result: Result) -> list[float]:

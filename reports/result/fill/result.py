@@ -12,6 +12,7 @@ from msgspec.structs import force_setattr
 from heuristics.judgement import Judgement
 from heuristics.result.known import SCHEMA_VERSION
 from heuristics.result.result import Result, Tool
+from heuristics.result.run import Run
 from reports.result.fill import configured
 from reports.result.fill.judged import verdict, walls
 from reports.result.fill.log import log
@@ -34,6 +35,7 @@ def result_of_run(
     *,
     traces: Sequence[ReadTrace] = (),
     ranks: Sequence[RankMeasurements] = (),
+    run: Run | UnsetType = UNSET,
     about: str | UnsetType = UNSET,
     judged: bool | UnsetType = UNSET,
     warnings: Sequence[str] = (),
@@ -62,6 +64,7 @@ def result_of_run(
             command=command,
             traces=tuple(trace(one, judgement.perturbation_frac) for one in traces),
             ranks=tuple(rank(one, judgement.run.observed.ep_overlap) for one in ranks),
+            run=run,
             framework=judgement.run.framework,
             verdict=verdict(judgement, seen),
             walls=walls(judgement, seen),
@@ -116,7 +119,9 @@ def _plain(result: Result, framework: Framework) -> Result:
         elif isinstance(value, Mapping):
             for one in value.values():
                 walk(one)
-        elif isinstance(value, tuple) and any(isinstance(one, Struct | Missing) for one in value):
+        elif isinstance(value, tuple) and any(
+            issubclass(one, Struct | Missing) for one in {*map(type, value)}
+        ):
             return tuple(walk(one) for one in value)
         return value
 

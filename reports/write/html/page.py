@@ -11,16 +11,18 @@ from heuristics.result.rank import Rank
 from heuristics.result.result import Result
 from reports.content.analysis import RANKS, rank_parts
 from reports.content.analysis.closing import next_command, top_kernels, unknown_kernels, warnings
-from reports.content.analysis.costs import group_line, savings, step_bar
+from reports.content.analysis.costs import savings, step_bar
 from reports.content.analysis.evidence import evidence
 from reports.content.analysis.headline import facts, headline, title
 from reports.content.analysis.plan import plan, whole_plan
 from reports.content.analysis.recording import recording
+from reports.content.analysis.run import ranks_part, run_lines
 from reports.content.analysis.scale import telling_rank
 from reports.content.blocks import Block, Detail, Fold, Items, Page, Part, Plan, Sentence, View, Words
 from reports.content.names import who
 from reports.content.quantities import saving
 from reports.write.html.environment import SCRIPTS, STYLES, TIMELINE_SCRIPTS, assemble
+from reports.write.html.heat import heat_of
 from reports.write.html.hero import cards_of, hero_of
 from reports.write.html.marks import Marks, shared
 from reports.write.html.timeline import Shown, WallOf, grids_of, stretches, timelines
@@ -34,9 +36,16 @@ _TABS: Final = {
     "timeline": "Timeline",
     "kernels": "Kernels",
     "moe": "MoE layers",
+    "ranks": "Ranks",
     "recording": "Recording",
 }
-_OF_PART: Final = {"kernels": "kernels", "sms": "kernels", "moe": "moe", "recording": "recording"}
+_OF_PART: Final = {
+    "kernels": "kernels",
+    "sms": "kernels",
+    "moe": "moe",
+    "recording": "recording",
+    "ranks": "ranks",
+}
 """The tab of a part of a rank; all others are folds of the summary."""
 _ROWS: Final = {"exposed_comm": "comm", "exposed_copy": "copy"}
 """Rows of the ledger, and what a timeline calls the same kernels."""
@@ -96,6 +105,7 @@ def _analysis(result: Result) -> Mapping[str, object]:
         "walls_title": table.title,
         "tabs": _tabs(result, rank, steps),
         "replayed": _replayed(result, steps),
+        "heat": heat_of(result),
     }
 
 
@@ -108,11 +118,11 @@ def _written(result: Result, view: View, analysis: Mapping[str, object], timelin
 def _tabs(result: Result, rank: Rank, steps: Plan | Sentence) -> list[Tab]:
     parts: dict[str, list[Block]] = {id: [] for id in _TABS}
     measured = sorted(rank_parts(result, rank), key=lambda part: part.id != "kernels")
-    for part in (*measured, recording(result)):
+    together = ranks_part(result)
+    for part in (*measured, *([together] if together else ()), recording(result)):
         tab = _OF_PART.get(part.id, "summary")
         parts[tab].append(_folded(part) if tab == "summary" else part)
-    group = group_line(result)
-    summary = (*warnings(result), *([group] if group else ()), steps, *_beside_plan(result))
+    summary = (*warnings(result), *run_lines(result), steps, *_beside_plan(result))
     parts["summary"] = [*summary, next_command(result), _folded(evidence(result)), *parts["summary"]]
     parts["summary"] += _other_ranks(result, rank)
     top = top_kernels(rank)

@@ -241,6 +241,6 @@ def test_a_wall_without_a_cost_is_nothing_where_its_bound_is_nothing() -> None:
 
 def test_several_ranks_are_one_line_with_their_spread(recordings: Path) -> None:
     lines = first_screen(documents(recordings)["dlrm8"]).splitlines()
-    (line,) = [line for line in lines if line.startswith("8 ranks")]
+    (line,) = [line for line in lines if line.startswith("8 of 8 ranks")]
     assert "step or window 11.0 to 18.6 ms" in line
     assert "compute 5.7 % to 9.7 %" in line

@@ -1,0 +1,86 @@
+"""Kept summaries of ranks -> the run: who makes whom wait, without any trace."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from diagnoser.version import VERSION
+from heuristics.result.merged import Merged
+from reports.result.codec import Document, encode
+from reports.result.fill.merged import merged
+from traces.errors import DamagedTrace, InputError, NotATrace, TraceNotFound, UsageError
+from traces.ranks.codec import MOST, SUFFIX, decode
+from traces.ranks.run import analyse_run
+from traces.ranks.summary import RankSummary
+
+_SKIPPED: Final[Mapping[type[InputError], str]] = {
+    TraceNotFound: "it cannot be read",
+    NotATrace: "it is no summary that this moe-diag reads",
+    DamagedTrace: "it is damaged",
+}
+"""What a document says of a file that failed: never the error's own words, which hold paths."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergedRun:
+    """A run that was put together; `skipped`: why files were left out, one line each."""
+
+    result: Merged
+    skipped: tuple[str, ...] = ()
+
+    def to_dict(self) -> Document:
+        """The JSON document as plain values; a copy of its own."""
+        return encode(self.result)
+
+
+def merge_summaries(paths: Sequence[Path]) -> MergedRun:
+    """The run of all summaries in files and folders; their order does not matter.
+
+    A file that cannot be used is named, and the others go on. Raises the first such `InputError` where none
+    can be used, `UsageError` where nothing is named.
+    """
+    if not paths:
+        raise UsageError("no summary given. Name files or a folder: moe-diag merge FOLDER")
+    read: list[RankSummary] = []
+    failed: list[InputError] = []
+    warnings: list[str] = []
+    for path in _files(paths):
+        try:
+            read.append(_read(path))
+        except InputError as error:
+            failed.append(error)
+            warnings.append(f"{Path(path).name} was skipped: {_SKIPPED[type(error)]}")
+    if not read:
+        raise failed[0]
+    found = analyse_run(read)
+    names = [summary.identity.trace for summary in read]
+    return MergedRun(merged(VERSION, found, names, warnings), tuple(map(str, failed)))
+
+
+def _files(paths: Sequence[Path]) -> Iterator[str]:
+    """The files themselves, and of a folder those that are named as summaries, in order of name."""
+    for path in paths:
+        if not path.is_dir():
+            yield str(path)
+            continue
+        inside = sorted(entry.path for entry in os.scandir(path) if entry.name.endswith(SUFFIX))
+        if not inside:
+            raise TraceNotFound(
+                f"{path} has no summaries (*{SUFFIX}). Make them: moe-diag analyze TRACES --summary {path}"
+            )
+        yield from inside
+
+
+def _read(path: str) -> RankSummary:
+    """Raises `InputError` for what cannot be read or is no summary. No more is read than one can have."""
+    try:
+        with Path(path).open("rb", buffering=0) as file:
+            blob = file.read(int(MOST.value) + 1)
+    except OSError as error:
+        reason = error.strerror or "no such file"
+        raise TraceNotFound(f"{path} cannot be read ({reason}). Check the path.") from None
+    return decode(blob, path)

@@ -1,0 +1,346 @@
+"""Several ranks of one run: how alike they are, who is late and why, and every rank as a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from typing import Final
+
+from msgspec import UNSET
+
+from heuristics.result.known import OrMissing, known
+from heuristics.result.result import Result
+from heuristics.result.run import Late, LateCause, LikeRanks, RankInRun, Run, RunProblem
+from reports.content.analysis.costs import alike, group_line
+from reports.content.blocks import (
+    Block,
+    Cell,
+    Code,
+    Column,
+    Hue,
+    Items,
+    Part,
+    Quantity,
+    Row,
+    Sentence,
+    Table,
+    Tone,
+    Words,
+    words,
+)
+from reports.content.names import is_cure, who
+from reports.content.quantities import counted, duration, milliseconds, percent, rounded
+from reports.content.wording import ended, joined, sentence
+from traces.missing import Missing
+
+_APART: Final = 0.05
+"""Steps of ranks that differ by more are given as a range."""
+_NAMED: Final = 3
+"""Ranks or recordings that one sentence names."""
+_WIDTH: Final = 24
+"""Characters of a recording's name in a table."""
+_ROWS: Final = 64
+"""Ranks that a table shows; the rest are in the JSON document."""
+_ONE: Final[Mapping[LateCause, str]] = {
+    "slow_device": "its kernels take {factor} as those of like ranks",
+    "slow_host": "its host launches work late, so its GPU is idle longer than those of like ranks",
+    "slow_link": "it arrives with the others, and its data takes longer to move",
+    "routing_imbalance": "its experts get more tokens than those of other ranks",
+    "data_loader": "it begins steps late: its host waits for a batch",
+}
+"""Why one rank is late."""
+_SEVERAL: Final[Mapping[LateCause, str]] = {
+    "routing_imbalance": "another one by layer and step: the router spreads tokens unevenly",
+    "rotating_jitter": "another one from step to step",
+    "pipeline_imbalance": "their pipeline stage has more work than the others",
+}
+"""Why ranks are late where it is not one rank."""
+
+
+def run_lines(result: Result) -> tuple[Sentence, ...]:
+    """The lines of the first screen: the ranks together, who is late, what to check, what is wrong."""
+    run = result.run
+    if run is UNSET:
+        line = group_line(result)
+        return () if line is None else (line,)
+    return lines_of(run, _names_in(result), alike(result))
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What a page calls the rank in a place: in a sentence, and in a table or a map."""
+
+    full: Callable[[int], Words]
+    short: Callable[[int], Words]
+
+
+def _names_in(result: Result) -> Names:
+    return Names(partial(name_of_rank, result), partial(short_name, result))
+
+
+def lines_of(run: Run, names: Names, otherwise: str) -> tuple[Sentence, ...]:
+    """The same of a run alone; `otherwise` stands in place of its steps where these are unknown."""
+    return (_together(run, otherwise), *_late(run, names), *_problems(run))
+
+
+def _together(run: Run, otherwise: str) -> Sentence:
+    """Which ranks the figures hold for, how alike they are, and how much of their communication waits."""
+    world = known(run.world_size)
+    label = f"{run.ranks_seen} of {world} ranks" if world else counted(run.ranks_seen, "rank")
+    few = world is not None and run.ranks_seen < world
+    parts = [*(["nothing is known of the others"] if few else []), _steps(run, otherwise)]
+    if moved_ns := run.wait_ns + run.transfer_ns:
+        least = "at least " if few else ""
+        parts.append(f"{least}{percent(run.wait_ns / moved_ns)} of communication time is waiting")
+    else:
+        parts.append("no collective could be matched across them")
+    parts += [] if world else ["the run may have more ranks"]
+    return Sentence(words("; ".join(parts)), label, whole=True)
+
+
+def _steps(run: Run, otherwise: str) -> str:
+    """The steps of all ranks, or their spread."""
+    lengths = [length for one in run.ranks if (length := known(one.step_ns))]
+    if len(lengths) < len(run.ranks) or not lengths:
+        return otherwise
+    low_ns, high_ns = min(lengths), max(lengths)
+    spread = (high_ns - low_ns) / low_ns
+    if spread > _APART:
+        return f"steps of {milliseconds(low_ns)} to {milliseconds(high_ns)} ms"
+    equal = f", equal within {percent(spread)}" if spread and len(lengths) > 1 else ""
+    return f"steps of {milliseconds(high_ns)} ms{equal}"
+
+
+def _late(run: Run, names: Names) -> Iterator[Sentence]:
+    late = run.late
+    if isinstance(late, Missing):
+        cure = f" To learn it: {late.cure.rstrip('.')}." if is_cure(late.cure) else ""
+        said = words(f"unknown: {late.reason.rstrip('.')}.{cure}")
+        yield Sentence(said, "Late rank", Tone.MUTED, whole=True)
+        return
+    if late is None:
+        return
+    if late.cause == "none":
+        seen = f"none of these {run.ranks_seen}"
+        differ = "no rank stands out from what like ranks differ by"
+        yield Sentence(words(f"{seen}: {differ}."), "Late rank", whole=True)
+        return
+    said = words(_why(run, names, late), " ", _costs(run, late))
+    yield Sentence(said, "Late rank", Tone.NOTICE, whole=True)
+    yield Sentence(words(late.repair), "First")
+
+
+def _why(run: Run, names: Names, late: Late) -> Words:
+    """Who is late, and by what."""
+    if late.index is not None:
+        factor = known(run.ranks[late.index].device_factor)
+        longer = f"{rounded(factor)} times as long" if factor else "longer"
+        why = _ONE.get(late.cause, "it arrives last").format(factor=longer)
+        return words(*names.full(late.index), f": {why}{_uneven(run, late)}.")
+    why = _SEVERAL.get(late.cause, "no single one")
+    if late.group is not None:
+        places = run.groups[late.group].ranks
+        return words(*_several(names, places), f": {why}.")
+    seen = [place for place in late.by_step if place is not None]
+    if not seen:
+        return words(f"{why}{_uneven(run, late)}.")
+    of = f" (in {len(seen)} of {len(late.by_step)} steps: "
+    return words(why, of, *_several(names, tuple(dict.fromkeys(seen))), f"){_uneven(run, late)}.")
+
+
+def _uneven(run: Run, late: Late) -> str:
+    """How uneven the work of experts is, where that is the cause."""
+    most = known(run.imbalance)
+    if late.cause != "routing_imbalance" or most is None:
+        return ""
+    return f"; the largest expert work is {rounded(most)} times the mean"
+
+
+def _costs(run: Run, late: Late) -> str:
+    """What being late costs, and what its repair saves."""
+    of = "a step" if run.steps else "the recording"
+    said = f"Costs {duration(late.cost_ns)} of {of}"
+    if run.wait_ns:
+        said += f" and {percent(min(1.0, late.wait_ns / run.wait_ns))} of all waiting"
+    without = known(run.without)
+    saved = "an unknown share" if without is None else f"{percent(without.saved_frac)} (replayed)"
+    return f"{said}; repair saves {saved}."
+
+
+def _problems(run: Run) -> Iterator[Sentence]:
+    """What is wrong with the set of recordings, one line each; how many are there stands before."""
+    for one in run.problems:
+        if one.traces or one.ranks:
+            yield Sentence(_problem(one), "Recorded", Tone.NOTICE)
+
+
+def _problem(one: RunProblem) -> Words:
+    if one.ranks and not one.traces:
+        return words(f"Not recorded: {'rank' if len(one.ranks) == 1 else 'ranks'} {numbers(one.ranks)}.")
+    few = [words(Code(name)) for name in one.traces[:_NAMED]]
+    more = len(one.traces) - len(few)
+    rest = f" and {more} more" if more else ""
+    state = "left out, " if one.left_out else ""
+    return words(joined(few), rest, f": {state}{ended(one.reason)}")
+
+
+def numbers(ranks: Sequence[int]) -> str:
+    """Numbers in order, those in a row as a range: `0, 3 to 7`."""
+    runs = [
+        [number for _, number in run]
+        for _, run in groupby(enumerate(sorted(ranks)), key=lambda one: one[1] - one[0])
+    ]
+    return ", ".join(f"{one[0]} to {one[-1]}" if len(one) > 2 else ", ".join(map(str, one)) for one in runs)
+
+
+def name_of_rank(result: Result, place: int) -> Words:
+    """A rank by its number and GPU; without a number its recording, or its process in it, as well."""
+    rank = result.ranks[place]
+    if known(rank.rank) is not None:
+        return words(who(rank))
+    alone = sum(one.trace == rank.trace for one in result.ranks) == 1
+    if len(result.traces) > 1 and alone:
+        return words(f"{who(rank)} of ", Code(rank.trace))
+    twins = [one for one in result.ranks if who(one) == who(rank)]
+    process = known(rank.process)
+    return words(who(rank) + (f", process {process}" if len(twins) > 1 and process is not None else ""))
+
+
+def short_name(result: Result, place: int) -> Words:
+    """A rank in a table or a map: its recording only where another rank has its number and GPU."""
+    rank = result.ranks[place]
+    if sum(who(one) == who(rank) for one in result.ranks) == 1:
+        return words(who(rank))
+    *first, last = name_of_rank(result, place)
+    return (*first, Code(_end(last.text))) if isinstance(last, Code) else (*first, last)
+
+
+def _end(name: str) -> str:
+    """The end of a recording's name, which differs from rank to rank."""
+    return name if len(name) <= _WIDTH else f"...{name[3 - _WIDTH :]}"
+
+
+def _several(names: Names, places: Sequence[int]) -> Words:
+    """Some ranks; more than a sentence names are counted."""
+    named = joined([names.full(place) for place in places[:_NAMED]])
+    more = len(places) - _NAMED
+    return words(named, f" and {more} more" if more > 0 else "")
+
+
+def ranks_part(result: Result) -> Part | None:
+    """Every rank as a row, the groups of like ranks, and what the figures rest on."""
+    run = result.run
+    if run is UNSET or not run.ranks:
+        return None
+    return part_of(run, _names_in(result))
+
+
+def part_of(run: Run, names: Names) -> Part:
+    """The same of a run alone."""
+    blocks: list[Block] = [_rows(run, names)]
+    if len(run.groups) > 1:
+        blocks.append(_groups(run))
+    blocks.append(Items(tuple(_notes(run, names)), "What this rests on"))
+    return Part("Ranks", tuple(blocks), "ranks")
+
+
+def shown_ranks(run: Run) -> list[RankInRun]:
+    """The ranks that a table or a map shows: all, or of many those that others waited for the most."""
+    if len(run.ranks) <= _ROWS:
+        return list(run.ranks)
+    late = known(run.late)
+    first = sorted(
+        run.ranks, key=lambda one: (late is None or one.index != late.index, -(known(one.caused_ns) or 0))
+    )
+    return sorted(first[:_ROWS], key=lambda one: one.index)
+
+
+def _rows(run: Run, names: Names) -> Table:
+    late = known(run.late)
+    heads = ("rank", "group", "step", "waited", "caused", "kernels")
+    columns = tuple(Column(head, number=place > 0) for place, head in enumerate(heads))
+    caused = [one.caused_ns for one in run.ranks]
+    all_ns = sum(known(one) or 0 for one in caused)
+    shown = shown_ranks(run)
+    rows = tuple(
+        Row(
+            (names.short(one.index), Quantity(str(one.group + 1)), *_figures(one, all_ns)),
+            tone=Tone.NOTICE if _is_late(late, one) else Tone.PLAIN,
+        )
+        for one in shown
+    )
+    note = "waited: in collectives, for others; caused: what all others together waited for this rank; "
+    note += "kernels: how many times as long they take as those of like ranks."
+    missing = next((one for one in caused if isinstance(one, Missing)), None)
+    note += f" Who caused the waiting is unknown: {missing.reason}." if missing else ""
+    title = f"Each rank, ms in {'a mean step' if run.steps else 'the recording'}"
+    return Table(title, columns, rows, None, len(run.ranks) - len(shown), words(note))
+
+
+def _is_late(late: Late | None, one: RankInRun) -> bool:
+    return late is not None and (
+        late.index == one.index or (late.group is not None and late.group == one.group)
+    )
+
+
+def _figures(one: RankInRun, all_ns: int) -> tuple[Cell, ...]:
+    """Step, waiting, caused waiting with its share of all, and kernel time; unknown is never zero."""
+    step_ns, caused_ns, factor = known(one.step_ns), known(one.caused_ns), known(one.device_factor)
+    caused = _ms(one.caused_ns)
+    if caused_ns and all_ns:
+        caused = Quantity(caused.text, caused_ns / all_ns, Hue.COMMUNICATION)
+    return (
+        Quantity("unknown" if step_ns is None else milliseconds(step_ns)),
+        Quantity(milliseconds(one.waited_ns)),
+        caused,
+        Quantity("unknown" if factor is None else f"{rounded(factor)} x"),
+    )
+
+
+def _ms(value: OrMissing[int]) -> Quantity:
+    told = known(value)
+    return Quantity("unknown" if told is None else milliseconds(told))
+
+
+def _groups(run: Run) -> Table:
+    heads = ("group", "ranks", "step, ms", "attention kernels", "router kernels", "runs also")
+    columns = tuple(Column(head, number=0 < place < 5) for place, head in enumerate(heads))
+    rows = tuple(_group(place, one) for place, one in enumerate(run.groups))
+    note = words("Ranks of one group do the same work in a step; only these are compared.")
+    return Table("Groups of like ranks", columns, rows, note=note)
+
+
+def _group(place: int, one: LikeRanks) -> Row:
+    parts = {"experts": one.has_experts, "embedding": one.has_embedding, "loss": one.has_loss}
+    counts = (len(one.ranks), one.attention_kernels, one.router_kernels)
+    ranks, attention, router = (Quantity(f"{count:,}") for count in counts)
+    also = words(", ".join(name for name, runs in parts.items() if runs))
+    return Row((words(str(place + 1)), ranks, _ms(one.step_ns), attention, router, also))
+
+
+def _notes(run: Run, names: Names) -> Iterator[Words]:
+    residual_ns = known(run.clocks.residual_ns)
+    if run.clocks.aligned and residual_ns is not None:
+        yield words(
+            f"One clock for all ranks: ends of one collective lie {duration(residual_ns)} apart (median)."
+        )
+    elif isinstance(run.clocks.residual_ns, Missing):
+        yield words(sentence(f"no common clock: {run.clocks.residual_ns.reason}"))
+    steps = f" in {counted(run.steps, 'step')}" if run.steps else ""
+    yield words(
+        f"{counted(run.collectives, 'collective')} matched across ranks{steps}: waiting "
+        f"{duration(run.wait_ns)}, data transfer {duration(run.transfer_ns)}, all ranks together."
+    )
+    if (most := known(run.imbalance)) is not None:
+        yield words(f"Largest expert work of a group of ranks: {rounded(most)} times the mean.")
+    if (without := known(run.without)) is not None:
+        yield words(
+            f"Replayed, a step takes {milliseconds(without.step_ns)} ms, and "
+            f"{milliseconds(without.without_ns)} ms without the cause."
+        )
+    late = known(run.late)
+    if late is not None and late.by_step:
+        who_was = [words("none") if one is None else names.full(one) for one in late.by_step[:_ROWS]]
+        yield words("Late in each step, in order: ", joined(who_was), ".")

@@ -1,0 +1,132 @@
+"""`analyze --summary` and `merge`: ranks measured one by one, put together without their traces."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from diagnoser.cli import run
+from diagnoser.merging import merge_summaries
+from heuristics.result.merged import Merged
+from reports.result.codec import decode
+from reports.result.schema import schema
+from tests.bench.ranks import LATE_NS, large_run
+from tests.compare_doubles import run_of
+from traces.ranks.codec import SUFFIX, encode
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Summaries of sixteen ranks, of which the first is late."""
+    folder = tmp_path_factory.mktemp("kept")
+    for summary in large_run(16):
+        (folder / f"{summary.identity.rank}{SUFFIX}").write_bytes(encode(summary))
+    return folder
+
+
+def failed(words: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    code = run(words)
+    out, err = capsys.readouterr()
+    assert out == ""
+    return code, err
+
+
+def test_the_late_rank_and_what_the_others_wait_for_it_are_told(
+    kept: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["merge", str(kept)]) == 0
+    text = capsys.readouterr().out
+    assert "rank 0: its kernels take" in text
+    assert "16 of 16 ranks" in text
+    assert max(map(len, text.splitlines())) <= 80
+    late = merge_summaries([kept]).to_dict()["run"]["late"]
+    assert late["cause"] == "slow_device"
+    assert late["wait_ns"] == pytest.approx(5 * 15 * LATE_NS, rel=0.01)  # five steps, fifteen who wait
+
+
+def test_the_document_keeps_its_schema_and_comes_back(
+    kept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "run.json"
+    assert run(["merge", str(kept), "-o", str(output)]) == 0
+    document = json.loads(output.read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema(Merged)).validate(document)
+    assert document["traces"] == [f"{rank}.sqlite" for rank in range(16)]
+    assert decode(document, Merged) == merge_summaries([kept]).result
+    assert run(["merge", str(kept), "-o", str(output)]) == 2
+    assert "--force-overwrite" in capsys.readouterr().err
+
+
+def test_files_in_any_order_and_their_folder_give_one_document(kept: Path) -> None:
+    files = sorted(kept.iterdir(), reverse=True)
+    assert merge_summaries(files).to_dict() == merge_summaries([kept]).to_dict()
+
+
+def test_what_is_damaged_or_no_summary_is_named_and_the_others_go_on(
+    kept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = kept / f"0{SUFFIX}"
+    broken, foreign, gone = (tmp_path / f"{name}{SUFFIX}" for name in ("broken", "foreign", "gone"))
+    broken.write_bytes(whole.read_bytes()[:-9])
+    foreign.write_bytes(b"SQLite format 3\x00")
+    others = [str(kept / f"{rank}{SUFFIX}") for rank in range(1, 16)]
+    assert run(["merge", *others, str(broken), str(foreign), str(gone), "-f", "json"]) == 0
+    out, err = capsys.readouterr()
+    document = json.loads(out)
+    assert document["warnings"] == [
+        "broken.rank was skipped: it is damaged",
+        "foreign.rank was skipped: it is no summary that this moe-diag reads",
+        "gone.rank was skipped: it cannot be read",
+    ]
+    assert document["run"]["ranks_seen"] == 15
+    assert document["run"]["problems"][0]["kind"] == "missing_ranks"
+    assert err.count("skipped: ") == 3
+    assert str(broken) in err
+
+
+def test_a_summary_given_twice_is_named_and_counts_once(kept: Path) -> None:
+    document = merge_summaries([kept, kept / f"3{SUFFIX}"]).to_dict()
+    assert [one["kind"] for one in document["run"]["problems"]] == ["duplicate"]
+    assert document["run"]["ranks_seen"] == 16
+
+
+def test_one_rank_makes_no_claim(kept: Path) -> None:
+    document = merge_summaries([kept / f"0{SUFFIX}"]).to_dict()
+    assert document["run"]["late"] is None
+    assert "run.late" in [gap["path"] for gap in document["missing"]]
+
+
+@pytest.mark.parametrize(("name", "said"), [("", "has no summaries"), ("nothing", "cannot be read")])
+def test_without_any_summary_the_error_says_what_to_type(
+    name: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, err = failed(["merge", str(tmp_path / name)], capsys)
+    assert code == 3
+    assert said in err
+
+
+def test_analyze_keeps_what_merge_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace, folder = run_of(tmp_path / "run.sqlite"), tmp_path / "kept"
+    words = ["analyze", str(trace), "--no-megatron", "-f", "json", "-o", str(tmp_path / "run.json")]
+    assert run([*words, "--summary", str(folder)]) == 0
+    assert [path.name for path in folder.iterdir()] == ["run.rank"]
+    assert merge_summaries([folder]).to_dict()["traces"] == ["run.sqlite"]
+    code, err = failed([*words, "--summary", str(folder), "--force-overwrite"], capsys)
+    assert (code, err) == (0, "")
+
+
+def test_a_kept_summary_is_never_replaced_unasked_nor_diagnosed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace, kept = run_of(tmp_path / "run.sqlite"), tmp_path / f"run{SUFFIX}"
+    kept.write_bytes(b"mine")
+    code, err = failed(["analyze", str(trace), "--summary", str(tmp_path)], capsys)
+    assert (code, kept.read_bytes()) == (2, b"mine")
+    assert "--force-overwrite" in err
+    kept.write_bytes(encode(next(large_run(8))))
+    code, err = failed(["analyze", str(kept)], capsys)
+    assert code == 3
+    assert f"moe-diag merge {kept}" in err

@@ -1,0 +1,257 @@
+"""Several ranks of one run: the lines of the first screen, and every rank as a row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from heuristics.result.rank import Rank
+from heuristics.result.result import Result
+from heuristics.result.run import LikeRanks, RankInRun, Run, RunProblem
+from heuristics.result.trace import Trace
+from reports.content.analysis.closing import warnings
+from reports.content.analysis.run import numbers, ranks_part, run_lines
+from reports.content.blocks import Items, Page, Quantity, Table, Tone, View, words
+from reports.write.html.heat import heat_of
+from reports.write.plain import plain
+from reports.write.text import write_text
+from tests.result_doubles import double
+from traces.missing import Missing
+
+MS = 1_000_000
+NO_CLOCK = Missing("run.late", "no collective fixes the clocks", "record more steps")
+
+
+def late(cause: str, **fields: Any) -> dict[str, Any]:
+    return {"cause": cause, "index": 2, "rank": 2, "wait_ns": 60 * MS, "cost_ns": 4 * MS, **fields}
+
+
+def result(count: int = 4, *, numbered: bool = True, **fields: Any) -> Result:
+    """Ranks whose step is 20 ms; 80 of 100 ms of their communication is waiting. `fields`: of the run."""
+    ranks = tuple(
+        double(Rank, trace=f"{place}.sqlite", device=place, rank=place if numbered else None)
+        for place in range(count)
+    )
+    figures = [
+        double(
+            RankInRun,
+            index=place,
+            rank=place,
+            step_ns=20 * MS,
+            waited_ns=5 * MS,
+            caused_ns=MS,
+            device_factor=1.0,
+        )
+        for place in range(count)
+    ]
+    known = {
+        "ranks_seen": count,
+        "world_size": count,
+        "clocks": {"aligned": True, "residual_ns": 1_000},
+        "ranks": tuple(figures),
+        "groups": (double(LikeRanks, ranks=tuple(range(count))),),
+        "wait_ns": 80 * MS,
+        "transfer_ns": 20 * MS,
+        "collectives": 50,
+        "steps": 5,
+        "late": late("none", index=None, rank=None),
+    }
+    traces = tuple(double(Trace, name=f"{place}.sqlite") for place in range(count))
+    return double(Result, ranks=ranks, traces=traces, run=double(Run, **(known | fields)))
+
+
+def lines(shown: Result) -> list[str]:
+    return [f"{one.label}: {plain(one.said)}" for one in run_lines(shown)]
+
+
+def test_one_line_has_the_ranks_their_steps_and_their_waiting() -> None:
+    assert lines(result())[0] == ("4 of 4 ranks: steps of 20.0 ms; 80 % of communication time is waiting")
+
+
+def test_steps_that_hardly_differ_are_equal_within_a_share_and_others_a_range() -> None:
+    ranks = [double(RankInRun, index=place, step_ns=20 * MS + place * 40_000) for place in (0, 1)]
+    assert "steps of 20.0 ms, equal within 0.2 %;" in lines(result(2, ranks=tuple(ranks)))[0]
+    ranks[1] = double(RankInRun, index=1, step_ns=30 * MS)
+    assert "steps of 20.0 to 30.0 ms;" in lines(result(2, ranks=tuple(ranks)))[0]
+
+
+def test_two_of_64_ranks_are_named_so_and_nothing_is_claimed_of_the_others() -> None:
+    first, second = lines(result(2, world_size=64))
+    assert first.startswith("2 of 64 ranks: nothing is known of the others;")
+    assert "at least 80 % of communication time is waiting" in first
+    assert second.startswith("Late rank: none of these 2:")
+
+
+def test_an_unknown_number_of_ranks_is_no_full_set() -> None:
+    first = lines(result(world_size=Missing("", "not recorded", "")))[0]
+    assert first.startswith("4 ranks: ")
+    assert first.endswith("; the run may have more ranks")
+
+
+def test_ranks_without_a_common_collective_claim_no_waiting() -> None:
+    assert "no collective could be matched across them" in lines(result(wait_ns=0, transfer_ns=0))[0]
+
+
+def test_a_late_rank_has_its_cause_its_cost_what_repair_saves_and_the_first_check() -> None:
+    ranks = [double(RankInRun, index=place, step_ns=20 * MS, device_factor=1.0) for place in range(4)]
+    ranks[2] = double(RankInRun, index=2, step_ns=20 * MS, device_factor=1.5)
+    without = {"step_ns": 20 * MS, "without_ns": 18 * MS, "saved_frac": 0.1}
+    shown = result(ranks=tuple(ranks), late=late("slow_device", repair="Check the GPU."), without=without)
+    assert lines(shown)[1:] == [
+        "Late rank: rank 2, GPU 2: its kernels take 1.50 times as long as those of like ranks. "
+        "Costs 4.00 ms of a step and 75 % of all waiting; repair saves 10 % (replayed).",
+        "First: Check the GPU.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (late("slow_host"), "rank 2, GPU 2: its host launches work late"),
+        (late("slow_link"), "rank 2, GPU 2: it arrives with the others, and its data takes longer to move"),
+        (late("data_loader"), "rank 2, GPU 2: it begins steps late"),
+        (late("routing_imbalance"), "other ranks; the largest expert work is 1.80 times the mean."),
+        (late("routing_imbalance", index=None), "another one by layer and step: the router spreads"),
+        (late("pipeline_imbalance", index=None, group=0), "rank 2, GPU 2 and 1 more: their pipeline stage"),
+        (
+            late("rotating_jitter", index=None, by_step=(0, None, 3, 0)),
+            "another one from step to step (in 3 of 4 steps: rank 0, GPU 0, rank 3, GPU 3).",
+        ),
+    ],
+)
+def test_every_cause_has_its_words(found: dict[str, Any], said: str) -> None:
+    line = lines(result(late=found, imbalance=1.8))[1]
+    assert said in line
+    assert "repair saves an unknown share" in line
+
+
+def test_of_a_healthy_run_no_rank_is_late() -> None:
+    shown = run_lines(result())[1]
+    assert plain(shown.said) == "none of these 4: no rank stands out from what like ranks differ by."
+    assert shown.tone is Tone.PLAIN
+
+
+def test_where_nobody_can_say_who_is_late_the_reason_stands_with_its_cure() -> None:
+    assert lines(result(late=NO_CLOCK))[1] == (
+        "Late rank: unknown: no collective fixes the clocks. To learn it: record more steps."
+    )
+
+
+def test_a_rank_without_a_number_is_named_by_its_recording() -> None:
+    assert "Late rank: GPU 2 of 2.sqlite: " in lines(result(numbered=False, late=late("slow_host")))[1]
+
+
+def test_what_is_wrong_with_the_set_is_one_line_each() -> None:
+    problems = (
+        double(
+            RunProblem, kind="mixed_runs", traces=("a", "b", "c", "d"), reason="another run", left_out=True
+        ),
+        double(RunProblem, kind="truncated", traces=("e",), reason="it ends early"),
+        double(RunProblem, kind="missing_ranks", reason="of 8 ranks", ranks=(3, 5, 6, 7)),
+    )
+    assert lines(result(problems=problems))[2:] == [
+        "Recorded: a, b, c and 1 more: left out, another run.",
+        "Recorded: e: it ends early.",
+        "Recorded: Not recorded: ranks 3, 5 to 7.",
+    ]
+
+
+def test_what_was_left_out_is_no_second_time_a_warning() -> None:
+    problem = double(RunProblem, traces=("a.sqlite",), reason="another run", left_out=True)
+    both = ("a.sqlite: left out, another run", "b.sqlite: old")
+    shown = replace(result(problems=(problem,)), warnings=both)
+    assert [plain(one.said) for one in warnings(shown)] == ["b.sqlite: old."]
+
+
+def test_numbers_in_a_row_are_a_range() -> None:
+    assert numbers((0, 1, 3, 4, 5, 9)) == "0, 1, 3 to 5, 9"
+
+
+def test_the_lines_of_a_first_screen_are_never_cut_to_less_than_who_and_why() -> None:
+    shown = result(late=late("slow_host", repair="Check the host: " + "CPU binding, " * 20))
+    text = write_text(Page(words("run"), (), run_lines(shown) * 12), View(width=60))
+    assert text.count("repair saves an unknown share.") == 12
+    assert "..." in text
+
+
+def rows(shown: Result) -> tuple[Table, Items]:
+    part = ranks_part(shown)
+    assert part is not None
+    table, *_, notes = part.blocks
+    assert isinstance(table, Table)
+    assert isinstance(notes, Items)
+    return table, notes
+
+
+def test_every_rank_is_a_row_and_the_late_one_stands_out() -> None:
+    table, notes = rows(result(late=late("slow_host")))
+    assert [plain(row.cells[0]) for row in table.rows if not isinstance(row.cells[0], Quantity)] == [
+        "rank 0, GPU 0", "rank 1, GPU 1", "rank 2, GPU 2", "rank 3, GPU 3"
+    ]  # fmt: skip
+    assert [row.tone for row in table.rows].index(Tone.NOTICE) == 2
+    assert table.rows[0].cells[2:] == (
+        Quantity("20.0"),
+        Quantity("5.00"),
+        Quantity("1.00", 0.25, table.rows[0].cells[4].hue),  # type: ignore[union-attr]
+        Quantity("1.00 x"),
+    )
+    assert any("lie 1.00 us apart" in plain(one) for one in notes.items)
+
+
+def test_unknown_figures_of_a_rank_are_no_zeros() -> None:
+    gone = Missing("", "clocks could not be aligned", "")
+    ranks = tuple(double(RankInRun, index=place, step_ns=gone, caused_ns=gone) for place in range(2))
+    table, _ = rows(result(2, ranks=ranks, late=NO_CLOCK))
+    assert [cell for cell in table.rows[0].cells[2:] if cell == Quantity("unknown")] == [
+        Quantity("unknown")
+    ] * 3
+    assert "Who caused the waiting is unknown: clocks could not be aligned." in plain(table.note)
+
+
+def test_of_hundreds_of_ranks_a_table_keeps_those_that_others_waited_for() -> None:
+    ranks = tuple(double(RankInRun, index=place, step_ns=MS, caused_ns=place * MS) for place in range(100))
+    table, _ = rows(result(100, ranks=ranks, late=late("slow_host")))
+    assert (len(table.rows), table.left_out) == (64, 36)
+    names = [plain(row.cells[0]) for row in table.rows if not isinstance(row.cells[0], Quantity)]
+    assert names[:2] == ["rank 2, GPU 2", "rank 37, GPU 37"]
+
+
+def test_groups_of_like_ranks_are_a_table_where_there_are_several() -> None:
+    groups = (
+        double(LikeRanks, ranks=(0, 1), has_embedding=True),
+        double(LikeRanks, ranks=(2, 3), has_loss=True),
+    )
+    part = ranks_part(result(groups=groups))
+    assert part is not None
+    table = part.blocks[1]
+    assert isinstance(table, Table)
+    assert [plain(row.cells[-1]) for row in table.rows if not isinstance(row.cells[-1], Quantity)] == [
+        "embedding", "loss"
+    ]  # fmt: skip
+
+
+def test_the_map_is_full_where_a_figure_is_largest_and_empty_where_it_is_unknown() -> None:
+    gone = Missing("", "clocks could not be aligned", "")
+    ranks = (
+        double(RankInRun, index=0, step_ns=20 * MS, waited_ns=5 * MS, caused_ns=gone, device_factor=1.0),
+        double(RankInRun, index=1, step_ns=20 * MS, waited_ns=0, caused_ns=gone, device_factor=2.0),
+    )
+    heat = heat_of(result(2, ranks=ranks))
+    assert heat is not None
+    assert {row.name: [one.shade for one in row.squares] for row in heat.rows} == {
+        "step": ["1.000", "1.000"],
+        "waited": ["1.000", "0.000"],
+        "caused waiting": ["", ""],
+        "kernel time": ["0.500", "1.000"],
+    }
+    assert [row.range for row in heat.rows] == ["20.0 ms", "0 to 5.00 ms", "unknown", "1.00 x to 2.00 x"]
+    assert heat.rows[1].squares[0].said == "rank 0, GPU 0: waited 5.00 ms"
+
+
+def test_one_rank_alone_has_no_line_no_part_and_no_map() -> None:
+    alone = double(Result, ranks=(double(Rank),))
+    assert run_lines(alone) == ()
+    assert ranks_part(alone) is None
+    assert heat_of(alone) is None
