@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from diagnoser.allocator import keep_freed_memory
 from reports.result.read import is_result
 from traces.columns import Columns, TraceInfo
 from traces.errors import EmptySelection, InputError, NotATrace
@@ -57,6 +58,7 @@ class MeasuredTrace:
 
 def measure_trace(task: TraceTask) -> MeasuredTrace | InputError:
     """Measure the chosen ranks of a trace; the error of one that cannot be used."""
+    keep_freed_memory()
     try:
         _check_no_result(task.path)
         timeline = build(_read(task))

@@ -201,6 +201,16 @@ def _check(path: Path | None, traces: Sequence[Path], force: bool) -> None:
         raise OutputNotWritable(f"{path.parent} is no folder. Create it, or give another place with -o.")
 
 
+def check_place(folder: Path, option: str) -> None:
+    """Raise an error for a place that is no folder and can be none. `option`: what the user named it with."""
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is no folder. Give another place with {option}.")
+    if not folder.is_dir() and not folder.resolve().parent.is_dir():
+        raise OutputNotWritable(
+            f"{folder.parent} is no folder. Create it, or give another place with {option}."
+        )
+
+
 def _exists(path: Path) -> UsageError:
     return UsageError(f"{path} exists. Give --force-overwrite to replace it, or another place with -o.")
 

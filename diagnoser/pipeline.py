@@ -24,7 +24,6 @@ from heuristics.config.given import only_data_parallel
 from heuristics.judgement import Configured, judge
 from heuristics.run.given import Given
 from reports.result.fill.result import result_of_run
-from reports.result.fill.run import run
 from reports.result.fill.trace import ReadTrace
 from reports.result.left_out import left_out
 from traces.errors import EmptySelection, InputError, NothingToDiagnose, UsageError
@@ -32,11 +31,12 @@ from traces.formats.known_texts import trace_name
 from traces.formats.open import ReadOptions
 from traces.measure.measurements import RankMeasurements
 from traces.progress import Progress, silent
-from traces.ranks.run import analyse_run
 from traces.steps.selection import Selection
 
 if TYPE_CHECKING:
     from heuristics.plan.asked import Ask
+    from heuristics.result.run import Run
+    from traces.ranks.run import RunAnalysis
 
 
 def diagnose(
@@ -68,10 +68,10 @@ def diagnose(
     with Workers(jobs, progress) as workers:
         measured, skipped, warnings = _chosen(paths, workers.map(measure_trace, tasks), chosen)
         found = [rank for trace in measured for rank in trace.ranks]
-        together = analyse_run([rank.summary for rank in found]) if len(found) > 1 else None
+        together = _together(found)
         ranks = [found[one.index] for one in together.ranks] if together else found
         judged = judge(ranks, given, configured, ask, together)
-    several = run(together, [rank.trace for rank in found]) if together else UNSET
+    several = _written(together, found) if together else UNSET
     missing = [gap for index, trace in enumerate(measured) for gap in recording_gaps(index, trace)]
     result = result_of_run(
         VERSION,
@@ -95,6 +95,21 @@ def diagnose(
     return Diagnosis(
         result, skipped, tuple((trace.path, rank.summary) for trace in measured for rank in trace.ranks)
     )
+
+
+def _together(found: Sequence[RankMeasurements]) -> RunAnalysis | None:
+    """What several ranks show together; None of a single one, which needs none of that code."""
+    if len(found) < 2:
+        return None
+    from traces.ranks.run import analyse_run
+
+    return analyse_run([rank.summary for rank in found])
+
+
+def _written(together: RunAnalysis, found: Sequence[RankMeasurements]) -> Run:
+    from reports.result.fill.run import run
+
+    return run(together, [rank.trace for rank in found])
 
 
 def _check_distinct(paths: Sequence[Path]) -> None:

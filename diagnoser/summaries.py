@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from diagnoser.output import Target, base_name, write
-from traces.errors import OutputNotWritable, UsageError
+from diagnoser.output import Target, base_name, check_place, write
+from traces.errors import UsageError
 
 if TYPE_CHECKING:
     from traces.ranks.summary import RankSummary
@@ -25,12 +25,7 @@ def check_folder(folder: Path | None, traces: Sequence[Path], force: bool) -> No
         return
     from traces.ranks.codec import SUFFIX
 
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is no folder. Give another place with --summary.")
-    if not folder.is_dir():
-        if not folder.resolve().parent.is_dir():
-            raise OutputNotWritable(f"{folder.parent} is no folder. Create it, or give another place.")
-        return
+    check_place(folder, "--summary")
     bases = {base_name(trace) for trace in traces}
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         name = path.name.removesuffix(SUFFIX)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from diagnoser.output import as_bytes, move_to_new, umask
+from diagnoser.output import as_bytes, check_place, move_to_new, umask
 from heuristics.result.compared import Compared
 from reports.result.codec import Document
 from reports.result.json_text import render_json
@@ -44,10 +44,7 @@ def plan_ticket(folder: Path, base: str, page: str, force: bool) -> Ticket:
     """
     files = {form: f"{base}_report.{EXTENSIONS[form]}" for form in (page, *_FORMS)}
     ticket = Ticket(folder, files, f"{base}_manifest.json", force)
-    if not folder.parent.is_dir():
-        raise OutputNotWritable(f"{folder.parent} is no folder. Create it, or give another --ticket DIR.")
-    if os.path.lexists(folder) and not folder.is_dir():
-        raise UsageError(f"{folder} is no folder. Give another --ticket DIR.")
+    check_place(folder, "--ticket")
     for name in (*files.values(), ticket.manifest):
         if (folder / name).is_dir():
             raise UsageError(f"{folder / name} is a folder. Give another --ticket DIR.")

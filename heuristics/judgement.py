@@ -26,7 +26,6 @@ from heuristics.walls.wall import WallJudgement
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.names.frameworks import Framework
-from traces.ranks.run import RunAnalysis
 from traces.settings.configuration import Problem
 from traces.settings.settings import Settings
 from traces.training_log.log import TrainingLog
@@ -35,6 +34,7 @@ from traces.training_log.steady import perturbation_frac, steady_step
 if TYPE_CHECKING:
     from heuristics.plan.asked import Ask
     from heuristics.run.with_files import FromFiles
+    from traces.ranks.run import RunAnalysis
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,6 +205,7 @@ def _of_run(run: Document | None, found: Figures) -> None:
         for part, whole in (
             (wait_ns, wait_ns + run["transfer_ns"]),
             (late["wait_ns"], wait_ns),
+            *((ns, wait_ns) for ns in run["wait_by_kind_ns"].values()),
             *((one, sum(caused)) for one in caused),
             *((max(steps) - min(steps), min(steps)) for _ in steps[:1]),
         )

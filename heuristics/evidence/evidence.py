@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
+from typing import TYPE_CHECKING
 
 from heuristics.evidence.figures import figures_of
 from heuristics.evidence.observed import observed_by
@@ -19,7 +20,9 @@ from heuristics.walls.verdict import Verdict, find_verdict
 from heuristics.walls.wall import WallJudgement
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
-from traces.ranks.run import RunAnalysis
+
+if TYPE_CHECKING:
+    from traces.ranks.run import RunAnalysis
 
 
 @dataclass(frozen=True, slots=True)

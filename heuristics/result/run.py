@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
 
 from heuristics.result.known import Count, Frac, Ns, OrMissing, Section
-
-LateCause = Literal[
-    "slow_device",
-    "slow_host",
-    "slow_link",
-    "routing_imbalance",
-    "rotating_jitter",
-    "data_loader",
-    "pipeline_imbalance",
-    "none",
-]
-ProblemKind = Literal["mixed_runs", "duplicate", "truncated", "missing_ranks", "mixed_versions", "apart"]
+from traces.ranks.cause import Cause, ProblemKind
 
 
 class RankInRun(Section, frozen=True):
@@ -48,7 +37,7 @@ class Late(Section, frozen=True):
 
     index: Count | None
     rank: Count | None
-    cause: LateCause
+    cause: Cause
     wait_ns: Ns
     cost_ns: Ns
     by_step: tuple[Count | None, ...]
@@ -91,6 +80,7 @@ class Run(Section, frozen=True):
     clocks: Clocks
     ranks: tuple[RankInRun, ...]
     wait_ns: Ns
+    wait_by_kind_ns: Mapping[str, Ns]
     transfer_ns: Ns
     collectives: Count
     steps: Count

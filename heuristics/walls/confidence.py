@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from heuristics.evidence.startup import find_startup
 from heuristics.result.judged import Level, Reason
@@ -15,7 +15,9 @@ from traces.account.account import Account
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
-from traces.ranks.run import RunAnalysis
+
+if TYPE_CHECKING:
+    from traces.ranks.run import RunAnalysis
 
 FEW_STEPS: Final = Limit(3, "steps", "ours: of two steps one may be the odd one")
 UNDECIDED: Final = Limit(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 from statistics import fmean, stdev
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from heuristics.run.run import WallId
 from heuristics.walls.confidence import Confidence, confidence_in
@@ -15,7 +15,9 @@ from heuristics.walls.wall import WallJudgement
 from heuristics.walls.words import percent, wall_words
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
-from traces.ranks.run import RunAnalysis
+
+if TYPE_CHECKING:
+    from traces.ranks.run import RunAnalysis
 
 NEAR: Final = Limit(0.03, "fraction of the windows", "ours: costs nearer than 3 points change places easily")
 STEPS: Final = Limit(3, "steps", "ours: of two the interval is six times their difference and holds all")

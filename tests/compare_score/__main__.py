@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import date
 
 from tests.compare_score.cases import Case, one_cause, two_causes, unchanged, versions
-from tests.compare_score.judge import Result, score
+from tests.compare_score.judge import score
 from tests.compare_score.table import table, wrong_ones
+from tests.score.pool import scored
 from tests.simulate.identity import simulator_hash
 
 _APART = 1_000_000
@@ -32,7 +32,7 @@ def main(words: Sequence[str] | None = None) -> None:
         for case in _cases(options.seed, options.two, options.unchanged)
         if options.only in f"{case.family}: {case.name}"
     ]
-    results = _scored(cases, options.jobs)
+    results = scored(score, cases, options.jobs, "pairs")
     for line in wrong_ones(results):
         print(line, file=sys.stderr)
     said = table(results, date=date.today().isoformat(), simulator=simulator_hash(), seed=options.seed)
@@ -44,16 +44,6 @@ def _cases(seed: int, two: int, same: int) -> Iterator[Case]:
     yield from two_causes(seed + _APART, two)
     yield from unchanged(seed + 2 * _APART, same)
     yield from versions(seed + 3 * _APART)
-
-
-def _scored(cases: Sequence[Case], jobs: int) -> list[Result]:
-    results = []
-    with multiprocessing.Pool(jobs) as pool:
-        for result in pool.imap(score, cases):
-            results.append(result)
-            print(f"\r{len(results)} of {len(cases)} pairs", end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
-    return results
 
 
 if __name__ == "__main__":

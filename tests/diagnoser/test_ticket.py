@@ -169,7 +169,7 @@ def test_a_place_that_cannot_be_is_said_before_any_work(
     (tmp_path / "file").write_text("mine", encoding="utf-8")
     trace = str(tmp_path / "none.sqlite")
     assert run(["analyze", trace, "--ticket", str(tmp_path / "file")]) == 2
-    assert "file is no folder. Give another --ticket DIR." in capsys.readouterr().err
+    assert "file is no folder. Give another place with --ticket." in capsys.readouterr().err
     assert run(["analyze", trace, "--ticket", str(tmp_path / "none" / "t")]) == 3
     assert "none is no folder. Create it" in capsys.readouterr().err
     assert names(tmp_path) == ["file"]

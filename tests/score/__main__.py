@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import os
 import sys
 from collections.abc import Sequence
@@ -12,8 +11,9 @@ from dataclasses import asdict
 from datetime import date
 from pathlib import Path
 
-from tests.score.corpus import FIRST_SEED, Case, corpus
-from tests.score.one import Result, score
+from tests.score.corpus import FIRST_SEED, corpus
+from tests.score.one import score
+from tests.score.pool import scored
 from tests.score.table import table, wrong_ones
 from tests.simulate.identity import simulator_hash
 
@@ -31,23 +31,13 @@ def main(words: Sequence[str] | None = None) -> None:
         cases = corpus(options.seed, options.runs, options.only)
     except ValueError as error:
         parser.error(str(error))
-    results = _scored(cases, options.jobs)
+    results = scored(score, cases, options.jobs)
     if options.json:
         options.json.write_text(json.dumps([asdict(result) for result in results]), encoding="utf-8")
     for line in wrong_ones(results):
         print(line, file=sys.stderr)
     seeds = f"{options.seed} to {options.seed + options.runs - 1}"
     sys.stdout.write(table(results, date=date.today().isoformat(), simulator=simulator_hash(), seeds=seeds))
-
-
-def _scored(cases: Sequence[Case], jobs: int) -> list[Result]:
-    results = []
-    with multiprocessing.Pool(jobs) as pool:
-        for result in pool.imap(score, cases):
-            results.append(result)
-            print(f"\r{len(results)} of {len(cases)} runs", end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
-    return results
 
 
 if __name__ == "__main__":

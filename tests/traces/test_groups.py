@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traces.columns import NULL
-from traces.groups import group_of, place_in_run
+from traces.groups import group_of, place_in_run, sorted_within
 
 NUMBERS = st.sampled_from((0, 1, 2, -1, 2**20, 2**40, -(2**61), 2**62, NULL))
 
@@ -22,3 +22,9 @@ def test_rows_that_are_alike_get_one_number_in_order_of_the_last_column(rows: li
 def test_places_count_from_the_begin_of_each_run() -> None:
     assert place_in_run(np.array([7, 7, 7, 2, 9, 9])).tolist() == [0, 1, 2, 0, 0, 1]
     assert place_in_run(np.empty(0, dtype=np.int64)).tolist() == []
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from((0, 1, 7, 2**40, 2**62)))))
+def test_values_are_sorted_by_group_and_then_by_size(pairs: list[tuple[int, int]]) -> None:
+    groups, values = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    assert sorted_within(groups, values).tolist() == [value for _, value in sorted(pairs)]

@@ -92,9 +92,13 @@ def _believable(rows: Activities, awaited: IntArray | None, pairs: Edges, every_
     since_ns -= rows.end_ns[producer]
     bound = np.bincount(pair[(since_ns >= 0) & (since_ns <= TIGHT.value)], minlength=int(pair.max()) + 1)
     kept = rows.launch_ns[consumer] == rows.launch_ns[producer]
-    waited = np.flatnonzero(awaited[consumer] > 0) if not every_wait else np.empty(0, dtype=np.int64)
-    waited = waited[np.lexsort((-rows.launch_ns[producer[waited]], -bound[pair[waited]], consumer[waited]))]
-    kept[waited] |= place_in_run(consumer[waited]) < awaited[consumer[waited]]
+    if not every_wait:
+        waits, count = awaited[consumer], np.bincount(consumer)
+        kept |= count[consumer] <= waits
+        several = np.flatnonzero((waits > 0) & (count[consumer] > waits))
+        latest_first = -rows.launch_ns[producer[several]]
+        several = several[np.lexsort((latest_first, -bound[pair[several]], consumer[several]))]
+        kept[several] |= place_in_run(consumer[several]) < waits[several]
     return consumer[kept], producer[kept]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from traces.columns import NULL, BoolArray, IntArray, distinct
 from traces.cures import cure
-from traces.groups import group_of
+from traces.groups import group_of, sorted_within
 from traces.intervals import Spans, covered_ns, union
 from traces.limits import Limit
 from traces.missing import Missing
@@ -146,7 +146,7 @@ def _usual(group: IntArray, values: IntArray, which: IntArray) -> IntArray:
     """Lower median of the chosen values in each group, shape (groups,); 0 where few or unlike each other."""
     total = int(group.max()) + 1 if len(group) else 0
     group, values = group[which], values[which]
-    values = values[np.lexsort((values, group))]
+    values = sorted_within(group, values)
     count = np.bincount(group, minlength=total)
     first, usual = np.cumsum(count) - count, np.zeros(total, dtype=np.int64)
     some = count >= STRETCH_KERNELS.value

@@ -1,4 +1,4 @@
-"""What makes a run wait, in the words of its document."""
+"""What makes a run wait, and what can be wrong with its recordings, in the words of its document."""
 
 from __future__ import annotations
 
@@ -24,3 +24,20 @@ class Cause(StrEnum):
     """One pipeline stage has more layers than the others."""
     NONE = "none"
     """No rank is late by more than ranks of a healthy run are."""
+
+
+class ProblemKind(StrEnum):
+    """What can be wrong with the recordings of a run."""
+
+    MIXED_RUNS = "mixed_runs"
+    """Recordings of another run than the others; they are left out."""
+    DUPLICATE = "duplicate"
+    """A recording that is there already, or another one of the same rank; it is left out."""
+    TRUNCATED = "truncated"
+    """A recording that ends, or begins, within what the others of its groups recorded."""
+    MISSING_RANKS = "missing_ranks"
+    """Ranks of the run that no recording is of."""
+    MIXED_VERSIONS = "mixed_versions"
+    """Recordings by several recorders, or several versions of one."""
+    APART = "apart"
+    """Ranks that took part in no collective with the others: nobody can put them on one clock."""

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, FloatArray, IntArray
+from traces.columns import BoolArray, FloatArray, IntArray, distinct
 from traces.limits import Limit
 from traces.missing import Missing
 from traces.ranks import parts
@@ -79,7 +79,7 @@ def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
     end = (matched.end_ns - base_ns[of_row]).astype(np.float64)
     fitter = _Fitter(matched, of_row, end, len(fingerprints))
     offset, slope, known = fitter.fit()
-    if not known[np.unique(of_row)].all():
+    if not known[distinct(of_row)].all():
         return _unaligned(matched, None, _WHY_APART)
     fitted = end + offset[of_row] + slope[of_row] * end
     residual_ns = _residual_ns(fitted, matched.first, fitter.used)

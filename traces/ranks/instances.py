@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import NULL, IntArray
+from traces.columns import NULL, IntArray, distinct
 from traces.groups import group_of, place_in_run
 from traces.intervals import Spans, covered_ns
 from traces.ranks.fingerprints import of_pair, of_text
@@ -57,7 +57,7 @@ def instances_of(rank: RankTimeline, steps: Steps, spent: Spent) -> tuple[tuple[
         operation=told.operation,
         kind=rows.key.astype(np.int64),
         size_bytes=told.size_bytes,
-        step=_step_of(start_ns, steps),
+        step=steps.used_at(start_ns),
         start_ns=start_ns,
         end_ns=end_ns,
         exposed_ns=covered_ns(start_ns, end_ns, spent.exposed),
@@ -100,7 +100,7 @@ def _groups(comm: Communication, mine: IntArray, operation: IntArray) -> tuple[t
     if recorded is not None and recorded.groups:
         purpose = recorded.purpose[rows.row]
         number = recorded.group[rows.row]
-        for one in np.unique(number[number >= 0]).tolist():
+        for one in distinct(number[number >= 0]).tolist():
             known, here = recorded.groups[one], number == one
             group[here] = len(found)
             about = int(purpose[here].max())
@@ -135,9 +135,9 @@ def _by_order(stream: IntArray, operation: IntArray, group: IntArray) -> list[tu
     """What nothing is told of: by operation, and the turn of its stream among those that have it."""
     result = []
     open_ = np.flatnonzero(group == UNKNOWN)
-    for code in np.unique(operation[open_]).tolist():
+    for code in distinct(operation[open_]).tolist():
         of_code = open_[operation[open_] == code]
-        for turn, one in enumerate(np.unique(stream[of_code]).tolist()):
+        for turn, one in enumerate(distinct(stream[of_code]).tolist()):
             key = of_text(f"{Operation(code).name} {turn}")
             result.append((key, of_code[stream[of_code] == one]))
     return result
@@ -154,15 +154,6 @@ def _sequences(group: IntArray, number: IntArray) -> IntArray:
     by_number = np.argsort(same, kind="stable")
     again[by_number] = place_in_run(same[by_number])
     return np.where(silent[group], turn, number * _PARTS + np.minimum(again, _PARTS - 1))
-
-
-def _step_of(start_ns: IntArray, steps: Steps) -> IntArray:
-    begins = np.array([step.start_ns for step in steps.used], dtype=np.int64)
-    ends = np.array([step.end_ns for step in steps.used], dtype=np.int64)
-    if not len(begins):
-        return np.full(len(start_ns), UNKNOWN, dtype=np.int64)
-    step = np.searchsorted(begins, start_ns, side="right") - 1
-    return np.where((step >= 0) & (start_ns < ends[step]), step, UNKNOWN)
 
 
 def _before(group: IntArray, start_ns: IntArray, end_ns: IntArray, spent: Spent) -> dict[str, IntArray]:

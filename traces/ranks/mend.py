@@ -63,9 +63,12 @@ def replay_without(
     excess: Excess,
 ) -> Without | Missing:
     """Replay the run without the cause. `Missing` where there is no cause, or nothing to replay."""
-    if suspicion.cause is Cause.NONE or not len(matched) or not grid.step_count:
+    if suspicion.cause is Cause.NONE:
         reason = "no rank makes the others late, so there is nothing to take away"
         return Missing("run.without", reason, "none is needed")
+    if not len(matched) or not grid.step_count:
+        reason = "the ranks share no step with matched collectives, which is what is replayed"
+        return Missing("run.without", reason, "record whole steps of all ranks at the same time")
     chains = chains_of(matched, aligned)
     ends = _Borders(summaries, matched, aligned, grid, chains)
     edit = _Edit(matched, chains, ends.begin_ns, grid, alike, suspicion, routing, excess)

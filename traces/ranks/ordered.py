@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import IntArray
+from traces.columns import IntArray, distinct
 from traces.limits import Limit
 from traces.ranks.clock_fit import ClockFit
 from traces.ranks.flat import Flat
@@ -54,7 +54,7 @@ def settled_order(flat: Flat, clocks: Sequence[int], fits: Mapping[int, ClockFit
         return flat
     group, sequence = flat.rows.group.copy(), flat.rows.sequence.copy()
     groups = list(flat.groups)
-    for number in np.unique(group[of_order]).tolist():
+    for number in distinct(group[of_order]).tolist():
         mine = np.flatnonzero(flat.rows.group == number)
         by_place = np.split(mine, np.flatnonzero(np.diff(flat.place[mine])) + 1)
         if len(by_place) > MOST.value:
@@ -193,7 +193,7 @@ def _likely_shifts(own_ns: IntArray, led_ns: IntArray, *, one_clock: bool) -> li
     if reach < 1:
         return []
     shifts = np.arange(-reach, reach + 1)
-    some = np.unique(np.linspace(0, len(own_ns) - 1, _GLANCE).astype(np.int64))
+    some = distinct(np.linspace(0, len(own_ns) - 1, _GLANCE).astype(np.int64))
     at = some + shifts[:, np.newaxis]
     within = (at >= 0) & (at < len(led_ns))
     apart = np.where(within, led_ns[np.clip(at, 0, len(led_ns) - 1)] - own_ns[some], np.nan)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final, TypeVar
 
 import numpy as np
 
 from traces.columns import IntArray, distinct
 from traces.limits import Limit
+from traces.ranks.cause import ProblemKind
 from traces.ranks.match import Matched
 from traces.ranks.summary import Group, GroupSource, RankSummary
 
@@ -22,23 +22,6 @@ OTHER_TIME: Final = Limit(60.0, "s", "ours: clocks of hosts in one cluster diffe
 OTHER_WORK: Final = Limit(
     0.5, "fraction of a rank's collectives", "ours: a rank of the same run does in all of them what others do"
 )
-
-
-class ProblemKind(StrEnum):
-    """What can be wrong."""
-
-    MIXED_RUNS = "mixed_runs"
-    """Recordings of another run than the others; they are left out."""
-    DUPLICATE = "duplicate"
-    """A recording that is there already, or another one of the same rank; it is left out."""
-    TRUNCATED = "truncated"
-    """A recording that ends, or begins, within what the others of its groups recorded."""
-    MISSING_RANKS = "missing_ranks"
-    """Ranks of the run that no recording is of."""
-    MIXED_VERSIONS = "mixed_versions"
-    """Recordings by several recorders, or several versions of one."""
-    APART = "apart"
-    """Ranks that took part in no collective with the others: nobody can put them on one clock."""
 
 
 @dataclass(frozen=True, slots=True)

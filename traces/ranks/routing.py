@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, FloatArray, IntArray
+from traces.columns import BoolArray, FloatArray, IntArray, distinct
 from traces.limits import Limit
 from traces.names.kinds import COMM_KINDS
 from traces.ranks import parts
@@ -58,7 +58,7 @@ def routing_of(matched: Matched, factor: FloatArray, alike: Sequence[Alike]) -> 
     by_group, of_group = (parts.sums(one, matched.group, len(matched.groups)) for one in (above, mean))
     uneven = np.divide(by_group, of_group, out=np.zeros(len(by_group)), where=of_group > 0)
     hot = _hot(matched, _first_largest(work, first), above, uneven)
-    of_experts = np.isin(matched.group, np.unique(matched.group[_as_a_rule(matched, worked)]))
+    of_experts = np.isin(matched.group, distinct(matched.group[_as_a_rule(matched, worked)]))
     return Routing(1 + float(uneven.max()), float(by_group.max()), hot, of_experts)
 
 
@@ -68,7 +68,7 @@ def _hot(matched: Matched, top: IntArray, above: FloatArray, uneven: FloatArray)
     mine = matched.group == group
     by_place = np.bincount(matched.place[top[mine]], weights=above[mine])
     place = int(np.argmax(by_place))
-    theirs = np.unique(matched.group[matched.instance[matched.place == place]])
+    theirs = distinct(matched.group[matched.instance[matched.place == place]])
     others = np.delete(uneven, theirs)
     alone = others.max(initial=0.0) < uneven[group] / 2
     return place if alone and by_place[place] >= HOT.value * above[mine].sum() > 0 else UNKNOWN

@@ -11,7 +11,7 @@ from traces.columns import FloatArray, IntArray
 from traces.missing import Missing
 from traces.ranks import parts
 from traces.ranks.alike import Alike, groups_alike
-from traces.ranks.cause import Cause
+from traces.ranks.cause import Cause, ProblemKind
 from traces.ranks.charge import Charged, charged_to
 from traces.ranks.clocks import Aligned, Clocks, align, consistent
 from traces.ranks.excess import Excess, excess_of
@@ -19,7 +19,7 @@ from traces.ranks.grid import Grid, grid_of
 from traces.ranks.late import UNEVEN, Suspicion, find_late
 from traces.ranks.links import Links, measure_links
 from traces.ranks.mend import Without, replay_without
-from traces.ranks.problems import Problem, ProblemKind
+from traces.ranks.problems import Problem
 from traces.ranks.routing import Routing, routing_of
 from traces.ranks.speeds import device_factors
 from traces.ranks.summary import UNKNOWN, Fingerprint, RankSummary

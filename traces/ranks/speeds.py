@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from traces.columns import FloatArray
+from traces.columns import FloatArray, distinct
 from traces.ranks.alike import Alike, ratio
 from traces.ranks.summary import RankSummary
 
@@ -19,7 +19,7 @@ def device_factors(summaries: Sequence[RankSummary], groups: Sequence[Alike]) ->
     factor = np.full(len(summaries), np.nan)
     for group in groups:
         several = [summaries[place].kernels for place in group.places]
-        kinds = np.unique(np.concatenate([times.kernel for times in several]))
+        kinds = distinct(np.concatenate([times.kernel for times in several]))
         if len(several) < 2 or not len(kinds):
             continue
         table = np.full((len(several), len(kinds)), np.nan)

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from traces.columns import BoolArray, IntArray
+from traces.ranks.cause import ProblemKind
 from traces.ranks.clocks import align
 from traces.ranks.links import together
 from traces.ranks.match import Matched, match
 from traces.ranks.problems import (
     Problem,
-    ProblemKind,
     before_matching,
     of_other_work,
     truncated,

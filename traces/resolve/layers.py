@@ -34,7 +34,8 @@ class Places:
 def places_of(rank: RankTimeline, resolution: Resolution, steps: Steps) -> Places:
     """Place the expert traffic of the used steps. Without steps only ranges tell layers."""
     rows = rank.activities.take(resolution.index)
-    step = _steps_of(rows.start_ns, steps)
+    index = np.array([*(step.index for step in steps.used), UNTOLD], dtype=np.int64)
+    step = index[steps.used_at(rows.start_ns)]
     order = np.argsort(launch_order(rank.activities), kind="stable")[resolution.index]
     directed = np.isin(resolution.operation, (_DISPATCH, _COMBINE)) & resolution.of_kind(*PAYLOAD_KINDS)
     mine = np.flatnonzero(directed & (resolution.phase != UNTOLD))
@@ -47,17 +48,6 @@ def places_of(rank: RankTimeline, resolution: Resolution, steps: Steps) -> Place
     ranges = enclosing_ranges(communication_of(rank))
     said = np.where(resolution.phase == _BACKWARD, ranges.layer_backward, ranges.layer)
     return Places(step, np.where(directed & (said != UNTOLD), said, layer), part)
-
-
-def _steps_of(start_ns: IntArray, steps: Steps) -> IntArray:
-    """Index of the used step each activity starts in, `UNTOLD` where in none."""
-    used = steps.used
-    begin = np.array([step.start_ns for step in used], dtype=np.int64)
-    end = np.array([step.end_ns for step in used], dtype=np.int64)
-    index = np.array([step.index for step in used] + [UNTOLD], dtype=np.int64)
-    at = np.searchsorted(begin, start_ns, side="right") - 1
-    inside = (at >= 0) & (start_ns < np.concatenate((end, [0]))[at])
-    return np.where(inside, index[at], UNTOLD)
 
 
 @dataclass(frozen=True, slots=True)

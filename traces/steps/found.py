@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from traces.columns import BoolArray, IntArray
+from traces.columns import NULL, BoolArray, IntArray
 from traces.intervals import Spans, spans
 
 StepSource = Literal["user", "nvtx", "optimizer", "period", "none"]
@@ -91,6 +91,13 @@ class Steps:
         slow = frozenset(self.slow)
         lengths = [step.length_ns for step in self.used if step.index not in slow]
         return median_ns(lengths) if lengths else None
+
+    def used_at(self, times_ns: IntArray) -> IntArray:
+        """The place in `used` of the step that each time lies in, shape (n,), -1 where in none."""
+        begin_ns = np.array([step.start_ns for step in self.used], dtype=np.int64)
+        end_ns = np.array([step.end_ns for step in self.used] + [NULL], dtype=np.int64)
+        place = np.searchsorted(begin_ns, times_ns, side="right") - 1
+        return np.where(times_ns < end_ns[place], place, -1)
 
     def lengths_ns(self) -> list[int]:
         """Wall times of the used steps, slow ones among them."""

@@ -7,11 +7,11 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, IntArray, distinct
+from traces.columns import BoolArray, FloatArray, IntArray, distinct
 from traces.groups import group_of
 from traces.launch_shapes import grid_numbers
 from traces.limits import Limit
-from traces.steps.borders import HostOrder, found_between
+from traces.steps.borders import HostOrder, found_between, step_borders
 from traces.steps.found import Found, Step, drop
 from traces.steps.repeats import TIED, matching_lags
 from traces.steps.rules import PARTIAL
@@ -37,6 +37,7 @@ INNER: Final = Limit(
 STANDS_OUT: Final = Limit(
     2.0, "times the next largest", "ours: launch latencies differ by less, waits for the host by far more"
 )
+_LEAST_FRAC: Final = 1 - PARTIAL.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +62,11 @@ def period_steps(rank: RankTimeline, order: HostOrder, roles: Roles) -> Found | 
             best, _ = lags[0]
             lag = min(lag for match, lag in lags if match >= best - TIED.value)
             lags = [(match, other) for match, other in lags if other != lag]
-            found = _steps_of_period(order, rank, sequence, lag)
-            if _is_step(found, order, roles, sequence, lag):
+            periods = _cut_by_period(order, rank, sequence, lag)
+            if _is_step(periods, order, roles, sequence, lag):
                 unsure = roles.backward.any() and not roles.optimizer.any()
                 known = "; it may be a microbatch, as no optimizer kernel is known" if unsure else ""
-                return replace(found, what=found.what + known)
+                return _found(periods, order, f"{sequence.what}, {lag} kernels long, {periods.why}{known}")
             if not roles.optimizer.any():  # several layers are no step where one is none
                 lags = [(match, other) for match, other in lags if other % lag]
     return None
@@ -96,7 +97,19 @@ def _sequences(rank: RankTimeline, places: IntArray) -> list[Sequence]:
     ]
 
 
-def _steps_of_period(order: HostOrder, rank: RankTimeline, sequence: Sequence, lag: int) -> Found:
+@dataclass(frozen=True, slots=True)
+class _Periods:
+    """A sequence cut every `lag` kernels: arrays of shape (n,), and why it was cut there, in words."""
+
+    lag: int
+    why: str
+    host_start_ns: IntArray
+    host_end_ns: IntArray
+    counts: IntArray
+    alike: FloatArray
+
+
+def _cut_by_period(order: HostOrder, rank: RankTimeline, sequence: Sequence, lag: int) -> _Periods:
     """Cut the sequence every `lag` kernels, from the one after the largest regular gap on."""
     rows, places, codes = rank.activities, sequence.places, sequence.codes
     phase, why = _cut(rows.start_ns[places], rows.end_ns[places], lag)
@@ -105,15 +118,17 @@ def _steps_of_period(order: HostOrder, rank: RankTimeline, sequence: Sequence, l
         starts = np.concatenate(([0], starts))
     launch_ns = order.counted_launch_ns[places]
     cuts = np.maximum.accumulate(np.concatenate((launch_ns[starts], [launch_ns[-1] + 1])))
-    found = found_between(order, cuts[:-1], cuts[1:], f"{sequence.what}, {lag} kernels long, {why}")
     expected = _model(codes[phase:], lag)[(np.arange(len(codes)) - phase) % lag]  # a cut one has its end
     counts = np.diff(starts, append=len(codes))
     alike = np.add.reduceat((codes == expected).astype(np.int64), starts) / counts
-    judged = [
-        _judged(step, count, lag, same)
-        for step, count, same in zip(found.steps, counts.tolist(), alike.tolist(), strict=True)
-    ]
-    return replace(found, steps=judged).take(counts > PARTIAL.value * lag)
+    kept = counts > PARTIAL.value * lag
+    return _Periods(lag, why, cuts[:-1][kept], cuts[1:][kept], counts[kept], alike[kept])
+
+
+def _found(periods: _Periods, order: HostOrder, what: str) -> Found:
+    found = found_between(order, periods.host_start_ns, periods.host_end_ns, what)
+    pieces = zip(found.steps, periods.counts.tolist(), periods.alike.tolist(), strict=True)
+    return replace(found, steps=[_judged(step, count, periods.lag, alike) for step, count, alike in pieces])
 
 
 def _cut(start_ns: IntArray, end_ns: IntArray, lag: int) -> tuple[int, str]:
@@ -145,25 +160,26 @@ def _model(codes: IntArray, lag: int) -> IntArray:
 
 def _judged(step: Step, count: int, lag: int, alike: float) -> Step:
     """Leave out a piece of `count` kernels that is too short, or of which too few are as in the model."""
-    if count < (1 - PARTIAL.value) * lag:
+    if count < _LEAST_FRAC * lag:
         return drop(step, f"partial: {count} kernels where the others have {lag}")
     if alike < MATCH.value:
         return drop(step, f"other work: {alike:.0%} of its kernels are as in the others")
     return step if step.length_ns > 0 else drop(step, "no GPU work")
 
 
-def _is_step(found: Found, order: HostOrder, roles: Roles, sequence: Sequence, lag: int) -> bool:
+def _is_step(periods: _Periods, order: HostOrder, roles: Roles, sequence: Sequence, lag: int) -> bool:
     """Whether a period is a step and neither a microbatch nor a layer, as far as its kernels tell.
 
     Where there is an optimizer every step has it, or the period is a microbatch. With forward and backward in
     it, it is no single layer, nor with layers that repeat in it.
     """
-    used = np.array([step.dropped is None for step in found.steps], dtype=np.bool_)
+    start_ns, end_ns = step_borders(order, periods.host_start_ns, periods.host_end_ns)
+    used = (periods.counts >= _LEAST_FRAC * lag) & (periods.alike >= MATCH.value) & (end_ns > start_ns)
     if lag < LEAST_KERNELS.value or not used.any():
         return False
 
     def everywhere(role: BoolArray) -> bool:
-        counts = order.chosen_between(role, found.host_start_ns[used], found.host_end_ns[used])
+        counts = order.chosen_between(role, periods.host_start_ns[used], periods.host_end_ns[used])
         return bool((counts > 0).all())
 
     if roles.optimizer.any():

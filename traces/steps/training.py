@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from enum import IntEnum, auto
 from functools import cache
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from traces.columns import NULL, PROCESS_BITS, BoolArray, IntArray, distinct
+from traces.columns import CODE, NULL, PROCESS_BITS, BoolArray, IntArray, distinct
 from traces.names.kernels import classify_kernel
 from traces.names.ranges import is_optimizer_name
 from traces.timeline import RankTimeline, Source
@@ -40,6 +40,18 @@ class Roles:
     """Ranges with an optimizer's name in the rank's process: a program that trains may tell so itself."""
 
 
+class _Role(IntEnum):
+    """What the name of a kernel says of it."""
+
+    NONE = auto()
+    FORWARD = auto()
+    BACKWARD = auto()
+    OPTIMIZER = auto()
+
+
+_ROLES: Final = {"fwd": _Role.FORWARD, "bwd": _Role.BACKWARD}
+
+
 def is_optimizer_kernel(name: str) -> bool:
     """Whether a kernel updates weights: fused by its class, or Adam's division where it is not fused.
 
@@ -54,7 +66,7 @@ def roles_of(rank: RankTimeline) -> Roles:
     """The roles of a rank's activities."""
     rows = rank.activities
     kernel = rows.source == Source.KERNEL
-    by_name = np.array([*map(_role, rank.columns.kernel_names), ""], dtype=np.str_)[rows.name]
+    by_name = np.array([*map(_role, rank.columns.kernel_names), _Role.NONE], dtype=CODE)[rows.name]
     names = rank.columns.thread_names
     launched = kernel & (rows.launch_thread != NULL)
     threads = distinct(rows.launch_thread[launched]).tolist()
@@ -62,9 +74,9 @@ def roles_of(rank: RankTimeline) -> Roles:
     theirs = theirs or _backward_threads(rows.launch_thread, launched, by_name)
     autograd = launched & np.isin(rows.launch_thread, theirs)
     return Roles(
-        forward=kernel & (by_name == "fwd") & ~autograd,
-        backward=kernel & ((by_name == "bwd") | autograd),
-        optimizer=kernel & (by_name == "opt"),
+        forward=kernel & (by_name == _Role.FORWARD) & ~autograd,
+        backward=kernel & ((by_name == _Role.BACKWARD) | autograd),
+        optimizer=kernel & (by_name == _Role.OPTIMIZER),
         autograd=autograd,
         threads_tell=bool(kernel.any() and launched[kernel].all())
         and all(gid in names for gid in threads)
@@ -73,13 +85,13 @@ def roles_of(rank: RankTimeline) -> Roles:
     )
 
 
-def _backward_threads(thread: IntArray, launched: BoolArray, by_name: NDArray[np.str_]) -> list[int]:
+def _backward_threads(thread: IntArray, launched: BoolArray, by_name: IntArray) -> list[int]:
     """Threads that nobody named, yet launch all that is backward by name while others launch the forward.
 
     PyTorch runs backward on threads of its own, so forward kernels from such a thread run a second time.
     """
-    backward = distinct(thread[launched & (by_name == "bwd")]).tolist()
-    others = launched & (by_name == "fwd") & ~np.isin(thread, backward)
+    backward = distinct(thread[launched & (by_name == _Role.BACKWARD)]).tolist()
+    others = launched & (by_name == _Role.FORWARD) & ~np.isin(thread, backward)
     return backward if len(backward) == 1 and others.any() else []
 
 
@@ -111,8 +123,7 @@ def judge_training(roles: Roles) -> tuple[bool | None, str]:
 
 
 @cache
-def _role(name: str) -> str:
+def _role(name: str) -> _Role:
     if is_optimizer_kernel(name):
-        return "opt"
-    phase = classify_kernel(name).phase
-    return phase if phase in ("fwd", "bwd") else ""
+        return _Role.OPTIMIZER
+    return _ROLES.get(classify_kernel(name).phase, _Role.NONE)

@@ -12,7 +12,7 @@ from msgspec import UNSET
 
 from heuristics.result.known import OrMissing, known
 from heuristics.result.result import Result
-from heuristics.result.run import Late, LateCause, LikeRanks, RankInRun, Run, RunProblem
+from heuristics.result.run import Late, LikeRanks, RankInRun, Run, RunProblem
 from reports.content.analysis.costs import alike, group_line
 from reports.content.blocks import (
     Block,
@@ -34,6 +34,7 @@ from reports.content.names import is_cure, who
 from reports.content.quantities import counted, duration, milliseconds, percent, rounded
 from reports.content.wording import ended, joined, sentence
 from traces.missing import Missing
+from traces.ranks.cause import Cause
 
 _APART: Final = 0.05
 """Steps of ranks that differ by more are given as a range."""
@@ -43,18 +44,18 @@ _WIDTH: Final = 24
 """Characters of a recording's name in a table."""
 _ROWS: Final = 64
 """Ranks that a table shows; the rest are in the JSON document."""
-_ONE: Final[Mapping[LateCause, str]] = {
-    "slow_device": "its kernels take {factor} as those of like ranks",
-    "slow_host": "its host launches work late, so its GPU is idle longer than those of like ranks",
-    "slow_link": "it arrives with the others, and its data takes longer to move",
-    "routing_imbalance": "its experts get more tokens than those of other ranks",
-    "data_loader": "it begins steps late: its host waits for a batch",
+_ONE: Final[Mapping[Cause, str]] = {
+    Cause.SLOW_DEVICE: "its kernels take {factor} as those of like ranks",
+    Cause.SLOW_HOST: "its host launches work late, so its GPU is idle longer than those of like ranks",
+    Cause.SLOW_LINK: "it arrives with the others, and its data takes longer to move",
+    Cause.ROUTING_IMBALANCE: "its experts get more tokens than those of other ranks",
+    Cause.DATA_LOADER: "it begins steps late: its host waits for a batch",
 }
 """Why one rank is late."""
-_SEVERAL: Final[Mapping[LateCause, str]] = {
-    "routing_imbalance": "another one by layer and step: the router spreads tokens unevenly",
-    "rotating_jitter": "another one from step to step",
-    "pipeline_imbalance": "their pipeline stage has more work than the others",
+_SEVERAL: Final[Mapping[Cause, str]] = {
+    Cause.ROUTING_IMBALANCE: "another one by layer and step: the router spreads tokens unevenly",
+    Cause.ROTATING_JITTER: "another one from step to step",
+    Cause.PIPELINE_IMBALANCE: "their pipeline stage has more work than the others",
 }
 """Why ranks are late where it is not one rank."""
 
@@ -122,7 +123,7 @@ def _late(run: Run, names: Names) -> Iterator[Sentence]:
         return
     if late is None:
         return
-    if late.cause == "none":
+    if late.cause is Cause.NONE:
         seen = f"none of these {run.ranks_seen}"
         differ = "no rank stands out from what like ranks differ by"
         yield Sentence(words(f"{seen}: {differ}."), "Late rank", whole=True)
@@ -153,7 +154,7 @@ def _why(run: Run, names: Names, late: Late) -> Words:
 def _uneven(run: Run, late: Late) -> str:
     """How uneven the work of experts is, where that is the cause."""
     most = known(run.imbalance)
-    if late.cause != "routing_imbalance" or most is None:
+    if late.cause is not Cause.ROUTING_IMBALANCE or most is None:
         return ""
     return f"; the largest expert work is {rounded(most)} times the mean"
 
@@ -320,6 +321,13 @@ def _group(place: int, one: LikeRanks) -> Row:
     return Row((words(str(place + 1)), ranks, _ms(one.step_ns), attention, router, also))
 
 
+def _by_kind(run: Run) -> str:
+    """The kinds of communication in which most of the waiting is."""
+    parts = sorted(((ns, kind) for kind, ns in run.wait_by_kind_ns.items() if ns), reverse=True)
+    shares = ", ".join(f"{percent(ns / run.wait_ns)} in {kind}" for ns, kind in parts[:_NAMED])
+    return f" ({shares})" if parts else ""
+
+
 def _notes(run: Run, names: Names) -> Iterator[Words]:
     residual_ns = known(run.clocks.residual_ns)
     if run.clocks.aligned and residual_ns is not None:
@@ -331,7 +339,8 @@ def _notes(run: Run, names: Names) -> Iterator[Words]:
     steps = f" in {counted(run.steps, 'step')}" if run.steps else ""
     yield words(
         f"{counted(run.collectives, 'collective')} matched across ranks{steps}: waiting "
-        f"{duration(run.wait_ns)}, data transfer {duration(run.transfer_ns)}, all ranks together."
+        f"{duration(run.wait_ns)}{_by_kind(run)}, data transfer {duration(run.transfer_ns)}, "
+        "all ranks together."
     )
     if (most := known(run.imbalance)) is not None:
         yield words(f"Largest expert work of a group of ranks: {rounded(most)} times the mean.")

@@ -40,6 +40,7 @@ def run(found: RunAnalysis, names: Sequence[str]) -> typed.Run:
         clocks=typed.Clocks(found.clocks.aligned, _residual(found)),
         ranks=tuple(_rank(place, one, late) for place, one in enumerate(found.ranks)),
         wait_ns=found.wait_ns,
+        wait_by_kind_ns=found.wait_by_kind_ns,
         transfer_ns=found.transfer_ns,
         collectives=found.instance_count,
         steps=found.step_count,
@@ -49,7 +50,7 @@ def run(found: RunAnalysis, names: Sequence[str]) -> typed.Run:
         else typed.RunWithout(without.step_ns, without.without_ns, min(1.0, max(0.0, without.saved_frac))),
         problems=tuple(
             typed.RunProblem(
-                kind=one.kind.value,
+                kind=one.kind,
                 traces=tuple(dict.fromkeys(names[index] for index in one.indices)),
                 reason=one.reason,
                 left_out=one.left_out,

@@ -19,13 +19,14 @@ from reports.write.plain import plain
 from reports.write.text import write_text
 from tests.result_doubles import double
 from traces.missing import Missing
+from traces.ranks.cause import Cause
 
 MS = 1_000_000
 NO_CLOCK = Missing("run.late", "no collective fixes the clocks", "record more steps")
 
 
 def late(cause: str, **fields: Any) -> dict[str, Any]:
-    return {"cause": cause, "index": 2, "rank": 2, "wait_ns": 60 * MS, "cost_ns": 4 * MS, **fields}
+    return {"cause": Cause(cause), "index": 2, "rank": 2, "wait_ns": 60 * MS, "cost_ns": 4 * MS, **fields}
 
 
 def result(count: int = 4, *, numbered: bool = True, **fields: Any) -> Result:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import os
 import sys
 from collections.abc import Sequence
 
 from tests.score.corpus import FIRST_SEED
-from tests.score.ranks.known import Case, cases
-from tests.score.ranks.one import Scored, score
+from tests.score.pool import scored
+from tests.score.ranks.known import cases
+from tests.score.ranks.one import score
 from tests.score.ranks.table import table, wrong_ones
 from tests.simulate.ranks.described import Cause
 
@@ -26,7 +26,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="runs at once")
     options = parser.parse_args(words)
     asked = cases(options.seeds, options.ranks)
-    results = _scored([one for one in asked if options.only in (None, one.cause.value)], options.jobs)
+    results = scored(score, [one for one in asked if options.only in (None, one.cause.value)], options.jobs)
     for line in wrong_ones(results):
         print(line, file=sys.stderr)
     sys.stdout.write(table(results))
@@ -35,16 +35,6 @@ def main(words: Sequence[str] | None = None) -> None:
 def _seeds(text: str) -> range:
     first, _, end = text.partition(":")
     return range(int(first), int(end or int(first) + 1))
-
-
-def _scored(cases: Sequence[Case], jobs: int) -> list[Scored]:
-    results = []
-    with multiprocessing.Pool(jobs) as pool:
-        for result in pool.imap(score, cases):
-            results.append(result)
-            print(f"\r{len(results)} of {len(cases)} runs", end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
-    return results
 
 
 if __name__ == "__main__":

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from tests.ranks_doubles import Work, many, shifted, together
 from traces.missing import Missing
-from traces.ranks.cause import Cause
+from traces.ranks.cause import Cause, ProblemKind
 from traces.ranks.codec import decode, encode
-from traces.ranks.problems import ProblemKind
 from traces.ranks.run import Late, RunAnalysis, analyse_run
 from traces.ranks.summary import Group, GroupSource, Operation, RankSummary
 
