@@ -24,7 +24,7 @@ def test_places_count_from_the_begin_of_each_run() -> None:
     assert place_in_run(np.empty(0, dtype=np.int64)).tolist() == []
 
 
-@given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from((0, 1, 7, 2**40, 2**62)))))
+@given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from((0, 1, 7, -3, 2**40, -(2**61))))))
 def test_values_are_sorted_by_group_and_then_by_size(pairs: list[tuple[int, int]]) -> None:
     groups, values = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     assert sorted_within(groups, values).tolist() == [value for _, value in sorted(pairs)]

@@ -9,11 +9,12 @@ edges from here are marked, and where the host is the limit everything looks ord
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from traces.columns import COPY_KINDS, NULL, PLACE, IntArray, distinct
+from traces.columns import COPY_KINDS, NULL, PLACE, BoolArray, IntArray, distinct
 from traces.groups import group_of
 from traces.limits import Limit
 from traces.timeline import Activities, Bucket
@@ -34,53 +35,70 @@ def infer_producers(rows: Activities, before: IntArray) -> tuple[IntArray, IntAr
     nothing = np.empty(0, dtype=PLACE)
     if len(by_launch) < OCCURRENCES.value:
         return nothing, nothing
-    number = np.full(len(rows), -1, dtype=PLACE)
-    number[by_launch] = np.arange(len(by_launch))
-    what = signature(rows)
-    context = group_of(  # what it is, what ran before it on its stream, and how many launches ago
-        what, np.where(before >= 0, what[before], -1), np.where(before >= 0, number - number[before], -1)
-    )
-    consumers, producers = [], []
-    for stream in _busiest(rows.stream_id[by_launch]):
-        consumer, producer = _from_stream(rows, stream, by_launch, number, what, context)
-        consumers.append(consumer)
-        producers.append(producer)
-    return np.concatenate(consumers or [nothing]), np.concatenate(producers or [nothing])
+    order = _LaunchOrder.of(rows, by_launch, before)
+    pairs = [_from_stream(order, stream) for stream in _busiest(order.stream)]
+    consumers, producers = zip(*pairs, strict=True)
+    return by_launch[np.concatenate(consumers)], by_launch[np.concatenate(producers)]
 
 
-def _from_stream(
-    rows: Activities, stream: int, by_launch: IntArray, number: IntArray, what: IntArray, context: IntArray
-) -> tuple[IntArray, IntArray]:
+@dataclass(frozen=True, slots=True)
+class _LaunchOrder:
+    """Activities in order of launch, shape (m,). Places here are numbers of launches."""
+
+    start_ns: IntArray
+    end_ns: IntArray
+    stream: IntArray
+    what: IntArray
+    context: IntArray
+    """What it is, what ran before it on its stream, and how many launches ago."""
+    feeds_host: BoolArray
+    is_copy: BoolArray
+
+    @classmethod
+    def of(cls, rows: Activities, by_launch: IntArray, before: IntArray) -> _LaunchOrder:
+        """Of a rank's; `by_launch` are their places in this order."""
+        number = np.full(len(rows), -1, dtype=PLACE)
+        number[by_launch] = np.arange(len(by_launch))
+        what, previous = signature(rows), before[by_launch]
+        has = previous >= 0
+        ago = np.arange(len(by_launch), dtype=PLACE) - number[previous]
+        mine = what[by_launch]
+        context = group_of(mine, np.where(has, what[previous], -1), np.where(has, ago, -1))
+        bucket, key = rows.bucket[by_launch], rows.key[by_launch]
+        is_copy: BoolArray = bucket == Bucket.COPY
+        feeds_host = is_copy & (key == COPY_KINDS.index("memcpy_d2h"))  # the host, never a kernel
+        times = rows.start_ns[by_launch], rows.end_ns[by_launch]
+        return cls(*times, rows.stream_id[by_launch], mine, context, feeds_host, is_copy)
+
+
+def _from_stream(order: _LaunchOrder, stream: int) -> tuple[IntArray, IntArray]:
     """For each activity of other streams the nearest candidate on this stream that is never violated."""
-    is_candidate = rows.stream_id[by_launch] == stream
-    is_candidate &= ~_feeds_the_host(rows)[by_launch]
-    candidates = by_launch[is_candidate]
-    consumer = by_launch[(rows.stream_id[by_launch] != stream) & (rows.bucket[by_launch] != Bucket.COPY)]
-    if len(candidates) == 0 or len(consumer) == 0:
-        return consumer[:0], consumer[:0]
-    latest = np.searchsorted(number[candidates], number[consumer]).astype(PLACE) - 1
+    mine = order.stream == stream
+    is_candidate = mine & ~order.feeds_host
+    candidates, consumer = (
+        np.flatnonzero(which).astype(PLACE) for which in (is_candidate, ~mine & ~order.is_copy)
+    )
+    latest = np.cumsum(is_candidate, dtype=PLACE)[consumer] - 1
     chosen = np.full(len(consumer), -1, dtype=PLACE)
     for depth in range(DEPTH):
         place = latest - depth
-        open_ = (chosen < 0) & (place >= 0)
-        if not open_.any():
+        open_ = np.flatnonzero((chosen < 0) & (place >= 0))
+        if not len(open_):
             break
-        x, candidate = consumer[open_], candidates[place[open_]]
-        holds = _never_violated(rows, x, candidate, number[x] - number[candidate], what, context)
-        chosen[np.flatnonzero(open_)[holds]] = candidate[holds]
+        candidate = candidates[place[open_]]
+        holds = _never_violated(order, consumer[open_], candidate)
+        chosen[open_[holds]] = candidate[holds]
     found = chosen >= 0
     return consumer[found], chosen[found]
 
 
-def _never_violated(
-    rows: Activities, x: IntArray, candidate: IntArray, ago: IntArray, what: IntArray, context: IntArray
-) -> IntArray:
+def _never_violated(order: _LaunchOrder, x: IntArray, candidate: IntArray) -> BoolArray:
     """Which pairs belong to a large enough group in which no candidate ended after its X began."""
-    group = group_of(context[x], what[candidate], ago)
+    group = group_of(order.context[x], order.what[candidate], x - candidate)
     size = np.bincount(group)
-    violated = np.bincount(group[rows.end_ns[candidate] > rows.start_ns[x]], minlength=len(size))
-    result: IntArray = (size[group] >= OCCURRENCES.value) & (violated[group] == 0)
-    return result
+    violated = np.bincount(group[order.end_ns[candidate] > order.start_ns[x]], minlength=len(size))
+    holds: BoolArray = (size >= OCCURRENCES.value) & (violated == 0)
+    return holds[group]
 
 
 def signature(rows: Activities) -> IntArray:
@@ -88,15 +106,7 @@ def signature(rows: Activities) -> IntArray:
     return np.where(rows.name >= 0, rows.name, -2 - (rows.bucket * 64 + rows.key))
 
 
-def _feeds_the_host(rows: Activities) -> IntArray:
-    """Copies to the host: they feed the host, never a kernel."""
-    result: IntArray = (rows.bucket == Bucket.COPY) & (rows.key == COPY_KINDS.index("memcpy_d2h"))
-    return result
-
-
 def _busiest(stream_id: IntArray) -> list[int]:
     streams = distinct(stream_id)
-    counts = np.searchsorted(np.sort(stream_id), streams, side="right") - np.searchsorted(
-        np.sort(stream_id), streams
-    )
+    counts = np.bincount(np.searchsorted(streams, stream_id))
     return [int(stream) for stream in streams[np.argsort(-counts, kind="stable")][:STREAMS]]

@@ -96,8 +96,8 @@ def _believable(rows: Activities, awaited: IntArray | None, pairs: Edges, every_
         waits, count = awaited[consumer], np.bincount(consumer)
         kept |= count[consumer] <= waits
         several = np.flatnonzero((waits > 0) & (count[consumer] > waits))
-        latest_first = -rows.launch_ns[producer[several]]
-        several = several[np.lexsort((latest_first, -bound[pair[several]], consumer[several]))]
+        least_bound_last = consumer[several] * (len(consumer) + 1) - bound[pair[several]]
+        several = several[np.lexsort((-rows.launch_ns[producer[several]], least_bound_last))]
         kept[several] |= place_in_run(consumer[several]) < waits[several]
     return consumer[kept], producer[kept]
 

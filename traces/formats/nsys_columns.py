@@ -51,17 +51,21 @@ def read_present(
 
 def named(tables: Tables, ids: Sequence[IntArray]) -> tuple[IntArray, tuple[str, ...]]:
     """Of each row the first id that StringIds knows, as an index into the names used; -1 where none."""
-    found = tables.strings(distinct(np.concatenate([distinct(column) for column in ids])))
-    known = np.array(sorted(found), dtype=np.int64)
-    chosen = np.full(len(ids[0]), -1, dtype=PLACE)
-    for column in reversed(ids):
-        if len(known):
-            at = np.minimum(np.searchsorted(known, column), len(known) - 1).astype(PLACE)
-            chosen = np.where(known[at] == column, at, chosen)
-    used = np.flatnonzero(np.bincount(chosen[chosen >= 0], minlength=len(known)))
-    place = np.full(len(known) + 1, -1, dtype=PLACE)  # the last one for rows without a name
-    place[used] = np.arange(len(used))
-    return place[chosen], tuple(found[int(known[index])] for index in used)
+    chosen, open_ = np.full(len(ids[0]), NULL), np.arange(len(ids[0]), dtype=PLACE)
+    found: dict[int, str] = {}
+    for column in ids:
+        asked = column[open_]
+        texts = tables.strings(distinct(asked))
+        known = np.isin(asked, [*texts])
+        chosen[open_[known]], open_ = asked[known], open_[~known]
+        found.update(texts)
+        if not len(open_):
+            break
+    chosen[open_] = NULL
+    used = distinct(chosen[chosen != NULL])
+    place = np.searchsorted(used, chosen).astype(PLACE)
+    place[open_] = -1
+    return place, tuple(found[text_id] for text_id in used.tolist())
 
 
 def process_ids(global_ids: IntArray) -> IntArray:

@@ -84,13 +84,12 @@ def _communication_ns(subject: Subject, rows: Activities, windows: Spans, absent
 def _memory_ns(subject: Subject, account: Account | Missing, absent_ns: int) -> int:
     rank, windows = subject.rank, subject.steps.windows
     rows, again = rank.activities, subject.mask(subject.recomputed)
-    gaps = compute_gaps(rows, windows)
-    before = (gaps.kernel != NO_KERNEL) & again[gaps.kernel]
     gone = again | _large_copies(subject)
-    held = union(
-        np.concatenate((rows.start_ns[gone], gaps.start_ns[before])),
-        np.concatenate((rows.end_ns[gone], gaps.end_ns[before])),
-    )
+    held = union(rows.start_ns[gone], rows.end_ns[gone])
+    if again.any():
+        gaps = compute_gaps(rows, windows)
+        before = (gaps.kernel != NO_KERNEL) & again[gaps.kernel]
+        held = join(held, union(gaps.start_ns[before], gaps.end_ns[before]))
     return min(windows.total_ns, intersect(held, windows).total_ns + _allocator_ns(rank, account, absent_ns))
 
 

@@ -44,14 +44,15 @@ class LedgerRow:
 
 
 def measure_ledger(
-    rows: Activities, steps: Steps, absent: AbsentPieces | Missing, moe: MoeLedger | Missing
+    rows: Activities, steps: Steps, budget: Budget, absent: AbsentPieces | Missing, moe: MoeLedger | Missing
 ) -> tuple[LedgerRow, ...]:
     """All rows with anything in them, over the used steps or the one window.
 
-    `rows` carry the resolved kinds. Where `absent` or `moe` is missing, that group has no rows.
+    `rows` carry the resolved kinds, `budget` is theirs over all windows. Where `absent` or `moe` is missing,
+    that group has no rows.
     """
     told = None if isinstance(absent, Missing) else absent
-    result = [*_budget_rows(rows, steps, told)]
+    result = [*_budget_rows(rows, steps, budget, told)]
     if told is not None:
         result += _absent_rows(told, steps)
     if not isinstance(moe, Missing):
@@ -59,15 +60,12 @@ def measure_ledger(
     return tuple(result)
 
 
-def _budget_rows(rows: Activities, steps: Steps, absent: AbsentPieces | None) -> Iterator[LedgerRow]:
+def _budget_rows(
+    rows: Activities, steps: Steps, budget: Budget, absent: AbsentPieces | None
+) -> Iterator[LedgerRow]:
     """The budget of each step, measured on what runs in it; work that is wholly hidden has rows of zeros."""
     borders = borders_of(steps)
-    latest = np.maximum.accumulate(rows.end_ns) if len(rows) else rows.end_ns
-    columns = []
-    for start, end in zip(borders.start_ns.tolist(), borders.end_ns.tolist(), strict=True):
-        low, high = np.searchsorted(latest, start, side="right"), np.searchsorted(rows.start_ns, end)
-        inside = rows if high - low == len(rows) else rows.take(np.arange(low, high))
-        columns.append(_parts(measure_budget(inside, spans((start, end)))))
+    columns = [_parts(one) for one in ([budget] if len(borders.start_ns) == 1 else _budgets(rows, borders))]
     works = _works(rows, steps.windows)
     for name in dict.fromkeys([*works, *(name for column in columns for name in column)]):
         per_step = tuple(column.get(name, 0) for column in columns)
@@ -78,6 +76,13 @@ def _budget_rows(rows: Activities, steps: Steps, absent: AbsentPieces | None) ->
         return
     for reason, within in _by_reason(absent, idle):
         yield from _stretches(f"idle.{reason}", "budget", within, borders)
+
+
+def _budgets(rows: Activities, borders: Borders) -> Iterator[Budget]:
+    latest = np.maximum.accumulate(rows.end_ns) if len(rows) else rows.end_ns
+    for start, end in zip(borders.start_ns.tolist(), borders.end_ns.tolist(), strict=True):
+        low, high = np.searchsorted(latest, start, side="right"), np.searchsorted(rows.start_ns, end)
+        yield measure_budget(rows.take(np.arange(low, high)), spans((start, end)))
 
 
 def _parts(budget: Budget) -> dict[str, int]:

@@ -131,7 +131,7 @@ def measure_rank(
     tell("layers")
     moe = measure_moe(rank, resolution, steps, recompute, absent)
     timelines = measure_timelines(rank, steps, absent)
-    ledger = measure_ledger(rows, steps, absent, moe)
+    ledger = measure_ledger(rows, steps, budget, absent, moe)
     summary = summarise(rank, steps, absent)
     account = account if isinstance(account, Missing) else replace(account, pieces=None)
     return RankMeasurements(

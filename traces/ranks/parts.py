@@ -7,6 +7,7 @@ from typing import TypeVar
 import numpy as np
 
 from traces.columns import BoolArray, FloatArray, IntArray
+from traces.groups import sorted_within
 
 T = TypeVar("T", IntArray, FloatArray, BoolArray)
 """Figures, whole or not, and marks."""
@@ -56,28 +57,13 @@ def median(values: IntArray, first: IntArray, wanted: BoolArray | None = None) -
     part = np.repeat(np.arange(len(first) - 1), np.diff(first))
     if wanted is not None:
         values, part = values[wanted], part[wanted]
-    values, count = _sorted(values, part), np.bincount(part, minlength=len(first) - 1)
+    values, count = sorted_within(part, values), np.bincount(part, minlength=len(first) - 1)
     begin = np.cumsum(count) - count
     low, high = begin + (count - 1) // 2, begin + count // 2
     values = np.append(values, 0)
     empty = count == 0
     low, high = np.where(empty, len(values) - 1, low), np.where(empty, len(values) - 1, high)
     result: IntArray = values[low] + (values[high] - values[low]) // 2
-    return result
-
-
-def _sorted(values: IntArray, part: IntArray) -> IntArray:
-    """The values of each part in order; parts rise. One key of both, where it fits, sorts faster."""
-    if not len(values):
-        return values
-    least, most = int(values.min()), int(values.max())
-    length = most - least + 1
-    if length * (int(part[-1]) + 1) >= 1 << 62:
-        return values[np.lexsort((values, part))]
-    shift = part * length - least
-    key = values + shift
-    key.sort()
-    result: IntArray = key - shift
     return result
 
 

@@ -23,6 +23,7 @@ from tests.simulate.run import run
 from traces.account.account import absent_pieces, measure_account
 from traces.account.device import find_queueing
 from traces.intervals import Spans, intersect, spans, union
+from traces.measure.budget import measure_budget
 from traces.measure.ledger import LedgerRow, measure_ledger
 from traces.measure.ledger_steps import Borders, cut_at, per_step_ns
 from traces.measure.measurements import measure_rank
@@ -103,7 +104,8 @@ def two_steps(export: Export) -> tuple[Recording, tuple[LedgerRow, ...]]:
     rank = rank_of(export(recording))
     steps = from_steps("user", "the test's", (Step(0, 0, 100), Step(1, 100, 200)))
     absent = absent_pieces(measure_account(rank, steps.windows, find_queueing(rank)))
-    return recording, measure_ledger(rank.activities, steps, absent, NO_MOE)
+    budget = measure_budget(rank.activities, steps.windows)
+    return recording, measure_ledger(rank.activities, steps, budget, absent, NO_MOE)
 
 
 def test_a_kernel_across_a_border_counts_in_both_steps(export: Export) -> None:
@@ -133,7 +135,9 @@ def test_without_steps_there_is_one_entry_for_the_window(export: Export) -> None
     recording.kernel(GEMM, 0, 40, launch_ns=-10)
     recording.kernel(NORM, 50, 100, launch_ns=-5)
     rank = rank_of(export(recording))
-    rows = measure_ledger(rank.activities, one_window("none", "all", 0, 100), NO_MOE, NO_MOE)
+    window = one_window("none", "all", 0, 100)
+    budget = measure_budget(rank.activities, window.windows)
+    rows = measure_ledger(rank.activities, window, budget, NO_MOE, NO_MOE)
     assert [(row.row, row.per_step_ns) for row in rows] == [
         ("compute.gemm", (40,)),
         ("compute.norm", (50,)),
