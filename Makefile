@@ -7,7 +7,7 @@
 #             that is right (RUNS=, SEED=, JOBS=, ONLY=family); the same of runs of several ranks (RANKS_SEEDS=first:end)
 # make score-compare  simulate pairs with known causes, compare them, print how often that is right (PAIRS_SEED=, JOBS=, ONLY=)
 # make bench  measure work and memory beside other programs, side by side, as tables (some GB in ~/.cache/moe-diag-bench;
-#             BENCH_LARGE=1 for 5 M and 20 M kernels; ROUNDS=)
+#             BENCH_LARGE=1 for 5 M and 20 M kernels; ROUNDS=); then 256 traces on a cluster that loses a worker
 
 PYTHON ?= python3
 VENV   := .venv
@@ -68,6 +68,7 @@ score-compare: $(VENV)/installed-test
 
 bench: $(VENV)/installed-test
 	$(BIN)/python -m tests.bench --rounds $(ROUNDS)
+	$(BIN)/python -m tests.bench.cluster
 
 format: $(VENV)/installed-test
 	$(BIN)/ruff format $(CODE)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from diagnoser.comparison_result import ComparisonResult
     from diagnoser.diagnosis import Diagnosis
     from diagnoser.side import Source
+    from traces.formats.open import ReadOptions
 
 __version__ = VERSION
 __all__ = [
@@ -75,6 +76,8 @@ def analyze(
     cache_dir: str | PathLike[str] | None = None,
     reader: str = "auto",
     jobs: int | None = 1,
+    ranks: str | PathLike[str] | None = None,
+    scheduler: str | None = None,
     config: str | PathLike[str] | None = None,
     log: str | PathLike[str] | None = None,
     about: Mapping[str, object] | None = None,
@@ -84,50 +87,47 @@ def analyze(
 ) -> Diagnosis:
     """Diagnose one trace, or several of one run.
 
-    `paths` are `.nsys-rep`, `.qdrep`, SQLite exports, or `.json[.gz]` of the PyTorch profiler. `steps`
-    ("2:5"), `nvtx` (a regular expression), `start` and `end` ("1.5s"), `rank` and `gpu` choose as the options
-    of the command do; `nsys` is the program that exports reports, `cache_dir` where exports are kept,
-    `reader` what reads an SQLite file (auto, pages, sqlite3); the document names what ran. `jobs` traces are
-    read at once (None: by cores), each in a process: a script then runs under `if __name__ == "__main__":`,
-    as `multiprocessing` needs it.
-
-    `config` is the run's configuration: a YAML or overrides of Megatron-Bridge, a command or script of
-    Megatron-LM; `log` the text that the training run printed. `about` says what neither tells of the run:
-    {"gpu": "H100", "ep": 16, "core_version": "0.16.1"}; its keys are the fields of `run.Given` of heuristics.
-    With `ask_megatron`, an installed megatron-core is asked about each change, in a process of its own.
+    `paths` are `.nsys-rep`, `.qdrep`, SQLite exports, or `.json[.gz]` of the PyTorch profiler, folders of
+    them, or patterns; `ranks` is a CSV file of rank numbers (docs/ranks.md). `steps`, `nvtx`, `start`, `end`,
+    `rank`, `gpu`, `nsys`, `cache_dir` and `reader` are as the options of the command. `jobs` traces are read
+    at once (None: by cores), each in a process: a script then runs under `if __name__ == "__main__":`. With
+    `scheduler`, the address of one of dask, its workers read them. `config` is the run's configuration: a
+    YAML or overrides of Megatron-Bridge, a command or script of Megatron-LM; `log` the text that the run
+    printed; `about` what neither tells: {"gpu": "H100", "ep": 16, "core_version": "0.16.1"}, by the fields of
+    `run.Given` of heuristics. With `ask_megatron`, an installed megatron-core is asked about each change.
 
     The document names traces by their base names and withholds texts of the configuration that could be a
     path or a name; without `redact` it holds both. `progress` is called with what is done and its fraction.
 
-    Raises `UsageError` for a selection that cannot be or matches nothing, `InputError` for a file that cannot
-    be used, `NothingToDiagnose` where neither kernels nor graph rows were recorded; all are `MoeDiagError`. A
-    trace that cannot be used beside others that can becomes a warning of the document.
+    Raises `UsageError` for a selection or a map that cannot be, `InputError` for a file that cannot be used,
+    `NothingToDiagnose` without GPU work; all are `MoeDiagError`. Beside others that can be used, a trace that
+    cannot becomes a warning of the document.
     """
     from diagnoser.about import given_from
     from diagnoser.command_line import command_line
     from diagnoser.configuration import read_configured
     from diagnoser.megatron.asker import asker
     from diagnoser.pipeline import diagnose
-    from traces.formats.open import ReadOptions
-    from traces.formats.readers import reader_named
     from traces.steps.selection import parse_selection
 
     several = [Path(path) for path in ([paths] if isinstance(paths, str | PathLike) else paths)]
-    selection = parse_selection(steps, nvtx, start, end, rank, gpu)
     given = given_from(about or {})
     configured = read_configured(_path(config), _path(log), given, progress)
     options = {
         **{"--steps": steps, "--nvtx": nvtx, "--start": start, "--end": end, "--rank": rank, "--gpu": gpu},
-        **{"--config": _path(config), "--log": _path(log), "--no-megatron": not ask_megatron},
+        **{"--ranks": _path(ranks), "--config": _path(config), "--log": _path(log)},
+        **{"--no-megatron": not ask_megatron},
     }
     return diagnose(
         several,
-        selection=selection,
-        options=ReadOptions(nsys, _path(cache_dir), reader_named(reader)),
+        selection=parse_selection(steps, nvtx, start, end, rank, gpu),
+        options=_reading(nsys, cache_dir, reader),
         given=given,
         configured=configured,
         ask=asker(ask_megatron and configured.has_files),
         jobs=jobs,
+        rank_map=_path(ranks),
+        scheduler=scheduler,
         progress=progress,
         redact=redact,
         command=command_line("analyze", several, options, about, redact),
@@ -210,8 +210,6 @@ def compare(
     from diagnoser.expect import predictions
     from diagnoser.gate import gate_frac
     from diagnoser.side import Reading, Side
-    from traces.formats.open import ReadOptions
-    from traces.formats.readers import reader_named
     from traces.steps.selection import parse_selection
 
     return compare_sides(
@@ -219,7 +217,7 @@ def compare(
         Side("new", _source(new), new_gpu, _path(new_config), _path(new_log)),
         Reading(
             parse_selection(steps, nvtx),
-            ReadOptions(nsys, _path(cache_dir), reader_named(reader)),
+            _reading(nsys, cache_dir, reader),
             about or {},
             redact,
             {"--gate": gate, "--expect": tuple(expect), "--steps": steps, "--nvtx": nvtx},
@@ -228,6 +226,13 @@ def compare(
         None if gate is None else gate_frac(gate),
         predictions(expect),
     )
+
+
+def _reading(nsys: str | None, cache_dir: str | PathLike[str] | None, reader: str) -> ReadOptions:
+    from traces.formats.open import ReadOptions
+    from traces.formats.readers import reader_named
+
+    return ReadOptions(nsys, _path(cache_dir), reader_named(reader))
 
 
 def _source(given: str | PathLike[str] | Mapping[str, object] | Diagnosis) -> Source:

@@ -80,6 +80,7 @@ def _root(
     \b
     moe-diag analyze run.nsys-rep             the report, on stdout
     moe-diag analyze run.sqlite -f json       the same as a JSON document
+    moe-diag analyze FOLDER                   ranks of one run: who makes whom wait
     moe-diag analyze run.sqlite --ticket DIR  what a perf ticket needs: page, figure, data
     moe-diag report run.json -o run.html      an earlier result in any format
     moe-diag merge FOLDER                     summaries of many ranks as one run

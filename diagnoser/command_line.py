@@ -44,7 +44,7 @@ def command_line(
 
 def path_words(path: Path, redact: bool = True) -> str:
     """A path as a document may name it: its base name, or whole; bytes that are no UTF-8 are replaced."""
-    name = os.fsencode(path.name if redact else path).decode("utf-8", "replace")
+    name = os.fsencode(path.name or "." if redact else path).decode("utf-8", "replace")
     return f"./{name}" if name.startswith("-") else name
 
 

@@ -39,15 +39,20 @@ def what_to_record(trace: MeasuredTrace) -> str:
 
 
 _SKIPPED: Final = {
+    errors.NotShared: "no worker of the cluster can read it",
     errors.TraceNotFound: "it cannot be read",
     errors.NotATrace: "it is no trace",
     errors.DamagedTrace: "it is damaged",
     errors.NsysUnavailable: "it needs an nsys that is not here",
     errors.ExportFailed: "nsys could not export it",
     errors.OutputNotWritable: "its export could not be kept",
+    errors.ProcessEnded: "the process that read it was ended from outside",
     errors.NothingToDiagnose: "it has neither kernels nor graph rows",
 }
-"""What a document says of a trace that failed: never the error's own words, which may hold paths."""
+"""What a document says of a trace that failed: never the error's own words, which may hold paths.
+
+A kind stands before the kind that it is one of.
+"""
 
 
 def why_skipped(error: Exception) -> str:

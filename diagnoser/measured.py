@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from diagnoser.allocator import keep_freed_memory
+from diagnoser.elsewhere import Elsewhere
+from diagnoser.rank_map import Row, check_rows, contradictions, identified, row_of
 from reports.result.read import is_result
 from traces.columns import Columns, TraceInfo
-from traces.errors import EmptySelection, InputError, NotATrace
+from traces.errors import EmptySelection, InputError, NotATrace, NotShared, TraceNotFound
 from traces.formats.open import ReadOptions, read_trace
 from traces.measure.measurements import RankMeasurements, measure_rank
 from traces.measure.messages import Messages, measure_messages
@@ -22,13 +25,29 @@ from traces.timeline import RankTimeline, build
 
 @dataclass(frozen=True, slots=True)
 class TraceTask:
-    """A trace, and how it is measured. `gpu`: the product the user names, for what the trace lacks."""
+    """A trace, and how it is measured. `gpu`: the product the user names, for what the trace lacks.
+
+    `rows`: what a map of ranks says of it; `folder`: where relative paths start, for a process elsewhere.
+    """
 
     path: Path
     selection: Selection
     options: ReadOptions
     gpu: str | None
     only_data_parallel: bool
+    rows: tuple[Row, ...] = ()
+    folder: Path | None = None
+
+    @property
+    def file(self) -> Path:
+        """The trace, for the process that reads it."""
+        return self.folder / self.path if self.folder else self.path
+
+    @property
+    def reading(self) -> ReadOptions:
+        """How it is read, likewise."""
+        cache = self.options.cache_dir
+        return replace(self.options, cache_dir=self.folder / cache) if self.folder and cache else self.options
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,23 +75,39 @@ class MeasuredTrace:
         return bool(self.ranks or self.missed)
 
 
+def measure_all(elsewhere: Elsewhere, tasks: Mapping[str, TraceTask]) -> list[MeasuredTrace | InputError]:
+    """Measure several traces; the error of one that cannot be used, or that no process could read."""
+    found = elsewhere.map(measure_trace, tasks)
+    return [_named(task, one) for task, one in zip(tasks.values(), found, strict=True)]
+
+
+def _named(task: TraceTask, found: MeasuredTrace | InputError) -> MeasuredTrace | InputError:
+    if task.folder and isinstance(found, TraceNotFound) and os.access(task.path, os.R_OK):
+        return NotShared(
+            f"{task.path} is here, but a worker of the cluster cannot read it. "
+            "Put it where all workers see it, under the same path."
+        )
+    return found
+
+
 def measure_trace(task: TraceTask) -> MeasuredTrace | InputError:
     """Measure the chosen ranks of a trace; the error of one that cannot be used."""
     keep_freed_memory()
     try:
-        _check_no_result(task.path)
+        _check_no_result(task.file)
         timeline = build(_read(task))
     except InputError as error:
         return error
-    ranks, missed = _measured(timeline.ranks, task)
+    unknown = check_rows(task.rows, timeline.ranks)
+    ranks, missed, warnings = _measured(timeline.ranks, task)
     return MeasuredTrace(
         task.path,
         timeline.columns.info,
-        timeline.warnings,
+        (*timeline.warnings, *unknown, *warnings),
         timeline.graph_launches,
         timeline.opaque_graph_launches,
         tuple(rank.device for rank in timeline.ranks),
-        tuple(timeline.columns.rank_of.values()),
+        tuple(number for rank in timeline.ranks if (number := _number(rank, task)) is not None),
         measure_messages(timeline.columns) if ranks else None,
         ranks,
         missed,
@@ -80,7 +115,7 @@ def measure_trace(task: TraceTask) -> MeasuredTrace | InputError:
 
 
 def _read(task: TraceTask) -> Columns:
-    columns = with_sm_count(read_trace(task.path, task.options, report), task.gpu)
+    columns = with_sm_count(read_trace(task.file, task.reading, report), task.gpu)
     report(f"measuring {task.path.name}")
     return columns
 
@@ -97,19 +132,31 @@ def _check_no_result(path: Path) -> None:
 
 def _measured(
     ranks: Sequence[RankTimeline], task: TraceTask
-) -> tuple[tuple[RankMeasurements, ...], tuple[tuple[int | None, int, EmptySelection], ...]]:
-    done, missed = [], []
+) -> tuple[tuple[RankMeasurements, ...], tuple[tuple[int | None, int, EmptySelection], ...], tuple[str, ...]]:
+    done, missed, warnings = [], [], list[str]()
     for rank in ranks:
-        if not _is_chosen(rank, task.selection):
+        if not _is_chosen(rank, task):
             continue
         try:
-            done.append(measure_rank(rank, task.selection, only_data_parallel=task.only_data_parallel))
+            one = measure_rank(rank, task.selection, only_data_parallel=task.only_data_parallel)
         except EmptySelection as error:
             missed.append((rank.process, rank.device, EmptySelection(str(error))))  # holds no frame
-    return tuple(done), tuple(missed)
+            continue
+        row, recorded = row_of(task.rows, rank), one.summary.identity
+        warnings += contradictions(recorded, row)
+        identity = identified(recorded, row)
+        done.append(replace(one, rank=identity.rank, summary=replace(one.summary, identity=identity)))
+    return tuple(done), tuple(missed), tuple(warnings)
 
 
-def _is_chosen(rank: RankTimeline, selection: Selection) -> bool:
+def _is_chosen(rank: RankTimeline, task: TraceTask) -> bool:
+    wanted = task.selection
+    gpu_fits = wanted.gpu is None or rank.device == wanted.gpu
+    return gpu_fits and (wanted.rank is None or _number(rank, task) == wanted.rank)
+
+
+def _number(rank: RankTimeline, task: TraceTask) -> int | None:
+    """Its number as recorded, else by the map."""
     recorded = None if rank.process is None else rank.columns.rank_of.get(rank.process)
-    gpu_fits = selection.gpu is None or rank.device == selection.gpu
-    return gpu_fits and (selection.rank is None or recorded == selection.rank)
+    row = row_of(task.rows, rank)
+    return recorded if recorded is not None or row is None else row.rank

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from diagnoser.inputs import files_named
 from diagnoser.version import VERSION
 from heuristics.result.merged import Merged
 from reports.result.codec import Document, encode
@@ -41,19 +42,19 @@ def merge_summaries(paths: Sequence[Path]) -> MergedRun:
     """The run of all summaries in files and folders; their order does not matter.
 
     A file that cannot be used is named, and the others go on. Raises the first such `InputError` where none
-    can be used, `UsageError` where nothing is named.
+    can be used, `UsageError` where nothing is named or a file is named twice.
     """
     if not paths:
         raise UsageError("no summary given. Name files or a folder: moe-diag merge FOLDER")
     read: list[RankSummary] = []
     failed: list[InputError] = []
     warnings: list[str] = []
-    for path in _files(paths):
+    for path in files_named(paths, _inside, _none_inside):
         try:
             read.append(_read(path))
         except InputError as error:
             failed.append(error)
-            warnings.append(f"{Path(path).name} was skipped: {_SKIPPED[type(error)]}")
+            warnings.append(f"{path.name} was skipped: {_SKIPPED[type(error)]}")
     if not read:
         raise failed[0]
     found = analyse_run(read)
@@ -61,26 +62,22 @@ def merge_summaries(paths: Sequence[Path]) -> MergedRun:
     return MergedRun(merged(VERSION, found, names, warnings), tuple(map(str, failed)))
 
 
-def _files(paths: Sequence[Path]) -> Iterator[str]:
-    """The files themselves, and of a folder those that are named as summaries, in order of name."""
-    for path in paths:
-        if not path.is_dir():
-            yield str(path)
-            continue
-        inside = sorted(entry.path for entry in os.scandir(path) if entry.name.endswith(SUFFIX))
-        if not inside:
-            raise TraceNotFound(
-                f"{path} has no summaries (*{SUFFIX}). Make them: moe-diag analyze TRACES --summary {path}"
-            )
-        yield from inside
+def _inside(folder: Path) -> list[Path]:
+    """The files of a folder that are named as summaries, in order of name."""
+    names = sorted(entry.name for entry in os.scandir(folder) if entry.name.endswith(SUFFIX))
+    return [folder / name for name in names]
 
 
-def _read(path: str) -> RankSummary:
+def _none_inside(folder: Path) -> str:
+    return f"{folder} has no summaries (*{SUFFIX}). Make them: moe-diag analyze TRACES --summary {folder}"
+
+
+def _read(path: Path) -> RankSummary:
     """Raises `InputError` for what cannot be read or is no summary. No more is read than one can have."""
     try:
-        with Path(path).open("rb", buffering=0) as file:
+        with path.open("rb", buffering=0) as file:
             blob = file.read(int(MOST.value) + 1)
     except OSError as error:
         reason = error.strerror or "no such file"
         raise TraceNotFound(f"{path} cannot be read ({reason}). Check the path.") from None
-    return decode(blob, path)
+    return decode(blob, str(path))

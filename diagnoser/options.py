@@ -123,6 +123,14 @@ Jobs = Annotated[
         help="How many traces are read at once, each in a process of its own [default: the cores].",
     ),
 ]
+SchedulerAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Have the traces read by the workers of this dask scheduler: tcp://HOST:8786.",
+    ),
+]
 ConfigFile = Annotated[
     Path | None,
     typer.Option(
@@ -198,7 +206,18 @@ Traces = Annotated[
         metavar="TRACE",
         readable=False,
         show_default=False,
-        help=".nsys-rep, .qdrep, SQLite export of one, or PyTorch profiler .json[.gz].",
+        help=".nsys-rep, .qdrep, SQLite export of one, or PyTorch profiler .json[.gz]; several of one run, "
+        "a folder of them, or a pattern: 'ranks/*.sqlite'.",
+    ),
+]
+
+RankMap = Annotated[
+    Path | None,
+    typer.Option(
+        "--ranks",
+        metavar="MAP.csv",
+        help="Rank numbers of recordings that have none: columns file, rank and, where needed, process, "
+        "device, host, world_size.",
     ),
 ]
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
+from diagnoser.cluster import workers_of
 from diagnoser.command_line import command_line, path_words
 from diagnoser.diagnosis import Diagnosis
 from diagnoser.gaps import (
@@ -17,20 +19,23 @@ from diagnoser.gaps import (
     why_skipped,
     window_warnings,
 )
-from diagnoser.measured import MeasuredTrace, TraceTask, measure_trace
-from diagnoser.processes import Workers
+from diagnoser.inputs import traces_named
+from diagnoser.measured import MeasuredTrace, TraceTask, measure_all
+from diagnoser.rank_map import mapped_world, read_rank_map
 from diagnoser.version import VERSION
+from diagnoser.world import configured_world, other_world
 from heuristics.config.given import only_data_parallel
 from heuristics.judgement import Configured, judge
 from heuristics.run.given import Given
 from reports.result.fill.result import result_of_run
 from reports.result.fill.trace import ReadTrace
 from reports.result.left_out import left_out
-from traces.errors import EmptySelection, InputError, NothingToDiagnose, UsageError
+from traces.errors import EmptySelection, InputError, NothingToDiagnose
 from traces.formats.known_texts import trace_name
 from traces.formats.open import ReadOptions
 from traces.measure.measurements import RankMeasurements
 from traces.progress import Progress, silent
+from traces.ranks.numbers import with_world_size
 from traces.steps.selection import Selection
 
 if TYPE_CHECKING:
@@ -48,6 +53,8 @@ def diagnose(
     configured: Configured | None = None,
     ask: Ask | None = None,
     jobs: int | None = 1,
+    rank_map: Path | None = None,
+    scheduler: str | None = None,
     progress: Progress = silent,
     redact: bool = True,
     command: str | None = None,
@@ -56,21 +63,32 @@ def diagnose(
 
     `configured`: what files say of the run; `ask`: asks Megatron-Core whether it takes a change; `command`:
     the line that makes the result again, None for that without options; `jobs`: how many
-    traces at once, None: as many as there are cores.
+    traces at once, None: as many as there are cores; `scheduler`: the address of a cluster that reads them;
+    `rank_map`: a file of rank numbers.
     """
-    if not paths:
-        raise UsageError("no trace given. Name one: moe-diag analyze run.nsys-rep")
-    _check_distinct(paths)
+    named, paths = paths, traces_named(paths)
+    rows = read_rank_map(rank_map, paths)
     alone = only_data_parallel(given or Given(), (configured or Configured()).files)
     gpu = given.gpu if given else None
     chosen, how = selection or Selection(), options or ReadOptions()
-    tasks = {str(path): TraceTask(path, chosen, how, gpu, alone) for path in paths}
-    with Workers(jobs, progress) as workers:
-        measured, skipped, warnings = _chosen(paths, workers.map(measure_trace, tasks), chosen)
-        found = [rank for trace in measured for rank in trace.ranks]
+    folder = None if scheduler is None else Path.cwd()
+    tasks = {
+        str(path): TraceTask(path, chosen, how, gpu, alone, rows.get(path, ()), folder) for path in paths
+    }
+    with workers_of(jobs, scheduler, progress) as workers:
+        measured, skipped, warnings = _chosen(paths, measure_all(workers, tasks), chosen)
+        world = configured_world(given, configured)
+        size = mapped_world(rows) or world
+        found = [
+            replace(rank, summary=with_world_size(rank.summary, size))
+            for trace in measured
+            for rank in trace.ranks
+        ]
         together = _together(found)
-        ranks = [found[one.index] for one in together.ranks] if together else found
+        ranks = [replace(found[one.index], rank=one.rank) for one in together.ranks] if together else found
         judged = judge(ranks, given, configured, ask, together)
+        warnings += other_world(world, together) if together else []
+    sources = [trace.path for trace in measured for _ in trace.ranks]
     several = _written(together, found) if together else UNSET
     missing = [gap for index, trace in enumerate(measured) for gap in recording_gaps(index, trace)]
     result = result_of_run(
@@ -90,11 +108,9 @@ def diagnose(
         warnings=[*warnings, *window_warnings(ranks), *left_out(several)],
         missing=missing,
         redact=redact,
-        command=command or command_line("analyze", paths, {}, redact=redact),
+        command=command or command_line("analyze", named, {}, redact=redact),
     )
-    return Diagnosis(
-        result, skipped, tuple((trace.path, rank.summary) for trace in measured for rank in trace.ranks)
-    )
+    return Diagnosis(result, skipped, tuple(zip(sources, (rank.summary for rank in found), strict=True)))
 
 
 def _together(found: Sequence[RankMeasurements]) -> RunAnalysis | None:
@@ -110,14 +126,6 @@ def _written(together: RunAnalysis, found: Sequence[RankMeasurements]) -> Run:
     from reports.result.fill.run import run
 
     return run(together, [rank.trace for rank in found])
-
-
-def _check_distinct(paths: Sequence[Path]) -> None:
-    """A trace given twice would count twice."""
-    seen: dict[Path, Path] = {}
-    for path in paths:
-        if (first := seen.setdefault(path.resolve(), path)) is not path:
-            raise UsageError(f"{path} is given twice (also as {first}), and would count twice. Name it once.")
 
 
 def _chosen(

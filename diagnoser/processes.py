@@ -1,8 +1,6 @@
-"""The same work on several things at once, in processes, with the results in order.
+"""The same work on several things at once, in processes of this machine, with the results in order.
 
-Not `concurrent.futures`: what changes of a run save together is only asked once all ranks are judged, and the
-graphs that answer stay in the processes that made them, where a pool would give no task to a chosen process.
-So a result travels without them, and an answer is fetched when it is asked for.
+Not `concurrent.futures`: a task goes to a chosen process, where what it needs was made.
 
 On Linux processes are forked: they start at once, with everything imported, where starting anew costs each
 half a second. Forking is safe while Python runs one thread (libraries guard the threads of their own), so a
@@ -12,25 +10,25 @@ what they started.
 
 from __future__ import annotations
 
-import io
 import multiprocessing
 import os
-import pickle
 import signal
 import sys
 import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, Final, TypeVar
 
+from diagnoser.elsewhere import Gathered, Maker, Question, Questions, Task, tasks_of
 from traces.errors import ProcessEnded
 from traces.progress import Progress, listening
-from traces.replay.changes.together import Joint, Together
+from traces.replay.changes.together import Joint
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -41,6 +39,15 @@ _RELAY_S: Final = 0.1
 
 def _usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """A task, or with `asked` questions about what it made; `pipe` leads to the process that made it."""
+
+    task: Task
+    asked: tuple[Question, ...] | None = None
+    pipe: Connection | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,27 +68,24 @@ class _Failed:
 
 @dataclass(eq=False, slots=True)
 class _Worker:
-    """A process, this side of the pipe to it, and the place of the task it has."""
+    """A process, this side of the pipe to it, and the place of the job it has."""
 
     process: BaseProcess
     pipe: Connection
     place: int | None = None
-
-    def receive(self) -> object:
-        """Its next message. Raises `EOFError` or `OSError` where it has ended."""
-        return _Unpickler(io.BytesIO(self.pipe.recv_bytes()), self).load()
 
 
 @dataclass(eq=False, slots=True)
 class Workers:
     """At most `jobs` processes, as a context manager at whose end they end; with one job, none but this.
 
-    `jobs` None: as many as there are cores. What `map` returns is of use until then.
+    `jobs` None: as many as there are cores.
     """
 
     jobs: int | None
     progress: Progress
     _workers: list[_Worker] = field(default_factory=list)
+    _made: dict[int, Connection] = field(default_factory=dict)
 
     def __enter__(self) -> Workers:
         return self
@@ -93,42 +97,81 @@ class Workers:
             worker.process.join()
             worker.pipe.close()
 
-    def map(self, work: Callable[[T], R], tasks: Mapping[str, T]) -> list[R]:
-        """The result of `work`, a function of a module, for each task, in order; tasks are given by name.
-
-        What `work` reports reaches `progress`. What it raises is raised here: of several tasks that fail, the
-        first by order. Raises `ProcessEnded` where a process ends without a result.
-        """
-        jobs = min(self.jobs or _usable_cores(), len(tasks))
-        if jobs <= 1:
+    def map(self, work: Callable[[T], R], tasks: Mapping[str, T]) -> list[R | ProcessEnded]:
+        """The result of `work` for each task, as `Elsewhere` says; what it reports reaches `progress`."""
+        if min(self.jobs or _usable_cores(), len(tasks)) <= 1:
             with listening(self.progress):
                 return [work(task) for task in tasks.values()]
-        self._start(jobs)
-        results: dict[int, Any] = {}
-        names, left = list(tasks), list(enumerate(tasks.values()))
-        failed: _Failed | None = None
-        end = len(tasks)  # only what stands before the first task that failed still counts
-        while len(results) < end:
-            for worker in self._workers:
-                if worker.place is None and left and left[0][0] < end:
-                    worker.place, task = left.pop(0)
-                    self._hand(worker, (work, task), names[worker.place])
-            for worker, message in self._messages(names):
+        several = tasks_of(work, tasks)
+        questions = Questions(lambda asked: self._answers(several, asked))
+        found = self._run([_Job(task) for task in several])
+        return [
+            one if isinstance(one, ProcessEnded) else questions.unpacked(place, one)
+            for place, one in enumerate(found)
+        ]
+
+    def _answers(
+        self, tasks: Sequence[Task], asked: Mapping[int, Sequence[Question]]
+    ) -> Mapping[int, list[Joint]]:
+        here = {worker.pipe for worker in self._workers}
+        jobs = [
+            _Job(tasks[place], tuple(several), pipe if (pipe := self._made.get(place)) in here else None)
+            for place, several in asked.items()
+        ]
+        answers = self._run(jobs)
+        for one in answers:
+            if isinstance(one, ProcessEnded):
+                raise one
+        return dict(zip(asked, answers, strict=True))
+
+    def _run(self, jobs: Sequence[_Job]) -> list[Any]:
+        """What each job gave, or `ProcessEnded`."""
+        gathered, left = Gathered(len(jobs)), dict(enumerate(jobs))
+        while not gathered.is_whole:
+            self._start(min(self.jobs or _usable_cores(), len(jobs) - len(gathered.results)))
+            self._hand_out(left, gathered)
+            for worker, message in self._messages():
                 assert worker.place is not None
+                job = jobs[worker.place]
                 if isinstance(message, _Doing):
-                    done = len(results)
-                    doing = f"{done} of {len(tasks)} done, {message.what}"
-                    self.progress(doing, done / len(tasks), message.rows)
+                    done = len(gathered.results)
+                    doing = f"{done} of {len(jobs)} done, {message.what}"
+                    self.progress(doing, done / len(jobs), message.rows)
                     continue
-                if isinstance(message, _Done):
-                    results[worker.place] = message.result
-                elif isinstance(message, _Failed) and worker.place < end:
-                    failed, end = message, worker.place
-                    results = {place: one for place, one in results.items() if place < end}
+                if isinstance(message, _Failed):
+                    gathered.fail(worker.place, message.error)
+                elif isinstance(message, _Done):
+                    gathered.add(worker.place, message.result)
+                    if job.asked is None:
+                        self._made[job.task.place] = worker.pipe
+                else:
+                    gathered.add(worker.place, _ended(job.task.name))
+                    left |= self._lost(worker, left)
                 worker.place = None
-        if failed:
-            raise failed.error
-        return [results[place] for place in range(len(tasks))]
+        return gathered.in_order()
+
+    def _hand_out(self, left: dict[int, _Job], gathered: Gathered) -> None:
+        """Give each idle process the first job that it may have."""
+        for worker in list(self._workers):
+            if worker.place is not None:
+                continue
+            if not worker.process.is_alive():
+                left |= self._lost(worker, left)
+                continue
+            for place, job in left.items():
+                if place < gathered.end and job.pipe in (None, worker.pipe):
+                    worker.place = place
+                    del left[place]
+                    with suppress(OSError):  # it has ended, which is seen where its messages are read
+                        worker.pipe.send((job.task, job.asked))
+                    break
+
+    def _lost(self, worker: _Worker, left: Mapping[int, _Job]) -> dict[int, _Job]:
+        """Put away a process that has ended: the jobs that only it was to have, for any."""
+        worker.process.join()
+        worker.pipe.close()
+        self._workers.remove(worker)
+        return {place: replace(job, pipe=None) for place, job in left.items() if job.pipe is worker.pipe}
 
     def _start(self, count: int) -> None:
         forks = _forks()
@@ -143,22 +186,16 @@ class Workers:
             theirs.close()
             self._workers.append(_Worker(process, ours))
 
-    def _hand(self, worker: _Worker, what: object, name: str) -> None:
-        try:
-            worker.pipe.send(what)
-        except OSError:
-            raise _ended(name) from None
-
-    def _messages(self, names: list[str]) -> list[tuple[_Worker, object]]:
-        """What the busy processes have said, once any has."""
+    def _messages(self) -> list[tuple[_Worker, object]]:
+        """What the busy processes have said, once any has; None of one that has ended."""
         busy = {worker.pipe: worker for worker in self._workers if worker.place is not None}
         found: list[tuple[_Worker, object]] = []
-        for pipe in wait(list(busy)):
+        for pipe in wait(list(busy)) if busy else ():
             worker = next(one for one in busy.values() if one.pipe is pipe)
             try:
-                found.append((worker, worker.receive()))
+                found.append((worker, worker.pipe.recv()))
             except (EOFError, OSError):
-                raise _ended(names[worker.place or 0]) from None
+                found.append((worker, None))
         return found
 
 
@@ -173,67 +210,23 @@ def _ended(name: str) -> ProcessEnded:
     )
 
 
-class _Elsewhere(Together):
-    """Changes of a rank that another process replays."""
-
-    def __init__(self, worker: _Worker, number: int) -> None:
-        self._worker, self._number = worker, number
-
-    def joint(self, kinds: Collection[str]) -> Joint:
-        """What the changes of some kinds save, as the process that has their graph finds."""
-        try:
-            self._worker.pipe.send((self._number, tuple(kinds)))
-            while isinstance(answer := self._worker.receive(), _Doing):
-                continue
-        except (EOFError, OSError):
-            raise _ended("a trace") from None
-        if isinstance(answer, _Failed):
-            raise answer.error
-        assert isinstance(answer, _Done)
-        assert isinstance(answer.result, Joint)
-        return answer.result
-
-
-class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: io.BytesIO, worker: _Worker) -> None:
-        super().__init__(file)
-        self._worker = worker
-
-    def persistent_load(self, number: int) -> _Elsewhere:
-        return _Elsewhere(self._worker, number)
-
-
-class _Pickler(pickle.Pickler):
-    """Leaves out what stays here."""
-
-    def __init__(self, file: io.BytesIO, kept: list[Together]) -> None:
-        super().__init__(file, pickle.HIGHEST_PROTOCOL)
-        self._kept = kept
-
-    def persistent_id(self, one: object) -> int | None:
-        if not isinstance(one, Together):
-            return None
-        self._kept.append(one)
-        return len(self._kept) - 1
-
-
 class _Server:
     """What a process does: one task, or one question, after the other, until its parent ends it."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
-        self._kept: list[Together] = []
+        self._maker = Maker()
         self._said_s = 0.0
 
     def serve(self) -> None:
         while True:
-            first, second = self._pipe.recv()
+            task, asked = self._pipe.recv()
             # A task is ended by SIGTERM as by Ctrl-C, so that what it started is ended and its files go.
             signal.signal(signal.SIGTERM, signal.default_int_handler)
             try:
                 with listening(self._say):
                     answer: object = _Done(
-                        self._kept[first].joint(second) if isinstance(first, int) else first(second)
+                        self._maker.make(task) if asked is None else self._maker.answer(task, asked)
                     )
             except Exception as error:
                 error.add_note(traceback.format_exc())
@@ -247,9 +240,7 @@ class _Server:
             self._send(_Doing(doing, rows))
 
     def _send(self, answer: object) -> None:
-        packed = io.BytesIO()
-        _Pickler(packed, self._kept).dump(answer)
-        self._pipe.send_bytes(packed.getbuffer())
+        self._pipe.send(answer)
 
 
 def _serve(pipe: Connection, inherited: list[Connection]) -> None:

@@ -17,7 +17,7 @@ from diagnoser.pipeline import diagnose
 from diagnoser.processes import Workers
 from heuristics.result.result import Result
 from reports.result.read import is_result, of_one_run, read_result, typed
-from traces.errors import MoeDiagError, NotAResult, NotATrace, NothingToDiagnose, UsageError
+from traces.errors import MoeDiagError, NotAResult, NotATrace, NothingToDiagnose, ProcessEnded, UsageError
 from traces.formats.open import ReadOptions
 from traces.progress import Progress, listener, silent
 from traces.steps.selection import Selection
@@ -86,7 +86,12 @@ def read_sides(base: Side, new: Side, reading: Reading, progress: Progress = sil
     sides = [base] if is_one else [base, new]
     jobs = reading.jobs if all(map(_takes_long, sides)) else 1
     with Workers(jobs, progress) as workers:
-        results = workers.map(_read, {side.name: (side, reading) for side in sides})
+        found = workers.map(_read, {side.name: (side, reading) for side in sides})
+    results = []
+    for one in found:
+        if isinstance(one, ProcessEnded):
+            raise one
+        results.append(one)
     return results[0], results[-1]
 
 

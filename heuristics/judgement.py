@@ -10,6 +10,7 @@ from heuristics.config.given import given_and_configured
 from heuristics.config.trust import files_by_trust
 from heuristics.config.versions import PACKAGES
 from heuristics.evidence.evidence import RunEvidence, observe
+from heuristics.evidence.late_rank import without_waits
 from heuristics.evidence.startup import Startup
 from heuristics.fixes.elsewhere import fixes_of
 from heuristics.guides.choices import Choice, choose_all
@@ -148,7 +149,8 @@ def judge_observed(
 
 def run_of(evidence: RunEvidence, given: Given, configured: Configured) -> Run:
     """Everything opinions may rest on, in one place: options, then files, then what was observed."""
-    settings, walls = configured.files, evidence.walls
+    settings = configured.files
+    walls = [without_waits(wall, evidence.late) for wall in evidence.walls]
     versions = {f"{package}_version": configured.versions.get(package) for package in PACKAGES}
     given = replace(given, **{name: getattr(given, name) or one for name, one in versions.items()})  # type: ignore[arg-type]
     return Run(
@@ -162,6 +164,7 @@ def run_of(evidence: RunEvidence, given: Given, configured: Configured) -> Run:
         settings=settings,
         log=configured.log,
         framework=_framework(evidence, given, configured),
+        late=evidence.late,
     )
 
 

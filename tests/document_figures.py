@@ -151,7 +151,7 @@ def _unit(name: str, beside: Document, above: str) -> str:
         unit = str(beside["unit"])
         return "frac" if unit.startswith("fraction") else unit
     for unit in ("ns", "frac", "bytes"):
-        if name.endswith(f"_{unit}") or f"_{unit}_" in name or name == unit:
+        if name.endswith(f"_{unit}") or f"_{unit}_" in name or name in (unit, f"{unit}_per_s"):
             return unit
     if name.endswith("_count") or name in ("index", "step", "rank", "layer", "process", "device"):
         return ""

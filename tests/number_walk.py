@@ -31,6 +31,7 @@ PHRASES: Final[Mapping[str, str]] = {
     r">99\.9 %": "a share below all never reads 100.0 %",
     r"<0\.01\b": "a count a step that is not zero never reads 0",
     r"\b(?:32,767|65,536) characters\b": "what a ticket takes",
+    r"\b[\d,]+ other steps? (?:is|are) left out\b": "what a page has no room for",
     r"\bUTF-8\b|\bSHA-?256\b": "names",
     r"\bBF16\b|\bFP8\b|\bFP16\b|\bFP32\b": "names of precisions",
 }

@@ -99,7 +99,7 @@ def summary_of(
             for name in ("compute", "grouped", "host", "comm", "loader")
         ],
     ]
-    names = ("start", "end", "compute", "exposed_comm", "host", "loader", "grouped")
+    names = ("start", "end", "compute", "exposed_comm", "host", "loader", "grouped", "pace")
     return RankSummary(
         identity(rank, world_size),
         alike,
@@ -234,7 +234,7 @@ def many(rank_count: int, *, group_size: int, step_count: int, per_step: int, la
         one = RankSummary(
             identity(rank, rank_count),
             ALIKE,
-            StepParts(borders_ns[:-1], borders_ns[1:], compute, nothing, nothing, nothing, nothing),
+            StepParts(borders_ns[:-1], borders_ns[1:], compute, *[nothing] * 5),
             (
                 Group(GroupSource.COMMUNICATOR, rank // group_size, group_size),
                 Group(GroupSource.COMMUNICATOR, -1, rank_count),

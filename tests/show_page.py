@@ -11,6 +11,10 @@ from tempfile import TemporaryDirectory
 
 from tests.browser import Browser, started
 from tests.places import ROOT
+from tests.simulate.ranks.clocks import draw_clocks
+from tests.simulate.ranks.described import Cause
+from tests.simulate.ranks.drawn import draw_run
+from tests.simulate.ranks.recorded import Capture, write_ranks
 
 SHOWN = ROOT / "docs" / "page"
 _READY = """return new Promise(done => {
@@ -21,13 +25,14 @@ _READY = """return new Promise(done => {
 
 @dataclass(frozen=True, slots=True)
 class Shot:
-    """One picture: the window, and what is clicked before it."""
+    """One picture: the window, what is clicked before it, and whether it is of several ranks."""
 
     name: str
     width: int
     height: int
     dark: bool = False
     clicked: str = ""
+    of_ranks: bool = False
 
 
 SHOTS = (
@@ -35,6 +40,7 @@ SHOTS = (
     Shot("first_screen_dark", 1280, 900, dark=True),
     Shot("timeline", 1440, 900, clicked="[data-wall=communication]"),
     Shot("phone", 390, 844),
+    Shot("ranks", 1440, 900, clicked="#tab-panel-ranks", of_ranks=True),
 )
 
 
@@ -52,12 +58,20 @@ def take(browser: Browser, page: Path, shot: Shot, folder: Path) -> Path:
 
 
 def show(folder: Path = SHOWN) -> None:
-    """All pictures, of the page that `moe-diag demo` makes."""
+    """All pictures: of the page that `moe-diag demo` makes, and of eight ranks of which one is slow."""
     with TemporaryDirectory() as scratch, started(Path(scratch)) as browser:
-        page = Path(scratch) / "demo.html"
+        page, ranks = Path(scratch) / "demo.html", Path(scratch) / "ranks.html"
         subprocess.run([sys.executable, "-m", "diagnoser", "demo", "-o", str(page)], check=True)
+        _write_ranks(Path(scratch), ranks)
         for shot in SHOTS:
-            take(browser, page, shot, folder)
+            take(browser, ranks if shot.of_ranks else page, shot, folder)
+
+
+def _write_ranks(folder: Path, page: Path) -> None:
+    truth = draw_run(21, Cause.SLOW_DEVICE, step_count=12)
+    written = write_ranks(truth.done, folder, draw_clocks(truth.run), Capture(mpi=True))
+    paths = [str(one.path) for one in written]
+    subprocess.run([sys.executable, "-m", "diagnoser", "analyze", *paths, "-o", str(page)], check=True)
 
 
 if __name__ == "__main__":

@@ -19,8 +19,8 @@ _BOTH: Final = {
         "record with a PyTorch that writes deviceProperties",
     ),
     "rank": (
-        "where MPI starts the run, record with --trace=cuda,nvtx,mpi",
-        "initialise torch.distributed before the profiler starts",
+        "where MPI starts the run, record with --trace=cuda,nvtx,mpi; or give analyze --ranks MAP.csv",
+        "initialise torch.distributed before the profiler starts; or give analyze --ranks MAP.csv",
     ),
     "steps": (
         "push one NVTX range named 'iteration N' per step and record with --trace=cuda,nvtx, "

@@ -5,6 +5,7 @@ MoeDiagError
   |   + EmptySelection    the selection matches nothing; the message names the nearest there is
   + InputError            the input or the machine cannot serve
   |   + TraceNotFound     missing, or not readable
+  |   |   + NotShared     readable here, but not where it was to be read
   |   + NotATrace         readable, but no trace
   |   + DamagedTrace      a trace once: truncated, half exported, or being written
   |   + NsysUnavailable   a report needs nsys, and none is here or it is too old
@@ -12,6 +13,7 @@ MoeDiagError
   |   + NotAConfiguration no configuration of a run, or too large, broken, binary (traces.settings)
   |   + LogNotFound, NotALog, DamagedLog   of a training log (traces.training_log)
   |   + ProcessEnded      one of several processes was ended from outside
+  |   + ClusterUnavailable  no scheduler, no worker, or other versions there
   |   + OutputNotWritable the result cannot be put where it was asked for
   + NothingToDiagnose     read, but neither kernels nor graph rows
 
@@ -41,6 +43,10 @@ class TraceNotFound(InputError):
     """The path names nothing readable."""
 
 
+class NotShared(TraceNotFound):
+    """The file is here, and a worker of the cluster cannot read it."""
+
+
 class NotATrace(InputError):
     """The file is readable and no trace that we know."""
 
@@ -63,6 +69,10 @@ class ExportFailed(InputError):
 
 class ProcessEnded(InputError):
     """One of the processes that work at once was ended from outside, as where memory runs out."""
+
+
+class ClusterUnavailable(InputError):
+    """The cluster that was named cannot do the work."""
 
 
 class OutputNotWritable(InputError):

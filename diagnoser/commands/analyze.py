@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import diagnoser
 from diagnoser.about import with_about
 from diagnoser.emitted import or_patch
+from diagnoser.inputs import result_base, traces_named
 from diagnoser.options import (
     AskMegatron,
     CacheDir,
@@ -22,9 +25,11 @@ from diagnoser.options import (
     NsysPath,
     NvtxPattern,
     OutputPlace,
+    RankMap,
     RankNumber,
     ReaderName,
     Redact,
+    SchedulerAddress,
     StartTime,
     StepRange,
     SummaryFolder,
@@ -48,6 +53,7 @@ def analyze(
     end: EndTime = None,
     rank: RankNumber = None,
     gpu: DeviceNumber = None,
+    ranks: RankMap = None,
     config: ConfigFile = None,
     log: LogFile = None,
     emit_config: EmitConfig = None,
@@ -65,27 +71,20 @@ def analyze(
     cache_dir: CacheDir = None,
     reader: ReaderName = Reader.AUTO,
     jobs: Jobs = None,
+    scheduler: SchedulerAddress = None,
     about: dict[str, object] | None = None,
 ) -> int:
     """Diagnose a trace: which wall holds it back, what to try.
 
     Reads an Nsight Systems report (through your own nsys), an SQLite export of one, or the PyTorch
-    profiler's JSON. Never changes the input, never writes beside it unless asked, never opens the network.
-
-    \b
-    moe-diag analyze run.sqlite --nvtx 'train_step_\\d+' --steps 2:5
-    moe-diag analyze run.sqlite --gpu-model H100 --ep 16 --core-version 0.16.1 --full
-    moe-diag analyze run.sqlite --config run.yaml --log train.log
-    moe-diag analyze run.sqlite --config train.sh --emit-config megatron-lm -o patch.sh
-    moe-diag analyze run.sqlite --ticket perf-1234    all a perf ticket needs
-
-    With --config no fix is shown that the configuration forbids; what it contradicts, and numbers, are.
-    Results name no path, host, user or text of the configuration, unless --no-redact is given.
+    profiler's JSON. Several files are ranks of one run. Never changes the input, never writes beside it
+    unless asked. No network but to the scheduler that you name.
     """
     forms = or_patch(form, emit_config)
     want = output_of(forms, output, force=force_overwrite, full=full, keys=keys, flavor=flavor, ticket=ticket)
-    plan = plan_results(Kind.ANALYSIS, want, traces, [config, log])
-    check_folder(summary, traces, force_overwrite)
+    files = traces_named(traces)
+    plan = plan_results(Kind.ANALYSIS, want, [result_base(traces), *files], [config, log, ranks])
+    check_folder(summary, files, force_overwrite)
     with progress_display() as progress:
         diagnosis = diagnoser.analyze(
             traces,
@@ -99,6 +98,8 @@ def analyze(
             cache_dir=cache_dir,
             reader=reader,
             jobs=jobs,
+            ranks=ranks,
+            scheduler=scheduler,
             config=config,
             log=log,
             about=about,
@@ -110,3 +111,23 @@ def analyze(
     write_results(diagnosis.result, plan, want)
     say_skipped(diagnosis.skipped)
     return 0
+
+
+_EXAMPLES: Final = """
+    \b
+    moe-diag analyze run.nsys-rep                     the report, on stdout
+    moe-diag analyze run.sqlite -o run.html           as a page
+    moe-diag analyze ranks/                           every recording in a folder
+    moe-diag analyze 'ranks/*.sqlite' --ranks map.csv
+    moe-diag analyze run.sqlite --start 1.5s --end 2.5s
+    moe-diag analyze run.sqlite -f markdown --flavor jira
+    moe-diag analyze run.sqlite --nvtx 'train_step_\\d+' --steps 2:5
+    moe-diag analyze run.sqlite --gpu-model H100 --ep 16 --core-version 0.16.1 --full
+    moe-diag analyze run.sqlite --config run.yaml --log train.log
+    moe-diag analyze run.sqlite --config train.sh --emit-config megatron-lm -o patch.sh
+    moe-diag analyze run.sqlite --ticket perf-1234    all a perf ticket needs
+
+    With --config, fixes that the configuration forbids are left out, and contradictions are listed.
+    Results name no path, host, user or text of the configuration, unless --no-redact is given.
+"""
+analyze.__doc__ = f"{analyze.__doc__}{_EXAMPLES}"

@@ -12,10 +12,12 @@ from heuristics.comparison.difference.rows import attribute, layers
 from heuristics.comparison.expected import judge_expected
 from heuristics.comparison.facts import Facts
 from heuristics.comparison.pairs import Pair, pair_ranks
+from heuristics.comparison.ranks import compare_runs
 from heuristics.comparison.size import Judged, Size, judge_gate, judge_pairs, judge_size, measure_size
 from heuristics.comparison.suspects import can_explain, find_suspects
 from heuristics.comparison.taken import Prediction
 from heuristics.result.compared import Comparable, Expected, Gate, Suspect
+from heuristics.result.compared_run import ComparedRun
 from heuristics.result.known import known
 from heuristics.result.result import Result
 
@@ -33,6 +35,7 @@ class Comparison:
     suspects: tuple[Suspect, ...]
     gate: Gate | None = None
     expected: tuple[Expected, ...] = ()
+    run: ComparedRun | None = None
 
 
 def compare(
@@ -73,4 +76,5 @@ def compare(
         suspects=find_suspects(facts),
         gate=None if gate_frac is None else judge_gate(size, judged, gate_frac),
         expected=judge_expected(facts, size, judged, explained, predictions),
+        run=compare_runs(base, new, pairs),
     )

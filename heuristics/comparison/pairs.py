@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from heuristics.comparison.like_ranks import pairs_by_group, same_size
 from heuristics.result.known import known
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
@@ -17,19 +18,25 @@ class Pair:
 
     base: Rank
     new: Rank
-    by: Literal["rank", "order", "chosen"]
+    by: Literal["rank", "group", "order", "chosen"]
 
 
 def pair_ranks(base: Result, new: Result, base_gpu: int | None, new_gpu: int | None) -> tuple[Pair, ...]:
     """Pairs, the one that is compared in full first. At least one.
 
-    By number of rank and device where both sides record it and share one; else in their order. Where a GPU is
-    chosen, the first rank on it. Raises `EmptySelection` where a side has no such GPU.
+    By number of rank and device where both sides record it, share one and have as many ranks; else by the
+    groups of like ranks and the place in them; else in their order. Where a GPU is chosen, the first rank on
+    it. Raises `EmptySelection` where a side has no such GPU.
     """
     if base_gpu is not None or new_gpu is not None:
         return (Pair(_on(base, base_gpu, "base"), _on(new, new_gpu, "new"), "chosen"),)
     before, after = _numbered(base), _numbered(new)
-    if shared := sorted(before.keys() & after.keys()):
+    shared = sorted(before.keys() & after.keys())
+    if shared and same_size(base, new):
+        return tuple(Pair(before[key], after[key], "rank") for key in shared)
+    if like := pairs_by_group(base, new):
+        return tuple(Pair(one, other, "group") for one, other in like)
+    if shared:
         return tuple(Pair(before[key], after[key], "rank") for key in shared)
     return tuple(Pair(one, other, "order") for one, other in zip(base.ranks, new.ranks, strict=False))
 

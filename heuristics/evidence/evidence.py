@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import TYPE_CHECKING
 
-from heuristics.evidence.figures import figures_of
+from heuristics.evidence.figures import Figures, figures_of
+from heuristics.evidence.late_rank import expert_waiting_frac, late_rank
 from heuristics.evidence.observed import observed_by
 from heuristics.evidence.startup import Startup, find_startup, judged_ns
 from heuristics.plan.gains import Replayed
 from heuristics.run.observed import Observed
+from heuristics.run.repairs import LateRank
 from heuristics.run.run import WallId
 from heuristics.walls import judge_walls, replayed_prices
 from heuristics.walls.bound import Bound, LargestBucket, find_bound, largest_bucket
@@ -34,7 +36,7 @@ class RunEvidence:
     used, over all ranks; None where no steps were found. `perturbation_frac`: how much longer the profiled
     step is than a step without the profiler, where that is known. `startup`: profiler and start-up time that
     is left out of the windows, where there is much of it. `unproven`: walls whose fixes may help although no
-    gain is proven, and why none is.
+    gain is proven, and why none is. `late`: why ranks wait for each other, by several of them.
     """
 
     bound: Bound
@@ -48,6 +50,7 @@ class RunEvidence:
     perturbation_frac: float | None = None
     startup: Startup | None = None
     unproven: Mapping[WallId, Missing] = field(default_factory=dict)
+    late: LateRank | None = None
 
 
 def observe(measurements: Sequence[RankMeasurements], together: RunAnalysis | None = None) -> RunEvidence:
@@ -60,17 +63,30 @@ def observe(measurements: Sequence[RankMeasurements], together: RunAnalysis | No
         if not isinstance(rank.costs, Missing) and rank.costs.refused is None
     )
     bound = find_bound(ranks)
+    late = late_rank(together, ranks) if together else None
     return RunEvidence(
         bound=bound,
         largest=largest_bucket(ranks),
         walls=walls,
         verdict=find_verdict(measurements, walls, together),
-        observed=observed_by(ranks),
+        observed=_observed(ranks, together, late),
         window_ns=sum(rank.window_ns for rank in replayed),
         replayed=replayed,
         step_ns=_step_ns(measurements),
         startup=find_startup(measurements),
         unproven=unproven(walls, bound),
+        late=late,
+    )
+
+
+def _observed(ranks: Sequence[Figures], together: RunAnalysis | None, late: LateRank | None) -> Observed:
+    """What the ranks show; waiting by several of them, where they separate it, not by what is like it."""
+    seen = observed_by(ranks)
+    waiting = expert_waiting_frac(together) if together else None
+    return replace(
+        seen,
+        late_cause=late.cause if late else seen.late_cause,
+        a2a_waiting_frac=seen.a2a_waiting_frac if waiting is None else waiting,
     )
 
 

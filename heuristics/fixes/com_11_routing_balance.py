@@ -28,8 +28,9 @@ def advice(run: Run) -> tuple[Precondition, ...]:
     """Waiting dominates, which has to be seen: the change is of what is learned. Routing may be uneven."""
     waiting, routing = run.active.a2a_waiting_frac, run.config.routing
     uneven = run.active.late_cause == "routing_imbalance"
+    spread = () if uneven else (expert_parallel(run),)  # work that differs by rank shows it by itself
     return (
-        expert_parallel(run),
+        *spread,
         *right_topology(run),
         holds(
             f"waiting is more than {WAITING.value:.0%} of the expert all-to-all, or "

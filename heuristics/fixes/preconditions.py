@@ -8,6 +8,7 @@ from typing import Final
 
 from heuristics.config.versions import PACKAGE_NAMES, Package, numbers
 from heuristics.fixes.precondition import Precondition, Release, State
+from heuristics.run.repairs import REPAIRS
 from heuristics.run.run import Run
 from traces.limits import Limit
 from traces.settings.settings import Value
@@ -128,9 +129,16 @@ def mostly_moving(run: Run) -> Precondition:
     return holds(
         f"waiting is at most {WAITING.value:.0%} of the expert all-to-all",
         None if waiting is None else waiting <= WAITING.value,
-        "COM-11",
+        _ends_waiting(run),
         "record several ranks of a group",
     )
+
+
+def _ends_waiting(run: Run) -> str:
+    """What makes ranks wait less: where the late rank is known its repair, else even routing."""
+    if run.late is None:
+        return "COM-11"
+    return next(iter(REPAIRS[run.late.cause].fixes), "the repair of the late rank")
 
 
 def head_room(run: Run, needed_bytes: float | None) -> Precondition:

@@ -14,8 +14,10 @@ from heuristics.fixes import com_1_ep_overlap
 from heuristics.guides.context_parallel import VERY_LONG, guided_cp, sequence_length
 from heuristics.guides.facts import EP_KINDS
 from heuristics.guides.memory_use import segments_suffice
+from heuristics.plan.repair import before_others
 from heuristics.run.run import Run, WallId
 from traces.limits import Limit
+from traces.ranks.cause import Cause
 from traces.training_log.log import OutOfMemory
 
 FRAGMENTED: Final = Limit(
@@ -82,6 +84,13 @@ def _overlap_is_at_hand(run: Run) -> bool:
     return plain and not any(one.stops for one in com_1_ep_overlap.FIX.preconditions(run))
 
 
+def _uneven_routing(run: Run) -> bool:
+    """Tokens make a rank late; where several ranks were replayed, by as much as is repaired first."""
+    replayed = run.late is not None and run.late.saved_frac is not None
+    told = run.active.late_cause == Cause.ROUTING_IMBALANCE
+    return told and (not replayed or "COM-11" in before_others(run))
+
+
 def _very_long(run: Run) -> bool:
     """Attention of a very long sequence on fewer ranks than the guide starts with."""
     length, cp = sequence_length(run), run.config.cp
@@ -145,7 +154,7 @@ CLUES: Final = (
     Clue(
         "communication",
         "COM-11",
-        lambda run: run.active.late_cause == "routing_imbalance",
+        _uneven_routing,
         "the wait is for a late rank, which a faster transfer does not shorten",
         "Megatron-Bridge, skill perf-nsys-analysis at 067f987d",
     ),

@@ -33,6 +33,7 @@ def levers_of(
         cost_by_kind_ns={wall: costs for wall, costs in run.cost_by_kind_ns.items() if wall not in why},
         total_ns={wall: ns for wall, ns in run.total_ns.items() if wall not in why},
         total_frac={wall: frac for wall, frac in run.total_frac.items() if wall not in why},
+        late=None,
     )
     fixes = {number: fix for number, fix in catalogue.items() if _may_help(run, fix)}
     found = plan(unpriced, tuple(why), fixes)

@@ -14,6 +14,7 @@ from heuristics.plan.gains import Gain
 from heuristics.plan.levers import levers_of
 from heuristics.plan.order import in_paying_order
 from heuristics.plan.planned import Plan, Planned, Refused, Rejection
+from heuristics.plan.repair import as_repair, before_others, is_repair, less_waiting, repairs
 from heuristics.plan.room import without_room
 from heuristics.plan.upgrade import unlocked
 from heuristics.run.run import Run, WallId
@@ -170,7 +171,7 @@ def _plan(
             chosen = [*earlier, replace(planned, after=allowed.after if allowed else ())]
             refused = [one for one in refused if one.fix not in [aside.fix for aside in first]]
     room = [one.fix.id for one in chosen if run.does_not_fit and one.fix.wall == "memory"]
-    chosen = in_paying_order(chosen, (*before_tuning(run), *room))
+    chosen = in_paying_order(chosen, (*before_tuning(run), *before_others(run), *room))
     return Plan(tuple(replace(one, shares_with=_sharing(one, chosen)) for one in chosen), tuple(refused), ())
 
 
@@ -185,7 +186,7 @@ def _wanted(
     wanted = [_planned(run, fix, gains) for fix in _ordered(run, wall, catalogue) if fix.id not in seen]
     if run.does_not_fit and wall == "memory":  # room comes first there, not time
         return wanted
-    return in_paying_order(wanted)
+    return in_paying_order(wanted, before_others(run))
 
 
 def _permits(run: Run) -> Permits | None:
@@ -264,6 +265,7 @@ def _wins(fix: Fix) -> tuple[str, ...]:
 def _ordered(run: Run, wall: WallId, catalogue: Mapping[str, Fix]) -> list[Fix]:
     """The wall's fixes in its order, but what a clue names first, then those of direct evidence."""
     known = [catalogue[number] for number in WALL_ORDER[wall] if number in catalogue]
+    known += [fix for fix in repairs(run, wall, catalogue) if fix not in known]
     fixes = [fix.of_run(fix, run) for fix in known]
     named = first_by_clue(run, wall)
     return sorted(fixes, key=lambda fix: (fix.id != named, not _is_direct(run, fix)))
@@ -314,7 +316,11 @@ def _planned(run: Run, fix: Fix, gains: Mapping[str, Gain]) -> Planned:
     ceiling = None if fix.direct == () else _ceiling_frac(run, fix.wall, _with_perhaps(run, _wins(fix)))
     why = NO_WALL if ceiling is None else NOT_REPLAYED
     planned = Planned(fix, Knobs(), conditions, ceiling, low_because=why)
-    return planned if ceiling is None else _replayed(planned, ceiling, fix.changes(run), gains)
+    if is_repair(run, fix):
+        return as_repair(run, planned)
+    if ceiling is not None:
+        planned = _replayed(planned, ceiling, fix.changes(run), gains)
+    return less_waiting(run, planned, ceiling)
 
 
 def _replayed(
@@ -361,7 +367,7 @@ def _too_little(run: Run, fix: Fix, dominated: bool) -> str | None:
     Where one kind dominates the wall, a fix of others must act on a part of the windows worth asking about.
     """
     share = _share(run, fix.wall, fix.kinds)
-    if share is None or share >= 1 or _is_direct(run, fix):
+    if share is None or share >= 1 or _is_direct(run, fix) or is_repair(run, fix):
         return None
     if share < TOUCHED.value:
         return f"{share:.0%} of this wall's cost"

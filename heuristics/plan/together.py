@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations
 from typing import Final
 
@@ -12,7 +12,7 @@ from heuristics.result.judged import Combined
 from heuristics.run.run import Run
 from traces.missing import Missing
 from traces.replay.changes.change import Change
-from traces.replay.changes.together import Joint
+from traces.replay.changes.together import Joint, Together
 
 STEPS: Final = 3
 """How many first steps of a plan are replayed as one."""
@@ -34,6 +34,10 @@ def combined_of(
     for rank in ranks:
         if isinstance(rank.costs.together, Missing):
             return Missing("combined", rank.costs.together.reason, rank.costs.together.cure)
+    for several in sets:
+        known = _known(several, run, ranks)
+        for rank in ranks:
+            _expect(rank, known)
     return tuple(_combined(several, run, ranks) for several in sets)
 
 
@@ -50,8 +54,7 @@ def _combined(several: Sequence[Planned], run: Run, ranks: Sequence[Replayed]) -
     Its upper end is at most the sum of its fixes' own, but for what they hide of each other, and at least the
     largest of them. Its lower end may be below that of its best fix, where another may cost time.
     """
-    kinds = {kind for one in several for kind in one.fix.changes(run)}
-    known = {one.kind: one for rank in ranks for one in rank.changes if one.kind in kinds}
+    known = _known(several, run, ranks)
     joints = [_joint(rank, known) for rank in ranks]
     whole_ns = sum(rank.window_ns for rank in ranks)
     low, high, beyond = (
@@ -63,9 +66,25 @@ def _combined(several: Sequence[Planned], run: Run, ranks: Sequence[Replayed]) -
     return Combined(tuple(one.fix.id for one in several), (min(low, high), high))
 
 
+def _known(several: Sequence[Planned], run: Run, ranks: Sequence[Replayed]) -> dict[str, Change]:
+    """The changes that some fixes stand for, by kind, as found on any rank."""
+    kinds = {kind for one in several for kind in one.fix.changes(run)}
+    return {one.kind: one for rank in ranks for one in rank.changes if one.kind in kinds}
+
+
+def _found(rank: Replayed, known: Collection[str]) -> dict[str, Change]:
+    return {one.kind: one for one in rank.changes if one.kind in known}
+
+
+def _expect(rank: Replayed, known: Collection[str]) -> None:
+    """Let a rank learn what it will be asked."""
+    if isinstance(rank.costs.together, Together):
+        rank.costs.together.expect(_found(rank, known))
+
+
 def _joint(rank: Replayed, known: dict[str, Change]) -> Joint:
     """What the known kinds of change save on one rank; what was not found there, at most what it acts on."""
-    found = {one.kind: one for one in rank.changes if one.kind in known}
+    found = _found(rank, known)
     elsewhere_ns = sum(most_ns(rank.costs, one) for kind, one in known.items() if kind not in found)
     together = rank.costs.together
     if together is None or isinstance(together, Missing):

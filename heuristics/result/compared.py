@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
+from heuristics.result.compared_run import ComparedRun, Place
 from heuristics.result.judged import Level
 from heuristics.result.known import Count, Frac, Ns, OrMissing, SchemaVersion, Section
 from heuristics.result.result import Tool
@@ -201,20 +202,12 @@ class Expected(Section, frozen=True):
     grew: tuple[str, ...]
 
 
-class Place(Section, frozen=True):
-    """Where a rank stands in its own result."""
-
-    index: Count
-    device: int
-    rank: OrMissing[Count]
-
-
 class ComparedPair(Section, frozen=True):
     """Two ranks held against each other; the first pair is compared in full."""
 
     base: Place
     new: Place
-    by: Literal["rank", "order", "chosen"]
+    by: Literal["rank", "group", "order", "chosen"]
     step_delta_ns: OrMissing[int]
 
 
@@ -230,6 +223,7 @@ class Compared(Section, frozen=True, kw_only=True):
     """One comparison, version 1.x of its JSON document: keys may be added, none may change.
 
     `attribution` adds up to `step_delta_ns`, its last row being `noise`; `gate` is None where none was asked.
+    `run` is there where both sides hold several ranks.
     """
 
     one_path_a_list: ClassVar[bool] = True
@@ -262,3 +256,4 @@ class Compared(Section, frozen=True, kw_only=True):
     pairs: Annotated[tuple[ComparedPair, ...], Meta(min_length=1)]
     gate: Gate | None
     expected: tuple[Expected, ...] = ()
+    run: ComparedRun | UnsetType = UNSET

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from heuristics.result.known import Count, Frac, Ns, OrMissing, Section
-from traces.ranks.cause import Cause, ProblemKind
+from heuristics.result.known import Bytes, Count, Frac, Ns, OrMissing, Section
+from traces.ranks.cause import Cause, ClockSource, HotRank, ProblemKind
 
 
 class RankInRun(Section, frozen=True):
-    """One rank of the run, by its place in `ranks[]`; times are those of a mean step."""
+    """One rank of the run, by its place in `ranks[]`; times are those of a mean step.
+
+    The last three are of each step of the run, or of each column of several steps (`run.steps_per_column`);
+    null in a step that was not recorded.
+    """
 
     index: Count
     rank: Count | None
@@ -18,6 +22,11 @@ class RankInRun(Section, frozen=True):
     waited_ns: Ns
     caused_ns: OrMissing[Ns]
     device_factor: OrMissing[float]
+    expert_ns: OrMissing[Ns]
+    given_bytes: OrMissing[Mapping[str, Bytes]]
+    step_lengths_ns: tuple[Ns | None, ...] = ()
+    waited_by_step_ns: tuple[Ns | None, ...] = ()
+    caused_by_step_ns: OrMissing[tuple[Ns | None, ...]] = ()
 
 
 class LikeRanks(Section, frozen=True):
@@ -33,7 +42,12 @@ class LikeRanks(Section, frozen=True):
 
 
 class Late(Section, frozen=True):
-    """Who makes the others wait, and why. `index` is a place in `ranks[]`, null where it is not one rank."""
+    """Who makes the others wait, and why. `index` is a place in `ranks[]`, null where it is not one rank.
+
+    `repair`: what to check first. `repair_fixes`: ids of the fixes that do it, none where it is no matter of
+    the configuration. `repair_first`: it comes before all other changes. `exposed_frac`: of the exposed
+    communication of all ranks, what is waiting for it.
+    """
 
     index: Count | None
     rank: Count | None
@@ -43,13 +57,30 @@ class Late(Section, frozen=True):
     by_step: tuple[Count | None, ...]
     group: Count | None
     repair: str
+    repair_fixes: tuple[str, ...] = ()
+    repair_first: bool = False
+    exposed_frac: Frac | None = None
+
+
+class ClockFit(Section, frozen=True):
+    """A clock, that of the `ranks` in these places of `ranks[]`: where its times lie on the one clock.
+
+    A time t lies at `t - offset_ns - (t - base_ns) * drift_ppm / 1e6`.
+    """
+
+    ranks: tuple[Count, ...]
+    source: ClockSource
+    base_ns: int
+    offset_ns: int
+    drift_ppm: float
 
 
 class Clocks(Section, frozen=True):
-    """Whether all ranks stand on one clock, and how well."""
+    """Whether all ranks stand on one clock, and how well; else `by_rank` is by the starts of sessions."""
 
     aligned: bool
     residual_ns: OrMissing[Ns]
+    by_rank: tuple[ClockFit, ...] = ()
 
 
 class RunWithout(Section, frozen=True):
@@ -70,11 +101,99 @@ class RunProblem(Section, frozen=True):
     ranks: tuple[Count, ...]
 
 
+class PipelineStage(Section, frozen=True):
+    """One stage of the pipeline, times of a mean rank and step. `bubble_ns` is the sum of the next three."""
+
+    ranks: tuple[Count, ...]
+    step_ns: OrMissing[Ns]
+    own_work_ns: OrMissing[Ns]
+    bubble_ns: OrMissing[Ns]
+    warm_up_ns: OrMissing[Ns]
+    steady_ns: OrMissing[Ns]
+    cool_down_ns: OrMissing[Ns]
+
+
+class VirtualStages(Section, frozen=True):
+    """What the formula says of more virtual stages."""
+
+    chunks: Count
+    formula_frac: Frac
+
+
+class Pipeline(Section, frozen=True):
+    """What the stages of a pipeline wait for each other; `stages` in order."""
+
+    stages: tuple[PipelineStage, ...]
+    bubble_frac: OrMissing[Frac]
+    formula_frac: OrMissing[Frac]
+    stage_imbalance: OrMissing[float]
+    microbatches: OrMissing[Count]
+    chunks: OrMissing[Count]
+    with_more_chunks: tuple[VirtualStages, ...]
+
+
+class LayerOfExperts(Section, frozen=True):
+    """One MoE layer in one group of ranks that exchange tokens; `hot_index` is a place in `ranks[]`."""
+
+    expert_group: Count
+    layer: Count
+    imbalance: float
+    hot_index: Count
+
+
+class WorstOfExperts(Section, frozen=True):
+    """The layer and step in which a rank has the most expert work beyond the mean of its group."""
+
+    expert_group: Count
+    layer: Count
+    step: Count
+    hot_index: Count
+    imbalance: float
+    above_ns: Ns
+
+
+class ExpertGroups(Section, frozen=True):
+    """Expert work layer by layer, in groups of ranks that exchange tokens, by their places in `ranks[]`."""
+
+    groups: tuple[tuple[Count, ...], ...]
+    layer_count: Count
+    uneven_layers: tuple[LayerOfExperts, ...]
+    worst: WorstOfExperts
+    pattern: OrMissing[HotRank]
+
+
+class CollectiveSpeed(Section, frozen=True):
+    """How fast the collectives of a kind move whose sizes are recorded on all their ranks."""
+
+    kind: str
+    collectives: Count
+    size_bytes: Bytes
+    transfer_ns: Ns
+    bytes_per_s: OrMissing[float]
+
+
+class PeerBytes(Section, frozen=True):
+    """What one rank sends to another in a mean step; both are places in `ranks[]`."""
+
+    kind: str
+    sender: Count
+    receiver: Count
+    size_bytes: Bytes
+
+
+class Traffic(Section, frozen=True):
+    """Bytes where their sizes are recorded; `largest_pairs`: who sends most to whom."""
+
+    speeds: OrMissing[tuple[CollectiveSpeed, ...]]
+    largest_pairs: tuple[PeerBytes, ...]
+
+
 class Run(Section, frozen=True):
     """Several ranks of one run. `groups` are of ranks that do the same work."""
 
     ranks_seen: Count
     world_size: OrMissing[Count]
+    world_size_from: str | None
     groups: tuple[LikeRanks, ...]
     late: OrMissing[Late]
     clocks: Clocks
@@ -87,3 +206,10 @@ class Run(Section, frozen=True):
     imbalance: OrMissing[float]
     without: OrMissing[RunWithout]
     problems: tuple[RunProblem, ...]
+    pipeline: OrMissing[Pipeline]
+    experts: OrMissing[ExpertGroups]
+    traffic: OrMissing[Traffic]
+    complete_frac: OrMissing[Frac] = None
+    late_exposed_by_kind_ns: Mapping[str, Ns] = {}
+    transfer_by_kind_ns: Mapping[str, Ns] = {}
+    steps_per_column: Count = 1

@@ -13,6 +13,7 @@ from heuristics.config.trust import validated_settings
 from heuristics.config.view import Config
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
+from heuristics.run.repairs import LateRank
 from traces.names.frameworks import Framework
 from traces.settings.settings import Settings, Value
 from traces.training_log.log import TrainingLog
@@ -45,6 +46,8 @@ class Run:
     log: TrainingLog | None = None
     framework: Framework = "megatron"
     """Whose settings a plan may name: what the trace shows, Megatron where its configuration was given."""
+    late: LateRank | None = None
+    """Why ranks wait for each other, by several of them; None where nobody is late or nobody can tell."""
 
     @cached_property
     def config(self) -> Config:

@@ -10,7 +10,7 @@ from heuristics.evidence.startup import find_startup
 from heuristics.result.judged import Level, Reason
 from heuristics.run.run import WallId
 from heuristics.walls.wall import WallJudgement
-from heuristics.walls.words import wall_words
+from heuristics.walls.words import percent, wall_words
 from traces.account.account import Account
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
@@ -28,6 +28,11 @@ OFF: Final = Limit(
 )
 PROFILER_CALL: Final = Limit(
     1_000, "ns per recorded call or range", "ours, not measured: what recording one costs its thread"
+)
+COMPLETE: Final = Limit(
+    0.90,
+    "fraction of communication time",
+    "ours: below it a wall could lie in collectives that not all ranks of their group recorded",
 )
 PROFILER_SHARE: Final = Limit(0.25, "fraction of the host's cost", "ours: more may be the profiler's making")
 
@@ -106,15 +111,21 @@ def _about_ranks(
     inseparable = "waiting for a slow peer cannot be separated from data transfer"
     if len(measurements) == 1:
         yield Reason("one_rank", f"only one rank was recorded, so {inseparable}")
-    elif together is None:
-        return
-    elif isinstance(together.late, Missing):
-        yield Reason("other_ranks", f"{inseparable}: {together.late.reason}")
-    elif (size := together.world_size) is None:
-        yield Reason("other_ranks", "the recordings do not name the number of ranks of the run")
-    elif len(together.ranks) < size:
-        text = f"{len(together.ranks)} of {size} ranks were recorded, and the others are unknown"
-        yield Reason("other_ranks", text)
+    elif together is not None and (missing := together.clocks.missing):
+        yield Reason("other_ranks", f"{inseparable}: {missing.reason}")
+    elif together is not None and (together.separated.complete_frac or 0.0) < COMPLETE.value:
+        yield Reason("other_ranks", _not_complete(together))
+
+
+def _not_complete(together: RunAnalysis) -> str:
+    """How much of the communication is with ranks that may be missing."""
+    size, open_frac = together.world_size, 1.0 - (together.separated.complete_frac or 0.0)
+    part = f"{percent(open_frac)} of communication time is in groups that"
+    if size is None:
+        return f"{part} may have more ranks: their number was not recorded"
+    if len(together.ranks) < size:
+        return f"{len(together.ranks)} of {size} ranks were recorded, and {part} may wait for the others"
+    return f"{part} could not be matched across ranks"
 
 
 def _about_coverage(measurements: Sequence[RankMeasurements]) -> Iterator[Reason]:

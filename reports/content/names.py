@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from heuristics.result.compared import Place
+from heuristics.result.compared_run import Place
 from heuristics.result.known import OrMissing, known
 from heuristics.result.rank import Rank
 from heuristics.result.side import Side

@@ -6,6 +6,7 @@ Times are ms per step unless said otherwise; exact nanoseconds are in the JSON d
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from math import floor, log10
 from typing import Final
 
@@ -71,6 +72,11 @@ def gigabytes(count: float) -> str:
     return f"{rounded(count / 1e9)} GB"
 
 
+def megabytes(count: float) -> str:
+    """Bytes as MB, decimal, without its unit: `25.5`."""
+    return rounded(count / 1e6)
+
+
 def saving(low: float | None, high: float | None) -> str:
     """What a change saves, as a range of shares of the step: `25-28 %`, `up to 18 %`, `-2.9 % to +6.8 %`."""
     if high is None:
@@ -87,3 +93,12 @@ def saving(low: float | None, high: float | None) -> str:
 def counted(count: int, one: str, many: str = "") -> str:
     """A number of things: `1 step`, `12 steps`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def numbers(ranks: Sequence[int]) -> str:
+    """Numbers in order, those in a row as a range: `0, 3 to 7`."""
+    runs = [
+        [number for _, number in run]
+        for _, run in groupby(enumerate(sorted(ranks)), key=lambda one: one[1] - one[0])
+    ]
+    return ", ".join(f"{one[0]} to {one[-1]}" if len(one) > 2 else ", ".join(map(str, one)) for one in runs)

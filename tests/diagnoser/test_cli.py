@@ -115,7 +115,7 @@ BAD_INPUTS: list[tuple[Callable[[Path], Path], int, str]] = [
     (missing, 3, "does not exist"),
     (empty, 3, "is empty"),
     (text, 3, "is no trace we know"),
-    (a_folder, 3, "is a folder"),
+    (a_folder, 3, "has no recordings"),
     (truncated, 3, "is truncated"),
     (headless, 3, "is truncated"),
     (scrambled, 3, "is damaged"),

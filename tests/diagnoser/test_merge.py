@@ -87,8 +87,12 @@ def test_what_is_damaged_or_no_summary_is_named_and_the_others_go_on(
     assert str(broken) in err
 
 
-def test_a_summary_given_twice_is_named_and_counts_once(kept: Path) -> None:
-    document = merge_summaries([kept, kept / f"3{SUFFIX}"]).to_dict()
+def test_a_copy_of_a_summary_is_named_and_counts_once(kept: Path, tmp_path: Path) -> None:
+    whole = merge_summaries([kept]).to_dict()
+    assert merge_summaries([kept, kept / f"3{SUFFIX}"]).to_dict() == whole
+    copy = tmp_path / f"copy{SUFFIX}"
+    copy.write_bytes((kept / f"3{SUFFIX}").read_bytes())
+    document = merge_summaries([kept, copy]).to_dict()
     assert [one["kind"] for one in document["run"]["problems"]] == ["duplicate"]
     assert document["run"]["ranks_seen"] == 16
 

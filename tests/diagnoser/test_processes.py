@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,16 +14,18 @@ from pathlib import Path
 import pytest
 
 import diagnoser
-from diagnoser import processes
+from diagnoser import measured, processes
 from diagnoser.cli import run
 from diagnoser.demo.recordings import unpack
-from diagnoser.measured import TraceTask, measure_trace
+from diagnoser.measured import MeasuredTrace, TraceTask, measure_trace
 from diagnoser.pipeline import diagnose
 from diagnoser.processes import Workers
 from tests.places import ROOT
-from traces.errors import EmptySelection, NotATrace, ProcessEnded
+from traces.errors import EmptySelection, InputError, NotATrace, ProcessEnded
 from traces.formats.open import ReadOptions
 from traces.progress import report, silent
+from traces.replay.changes.together import Joint, Together
+from traces.replay.costs import Costs
 from traces.steps.selection import Selection
 
 DEMOS = ("host_overhead", "token_sync", "two_walls")  # changes of which are replayed together
@@ -59,7 +62,7 @@ def refused(number: int) -> int:
 def killed(number: int) -> int:
     if number == 1:
         os.kill(os.getpid(), signal.SIGKILL)
-    return never(number)
+    return number
 
 
 def never(number: int) -> int:
@@ -138,10 +141,55 @@ def test_the_first_error_by_order_is_raised_as_it_is(jobs: int) -> None:
         workers.map(refused, named(0, 7, 8))
 
 
-def test_a_process_that_is_killed_is_named_with_what_to_do() -> None:
-    said = "the process that read task 1 was ended from outside.*--jobs 1"
-    with pytest.raises(ProcessEnded, match=said), Workers(2, silent) as workers:
-        workers.map(killed, named(1, 2))
+def test_the_task_of_a_process_that_is_killed_is_named_and_the_others_go_on() -> None:
+    with Workers(2, silent) as workers:
+        ended, *others = workers.map(killed, named(1, 2, 3, 4))
+    assert isinstance(ended, ProcessEnded)
+    assert re.match("the process that read task 1 was ended from outside.*--jobs 1", str(ended))
+    assert others == [2, 3, 4]
+
+
+def test_a_trace_whose_process_is_killed_is_left_out_and_named(
+    demos: list[Path], monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setattr(measured, "measure_trace", unless_it_is_the_second)
+    found = diagnose(demos, jobs=2)
+    without = diagnose([demos[0], demos[2]], jobs=1)
+    assert (
+        found.result.warnings[0]
+        == f"{demos[1].name} was skipped: the process that read it was ended from outside"
+    )
+    assert found.result.fixes == without.result.fixes
+    assert found.result.combined == without.result.combined
+
+
+def unless_it_is_the_second(task: TraceTask) -> MeasuredTrace | InputError:
+    if DEMOS[1] in task.path.name:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return measure_trace(task)
+
+
+def test_what_was_kept_by_a_process_that_is_gone_is_made_again(demos: list[Path], way: str) -> None:
+    tasks = {path.name: TraceTask(path, Selection(), ReadOptions(), None, False) for path in demos}
+    here: list[Joint] = []
+    there: list[Joint] = []
+    for jobs, joints in ((1, here), (2, there)):
+        with Workers(jobs, silent) as workers:
+            found = workers.map(measure_trace, tasks)
+            for child in multiprocessing.active_children():
+                child.kill()
+                child.join()
+            joints += [joint_of(one) for one in found]
+    assert here == there
+    assert any(one.high_ns for one in here)
+
+
+def joint_of(trace: MeasuredTrace | InputError) -> Joint:
+    assert isinstance(trace, MeasuredTrace)
+    costs = trace.ranks[0].costs
+    assert isinstance(costs, Costs)
+    assert isinstance(costs.together, Together)
+    return costs.together.joint([one.kind for one in costs.changes])
 
 
 def test_an_interrupt_ends_every_process(monkeypatch: pytest.MonkeyPatch) -> None:

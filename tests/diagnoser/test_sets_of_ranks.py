@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Final
 
 import pytest
 
 from diagnoser.cli import run as cli
-from tests.simulate.knobs import Knobs
-from tests.simulate.ranks.clocks import draw_clocks
-from tests.simulate.ranks.described import Cause, RanksRun
+from tests.sets_doubles import RUN, analyzed, cut, late, problems, without_kernels, written
+from tests.simulate.ranks.described import Cause
 from tests.simulate.ranks.happened import RanksDone, simulate
 from tests.simulate.ranks.layout import Layout
-from tests.simulate.ranks.recorded import Capture, write_ranks
+from tests.simulate.ranks.recorded import Capture, Nccl
 from tests.simulate.recorded import View
 
-RUN = RanksRun(
-    3,
-    Layout(expert=4, data=4, ranks_per_host=2),
-    Knobs(step_count=4, layer_count=2),
-    Cause.SLOW_DEVICE,
-    rank=1,
-    strength=1.5,
+OF_NO_GROUP_ALL: Final = (
+    "of every group a rank is missing, and all that are here may have waited for that one"
 )
-"""Rank 1 of four has a slow device, and all wait for it."""
+OF_SEVERAL: Final = "the recordings are of several runs, and none of these has most of them"
+SLOW_ONE: Final = ("slow_device", 1)
 
 
 @pytest.fixture(scope="module")
@@ -44,28 +38,22 @@ def files(done: RanksDone, tmp_path_factory: pytest.TempPathFactory) -> list[Pat
     return written(done, tmp_path_factory.mktemp("run"), Capture(mpi=True))
 
 
-def written(done: RanksDone, folder: Path, capture: Capture) -> list[Path]:
-    return [one.path for one in write_ranks(done, folder, draw_clocks(done.run), capture)]
+@pytest.fixture(scope="module")
+def unnumbered(done: RanksDone, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The same, in which nothing tells ranks."""
+    return written(done, tmp_path_factory.mktemp("unnumbered"), Capture())
 
 
-def analyzed(paths: Iterable[Path], out: Path, *, code: int = 0) -> dict[str, Any]:
-    """The document that the command writes."""
-    out.unlink(missing_ok=True)
-    words = ["analyze", *map(str, paths), "--jobs", "1", "--output", str(out)]
-    assert cli(words) == code
-    document: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
-    return document
+@pytest.fixture(scope="module")
+def strangers() -> RanksDone:
+    """A run of two ranks."""
+    return simulate(replace(RUN, seed=4, cause=Cause.NONE, rank=None, layout=Layout(expert=2, data=2)))
 
 
-def problems(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """By kind."""
-    return {problem["kind"]: problem for problem in document["run"]["problems"]}
-
-
-def late(document: dict[str, Any]) -> tuple[str, int | None] | None:
-    """Cause and rank; None where nobody is named."""
-    found = document["run"]["late"]
-    return (found["cause"], found["rank"]) if found else None
+@pytest.fixture(scope="module")
+def again() -> RanksDone:
+    """Another run of the same four ranks."""
+    return simulate(replace(RUN, seed=5, cause=Cause.SLOW_HOST, rank=2, strength=4.0))
 
 
 @pytest.fixture
@@ -73,113 +61,198 @@ def out(tmp_path: Path) -> Path:
     return tmp_path / "result.json"
 
 
+def names(paths: Sequence[Path]) -> tuple[str, ...]:
+    return tuple(path.name for path in paths)
+
+
 def test_any_order_of_files_gives_one_run(files: Sequence[Path], out: Path) -> None:
     document = analyzed(files, out)
-    assert late(document) == ("slow_device", 1)
-    assert document["run"]["problems"] == []
+    assert late(document) == SLOW_ONE
+    assert problems(document) == []
     for turned in (files[::-1], [files[2], files[0], files[3], files[1]]):
         assert analyzed(turned, out)["run"] == document["run"]
+
+
+def test_a_folder_of_ranks_gives_what_its_files_give(files: Sequence[Path], out: Path) -> None:
+    folder = files[0].parent
+    document = analyzed([folder], out)
+    assert document["run"] == analyzed(files, out)["run"]
+    assert document["command"] == f"moe-diag analyze {folder.name}"
+    assert analyzed([folder / "*.sqlite"], out)["run"] == document["run"]
 
 
 def test_a_recording_given_twice_under_two_names_counts_once(
     files: Sequence[Path], out: Path, tmp_path: Path
 ) -> None:
-    again = Path(shutil.copy(files[2], tmp_path / "again.sqlite"))
-    document = analyzed([*files, again], out)
-    duplicate = problems(document)["duplicate"]
-    assert duplicate["left_out"]
-    assert set(duplicate["traces"]) <= {again.name, files[2].name}
-    assert any("left out" in warning for warning in document["warnings"])
-    assert document["run"]["ranks_seen"] == 4
-    whole = analyzed(files, out)
-    assert document["run"]["late"] == whole["run"]["late"]
-    assert document["run"]["wait_ns"] == whole["run"]["wait_ns"]
+    copy = Path(shutil.copy(files[2], tmp_path / "z.sqlite"))
+    document, whole = analyzed([*files, copy], out), analyzed(files, out)
+    assert problems(document) == [("duplicate", (copy.name,), True, ())]
+    assert document["warnings"] == [f"{copy.name}: left out, the same recording is there already"]
+    del document["run"]["problems"], whole["run"]["problems"]
+    assert document["run"] == whole["run"]
 
 
 def test_a_rank_that_nobody_recorded_is_named(files: Sequence[Path], out: Path) -> None:
     document = analyzed(files[:3], out)
-    assert problems(document)["missing_ranks"]["ranks"] == [3]
+    assert problems(document) == [("missing_ranks", (), False, (3,))]
     assert document["run"]["ranks_seen"] == 3
-    assert late(document) in (None, ("slow_device", 1))
+    assert late(document) == OF_NO_GROUP_ALL
 
 
 def test_without_the_late_rank_no_other_one_is_named(files: Sequence[Path], out: Path) -> None:
     document = analyzed([files[0], files[2], files[3]], out)
-    assert problems(document)["missing_ranks"]["ranks"] == [1]
-    assert late(document) in (None, ("none", None))
+    assert problems(document) == [("missing_ranks", (), False, (1,))]
+    assert late(document) == OF_NO_GROUP_ALL
 
 
-def test_ranks_of_two_runs_are_never_one(
+def test_of_two_ranks_that_were_recorded_the_two_between_are_missing(
     done: RanksDone, files: Sequence[Path], out: Path, tmp_path: Path
 ) -> None:
-    other = simulate(replace(RUN, seed=4, cause=Cause.NONE, rank=None, layout=Layout(expert=2, data=2)))
-    strangers = written(other, tmp_path, Capture(mpi=True))
-    document = analyzed([*files, *strangers], out)
-    mixed = [one for one in document["run"]["problems"] if one["left_out"]]
-    left_out = {name for one in mixed for name in one["traces"]}
-    assert left_out == {path.name for path in strangers}
-    assert document["run"]["late"] == analyzed(files, out)["run"]["late"]
-    assert all(any(path.name in one for one in document["warnings"]) for path in strangers)
+    """By the size of their communicator; without communicators by their numbers."""
+    bare = written(done, tmp_path / "bare", Capture(mpi=True, nccl=Nccl.NOTHING))
+    for paths in (files, bare):
+        document = analyzed([paths[0], paths[3]], out)
+        assert problems(document) == [("missing_ranks", (), False, (1, 2))]
+        assert late(document) == OF_NO_GROUP_ALL
+        assert document["run"]["world_size"] is None
 
 
-def test_two_halves_of_two_runs_name_nobody(files: Sequence[Path], out: Path, tmp_path: Path) -> None:
-    other = simulate(replace(RUN, seed=5, cause=Cause.SLOW_HOST, rank=2, strength=4.0))
-    strangers = written(other, tmp_path, Capture(mpi=True))
-    document = analyzed([*files[:2], *strangers[2:]], out)
-    assert any(one["left_out"] for one in document["run"]["problems"])
-    assert late(document) in (None, ("none", None))
+def test_ranks_of_a_smaller_run_are_left_out(
+    files: Sequence[Path], strangers: RanksDone, out: Path, tmp_path: Path
+) -> None:
+    others = written(strangers, tmp_path / "others", Capture(mpi=True))
+    document = analyzed([*files, *others], out)
+    assert problems(document) == [("mixed_runs", names(others), True, ())]
+    reason = "left out, other recordings are of the same ranks, with other communicators"
+    assert document["warnings"] == [f"{others[0].name}, {others[1].name}: {reason}"]
+    assert late(document) == SLOW_ONE
+    assert document["run"]["wait_ns"] == analyzed(files, out)["run"]["wait_ns"]
 
 
-def test_a_truncated_recording_is_named(files: Sequence[Path], out: Path, tmp_path: Path) -> None:
-    short = Path(shutil.copy(files[2], tmp_path / files[2].name))
-    with closing(sqlite3.connect(short)) as database, database:
-        ((middle,),) = database.execute("SELECT (min(start) + max(end)) / 2 FROM CUPTI_ACTIVITY_KIND_KERNEL")
-        for table in ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"):
-            database.execute(f"DELETE FROM {table} WHERE start > ?", (middle,))
+@pytest.mark.parametrize("count", [1, 2])
+def test_strangers_without_numbers_share_nothing_and_are_left_out(
+    count: int, unnumbered: Sequence[Path], strangers: RanksDone, out: Path, tmp_path: Path
+) -> None:
+    others = written(strangers, tmp_path / "others", Capture())[:count]
+    document = analyzed([*unnumbered, *others], out)
+    assert problems(document) == [("apart", names(others), True, ())]
+    assert document["run"]["ranks_seen"] == 4
+    assert late(document) == ("slow_device", None)
+    reason = "left out, they took part in no collective with the others"
+    assert document["warnings"] == [f"{', '.join(names(others))}: {reason}"]
+
+
+def test_a_stranger_of_which_only_times_tell_is_left_out(
+    done: RanksDone, again: RanksDone, out: Path, tmp_path: Path
+) -> None:
+    """Nothing names groups; it is of a process whose other recording overlaps with the others."""
+    capture = Capture(nccl=Nccl.NOTHING)
+    ours = written(done, tmp_path / "ours", capture)
+    other = written(again, tmp_path / "others", capture)[2]
+    document = analyzed([*ours, other], out)
+    assert problems(document) == [("mixed_runs", (other.name,), True, ())]
+    assert late(document) == ("slow_device", None)
+
+
+def test_two_halves_of_two_runs_name_nobody(
+    files: Sequence[Path], again: RanksDone, out: Path, tmp_path: Path
+) -> None:
+    others = written(again, tmp_path / "others", Capture(mpi=True))[2:]
+    document = analyzed([*files[:2], *others], out)
+    assert problems(document) == [("apart", names(others), True, ()), ("missing_ranks", (), False, (2, 3))]
+    assert late(document) == OF_SEVERAL
+
+
+@pytest.mark.parametrize("mpi", [True, False])
+def test_two_whole_runs_are_two_and_name_nobody(
+    mpi: bool, done: RanksDone, again: RanksDone, out: Path, tmp_path: Path
+) -> None:
+    sets = [written(one, tmp_path / f"{one.run.seed}", Capture(mpi=mpi)) for one in (done, again)]
+    document = analyzed([*sets[0], *sets[1]], out)
+    ((kind, traces, left_out, missing),) = problems(document)
+    assert (kind, left_out, missing) == ("mixed_runs", True, ())
+    assert set(traces) in [set(names(one)) for one in sets]
+    assert document["run"]["ranks_seen"] == 4
+    assert late(document) == OF_SEVERAL
+
+
+def test_a_truncated_recording_is_named_and_used(files: Sequence[Path], out: Path, tmp_path: Path) -> None:
+    short = cut(files[2], tmp_path, 0, 0.5)
     document = analyzed([files[0], files[1], short, files[3]], out)
-    assert problems(document)["truncated"]["traces"] == [short.name]
-    assert late(document) in (None, ("slow_device", 1))
+    assert problems(document) == [("truncated", (short.name,), False, ())]
+    assert document["run"]["ranks_seen"] == 4
+    assert late(document) == SLOW_ONE
+    assert document["warnings"] == []
 
 
 def test_a_recording_of_another_schema_is_named_and_used(done: RanksDone, out: Path, tmp_path: Path) -> None:
     older = Capture(View(schema="3.20.3"), mpi=True, ranks=[3])
     paths = [*written(done, tmp_path, Capture(mpi=True, ranks=[0, 1, 2])), *written(done, tmp_path, older)]
     document = analyzed(paths, out)
-    odd = problems(document)["mixed_versions"]
-    assert odd["traces"] == [paths[3].name]
-    assert not odd["left_out"]
-    assert late(document) == ("slow_device", 1)
+    assert problems(document) == [("mixed_versions", (paths[3].name,), False, ())]
+    assert late(document) == SLOW_ONE
 
 
-def test_recordings_that_do_not_overlap_name_nobody(files: Sequence[Path], out: Path, tmp_path: Path) -> None:
-    apart = []
-    for rank, path in enumerate(files):
-        copy = Path(shutil.copy(path, tmp_path / path.name))
-        with closing(sqlite3.connect(copy)) as database, database:
-            ((first, last),) = database.execute("SELECT min(start), max(end) FROM CUPTI_ACTIVITY_KIND_KERNEL")
-            begin, end = (first + (last - first) * part // 4 for part in (rank, rank + 1))
-            for table in ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"):
-                database.execute(f"DELETE FROM {table} WHERE start < ? OR start > ?", (begin, end))
-        apart.append(copy)
-    document = analyzed(apart, out)
-    assert late(document) in (None, ("none", None))
+def test_recordings_of_two_times_of_one_run_name_nobody(
+    files: Sequence[Path], out: Path, tmp_path: Path
+) -> None:
+    parts = [cut(path, tmp_path, rank / 4, (rank + 1) / 4) for rank, path in enumerate(files)]
+    document = analyzed(parts, out)
+    assert not document["run"]["clocks"]["aligned"]
+    assert late(document) == "the clocks drift apart faster than clocks do"
+
+
+def test_two_ranks_without_a_step_in_common_name_nobody(
+    files: Sequence[Path], out: Path, tmp_path: Path
+) -> None:
+    """Their steps are alike, and the hosts' clocks may be seconds apart, so that one may seem the other."""
+    document = analyzed([cut(files[0], tmp_path, 0, 0.45), cut(files[1], tmp_path, 0.55, 1)], out)
+    assert late(document) == "one step does not show who is always late"
+    assert document["run"]["steps"] == 1
+
+
+def test_a_rank_recorded_minutes_later_is_left_out(files: Sequence[Path], out: Path, tmp_path: Path) -> None:
+    later = Path(shutil.copy(files[3], tmp_path / files[3].name))
+    with closing(sqlite3.connect(later)) as database, database:
+        database.execute("UPDATE TARGET_INFO_SESSION_START_TIME SET utcEpochNs = utcEpochNs + 600000000000")
+    document = analyzed([*files[:3], later], out)
+    assert problems(document) == [
+        ("mixed_runs", (later.name,), True, ()),
+        ("missing_ranks", (), False, (3,)),
+    ]
+    reason = "left out, they were recorded more than 60 s before or after the others"
+    assert document["warnings"] == [f"{later.name}: {reason}"]
+    assert late(document) == OF_NO_GROUP_ALL
 
 
 def test_one_unreadable_file_is_named_and_the_others_go_on(
-    files: Sequence[Path], out: Path, tmp_path: Path
+    files: Sequence[Path], out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     broken = tmp_path / files[3].name
     broken.write_bytes(files[3].read_bytes()[:1000])
     document = analyzed([*files[:3], broken], out)
-    assert any(warning.startswith(f"{broken.name} was skipped") for warning in document["warnings"])
-    assert problems(document)["missing_ranks"]["ranks"] == [3]
-    assert late(document) in (None, ("slow_device", 1))
+    assert document["warnings"] == [f"{broken.name} was skipped: it is damaged"]
+    assert problems(document) == [("missing_ranks", (), False, (3,))]
+    assert late(document) == OF_NO_GROUP_ALL
+    assert f"skipped: {broken} is truncated" in capsys.readouterr().err
 
 
-def test_only_unreadable_files_end_with_their_own_code(files: Sequence[Path], tmp_path: Path) -> None:
-    broken = []
-    for number in range(2):
-        path = tmp_path / f"{number}.sqlite"
-        path.write_bytes(files[number].read_bytes()[:1000])
-        broken.append(str(path))
-    assert cli(["analyze", *broken, "--jobs", "1"]) == 3
+def test_a_rank_without_kernels_is_named_and_the_others_go_on(
+    files: Sequence[Path], out: Path, tmp_path: Path
+) -> None:
+    empty = without_kernels(files[3], tmp_path)
+    document = analyzed([*files[:3], empty], out)
+    assert document["warnings"] == [f"{empty.name} was skipped: it has neither kernels nor graph rows"]
+    assert problems(document) == [("missing_ranks", (), False, (3,))]
+    assert late(document) == OF_NO_GROUP_ALL
+
+
+def test_only_unreadable_or_empty_files_end_with_their_own_code(
+    files: Sequence[Path], tmp_path: Path
+) -> None:
+    broken = [tmp_path / f"{number}.sqlite" for number in range(2)]
+    for path, whole in zip(broken, files, strict=False):
+        path.write_bytes(whole.read_bytes()[:1000])
+    assert cli(["analyze", *map(str, broken), "--jobs", "1"]) == 3
+    empty = [without_kernels(path, tmp_path) for path in files[:2]]
+    assert cli(["analyze", *map(str, empty), "--jobs", "1"]) == 4

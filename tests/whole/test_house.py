@@ -22,7 +22,10 @@ MAY_IMPORT = {
     "diagnoser": {"diagnoser", "reports", "heuristics", "traces"},
 }
 MODULES = [path for package in MAY_IMPORT for path in sorted((ROOT / package).rglob("*.py"))]
-HEAVY = ("numpy", "pandas", "sqlite_utils", "matplotlib", "jinja2", "rich", "yaml", "torch", "megatron")
+HEAVY = (
+    *("numpy", "pandas", "sqlite_utils", "matplotlib", "jinja2", "rich", "yaml", "torch", "megatron"),
+    *("distributed", "dask"),
+)
 
 
 ORDER = (("reports.result",), ("reports.content",), ("reports.write", "reports.figures"))

@@ -78,6 +78,8 @@ def at_home(document: Document, by_ns: int) -> Document:
         if evidence["start_ns"] is not None:
             evidence["start_ns"] -= by_ns
             evidence["end_ns"] -= by_ns
+    for clock in document["run"]["clocks"]["by_rank"] if "run" in document else ():
+        clock["base_ns"] -= by_ns if clock["source"] == "collectives" else 0
     return document
 
 

@@ -86,11 +86,14 @@ def _exchange(name: str) -> int:
 
 
 class KnownWords:
-    """What of collectives' arguments may be written again: known words, and groups by number, not by name."""
+    """What of collectives' arguments may be written again: known words, numbers, and groups without a name.
+
+    A group's own number stands for it, or one made of its name, so that it is the same on every rank.
+    """
 
     def __init__(self, header: Mapping[str, object]) -> None:
         self._described = _descriptions(header)
-        self._groups: dict[str, int] = {}
+        self._listed = kineto_groups.listed(header)
 
     def of(self, given: Event) -> Event:
         """Arguments of one kernel that read the same, without the user's own text."""
@@ -98,7 +101,14 @@ class KnownWords:
         if (name := _text(given, "Collective name")) in _EXCHANGES:
             kept["Collective name"] = name
         if group := _text(given, "Process Group Name"):
-            kept["Process Group Name"] = str(self._groups.setdefault(group, len(self._groups)))
+            kept["Process Group Name"] = kineto_groups.number_of(group)
+        members = _text(given, "Process Group Ranks")
+        if kineto_groups.ranks(members) is None and group in self._listed:
+            members = str(list(self._listed[group]))
+        if kineto_groups.are_ranks(members):
+            kept["Process Group Ranks"] = members
+        if (dtype := _text(given, "dtype")) in kineto_groups.TYPES:
+            kept["dtype"] = dtype
         described = _text(given, "Process Group Description") or self._described.get(group, "")
         if _purpose(described) != _NOTHING:
             kept["Process Group Description"] = described

@@ -31,6 +31,8 @@ _BYTES: Final = {
     **dict.fromkeys(("Double", "Long", "UInt64", "ComplexFloat"), 8),
 }
 """Bytes of an element, by the name of its type (c10/core/ScalarType.h)."""
+TYPES: Final = frozenset(_BYTES)
+_CUT_RANKS: Final = re.compile(r"\[[\s\d,.]*\]")
 
 
 def process_groups(
@@ -39,13 +41,13 @@ def process_groups(
     """The groups in the order of their numbers, by name."""
     (group, names), (members, texts) = kernels.texts["group"], kernels.texts["members"]
     size = kernels["group_size"]
-    listed = _listed(header)
+    in_header = listed(header)
     found: dict[int, ProcessGroup] = {}
     for row in _first_rows(group):
         name = names[group[row]]
         if name in numbers:
             text = texts[members[row]] if members[row] >= 0 else ""
-            told = _ranks(text) or listed.get(name)
+            told = ranks(text) or in_header.get(name)
             count = int(size[row]) if 0 < size[row] <= _MOST else (len(told) if told else None)
             key = _fingerprint(name, told, text)
             found[numbers[name]] = ProcessGroup(key, count, told)
@@ -61,25 +63,37 @@ def sizes(kernels: Table) -> IntArray:
     return np.where(told, np.where(told, elements, 0) * of_type, _NOTHING)
 
 
+def number_of(name: str) -> str:
+    """What stands for a group's name, the same on every rank: its number, or one made of its name."""
+    if name.isascii() and name.isdigit():
+        return name
+    return str(int.from_bytes(blake2b(name.encode("utf-8", "replace"), digest_size=8).digest(), "big"))
+
+
+def are_ranks(text: str) -> bool:
+    """Whether a text is a list of ranks and nothing else; long ones end with points."""
+    return bool(text) and _CUT_RANKS.fullmatch(text) is not None
+
+
 def _first_rows(group: IntArray) -> list[int]:
     codes, first = np.unique(group, return_index=True)
     return [int(row) for code, row in zip(codes.tolist(), first.tolist(), strict=True) if code >= 0]
 
 
-def _ranks(text: str) -> tuple[int, ...] | None:
+def ranks(text: str) -> tuple[int, ...] | None:
     """All ranks of a list in a text; None where it is cut, or none."""
     return tuple(int(rank) for rank in re.findall(r"\d+", text)) if _RANKS.fullmatch(text) else None
 
 
-def _listed(header: Mapping[str, object]) -> dict[str, tuple[int, ...]]:
+def listed(header: Mapping[str, object]) -> dict[str, tuple[int, ...]]:
     """Name of each group in the header -> its ranks."""
     distributed = header.get("distributedInfo")
     groups = distributed.get("pg_config") if isinstance(distributed, dict) else None
     found = {}
     for group in groups if isinstance(groups, list) else ():
-        ranks, name = (group.get("ranks"), group.get("pg_name")) if isinstance(group, dict) else (None, None)
-        if isinstance(name, str) and isinstance(ranks, list) and ranks and all(map(_is_rank, ranks)):
-            found[name] = tuple(ranks)
+        told, name = (group.get("ranks"), group.get("pg_name")) if isinstance(group, dict) else (None, None)
+        if isinstance(name, str) and isinstance(told, list) and told and all(map(_is_rank, told)):
+            found[name] = tuple(told)
     return found
 
 

@@ -132,7 +132,7 @@ def measure_rank(
     moe = measure_moe(rank, resolution, steps, recompute, absent)
     timelines = measure_timelines(rank, steps, absent)
     ledger = measure_ledger(rows, steps, budget, absent, moe)
-    summary = summarise(rank, steps, absent)
+    summary = summarise(rank, steps, absent, moe)
     account = account if isinstance(account, Missing) else replace(account, pieces=None)
     return RankMeasurements(
         trace=rank.columns.info.name,

@@ -20,7 +20,15 @@ from traces.measure.moe.layers import layers_of
 from traces.measure.moe.modules import MODULES, Membership, members_of
 from traces.measure.moe.pass_count import PassCount
 from traces.measure.moe.passes import Evidence, Kind, Passes, evidence_of, passes_of
-from traces.measure.moe.rows import LayerRow, Measured, MoeRow, layer_rows, moe_rows, tax_spans
+from traces.measure.moe.rows import (
+    LayerRow,
+    Measured,
+    MoeRow,
+    expert_work,
+    layer_rows,
+    moe_rows,
+    tax_spans,
+)
 from traces.measure.recompute import TWICE, Recompute
 from traces.missing import Missing
 from traces.resolve.resolution import (
@@ -55,7 +63,8 @@ class MoeLedger:
     tell, and is not in it. `tax_frac` is its part of the windows.
 
     `layers` is how many MoE layers there are. Where `tax_ns` or `layers` is None, `missing` says why.
-    `passes`: of each used step; None where a pass in them does not close, or without steps.
+    `passes`: of each used step; None where a pass in them does not close, or without steps. `expert_work`: as
+    rows (used step, layer, time of expert GEMMs), arrays of one length; None where layers are not known.
     """
 
     rows: tuple[MoeRow, ...]
@@ -65,6 +74,7 @@ class MoeLedger:
     tax_frac: float | None
     missing: tuple[Missing, ...]
     passes: tuple[PassCount, ...] | None = None
+    expert_work: tuple[IntArray, IntArray, IntArray] | None = None
 
 
 def measure_moe(
@@ -104,6 +114,7 @@ def measure_moe(
         None if tax_ns is None else tax_ns / steps.windows.total_ns,
         tuple(one for one in (layers, gap) if isinstance(one, Missing)),
         counted(rank, steps, lanes, passes),
+        None if isinstance(layers, Missing) else expert_work(measured, members, _of_each(layers, members)),
     )
 
 

@@ -60,11 +60,14 @@ def ratio(values: FloatArray, groups: Sequence[Alike]) -> FloatArray:
     for group in groups:
         if len(group.places) < 2:
             continue
-        several = values[list(group.places)]
-        other = _others(several)
-        result[list(group.places)] = np.divide(
-            several, other, out=np.full(several.shape, np.nan), where=other > 0
-        )
+        result[list(group.places)] = over_others(values[list(group.places)])
+    return result
+
+
+def over_others(several: FloatArray) -> FloatArray:
+    """Each row over the median of all other rows; NaN where there is none, or it is 0."""
+    other = _others(several)
+    result: FloatArray = np.divide(several, other, out=np.full(several.shape, np.nan), where=other > 0)
     return result
 
 

@@ -11,7 +11,7 @@ class Cause(StrEnum):
     SLOW_DEVICE = "slow_device"
     """One rank's kernels take longer than those of ranks like it."""
     SLOW_HOST = "slow_host"
-    """One rank's GPU waits for its host, time and again."""
+    """One rank's GPU waits for its host, time and again, or for one that is slower in all it does."""
     SLOW_LINK = "slow_link"
     """One rank arrives with the others and moves its data longer."""
     ROUTING_IMBALANCE = "routing_imbalance"
@@ -24,6 +24,28 @@ class Cause(StrEnum):
     """One pipeline stage has more layers than the others."""
     NONE = "none"
     """No rank is late by more than ranks of a healthy run are."""
+
+
+class HotRank(StrEnum):
+    """Which rank has the most expert work of its group."""
+
+    EVEN = "even"
+    """None has more than balanced routing leaves."""
+    SAME_RANK = "same_rank"
+    """The same one in all layers: what lies on it is popular, or it is slow."""
+    BY_LAYER = "by_layer"
+    """Another one by layer, the same in every step."""
+    BY_STEP = "by_step"
+    """Another one from step to step."""
+
+
+class ClockSource(StrEnum):
+    """By what the clocks of several recordings are put together."""
+
+    COLLECTIVES = "collectives"
+    """The ends of collectives that ranks took part in together."""
+    SESSION_START = "session_start"
+    """The time at which each recording says that it began: host clocks may differ by milliseconds."""
 
 
 class ProblemKind(StrEnum):

@@ -19,6 +19,8 @@ from traces.ranks.match import Matched
 
 NO_ROW: Final = -1
 """Nothing of the rank came before."""
+NEVER: Final = int(np.iinfo(np.int64).min)
+"""The end of what is not reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,10 @@ def rows_before(matched: Matched, end_ns: IntArray, place: IntArray, time_ns: In
 
 
 def replayed(chains: Chains, own_ns: IntArray, moving_ns: IntArray) -> IntArray:
-    """The end of each participation, with other work and other transfers; shape (p,)."""
+    """The end of each participation, with other work and other transfers; shape (p,).
+
+    `NEVER` where a rank comes to it only after what comes after it: a recorded order that contradicts itself.
+    """
     first, after, behind = chains.first, chains.after, chains.behind
     count, rows = len(first) - 1, np.arange(len(after))
     instance = np.append(np.repeat(np.arange(count), np.diff(first)), count)
@@ -84,7 +89,7 @@ def replayed(chains: Chains, own_ns: IntArray, moving_ns: IntArray) -> IntArray:
     waits_for = np.bincount(instance[follower], minlength=count)
     order = np.argsort(before, kind="stable")  # those who wait, by the instance that they wait for
     followers, begins = instance[follower[order]], np.searchsorted(before[order], np.arange(count + 1))
-    end_ns = np.full(len(after) + 1, np.iinfo(np.int64).min)  # the last stands for nothing before
+    end_ns = np.full(len(after) + 1, NEVER)  # the last stands for nothing before
     ready = np.flatnonzero(waits_for == 0)
     while len(ready):
         rows = _ranges(first[ready], first[ready + 1])

@@ -23,7 +23,8 @@ from traces.ranks.waits import NOBODY, Waits
 class Charged:
     """Sums over the collectives in the steps of the run. By place, shape (ranks,): what it waited, and what
     others waited for it. `late_ns` is what is charged to the cause that was found; `transfer_ns` is moving.
-    `by_kind_ns`: all waiting by kind of communication, in the words of the document.
+    `by_kind_ns`: all waiting by kind of communication, in the words of the document. Of each instance, shape
+    (n,): the `step` of the run, whether it is `counted` here, and whether its waiting is of the cause.
     """
 
     waited_ns: IntArray
@@ -31,6 +32,9 @@ class Charged:
     late_ns: int
     transfer_ns: int
     by_kind_ns: Mapping[str, int]
+    step: IntArray
+    counted: BoolArray
+    of_cause: BoolArray
 
 
 def charged_to(
@@ -39,8 +43,8 @@ def charged_to(
     """Add up the waiting."""
     count = len(grid.later)
     if not len(matched):
-        nothing = np.zeros(count, dtype=np.int64)
-        return Charged(nothing, nothing, 0, 0, {})
+        nothing, none = np.zeros(count, dtype=np.int64), np.zeros(0, dtype=np.bool_)
+        return Charged(nothing, nothing, 0, 0, {}, np.zeros(0, dtype=np.int64), none, none)
     step = step_of(matched, grid)
     inside = step != UNKNOWN if grid.step_count else np.ones(len(matched), dtype=np.bool_)
     rows = spread(inside.astype(np.int64), matched.first).astype(np.bool_)
@@ -51,15 +55,23 @@ def charged_to(
     counts = _counts(suspicion, late, alike)
     moving_ns = int(waits.moving_ns[rows].sum())
     by_kind_ns = _by_kind(matched.kind[rows], waits.wait_ns[rows])
-    return Charged(waited_ns, caused_ns, int(wait_ns[counts].sum()), moving_ns, by_kind_ns)
+    of_cause = np.zeros(len(matched), dtype=np.bool_)
+    of_cause[caused[counts]] = True
+    late_ns = int(wait_ns[counts].sum())
+    return Charged(waited_ns, caused_ns, late_ns, moving_ns, by_kind_ns, step, inside, of_cause)
 
 
 def step_of(matched: Matched, grid: Grid) -> IntArray:
     """The step of the run in which each instance lies, `UNKNOWN` outside of all."""
     told = matched.step != UNKNOWN
-    own = np.where(told, matched.step + grid.later[matched.place], UNKNOWN)
+    own = own_step_of(matched, grid)
     has = np.add.reduceat(told.astype(np.int64), matched.first[:-1]) > 0
     return np.where(has, median(own, matched.first, told), UNKNOWN)
+
+
+def own_step_of(matched: Matched, grid: Grid) -> IntArray:
+    """The step of the run in which each participation started on its own rank, `UNKNOWN` outside of all."""
+    return np.where(matched.step != UNKNOWN, matched.step + grid.later[matched.place], UNKNOWN)
 
 
 def _counts(suspicion: Suspicion, late: IntArray, alike: Sequence[Alike]) -> BoolArray:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import fields, replace
+from operator import ge, lt
 from typing import Final
 
 import msgspec
@@ -21,19 +22,23 @@ from traces.ranks.packed import packed, unpacked
 from traces.ranks.summary import (
     UNKNOWN,
     Dropped,
+    ExpertWork,
     Fingerprint,
     Group,
     Identity,
     Instances,
     KernelTimes,
+    Messages,
     Operation,
+    Peers,
     RankSummary,
     StepParts,
+    Table,
 )
 
 MOST: Final = Limit(65_536, "bytes", "ours: 4,096 ranks are then at most 256 MB, and most are far smaller")
 GOAL: Final = Limit(3_000, "bytes per step", "ours: a rank of ten steps is then 30 kB")
-VERSION: Final = 1
+VERSION: Final = 2
 SUFFIX: Final = ".rank"
 """How the name of a kept summary ends."""
 
@@ -41,15 +46,17 @@ _MARK: Final = b"moe-diag rank\x00"
 _UNPACKED: Final = Limit(8_000_000, "bytes", "ours: over 60,000 collectives; more is no summary of ours")
 _ROUNDINGS_NS: Final = (1, 16, 128, 1024)
 """To what times are rounded, finest first; a wait worth a word is many times the coarsest."""
+_MOST_LAYERS: Final = 1 << 20
 _TIMES: Final = 1 << 61
 """Above any time: sums of two stay within 64 bits."""
 
 _STEP_FIELDS: Final = tuple(field.name for field in fields(StepParts))
 _FIELDS: Final = tuple(field.name for field in fields(Instances))
-_KERNEL_FIELDS: Final = tuple(field.name for field in fields(KernelTimes))
 _RISING: Final = (_FIELDS.index("sequence"), _FIELDS.index("step"), _FIELDS.index("start_ns"))
 _START, _END = _FIELDS.index("start_ns"), _FIELDS.index("end_ns")
 _FIRST_TIME: Final = _START
+_CODES: Final = [_FIELDS.index(name) for name in ("group", "operation", "kind", "step")]
+_LEAST_CODES: Final = (0, 0, UNKNOWN, UNKNOWN)
 
 
 class _Wire(msgspec.Struct, array_like=True):
@@ -60,6 +67,9 @@ class _Wire(msgspec.Struct, array_like=True):
     instances: bytes
     kernels: bytes
     dropped: Dropped
+    messages: bytes
+    peers: bytes
+    experts: bytes
 
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
@@ -123,59 +133,87 @@ def _bytes_of(summary: RankSummary, rounding_ns: int) -> bytes:
         packed(of_instances, _RISING),
         packed(_columns(summary.kernels), ()),
         replace(summary.dropped, resolution_ns=rounding_ns),
+        packed(_columns(summary.messages), ()),
+        packed(_columns(summary.peers), ()),
+        packed(_columns(summary.experts), ()),
     )
     return _MARK + bytes([VERSION]) + zlib.compress(_ENCODER.encode(wire), 9)
 
 
-def _columns(rows: StepParts | Instances | KernelTimes) -> IntArray:
+def _columns(rows: Table) -> IntArray:
     return np.stack([getattr(rows, field.name) for field in fields(rows)]).astype(np.int64)
 
 
 def _summary_of(wire: _Wire) -> RankSummary:
-    of_steps = unpacked(wire.steps, len(_STEP_FIELDS), (0,))
-    of_steps[1] += of_steps[0]
-    of_instances = unpacked(wire.instances, len(_FIELDS), _RISING)
     rounding_ns = wire.dropped.resolution_ns
     if not 0 < rounding_ns < 1 << 30:
         raise ValueError("no resolution")
+    of_steps = unpacked(wire.steps, len(_STEP_FIELDS), (0,))
+    of_instances = unpacked(wire.instances, len(_FIELDS), _RISING)
+    of_steps[1] += of_steps[0]
     of_instances[_END] += of_instances[_START]
+    _check_times(of_steps, 0, 1)
+    _check_times(of_instances, _START, rounding_ns)
+    _check_codes(of_instances, (len(wire.groups), len(Operation), len(COMM_KINDS), of_steps.shape[1]))
     if rounding_ns > 1:
-        _check_within(of_instances, -_TIMES // rounding_ns, _TIMES // rounding_ns)
         times = of_instances[_FIRST_TIME:]
-        times[:] = np.where(times == UNKNOWN, UNKNOWN, times * rounding_ns)
+        np.multiply(times, rounding_ns, out=times, where=times != UNKNOWN)
     summary = RankSummary(
         wire.identity,
         wire.fingerprint,
         StepParts(*of_steps),
         wire.groups,
         Instances(*of_instances),
-        KernelTimes(*unpacked(wire.kernels, len(_KERNEL_FIELDS), ())),
+        KernelTimes(*_unpacked(wire.kernels, KernelTimes)),
         wire.dropped,
+        Messages(*_unpacked(wire.messages, Messages)),
+        Peers(*_unpacked(wire.peers, Peers)),
+        ExpertWork(*_unpacked(wire.experts, ExpertWork)),
     )
-    for table in (of_steps, of_instances):
-        _check_within(table, -_TIMES, _TIMES)
-    _check_instances(summary)
+    _check_amounts(summary)
     return summary
 
 
-def _check_within(table: IntArray, least: int, most: int) -> None:
-    if table.size and (int(table.min()) < least or int(table.max()) > most):
+def _unpacked(blob: bytes, kind: type[Table]) -> IntArray:
+    return unpacked(blob, len(fields(kind)), ())
+
+
+def _check_times(table: IntArray, start: int, rounding_ns: int) -> None:
+    """No time is too large, and row `start`, of starts, is nowhere above the next one, of ends."""
+    if (
+        table.size
+        and not -_TIMES <= int(table.min()) * rounding_ns <= int(table.max()) * rounding_ns <= _TIMES
+    ):
         raise ValueError("no time is so large")
-
-
-def _check_instances(summary: RankSummary) -> None:
-    """Codes that index something, and times in order."""
-    rows, steps = summary.instances, summary.steps
-    limits = (
-        (rows.group, 0, len(summary.groups)),
-        (rows.operation, 0, len(Operation)),
-        (rows.kind, UNKNOWN, len(COMM_KINDS)),
-        (rows.step, UNKNOWN, len(steps)),
-    )
-    if any(len(codes) and not (least <= codes.min() and codes.max() < most) for codes, least, most in limits):
-        raise ValueError("a code that stands for nothing")
-    if (rows.end_ns < rows.start_ns).any() or (steps.end_ns < steps.start_ns).any():
+    if (table[start + 1] < table[start]).any():
         raise ValueError("an end before its start")
+
+
+def _check_amounts(summary: RankSummary) -> None:
+    """What is beside the collectives is of them, and no amount is too large."""
+    messages, peers, experts = summary.messages, summary.peers, summary.experts
+    limits = (
+        (peers.kind, UNKNOWN, len(COMM_KINDS)),
+        (experts.step, 0, len(summary.steps)),
+        (experts.layer, 0, _MOST_LAYERS),
+        (experts.work_ns, 0, _TIMES),
+        *((amounts, 0, _TIMES) for amounts in (peers.sent_bytes, peers.received_bytes)),
+        *((amounts, UNKNOWN, _TIMES) for amounts in _columns(messages)),
+    )
+    if len(messages) not in (0, len(summary.instances)):
+        raise ValueError("messages of other collectives")
+    if any(len(some) and not (least <= some.min() and some.max() < most) for some, least, most in limits):
+        raise ValueError("an amount that cannot be")
+
+
+def _check_codes(of_instances: IntArray, limits: tuple[int, ...]) -> None:
+    """Each code is below the number of what it stands for."""
+    codes = of_instances[_CODES]
+    if not codes.size:
+        return
+    least, most = codes.min(axis=1).tolist(), codes.max(axis=1).tolist()
+    if any(map(lt, least, _LEAST_CODES)) or any(map(ge, most, limits)):
+        raise ValueError("a code that stands for nothing")
 
 
 def _without_middle(summary: RankSummary) -> RankSummary:
@@ -194,4 +232,10 @@ def _without_middle(summary: RankSummary) -> RankSummary:
         instances=summary.dropped.instances + len(rows) - len(left),
         steps=summary.dropped.steps + gone,
     )
-    return replace(summary, instances=left, dropped=dropped)
+    return replace(
+        summary,
+        instances=left,
+        messages=summary.messages.take(places),
+        experts=summary.experts.take(np.flatnonzero(np.isin(summary.experts.step, left.step))),
+        dropped=dropped,
+    )

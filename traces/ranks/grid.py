@@ -28,6 +28,7 @@ class Grid:
     exposed_comm_ns: FloatArray
     host_ns: FloatArray
     loader_ns: FloatArray
+    pace_ns: FloatArray
 
     @property
     def step_count(self) -> int:
@@ -49,7 +50,7 @@ def grid_of(summaries: Sequence[RankSummary], matched: Matched) -> Grid:
         table[cell] = np.where(values == UNKNOWN, np.nan, values)
         return table
 
-    names = ("compute_ns", "grouped_ns", "exposed_comm_ns", "host_starved_ns", "loader_ns")
+    names = ("compute_ns", "grouped_ns", "exposed_comm_ns", "host_starved_ns", "loader_ns", "pace_ns")
     columns = {name: _joined([summary.steps for summary in summaries], name) for name in (*names, *_BORDERS)}
     length_ns = laid(columns["end_ns"] - columns["start_ns"])
     return Grid(later, length_ns, *(laid(columns[name]) for name in names))

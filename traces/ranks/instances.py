@@ -11,8 +11,9 @@ from traces.columns import NULL, IntArray, distinct
 from traces.groups import group_of, place_in_run
 from traces.intervals import Spans, covered_ns
 from traces.ranks.fingerprints import of_pair, of_text
+from traces.ranks.payloads import Called, called_by, messages_of, own_places, peers_of
 from traces.ranks.spent import Spent
-from traces.ranks.summary import UNKNOWN, Group, GroupSource, Instances, Operation
+from traces.ranks.summary import UNKNOWN, Group, GroupSource, Instances, Messages, Operation, Peers
 from traces.resolve.communication import Communication, communication_of
 from traces.resolve.nccl_communicators import Communicators, communicators_in
 from traces.resolve.nccl_groups import groups_of
@@ -43,15 +44,26 @@ _PARTS: Final = 256
 """Kernels of one numbered collective; a coalesced one has several."""
 
 
-def instances_of(rank: RankTimeline, steps: Steps, spent: Spent) -> tuple[tuple[Group, ...], Instances]:
+@dataclass(frozen=True, slots=True)
+class Collectives:
+    """The collectives of a rank, and what the calls behind them say."""
+
+    groups: tuple[Group, ...]
+    instances: Instances
+    messages: Messages
+    peers: Peers
+
+
+def collectives_of(rank: RankTimeline, steps: Steps, spent: Spent) -> Collectives:
     """The collectives of a rank whose activities carry the resolved kinds, in order of start."""
     comm = communication_of(rank)
     mine = np.flatnonzero(comm.rows.source == Source.KERNEL)
-    told = _told(comm, mine)
+    called = called_by(comm)
+    told = _told(comm, mine, called)
     rows = comm.rows.take(mine)
     start_ns, end_ns = rows.start_ns, rows.end_ns
     before = _before(told.group, start_ns, end_ns, spent)
-    return told.groups, Instances(
+    instances = Instances(
         group=told.group,
         sequence=told.sequence,
         operation=told.operation,
@@ -63,6 +75,9 @@ def instances_of(rank: RankTimeline, steps: Steps, spent: Spent) -> tuple[tuple[
         exposed_ns=covered_ns(start_ns, end_ns, spent.exposed),
         **before,
     )
+    used = steps.used_at(comm.rows.start_ns) != UNKNOWN if steps.used else np.ones(len(comm), dtype=np.bool_)
+    peers = peers_of(called, used, comm.rows.key.astype(np.int64), own_places(rank))
+    return Collectives(told.groups, instances, messages_of(called, mine), peers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,18 +91,26 @@ class _Told:
     size_bytes: IntArray
 
 
-def _told(comm: Communication, mine: IntArray) -> _Told:
+def _told(comm: Communication, mine: IntArray, called: Called) -> _Told:
     rows = comm.rows.take(mine)
     by_name = [_OPERATIONS.get(one.subclass, Operation.OTHER) for one in comm.classes]
     operation = np.array(by_name, dtype=np.int64)[rows.name]
     recorded = comm.rank.columns.collectives
-    size_bytes = np.full(len(mine), UNKNOWN, dtype=np.int64)
+    size_bytes = _given_bytes(called, mine, operation)
     number = np.full(len(mine), UNKNOWN, dtype=np.int64)
     if recorded is not None:
-        size_bytes = size_bytes if recorded.size_bytes is None else recorded.size_bytes[rows.row]
+        if (beside := recorded.size_bytes) is not None:
+            size_bytes = np.where(beside[rows.row] >= 0, beside[rows.row], size_bytes)
         number = number if recorded.sequence is None else recorded.sequence[rows.row]
     groups, group = _groups(comm, mine, operation)
     return _Told(groups, group, _sequences(group, number), operation, size_bytes)
+
+
+def _given_bytes(called: Called, mine: IntArray, operation: IntArray) -> IntArray:
+    """What the rank gives. Of a reduce-scatter NCCL names the part that it gets (src/collectives.cc)."""
+    given, ranks = called.given_bytes[mine], called.ranks[mine]
+    of_part = (operation == Operation.REDUCE_SCATTER) & (given >= 0)
+    return np.where(of_part, np.where(ranks > 0, given * ranks, UNKNOWN), given)
 
 
 def _groups(comm: Communication, mine: IntArray, operation: IntArray) -> tuple[tuple[Group, ...], IntArray]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from traces.columns import BoolArray, FloatArray
 from traces.limits import Limit
-from traces.ranks.alike import Alike
+from traces.ranks.alike import Alike, ratio
 from traces.ranks.cause import Cause
 from traces.ranks.excess import Excess
 from traces.ranks.grid import Grid
@@ -30,7 +30,9 @@ DEVICE: Final = Limit(
     1.03, "times as long as like ranks' kernels", "ours: kernels alone on one model of GPU differ by 1 to 2 %"
 )
 HOST: Final = Limit(
-    1.25, "times the idle time of like ranks' GPUs", "ours: hosts of one kind differ by some percent"
+    1.25,
+    "times the idle time of like ranks' GPUs, or the time between launches of like ranks' hosts",
+    "ours: hosts of one kind differ by some percent",
 )
 LINK: Final = Limit(
     1.15, "times as long as like ranks' transfers", "ours: transfers of one size differ by some percent"
@@ -80,22 +82,25 @@ def find_late(
     if grid.step_count < 2:
         return NOTHING
     step_ns = _median(grid.length_ns)
+    slow_host = _slow_hosts(grid, alike)
     found = [
-        *_always_the_same(grid, excess, factor, step_ns),
+        *_always_the_same(grid, excess, factor, slow_host, step_ns),
         *(_linked(links, grid.step_count, step_ns) if links else ()),
-        *_rotating(excess, step_ns),
+        *_rotating(excess, slow_host, step_ns),
         *_routed(grid, routing, step_ns),
         *_staged(grid, alike, step_ns),
     ]
     return max(found, key=lambda one: one.cost_ns, default=NOTHING)
 
 
-def _always_the_same(grid: Grid, excess: Excess, factor: FloatArray, step_ns: float) -> Iterator[Suspicion]:
+def _always_the_same(
+    grid: Grid, excess: Excess, factor: FloatArray, slow_host: BoolArray, step_ns: float
+) -> Iterator[Suspicion]:
     """Ranks that are late by the same cause in nearly all steps; a loader may be late in every k-th."""
     slow = np.where(np.isnan(factor), 1.0, factor) > DEVICE.value
     share = np.where(slow, 1 - 1 / np.where(slow, factor, 1.0), 0.0)
     device_ns = grid.compute_ns * share[:, np.newaxis]
-    slow_host = _slow_hosts(grid, excess)
+    slow_host = slow_host | _starving(grid, excess)
     for cause, table, may in (
         (Cause.SLOW_DEVICE, device_ns, slow & _in_most_steps(excess.dense_ns)),
         (Cause.SLOW_HOST, excess.by_host_ns, slow_host),
@@ -110,8 +115,15 @@ def _always_the_same(grid: Grid, excess: Excess, factor: FloatArray, step_ns: fl
             yield Suspicion(cause, place, float(cost_ns[place]), factor=times)
 
 
-def _slow_hosts(grid: Grid, excess: Excess) -> BoolArray:
-    """Which ranks leave their GPU idle within steps more than others do."""
+def _slow_hosts(grid: Grid, alike: Sequence[Alike]) -> BoolArray:
+    """Which ranks' hosts take longer from launch to launch, whether their GPUs wait for it or not."""
+    pace = ratio(_medians(grid.pace_ns), alike)
+    result: BoolArray = np.nan_to_num(pace, nan=1.0) >= HOST.value
+    return result
+
+
+def _starving(grid: Grid, excess: Excess) -> BoolArray:
+    """Which ranks leave their GPU idle within steps more than others do, in nearly all of them."""
     mean = _mean(excess.host_ns, axis=1)
     usual = _mean(grid.host_ns, axis=1) - mean
     more = (mean >= STANDS_OUT.value * _deviation(mean)) & (mean >= (HOST.value - 1) * usual)
@@ -138,12 +150,16 @@ def _in_most_steps(table: FloatArray) -> BoolArray:
     return result
 
 
-def _rotating(excess: Excess, step_ns: float) -> Iterator[Suspicion]:
-    """In some steps a rank stands out, by its host or its kernels, and it is not always the same one."""
+def _rotating(excess: Excess, slow_host: BoolArray, step_ns: float) -> Iterator[Suspicion]:
+    """In some steps a rank stands out, by its host or its kernels, and it is not always the same one.
+
+    What a host does that is slower in all it does is no jitter, though it shows in single steps only.
+    """
     told = ~np.isnan(excess.dense_ns)
     if not told.any():
         return
-    several = [_standing_out(table, step_ns) for table in (excess.dense_ns, excess.host_ns)]
+    host_ns = np.where(slow_host[:, np.newaxis], 0.0, excess.host_ns)
+    several = [_standing_out(table, step_ns) for table in (excess.dense_ns, host_ns)]
     table = np.where(told, several[0] + several[1], -np.inf)
     late, most_ns = table.argmax(axis=0), table.max(axis=0)
     stands_out = most_ns > 0
@@ -193,6 +209,14 @@ def _mean(table: FloatArray, axis: int) -> FloatArray:
     told = ~np.isnan(table)
     total = np.where(told, table, 0.0).sum(axis=axis)
     result: FloatArray = total / np.maximum(told.sum(axis=axis), 1)
+    return result
+
+
+def _medians(table: FloatArray) -> FloatArray:
+    """The median of each row; NaN where there is none."""
+    told = ~np.isnan(table).all(axis=1)
+    result = np.full(len(table), np.nan)
+    result[told] = np.nanmedian(table[told], axis=1)
     return result
 
 

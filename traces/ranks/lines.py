@@ -17,7 +17,7 @@ DRIFT: Final = Limit(
 _POINTS: Final = 64
 """How many points decide the slope between two recordings; of more, some in regular distances."""
 _ROUNDS: Final = 12
-_STILL_NS: Final = 1e-3
+_STILL_NS: Final = 0.1
 """Where no residual moves by more, further rounds change no ns."""
 _AT_ONCE: Final = 8_192
 """Points of several clocks that are worked on together."""

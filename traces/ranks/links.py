@@ -16,7 +16,7 @@ from traces.columns import BoolArray, FloatArray, IntArray
 from traces.groups import group_of
 from traces.limits import Limit
 from traces.ranks import parts
-from traces.ranks.alike import Alike, ratio
+from traces.ranks.alike import Alike, over_others, ratio
 from traces.ranks.match import Matched
 from traces.ranks.summary import UNKNOWN, Operation
 from traces.ranks.waits import Waits
@@ -58,13 +58,12 @@ def measure_links(
     cell = matched.place[rows] * kinds + of_row[rows]
     took = np.bincount(cell, minlength=count * kinds).reshape(count, kinds)
     moved = parts.sums(waits.moving_ns[rows], cell, count * kinds).reshape(count, kinds)
-    mean = np.where(took > 0, moved / np.maximum(took, 1), np.nan)
-    for one in range(kinds):
-        mean[:, one] = np.where(_tells(matched, number == one, alike, count), mean[:, one], np.nan)
+    mean = np.where(took >= _LEAST, moved / np.maximum(took, 1), np.nan)
     lasts = np.array([_median(column[~np.isnan(column)]) for column in mean.T])
-    mean = np.where((lasts >= LASTS.value) & (took >= _LEAST), mean, np.nan)
+    mean = np.where(lasts >= LASTS.value, mean, np.nan)
+    tells = np.stack([_tells(matched, number == one, alike, count) for one in range(kinds)], axis=1)
     hidden = np.array([_exchanged_by(matched, number == one, alike, count) for one in range(kinds)])
-    return _compared(mean, moved, hidden, alike)
+    return _compared(mean, tells, moved, hidden, alike)
 
 
 def _median(values: FloatArray) -> float:
@@ -80,18 +79,23 @@ def _exchanged_by(matched: Matched, which: BoolArray, alike: Sequence[Alike], co
     return 0 if several else int(np.diff(matched.first)[which][0])
 
 
-def _compared(mean: FloatArray, moved: FloatArray, hidden: IntArray, alike: Sequence[Alike]) -> Links:
-    """From the mean time of each rank's kinds, and how long they moved in all, shape (ranks, kinds).
+def _compared(
+    mean: FloatArray, tells: BoolArray, moved: FloatArray, hidden: IntArray, alike: Sequence[Alike]
+) -> Links:
+    """From the mean time of each rank's kinds, which of them show its link, and how long they moved in all,
+    shape (ranks, kinds).
 
     `hidden`, shape (kinds,): of how many ranks an exchange is in which all are slower by part of their data.
+    What other kinds cost a link is seen beside all ranks of the run.
     """
-    ratios = ratio(mean, alike)
+    ratios = ratio(np.where(tells, mean, np.nan), alike)
     told = ~np.isnan(ratios).all(axis=1)
     factor = np.full(len(mean), np.nan)
     factor[told] = np.nanmin(ratios[told], axis=1)
     most = np.full(len(mean), np.nan)
     most[told] = np.nanmax(slowness(ratios, hidden)[told], axis=1)
-    beyond = np.where(np.isnan(ratios), 0.0, 1 - 1 / np.maximum(ratios, 1e-9))
+    seen = np.where(np.isnan(ratios), over_others(mean), ratios)
+    beyond = np.where(np.isnan(seen), 0.0, 1 - 1 / np.maximum(seen, 1e-9))
     return Links(factor, most, np.where(told, (moved * beyond).sum(axis=1), np.nan))
 
 

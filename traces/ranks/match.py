@@ -14,6 +14,7 @@ import numpy as np
 
 from traces.columns import BoolArray, IntArray
 from traces.ranks import parts
+from traces.ranks.begun_later import counted_from_one_start
 from traces.ranks.clock_fit import ClockFit
 from traces.ranks.flat import Flat, flat_of
 from traces.ranks.ordered import settled_order
@@ -92,7 +93,8 @@ class Matched:
 def match(summaries: Sequence[RankSummary], fits: Mapping[int, ClockFit] | None = None) -> Matched:
     """Match the collectives of the summaries. `fits`: their clocks, where these are known already."""
     count = len(summaries)
-    flat = settled_order(flat_of(summaries), [summary.identity.clock for summary in summaries], fits)
+    flat = counted_from_one_start(flat_of(summaries))
+    flat = settled_order(flat, [summary.identity.clock for summary in summaries], fits)
     rows = _in_order(flat)
     agrees = _agreeing(flat, rows)
     disagreeing = np.bincount(flat.place[rows[~agrees]], minlength=count)

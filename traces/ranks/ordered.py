@@ -86,7 +86,7 @@ def _gathered(
         for other in range(one + 1, count):
             rows = by_place[other]
             same_clock = clocks[flat.place[led[0]]] == clocks[flat.place[rows[0]]]
-            found = _shift(flat.rows.end_ns[rows], flat.rows.end_ns[led], one_clock=same_clock)
+            found = shift_between(flat.rows.end_ns[rows], flat.rows.end_ns[led], one_clock=same_clock)
             if found is not None:
                 fits.append((found[0], one, other, found[1]))
                 best[[one, other]] = np.minimum(best[[one, other]], found[0])
@@ -107,7 +107,8 @@ def _by_clock(
 ) -> list[tuple[int, list[tuple[IntArray, int]]]]:
     """The same where all is on one clock: every two of a group are in each collective at the same time.
 
-    Those whose ends lie nearest come together first.
+    Those whose ends lie nearest come together first. Ranks of other groups may be in lockstep, so ends must
+    not lie much farther apart than those of the nearest of either: of a rank with a slow link all are far.
     """
     count = len(by_place)
     on_clock = [fits[clocks[int(flat.place[rows[0]])]] for rows in by_place]
@@ -120,9 +121,14 @@ def _by_clock(
         if (found := _shift_at_once(starts[other], ends[other], starts[one], ends[one])) is not None
     ]
     may = {(one, other) for _, _, one, other in near}
+    best = np.full(count, np.inf)
+    for apart_ns, _, *pair in near:
+        best[pair] = np.minimum(best[pair], apart_ns)
     leader, shift = list(range(count)), [0] * count
-    for _, by, one, other in sorted(near):
+    for apart_ns, by, one, other in sorted(near):
         kept, gone = leader[one], leader[other]
+        if apart_ns > _FARTHER * max(best[one], best[other], _FINEST_NS):
+            continue
         mine = [member for member in range(count) if leader[member] == kept]
         theirs = [member for member in range(count) if leader[member] == gone]
         if kept == gone or any((min(a, b), max(a, b)) not in may for a in mine for b in theirs):
@@ -167,7 +173,7 @@ def _shift_at_once(
     return min(found, default=None)
 
 
-def _shift(own_ns: IntArray, led_ns: IntArray, *, one_clock: bool) -> tuple[float, int] | None:
+def shift_between(own_ns: IntArray, led_ns: IntArray, *, one_clock: bool) -> tuple[float, int] | None:
     """Residual and shift at which the ends lie together, none if that does; None where they never do."""
     found = []
     for shift in (0, *_likely_shifts(own_ns, led_ns, one_clock=one_clock)):
@@ -178,9 +184,9 @@ def _shift(own_ns: IntArray, led_ns: IntArray, *, one_clock: bool) -> tuple[floa
         residual_ns = line_between(own[:common], led[:common], one_clock=one_clock).residual_ns
         if residual_ns <= TOGETHER.value:
             found.append((residual_ns, shift))
-            if residual_ns <= _FINEST_NS:
+            if residual_ns <= _FINEST_NS and not shift:
                 break
-    best = min(found, default=None)
+    best = min(found, key=lambda one: (max(one[0], _FINEST_NS), abs(one[1])), default=None)
     unshifted = [one for one in found if one[1] == 0]
     if best and unshifted and unshifted[0][0] <= _CLEARLY * best[0]:
         return unshifted[0]

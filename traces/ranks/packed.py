@@ -9,6 +9,7 @@ import numpy as np
 from traces.columns import IntArray
 
 _WIDEST: Final = 8
+_ONE: Final = np.uint64(1)
 
 
 def packed(table: IntArray, rising: tuple[int, ...]) -> bytes:
@@ -31,12 +32,13 @@ def unpacked(blob: bytes, rows: int, rising: tuple[int, ...]) -> IntArray:
     if not 1 <= width <= _WIDEST or held % (width * rows):
         raise ValueError("not whole")
     planes = np.frombuffer(blob, dtype=np.uint8, offset=1).reshape(width, -1)
-    raw = np.zeros((planes.shape[1], _WIDEST), dtype=np.uint8)
-    raw[:, :width] = planes.T
-    folded = raw.view(np.uint64)[:, 0]
-    table = ((folded >> np.uint64(1)).astype(np.int64) ^ -(folded & np.uint64(1)).astype(np.int64)).reshape(
-        rows, held // (width * rows)
-    )
+    folded = np.zeros(planes.shape[1], dtype=np.uint64)
+    for weight, plane in enumerate(planes):
+        folded.view(np.uint8)[weight::_WIDEST] = plane
+    sign = folded & _ONE
+    folded >>= _ONE
+    folded ^= np.negative(sign, out=sign)
+    table: IntArray = folded.view(np.int64).reshape(rows, held // (width * rows))
     for row in rising:
-        np.cumsum(table[row], out=table[row])
+        np.add.accumulate(table[row], out=table[row])
     return table

@@ -13,6 +13,7 @@ from traces.columns import IntArray, distinct
 from traces.limits import Limit
 from traces.ranks.cause import ProblemKind
 from traces.ranks.match import Matched
+from traces.ranks.numbers import recorded_size
 from traces.ranks.summary import Group, GroupSource, RankSummary
 
 TRUNCATED: Final = Limit(
@@ -41,24 +42,14 @@ class Problem:
 T = TypeVar("T", bound=Hashable)
 
 
-def before_matching(summaries: Sequence[RankSummary]) -> list[Problem]:
-    """What identities alone tell."""
-    found: list[Problem] = []
-    left = list(range(len(summaries)))
-    for check in (_same_recordings, _other_runs, _same_ranks, _same_processes):
-        found += check(summaries, left)
-        gone = {index for problem in found for index in problem.indices}
-        left = [index for index in left if index not in gone]
-    return [*found, *_versions(summaries, left)]
-
-
-def _same_recordings(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Problem]:
+def same_recordings(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Problem]:
+    """Recordings that are there already."""
     again = _again(left, lambda index: _recording(summaries[index]))
     reason = "the same recording is there already"
     return [Problem(ProblemKind.DUPLICATE, tuple(again), reason, True)] if again else []
 
 
-def _same_ranks(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Problem]:
+def same_ranks(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Problem]:
     """Of recordings of one rank, all but the one that has communicators in common with the most others."""
     of_rank: dict[int, list[int]] = defaultdict(list)
     for index in left:
@@ -68,7 +59,7 @@ def _same_ranks(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[P
     if not twice:
         return []
     keys = {
-        index: {(one.source, one.key) for one in summaries[index].groups if _named(one)} for index in left
+        index: {(one.source, one.key) for one in summaries[index].groups if is_named(one)} for index in left
     }
     members = Counter(key for index in left for key in keys[index])
     again = []
@@ -79,31 +70,14 @@ def _same_ranks(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[P
     return [Problem(ProblemKind.DUPLICATE, tuple(sorted(again)), reason, True)]
 
 
-def _named(group: Group) -> bool:
+def is_named(group: Group) -> bool:
     """Whether its key is that of no other run."""
     return group.source in (GroupSource.COMMUNICATOR, GroupSource.PEER)
 
 
-def _same_processes(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Problem]:
-    """A process on a device that was recorded before, by a number that another host has as well at most.
-
-    Those are told by their times: of ranks of one run, recordings overlap.
-    """
-    first: dict[tuple[int, int], RankSummary] = {}
-    again = []
-    for index in left:
-        one = summaries[index]
-        if one.identity.process is None or one.identity.rank is not None:
-            continue
-        before = first.setdefault((one.identity.process, one.identity.device), one)
-        if before is not one and _apart_in_time(before, one):
-            again.append(index)
-    reason = "another recording is of the same process on the same GPU, at another time"
-    return [Problem(ProblemKind.MIXED_RUNS, tuple(again), reason, True)] if again else []
-
-
-def _apart_in_time(one: RankSummary, other: RankSummary) -> bool:
-    ours, theirs = _unix_ns(one), _unix_ns(other)
+def apart_in_time(one: RankSummary, other: RankSummary) -> bool:
+    """Whether two recordings are known to have no moment in common, by the clocks of their hosts."""
+    ours, theirs = unix_ns(one), unix_ns(other)
     if ours is None or theirs is None:
         return False
     return ours[1] < theirs[0] or theirs[1] < ours[0]
@@ -120,7 +94,7 @@ def _recording(summary: RankSummary) -> tuple[int, int]:
     return summary.identity.recording, summary.identity.device
 
 
-def _unix_ns(summary: RankSummary) -> tuple[int, int] | None:
+def unix_ns(summary: RankSummary) -> tuple[int, int] | None:
     """When the recording began and ended; None where it does not say."""
     identity = summary.identity
     if identity.session_start_ns is None or identity.end_ns <= identity.begin_ns:
@@ -128,14 +102,11 @@ def _unix_ns(summary: RankSummary) -> tuple[int, int] | None:
     return identity.session_start_ns + identity.begin_ns, identity.session_start_ns + identity.end_ns
 
 
-def _other_runs(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Problem]:
+def other_sizes_and_times(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Problem]:
     """Another world size than most, or another time."""
-    size = _most_common([summaries[index].identity.world_size for index in left])
-    others = [
-        index
-        for index in left
-        if size is not None and summaries[index].identity.world_size not in (None, size)
-    ]
+    sizes = {index: recorded_size(summaries[index].identity) for index in left}
+    size = _most_common(list(sizes.values()))
+    others = [index for index in left if size is not None and sizes[index] not in (None, size)]
     found = []
     if others:
         reason = f"their run has another number of ranks than the {size} of most"
@@ -149,7 +120,7 @@ def _other_runs(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[P
 
 def _at_other_times(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[int]:
     """Recordings whose UNIX times lie far from those of the most."""
-    told = ((_unix_ns(summaries[index]), index) for index in left)
+    told = ((unix_ns(summaries[index]), index) for index in left)
     spans = sorted((*span, index) for span, index in told if span is not None)
     clusters: list[list[int]] = []
     until_ns = 0
@@ -162,7 +133,8 @@ def _at_other_times(summaries: Sequence[RankSummary], left: Sequence[int]) -> li
     return sorted(index for cluster in clusters if cluster is not most for index in cluster)
 
 
-def _versions(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Problem]:
+def versions(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Problem]:
+    """Recordings by another recorder than most."""
     kinds = [(summaries[index].identity.kind, summaries[index].identity.version) for index in left]
     usual = _most_common(kinds)
     others = tuple(index for index, kind in zip(left, kinds, strict=True) if kind != usual)

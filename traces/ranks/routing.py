@@ -41,15 +41,16 @@ class Routing:
     of_experts: BoolArray
 
 
-def routing_of(matched: Matched, factor: FloatArray, alike: Sequence[Alike]) -> Routing:
-    """How unevenly the experts work; a slow GPU's own slowness, `factor`, is taken out."""
+def routing_of(matched: Matched, slow: FloatArray, alike: Sequence[Alike], count: int) -> Routing:
+    """How unevenly the experts of `count` ranks work; `slow`, how many times as long a GPU takes for all it
+    does, of each participation, is taken out.
+    """
     first = matched.first
     nothing = np.zeros(len(matched), dtype=np.bool_)
     if not len(matched):
         return Routing(None, 0.0, UNKNOWN, nothing)
-    slow = np.where(np.isnan(factor), 1.0, factor)
-    work = np.maximum(matched.grouped_ns, 0) / slow[matched.place]
-    worked = _worked(matched, alike, len(slow))
+    work = np.maximum(matched.grouped_ns, 0) / slow
+    worked = _worked(matched, alike, count)
     told = _as_a_rule(matched, worked & (matched.operation != Operation.CONTROL))
     if not told.any():
         return Routing(None, 0.0, UNKNOWN, nothing)
@@ -64,6 +65,8 @@ def routing_of(matched: Matched, factor: FloatArray, alike: Sequence[Alike]) -> 
 
 def _hot(matched: Matched, top: IntArray, above: FloatArray, uneven: FloatArray) -> int:
     """The rank that is the largest of its group always, where no other group is half as uneven."""
+    if not above.any():
+        return UNKNOWN
     group = int(np.argmax(uneven))
     mine = matched.group == group
     by_place = np.bincount(matched.place[top[mine]], weights=above[mine])

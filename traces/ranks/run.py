@@ -10,22 +10,29 @@ import numpy as np
 from traces.columns import FloatArray, IntArray
 from traces.missing import Missing
 from traces.ranks import parts
-from traces.ranks.alike import Alike, groups_alike
+from traces.ranks.alike import groups_alike
+from traces.ranks.bubbles import Pipeline, pipeline_of
+from traces.ranks.by_step import lay_by_step
 from traces.ranks.cause import Cause, ProblemKind
-from traces.ranks.charge import Charged, charged_to
-from traces.ranks.clocks import Aligned, Clocks, align, consistent
-from traces.ranks.excess import Excess, excess_of
-from traces.ranks.grid import Grid, grid_of
-from traces.ranks.late import UNEVEN, Suspicion, find_late
-from traces.ranks.links import Links, measure_links
+from traces.ranks.charge import charged_to
+from traces.ranks.clocks import Clocks, align, consistent
+from traces.ranks.excess import excess_of
+from traces.ranks.experts import Experts, experts_of
+from traces.ranks.grid import grid_of
+from traces.ranks.host_clocks import HostClock, host_clocks
+from traces.ranks.judged import Judged
+from traces.ranks.late import UNEVEN, find_late
+from traces.ranks.links import measure_links
 from traces.ranks.mend import Without, replay_without
+from traces.ranks.peers import Bytes, bytes_of
 from traces.ranks.problems import Problem
-from traces.ranks.routing import Routing, routing_of
-from traces.ranks.speeds import device_factors
+from traces.ranks.routing import routing_of
+from traces.ranks.separated import Separated, separate
+from traces.ranks.speeds import device_factors, slowness_before
 from traces.ranks.summary import UNKNOWN, Fingerprint, RankSummary
-from traces.ranks.together import Together, put_together
+from traces.ranks.together import put_together
 from traces.ranks.votes import find_by_votes
-from traces.ranks.waits import NOBODY, Waits, measure_waits
+from traces.ranks.waits import NOBODY, measure_waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +40,9 @@ class RankFigures:
     """One rank of the run. `index` is that of its summary as given, `group` that of `RunAnalysis.groups`.
 
     Times are of a mean step of the run: waiting in collectives for others, and what others waited for this
-    one. `device_factor`: how many times as long its kernels take as those of ranks like it. None where it is
-    not known.
+    one. `device_factor`: how many times as long its kernels take as those of ranks like it. `expert_ns`: its
+    grouped GEMMs. None where it is not known. `by_step_*`: of each step of the run, or of several in a column
+    (`steps_per_column`).
     """
 
     index: int
@@ -44,6 +52,10 @@ class RankFigures:
     waited_ns: int
     caused_ns: int | None
     device_factor: float | None
+    expert_ns: int | None = None
+    by_step_length_ns: tuple[int | None, ...] = ()
+    by_step_waited_ns: tuple[int | None, ...] = ()
+    by_step_caused_ns: tuple[int | None, ...] | None = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +89,15 @@ class Late:
 class RunAnalysis:
     """All that is known of a run. `ranks` are those used, in order of rank; `late` is `Missing` without one
     clock. `transfer_ns` and `wait_ns` add up all participations in the steps of the run; `wait_by_kind_ns` by
-    kind of communication.
+    kind of communication. `world_size_from`: where a world size is from that was not recorded.
 
-    `without`: the run replayed without what makes it late.
+    `without`: the run replayed without what makes it late. `separated`: what only several ranks tell of
+    communication. `host_clocks`: how to put times of a recording on one clock; none where nothing tells.
     """
 
     ranks: tuple[RankFigures, ...]
     world_size: int | None
+    world_size_from: str | None
     groups: tuple[LikeGroup, ...]
     late: Late | Missing
     clocks: Clocks
@@ -95,23 +109,12 @@ class RunAnalysis:
     imbalance: float | None
     without: Without | Missing
     problems: tuple[Problem, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """All figures behind an analysis, for those who ask more of them."""
-
-    together: Together
-    aligned: Aligned
-    waits: Waits
-    grid: Grid
-    alike: tuple[Alike, ...]
-    factor: FloatArray
-    excess: Excess
-    links: Links | None
-    routing: Routing
-    suspicion: Suspicion
-    charged: Charged
+    pipeline: Pipeline | Missing | None
+    experts: Experts | Missing | None
+    traffic: Bytes | Missing
+    separated: Separated
+    host_clocks: tuple[HostClock, ...]
+    steps_per_column: int
 
 
 def analyse_run(summaries: Sequence[RankSummary]) -> RunAnalysis:
@@ -132,7 +135,7 @@ def judge(summaries: Sequence[RankSummary]) -> Judged:
     alike = groups_alike(used)
     factor = device_factors(used, alike)
     excess = excess_of(grid, alike)
-    routing = routing_of(matched, factor, alike)
+    routing = routing_of(matched, slowness_before(matched, grid, excess, factor), alike, len(used))
     uneven = routing.of_experts & (routing.imbalance is not None and routing.imbalance >= UNEVEN.value)
     links = None
     if aligned.clocks.aligned:
@@ -150,6 +153,7 @@ def analysis_of(judged: Judged) -> RunAnalysis:
     steps = max(1, grid.step_count)
     group_of = {place: number for number, group in enumerate(judged.alike) for place in group.places}
     known = judged.aligned.clocks.aligned
+    by_step = lay_by_step(together.matched, judged.waits, charged, grid)
     ranks = tuple(
         RankFigures(
             index=together.indices[place],
@@ -159,12 +163,17 @@ def analysis_of(judged: Judged) -> RunAnalysis:
             waited_ns=int(charged.waited_ns[place]) // steps,
             caused_ns=int(charged.caused_ns[place]) // steps if known else None,
             device_factor=None if np.isnan(judged.factor[place]) else float(judged.factor[place]),
+            expert_ns=_mean(grid.grouped_ns[place]),
+            by_step_length_ns=_whole(by_step.length_ns[place]),
+            by_step_waited_ns=_whole(by_step.waited_ns[place]),
+            by_step_caused_ns=_whole(by_step.caused_ns[place]) if known else None,
         )
         for place, summary in enumerate(together.used)
     )
     return RunAnalysis(
         ranks=ranks,
-        world_size=together.world_size,
+        world_size=size.ranks if (size := together.world_size) else None,
+        world_size_from=size.said if size else None,
         groups=tuple(
             LikeGroup(one.fingerprint, one.places, _median(grid.length_ns[list(one.places)]))
             for one in judged.alike
@@ -177,9 +186,23 @@ def analysis_of(judged: Judged) -> RunAnalysis:
         instance_count=len(together.matched),
         step_count=grid.step_count,
         imbalance=judged.routing.imbalance,
-        without=_without(judged),
+        without=replay_without(judged),
         problems=together.problems,
+        pipeline=pipeline_of(together.used, together.matched, judged.waits, grid),
+        experts=experts_of(together.used, together.matched, grid, judged.routing, judged.factor),
+        traffic=bytes_of(
+            together.used, together.matched, judged.waits, grid, all_ranks_seen=together.all_ranks_seen
+        ),
+        separated=_separated(judged),
+        host_clocks=host_clocks(together.used, judged.aligned.clocks),
+        steps_per_column=by_step.steps_per_column,
     )
+
+
+def _separated(judged: Judged) -> Separated:
+    together = judged.together
+    complete = together.world_size is not None and together.all_ranks_seen
+    return separate(together.used, together.matched, judged.waits, judged.charged, all_ranks_seen=complete)
 
 
 def _late(judged: Judged, ranks: Sequence[RankFigures]) -> Late | Missing:
@@ -203,10 +226,6 @@ def _untold(judged: Judged) -> Missing | None:
     if missing := judged.aligned.clocks.missing:
         return Missing("run.late", missing.reason, missing.cure)
     together = judged.together
-    waited = judged.waits.wait_ns.any() or not together.all_ranks_seen
-    if (judged.waits.last == NOBODY).all() and waited:
-        reason = "of every group a rank is missing, and all that are here may have waited for that one"
-        return Missing("run.late", reason, "record every rank, or all ranks of some groups")
     strangers = sum(
         len(one.indices)
         for one in together.problems
@@ -215,26 +234,22 @@ def _untold(judged: Judged) -> Missing | None:
     if strangers >= len(together.used):
         reason = "the recordings are of several runs, and none of these has most of them"
         return Missing("run.late", reason, "give the recordings of one run")
+    waited = judged.waits.wait_ns.any() or not together.all_ranks_seen
+    if (judged.waits.last == NOBODY).all() and waited:
+        reason = "of every group a rank is missing, and all that are here may have waited for that one"
+        return Missing("run.late", reason, "record every rank, or all ranks of some groups")
     if judged.grid.step_count == 1:
         return Missing("run.late", "one step does not show who is always late", "record several steps")
     return None
 
 
-def _without(judged: Judged) -> Without | Missing:
-    if judged.aligned.clocks.missing is not None:
-        missing = judged.aligned.clocks.missing
-        return Missing("run.without", missing.reason, missing.cure)
-    together = judged.together
-    return replay_without(
-        together.used,
-        together.matched,
-        judged.aligned,
-        judged.grid,
-        judged.alike,
-        judged.suspicion,
-        judged.routing,
-        judged.excess,
-    )
+def _mean(values: FloatArray) -> int | None:
+    told = values[~np.isnan(values)]
+    return int(told.mean()) if len(told) else None
+
+
+def _whole(values: FloatArray) -> tuple[int | None, ...]:
+    return tuple(None if value != value else round(value) for value in values.tolist())
 
 
 def _median(values: FloatArray | IntArray) -> int | None:

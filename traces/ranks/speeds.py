@@ -1,4 +1,4 @@
-"""How long a rank's kernels take beside those of ranks like it: same kernel, same shape, alone."""
+"""How long a rank's kernels take beside those of ranks like it: always, and step by step."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ import numpy as np
 
 from traces.columns import FloatArray, distinct
 from traces.ranks.alike import Alike, ratio
-from traces.ranks.summary import RankSummary
+from traces.ranks.excess import Excess
+from traces.ranks.grid import Grid
+from traces.ranks.match import Matched
+from traces.ranks.summary import UNKNOWN, RankSummary
 
 
 def device_factors(summaries: Sequence[RankSummary], groups: Sequence[Alike]) -> FloatArray:
     """Of each rank how many times as long its kernels take, the median over kinds; NaN where nobody is alike.
+
+    Compared are kernels of one name and shape that ran beside no communication.
 
     Kernels whose work depends on routing are no evidence. A slow GPU is slow in all its kernels.
     """
@@ -30,3 +35,18 @@ def device_factors(summaries: Sequence[RankSummary], groups: Sequence[Alike]) ->
         told = ~np.isnan(ratios).all(axis=1)
         factor[np.array(group.places)[told]] = np.nanmedian(ratios[told], axis=1)
     return factor
+
+
+def slowness_before(matched: Matched, grid: Grid, excess: Excess, factor: FloatArray) -> FloatArray:
+    """Of each participation how many times as long its rank's kernels took in that step, shape (p,).
+
+    By the kernels that routing says little about: a GPU that is slow, always or in this step, is so in all.
+    """
+    always = np.where(np.isnan(factor), 1.0, factor)
+    dense_ns = grid.compute_ns - np.nan_to_num(grid.grouped_ns)
+    usual_ns = dense_ns - excess.dense_ns
+    ratios = np.divide(dense_ns, usual_ns, out=np.full(dense_ns.shape, np.nan), where=usual_ns > 0)
+    by_step = np.column_stack((np.fmax(ratios, always[:, np.newaxis]), always))
+    step = np.where(matched.step == UNKNOWN, UNKNOWN, matched.step + grid.later[matched.place])
+    result: FloatArray = by_step[matched.place, step]  # the last column is of no step
+    return result

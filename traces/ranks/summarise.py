@@ -9,37 +9,67 @@ import numpy as np
 from traces.account.absent import AbsentPieces
 from traces.columns import BoolArray, IntArray
 from traces.intervals import Spans, covered_ns
+from traces.measure.moe_ledger import MoeLedger
 from traces.missing import Missing
 from traces.ranks.fingerprints import of_columns
-from traces.ranks.instances import instances_of
+from traces.ranks.instances import collectives_of
 from traces.ranks.kernel_times import kernel_times
+from traces.ranks.loading import loading_ns
+from traces.ranks.paces import paces
 from traces.ranks.spent import Spent, spent_by
-from traces.ranks.summary import UNKNOWN, Fingerprint, Identity, RankSummary, StepParts
+from traces.ranks.summary import (
+    UNKNOWN,
+    ExpertWork,
+    Fingerprint,
+    Identity,
+    RankSummary,
+    StepParts,
+    none_of,
+)
 from traces.steps.found import Steps
 from traces.timeline import KEYS, Bucket, RankTimeline
 
+_CELLS: Final = 4096
+"""Layers times steps of which a summary has the expert work: those of the last steps."""
 _CLASSES: Final = KEYS[Bucket.COMPUTE]
+_HOST_FROM: Final = 48
+"""The bits of a packed id from here on are of the machine (nsys: hardware 8 bits, virtual machine 8)."""
 
 
-def summarise(rank: RankTimeline, steps: Steps, absent: AbsentPieces | Missing) -> RankSummary:
-    """What a run needs of a rank, whose activities carry the resolved kinds."""
+def summarise(
+    rank: RankTimeline,
+    steps: Steps,
+    absent: AbsentPieces | Missing,
+    moe: MoeLedger | Missing | None = None,
+) -> RankSummary:
+    """What a run needs of a rank, whose activities carry the resolved kinds. `moe`: its ledger."""
     spent = spent_by(rank, steps, absent)
-    groups, instances = instances_of(rank, steps, spent)
+    found = collectives_of(rank, steps, spent)
     return RankSummary(
         identity=_identity(rank),
         fingerprint=_fingerprint(rank, steps),
-        steps=_step_parts(steps, spent),
-        groups=groups,
-        instances=instances,
+        steps=_step_parts(rank, steps, spent),
+        groups=found.groups,
+        instances=found.instances,
         kernels=kernel_times(rank, steps.windows, spent.comm),
+        messages=found.messages,
+        peers=found.peers,
+        experts=_experts(moe),
     )
+
+
+def _experts(moe: MoeLedger | Missing | None) -> ExpertWork:
+    if isinstance(moe, MoeLedger) and moe.expert_work is not None:
+        return ExpertWork(*(column[-_CELLS:] for column in moe.expert_work))
+    return ExpertWork(*none_of(ExpertWork))
 
 
 def _identity(rank: RankTimeline) -> Identity:
     columns, rows, info = rank.columns, rank.activities, rank.columns.info
     recording = of_columns(rows.start_ns, rows.end_ns, np.array([rank.process_gid]))
     calls = columns.calls
-    clock = of_columns(np.sort(calls.start_ns), np.sort(calls.end_ns)) if len(calls) else recording
+    host = np.array([rank.process_gid >> _HOST_FROM])
+    clock = of_columns(np.sort(calls.start_ns), np.sort(calls.end_ns), host) if len(calls) else recording
     return Identity(
         trace=info.name,
         kind=info.kind,
@@ -88,13 +118,17 @@ def _median_count(starts_ns: IntArray, steps: Steps) -> int:
     return int(np.median(counts))
 
 
-def _step_parts(steps: Steps, spent: Spent) -> StepParts:
+def _step_parts(rank: RankTimeline, steps: Steps, spent: Spent) -> StepParts:
     start_ns = np.array([step.start_ns for step in steps.used], dtype=np.int64)
     end_ns = np.array([step.end_ns for step in steps.used], dtype=np.int64)
+    unknown = np.full(len(start_ns), UNKNOWN, dtype=np.int64)
 
     def within(spans: Spans | None) -> IntArray:
-        unknown = np.full(len(start_ns), UNKNOWN, dtype=np.int64)
         return unknown if spans is None else covered_ns(start_ns, end_ns, spans)
+
+    loader_ns = within(spent.loader)
+    if spent.loader is not None:
+        loader_ns[:1] += loading_ns(rank, steps)
 
     return StepParts(
         start_ns=start_ns,
@@ -102,6 +136,7 @@ def _step_parts(steps: Steps, spent: Spent) -> StepParts:
         compute_ns=within(spent.compute),
         exposed_comm_ns=within(spent.exposed),
         host_starved_ns=within(spent.host),
-        loader_ns=within(spent.loader),
+        loader_ns=loader_ns,
         grouped_ns=within(spent.grouped),
+        pace_ns=paces(rank, steps),
     )

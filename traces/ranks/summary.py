@@ -6,9 +6,9 @@ the rank's own clock.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -78,7 +78,8 @@ class Identity:
     `clock` and `recording` are fingerprints: recordings with one `clock` share a clock, and two with one
     `recording` are the same. `session_start_ns` makes times UNIX times, None where the recording does not
     say. GPU work was recorded from `begin_ns` to `end_ns`. `version` is that of the recorder's format,
-    `process` the operating system's id.
+    `process` the operating system's id. `world_size_from`: where a world size is from that was not recorded,
+    such as `run.yaml:12`.
     """
 
     trace: str
@@ -93,6 +94,7 @@ class Identity:
     session_start_ns: int | None = None
     begin_ns: int = 0
     end_ns: int = 0
+    world_size_from: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,8 @@ class StepParts:
     """The used steps, arrays of shape (k,). `loader_ns` is the idle time before a step's first launch.
 
     It is no part of `host_starved_ns`, which is other time without work that the host made. `grouped_ns` is
-    the time of grouped GEMMs. `UNKNOWN` where the recording does not tell.
+    the time of grouped GEMMs, `pace_ns` the median time from one launch of a thread to its next. `UNKNOWN`
+    where the recording does not tell.
     """
 
     start_ns: IntArray
@@ -121,6 +124,7 @@ class StepParts:
     host_starved_ns: IntArray
     loader_ns: IntArray
     grouped_ns: IntArray
+    pace_ns: IntArray
 
     def __len__(self) -> int:
         return len(self.start_ns)
@@ -179,6 +183,66 @@ class KernelTimes:
 
 
 @dataclass(frozen=True, slots=True)
+class Messages:
+    """What the calls behind collectives say, arrays of shape (m,) as `Instances`; empty where nothing does.
+
+    `sends` and `receives` count calls with one peer, `received_bytes` is what they receive, `UNKNOWN` where
+    nothing says so.
+    """
+
+    sends: IntArray
+    receives: IntArray
+    received_bytes: IntArray
+
+    def __len__(self) -> int:
+        return len(self.sends)
+
+    def take(self, which: IntArray) -> Messages:
+        """Of some of the collectives, by place."""
+        return (
+            Messages(*(getattr(self, field.name)[which] for field in fields(Messages))) if len(self) else self
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """Bytes sent to and received from each peer in the used steps, arrays of shape (q,).
+
+    `kind` indexes `traces.names.kinds.COMM_KINDS`; `communicator` is its hash, `peer` a place in it and `own`
+    that of the rank, `UNKNOWN` where it is not recorded.
+    """
+
+    kind: IntArray
+    communicator: IntArray
+    own: IntArray
+    peer: IntArray
+    sent_bytes: IntArray
+    received_bytes: IntArray
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpertWork:
+    """GPU time of the experts' GEMMs by used step and MoE layer, arrays of shape (e,); empty where unknown.
+
+    Layers count those that this rank has, or are as ranges name them.
+    """
+
+    step: IntArray
+    layer: IntArray
+    work_ns: IntArray
+
+    def __len__(self) -> int:
+        return len(self.step)
+
+    def take(self, which: IntArray) -> ExpertWork:
+        """Some of it, by place."""
+        return ExpertWork(self.step[which], self.layer[which], self.work_ns[which])
+
+
+@dataclass(frozen=True, slots=True)
 class Dropped:
     """What a summary left out to stay small: collectives, of steps in the middle, and resolution."""
 
@@ -198,8 +262,15 @@ class RankSummary:
     instances: Instances
     kernels: KernelTimes
     dropped: Dropped = Dropped()
+    messages: Messages = field(default_factory=lambda: Messages(*none_of(Messages)))
+    peers: Peers = field(default_factory=lambda: Peers(*none_of(Peers)))
+    experts: ExpertWork = field(default_factory=lambda: ExpertWork(*none_of(ExpertWork)))
 
 
-def none_of(kind: type[StepParts] | type[Instances] | type[KernelTimes]) -> list[IntArray]:
+Table: TypeAlias = StepParts | Instances | KernelTimes | Messages | Peers | ExpertWork
+"""What a summary holds as columns of one length."""
+
+
+def none_of(kind: type[Table]) -> list[IntArray]:
     """Empty columns for each field."""
     return [np.empty(0, dtype=np.int64) for _ in fields(kind)]

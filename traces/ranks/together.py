@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
 from traces.columns import BoolArray, IntArray
 from traces.ranks.cause import ProblemKind
-from traces.ranks.clocks import align
+from traces.ranks.clocks import ENDS, align
+from traces.ranks.hosts import share_a_clock, with_own_clocks, with_shared_clocks
 from traces.ranks.links import together
 from traces.ranks.match import Matched, match
+from traces.ranks.numbers import WorldSize, recorded_size, with_numbers, world_size_of
 from traces.ranks.problems import (
     Problem,
-    before_matching,
     of_other_work,
+    other_sizes_and_times,
+    same_ranks,
+    same_recordings,
     truncated,
+    versions,
 )
+from traces.ranks.several_runs import other_runs, same_processes
 from traces.ranks.summary import GroupSource, RankSummary
+
+_UNNUMBERED: Final = 1 << 40
+"""Stands after every number of a rank."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +39,48 @@ class Together:
     used: tuple[RankSummary, ...]
     indices: tuple[int, ...]
     matched: Matched
-    world_size: int | None
+    world_size: WorldSize | None
     problems: tuple[Problem, ...]
 
     @property
     def all_ranks_seen(self) -> bool:
         """Whether no rank is known to be missing."""
-        return self.world_size is None or len(self.used) >= self.world_size
+        return not any(problem.kind is ProblemKind.MISSING_RANKS for problem in self.problems)
 
 
 def put_together(summaries: Sequence[RankSummary]) -> Together:
-    """The largest set of summaries that are of one run, matched."""
-    order = sorted(range(len(summaries)), key=lambda index: _name(summaries[index]))
-    ordered = [summaries[index] for index in order]
-    problems = before_matching(ordered)
+    """The largest set of summaries that are of one run, matched.
+
+    Processes of one recording are believed to share its clock only where the ends of collectives do not give
+    each its own: ends of exchanges are each rank's own, and a clock fitted on them hides a slow link.
+    """
+    numbered = with_numbers(summaries)
+    order = sorted(range(len(numbered)), key=lambda index: _name(numbered[index]))
+    ordered = [numbered[index] for index in order]
+    found = _put(with_own_clocks(ordered))
+    if share_a_clock(ordered) and not (_is_whole(found) and _ends_tell(found)):
+        shared = _put(with_shared_clocks(ordered, match(ordered)))
+        found = shared if _is_whole(shared) or len(shared.matched) > len(found.matched) else found
+    told = tuple(_as_given(problem, order) for problem in found.problems)
+    return replace(found, indices=tuple(order[index] for index in found.indices), problems=told)
+
+
+def _is_whole(found: Together) -> bool:
+    """Whether all that took part in something stand on one clock."""
+    apart = any(problem.kind is ProblemKind.APART for problem in found.problems)
+    return not apart and align(found.used, found.matched).clocks.aligned
+
+
+def _ends_tell(found: Together) -> bool:
+    """Whether each rank took part in enough of what ends on all ranks at once."""
+    matched = found.matched
+    there = np.bincount(matched.place[matched.ends_together[matched.instance]], minlength=len(found.used))
+    return bool((there >= ENDS.value).all())
+
+
+def _put(ordered: Sequence[RankSummary]) -> Together:
+    """The same of summaries in order; places are those in it."""
+    problems = _before_matching(ordered)
     left = _without(range(len(ordered)), problems)
     matched = _matched([ordered[index] for index in left])
     lengths = np.array([len(ordered[index].instances) for index in left], dtype=np.int64)
@@ -54,7 +92,7 @@ def put_together(summaries: Sequence[RankSummary]) -> Together:
     number = together(matched, np.ones(len(matched), dtype=np.bool_), len(left))
     apart = number != np.bincount(number).argmax() if len(left) else number > 0
     if apart.any():
-        problems += _strangers(left, matched, apart)
+        problems += _strangers(ordered, left, matched, apart)
         remaining = _without(left, problems)
         if len(remaining) < len(left):
             left, matched = remaining, _matched([ordered[index] for index in remaining])
@@ -62,10 +100,19 @@ def put_together(summaries: Sequence[RankSummary]) -> Together:
     if len(short := truncated(matched, len(used))):
         reason = "they hold fewer of the collectives of their groups than the other recordings do"
         problems.append(_about(ProblemKind.TRUNCATED, short, left, reason))
-    size = next((one.identity.world_size for one in used if one.identity.world_size is not None), None)
-    problems += _missing(used, size)
-    told = tuple(_as_given(problem, order) for problem in problems)
-    return Together(used, tuple(order[index] for index in left), matched, size, told)
+    size = world_size_of(used)
+    problems += _missing(used, size.ranks if size else None)
+    return Together(used, tuple(left), matched, size, tuple(problems))
+
+
+def _before_matching(summaries: Sequence[RankSummary]) -> list[Problem]:
+    """What identities and communicators alone tell."""
+    found: list[Problem] = []
+    left = list(range(len(summaries)))
+    for check in (same_recordings, other_sizes_and_times, other_runs, same_ranks, same_processes):
+        found += check(summaries, left)
+        left = _without(left, found)
+    return [*found, *versions(summaries, left)]
 
 
 def _matched(summaries: Sequence[RankSummary]) -> Matched:
@@ -79,10 +126,17 @@ def _matched(summaries: Sequence[RankSummary]) -> Matched:
     return match(summaries, fits) if known else matched
 
 
-def _name(summary: RankSummary) -> tuple[int, str, int, int]:
+def _name(summary: RankSummary) -> tuple[tuple[int, ...], str, int, int]:
+    """What recordings are ordered by: by what is in them first, so that names of files change no figure."""
     identity = summary.identity
-    rank = 1 << 40 if identity.rank is None else identity.rank
-    return rank, identity.trace, identity.device, identity.recording
+    known = () if identity.rank is None else (identity.rank,)
+    inside = (
+        (-group.size, group.key, group.own)
+        for group in summary.groups
+        if group.source is GroupSource.COMMUNICATOR and group.size and group.own is not None
+    )
+    place = known or (_UNNUMBERED, *min(inside, default=()))
+    return place, identity.trace, identity.device, identity.recording
 
 
 def _without(indices: Sequence[int], problems: Sequence[Problem]) -> list[int]:
@@ -96,12 +150,24 @@ def _about(
     return Problem(kind, tuple(left[place] for place in places.tolist()), reason, left_out)
 
 
-def _strangers(left: Sequence[int], matched: Matched, apart: BoolArray) -> list[Problem]:
-    """Ranks without a collective in common with most; those that share some with each other are left out."""
-    several = np.bincount(matched.place, minlength=len(left)) > 0
+def _strangers(
+    ordered: Sequence[RankSummary], left: Sequence[int], matched: Matched, apart: BoolArray
+) -> list[Problem]:
+    """Ranks without a collective in common with most. Nothing shows that these are of the run, so that they
+    are left out; unless they are of the same recording, or alone and of a recorded size that is the others'.
+    """
     reason = "they took part in no collective with the others"
+    if apart.sum() == len(left) - 1:  # each by itself
+        everyone = np.arange(len(left))
+        return [_about(ProblemKind.APART, everyone, left, "they took part in no collective in common")]
+    several = np.bincount(matched.place, minlength=len(left)) > 0
+    most = [ordered[index].identity for index, away in zip(left, apart.tolist(), strict=True) if not away]
+    traces, sizes = {one.trace for one in most}, {recorded_size(one) for one in most} - {None}
+    ours = np.array(
+        [(one := ordered[index].identity).trace in traces or recorded_size(one) in sizes for index in left]
+    )
     found = []
-    for which, left_out in ((apart & several, True), (apart & ~several, False)):
+    for which, left_out in ((apart & (several | ~ours), True), (apart & ~several & ours, False)):
         if which.any():
             places = np.flatnonzero(which)
             found.append(_about(ProblemKind.APART, places, left, reason, left_out=left_out))
@@ -109,13 +175,22 @@ def _strangers(left: Sequence[int], matched: Matched, apart: BoolArray) -> list[
 
 
 def _missing(used: Sequence[RankSummary], size: int | None) -> list[Problem]:
-    if size is None:
-        return _missing_in_groups(used)
     seen = {one.identity.rank for one in used if one.identity.rank is not None}
+    if size is None:
+        return _missing_in_groups(used) or _missing_between(seen)
     if len(used) >= size:
         return []
     gone = tuple(rank for rank in range(size) if rank not in seen) if len(seen) == len(used) else ()
     reason = f"{len(used)} of {size} ranks were recorded; nothing is known of the others"
+    return [Problem(ProblemKind.MISSING_RANKS, (), reason, ranks=gone)]
+
+
+def _missing_between(seen: Set[int]) -> list[Problem]:
+    """Ranks below the largest number that was recorded."""
+    gone = tuple(rank for rank in range(max(seen, default=0)) if rank not in seen)
+    if not gone:
+        return []
+    reason = f"rank {max(seen)} was recorded and not all before it; nothing is known of the others"
     return [Problem(ProblemKind.MISSING_RANKS, (), reason, ranks=gone)]
 
 
@@ -125,19 +200,23 @@ def _missing_in_groups(used: Sequence[RankSummary]) -> list[Problem]:
     Which they are is known where those that are here have their own numbers in it.
     """
     seen: dict[int, dict[int, int | None]] = defaultdict(dict)
+    here: Counter[int] = Counter()
     sizes: dict[int, int] = {}
     for one in used:
         for group in one.groups:
-            if group.source is GroupSource.COMMUNICATOR and group.size and group.own is not None:
+            if group.source is not GroupSource.COMMUNICATOR:
+                continue
+            here[group.key] += 1
+            if group.size and group.own is not None:
                 seen[group.key][group.own] = one.identity.rank
                 sizes[group.key] = group.size
-    worst = max(sorted(sizes), key=lambda key: sizes[key] - len(seen[key]), default=None)
-    if worst is None or len(seen[worst]) >= sizes[worst]:
+    worst = max(sorted(sizes), key=lambda key: sizes[key] - here[key], default=None)
+    if worst is None or here[worst] >= sizes[worst]:
         return []
-    here, size = seen[worst], sizes[worst]
-    by_number = all(place == rank for place, rank in here.items())
-    gone = tuple(place for place in range(size) if place not in here) if by_number else ()
-    reason = f"{len(here)} of {size} ranks of a communicator were recorded; nothing is known of the others"
+    places, size = seen[worst], sizes[worst]
+    by_number = len(places) == here[worst] and all(place == rank for place, rank in places.items())
+    gone = tuple(place for place in range(size) if place not in places) if by_number else ()
+    reason = f"{here[worst]} of {size} ranks of a communicator were recorded; nothing is known of the others"
     return [Problem(ProblemKind.MISSING_RANKS, (), reason, ranks=gone)]
 
 

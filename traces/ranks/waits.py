@@ -8,11 +8,15 @@ from typing import Final
 import numpy as np
 
 from traces.columns import BoolArray, IntArray
+from traces.limits import Limit
 from traces.ranks import parts
 from traces.ranks.clocks import Aligned
 from traces.ranks.match import Matched
 
 _NEVER: Final = np.iinfo(np.int64).min
+_ALIKE: Final = Limit(
+    0.01, "fraction of the transfer", "ours: what moves on all ranks together ends within a percent on each"
+)
 NOBODY: Final = -1
 """No rank: nobody waited, or without one clock nobody can tell who was last."""
 
@@ -58,16 +62,17 @@ def measure_waits(matched: Matched, aligned: Aligned, *, all_ranks_seen: bool) -
     until_arrived_ns = np.minimum(arrived_ns - aligned.start_ns, lasts_ns)
     wait_ns = np.where(together, beyond_ns, until_arrived_ns)
     last = _first_where(aligned.start_ns == arrived_ns, first)
-    shortest = beyond_ns <= (aligned.clocks.residual_ns or 0)
+    near_ns = np.maximum(aligned.clocks.residual_ns or 0, _ALIKE.value * transfer_ns)
+    shortest = beyond_ns <= parts.spread(near_ns, first)
     latest_ns = parts.spread(parts.most(np.where(shortest, aligned.start_ns, _NEVER), first), first)
     last = np.where(
         matched.ends_together, _first_where(shortest & (aligned.start_ns == latest_ns), first), last
     )
-    waited = (parts.total(wait_ns, first) > 0) & _complete(matched, all_ranks_seen)
+    waited = (parts.total(wait_ns, first) > 0) & complete(matched, all_ranks_seen)
     return Waits(transfer_ns, np.where(waited, last, NOBODY), wait_ns, lasts_ns - wait_ns)
 
 
-def _complete(matched: Matched, all_ranks_seen: bool) -> BoolArray:
+def complete(matched: Matched, all_ranks_seen: bool) -> BoolArray:
     """Which instances were recorded by every rank of their group."""
     sizes = np.array([group.size or 0 for group in matched.groups] + [0], dtype=np.int64)[matched.group]
     result: BoolArray = np.where(sizes > 0, np.diff(matched.first) >= sizes, all_ranks_seen)

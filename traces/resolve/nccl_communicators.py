@@ -23,10 +23,13 @@ _OWN_RANKS: Final = re.compile(r"ncclComm(?:Init|Destroy|Abort)")
 
 @dataclass(frozen=True, slots=True)
 class CallPayloads:
-    """Of each NCCL call of one thread the number of its communicator and its peer, shape (n,), or `NONE`."""
+    """Of each NCCL call of one thread the number of its communicator, its peer and the bytes it names, shape
+    (n,), or `NONE`.
+    """
 
     communicator: IntArray
     peer: IntArray
+    size_bytes: IntArray
 
     def peer_count(self, group: IntArray, which: BoolArray) -> IntArray:
         """How many different peers the calls in `which` have, by group, shape (n,).
@@ -72,7 +75,7 @@ class Communicators:
 
     def of_calls(self, thread_gid: int, start_ns: IntArray, end_ns: IntArray) -> CallPayloads:
         """Payloads of the calls of a thread that began and ended at these times, shape (n,)."""
-        found = CallPayloads(*(np.full(len(start_ns), NONE, dtype=np.int64) for _ in range(2)))
+        found = CallPayloads(*(np.full(len(start_ns), NONE, dtype=np.int64) for _ in range(3)))
         if self.calls is None:
             return found
         mine = np.flatnonzero(self.calls.thread_gid == thread_gid)
@@ -86,6 +89,8 @@ class Communicators:
         named = same & (hashed != NULL)
         found.communicator[named] = np.searchsorted(self.hashes, hashed[named])
         found.peer[same & (peer != NULL)] = peer[same & (peer != NULL)]
+        size = self.calls.payloads.size_bytes[row]
+        found.size_bytes[same & (size >= 0)] = size[same & (size >= 0)]
         return found
 
     def rank_count_of(self, communicator: IntArray) -> IntArray:

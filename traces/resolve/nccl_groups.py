@@ -8,6 +8,7 @@ communicator and the peer of each call.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,7 +17,7 @@ import numpy as np
 from traces.columns import NULL, BoolArray, IntArray, Ranges, distinct
 from traces.limits import Limit
 from traces.resolve.communication import Communication
-from traces.resolve.nccl_communicators import NONE, CallPayloads, communicators_in
+from traces.resolve.nccl_communicators import NONE, CallPayloads, Communicators, communicators_in
 
 ALL_TO_ALL, POINT_TO_POINT, EITHER, UNKNOWN = 3, 2, 1, 0
 """Shapes of an exchange. `EITHER`: two sends and two receives, an all-to-all of two or two neighbours."""
@@ -72,10 +73,21 @@ class Groups:
 
 def groups_of(comm: Communication) -> Groups:
     """Find the group behind each communication activity, on the thread that launched it."""
-    texts = [text.strip() for text in comm.rank.columns.range_texts]
-    ranges = comm.rank.columns.ranges
     communicators = communicators_in(comm.rank)
     told = np.full((len(Groups.__slots__), len(comm)), -1, dtype=np.int64)
+    for mine, calls, payloads in calls_by_thread(comm, communicators):
+        behind = _behind(calls, payloads, comm.rows.launch_ns[mine])
+        told[:6, mine], told[7, mine] = behind[:6], behind[6]
+    told[6] = communicators.rank_count_of(told[5])
+    return Groups(*told)
+
+
+def calls_by_thread(
+    comm: Communication, communicators: Communicators
+) -> Iterator[tuple[IntArray, ThreadCalls, CallPayloads]]:
+    """Of each thread that launches communication: the places of that, and NCCL's calls with payloads."""
+    texts = [text.strip() for text in comm.rank.columns.range_texts]
+    ranges = comm.rank.columns.ranges
     wanted = np.array([text in _CALLS for text in texts] + [False], dtype=np.bool_)[ranges.text]
     code = np.array([_CALLS.get(text, -1) for text in texts] + [-1], dtype=np.int64)[ranges.text[wanted]]
     thread = ranges.thread_gid[wanted]
@@ -83,13 +95,9 @@ def groups_of(comm: Communication) -> Groups:
         here = thread == gid
         if not here.any():
             continue
-        mine = np.flatnonzero(comm.rows.launch_thread == gid)
         calls = _calls(ranges, wanted, code, here)
         payloads = communicators.of_calls(int(gid), calls.start_ns, calls.end_ns)
-        behind = _behind(calls, payloads, comm.rows.launch_ns[mine])
-        told[:6, mine], told[7, mine] = behind[:6], behind[6]
-    told[6] = communicators.rank_count_of(told[5])
-    return Groups(*told)
+        yield np.flatnonzero(comm.rows.launch_thread == gid), calls, payloads
 
 
 _GROUP_START, _GROUP_END, _SEND, _RECEIVE, _ALL_TO_ALL, _COLLECTIVE = range(6)
@@ -108,21 +116,60 @@ _CALLS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class _ThreadCalls:
+class ThreadCalls:
     """NCCL calls of one thread in order, shape (n,)."""
 
     start_ns: IntArray
     end_ns: IntArray
     code: IntArray
 
+    @property
+    def sends(self) -> BoolArray:
+        """Which of them send to one peer."""
+        result: BoolArray = self.code == _SEND
+        return result
 
-def _calls(ranges: Ranges, wanted: BoolArray, code: IntArray, here: BoolArray) -> _ThreadCalls:
+    @property
+    def receives(self) -> BoolArray:
+        """Which of them receive from one peer."""
+        result: BoolArray = self.code == _RECEIVE
+        return result
+
+    @property
+    def all_to_alls(self) -> BoolArray:
+        """Which of them exchange with all ranks; the size they name is that for one of these."""
+        result: BoolArray = self.code == _ALL_TO_ALL
+        return result
+
+    @property
+    def moves(self) -> BoolArray:
+        """Which of them move data; the others begin and end groups."""
+        result: BoolArray = self.code >= _SEND
+        return result
+
+    @property
+    def group(self) -> IntArray:
+        """A number for each call: that of its outermost group's start; outside of groups its own."""
+        first, _ = _outermost(self.code)
+        return np.where(first >= 0, first, np.arange(len(first)))
+
+    def launching(self, launch_ns: IntArray) -> IntArray:
+        """The group that launched each piece of work, by its number; -1 where no whole group did."""
+        first, last = _outermost(self.code)
+        at = np.searchsorted(self.start_ns, launch_ns, side="right") - 1
+        inside = (at >= 0) & (launch_ns <= self.end_ns[at])
+        ends_group = inside & last[at] & (first[at] >= 0)
+        alone = inside & self.moves[at] & (first[at] < 0)
+        return np.where(ends_group, first[at], np.where(alone, at, -1))
+
+
+def _calls(ranges: Ranges, wanted: BoolArray, code: IntArray, here: BoolArray) -> ThreadCalls:
     start_ns, end_ns = ranges.start_ns[wanted][here], ranges.end_ns[wanted][here]
     order = np.argsort(start_ns, kind="stable")
-    return _ThreadCalls(start_ns[order], end_ns[order], code[here][order])
+    return ThreadCalls(start_ns[order], end_ns[order], code[here][order])
 
 
-def _behind(calls: _ThreadCalls, payloads: CallPayloads, launch_ns: IntArray) -> IntArray:
+def _behind(calls: ThreadCalls, payloads: CallPayloads, launch_ns: IntArray) -> IntArray:
     """What is behind each launch, shape (7, m), -1 where no whole group is there.
 
     Sends, receives, all-to-alls; peers of sends and of receives; the communicator; the one peer. The call
@@ -134,20 +181,20 @@ def _behind(calls: _ThreadCalls, payloads: CallPayloads, launch_ns: IntArray) ->
     inside = (at >= 0) & (launch_ns <= calls.end_ns[at])
     start = first[at]
     ends_group = inside & last[at] & (start >= 0)
-    alone = inside & (calls.code[at] >= _SEND) & (start < 0)
+    alone = inside & calls.moves[at] & (start < 0)
     exchanges = alone & (calls.code[at] != _COLLECTIVE)
     result = np.full((7, len(launch_ns)), -1, dtype=np.int64)
     for row, code in enumerate((_SEND, _RECEIVE, _ALL_TO_ALL)):
         until = np.concatenate(([0], np.cumsum(calls.code == code)))
         in_group = until[at] - until[np.maximum(start, 0)]
         result[row] = np.where(ends_group, in_group, np.where(exchanges, calls.code[at] == code, -1))
-    group = np.where(first >= 0, first, np.arange(len(first)))
-    communicator = payloads.one_communicator(group, calls.code >= _SEND)
+    group = calls.group
+    communicator = payloads.one_communicator(group, calls.moves)
     result[5] = np.where(ends_group | alone, communicator[group[at]], NONE)
     for row, code in enumerate((_SEND, _RECEIVE), start=3):
         peers = payloads.peer_count(group, calls.code == code)
         result[row] = np.where((ends_group | exchanges) & (result[5] != NONE), peers[group[at]], -1)
-    one_peer = payloads.one_peer(group, (calls.code == _SEND) | (calls.code == _RECEIVE))
+    one_peer = payloads.one_peer(group, calls.sends | calls.receives)
     result[6] = np.where((ends_group | exchanges) & (result[5] != NONE), one_peer[group[at]], NONE)
     return result
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from msgspec import UNSET
+
 from heuristics.result.judged import Bucket, Verdict, Wall
 from heuristics.result.known import known
 from heuristics.result.result import Result
@@ -155,6 +157,8 @@ def _under(result: Result) -> Iterator[Words]:
     verdict = result.verdict
     if (level := known(verdict.confidence)) is not None:
         yield words(f"Confidence {level}{_because(verdict)}.")
+    if (waits := _waits_for_late(result)) is not None:
+        yield words(f"{percent(waits)} of the exposed communication is waiting for a late rank.")
     if verdict.tied_with:
         yield words("The two are too close to decide which of them costs more.")
     if forced_balance(result):
@@ -164,6 +168,14 @@ def _under(result: Result) -> Iterator[Words]:
         yield words(
             f"Not a training step ({untrained[0].detected.training_evidence}), so no fixes for training."
         )
+
+
+def _waits_for_late(result: Result) -> float | None:
+    """How much of the exposed communication is waiting for a late rank, where it is half or more."""
+    late = None if result.run is UNSET else known(result.run.late)
+    slowed = any(wall.id == "communication" for wall in findings(result))
+    share = late.exposed_frac if late is not None and slowed else None
+    return share if share is not None and share >= HALF else None
 
 
 def _because(verdict: Verdict) -> str:

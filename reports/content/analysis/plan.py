@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from msgspec import UNSET
+
 from heuristics.result.judged import Arm, Fix, Knobs, Precondition, Refused, Wall
 from heuristics.result.known import known
 from heuristics.result.result import Result
@@ -75,11 +77,19 @@ def plan(result: Result, most: int | None = MOST) -> Plan:
         return Plan("WHAT TO DO", (), words(_why_none(result)))
     shown = steps[: most if most is None else most + _leading(steps)]
     title = "DO THIS, in this order" if len(shown) > 1 else "DO THIS"
+    title = title.replace("DO THIS", "THEN DO THIS") if _after_repair(result) else title
     unproven = _unproven(result)
     if not result.fixes and not errors:
         title = "TO BE CONFIRMED, in this order" if unproven else "STILL FASTER, though nothing is wrong"
     under = unproven or _together(result, shown)
     return Plan(title, tuple(shown), under, len(steps) - len(shown))
+
+
+def _after_repair(result: Result) -> bool:
+    """Whether a late rank is to be repaired before the first step, which is no such repair itself."""
+    late = None if result.run is UNSET else known(result.run.late)
+    first = result.fixes[0].id if result.fixes else ""
+    return late is not None and late.repair_first and first not in late.repair_fixes
 
 
 def _is_open(result: Result, fix: Fix) -> bool:

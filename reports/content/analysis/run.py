@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
 from typing import Final
 
 from msgspec import UNSET
@@ -14,6 +13,9 @@ from heuristics.result.known import OrMissing, known
 from heuristics.result.result import Result
 from heuristics.result.run import Late, LikeRanks, RankInRun, Run, RunProblem
 from reports.content.analysis.costs import alike, group_line
+from reports.content.analysis.experts import experts, routing_notes
+from reports.content.analysis.stages import stages
+from reports.content.analysis.traffic import traffic
 from reports.content.blocks import (
     Block,
     Cell,
@@ -31,7 +33,7 @@ from reports.content.blocks import (
     words,
 )
 from reports.content.names import is_cure, who
-from reports.content.quantities import counted, duration, milliseconds, percent, rounded
+from reports.content.quantities import counted, duration, milliseconds, numbers, percent, rounded
 from reports.content.wording import ended, joined, sentence
 from traces.missing import Missing
 from traces.ranks.cause import Cause
@@ -97,7 +99,7 @@ def _together(run: Run, otherwise: str) -> Sentence:
         parts.append(f"{least}{percent(run.wait_ns / moved_ns)} of communication time is waiting")
     else:
         parts.append("no collective could be matched across them")
-    parts += [] if world else ["the run may have more ranks"]
+    parts += [] if world else ["the run may have more ranks: give --world-size N"]
     return Sentence(words("; ".join(parts)), label, whole=True)
 
 
@@ -130,7 +132,7 @@ def _late(run: Run, names: Names) -> Iterator[Sentence]:
         return
     said = words(_why(run, names, late), " ", _costs(run, late))
     yield Sentence(said, "Late rank", Tone.NOTICE, whole=True)
-    yield Sentence(words(late.repair), "First")
+    yield Sentence(words(late.repair), "First" if late.repair_first else "Repair")
 
 
 def _why(run: Run, names: Names, late: Late) -> Words:
@@ -187,15 +189,6 @@ def _problem(one: RunProblem) -> Words:
     return words(joined(few), rest, f": {state}{ended(one.reason)}")
 
 
-def numbers(ranks: Sequence[int]) -> str:
-    """Numbers in order, those in a row as a range: `0, 3 to 7`."""
-    runs = [
-        [number for _, number in run]
-        for _, run in groupby(enumerate(sorted(ranks)), key=lambda one: one[1] - one[0])
-    ]
-    return ", ".join(f"{one[0]} to {one[-1]}" if len(one) > 2 else ", ".join(map(str, one)) for one in runs)
-
-
 def name_of_rank(result: Result, place: int) -> Words:
     """A rank by its number and GPU; without a number its recording, or its process in it, as well."""
     rank = result.ranks[place]
@@ -235,27 +228,28 @@ def ranks_part(result: Result) -> Part | None:
     run = result.run
     if run is UNSET or not run.ranks:
         return None
-    return part_of(run, _names_in(result))
+    return part_of(run, _names_in(result), routing_notes(result))
 
 
-def part_of(run: Run, names: Names) -> Part:
-    """The same of a run alone."""
+def part_of(run: Run, names: Names, routing: Sequence[Words] = ()) -> Part:
+    """The same of a run alone; `routing`: what is known of it from elsewhere."""
     blocks: list[Block] = [_rows(run, names)]
     if len(run.groups) > 1:
         blocks.append(_groups(run))
+    blocks += [*stages(run), *experts(run, names.short, routing), *traffic(run, names.short)]
     blocks.append(Items(tuple(_notes(run, names)), "What this rests on"))
     return Part("Ranks", tuple(blocks), "ranks")
 
 
-def shown_ranks(run: Run) -> list[RankInRun]:
+def shown_ranks(run: Run, most: int = _ROWS) -> list[RankInRun]:
     """The ranks that a table or a map shows: all, or of many those that others waited for the most."""
-    if len(run.ranks) <= _ROWS:
+    if len(run.ranks) <= most:
         return list(run.ranks)
     late = known(run.late)
     first = sorted(
         run.ranks, key=lambda one: (late is None or one.index != late.index, -(known(one.caused_ns) or 0))
     )
-    return sorted(first[:_ROWS], key=lambda one: one.index)
+    return sorted(first[:most], key=lambda one: one.index)
 
 
 def _rows(run: Run, names: Names) -> Table:
@@ -268,7 +262,7 @@ def _rows(run: Run, names: Names) -> Table:
     rows = tuple(
         Row(
             (names.short(one.index), Quantity(str(one.group + 1)), *_figures(one, all_ns)),
-            tone=Tone.NOTICE if _is_late(late, one) else Tone.PLAIN,
+            tone=Tone.NOTICE if is_late(late, one) else Tone.PLAIN,
         )
         for one in shown
     )
@@ -280,7 +274,8 @@ def _rows(run: Run, names: Names) -> Table:
     return Table(title, columns, rows, None, len(run.ranks) - len(shown), words(note))
 
 
-def _is_late(late: Late | None, one: RankInRun) -> bool:
+def is_late(late: Late | None, one: RankInRun) -> bool:
+    """Whether a rank is the late one, or of the stage that is."""
     return late is not None and (
         late.index == one.index or (late.group is not None and late.group == one.group)
     )
@@ -342,6 +337,10 @@ def _notes(run: Run, names: Names) -> Iterator[Words]:
         f"{duration(run.wait_ns)}{_by_kind(run)}, data transfer {duration(run.transfer_ns)}, "
         "all ranks together."
     )
+    if (ranks := known(run.world_size)) is not None and run.world_size_from is not None:
+        yield words(f"Number of ranks, {ranks}: by ", Code(run.world_size_from), ", not recorded.")
+    if (complete := known(run.complete_frac)) is not None:
+        yield words(f"Every rank of the group was recorded for {percent(complete)} of communication time.")
     if (most := known(run.imbalance)) is not None:
         yield words(f"Largest expert work of a group of ranks: {rounded(most)} times the mean.")
     if (without := known(run.without)) is not None:

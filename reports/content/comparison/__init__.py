@@ -10,6 +10,7 @@ from reports.content.comparison.details import details
 from reports.content.comparison.differs import changed, limits
 from reports.content.comparison.expected import expected
 from reports.content.comparison.headline import facts, headline, title
+from reports.content.comparison.ranks import ranks
 from reports.content.comparison.rows import waterfall
 
 __all__ = ["page"]
@@ -22,6 +23,7 @@ def page(compared: Compared, detail: Detail) -> Page:
     blocks: tuple[Block, ...] = (
         headline(compared),
         *(limits(compared, everything) if forbidden else ()),
+        *ranks(compared),
         *expected(compared, everything),
         *(() if forbidden else waterfall(compared)),
         *causes(compared, everything),

@@ -25,6 +25,7 @@ from reports.content.blocks import (
     words,
 )
 from reports.content.comparison.headline import unit
+from reports.content.comparison.ranks import ranks_table
 from reports.content.comparison.rows import NOISE, ledger_name, module_name, moved, named, per_step, row_table
 from reports.content.names import gpu_of, name_of, who
 from reports.content.quantities import milliseconds
@@ -60,6 +61,7 @@ def details(compared: Compared) -> Iterator[Fold]:
         ),
         ("MoE layers, ms of wall time per step", "layers", _layers(compared.layers)),
         ("Pairs of ranks, ms per step", "pairs", _pairs(compared.pairs)),
+        ("Matched ranks of both runs, change in ms of a mean step", "ranks", ranks_table(compared)),
     )
     yield from (Fold(title, (table,), id_) for title, id_, table in tables if table.rows)
     if compared.missing:

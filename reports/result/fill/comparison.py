@@ -92,6 +92,7 @@ def result_of_comparison(
         ),
         gate=comparison.gate,
         expected=comparison.expected,
+        run=UNSET if comparison.run is None else comparison.run,
     )
 
 

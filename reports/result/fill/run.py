@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from heuristics.result import run as typed
 from heuristics.result.known import OrMissing
-from heuristics.run.repairs import REPAIRS
+from heuristics.run.repairs import REPAIRS, comes_first
+from reports.result.fill import inside
 from reports.result.fill.parts import copied, gap
 from traces.missing import Missing
+from traces.ranks.peers import Bytes
 from traces.ranks.run import Late, RankFigures, RunAnalysis
 
 _NO_STEPS = gap("the ranks share no step", "record whole steps of all ranks at the same time")
@@ -20,10 +22,11 @@ def run(found: RunAnalysis, names: Sequence[str]) -> typed.Run:
     return typed.Run(
         ranks_seen=len(found.ranks),
         world_size=gap(
-            "no recording names the number of ranks", "record with --trace=nvtx of NCCL 2.25 or later"
+            "no recording names the number of ranks", "give --world-size N, or the run's --config or --log"
         )
         if found.world_size is None
         else found.world_size,
+        world_size_from=found.world_size_from,
         groups=tuple(
             typed.LikeRanks(
                 ranks=one.places,
@@ -36,9 +39,9 @@ def run(found: RunAnalysis, names: Sequence[str]) -> typed.Run:
             )
             for one in found.groups
         ),
-        late=late if isinstance(late, Missing) else _late(late),
-        clocks=typed.Clocks(found.clocks.aligned, _residual(found)),
-        ranks=tuple(_rank(place, one, late) for place, one in enumerate(found.ranks)),
+        late=late if isinstance(late, Missing) else _late(late, found),
+        clocks=_clocks(found),
+        ranks=tuple(_rank(place, one, late, found.traffic) for place, one in enumerate(found.ranks)),
         wait_ns=found.wait_ns,
         wait_by_kind_ns=found.wait_by_kind_ns,
         transfer_ns=found.transfer_ns,
@@ -58,11 +61,39 @@ def run(found: RunAnalysis, names: Sequence[str]) -> typed.Run:
             )
             for one in found.problems
         ),
+        pipeline=inside.pipeline(found.pipeline),
+        experts=inside.experts(found.experts),
+        traffic=inside.traffic(found.traffic),
+        complete_frac=gap("no communication was recorded", "record ranks that communicate")
+        if found.separated.complete_frac is None
+        else found.separated.complete_frac,
+        late_exposed_by_kind_ns=found.separated.late_exposed_ns,
+        transfer_by_kind_ns=found.separated.moving_ns,
+        steps_per_column=found.steps_per_column,
     )
 
 
-def _late(found: Late) -> typed.Late:
-    return copied(found, typed.Late, index=found.place, cause=found.cause.value, repair=REPAIRS[found.cause])
+def _late(late: Late, found: RunAnalysis) -> typed.Late:
+    repair, without = REPAIRS[late.cause], found.without
+    waits_ns, exposed_ns = sum(found.separated.late_exposed_ns.values()), found.separated.exposed_ns
+    saved_frac = None if isinstance(without, Missing) else without.saved_frac
+    return copied(
+        late,
+        typed.Late,
+        index=late.place,
+        repair=repair.sentence,
+        repair_fixes=repair.fixes,
+        repair_first=comes_first(saved_frac),
+        exposed_frac=min(1.0, waits_ns / exposed_ns) if exposed_ns else None,
+    )
+
+
+def _clocks(found: RunAnalysis) -> typed.Clocks:
+    fits = tuple(
+        typed.ClockFit(one.places, one.source, one.fit.base_ns, one.fit.offset_ns, one.fit.drift_ppm + 0.0)
+        for one in found.host_clocks
+    )
+    return typed.Clocks(found.clocks.aligned, _residual(found), fits)
 
 
 def _residual(found: RunAnalysis) -> OrMissing[int]:
@@ -70,7 +101,7 @@ def _residual(found: RunAnalysis) -> OrMissing[int]:
     return Missing("", missing.reason, missing.cure) if missing else found.clocks.residual_ns
 
 
-def _rank(place: int, one: RankFigures, late: Late | Missing) -> typed.RankInRun:
+def _rank(place: int, one: RankFigures, late: Late | Missing, traffic: Bytes | Missing) -> typed.RankInRun:
     unknown = late if isinstance(late, Missing) else gap("clocks could not be aligned", "record more steps")
     return typed.RankInRun(
         index=place,
@@ -80,4 +111,9 @@ def _rank(place: int, one: RankFigures, late: Late | Missing) -> typed.RankInRun
         waited_ns=one.waited_ns,
         caused_ns=unknown if one.caused_ns is None else one.caused_ns,
         device_factor=one.device_factor,
+        expert_ns=_NO_STEPS if one.expert_ns is None else one.expert_ns,
+        given_bytes=inside.given_bytes(traffic, place),
+        step_lengths_ns=one.by_step_length_ns,
+        waited_by_step_ns=one.by_step_waited_ns,
+        caused_by_step_ns=unknown if one.by_step_caused_ns is None else one.by_step_caused_ns,
     )

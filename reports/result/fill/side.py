@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import Final
 
-from heuristics.result.compared import Place
+from heuristics.result.compared_run import Place
 from heuristics.result.configured import Log
 from heuristics.result.known import OrMissing, known
 from heuristics.result.rank import Rank

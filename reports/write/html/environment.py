@@ -20,7 +20,7 @@ _WIDTH: Final = 4_000
 
 STYLES: Final = ("page.css", "blocks.css", "analysis.css")
 SCRIPTS: Final = ("page.js", "plan.js")
-TIMELINE_SCRIPTS: Final = (*SCRIPTS, "timeline_draw.js", "timeline.js")
+TIMELINE_SCRIPTS: Final = (*SCRIPTS, "pair.js", "timeline_draw.js", "timeline.js")
 """Files of this folder that go into a page of blocks, and into one with timelines."""
 
 Content = Mapping[str, object]

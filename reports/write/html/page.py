@@ -25,6 +25,8 @@ from reports.write.html.environment import SCRIPTS, STYLES, TIMELINE_SCRIPTS, as
 from reports.write.html.heat import heat_of
 from reports.write.html.hero import cards_of, hero_of
 from reports.write.html.marks import Marks, shared
+from reports.write.html.pair import pair_of
+from reports.write.html.step_maps import step_maps_of
 from reports.write.html.timeline import Shown, WallOf, grids_of, stretches, timelines
 
 _ROOM: Final = 1_000_000
@@ -106,6 +108,8 @@ def _analysis(result: Result) -> Mapping[str, object]:
         "tabs": _tabs(result, rank, steps),
         "replayed": _replayed(result, steps),
         "heat": heat_of(result),
+        "steps": step_maps_of(result),
+        "pair": pair_of(result),
     }
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from msgspec import UNSET
+
 from heuristics.result.judged import Evidence, Wall
 from heuristics.result.known import known
 from heuristics.result.moe import Span
@@ -18,6 +20,7 @@ from reports.content.quantities import percent
 from reports.redaction import redaction_words
 from reports.result.codec import lowered
 from reports.write.perfetto.events import Args, Counter, Process, Slice, Track, render_events
+from reports.write.perfetto.one_clock import about_clocks, clock_words, fits_of, moved, on_clock
 from reports.write.perfetto.tracks import StepTracks, arrow_numbers
 from reports.write.plain import plain
 from traces.steps.selection import seconds
@@ -28,7 +31,7 @@ _FIXES: Final = 3
 
 
 def write_perfetto(result: Result, detail: Detail) -> str:
-    """A JSON object of the Trace Event Format: one process for the verdict, one a rank.
+    """A JSON object of the Trace Event Format: one process for the verdict, one a rank, all on one clock.
 
     Tracks of a rank: where evidence can be seen, steps, windows, expert all-to-all, the host's threads, why
     no compute ran and the streams in all steps that the result holds; counters of each used step, in ms.
@@ -36,22 +39,29 @@ def write_perfetto(result: Result, detail: Detail) -> str:
     """
     shown = len(result.ranks) if detail is Detail.FULL else min(_SHOWN, len(result.ranks))
     processes = [Process("moe-diag: verdict", [*_verdict_tracks(result)])]
-    arrows = arrow_numbers()
+    arrows, fits = arrow_numbers(), fits_of(result)
     for place, rank in enumerate(result.ranks):
         tracks = [*_own_tracks(result, place)]
         if place < shown:
             a2a = known(rank.a2a)
             tracks.append(Track("expert all-to-all", [_span(one) for one in a2a.spans] if a2a else []))
             tracks += StepTracks(rank.timelines, arrows).tracks()
-        processes.append(Process(_name(result, rank), tracks, [*_counters(rank)]))
+        process = Process(_name(result, place), tracks, [*_counters(rank)])
+        processes.append(moved(process, on_clock(fits[place])) if place in fits else process)
     return render_events(processes, _about(result, shown))
 
 
-def _name(result: Result, rank: Rank) -> str:
+def _name(result: Result, place: int) -> str:
+    rank = result.ranks[place]
     process = known(rank.process)
     whose = f", process {process}" if process is not None else ""
     trace = f", {rank.trace}" if len(result.traces) > 1 else ""
-    return f"{who(rank)} ({gpu_of(rank)}){whose}{trace}"
+    return f"{who(rank)} ({gpu_of(rank)}){whose}{trace}{_late(result, place)}{clock_words(result, place)}"
+
+
+def _late(result: Result, place: int) -> str:
+    late = None if result.run is UNSET else known(result.run.late)
+    return f", late: {name_of(late.cause)}" if late is not None and late.index == place else ""
 
 
 def _about(result: Result, shown: int) -> Args:
@@ -60,6 +70,7 @@ def _about(result: Result, shown: int) -> Args:
         **lowered(result.tool),
         "schema_version": result.schema_version,
         "traces": [trace.name for trace in result.traces],
+        **about_clocks(result),
         "redaction": redaction_words(result.redacted),
         "ranks_without_streams": len(result.ranks) - shown,
         "activities_left_out": [sum(one.left_out for one in rank.timelines) for rank in result.ranks[:shown]],
@@ -71,8 +82,14 @@ def _about(result: Result, shown: int) -> Args:
 
 def _verdict_tracks(result: Result) -> Iterator[Track]:
     """The verdict and each wall, as long as all windows."""
-    windows = [pair for rank in result.ranks for pair in rank.windows_ns]
-    start_ns, end_ns = min(start for start, _ in windows), max(end for _, end in windows)
+    fits = fits_of(result)
+    times = [
+        on_clock(fits.get(place))(time_ns)
+        for place, rank in enumerate(result.ranks)
+        for pair in rank.windows_ns
+        for time_ns in pair
+    ]
+    start_ns, end_ns = min(times), max(times)
     first = headline(result)
     said = {"because": [plain(one) for one in first.under]}
     name = f"{first.label}: {plain(first.said)}"

@@ -12,8 +12,9 @@ from heuristics.result.result import Result
 from heuristics.result.run import LikeRanks, RankInRun, Run, RunProblem
 from heuristics.result.trace import Trace
 from reports.content.analysis.closing import warnings
-from reports.content.analysis.run import numbers, ranks_part, run_lines
+from reports.content.analysis.run import ranks_part, run_lines
 from reports.content.blocks import Items, Page, Quantity, Table, Tone, View, words
+from reports.content.quantities import numbers
 from reports.write.html.heat import heat_of
 from reports.write.plain import plain
 from reports.write.text import write_text
@@ -88,7 +89,7 @@ def test_two_of_64_ranks_are_named_so_and_nothing_is_claimed_of_the_others() -> 
 def test_an_unknown_number_of_ranks_is_no_full_set() -> None:
     first = lines(result(world_size=Missing("", "not recorded", "")))[0]
     assert first.startswith("4 ranks: ")
-    assert first.endswith("; the run may have more ranks")
+    assert first.endswith("; the run may have more ranks: give --world-size N")
 
 
 def test_ranks_without_a_common_collective_claim_no_waiting() -> None:
@@ -99,7 +100,8 @@ def test_a_late_rank_has_its_cause_its_cost_what_repair_saves_and_the_first_chec
     ranks = [double(RankInRun, index=place, step_ns=20 * MS, device_factor=1.0) for place in range(4)]
     ranks[2] = double(RankInRun, index=2, step_ns=20 * MS, device_factor=1.5)
     without = {"step_ns": 20 * MS, "without_ns": 18 * MS, "saved_frac": 0.1}
-    shown = result(ranks=tuple(ranks), late=late("slow_device", repair="Check the GPU."), without=without)
+    found = late("slow_device", repair="Check the GPU.", repair_first=True)
+    shown = result(ranks=tuple(ranks), late=found, without=without)
     assert lines(shown)[1:] == [
         "Late rank: rank 2, GPU 2: its kernels take 1.50 times as long as those of like ranks. "
         "Costs 4.00 ms of a step and 75 % of all waiting; repair saves 10 % (replayed).",

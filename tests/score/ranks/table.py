@@ -66,11 +66,11 @@ def wrong(one: Scored) -> str:
     name = f"{case.simulator.value} {case.cause.value} {case.seed} of {case.rank_count} {list(one.true_whom)}"
     if one.error:
         return f"{name}: {one.error} ({one.made})"
-    said = "" if one.rank_right else f"said {one.cause} {list(one.whom)} {one.why}; "
+    found = "" if one.rank_right else f"found {one.cause} {list(one.whom)} {one.why}; "
     wait = "none" if one.wait_ns is None else f"{one.wait_ns / 1e6:.2f}"
     saved = "none" if one.saved_frac is None else f"{one.saved_frac:.1%}"
     mark = ("" if one.wait_right else " WAIT") + ("" if one.win_right else " WIN")
     return (
-        f"{name}: {said}wait {wait} of {one.true_wait_ns / 1e6:.2f} ms, win {saved} of "
+        f"{name}: {found}wait {wait} of {one.true_wait_ns / 1e6:.2f} ms, win {saved} of "
         f"{one.true_saved_frac:.1%}{mark} {' '.join(one.problems)} ({one.made})"
     )

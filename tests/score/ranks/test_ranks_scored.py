@@ -42,9 +42,9 @@ def test_a_straggler_of_a_healthy_run_is_wrong_and_no_claim_is_right() -> None:
 
 
 def test_draws_that_are_no_runs_do_not_count() -> None:
-    said = table([LATE, HEALTHY, replace(LATE, error="too weak", impossible=True)])
-    assert "| both | all causes | 1 | 100.0 % (1 of 1) | 100.0 % (1 of 1) |" in said
-    assert "1 draws are no runs" in said
+    rows = table([LATE, HEALTHY, replace(LATE, error="too weak", impossible=True)])
+    assert "| both | all causes | 1 | 100.0 % (1 of 1) | 100.0 % (1 of 1) |" in rows
+    assert "1 draws are no runs" in rows
     assert list(wrong_ones([LATE, HEALTHY])) == []
 
 

@@ -14,11 +14,14 @@ from traces.missing import Missing
 from traces.ranks.codec import decode, encode
 from traces.ranks.run import RunAnalysis, analyse_run
 from traces.ranks.summary import (
+    ExpertWork,
     Fingerprint,
     Group,
     GroupSource,
     Instances,
     KernelTimes,
+    Messages,
+    Peers,
     RankSummary,
     StepParts,
 )
@@ -60,7 +63,7 @@ def summaries(draw: st.DrawFn) -> RankSummary:
         *(draw(columns(count)) for _ in range(6)),
     )
     begin = np.sort(draw(columns(steps, times=True)))
-    parts = StepParts(begin, begin + draw(columns(steps)) + 1, *(draw(columns(steps)) for _ in range(5)))
+    parts = StepParts(begin, begin + draw(columns(steps)) + 1, *(draw(columns(steps)) for _ in range(6)))
     kinds = draw(st.integers(0, 2))
     times = KernelTimes(*(array(range(kinds)) for _ in fields(KernelTimes)))
     alike = draw(st.sampled_from([ALIKE, Fingerprint(0, 0, False, True, False)]))
@@ -71,7 +74,17 @@ def summaries(draw: st.DrawFn) -> RankSummary:
         clock=draw(st.integers(0, 2)),
         process=draw(st.sampled_from([None, 1])),
     )
-    return RankSummary(who, alike, parts, groups, rows, times)
+    told = count if draw(st.booleans()) else 0
+    messages = Messages(*(draw(columns(told)) for _ in fields(Messages)))
+    peers = draw(st.integers(0, 2))
+    sent = (np.abs(draw(columns(peers))) for _ in range(2))
+    with_peers = Peers(draw(columns(peers)), *(draw(columns(peers)) for _ in range(3)), *sent)
+    worked = draw(st.integers(0, 4)) if steps else 0
+    cells = np.clip(draw(columns(worked)), 0, steps - 1), np.abs(draw(columns(worked)))
+    experts = ExpertWork(*cells, np.abs(draw(columns(worked))))
+    return RankSummary(
+        who, alike, parts, groups, rows, times, messages=messages, peers=with_peers, experts=experts
+    )
 
 
 @given(st.lists(summaries(), max_size=5))

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.ranks_doubles import Part, shifted, summary_of
+from traces.ranks.clock_fit import ClockFit
 from traces.ranks.match import Matched, match
 from traces.ranks.summary import Group, GroupSource, Operation, RankSummary
 
@@ -100,6 +101,17 @@ def test_ranks_of_two_groups_of_one_kind_are_told_apart_by_their_ends() -> None:
     ranks = [summary_of(rank, ended(at_us), [BY_ORDER]) for rank, at_us in enumerate(ends)]
     places = [members for _, members in found(match(ranks))]
     assert {tuple(members) for members in places} == {(0, 2), (1, 3)}
+
+
+def test_groups_in_lockstep_are_told_apart_on_one_clock() -> None:
+    """Collectives of 200 us: those of the groups end 60 us apart, those of a group 2 us."""
+    ranks = []
+    for rank in range(4):
+        ends = [400 * number + 60 * ((rank > 1) ^ number % 2) + 2 * (rank % 2) for number in range(12)]
+        parts = [Part(0, number, end - 200, end) for number, end in enumerate(ends)]
+        ranks.append(summary_of(rank, parts, [BY_ORDER]))
+    fits = {one.identity.clock: ClockFit(one.identity.clock, 0, 0, 0.0) for one in ranks}
+    assert {tuple(places) for _, places in found(match(ranks, fits))} == {(0, 1), (2, 3)}
 
 
 def test_ranks_that_never_end_together_are_matched_with_nobody() -> None:

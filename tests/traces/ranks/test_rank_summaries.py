@@ -14,13 +14,21 @@ from tests.ranks_doubles import Part, Work, array, many, summary_of, together
 from traces.errors import DamagedTrace, InputError, NotATrace
 from traces.ranks import codec
 from traces.ranks.codec import decode, encode, is_summary
-from traces.ranks.summary import Group, GroupSource, Instances, RankSummary
+from traces.ranks.summary import (
+    ExpertWork,
+    Group,
+    GroupSource,
+    Instances,
+    Messages,
+    Peers,
+    RankSummary,
+)
 
 GROUP = Group(GroupSource.PROCESS_GROUP, -(1 << 62), 3, (0, 2, 4), 1, 2)
 
 
 def same(one: RankSummary, other: RankSummary) -> bool:
-    tables = ("steps", "instances", "kernels")
+    tables = ("steps", "instances", "kernels", "messages", "peers", "experts")
     equal = all(
         np.array_equal(getattr(getattr(one, table), each.name), getattr(getattr(other, table), each.name))
         for table in tables
@@ -33,7 +41,12 @@ def same(one: RankSummary, other: RankSummary) -> bool:
 def test_a_summary_comes_back_as_it_was() -> None:
     parts = [Part(0, 5, 100, 200, before={"compute": 30.5}), Part(0, 6, 250, 251), Part(0, 1 << 40, 260, 300)]
     steps = [{"start": 90, "end": 240, "compute": 30}, {"start": 240, "end": 300, "loader": 5}]
-    given = summary_of(3, parts, [GROUP], steps=steps, kernels_us=[7])
+    given = replace(
+        summary_of(3, parts, [GROUP], steps=steps, kernels_us=[7]),
+        messages=Messages(array([1, 0, 2]), array([0, 1, 2]), array([-1, 5, 1 << 40])),
+        peers=Peers(*(array([value]) for value in (8, -(1 << 62), -1, 3, 1 << 41, 0))),
+        experts=ExpertWork(array([0, 1]), array([0, 60]), array([1_000, 1 << 33])),
+    )
     assert same(decode(encode(given), "a"), given)
 
 
@@ -51,7 +64,11 @@ def test_what_does_not_fit_is_rounded_then_left_out_from_the_middle_and_named() 
     rng = np.random.default_rng(3)
     rows = together([[Work(compute=float(us)) for us in rng.integers(1, 10**6, 9_000)]] * 2, per_step=900)
     noisy = replace(rows[0].instances, host_ns=rng.integers(0, 1 << 40, 9_000))
-    given = replace(rows[0], instances=noisy)
+    turns = Messages(*(np.arange(9_000) for _ in range(3)))
+    cells = ExpertWork(
+        np.repeat(np.arange(10), 60), np.tile(np.arange(60), 10), rng.integers(0, 1 << 40, 600)
+    )
+    given = replace(rows[0], instances=noisy, messages=turns, experts=cells)
     blob = encode(given)
     read = decode(blob, "a")
     assert len(blob) <= codec.MOST.value
@@ -60,6 +77,8 @@ def test_what_does_not_fit_is_rounded_then_left_out_from_the_middle_and_named() 
     assert read.dropped.steps == 10 - len(set(read.instances.step.tolist())) > 0
     assert {0, 9} <= set(read.instances.step.tolist())
     assert len(read.steps) == 10
+    assert given.instances.step[read.messages.sends].tolist() == read.instances.step.tolist()
+    assert set(read.experts.step.tolist()) == set(read.instances.step.tolist())
 
 
 def test_times_are_rounded_down_to_the_resolution_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.ranks_doubles import ALIKE, US, Work, shifted, together
+from tests.ranks_doubles import ALIKE, US, Part, Work, shifted, summary_of, together
 from traces.ranks.chains import chains_of, replayed
 from traces.ranks.clocks import align
 from traces.ranks.match import match
 from traces.ranks.mend import Without
 from traces.ranks.run import analyse_run
-from traces.ranks.summary import Operation, RankSummary
+from traces.ranks.summary import Group, GroupSource, Operation, RankSummary
+from traces.ranks.usual import families_of
 
 STEPS, PER_STEP = 4, 10
 
@@ -109,3 +110,61 @@ def test_less_work_makes_nothing_later(own_us: list[list[int]], at: int) -> None
     chains = chains_of(matched, aligned)
     less = np.where(np.arange(len(chains.own_ns)) % 12 == at, chains.own_ns // 2, chains.own_ns)
     assert (replayed(chains, less, chains.moving_ns) <= aligned.end_ns).all()
+
+
+def test_who_comes_late_to_the_first_collective_of_a_recording_comes_in_time() -> None:
+    rows = [
+        [Work(100, loader=400 * (rank == 1 and number % PER_STEP == 0)) for number in range(STEPS * PER_STEP)]
+        for rank in range(4)
+    ]
+    step_ns, without_ns = without(together(rows, per_step=PER_STEP))
+    assert (step_ns, without_ns) == (PER_STEP * 110 * US + 400 * US, PER_STEP * 110 * US)
+
+
+def staged(layers: tuple[int, int]) -> list[RankSummary]:
+    """Two ranks a stage: for each layer 100 us and a collective of 10; then 50 us, and one of all ranks."""
+    parts: list[list[Part]] = [[], [], [], []]
+    steps: list[list[dict[str, float]]] = [[], [], [], []]
+    now_us = 1000.0
+    for step in range(STEPS):
+        end_us = now_us + 110 * max(layers) + 60
+        for rank in range(4):
+            count, at_us = layers[rank // 2], now_us
+            for layer in range(count):
+                work = {"compute": 100.0} if step or layer else {}
+                times = at_us + 100, at_us + 110
+                parts[rank].append(Part(rank // 2, step * count + layer, *times, step=step, before=work))
+                at_us += 110
+            parts[rank].append(Part(2, step, at_us + 50, end_us, step=step, before={"compute": 50.0}))
+            waits_us = end_us - at_us - 50
+            inside = {"compute": 100 * count + 50, "exposed_comm": 10 * count + waits_us}
+            steps[rank].append({"start": now_us, "end": end_us, **inside})
+        now_us = end_us
+    groups = [Group(GroupSource.COMMUNICATOR, key, 2 + 2 * (key == 2)) for key in range(3)]
+    return [
+        summary_of(
+            rank, parts[rank], groups, world_size=4, steps=steps[rank],
+            alike=replace(ALIKE, attention=layers[rank // 2]),
+        )
+        for rank in range(4)
+    ]  # fmt: skip
+
+
+def test_what_every_stage_does_once_stays_where_layers_move() -> None:
+    step_ns, without_ns = without(staged((3, 1)))
+    assert (step_ns, without_ns) == ((3 * 110 + 60) * US, (2 * 110 + 60) * US)
+
+
+def test_groups_of_one_size_are_of_one_family_where_they_meet_equally_often() -> None:
+    often, seldom = ((0, 1), (2, 3)), ((0, 2), (1, 3))
+    ranks = []
+    for rank in range(4):
+        mine = [one for one in (*often, *seldom) if rank in one]
+        groups = [Group(GroupSource.COMMUNICATOR, 10 * a + b, 2) for a, b in mine]
+        times = [(0, number) for number in range(3)] + [(1, 0)]
+        some = [Part(group, number, 100.0 * at, 100.0 * at + 10) for at, (group, number) in enumerate(times)]
+        ranks.append(summary_of(rank, some, groups))
+    matched = match(ranks)
+    members = [matched.place[begin : begin + 2].tolist() for begin in matched.first[:-1].tolist()]
+    found = {(*pair, family) for pair, family in zip(members, families_of(matched).tolist(), strict=True)}
+    assert found == {(0, 1, 0), (2, 3, 0), (0, 2, 1), (1, 3, 1)}

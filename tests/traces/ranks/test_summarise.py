@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.communication_doubles import ATTENTION, GATHER, GEMM, GROUPED, SENDRECV, Line, rank_of
 from tests.kineto_doubles import Profiled, write
 from tests.payload_doubles import init, with_payloads
@@ -137,6 +139,49 @@ def test_idle_time_before_the_first_kernel_of_a_step_is_the_loaders(tmp_path: Pa
     assert parts.compute_ns.tolist() == [10 * US, 20 * US]
     assert parts.loader_ns[1] > 40 * US
     assert 20 * US < parts.host_starved_ns[1] <= 30 * US
+
+
+@pytest.mark.parametrize(
+    ("starts_us", "again_us", "loads_us"),
+    [(65, 60, 60), (65, 30, 60), (65, 29, 0), (261, 60, 0)],
+    ids=["late", "half of it", "slow in the first batch only", "behind earlier work"],
+)
+def test_what_a_loader_takes_before_the_very_first_work_counts_where_only_that_kept_the_gpu(
+    tmp_path: Path, starts_us: int, again_us: int, loads_us: int
+) -> None:
+    line = Line()
+    line.recording.range("data loader", 0, 60 * US)
+    line.recording.kernel(GEMM, starts_us * US, (starts_us + 10) * US, launch_ns=60 * US)
+    line.recording.range("data loader", 70 * US, (70 + again_us) * US)
+    line.recording.kernel(GEMM, 300 * US, 310 * US, launch_ns=140 * US)
+    parts = summary_of(written(tmp_path, line), (starts_us, starts_us + 10), (290, 400)).steps
+    assert parts.loader_ns[0] == loads_us * US
+
+
+def test_of_a_step_that_is_not_the_first_recorded_one_the_time_before_the_recording_is_not_told(
+    tmp_path: Path,
+) -> None:
+    line = Line()
+    line.recording.range("data loader", 0, 60 * US)
+    line.now = 60
+    line.all(GEMM, GEMM)
+    rank = written(tmp_path, line)
+    rank = with_kinds(rank, resolve_kinds(rank))
+    first, second = Step(0, 60 * US, 80 * US, "warm-up"), Step(1, 80 * US, 100 * US)
+    steps = from_steps("user", "steps", (first, second))
+    account = measure_account(rank, steps.windows, find_queueing(rank))
+    assert summarise(rank, steps, absent_pieces(account)).steps.loader_ns[0] < 60 * US
+
+
+def test_the_pace_of_a_host_is_the_median_time_between_launches_of_a_step(tmp_path: Path) -> None:
+    line = Line()
+    for length in (10,) * 7 + (90,) * 5:  # launches 20 and 100 us apart
+        line.run(GEMM, length=length)
+    line.run(GEMM)  # from 640 us on
+    for _ in range(12):  # 11 follow each other
+        line.run(GEMM)
+    steps = summary_of(written(tmp_path, line), (0, 660), (660, 900)).steps
+    assert steps.pace_ns.tolist() == [20 * US, UNKNOWN]
 
 
 def test_steps_count_what_is_in_them_and_fingerprints_what_is_in_a_median_one(tmp_path: Path) -> None:

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from tests.ranks_doubles import ALIKE, US, Work, array, together
+from tests.ranks_doubles import ALIKE, US, Part, Work, array, summary_of, together
 from traces.missing import Missing
 from traces.ranks.cause import Cause
 from traces.ranks.run import Late, RunAnalysis, analyse_run
-from traces.ranks.summary import Operation, RankSummary
+from traces.ranks.summary import Group, GroupSource, Operation, RankSummary
 
 RANKS, STEPS, PER_STEP = 4, 4, 10
 Rule = Callable[[int, int], Work]
@@ -102,6 +102,28 @@ def test_a_slow_link_arrives_with_the_others_and_moves_longer() -> None:
     assert late_of(ranks) == (Cause.SLOW_LINK, 3)
 
 
+def test_a_slow_link_is_that_of_the_rank_whose_stage_moves_longer_than_the_other_stage_too() -> None:
+    """Of two stages of two ranks: messages between 0 and 2 are slow, and what 0 and 1 reduce."""
+    ranks = []
+    for rank in range(4):
+        stage, alike = rank // 2, replace(ALIKE, has_loss=rank > 1)
+        parts = []
+        for number in range(STEPS * PER_STEP):
+            begin, step = 1_000 * number, number // PER_STEP
+            message, reduced = 60 if rank in (0, 2) else 20, 100 if stage else 300
+            parts.append(Part(0, number, begin, begin + message, Operation.EXCHANGE, step=step))
+            parts.append(Part(1, number, begin + 500, begin + 500 + reduced, step=step))
+        groups = [
+            Group(GroupSource.COMMUNICATOR, 10 + rank % 2, 2),
+            Group(GroupSource.COMMUNICATOR, 20 + stage, 2),
+        ]
+        borders = range(0, 1_000 * (STEPS * PER_STEP + 1), 1_000 * PER_STEP)
+        steps = [{"start": begin, "end": begin + 1_000 * PER_STEP} for begin in borders[:-1]]
+        one = summary_of(rank, parts, groups, world_size=4, steps=steps, alike=alike)
+        ranks.append(replace(one, identity=replace(one.identity, clock=1)))
+    assert late_of(ranks) == (Cause.SLOW_LINK, 0)
+
+
 def expert(rank: int, hot: bool) -> Work:
     grouped = 80.0 if hot else 40.0
     return Work(compute=60 + grouped, grouped=grouped, host=2)
@@ -139,6 +161,17 @@ def test_another_late_rank_in_each_step_is_jitter() -> None:
     assert (late.cause, late.rank, late.by_step) == (Cause.ROTATING_JITTER, None, (0, 1, 2, 3))
 
 
+def test_a_gpu_that_is_slow_in_a_step_is_slow_in_its_experts_too_and_that_is_no_routing() -> None:
+    def rule(rank: int, number: int) -> Work:
+        times = 2 if rank == number // PER_STEP else 1
+        return Work(compute=100 * times, grouped=80 * times, host=2)
+
+    run = analyse_run(together(works(rule), per_step=PER_STEP, operation=Operation.EXCHANGE))
+    assert isinstance(run.late, Late)
+    assert (run.late.cause, run.late.by_step) == (Cause.ROTATING_JITTER, (0, 1, 2, 3))
+    assert run.imbalance == pytest.approx(1)
+
+
 def test_one_odd_step_makes_nobody_late_always() -> None:
     def rule(rank: int, number: int) -> Work:
         return Work(compute=100, host=400 if (rank, number) == (2, 15) else 2)
@@ -146,6 +179,17 @@ def test_one_odd_step_makes_nobody_late_always() -> None:
     late = analyse_run(together(works(rule), per_step=PER_STEP)).late
     assert isinstance(late, Late)
     assert (late.cause, late.rank, late.by_step) == (Cause.ROTATING_JITTER, None, (None, 2, None, None))
+
+
+def test_a_host_that_is_slower_in_all_it_does_is_slow_though_its_gpu_waits_in_one_step_only() -> None:
+    def rule(rank: int, number: int) -> Work:
+        return Work(compute=100, host=400 if (rank, number) == (2, 15) else 2)
+
+    ranks = together(works(rule), per_step=PER_STEP)
+    for place, rank in enumerate(ranks):
+        pace_ns = array([(15 if place == 2 else 10) * US] * STEPS)
+        ranks[place] = replace(rank, steps=replace(rank.steps, pace_ns=pace_ns))
+    assert late_of(ranks) == (Cause.SLOW_HOST, 2)
 
 
 def test_a_host_that_begins_steps_late_and_is_slow_in_them_is_no_loader() -> None:

@@ -46,6 +46,11 @@ def test_in_an_exchange_each_waits_until_the_last_is_there_and_moves_for_itself(
     assert waits.last.tolist() == [2]
 
 
+def test_of_those_that_move_nearly_as_long_who_started_last_is_the_last() -> None:
+    _, waits = waits_of([(0, 1500), (500, 1500), (501, 1505)])
+    assert (in_us(waits.transfer_ns), waits.last.tolist()) == ([1000], [2])
+
+
 def test_without_one_clock_durations_stay_and_nobody_is_late() -> None:
     _, waits = waits_of([(0, 130), (900, 930), (40, 130)], aligned=False)
     assert (in_us(waits.wait_ns), waits.last.tolist()) == ([100, 0, 60], [NOBODY])

@@ -155,7 +155,7 @@ def test_an_exchange_between_permute_and_experts_names_the_others_of_its_communi
 def test_peers_and_communicators_of_groups_are_those_of_their_sets(calls: list[tuple[int, int, int]]) -> None:
     rows = np.array([*calls, (0, 0, 0), (1, 0, 0), (2, 0, 0), (3, 0, 0)], dtype=np.int64)
     group, peer, communicator = rows.T
-    payloads, every = CallPayloads(communicator, peer), np.ones(len(group), dtype=np.bool_)
+    payloads, every = CallPayloads(communicator, peer, peer), np.ones(len(group), dtype=np.bool_)
     counts, ones = payloads.peer_count(group, every), payloads.one_communicator(group, every)
     for number in range(4):
         peers = set(peer[group == number].tolist())

@@ -17,8 +17,8 @@ from traces.workload.scrub import scrub
 SECRET = "hunter2_sesame"
 
 
-GONE = (".session_start_ns", *(f".collectives.{name}" for name in ("groups", "sequence", "size_bytes")))
-"""When it was recorded, and what only a run of several ranks needs: not kept."""
+GONE = (".session_start_ns",)
+"""When it was recorded: not kept."""
 
 
 def unpacked(path: Path) -> str:
@@ -134,3 +134,47 @@ def test_a_group_keeps_its_place_and_loses_its_name(tmp_path: Path) -> None:
     assert kept is not None
     assert (kept.exchange.tolist(), kept.group.tolist(), kept.purpose.tolist()) == ([0], [0], [0])
     assert b"project_x" not in gzip.decompress((tmp_path / "run.json.gz").read_bytes())
+
+
+def of_a_collective(rank: int, group: str, ranks: str, **more: Any) -> dict[str, Any]:
+    args = {"Process Group Name": group, "Process Group Ranks": ranks, "Collective name": "allreduce", **more}
+    place = {"pid": rank, "tid": 7, "ts": 1 + rank, "dur": 2}
+    return {
+        "ph": "X",
+        "cat": "kernel",
+        "name": "ncclDevKernel_AllReduce_Sum_bf16_RING_LL",
+        **place,
+        "args": args,
+    }
+
+
+def test_what_joins_ranks_is_kept_without_names(tmp_path: Path) -> None:
+    """Two ranks, to which another group comes first each; a name that is no number of PyTorch's."""
+    size: dict[str, Any] = {"Seq": 41, "In msg nelems": 1000, "dtype": "BFloat16", "Group size": 2}
+    experts = ("project_x_experts", "[0, 1]")
+    found = []
+    for rank, order in enumerate([(experts, ("7", "[0, ..., 9]")), (("7", "[0, ..., 9]"), experts)]):
+        events = [of_a_collective(rank, *group, **size) for group in order]
+        header = {"schemaVersion": 1, "distributedInfo": {"rank": rank, "world_size": 2, "backend": "x"}}
+        (tmp_path / "raw.json").write_text(json.dumps(header | {"traceEvents": events}), encoding="utf-8")
+        scrub(tmp_path / "raw.json", tmp_path / "run.json.gz")
+        assert "project_x" not in unpacked(tmp_path / "run.json.gz")
+        columns = read_kineto(tmp_path / "run.json.gz")
+        assert columns.world_size == 2
+        found.append(columns.collectives)
+    one, other = found
+    assert one is not None
+    assert other is not None
+    assert one.sequence is not None
+    assert one.sequence.tolist() == [41, 41]
+    assert one.size_bytes is not None
+    assert one.size_bytes.tolist() == [2000, 2000]
+    assert {group.key for group in one.groups} == {group.key for group in other.groups}
+    assert {(group.size, group.members) for group in one.groups} == {(2, (0, 1)), (2, None)}
+
+
+def test_ranks_that_are_no_numbers_and_unknown_types_are_not_kept(tmp_path: Path) -> None:
+    event = of_a_collective(0, "0", f"[0, {SECRET}]", dtype=SECRET)
+    (tmp_path / "raw.json").write_text(json.dumps({"traceEvents": [event]}), encoding="utf-8")
+    scrub(tmp_path / "raw.json", tmp_path / "run.json.gz")
+    assert SECRET not in unpacked(tmp_path / "run.json.gz")

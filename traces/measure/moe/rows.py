@@ -114,6 +114,20 @@ def layer_rows(measured: Measured, members: Membership, layer: IntArray) -> tupl
     return tuple(result)
 
 
+def expert_work(
+    measured: Measured, members: Membership, layer: IntArray
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Used step, layer and time of the experts' GEMMs, in that order. `layer`: as in `layer_rows`."""
+    rows, borders = measured.rows, measured.borders
+    step = np.searchsorted(borders.start_ns, rows.start_ns, side="right") - 1
+    inside = (step >= 0) & (rows.start_ns < borders.end_ns[step])
+    mine = inside & (layer != UNTOLD) & (members.module == MODULES.index("expert_gemm"))
+    cell, place = np.unique(np.stack((step[mine], layer[mine])), axis=1, return_inverse=True)
+    work_ns = np.zeros(cell.shape[1], dtype=np.int64)
+    np.add.at(work_ns, place.reshape(-1), (rows.end_ns - rows.start_ns)[mine])
+    return cell[0].astype(np.int64), cell[1].astype(np.int64), work_ns
+
+
 def tax_spans(measured: Measured, members: Membership) -> Spans:
     """Instants that exist only because tokens are routed; see `MoeLedger.tax_ns`."""
     experts = [MODULES.index(name) for name in ("expert_gemm", "expert_activation", "shared_expert")]

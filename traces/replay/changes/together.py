@@ -77,6 +77,9 @@ class Together:
         self._savings, self._drafts = savings, drafts
         self._alone_ns: dict[str, int] = {}
 
+    def expect(self, kinds: Collection[str]) -> None:
+        """Learn that `joint` of these kinds will be asked: what is far away asks once for all."""
+
     def joint(self, kinds: Collection[str]) -> Joint:
         """What the changes of some kinds save; kinds that were not found save nothing."""
         drafts = [one for one in self._drafts if one.kind in kinds]

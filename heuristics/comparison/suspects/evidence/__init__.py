@@ -10,6 +10,7 @@ from heuristics.comparison.suspects.evidence import (
     compute,
     dispatcher,
     host,
+    late_rank,
     memory,
     setup,
 )
@@ -35,6 +36,7 @@ EVIDENCE: Final[Mapping[str, Callable[..., Signs]]] = {
         host.overlap_costs_host,
         host.own_row,
         host.profiler_more,
+        late_rank.late_rank_came,
         memory.allocates_more,
         memory.copies_more,
         memory.offloads_more,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from heuristics.comparison.figures import milliseconds, signed_milliseconds
 from heuristics.comparison.suspects.causes import families
+from heuristics.comparison.suspects.evidence.late_rank import late_rank_came
 from heuristics.comparison.suspects.evidence.signs import MAIN, Part, grew, main_part
 from heuristics.comparison.suspects.rule import Signs
 from heuristics.comparison.suspects.view import View
@@ -16,7 +17,7 @@ def main_part_is(family: str, wanted: Part, view: View) -> Signs:
     rows = grew(view, *families()[family]["rows"])
     if main_part(rows) != wanted:
         return None
-    if family == "ep" and wanted == "duration" and waits_more(view):
+    if wanted == "duration" and (late_rank_came(view) or (family == "ep" and waits_more(view))):
         return None
     before, after = sum(row.base_count for row in rows), sum(row.new_count for row in rows)
     parts = [(row.count_ns or 0, row.duration_ns or 0, row.overlap_ns or 0) for row in rows]

@@ -1,0 +1,138 @@
+"""What a command line names -> files: folders and patterns become the recordings, or summaries, in them."""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import zlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from traces.errors import TraceNotFound, UsageError
+
+REPORTS: Final = (".nsys-rep", ".qdrep")
+EXPORTS: Final = (".sqlite",)
+_KINETO: Final = (".json", ".json.gz")
+_HEAD: Final = 1 << 16
+"""Bytes of a JSON file in which a recording of the PyTorch profiler says what it is."""
+_OURS: Final = b'"otherData":{"name":"moe-diag"'
+"""In what `-f perfetto` wrote, which has the form of a recording."""
+_OF_KINETO: Final = (b'"traceEvents"', b'"deviceProperties"', b'"distributedInfo"')
+
+Inside = Callable[[Path], list[Path]]
+"""The files of a folder that are wanted."""
+
+
+def traces_named(given: Sequence[Path]) -> list[Path]:
+    """The recordings that files, folders and patterns name, each once; those of a folder by name.
+
+    Raises `UsageError` where nothing is given or a file is named twice, `TraceNotFound` for a folder without
+    recordings and for a pattern that matches nothing.
+    """
+    if not given:
+        raise UsageError("no trace given. Name one: moe-diag analyze run.nsys-rep")
+    return files_named(given, recordings_in, _no_recordings)
+
+
+def result_base(given: Sequence[Path]) -> Path:
+    """What names the results: the first that is given, of a pattern the first file."""
+    first = given[0]
+    if first.is_dir():
+        return first.resolve()
+    return first if first.exists() else traces_named([first])[0]
+
+
+def files_named(given: Sequence[Path], inside: Inside, nothing: Callable[[Path], str]) -> list[Path]:
+    """Files as they are, of folders those `inside`, of patterns all that match.
+
+    Raises `UsageError` for a file that is named twice itself, `TraceNotFound` for what has no files, of a
+    folder with the words of `nothing`.
+    """
+    found: dict[str, Path] = {}
+    named: dict[Path, Path] = {}
+    for path in given:
+        if path.is_dir():
+            home = str(path.resolve())  # of thousands of files, none is looked up again
+            found |= {f"{home}/{one.name}": one for one in _of_folder(path, inside, nothing)}
+            continue
+        several = _matching(path, inside)
+        if several is None:
+            if (first := named.setdefault(path.resolve(), path)) is not path:
+                raise UsageError(
+                    f"{path} is given twice (also as {first}), and would count twice. Name it once."
+                )
+            several = [path]
+        for one in several:
+            found.setdefault(str(one.resolve()), one)
+    return list(found.values())
+
+
+def recordings_in(folder: Path) -> list[Path]:
+    """The recordings of a folder by name; an export beside its report is the same recording, and is read."""
+    entries = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    files = [path for path in entries if path.is_file()]
+    reports = {_stem(path): path for path in files if path.name.endswith(REPORTS)}
+    exports = {_stem(path): path for path in files if path.name.endswith(EXPORTS)}
+    older = {
+        export
+        for name, export in exports.items()
+        if name in reports and export.stat().st_mtime_ns < reports[name].stat().st_mtime_ns
+    }
+    told = {path for name, path in reports.items() if name in exports and exports[name] not in older}
+    kinds = (*REPORTS, *EXPORTS)
+    return [
+        path
+        for path in files
+        if (path.name.endswith(kinds) and path not in older | told)
+        or (path.name.endswith(_KINETO) and _is_kineto(path))
+    ]
+
+
+def _of_folder(folder: Path, inside: Inside, nothing: Callable[[Path], str]) -> list[Path]:
+    try:
+        found = inside(folder)
+    except OSError as error:
+        raise TraceNotFound(f"{folder} cannot be read ({error.strerror}). Check its permissions.") from None
+    if not found:
+        raise TraceNotFound(nothing(folder))
+    return found
+
+
+def _matching(path: Path, inside: Inside) -> list[Path] | None:
+    """The files that a pattern stands for; None for what is one file, there or not."""
+    if path.exists() or not glob.has_magic(str(path)):
+        return None
+    matched = glob.glob(str(path), recursive=True)  # noqa: PTH207 - a pattern of any folder
+    matches = [Path(match) for match in sorted(matched)]
+    files = [one for match in matches for one in (inside(match) if match.is_dir() else [match])]
+    if not files:
+        raise TraceNotFound(f"{path} matches no file. Check the pattern, or name the folder.")
+    return files
+
+
+def _no_recordings(folder: Path) -> str:
+    kinds = ", ".join((*REPORTS, *EXPORTS))
+    deeper = next((one for one in sorted(folder.iterdir()) if one.is_dir() and recordings_in(one)), None)
+    cure = f"Type moe-diag analyze '{folder}/*'" if deeper else "Name the folder that the profiler wrote to."
+    return f"{folder} has no recordings ({kinds}, or .json of the PyTorch profiler). {cure}"
+
+
+def _stem(path: Path) -> str:
+    return path.name[: -len(next(end for end in (*REPORTS, *EXPORTS) if path.name.endswith(end)))]
+
+
+def _is_kineto(path: Path) -> bool:
+    """Whether a JSON file is a recording; a result, a configuration or a list of other things is none."""
+    try:
+        with path.open("rb") as file:
+            packed = file.read(2) == b"\x1f\x8b"
+            file.seek(0)
+            if packed:
+                with gzip.open(file) as unpacked:
+                    head = unpacked.read(_HEAD)
+            else:
+                head = file.read(_HEAD)
+    except (OSError, EOFError, zlib.error):
+        return True  # named later, with the reason
+    return _OURS not in head and any(mark in head for mark in _OF_KINETO)

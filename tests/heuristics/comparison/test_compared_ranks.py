@@ -1,0 +1,188 @@
+"""Two runs of several ranks: which rank is which, how groups moved, who was late and who is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from heuristics.comparison.comparison import compare
+from heuristics.comparison.like_ranks import like_groups
+from heuristics.comparison.pairs import pair_ranks
+from heuristics.result.compared_run import ComparedRun, LateState
+from heuristics.result.result import Result
+from heuristics.result.run import LikeRanks, RankInRun, Run
+from reports.content.blocks import Sentence
+from reports.content.comparison.ranks import ranks as lines
+from reports.result.fill.comparison import result_of_comparison
+from reports.write.plain import plain
+from tests.comparison_doubles import rank, result, row
+from tests.result_doubles import double
+from traces.missing import Missing
+from traces.ranks.cause import Cause
+
+MS = 1_000_000
+
+
+def late(cause: Cause, index: int | None = None) -> dict[str, Any]:
+    return {"cause": cause, "index": index, "rank": index, "wait_ns": 0, "cost_ns": 0, "by_step": ()}
+
+
+def run(
+    *groups: int,
+    numbered: bool = True,
+    caused_ms: dict[int, int] | None = None,
+    step_ms: int = 10,
+    **fields: Any,
+) -> Result:
+    """A run whose groups have so many ranks each; the k-th group has k attention kernels."""
+    count, places = sum(groups), iter(range(sum(groups)))
+    of_group = [tuple(next(places) for _ in range(size)) for size in groups]
+    group_of = {place: number for number, members in enumerate(of_group) for place in members}
+    members = [rank(rank=place if numbered else None, device=place, ledger=None) for place in range(count)]
+    figures = tuple(
+        double(
+            RankInRun,
+            index=place,
+            rank=place if numbered else None,
+            group=group_of[place],
+            step_ns=step_ms * MS,
+            waited_ns=MS,
+            caused_ns=(caused_ms or {}).get(place, 0) * MS,
+        )
+        for place in range(count)
+    )
+    like = tuple(
+        double(LikeRanks, ranks=places, attention_kernels=number, step_ns=step_ms * MS)
+        for number, places in enumerate(of_group)
+    )
+    known = {"ranks_seen": count, "world_size": count, "ranks": figures, "groups": like}
+    known |= {"wait_ns": 30, "transfer_ns": 70, "late": late(Cause.NONE)}
+    return result(*members, run=double(Run, **(known | fields)))
+
+
+def devices(base: Result, new: Result) -> list[tuple[int, int, str]]:
+    return [(one.base.device, one.new.device, one.by) for one in pair_ranks(base, new, None, None)]
+
+
+def runs(base: Result, new: Result) -> ComparedRun:
+    found = compare(base, new).run
+    assert found is not None
+    return found
+
+
+def test_rank_k_is_rank_k_where_both_runs_have_as_many() -> None:
+    assert devices(run(2, 2), run(4)) == [(place, place, "rank") for place in range(4)]
+
+
+def test_runs_of_other_numbers_of_ranks_are_matched_by_groups_of_like_ranks() -> None:
+    assert devices(run(2, 2), run(4, 4)) == [
+        (0, 0, "group"), (1, 1, "group"), (2, 4, "group"), (3, 5, "group")
+    ]  # fmt: skip
+
+
+def test_without_numbers_the_place_in_the_group_decides() -> None:
+    assert devices(run(1, 2, numbered=False), run(1, 2, numbered=False)) == [
+        (place, place, "group") for place in range(3)
+    ]
+
+
+def test_a_group_whose_kernels_changed_in_number_is_still_the_one_of_the_same_parts() -> None:
+    base, new = run(2).run, run(2).run
+    assert isinstance(base, Run)
+    assert isinstance(new, Run)
+    other = double(Run, groups=(double(LikeRanks, ranks=(0, 1), attention_kernels=5),))
+    assert like_groups(base, other) == ((0, 0),)
+    stage = double(Run, groups=(double(LikeRanks, ranks=(0, 1), has_loss=True),))
+    assert like_groups(base, stage) == ()
+
+
+def test_ranks_of_runs_without_a_like_group_are_not_compared_by_their_numbers() -> None:
+    stage = (double(LikeRanks, ranks=(0, 1), has_loss=True),)
+    found = runs(run(4), run(2, groups=stage))
+    assert (found.groups, found.ranks) == ((), ())
+
+
+def test_the_rank_for_which_others_wait_more_than_before_is_first() -> None:
+    found = runs(run(4), run(4, caused_ms={2: 9, 1: 1}, step_ms=12))
+    assert [one.new_index for one in found.ranks[:2]] == [2, 1]
+    assert found.ranks[0].caused_delta_ns == 9 * MS
+    assert {one.step_delta_ns for one in found.ranks} == {2 * MS}
+    assert [one.step_delta_ns for one in found.groups] == [2 * MS]
+
+
+NOBODY, UNKNOWN = late(Cause.NONE), Missing("run.late", "one step", "record several")
+ONE, TWO, GPU = late(Cause.SLOW_HOST, 1), late(Cause.SLOW_HOST, 2), late(Cause.SLOW_DEVICE, 1)
+FIRST, SECOND, DEVICE = "rank 1, GPU 1, slow host", "rank 2, GPU 2, slow host", "rank 1, GPU 1, slow device"
+
+
+@pytest.mark.parametrize(
+    ("base", "new", "state", "said"),
+    [
+        (NOBODY, GPU, LateState.APPEARED, f"none in base; new: {DEVICE}."),
+        (GPU, NOBODY, LateState.GONE, f"gone. In base: {DEVICE}."),
+        (ONE, ONE, LateState.SAME, f"the same on both sides: {FIRST}."),
+        (ONE, TWO, LateState.OTHER, f"another one. Base: {FIRST}; new: {SECOND}."),
+        (ONE, GPU, LateState.OTHER, f"another one. Base: {FIRST}; new: {DEVICE}."),
+        (NOBODY, NOBODY, LateState.NONE, "none on either side."),
+        (UNKNOWN, TWO, LateState.UNKNOWN, f"unknown on one side at least. Base: unknown; new: {SECOND}."),
+    ],
+)
+def test_the_late_rank_appears_goes_stays_or_is_unknown(
+    base: Any, new: Any, state: LateState, said: str
+) -> None:
+    sides = run(4, late=base), run(4, late=new)
+    assert runs(*sides).late.state is state
+    assert said_of(*sides)[1] == said
+
+
+def said_of(base: Result, new: Result) -> list[str]:
+    compared = result_of_comparison("0.2", compare(base, new))
+    found: list[Sentence] = list(lines(compared))
+    return [plain(one.said) for one in found]
+
+
+def test_one_line_has_the_numbers_the_groups_and_the_rank_that_changed_most() -> None:
+    first = said_of(run(4), run(4, caused_ms={2: 9}, step_ms=12, wait_ns=60, transfer_ns=40))[0]
+    assert first == (
+        "4 ranks; median step +2.00 ms; most changed: rank 2, GPU 2: step +2.00 ms, others together wait "
+        "+9.00 ms for it; waiting 30 % -> 60 % of communication time."
+    )
+
+
+def test_where_a_side_is_one_rank_alone_nothing_is_compared_of_ranks() -> None:
+    assert compare(result(), result()).run is None
+    assert compare(result(), run(2)).run is None
+
+
+def waiting(wait_ms: int, comm_ms: int, found: dict[str, Any]) -> Result:
+    """Two ranks with 20 ms of compute in two steps; the first waits, rank 1 may be late."""
+    length_ns = (10 + comm_ms) * MS
+    rows = (
+        row("compute.gemm", 10 * MS, 10 * MS),
+        row("exposed_comm.ep_dispatch", comm_ms * MS, comm_ms * MS),
+    )
+    members = tuple(
+        rank(*rows, lengths_ns=(length_ns, length_ns), rank=place, device=place) for place in (0, 1)
+    )
+    figures = tuple(
+        double(RankInRun, index=place, rank=place, waited_ns=wait_ms * MS * (1 - place)) for place in (0, 1)
+    )
+    known = double(Run, ranks_seen=2, world_size=2, ranks=figures, late=found)
+    return result(*members, run=known)
+
+
+def test_a_rank_that_came_late_is_the_suspect_and_no_link() -> None:
+    base, new = waiting(1, 2, NOBODY), waiting(6, 8, GPU)
+    for one, other, title in (
+        (base, new, "A rank makes the others wait"),
+        (new, base, "No rank makes the others wait any more"),
+    ):
+        first = compare(one, other).suspects[0]
+        assert (first.id, first.title) == ("late_rank", title)
+        assert first.seen[0] == "late rank: rank 1, slow device"
+
+
+def test_a_late_rank_that_this_one_hardly_waits_for_is_no_suspect() -> None:
+    found = [one.id for one in compare(waiting(1, 2, NOBODY), waiting(2, 8, GPU)).suspects]
+    assert "late_rank" not in found

@@ -1,0 +1,248 @@
+"""Bubbles of pipelines: by hand in round numbers, by the formula, and as a simulator has them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.ranks_doubles import US, Part, array, summaries_in, summary_of
+from tests.simulate.ranks.clocks import draw_clocks
+from tests.simulate.ranks.described import Cause
+from tests.simulate.ranks.drawn import draw_run
+from tests.simulate.ranks.happened import RanksDone
+from tests.simulate.ranks.layout import Group as Kind
+from tests.simulate.ranks.recorded import Capture, Nccl, write_ranks
+from traces.missing import Missing
+from traces.names.kinds import COMM_KINDS
+from traces.ranks.bubbles import Pipeline
+from traces.ranks.run import analyse_run
+from traces.ranks.schedule import PHASES, bubble_frac
+from traces.ranks.summary import Group, GroupSource, Messages, Operation, RankSummary
+
+FORWARD, BACKWARD = 10, 20
+PIPELINE = COMM_KINDS.index("pp_p2p")
+ALL = COMM_KINDS.index("all_reduce")
+
+Action = tuple[str, int, int, int]
+"""What a stage does: `work` and how long, or `meet` a stage with so many sends and receives."""
+
+
+def actions(stage: int, count: int, microbatches: int) -> list[Action]:
+    """One step of a stage: some forward, then forward and backward in turn, then the rest backward."""
+    before, behind = stage - 1, stage + 1
+    warm = min(count - 1 - stage, microbatches)
+    done: list[Action] = []
+
+    def meet(peer: int, sends: int, receives: int) -> None:
+        if 0 <= peer < count:
+            done.append(("meet", peer, sends, receives))
+
+    for _ in range(warm):
+        meet(before, 0, 1)
+        done.append(("work", FORWARD, 0, 0))
+        meet(behind, 1, 0)
+    if warm < microbatches:
+        meet(before, 0, 1)
+    for turn in range(microbatches - warm):
+        done.append(("work", FORWARD, 0, 0))
+        meet(behind, 1, 1)
+        done.append(("work", BACKWARD, 0, 0))
+        meet(before, 1, int(turn < microbatches - warm - 1))
+    for _ in range(warm):
+        meet(behind, 0, 1)
+        done.append(("work", BACKWARD, 0, 0))
+        meet(before, 1, 0)
+    return done
+
+
+def run_of(count: int, microbatches: int, *, steps: int = 2, told: bool = True) -> list[RankSummary]:
+    """Ranks of one pipeline; messages take no time, and all ranks meet at the end of a step."""
+    now = [0] * count
+    met: list[list[tuple[Part, int, int, int]]] = [[] for _ in range(count)]
+    borders: list[list[dict[str, float]]] = [[] for _ in range(count)]
+    turn: dict[tuple[int, ...], int] = defaultdict(int)
+
+    def join(places: tuple[int, ...], step: int, ways: dict[int, tuple[int, int]]) -> None:
+        last = max(now[place] for place in places)
+        for place in places:
+            group = {places: 0, (place - 1, place): 1, (place, place + 1): 2}[places]
+            if len(places) == 2 and count == 2 and not ways:
+                group = 0
+            kind = PIPELINE if ways else ALL
+            operation = Operation.EXCHANGE if ways else Operation.ALL_REDUCE
+            part = Part(group, turn[places], now[place], last, operation, step=step)
+            met[place].append((part, kind, *ways.get(place, (-1, -1))))
+            now[place] = last
+        turn[places] += 1
+
+    for step in range(steps):
+        todo = [actions(stage, count, microbatches) for stage in range(count)]
+        for place in range(count):
+            borders[place].append({"start": now[place], "compute": microbatches * (FORWARD + BACKWARD)})
+        while any(todo):
+            for place in range(count):
+                while todo[place] and todo[place][0][0] == "work":
+                    now[place] += todo[place].pop(0)[1]
+            for place in range(count - 1):
+                if todo[place] and todo[place + 1]:
+                    (_, peer, *ours), (_, other, *theirs) = todo[place][0], todo[place + 1][0]
+                    if (peer, other) == (place + 1, place):
+                        pair = {place: (ours[0], ours[1]), place + 1: (theirs[0], theirs[1])}
+                        join((place, place + 1), step, pair)
+                        todo[place].pop(0), todo[place + 1].pop(0)
+        join((*range(count),), step, {})
+        for place in range(count):
+            borders[place][-1]["end"] = now[place]
+    return [_summary(place, met[place], borders[place], count, told=told) for place in range(count)]
+
+
+def _summary(
+    place: int,
+    met: list[tuple[Part, int, int, int]],
+    steps: list[dict[str, float]],
+    count: int,
+    *,
+    told: bool,
+) -> RankSummary:
+    groups = [
+        Group(GroupSource.COMMUNICATOR, 1, count),
+        Group(GroupSource.COMMUNICATOR, 100 + place - 1, 2, own=1),
+        Group(GroupSource.COMMUNICATOR, 100 + place, 2, own=0),
+    ]
+    summary = summary_of(place, [part for part, *_ in met], groups, world_size=count, steps=steps)
+    kinds = array([kind for _, kind, *_ in met])
+    sends, receives = array([one[2] for one in met]), array([one[3] for one in met])
+    messages = Messages(sends, receives, array([-1] * len(met)))
+    summary = replace(summary, instances=replace(summary.instances, kind=kinds))
+    return replace(summary, messages=messages) if told else summary
+
+
+def pipeline(summaries: list[RankSummary]) -> Pipeline:
+    found = analyse_run(summaries).pipeline
+    assert isinstance(found, Pipeline)
+    return found
+
+
+def test_two_stages_and_two_microbatches_by_hand() -> None:
+    found = pipeline(run_of(2, 2))
+    first, last = found.stages
+    assert (found.microbatches, found.chunks, found.formula_frac) == (2, 1, 1 / 3)
+    # Stage 0: forward until 20, waits for the gradient until 40, backward, waits 60 to 70, backward until 90.
+    # Stage 1: waits until 10, works until 70, has no more to do until 90.
+    assert first.by_phase_ns == (20 * US, 0, 10 * US)
+    assert last.by_phase_ns == (10 * US, 0, 20 * US)
+    assert (first.step_ns, last.step_ns, found.bubble_frac) == (90 * US, 90 * US, 1 / 3)
+
+
+@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize(("count", "microbatches"), [(3, 3), (4, 4), (4, 8), (4, 2), (8, 16)])
+def test_equal_stages_wait_as_long_as_the_formula_says(count: int, microbatches: int, told: bool) -> None:
+    found = pipeline(run_of(count, microbatches, told=told))
+    assert (found.microbatches, found.chunks, found.imbalance) == (microbatches, 1, 1.0)
+    assert found.formula_frac == bubble_frac(count, microbatches, 1)
+    for stage in found.stages:
+        assert not isinstance(stage.by_phase_ns, Missing)
+        assert stage.bubble_ns == sum(stage.by_phase_ns) == (count - 1) * (FORWARD + BACKWARD) * US
+    assert found.bubble_frac == pytest.approx(found.formula_frac, abs=1e-12)
+
+
+def test_more_virtual_stages_leave_less() -> None:
+    found = pipeline(run_of(4, 4))
+    assert [(one.chunks, one.formula_frac) for one in found.with_more] == [(2, 3 / 11), (4, 3 / 19)]
+
+
+def test_two_stages_whose_messages_go_one_way_each_may_have_virtual_stages() -> None:
+    ranks = run_of(2, 4, told=False)
+    found = pipeline(ranks)
+    assert isinstance(found.microbatches, Missing)
+    assert isinstance(found.formula_frac, Missing)
+    assert [stage.bubble_ns for stage in found.stages] == [30 * US, 30 * US]
+    assert all(isinstance(stage.by_phase_ns, Missing) for stage in found.stages)
+
+
+def test_a_run_without_messages_has_no_pipeline() -> None:
+    alone = [
+        replace(rank, instances=rank.instances.take(np.flatnonzero(rank.instances.kind == ALL)))
+        for rank in run_of(2, 2, told=False)
+    ]
+    assert analyse_run(alone).pipeline is None
+
+
+def test_the_order_of_stages_does_not_depend_on_rank_numbers_where_communicators_tell() -> None:
+    ranks = run_of(3, 3)
+    turned = [
+        replace(rank, identity=replace(rank.identity, rank=2 - place)) for place, rank in enumerate(ranks)
+    ]
+    assert [stage.places for stage in pipeline(turned).stages] == [(2,), (1,), (0,)]
+
+
+def true_phases(done: RanksDone) -> dict[int, list[float]]:
+    """Of each stage what a mean rank and step waits, by phase: from arrivals, by the schedule's own names."""
+    layout = done.run.layout
+    last_stage = layout.pipeline - 1
+    begun: dict[int, int] = defaultdict(int)
+    sums: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
+    last_ns: dict[tuple[int, int], int] = {}
+    names: dict[tuple[int, int], list[tuple[int, str, int]]] = defaultdict(list)
+    of_all: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+    operations = {
+        (rank, one.collective[:3]): one.work.place.operation
+        for rank, each in enumerate(done.ranks)
+        for one in each.activities
+        if one.collective is not None
+    }
+    for one in done.instances():
+        for rank, wait_ns in one.waits_ns().items():
+            cell, arrived = (rank, one.step), one.parts[rank].arrival_ns
+            if one.name == Kind.PIPELINE.value:
+                name = operations[rank, (one.group, one.name, one.sequence)]
+                names[cell].append((arrived, name, wait_ns))
+                last_ns[cell] = max(last_ns.get(cell, 0), one.parts[rank].end_ns)
+            elif one.name == Kind.WORLD.value:
+                of_all[cell].append((arrived, wait_ns))
+    for (rank, step), several in names.items():
+        stage = layout.stage(rank)
+        if step == 0 and stage:
+            continue  # its first wait lies before its first step
+        first, final = (
+            ("receive_forward",) * 2 if stage == last_stage else ("receive_backward", "send_forward")
+        )
+        ordered = sorted(several)
+        warm = next(place for place, (_, name, _) in enumerate(ordered) if first in name)
+        steady = max(place for place, (_, name, _) in enumerate(ordered) if final in name)
+        for place, (_, _, wait_ns) in enumerate(ordered):
+            sums[stage][0 if place <= warm else 1 if place <= max(warm, steady) else 2] += wait_ns
+        after = [wait_ns for arrived, wait_ns in of_all[rank, step] if arrived >= last_ns[rank, step]]
+        sums[stage][2] += sum(after)
+        begun[stage] += 1
+    return {stage: [value / begun[stage] for value in sums[stage]] for stage in sums}
+
+
+@pytest.mark.parametrize("seed", [101, 102])
+def test_simulated_stages_wait_as_their_schedule_has_it(seed: int, tmp_path: Path) -> None:
+    truth = draw_run(seed, Cause.PIPELINE_IMBALANCE)
+    written = write_ranks(truth.done, tmp_path, draw_clocks(truth.run), Capture(mpi=True))
+    found = pipeline([summary for one in written for summary in summaries_in(one.path)])
+    assert found.microbatches == truth.run.knobs.microbatch_count
+    expected = true_phases(truth.done)
+    for number, stage in enumerate(found.stages):
+        assert not isinstance(stage.by_phase_ns, Missing)
+        assert stage.places == truth.run.layout.ranks_of_stage(number)
+        for seen_ns, true_ns in zip(stage.by_phase_ns, expected[number], strict=True):
+            assert seen_ns == pytest.approx(true_ns, rel=0.02, abs=20 * US)
+
+
+def test_without_communicators_nobody_knows_who_sends_to_whom(tmp_path: Path) -> None:
+    truth = draw_run(101, Cause.PIPELINE_IMBALANCE)
+    capture = Capture(mpi=True, nccl=Nccl.RANGES)
+    written = write_ranks(truth.done, tmp_path, draw_clocks(truth.run), capture)
+    found = analyse_run([summary for one in written for summary in summaries_in(one.path)]).pipeline
+    assert isinstance(found, Missing)
+
+
+def test_the_phases_have_their_names() -> None:
+    assert PHASES == ("warm_up", "steady", "cool_down")

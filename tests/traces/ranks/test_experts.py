@@ -1,0 +1,140 @@
+"""Expert work by layer: by hand in round numbers, and as a simulator drew it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from diagnoser.measured import MeasuredTrace, TraceTask, measure_trace
+from tests.ranks_doubles import US, Work, array, together
+from tests.simulate.ranks.clocks import draw_clocks
+from tests.simulate.ranks.described import Cause, Hot, RanksRun
+from tests.simulate.ranks.drawn import draw_run
+from tests.simulate.ranks.recorded import Capture, write_ranks
+from tests.simulate.ranks.routing import hot_factor
+from traces.formats.open import ReadOptions
+from traces.missing import Missing
+from traces.names.kinds import COMM_KINDS
+from traces.ranks.cause import HotRank
+from traces.ranks.experts import Experts
+from traces.ranks.run import analyse_run
+from traces.ranks.summary import ExpertWork, Operation, RankSummary
+from traces.steps.selection import Selection
+
+LAYERS, STEPS = 2, 4
+A2A = COMM_KINDS.index("ep_a2a")
+
+
+def ranks_with(
+    work_us: Callable[[int, int, int], int], *, count: int = 4, steps: int = STEPS
+) -> list[RankSummary]:
+    """Ranks that exchange tokens; `work_us` of rank, step and layer is what their experts take."""
+    whole = [[Work(compute=100)] * (10 * steps) for _ in range(count)]
+    cells = [(step, layer) for step in range(steps) for layer in range(LAYERS)]
+    result = []
+    for rank, one in enumerate(together(whole, per_step=10, operation=Operation.EXCHANGE)):
+        table = ExpertWork(
+            array([step for step, _ in cells]),
+            array([layer for _, layer in cells]),
+            array([work_us(rank, *cell) * US for cell in cells]),
+        )
+        rows = replace(one.instances, kind=one.instances.kind * 0 + A2A)
+        result.append(replace(one, instances=rows, experts=table))
+    return result
+
+
+def experts(summaries: list[RankSummary]) -> Experts:
+    found = analyse_run(summaries).experts
+    assert isinstance(found, Experts)
+    return found
+
+
+def test_the_largest_over_the_mean_of_each_layer_and_the_worst_of_all() -> None:
+    """Rank 1 has 400 us in layer 1, the others 200 us; in step 2 it has 600."""
+
+    def work(rank: int, step: int, layer: int) -> int:
+        return (600 if step == 2 else 400) if (rank, layer) == (1, 1) else 200
+
+    found = experts(ranks_with(work))
+    assert found.groups == ((0, 1, 2, 3),)
+    assert [(one.layer, one.imbalance) for one in found.by_layer] == [(0, 1.0), (1, 1.6)]
+    assert (found.worst.layer, found.worst.step, found.worst.place) == (1, 2, 1)
+    assert (found.worst.imbalance, found.worst.above_ns) == (2.0, 300 * US)
+    assert found.pattern is HotRank.SAME_RANK
+
+
+@pytest.mark.parametrize(
+    ("hot", "pattern"),
+    [
+        (lambda step, layer: -1, HotRank.EVEN),
+        (lambda step, layer: 3, HotRank.SAME_RANK),
+        (lambda step, layer: layer, HotRank.BY_LAYER),
+        (lambda step, layer: (step + layer) % 4, HotRank.BY_STEP),
+    ],
+)
+def test_whether_it_is_the_same_rank_tells_placement_from_routing(
+    hot: Callable[[int, int], int], pattern: HotRank
+) -> None:
+    found = experts(ranks_with(lambda rank, step, layer: 400 if hot(step, layer) == rank else 200))
+    assert found.pattern is pattern
+
+
+def test_one_step_does_not_tell_another_rank_by_layer_from_another_by_step() -> None:
+    found = experts(ranks_with(lambda rank, step, layer: 400 if layer == rank else 200, steps=1))
+    assert isinstance(found.pattern, Missing)
+
+
+def test_a_layer_that_one_rank_did_not_record_is_not_compared() -> None:
+    ranks = ranks_with(lambda rank, step, layer: 200)
+    first = ranks[0].experts
+    ranks[0] = replace(ranks[0], experts=ExpertWork(first.step[::2], first.layer[::2], first.work_ns[::2]))
+    assert [one.layer for one in experts(ranks).by_layer] == [0]
+
+
+def test_ranks_without_layers_leave_it_unknown_and_without_experts_there_is_nothing() -> None:
+    bare = together([[Work(compute=100)] * 20] * 4, per_step=10)
+    assert isinstance(analyse_run(bare).experts, Missing)
+    dense = [replace(one, fingerprint=replace(one.fingerprint, has_experts=False)) for one in bare]
+    assert analyse_run(dense).experts is None
+
+
+def measured(path: Path) -> list[RankSummary]:
+    found = measure_trace(TraceTask(path, Selection(), ReadOptions(), None, False))
+    assert isinstance(found, MeasuredTrace)
+    return [rank.summary for rank in found.ranks]
+
+
+def drawn_pattern(run: RanksRun, ranks: tuple[int, ...], steps: range) -> HotRank:
+    """What is true of a group: how often each rank was drawn to be hot, over all and by layer."""
+    hot = Counter(
+        (layer, max(ranks, key=lambda rank: hot_factor(run, rank, step, layer)))
+        for step in steps
+        for layer in range(run.knobs.layer_count)
+    )
+    by_rank: Counter[int] = Counter()
+    for (_, rank), times in hot.items():
+        by_rank[rank] += times
+    most = [max(hot[layer, rank] for rank in ranks) for layer in range(run.knobs.layer_count)]
+    if max(by_rank.values()) >= 0.8 * hot.total():
+        return HotRank.SAME_RANK
+    return HotRank.BY_LAYER if sum(most) >= 0.8 * hot.total() else HotRank.BY_STEP
+
+
+@pytest.mark.parametrize(
+    ("hot", "seed"), [(Hot.RANK, 105), (Hot.LAYER, 105), (Hot.LAYER, 107), (Hot.STEP, 105)]
+)
+def test_simulated_routing_has_the_pattern_that_was_drawn(hot: Hot, seed: int, tmp_path: Path) -> None:
+    truth = draw_run(seed, Cause.ROUTING_IMBALANCE, hot=hot)
+    run = truth.run
+    written = write_ranks(truth.done, tmp_path, draw_clocks(run), Capture(mpi=True))
+    summaries = [summary for one in written for summary in measured(one.path)]
+    found = experts(summaries)
+    steps = range(run.knobs.step_count - len(summaries[0].steps), run.knobs.step_count)
+    assert found.pattern is drawn_pattern(run, found.groups[found.worst.group], steps)
+    assert max(one.imbalance for one in found.by_layer) == pytest.approx(run.strength, rel=0.06)
+    if hot is Hot.RANK:
+        assert found.worst.place == truth.late_rank

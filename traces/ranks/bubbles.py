@@ -1,0 +1,246 @@
+"""What stages of a pipeline wait for each other: by stage, and by phase of the schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from traces.columns import BoolArray, FloatArray, IntArray
+from traces.missing import Missing
+from traces.names.kinds import COMM_KINDS
+from traces.ranks import parts
+from traces.ranks.charge import own_step_of, step_of
+from traces.ranks.grid import Grid
+from traces.ranks.match import Matched
+from traces.ranks.pipelines import UNRESOLVED, Pipelines, pipelines_of
+from traces.ranks.schedule import PHASES, SHAPE, Schedule, Sent, bubble_frac, phases_of, schedule_of
+from traces.ranks.stages import messages_of
+from traces.ranks.summary import UNKNOWN, RankSummary
+from traces.ranks.waits import Waits
+
+_UNRESOLVED_KIND: Final = COMM_KINDS.index("sendrecv_unresolved")
+_COOL_DOWN: Final = PHASES.index("cool_down")
+_NO_WHOLE: Final = Missing("", "of no step are all messages within it", "record more steps")
+_MORE_CHUNKS: Final = (2, 4)
+"""Times as many virtual stages, of which the formula says what they leave."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageFigures:
+    """One stage: places of its ranks, and times of a mean rank and step.
+
+    `bubble_ns` is the time without compute in which it waits for messages, and after its last one for other
+    stages in other collectives. `by_phase_ns`, in order of `PHASES`, add up to it.
+    """
+
+    places: tuple[int, ...]
+    step_ns: int | None
+    work_ns: int | None
+    bubble_ns: int | Missing
+    by_phase_ns: tuple[int, int, int] | Missing
+
+
+@dataclass(frozen=True, slots=True)
+class MoreChunks:
+    """What the formula says of `chunks` virtual stages."""
+
+    chunks: int
+    formula_frac: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """The pipeline of a run. `bubble_frac`: of the steps of all stages; `formula_frac`: what is expected of
+    equal stages. `imbalance`: the largest own work of a stage over the mean.
+    """
+
+    stages: tuple[StageFigures, ...]
+    bubble_frac: float | None
+    imbalance: float | None
+    microbatches: int | Missing
+    chunks: int | Missing
+    formula_frac: float | Missing
+    with_more: tuple[MoreChunks, ...]
+
+
+def pipeline_of(
+    summaries: Sequence[RankSummary], matched: Matched, waits: Waits, grid: Grid
+) -> Pipeline | Missing | None:
+    """The bubbles of a run; None where no stages exchange messages, `Missing` where they may."""
+    messages = messages_of(matched)
+    if not messages.any():
+        return UNRESOLVED if (matched.kind == _UNRESOLVED_KIND).any() else None
+    pipelines = pipelines_of(summaries, matched, messages)
+    if isinstance(pipelines, Missing):
+        return pipelines
+    step = parts.spread(step_of(matched, grid), matched.first)
+    order = np.flatnonzero(messages[matched.instance] & (step != UNKNOWN))
+    if not len(order):
+        return Missing("", "no message lies in a step of the run", "record whole steps")
+    order = order[np.lexsort((matched.start_ns[order], step[order], matched.place[order]))]
+    sent = _sent(summaries, matched, pipelines, step, order)
+    schedule = schedule_of(sent, pipelines)
+    phase = schedule if isinstance(schedule, Missing) else phases_of(sent, schedule, pipelines)
+    waited_ns, drained_ns = _waited(matched, waits, pipelines, step, order)
+    inside = own_step_of(matched, grid)[order] == step[order]
+    cells = _cells(sent, matched.place[order], inside)
+    stages = tuple(
+        _stage(stage, sent, cells, waited_ns, drained_ns, phase, grid, pipelines)
+        for stage in range(pipelines.count)
+    )
+    return _pipeline(stages, schedule)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """Each rank in each step, shape (c,). `whole`: all of its messages began in that step, as it recorded it.
+
+    Of the first step a rank of a later stage may have been waiting before.
+    """
+
+    place: IntArray
+    step: IntArray
+    stage: IntArray
+    whole: BoolArray
+
+
+def _cells(sent: Sent, place: IntArray, inside: BoolArray) -> _Cells:
+    head = sent.first[:-1]
+    whole = parts.least(inside, sent.first)
+    return _Cells(place[head], sent.step[head], sent.stage[head], whole)
+
+
+def _pipeline(stages: tuple[StageFigures, ...], schedule: Schedule | Missing) -> Pipeline:
+    lengths, works = [one.step_ns for one in stages], [one.work_ns for one in stages]
+    bubbles = [None if isinstance(one.bubble_ns, Missing) else one.bubble_ns for one in stages]
+    whole_ns, work_ns, bubble_ns = (_total(several) for several in (lengths, works, bubbles))
+    frac = bubble_ns / whole_ns if whole_ns and bubble_ns is not None else None
+    imbalance = max(one or 0 for one in works) * len(works) / work_ns if work_ns else None
+    if isinstance(schedule, Missing):
+        return Pipeline(stages, frac, imbalance, schedule, schedule, schedule, ())
+    count, chunks = schedule.microbatches, schedule.chunks
+    return Pipeline(
+        stages,
+        frac,
+        imbalance,
+        count,
+        chunks,
+        bubble_frac(len(stages), count, chunks),
+        tuple(
+            MoreChunks(chunks * times, bubble_frac(len(stages), count, chunks * times))
+            for times in _MORE_CHUNKS
+        ),
+    )
+
+
+def _total(several: Sequence[int | None]) -> int | None:
+    """The sum; None where one is not known."""
+    known = [one for one in several if one is not None]
+    return sum(known) if len(known) == len(several) else None
+
+
+def _sent(
+    summaries: Sequence[RankSummary], matched: Matched, pipelines: Pipelines, step: IntArray, order: IntArray
+) -> Sent:
+    stage = pipelines.stage[matched.place]
+    first = matched.first
+    other = parts.spread(parts.total(stage, first), first) - stage  # of two, the one that is not this one
+    alone = parts.spread(np.diff(first) == 2, first)
+    peer = np.where(alone, other, UNKNOWN)
+    begin = np.cumsum([0, *(len(one.instances) for one in summaries)])
+    at = begin[matched.place[order]] + matched.row[order]
+    sends, receives, got = (
+        _messages(summaries, name)[at] for name in ("sends", "receives", "received_bytes")
+    )
+    size = np.maximum(np.concatenate([one.instances.size_bytes for one in summaries])[at], got)
+    is_shape = (size != UNKNOWN) & (size <= SHAPE.value)
+    key = matched.place[order] * (int(step.max()) + 1) + step[order]
+    return Sent(stage[order], peer[order], step[order], sends, receives, parts.begins_of(key), is_shape)
+
+
+def _messages(summaries: Sequence[RankSummary], name: str) -> IntArray:
+    """A column of what the calls of all ranks say, `UNKNOWN` for ranks of which none is recorded."""
+    return np.concatenate(
+        [
+            getattr(one.messages, name) if len(one.messages) else np.full(len(one.instances), UNKNOWN)
+            for one in summaries
+        ]
+    )
+
+
+def _waited(
+    matched: Matched, waits: Waits, pipelines: Pipelines, step: IntArray, order: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Time without compute in which each message waits, shape (k,), and that after the last one of each rank
+    and step, shape (places, steps).
+
+    Where messages wait beside each other an instant counts once.
+    """
+    stage = pipelines.stage[matched.place]
+    first = matched.first
+    spans = parts.spread(parts.most(stage, first) != parts.least(stage, first), first)
+    is_message = np.zeros(len(stage), dtype=np.bool_)
+    is_message[order] = True
+    last_ns = np.full((len(pipelines.stage), int(step.max()) + 1), np.iinfo(np.int64).max)
+    last_ns[matched.place[order], step[order]] = matched.end_ns[
+        order
+    ]  # in order of start: the last one stays
+    drains = spans & ~is_message & (step != UNKNOWN) & (stage != UNKNOWN)
+    drains &= matched.start_ns >= last_ns[matched.place, step]
+    rows = np.flatnonzero(is_message | drains)
+    rows = rows[np.lexsort((matched.start_ns[rows], matched.place[rows]))]
+    alone_ns = np.zeros(len(stage), dtype=np.int64)
+    alone_ns[rows] = _alone_ns(matched, waits, rows)
+    drained_ns = np.zeros(last_ns.shape, dtype=np.int64)
+    at = np.flatnonzero(drains)
+    np.add.at(drained_ns, (matched.place[at], step[at]), alone_ns[at])
+    return alone_ns[order], drained_ns
+
+
+def _alone_ns(matched: Matched, waits: Waits, rows: IntArray) -> IntArray:
+    """Of rows by place and start, the waiting that lies behind that of all before, without compute."""
+    start_ns = matched.start_ns[rows]
+    end_ns = start_ns + waits.wait_ns[rows]
+    result = np.zeros(len(rows), dtype=np.int64)
+    first = parts.begins_of(matched.place[rows])
+    for begin, end in zip(first[:-1].tolist(), first[1:].tolist(), strict=True):
+        until = np.maximum.accumulate(end_ns[begin:end])
+        before = np.concatenate((start_ns[begin : begin + 1], until[:-1]))
+        result[begin:end] = np.maximum(end_ns[begin:end] - np.maximum(start_ns[begin:end], before), 0)
+    return np.minimum(result, matched.exposed_ns[rows])
+
+
+def _stage(
+    stage: int,
+    sent: Sent,
+    cells: _Cells,
+    waited_ns: IntArray,
+    drained_ns: IntArray,
+    phase: IntArray | Missing,
+    grid: Grid,
+    pipelines: Pipelines,
+) -> StageFigures:
+    """Sums over ranks and whole steps, divided by how many these are; the bubble is the sum of its phases."""
+    places = tuple(np.flatnonzero(pipelines.stage == stage).tolist())
+    used = cells.whole & (cells.stage == stage)
+    at = cells.place[used], cells.step[used]
+    step_ns, work_ns = (_mean(table[at]) for table in (grid.length_ns, grid.compute_ns))
+    count = len(at[0])
+    if not count:
+        return StageFigures(places, step_ns, work_ns, _NO_WHOLE, _NO_WHOLE)
+    mine = parts.spread(used, sent.first)
+    drained = int(drained_ns[at].sum())
+    if isinstance(phase, Missing):
+        return StageFigures(places, step_ns, work_ns, (int(waited_ns[mine].sum()) + drained) // count, phase)
+    sums = [int(waited_ns[mine & (phase == number)].sum()) for number in range(len(PHASES))]
+    sums[_COOL_DOWN] += drained
+    warm_up, steady, cool_down = (one // count for one in sums)
+    return StageFigures(places, step_ns, work_ns, warm_up + steady + cool_down, (warm_up, steady, cool_down))
+
+
+def _mean(values: FloatArray) -> int | None:
+    told = values[~np.isnan(values)]
+    return int(told.mean()) if len(told) else None

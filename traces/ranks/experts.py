@@ -1,0 +1,205 @@
+"""Where the work of experts is uneven: by MoE layer and step, and whether it is always the same rank."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from traces.columns import BoolArray, FloatArray, IntArray, distinct
+from traces.missing import Missing
+from traces.names.kinds import COMM_KINDS
+from traces.ranks import parts
+from traces.ranks.cause import HotRank
+from traces.ranks.grid import Grid
+from traces.ranks.late import UNEVEN
+from traces.ranks.match import Matched
+from traces.ranks.routing import HOT, Routing
+from traces.ranks.summary import UNKNOWN, RankSummary
+
+_KINDS: Final = tuple(COMM_KINDS.index(kind) for kind in ("ep_dispatch", "ep_combine", "ep_a2a"))
+_LAYERS: Final = 64
+"""Layers that are listed, the most uneven ones."""
+_CURE: Final = "record whole steps of all ranks that exchange tokens"
+
+
+@dataclass(frozen=True, slots=True)
+class LayerWork:
+    """Expert work of one layer in a group of ranks: largest over mean in a median step.
+
+    `group` is a place in `Experts.groups`, `place` that of the rank with most of what is above the mean.
+    """
+
+    group: int
+    layer: int
+    imbalance: float
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorstWork:
+    """The layer and step in which a rank has the most beyond the mean, `above_ns`."""
+
+    group: int
+    layer: int
+    step: int
+    place: int
+    imbalance: float
+    above_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Experts:
+    """Expert work of groups that exchange tokens. `pattern` is that of the group that loses most; `Missing`
+    where the recording is too short for it.
+    """
+
+    groups: tuple[tuple[int, ...], ...]
+    layer_count: int
+    by_layer: tuple[LayerWork, ...]
+    worst: WorstWork
+    pattern: HotRank | Missing
+
+
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """Work of all ranks of a group in one layer and step, shape (c,): cells that every rank recorded.
+
+    The largest and the mean, a slow GPU's slowness taken out, and whose the largest is.
+    """
+
+    group: IntArray
+    layer: IntArray
+    step: IntArray
+    most: FloatArray
+    mean: FloatArray
+    place: IntArray
+
+    @property
+    def above(self) -> FloatArray:
+        """What the largest is above the mean."""
+        return self.most - self.mean
+
+
+def experts_of(
+    summaries: Sequence[RankSummary], matched: Matched, grid: Grid, routing: Routing, factor: FloatArray
+) -> Experts | Missing | None:
+    """Compare expert work layer by layer; None without experts, `Missing` where no layers are known."""
+    if not any(one.fingerprint.has_experts for one in summaries):
+        return None
+    if not any(len(one.experts) for one in summaries):
+        reason = "of no rank is it known to which MoE layer its experts' GEMMs belong"
+        return Missing("", reason, _CURE)
+    exchanges = np.isin(matched.kind[matched.first[:-1]], _KINDS) | routing.of_experts
+    label = _groups(matched, exchanges, len(summaries))
+    numbers = distinct(label[label != UNKNOWN])
+    cells = _cells(summaries, grid, label, factor)
+    if not len(cells.group):
+        reason = "no layer and step was recorded by all ranks that exchange tokens"
+        return Missing("", reason, _CURE)
+    of_label = {number: place for place, number in enumerate(numbers.tolist())}
+    groups = tuple(tuple(np.flatnonzero(label == number).tolist()) for number in of_label)
+    worst = int(np.argmax(cells.above))
+    by_layer = sorted(_by_layer(cells, of_label), key=lambda one: -one.imbalance)[:_LAYERS]
+    return Experts(
+        groups,
+        len(distinct(cells.layer)),
+        tuple(sorted(by_layer, key=lambda one: (one.group, one.layer))),
+        WorstWork(
+            of_label[int(cells.group[worst])],
+            int(cells.layer[worst]),
+            int(cells.step[worst]),
+            int(cells.place[worst]),
+            float(cells.most[worst] / cells.mean[worst]),
+            round(float(cells.above[worst])),
+        ),
+        _pattern(cells),
+    )
+
+
+def _groups(matched: Matched, exchanges: BoolArray, count: int) -> IntArray:
+    """A number for each place, the same for those that exchange tokens with each other, else `UNKNOWN`.
+
+    It is the set of ranks that a rank meets most often: where only order matches exchanges, some are wrong.
+    """
+    label = np.full(count, UNKNOWN, dtype=np.int64)
+    first, size = matched.first, np.diff(matched.first)
+    sums = [parts.total(matched.place**power, first) for power in (1, 2)]
+    kind = np.stack((size, parts.least(matched.place, first), parts.most(matched.place, first), *sums))
+    several, number = np.unique(kind[:, exchanges], axis=1, return_inverse=True)
+    rows = np.flatnonzero(exchanges[matched.instance])
+    of_row = np.repeat(number.reshape(-1), size[exchanges])
+    met = np.stack((matched.place[rows], of_row))
+    pairs, times = np.unique(met, axis=1, return_counts=True)
+    order = np.argsort(times, kind="stable")
+    label[pairs[0][order]] = pairs[1][order]  # rising: the most often stays
+    has = np.bincount(label[label != UNKNOWN], minlength=several.shape[1])
+    whole = (has == several[0]) & (has > 1)
+    return np.where((label != UNKNOWN) & np.append(whole, False)[label], label, UNKNOWN)
+
+
+def _cells(summaries: Sequence[RankSummary], grid: Grid, label: IntArray, factor: FloatArray) -> _Cells:
+    place = np.repeat(np.arange(len(summaries)), [len(one.experts) for one in summaries])
+    step, layer, work_ns = (
+        np.concatenate([getattr(one.experts, name) for one in summaries])
+        for name in ("step", "layer", "work_ns")
+    )
+    slow = np.where(np.isnan(factor), 1.0, factor)
+    step = step + grid.later[place]
+    order = np.lexsort((place, step, layer, label[place]))
+    place, step, layer = place[order], step[order], layer[order]
+    work = work_ns[order] / slow[place]
+    group = label[place]
+    new = (np.diff(group) != 0) | (np.diff(layer) != 0) | (np.diff(step) != 0)
+    first = (
+        np.concatenate(([0], np.flatnonzero(new) + 1, [len(place)])) if len(place) else np.zeros(1, np.int64)
+    )
+    head = first[:-1]
+    mean = parts.total(work, first) / np.maximum(np.diff(first), 1)
+    most = parts.most(work, first)
+    top = np.flatnonzero(work == parts.spread(most, first))
+    top = place[top[np.searchsorted(top, head)]] if len(head) else head
+    size = np.append(np.bincount(label[label != UNKNOWN], minlength=1), 0)
+    whole: BoolArray = (group[head] != UNKNOWN) & (np.diff(first) == size[group[head]]) & (mean > 0)
+    return _Cells(
+        group=group[head][whole],
+        layer=layer[head][whole],
+        step=step[head][whole],
+        most=most[whole],
+        mean=mean[whole],
+        place=top[whole],
+    )
+
+
+def _by_layer(cells: _Cells, of_label: dict[int, int]) -> list[LayerWork]:
+    result = []
+    for group, layer in np.unique(np.stack((cells.group, cells.layer)), axis=1).T.tolist():
+        mine = (cells.group == group) & (cells.layer == layer)
+        imbalance = float(np.median(cells.most[mine] / cells.mean[mine]))
+        hot = int(np.argmax(np.bincount(cells.place[mine], weights=cells.above[mine])))
+        result.append(LayerWork(of_label[group], layer, imbalance, hot))
+    return result
+
+
+def _pattern(cells: _Cells) -> HotRank | Missing:
+    """Whether most of what the largest are above the mean is one rank's, or one rank's in each layer."""
+    lost = np.bincount(cells.group, weights=cells.above)
+    mine = cells.group == int(np.argmax(lost))
+    above, mean = cells.above[mine], cells.mean[mine]
+    if 1 + above.sum() / mean.sum() < UNEVEN.value:
+        return HotRank.EVEN
+    enough = HOT.value * above.sum()
+    if np.bincount(cells.place[mine], weights=above).max() >= enough:
+        return HotRank.SAME_RANK
+    if len(distinct(cells.step[mine])) < 2:
+        return Missing(
+            "", "one step does not show whether it changes from step to step", "record several steps"
+        )
+    layer, place = cells.layer[mine], cells.place[mine]
+    of_each = [np.bincount(place[layer == one], weights=above[layer == one]).max() for one in distinct(layer)]
+    return HotRank.BY_LAYER if sum(of_each) >= enough else HotRank.BY_STEP
+
+
+__all__ = ["Experts", "LayerWork", "WorstWork", "experts_of"]

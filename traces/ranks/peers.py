@@ -1,0 +1,193 @@
+"""Bytes: what each rank gives by kind of communication, to whom, and how fast it moves.
+
+Sizes are those that NCCL's payloads or the PyTorch profiler record beside a collective. Where they are not
+recorded nothing is known, and no figure is made.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from traces.columns import BoolArray, IntArray, distinct
+from traces.missing import Missing
+from traces.names.kinds import COMM_KINDS
+from traces.ranks import parts
+from traces.ranks.charge import step_of
+from traces.ranks.grid import Grid
+from traces.ranks.match import Matched
+from traces.ranks.summary import UNKNOWN, Operation, RankSummary
+from traces.ranks.waits import Waits, complete
+
+_PAIRS: Final = 32
+"""Pairs of ranks that are listed: those with the most bytes."""
+_NS: Final = 1_000_000_000
+NO_SIZES: Final = Missing(
+    "",
+    "no sizes of collectives are recorded",
+    "nsys: NCCL 2.25 or later, export with --include-blobs=true; or record with the PyTorch profiler",
+)
+_NO_SPEED: Final = Missing(
+    "",
+    "no collective of known size was recorded by all ranks of its group",
+    "record every rank of the groups",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """What one rank sends to another in a mean step: places, and bytes as the sender names them."""
+
+    kind: str
+    sender: int
+    receiver: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """How fast collectives of one kind move: those that all ranks of their group recorded, in steps.
+
+    `bytes_per_s` is size over transfer, the algorithm bandwidth of nccl-tests (doc/PERFORMANCE.md): of a
+    gather and a scatter the size is that of all ranks together, of an exchange what the shortest participant
+    moves.
+    """
+
+    kind: str
+    collectives: int
+    size_bytes: int
+    transfer_ns: int
+
+    @property
+    def bytes_per_s(self) -> float | None:
+        """None where they took no time that was recorded."""
+        return self.size_bytes * _NS / self.transfer_ns if self.transfer_ns else None
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """Bytes of a run. `by_rank`: in order of places, what each gives in a mean step by kind of communication;
+    kinds of which a size is missing are left out.
+    """
+
+    by_rank: tuple[Mapping[str, int], ...]
+    speeds: tuple[Speed, ...] | Missing
+    pairs: tuple[Pair, ...]
+
+
+def bytes_of(
+    summaries: Sequence[RankSummary], matched: Matched, waits: Waits, grid: Grid, *, all_ranks_seen: bool
+) -> Bytes | Missing:
+    """Add up what is recorded."""
+    if not any((one.instances.size_bytes != UNKNOWN).any() for one in summaries):
+        return NO_SIZES
+    steps = _step_counts(summaries)
+    speeds = _speeds(summaries, matched, waits, grid, complete(matched, all_ranks_seen))
+    return Bytes(_given(summaries, steps), speeds, _pairs(summaries, steps))
+
+
+def _step_counts(summaries: Sequence[RankSummary]) -> IntArray:
+    """Of how many steps each rank has collectives, at least 1: the whole window where there are no steps."""
+    step = np.concatenate([one.instances.step for one in summaries])
+    place = np.repeat(np.arange(len(summaries)), [len(one.instances) for one in summaries])
+    seen = np.zeros((len(summaries), int(step.max(initial=0)) + 1), dtype=np.bool_)
+    seen[place[step != UNKNOWN], step[step != UNKNOWN]] = True
+    result: IntArray = np.maximum(seen.sum(axis=1), 1)
+    return result
+
+
+def _given(summaries: Sequence[RankSummary], steps: IntArray) -> tuple[dict[str, int], ...]:
+    """What each rank gives in a mean step, by kind."""
+    place = np.repeat(np.arange(len(summaries)), [len(one.instances) for one in summaries])
+    kind, size, step = (
+        np.concatenate([getattr(one.instances, name) for one in summaries])
+        for name in ("kind", "size_bytes", "step")
+    )
+    has_steps = np.array([len(one.steps) > 0 for one in summaries])
+    counts = (kind >= 0) & ((step != UNKNOWN) | ~has_steps[place])
+    table = np.zeros((len(summaries), len(COMM_KINDS)), dtype=np.int64)
+    silent, used = table.astype(np.bool_), table.astype(np.bool_)
+    np.add.at(table, (place[counts], kind[counts]), size[counts])
+    used[place[counts], kind[counts]] = True
+    unsaid = counts & (size == UNKNOWN)
+    silent[place[unsaid], kind[unsaid]] = True
+    known, mean = used & ~silent, table // steps[:, None]
+    return tuple(
+        {COMM_KINDS[code]: int(mean[rank, code]) for code in np.flatnonzero(known[rank]).tolist()}
+        for rank in range(len(summaries))
+    )
+
+
+def _speeds(
+    summaries: Sequence[RankSummary], matched: Matched, waits: Waits, grid: Grid, whole: BoolArray
+) -> tuple[Speed, ...] | Missing:
+    moved = _moved_bytes(summaries, matched)
+    kind = matched.kind[matched.first[:-1]]
+    inside = step_of(matched, grid) != UNKNOWN if grid.step_count and len(matched) else whole
+    told = whole & inside & (moved != UNKNOWN) & (kind >= 0)
+    found = [
+        Speed(
+            COMM_KINDS[code],
+            int((mine := told & (kind == code)).sum()),
+            int(moved[mine].sum()),
+            int(waits.transfer_ns[mine].sum()),
+        )
+        for code in distinct(kind[told]).tolist()
+    ]
+    return tuple(found) if found else _NO_SPEED
+
+
+def _moved_bytes(summaries: Sequence[RankSummary], matched: Matched) -> IntArray:
+    """The size of each instance, shape (n,); `UNKNOWN` where that of a participant is not recorded."""
+    begin = np.cumsum([0, *(len(one.instances) for one in summaries)])
+    at = begin[matched.place] + matched.row
+    given = np.concatenate([one.instances.size_bytes for one in summaries])[at]
+    received = np.concatenate(
+        [
+            one.messages.received_bytes
+            if len(one.messages)
+            else np.full(len(one.instances), UNKNOWN, dtype=np.int64)
+            for one in summaries
+        ]
+    )[at]
+    first = matched.first
+    lasts_ns = matched.end_ns - matched.start_ns
+    shortest = lasts_ns == parts.spread(parts.least(lasts_ns, first), first)
+    of_shortest = parts.most(np.where(shortest, np.maximum(given, received), UNKNOWN), first)
+    of_all = parts.most(given, first) * np.where(matched.operation == Operation.ALL_GATHER, np.diff(first), 1)
+    exchanges = ~np.isin(matched.operation, _OF_ONE_SIZE)
+    known = parts.least(given, first) != UNKNOWN
+    return np.where(known, np.where(exchanges, of_shortest, of_all), UNKNOWN)
+
+
+_OF_ONE_SIZE: Final = (
+    Operation.ALL_REDUCE,
+    Operation.ALL_GATHER,
+    Operation.REDUCE_SCATTER,
+    Operation.BROADCAST,
+    Operation.REDUCE,
+)
+
+
+def _pairs(summaries: Sequence[RankSummary], steps: IntArray) -> tuple[Pair, ...]:
+    """Who sends most to whom, where both are known by their places in a communicator."""
+    place_of = {
+        (key, own): place
+        for place, one in enumerate(summaries)
+        for key, own in zip(one.peers.communicator.tolist(), one.peers.own.tolist(), strict=True)
+        if own != UNKNOWN
+    }
+    sent: dict[tuple[str, int, int], int] = defaultdict(int)
+    for place, one in enumerate(summaries):
+        table = one.peers
+        columns = table.kind, table.communicator, table.peer, table.sent_bytes
+        for kind, key, peer, size in zip(*(column.tolist() for column in columns), strict=True):
+            other = place_of.get((key, peer))
+            if other is not None and other != place and size and kind >= 0:
+                sent[COMM_KINDS[kind], place, other] += size // int(steps[place])
+    most = sorted(sent, key=lambda pair: (-sent[pair], pair))[:_PAIRS]
+    return tuple(Pair(*pair, sent[pair]) for pair in most)
