@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from reports.frameworks import FRAMEWORKS
+
 _HEURISTICS: Final = Path(__file__).resolve().parent.parent / "heuristics"
 _FIX: Final = re.compile(r"([a-z]{3})_(\d+)_\w+")
 _WALLS: Final = ("memory", "communication", "host_overhead", "compute")
-_PATCHES: Final = ("bridge", "megatron-lm")
-"""As `heuristics.run.run` and `reports.emit` have them, which load numpy; a test holds them together."""
+"""As `heuristics.run.run` has them, which loads numpy; a test holds them together."""
 
 
 def explain_words(incomplete: str) -> list[str]:
@@ -33,7 +34,7 @@ def scenarios(incomplete: str) -> list[str]:
 
 def patches(incomplete: str) -> list[str]:
     """What `--emit-config` writes."""
-    return _beginning(incomplete, _PATCHES)
+    return _beginning(incomplete, FRAMEWORKS)
 
 
 def _beginning(incomplete: str, words: Iterable[str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from reports.frameworks import FRAMEWORKS
 from traces.errors import UsageError
 
 
@@ -11,8 +12,6 @@ def or_patch(forms: Sequence[str] | None, emit_config: str | None) -> Sequence[s
     """The formats asked for, or the patch in their place. Raises `UsageError` for both, or no such patch."""
     if emit_config is None:
         return forms
-    from reports.emit import FRAMEWORKS
-
     if emit_config not in FRAMEWORKS:
         raise UsageError(f"--emit-config {emit_config!r} is not known. Give {' or '.join(FRAMEWORKS)}.")
     if forms:

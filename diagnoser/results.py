@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from diagnoser.output import Target, base_name, plan_targets, write
 from diagnoser.screen import screen
 from reports.content.blocks import Detail, View
-from reports.emit import FRAMEWORKS
+from reports.frameworks import FRAMEWORKS
 from reports.write.formats import BINARY, EXTENSIONS, FORMS, WRITERS, Asked, Kind, Whole
 from traces.errors import UsageError
 

@@ -23,6 +23,7 @@ from reports.content.check_defects import answer_words, first_errors
 from reports.content.names import name_of
 from reports.content.quantities import percent
 from reports.emit_values import yaml_value
+from reports.frameworks import FRAMEWORKS
 from reports.words import printable
 from traces.settings.spelling import is_open
 
@@ -206,9 +207,6 @@ def _note(line: str) -> str:
     return f"{said[:1].upper()}{said[1:]}."
 
 
-_PATCHES: Final[Mapping[str, Callable[[Knobs], Iterator[str]]]] = {
-    "bridge": _bridge,
-    "megatron-lm": _megatron_lm,
-}
-FRAMEWORKS: Final = tuple(_PATCHES)
-"""What `--emit-config` takes."""
+_PATCHES: Final[Mapping[str, Callable[[Knobs], Iterator[str]]]] = dict(
+    zip(FRAMEWORKS, (_bridge, _megatron_lm), strict=True)
+)

@@ -13,7 +13,7 @@ from msgspec import UNSET
 from heuristics.result.compared import Compared
 from heuristics.result.result import Result
 from reports.content.blocks import Detail, Page, View
-from reports.emit import FRAMEWORKS, emit_config
+from reports.frameworks import FRAMEWORKS
 from reports.result.codec import encode
 from reports.result.json_text import render_json
 
@@ -127,6 +127,8 @@ def _figure(form: FigureForm, result: Whole, asked: Asked) -> bytes:
 
 
 def _patch(framework: str, result: Whole, asked: Asked) -> str:
+    from reports.emit import emit_config
+
     assert isinstance(result, Result), "two runs have no plan"
     return emit_config(framework, result)
 

@@ -22,8 +22,9 @@ from heuristics.result.result import Result
 from heuristics.run.given import Given
 from heuristics.run.observed import Observed
 from heuristics.run.run import Run
-from reports.emit import FRAMEWORKS, emit_config
+from reports.emit import emit_config
 from reports.emit_values import yaml_value
+from reports.frameworks import FRAMEWORKS
 from reports.result.fill.plan import fix as fix_of
 from tests.check_doubles import ABOUT, CONTRADICTS, ILLEGAL, script, symptoms, written
 from tests.places import GOLDEN, Reviewed

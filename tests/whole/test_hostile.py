@@ -16,7 +16,7 @@ import pytest
 import diagnoser
 from diagnoser.cli import run
 from reports.content.blocks import Detail
-from reports.emit import FRAMEWORKS
+from reports.frameworks import FRAMEWORKS
 from reports.result.codec import Document
 from tests.browser import Browser, started
 from tests.comparison_document_doubles import document_of, regression
