@@ -195,13 +195,13 @@ def compare(
 ) -> ComparisonResult:
     """Compare two runs: is it really slower, by how much, where, and what changed that can explain it.
 
-    `base` and `new` are each a trace or an earlier result by its path, a document (`to_dict()`), or a
-    diagnosis. `jobs` is as for `analyze`. `base_gpu`, `new_gpu`: the CUDA device that is compared, the
-    first rank's by default; with them one file may stand on both sides. Logs give the size of the
-    difference without the profiler. `steps` and `nvtx` choose in both traces and are refused for earlier
-    results; `about`, as for `analyze`, is said of both runs. `gate` is a limit such as "3%"; what it says
-    is the `gate` of what comes back. `expect`: what fixes of the new side should gain of a step, such as
-    "com-3=6ms". `redact` is as for `analyze`; with it a result made without it is refused.
+    `base` and `new` are each a trace, a folder or pattern of those of one run, or an earlier result by its
+    path, a document (`to_dict()`), or a diagnosis. `jobs` is as for `analyze`. `base_gpu`, `new_gpu`: the
+    CUDA device that is compared, the first rank's by default; with them one file may stand on both sides.
+    Logs give the size of the difference without the profiler. `steps` and `nvtx` choose in both traces and
+    are refused for earlier results; `about`, as for `analyze`, is said of both runs. `gate` is a limit such
+    as "3%"; what it says is the `gate` of what comes back. `expect`: what fixes of the new side should gain
+    of a step, such as "com-3=6ms". `redact` is as for `analyze`; with it a result made without it is refused.
 
     Raises what `analyze` does, and `InputError` for a document that is no result of ours or of a newer
     schema, `NothingToDiagnose` for one without a rank. Messages begin with "base: " or "new: ".

@@ -277,7 +277,8 @@ BaseRun = Annotated[
         metavar="BASE",
         readable=False,
         show_default=False,
-        help="The run before: a trace as analyze takes it, or its JSON result. Left out with --baseline.",
+        help="The run before: a trace, a folder or pattern of them, or the JSON that analyze made. Left out "
+        "with --baseline.",
     ),
 ]
 

@@ -13,6 +13,7 @@ from diagnoser.command_line import Value
 from diagnoser.configuration import read_configured
 from diagnoser.diagnosis import Diagnosis
 from diagnoser.earlier import with_about, with_files
+from diagnoser.inputs import traces_named
 from diagnoser.pipeline import diagnose
 from diagnoser.processes import Workers
 from heuristics.result.result import Result
@@ -24,7 +25,17 @@ from traces.steps.selection import Selection
 
 SideName = Literal["base", "new"]
 Source = Path | Mapping[str, Any] | Diagnosis
-"""A trace or an earlier result by its path, a document, or a diagnosis just made."""
+"""The path of a trace, of several (a folder, a pattern) or of an earlier result; or what holds a result."""
+
+
+@contextmanager
+def named(side: SideName) -> Iterator[None]:
+    """Whatever goes wrong within names the side, and stays of its class."""
+    try:
+        yield
+    except MoeDiagError as error:
+        error.args = (f"{side}: {error}",)
+        raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +53,10 @@ class Side:
     baseline: str | None = None
 
     def files(self) -> list[Path]:
-        """Every file that is given of it."""
-        return [path for path in (self.source, self.config, self.log) if isinstance(path, Path)]
+        """Every file that is given of it. Raises what `traces_named` says."""
+        with named(self.name):
+            sources = traces_named([self.source]) if isinstance(self.source, Path) else []
+        return [*sources, *(path for path in (self.config, self.log) if path)]
 
     def file(self, result: Result) -> Path:
         """The file that is compared; for a result given as such, the trace it is of."""
@@ -66,16 +79,6 @@ class Reading:
     jobs: int | None = 1
 
 
-@contextmanager
-def named(side: SideName) -> Iterator[None]:
-    """Whatever goes wrong within names the side, and stays of its class."""
-    try:
-        yield
-    except MoeDiagError as error:
-        error.args = (f"{side}: {error}",)
-        raise
-
-
 def read_sides(base: Side, new: Side, reading: Reading, progress: Progress = silent) -> tuple[Result, Result]:
     """The results of both sides, each with at least one rank. One file for both is read once.
 
@@ -96,7 +99,7 @@ def read_sides(base: Side, new: Side, reading: Reading, progress: Progress = sil
 
 
 def _takes_long(side: Side) -> bool:
-    """Whether its source is a trace, or may be one; an earlier result is read at once."""
+    """Whether its source is one trace, or may be: an earlier result is read at once, several traces share."""
     return isinstance(side.source, Path) and side.source.is_file() and not is_result(side.source)
 
 
@@ -124,8 +127,6 @@ def _read(task: tuple[Side, Reading]) -> Result:
 def _result(side: Side, reading: Reading, progress: Progress) -> Result:
     if not isinstance(side.source, Path):
         return _from_earlier(_given(side.source), side, reading, progress)
-    if side.source.is_dir():
-        raise NotATrace(f"{side.source} is a folder. Name one trace or one earlier result in it.")
     if side.source.is_file() and is_result(side.source):
         return _from_earlier(_saved(side.source), side, reading, progress)
     try:
@@ -154,6 +155,7 @@ def _diagnosed(path: Path, side: Side, reading: Reading, progress: Progress) -> 
         selection=reading.selection,
         options=reading.options,
         given=given,
+        jobs=1 if path.is_file() else reading.jobs,
         configured=read_configured(side.config, side.log, given, progress),
         progress=progress,
         redact=reading.redact,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from diagnoser.about import with_about
 from diagnoser.gate import gate_frac
+from diagnoser.inputs import result_base
 from diagnoser.options import (
     BaseConfig,
     BaseGpu,
@@ -85,6 +86,7 @@ def compare(
     moe-diag compare before.json after.nsys-rep              an earlier result: analyze -f json -o before.json
     moe-diag compare before.sqlite after.sqlite --base-log before.log --new-log after.log
     moe-diag compare before.sqlite after.sqlite --base-config before.yaml --new-config after.yaml
+    moe-diag compare before/ after/                          all ranks of both runs
     moe-diag compare run.sqlite run.sqlite --base-gpu 0 --new-gpu 1
     moe-diag compare before.json after.sqlite --gate 3% -o why.html
     moe-diag compare --baseline main after.sqlite --expect com-3=6ms --ticket perf-1234
@@ -112,7 +114,7 @@ def compare(
     wanted = output_of(
         form, output, force=force_overwrite, full=full, keys=keys, flavor=flavor, ticket=ticket
     )
-    plan = plan_results(Kind.COMPARISON, wanted, [after], [*new_side.files(), *base_side.files()])
+    plan = plan_results(Kind.COMPARISON, wanted, [result_base([after]), *new_side.files()], base_side.files())
     with progress_display() as progress:
         result = compare_sides(base_side, new_side, reading, limit_frac, predictions(expected), progress)
     write_results(result.result, plan, wanted)

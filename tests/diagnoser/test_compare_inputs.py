@@ -106,7 +106,7 @@ def with_version(version: object) -> Callable[[Json], Json]:
 
 BAD_SIDES: list[tuple[Callable[..., Path], int, str]] = [
     *((make, 3, said) for make, said in ((missing, "does not exist"), (empty, "is empty"))),
-    (a_folder, 3, "is a folder. Name one trace or one earlier result in it."),
+    (a_folder, 3, "has no recordings (.nsys-rep, .qdrep, .sqlite"),
     (text, 3, "is no trace we know"),
     (truncated, 3, "is truncated"),
     (scrambled, 3, "is damaged"),

@@ -82,5 +82,6 @@ def next_command(result: Result) -> Command:
         recorder = "kineto" if trace.kind == "kineto" else "nsys"
         return Command(words("Record again:"), _LATER[recorder])
     if result.fixes or result.levers:
-        return Command(words("Did it help?"), f"moe-diag compare {shlex.quote(path)} AFTER")
+        sides = "BEFORE/ AFTER/" if len(result.traces) > 1 else f"{shlex.quote(path)} AFTER"
+        return Command(words("Did it help?"), f"moe-diag compare {sides}")
     return Command(words("What this recording is enough for:"), f"moe-diag doctor {shlex.quote(path)}")

@@ -21,5 +21,5 @@ def closing(compared: Compared) -> Iterator[Block]:
         yield Sentence(
             ("Profiling lengthens steps. For the size without it: --base-log, --new-log.",), "Note"
         )
-    name = shlex.quote(compared.new.traces[0])
+    name = "NEW/" if len(compared.new.traces) > 1 else shlex.quote(compared.new.traces[0])
     yield Command(("What slows the new run:",), f"moe-diag analyze {name}")

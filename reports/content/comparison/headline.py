@@ -29,7 +29,12 @@ _GATES: Final = {
 
 def title(compared: Compared) -> Words:
     """The recordings' names."""
-    return words(Code(compared.base.name), " -> ", Code(compared.new.name))
+    return words(*_recordings(compared.base), " -> ", *_recordings(compared.new))
+
+
+def _recordings(side: Side) -> Words:
+    more = len(side.traces) - 1
+    return words(Code(side.name), f" and {more} more" if more > 0 else "")
 
 
 def facts(compared: Compared) -> Words:
