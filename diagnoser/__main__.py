@@ -13,7 +13,7 @@ def main() -> NoReturn:
     if sys.argv[1:] in (["--help"], ["-h"]):
         print(Path(__file__).with_name("help.txt").read_text(encoding="utf-8"), end="")
         sys.exit(0)
-    gc.set_threshold(100_000)  # nearly all objects stay; collecting often takes a tenth of a short run
+    gc.set_threshold(1_000_000)  # nearly all objects stay: collecting often takes a tenth of a short run
     from diagnoser.cli import main as run
 
     run()

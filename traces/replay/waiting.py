@@ -59,8 +59,8 @@ class Waits:
     def first_of(self, calls: int) -> IntArray:
         """Where the waits of each of so many calls begin, shape (m + 1,)."""
         first = np.zeros(calls + 1, dtype=PLACE)
-        np.add.at(first, self.call + 1, 1)  # waits are few beside calls: no count of each call is made
-        return np.cumsum(first, dtype=PLACE, out=first)
+        first[self.call + 1] = np.arange(1, len(self.call) + 1)  # of several waits of a call the last stays
+        return np.maximum.accumulate(first, out=first)
 
     def __len__(self) -> int:
         return len(self.call)
