@@ -19,6 +19,7 @@ from tests.bench.contenders import Contender, of_exports, of_kineto, of_many, of
 from tests.bench.cost import Cost, Failed, cost_of, median_of
 from tests.bench.table import machine, table
 from tests.places import ROOT
+from traces.ranks.codec import VERSION
 
 _SIZES: Final = (5_000, 300_000, 1_000_000)
 _LARGE: Final = (5_000_000, 20_000_000)
@@ -53,8 +54,8 @@ def main(words: Sequence[str] | None = None) -> None:
         costs = bench.costs(of_kineto(bench.cache), bench.kineto(kernels))
         print(table(f"{kernels:,} kernels, JSON", costs, "HolisticTraceAnalysis", kernels), flush=True)
     if "many" in options.only:
-        costs = bench.costs([of_many(1), of_many(2)], bench.copies(_MANY, 8))
-        print(table(f"Eight traces of {_MANY:,} kernels", costs, "--jobs 1", 8 * _MANY), flush=True)
+        costs = bench.costs([of_many(1), of_many(2)], bench.ranks_of(_MANY, 8))
+        print(table(f"Eight ranks of {_MANY:,} kernels each", costs, "--jobs 1", 8 * _MANY), flush=True)
     if "ranks" in options.only:
         costs = bench.costs([of_ranks()], bench.ranks(_RANKS))
         print(table(f"{_RANKS:,} summaries of ranks", costs, "moe-diag merge"), flush=True)
@@ -80,18 +81,18 @@ class _Bench:
             _write(path, "kineto", str(self.export(kernels)))
         return path
 
-    def copies(self, kernels: int, count: int) -> Path:
-        """A folder with an export under several names."""
-        folder = self.cache / f"made_up_{count}_of_{kernels}"
+    def ranks_of(self, kernels: int, count: int) -> Path:
+        """A folder with the exports of several ranks."""
+        folder = self.cache / f"made_up_{count}_ranks_of_{kernels}"
         folder.mkdir(exist_ok=True)
-        for number in range(count):
-            if not (copy := folder / f"rank{number}.sqlite").exists():
-                os.link(self.export(kernels), copy)
+        for rank in range(count):
+            if not (copy := folder / f"rank{rank}.sqlite").exists():
+                _write(copy, "replica", str(self.export(kernels)), str(rank))
         return folder
 
     def ranks(self, count: int) -> Path:
         """A folder with the summaries of a run of so many ranks."""
-        path = self.cache / f"made_up_{count}_ranks"
+        path = self.cache / f"made_up_{count}_ranks_{VERSION}"
         if not path.exists():
             _write(path, "ranks", str(count))
         return path
@@ -127,11 +128,11 @@ class _Bench:
             return cost_of(contender.command(path), Path(scratch), self._limit_s, contender.environment)
 
 
-def _write(path: Path, writer: str, what: str) -> None:
+def _write(path: Path, writer: str, *what: str) -> None:
     """Write a file in a process of its own: what this one takes would count as what it starts takes."""
     print(f"writing {path.name}", file=sys.stderr)
     part = path.with_suffix(".part")
-    subprocess.run([sys.executable, "-m", f"tests.bench.{writer}", str(part), what], cwd=ROOT, check=True)
+    subprocess.run([sys.executable, "-m", f"tests.bench.{writer}", str(part), *what], cwd=ROOT, check=True)
     part.rename(path)
 
 

@@ -107,12 +107,12 @@ def of_start() -> Iterator[Contender]:
 
 
 def of_many(jobs: int) -> Contender:
-    """Eight traces at once, in so many processes; the file given is a folder of them."""
+    """Ranks of one run, read in so many processes; the file given is a folder of them."""
     command = lambda folder: [  # noqa: E731
         *(sys.executable, "-m", "diagnoser", "analyze", *sorted(map(str, folder.glob("*.sqlite")))),
         *("-f", "json", "-o", "result.json", "--force-overwrite", "--jobs", str(jobs)),
     ]
-    return Contender(f"eight traces, `--jobs {jobs}`", command, environment=_PATH)
+    return Contender(f"eight ranks, `--jobs {jobs}`", command, environment=_PATH)
 
 
 def of_ranks() -> Contender:
