@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from diagnoser.allocator import keep_freed_memory
 from diagnoser.inputs import files_named
 from diagnoser.version import VERSION
 from heuristics.result.merged import Merged
@@ -46,6 +47,7 @@ def merge_summaries(paths: Sequence[Path]) -> MergedRun:
     """
     if not paths:
         raise UsageError("no summary given. Name files or a folder: moe-diag merge FOLDER")
+    keep_freed_memory()
     read: list[RankSummary] = []
     failed: list[InputError] = []
     warnings: list[str] = []

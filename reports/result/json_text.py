@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any, Final
 
 from reports.result.codec import Document
 
 _INDENT: Final = "  "
+_ENCODE: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 _ESCAPED: Final = re.compile(
     r"[\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]"
 )
@@ -21,26 +21,20 @@ def render_json(document: Document) -> str:
 
     Keys stand in the order of the contract. Raises ValueError for NaN and infinities, which JSON has not.
     """
-    text = "".join(_pieces(document, "\n")) + "\n"
+    text = _text(document, "\n") + "\n"
     return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def _pieces(value: Any, line: str) -> Iterator[str]:
+def _text(value: Any, line: str) -> str:
     """The text of a value; `line`: a line break and the indent it stands at."""
     inner = line + _INDENT
     if isinstance(value, dict) and value:
-        for place, (key, one) in enumerate(value.items()):
-            yield ("{" if place == 0 else ",") + inner + _plain(key) + ": "
-            yield from _pieces(one, inner)
-        yield line + "}"
-    elif isinstance(value, list) and {dict, list} & {*map(type, value)}:
-        for place, one in enumerate(value):
-            yield ("[" if place == 0 else ",") + inner
-            yield from _pieces(one, inner)
-        yield line + "]"
-    else:
-        yield _plain(value)
+        rows = [f"{inner}{_plain(key)}: {_text(one, inner)}" for key, one in value.items()]
+        return f"{{{','.join(rows)}{line}}}"
+    if isinstance(value, list) and any(isinstance(one, dict | list) for one in value):
+        return f"[{','.join([inner + _text(one, inner) for one in value])}{line}]"
+    return _plain(value)
 
 
 def _plain(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return repr(value) if type(value) is int else _ENCODE(value)

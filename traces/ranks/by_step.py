@@ -37,10 +37,13 @@ def lay_by_step(matched: Matched, waits: Waits, charged: Charged, grid: Grid) ->
     if steps and len(matched):
         of_row = parts.spread(charged.step, matched.first)
         rows = of_row != UNKNOWN
-        np.add.at(waited, (matched.place[rows], of_row[rows]), waits.wait_ns[rows])
+        cell = matched.place[rows] * steps + of_row[rows]
+        waited = parts.sums(waits.wait_ns[rows], cell, ranks * steps).reshape(ranks, steps)
         known = np.flatnonzero((charged.step != UNKNOWN) & (waits.last != NOBODY))
         late = matched.place[waits.last[known]]
-        np.add.at(caused, (late, charged.step[known]), waits.of_instance_ns(matched.first)[known])
+        cell = late * steps + charged.step[known]
+        of_instance_ns = waits.of_instance_ns(matched.first)[known]
+        caused = parts.sums(of_instance_ns, cell, ranks * steps).reshape(ranks, steps)
     absent = np.isnan(grid.length_ns)
     waited[absent], caused[absent] = np.nan, np.nan
     most = max(1, min(int(COLUMNS.value), int(CELLS.value) // max(1, ranks)))

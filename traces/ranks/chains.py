@@ -67,7 +67,7 @@ def rows_before(matched: Matched, end_ns: IntArray, place: IntArray, time_ns: In
     zero_ns = min(int(end_ns.min(initial=0)), int(time_ns.min(initial=0)))
     length = max(int(end_ns.max(initial=0)), int(time_ns.max(initial=0))) - zero_ns + 1
     ends = row_place * length + (end_ns - zero_ns)
-    by_end = np.argsort(ends, kind="stable")
+    by_end = parts.order_of(ends, (int(row_place.max(initial=0)) + 1) * length)
     ends = ends[by_end]
     at = np.searchsorted(ends, place * length + (time_ns - zero_ns), side="right") - 1
     row = by_end[np.maximum(at, 0)] if len(by_end) else np.zeros(len(at), dtype=np.int64)
@@ -87,7 +87,7 @@ def replayed(chains: Chains, own_ns: IntArray, moving_ns: IntArray) -> IntArray:
     told = before != count
     follower, before = np.tile(rows, 2)[told], before[told]
     waits_for = np.bincount(instance[follower], minlength=count)
-    order = np.argsort(before, kind="stable")  # those who wait, by the instance that they wait for
+    order = np.argsort(before)  # those who wait, by the instance that they wait for
     followers, begins = instance[follower[order]], np.searchsorted(before[order], np.arange(count + 1))
     end_ns = np.full(len(after) + 1, NEVER)  # the last stands for nothing before
     ready = np.flatnonzero(waits_for == 0)

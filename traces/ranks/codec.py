@@ -50,8 +50,11 @@ _MOST_LAYERS: Final = 1 << 20
 _TIMES: Final = 1 << 61
 """Above any time: sums of two stay within 64 bits."""
 
-_STEP_FIELDS: Final = tuple(field.name for field in fields(StepParts))
-_FIELDS: Final = tuple(field.name for field in fields(Instances))
+_COLUMNS: Final = {
+    kind: tuple(field.name for field in fields(kind))
+    for kind in (StepParts, Instances, KernelTimes, Messages, Peers, ExpertWork)
+}
+_FIELDS: Final = _COLUMNS[Instances]
 _RISING: Final = (_FIELDS.index("sequence"), _FIELDS.index("step"), _FIELDS.index("start_ns"))
 _START, _END = _FIELDS.index("start_ns"), _FIELDS.index("end_ns")
 _FIRST_TIME: Final = _START
@@ -141,14 +144,14 @@ def _bytes_of(summary: RankSummary, rounding_ns: int) -> bytes:
 
 
 def _columns(rows: Table) -> IntArray:
-    return np.stack([getattr(rows, field.name) for field in fields(rows)]).astype(np.int64)
+    return np.stack([getattr(rows, name) for name in _COLUMNS[type(rows)]]).astype(np.int64)
 
 
 def _summary_of(wire: _Wire) -> RankSummary:
     rounding_ns = wire.dropped.resolution_ns
     if not 0 < rounding_ns < 1 << 30:
         raise ValueError("no resolution")
-    of_steps = unpacked(wire.steps, len(_STEP_FIELDS), (0,))
+    of_steps = unpacked(wire.steps, len(_COLUMNS[StepParts]), (0,))
     of_instances = unpacked(wire.instances, len(_FIELDS), _RISING)
     of_steps[1] += of_steps[0]
     of_instances[_END] += of_instances[_START]
@@ -175,7 +178,7 @@ def _summary_of(wire: _Wire) -> RankSummary:
 
 
 def _unpacked(blob: bytes, kind: type[Table]) -> IntArray:
-    return unpacked(blob, len(fields(kind)), ())
+    return unpacked(blob, len(_COLUMNS[kind]), ())
 
 
 def _check_times(table: IntArray, start: int, rounding_ns: int) -> None:
@@ -192,6 +195,8 @@ def _check_times(table: IntArray, start: int, rounding_ns: int) -> None:
 def _check_amounts(summary: RankSummary) -> None:
     """What is beside the collectives is of them, and no amount is too large."""
     messages, peers, experts = summary.messages, summary.peers, summary.experts
+    if len(messages) not in (0, len(summary.instances)):
+        raise ValueError("messages of other collectives")
     limits = (
         (peers.kind, UNKNOWN, len(COMM_KINDS)),
         (experts.step, 0, len(summary.steps)),
@@ -200,8 +205,6 @@ def _check_amounts(summary: RankSummary) -> None:
         *((amounts, 0, _TIMES) for amounts in (peers.sent_bytes, peers.received_bytes)),
         *((amounts, UNKNOWN, _TIMES) for amounts in _columns(messages)),
     )
-    if len(messages) not in (0, len(summary.instances)):
-        raise ValueError("messages of other collectives")
     if any(len(some) and not (least <= some.min() and some.max() < most) for some, least, most in limits):
         raise ValueError("an amount that cannot be")
 

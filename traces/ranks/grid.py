@@ -78,7 +78,7 @@ def _later(matched: Matched, lengths: IntArray) -> IntArray:
         rows = np.flatnonzero(stepped & ~known[matched.place] & has[matched.instance])
         if not len(rows):
             break
-        rows = rows[np.argsort(matched.place[rows], kind="stable")]
+        rows = rows[parts.order_of(matched.place[rows], count)]
         begins = parts.begins_of(matched.place[rows])
         places = matched.place[rows][begins[:-1]]
         later[places] = parts.median(step[matched.instance[rows]] - matched.step[rows], begins)

@@ -66,6 +66,11 @@ def _agree(matched: Matched, order: IntArray, first: IntArray) -> BoolArray:
 def _numbered(summaries: Sequence[RankSummary], keys: Sequence[Hashable]) -> list[RankSummary]:
     number: dict[Hashable, int] = {}
     return [
-        replace(one, identity=replace(one.identity, clock=number.setdefault(key, len(number))))
+        _with_clock(one, number.setdefault(key, len(number)))
         for one, key in zip(summaries, keys, strict=True)
     ]
+
+
+def _with_clock(summary: RankSummary, clock: int) -> RankSummary:
+    identity = summary.identity
+    return summary if identity.clock == clock else replace(summary, identity=replace(identity, clock=clock))

@@ -103,11 +103,11 @@ def match(summaries: Sequence[RankSummary], fits: Mapping[int, ClockFit] | None 
     alone = parts.spread(np.diff(first) < 2, first)
     unmatched = np.bincount(flat.place[rows[alone]], minlength=count)
     rows = rows[~alone]
-    first, taken = _instances(flat, rows), flat.rows.take(rows)
+    first, taken, place = _instances(flat, rows), flat.rows.take(rows), flat.place[rows]
     return Matched(
         first=first,
-        place=flat.place[rows],
-        row=rows - np.searchsorted(flat.place, flat.place[rows]),
+        place=place,
+        row=rows - np.searchsorted(flat.place, np.arange(count))[place],
         start_ns=taken.start_ns,
         end_ns=taken.end_ns,
         step=taken.step,
@@ -131,8 +131,9 @@ def _in_order(flat: Flat) -> IntArray:
     """Rows by group, sequence and place; a rank takes part in an instance once."""
     sequence, group = flat.rows.sequence, flat.rows.group
     least, most = int(sequence.min(initial=0)), int(sequence.max(initial=0))
-    if (len(flat.groups) + 1) * (most - least + 1) < 1 << 62:
-        order = np.argsort(group * (most - least + 1) + (sequence - least), kind="stable")
+    span = most - least + 1
+    if (count := (len(flat.groups) + 1) * span) < 1 << 62:
+        order = parts.order_of(group * span + (sequence - least), count)
     else:
         order = np.lexsort((sequence, group))
     same = np.zeros(len(order), dtype=np.bool_)

@@ -31,10 +31,11 @@ def unpacked(blob: bytes, rows: int, rising: tuple[int, ...]) -> IntArray:
     width, held = blob[0], len(blob) - 1
     if not 1 <= width <= _WIDEST or held % (width * rows):
         raise ValueError("not whole")
+    if not held:
+        return np.zeros((rows, 0), dtype=np.int64)
     planes = np.frombuffer(blob, dtype=np.uint8, offset=1).reshape(width, -1)
     folded = np.zeros(planes.shape[1], dtype=np.uint64)
-    for weight, plane in enumerate(planes):
-        folded.view(np.uint8)[weight::_WIDEST] = plane
+    folded.view(np.uint8).reshape(-1, _WIDEST)[:, :width] = planes.T
     sign = folded & _ONE
     folded >>= _ONE
     folded ^= np.negative(sign, out=sign)

@@ -21,8 +21,15 @@ def begins_of(key: IntArray) -> IntArray:
 
 
 def order_of(part: IntArray, count: int) -> IntArray:
-    """The rows by part number, those of one part in their order; small numbers sort faster."""
-    return np.argsort(part.astype(np.uint16) if count < 1 << 16 else part, kind="stable")
+    """The rows by part number (below `count`), those of one part in their order.
+
+    Small numbers sort fastest; larger ones are told apart by their rows, which any sort then keeps in order.
+    """
+    if count < 1 << 16:
+        return np.argsort(part.astype(np.uint16), kind="stable")
+    if count * len(part) < 1 << 62:
+        return np.argsort(part * len(part) + np.arange(len(part)))
+    return np.argsort(part, kind="stable")
 
 
 def spread(values: T, first: IntArray) -> T:
@@ -57,13 +64,15 @@ def median(values: IntArray, first: IntArray, wanted: BoolArray | None = None) -
     part = np.repeat(np.arange(len(first) - 1), np.diff(first))
     if wanted is not None:
         values, part = values[wanted], part[wanted]
-    values, count = sorted_within(part, values), np.bincount(part, minlength=len(first) - 1)
-    begin = np.cumsum(count) - count
-    low, high = begin + (count - 1) // 2, begin + count // 2
-    values = np.append(values, 0)
-    empty = count == 0
-    low, high = np.where(empty, len(values) - 1, low), np.where(empty, len(values) - 1, high)
-    result: IntArray = values[low] + (values[high] - values[low]) // 2
+    count = np.bincount(part, minlength=len(first) - 1)
+    has = count > 0
+    begin, count = (np.cumsum(count) - count)[has], count[has]
+    borders = np.append(begin, len(values))
+    if (least(values, borders) != most(values, borders)).any():
+        values = sorted_within(part, values)
+    low, high = values[begin + (count - 1) // 2], values[begin + count // 2]
+    result = np.zeros(len(has), dtype=np.int64)
+    result[has] = low + (high - low) // 2
     return result
 
 

@@ -109,9 +109,10 @@ def _given(summaries: Sequence[RankSummary], steps: IntArray) -> tuple[dict[str,
     )
     has_steps = np.array([len(one.steps) > 0 for one in summaries])
     counts = (kind >= 0) & ((step != UNKNOWN) | ~has_steps[place])
-    table = np.zeros((len(summaries), len(COMM_KINDS)), dtype=np.int64)
-    silent, used = table.astype(np.bool_), table.astype(np.bool_)
-    np.add.at(table, (place[counts], kind[counts]), size[counts])
+    shape = len(summaries), len(COMM_KINDS)
+    table = np.zeros(shape, dtype=np.int64)
+    silent, used = np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.bool_)
+    np.add.at(table.reshape(-1), place[counts] * shape[1] + kind[counts], size[counts])
     used[place[counts], kind[counts]] = True
     unsaid = counts & (size == UNKNOWN)
     silent[place[unsaid], kind[unsaid]] = True
