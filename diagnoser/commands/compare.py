@@ -111,13 +111,11 @@ def compare(
     typed = {"--gate": gate, "--expect": expected, "--steps": steps, "--nvtx": nvtx}
     chosen, options = parse_selection(steps, nvtx), ReadOptions(nsys, cache_dir, reader)
     reading = Reading(chosen, options, about or {}, redact, typed, jobs)
-    wanted = output_of(
-        form, output, force=force_overwrite, full=full, keys=keys, flavor=flavor, ticket=ticket
-    )
-    plan = plan_results(Kind.COMPARISON, wanted, [result_base([after]), *new_side.files()], base_side.files())
+    want = output_of(form, output, force=force_overwrite, full=full, keys=keys, flavor=flavor, ticket=ticket)
+    plan = plan_results(Kind.COMPARISON, want, [result_base([after]), *new_side.files()], base_side.files())
     with progress_display() as progress:
         result = compare_sides(base_side, new_side, reading, limit_frac, predictions(expected), progress)
-    write_results(result.result, plan, wanted)
+    write_results(result.result, plan, want)
     return _exit_code(result.gate, gate)
 
 
