@@ -203,7 +203,7 @@ def _check_amounts(summary: RankSummary) -> None:
         (experts.layer, 0, _MOST_LAYERS),
         (experts.work_ns, 0, _TIMES),
         *((amounts, 0, _TIMES) for amounts in (peers.sent_bytes, peers.received_bytes)),
-        *((amounts, UNKNOWN, _TIMES) for amounts in _columns(messages)),
+        *((getattr(messages, name), UNKNOWN, _TIMES) for name in _COLUMNS[Messages]),
     )
     if any(len(some) and not (least <= some.min() and some.max() < most) for some, least, most in limits):
         raise ValueError("an amount that cannot be")

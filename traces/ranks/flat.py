@@ -39,15 +39,15 @@ def flat_of(summaries: Sequence[RankSummary]) -> Flat:
     for group in (group for several in groups for group in several):
         known.setdefault((group.source, group.key), group)
     number = {key: place for place, key in enumerate(sorted(known))}
-    columns: dict[str, list[IntArray]] = {name: [] for name in _NAMES}
-    for summary, several in zip(summaries, groups, strict=True):
-        of_group = np.array([number[group.source, group.key] for group in several], dtype=np.int64)
-        for name in _NAMES:
-            values = getattr(summary.instances, name)
-            columns[name].append(of_group[values] if name == "group" else values)
-    lengths = [len(summary.instances) for summary in summaries]
-    joined = {
-        name: np.concatenate(parts) if parts else np.empty(0, np.int64) for name, parts in columns.items()
-    }
-    place = np.repeat(np.arange(len(summaries)), lengths)
+    place = np.repeat(np.arange(len(summaries)), [len(summary.instances) for summary in summaries])
+    joined = {name: joined_instances(summaries, name) for name in _NAMES}
+    of_group = [number[group.source, group.key] for several in groups for group in several]
+    before = np.cumsum([0, *map(len, groups)])[place]
+    joined["group"] = np.array(of_group, dtype=np.int64)[before + joined["group"]]
     return Flat(place, Instances(**joined), tuple(known[key] for key in sorted(known)))
+
+
+def joined_instances(summaries: Sequence[RankSummary], name: str) -> IntArray:
+    """A column of the collectives of all summaries, one after the other."""
+    several = [getattr(summary.instances, name) for summary in summaries]
+    return np.concatenate(several) if several else np.empty(0, np.int64)

@@ -18,6 +18,7 @@ from traces.missing import Missing
 from traces.names.kinds import COMM_KINDS
 from traces.ranks import parts
 from traces.ranks.charge import step_of
+from traces.ranks.flat import joined_instances
 from traces.ranks.grid import Grid
 from traces.ranks.match import Matched
 from traces.ranks.summary import UNKNOWN, Operation, RankSummary
@@ -103,10 +104,7 @@ def _step_counts(summaries: Sequence[RankSummary]) -> IntArray:
 def _given(summaries: Sequence[RankSummary], steps: IntArray) -> tuple[dict[str, int], ...]:
     """What each rank gives in a mean step, by kind."""
     place = np.repeat(np.arange(len(summaries)), [len(one.instances) for one in summaries])
-    kind, size, step = (
-        np.concatenate([getattr(one.instances, name) for one in summaries])
-        for name in ("kind", "size_bytes", "step")
-    )
+    kind, size, step = (joined_instances(summaries, name) for name in ("kind", "size_bytes", "step"))
     has_steps = np.array([len(one.steps) > 0 for one in summaries])
     counts = (kind >= 0) & ((step != UNKNOWN) | ~has_steps[place])
     shape = len(summaries), len(COMM_KINDS)
@@ -146,7 +144,7 @@ def _moved_bytes(summaries: Sequence[RankSummary], matched: Matched) -> IntArray
     """The size of each instance, shape (n,); `UNKNOWN` where that of a participant is not recorded."""
     begin = np.cumsum([0, *(len(one.instances) for one in summaries)])
     at = begin[matched.place] + matched.row
-    given = np.concatenate([one.instances.size_bytes for one in summaries])[at]
+    given = joined_instances(summaries, "size_bytes")[at]
     received = np.concatenate(
         [
             one.messages.received_bytes

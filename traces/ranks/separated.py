@@ -10,6 +10,7 @@ import numpy as np
 from traces.names.kinds import COMM_KINDS
 from traces.ranks import parts
 from traces.ranks.charge import Charged
+from traces.ranks.flat import joined_instances
 from traces.ranks.match import Matched
 from traces.ranks.summary import UNKNOWN, RankSummary
 from traces.ranks.waits import Waits
@@ -39,7 +40,7 @@ def separate(
     all_ranks_seen: bool,
 ) -> Separated:
     """Add up by kind. `all_ranks_seen`: the number of ranks is known, and none is missing."""
-    whole_ns = sum(int((one.instances.end_ns - one.instances.start_ns).sum()) for one in summaries)
+    whole_ns = int((joined_instances(summaries, "end_ns") - joined_instances(summaries, "start_ns")).sum())
     if not len(matched):
         return Separated({}, 0, {}, 0.0 if whole_ns else None)
     lasts_ns = matched.end_ns - matched.start_ns
@@ -58,13 +59,16 @@ def separate(
     }
     return Separated(
         {kind: late_ns for kind, (late_ns, _) in by_kind.items() if late_ns},
-        sum(_exposed_ns(one) for one in summaries),
+        _exposed_ns(summaries),
         {kind: moving_ns for kind, (_, moving_ns) in by_kind.items() if moving_ns},
         min(1.0, complete_ns / whole_ns) if whole_ns else None,
     )
 
 
-def _exposed_ns(summary: RankSummary) -> int:
+def _exposed_ns(summaries: Sequence[RankSummary]) -> int:
     """Exposed communication in steps, of a recording without steps all of it."""
-    rows, exposed_ns = summary.instances, np.maximum(summary.instances.exposed_ns, 0)
-    return int(exposed_ns[rows.step != UNKNOWN].sum() if len(summary.steps) else exposed_ns.sum())
+    exposed_ns, step = (joined_instances(summaries, name) for name in ("exposed_ns", "step"))
+    has_steps = np.repeat(
+        [len(one.steps) > 0 for one in summaries], [len(one.instances) for one in summaries]
+    )
+    return int(np.maximum(exposed_ns, 0)[(step != UNKNOWN) | ~has_steps].sum())
