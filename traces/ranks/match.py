@@ -24,10 +24,11 @@ _SIZES_AGREE = (*ENDS_TOGETHER, Operation.BROADCAST, Operation.REDUCE)
 """Operations to which every rank gives the same size; in an exchange each gives its own."""
 
 
-_OF_ROWS: Final = (
-    *("place", "row", "start_ns", "end_ns", "step", "exposed_ns", "kind"),
+_RECORDED: Final = (
+    *("start_ns", "end_ns", "step", "exposed_ns", "kind"),
     *("compute_ns", "grouped_ns", "host_ns", "comm_ns", "loader_ns"),
 )
+"""Figures of a participation as they were recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class Matched:
         lengths = np.diff(self.first)[instances]
         changed: dict[str, IntArray] = {"first": np.concatenate(([0], np.cumsum(lengths)))}
         changed |= {name: getattr(self, name)[instances] for name in ("group", "sequence", "operation")}
-        changed |= {name: getattr(self, name)[rows] for name in _OF_ROWS}
+        changed |= {name: getattr(self, name)[rows] for name in ("place", "row", *_RECORDED)}
         return replace(self, **changed)  # type: ignore[arg-type]
 
     @property
@@ -103,24 +104,16 @@ def match(summaries: Sequence[RankSummary], fits: Mapping[int, ClockFit] | None 
     alone = parts.spread(np.diff(first) < 2, first)
     unmatched = np.bincount(flat.place[rows[alone]], minlength=count)
     rows = rows[~alone]
-    first, taken, place = _instances(flat, rows), flat.rows.take(rows), flat.place[rows]
+    first, place = _instances(flat, rows), flat.place[rows]
+    leaders = rows[first[:-1]]
     return Matched(
         first=first,
         place=place,
         row=rows - np.searchsorted(flat.place, np.arange(count))[place],
-        start_ns=taken.start_ns,
-        end_ns=taken.end_ns,
-        step=taken.step,
-        exposed_ns=taken.exposed_ns,
-        compute_ns=taken.compute_ns,
-        grouped_ns=taken.grouped_ns,
-        host_ns=taken.host_ns,
-        comm_ns=taken.comm_ns,
-        loader_ns=taken.loader_ns,
-        kind=taken.kind,
-        group=taken.group[first[:-1]],
-        sequence=taken.sequence[first[:-1]],
-        operation=taken.operation[first[:-1]],
+        **{name: getattr(flat.rows, name)[rows] for name in _RECORDED},
+        group=flat.rows.group[leaders],
+        sequence=flat.rows.sequence[leaders],
+        operation=flat.rows.operation[leaders],
         groups=flat.groups,
         disagreeing=disagreeing,
         unmatched=unmatched,
