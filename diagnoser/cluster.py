@@ -95,16 +95,12 @@ class Cluster:
 
     def _answers(
         self, tasks: Sequence[Task], asked: Mapping[int, Sequence[Question]]
-    ) -> Mapping[int, list[Joint]]:
+    ) -> list[list[Joint] | ProcessEnded]:
         calls = [
             _Call(tasks[place], answer, (tasks[place], tuple(several)), self._made.get(place))
             for place, several in asked.items()
         ]
-        answers = self._run(calls)
-        for one in answers:
-            if isinstance(one, ProcessEnded):
-                raise one
-        return dict(zip(asked, answers, strict=True))
+        return self._run(calls)
 
     def _run(self, calls: Sequence[_Call]) -> list[Any]:
         """What each call gave, or `ProcessEnded`. No worker has a second one that it has not begun.

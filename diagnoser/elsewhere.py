@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 from uuid import uuid4
@@ -105,10 +105,13 @@ def _packed(task: Task) -> tuple[bytes, list[Together]]:
 class Questions:
     """What is asked of results that were made elsewhere.
 
-    `send` asks: for each result, by its place, the answers to its questions in their order.
+    `send` asks: the questions by the place of their result, and in the same order the answers to those of
+    each, or that the process which was to answer has ended.
     """
 
-    def __init__(self, send: Callable[[Mapping[int, list[Question]]], Mapping[int, list[Joint]]]) -> None:
+    def __init__(
+        self, send: Callable[[Mapping[int, list[Question]]], Sequence[list[Joint] | ProcessEnded]]
+    ) -> None:
         self._send = send
         self._waiting: dict[int, list[Question]] = {}
         self._answers: dict[tuple[int, Question], Joint] = {}
@@ -124,12 +127,14 @@ class Questions:
             waiting.append(question)
 
     def joint(self, place: int, question: Question) -> Joint:
-        """The answer to a question."""
+        """The answer to a question. Raises `ProcessEnded` where nobody could give it."""
         if (place, question) not in self._answers:
             self.expect(place, question)
             waiting, self._waiting = {at: asked for at, asked in self._waiting.items() if asked}, {}
-            for at, joints in self._send(waiting).items():
-                self._answers |= {(at, one): joint for one, joint in zip(waiting[at], joints, strict=True)}
+            for (at, asked), joints in zip(waiting.items(), self._send(waiting), strict=True):
+                if isinstance(joints, ProcessEnded):
+                    raise joints
+                self._answers |= {(at, one): joint for one, joint in zip(asked, joints, strict=True)}
         return self._answers[place, question]
 
 

@@ -112,17 +112,13 @@ class Workers:
 
     def _answers(
         self, tasks: Sequence[Task], asked: Mapping[int, Sequence[Question]]
-    ) -> Mapping[int, list[Joint]]:
+    ) -> list[list[Joint] | ProcessEnded]:
         here = {worker.pipe for worker in self._workers}
         jobs = [
             _Job(tasks[place], tuple(several), pipe if (pipe := self._made.get(place)) in here else None)
             for place, several in asked.items()
         ]
-        answers = self._run(jobs)
-        for one in answers:
-            if isinstance(one, ProcessEnded):
-                raise one
-        return dict(zip(asked, answers, strict=True))
+        return self._run(jobs)
 
     def _run(self, jobs: Sequence[_Job]) -> list[Any]:
         """What each job gave, or `ProcessEnded`."""

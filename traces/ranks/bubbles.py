@@ -8,14 +8,15 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray, FloatArray, IntArray
+from traces.columns import BoolArray, IntArray
 from traces.missing import Missing
 from traces.names.kinds import COMM_KINDS
 from traces.ranks import parts
-from traces.ranks.charge import own_step_of, step_of
-from traces.ranks.grid import Grid
+from traces.ranks.charge import step_of
+from traces.ranks.grid import Grid, mean_of, own_step_of
 from traces.ranks.match import Matched
 from traces.ranks.pipelines import UNRESOLVED, Pipelines, pipelines_of
+from traces.ranks.recorded import of_instances, of_messages, rows_of
 from traces.ranks.schedule import PHASES, SHAPE, Schedule, Sent, bubble_frac, phases_of, schedule_of
 from traces.ranks.stages import messages_of
 from traces.ranks.summary import UNKNOWN, RankSummary
@@ -150,25 +151,14 @@ def _sent(
     other = parts.spread(parts.total(stage, first), first) - stage  # of two, the one that is not this one
     alone = parts.spread(np.diff(first) == 2, first)
     peer = np.where(alone, other, UNKNOWN)
-    begin = np.cumsum([0, *(len(one.instances) for one in summaries)])
-    at = begin[matched.place[order]] + matched.row[order]
+    at = rows_of(summaries, matched.place[order], matched.row[order])
     sends, receives, got = (
-        _messages(summaries, name)[at] for name in ("sends", "receives", "received_bytes")
+        of_messages(summaries, name)[at] for name in ("sends", "receives", "received_bytes")
     )
-    size = np.maximum(np.concatenate([one.instances.size_bytes for one in summaries])[at], got)
+    size = np.maximum(of_instances(summaries, "size_bytes")[at], got)
     is_shape = (size != UNKNOWN) & (size <= SHAPE.value)
     key = matched.place[order] * (int(step.max()) + 1) + step[order]
     return Sent(stage[order], peer[order], step[order], sends, receives, parts.begins_of(key), is_shape)
-
-
-def _messages(summaries: Sequence[RankSummary], name: str) -> IntArray:
-    """A column of what the calls of all ranks say, `UNKNOWN` for ranks of which none is recorded."""
-    return np.concatenate(
-        [
-            getattr(one.messages, name) if len(one.messages) else np.full(len(one.instances), UNKNOWN)
-            for one in summaries
-        ]
-    )
 
 
 def _waited(
@@ -227,7 +217,7 @@ def _stage(
     places = tuple(np.flatnonzero(pipelines.stage == stage).tolist())
     used = cells.whole & (cells.stage == stage)
     at = cells.place[used], cells.step[used]
-    step_ns, work_ns = (_mean(table[at]) for table in (grid.length_ns, grid.compute_ns))
+    step_ns, work_ns = (mean_of(table[at]) for table in (grid.length_ns, grid.compute_ns))
     count = len(at[0])
     if not count:
         return StageFigures(places, step_ns, work_ns, _NO_WHOLE, _NO_WHOLE)
@@ -239,8 +229,3 @@ def _stage(
     sums[_COOL_DOWN] += drained
     warm_up, steady, cool_down = (one // count for one in sums)
     return StageFigures(places, step_ns, work_ns, warm_up + steady + cool_down, (warm_up, steady, cool_down))
-
-
-def _mean(values: FloatArray) -> int | None:
-    told = values[~np.isnan(values)]
-    return int(told.mean()) if len(told) else None

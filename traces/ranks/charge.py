@@ -11,7 +11,7 @@ from traces.columns import BoolArray, IntArray
 from traces.names.kinds import COMM_KINDS
 from traces.ranks.alike import Alike
 from traces.ranks.cause import Cause
-from traces.ranks.grid import Grid
+from traces.ranks.grid import Grid, own_step_of
 from traces.ranks.late import Suspicion
 from traces.ranks.match import Matched
 from traces.ranks.parts import median, spread
@@ -67,11 +67,6 @@ def step_of(matched: Matched, grid: Grid) -> IntArray:
     own = own_step_of(matched, grid)
     has = np.add.reduceat(told.astype(np.int64), matched.first[:-1]) > 0
     return np.where(has, median(own, matched.first, told), UNKNOWN)
-
-
-def own_step_of(matched: Matched, grid: Grid) -> IntArray:
-    """The step of the run in which each participation started on its own rank, `UNKNOWN` outside of all."""
-    return np.where(matched.step != UNKNOWN, matched.step + grid.later[matched.place], UNKNOWN)
 
 
 def _counts(suspicion: Suspicion, late: IntArray, alike: Sequence[Alike]) -> BoolArray:

@@ -16,6 +16,7 @@ from traces.ranks.cause import HotRank
 from traces.ranks.grid import Grid
 from traces.ranks.late import UNEVEN
 from traces.ranks.match import Matched
+from traces.ranks.recorded import joined
 from traces.ranks.routing import HOT, Routing
 from traces.ranks.summary import UNKNOWN, RankSummary
 
@@ -143,8 +144,7 @@ def _groups(matched: Matched, exchanges: BoolArray, count: int) -> IntArray:
 def _cells(summaries: Sequence[RankSummary], grid: Grid, label: IntArray, factor: FloatArray) -> _Cells:
     place = np.repeat(np.arange(len(summaries)), [len(one.experts) for one in summaries])
     step, layer, work_ns = (
-        np.concatenate([getattr(one.experts, name) for one in summaries])
-        for name in ("step", "layer", "work_ns")
+        joined([one.experts for one in summaries], name) for name in ("step", "layer", "work_ns")
     )
     slow = np.where(np.isnan(factor), 1.0, factor)
     step = step + grid.later[place]

@@ -10,6 +10,7 @@ import numpy as np
 
 from traces.columns import BoolArray, IntArray
 from traces.ranks.pairs import groups_of
+from traces.ranks.recorded import of_instances, place_of
 from traces.ranks.summary import Group, GroupSource, Instances, RankSummary
 
 
@@ -39,15 +40,9 @@ def flat_of(summaries: Sequence[RankSummary]) -> Flat:
     for group in (group for several in groups for group in several):
         known.setdefault((group.source, group.key), group)
     number = {key: place for place, key in enumerate(sorted(known))}
-    place = np.repeat(np.arange(len(summaries)), [len(summary.instances) for summary in summaries])
-    joined = {name: joined_instances(summaries, name) for name in _NAMES}
+    place = place_of(summaries)
+    joined = {name: of_instances(summaries, name) for name in _NAMES}
     of_group = [number[group.source, group.key] for several in groups for group in several]
     before = np.cumsum([0, *map(len, groups)])[place]
     joined["group"] = np.array(of_group, dtype=np.int64)[before + joined["group"]]
     return Flat(place, Instances(**joined), tuple(known[key] for key in sorted(known)))
-
-
-def joined_instances(summaries: Sequence[RankSummary], name: str) -> IntArray:
-    """A column of the collectives of all summaries, one after the other."""
-    several = [getattr(summary.instances, name) for summary in summaries]
-    return np.concatenate(several) if several else np.empty(0, np.int64)

@@ -10,7 +10,8 @@ import numpy as np
 from traces.columns import FloatArray, IntArray
 from traces.ranks import parts
 from traces.ranks.match import Matched
-from traces.ranks.summary import UNKNOWN, RankSummary, StepParts
+from traces.ranks.recorded import joined
+from traces.ranks.summary import UNKNOWN, RankSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +52,23 @@ def grid_of(summaries: Sequence[RankSummary], matched: Matched) -> Grid:
         return table
 
     names = ("compute_ns", "grouped_ns", "exposed_comm_ns", "host_starved_ns", "loader_ns", "pace_ns")
-    columns = {name: _joined([summary.steps for summary in summaries], name) for name in (*names, *_BORDERS)}
+    columns = {name: joined([summary.steps for summary in summaries], name) for name in (*names, *_BORDERS)}
     length_ns = laid(columns["end_ns"] - columns["start_ns"])
     return Grid(later, length_ns, *(laid(columns[name]) for name in names))
 
 
+def own_step_of(matched: Matched, grid: Grid) -> IntArray:
+    """The step of the run in which each participation started on its own rank, `UNKNOWN` outside of all."""
+    return np.where(matched.step != UNKNOWN, matched.step + grid.later[matched.place], UNKNOWN)
+
+
+def mean_of(values: FloatArray) -> int | None:
+    """The mean of the steps that are known; None without any."""
+    told = values[~np.isnan(values)]
+    return int(told.mean()) if len(told) else None
+
+
 _BORDERS = ("start_ns", "end_ns")
-
-
-def _joined(several: Sequence[StepParts], name: str) -> IntArray:
-    return np.concatenate([getattr(steps, name) for steps in several]) if several else np.empty(0, np.int64)
 
 
 def _later(matched: Matched, lengths: IntArray) -> IntArray:

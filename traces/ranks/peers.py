@@ -18,9 +18,9 @@ from traces.missing import Missing
 from traces.names.kinds import COMM_KINDS
 from traces.ranks import parts
 from traces.ranks.charge import step_of
-from traces.ranks.flat import joined_instances
 from traces.ranks.grid import Grid
 from traces.ranks.match import Matched
+from traces.ranks.recorded import in_steps, of_instances, of_messages, place_of, rows_of
 from traces.ranks.summary import UNKNOWN, Operation, RankSummary
 from traces.ranks.waits import Waits, complete
 
@@ -93,8 +93,7 @@ def bytes_of(
 
 def _step_counts(summaries: Sequence[RankSummary]) -> IntArray:
     """Of how many steps each rank has collectives, at least 1: the whole window where there are no steps."""
-    step = np.concatenate([one.instances.step for one in summaries])
-    place = np.repeat(np.arange(len(summaries)), [len(one.instances) for one in summaries])
+    step, place = of_instances(summaries, "step"), place_of(summaries)
     seen = np.zeros((len(summaries), int(step.max(initial=0)) + 1), dtype=np.bool_)
     seen[place[step != UNKNOWN], step[step != UNKNOWN]] = True
     result: IntArray = np.maximum(seen.sum(axis=1), 1)
@@ -103,10 +102,9 @@ def _step_counts(summaries: Sequence[RankSummary]) -> IntArray:
 
 def _given(summaries: Sequence[RankSummary], steps: IntArray) -> tuple[dict[str, int], ...]:
     """What each rank gives in a mean step, by kind."""
-    place = np.repeat(np.arange(len(summaries)), [len(one.instances) for one in summaries])
-    kind, size, step = (joined_instances(summaries, name) for name in ("kind", "size_bytes", "step"))
-    has_steps = np.array([len(one.steps) > 0 for one in summaries])
-    counts = (kind >= 0) & ((step != UNKNOWN) | ~has_steps[place])
+    place = place_of(summaries)
+    kind, size = (of_instances(summaries, name) for name in ("kind", "size_bytes"))
+    counts = (kind >= 0) & in_steps(summaries)
     shape = len(summaries), len(COMM_KINDS)
     table = np.zeros(shape, dtype=np.int64)
     silent, used = np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.bool_)
@@ -142,17 +140,9 @@ def _speeds(
 
 def _moved_bytes(summaries: Sequence[RankSummary], matched: Matched) -> IntArray:
     """The size of each instance, shape (n,); `UNKNOWN` where that of a participant is not recorded."""
-    begin = np.cumsum([0, *(len(one.instances) for one in summaries)])
-    at = begin[matched.place] + matched.row
-    given = joined_instances(summaries, "size_bytes")[at]
-    received = np.concatenate(
-        [
-            one.messages.received_bytes
-            if len(one.messages)
-            else np.full(len(one.instances), UNKNOWN, dtype=np.int64)
-            for one in summaries
-        ]
-    )[at]
+    at = rows_of(summaries, matched.place, matched.row)
+    given = of_instances(summaries, "size_bytes")[at]
+    received = of_messages(summaries, "received_bytes")[at]
     first = matched.first
     lasts_ns = matched.end_ns - matched.start_ns
     shortest = lasts_ns == parts.spread(parts.least(lasts_ns, first), first)

@@ -14,6 +14,7 @@ from traces.columns import BoolArray, IntArray
 from traces.missing import Missing
 from traces.ranks.match import Matched
 from traces.ranks.pairs import groups_of
+from traces.ranks.recorded import of_instances, rows_of
 from traces.ranks.summary import UNKNOWN, RankSummary
 
 _CURE: Final = "record every rank of a pipeline, with NCCL 2.25 or later and --trace=cuda,nvtx"
@@ -80,9 +81,8 @@ def _votes(
 
 def _own_groups(summaries: Sequence[RankSummary], matched: Matched, rows: IntArray) -> IntArray:
     """Of each participation the group by its number in the rank's own summary."""
-    begin = np.cumsum([0, *(len(one.instances) for one in summaries)])
-    group = np.concatenate([one.instances.group for one in summaries])
-    result: IntArray = group[begin[matched.place[rows]] + matched.row[rows]]
+    at = rows_of(summaries, matched.place[rows], matched.row[rows])
+    result: IntArray = of_instances(summaries, "group")[at]
     return result
 
 

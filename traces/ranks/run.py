@@ -18,7 +18,7 @@ from traces.ranks.charge import charged_to
 from traces.ranks.clocks import Clocks, align, consistent
 from traces.ranks.excess import excess_of
 from traces.ranks.experts import Experts, experts_of
-from traces.ranks.grid import grid_of
+from traces.ranks.grid import grid_of, mean_of
 from traces.ranks.host_clocks import HostClock, host_clocks
 from traces.ranks.judged import Judged
 from traces.ranks.late import UNEVEN, find_late
@@ -163,7 +163,7 @@ def analysis_of(judged: Judged) -> RunAnalysis:
             waited_ns=int(charged.waited_ns[place]) // steps,
             caused_ns=int(charged.caused_ns[place]) // steps if known else None,
             device_factor=None if np.isnan(judged.factor[place]) else float(judged.factor[place]),
-            expert_ns=_mean(grid.grouped_ns[place]),
+            expert_ns=mean_of(grid.grouped_ns[place]),
             by_step_length_ns=_whole(by_step.length_ns[place]),
             by_step_waited_ns=_whole(by_step.waited_ns[place]),
             by_step_caused_ns=_whole(by_step.caused_ns[place]) if known else None,
@@ -241,11 +241,6 @@ def _untold(judged: Judged) -> Missing | None:
     if judged.grid.step_count == 1:
         return Missing("run.late", "one step does not show who is always late", "record several steps")
     return None
-
-
-def _mean(values: FloatArray) -> int | None:
-    told = values[~np.isnan(values)]
-    return int(told.mean()) if len(told) else None
 
 
 def _whole(values: FloatArray) -> tuple[int | None, ...]:

@@ -10,9 +10,9 @@ import numpy as np
 from traces.names.kinds import COMM_KINDS
 from traces.ranks import parts
 from traces.ranks.charge import Charged
-from traces.ranks.flat import joined_instances
 from traces.ranks.match import Matched
-from traces.ranks.summary import UNKNOWN, RankSummary
+from traces.ranks.recorded import in_steps, of_instances
+from traces.ranks.summary import RankSummary
 from traces.ranks.waits import Waits
 
 
@@ -40,7 +40,7 @@ def separate(
     all_ranks_seen: bool,
 ) -> Separated:
     """Add up by kind. `all_ranks_seen`: the number of ranks is known, and none is missing."""
-    whole_ns = int((joined_instances(summaries, "end_ns") - joined_instances(summaries, "start_ns")).sum())
+    whole_ns = int((of_instances(summaries, "end_ns") - of_instances(summaries, "start_ns")).sum())
     if not len(matched):
         return Separated({}, 0, {}, 0.0 if whole_ns else None)
     lasts_ns = matched.end_ns - matched.start_ns
@@ -67,8 +67,5 @@ def separate(
 
 def _exposed_ns(summaries: Sequence[RankSummary]) -> int:
     """Exposed communication in steps, of a recording without steps all of it."""
-    exposed_ns, step = (joined_instances(summaries, name) for name in ("exposed_ns", "step"))
-    has_steps = np.repeat(
-        [len(one.steps) > 0 for one in summaries], [len(one.instances) for one in summaries]
-    )
-    return int(np.maximum(exposed_ns, 0)[(step != UNKNOWN) | ~has_steps].sum())
+    exposed_ns = of_instances(summaries, "exposed_ns")
+    return int(np.maximum(exposed_ns, 0)[in_steps(summaries)].sum())

@@ -9,9 +9,9 @@ import numpy as np
 from traces.columns import FloatArray, distinct
 from traces.ranks.alike import Alike, ratio
 from traces.ranks.excess import Excess
-from traces.ranks.grid import Grid
+from traces.ranks.grid import Grid, own_step_of
 from traces.ranks.match import Matched
-from traces.ranks.summary import UNKNOWN, RankSummary
+from traces.ranks.summary import RankSummary
 
 
 def device_factors(summaries: Sequence[RankSummary], groups: Sequence[Alike]) -> FloatArray:
@@ -47,6 +47,5 @@ def slowness_before(matched: Matched, grid: Grid, excess: Excess, factor: FloatA
     usual_ns = dense_ns - excess.dense_ns
     ratios = np.divide(dense_ns, usual_ns, out=np.full(dense_ns.shape, np.nan), where=usual_ns > 0)
     by_step = np.column_stack((np.fmax(ratios, always[:, np.newaxis]), always))
-    step = np.where(matched.step == UNKNOWN, UNKNOWN, matched.step + grid.later[matched.place])
-    result: FloatArray = by_step[matched.place, step]  # the last column is of no step
+    result: FloatArray = by_step[matched.place, own_step_of(matched, grid)]  # the last column is of no step
     return result

@@ -122,6 +122,10 @@ class ThreadCalls:
     start_ns: IntArray
     end_ns: IntArray
     code: IntArray
+    first: IntArray
+    """The place of the outermost group start around each, -1 where there is none."""
+    last: BoolArray
+    """Which end that group."""
 
     @property
     def sends(self) -> BoolArray:
@@ -150,38 +154,38 @@ class ThreadCalls:
     @property
     def group(self) -> IntArray:
         """A number for each call: that of its outermost group's start; outside of groups its own."""
-        first, _ = _outermost(self.code)
-        return np.where(first >= 0, first, np.arange(len(first)))
+        return np.where(self.first >= 0, self.first, np.arange(len(self.first)))
+
+    def open_at(self, launch_ns: IntArray) -> tuple[IntArray, BoolArray, BoolArray]:
+        """The call open at each launch, the last that began before it: its place, whether it ends a whole
+        group, which then launches, and whether it stands alone and launches itself.
+        """
+        at = np.searchsorted(self.start_ns, launch_ns, side="right") - 1
+        inside = (at >= 0) & (launch_ns <= self.end_ns[at])
+        grouped = self.first[at] >= 0
+        return at, inside & self.last[at] & grouped, inside & self.moves[at] & ~grouped
 
     def launching(self, launch_ns: IntArray) -> IntArray:
         """The group that launched each piece of work, by its number; -1 where no whole group did."""
-        first, last = _outermost(self.code)
-        at = np.searchsorted(self.start_ns, launch_ns, side="right") - 1
-        inside = (at >= 0) & (launch_ns <= self.end_ns[at])
-        ends_group = inside & last[at] & (first[at] >= 0)
-        alone = inside & self.moves[at] & (first[at] < 0)
-        return np.where(ends_group, first[at], np.where(alone, at, -1))
+        at, ends_group, alone = self.open_at(launch_ns)
+        return np.where(ends_group, self.first[at], np.where(alone, at, -1))
 
 
 def _calls(ranges: Ranges, wanted: BoolArray, code: IntArray, here: BoolArray) -> ThreadCalls:
     start_ns, end_ns = ranges.start_ns[wanted][here], ranges.end_ns[wanted][here]
     order = np.argsort(start_ns, kind="stable")
-    return ThreadCalls(start_ns[order], end_ns[order], code[here][order])
+    in_order = code[here][order]
+    return ThreadCalls(start_ns[order], end_ns[order], in_order, *_outermost(in_order))
 
 
 def _behind(calls: ThreadCalls, payloads: CallPayloads, launch_ns: IntArray) -> IntArray:
     """What is behind each launch, shape (7, m), -1 where no whole group is there.
 
-    Sends, receives, all-to-alls; peers of sends and of receives; the communicator; the one peer. The call
-    open at the launch is the last that began before it. Outside a group a single call launches itself; within
-    one, everything waits for the end of the outermost group.
+    Sends, receives, all-to-alls; peers of sends and of receives; the communicator; the one peer. Outside a
+    group a single call launches itself; within one, everything waits for the end of the outermost group.
     """
-    first, last = _outermost(calls.code)
-    at = np.searchsorted(calls.start_ns, launch_ns, side="right") - 1
-    inside = (at >= 0) & (launch_ns <= calls.end_ns[at])
-    start = first[at]
-    ends_group = inside & last[at] & (start >= 0)
-    alone = inside & calls.moves[at] & (start < 0)
+    at, ends_group, alone = calls.open_at(launch_ns)
+    start = calls.first[at]
     exchanges = alone & (calls.code[at] != _COLLECTIVE)
     result = np.full((7, len(launch_ns)), -1, dtype=np.int64)
     for row, code in enumerate((_SEND, _RECEIVE, _ALL_TO_ALL)):

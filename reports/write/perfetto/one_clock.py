@@ -11,6 +11,7 @@ from heuristics.result.known import known
 from heuristics.result.result import Result
 from heuristics.result.run import ClockFit
 from reports.write.perfetto.events import Args, Counter, Process, Slice
+from traces.ranks import clock_fit
 from traces.ranks.cause import ClockSource
 
 OnClock = Callable[[int], int]
@@ -26,7 +27,7 @@ def on_clock(fit: ClockFit | None) -> OnClock:
     """From a rank's own times to those of the one clock; without a fit they stay as they are."""
     if fit is None:
         return lambda own_ns: own_ns
-    return lambda own_ns: own_ns - fit.offset_ns - round((own_ns - fit.base_ns) * fit.drift_ppm * 1e-6)
+    return clock_fit.ClockFit(0, fit.base_ns, fit.offset_ns, fit.drift_ppm).time_of
 
 
 def moved(process: Process, to: OnClock) -> Process:

@@ -25,9 +25,13 @@ def heads_of(lanes: Lanes, passes: Passes) -> IntArray:
 
 def steps_of(rank: RankTimeline, borders: Borders, head: IntArray) -> IntArray:
     """Used step in which each pass starts, shape (p,); `UNTOLD` outside of all."""
-    start = rank.activities.start_ns[head]
-    step = np.searchsorted(borders.start_ns, start, side="right") - 1
-    return np.where((step >= 0) & (start < borders.end_ns[step]), step, UNTOLD)
+    return steps_at(borders, rank.activities.start_ns[head])
+
+
+def steps_at(borders: Borders, time_ns: IntArray) -> IntArray:
+    """Used step in which each time lies, `UNTOLD` outside of all."""
+    step = np.searchsorted(borders.start_ns, time_ns, side="right") - 1
+    return np.where((step >= 0) & (time_ns < borders.end_ns[step]), step, UNTOLD)
 
 
 def layers_of(rank: RankTimeline, borders: Borders, lanes: Lanes, passes: Passes) -> IntArray | Missing:

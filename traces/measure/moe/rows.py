@@ -11,6 +11,7 @@ from traces.account.absent import REASONS, AbsentPieces
 from traces.columns import BoolArray, IntArray
 from traces.intervals import Spans, covered_ns, intersect, join, subtract, union
 from traces.measure.ledger_steps import Borders, cut_at, per_step_ns
+from traces.measure.moe.layers import steps_at
 from traces.measure.moe.modules import MODULES, Membership
 from traces.measure.moe.passes import KINDS, Kind
 from traces.resolve.resolution import UNTOLD
@@ -118,10 +119,9 @@ def expert_work(
     measured: Measured, members: Membership, layer: IntArray
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Used step, layer and time of the experts' GEMMs, in that order. `layer`: as in `layer_rows`."""
-    rows, borders = measured.rows, measured.borders
-    step = np.searchsorted(borders.start_ns, rows.start_ns, side="right") - 1
-    inside = (step >= 0) & (rows.start_ns < borders.end_ns[step])
-    mine = inside & (layer != UNTOLD) & (members.module == MODULES.index("expert_gemm"))
+    rows = measured.rows
+    step = steps_at(measured.borders, rows.start_ns)
+    mine = (step != UNTOLD) & (layer != UNTOLD) & (members.module == MODULES.index("expert_gemm"))
     cell, place = np.unique(np.stack((step[mine], layer[mine])), axis=1, return_inverse=True)
     work_ns = np.zeros(cell.shape[1], dtype=np.int64)
     np.add.at(work_ns, place.reshape(-1), (rows.end_ns - rows.start_ns)[mine])
