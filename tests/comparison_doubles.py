@@ -14,8 +14,9 @@ from diagnoser.diagnosis import Diagnosis
 from heuristics.comparison.configured import Value
 from heuristics.result.configured import Configuration, Log, Setting
 from heuristics.result.judged import Wall
+from heuristics.result.known import Tool
 from heuristics.result.rank import Dropped, Rank, Step, Steps, StepSource
-from heuristics.result.result import Result, Tool
+from heuristics.result.result import Result
 from heuristics.result.tables import Group, Kernel, Lane, LedgerRow, ReasonLane, Timeline
 from heuristics.result.trace import Gpu, Trace
 from heuristics.run.run import WallId

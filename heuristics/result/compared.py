@@ -8,8 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from heuristics.result.compared_run import ComparedRun, Place
 from heuristics.result.judged import Level
-from heuristics.result.known import Count, Frac, Ns, OrMissing, SchemaVersion, Section
-from heuristics.result.result import Tool
+from heuristics.result.known import Count, Frac, Ns, OrMissing, SchemaVersion, Section, Tool
 from heuristics.result.side import Side
 from heuristics.run.run import WallId
 from traces.missing import Missing

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final, Optional, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, Literal, Optional, TypeAlias, TypeVar
 
 from msgspec import Meta, Struct
 
@@ -29,6 +29,14 @@ SchemaVersion = Annotated[str, Meta(pattern=r"^1\.[0-9]+$")]
 
 class Section(Struct, frozen=True):
     """A part of a result: an object of the JSON document, its keys the fields."""
+
+
+class Tool(Section, frozen=True):
+    """What made the result. `guidance`: NVIDIA's guide that decided, None where two runs had two."""
+
+    name: Literal["moe-diag"]
+    version: str
+    guidance: str | None
 
 
 def known(value: OrMissing[T]) -> T | None:

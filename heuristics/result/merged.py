@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from heuristics.result.known import SchemaVersion, Section
-from heuristics.result.result import Tool
+from heuristics.result.known import SchemaVersion, Section, Tool
 from heuristics.result.run import Run
 from traces.missing import Missing
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import UNSET, UnsetType
 
@@ -19,20 +19,12 @@ from heuristics.result.configured import (
     WorkflowStep,
 )
 from heuristics.result.judged import Choice, Combined, Fix, Refused, Verdict, Wall
-from heuristics.result.known import OrMissing, SchemaVersion, Section
+from heuristics.result.known import OrMissing, SchemaVersion, Section, Tool
 from heuristics.result.rank import Rank
 from heuristics.result.run import Run
 from heuristics.result.trace import Trace
 from traces.missing import Missing
 from traces.names.frameworks import Framework
-
-
-class Tool(Section, frozen=True):
-    """What made the result. `guidance`: NVIDIA's guide that decided, None where two runs had two."""
-
-    name: Literal["moe-diag"]
-    version: str
-    guidance: str | None
 
 
 class Result(Section, frozen=True, kw_only=True):

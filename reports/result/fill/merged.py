@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from heuristics.result.known import SCHEMA_VERSION
+from heuristics.result.known import SCHEMA_VERSION, Tool
 from heuristics.result.merged import Merged
-from heuristics.result.result import Tool
 from reports.result.fill.run import run
 from traces.ranks.run import RunAnalysis
 

@@ -10,8 +10,8 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import force_setattr
 
 from heuristics.judgement import Judgement
-from heuristics.result.known import SCHEMA_VERSION
-from heuristics.result.result import Result, Tool
+from heuristics.result.known import SCHEMA_VERSION, Tool
+from heuristics.result.result import Result
 from heuristics.result.run import Run
 from reports.result.fill import configured
 from reports.result.fill.judged import verdict, walls

@@ -15,8 +15,9 @@ from heuristics.comparison.comparable import judge_comparable
 from heuristics.comparison.configured import Value
 from heuristics.comparison.configured_alike import RULES
 from heuristics.result.compared import Comparable, Difference
+from heuristics.result.known import Tool
 from heuristics.result.rank import Rank
-from heuristics.result.result import Result, Tool
+from heuristics.result.result import Result
 from tests.comparison_doubles import configuration, kernel, log, rank, read_back, result, row, trace
 
 GEMM = kernel("gemm", 80, count=8)
