@@ -60,13 +60,12 @@ def _lower(value: Any, path: str, found: dict[Missing, None]) -> Any:
         return None
     if isinstance(value, Struct):
         names = zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True)
-        told = {key: getattr(value, name) for key, name in names}
+        told = {key: one for key, name in names if (one := getattr(value, name)) is not UNSET}
         if not path and "missing" in told:
             told["missing"] = ()
-        start = f"{path}." if path else ""
-        return {key: _lower(one, start + key, found) for key, one in told.items() if one is not UNSET}
+        return _lowered_each(told, f"{path}." if path else "", found)
     if isinstance(value, Mapping):
-        return {key: _lower(one, f"{path}.{key}", found) for key, one in value.items()}
+        return _lowered_each(value, f"{path}.", found)
     if isinstance(value, list | tuple):
         if {*map(type, value)} <= _PLAIN:  # the columns of a timeline: long, and without gaps
             return list(value)
@@ -75,6 +74,10 @@ def _lower(value: Any, path: str, found: dict[Missing, None]) -> Any:
         inner = "[" in path
         return [_lower(one, f"{path}[{'*' if inner else place}]", found) for place, one in enumerate(value)]
     return value
+
+
+def _lowered_each(told: Mapping[str, Any], start: str, found: dict[Missing, None]) -> Document:
+    return {key: one if type(one) in _PLAIN else _lower(one, start + key, found) for key, one in told.items()}
 
 
 def decode(document: object, kind: type[R]) -> R:

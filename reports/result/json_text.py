@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import Any, Final
 
 from reports.result.codec import Document
 
 _INDENT: Final = "  "
 _ENCODE: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+_NESTED: Final = frozenset({dict, list})
 _ESCAPED: Final = re.compile(
     r"[\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]"
 )
@@ -27,14 +29,23 @@ def render_json(document: Document) -> str:
 
 def _text(value: Any, line: str) -> str:
     """The text of a value; `line`: a line break and the indent it stands at."""
+    kind = type(value)
     inner = line + _INDENT
-    if isinstance(value, dict) and value:
-        rows = [f"{inner}{_plain(key)}: {_text(one, inner)}" for key, one in value.items()]
+    if kind is dict and value:
+        rows = [
+            f"{inner}{_key(key)}: {one if type(one) is int else _text(one, inner)}"
+            for key, one in value.items()
+        ]
         return f"{{{','.join(rows)}{line}}}"
-    if isinstance(value, list) and any(isinstance(one, dict | list) for one in value):
-        return f"[{','.join([inner + _text(one, inner) for one in value])}{line}]"
-    return _plain(value)
+    if kind is list:
+        kinds = {*map(type, value)}
+        if kinds & _NESTED:
+            return f"[{','.join([inner + _text(one, inner) for one in value])}{line}]"
+        if kinds == {int}:
+            return repr(value)
+    return _ENCODE(value)
 
 
-def _plain(value: Any) -> str:
-    return repr(value) if type(value) is int else _ENCODE(value)
+@lru_cache(maxsize=4096)
+def _key(name: str) -> str:
+    return _ENCODE(name)
