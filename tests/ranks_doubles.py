@@ -96,7 +96,7 @@ def summary_of(
         [ns(part.end_us) - ns(part.start_us) for part in ordered],
         *[
             [ns(part.before.get(name, 0)) if part.before else UNKNOWN for part in ordered]
-            for name in ("compute", "grouped", "host", "comm", "loader")
+            for name in ("compute", "grouped", "host", "loader")
         ],
     ]
     names = ("start", "end", "compute", "exposed_comm", "host", "loader", "grouped", "pace")
@@ -109,7 +109,6 @@ def summary_of(
         KernelTimes(
             array(range(len(kernels_us))),
             array([ns(one) for one in kernels_us]),
-            array([100] * len(kernels_us)),
             array([0] * len(kernels_us)),
         ),
     )
@@ -241,9 +240,9 @@ def many(rank_count: int, *, group_size: int, step_count: int, per_step: int, la
             ),
             Instances(
                 of_all, sequence, zero + Operation.ALL_REDUCE, zero + 6, zero + UNKNOWN, step,
-                start_ns[rank], end_ns[rank], end_ns[rank] - start_ns[rank], before, zero, zero, zero, zero,
+                start_ns[rank], end_ns[rank], end_ns[rank] - start_ns[rank], before, zero, zero, zero,
             ),
-            KernelTimes(array([1]), array([int(work_ns[rank])]), array([len(numbers)]), array([0])),
+            KernelTimes(array([1]), array([int(work_ns[rank])]), array([0])),
         )  # fmt: skip
         result.append(shifted(one, 1000 * rank))
     return result

@@ -75,8 +75,7 @@ def _delayed(one: RankSummary, *, late: bool) -> RankSummary:
 
     start_ns, end_ns = later(rows.start_ns) + LATE_NS * (which & late), later(rows.end_ns)
     after = LATE_NS * (_first_since(one, which) | (which & late))
-    more = "compute_ns" if late else "comm_ns"
-    spent = np.where(getattr(rows, more) == UNKNOWN, UNKNOWN, getattr(rows, more) + after)
+    computed_ns = np.where(rows.compute_ns == UNKNOWN, UNKNOWN, rows.compute_ns + after * late)
     exposed_ns = rows.exposed_ns + LATE_NS * (which & (not late))
     part = "compute_ns" if late else "exposed_comm_ns"
     start, end = later(steps.start_ns), later(steps.end_ns)
@@ -85,7 +84,9 @@ def _delayed(one: RankSummary, *, late: bool) -> RankSummary:
     return replace(
         one,
         steps=replace(steps, start_ns=start, end_ns=end, **{part: getattr(steps, part) + longer}),
-        instances=replace(rows, start_ns=start_ns, end_ns=end_ns, exposed_ns=exposed_ns, **{more: spent}),
+        instances=replace(
+            rows, start_ns=start_ns, end_ns=end_ns, exposed_ns=exposed_ns, compute_ns=computed_ns
+        ),
         kernels=replace(one.kernels, median_ns=np.rint(medians_ns * _SLOWER).astype(np.int64))
         if late
         else one.kernels,

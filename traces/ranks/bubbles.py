@@ -13,10 +13,10 @@ from traces.missing import Missing
 from traces.names.kinds import COMM_KINDS
 from traces.ranks import parts
 from traces.ranks.charge import step_of
-from traces.ranks.grid import Grid, mean_of, own_step_of
+from traces.ranks.grid import Grid, means_of, own_step_of
 from traces.ranks.match import Matched
 from traces.ranks.pipelines import UNRESOLVED, Pipelines, pipelines_of
-from traces.ranks.recorded import of_instances, of_messages, rows_of
+from traces.ranks.recorded import of_messages
 from traces.ranks.schedule import PHASES, SHAPE, Schedule, Sent, bubble_frac, phases_of, schedule_of
 from traces.ranks.stages import messages_of
 from traces.ranks.summary import UNKNOWN, RankSummary
@@ -151,11 +151,11 @@ def _sent(
     other = parts.spread(parts.total(stage, first), first) - stage  # of two, the one that is not this one
     alone = parts.spread(np.diff(first) == 2, first)
     peer = np.where(alone, other, UNKNOWN)
-    at = rows_of(summaries, matched.place[order], matched.row[order])
+    at = matched.at[order]
     sends, receives, got = (
         of_messages(summaries, name)[at] for name in ("sends", "receives", "received_bytes")
     )
-    size = np.maximum(of_instances(summaries, "size_bytes")[at], got)
+    size = np.maximum(matched.recorded.rows.size_bytes[at], got)
     is_shape = (size != UNKNOWN) & (size <= SHAPE.value)
     key = matched.place[order] * (int(step.max()) + 1) + step[order]
     return Sent(stage[order], peer[order], step[order], sends, receives, parts.begins_of(key), is_shape)
@@ -217,7 +217,7 @@ def _stage(
     places = tuple(np.flatnonzero(pipelines.stage == stage).tolist())
     used = cells.whole & (cells.stage == stage)
     at = cells.place[used], cells.step[used]
-    step_ns, work_ns = (mean_of(table[at]) for table in (grid.length_ns, grid.compute_ns))
+    step_ns, work_ns = (means_of(table[at].reshape(1, -1))[0] for table in (grid.length_ns, grid.compute_ns))
     count = len(at[0])
     if not count:
         return StageFigures(places, step_ns, work_ns, _NO_WHOLE, _NO_WHOLE)

@@ -82,13 +82,14 @@ def replayed(chains: Chains, own_ns: IntArray, moving_ns: IntArray) -> IntArray:
     """
     first, after, behind = chains.first, chains.after, chains.behind
     count, rows = len(first) - 1, np.arange(len(after))
-    instance = np.append(np.repeat(np.arange(count), np.diff(first)), count)
+    instance = np.append(parts.numbers(first), count)
     before = np.concatenate((instance[after], instance[behind]))
     told = before != count
     follower, before = np.tile(rows, 2)[told], before[told]
     waits_for = np.bincount(instance[follower], minlength=count)
     order = np.argsort(before)  # those who wait, by the instance that they wait for
-    followers, begins = instance[follower[order]], np.searchsorted(before[order], np.arange(count + 1))
+    followers = instance[follower[order]]
+    begins = np.concatenate(([0], np.cumsum(np.bincount(before, minlength=count))))
     end_ns = np.full(len(after) + 1, NEVER)  # the last stands for nothing before
     ready = np.flatnonzero(waits_for == 0)
     while len(ready):

@@ -7,8 +7,8 @@ anywhere.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from operator import ge, lt
 from typing import Final
 
 import msgspec
@@ -18,7 +18,7 @@ from traces.columns import IntArray, distinct
 from traces.errors import DamagedTrace, NotATrace
 from traces.limits import Limit
 from traces.names.kinds import COMM_KINDS
-from traces.ranks.packed import packed, unpacked
+from traces.ranks.packed import Shape, packed, unpacked
 from traces.ranks.summary import (
     UNKNOWN,
     Dropped,
@@ -38,7 +38,7 @@ from traces.ranks.summary import (
 
 MOST: Final = Limit(65_536, "bytes", "ours: 4,096 ranks are then at most 256 MB, and most are far smaller")
 GOAL: Final = Limit(3_000, "bytes per step", "ours: a rank of ten steps is then 30 kB")
-VERSION: Final = 2
+VERSION: Final = 3
 SUFFIX: Final = ".rank"
 """How the name of a kept summary ends."""
 
@@ -50,29 +50,33 @@ _MOST_LAYERS: Final = 1 << 20
 _TIMES: Final = 1 << 61
 """Above any time: sums of two stay within 64 bits."""
 
-_COLUMNS: Final = {
-    kind: tuple(field.name for field in fields(kind))
-    for kind in (StepParts, Instances, KernelTimes, Messages, Peers, ExpertWork)
-}
+_NARROW: Final = (StepParts, Instances, Messages, ExpertWork)
+_WIDE: Final = (KernelTimes, Peers)
+"""Tables with fingerprints, which fill 64 bits."""
+_COLUMNS: Final = {kind: tuple(field.name for field in fields(kind)) for kind in (*_NARROW, *_WIDE)}
 _FIELDS: Final = _COLUMNS[Instances]
-_RISING: Final = (_FIELDS.index("sequence"), _FIELDS.index("step"), _FIELDS.index("start_ns"))
+_RISING: Final[Mapping[type[Table], tuple[int, ...]]] = {
+    StepParts: (0,),
+    Instances: tuple(_FIELDS.index(name) for name in ("sequence", "step", "start_ns")),
+}
+_SHAPES: Final = {kind: Shape(len(names), _RISING.get(kind, ())) for kind, names in _COLUMNS.items()}
+_SHAPES_NARROW: Final = tuple(_SHAPES[kind] for kind in _NARROW)
+_SHAPES_WIDE: Final = tuple(_SHAPES[kind] for kind in _WIDE)
 _START, _END = _FIELDS.index("start_ns"), _FIELDS.index("end_ns")
 _FIRST_TIME: Final = _START
-_CODES: Final = [_FIELDS.index(name) for name in ("group", "operation", "kind", "step")]
-_LEAST_CODES: Final = (0, 0, UNKNOWN, UNKNOWN)
+_GROUP, _OPERATION, _KIND, _STEP = map(_FIELDS.index, ("group", "operation", "kind", "step"))
 
 
 class _Wire(msgspec.Struct, array_like=True):
+    """`lengths` are those of the tables in `narrow`, and then of those in `wide`."""
+
     identity: Identity
     fingerprint: Fingerprint
     groups: tuple[Group, ...]
-    steps: bytes
-    instances: bytes
-    kernels: bytes
     dropped: Dropped
-    messages: bytes
-    peers: bytes
-    experts: bytes
+    lengths: tuple[int, int, int, int, int, int]
+    narrow: bytes
+    wide: bytes
 
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
@@ -128,17 +132,16 @@ def _bytes_of(summary: RankSummary, rounding_ns: int) -> bytes:
     of_instances[_END] -= of_instances[_START]
     of_steps = _columns(summary.steps)
     of_steps[1] -= of_steps[0]
+    narrow = [of_steps, of_instances, _columns(summary.messages), _columns(summary.experts)]
+    wide = [_columns(summary.kernels), _columns(summary.peers)]
     wire = _Wire(
         summary.identity,
         summary.fingerprint,
         summary.groups,
-        packed(of_steps, (0,)),
-        packed(of_instances, _RISING),
-        packed(_columns(summary.kernels), ()),
         replace(summary.dropped, resolution_ns=rounding_ns),
-        packed(_columns(summary.messages), ()),
-        packed(_columns(summary.peers), ()),
-        packed(_columns(summary.experts), ()),
+        tuple(table.shape[1] for table in (*narrow, *wide)),
+        packed(narrow, _SHAPES_NARROW),
+        packed(wide, _SHAPES_WIDE),
     )
     return _MARK + bytes([VERSION]) + zlib.compress(_ENCODER.encode(wire), 9)
 
@@ -151,13 +154,19 @@ def _summary_of(wire: _Wire) -> RankSummary:
     rounding_ns = wire.dropped.resolution_ns
     if not 0 < rounding_ns < 1 << 30:
         raise ValueError("no resolution")
-    of_steps = unpacked(wire.steps, len(_COLUMNS[StepParts]), (0,))
-    of_instances = unpacked(wire.instances, len(_FIELDS), _RISING)
+    narrow = len(_NARROW)
+    of_steps, of_instances, messages, experts = unpacked(wire.narrow, wire.lengths[:narrow], _SHAPES_NARROW)
+    kernels, peers = unpacked(wire.wide, wire.lengths[narrow:], _SHAPES_WIDE)
     of_steps[1] += of_steps[0]
     of_instances[_END] += of_instances[_START]
-    _check_times(of_steps, 0, 1)
-    _check_times(of_instances, _START, rounding_ns)
-    _check_codes(of_instances, (len(wire.groups), len(Operation), len(COMM_KINDS), of_steps.shape[1]))
+    _check(of_steps, 0, 1, ())
+    codes = (
+        (_GROUP, 0, len(wire.groups)),
+        (_OPERATION, 0, len(Operation)),
+        (_KIND, UNKNOWN, len(COMM_KINDS)),
+        (_STEP, UNKNOWN, of_steps.shape[1]),
+    )
+    _check(of_instances, _START, rounding_ns, codes)
     if rounding_ns > 1:
         times = of_instances[_FIRST_TIME:]
         np.multiply(times, rounding_ns, out=times, where=times != UNKNOWN)
@@ -167,29 +176,29 @@ def _summary_of(wire: _Wire) -> RankSummary:
         StepParts(*of_steps),
         wire.groups,
         Instances(*of_instances),
-        KernelTimes(*_unpacked(wire.kernels, KernelTimes)),
+        KernelTimes(*kernels),
         wire.dropped,
-        Messages(*_unpacked(wire.messages, Messages)),
-        Peers(*_unpacked(wire.peers, Peers)),
-        ExpertWork(*_unpacked(wire.experts, ExpertWork)),
+        Messages(*messages),
+        Peers(*peers),
+        ExpertWork(*experts),
     )
     _check_amounts(summary)
     return summary
 
 
-def _unpacked(blob: bytes, kind: type[Table]) -> IntArray:
-    return unpacked(blob, len(_COLUMNS[kind]), ())
-
-
-def _check_times(table: IntArray, start: int, rounding_ns: int) -> None:
-    """No time is too large, and row `start`, of starts, is nowhere above the next one, of ends."""
-    if (
-        table.size
-        and not -_TIMES <= int(table.min()) * rounding_ns <= int(table.max()) * rounding_ns <= _TIMES
-    ):
+def _check(table: IntArray, start: int, rounding_ns: int, codes: Sequence[tuple[int, int, int]]) -> None:
+    """No number is too large, row `start`, of starts, is nowhere above the next one, of ends, and each code,
+    (row, least, number of what it may stand for), stands for something.
+    """
+    if not table.size:
+        return
+    least, most = table.min(axis=1).tolist(), table.max(axis=1).tolist()
+    if not -_TIMES <= min(least) * rounding_ns <= max(most) * rounding_ns <= _TIMES:
         raise ValueError("no time is so large")
     if (table[start + 1] < table[start]).any():
         raise ValueError("an end before its start")
+    if any(least[row] < low or most[row] >= count for row, low, count in codes):
+        raise ValueError("a code that stands for nothing")
 
 
 def _check_amounts(summary: RankSummary) -> None:
@@ -197,6 +206,8 @@ def _check_amounts(summary: RankSummary) -> None:
     messages, peers, experts = summary.messages, summary.peers, summary.experts
     if len(messages) not in (0, len(summary.instances)):
         raise ValueError("messages of other collectives")
+    if not (len(messages) or len(peers) or len(experts)):
+        return
     limits = (
         (peers.kind, UNKNOWN, len(COMM_KINDS)),
         (experts.step, 0, len(summary.steps)),
@@ -207,16 +218,6 @@ def _check_amounts(summary: RankSummary) -> None:
     )
     if any(len(some) and not (least <= some.min() and some.max() < most) for some, least, most in limits):
         raise ValueError("an amount that cannot be")
-
-
-def _check_codes(of_instances: IntArray, limits: tuple[int, ...]) -> None:
-    """Each code is below the number of what it stands for."""
-    codes = of_instances[_CODES]
-    if not codes.size:
-        return
-    least, most = codes.min(axis=1).tolist(), codes.max(axis=1).tolist()
-    if any(map(lt, least, _LEAST_CODES)) or any(map(ge, most, limits)):
-        raise ValueError("a code that stands for nothing")
 
 
 def _without_middle(summary: RankSummary) -> RankSummary:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Final
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from traces.columns import BoolArray, IntArray
 from traces.ranks.pairs import groups_of
-from traces.ranks.recorded import of_instances, place_of
+from traces.ranks.recorded import Recorded
 from traces.ranks.summary import Group, GroupSource, Instances, RankSummary
 
 
@@ -30,19 +29,16 @@ class Flat:
         return np.array([group.source == source for group in self.groups] + [False])[self.rows.group]
 
 
-_NAMES: Final = tuple(field.name for field in fields(Instances))
-
-
-def flat_of(summaries: Sequence[RankSummary]) -> Flat:
+def flat_of(summaries: Sequence[RankSummary], recorded: Recorded) -> Flat:
     """All rows, in the order of the summaries; a group's number is that of its key, in order of keys."""
     groups = groups_of(summaries)
     known: dict[tuple[GroupSource, int], Group] = {}
     for group in (group for several in groups for group in several):
         known.setdefault((group.source, group.key), group)
     number = {key: place for place, key in enumerate(sorted(known))}
-    place = place_of(summaries)
-    joined = {name: of_instances(summaries, name) for name in _NAMES}
     of_group = [number[group.source, group.key] for several in groups for group in several]
-    before = np.cumsum([0, *map(len, groups)])[place]
-    joined["group"] = np.array(of_group, dtype=np.int64)[before + joined["group"]]
-    return Flat(place, Instances(**joined), tuple(known[key] for key in sorted(known)))
+    before = np.cumsum([0, *map(len, groups)])[recorded.place]
+    number_of = np.array(of_group, dtype=np.int64)[before + recorded.rows.group]
+    return Flat(
+        recorded.place, replace(recorded.rows, group=number_of), tuple(known[key] for key in sorted(known))
+    )

@@ -62,10 +62,11 @@ def own_step_of(matched: Matched, grid: Grid) -> IntArray:
     return np.where(matched.step != UNKNOWN, matched.step + grid.later[matched.place], UNKNOWN)
 
 
-def mean_of(values: FloatArray) -> int | None:
-    """The mean of the steps that are known; None without any."""
-    told = values[~np.isnan(values)]
-    return int(told.mean()) if len(told) else None
+def means_of(table: FloatArray) -> list[int | None]:
+    """Of each row the mean of the steps that are known, rounded down; None without any."""
+    count = (~np.isnan(table)).sum(axis=1)
+    mean = np.nansum(table, axis=1) / np.maximum(count, 1)
+    return [int(value) if known else None for value, known in zip(mean.tolist(), count.tolist(), strict=True)]
 
 
 _BORDERS = ("start_ns", "end_ns")

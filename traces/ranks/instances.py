@@ -197,6 +197,5 @@ def _before(group: IntArray, start_ns: IntArray, end_ns: IntArray, spent: Spent)
         "compute_ns": within(spent.compute),
         "grouped_ns": within(spent.grouped),
         "host_ns": within(spent.host),
-        "comm_ns": within(spent.exposed),
         "loader_ns": within(spent.loader),
     }

@@ -43,7 +43,7 @@ def kernel_times(rank: RankTimeline, windows: Spans, comm: Spans) -> KernelTimes
     grouped = KEYS[Bucket.COMPUTE].index("grouped_gemm")
     marks = np.array([_mark(rank, int(place)) for place in head], dtype=np.int64)
     by_mark = np.argsort(marks, kind="stable")
-    columns = marks, parts.median(lasts_ns, first)[most], count[most], (rows.key[head] == grouped)
+    columns = marks, parts.median(lasts_ns, first)[most], rows.key[head] == grouped
     return KernelTimes(*(column[by_mark].astype(np.int64) for column in columns))
 
 

@@ -58,12 +58,13 @@ def line_between(own_ns: IntArray, other_ns: IntArray, *, one_clock: bool) -> Li
 
 
 def lines_by_part(
-    at: FloatArray, apart: FloatArray, part: IntArray, count: int
+    at: FloatArray, apart: FloatArray, part: IntArray, near: tuple[FloatArray, FloatArray] | None, count: int
 ) -> tuple[FloatArray, FloatArray]:
     """Of each part, shape (count,), offset and slope of the line that the most points lie near.
 
     Weighted least squares, again and again, with weights that make it the least sum of distances; a drift
-    that points over a short time do not show is none.
+    that points over a short time do not show is none. It begins `near` lines that are known already, else
+    level in the middle of the points.
     """
     offset, slope = np.zeros(count), np.zeros(count)
     order = parts.order_of(part, count)
@@ -75,19 +76,31 @@ def lines_by_part(
         rows = order[first[begin] : first[end]]
         which = part[order[first[begin:end]]]
         borders = first[begin : end + 1] - first[begin]
-        offset[which], slope[which] = _lines(at[rows], apart[rows], borders)
+        points = at[rows], apart[rows]
+        start = (
+            (_middle(points[1], borders), np.zeros(len(which)))
+            if near is None
+            else (near[0][which], near[1][which])
+        )
+        offset[which], slope[which] = _lines(*points, borders, *start)
         begin = end
     return offset, slope
 
 
-def _lines(at: FloatArray, apart: FloatArray, first: IntArray) -> tuple[FloatArray, FloatArray]:
-    """The lines of parts that stand together; `first` says where each begins."""
-    part = np.repeat(np.arange(len(first) - 1), np.diff(first))
+def _middle(apart: FloatArray, first: IntArray) -> FloatArray:
+    """Of each part the value in the middle."""
     order = np.argsort(apart)
-    order = order[parts.order_of(part[order], len(first))]
-    offset = apart[order][(first[:-1] + first[1:] - 1) // 2]
-    slope = np.zeros(len(offset))
-    residual = np.abs(apart - offset[part])
+    order = order[parts.order_of(parts.numbers(first)[order], len(first))]
+    result: FloatArray = apart[order][(first[:-1] + first[1:] - 1) // 2]
+    return result
+
+
+def _lines(
+    at: FloatArray, apart: FloatArray, first: IntArray, offset: FloatArray, slope: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The lines of parts that stand together, from where they nearly are; `first` says where each begins."""
+    part = parts.numbers(first)
+    residual = np.abs(apart - offset[part] - slope[part] * at)
     for _ in range(_ROUNDS):
         weight = 1 / np.maximum(residual, _LEAST_RESIDUAL_NS)
         total = np.maximum(parts.total(weight, first), 1e-30)

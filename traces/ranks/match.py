@@ -18,17 +18,15 @@ from traces.ranks.begun_later import counted_from_one_start
 from traces.ranks.clock_fit import ClockFit
 from traces.ranks.flat import Flat, flat_of
 from traces.ranks.ordered import settled_order
+from traces.ranks.recorded import Recorded, recorded_of
 from traces.ranks.summary import ENDS_TOGETHER, Group, GroupSource, Operation, RankSummary
 
 _SIZES_AGREE = (*ENDS_TOGETHER, Operation.BROADCAST, Operation.REDUCE)
 """Operations to which every rank gives the same size; in an exchange each gives its own."""
 
 
-_RECORDED: Final = (
-    *("start_ns", "end_ns", "step", "exposed_ns", "kind"),
-    *("compute_ns", "grouped_ns", "host_ns", "comm_ns", "loader_ns"),
-)
-"""Figures of a participation as they were recorded."""
+_RECORDED: Final = ("start_ns", "end_ns", "step", "kind")
+"""What is asked of a participation again and again; the rest is gathered when it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,48 +34,63 @@ class Matched:
     """Instances that at least two of the ranks recorded, n of them, and their participations, p of them.
 
     Participations of instance i are the rows [first[i], first[i + 1]) of the arrays of shape (p,), in order
-    of place; `place` is that of the summary, `row` that of the collective in it. Times are as recorded.
-    Instances are in order of group and sequence; `group`, `sequence` and `operation` are of shape (n,).
+    of place; `instance` is i, `place` that of the summary, `at` where it stands in `recorded`. Times are as
+    recorded. Instances are in order of group and sequence; `group`, `sequence` and `operation` are of shape
+    (n,).
     """
 
     first: IntArray
+    instance: IntArray
     place: IntArray
-    row: IntArray
+    at: IntArray
     start_ns: IntArray
     end_ns: IntArray
     step: IntArray
-    exposed_ns: IntArray
-    compute_ns: IntArray
-    grouped_ns: IntArray
-    host_ns: IntArray
-    comm_ns: IntArray
-    loader_ns: IntArray
     kind: IntArray
     group: IntArray
     sequence: IntArray
     operation: IntArray
     groups: tuple[Group, ...]
+    recorded: Recorded
     disagreeing: IntArray
     """Of each summary, how many of its collectives did something else than the others of the instance."""
-    unmatched: IntArray
-    """Of each summary, how many of its collectives no other rank recorded."""
 
     def __len__(self) -> int:
         return len(self.first) - 1
 
-    @property
-    def instance(self) -> IntArray:
-        """The number of each participation's instance, shape (p,)."""
-        return np.repeat(np.arange(len(self)), np.diff(self.first))
-
     def take(self, instances: BoolArray) -> Matched:
         """Some of the instances, a mask of shape (n,)."""
         rows = parts.spread(instances, self.first)
-        lengths = np.diff(self.first)[instances]
-        changed: dict[str, IntArray] = {"first": np.concatenate(([0], np.cumsum(lengths)))}
+        first = np.concatenate(([0], np.cumsum(np.diff(self.first)[instances])))
+        changed: dict[str, IntArray] = {"first": first, "instance": parts.numbers(first)}
         changed |= {name: getattr(self, name)[instances] for name in ("group", "sequence", "operation")}
-        changed |= {name: getattr(self, name)[rows] for name in ("place", "row", *_RECORDED)}
+        changed |= {name: getattr(self, name)[rows] for name in ("place", "at", *_RECORDED)}
         return replace(self, **changed)  # type: ignore[arg-type]
+
+    @property
+    def exposed_ns(self) -> IntArray:
+        """As recorded, shape (p,); and so are the next ones."""
+        return self.recorded.rows.exposed_ns[self.at]
+
+    @property
+    def compute_ns(self) -> IntArray:
+        """Before the participation."""
+        return self.recorded.rows.compute_ns[self.at]
+
+    @property
+    def grouped_ns(self) -> IntArray:
+        """Before the participation."""
+        return self.recorded.rows.grouped_ns[self.at]
+
+    @property
+    def host_ns(self) -> IntArray:
+        """Before the participation."""
+        return self.recorded.rows.host_ns[self.at]
+
+    @property
+    def loader_ns(self) -> IntArray:
+        """Before the participation."""
+        return self.recorded.rows.loader_ns[self.at]
 
     @property
     def by_order(self) -> BoolArray:
@@ -94,7 +107,8 @@ class Matched:
 def match(summaries: Sequence[RankSummary], fits: Mapping[int, ClockFit] | None = None) -> Matched:
     """Match the collectives of the summaries. `fits`: their clocks, where these are known already."""
     count = len(summaries)
-    flat = counted_from_one_start(flat_of(summaries))
+    recorded = recorded_of(summaries)
+    flat = counted_from_one_start(flat_of(summaries, recorded))
     flat = settled_order(flat, [summary.identity.clock for summary in summaries], fits)
     rows = _in_order(flat)
     agrees = _agreeing(flat, rows)
@@ -102,21 +116,21 @@ def match(summaries: Sequence[RankSummary], fits: Mapping[int, ClockFit] | None 
     rows = rows[agrees]
     first = _instances(flat, rows)
     alone = parts.spread(np.diff(first) < 2, first)
-    unmatched = np.bincount(flat.place[rows[alone]], minlength=count)
     rows = rows[~alone]
-    first, place = _instances(flat, rows), flat.place[rows]
+    first = _instances(flat, rows)
     leaders = rows[first[:-1]]
     return Matched(
         first=first,
-        place=place,
-        row=rows - np.searchsorted(flat.place, np.arange(count))[place],
+        instance=parts.numbers(first),
+        place=flat.place[rows],
+        at=rows,
         **{name: getattr(flat.rows, name)[rows] for name in _RECORDED},
         group=flat.rows.group[leaders],
         sequence=flat.rows.sequence[leaders],
         operation=flat.rows.operation[leaders],
         groups=flat.groups,
+        recorded=recorded,
         disagreeing=disagreeing,
-        unmatched=unmatched,
     )
 
 

@@ -20,6 +20,11 @@ def begins_of(key: IntArray) -> IntArray:
     return np.flatnonzero(new) if len(key) else np.zeros(1, dtype=np.int64)
 
 
+def numbers(first: IntArray) -> IntArray:
+    """The number of each row's part."""
+    return np.repeat(np.arange(len(first) - 1), np.diff(first))
+
+
 def order_of(part: IntArray, count: int) -> IntArray:
     """The rows by part number (below `count`), those of one part in their order.
 
@@ -61,18 +66,21 @@ def median(values: IntArray, first: IntArray, wanted: BoolArray | None = None) -
 
     Where a part has no wanted row, 0.
     """
-    part = np.repeat(np.arange(len(first) - 1), np.diff(first))
-    if wanted is not None:
-        values, part = values[wanted], part[wanted]
-    count = np.bincount(part, minlength=len(first) - 1)
-    has = count > 0
-    begin, count = (np.cumsum(count) - count)[has], count[has]
-    borders = np.append(begin, len(values))
-    if (least(values, borders) != most(values, borders)).any():
-        values = sorted_within(part, values)
+    if wanted is not None and not wanted.all():
+        return _median_of(values, first, wanted)
+    begin, count = first[:-1], np.diff(first)
+    if (least(values, first) != most(values, first)).any():
+        values = sorted_within(numbers(first), values)
     low, high = values[begin + (count - 1) // 2], values[begin + count // 2]
+    result: IntArray = low + (high - low) // 2
+    return result
+
+
+def _median_of(values: IntArray, first: IntArray, wanted: BoolArray) -> IntArray:
+    count = np.bincount(numbers(first)[wanted], minlength=len(first) - 1)
+    has = count > 0
     result = np.zeros(len(has), dtype=np.int64)
-    result[has] = low + (high - low) // 2
+    result[has] = median(values[wanted], np.append(0, np.cumsum(count[has])))
     return result
 
 

@@ -17,10 +17,8 @@ from traces.columns import BoolArray, IntArray, distinct
 from traces.missing import Missing
 from traces.names.kinds import COMM_KINDS
 from traces.ranks import parts
-from traces.ranks.charge import step_of
-from traces.ranks.grid import Grid
 from traces.ranks.match import Matched
-from traces.ranks.recorded import in_steps, of_instances, of_messages, place_of, rows_of
+from traces.ranks.recorded import Recorded, in_steps, of_messages
 from traces.ranks.summary import UNKNOWN, Operation, RankSummary
 from traces.ranks.waits import Waits, complete
 
@@ -81,30 +79,36 @@ class Bytes:
 
 
 def bytes_of(
-    summaries: Sequence[RankSummary], matched: Matched, waits: Waits, grid: Grid, *, all_ranks_seen: bool
+    summaries: Sequence[RankSummary],
+    matched: Matched,
+    waits: Waits,
+    counted: BoolArray,
+    *,
+    all_ranks_seen: bool,
 ) -> Bytes | Missing:
-    """Add up what is recorded."""
-    if not any((one.instances.size_bytes != UNKNOWN).any() for one in summaries):
+    """Add up what is recorded. `counted`: which instances are in steps of the run, shape (n,)."""
+    if not (matched.recorded.rows.size_bytes != UNKNOWN).any():
         return NO_SIZES
-    steps = _step_counts(summaries)
-    speeds = _speeds(summaries, matched, waits, grid, complete(matched, all_ranks_seen))
-    return Bytes(_given(summaries, steps), speeds, _pairs(summaries, steps))
+    steps = _step_counts(matched.recorded, len(summaries))
+    speeds = _speeds(summaries, matched, waits, counted & complete(matched, all_ranks_seen))
+    return Bytes(_given(summaries, matched.recorded, steps), speeds, _pairs(summaries, steps))
 
 
-def _step_counts(summaries: Sequence[RankSummary]) -> IntArray:
+def _step_counts(recorded: Recorded, count: int) -> IntArray:
     """Of how many steps each rank has collectives, at least 1: the whole window where there are no steps."""
-    step, place = of_instances(summaries, "step"), place_of(summaries)
-    seen = np.zeros((len(summaries), int(step.max(initial=0)) + 1), dtype=np.bool_)
+    step, place = recorded.rows.step, recorded.place
+    seen = np.zeros((count, int(step.max(initial=0)) + 1), dtype=np.bool_)
     seen[place[step != UNKNOWN], step[step != UNKNOWN]] = True
     result: IntArray = np.maximum(seen.sum(axis=1), 1)
     return result
 
 
-def _given(summaries: Sequence[RankSummary], steps: IntArray) -> tuple[dict[str, int], ...]:
+def _given(
+    summaries: Sequence[RankSummary], recorded: Recorded, steps: IntArray
+) -> tuple[dict[str, int], ...]:
     """What each rank gives in a mean step, by kind."""
-    place = place_of(summaries)
-    kind, size = (of_instances(summaries, name) for name in ("kind", "size_bytes"))
-    counts = (kind >= 0) & in_steps(summaries)
+    place, kind, size = recorded.place, recorded.rows.kind, recorded.rows.size_bytes
+    counts = (kind >= 0) & in_steps(summaries, recorded)
     shape = len(summaries), len(COMM_KINDS)
     table = np.zeros(shape, dtype=np.int64)
     silent, used = np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.bool_)
@@ -120,12 +124,11 @@ def _given(summaries: Sequence[RankSummary], steps: IntArray) -> tuple[dict[str,
 
 
 def _speeds(
-    summaries: Sequence[RankSummary], matched: Matched, waits: Waits, grid: Grid, whole: BoolArray
+    summaries: Sequence[RankSummary], matched: Matched, waits: Waits, whole: BoolArray
 ) -> tuple[Speed, ...] | Missing:
     moved = _moved_bytes(summaries, matched)
     kind = matched.kind[matched.first[:-1]]
-    inside = step_of(matched, grid) != UNKNOWN if grid.step_count and len(matched) else whole
-    told = whole & inside & (moved != UNKNOWN) & (kind >= 0)
+    told = whole & (moved != UNKNOWN) & (kind >= 0)
     found = [
         Speed(
             COMM_KINDS[code],
@@ -140,9 +143,8 @@ def _speeds(
 
 def _moved_bytes(summaries: Sequence[RankSummary], matched: Matched) -> IntArray:
     """The size of each instance, shape (n,); `UNKNOWN` where that of a participant is not recorded."""
-    at = rows_of(summaries, matched.place, matched.row)
-    given = of_instances(summaries, "size_bytes")[at]
-    received = of_messages(summaries, "received_bytes")[at]
+    given = matched.recorded.rows.size_bytes[matched.at]
+    received = of_messages(summaries, "received_bytes")[matched.at]
     first = matched.first
     lasts_ns = matched.end_ns - matched.start_ns
     shortest = lasts_ns == parts.spread(parts.least(lasts_ns, first), first)
@@ -167,12 +169,15 @@ def _pairs(summaries: Sequence[RankSummary], steps: IntArray) -> tuple[Pair, ...
     place_of = {
         (key, own): place
         for place, one in enumerate(summaries)
+        if len(one.peers)
         for key, own in zip(one.peers.communicator.tolist(), one.peers.own.tolist(), strict=True)
         if own != UNKNOWN
     }
     sent: dict[tuple[str, int, int], int] = defaultdict(int)
     for place, one in enumerate(summaries):
         table = one.peers
+        if not len(table):
+            continue
         columns = table.kind, table.communicator, table.peer, table.sent_bytes
         for kind, key, peer, size in zip(*(column.tolist() for column in columns), strict=True):
             other = place_of.get((key, peer))

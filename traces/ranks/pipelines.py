@@ -14,7 +14,6 @@ from traces.columns import BoolArray, IntArray
 from traces.missing import Missing
 from traces.ranks.match import Matched
 from traces.ranks.pairs import groups_of
-from traces.ranks.recorded import of_instances, rows_of
 from traces.ranks.summary import UNKNOWN, RankSummary
 
 _CURE: Final = "record every rank of a pipeline, with NCCL 2.25 or later and --trace=cuda,nvtx"
@@ -67,7 +66,7 @@ def _votes(
     groups = groups_of(summaries)
     votes: dict[tuple[int, int], int] = defaultdict(int)
     rows = np.flatnonzero(messages[matched.instance])
-    group = _own_groups(summaries, matched, rows)
+    group = matched.recorded.rows.group[matched.at[rows]]  # by its number in the rank's own summary
     first = np.searchsorted(rows, matched.first[:-1][messages])
     size = np.diff(np.append(first, len(rows)))
     seen = np.stack((matched.place[rows], group))
@@ -77,13 +76,6 @@ def _votes(
             own = [groups[place][number].own for place, number in several.T.tolist()]
             _vote(votes, several[0].tolist(), own)
     return votes
-
-
-def _own_groups(summaries: Sequence[RankSummary], matched: Matched, rows: IntArray) -> IntArray:
-    """Of each participation the group by its number in the rank's own summary."""
-    at = rows_of(summaries, matched.place[rows], matched.row[rows])
-    result: IntArray = of_instances(summaries, "group")[at]
-    return result
 
 
 def _vote(votes: dict[tuple[int, int], int], places: list[int], own: Sequence[int | None]) -> None:

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from traces.columns import FloatArray, IntArray
 from traces.missing import Missing
 from traces.ranks import parts
 from traces.ranks.alike import groups_alike
@@ -18,7 +15,8 @@ from traces.ranks.charge import charged_to
 from traces.ranks.clocks import Clocks, align, consistent
 from traces.ranks.excess import excess_of
 from traces.ranks.experts import Experts, experts_of
-from traces.ranks.grid import grid_of, mean_of
+from traces.ranks.figures import RankFigures, figures_of_ranks, medians_of
+from traces.ranks.grid import grid_of
 from traces.ranks.host_clocks import HostClock, host_clocks
 from traces.ranks.judged import Judged
 from traces.ranks.late import UNEVEN, find_late
@@ -33,29 +31,6 @@ from traces.ranks.summary import UNKNOWN, Fingerprint, RankSummary
 from traces.ranks.together import put_together
 from traces.ranks.votes import find_by_votes
 from traces.ranks.waits import NOBODY, measure_waits
-
-
-@dataclass(frozen=True, slots=True)
-class RankFigures:
-    """One rank of the run. `index` is that of its summary as given, `group` that of `RunAnalysis.groups`.
-
-    Times are of a mean step of the run: waiting in collectives for others, and what others waited for this
-    one. `device_factor`: how many times as long its kernels take as those of ranks like it. `expert_ns`: its
-    grouped GEMMs. None where it is not known. `by_step_*`: of each step of the run, or of several in a column
-    (`steps_per_column`).
-    """
-
-    index: int
-    rank: int | None
-    group: int
-    step_ns: int | None
-    waited_ns: int
-    caused_ns: int | None
-    device_factor: float | None
-    expert_ns: int | None = None
-    by_step_length_ns: tuple[int | None, ...] = ()
-    by_step_waited_ns: tuple[int | None, ...] = ()
-    by_step_caused_ns: tuple[int | None, ...] | None = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,32 +125,16 @@ def judge(summaries: Sequence[RankSummary]) -> Judged:
 def analysis_of(judged: Judged) -> RunAnalysis:
     """The figures as they are handed on."""
     together, grid, charged = judged.together, judged.grid, judged.charged
-    steps = max(1, grid.step_count)
-    group_of = {place: number for number, group in enumerate(judged.alike) for place in group.places}
-    known = judged.aligned.clocks.aligned
-    by_step = lay_by_step(together.matched, judged.waits, charged, grid)
-    ranks = tuple(
-        RankFigures(
-            index=together.indices[place],
-            rank=summary.identity.rank,
-            group=group_of[place],
-            step_ns=_median(grid.length_ns[place]),
-            waited_ns=int(charged.waited_ns[place]) // steps,
-            caused_ns=int(charged.caused_ns[place]) // steps if known else None,
-            device_factor=None if np.isnan(judged.factor[place]) else float(judged.factor[place]),
-            expert_ns=mean_of(grid.grouped_ns[place]),
-            by_step_length_ns=_whole(by_step.length_ns[place]),
-            by_step_waited_ns=_whole(by_step.waited_ns[place]),
-            by_step_caused_ns=_whole(by_step.caused_ns[place]) if known else None,
-        )
-        for place, summary in enumerate(together.used)
-    )
+    by_step = lay_by_step(together.matched, judged.waits, judged.charged, grid)
+    ranks = figures_of_ranks(judged, by_step)
     return RunAnalysis(
         ranks=ranks,
         world_size=size.ranks if (size := together.world_size) else None,
         world_size_from=size.said if size else None,
         groups=tuple(
-            LikeGroup(one.fingerprint, one.places, _median(grid.length_ns[list(one.places)]))
+            LikeGroup(
+                one.fingerprint, one.places, medians_of(grid.length_ns[list(one.places)].reshape(1, -1))[0]
+            )
             for one in judged.alike
         ),
         late=_late(judged, ranks),
@@ -191,7 +150,11 @@ def analysis_of(judged: Judged) -> RunAnalysis:
         pipeline=pipeline_of(together.used, together.matched, judged.waits, grid),
         experts=experts_of(together.used, together.matched, grid, judged.routing, judged.factor),
         traffic=bytes_of(
-            together.used, together.matched, judged.waits, grid, all_ranks_seen=together.all_ranks_seen
+            together.used,
+            together.matched,
+            judged.waits,
+            judged.charged.counted,
+            all_ranks_seen=together.all_ranks_seen,
         ),
         separated=_separated(judged),
         host_clocks=host_clocks(together.used, judged.aligned.clocks),
@@ -241,15 +204,6 @@ def _untold(judged: Judged) -> Missing | None:
     if judged.grid.step_count == 1:
         return Missing("run.late", "one step does not show who is always late", "record several steps")
     return None
-
-
-def _whole(values: FloatArray) -> tuple[int | None, ...]:
-    return tuple(None if value != value else round(value) for value in values.tolist())
-
-
-def _median(values: FloatArray | IntArray) -> int | None:
-    told = np.sort(values[~np.isnan(values)])
-    return int(told[len(told) // 2] + told[(len(told) - 1) // 2]) // 2 if len(told) else None
 
 
 __all__ = ["Judged", "Late", "LikeGroup", "RankFigures", "RunAnalysis", "analyse_run", "analysis_of", "judge"]

@@ -11,7 +11,7 @@ from traces.names.kinds import COMM_KINDS
 from traces.ranks import parts
 from traces.ranks.charge import Charged
 from traces.ranks.match import Matched
-from traces.ranks.recorded import in_steps, of_instances
+from traces.ranks.recorded import in_steps
 from traces.ranks.summary import RankSummary
 from traces.ranks.waits import Waits
 
@@ -20,7 +20,8 @@ from traces.ranks.waits import Waits
 class Separated:
     """`late_exposed_ns`: by kind of communication, waiting charged to the cause while surely no compute ran.
 
-    `exposed_ns`: all communication of the ranks in steps while no compute ran. `moving_ns`: data transfer by
+    `exposed_ns`: all communication of the ranks in steps, of a recording without steps all of it, while no
+    compute ran. `moving_ns`: data transfer by
     kind. `complete_frac`: how much of the recorded communication time is in
     collectives that every rank of their group recorded; None where no communication was recorded.
     """
@@ -40,7 +41,8 @@ def separate(
     all_ranks_seen: bool,
 ) -> Separated:
     """Add up by kind. `all_ranks_seen`: the number of ranks is known, and none is missing."""
-    whole_ns = int((of_instances(summaries, "end_ns") - of_instances(summaries, "start_ns")).sum())
+    recorded = matched.recorded
+    whole_ns = int((recorded.rows.end_ns - recorded.rows.start_ns).sum())
     if not len(matched):
         return Separated({}, 0, {}, 0.0 if whole_ns else None)
     lasts_ns = matched.end_ns - matched.start_ns
@@ -59,13 +61,7 @@ def separate(
     }
     return Separated(
         {kind: late_ns for kind, (late_ns, _) in by_kind.items() if late_ns},
-        _exposed_ns(summaries),
+        int(np.maximum(recorded.rows.exposed_ns, 0)[in_steps(summaries, recorded)].sum()),
         {kind: moving_ns for kind, (_, moving_ns) in by_kind.items() if moving_ns},
         min(1.0, complete_ns / whole_ns) if whole_ns else None,
     )
-
-
-def _exposed_ns(summaries: Sequence[RankSummary]) -> int:
-    """Exposed communication in steps, of a recording without steps all of it."""
-    exposed_ns = of_instances(summaries, "exposed_ns")
-    return int(np.maximum(exposed_ns, 0)[in_steps(summaries)].sum())

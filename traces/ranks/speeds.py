@@ -11,6 +11,7 @@ from traces.ranks.alike import Alike, ratio
 from traces.ranks.excess import Excess
 from traces.ranks.grid import Grid, own_step_of
 from traces.ranks.match import Matched
+from traces.ranks.recorded import joined
 from traces.ranks.summary import RankSummary
 
 
@@ -24,13 +25,13 @@ def device_factors(summaries: Sequence[RankSummary], groups: Sequence[Alike]) ->
     factor = np.full(len(summaries), np.nan)
     for group in groups:
         several = [summaries[place].kernels for place in group.places]
-        kinds = distinct(np.concatenate([times.kernel for times in several]))
-        if len(several) < 2 or not len(kinds):
+        kernel, median_ns, grouped = (joined(several, name) for name in ("kernel", "median_ns", "is_grouped"))
+        if len(several) < 2 or not len(kernel):
             continue
+        row = np.repeat(np.arange(len(several)), [len(times) for times in several])
+        kinds, own = distinct(kernel), grouped == 0
         table = np.full((len(several), len(kinds)), np.nan)
-        for row, times in enumerate(several):
-            own = times.is_grouped == 0
-            table[row, np.searchsorted(kinds, times.kernel[own])] = times.median_ns[own]
+        table[row[own], np.searchsorted(kinds, kernel[own])] = median_ns[own]
         ratios = ratio(table, [Alike(group.fingerprint, tuple(range(len(several))))])
         told = ~np.isnan(ratios).all(axis=1)
         factor[np.array(group.places)[told]] = np.nanmedian(ratios[told], axis=1)

@@ -136,10 +136,10 @@ class Instances:
 
     `group` indexes the summary's groups; `sequence` is the recorded number within the group, else the order.
     `kind` indexes `traces.names.kinds.COMM_KINDS`. `size_bytes` is what the rank said it gives. `step` is
-    that of the used steps in which it started. Of its time no compute ran in `exposed_ns`. The last five say
+    that of the used steps in which it started. Of its time no compute ran in `exposed_ns`. The last four say
     what the rank did since its previous collective of the same group ended: time of compute, of it in grouped
-    GEMMs, of a GPU that the host left idle, of other exposed communication, and of the idle time before a
-    step's first launch; `UNKNOWN` without a previous one.
+    GEMMs, of a GPU that the host left idle, and of the idle time before a step's first launch; `UNKNOWN`
+    without a previous one.
     """
 
     group: IntArray
@@ -154,7 +154,6 @@ class Instances:
     compute_ns: IntArray
     grouped_ns: IntArray
     host_ns: IntArray
-    comm_ns: IntArray
     loader_ns: IntArray
 
     def __len__(self) -> int:
@@ -175,7 +174,6 @@ class KernelTimes:
 
     kernel: IntArray
     median_ns: IntArray
-    count: IntArray
     is_grouped: IntArray
 
     def __len__(self) -> int:

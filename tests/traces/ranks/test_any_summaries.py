@@ -60,7 +60,7 @@ def summaries(draw: st.DrawFn) -> RankSummary:
         np.clip(draw(columns(count)), -1, steps - 1),
         start,
         start + np.abs(draw(columns(count, times=True))) // 4,
-        *(draw(columns(count)) for _ in range(6)),
+        *(draw(columns(count)) for _ in range(5)),
     )
     begin = np.sort(draw(columns(steps, times=True)))
     parts = StepParts(begin, begin + draw(columns(steps)) + 1, *(draw(columns(steps)) for _ in range(6)))
