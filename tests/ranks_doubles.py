@@ -48,7 +48,7 @@ class Part:
     size_bytes: int = UNKNOWN
     step: int = 0
     before: Mapping[str, float] = field(default_factory=dict)
-    """Of `compute`, `grouped`, `host`, `comm`, `loader` the time before, where anything is told."""
+    """Of `compute`, `grouped`, `host`, `loader` the time before, where anything is told."""
 
 
 def ns(us: float) -> int:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.ranks_doubles import MS, US, Part, Work, shifted, summary_of, together
+from tests.ranks_doubles import MS, US, Part, Work, many, shifted, summary_of, together
 from traces.missing import Missing
+from traces.ranks import clocks
 from traces.ranks.cause import Cause
 from traces.ranks.clocks import RESIDUAL, align, consistent
 from traces.ranks.match import match
@@ -151,3 +154,19 @@ def test_instances_of_which_one_ended_before_another_was_there_are_none() -> Non
     assert matched.sequence[~possible].tolist() == [7]
     assert matched.take(possible).sequence.tolist() == [n for n in range(20) if n != 7]
     assert analyse_run(ranks).instance_count == 19
+
+
+def test_of_many_collectives_some_give_the_same_clocks_and_the_few_that_join_groups_all_stay(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ranks = [  # two groups of four, with 600 collectives each and five in common
+        shifted(one, 7 * place * S, 9.0 * place)
+        for place, one in enumerate(many(8, group_size=4, step_count=5, per_step=120, late=3))
+    ]
+    matched = match(ranks)
+    some = align(ranks, matched)
+    monkeypatch.setattr(clocks, "MOST_ENDS", replace(clocks.MOST_ENDS, value=1 << 40))
+    every = align(ranks, matched)
+    assert some.clocks.aligned
+    assert every.clocks.aligned
+    assert np.abs(some.start_ns - every.start_ns).max() <= 20
