@@ -19,6 +19,7 @@ import typer
 
 from diagnoser import __version__
 from diagnoser.commands.analyze import analyze
+from diagnoser.commands.capture import capture
 from diagnoser.commands.check_config import check_config
 from diagnoser.commands.compare import compare
 from diagnoser.commands.demo import demo
@@ -37,6 +38,7 @@ COMMANDS: Final[Mapping[str, Callable[..., int | None]]] = {
     "compare": compare,
     "merge": merge,
     "report": report,
+    "capture": capture,
     "doctor": doctor,
     "explain": explain,
     "workload": workload,
@@ -84,6 +86,7 @@ def _root(
     moe-diag analyze run.sqlite --ticket DIR  what a perf ticket needs: page, figure, data
     moe-diag report run.json -o run.html      an earlier result in any format
     moe-diag merge FOLDER                     summaries of many ranks as one run
+    moe-diag capture --for walls              how to record: nsys line, framework's flags
     moe-diag doctor run.nsys-rep              is this recording good enough
     moe-diag compare before.json after.sqlite is it really slower, why, what changed
     moe-diag check-config run.yaml            is this configuration legal, what to try

@@ -10,6 +10,7 @@ from traces import errors
 from traces.cures import cure
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
+from traces.recording.line import recording
 from traces.steps.selection import Selection
 
 
@@ -33,8 +34,7 @@ def what_to_record(trace: MeasuredTrace) -> str:
             "torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
         )
     return (
-        f"{path} has neither kernels nor graph rows: nothing to diagnose. "
-        "Record the GPU: nsys profile --trace=cuda,nvtx --cuda-graph-trace=node -o run python train.py"
+        f"{path} has neither kernels nor graph rows: nothing to diagnose. Record the GPU: {recording().nsys}"
     )
 
 

@@ -10,6 +10,7 @@ import typer
 
 from diagnoser.completion import explain_words, patches
 from traces.formats.readers import Reader
+from traces.recording.options import Question, TrainedWith
 
 
 class Form(StrEnum):
@@ -321,3 +322,12 @@ BaseConfig = Annotated[Path | None, typer.Option(metavar="FILE", help=_CONFIG_HE
 NewConfig = Annotated[Path | None, typer.Option(metavar="FILE", help=_CONFIG_HELP.format("new"))]
 BaseGpu = Annotated[int | None, typer.Option(metavar="N", help=_GPU_HELP.format("base"))]
 NewGpu = Annotated[int | None, typer.Option(metavar="N", help=_GPU_HELP.format("new"))]
+AskedFor = Annotated[
+    Question,
+    typer.Option("--for", metavar="|".join(Question), help="What the recording is to answer."),
+]
+Framework = Annotated[
+    TrainedWith,
+    typer.Option(metavar="|".join(TrainedWith), help="Whose flags mark the steps."),
+]
+Slurm = Annotated[bool, typer.Option("--slurm", help="A line for srun; otherwise for torchrun.")]

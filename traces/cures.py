@@ -82,7 +82,7 @@ _BOTH: Final = {
         "record with a PyTorch that writes deviceProperties",
     ),
     "counters": (
-        "nsys profile --gpu-metrics-devices=all (needs the right to read counters)",
+        "record GPU counters in a pass of their own: moe-diag capture --for metrics",
         "none in this format: the PyTorch profiler samples no counters of the GPU",
     ),
     "memory_use": (
@@ -115,7 +115,7 @@ _BOTH: Final = {
         "record after torch.distributed started, so that NCCL's kernels carry their process group",
     ),
     "startup": (
-        "Record later: --delay 60 --duration 10, or -c cudaProfilerApi around steps 20 to 25",
+        "Record later: moe-diag capture --for walls, or --delay 60 --duration 10 --kill=none",
         "Record later: torch.profiler.schedule(wait=20, warmup=3, active=3), prof.step() each step",
     ),
     "look": (

@@ -14,18 +14,19 @@ def doctor(
 ) -> None:
     """Is this recording good enough, for which wall.
 
-    Diagnoses nothing. Says what is missing and what that makes impossible, whether host and GPU clocks agree,
-    what the profiler itself noted, whether the recording is good, usable or useless for each wall, and the
-    one line that records all that is missing.
+    Diagnoses nothing. Lists what is missing and what that makes impossible, how the recording or its export
+    went wrong, whether host and GPU clocks agree, what the profiler itself noted, whether the recording is
+    good, usable or useless for each wall, and the line that records what is missing, as capture prints it.
     """
     from diagnoser.screen import screen
     from reports.content.doctor import page
     from reports.write.text import write_text
-    from traces.formats.open import ReadOptions, read_trace
+    from traces.formats.open import ReadOptions, read_and_examine
     from traces.measure.capture import measure_capture
     from traces.timeline import build
 
     with progress_display() as progress:
-        columns = read_trace(trace, ReadOptions(nsys=nsys, cache_dir=cache_dir), progress)
+        options = ReadOptions(nsys=nsys, cache_dir=cache_dir)
+        columns, traps = read_and_examine(trace, options, progress)
         capture = measure_capture(columns, build(columns))
-    write(Target("text", None), write_text(page(columns.info, capture), screen()), force=False)
+    write(Target("text", None), write_text(page(columns.info, capture, traps), screen()), force=False)

@@ -17,6 +17,8 @@ from heuristics.result.compared import Comparable, ComparisonVerdict, Gate
 from heuristics.result.configured import Log
 from heuristics.result.rank import Rank
 from traces.limits import Limit
+from traces.recording.line import recording
+from traces.recording.options import START, Question
 
 MATTERS: Final = Limit(
     0.01,
@@ -28,13 +30,8 @@ RECORDABLE: Final = Limit(
     50, "steps a side", "ours: a recording of more is slow to write and read; a log gives them for nothing"
 )
 
-_RECORD: Final = (
-    "nsys profile --trace=cuda,nvtx,osrt --cuda-graph-trace=node --sample=none -c cudaProfilerApi "
-    "--capture-range-end=stop -o run_%q{{RANK}} python train.py, with --profile-step-start {start} "
-    "--profile-step-end {end} in the training arguments (PyTorch profiler: active={active})"
-)
-_START, _SPARE = 10, 2
-"""Profiling begins where a Megatron run is warm, its own default; a first or a partial step is left out."""
+_SPARE: Final = 2
+"""A first or a partial step is left out."""
 _LOGS: Final = "the training logs of both runs, with hundreds of iterations: --base-log FILE --new-log FILE"
 
 _OTHER_RUNS: Final = (
@@ -199,8 +196,13 @@ def _record_for(count: float) -> str:
     many = max(ceil(count), int(LEAST.value))
     if many > RECORDABLE.value:
         return f"about {float(f'{many:.1e}'):,.0f} steps a side would decide it: give {_LOGS}"
-    line = _RECORD.format(start=_START, end=_START + many + _SPARE, active=many + _SPARE)
-    return f"record {many} steps or more a side: {line}; or give {_LOGS}"
+    active = many + _SPARE
+    line = recording(Question.REGRESSION).nsys
+    flags = f"--profile-step-start {START} --profile-step-end {START + active}"
+    return (
+        f"record {many} steps or more a side: {line}, with {flags} in the training "
+        f"arguments (PyTorch profiler: active={active}); or give {_LOGS}"
+    )
 
 
 def _means(size: Size) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from heuristics.evidence.fitness import Fitness, Grade, fitness
@@ -11,6 +11,7 @@ from reports.content.blocks import (
     Code,
     CodeBlock,
     Column,
+    Command,
     Detail,
     Headline,
     Items,
@@ -23,12 +24,15 @@ from reports.content.blocks import (
     Words,
     words,
 )
+from reports.content.capture import commands
 from reports.content.names import name_of
 from reports.content.quantities import duration, percent
 from traces.columns import TraceInfo
 from traces.cures import cure
 from traces.measure.capture import Capture
-from traces.recording_line import recording_line
+from traces.recording.line import passes, profiler_call, question_for, recording
+from traces.recording.options import Question
+from traces.recording.traps import Trap
 
 _LACKING: Final = {
     "kernels": "nothing can be diagnosed",
@@ -41,17 +45,40 @@ _LACKING: Final = {
 }
 """What was not recorded -> what that makes impossible."""
 _NOT_IN_KINETO: Final = frozenset({"OS calls", "GPU counter samples"})
+_TRAPS: Final = {
+    Trap.UNREAD_RANGES: "{count} domains of NVTX without any range: most often the program's NVTX library is "
+    "newer than nsys can read. Record with a newer nsys, or with Python's nvtx before 0.2.12.",
+    Trap.OPEN_RANGES: "{count} NVTX ranges end with the recording: unless they ended it, they were still "
+    "open, and how long they lasted is unknown. End the recording between steps.",
+    Trap.PARTIAL_EXPORT: "the export holds some tables or some of the time only: what is missing here may be "
+    "in the report. Export that again without --tables and --times.",
+    Trap.NO_PAYLOADS: "{count} calls of NCCL without payloads: bytes and peers are unknown. NCCL 2.25 or "
+    "later notes them; export the report with --include-blobs=true, by a recent nsys.",
+    Trap.CPU_SAMPLES: "{count} samples of the CPU or switches of threads: they slow the host, and no "
+    "diagnosis uses them. Record with --sample=none --cpuctxsw=none.",
+}
+"""How a recording or its export went wrong -> what that means and what to do."""
 _TONES: Final[dict[Grade, Tone]] = {"good": Tone.GOOD, "usable": Tone.NOTICE, "useless": Tone.BAD}
-_COUNTERS: Final = "--gpu-metrics-devices=cuda-visible"
+_CAPTURE: Final = "moe-diag capture --for"
+_PASSES: Final = {
+    Question.MEMORY: "Memory in use, from the program's start:",
+    Question.METRICS: "GPU counters, in a pass of their own:",
+}
 
 
-def page(info: TraceInfo, capture: Capture) -> Page:
-    """The page of `moe-diag doctor TRACE`."""
+def page(info: TraceInfo, capture: Capture, traps: Collection[tuple[Trap, int]] = ()) -> Page:
+    """The page of `moe-diag doctor TRACE`; `traps`: how it went wrong, and how many rows show that."""
     facts = words(f"{info.kind}, schema {info.schema or 'unknown'}")
     walls = fitness(info, capture)
     lacking = [row for row in _LACKING if not capture.rows[row] and not _never(info, row)]
     blocks = (
-        *(_headline(walls), _recorded(capture), *_missing(info, capture, lacking), *_notes(info)),
+        *(
+            _headline(walls),
+            _recorded(capture),
+            *_missing(info, capture, lacking),
+            *_wrong(traps),
+            *_notes(info),
+        ),
         *(_grades(walls), *_line(info, lacking)),
     )
     return Page(words(Code(info.name)), facts, blocks, Detail.FULL)
@@ -80,6 +107,12 @@ def _missing(info: TraceInfo, capture: Capture, lacking: list[str]) -> Iterator[
         yield Sentence(words("Nothing that the diagnosis uses is missing."))
 
 
+def _wrong(traps: Collection[tuple[Trap, int]]) -> Iterator[Block]:
+    if traps:
+        items = tuple(words(_TRAPS[trap].format(count=f"{count:,}")) for trap, count in traps)
+        yield Items(items, "Wrong in how it was recorded or exported")
+
+
 def _impossible(row: str, capture: Capture) -> str:
     if row == "kernels" and capture.rows["graph replays"]:
         return "compute and communication inside graph replays cannot be separated"
@@ -97,6 +130,11 @@ def _clocks(capture: Capture) -> Iterator[Words]:
 
 
 def _graphs(info: TraceInfo, capture: Capture) -> Iterator[Words]:
+    if (replays := capture.rows["graph replays"]) and capture.rows["kernels"]:
+        yield words(
+            f"{replays:,} graph replays were recorded whole: communication in them counts as compute. "
+            f"Cure: {cure('graphs', info.kind)}."
+        )
     if capture.opaque_graph_launches:
         yield words(
             f"{capture.opaque_graph_launches:,} of {capture.graph_launches:,} CUDA graph launches show no "
@@ -122,21 +160,16 @@ def _grades(walls: tuple[Fitness, ...]) -> Table:
 
 
 def _line(info: TraceInfo, lacking: list[str]) -> Iterator[Block]:
-    """How to record what is missing, all in one line."""
-    yield Sentence(words("Record it like this, with what is missing:"))
-    kineto = info.kind == "kineto"
-    yield CodeBlock(recording_line(info.kind, lacking), "python" if kineto else "sh")
-    if "memory events" in lacking and not kineto:
-        yield Sentence(
-            words(
-                "Memory use is known only where the recording begins with the program. Without it, a few "
-                "steady steps are enough: in place of --cuda-memory-usage and --duration ",
-                Code("-c cudaProfilerApi --capture-range-end=stop"),
-                ".",
-            )
-        )
-    if "GPU counter samples" in lacking:
-        yield Sentence(words("Where you may read GPU counters, add ", Code(_COUNTERS), "."))
+    """How to record what is missing: the line of `capture`, and what is recorded in a pass of its own."""
+    if info.kind == "kineto":
+        yield Sentence(words("Record it like this, with what is missing:"))
+        yield CodeBlock(profiler_call(lacking), "python")
+        return
+    question = question_for(lacking)
+    yield from commands(recording(question))
+    yield Command(words("With the framework's flags:"), f"{_CAPTURE} {question}")
+    for other in passes(lacking):
+        yield Command(words(_PASSES[other]), f"{_CAPTURE} {other}")
 
 
 def _headline(walls: tuple[Fitness, ...]) -> Headline:

@@ -19,6 +19,7 @@ README: Final = ROOT / "README.md"
 PAGES: Final = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 SHOWN: Final = (
     ("README.md", "demo"),
+    ("docs/recording.md", "capture --for walls"),
     ("docs/recording.md", "doctor graphs.sqlite"),
     ("docs/compare.md", "compare graphs.sqlite graphs_lost.sqlite --gate 3%"),
 )

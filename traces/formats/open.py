@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,10 +15,14 @@ from traces.formats.export_cache import exported
 from traces.formats.kineto import read_kineto
 from traces.formats.kineto_json import GZIP_MAGIC, looks_like_json
 from traces.formats.nsys_sqlite import read_export
+from traces.formats.nsys_traps import traps
 from traces.formats.readers import Reader
 from traces.formats.sqlite_pages import open_tables
+from traces.formats.tables import Tables
 from traces.progress import Progress, silent
+from traces.recording.traps import Trap
 
+_ReadTables = Callable[[Tables, Path, str], Columns]
 _KNOWN = "A trace is an .nsys-rep, a .qdrep, an SQLite export of one, or the PyTorch profiler's .json(.gz)."
 
 
@@ -36,14 +41,33 @@ def read_trace(path: Path, options: ReadOptions | None = None, progress: Progres
     Raises `TraceNotFound`, `NotATrace` or `DamagedTrace` for the input, and for reports what
     `export_cache.exported` raises. Nothing is written beside the trace.
     """
-    options = options or ReadOptions()
+    return _read(path, options or ReadOptions(), progress, read_export)
+
+
+def read_and_examine(
+    path: Path, options: ReadOptions, progress: Progress
+) -> tuple[Columns, tuple[tuple[Trap, int], ...]]:
+    """A trace as `read_trace` reads it, and how it went wrong: each way with the number of rows that show it."""
+    found: list[tuple[Trap, int]] = []
+
+    def examined(tables: Tables, named: Path, kind: str) -> Columns:
+        columns = read_export(tables, named, kind)
+        found.extend(traps(tables, columns))
+        return columns
+
+    return _read(path, options, progress, examined), tuple(found)
+
+
+def _read(path: Path, options: ReadOptions, progress: Progress, read: _ReadTables) -> Columns:
     head = _head(path)
     if head.startswith(sqlite_file.MAGIC):
-        return _read_sqlite(path, path, "nsys-sqlite", options.reader, progress)
+        with open_tables(path, options.reader, progress, shown=path) as tables:
+            return read(tables, path, "nsys-sqlite")
     if nsys_report.is_report(head):
         cache = options.cache_dir or default_cache_dir()
         export = exported(path, nsys=options.nsys, cache_dir=cache, progress=progress)
-        return _read_sqlite(export, path, "nsys-report", options.reader, progress)
+        with open_tables(export, options.reader, progress, shown=path) as tables:
+            return read(tables, path, "nsys-report")
     if nsys_report.is_stream(head):
         raise NotATrace(
             f"{path} is a raw stream (.qdstrm) that nsys has not imported. "
@@ -52,11 +76,6 @@ def read_trace(path: Path, options: ReadOptions | None = None, progress: Progres
     if head.startswith(GZIP_MAGIC) or looks_like_json(head):
         return read_kineto(path, progress)
     raise NotATrace(f"{path} is no trace we know. {_KNOWN}")
-
-
-def _read_sqlite(database: Path, named: Path, kind: str, reader: Reader, progress: Progress) -> Columns:
-    with open_tables(database, reader, progress, shown=named) as tables:
-        return read_export(tables, named, kind)
 
 
 def _head(path: Path) -> bytes:
@@ -69,10 +88,17 @@ def _head(path: Path) -> bytes:
         with path.open("rb") as file:
             head = file.read(100)
     except FileNotFoundError:
-        raise TraceNotFound(f"{path} does not exist. Check the path.") from None
+        raise TraceNotFound(f"{path} does not exist. Check the path.{_no_report(path)}") from None
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise TraceNotFound(f"{path} cannot be read ({reason}). Check its permissions.") from None
     if not head:
         raise DamagedTrace(f"{path} is empty. {_KNOWN}")
     return head
+
+
+def _no_report(path: Path) -> str:
+    """Why nsys may have written none: it ends without an error where no range of its capture began."""
+    if path.suffix != ".nsys-rep":
+        return ""
+    return " With -c cudaProfilerApi, nsys writes no report where the program never calls cudaProfilerStart."

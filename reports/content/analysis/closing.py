@@ -20,9 +20,9 @@ _TOP: Final = 3
 _WORTH: Final = 0.01
 _LATER: Final = {
     "kineto": "torch.profiler.schedule(wait=20, warmup=2, active=5)",
-    "nsys": "nsys profile --trace=cuda,nvtx,osrt --delay 60 --duration 10 -o run COMMAND",
+    "nsys": "moe-diag capture --for walls",
 }
-"""How to record a steady state, by recorder."""
+"""How to record a steady state, by recorder; of nsys, what prints the line."""
 
 
 def top_kernels(rank: Rank) -> Sentence | None:

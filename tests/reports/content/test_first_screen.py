@@ -118,7 +118,7 @@ ASKED = {
     # 275 of 873 ms are rows of the profiler's overhead, 12 ms load modules. No range names a step.
     "h100_llm_1rank": Answers(
         "NOT A STEADY-STATE RECORDING", "take 287 ms (33 %) of 873 ms", "Confidence low",
-        "--delay 60 --duration 10", "GEMMs without tensor cores (34 %)",
+        "moe-diag capture --for walls", "GEMMs without tensor cores (34 %)",
     ),
     # Copies to the GPU run 921 of 969 ms on each of two GPUs, compute 22 ms.
     "nsysai_h100_2gpu_1s": Answers(
