@@ -47,7 +47,7 @@ def read_trace(path: Path, options: ReadOptions | None = None, progress: Progres
 def read_and_examine(
     path: Path, options: ReadOptions, progress: Progress
 ) -> tuple[Columns, tuple[tuple[Trap, int], ...]]:
-    """A trace as `read_trace` reads it, and how it went wrong: each way with the number of rows that show it."""
+    """A trace as `read_trace` reads it, and each way it went wrong with how many rows show that."""
     found: list[tuple[Trap, int]] = []
 
     def examined(tables: Tables, named: Path, kind: str) -> Columns:
