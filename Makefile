@@ -8,6 +8,7 @@
 # make score-compare  simulate pairs with known causes, compare them, print how often that is right (PAIRS_SEED=, JOBS=, ONLY=)
 # make bench  measure work and memory beside other programs, side by side, as tables (some GB in ~/.cache/moe-diag-bench;
 #             BENCH_LARGE=1 for 5 M and 20 M kernels; ROUNDS=); then 256 traces on a cluster that loses a worker
+# make site   write the documentation as a site into site/, offline once its tools are installed: open site/index.html
 
 PYTHON ?= python3
 VENV   := .venv
@@ -30,7 +31,7 @@ MINUTES := 10
 ROUNDS := 5
 ONLY   :=
 
-.PHONY: demo test quick fuzz test-megatron lint check score score-compare bench format clean
+.PHONY: demo test quick fuzz test-megatron lint check score score-compare bench site format clean
 
 demo: $(VENV)/installed
 	$(BIN)/moe-diag demo
@@ -70,6 +71,9 @@ bench: $(VENV)/installed-test
 	$(BIN)/python -m tests.bench --rounds $(ROUNDS)
 	$(BIN)/python -m tests.bench.cluster
 
+site: $(VENV)/installed-docs
+	$(BIN)/python -m tests.site site
+
 format: $(VENV)/installed-test
 	$(BIN)/ruff format $(CODE)
 	$(BIN)/ruff check --fix $(CODE)
@@ -87,6 +91,10 @@ $(VENV)/installed-test: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
 	@touch $@
 
+$(VENV)/installed-docs: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	@touch $@
+
 $(MEGATRON)/installed: pyproject.toml
 	$(PYTHON) -m venv $(MEGATRON)
 	$(MEGATRON)/bin/python -m pip install --quiet --editable '.[test-megatron]' || \
@@ -96,4 +104,4 @@ $(MEGATRON)/installed: pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(MEGATRON) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(MEGATRON) .mypy_cache .pytest_cache .ruff_cache .hypothesis site

@@ -104,16 +104,22 @@ def _measure(measure: Measure) -> Iterator[Block]:
     yield from limit_items(measure.limits)
 
 
-def _everything() -> Page:
-    """All topics by kind, measures by group."""
+def explained() -> dict[str, list[str]]:
+    """Kind -> the names of that kind, each once. Measures are apart, in `reports.measures`."""
     of_kind: dict[str, dict[str, None]] = {}
     for several in _by_name().values():
         for one in several:
             of_kind.setdefault(one.kind, {})[one.name] = None
-    listed = {kind: [*names] for kind, names in of_kind.items() if kind in _FIRST}
+    return {kind: [*names] for kind, names in of_kind.items()}
+
+
+def _everything() -> Page:
+    """All topics by kind, measures by group."""
+    of_kind = explained()
+    listed = {kind: names for kind, names in of_kind.items() if kind in _FIRST}
     for group, title in GROUPS.items():
         listed[title] = [one.name for one in measures().values() if one.group == group]
-    listed |= {kind: [*names] for kind, names in of_kind.items() if kind not in _FIRST}
+    listed |= {kind: names for kind, names in of_kind.items() if kind not in _FIRST}
     blocks = tuple(_names(title, names) for title, names in listed.items())
     return Page(words("moe-diag explain WORD"), words("explains a word"), blocks, Detail.FULL)
 
