@@ -14,8 +14,8 @@ PAGE = ROOT / "docs" / "measures.md"
 _HEAD = """# Dictionary of measures
 
 What every key of a result means, by group: its name on a page, its unit, what it is, how it is computed, and
-where it stands in the JSON document (`[]`: in a list, `*`: under any key). `moe-diag explain KEY` says the
-same. Made by a test from `reports/measures.toml` and the types in `heuristics/result`; do not edit.
+where it stands in the JSON document (`[]`: in a list, `*`: under any key). `moe-diag explain KEY` prints
+the same. Made by a test from `reports/measures.toml` and the types in `heuristics/result`; do not edit.
 """
 _COLUMNS = "| Key | Name | Unit | What | How | Where |\n| :-- | :-- | :-- | :-- | :-- | :-- |"
 _MANY = 3

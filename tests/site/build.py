@@ -45,9 +45,9 @@ def stage(folder: Path) -> None:
     for page in ROOT.glob("*.md"):
         shutil.copy(page, folder)
     shutil.copy(ROOT / "LICENSE", folder)
-    for path, text in made():
+    for path, text in made().items():
         (folder / path).parent.mkdir(exist_ok=True)
-        (folder / path).write_text(text, encoding="utf-8")
+        (folder / path).write_text(text(), encoding="utf-8")
     for page in (folder / "docs").glob("*.md"):
         text = page.read_text(encoding="utf-8")
         page.write_text(text.replace(f"](../{FRONT})", "](../index.md)"), encoding="utf-8")

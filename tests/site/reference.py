@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -67,12 +68,16 @@ SCHEMAS: Final = tuple(sorted((ROOT / "docs").glob("*.schema.json")))
 """As published; a test holds them against the types of the documents."""
 
 
-def made() -> Iterator[tuple[str, str]]:
-    """Path on the site and text of every page that is made."""
-    for name, page in WORDS.items():
-        yield f"reference/{name}.md", page.write()
-    for file in SCHEMAS:
-        yield f"reference/{file.name.removesuffix('.schema.json')}_keys.md", keys(file)
+def made() -> dict[str, Callable[[], str]]:
+    """Path on the site of every page that is made -> what makes its text."""
+    of_words = {f"reference/{name}.md": page.write for name, page in WORDS.items()}
+    of_keys = {f"reference/{document(file)}_keys.md": partial(keys, file) for file in SCHEMAS}
+    return of_words | of_keys
+
+
+def document(schema: Path) -> str:
+    """The name of the document that a schema describes."""
+    return schema.name.removesuffix(".schema.json")
 
 
 def keys(file: Path) -> str:
@@ -82,7 +87,7 @@ def keys(file: Path) -> str:
     whole = published["$ref"].rpartition("/")[2]
     order = [whole, *(name for name in sections if name != whole)]
     head = (
-        f"# {file.name.removesuffix('.schema.json').capitalize()}: every key\n\n"
+        f"# {document(file).capitalize()}: every key\n\n"
         f"Every key of the document that [{file.name}](../docs/{file.name}) describes."
     )
     return "\n\n".join([head, *(_section(name, sections[name]) for name in order)]) + "\n"
