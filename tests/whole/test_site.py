@@ -1,4 +1,4 @@
-"""The site: a page has one place, made pages equal what `explain` and the schemas have, none asks for more."""
+"""The site: a page has one place, made pages equal what `explain` and the schemas hold, none fetches more."""
 
 from __future__ import annotations
 
