@@ -21,10 +21,15 @@ FRONT: Final = "README.md"
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Pages under one title, as paths in the repository or of pages that are made."""
+    """Pages under one title, each a path in the repository or of a page that is made, or `Title <path>`."""
 
     title: str
-    pages: tuple[str, ...]
+    entries: tuple[str, ...]
+
+    @property
+    def pages(self) -> tuple[str, ...]:
+        """The paths alone."""
+        return tuple(one.rpartition("<")[2].removesuffix(">") for one in self.entries)
 
 
 def navigation() -> tuple[Section, ...]:
@@ -45,9 +50,9 @@ def stage(folder: Path) -> None:
     for page in ROOT.glob("*.md"):
         shutil.copy(page, folder)
     shutil.copy(ROOT / "LICENSE", folder)
-    for path, text in made().items():
+    for path, make in made().items():
         (folder / path).parent.mkdir(exist_ok=True)
-        (folder / path).write_text(text(), encoding="utf-8")
+        (folder / path).write_text(make(), encoding="utf-8")
     for page in (folder / "docs").glob("*.md"):
         text = page.read_text(encoding="utf-8")
         page.write_text(text.replace(f"](../{FRONT})", "](../index.md)"), encoding="utf-8")
@@ -66,5 +71,5 @@ def build(staged: Path, site: Path) -> subprocess.CompletedProcess[str]:
 
 def _tree(section: Section) -> Iterator[str]:
     yield from ("", "```{toctree}", ":hidden:", f":caption: {section.title}", "")
-    yield from section.pages
+    yield from section.entries
     yield "```"

@@ -12,5 +12,5 @@ html_css_files = ["site.css"]
 html_show_copyright = False
 html_copy_source = False
 html_use_index = False
-pygments_style = "friendly"
+highlight_language = "none"  # most blocks are commands and what they print
 suppress_warnings = ["myst.header"]  # a ticket begins with a heading of the second level

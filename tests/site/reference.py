@@ -132,7 +132,7 @@ def _type(one: dict[str, Any]) -> str:
         name = one["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"
     if "enum" in one:
-        return ", ".join(f"`{value}`" for value in one["enum"])
+        return ", ".join(f"`{json.dumps(value).strip(chr(34))}`" for value in one["enum"])
     if "anyOf" in one:
         return " or ".join(map(_type, one["anyOf"]))
     if one.get("type") == "array":

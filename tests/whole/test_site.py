@@ -128,7 +128,7 @@ def test_the_site_has_every_page_and_a_readable_first_one(site: Path) -> None:
         assert (site / page).with_suffix(".html").is_file(), page
     first = (site / "index.html").read_text(encoding="utf-8")
     assert (ROOT / FRONT).read_text(encoding="utf-8").partition("\n")[0].lstrip("# ") in first
-    places = [first.index(f">{section.title}<") for section in navigation()]
+    places = [first.index(f'caption-text">{section.title}<') for section in navigation()]
     assert places == sorted(places)
 
 
