@@ -8,10 +8,13 @@ from typing import Final
 from diagnoser.measured import MeasuredTrace
 from traces import errors
 from traces.cures import cure
+from traces.formats.nsys_schema import CALLS
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.recording.line import recording
 from traces.steps.selection import Selection
+
+_NO_WORK: Final = "neither kernels nor graph rows"
 
 
 def _dropped(kind: str) -> str:
@@ -25,7 +28,7 @@ def what_to_record(trace: MeasuredTrace) -> str:
     path, kind = trace.path, trace.info.kind
     if trace.graph_launches:
         return (
-            f"{path} has {trace.graph_launches} CUDA graph launches, but neither kernels nor graph rows: "
+            f"{path} has {trace.graph_launches} CUDA graph launches, but {_NO_WORK}: "
             f"this export dropped them. To diagnose it, {_dropped(kind)}."
         )
     if kind == "kineto":
@@ -33,8 +36,10 @@ def what_to_record(trace: MeasuredTrace) -> str:
             f"{path} has no kernels: nothing to diagnose. Record the GPU: "
             "torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
         )
+    no_calls = CALLS in trace.info.missing_tables
+    lacks = "no CUDA data, neither calls nor kernels nor graph rows" if no_calls else _NO_WORK
     return (
-        f"{path} has neither kernels nor graph rows: nothing to diagnose. Record the GPU: {recording().nsys}"
+        f"{path} has {lacks}: nothing to diagnose. Record the GPU: {recording().nsys}"
     )
 
 
@@ -47,7 +52,7 @@ _SKIPPED: Final = {
     errors.ExportFailed: "nsys could not export it",
     errors.OutputNotWritable: "its export could not be kept",
     errors.ProcessEnded: "the process that read it was ended from outside",
-    errors.NothingToDiagnose: "it has neither kernels nor graph rows",
+    errors.NothingToDiagnose: f"it has {_NO_WORK}",
 }
 """What a document says of a trace that failed: never the error's own words, which may hold paths.
 

@@ -1,8 +1,8 @@
-"""The same states with Megatron-Core's own MoE layer, on one rank.
+"""The same states with Megatron-Core's own MoE layer.
 
 Padded experts are its drop-and-pad mode; counts read by the host are its dropless all-to-all dispatcher. With
-one rank the all-to-all itself is skipped by the library, so no communication is recorded. Tried with
-megatron-core 0.16.1.
+one rank the all-to-all itself is skipped by the library, so no communication is recorded; `gpt.py` runs
+several. Tried with megatron-core 0.16.1.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 from unittest import mock
 
@@ -31,40 +33,51 @@ _WITHOUT_TE: Final = (
 """Names that megatron-core 0.13 to 0.16.1 uses without defining them where TransformerEngine is absent."""
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A rank of a run on this machine. `meeting`: a file of their own, where the ranks find each other."""
+
+    rank: int = 0
+    rank_count: int = 1
+    meeting: Path | None = None
+
+
 @contextmanager
-def one_rank(torch: Any, device: str) -> Iterator[None]:
-    """Megatron-Core set up for a single process, and taken down again.
+def started(torch: Any, device: str, place: Place) -> Iterator[None]:
+    """Megatron-Core set up for this rank, its experts spread over all ranks, and taken down again.
 
     On a CPU its unconditional uses of CUDA streams and devices are stood in for; on a GPU nothing is but the
     undefined names.
     """
-    _module("megatron.core")
-    state = _module("megatron.core.parallel_state")
-    backend = "nccl" if device == "cuda" else "gloo"
-    torch.distributed.init_process_group(backend, store=torch.distributed.HashStore(), rank=0, world_size=1)
+    module("megatron.core")
+    state = module("megatron.core.parallel_state")
+    backend, groups = "nccl" if device == "cuda" else "gloo", torch.distributed
+    meeting, count = place.meeting, place.rank_count
+    store = groups.HashStore() if meeting is None else groups.FileStore(str(meeting), count)
+    groups.init_process_group(backend, store=store, rank=place.rank, world_size=count)
     with ExitStack() as undo:
-        undo.callback(torch.distributed.destroy_process_group)
-        state.initialize_model_parallel()
+        undo.callback(groups.destroy_process_group)
+        state.initialize_model_parallel(expert_model_parallel_size=count)
         undo.callback(state.destroy_model_parallel)
-        helpers = _module("megatron.core.transformer.moe.moe_utils")
+        helpers = module("megatron.core.transformer.moe.moe_utils")
         for name in _WITHOUT_TE:
             if not hasattr(helpers, name):
                 setattr(helpers, name, None)
-        if device == "cuda":
-            _module("megatron.core.tensor_parallel.random").model_parallel_cuda_manual_seed(0)
-        else:
+        # the library's own switch for no random state beside PyTorch's: nothing is dropped out
+        module("megatron.core.tensor_parallel.random").initialize_rng_tracker(inference_rng_tracker=True)
+        if device != "cuda":
             for patch in _host_in_place_of_cuda(torch):
                 undo.enter_context(patch)
         yield
 
 
-def megatron_layers(torch: Any, sizes: Sizes, state: State, device: str) -> tuple[list[Layer], list[Any]]:
-    """The layers of a state, and their parameters. Call it within `one_rank`."""
-    dtype = getattr(torch, sizes.dtype)
-    config = _module("megatron.core.transformer.transformer_config").TransformerConfig(
+def configured(torch: Any, sizes: Sizes, state: State, *, head_count: int = 1, rank_count: int = 1) -> Any:
+    """The library's configuration of a state."""
+    return module("megatron.core.transformer.transformer_config").TransformerConfig(
         num_layers=sizes.layer_count,
         hidden_size=sizes.hidden,
-        num_attention_heads=1,
+        num_attention_heads=head_count,
+        expert_model_parallel_size=rank_count,
         num_moe_experts=state.expert_count,
         moe_router_topk=sizes.top_k,
         moe_ffn_hidden_size=sizes.ffn(state),
@@ -74,13 +87,20 @@ def megatron_layers(torch: Any, sizes: Sizes, state: State, device: str) -> tupl
         moe_pad_expert_input_to_capacity=not state.host_counts,
         activation_func=torch.nn.functional.silu,
         add_bias_linear=False,
+        attention_dropout=0.0,
+        hidden_dropout=0.0,
         gradient_accumulation_fusion=False,
         use_cpu_initialization=True,
-        params_dtype=dtype,
+        params_dtype=getattr(torch, sizes.dtype),
         bf16=sizes.dtype == "bfloat16",
     )
-    specs = _module("megatron.core.models.gpt.moe_module_specs")
-    build = _module("megatron.core.transformer.spec_utils").build_module
+
+
+def megatron_layers(torch: Any, sizes: Sizes, state: State, device: str) -> tuple[list[Layer], list[Any]]:
+    """The layers of a state, and their parameters. Call it within `started`."""
+    dtype, config = getattr(torch, sizes.dtype), configured(torch, sizes, state)
+    specs = module("megatron.core.models.gpt.moe_module_specs")
+    build = module("megatron.core.transformer.spec_utils").build_module
     spec = specs.get_moe_module_spec(use_te=False, num_experts=state.expert_count, moe_grouped_gemm=False)
     made = [build(spec, config=config).to(device) for _ in range(sizes.layer_count)]
     norms = [torch.nn.RMSNorm(sizes.hidden, device=device, dtype=dtype) for _ in made]
@@ -109,7 +129,7 @@ class _HostStream:
 
 def _host_in_place_of_cuda(torch: Any) -> list[Any]:
     queue = _HostStream()
-    dispatcher = _module("megatron.core.transformer.moe.token_dispatcher")
+    dispatcher = module("megatron.core.transformer.moe.token_dispatcher")
     return [
         mock.patch.object(torch.cuda, "current_device", return_value=torch.device("cpu")),
         mock.patch.object(torch.cuda, "current_stream", return_value=queue),
@@ -123,11 +143,12 @@ def _as_numbers(tensor: Any, as_numpy: bool = False, record_stream: bool = False
     return tensor.numpy() if as_numpy and hasattr(tensor, "numpy") else tensor
 
 
-def _module(name: str) -> Any:
+def module(name: str) -> Any:
+    """A module of the library; `InputError` where it cannot be imported."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
         raise InputError(
             f"{name} cannot be imported ({error}). "
-            "Type pip install megatron-core==0.16.1, or leave out --megatron."
+            "Type pip install megatron-core==0.16.1, or leave out --megatron and --profile."
         ) from None

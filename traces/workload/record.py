@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from traces.errors import InputError
-from traces.workload.megatron import one_rank
+from traces.workload.megatron import Place, started
+from traces.workload.model import stack
 from traces.workload.states import SIZES, STATES
 from traces.workload.step import WARM_UP_STEPS, Steps
 
@@ -37,10 +38,12 @@ def record(request: Request, raw: Path) -> dict[str, Any]:
     if request.device == "cuda" and not torch.cuda.is_available():
         raise InputError("PyTorch sees no CUDA device here. Type --device cpu to try without kernels.")
     torch.manual_seed(SEED)
-    with one_rank(torch, request.device) if request.megatron else nullcontext():
-        run = Steps(torch, STATES[request.state], request.device, megatron=request.megatron)
+    with started(torch, request.device, Place()) if request.megatron else nullcontext():
+        state = STATES[request.state]
+        model = stack(torch, state, request.device, megatron=request.megatron)
+        run = Steps(torch, model, state, request.device, torch.profiler.record_function)
         loss = _profiled(torch, run, request, raw)
-        return _made_how(torch, request, run.not_done, loss)
+        return made_how(torch, request, run.not_done, loss)
 
 
 def _profiled(torch: Any, run: Steps, request: Request, raw: Path) -> float:
@@ -64,7 +67,8 @@ def _profiled(torch: Any, run: Steps, request: Request, raw: Path) -> float:
     return float(loss)
 
 
-def _made_how(torch: Any, request: Request, not_done: list[str], loss: float) -> dict[str, Any]:
+def made_how(torch: Any, request: Request, not_done: list[str], loss: float) -> dict[str, Any]:
+    """What is written beside a recording: its known state and how it was made. `loss`: of the last step."""
     state, sizes = STATES[request.state], SIZES[request.device]
     on_gpu = request.device == "cuda"
     return {

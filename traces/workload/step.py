@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from typing import Any, Final
 
-from traces.workload.layers import Layer, plain_layers
-from traces.workload.megatron import megatron_layers
-from traces.workload.states import SIZES, State
+from traces.workload.model import Model, Ranges
+from traces.workload.states import State
 
 WARM_UP_STEPS: Final = 3
 """Before a capture or a recording: for the allocator and the optimizer. PyTorch's notes on graphs take 3."""
@@ -20,18 +18,12 @@ class Steps:
     `not_done` names what the state asks for and the device cannot do.
     """
 
-    def __init__(self, torch: Any, state: State, device: str, *, megatron: bool) -> None:
-        sizes, self._state = SIZES[device], state
-        self._torch, self._on_gpu = torch, device == "cuda"
-        make = megatron_layers if megatron else plain_layers
-        self._layers, weights = make(torch, sizes, state, device)
+    def __init__(self, torch: Any, model: Model, state: State, device: str, ranges: Ranges) -> None:
+        self._torch, self._model, self._state = torch, model, state
+        self._ranges, self._on_gpu = ranges, device == "cuda"
         more = {"capturable": True} if self._on_gpu else {}
-        self._optimizer = torch.optim.AdamW(weights, lr=1e-4, **more)
-        dtype = getattr(torch, sizes.dtype)
-        shape = (sizes.token_count, sizes.hidden)
-        self._host = torch.randn(shape, dtype=dtype, pin_memory=self._on_gpu)
-        self._input = self._host.to(device)
-        self._target = torch.randn(shape, dtype=dtype).to(device)
+        self._optimizer = torch.optim.AdamW(model.weights, lr=1e-4, **more)
+        self._input = model.host.to(device)
         self.not_done: list[str] = []
         self.step = self._chosen_step()
 
@@ -48,27 +40,21 @@ class Steps:
         return self._copying_first if state.copies == "same_stream" else self._compute
 
     def _compute(self) -> Any:
-        ranges = self._torch.profiler.record_function
+        ranges, model = self._ranges, self._model
         self._optimizer.zero_grad(set_to_none=True)
+        model.clear()
         with ranges("forward"):
-            tokens = self._input
-            for layer in self._layers:
-                tokens = self._through(layer, tokens)
-            loss = self._torch.nn.functional.mse_loss(tokens, self._target)
+            loss = model.loss(self._input)
         with ranges("backward"):
             loss.backward()
-        self._optimizer.step()
+        with ranges("grad_sync"):
+            model.reduce()
+        with ranges("optimizer"):
+            self._optimizer.step()
         return loss.detach()
 
-    def _through(self, layer: Layer, tokens: Any) -> Any:
-        if not self._state.recompute:
-            return layer(tokens)
-        again = importlib.import_module("torch.utils.checkpoint").checkpoint
-        # no dropout, so no random state to keep: keeping it would copy from the GPU and wait
-        return again(layer, tokens, use_reentrant=False, preserve_rng_state=False)
-
     def _copying_first(self) -> Any:
-        self._input.copy_(self._host, non_blocking=True)
+        self._input.copy_(self._model.host, non_blocking=True)
         return self._compute()
 
     def _copying_beside(self) -> Callable[[], Any]:
@@ -81,7 +67,7 @@ class Steps:
             nonlocal spare
             second.wait_stream(cuda.current_stream())  # the step that read the spare buffer is over
             with cuda.stream(second):
-                spare.copy_(self._host, non_blocking=True)
+                spare.copy_(self._model.host, non_blocking=True)
             loss = self._compute()
             cuda.current_stream().wait_stream(second)
             self._input, spare = spare, self._input
