@@ -33,7 +33,7 @@ def _if_all(pattern: str) -> _Public:
 _SESSION: Final = ("TARGET_INFO_SESSION_START_TIME", "utcEpochNs")
 _PUBLIC_TEXTS: Final[Mapping[tuple[str, str], _Public]] = {
     (schema.NVTX, "text"): public_range,
-    (schema.GPUS, "name"): known_texts.gpu_name,
+    **{(table, "name"): known_texts.gpu_name for table in (schema.GPUS, schema.GPUS_2020)},
     **{(table, "name"): _if_all("EXPORT_(?:PRODUCT|SCHEMA)_VERSION") for table in schema.EXPORT_TABLES},
     **{(table, "value"): known_texts.version for table in schema.EXPORT_TABLES},
 }

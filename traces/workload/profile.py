@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -77,9 +78,11 @@ def profile(
     """
     check_installed(request.device)
     work = folder / "work"
-    work.mkdir(mode=0o700)
-    with _running(request, rank_count, nsys, work) as processes:
-        _wait(processes, work, progress)
+    try:
+        _run(request, rank_count, nsys, work, progress)
+    except _NotBegun:  # seen once in some fifty starts on a busy machine: sem_open failed in nsys
+        shutil.rmtree(work)
+        _run(request, rank_count, nsys, work, progress)
     reports = [report_of(nsys, work, f"rank{rank}") for rank in range(rank_count)]
     raw = [
         exported(report.path, nsys=str(nsys.path), cache_dir=work / "exports", progress=progress)
@@ -121,6 +124,16 @@ def rank_environment(given: Mapping[str, str], scratch: Path) -> dict[str, str]:
     }
     ours = {"TMPDIR": str(scratch), "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
     return {"GLOO_SOCKET_IFNAME": "lo", **passed, **ours}
+
+
+class _NotBegun(NsysUnavailable):
+    """An nsys ended before it had started its rank."""
+
+
+def _run(request: Request, rank_count: int, nsys: Nsys, work: Path, progress: Progress) -> None:
+    work.mkdir(mode=0o700)
+    with _running(request, rank_count, nsys, work) as processes:
+        _wait(processes, nsys, work, progress)
 
 
 @contextmanager
@@ -169,17 +182,15 @@ def _stop(processes: Sequence[subprocess.Popen[bytes]]) -> None:
         process.wait()
 
 
-def _wait(processes: Sequence[subprocess.Popen[bytes]], work: Path, progress: Progress) -> None:
+def _wait(processes: Sequence[subprocess.Popen[bytes]], nsys: Nsys, work: Path, progress: Progress) -> None:
     """Until all have ended. Raises `InputError` as soon as one fails: the others would wait for it."""
     end_s = time.monotonic() + RANKS_S.value
     while True:
         progress(f"running {len(processes)} ranks under nsys", None)
         codes = [process.poll() for process in processes]
         for rank, code in enumerate(codes):
-            failed = Files(work, rank).failed
-            if code or failed.is_file():
-                why = _last_line(failed if failed.is_file() else work / f"output{rank}.txt")
-                raise InputError(f"rank {rank} of the workload failed: {why}")
+            if code or Files(work, rank).failed.is_file():
+                raise _failure(nsys, work, rank, code)
         if None not in codes:
             return
         if time.monotonic() > end_s:
@@ -189,12 +200,20 @@ def _wait(processes: Sequence[subprocess.Popen[bytes]], work: Path, progress: Pr
         time.sleep(_POLL_S)
 
 
-def _last_line(path: Path) -> str:
-    try:
-        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
-    except OSError:
-        lines = []
-    return next((line.strip() for line in reversed(lines) if line.strip()), "it gave no reason")
+def _failure(nsys: Nsys, work: Path, rank: int, code: int | None) -> InputError:
+    files = Files(work, rank)
+    if not files.begun.is_file():
+        why = next(iter(_lines(work / f"output{rank}.txt")), "it gives no reason")
+        return _NotBegun(
+            f"nsys {nsys.release} could not start rank {rank}: {why}. Try: {nsys.path} status -e"
+        )
+    why = _lines(files.failed)[-1] if files.failed.is_file() else f"it ended with exit code {code}"
+    return InputError(f"rank {rank} of the workload failed: {why}")
+
+
+def _lines(path: Path) -> list[str]:
+    text = path.read_text(encoding="utf-8", errors="replace")
+    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def _made(

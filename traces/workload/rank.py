@@ -41,6 +41,11 @@ class Files:
         return self.folder / f"request{self.rank}.json"
 
     @property
+    def begun(self) -> Path:
+        """That nsys has started the program."""
+        return self.folder / f"begun{self.rank}"
+
+    @property
     def made(self) -> Path:
         """How it was made."""
         return self.folder / f"made{self.rank}.json"
@@ -64,6 +69,7 @@ def main() -> None:
     asked = Path(sys.argv[-1])
     told = json.loads(asked.read_text(encoding="utf-8"))
     files = Files(asked.parent, told["rank"])
+    files.begun.touch()
     threading.Thread(target=_end_with, args=(asked,), daemon=True).start()
     try:
         place = Place(files.rank, told["rank_count"], asked.parent / "meeting")
