@@ -43,7 +43,9 @@ STOP_S: Final = Limit(
 )
 _POLL_S: Final = 0.2
 _HOME: Final = str(Path(__file__).resolve().parents[2])
-_PROGRAM: Final = "import sys; sys.path.append(sys.argv[1]); from traces.workload.rank import main; main()"
+_PROGRAM: Final = (
+    "import os, sys; sys.path.append(sys.argv[1]); from traces.workload.rank import main; os._exit(main())"
+)
 """Our packages come last on the path, so that those of the environment stay its own."""
 
 _PASSED_ON: Final = ("PATH", "HOME", "LANG", "LC_ALL", "PYTHONPATH", "LD_LIBRARY_PATH")

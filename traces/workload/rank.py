@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -64,8 +65,11 @@ def ask(folder: Path, request: Request, rank: int, rank_count: int) -> Path:
     return files.request
 
 
-def main() -> None:
-    """Run the rank of the file named last on the command line; exit code 3 where it cannot run."""
+def main() -> int:
+    """Run the rank of the file named last on the command line; the exit code, 3 where it cannot run.
+
+    The caller ends at once: threads of the library may wait for other ranks.
+    """
     asked = Path(sys.argv[-1])
     told = json.loads(asked.read_text(encoding="utf-8"))
     files = Files(asked.parent, told["rank"])
@@ -82,7 +86,7 @@ def main() -> None:
         written.write_text(detail, encoding="utf-8")
         written.replace(files.failed)  # at once: it is looked for all the time
         code = 3
-    os._exit(code)  # the other ranks may be waited for by threads of the library
+    return code
 
 
 def _run(request: Request, place: Place) -> dict[str, Any]:
@@ -135,4 +139,4 @@ def _recorded(torch: Any, run: Steps, request: Request, ranges: Any) -> float:
 def _end_with(file: Path) -> None:
     while file.exists():
         time.sleep(_LOOK_S)
-    os._exit(1)
+    os.kill(os.getpid(), signal.SIGTERM)

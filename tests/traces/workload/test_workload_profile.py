@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -141,7 +142,7 @@ def test_a_rank_whose_request_is_gone_ends_by_itself(tmp_path: Path) -> None:
         time.sleep(0.5)
         assert started.poll() is None
         request.unlink()
-        assert started.wait(30) == 1
+        assert started.wait(30) == -signal.SIGTERM
     finally:
         started.kill()
         started.wait()
