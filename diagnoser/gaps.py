@@ -36,10 +36,9 @@ def what_to_record(trace: MeasuredTrace) -> str:
             f"{path} has no kernels: nothing to diagnose. Record the GPU: "
             "torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
         )
-    no_calls = CALLS in trace.info.missing_tables
-    lacks = "no CUDA data, neither calls nor kernels nor graph rows" if no_calls else _NO_WORK
+    nothing = "no CUDA data, " if CALLS in trace.info.missing_tables else ""
     return (
-        f"{path} has {lacks}: nothing to diagnose. Record the GPU: {recording().nsys}"
+        f"{path} has {nothing}{_NO_WORK}: nothing to diagnose. Record the GPU: {recording().nsys}"
     )
 
 

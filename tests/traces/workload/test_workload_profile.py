@@ -18,10 +18,15 @@ from typing import Any
 import pytest
 
 from diagnoser.cli import run
+from tests.moe_pattern import moe_recording
 from tests.places import ROOT
 from tests.secret_doubles import SECRET
+from tests.simulate.export import write_export
+from traces.formats.nsys_tool import Nsys
 from traces.formats.open import read_trace
-from traces.workload.profile import rank_environment
+from traces.progress import Progress
+from traces.workload.profile import RankRecording, rank_environment
+from traces.workload.record import Request
 from traces.workload.states import SIZES
 
 STEPS, RANKS = 2, 2
@@ -253,3 +258,46 @@ def test_only_threads_of_the_rank_itself_are_kept(recorded: Recorded) -> None:
         own = database.execute("SELECT DISTINCT (globalTid >> 24) & 0xFFFFFF FROM NVTX_EVENTS").fetchall()
     assert set(processes) >= set(own)
     assert len(processes) <= 2
+
+
+def test_a_recording_with_kernels_is_diagnosed_into_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As on GPUs, with simulated ranks in place of recorded ones."""
+
+    def simulated(
+        request: Request, rank_count: int, nsys: Nsys, folder: Path, _: Progress
+    ) -> list[RankRecording]:
+        (folder / "work").mkdir()
+        made = {
+            "state": request.state,
+            "recorded_step_count": request.step_count,
+            "gpu_event_count": 9,
+            "range_count": 5,
+            "not_done": [],
+            "device": "cuda",
+        }
+        found = []
+        for rank in range(rank_count):
+            export, report = folder / f"rank{rank}.sqlite", folder / "work" / f"rank{rank}.nsys-rep"
+            write_export(export, moe_recording(steps=4 + rank, layers=1))
+            report.touch()
+            found.append(RankRecording(export, report, made))
+        return found
+
+    monkeypatch.setattr("traces.workload.profile.find_spec", lambda name: True)
+    monkeypatch.setattr("traces.workload.profile.profile", simulated)
+    folder, nsys = tmp_path / "run", fake_nsys(tmp_path, "exit 0")
+    assert workload("--state", "eager", "--profile", folder, "--ranks", "2", "--nsys", nsys) == 0
+    printed = capsys.readouterr().out
+    assert "6 steps of state eager on 2 ranks, 18 GPU events" in printed
+    analysis = (folder / "analysis.txt").read_text(encoding="utf-8")
+    assert analysis.strip() in printed
+    result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    assert [rank["rank"] for rank in result["ranks"]] == [0, 1]
+    assert str(tmp_path) not in json.dumps(result)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(
+        ["analysis.txt", "ranks.csv", "raw", "result.json"]
+        + [f"rank{rank}.{end}" for rank in (0, 1) for end in ("sqlite", "known.json", "doctor.txt")]
+    )
+    assert json.loads((folder / "rank1.known.json").read_text(encoding="utf-8"))["state"] == "eager"
