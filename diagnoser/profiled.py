@@ -67,9 +67,7 @@ def summary(folder: Path, code: int) -> str:
         *(f"not done: {what}" for what in first["not_done"]),
     ]
     if first["device"] == "cpu":
-        lines.append(
-            "Without a GPU: the phases are real, the ranks exchange by gloo, and there are no kernels."
-        )
+        lines.append("Without a GPU: the phases and the exchange, by gloo, are real; there are no kernels.")
     if ranks == 1:
         lines.append("One rank: the all-to-all between experts was skipped.")
     if code == DIAGNOSED:

@@ -44,14 +44,14 @@ def workload(
         nsys profile, then exported and diagnosed
     moe-diag workload --state eager --profile eager --device cpu
         the same without a GPU: phases as NVTX ranges, gloo between two ranks,
-        no kernels, so it ends as analyze does on it, with exit code 4
+        no kernels; so it ends as analyze does on that, with exit code 4
 
     States: eager, cuda_graph, recompute, many_small_experts, few_large_experts, host_counts,
     copy_same_stream, copy_second_stream. A .known.json beside each recording says what was done, and what
     could not be. Recordings are scrubbed of paths, hosts, users and environment; what nsys wrote itself is
     not, and lies apart in DIR/raw.
 
-    --profile needs pip install 'moe-diag[megatron]' and an nsys; on GPUs one for each rank.
+    --profile needs pip install 'moe-diag[megatron]' and an nsys, and with --device cuda a GPU for each rank.
     """
     if (out is None) == (profile is None):
         raise UsageError("one of --out FILE (PyTorch profiler) and --profile DIR (nsys) is needed.")

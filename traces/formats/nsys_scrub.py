@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from traces.columns import PROCESS_BITS, IntArray
+from traces.errors import OutputNotWritable
 from traces.formats import known_texts
 from traces.formats import nsys_schema as schema
 from traces.formats.nsys_sqlite import read_export
@@ -53,11 +54,17 @@ _WITH_OWN_THREADS: Final = (schema.NVTX, schema.CALLS, schema.OS_CALLS)
 
 
 def scrub_exports(exports: Sequence[Path], outs: Sequence[Path]) -> None:
-    """Write each export of one run, scrubbed, to its new file. Raises what `read_export` raises."""
+    """Write each export of one run, scrubbed, to its new file.
+
+    Raises what `read_export` raises, and `OutputNotWritable`.
+    """
     asked = [_asked(export) for export in exports]
     first_ns = min((start for _, start in asked if start is not None), default=0)
     for export, out, (columns, _) in zip(exports, outs, asked, strict=True):
-        _copy(export, out, columns, first_ns)
+        try:
+            _copy(export, out, columns, first_ns)
+        except sqlite3.Error as error:
+            raise OutputNotWritable(f"{out.name} cannot be written ({error}). Make room there.") from None
 
 
 class _Asking:

@@ -288,6 +288,7 @@ def test_a_recording_with_kernels_is_diagnosed_into_the_folder(
     monkeypatch.setattr("traces.workload.profile.find_spec", lambda name: True)
     monkeypatch.setattr("traces.workload.profile.profile", simulated)
     folder, nsys = tmp_path / "run", fake_nsys(tmp_path, "exit 0")
+    folder.mkdir()  # an empty one may be there
     assert workload("--state", "eager", "--profile", folder, "--ranks", "2", "--nsys", nsys) == 0
     printed = capsys.readouterr().out
     assert "6 steps of state eager on 2 ranks, 18 GPU events" in printed
