@@ -93,7 +93,7 @@ def profile(
     scrubbed = [folder / f"rank{rank}.sqlite" for rank in range(rank_count)]
     scrub_exports(raw, scrubbed)
     return [
-        RankRecording(export, report.path, _made(request, work, rank, nsys, report, export))
+        RankRecording(export, report.path, made_how(request, work, rank, nsys, report, export))
         for rank, (export, report) in enumerate(zip(scrubbed, reports, strict=True))
     ]
 
@@ -218,11 +218,14 @@ def _lines(path: Path) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-def _made(
+def made_how(
     request: Request, work: Path, rank: int, nsys: Nsys, report: Report, export: Path
 ) -> dict[str, Any]:
     """How a rank was made, as it stands beside its recording; `InputError` for one without its steps."""
-    made = json.loads(Files(work, rank).made.read_text(encoding="utf-8"))
+    written = Files(work, rank).made
+    if not written.is_file():
+        raise InputError(f"rank {rank} of the workload failed: it ended before its last step")
+    made = json.loads(written.read_text(encoding="utf-8"))
     columns = read_trace(export)
     steps = sum(columns.range_texts[text].startswith("step ") for text in columns.ranges.text.tolist())
     if steps != request.step_count:

@@ -22,10 +22,12 @@ from tests.moe_pattern import moe_recording
 from tests.places import ROOT
 from tests.secret_doubles import SECRET
 from tests.simulate.export import write_export
+from traces.errors import InputError
+from traces.formats.nsys_profile import Report
 from traces.formats.nsys_tool import Nsys
 from traces.formats.open import read_trace
 from traces.progress import Progress
-from traces.workload.profile import RankRecording, rank_environment
+from traces.workload.profile import RankRecording, made_how, rank_environment
 from traces.workload.record import Request
 from traces.workload.states import SIZES
 
@@ -302,3 +304,9 @@ def test_a_recording_with_kernels_is_diagnosed_into_the_folder(
         + [f"rank{rank}.{end}" for rank in (0, 1) for end in ("sqlite", "known.json", "doctor.txt")]
     )
     assert json.loads((folder / "rank1.known.json").read_text(encoding="utf-8"))["state"] == "eager"
+
+
+def test_a_rank_that_ends_well_and_early_is_no_recording(tmp_path: Path) -> None:
+    nsys, report = Nsys(tmp_path, (2022, 4, 2, 1), "2022.4.2.1"), Report(tmp_path, imported_by_hand=False)
+    with pytest.raises(InputError, match="rank 1 of the workload failed: it ended before its last step"):
+        made_how(Request("eager", "cpu", 2, True), tmp_path, 1, nsys, report, tmp_path)
