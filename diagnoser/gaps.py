@@ -37,9 +37,7 @@ def what_to_record(trace: MeasuredTrace) -> str:
             "torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
         )
     nothing = "no CUDA data, " if CALLS in trace.info.missing_tables else ""
-    return (
-        f"{path} has {nothing}{_NO_WORK}: nothing to diagnose. Record the GPU: {recording().nsys}"
-    )
+    return f"{path} has {nothing}{_NO_WORK}: nothing to diagnose. Record the GPU: {recording().nsys}"
 
 
 _SKIPPED: Final = {
