@@ -17,7 +17,7 @@ MEGATRON := .venv-megatron
 CODE   := diagnoser traces heuristics reports tests
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
 SCORES := tests/simulate tests/score tests/compare_score
-PRODUCT := $(SCORES:%=--ignore=%)
+PRODUCT := $(SCORES:%=--ignore=%) --ignore=tests/site
 
 # Compiled tests are kept: to compile them anew takes each process several seconds.
 export PYTHONDONTWRITEBYTECODE :=
