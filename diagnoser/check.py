@@ -15,6 +15,7 @@ from heuristics.plan.asked import Ask
 from heuristics.run.given import Given
 from reports.result.fill.result import result_of_run
 from traces.errors import InputError
+from traces.plain_file import read_text
 from traces.progress import Progress, silent
 
 
@@ -55,6 +56,6 @@ def check_config(
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
+        return read_text(path)
+    except (OSError, ValueError):
         raise InputError(f"{path}: cannot be read as text. Give a JSON file of symptoms.") from None

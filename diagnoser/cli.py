@@ -18,6 +18,7 @@ from typing import Annotated, Final, NoReturn
 import typer
 
 from diagnoser import __version__
+from diagnoser.bounds import out_of_memory
 from diagnoser.commands.analyze import analyze
 from diagnoser.commands.capture import capture
 from diagnoser.commands.check_config import check_config
@@ -124,6 +125,8 @@ def run(arguments: list[str]) -> int:
         return _said(f"{message.rstrip('.')}. {_what_to_type(arguments)}", 2)
     except (KeyboardInterrupt, typer.Abort):
         return _said("interrupted; nothing was left behind.", _INTERRUPTED)
+    except MemoryError:
+        pass  # said below, where what the error held is gone
     except Exception as error:
         if "MOE_DIAG_TRACEBACK" in os.environ:
             traceback.print_exc()
@@ -134,6 +137,7 @@ def run(arguments: list[str]) -> int:
             "prints under MOE_DIAG_TRACEBACK=1.",
             _BUG,
         )
+    return _said(str(out_of_memory("this")), _EXIT_CODES[InputError])
 
 
 def _said(message: str, code: int) -> int:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traces.errors import InputError
+from traces.plain_file import no_file
 from traces.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -41,8 +42,9 @@ def _check(path: Path | None) -> None:
     """Say plainly what a path names that no reader can open."""
     if path is None:
         return
-    if path.is_dir():
-        raise InputError(f"{path} is a folder. Name the file in it.")
+    if what := no_file(path):
+        cure = "Name the file in it." if path.is_dir() else "Save what it gives to a file, and name that."
+        raise InputError(f"{path} is {what}. {cure}")
     if not path.exists():
         raise InputError(f"{path} does not exist. Check the path.")
 

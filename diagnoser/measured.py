@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from diagnoser.allocator import keep_freed_memory
+from diagnoser.bounds import out_of_memory
 from diagnoser.elsewhere import Elsewhere
 from diagnoser.rank_map import Row, check_rows, contradictions, identified, row_of
 from reports.result.read import is_result
@@ -93,6 +94,14 @@ def _named(task: TraceTask, found: MeasuredTrace | InputError) -> MeasuredTrace 
 def measure_trace(task: TraceTask) -> MeasuredTrace | InputError:
     """Measure the chosen ranks of a trace; the error of one that cannot be used."""
     keep_freed_memory()
+    try:
+        return _measured_trace(task)
+    except MemoryError:
+        pass  # with the error goes what it held
+    return out_of_memory(str(task.path))
+
+
+def _measured_trace(task: TraceTask) -> MeasuredTrace | InputError:
     try:
         _check_no_result(task.file)
         timeline = build(_read(task))

@@ -15,6 +15,7 @@ from heuristics.result.merged import Merged
 from reports.result.codec import Document, encode
 from reports.result.fill.merged import merged
 from traces.errors import DamagedTrace, InputError, NotATrace, TraceNotFound, UsageError
+from traces.plain_file import no_file
 from traces.ranks.codec import MOST, SUFFIX, decode
 from traces.ranks.run import analyse_run
 from traces.ranks.summary import RankSummary
@@ -76,6 +77,8 @@ def _none_inside(folder: Path) -> str:
 
 def _read(path: Path) -> RankSummary:
     """Raises `InputError` for what cannot be read or is no summary. No more is read than one can have."""
+    if what := no_file(path):
+        raise TraceNotFound(f"{path} is {what}. Name a summary, or a folder of them.")
     try:
         with path.open("rb", buffering=0) as file:
             blob = file.read(int(MOST.value) + 1)

@@ -124,6 +124,21 @@ Jobs = Annotated[
         help="How many traces are read at once, each in a process of its own [default: the cores].",
     ),
 ]
+MaxMemory = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        show_default=False,
+        help="End where a process takes more memory than this, such as 8G or 512M; the workers of a "
+        "scheduler have bounds of their own.",
+    ),
+]
+TimeLimit = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME", show_default=False, help="End where it takes longer than this: 90 (seconds), 5m, 2h."
+    ),
+]
 SchedulerAddress = Annotated[
     str | None,
     typer.Option(

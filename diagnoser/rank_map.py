@@ -10,6 +10,7 @@ from typing import Final
 
 from traces.errors import InputError, UsageError
 from traces.limits import Limit
+from traces.plain_file import read_text
 from traces.ranks.fingerprints import of_text
 from traces.ranks.numbers import WorldSize
 from traces.ranks.summary import Identity
@@ -59,9 +60,9 @@ def read_rank_map(path: Path | None, traces: Sequence[Path]) -> dict[Path, tuple
 
 def _rows(path: Path) -> list[Row]:
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+        lines = read_text(path).splitlines()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
         raise InputError(f"{path} cannot be read ({reason}). Check the path of --ranks.") from None
     reader = csv.DictReader(lines)
     try:

@@ -13,6 +13,9 @@ MoeDiagError
   |   + NotAConfiguration no configuration of a run, or too large, broken, binary (traces.settings)
   |   + LogNotFound, NotALog, DamagedLog   of a training log (traces.training_log)
   |   + ProcessEnded      one of several processes was ended from outside
+  |   + OutOfMemory       it takes more memory than there is, or than --max-memory gives
+  |   + OutOfTime         it takes longer than --timeout gives
+  |   + UnpacksTooFar     a compressed file that is far larger unpacked than any recording
   |   + ClusterUnavailable  no scheduler, no worker, or other versions there
   |   + OutputNotWritable the result cannot be put where it was asked for
   + NothingToDiagnose     read, but neither kernels nor graph rows
@@ -69,6 +72,18 @@ class ExportFailed(InputError):
 
 class ProcessEnded(InputError):
     """One of the processes that work at once was ended from outside, as where memory runs out."""
+
+
+class OutOfMemory(InputError):
+    """The input takes more memory than there is, or than the user gives."""
+
+
+class OutOfTime(InputError):
+    """The input takes longer than the user gives."""
+
+
+class UnpacksTooFar(InputError):
+    """A compressed file is far larger unpacked than any of its kind: it may have been made to fill memory."""
 
 
 class ClusterUnavailable(InputError):

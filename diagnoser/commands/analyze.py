@@ -6,6 +6,7 @@ from typing import Final
 
 import diagnoser
 from diagnoser.about import with_about
+from diagnoser.bounds import with_bounds
 from diagnoser.emitted import or_patch
 from diagnoser.inputs import result_base, traces_named
 from diagnoser.options import (
@@ -44,6 +45,7 @@ from reports.write.formats import Kind
 from traces.formats.readers import Reader
 
 
+@with_bounds
 @with_about
 def analyze(
     traces: Traces,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from diagnoser.about import with_about
+from diagnoser.bounds import with_bounds
 from diagnoser.gate import gate_frac
 from diagnoser.inputs import result_base
 from diagnoser.options import (
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from heuristics.result.compared import Gate
 
 
+@with_bounds
 @with_about
 def compare(
     base: BaseRun,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from diagnoser.bounds import with_bounds
 from diagnoser.options import CacheDir, NsysPath, OneTrace
 from diagnoser.output import Target, write
 from diagnoser.progress import progress_display
 
 
+@with_bounds
 def doctor(
     trace: OneTrace,
     nsys: NsysPath = None,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from diagnoser.bounds import with_bounds
 from diagnoser.options import Force, MergeForm, MergeForms, OutputPlace, Summaries
 from diagnoser.output import plan_targets, say_skipped, write
 
 
+@with_bounds
 def merge(
     summaries: Summaries,
     form: MergeForms = None,

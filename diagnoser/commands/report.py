@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from diagnoser.bounds import with_bounds
 from diagnoser.options import (
     Force,
     Forms,
@@ -22,6 +23,7 @@ _DAMAGE: Final = (LookupError, TypeError, ValueError, AttributeError, Arithmetic
 """What a renderer runs into where a file keeps the contract's shape, but not its sense."""
 
 
+@with_bounds
 def report(
     result: ResultFile,
     form: Forms = None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from diagnoser.bounds import with_bounds
 from diagnoser.options import CacheDir, Force, NsysPath
 from traces.errors import UsageError
 
@@ -58,6 +59,7 @@ def _history() -> None:
 
 
 @history_app.command()
+@with_bounds
 def add(
     result: Annotated[
         Path,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from traces.errors import InputError, OutputNotWritable
+from traces.plain_file import no_file
 
 APPLICATION_ID: Final = 0x6D6F4844
 """In the header of every history file, so that no other SQLite file is taken for one: `moHD`."""
@@ -49,6 +50,8 @@ def check_is_history(path: Path) -> bool:
     Looks at the first bytes only, so that a file of another kind is never opened as a database. Raises
     `NotAHistory` for one, and `OutputNotWritable` for what cannot be read.
     """
+    if what := no_file(path):
+        raise unusable(path, f"it is {what}")
     try:
         with path.open("rb") as file:
             header = file.read(_HEADER_BYTES)

@@ -18,6 +18,7 @@ from heuristics.result.result import Result
 from reports.result.checks import check_compared, check_result
 from reports.result.codec import Document, decode
 from traces.errors import NotAResult, TraceNotFound
+from traces.plain_file import no_file
 
 _MAJOR: Final = "1"
 """Documents of version 1.x can be read: keys may be added to it, none may change."""
@@ -40,12 +41,10 @@ def read_document(path: Path) -> Document:
 
     Raises `TraceNotFound` for what cannot be read, `NotAResult` for what is no object of JSON.
     """
-    if path.is_dir():
-        raise TraceNotFound(f"{path} is a folder. Name one result in it.")
+    if what := no_file(path):
+        raise TraceNotFound(f"{path} is {what}. Name {'one result in it' if path.is_dir() else 'a file'}.")
     if not path.exists():
         raise TraceNotFound(f"{path} does not exist. Check the path.")
-    if not path.is_file():
-        raise TraceNotFound(f"{path} is a pipe or a device. Name a file.")
     try:
         data = gzip.decompress(path.read_bytes()) if _packed(path) else path.read_bytes()
         document = json.loads(data, parse_constant=_finite, parse_float=_finite)

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Final
 
 from traces.errors import DamagedTrace, ExportFailed, MoeDiagError
-from traces.formats.nsys_run import Ended
+from traces.formats.nsys_process import Ended
 from traces.formats.nsys_schema import EXPORT_TABLES
 from traces.formats.nsys_tool import Nsys
 
 _NEWER: Final = re.compile(r"missing required fields|Version number is invalid")
 _DAMAGED: Final = re.compile(r"LZ4|protobuf|Section Table Reference|Cannot read from stream", re.IGNORECASE)
 _DISK_FULL: Final = re.compile(r"disk is full|No space left", re.IGNORECASE)
+_NO_MEMORY: Final = re.compile(r"bad_alloc|out of memory|Cannot allocate memory", re.IGNORECASE)
 _PATH: Final = re.compile(r"'[^']*/[^']*'|\"[^\"]*/[^\"]*\"|\S*/\S*")
 _START_TABLE: Final = "TARGET_INFO_SESSION_START_TIME"
 _MOST_WORDS: Final = 160
@@ -77,6 +78,11 @@ def _failure(report: Path, collector: tuple[int, ...], nsys: Nsys, ended: Ended)
         return ExportFailed(
             f"the disk of the cache folder is full: nsys {nsys.release} could not export {report}. "
             "Make room, or give another with --cache-dir DIR."
+        )
+    if _NO_MEMORY.search(ended.words):
+        return ExportFailed(
+            f"nsys {nsys.release} ran out of memory on {report}. "
+            f"Give more with --max-memory, or: {by_hand(report)}"
         )
     words = f"signal {-ended.code} killed it" if ended.code < 0 else _first_error(ended.words)
     return ExportFailed(

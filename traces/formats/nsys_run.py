@@ -5,29 +5,23 @@ The options were tried with 2022.4.2 and are documented alike up to 2026.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import signal
-import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from traces.errors import NsysUnavailable
+from traces.errors import ExportFailed, NsysUnavailable
+from traces.formats.nsys_process import Ended, TookTooLong, run_watched
 from traces.formats.nsys_tool import Nsys
+from traces.limits import Limit
 from traces.progress import Progress
 
-_POLL_S: Final = 0.2
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """How nsys ended: its exit code (negative: the signal that killed it) and what it wrote to stderr."""
-
-    code: int
-    words: str
+EXPORT_LIMIT: Final = Limit(
+    4 * 3600, "seconds", "ours: reports of many GB take minutes; --timeout ends it sooner"
+)
+INFO_LIMIT: Final = Limit(
+    600, "seconds", "ours: under a second was measured; where it takes longer, the report is exported anew"
+)
 
 
 def run_export(nsys: Nsys, report: Path, output: Path, progress: Progress) -> Ended:
@@ -35,11 +29,17 @@ def run_export(nsys: Nsys, report: Path, output: Path, progress: Progress) -> En
 
     `output` must not exist, and its folder must be the caller's own: nsys runs in it. `progress` is called
     about every 0.2 s. On any exception, Ctrl-C included, nsys and all it started are killed first. Raises
-    `NsysUnavailable` where nsys does not start.
+    `NsysUnavailable` where nsys does not start, `ExportFailed` where it does not end in time.
     """
     doing = f"exporting {report.name} with nsys {nsys.release}"
     options = ("--type=sqlite", f"--output={output.name}", "--quiet=true")
-    return _run(nsys, options, report, output.parent, lambda: progress(doing, None))
+    try:
+        return _run(nsys, options, report, output.parent, EXPORT_LIMIT.value, lambda: progress(doing, None))
+    except TookTooLong:
+        raise ExportFailed(
+            f"nsys {nsys.release} did not end within {EXPORT_LIMIT.value / 3600:.0f} h on {report}, and was "
+            "ended. Export it by hand, and give moe-diag analyze the .sqlite."
+        ) from None
 
 
 def session_start_ns(nsys: Nsys, report: Path, scratch_dir: Path) -> int | None:
@@ -50,7 +50,10 @@ def session_start_ns(nsys: Nsys, report: Path, scratch_dir: Path) -> int | None:
     output = scratch_dir / "info.json"
     output.unlink(missing_ok=True)
     options = ("--type=info", f"--output={output.name}", "--quiet=true")
-    ended = _run(nsys, options, report, scratch_dir, lambda: None)
+    try:
+        ended = _run(nsys, options, report, scratch_dir, INFO_LIMIT.value, lambda: None)
+    except TookTooLong:
+        return None
     if ended.code != 0:
         return None
     try:
@@ -60,41 +63,22 @@ def session_start_ns(nsys: Nsys, report: Path, scratch_dir: Path) -> int | None:
         return None
 
 
-def _run(nsys: Nsys, options: Sequence[str], report: Path, folder: Path, tick: Callable[[], None]) -> Ended:
-    """Run `nsys export` in `folder`, calling `tick` at every poll."""
+def _run(
+    nsys: Nsys,
+    options: Sequence[str],
+    report: Path,
+    folder: Path,
+    limit_s: float,
+    tick: Callable[[], None],
+) -> Ended:
+    """Run `nsys export` in `folder`, calling `tick` at every poll. Raises `TookTooLong`."""
     command = [str(nsys.path), "export", *options, _plain_name(report, folder)]
     try:
-        # A session of its own, so that all it starts can be killed at once.
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-            errors="replace",
-            start_new_session=True,
-        )
+        return run_watched(command, limit_s, tick, folder)
     except OSError as error:
         raise NsysUnavailable(
             f"{nsys.path} does not start ({error.strerror}). Try: {nsys.path} --version"
         ) from None
-    with process:
-        try:
-            words = _wait(process, tick)
-        except BaseException:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            raise
-    return Ended(process.returncode, words)
-
-
-def _wait(process: subprocess.Popen[str], tick: Callable[[], None]) -> str:
-    while True:
-        tick()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            return process.communicate(timeout=_POLL_S)[1]
 
 
 def _plain_name(report: Path, folder: Path) -> str:

@@ -19,6 +19,7 @@ from traces.formats.nsys_traps import traps
 from traces.formats.readers import Reader
 from traces.formats.sqlite_pages import open_tables
 from traces.formats.tables import Tables
+from traces.plain_file import no_file
 from traces.progress import Progress, silent
 from traces.recording.traps import Trap
 
@@ -80,10 +81,10 @@ def _read(path: Path, options: ReadOptions, progress: Progress, read: _ReadTable
 
 def _head(path: Path) -> bytes:
     """The first 100 bytes, or why there are none."""
-    if path.is_dir():
-        raise NotATrace(f"{path} is a folder. Name the traces in it: moe-diag analyze {path}/*.nsys-rep")
-    if path.exists() and not path.is_file():
-        raise NotATrace(f"{path} is a pipe or a device. Save the trace to a file, and name that.")
+    if what := no_file(path):
+        in_it = f"Name the traces in it: moe-diag analyze {path}/*.nsys-rep"
+        cure = in_it if path.is_dir() else "Save the trace to a file, and name that."
+        raise NotATrace(f"{path} is {what}. {cure}")
     try:
         with path.open("rb") as file:
             head = file.read(100)

@@ -26,6 +26,10 @@ from traces.progress import Progress, silent
 
 _CHUNK_ROWS: Final = 65_536
 _IDS_PER_QUERY: Final = 500  # SQLite takes at least 999 variables
+_STEPS_UNHEARD: Final = 1_000_000
+"""Steps of SQLite's machine, some 10 ms, after which Python may take a signal: else a query without an end,
+as a view can be one, would be deaf to Ctrl-C and --timeout.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,7 @@ class SqliteTables:
         except sqlite3.Error as error:
             raise TraceNotFound(f"{path} cannot be opened ({error}). Check its permissions.") from None
         self._db.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        self._db.set_progress_handler(_let_signals_in, _STEPS_UNHEARD)
 
     def __enter__(self) -> SqliteTables:
         return self
@@ -196,9 +201,16 @@ class SqliteTables:
         try:
             yield
         except (sqlite3.Error, UnicodeDecodeError) as error:
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
+                raise KeyboardInterrupt from None
             raise DamagedTrace(
                 f"{self._path} is damaged ({error}, in {table}). Copy it again, or export the report again."
             ) from None
+
+
+def _let_signals_in() -> int:
+    """Python handles signals before it runs this; what one raises ends the query, as an interrupted one."""
+    return 0
 
 
 class _TextEncoder:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from traces.limits import Limit
+from traces.plain_file import no_file
 from traces.settings.arguments_block import END, has_arguments, note_releases, take_arguments
 from traces.settings.bridge import is_older, is_override, plain_path, take_override, take_path
 from traces.settings.command import take_script
@@ -65,6 +66,8 @@ def configuration_of(text: str, name: str, core_version: str | None = None) -> C
 
 def _text(path: Path) -> str:
     limit = int(LARGEST.value)
+    if what := no_file(path):
+        raise NotAConfiguration(f"{path.name}: {what}; {GIVE}")
     try:
         with path.open("rb") as file:
             raw = file.read(limit + 1)

@@ -14,6 +14,7 @@ from typing import BinaryIO, Final, Protocol, cast
 
 from traces.errors import InputError
 from traces.limits import Limit
+from traces.plain_file import no_file
 from traces.progress import Progress
 
 LONGEST_LINE: Final = Limit(
@@ -98,6 +99,8 @@ class LogLines:
 
     def _blocks(self) -> Iterator[bytes]:
         name = self._path.name
+        if what := no_file(self._path):
+            raise LogNotFound(f"{name} is {what}: give --log the text that the training run printed")
         try:
             with self._path.open("rb") as file:
                 size = max(self._path.stat().st_size, 1)
