@@ -106,7 +106,7 @@ def write(target: Target, content: str | bytes, force: bool) -> None:
     try:
         if target.path is None:
             _print(data.decode(), target.form)
-        elif target.path.exists() and not target.path.is_file():
+        elif _is_special(target.path):
             target.path.write_bytes(data)  # a device or a pipe: never replaced by a file
         else:
             _write_whole(target.path, data, force)
@@ -122,6 +122,12 @@ def write(target: Target, content: str | bytes, force: bool) -> None:
 def as_bytes(content: str | bytes) -> bytes:
     """A text as UTF-8; half a character of a foreign name becomes an escape, as JSON writes it."""
     return content.encode(errors="backslashreplace") if isinstance(content, str) else content
+
+
+def _is_special(path: Path) -> bool:
+    """Whether a device or a pipe was named itself, such as /dev/stdout; what a link leads to was not."""
+    is_named = not path.is_symlink() or path.is_relative_to("/dev")
+    return is_named and path.exists() and not path.is_file()
 
 
 def _write_whole(path: Path, data: bytes, force: bool) -> None:

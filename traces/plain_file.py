@@ -34,11 +34,9 @@ def read_text(path: Path) -> str:
     """
     if what := no_file(path):
         raise ValueError(f"it is {what}")
-    with path.open("rb") as file:
-        raw = file.read(int(MOST_TEXT.value) + 1)
-    if len(raw) > MOST_TEXT.value:
+    if path.stat().st_size > MOST_TEXT.value:
         raise ValueError(f"it is over {MOST_TEXT.value / 1e6:.0f} MB")
     try:
-        return raw.decode("utf-8-sig")
+        return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError("it is no UTF-8 text") from None

@@ -23,6 +23,7 @@ from diagnoser.history.place import APPLICATION_ID, NotAHistory, check_is_histor
 from heuristics.result.known import known
 from reports.result.read import of_one_run, typed
 from traces.errors import NothingToDiagnose
+from traces.limits import Limit
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -53,6 +54,7 @@ TABLES: Final[Mapping[str, Mapping[str, type]]] = {
 }
 """Columns by table, the key first. `alike` and `metrics` are JSON, `document` is JSON under zlib."""
 
+LARGEST: Final = Limit(256 << 20, "bytes", "ours: the document of 100 ranks has about 20 MB")
 _WAIT_S: Final = 60
 _BUSY, _DAMAGED = {5, 6}, {11, 26}  # https://www.sqlite.org/rescode.html: BUSY, LOCKED; CORRUPT, NOTADB
 
@@ -114,7 +116,7 @@ class Store:
             found = database.query("select document from results where id = ?", [number]) if database else ()
             for row in found:
                 try:
-                    document: dict[str, Any] = json.loads(zlib.decompress(row["document"]))
+                    document: dict[str, Any] = json.loads(_unpacked(row["document"]))
                 except (zlib.error, ValueError):
                     raise _damaged(self.path) from None
                 return document
@@ -182,6 +184,14 @@ def _record(document: Mapping[str, Any]) -> dict[str, Any]:
         "metrics": json.dumps(measured),
         "document": zlib.compress(text, 9),
     }
+
+
+def _unpacked(packed: bytes) -> bytes:
+    unpacker = zlib.decompressobj()
+    text = unpacker.decompress(packed, int(LARGEST.value))
+    if not unpacker.eof:
+        raise ValueError("cut off, or larger than any result")
+    return text
 
 
 def _evolve(database: Database, path: Path) -> None:

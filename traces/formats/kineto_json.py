@@ -7,21 +7,27 @@ occur and are read over.
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from traces.errors import DamagedTrace, NotATrace
 from traces.formats import kineto_schema as schema
 from traces.formats.kineto_rows import Row
+from traces.limits import Limit
+from traces.unpacked import JSON_TIMES, Unpacked
 
 GZIP_MAGIC: Final = b"\x1f\x8b"
 Event = dict[str, Any]
 
+WHOLE: Final = Limit(
+    256 << 20,
+    "bytes",
+    "ours: as objects they take 10 to 20 times that; what is laid out as usual has no limit",
+)
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _STRING_OR_WORD: Final = re.compile(
     r'"[^"\\]*(?:\\.[^"\\]*)*"|-?\b(?:nan(?:\(\w*\))?|inf(?:inity)?|N/A)\b', re.IGNORECASE | re.DOTALL
@@ -57,21 +63,36 @@ def table_of(event: object) -> str | None:
 
 
 def _content(path: Path) -> bytes:
-    raw = path.read_bytes()
-    if not raw.startswith(GZIP_MAGIC):
-        return raw
-    try:
-        content = gzip.decompress(raw)
-    except EOFError:
-        raise DamagedTrace(f"{path} is truncated: its gzip data breaks off. Copy it again.") from None
-    except (OSError, zlib.error):
-        raise DamagedTrace(f"{path} is damaged: its gzip data cannot be unpacked. Copy it again.") from None
+    with path.open("rb") as file:
+        if not file.peek(2).startswith(GZIP_MAGIC):
+            _check_size(path, path.stat().st_size)
+            return file.read()
+        content = _unpacked(path, file)
+    _check_size(path, len(content))
     if not looks_like_json(content[:100]):
         raise NotATrace(
             f"{path} is packed by gzip, but holds no JSON of the PyTorch profiler. "
             "If it holds another kind of trace, unpack it first: gunzip -k FILE"
         )
     return content
+
+
+def _check_size(path: Path, size: int) -> None:
+    if size > WHOLE.value:
+        raise DamagedTrace(
+            f"{path} breaks off, or is not laid out as the profiler does, and then over "
+            f"{WHOLE.value / 1e6:.0f} MB are too many to be read. "
+            "Let its writer finish and copy it again, or export the trace again."
+        )
+
+
+def _unpacked(path: Path, file: BinaryIO) -> bytes:
+    try:
+        return Unpacked(file, path, JSON_TIMES).whole(int(WHOLE.value))
+    except EOFError:
+        raise DamagedTrace(f"{path} is truncated: its gzip data breaks off. Copy it again.") from None
+    except (OSError, zlib.error):
+        raise DamagedTrace(f"{path} is damaged: its gzip data cannot be unpacked. Copy it again.") from None
 
 
 def _parsed(path: Path, text: str) -> object:

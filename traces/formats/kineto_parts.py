@@ -10,7 +10,6 @@ events for either reader: a cut that is read is a right one.
 
 from __future__ import annotations
 
-import gzip
 import re
 import zlib
 from collections.abc import Mapping
@@ -28,9 +27,11 @@ from traces.formats import kineto_schema as schema
 from traces.formats.kineto_json import BYTE_ORDER_MARK, GZIP_MAGIC, parsed, read_events
 from traces.formats.kineto_rows import Row, Table
 from traces.progress import Progress
+from traces.unpacked import JSON_TIMES, Unpacked
 
 _PART_BYTES: Final = 1 << 22  # some ten thousand events; a header must end in the first part
 _ENDS_TRIED: Final = 8  # a list of objects may end inside of an event
+_REST_PARTS: Final = 16  # that may stand after the events: far above what any profiler writes
 _SPACE: Final = rb"[ \t\r\n]*"
 _BEGIN: Final = re.compile(
     rb"\A(?:%b)?%b\[|\"traceEvents\"%b:%b\[" % (BYTE_ORDER_MARK, _SPACE, _SPACE, _SPACE)
@@ -64,7 +65,7 @@ def load(path: Path, progress: Progress) -> KinetoFile:
 def _by_parts(path: Path, parts: _Parts, progress: Progress) -> Mapping[str, object] | None:
     """Fill `parts` and give the header; None where the file is not laid out as traces are."""
     size = path.stat().st_size
-    with path.open("rb") as file, _unpacked(file) as source, suppress(EOFError, OSError, zlib.error):
+    with path.open("rb") as file, _unpacked(file, path) as source, suppress(EOFError, OSError, zlib.error):
         part = source.read(_PART_BYTES)
         if not (begin := _BEGIN.search(part)):
             return None
@@ -74,12 +75,13 @@ def _by_parts(path: Path, parts: _Parts, progress: Progress) -> Mapping[str, obj
             part = part[between.end() :] + source.read(_PART_BYTES)
         for end in islice(_END.finditer(part), _ENDS_TRIED):
             if parts.add(_rows(part[: end.end()])):
-                return _header(before + b"0" + part[end.end() :] + source.read())
+                rest = b"".join(islice(iter(lambda: source.read(_PART_BYTES), b""), _REST_PARTS))
+                return None if source.read(1) else _header(before + b"0" + part[end.end() :] + rest)
     return None
 
 
-def _unpacked(file: BufferedReader) -> BufferedIOBase:
-    return gzip.open(file) if file.peek(2).startswith(GZIP_MAGIC) else file
+def _unpacked(file: BufferedReader, path: Path) -> BufferedIOBase:
+    return Unpacked(file, path, JSON_TIMES) if file.peek(2).startswith(GZIP_MAGIC) else file
 
 
 def _rows(part: bytes) -> list[Row] | None:

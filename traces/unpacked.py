@@ -1,0 +1,53 @@
+"""A file packed by gzip, read as what it holds, and no further than one of its kind ever unpacks.
+
+A few kilobytes can unpack to gigabytes: such a file is made to fill memory or time, and is refused once that
+shows.
+"""
+
+from __future__ import annotations
+
+import gzip
+from io import BytesIO
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from traces.errors import UnpacksTooFar
+from traces.limits import Limit
+
+JSON_TIMES: Final = Limit(
+    100, "times its size", "ours: recordings and results unpack to 3 to 21 times (measured 2026-11-23)"
+)
+LOG_TIMES: Final = Limit(
+    500, "times its size", "ours: a log unpacks to 17 times, one line again and again to 343 (2026-11-23)"
+)
+ALWAYS: Final = Limit(32 << 20, "bytes", "ours: what any machine holds, however far it was packed")
+
+_PIECE: Final = 1 << 20
+
+
+class Unpacked(gzip.GzipFile):
+    """What a packed file holds. Reading raises `UnpacksTooFar`, and what GzipFile raises for damage."""
+
+    def __init__(self, file: BinaryIO, path: Path, times: Limit) -> None:
+        super().__init__(fileobj=file, mode="rb")
+        self._packed, self._path, self._times, self._given = file, path, times, 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        """So many bytes; without a size all that there are."""
+        if size is None or size < 0:
+            return self.whole()
+        piece = super().read(size)
+        self._given += len(piece)
+        if self._given > ALWAYS.value + self._times.value * self._packed.tell():
+            raise UnpacksTooFar(
+                f"{self._path} unpacks to over {self._times.value:.0f} times its size, as none of its kind "
+                "does. If it is one, unpack it first: gunzip -k FILE"
+            )
+        return piece
+
+    def whole(self, most: int | None = None) -> bytes:
+        """All that there is; of more than `most` bytes a little more than those."""
+        found = BytesIO()
+        while (most is None or found.tell() <= most) and (piece := self.read(_PIECE)):
+            found.write(piece)
+        return found.getvalue()
