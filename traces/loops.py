@@ -8,6 +8,7 @@ itself goes by a file's size and time. Without numba, loops are interpreted.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable
 from functools import cached_property, lru_cache
 from importlib import import_module
@@ -123,6 +124,9 @@ def _writable(folder: Path) -> bool:
         # What stands there is run, so it is the user's alone.
         for one in (folder.parent.parent, folder.parent, folder):
             one.mkdir(mode=0o700, exist_ok=True)
+            found = one.stat()
+            if found.st_uid != os.getuid() or found.st_mode & 0o022:
+                return False
         probe = folder / ".writable"
         probe.touch()
         probe.unlink()

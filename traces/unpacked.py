@@ -14,11 +14,10 @@ from typing import BinaryIO, Final
 from traces.errors import UnpacksTooFar
 from traces.limits import Limit
 
-JSON_TIMES: Final = Limit(
-    100, "times its size", "ours: recordings and results unpack to 3 to 21 times (measured 2026-11-23)"
-)
-LOG_TIMES: Final = Limit(
-    500, "times its size", "ours: a log unpacks to 17 times, one line again and again to 343 (2026-11-23)"
+TIMES: Final = Limit(
+    100,
+    "times its size",
+    "ours: recordings and results unpack to 3 to 21 times, logs to 17 (measured 2026-11-23); a bomb to 1,000",
 )
 ALWAYS: Final = Limit(32 << 20, "bytes", "ours: what any machine holds, however far it was packed")
 
@@ -28,9 +27,9 @@ _PIECE: Final = 1 << 20
 class Unpacked(gzip.GzipFile):
     """What a packed file holds. Reading raises `UnpacksTooFar`, and what GzipFile raises for damage."""
 
-    def __init__(self, file: BinaryIO, path: Path, times: Limit) -> None:
+    def __init__(self, file: BinaryIO, path: Path) -> None:
         super().__init__(fileobj=file, mode="rb")
-        self._packed, self._path, self._times, self._given = file, path, times, 0
+        self._packed, self._path, self._given = file, path, 0
 
     def read(self, size: int | None = -1) -> bytes:
         """So many bytes; without a size all that there are."""
@@ -38,9 +37,9 @@ class Unpacked(gzip.GzipFile):
             return self.whole()
         piece = super().read(size)
         self._given += len(piece)
-        if self._given > ALWAYS.value + self._times.value * self._packed.tell():
+        if self._given > ALWAYS.value + TIMES.value * self._packed.tell():
             raise UnpacksTooFar(
-                f"{self._path} unpacks to over {self._times.value:.0f} times its size, as none of its kind "
+                f"{self._path} unpacks to over {TIMES.value:.0f} times its size, as none of its kind "
                 "does. If it is one, unpack it first: gunzip -k FILE"
             )
         return piece

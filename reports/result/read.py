@@ -19,7 +19,7 @@ from reports.result.checks import check_compared, check_result
 from reports.result.codec import Document, decode
 from traces.errors import NotAResult, TraceNotFound
 from traces.plain_file import no_file
-from traces.unpacked import JSON_TIMES, Unpacked
+from traces.unpacked import Unpacked
 
 _MAJOR: Final = "1"
 """Documents of version 1.x can be read: keys may be added to it, none may change."""
@@ -48,7 +48,7 @@ def read_document(path: Path) -> Document:
         raise TraceNotFound(f"{path} does not exist. Check the path.")
     try:
         with path.open("rb") as file:
-            data = Unpacked(file, path, JSON_TIMES).read() if _packed(path) else file.read()
+            data = Unpacked(file, path).read() if _packed(path) else file.read()
         document = json.loads(data, parse_constant=_finite, parse_float=_finite)
     except (ValueError, RecursionError, EOFError, zlib.error, gzip.BadGzipFile):
         raise NotAResult(f"{path} is no whole JSON. Make a result of a trace: {_MAKE}") from None

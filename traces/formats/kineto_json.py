@@ -18,7 +18,7 @@ from traces.errors import DamagedTrace, NotATrace
 from traces.formats import kineto_schema as schema
 from traces.formats.kineto_rows import Row
 from traces.limits import Limit
-from traces.unpacked import JSON_TIMES, Unpacked
+from traces.unpacked import Unpacked
 
 GZIP_MAGIC: Final = b"\x1f\x8b"
 Event = dict[str, Any]
@@ -88,7 +88,7 @@ def _check_size(path: Path, size: int) -> None:
 
 def _unpacked(path: Path, file: BinaryIO) -> bytes:
     try:
-        return Unpacked(file, path, JSON_TIMES).whole(int(WHOLE.value))
+        return Unpacked(file, path).whole(int(WHOLE.value))
     except EOFError:
         raise DamagedTrace(f"{path} is truncated: its gzip data breaks off. Copy it again.") from None
     except (OSError, zlib.error):

@@ -27,7 +27,7 @@ from traces.formats import kineto_schema as schema
 from traces.formats.kineto_json import BYTE_ORDER_MARK, GZIP_MAGIC, parsed, read_events
 from traces.formats.kineto_rows import Row, Table
 from traces.progress import Progress
-from traces.unpacked import JSON_TIMES, Unpacked
+from traces.unpacked import Unpacked
 
 _PART_BYTES: Final = 1 << 22  # some ten thousand events; a header must end in the first part
 _ENDS_TRIED: Final = 8  # a list of objects may end inside of an event
@@ -81,7 +81,7 @@ def _by_parts(path: Path, parts: _Parts, progress: Progress) -> Mapping[str, obj
 
 
 def _unpacked(file: BufferedReader, path: Path) -> BufferedIOBase:
-    return Unpacked(file, path, JSON_TIMES) if file.peek(2).startswith(GZIP_MAGIC) else file
+    return Unpacked(file, path) if file.peek(2).startswith(GZIP_MAGIC) else file
 
 
 def _rows(part: bytes) -> list[Row] | None:

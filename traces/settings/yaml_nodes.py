@@ -78,10 +78,13 @@ class Document:
             for node in self.root.value:
                 yield Entry((), self._raw(node, 1), _line(node))
 
-    def _walk(self, node: yaml.MappingNode, path: tuple[str, ...], deep: int) -> Iterator[Entry]:
-        self._count(node, len(path))
+    def _walk(
+        self, node: yaml.MappingNode, path: tuple[str, ...], deep: int, merged_in: int = 0
+    ) -> Iterator[Entry]:
+        """`merged_in`: through how many `<<` it is here; a mapping may be merged into itself."""
+        self._count(node, len(path) + merged_in)
         for merged in _merged(node):
-            yield from self._walk(merged, path, deep)
+            yield from self._walk(merged, path, deep, merged_in + 1)
         for key, value in node.value:
             self._count(key, len(path))
             if key.tag == _MERGE:

@@ -16,7 +16,7 @@ from traces.errors import InputError
 from traces.limits import Limit
 from traces.plain_file import no_file
 from traces.progress import Progress
-from traces.unpacked import LOG_TIMES, Unpacked
+from traces.unpacked import Unpacked
 
 LONGEST_LINE: Final = Limit(
     65_536, "bytes", "ours: far above any line of a trainer; progress bars go above it"
@@ -106,7 +106,7 @@ class LogLines:
             with self._path.open("rb") as file:
                 size = max(self._path.stat().st_size, 1)
                 unpacked = file.peek(2)[:2] == _GZIP
-                source = cast(BinaryIO, Unpacked(file, self._path, LOG_TIMES) if unpacked else file)
+                source = cast(BinaryIO, Unpacked(file, self._path) if unpacked else file)
                 first = source.read(_CHUNK_BYTES)
                 if not first:
                     raise NotALog(f"{name} is empty: give --log the text that the training run printed")
