@@ -116,7 +116,7 @@ def _time(typed: str | None) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
     if is_up:
         raise OutOfTime(
-            f"this was not done within the {typed} of --timeout; nothing was left behind. "
+            f"this was not done within --timeout {typed}; nothing was left behind. "
             "Give it more, or less to read: fewer traces."
         )
 

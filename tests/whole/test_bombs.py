@@ -1,0 +1,223 @@
+"""Small files that are made to fill memory or time, and what is no file: refused at once, in one line."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import socket
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import traces.unpacked
+from diagnoser.cli import run
+from diagnoser.history import store
+from tests.check_doubles import BRIDGE, log_lines
+from tests.moe_pattern import moe_recording
+from tests.simulate.export import write_export
+from traces.formats import kineto_json
+from traces.limits import Limit
+
+EVENT = (
+    b'{"ph":"X","cat":"kernel","name":"a","ts":%b,"dur":2.5,"pid":0,"tid":7,"args":{"device":0,"stream":7}}'
+)
+TRACE = b'{"schemaVersion":1,"deviceProperties":[],"traceEvents":['
+DIGITS = b"9" * 1_000_000
+DEEP = b"[" * 1_000_000
+NINE = [f"  a{at + 1}: &a{at + 1} [{','.join([f'*a{at}'] * 9)}]" for at in range(12)]
+NINE_MERGED = [f"  a{at + 1}: &a{at + 1}\n    <<: [{','.join([f'*a{at}'] * 9)}]" for at in range(9)]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a recording and a configuration; packed files are bombs from a megabyte on."""
+    monkeypatch.setattr(traces.unpacked, "ALWAYS", Limit(1 << 20, "bytes", "for a test"))
+    monkeypatch.chdir(tmp_path)
+    recording = moe_recording(steps=2, layers=1)
+    recording.gpu()
+    write_export(tmp_path / "run.sqlite", recording)
+    (tmp_path / "run.yaml").write_text(BRIDGE, encoding="utf-8")
+    return tmp_path
+
+
+def refusal(words: str, said: pytest.CaptureFixture[str]) -> str:
+    """The one line that a command line ends with, of code 3."""
+    assert run(words.split()) == 3, said.readouterr().err
+    told = said.readouterr()
+    assert told.out == ""
+    assert len(told.err.splitlines()) == 1
+    return told.err
+
+
+@pytest.mark.parametrize(
+    ("begin", "again"),
+    [
+        (b"{", b" "),
+        (TRACE, b"[],"),
+        (TRACE, EVENT % b"1.5" + b","),
+        (TRACE + EVENT % b"1.5" + b'],"x":"', b"x"),
+        (b"[0", b",0"),
+        (b'{"traceEvents":', b"["),
+    ],
+)
+@pytest.mark.parametrize("words", ["analyze b.json.gz", "compare b.json.gz run.sqlite", "doctor b.json.gz"])
+def test_a_packed_recording_unpacks_no_further_than_any_does(
+    words: str, begin: bytes, again: bytes, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place / "b.json.gz").write_bytes(gzip.compress(begin + again * ((8 << 20) // len(again))))
+    assert "unpacks to over 100 times its size" in refusal(words, capsys)
+
+
+@pytest.mark.parametrize("line", [b"x", b"\n", b" iteration 1/ 9 | elapsed time per iteration (ms): 1.0 |\n"])
+def test_a_packed_log_unpacks_no_further_than_any_does(
+    line: bytes, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place / "b.log.gz").write_bytes(gzip.compress(b"begin\n" + line * ((8 << 20) // len(line))))
+    assert "unpacks to over 100 times its size" in refusal("analyze run.sqlite --log b.log.gz", capsys)
+
+
+def test_a_packed_result_unpacks_no_further_than_any_does(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place / "b.json.gz").write_bytes(gzip.compress(b'{"schema_version":"1.0","x":[0' + b",[]" * (3 << 20)))
+    for words in ("report b.json.gz", "compare b.json.gz run.sqlite", "history add b.json.gz --store h"):
+        assert "unpacks to over 100 times its size" in refusal(words, capsys)
+
+
+def test_an_honest_packed_file_is_read(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = "".join(log_lines()).encode()
+    (place / "b.log.gz").write_bytes(gzip.compress(lines))
+    assert run(["analyze", "run.sqlite", "--log", "b.log.gz", "--no-megatron", "-o", "r.json"]) == 0
+    (place / "r.json.gz").write_bytes(gzip.compress((place / "r.json").read_bytes()))
+    assert run(["report", "r.json.gz"]) == 0
+    assert capsys.readouterr().out
+
+
+def test_a_summary_unpacks_no_further_than_any_does(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, data in (("a", b"\x91" * 5_000_000), ("b", b"\x00" * 50_000_000)):
+        (place / f"{name}.rank").write_bytes(b"moe-diag rank\x00\x03" + zlib.compress(data, 9)[:65_000])
+        assert "is a damaged summary" in refusal(f"merge {name}.rank", capsys)
+
+
+def test_a_document_of_the_history_unpacks_no_further_than_any_does(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["history", "add", "run.sqlite", "--store", "h.sqlite"]) == 0
+    assert run(["history", "baseline", "main", "1", "--store", "h.sqlite"]) == 0
+    capsys.readouterr()
+    monkeypatch.setattr(store, "LARGEST", Limit(1000, "bytes", "for a test"))
+    monkeypatch.setenv("MOE_DIAG_HISTORY", str(place / "h.sqlite"))
+    assert "is damaged" in refusal("compare --baseline main run.sqlite", capsys)
+
+
+def test_json_that_is_not_laid_out_as_usual_is_read_whole_up_to_a_size(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(kineto_json, "WHOLE", Limit(5_000, "bytes", "for a test"))
+    (place / "b.json").write_bytes(TRACE + b"0," * 5_000)
+    assert "too many to be read" in refusal("analyze b.json", capsys)
+    (place / "b.json.gz").write_bytes(gzip.compress(TRACE + os.urandom(9_000).hex().encode()))
+    assert "too many to be read" in refusal("analyze b.json.gz", capsys)
+
+
+@pytest.mark.parametrize(
+    "words", ["analyze b.json", "report b.json", "check-config run.yaml --symptoms b.json --no-megatron"]
+)
+@pytest.mark.parametrize(
+    "text",
+    [
+        TRACE + DEEP,
+        b'{"schema_version":"1.0","x":' + DEEP,
+        b'{"a":' * 100_000,
+        TRACE + EVENT % DIGITS + b"]}",
+        b'{"schema_version":"1.0","x":%b}' % DIGITS,
+        b'{"baseTimeNanoseconds":%b,"traceEvents":[%b]}' % (DIGITS, EVENT % b"1.5"),
+    ],
+)
+def test_deep_json_and_endless_numbers_are_refused(
+    words: str, text: bytes, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place / "b.json").write_bytes(text)
+    assert refusal(words, capsys)
+
+
+@pytest.mark.parametrize("number", [b"1e999999999", b"1e-999999999", b'"1e999999999"', b"1." + DIGITS])
+def test_a_number_with_an_endless_exponent_is_no_time(
+    number: bytes, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    events = b",".join(EVENT % time for time in (b"1.5", number, b"20.5"))
+    (place / "b.json").write_bytes(TRACE + events + b"]}")
+    assert run(["analyze", "b.json", "--no-megatron"]) in (0, 3)
+    assert capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["  a0: &a0 [x,x,x,x,x,x,x,x,x]", *NINE],
+        ["  a0: &a0 {moe_router_topk: 2}", *NINE_MERGED, "  <<: *a9"],
+        ["  a0: &a0", "    <<: *a0"],
+        ["  a0: &a0 [*a0]"],
+        ["  a0: " + "[" * 200_000],
+        [f"  key{at}: 1" for at in range(30_000)],
+    ],
+)
+def test_a_yaml_that_multiplies_or_holds_itself_is_refused(
+    lines: list[str], place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place / "b.yaml").write_text("\n".join(["model:", "  num_moe_experts: 8", *lines]), encoding="utf-8")
+    refused = refusal("check-config b.yaml --no-megatron", capsys)
+    assert "b.yaml" in refused
+
+
+def test_a_line_without_an_end_is_left_out(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "b.log").write_bytes(b"x" * 20_000_000 + b"\n" + "".join(log_lines()).encode())
+    assert run(["analyze", "run.sqlite", "--log", "b.log", "--no-megatron"]) == 0
+
+
+@pytest.fixture
+def odd(place: Path) -> Iterator[list[str]]:
+    """What is no file: a pipe that nobody writes to, a device without an end, a socket, links to them."""
+    os.mkfifo(place / "pipe")
+    for name, target in (("to_pipe", "pipe"), ("zero", "/dev/zero")):
+        (place / name).symlink_to(target)
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind("socket")
+        yield ["pipe", "to_pipe", "zero", "/dev/zero", "socket"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "analyze {}",
+        "analyze run.sqlite --config {}",
+        "analyze run.sqlite --log {}",
+        "analyze run.sqlite --ranks {}",
+        "doctor {}",
+        "report {}",
+        "merge {}",
+        "compare {} run.sqlite",
+        "compare run.sqlite {}",
+        "compare run.sqlite run.sqlite --new-log {}",
+        "check-config {}",
+        "check-config run.yaml --symptoms {}",
+        "history add {} --store h.sqlite",
+        "history list --store {}",
+    ],
+)
+def test_what_is_no_file_is_refused_and_never_waited_for(
+    words: str, odd: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in odd:
+        refused = refusal(words.format(name), capsys)
+        assert "a pipe or a device" in refused or "--symptoms" in words
+
+
+def test_a_map_of_ranks_is_never_read_without_an_end(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("traces.plain_file.MOST_TEXT", Limit(1000, "bytes", "for a test"))
+    (place / "map.csv").write_text("file,rank\n" * 1000, encoding="utf-8")
+    assert "over 0 MB" in refusal("analyze run.sqlite --ranks map.csv", capsys)
