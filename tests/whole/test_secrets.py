@@ -5,19 +5,23 @@ from __future__ import annotations
 import base64
 import json
 import shutil
+import sqlite3
 import zlib
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from diagnoser.cli import run
 from tests.check_doubles import BRIDGE, COMMUNICATION
+from tests.kineto_doubles import one_run, write
 from tests.moe_pattern import moe_recording
 from tests.rendering import ANALYSIS, COMPARISON, PICTURES
 from tests.secret_doubles import (
     ADDRESS,
     SECRET,
+    columns,
     keeping_secrets,
     knobs_in_script,
     knobs_in_yaml,
@@ -246,6 +250,47 @@ def test_an_error_says_no_secret_of_a_file_or_folder(place: Path, capsys: pytest
         assert secrets_in((out.err + out.out).encode()) == [], (words, out.err)
         refused += code != 0
     assert refused >= 15
+
+
+def with_environment(path: Path) -> Path:
+    """The recording with the variables of the process that was recorded, as nsys keeps them."""
+    told = f"HF_TOKEN={SECRET}\nWANDB_API_KEY={SECRET} train.py --key {ADDRESS}"
+    with closing(sqlite3.connect(path)) as db, db:
+        for table in ("TARGET_INFO_SYSTEM_ENV", "ANALYSIS_DETAILS"):
+            db.execute(f"CREATE TABLE IF NOT EXISTS {table} (name TEXT, value TEXT)")
+            names = columns(db, table)
+            db.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(names))})", [told] * len(names))
+    return path
+
+
+def kineto_with_environment(path: Path) -> Path:
+    """A recording of the PyTorch profiler with variables wherever one can stand beside what is read."""
+    variables = {"HF_TOKEN": SECRET, "env": [f"WANDB_API_KEY={SECRET}", ADDRESS]}
+    events = [one | {"args": {**one.get("args", {}), **variables}} for one in one_run()]
+    about = {"rank": 0, "world_size": 1, "backend": SECRET, **variables}
+    devices = [{"id": 0, "name": f"NVIDIA {SECRET}", **variables}]
+    return write(path, events, distributedInfo=about, deviceProperties=devices, environ=variables)
+
+
+@pytest.mark.parametrize("name", ["run.sqlite", "run.json"])
+def test_a_variable_of_the_recorded_process_is_in_no_file_of_any_format(
+    name: str, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if name.endswith(".json"):
+        kineto_with_environment(place / name)
+    else:
+        with_environment(planted(place / name))
+    words = ["analyze", name, "--full", "--no-megatron"]
+    out = place / "out"
+    out.mkdir()
+    assert run([*words, *as_options(FORMS), "-o", "out/", "--ticket", "out/ticket", "--summary", "out"]) == 0
+    assert run([*words, "--flavor", "jira", "-f", "markdown", "-o", "out/jira.txt"]) == 0
+    for form in ("text", "json"):
+        assert run(["merge", "out", "-f", form, "-o", f"out/merged.{form}"]) == 0
+    assert run(["doctor", name]) == 0
+    kept = next(path for path in out.glob("*.rank"))
+    (out / "unpacked").write_bytes(zlib.decompress(kept.read_bytes()[len(b"moe-diag rank") + 2 :]))
+    assert_kept(out, capsys, least=len(FORMS) + 8)
 
 
 def test_without_redaction_only_paths_and_the_configuration_are_told(
