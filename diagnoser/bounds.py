@@ -59,10 +59,10 @@ def with_bounds(command: Callable[..., Any]) -> Callable[..., Any]:
 def out_of_memory(what: str) -> OutOfMemory:
     """The error for what takes more memory than there is."""
     bound = resource.getrlimit(resource.RLIMIT_DATA)[0] if resource else -1
-    there_is = f"the {bound >> 20} MB that it may" if bound > 0 else "there is"
+    there_is = f"the {bound >> 20} MB allowed" if bound > 0 else "is available"
     return OutOfMemory(
-        f"{what} takes more memory than {there_is}. Give more with --max-memory, one trace at a time with "
-        "--jobs 1, or a machine with more."
+        f"{what} needs more memory than {there_is}. Allow more with --max-memory, read one trace at a time "
+        "with --jobs 1, or use a machine with more memory."
     )
 
 
@@ -70,7 +70,7 @@ def out_of_memory(what: str) -> OutOfMemory:
 def _memory(typed: str | None) -> Iterator[None]:
     """Within it no process takes more. Raises `OutOfMemory`; `UsageError` for what is no bound."""
     before = None if typed is None else _bound_memory(typed, _bytes(typed))
-    error = out_of_memory("this")  # made while there is memory for it
+    error = out_of_memory("the command")  # made while there is memory for it
     try:
         yield
     except MemoryError:
@@ -83,7 +83,7 @@ def _memory(typed: str | None) -> Iterator[None]:
 def _bound_memory(typed: str, wanted: int) -> tuple[int, int]:
     """Set the bound; gives what was set before."""
     if resource is None or sys.platform != "linux":
-        raise UsageError(f"--max-memory {typed}: this system bounds no memory. Leave the option out.")
+        raise UsageError(f"--max-memory {typed} works on Linux only. Leave the option out.")
     before = resource.getrlimit(resource.RLIMIT_DATA)
     most = before[1] if before[1] != resource.RLIM_INFINITY else wanted
     resource.setrlimit(resource.RLIMIT_DATA, (min(wanted, most), before[1]))
@@ -98,7 +98,7 @@ def _time(typed: str | None) -> Iterator[None]:
         return
     seconds, is_up = _seconds(typed), []
     if not hasattr(signal, "setitimer"):
-        raise UsageError(f"--timeout {typed}: this system has no timer for it. Leave the option out.")
+        raise UsageError(f"--timeout {typed}: this system has no timer. Leave the option out.")
 
     def end(number: int, frame: FrameType | None) -> None:
         is_up.append(number)
@@ -116,8 +116,8 @@ def _time(typed: str | None) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
     if is_up:
         raise OutOfTime(
-            f"this was not done within --timeout {typed}; nothing was left behind. "
-            "Give it more, or less to read: fewer traces."
+            f"not finished within --timeout {typed}; no output was left behind. "
+            "Allow more time, or give fewer traces."
         )
 
 
@@ -127,7 +127,7 @@ def _bytes(typed: str) -> int:
         raise UsageError(f"--max-memory {typed!r} is no size. Give one such as 8G or 512M.")
     wanted = int(float(found[1]) * _BYTES[found[2].upper()])
     if wanted < LEAST.value:
-        raise UsageError(f"--max-memory {typed} is less than anything takes. Give 128M or more.")
+        raise UsageError(f"--max-memory {typed} is too little to start with. Give 128M or more.")
     return wanted
 
 

@@ -137,7 +137,7 @@ def run(arguments: list[str]) -> int:
             "prints under MOE_DIAG_TRACEBACK=1.",
             _BUG,
         )
-    return _said(str(out_of_memory("this")), _EXIT_CODES[InputError])
+    return _said(str(out_of_memory("the command")), _EXIT_CODES[InputError])
 
 
 def _said(message: str, code: int) -> int:

@@ -48,8 +48,8 @@ _SKIPPED: Final = {
     errors.NsysUnavailable: "it needs an nsys that is not here",
     errors.ExportFailed: "nsys could not export it",
     errors.OutputNotWritable: "its export could not be kept",
-    errors.OutOfMemory: "it takes more memory than there is",
-    errors.UnpacksTooFar: "it is far larger unpacked than any recording",
+    errors.OutOfMemory: "it needs more memory than is available",
+    errors.UnpacksTooFar: "it unpacks to far more than any recording",
     errors.ProcessEnded: "the process that read it was ended from outside",
     errors.NothingToDiagnose: f"it has {_NO_WORK}",
 }

@@ -45,7 +45,7 @@ def test_what_takes_more_memory_than_it_may_is_named_and_ends_with_3(large: list
     for paths in (large[:1], large):  # in this process, and in one for each
         ended = shell("analyze", *paths, "--jobs", "2", "--max-memory", "128M")
         assert ended.returncode == 3, ended.stderr
-        assert "one.json takes more memory than the 128 MB that it may" in ended.stderr
+        assert "one.json needs more memory than the 128 MB allowed" in ended.stderr
         assert len(ended.stderr.splitlines()) == 1
         assert ended.stdout == ""
 
@@ -68,7 +68,7 @@ def test_memory_that_runs_out_is_no_bug_of_ours(
     path = tmp_path / "run.sqlite"
     path.write_bytes(b"x")
     assert run([word.format(path) for word in words]) == 3
-    assert f"{path} takes more memory than" in capsys.readouterr().err
+    assert f"{path} needs more memory than" in capsys.readouterr().err
 
 
 def test_memory_that_runs_out_anywhere_else_is_named_too(
@@ -80,7 +80,7 @@ def test_memory_that_runs_out_anywhere_else_is_named_too(
     monkeypatch.setattr("diagnoser.saved.saved_result", fills_memory)
     for options in ([], ["--max-memory", "64G"]):
         assert run(["report", "result.json", *options]) == 3
-        assert "takes more memory than" in capsys.readouterr().err
+        assert "needs more memory than" in capsys.readouterr().err
 
 
 def test_a_time_that_is_up_ends_workers_nsys_and_all_it_started(
@@ -95,7 +95,7 @@ def test_a_time_that_is_up_ends_workers_nsys_and_all_it_started(
         code = run(["analyze", *words, "--jobs", jobs, "-o", f"{out}/", "--timeout", "1.5s"])
         assert code == 3
         told = capsys.readouterr()
-        assert "was not done within --timeout 1.5s" in told.err
+        assert "not finished within --timeout 1.5s" in told.err
         assert (told.out, len(told.err.splitlines())) == ("", 1)
         heard = beats.stat().st_size
         time.sleep(0.2)

@@ -80,8 +80,8 @@ def _content(path: Path) -> bytes:
 def _check_size(path: Path, size: int) -> None:
     if size > WHOLE.value:
         raise DamagedTrace(
-            f"{path} breaks off, or is not laid out as the profiler does, and then over "
-            f"{WHOLE.value / 1e6:.0f} MB are too many to be read. "
+            f"{path} breaks off, or has a layout that the profiler does not write, which is read only "
+            f"up to {WHOLE.value / 1e6:.0f} MB. "
             "Let its writer finish and copy it again, or export the trace again."
         )
 

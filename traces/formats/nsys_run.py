@@ -37,8 +37,8 @@ def run_export(nsys: Nsys, report: Path, output: Path, progress: Progress) -> En
         return _run(nsys, options, report, output.parent, EXPORT_LIMIT.value, lambda: progress(doing, None))
     except TookTooLong:
         raise ExportFailed(
-            f"nsys {nsys.release} did not end within {EXPORT_LIMIT.value / 3600:.0f} h on {report}, and was "
-            "ended. Export it by hand, and give moe-diag analyze the .sqlite."
+            f"nsys {nsys.release} did not finish {report} within {EXPORT_LIMIT.value / 3600:.0f} h and was "
+            "stopped. Export it by hand, and give moe-diag analyze the .sqlite."
         ) from None
 
 
