@@ -39,8 +39,8 @@ class Unpacked(gzip.GzipFile):
         self._given += len(piece)
         if self._given > ALWAYS.value + TIMES.value * self._packed.tell():
             raise UnpacksTooFar(
-                f"{self._path} unpacks to more than {TIMES.value:.0f} times its size, as no recording, log or "
-                "result does. If it is genuine, unpack it first: gunzip -k FILE"
+                f"{self._path} unpacks to more than {TIMES.value:.0f} times its size, as no recording, log "
+                "or result does. If it is genuine, unpack it first: gunzip -k FILE"
             )
         return piece
 
