@@ -27,12 +27,16 @@ from typing import Any, Final, TypeVar
 
 from diagnoser.elsewhere import Gathered, Maker, Question, Questions, Task, tasks_of
 from traces.errors import ProcessEnded
+from traces.limits import Limit
 from traces.progress import Progress, listening
 from traces.replay.changes.together import Joint
 
 T = TypeVar("T")
 R = TypeVar("R")
 
+PATIENCE: Final = Limit(
+    10, "seconds", "ours: to remove a half-made export takes under one; a compiled loop hears no signal"
+)
 _RELAY_S: Final = 0.1
 """How often a process says how far it is."""
 
@@ -94,6 +98,8 @@ class Workers:
         for worker in self._workers:
             worker.process.terminate()
         for worker in self._workers:
+            worker.process.join(PATIENCE.value)
+            worker.process.kill()  # nothing to one that has ended
             worker.process.join()
             worker.pipe.close()
 

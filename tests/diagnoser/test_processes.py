@@ -23,6 +23,7 @@ from diagnoser.processes import Workers
 from tests.places import ROOT
 from traces.errors import EmptySelection, InputError, NotATrace, ProcessEnded
 from traces.formats.open import ReadOptions
+from traces.limits import Limit
 from traces.progress import report, silent
 from traces.replay.changes.together import Joint, Together
 from traces.replay.costs import Costs
@@ -66,6 +67,12 @@ def killed(number: int) -> int:
 
 
 def never(number: int) -> int:
+    time.sleep(600)
+    return number
+
+
+def deaf(number: int) -> int:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     time.sleep(600)
     return number
 
@@ -227,3 +234,20 @@ def test_processes_end_with_a_parent_that_is_killed() -> None:
         check=False,
     )
     assert (ended.returncode, ended.stdout) == (-signal.SIGKILL, b"[2, 4]\n")
+
+
+def test_a_process_that_hears_no_signal_is_ended_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "PATIENCE", Limit(0.2, "seconds", "for a test"))
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    try:
+        with pytest.raises(KeyboardInterrupt), Workers(2, silent) as workers:
+            workers.map(deaf, named(1, 2))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert multiprocessing.active_children() == []

@@ -22,8 +22,14 @@ from traces.columns import NULL, IntArray, distinct
 from traces.errors import DamagedTrace, TraceNotFound
 from traces.formats.sqlite_file import check_whole
 from traces.formats.tables import EVERY_ROW, RowFilter, TableColumns, Texts, empty_columns
+from traces.limits import Limit
 from traces.progress import Progress, silent
 
+LONGEST_VALUE: Final = Limit(
+    64 << 20,
+    "bytes",
+    "ours: texts of an export are under 1 MB, and a view can make a gigabyte",
+)
 _CHUNK_ROWS: Final = 65_536
 _IDS_PER_QUERY: Final = 500  # SQLite takes at least 999 variables
 _STEPS_UNHEARD: Final = 1_000_000
@@ -70,6 +76,8 @@ class SqliteTables:
         except sqlite3.Error as error:
             raise TraceNotFound(f"{path} cannot be opened ({error}). Check its permissions.") from None
         self._db.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        self._db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, int(LONGEST_VALUE.value))
+        self._db.execute("PRAGMA trusted_schema = OFF")  # a view calls only what can do no harm
         self._db.set_progress_handler(_let_signals_in, _STEPS_UNHEARD)
 
     def __enter__(self) -> SqliteTables:

@@ -67,13 +67,15 @@ def test_an_nsys_without_memory_says_so(tmp_path: Path) -> None:
     assert "ran out of memory" in str(here.refusal())
 
 
-def test_a_query_without_an_end_hears_a_signal(tmp_path: Path) -> None:
+def test_a_query_without_an_end_hears_a_signal_and_a_value_has_a_length(tmp_path: Path) -> None:
     path = tmp_path / "run.sqlite"
     with closing(sqlite3.connect(path)) as database, database:
         database.execute(
             "CREATE VIEW endless AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) "
             "SELECT x FROM n WHERE x < 0"
         )
+
+        database.execute("CREATE VIEW wide AS SELECT zeroblob(500000000) AS x")
 
     def up(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -86,5 +88,5 @@ def test_a_query_without_an_end_hears_a_signal(tmp_path: Path) -> None:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    with pytest.raises(DamagedTrace), SqliteTables(path) as tables:
-        tables.rows("none", ["x"])
+    with pytest.raises(DamagedTrace, match="too big"), SqliteTables(path) as tables:
+        tables.rows("wide", ["x"])
