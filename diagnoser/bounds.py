@@ -27,7 +27,11 @@ try:
 except ImportError:  # not a system with limits of processes
     resource = None  # type: ignore[assignment]
 
-LEAST: Final = Limit(128 << 20, "bytes", "ours: the program and its libraries alone take 70 MB to be loaded")
+LEAST: Final = Limit(
+    256 << 20,
+    "bytes",
+    "ours: below 150 MB a library cannot be loaded, and ends the program in its words",
+)
 LONGEST: Final = Limit(30 * 24 * 3600, "seconds", "ours: a month; a longer one is a slip")
 
 _SIZE: Final = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)\s*([MGT])(?:i?B)?", re.IGNORECASE)
@@ -116,7 +120,7 @@ def _time(typed: str | None) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
     if is_up:
         raise OutOfTime(
-            f"not finished within --timeout {typed}; no output was left behind. "
+            f"not finished within --timeout {typed}; nothing unfinished was left behind. "
             "Allow more time, or give fewer traces."
         )
 
@@ -127,7 +131,7 @@ def _bytes(typed: str) -> int:
         raise UsageError(f"--max-memory {typed!r} is no size. Give one such as 8G or 512M.")
     wanted = int(float(found[1]) * _BYTES[found[2].upper()])
     if wanted < LEAST.value:
-        raise UsageError(f"--max-memory {typed} is too little to start with. Give 128M or more.")
+        raise UsageError(f"--max-memory {typed} is too little to start with. Give 256M or more.")
     return wanted
 
 

@@ -33,19 +33,19 @@ def shell(*words: str | Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def large(tmp_path: Path) -> list[Path]:
-    """Two files of 16 MB that take some 300 as objects."""
+    """Two files of 24 MB that take some 400 as objects."""
     paths = [tmp_path / name for name in ("one.json", "two.json")]
     for path in paths:
-        path.write_text(f"[{'0.5,' * 4_000_000}0.5]", encoding="utf-8")
+        path.write_text(f"[{'0.5,' * 6_000_000}0.5]", encoding="utf-8")
     return paths
 
 
 @LINUX
 def test_what_takes_more_memory_than_it_may_is_named_and_ends_with_3(large: list[Path]) -> None:
     for paths in (large[:1], large):  # in this process, and in one for each
-        ended = shell("analyze", *paths, "--jobs", "2", "--max-memory", "128M")
+        ended = shell("analyze", *paths, "--jobs", "2", "--max-memory", "256M")
         assert ended.returncode == 3, ended.stderr
-        assert "one.json needs more memory than the 128 MB allowed" in ended.stderr
+        assert "one.json needs more memory than the 256 MB allowed" in ended.stderr
         assert len(ended.stderr.splitlines()) == 1
         assert ended.stdout == ""
 
@@ -117,7 +117,7 @@ def test_a_time_that_is_long_enough_changes_nothing(tmp_path: Path) -> None:
         ("--max-memory", "8", "8G or 512M"),
         ("--max-memory", "-1G", "8G or 512M"),
         ("--max-memory", "1e9G", "8G or 512M"),
-        ("--max-memory", "1M", "128M or more"),
+        ("--max-memory", "255M", "256M or more"),
         ("--timeout", "0", "90, 90s, 5m or 2h"),
         ("--timeout", "-5", "90, 90s, 5m or 2h"),
         ("--timeout", "5 days", "90, 90s, 5m or 2h"),
