@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -18,15 +20,32 @@ for huge pages, which a virtual machine gives slowly: of a million kernels 0.3 o
 
 def main() -> NoReturn:
     """Show the help of the whole, or run the command line, and exit."""
+    _open_streams()
     if sys.argv[1:] in (["--help"], ["-h"]):
-        print(Path(__file__).with_name("help.txt").read_text(encoding="utf-8"), end="")
-        sys.exit(0)
+        with suppress(OSError):  # what cannot be written is said below
+            print(Path(__file__).with_name("help.txt").read_text(encoding="utf-8"), end="", flush=True)
+            sys.exit(0)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # until cli listens there is nothing to clean up
     gc.set_threshold(1_000_000)  # nearly all objects stay: collecting often takes a tenth of a short run
     for name, value in _NUMPY.items():
         os.environ.setdefault(name, value)
     from diagnoser.cli import main as run
 
     run()
+
+
+def _open_streams() -> None:
+    """Where a standard stream is closed, put one that refuses all: else the next file takes its number."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_WRONLY if number == 0 else os.O_RDONLY)
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", encoding="utf-8")  # noqa: SIM115 - as long as the program runs
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", encoding="utf-8")  # noqa: SIM115
 
 
 if __name__ == "__main__":

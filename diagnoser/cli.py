@@ -7,12 +7,15 @@ Exit codes: 0 ran; 1 an illegal configuration (check-config), or a gate that tri
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, Final, NoReturn
 
 import typer
@@ -49,6 +52,11 @@ COMMANDS: Final[Mapping[str, Callable[..., int | None]]] = {
 
 _EXIT_CODES: Final = {UsageError: 2, InputError: 3, NothingToDiagnose: 4}
 _BUG, _INTERRUPTED = 70, 130
+_OF_THE_MACHINE: Final = frozenset(
+    {errno.EBADF, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOSPC}
+    | {errno.EPIPE, errno.EROFS, errno.ESTALE}
+)
+"""What a full or failing disk, a closed stream and a lost connection answer: no bug of ours."""
 
 _WrongUsage: type[Exception] = typer.BadParameter.__mro__[2]
 """What the command line parser raises: click's ClickException, of which newer typers carry their own copy."""
@@ -98,14 +106,23 @@ def _root(
 
 def main() -> NoReturn:
     """Run the command line and exit with its code."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # clean up as after Ctrl-C
-    code = run(sys.argv[1:])
     try:
-        for stream in filter(None, (sys.stdout, sys.stderr)):  # None where it was closed from the start
+        _answer(signal.default_int_handler)
+        code = run(sys.argv[1:])
+        _answer(signal.SIG_IGN)  # all is done
+    except KeyboardInterrupt:  # a second one, while the first was answered
+        code = _INTERRUPTED
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # what did not reach its reader was said
             stream.flush()
-    except OSError:  # nobody reads on, or the disk is full: as the interpreter answers that
-        sys.exit(code)
     os._exit(code)  # at once: to free every object of thousands of ranks takes 0.1 s
+
+
+def _answer(handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> None:
+    """Let Ctrl-C, an end from outside and a terminal that goes away be one; ignored ones stay so (nohup)."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 def run(arguments: list[str]) -> int:
@@ -120,7 +137,8 @@ def run(arguments: list[str]) -> int:
     except _WrongUsage as error:
         message = str(getattr(error, "format_message", error.__str__)())
         if "\n" in message:  # the whole help, where no command was given
-            print(message, file=sys.stderr)
+            with suppress(OSError):
+                print(message, file=sys.stderr, flush=True)
             return 2
         return _said(f"{message.rstrip('.')}. {_what_to_type(arguments)}", 2)
     except (KeyboardInterrupt, typer.Abort):
@@ -130,6 +148,9 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         if "MOE_DIAG_TRACEBACK" in os.environ:
             traceback.print_exc()
+        if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
+            what = f"{error.filename or 'a file or the terminal'} cannot be read or written"
+            return _said(f"{what} ({error.strerror}). Check the disk, and where the output goes.", 3)
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(place.filename).name}:{place.lineno}"
         return _said(

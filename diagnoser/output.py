@@ -6,7 +6,6 @@ import json
 import os
 import shlex
 import sys
-import tempfile
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from traces.aside import sweep, write_whole
 from traces.errors import OutputNotWritable, UsageError
 
 _TRACES: Final = (".nsys-rep", ".qdrep", ".sqlite", ".sqlite3", ".db")
@@ -66,6 +66,8 @@ def plan_targets(
         raise UsageError(f"several formats cannot all go to {output!r}. Give -o . or -o FOLDER/.")
     for target in targets:
         _check(target.path, traces, force)
+    for folder in {target.path.parent for target in targets if target.path}:
+        sweep(folder)
     return targets
 
 
@@ -86,8 +88,8 @@ def base_name(trace: Path) -> str:
 def say(message: str) -> None:
     """One line to the user, beside the results."""
     line = "moe-diag: " + " ".join(message.split())
-    with suppress(BrokenPipeError):  # nobody listens
-        print(_harmless(line) if sys.stderr.isatty() else line, file=sys.stderr)
+    with suppress(OSError):  # nobody listens, or the terminal went away
+        print(_harmless(line) if sys.stderr.isatty() else line, file=sys.stderr, flush=True)
 
 
 def say_skipped(reasons: Sequence[str]) -> None:
@@ -109,7 +111,7 @@ def write(target: Target, content: str | bytes, force: bool) -> None:
         elif _is_special(target.path):
             target.path.write_bytes(data)  # a device or a pipe: never replaced by a file
         else:
-            _write_whole(target.path, data, force)
+            write_whole(target.path, data, force)
     except FileExistsError:
         raise _exists(Path(where)) from None
     except OSError as error:
@@ -128,31 +130,6 @@ def _is_special(path: Path) -> bool:
     """Whether a device or a pipe was named itself, such as /dev/stdout; what a link leads to was not."""
     is_named = not path.is_symlink() or path.is_relative_to("/dev")
     return is_named and path.exists() and not path.is_file()
-
-
-def _write_whole(path: Path, data: bytes, force: bool) -> None:
-    """Write beside the target, then move: a reader sees the old file or the whole new one."""
-    handle, temporary = tempfile.mkstemp(prefix=".moe-diag-", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        Path(temporary).chmod(0o666 & ~umask())
-        if force:
-            Path(temporary).replace(path)
-        else:
-            move_to_new(temporary, path)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
-
-
-def move_to_new(temporary: str, path: Path) -> None:
-    """Move to a name that must not exist; raises FileExistsError where it has appeared meanwhile."""
-    try:
-        os.link(temporary, path)
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without links: the name was checked before
-        Path(temporary).replace(path)
 
 
 def _print(text: str, form: str) -> None:
@@ -219,10 +196,3 @@ def check_place(folder: Path, option: str) -> None:
 
 def _exists(path: Path) -> UsageError:
     return UsageError(f"{path} exists. Give --force-overwrite to replace it, or another place with -o.")
-
-
-def umask() -> int:
-    """The mask of permissions that new files of this process get."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -4,8 +4,8 @@ Not `concurrent.futures`: a task goes to a chosen process, where what it needs w
 
 On Linux processes are forked: they start at once, with everything imported, where starting anew costs each
 half a second. Forking is safe while Python runs one thread (libraries guard the threads of their own), so a
-program with several, and other systems, start anew. Ctrl-C is the parent's alone: it ends the others, and
-what they started.
+program with several, and other systems, start anew. Ctrl-C and a terminal that goes away are the parent's
+alone: it ends the others, and what they started.
 """
 
 from __future__ import annotations
@@ -250,6 +250,7 @@ def _serve(pipe: Connection, inherited: list[Connection]) -> None:
     for other in inherited:
         other.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
         _Server(pipe).serve()

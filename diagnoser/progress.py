@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from traces.progress import Progress, silent
@@ -44,6 +44,10 @@ class _Display:
         self._doing, self._rows_before = "", 0
 
     def show(self, doing: str, fraction: float | None = None, rows: int | None = None) -> None:
+        with suppress(OSError):  # the terminal went away
+            self._show(doing, fraction, rows)
+
+    def _show(self, doing: str, fraction: float | None, rows: int | None) -> None:
         now = time.monotonic()
         if doing != self._doing:
             self._doing, self._since, self._rows_before = doing, now, rows or 0
@@ -64,7 +68,8 @@ class _Display:
 
     def close(self) -> None:
         if self._bars is not None:
-            self._bars.stop()
+            with suppress(OSError):
+                self._bars.stop()
 
     def _begun(self) -> Bars:
         from rich.console import Console

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from diagnoser.output import Target, base_name, check_place, write
+from traces.aside import sweep
 from traces.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def check_folder(folder: Path | None, traces: Sequence[Path], force: bool) -> No
     from traces.ranks.codec import SUFFIX
 
     check_place(folder, "--summary")
+    sweep(folder)
     bases = {base_name(trace) for trace in traces}
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         name = path.name.removesuffix(SUFFIX)

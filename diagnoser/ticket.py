@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from diagnoser.output import as_bytes, check_place, move_to_new, umask
+from diagnoser.output import as_bytes, check_place
 from heuristics.result.compared import Compared
 from reports.result.codec import Document
 from reports.result.json_text import render_json
 from reports.write.formats import EXTENSIONS, Whole
+from traces.aside import aside, move_to_new, sweep
 from traces.errors import OutputNotWritable, UsageError
 
 PAGES: Final = frozenset({"markdown", "jira"})
 """What the page of a ticket may be written in: a first screen, as the rest is attached."""
 _FORMS: Final = ("html", "json", "png")
 """Of a ticket, beside its page in markdown or for Jira."""
+_MANIFEST: Final = "_manifest.json"
+_MADE: Final = "made"
+_REPLACED: Final = "replaced"
 
 Render = Callable[[str], str | bytes]
 """Name of a format -> the report in it."""
@@ -43,8 +45,10 @@ def plan_ticket(folder: Path, base: str, page: str, force: bool) -> Ticket:
     Raises `UsageError` for an existing file without `force`, `OutputNotWritable` where there is no place.
     """
     files = {form: f"{base}_report.{EXTENSIONS[form]}" for form in (page, *_FORMS)}
-    ticket = Ticket(folder, files, f"{base}_manifest.json", force)
+    ticket = Ticket(folder, files, f"{base}{_MANIFEST}", force)
     check_place(folder, "--ticket")
+    sweep(folder.parent)
+    sweep(folder, _put_back_unfinished)
     for name in (*files.values(), ticket.manifest):
         if (folder / name).is_dir():
             raise UsageError(f"{folder / name} is a folder. Give another --ticket DIR.")
@@ -64,18 +68,15 @@ def write_ticket(ticket: Ticket, result: Whole, render: Render) -> None:
     contents[ticket.manifest] = as_bytes(render_json(_manifest(result, contents)))
     is_new = not ticket.folder.exists()
     try:
-        near = ticket.folder.parent if is_new else ticket.folder
-        aside = Path(tempfile.mkdtemp(prefix=".moe-diag-", dir=near))
-        try:
+        with aside(ticket.folder.parent if is_new else ticket.folder) as near:
+            made = near / _MADE
+            made.mkdir()
             for name, data in contents.items():
-                (aside / name).write_bytes(data)
+                (made / name).write_bytes(data)
             if is_new:
-                aside.chmod(0o777 & ~umask())
-                aside.rename(ticket.folder)
+                made.rename(ticket.folder)
             else:
-                _move(aside, ticket, list(contents))
-        finally:
-            shutil.rmtree(aside, ignore_errors=True)
+                _move(made, ticket, list(contents))
     except FileExistsError as error:
         raise _exists(Path(error.filename2 or error.filename)) from None
     except OSError as error:
@@ -95,25 +96,43 @@ def _attached(form: str, ticket: Ticket) -> str:
     return attached(Jira() if form == "jira" else GitHub(), [*beside, ticket.manifest])
 
 
-def _move(aside: Path, ticket: Ticket, names: Sequence[str]) -> None:
-    """Move every file into a folder that is there; what was moved and replaced is put back if one fails."""
-    kept = aside / "replaced"
+def _move(made: Path, ticket: Ticket, names: Sequence[str]) -> None:
+    """Move every file into a folder that is there, the manifest last; put all back if one fails."""
+    kept = made.parent / _REPLACED
     kept.mkdir()
-    numbers = {name: (aside / name).stat().st_ino for name in names}
+    numbers = _numbers(made)
     try:
         for name in names:
             place = ticket.folder / name
             if ticket.force and os.path.lexists(place):
                 place.rename(kept / name)
-            move_to_new(str(aside / name), place)
+            move_to_new(made / name, place)
     except BaseException:  # Ctrl-C as well
-        for name, number in numbers.items():
-            place = ticket.folder / name
-            if os.path.lexists(place) and place.lstat().st_ino == number:
-                place.unlink()
-            if os.path.lexists(kept / name):
-                (kept / name).rename(place)
+        _put_back(ticket.folder, numbers, kept)
         raise
+
+
+def _put_back_unfinished(left: Path) -> None:
+    """Put back what a run that was killed had moved, unless it had moved its manifest, and so all."""
+    manifests = list((left / _MADE).glob(f"*{_MANIFEST}"))
+    if manifests and all(one.stat().st_nlink == 1 for one in manifests):
+        _put_back(left.parent, _numbers(left / _MADE), left / _REPLACED)
+
+
+def _put_back(folder: Path, numbers: Mapping[str, int], kept: Path) -> None:
+    """Take what was moved out of the folder again, the manifest first, and move back what it replaced."""
+    for name in sorted(numbers, key=lambda name: not name.endswith(_MANIFEST)):
+        place = folder / name
+        if os.path.lexists(place) and place.lstat().st_ino == numbers[name]:
+            place.unlink()
+    for one in kept.iterdir() if kept.is_dir() else ():
+        if not os.path.lexists(folder / one.name):
+            one.rename(folder / one.name)
+
+
+def _numbers(made: Path) -> dict[str, int]:
+    """Which file each is, wherever it is moved: its inode."""
+    return {one.name: one.stat().st_ino for one in made.iterdir()}
 
 
 def _manifest(result: Whole, contents: Mapping[str, bytes]) -> Document:

@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
+from traces.aside import write_whole
 from traces.errors import OutputNotWritable, UsageError
 
 RECORDINGS: Final[Mapping[str, str]] = {
@@ -61,12 +62,12 @@ def unpack(path: Path, name: str) -> None:
         raise OutputNotWritable(f"{path.parent} is no folder. Create it, or give another place with --keep.")
     content = lzma.decompress(compressed(name).read_bytes())
     try:
-        with path.open("xb") as file:
-            file.write(content)
+        if path.exists():
+            raise FileExistsError
+        write_whole(path, content, replace=False)
     except FileExistsError:
         raise UsageError(f"{path} exists. Give another place with --keep.") from None
     except OSError as error:
-        path.unlink(missing_ok=True)
         raise OutputNotWritable(
             f"{path} cannot be written ({error}). Give another place with --keep."
         ) from None

@@ -142,6 +142,7 @@ class Store:
         check_is_history(self.path)
         make_folder(self.path)
         with _explained(self.path), closing(sqlite3.connect(self.path, timeout=_WAIT_S)) as connection:
+            connection.execute("PRAGMA cache_spill = OFF")  # nothing is written before all of it is
             connection.execute("BEGIN IMMEDIATE")
             database = Database(connection, recursive_triggers=False)
             _evolve(database, self.path)
@@ -156,7 +157,9 @@ class Store:
             return
         from sqlite_utils import Database
 
-        address = f"{self.path.resolve().as_uri()}?mode=ro"
+        # The journal of an addition that was killed: SQLite undoes what it had written, which is a write.
+        mode = "rw" if self.path.with_name(f"{self.path.name}-journal").exists() else "ro"
+        address = f"{self.path.resolve().as_uri()}?mode={mode}"
         with (
             _explained(self.path),
             closing(sqlite3.connect(address, uri=True, timeout=_WAIT_S)) as connection,

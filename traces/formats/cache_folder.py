@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import shutil
-import tempfile
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Final
 
+from traces.aside import aside, one_at_a_time, sweep
 from traces.errors import OutputNotWritable
-
-_SCRATCH: Final = "moe-diag-export-"
-_LEFT_OVER_S: Final = 24 * 3600
 
 
 def default_cache_dir() -> Path:
@@ -35,30 +28,30 @@ def default_cache_dir() -> Path:
 def scratch_folder(cache_dir: Path) -> Iterator[Path]:
     """A folder of this run alone inside `cache_dir`, which is made where absent; gone afterwards.
 
-    Those of killed runs go once nothing in them was written for a day. Raises `OutputNotWritable`.
+    Those of killed runs go first. Raises `OutputNotWritable`.
     """
-    try:
-        cache_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _remove_left_over(cache_dir)
-        folder = Path(tempfile.mkdtemp(prefix=_SCRATCH, dir=cache_dir))
-    except OSError as error:
-        raise not_writable(cache_dir, error) from None
-    try:
+    with ExitStack() as stack:
+        try:
+            cache_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            sweep(cache_dir)
+            folder = stack.enter_context(aside(cache_dir))
+        except OSError as error:
+            raise not_writable(cache_dir, error) from None
         yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
-def alone_in(cache_dir: Path) -> Iterator[None]:
-    """Keep other runs out while files that belong together are moved in; where locks fail, go on without."""
-    folder = os.open(cache_dir, os.O_RDONLY)
-    try:
-        with suppress(OSError):
-            fcntl.flock(folder, fcntl.LOCK_EX)
+def only_run(cache_dir: Path, key: str, waiting: Callable[[], None]) -> Iterator[None]:
+    """Be the only run that makes the entry `key` in `cache_dir`; `waiting` is called while another does.
+
+    Raises `OutputNotWritable`.
+    """
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(one_at_a_time(cache_dir / f"{key}.lock", waiting))
+        except OSError as error:
+            raise not_writable(cache_dir, error) from None
         yield
-    finally:
-        os.close(folder)
 
 
 def not_writable(cache_dir: Path, error: OSError) -> OutputNotWritable:
@@ -67,11 +60,3 @@ def not_writable(cache_dir: Path, error: OSError) -> OutputNotWritable:
     return OutputNotWritable(
         f"cannot write the cache folder {cache_dir} ({reason}): give another with --cache-dir DIR"
     )
-
-
-def _remove_left_over(cache_dir: Path) -> None:
-    for folder in cache_dir.glob(f"{_SCRATCH}*"):
-        with suppress(OSError):  # another run may be removing it
-            newest_s = max(path.lstat().st_mtime for path in (folder, *folder.iterdir()))
-            if time.time() - newest_s > _LEFT_OVER_S:
-                shutil.rmtree(folder, ignore_errors=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from traces.errors import DamagedTrace, NsysUnavailable
-from traces.formats.cache_folder import alone_in, not_writable, scratch_folder
+from traces.formats.cache_folder import not_writable, only_run, scratch_folder
 from traces.formats.export_check import by_hand, check_export, start_of_export_ns
 from traces.formats.nsys_report import read_header
 from traces.formats.nsys_run import run_export, session_start_ns
@@ -44,15 +44,19 @@ def exported(report: Path, *, nsys: str | None, cache_dir: Path, progress: Progr
     with scratch_folder(cache_dir) as scratch:
         if _is_fresh(entry, source, tool, report, scratch):
             return entry.export
-        output = scratch / "export.sqlite"
-        ended = run_export(tool, report, output, progress)
-        progress(f"checking the export of {report.name}", None)
-        check_export(report, collector, tool, ended, output)
-        if _source(report, tool) != source:
-            raise DamagedTrace(
-                f"{report} changed while it was exported. Wait until it is written, then try again."
-            )
-        _keep(entry, source, output, scratch)
+        doing = f"waiting for another run, which exports {report.name}"
+        with only_run(cache_dir, key, lambda: progress(doing, None)):
+            if _is_fresh(entry, source, tool, report, scratch):  # the other run made it
+                return entry.export
+            output = scratch / "export.sqlite"
+            ended = run_export(tool, report, output, progress)
+            progress(f"checking the export of {report.name}", None)
+            check_export(report, collector, tool, ended, output)
+            if _source(report, tool) != source:
+                raise DamagedTrace(
+                    f"{report} changed while it was exported. Wait until it is written, then try again."
+                )
+            _keep(entry, source, output, scratch)
     return entry.export
 
 
@@ -90,9 +94,8 @@ def _keep(entry: _Entry, source: dict[str, object], output: Path, scratch: Path)
         written = scratch / "record.json"
         written.write_text(json.dumps(record, indent=1), encoding="utf-8")
         written.chmod(0o600)
-        with alone_in(entry.export.parent):
-            output.replace(entry.export)
-            written.replace(entry.record)
+        output.replace(entry.export)
+        written.replace(entry.record)
     except OSError as error:
         raise not_writable(entry.export.parent, error) from None
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from traces.aside import write_whole
 from traces.columns import NULL
 from traces.formats.kineto_collectives import KnownWords
 from traces.formats.kineto_json import Event, read_events, table_of
@@ -47,7 +48,7 @@ def scrub(recorded: Path, out: Path) -> int:
     kept = [_kept(event, first_ns, words) for event in events]
     document = {**dict(_header(header)), "traceEvents": kept}
     text = json.dumps(document, sort_keys=True, separators=(",", ":"))
-    out.write_bytes(gzip.compress(text.encode(), mtime=0))
+    write_whole(out, gzip.compress(text.encode(), mtime=0))
     return sum(event["cat"].lower().endswith(("kernel", "memcpy", "memset")) for event in events)
 
 

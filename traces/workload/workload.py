@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from traces.aside import write_whole
 from traces.errors import OutputNotWritable, UsageError
 from traces.workload.record import Request, record
 from traces.workload.scrub import scrub
@@ -36,7 +37,7 @@ def workload(
             made = record(Request(state, device, step_count, megatron), raw)
             gpu_events = scrub(raw, out)
         made = {**made, "gpu_event_count": gpu_events}
-        known.write_text(json.dumps(made, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+        write_whole(known, (json.dumps(made, indent=2, sort_keys=True) + "\n").encode())
     except OSError as error:
         raise OutputNotWritable(
             f"{out} cannot be written ({error}). Give another place with --out."

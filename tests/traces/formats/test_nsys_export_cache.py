@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import shutil
 import stat
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.nsys_doubles import START_NS, Desk, contents, desk, write_export
+from traces.aside import aside
 
 
 @pytest.fixture
@@ -89,30 +92,83 @@ def test_a_failed_second_export_keeps_neither_its_rest_nor_trust_in_the_first(ke
     assert kept.nsys.exports == 3
 
 
-def test_what_a_killed_run_left_blocks_nothing_and_goes_after_a_day(kept: Desk) -> None:
-    left = kept.cache / "moe-diag-export-killed"
+def test_what_a_killed_run_left_goes_with_the_next_one_whatever_the_clock_says(kept: Desk) -> None:
+    with aside(kept.cache) as alive:
+        left = Path(shutil.copytree(alive, f"{alive}-killed"))
+        (left / "export.sqlite").write_text("half of it")
+        in_a_year = time.time() + 365 * 24 * 3600
+        os.utime(left / "export.sqlite", (in_a_year, in_a_year))
+        kept.export()
+        assert not left.exists()
+        assert alive.exists()
+    assert len(list(kept.cache.iterdir())) == 2
+
+
+def test_what_a_killed_run_of_another_machine_left_goes_after_a_day(kept: Desk) -> None:
+    left = kept.cache / ".moe-diag-00000000-killed"
     left.mkdir()
     (left / "export.sqlite").write_text("half of it")
-    os.utime(kept.report, ns=(0, 1))
     kept.export()
     assert left.is_dir()
-    two_days_ago = time.time() - 2 * 24 * 3600
-    for path in (left / "export.sqlite", left):
-        os.utime(path, (two_days_ago, two_days_ago))
+    for days in (2, -2):  # from now: a clock that was set back
+        then = time.time() - days * 24 * 3600
+        left.mkdir(exist_ok=True)
+        os.utime(left, (then, then))
+        for path in left.iterdir():
+            os.utime(path, (then, then))
+        kept.export()
+        assert not left.exists()
+
+
+def test_without_locks_what_is_young_stays(kept: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "no locks")
+
+    monkeypatch.setattr("traces.aside.fcntl.flock", no_locks)
+    os.utime(kept.report, ns=(0, 1))
+    with aside(kept.cache) as alive:
+        kept.export()
+        assert alive.exists()
+    assert kept.nsys.exports == 2
+    assert len(list(kept.cache.iterdir())) == 2
+
+
+def test_clocks_that_jump_do_not_matter_to_a_kept_export(kept: Desk) -> None:
+    export = kept.export()
+    in_a_year = time.time_ns() + 365 * 24 * 3600 * 10**9
+    os.utime(kept.report, ns=(in_a_year, in_a_year))
     kept.export()
-    assert not left.exists()
+    assert kept.nsys.exports == 2
+    kept.export()
+    assert kept.nsys.exports == 2
+    os.utime(export, ns=(in_a_year, in_a_year))  # not as it was written: no longer trusted
+    kept.export()
+    assert kept.nsys.exports == 3
 
 
-def test_runs_at_once_on_one_report_do_not_disturb_each_other(tmp_path: Path) -> None:
+def test_runs_at_once_on_one_report_export_it_once(tmp_path: Path) -> None:
     here = desk(tmp_path, export='sleep 0.3; cat "$here/good.sqlite" >"$out"')
+    told: list[str] = []
     with ThreadPoolExecutor(4) as pool:
-        exports = set(pool.map(lambda _: here.export(), range(4)))
-    assert here.nsys.exports == 4
+        exports = set(pool.map(lambda _: here.export(lambda doing, *_: told.append(doing)), range(4)))
+    assert here.nsys.exports == 1
+    assert any(doing.startswith("waiting for another run") for doing in told)
     assert {path.name for path in here.cache.iterdir()} == {
         path.name for e in exports for path in (e, record(e))
     }
-    here.export()
-    assert here.nsys.exports == 4
+
+
+def test_a_run_that_waits_exports_where_the_other_failed(tmp_path: Path) -> None:
+    here = desk(
+        tmp_path,
+        export='[ -e "$here/once" ] && cat "$here/good.sqlite" >"$out" && exit 0; '
+        '>"$here/once"; sleep 0.3; exit 1',
+    )
+    with ThreadPoolExecutor(2) as pool:
+        errors = [done.exception() for done in [pool.submit(here.export) for _ in range(2)]]
+    assert sorted(error is None for error in errors) == [False, True]
+    assert here.nsys.exports == 2
+    assert len(list(here.cache.iterdir())) == 2
 
 
 def test_the_cache_is_the_users_alone_and_names_no_folder(kept: Desk) -> None:
