@@ -129,9 +129,6 @@ def run(arguments: list[str]) -> int:
     """Run one command line, print what it says, and return the exit code."""
     try:
         result = app(arguments, standalone_mode=False, prog_name="moe-diag")
-        if result == _INTERRUPTED:  # the parser's own answer to Ctrl-C
-            return _said("interrupted; nothing was left behind.", _INTERRUPTED)
-        return result if isinstance(result, int) else 0
     except MoeDiagError as error:
         return _said(str(error), next(code for kind, code in _EXIT_CODES.items() if isinstance(error, kind)))
     except _WrongUsage as error:
@@ -144,7 +141,7 @@ def run(arguments: list[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return _said("interrupted; nothing was left behind.", _INTERRUPTED)
     except MemoryError:
-        pass  # said below, where what the error held is gone
+        result = MemoryError  # answered below, where what the error held is gone
     except Exception as error:
         if "MOE_DIAG_TRACEBACK" in os.environ:
             traceback.print_exc()
@@ -158,7 +155,11 @@ def run(arguments: list[str]) -> int:
             "prints under MOE_DIAG_TRACEBACK=1.",
             _BUG,
         )
-    return _said(str(out_of_memory("the command")), _EXIT_CODES[InputError])
+    if result is MemoryError:
+        return _said(str(out_of_memory("the command")), _EXIT_CODES[InputError])
+    if result == _INTERRUPTED:  # the parser's own answer to Ctrl-C
+        return _said("interrupted; nothing was left behind.", _INTERRUPTED)
+    return result if isinstance(result, int) else 0
 
 
 def _said(message: str, code: int) -> int:
