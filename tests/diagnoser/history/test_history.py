@@ -140,6 +140,21 @@ def test_an_addition_that_fails_leaves_the_file_as_it_was(
     assert history.path.read_bytes() == before
 
 
+def test_an_addition_that_was_killed_is_undone_by_whoever_looks_next(history: Store, tmp_path: Path) -> None:
+    history.add(document(40))
+    with closing(sqlite3.connect(history.path)) as other:
+        other.executescript("PRAGMA cache_size = 1; BEGIN IMMEDIATE; CREATE TABLE filler (bytes)")
+        other.executemany("INSERT INTO filler VALUES (zeroblob(?))", [(9000,)] * 99)  # more than it keeps
+        other.execute("DELETE FROM results")
+        for path in tmp_path.glob("h.sqlite*"):  # as a killed writer leaves both
+            (tmp_path / path.name.replace("h.", "left.")).write_bytes(path.read_bytes())
+    left = Store(tmp_path / "left.sqlite")
+    assert (tmp_path / "left.sqlite-journal").exists()
+    assert [row.id for row in left.rows()] == [1]
+    assert left.add(document(41)).id == 2
+    assert not (tmp_path / "left.sqlite-journal").exists()
+
+
 def newer_layout(monkeypatch: pytest.MonkeyPatch) -> None:
     results = {**layouts.TABLES["results"], "mood": str}
     monkeypatch.setattr(layouts, "TABLES", {**layouts.TABLES, "results": results})

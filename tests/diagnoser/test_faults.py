@@ -1,0 +1,163 @@
+"""Runs that are disturbed: killed, without a terminal, without room. `python -m tests.faults` draws more."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from diagnoser.cli import run
+from diagnoser.ticket import plan_ticket, write_ticket
+from reports.result.read import typed
+from tests.compare_doubles import result_of_run, run_of
+from tests.nsys_doubles import EXPORTS_WELL, desk
+from tests.places import ROOT
+from traces.aside import aside
+
+PROGRAM = f"{sys.executable} -m diagnoser"
+
+
+def shell(line: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(line, shell=True, executable="/bin/bash", cwd=ROOT, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "lines"),
+    [
+        ("explain COM-2 >&-", 3, 1),
+        ("--help >&-", 3, 1),
+        ("--version >&-", 3, 1),
+        ("explain COM-2 >&- 2>&- <&-", 3, 0),
+        ("nonsense 2>&-", 2, 0),
+        ("explain COM-2 2>&- >/dev/null", 0, 0),
+    ],
+)
+def test_a_closed_stream_is_no_bug_of_ours(words: str, code: int, lines: int) -> None:
+    done = shell(f"{PROGRAM} {words}")
+    assert (done.returncode, done.stderr.count("\n")) == (code, lines), done.stderr
+    assert "bug" not in done.stderr
+
+
+def test_no_file_of_ours_takes_the_number_of_a_closed_stream(tmp_path: Path) -> None:
+    trace, result = run_of(tmp_path / "run.sqlite"), tmp_path / "result.json"
+    done = shell(f"{PROGRAM} analyze {trace} {tmp_path}/none.sqlite -o {result} <&- >&- 2>&-")
+    assert done.returncode == 0
+    assert result.read_bytes().startswith(b"{")
+    assert result.read_bytes().endswith(b"}\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full: would have shown a full disk")
+@pytest.mark.parametrize(("words", "code"), [("nonsense 2>", 2), ("--help >", 3), ("--version >", 3)])
+def test_where_a_stream_is_full_the_exit_code_says_what_was(words: str, code: int) -> None:
+    done = shell(f"{PROGRAM} {words}/dev/full")
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+
+
+def test_a_terminal_that_went_away_is_no_bug_of_ours() -> None:
+    terminal, ours = os.openpty()
+    os.close(terminal)
+    line = [sys.executable, "-m", "diagnoser", "explain", "COM-2"]
+    done = subprocess.run(line, cwd=ROOT, stdout=ours, stderr=subprocess.PIPE, text=True)
+    os.close(ours)
+    assert (done.returncode, done.stderr.count("\n")) == (3, 1)
+    assert "Input/output error" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["HUP", "TERM", "INT"])
+def test_whatever_ends_a_run_from_outside_nothing_is_left(tmp_path: Path, name: str) -> None:
+    here = desk(tmp_path, export=f"kill -{name} $PPID; sleep 60")
+    done = shell(f"{PROGRAM} analyze {here.report} --nsys '{here.nsys.path}' --cache-dir {here.cache}")
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "moe-diag: interrupted; nothing was left behind.\n"
+    assert list(here.cache.iterdir()) == []
+
+
+def test_nohup_outlives_its_terminal(tmp_path: Path) -> None:
+    here = desk(tmp_path, export=f"kill -HUP $PPID; sleep 0.2; {EXPORTS_WELL}")
+    line = f"{PROGRAM} analyze {here.report} --nsys '{here.nsys.path}' --cache-dir {here.cache}"
+    assert "interrupted" not in shell(f"trap '' HUP; {line}").stderr
+    assert len(list(here.cache.iterdir())) == 2
+
+
+def test_after_a_run_that_was_killed_the_next_one_works_and_clears(tmp_path: Path) -> None:
+    here = desk(tmp_path, export="kill -KILL $PPID; echo half >$out; exit 1")
+    line = f"exec {PROGRAM} analyze {here.report} --nsys '{here.nsys.path}' --cache-dir {here.cache}"
+    assert shell(line).returncode == -signal.SIGKILL
+    assert len(list(here.cache.iterdir())) == 2  # its folder and its lock
+    here.nsys.write()
+    here.export()
+    assert sorted(path.suffix for path in here.cache.iterdir()) == [".json", ".sqlite"]
+
+
+def test_without_room_one_line_is_said_and_nothing_is_left(tmp_path: Path) -> None:
+    trace = run_of(tmp_path / "run.sqlite")
+    done = shell(f"ulimit -f 0; {PROGRAM} analyze {trace} -f json -f text -o .")
+    assert (done.returncode, done.stderr.count("\n")) == (3, 1)
+    assert list(tmp_path.iterdir()) == [trace]
+
+
+def test_results_clear_what_a_killed_run_left_beside_them(tmp_path: Path) -> None:
+    trace = run_of(tmp_path / "run.sqlite")
+    (tmp_path / "ranks").mkdir()
+    left = []
+    with aside(tmp_path) as alive, aside(tmp_path / "ranks") as other:
+        left += [shutil.copytree(one, f"{one}-killed") for one in (alive, other)]
+        assert run(["analyze", str(trace), "-o", ".", "--summary", str(tmp_path / "ranks")]) == 0
+        assert (alive.exists(), other.exists()) == (True, True)
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == [
+        "ranks",
+        "ranks/run.rank",
+        "run.sqlite",
+        "run_moe-diag.txt",
+    ]
+
+
+@pytest.mark.parametrize("there", ["a folder", "an older ticket"])
+@pytest.mark.parametrize("step", range(1, 7))
+def test_a_ticket_whose_run_was_killed_is_put_back_unless_it_was_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: str, step: int
+) -> None:
+    document, folder = result_of_run(tmp_path / "run.sqlite"), tmp_path / "t"
+    folder.mkdir()
+    ticket = plan_ticket(folder, "run", "markdown", force=True)
+    older = {name: f"old {name}" for name in (*ticket.files.values(), ticket.manifest)}
+    for name, text in older.items() if there == "an older ticket" else ():
+        (folder / name).write_text(text, encoding="utf-8")
+    moved = 0
+
+    def killed(made: Path, path: Path) -> None:
+        nonlocal moved
+        moved += 1
+        if moved == step:
+            raise KeyboardInterrupt
+        os.link(made, path)
+
+    with monkeypatch.context() as dead:  # one that is killed neither puts back nor clears
+        dead.setattr("diagnoser.ticket.move_to_new", killed)
+        dead.setattr("diagnoser.ticket._put_back", lambda *_: None)
+        dead.setattr("traces.aside.shutil.rmtree", lambda *_, **__: None)
+        if step <= len(older):
+            with pytest.raises(KeyboardInterrupt):
+                write_ticket(ticket, typed(document), lambda form: form)
+        else:
+            write_ticket(ticket, typed(document), lambda form: form)
+    plan_ticket(folder, "run", "markdown", force=True)
+    found = {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
+    if step > len(older):
+        assert found.keys() == older.keys()
+        assert not {*found.values()} & {*older.values()}
+    else:
+        assert found == (older if there == "an older ticket" else {})
+
+
+def test_killed_before_each_step_on_the_disk_a_history_stays_right() -> None:
+    line = [sys.executable, "-m", "tests.faults", "steps", "--only", "first of a history"]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "-9: " in done.stdout
