@@ -9,6 +9,8 @@
 # make bench  measure work and memory beside other programs, side by side, as tables (some GB in ~/.cache/moe-diag-bench;
 #             BENCH_LARGE=1 for 5 M and 20 M kernels; ROUNDS=); then 256 traces on a cluster that loses a worker
 # make site   write the documentation as a site into site/, offline once its tools are installed: open site/index.html
+# make faults  kill real runs at random moments and before every step on the disk, leave them no room, start eight at once on
+#             one cache (KILLS= of each of seven jobs; exports with nsys and reports in MOE_DIAG_TRACES)
 
 PYTHON ?= python3
 VENV   := .venv
@@ -29,9 +31,10 @@ RANKS_SEEDS := 5000:5012
 JOBS   := 2
 MINUTES := 10
 ROUNDS := 5
+KILLS  := 150
 ONLY   :=
 
-.PHONY: demo test quick fuzz test-megatron lint check score score-compare bench site format clean
+.PHONY: demo test quick fuzz test-megatron lint check score score-compare bench faults site format clean
 
 demo: $(VENV)/installed
 	$(BIN)/moe-diag demo
@@ -73,6 +76,12 @@ bench: $(VENV)/installed-test
 
 site: $(VENV)/installed-docs
 	$(BIN)/python -m tests.site site
+
+faults: $(VENV)/installed-test
+	$(BIN)/python -m tests.faults kills --count $(KILLS)
+	$(BIN)/python -m tests.faults steps
+	$(BIN)/python -m tests.faults room
+	$(BIN)/python -m tests.faults together
 
 format: $(VENV)/installed-test
 	$(BIN)/ruff format $(CODE)

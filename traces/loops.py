@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property, lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -72,6 +73,7 @@ class Loop(Generic[P, R]):
         copied.__module__, copied.__qualname__ = text.__module__, text.__qualname__
         numba.config.CACHE_DIR = str(folder or "")  # here, for each called loop sets its own
         machine: Callable[P, R] = numba.njit(cache=keeps, nogil=True)(copied)
+        _keep_where_there_is_room(machine)
         return machine
 
     def _calls(self) -> dict[str, Loop[Any, Any]]:
@@ -118,6 +120,19 @@ def _listed(one: Any) -> Any:
     return bytearray(one) if one.dtype == np.uint8 else one.tolist()
 
 
+def _keep_where_there_is_room(machine: Any) -> None:
+    """What cannot be stored is compiled again by the next run; else a full disk would end this one."""
+    cache: Any = getattr(machine, "_cache", None)
+    if (store := getattr(cache, "save_overload", None)) is None:
+        return
+
+    def stored(*given: Any) -> None:
+        with suppress(OSError):
+            store(*given)
+
+    cache.save_overload = stored
+
+
 def _writable(folder: Path) -> bool:
     try:
         folder.parent.parent.parent.mkdir(parents=True, exist_ok=True)
@@ -129,7 +144,7 @@ def _writable(folder: Path) -> bool:
                 return False
         probe = folder / ".writable"
         probe.touch()
-        probe.unlink()
+        probe.unlink(missing_ok=True)  # another run may try it at once
     except OSError:
         return False
     return True

@@ -69,5 +69,5 @@ def unpack(path: Path, name: str) -> None:
         raise UsageError(f"{path} exists. Give another place with --keep.") from None
     except OSError as error:
         raise OutputNotWritable(
-            f"{path} cannot be written ({error}). Give another place with --keep."
+            f"{path} cannot be written ({error.strerror}). Give another place with --keep."
         ) from None

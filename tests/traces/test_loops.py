@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from pathlib import Path
 
@@ -87,3 +88,18 @@ def test_where_nothing_can_be_kept_a_loop_is_compiled_all_the_same(monkeypatch: 
     monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
     fresh = loop("sums")(add_up._text)
     assert fresh.compiled(VALUES, np.zeros(3, dtype=np.int64), 10) == 10
+
+
+def test_where_the_disk_is_full_a_loop_runs_and_is_compiled_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from numba.core.caching import IndexDataCacheFile
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(IndexDataCacheFile, "save", full)
+    sums = np.zeros(3, dtype=np.int64)
+    assert loop("sums")(add_up._text).compiled(VALUES, sums, 10) == 10
+    assert sums.tolist() == [3, 7, 10]

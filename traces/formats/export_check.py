@@ -45,6 +45,8 @@ def check_export(report: Path, collector: tuple[int, ...], nsys: Nsys, ended: En
     if ended.code != 0:
         raise _failure(report, collector, nsys, ended)
     fault = _fault(output) if output.is_file() else "left no export"
+    if fault and _DISK_FULL.search(ended.words):  # 2022.4.2 ends with 0 all the same
+        raise _no_room(report, nsys)
     if fault:
         raise ExportFailed(
             f"nsys {nsys.release} ended without an error on {report}, but {fault}. "
@@ -75,10 +77,7 @@ def _failure(report: Path, collector: tuple[int, ...], nsys: Nsys, ended: Ended)
             "Copy it again from where it was recorded, or record again."
         )
     if _DISK_FULL.search(ended.words):
-        return ExportFailed(
-            f"the disk of the cache folder is full: nsys {nsys.release} could not export {report}. "
-            "Make room, or give another with --cache-dir DIR."
-        )
+        return _no_room(report, nsys)
     if _NO_MEMORY.search(ended.words):
         return ExportFailed(
             f"nsys {nsys.release} ran out of memory on {report}. "
@@ -87,6 +86,13 @@ def _failure(report: Path, collector: tuple[int, ...], nsys: Nsys, ended: Ended)
     words = f"signal {-ended.code} killed it" if ended.code < 0 else _first_error(ended.words)
     return ExportFailed(
         f"nsys {nsys.release} could not export {report}: {words}. To see why: {by_hand(report)}"
+    )
+
+
+def _no_room(report: Path, nsys: Nsys) -> ExportFailed:
+    return ExportFailed(
+        f"the disk of the cache folder is full: nsys {nsys.release} could not export {report}. "
+        "Make room, or give another with --cache-dir DIR."
     )
 
 

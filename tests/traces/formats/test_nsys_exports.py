@@ -27,6 +27,11 @@ exit 1"""
         ("kill -9 $$", ExportFailed, "signal 9 killed it"),
         ("exit 1", ExportFailed, "gives no reason"),
         ('echo "cannot commit" >&2; ' + SAYS.format("database or disk is full"), ExportFailed, "--cache-dir"),
+        (
+            'echo "database or disk is full" >&2; >"$out"',
+            ExportFailed,
+            "the disk of the cache folder is full",
+        ),
         (SAYS.format("No '/home/me/a b' at /x/y.cpp(7): why"), ExportFailed, ": No … at … why."),
     ],
 )
