@@ -63,7 +63,7 @@ def run_in(
 def drawn(generator: random.Random, took_s: float) -> tuple[Kill, ...]:
     """When and by what a run of that length is killed; one in eight is told a second time, soon after."""
     by = generator.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
-    first = Kill(generator.uniform(0, 1.05 * took_s), by)
+    first = Kill(generator.uniform(0, took_s), by)
     again = Kill(first.after_s + generator.uniform(0, 0.01), by)
     return (first, again) if generator.random() < 1 / 8 else (first,)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -44,13 +45,13 @@ class Bench:
         self.undisturbed = self._undisturbed()
 
     def _undisturbed(self) -> Undisturbed:
-        """Also the first of all runs, for the time of which all must have been imported: hence twice."""
-        took_s = 0.0
+        """The quickest of three: on a busy machine most kills then hit a run that still runs."""
+        took_s = math.inf
         for _ in range(3):
             before = contents(self._fresh())
             ended = run_in(self._room, self._job.words)
             assert (ended.code, ended.words, aside_in(self._room)) == (0, "", []), ended
-            took_s = ended.took_s
+            took_s = min(took_s, ended.took_s)
         return Undisturbed(before, contents(self._room), took_s)
 
     def _fresh(self) -> Path:
