@@ -57,6 +57,15 @@ def move_to_new(made: Path, path: Path) -> None:
 
 def sweep(place: Path, undo: Callable[[Path], None] = lambda _: None) -> None:
     """Remove what killed runs left in `place`, after `undo` of each folder; what cannot be removed stays."""
+    for path in place.glob(_lock_name("*")):
+        with suppress(OSError):
+            lock = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if _is_still(path, lock):
+                    path.unlink()
+            finally:
+                os.close(lock)
     for folder in place.glob(f"{_PREFIX}*"):
         with suppress(OSError):  # another run may be removing it, or it is another user's
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -69,19 +78,19 @@ def sweep(place: Path, undo: Callable[[Path], None] = lambda _: None) -> None:
 
 
 @contextmanager
-def one_at_a_time(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
-    """Be the only run that holds the file `path`, which is made for that and gone afterwards.
+def one_at_a_time(place: Path, name: str, waiting: Callable[[], None]) -> Iterator[None]:
+    """Be the only run that holds this name in `place`, by a file that is made for that and gone afterwards.
 
     `waiting` is called about every 0.1 s while another run holds it. Where a file system has no locks, all
     go on at once. Raises `OSError` where the file cannot be made.
     """
+    path = place / _lock_name(name)
     while True:
         lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             _wait_for(lock, waiting)
-            with suppress(FileNotFoundError):
-                if path.stat().st_ino == os.fstat(lock).st_ino:  # else it went with the run that held it
-                    break
+            if _is_still(path, lock):  # else it went with the run that held it
+                break
         except BaseException:
             os.close(lock)
             raise
@@ -103,6 +112,18 @@ def _locked_folder(place: Path) -> tuple[Path, int]:
             if folder.exists():  # else another run took it for left before it was locked
                 return folder, lock
             os.close(lock)
+
+
+def _lock_name(name: str) -> str:
+    return f"{_PREFIX}{name}.lock"
+
+
+def _is_still(path: Path, opened: int) -> bool:
+    """Whether a path still leads to the file that was opened."""
+    try:
+        return path.stat().st_ino == os.fstat(opened).st_ino
+    except FileNotFoundError:
+        return False
 
 
 def _wait_for(lock: int, waiting: Callable[[], None]) -> None:

@@ -92,9 +92,8 @@ def contents(room: Path) -> dict[str, object]:
 
 
 def aside_in(room: Path) -> list[str]:
-    """The names of what is aside, or is a lock."""
-    left = [path for path in room.rglob("*") if path.name.startswith(_ASIDE) or path.suffix == ".lock"]
-    return sorted(str(path.relative_to(room)) for path in left)
+    """The names of what is aside."""
+    return sorted(str(path.relative_to(room)) for path in room.rglob(f"{_ASIDE}*"))
 
 
 def _reader(path: Path) -> Callable[[Path], object]:
@@ -103,7 +102,7 @@ def _reader(path: Path) -> Callable[[Path], object]:
     if path.name.endswith("-journal"):
         return lambda _: "a journal"
     if path.parent.name == CACHE:
-        return {".sqlite": _export, ".json": _record, ".lock": lambda path: path.read_bytes()}[path.suffix]
+        return {".sqlite": _export, ".json": _record}[path.suffix]
     return lambda path: hashlib.sha256(path.read_bytes()).hexdigest()
 
 

@@ -92,8 +92,8 @@ class Bench:
         return [f"answered {ended.code} {ended.words!r}"]
 
     def _may_hold(self, name: str, held: object) -> bool:
-        """Whether a file is as before the job or as after it, or is what SQLite undoes, or a lock."""
-        if name.endswith(("-journal", ".lock")):
+        """Whether a file is as before the job or as after it, or is what SQLite undoes."""
+        if name.endswith("-journal"):
             return True
         sides = (self.undisturbed.before.get(name), self.undisturbed.after.get(name))
         return held in sides or held == []  # a history without a row

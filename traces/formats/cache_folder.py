@@ -48,7 +48,7 @@ def only_run(cache_dir: Path, key: str, waiting: Callable[[], None]) -> Iterator
     """
     with ExitStack() as stack:
         try:
-            stack.enter_context(one_at_a_time(cache_dir / f"{key}.lock", waiting))
+            stack.enter_context(one_at_a_time(cache_dir, key, waiting))
         except OSError as error:
             raise not_writable(cache_dir, error) from None
         yield
