@@ -11,12 +11,13 @@ import errno
 import os
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Final, NoReturn
+from typing import Annotated, Any, Final, NoReturn
 
 import typer
 
@@ -107,6 +108,7 @@ def _root(
 def main() -> NoReturn:
     """Run the command line and exit with its code."""
     try:
+        sys.unraisablehook = _once_more
         _answer(signal.default_int_handler)
         code = run(sys.argv[1:])
         _answer(signal.SIG_IGN)  # all is done
@@ -123,6 +125,14 @@ def _answer(handler: Callable[[int, FrameType | None], object] | signal.Handlers
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handler)
+
+
+def _once_more(dropped: Any) -> None:
+    """Python drops what is raised in a callback, such as a weak reference's: then the end comes once more."""
+    if issubclass(dropped.exc_type, KeyboardInterrupt):
+        threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    else:
+        sys.__unraisablehook__(dropped)
 
 
 def run(arguments: list[str]) -> int:

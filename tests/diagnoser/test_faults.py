@@ -78,6 +78,29 @@ def test_whatever_ends_a_run_from_outside_nothing_is_left(tmp_path: Path, name: 
     assert list(here.cache.iterdir()) == []
 
 
+_DROPPED = """
+import os, signal, time, weakref
+from diagnoser import cli
+
+def run(_):
+    class Thing: pass
+    thing = Thing()
+    weak = weakref.ref(thing, lambda _: os.kill(os.getpid(), signal.SIGINT))
+    del thing  # the interrupt is raised in the callback, where Python drops it
+    time.sleep(60)
+
+cli.run = run
+cli.main()
+"""
+
+
+def test_an_interrupt_that_python_drops_comes_again() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _DROPPED], cwd=ROOT, capture_output=True, text=True, timeout=50
+    )
+    assert (done.returncode, done.stderr) == (130, "")
+
+
 def test_nohup_outlives_its_terminal(tmp_path: Path) -> None:
     here = desk(tmp_path, export=f"kill -HUP $PPID; sleep 0.2; {EXPORTS_WELL}")
     line = f"{PROGRAM} analyze {here.report} --nsys '{here.nsys.path}' --cache-dir {here.cache}"
