@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from diagnoser.output import umask
+from traces.aside import aside, sweep
 from traces.errors import NothingToDiagnose, OutputNotWritable, UsageError
 from traces.formats.nsys_tool import find_nsys
 from traces.progress import Progress
@@ -100,14 +99,14 @@ def _check(request: Request, folder: Path, rank_count: int) -> None:
 @contextmanager
 def _appearing(folder: Path) -> Iterator[Path]:
     """A hidden folder beside `folder`, which becomes it at the end; gone where anything is raised."""
+    place = folder.absolute().parent
     try:
-        made = Path(tempfile.mkdtemp(prefix=".moe-diag-", dir=folder.absolute().parent))
-        try:
+        sweep(place)
+        with aside(place) as near:
+            made = near / "made"
+            made.mkdir()
             yield made
-            made.chmod(0o777 & ~umask())
             made.replace(folder)
-        finally:
-            shutil.rmtree(made, ignore_errors=True)
     except OSError as error:
         raise OutputNotWritable(
             f"{folder} cannot be written ({error.strerror}). Give another place with --profile."
