@@ -3,6 +3,7 @@
 # make quick  the tests that take no seconds: an answer within a minute on two cores
 # make fuzz   the property tests again and again, with new examples every time, for some minutes (MINUTES=)
 # make test-megatron  the tests that ask megatron-core, in an environment of their own with it and PyTorch (1 GB)
+# make release-check  try the wheel in empty environments: by each Python there is, with the oldest dependencies (5 minutes)
 # make score  the tests of the simulators and of the scores; then simulate a few hundred runs, diagnose them, and print how often
 #             that is right (RUNS=, SEED=, JOBS=, ONLY=family); the same of runs of several ranks (RANKS_SEEDS=first:end)
 # make score-compare  simulate pairs with known causes, compare them, print how often that is right (PAIRS_SEED=, JOBS=, ONLY=)
@@ -34,7 +35,7 @@ ROUNDS := 5
 KILLS  := 150
 ONLY   :=
 
-.PHONY: demo test quick fuzz test-megatron lint check score score-compare bench faults site format clean
+.PHONY: demo test quick fuzz test-megatron release-check lint check score score-compare bench faults site format clean
 
 demo: $(VENV)/installed
 	$(BIN)/moe-diag demo
@@ -53,6 +54,9 @@ fuzz: $(VENV)/installed-test
 
 test-megatron: $(MEGATRON)/installed
 	MOE_DIAG_MEGATRON=required $(MEGATRON)/bin/python -m pytest -m megatron
+
+release-check: $(VENV)/installed-test
+	bash .ci/try-wheel --all
 
 lint: $(VENV)/installed-test
 	$(BIN)/ruff format --check $(CODE)

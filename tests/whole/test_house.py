@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 import zipfile
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from diagnoser.demo.recordings import RECORDINGS
+from diagnoser.demo.recordings import RECORDINGS, unpack
 from tests.places import ROOT
 
 MAY_IMPORT = {
@@ -210,6 +211,33 @@ def test_help_loads_nothing_heavy(words: list[str]) -> None:
     )
     run = subprocess.run([sys.executable, "-c", program, *words], cwd=ROOT, capture_output=True, text=True)
     assert run.stdout.strip().endswith("[]"), run.stdout + run.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "used"),
+    [
+        ("analyze run.sqlite -f json -o out.json", {"numpy"}),
+        ("explain COM-2", {"numpy", "rich"}),  # limits stand where they are used: among arrays
+        ("explain", {"numpy", "rich"}),
+        ("analyze run.sqlite -o out.txt", {"numpy", "rich"}),
+        ("compare run.sqlite run.sqlite -f json -o out.json", {"numpy"}),
+    ],
+)
+def test_a_plain_command_loads_what_it_uses_and_no_more(words: str, used: set[str], tmp_path: Path) -> None:
+    unpack(tmp_path / "run.sqlite", "communication")
+    program = (
+        "import sys; from diagnoser.cli import run; code = run(sys.argv[1:]);"
+        f"print(); print(code, *sorted(name for name in {HEAVY!r} if name in sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words.split()],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    code, *loaded = done.stdout.strip().split("\n")[-1].split()
+    assert (code, {*loaded} - used) == ("0", set()), done.stderr
 
 
 def test_a_strangers_package_of_our_name_is_named_clearly(tmp_path: Path) -> None:

@@ -1,0 +1,100 @@
+"""What is given away: the built wheel does every command of the README, and a release has one version."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import diagnoser
+from tests.oldest_dependencies import oldest, promised
+from tests.places import ROOT
+from tests.readme_commands import README, commands, failures
+
+_CHANGELOG = ROOT / "CHANGELOG.md"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheel and the sdist of this checkout."""
+    folder = tmp_path_factory.mktemp("dist")
+    build = [sys.executable, "-m", "hatchling", "build", "-d", str(folder)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def program(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel's program: our packages are the wheel's, what they need is of this environment."""
+    folder = tmp_path_factory.mktemp("installed")
+    (wheel,) = built.glob("*.whl")
+    zipfile.ZipFile(wheel).extractall(folder)
+    program = folder / "moe-diag"
+    program.write_text(
+        f"#!{sys.executable}\nimport sys\nsys.path.insert(0, {str(folder)!r})\n"
+        "from diagnoser.__main__ import main\nmain()\n",
+        encoding="utf-8",
+    )
+    program.chmod(0o755)
+    return program
+
+
+def test_every_command_of_the_readme_works_from_the_built_wheel(program: Path, tmp_path: Path) -> None:
+    lines = commands(README.read_text(encoding="utf-8"))
+    assert {line.split()[0] for line in lines} >= {"analyze", "compare", "doctor", "explain", "demo"}
+    assert list(failures([str(program)], lines, tmp_path)) == []
+
+
+def test_a_command_that_does_not_work_is_named(program: Path, tmp_path: Path) -> None:
+    (wrong,) = failures([str(program)], ["explain COM-2", "analyze no_such.sqlite"], tmp_path)
+    assert wrong.startswith("moe-diag analyze no_such.sqlite: 3, ")
+
+
+def test_commands_are_found_in_blocks_and_between_words() -> None:
+    block = "```\n$ moe-diag demo  # one\nmoe-diag analyze a\n or moe-diag b\n```\n"
+    text = f"Type `moe-diag --help`; `moe-diag` is it.\n{block}"
+    assert commands(text) == ["--help", "demo", "analyze a"]
+
+
+def test_the_program_of_the_wheel_is_of_the_wheel(program: Path) -> None:
+    place = str(program.parent)
+    ask = f"import sys; sys.path.insert(0, {place!r}); import diagnoser; print(diagnoser.__file__)"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", ask], cwd=program.parent, capture_output=True, text=True
+    )
+    assert done.stdout.startswith(place)
+
+
+def test_the_sdist_holds_what_the_tests_need(built: Path) -> None:
+    (sdist,) = built.glob("*.tar.gz")
+    with tarfile.open(sdist) as file:
+        names = {name.partition("/")[2] for name in file.getnames()}
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if tracked.returncode:
+        pytest.skip("no git checkout: would have shown that the sdist holds every file of it")
+    assert {*tracked.stdout.split("\n")} - {""} - names == set()
+
+
+def test_there_is_one_version(built: Path) -> None:
+    """Its home is `diagnoser/version.py`: the wheel, the sdist and the changelog have the same."""
+    version = diagnoser.__version__
+    assert {file.name.split("-")[1].removesuffix(".tar.gz") for file in built.iterdir()} == {version}
+    assert 'dynamic = ["version"]' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+
+
+def test_the_changelog_begins_with_this_version() -> None:
+    headings = [
+        line for line in _CHANGELOG.read_text(encoding="utf-8").splitlines() if line.startswith("## ")
+    ]
+    assert headings[0].split()[1] == diagnoser.__version__
+    assert all(len(heading.split()) == 3 for heading in headings), "## VERSION (date), or (unreleased)"
+
+
+def test_every_dependency_has_an_oldest_release() -> None:
+    assert "msgspec==0.19" in promised()
+    with pytest.raises(ValueError, match="jinja2 has no lower bound"):
+        oldest(["numpy>=1.26", "jinja2"])
