@@ -102,6 +102,13 @@ NsysPath = Annotated[
 Full = Annotated[
     bool, typer.Option("--full", help="Everything: evidence, all fixes and refusals, kernels, layers, gaps.")
 ]
+Brief = Annotated[
+    bool,
+    typer.Option(
+        "--brief",
+        help="With -f json: a short result for programs, below 4 kB: verdict, costs, first steps, faults.",
+    ),
+]
 Keys = Annotated[bool, typer.Option("--keys", help="Show the JSON key beside each name.")]
 CacheDir = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Where exports are kept [default: ~/.cache/moe-diag].")

@@ -28,7 +28,8 @@ _ENDINGS: Final[Mapping[Kind, str]] = {
 class Output:
     """Names of formats, where their files go, how much is shown, and a ticket's folder.
 
-    `keys`: each name with its key; `page`: how a ticket's page is marked up, `markdown` or `jira`.
+    `keys`: each name with its key; `brief`: JSON in short; `page`: how a ticket's page is marked up,
+    `markdown` or `jira`.
     """
 
     forms: Sequence[str]
@@ -38,6 +39,7 @@ class Output:
     keys: bool = False
     ticket: Path | None = None
     page: str = "markdown"
+    brief: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +60,20 @@ def output_of(
     keys: bool = False,
     flavor: str | None = None,
     ticket: Path | None = None,
+    brief: bool = False,
 ) -> Output:
     """What the options ask for. Without a format it is as the file's name ends, else text; none for a ticket.
 
-    Raises `UsageError` for a flavor of what is no markdown.
+    Raises `UsageError` for a flavor of what is no markdown, and for what is to be brief and is no JSON.
     """
     names = [str(one) for one in forms or _named(place, ticket)]
     page = "jira" if flavor == "jira" else "markdown"
     if flavor and not {"markdown", "jira"} & set(names) and ticket is None:
         raise UsageError(f"--flavor is of markdown. Type the same line with -f markdown --flavor {flavor}")
+    if brief and "json" not in names:
+        raise UsageError("--brief is of json. Type the same line with -f json --brief")
     marked = [page if one == "markdown" else one for one in names]
-    return Output(marked, place, force, Detail.FULL if full else Detail.FIRST, keys, ticket, page)
+    return Output(marked, place, force, Detail.FULL if full else Detail.FIRST, keys, ticket, page, brief)
 
 
 def _named(place: str, ticket: Path | None) -> list[str]:
@@ -115,6 +120,6 @@ def write_results(result: Whole, plan: Plan, output: Output) -> None:
         write_ticket(plan.ticket, result, lambda form: WRITERS[form](result, Asked()))
     for target in plan.targets:
         view = replace(screen() if target.path is None else View(), keys=output.keys)
-        write(target, WRITERS[target.form](result, Asked(output.detail, view)), output.force)
+        write(target, WRITERS[target.form](result, Asked(output.detail, view, output.brief)), output.force)
     if plan.ticket and all(target.path for target in plan.targets):
         write(Target("text", None), ticket_words(plan.ticket), force=False)

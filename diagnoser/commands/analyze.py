@@ -11,6 +11,7 @@ from diagnoser.emitted import or_patch
 from diagnoser.inputs import result_base, traces_named
 from diagnoser.options import (
     AskMegatron,
+    Brief,
     CacheDir,
     ConfigFile,
     DeviceNumber,
@@ -67,6 +68,7 @@ def analyze(
     summary: SummaryFolder = None,
     force_overwrite: Force = False,
     full: Full = False,
+    brief: Brief = False,
     keys: Keys = False,
     redact: Redact = True,
     nsys: NsysPath = None,
@@ -83,7 +85,16 @@ def analyze(
     unless asked. No network but to the scheduler that you name.
     """
     forms = or_patch(form, emit_config)
-    want = output_of(forms, output, force=force_overwrite, full=full, keys=keys, flavor=flavor, ticket=ticket)
+    want = output_of(
+        forms,
+        output,
+        force=force_overwrite,
+        full=full,
+        keys=keys,
+        flavor=flavor,
+        ticket=ticket,
+        brief=brief,
+    )
     files = traces_named(traces)
     plan = plan_results(Kind.ANALYSIS, want, [result_base(traces), *files], [config, log, ranks])
     check_folder(summary, files, force_overwrite)

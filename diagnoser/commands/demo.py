@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from diagnoser.completion import scenarios
-from diagnoser.options import Force, Forms, Full, Keys, MarkdownFlavor, OutputPlace
+from diagnoser.options import Brief, Force, Forms, Full, Keys, MarkdownFlavor, OutputPlace
 from diagnoser.output import Target, write
 from diagnoser.results import output_of, plan_results, write_results
 from reports.write.formats import Kind
@@ -29,6 +29,7 @@ def demo(
     output: OutputPlace = "-",
     force_overwrite: Force = False,
     full: Full = False,
+    brief: Brief = False,
     keys: Keys = False,
     keep: Annotated[
         Path | None,
@@ -52,7 +53,7 @@ def demo(
     if scenario == "list":
         write(Target("text", None), f"{listed()}\n", force=False)
         return 0
-    wanted = output_of(form, output, force=force_overwrite, full=full, keys=keys, flavor=flavor)
+    wanted = output_of(form, output, force=force_overwrite, full=full, keys=keys, flavor=flavor, brief=brief)
     plan = plan_results(Kind.ANALYSIS, wanted, [keep or Path(f"{scenario}.sqlite")])
     with tempfile.TemporaryDirectory(prefix="moe-diag-") as folder:
         path = keep or Path(folder) / f"{scenario}.sqlite"

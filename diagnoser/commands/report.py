@@ -6,6 +6,7 @@ from typing import Final
 
 from diagnoser.bounds import with_bounds
 from diagnoser.options import (
+    Brief,
     Force,
     Forms,
     Full,
@@ -32,6 +33,7 @@ def report(
     ticket: TicketFolder = None,
     force_overwrite: Force = False,
     full: Full = False,
+    brief: Brief = False,
     keys: Keys = False,
     redact: Redact = True,
 ) -> int:
@@ -57,7 +59,14 @@ def report(
     from diagnoser.saved import saved_result
 
     wanted = output_of(
-        form, output, force=force_overwrite, full=full, keys=keys, flavor=flavor, ticket=ticket
+        form,
+        output,
+        force=force_overwrite,
+        full=full,
+        keys=keys,
+        flavor=flavor,
+        ticket=ticket,
+        brief=brief,
     )
     saved = saved_result(result, redact)
     plan = plan_results(saved.kind, wanted, [result])

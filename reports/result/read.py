@@ -80,6 +80,8 @@ def typed(document: Mapping[str, Any]) -> Result | Compared:
         raise NotAResult(
             "it is a run put together by moe-diag merge, no diagnosis. Give its summaries to merge"
         )
+    if document.get("kind") in ("brief", "brief_comparison"):
+        raise NotAResult(f"it is a short result of --brief. Keep the whole one: {_MAKE}")
     known = {**document, "schema_version": SCHEMA_VERSION}
     if document.get("kind") == "comparison" or isinstance(document.get("verdict"), str):
         return check_compared(_decoded(known, Compared, "moe-diag compare"))

@@ -23,10 +23,14 @@ FigureForm = Literal["png", "svg", "pdf"]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """How much a result is to say, and on what; pictures and data always have one selection."""
+    """How much a result is to say, and on what; pictures and data always have one selection.
+
+    `brief`: its JSON in short, for programs.
+    """
 
     detail: Detail = Detail.FIRST
     view: View = field(default_factory=View)
+    brief: bool = False
 
 
 Writer = Callable[[Whole, Asked], str | bytes]
@@ -103,6 +107,10 @@ def _csv(result: Whole, asked: Asked) -> str:
 
 
 def _json(result: Whole, asked: Asked) -> str:
+    if asked.brief:
+        from reports.write.brief import write_brief
+
+        return write_brief(result)
     return render_json(encode(result))
 
 

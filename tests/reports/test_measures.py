@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from heuristics.result.brief import Brief, BriefComparison
+from heuristics.result.compared import Compared
 from heuristics.result.result import Result
 from reports.measures import GROUPS, measures
 from reports.result.schema import places
@@ -19,16 +21,24 @@ the same. Made by a test from `reports/measures.toml` and the types in `heuristi
 """
 _COLUMNS = "| Key | Name | Unit | What | How | Where |\n| :-- | :-- | :-- | :-- | :-- | :-- |"
 _MANY = 3
+SHORT = {"faults"}
+"""Keys that only the short results have."""
 
 
 def fields() -> dict[str, list[str]]:
     """Keys of a result, each with its places."""
     found: dict[str, list[str]] = {}
     for place in places(Result):
-        key = place.rpartition(".")[2].replace("[]", "")
         if not place.startswith("missing[]"):
-            found.setdefault(key, []).append(place)
+            found.setdefault(key_of(place), []).append(place)
+    for place in {place: None for kind in (Brief, BriefComparison) for place in places(kind)}:
+        if key_of(place) in SHORT:
+            found.setdefault(key_of(place), []).append(place)
     return found
+
+
+def key_of(place: str) -> str:
+    return place.rpartition(".")[2].replace("[]", "")
 
 
 def page() -> Iterator[str]:
@@ -48,6 +58,12 @@ def page() -> Iterator[str]:
 
 def test_every_key_of_a_result_has_its_words() -> None:
     assert [key for key in fields() if key not in measures()] == []
+
+
+def test_every_key_of_a_short_result_is_one_of_the_whole() -> None:
+    whole = {key_of(place) for kind in (Result, Compared) for place in places(kind)}
+    short = {key_of(place) for kind in (Brief, BriefComparison) for place in places(kind)}
+    assert short - whole == SHORT
 
 
 def test_every_measure_is_a_key_of_a_result_or_a_word_in_it() -> None:

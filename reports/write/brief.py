@@ -1,0 +1,140 @@
+"""A result in short, for programs: below 4 kB whatever the run; long texts end in an ellipsis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from heuristics.result.brief import (
+    Brief,
+    BriefArm,
+    BriefComparison,
+    BriefFix,
+    BriefRow,
+    BriefSuspect,
+    BriefVerdict,
+    BriefWall,
+    Fault,
+)
+from heuristics.result.compared import Compared
+from heuristics.result.judged import Wall
+from heuristics.result.known import SCHEMA_VERSION, known
+from heuristics.result.result import Result
+from reports.content.analysis.plan import plan
+from reports.content.blocks import Step
+from reports.content.names import is_cure, name_of
+from reports.result.codec import lowered
+from reports.result.json_text import render_json
+from reports.write.plain import plain
+from traces.limits import Limit
+
+SIZE: Final = Limit(4096, "bytes", "ours: a line of a log or a message of a chat takes it whole")
+SENTENCE: Final = Limit(160, "bytes", "ours: all that a short result may hold of them fits into its size")
+CURE: Final = Limit(240, "bytes", "ours: as for a sentence; the longest cure of ours fits but for one")
+NAME: Final = Limit(64, "bytes", "ours: as for a sentence")
+LINES: Final = Limit(320, "bytes", "ours: as for a sentence, of all lines of a step; flags are never cut")
+STEPS: Final = 3
+FAULTS: Final = 4
+_NAMES: Final = 2
+_AROUND: Final = len(render_json({"": ""}).encode())
+
+
+def write_brief(result: Result | Compared) -> str:
+    """The short document as JSON. Of what may be many, the last go where it would be too long."""
+    for most in range(FAULTS, -1, -1):
+        document = _compared(result, most) if isinstance(result, Compared) else _analysed(result, most)
+        text = render_json(lowered(document))
+        if len(text.encode()) < SIZE.value:
+            break
+    return text
+
+
+def _analysed(result: Result, most: int) -> Brief:
+    verdict = result.verdict
+    why = (*verdict.confidence_because, *verdict.because)
+    return Brief(
+        schema_version=SCHEMA_VERSION,
+        kind="brief",
+        tool=result.tool,
+        redacted=result.redacted,
+        traces=tuple(_cut(one.name, NAME) for one in result.traces[:_NAMES]),
+        verdict=BriefVerdict(
+            known(verdict.wall), known(verdict.kind), known(verdict.confidence), _cut(" ".join(why[:1]))
+        ),
+        walls=tuple(_wall(one) for one in result.walls),
+        fixes=tuple(_fix(one) for one in plan(result, STEPS).steps[:STEPS]),
+        faults=tuple(_faults(result))[:most],
+    )
+
+
+def _compared(result: Compared, most: int) -> BriefComparison:
+    likeliest = result.suspects[:STEPS]
+    return BriefComparison(
+        schema_version=SCHEMA_VERSION,
+        kind="brief_comparison",
+        tool=result.tool,
+        redacted=result.redacted,
+        verdict=result.verdict,
+        because=_cut(" ".join(result.because[:1])),
+        gate=result.gate.state if result.gate else None,
+        step_delta_ns=result.step_delta_ns,
+        step_delta_frac=known(result.step_delta_frac),
+        step_delta_ci95_ns=known(result.step_delta_ci95_ns),
+        attribution=tuple(
+            BriefRow(_cut(one.row, NAME), one.wall, one.delta_ns) for one in result.attribution[:STEPS]
+        ),
+        suspects=tuple(
+            BriefSuspect(_cut(one.id, NAME), _cut(one.title), one.confidence, one.explains_ns, _cut(one.next))
+            for one in likeliest
+        ),
+        faults=tuple(_warned(result.warnings))[:most],
+    )
+
+
+def _wall(wall: Wall) -> BriefWall:
+    return BriefWall(
+        wall.id, wall.outcome, known(wall.cost_ns), known(wall.cost_frac), known(wall.at_most_frac)
+    )
+
+
+def _fix(step: Step) -> BriefFix:
+    """A step with its lines for the framework in use; all of them, or none where they are too long."""
+    in_use = step.in_use
+    arms = [BriefArm(_cut(one.name, NAME), one.code.lines) for one in in_use if one.arm]
+    lines = [line for one in in_use if not one.arm for line in one.code.lines]
+    written = sum(map(_bytes, (*lines, *(line for arm in arms for line in arm.knobs))))
+    if written > LINES.value:
+        arms, lines = [], []
+    gain = None if step.high is None else (step.low, step.high)
+    return BriefFix(_cut(step.id, NAME), _cut(plain(step.title)), gain, tuple(lines), tuple(arms))
+
+
+def _faults(result: Result) -> Iterator[Fault]:
+    """What warns, what the profiler noted, then walls that nothing can be judged by."""
+    yield from _warned(result.warnings)
+    for trace in result.traces:
+        yield from _warned(trace.capture.diagnostics)
+    for wall in result.walls:
+        if wall.outcome == "unmeasurable":
+            why = f": {wall.missing[0]}" if wall.missing else ""
+            cure = wall.cure if is_cure(wall.cure) else ""
+            yield Fault(_cut(f"{name_of(wall.id)} is not judged{why}"), _cut(cure, CURE))
+
+
+def _warned(texts: Iterable[str]) -> Iterator[Fault]:
+    yield from (Fault(_cut(one), "") for one in texts)
+
+
+def _bytes(text: str) -> int:
+    """How long a text is in JSON, without its quotes."""
+    return len(render_json({"": text}).encode()) - _AROUND
+
+
+def _cut(text: str, limit: Limit = SENTENCE) -> str:
+    """A text, in JSON no longer than the limit."""
+    if _bytes(text) <= limit.value:
+        return text
+    text = text[: int(limit.value)]
+    while _bytes(f"{text}…") > limit.value:
+        text = text[:-1]
+    return f"{text}…"

@@ -1,0 +1,115 @@
+"""The short result: below 4 kB of every run, keeping its schema, and made of what the whole result holds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import diagnoser
+from diagnoser.cli import run
+from diagnoser.demo.recordings import RECORDINGS, unpack
+from heuristics.result.brief import Brief, BriefComparison
+from heuristics.result.compared import Compared
+from heuristics.result.known import known
+from heuristics.result.result import Result
+from reports.result.json_text import render_json
+from reports.result.schema import schema
+from reports.write.brief import LINES, NAME, SENTENCE, SIZE, _cut, write_brief
+from tests.compare_doubles import result_of_run
+from tests.whole.test_recordings import EMPTY, manifest
+
+Json = dict[str, Any]
+
+
+def brief_of(result: Result | Compared) -> Json:
+    """The short document, held against its schema and its size."""
+    text = write_brief(result)
+    document: Json = json.loads(text)
+    kind = BriefComparison if isinstance(result, Compared) else Brief
+    jsonschema.Draft202012Validator(schema(kind)).validate(document)
+    assert len(text.encode()) < 4096
+    return document
+
+
+@pytest.fixture(scope="module")
+def communication(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    path = tmp_path_factory.mktemp("brief") / "communication.sqlite"
+    unpack(path, "communication")
+    return diagnoser.analyze(path, ask_megatron=False).result
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_every_scenario_of_the_demo_has_a_short_result(name: str, tmp_path: Path) -> None:
+    unpack(tmp_path / "run.sqlite", name)
+    result = diagnoser.analyze(tmp_path / "run.sqlite", ask_megatron=False).result
+    brief = brief_of(result)
+    assert brief["verdict"]["wall"] == known(result.verdict.wall)
+    assert [one["cost_ns"] for one in brief["walls"]] == [known(one.cost_ns) for one in result.walls]
+    assert [one["id"] for one in brief["fixes"]] == [one.id for one in (*result.fixes, *result.levers)][:3]
+    assert len(brief["faults"]) >= sum(wall.outcome == "unmeasurable" for wall in result.walls)
+
+
+def test_every_recording_has_a_short_result(recordings: Path) -> None:
+    names = [name for name in manifest(recordings) if name not in EMPTY and name.endswith((".sqlite", ".gz"))]
+    assert len(names) > 7
+    for name in names:
+        brief_of(diagnoser.analyze(recordings / name, ask_megatron=False).result)
+
+
+def test_a_comparison_has_a_short_result(tmp_path: Path) -> None:
+    base, new = result_of_run(tmp_path / "base.sqlite"), result_of_run(tmp_path / "new.sqlite")
+    compared = diagnoser.compare(base, new, gate="3%").result
+    brief = brief_of(compared)
+    assert brief["verdict"] == compared.verdict
+    assert brief["step_delta_ns"] == compared.step_delta_ns
+    assert compared.gate is not None
+    assert brief["gate"] == compared.gate.state
+
+
+def test_texts_of_any_length_leave_it_short(communication: Result) -> None:
+    long = "\x1b←" * 5000
+    changed = msgspec.structs.replace(
+        communication,
+        warnings=(long,) * 50,
+        traces=tuple(msgspec.structs.replace(one, name=long) for one in communication.traces) * 9,
+        fixes=tuple(
+            msgspec.structs.replace(
+                one, title=long, knobs=msgspec.structs.replace(one.knobs, megatron_lm=(long,))
+            )
+            for one in communication.fixes
+        ),
+    )
+    brief = brief_of(changed)
+    assert brief["faults"]
+    assert brief["fixes"][0]["knobs"] == []
+    assert brief["fixes"][0]["title"].endswith("…")
+
+
+@given(st.text())
+def test_a_cut_text_is_the_text_or_its_beginning(text: str) -> None:
+    cut = _cut(text, NAME)
+    assert len(render_json({"": cut}).encode()) - len(render_json({"": ""}).encode()) <= NAME.value
+    assert cut == text or (cut.endswith("…") and text.startswith(cut[:-1]))
+
+
+def test_what_is_cut_is_small_beside_the_whole() -> None:
+    assert NAME.value < SENTENCE.value < LINES.value < SIZE.value / 8
+
+
+def test_brief_is_an_option_of_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["demo", "-f", "json", "--brief"]) == 0
+    brief = json.loads(capsys.readouterr().out)
+    assert brief["kind"] == "brief"
+    assert run(["demo", "--brief"]) == 2
+    assert "-f json --brief" in capsys.readouterr().err
+    kept = tmp_path / "brief.json"
+    kept.write_text(json.dumps(brief), encoding="utf-8")
+    assert run(["report", str(kept)]) == 3
+    assert "short result of --brief. Keep the whole one: moe-diag analyze" in capsys.readouterr().err
