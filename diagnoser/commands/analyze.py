@@ -86,14 +86,7 @@ def analyze(
     """
     forms = or_patch(form, emit_config)
     want = output_of(
-        forms,
-        output,
-        force=force_overwrite,
-        full=full,
-        keys=keys,
-        flavor=flavor,
-        ticket=ticket,
-        brief=brief,
+        forms, output, force=force_overwrite, full=full, keys=keys, flavor=flavor, ticket=ticket, brief=brief
     )
     files = traces_named(traces)
     plan = plan_results(Kind.ANALYSIS, want, [result_base(traces), *files], [config, log, ranks])

@@ -82,8 +82,7 @@ def compare(
 ) -> int:
     """Is a run really slower than another, by how much, and why.
 
-    Every difference is new less base, per step, and the rows add up to it. Without logs, 8 steps a side are
-    needed to tell a difference from chance. Logs of both runs give its size without the profiler.
+    Every difference is new less base, per step; rows add up to it. Without logs, 8 steps a side are needed.
 
     \b
     moe-diag compare before.nsys-rep after.nsys-rep
@@ -91,7 +90,6 @@ def compare(
     moe-diag compare before.sqlite after.sqlite --base-log before.log --new-log after.log
     moe-diag compare before.sqlite after.sqlite --base-config before.yaml --new-config after.yaml
     moe-diag compare before/ after/                          all ranks of both runs
-    moe-diag compare run.sqlite run.sqlite --base-gpu 0 --new-gpu 1
     moe-diag compare before.json after.sqlite --gate 3% -o why.html
     moe-diag compare --baseline main after.sqlite --expect com-3=6ms --ticket perf-1234
 
@@ -116,14 +114,7 @@ def compare(
     chosen, options = parse_selection(steps, nvtx), ReadOptions(nsys, cache_dir, reader)
     reading = Reading(chosen, options, about or {}, redact, typed, jobs)
     want = output_of(
-        form,
-        output,
-        force=force_overwrite,
-        full=full,
-        keys=keys,
-        flavor=flavor,
-        ticket=ticket,
-        brief=brief,
+        form, output, force=force_overwrite, full=full, keys=keys, flavor=flavor, ticket=ticket, brief=brief
     )
     plan = plan_results(Kind.COMPARISON, want, [result_base([after]), *new_side.files()], base_side.files())
     with progress_display() as progress:

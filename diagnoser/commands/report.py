@@ -59,14 +59,7 @@ def report(
     from diagnoser.saved import saved_result
 
     wanted = output_of(
-        form,
-        output,
-        force=force_overwrite,
-        full=full,
-        keys=keys,
-        flavor=flavor,
-        ticket=ticket,
-        brief=brief,
+        form, output, force=force_overwrite, full=full, keys=keys, flavor=flavor, ticket=ticket, brief=brief
     )
     saved = saved_result(result, redact)
     plan = plan_results(saved.kind, wanted, [result])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from heuristics.fixes.added import added_fixes
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix, Form
@@ -13,11 +14,12 @@ from traces.names.frameworks import Framework
 
 
 def fixes_of(framework: Framework) -> Mapping[str, Fix]:
-    """The catalogue as a framework takes it, by id: without what it has no words for."""
+    """The catalogue, with fixes of plug-ins, as a framework takes it: without what it has no words for."""
+    every = {**CATALOGUE, **added_fixes()}
     if framework == "megatron":
-        return CATALOGUE
+        return every
     found = {}
-    for number, fix in CATALOGUE.items():
+    for number, fix in every.items():
         if framework == "pytorch" and fix.pytorch:
             found[number] = _in_pytorch(fix, fix.pytorch)
         elif fix.any_framework:

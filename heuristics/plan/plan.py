@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from heuristics.fixes.added import added_fixes
 from heuristics.fixes.change import Knobs, lines
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition
@@ -263,8 +264,9 @@ def _wins(fix: Fix) -> tuple[str, ...]:
 
 
 def _ordered(run: Run, wall: WallId, catalogue: Mapping[str, Fix]) -> list[Fix]:
-    """The wall's fixes in its order, but what a clue names first, then those of direct evidence."""
+    """The wall's fixes in its order, plug-ins' last; but what a clue names first, then the direct ones."""
     known = [catalogue[number] for number in WALL_ORDER[wall] if number in catalogue]
+    known += [catalogue[fix.id] for fix in added_fixes().values() if fix.wall == wall and fix.id in catalogue]
     known += [fix for fix in repairs(run, wall, catalogue) if fix not in known]
     fixes = [fix.of_run(fix, run) for fix in known]
     named = first_by_clue(run, wall)

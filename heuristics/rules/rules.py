@@ -10,6 +10,7 @@ from typing import Final, Literal, NotRequired, TypedDict, cast
 
 from packaging.version import Version
 
+from heuristics.rules.added import added_rules
 from heuristics.rules.condition import Condition, condition
 from heuristics.rules.examples import EXAMPLES
 from heuristics.rules.rule import By, Level, Rule, alternatives
@@ -52,9 +53,10 @@ class Row(TypedDict):
 
 @cache
 def rules() -> Mapping[str, Rule]:
-    """Every rule by its id."""
+    """Every rule by its id: ours, then those of plug-ins."""
     sources = cast("dict[str, str]", _table("sources"))
-    return {rule.id: rule for subject in SUBJECTS for rule in (_rule(row, sources) for row in rows(subject))}
+    ours = {rule.id: rule for subject in SUBJECTS for rule in (_rule(row, sources) for row in rows(subject))}
+    return {**ours, **added_rules(lambda row: _rule(cast(Row, row), sources), ours)}
 
 
 def rows(subject: str) -> list[Row]:

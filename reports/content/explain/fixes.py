@@ -11,6 +11,7 @@ from typing import Final
 
 import heuristics.fixes
 from heuristics.fixes.catalogue import CATALOGUE
+from heuristics.fixes.elsewhere import fixes_of
 from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Precondition
 from heuristics.rules.known_issues import known_issues
@@ -42,22 +43,23 @@ _CHANGES: Final = {
 
 
 def fix_topics() -> Iterator[Topic]:
-    """Every fix of the catalogue."""
-    for number in CATALOGUE:
-        yield Topic(number, "fix", partial(_fix, number), CATALOGUE[number].title)
+    """Every fix of the catalogue, then those of plug-ins."""
+    for number, fix in fixes_of("megatron").items():
+        yield Topic(number, "fix", partial(_fix, fix), fix.title)
 
 
-def _fix(number: str) -> Iterator[Block]:
+def _fix(fix: Fix) -> Iterator[Block]:
     """Its knobs and needs are those for a run of which nothing is known."""
-    fix, module, run = CATALOGUE[number], module_of(number), Run()
-    yield from paragraphs(module)
+    run, module = Run(), module_of(fix.id) if fix.id in CATALOGUE else None
+    if module is not None:
+        yield from paragraphs(module)
     kinds = words(", of its cost ", joined([(Term(kind),) for kind in fix.kinds])) if fix.kinds else ()
     yield Sentence(words(f"Acts on the wall {name_of(fix.wall)}", kinds, "."))
     yield from _knobs(fix, run)
     yield from listed("Versions", [fix.versions])
-    yield from table_of(number)
+    yield from table_of(fix.id)
     yield from listed("Needs", map(_need, fix.preconditions(run)))
-    yield from listed("Replayed as", (_CHANGES[change] for change in fix.changes(run)))
+    yield from listed("Replayed as", (_CHANGES.get(change, change) for change in fix.changes(run)))
     yield from listed("Measured elsewhere", (f"{gain.text} ({gain.source})" for gain in fix.gains))
     yield from listed("Side effects", fix.side_effects)
     yield from listed(
@@ -66,7 +68,8 @@ def _fix(number: str) -> Iterator[Block]:
     yield from listed("Not in one plan with", map(_titled, fix.excludes))
     yield from listed("The same change as", map(_titled, (fix.same_as,) if fix.same_as else ()))
     yield from listed("Verify in the next recording", [fix.verify])
-    yield from limit_items(limits_in(module.__name__), "Numbers in it")
+    if module is not None:
+        yield from limit_items(limits_in(module.__name__), "Numbers in it")
     yield from listed("Sources", fix.sources)
 
 

@@ -10,6 +10,7 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import force_setattr
 
 from heuristics.judgement import Judgement
+from heuristics.plugins import problems
 from heuristics.result.known import SCHEMA_VERSION, Tool
 from heuristics.result.result import Result
 from heuristics.result.run import Run
@@ -58,7 +59,7 @@ def result_of_run(
             tool=Tool("moe-diag", version, judgement.guidance),
             about=about,
             judged=judged,
-            warnings=(*_startup(traces, judgement), *warnings),
+            warnings=(*_startup(traces, judgement), *warnings, *problems()),
             missing=(*left, *missing),
             redacted=redact,
             command=command,

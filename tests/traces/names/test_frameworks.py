@@ -108,7 +108,7 @@ def test_no_fix_of_another_framework_has_a_flag_of_megatrons(framework: Framewor
         assert framework == "pytorch" or not knobs.pytorch
         assert [one.text for one in fix.preconditions(Run()) if one.state == "unknown" and not one.cure] == []
         assert "egatron" not in " ".join((fix.title, fix.versions, fix.verify, *fix.side_effects))
-    assert fixes_of("megatron") is CATALOGUE
+    assert fixes_of("megatron") == CATALOGUE
 
 
 def test_what_pytorch_has_no_words_for_is_neither_planned_nor_refused() -> None:
