@@ -3,6 +3,7 @@
 # make quick  the tests that take no seconds: an answer within a minute on two cores
 # make fuzz   the property tests again and again, with new examples every time, for some minutes (MINUTES=)
 # make test-megatron  the tests that ask megatron-core, in an environment of their own with it and PyTorch (1 GB)
+# make coverage  the tests of the product once more, and which lines and branches none of them reaches (20 minutes)
 # make release-check  try the wheel in empty environments: by each Python there is, with the oldest dependencies (5 minutes)
 # make score  the tests of the simulators and of the scores; then simulate a few hundred runs, diagnose them, and print how often
 #             that is right (RUNS=, SEED=, JOBS=, ONLY=family); the same of runs of several ranks (RANKS_SEEDS=first:end)
@@ -35,7 +36,7 @@ ROUNDS := 5
 KILLS  := 150
 ONLY   :=
 
-.PHONY: demo test quick fuzz test-megatron release-check lint check score score-compare bench faults site format clean
+.PHONY: demo test quick fuzz test-megatron release-check coverage lint check score score-compare bench faults site format clean
 
 demo: $(VENV)/installed
 	$(BIN)/moe-diag demo
@@ -57,6 +58,12 @@ test-megatron: $(MEGATRON)/installed
 
 release-check: $(VENV)/installed-test
 	bash .ci/try-wheel --all
+
+coverage: $(VENV)/installed-test
+	$(BIN)/python -m coverage erase
+	$(BIN)/python -m coverage run -m pytest --numprocesses auto --dist loadfile $(PRODUCT)
+	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m coverage report
 
 lint: $(VENV)/installed-test
 	$(BIN)/ruff format --check $(CODE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tarfile
@@ -9,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 
 import diagnoser
 from tests.oldest_dependencies import oldest, promised
@@ -98,3 +100,18 @@ def test_every_dependency_has_an_oldest_release() -> None:
     assert "msgspec==0.22" in promised()
     with pytest.raises(ValueError, match="jinja2 has no lower bound"):
         oldest(["numpy>=1.26", "jinja2"])
+
+
+def test_what_runs_before_a_commit_is_what_the_gate_runs() -> None:
+    """Hooks of this machine alone, by the environment of make: a commit needs no network."""
+    repos = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
+    assert [one["repo"] for one in repos] == ["local"]
+    hooks = [hook["entry"].removeprefix(".venv/bin/") for hook in repos[0]["hooks"]]
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    code = re.search(r"^CODE +:= (.+)$", makefile, re.MULTILINE)
+    lint = re.search(r"^lint:.*\n((?:\t.+\n)+)", makefile, re.MULTILINE)
+    assert code
+    assert lint
+    asked = [line.replace("$(BIN)/", "").strip() for line in lint[1].splitlines()]
+    asked = [line.replace(" --check", "").replace("$(CODE)", code[1]) for line in asked]
+    assert hooks[1:] == [line.removesuffix(f" {code[1]}") if "ruff" in line else line for line in asked]
