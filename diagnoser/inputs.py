@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import gzip
+import os
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -50,22 +51,27 @@ def files_named(given: Sequence[Path], inside: Inside, nothing: Callable[[Path],
     folder with the words of `nothing`.
     """
     found: dict[str, Path] = {}
-    named: dict[Path, Path] = {}
+    named: dict[str, Path] = {}
     for path in given:
         if path.is_dir():
-            home = str(path.resolve())  # of thousands of files, none is looked up again
+            home = real(path)  # of thousands of files, none is looked up again
             found |= {f"{home}/{one.name}": one for one in _of_folder(path, inside, nothing)}
             continue
         several = _matching(path, inside)
         if several is None:
-            if (first := named.setdefault(path.resolve(), path)) is not path:
+            if (first := named.setdefault(real(path), path)) is not path:
                 raise UsageError(
                     f"{path} is given twice (also as {first}), and would count twice. Name it once."
                 )
             several = [path]
         for one in several:
-            found.setdefault(str(one.resolve()), one)
+            found.setdefault(real(one), one)
     return list(found.values())
+
+
+def real(path: Path) -> str:
+    """The path without links; of links in a circle a path that cannot be opened, never an error."""
+    return os.path.realpath(path)
 
 
 def recordings_in(folder: Path) -> list[Path]:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from diagnoser.allocator import keep_freed_memory
 from diagnoser.bounds import out_of_memory
@@ -15,6 +16,7 @@ from reports.result.read import is_result
 from traces.columns import Columns, TraceInfo
 from traces.errors import EmptySelection, InputError, NotATrace, NotShared, TraceNotFound
 from traces.formats.open import ReadOptions, read_trace
+from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements, measure_rank
 from traces.measure.messages import Messages, measure_messages
 from traces.names.gpus import with_sm_count
@@ -22,6 +24,13 @@ from traces.progress import report
 from traces.ranks.codec import SUFFIX, is_summary
 from traces.steps.selection import Selection
 from traces.timeline import RankTimeline, build
+
+MOST_RANKS: Final = Limit(
+    512,
+    "processes on GPUs in one recording",
+    "ours: a machine has at most 72 GPUs, and each of these takes some 10 ms however little it does "
+    "(measured 2026-11-23)",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +116,11 @@ def _measured_trace(task: TraceTask) -> MeasuredTrace | InputError:
         timeline = build(_read(task))
     except InputError as error:
         return error
+    if (count := sum(_is_chosen(rank, task) for rank in timeline.ranks)) > MOST_RANKS.value:
+        return NotATrace(
+            f"{task.file} has work of {count:,} pairs of a process and a GPU; no machine has over "
+            f"{MOST_RANKS.value:,.0f}. Choose some with --gpu, or record again."
+        )
     unknown = check_rows(task.rows, timeline.ranks)
     ranks, missed, warnings = _measured(timeline.ranks, task)
     return MeasuredTrace(

@@ -186,7 +186,7 @@ def _check(path: Path | None, traces: Sequence[Path], force: bool) -> None:
 
 def check_place(folder: Path, option: str) -> None:
     """Raise an error for a place that is no folder and can be none. `option`: what the user named it with."""
-    if folder.exists() and not folder.is_dir():
+    if (folder.exists() or folder.is_symlink()) and not folder.is_dir():
         raise UsageError(f"{folder} is no folder. Give another place with {option}.")
     if not folder.is_dir() and not folder.resolve().parent.is_dir():
         raise OutputNotWritable(

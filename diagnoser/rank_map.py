@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from diagnoser.inputs import real
 from traces.errors import InputError, UsageError
 from traces.limits import Limit
 from traces.plain_file import read_text
@@ -115,7 +116,7 @@ def _number(place: str, cells: Mapping[str, str], name: str, least: int) -> int 
 class _Traces:
     """The traces by whole path, and by name."""
 
-    by_path: Mapping[Path, Path]
+    by_path: Mapping[str, Path]
     by_name: Mapping[str, Sequence[Path]]
 
     @classmethod
@@ -123,11 +124,11 @@ class _Traces:
         by_name: dict[str, list[Path]] = {}
         for trace in traces:
             by_name.setdefault(trace.name, []).append(trace)
-        return cls({trace.resolve(): trace for trace in traces}, by_name)
+        return cls({real(trace): trace for trace in traces}, by_name)
 
     def of_row(self, row: Row, map_path: Path) -> Path:
         """The trace that a row names: by its path, from here or from the map, or by its name alone."""
-        for place in (Path(row.file).resolve(), (map_path.parent / row.file).resolve()):
+        for place in map(real, (Path(row.file), map_path.parent / row.file)):
             if (trace := self.by_path.get(place)) is not None:
                 return trace
         fits = self.by_name.get(row.file, ())

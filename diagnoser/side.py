@@ -13,7 +13,7 @@ from diagnoser.command_line import Value
 from diagnoser.configuration import read_configured
 from diagnoser.diagnosis import Diagnosis
 from diagnoser.earlier import with_about, with_files
-from diagnoser.inputs import traces_named
+from diagnoser.inputs import real, traces_named
 from diagnoser.pipeline import diagnose
 from diagnoser.processes import Workers
 from heuristics.result.result import Result
@@ -103,9 +103,9 @@ def _takes_long(side: Side) -> bool:
     return isinstance(side.source, Path) and side.source.is_file() and not is_result(side.source)
 
 
-def _files(side: Side) -> tuple[Path | None, ...]:
+def _files(side: Side) -> tuple[str | None, ...]:
     given = (side.source if isinstance(side.source, Path) else None, side.config, side.log)
-    return tuple(one and one.resolve() for one in given)
+    return tuple(None if one is None else real(one) for one in given)
 
 
 def _read(task: tuple[Side, Reading]) -> Result:

@@ -26,7 +26,7 @@ def group_of(*columns: IntArray) -> IntArray:
     return _dense(group, count)[0]
 
 
-_PACKED: Final = 1 << 31  # two numbers below it fit into 64 bits together
+_PACKED: Final = (1 << 31) - 1  # fits into 32 bits, and two numbers below it into 64 together
 
 
 def _numbered(column: IntArray) -> tuple[IntArray, int]:

@@ -249,9 +249,12 @@ class _Work:
         """Places of each process and device, in the order of `Activities`."""
         kept, rows = np.flatnonzero(self.kept), self.rows
         order = np.lexsort((rows.correlation_id[kept], rows.stream_id[kept], rows.start_ns[kept]))
-        of_rank = group_of(rows.device_id[kept], rows.process_gid[kept])
-        for number in range(int(of_rank.max(initial=-1)) + 1):
-            yield kept[order[of_rank[order] == number]]
+        of_rank = group_of(rows.device_id[kept], rows.process_gid[kept])[order]
+        if not of_rank.any():  # most recordings are of one rank
+            yield from [kept[order]] if len(order) else []
+            return
+        order = order[np.argsort(of_rank, kind="stable")]
+        yield from np.split(kept[order], np.cumsum(np.bincount(of_rank))[:-1])
 
     def take(self, places: IntArray, columns: Columns) -> Activities:
         """The activities of some places, by the columns that the rows are of."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from diagnoser.history.store import Added, Store
+from diagnoser.inputs import real
 from reports.result.read import is_result, read_document
 from traces.errors import NotAResult, NotATrace
 from traces.formats.open import ReadOptions
@@ -17,7 +18,7 @@ def add_file(
 ) -> Added:
     """Keep a result or a trace. Raises `InputError` and `NothingToDiagnose` for what cannot be used."""
     document = document_of(path, options)
-    origin = (platform.node(), str(path.resolve())) if keep_origin else None
+    origin = (platform.node(), real(path)) if keep_origin else None
     try:
         return store.add(document, tag, origin)
     except NotAResult as error:

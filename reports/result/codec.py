@@ -111,6 +111,8 @@ def _parts(path: str) -> list[str]:
 
 def _raise(value: Any, parts: Sequence[str], gap: Missing) -> bool:
     """Put a gap where the document has null; False where it is of no value."""
+    if not parts:  # a path of nothing
+        return False
     first, rest = parts[0], parts[1:]
     if isinstance(value, tuple | list):
         if not any(isinstance(one, Struct | tuple | Mapping) for one in value):

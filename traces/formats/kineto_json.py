@@ -32,6 +32,7 @@ BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _STRING_OR_WORD: Final = re.compile(
     r'"[^"\\]*(?:\\.[^"\\]*)*"|-?\b(?:nan(?:\(\w*\))?|inf(?:inity)?|N/A)\b', re.IGNORECASE | re.DOTALL
 )
+_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _ESCAPE: Final = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?')
 _RECORD: Final = "Record one: torch.profiler.profile(...), then prof.export_chrome_trace('run.json.gz')"
 
@@ -115,7 +116,11 @@ def parsed(text: str) -> object:
 
 
 def _loads(text: str) -> object:
-    return json.loads(text, strict=False, parse_float=str, parse_constant=lambda _: None)
+    found = json.loads(text, strict=False, parse_float=str, parse_constant=lambda _: None)
+    if _HALF.search(text):  # half of a pair is no character, and cannot be written again
+        whole = json.dumps(found, ensure_ascii=False).encode("utf-8", "replace")
+        found = json.loads(whole, strict=False)
+    return found
 
 
 def _mended(match: re.Match[str]) -> str:

@@ -48,6 +48,7 @@ def thread_names(tables: Tables) -> dict[int, str]:
     """Packed thread id -> name; the first given wins."""
     if not tables.columns_of(schema.THREAD_NAMES) >= {"nameId", "globalTid"}:
         return {}
-    rows = [row for row in tables.rows(schema.THREAD_NAMES, ("globalTid", "nameId")) if None not in row]
-    texts = tables.strings(np.array([row[1] for row in rows], dtype=np.int64))
-    return {int(thread): texts[int(name)] for thread, name in reversed(rows) if int(name) in texts}  # type: ignore[call-overload]
+    found = tables.rows(schema.THREAD_NAMES, ("globalTid", "nameId"))
+    rows = [(thread, name) for thread, name in found if isinstance(thread, int) and isinstance(name, int)]
+    texts = tables.strings(np.array([name for _, name in rows], dtype=np.int64))
+    return {thread: texts[name] for thread, name in reversed(rows) if name in texts}

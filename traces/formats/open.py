@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -92,7 +93,8 @@ def _head(path: Path) -> bytes:
         raise TraceNotFound(f"{path} does not exist. Check the path.{_no_report(path)}") from None
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
-        raise TraceNotFound(f"{path} cannot be read ({reason}). Check its permissions.") from None
+        cure = "Name the file itself" if error.errno == errno.ELOOP else "Check its permissions"
+        raise TraceNotFound(f"{path} cannot be read ({reason}). {cure}.") from None
     if not head:
         raise DamagedTrace(f"{path} is empty. {_KNOWN}")
     return head

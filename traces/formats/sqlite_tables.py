@@ -32,10 +32,21 @@ LONGEST_VALUE: Final = Limit(
 )
 _CHUNK_ROWS: Final = 65_536
 _IDS_PER_QUERY: Final = 500  # SQLite takes at least 999 variables
-_STEPS_UNHEARD: Final = 1_000_000
-"""Steps of SQLite's machine, some 10 ms, after which Python may take a signal: else a query without an end,
-as a view can be one, would be deaf to Ctrl-C and --timeout.
-"""
+_FAILED: Final = (sqlite3.Error, UnicodeDecodeError)
+"""What sqlite3 raises of a damaged file: its message can be no UTF-8."""
+
+STEPS: Final = Limit(
+    100,
+    "steps of SQLite's machine for a byte of the file",
+    "ours: a row takes some 4 a column and has at least 6 bytes; what takes more is a view, or pages that "
+    "stand in several places, and may have no end",
+)
+_STEPS_AT_ONCE: Final = 1_000_000
+"""Some 10 ms, after which Python counts, and may take a signal."""
+_ALWAYS: Final = 10
+"""So many million steps any file has."""
+_LONGEST: Final = 1_000_000
+"""No text or blob is longer than its file, or this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +87,12 @@ class SqliteTables:
         except sqlite3.Error as error:
             raise TraceNotFound(f"{path} cannot be opened ({error}). Check its permissions.") from None
         self._db.text_factory = lambda raw: raw.decode("utf-8", "replace")
-        self._db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, int(LONGEST_VALUE.value))
+        size = path.stat().st_size
+        longest = min(max(size, _LONGEST), int(LONGEST_VALUE.value))
+        self._db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, longest)
         self._db.execute("PRAGMA trusted_schema = OFF")  # a view calls only what can do no harm
-        self._db.set_progress_handler(_let_signals_in, _STEPS_UNHEARD)
+        self._millions, self._most_millions = 0, _ALWAYS + STEPS.value * size / _STEPS_AT_ONCE
+        self._db.set_progress_handler(self._goes_too_far, _STEPS_AT_ONCE)
 
     def __enter__(self) -> SqliteTables:
         return self
@@ -130,7 +144,7 @@ class SqliteTables:
         """About how many rows a table has, by its last rowid: counting would read it. None without one."""
         try:
             found = self._db.execute(f"SELECT max(_rowid_) FROM {_quoted(table)}").fetchone()
-        except sqlite3.Error:
+        except _FAILED:
             return None
         return found[0] if found and isinstance(found[0], int) and found[0] > 0 else None
 
@@ -140,10 +154,10 @@ class SqliteTables:
             return {}
         wanted = [int(i) for i in distinct(ids) if i != NULL]
         found: dict[int, str] = {}
-        with self._reading("StringIds"):
-            for first in range(0, len(wanted), _IDS_PER_QUERY):
-                some = wanted[first : first + _IDS_PER_QUERY]
-                marks = ", ".join("?" * len(some))
+        for first in range(0, len(wanted), _IDS_PER_QUERY):
+            some = wanted[first : first + _IDS_PER_QUERY]
+            marks = ", ".join("?" * len(some))
+            with self._reading("StringIds"):
                 rows = self._db.execute(f"SELECT id, value FROM StringIds WHERE id IN ({marks})", some)
                 found.update(
                     (key, str(value)) for key, value in rows if value is not None and isinstance(key, int)
@@ -204,21 +218,26 @@ class SqliteTables:
             )
         return array
 
+    def _goes_too_far(self) -> bool:
+        """Called after each million of steps; True ends the statement."""
+        self._millions += 1
+        return self._millions > self._most_millions
+
     @contextmanager
     def _reading(self, table: str) -> Iterator[None]:
+        self._millions = 0
         try:
             yield
-        except (sqlite3.Error, UnicodeDecodeError) as error:
-            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
+        except _FAILED as error:
+            reason = "unreadable" if isinstance(error, UnicodeError) else str(error)
+            if self._millions > self._most_millions:
+                reason = "a view or a table that does not end"
+            elif getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
                 raise KeyboardInterrupt from None
             raise DamagedTrace(
-                f"{self._path} is damaged ({error}, in {table}). Copy it again, or export the report again."
+                f"{self._path} is damaged ({reason}, in {table}). Copy it again, or export the report again."
             ) from None
 
-
-def _let_signals_in() -> int:
-    """Python handles signals before it runs this; what one raises ends the query, as an interrupted one."""
-    return 0
 
 
 class _TextEncoder:
@@ -246,9 +265,9 @@ def _selected(integers: Sequence[str], texts: Sequence[str]) -> str:
 
 def _condition(only: RowFilter) -> str:
     parts = [
-        f"{_quoted(name)} IS NOT NULL"
+        f"{_quoted(name)} > {NULL}"  # a number that reads as NULL is none
         if values is None
-        else f"{_quoted(name)} IN ({', '.join(map(str, values))})"
+        else f"{_quoted(name)} IN ({', '.join(str(value) for value in values if value != NULL)})"
         for name, values in only.items()
     ]
     return " AND ".join(parts) or "1"
