@@ -1,7 +1,7 @@
 # make demo   set up and diagnose a small simulated run      make test    set up and run the tests of the product
 # make check  format, lint, types and every test there is    make clean   remove what these made
 # make quick  the tests that take no seconds: an answer within a minute on two cores
-# make fuzz   the property tests again and again, with new examples every time, for some minutes (MINUTES=)
+# make fuzz   mutated inputs for every reader, then property tests with new examples, for some minutes (MINUTES=, JOBS=)
 # make test-megatron  the tests that ask megatron-core, in an environment of their own with it and PyTorch (1 GB)
 # make coverage  the tests of the product once more, and which lines and branches none of them reaches (20 minutes)
 # make release-check  try the wheel in empty environments: by each Python there is, with the oldest dependencies (5 minutes)
@@ -47,10 +47,12 @@ test: $(VENV)/installed-test
 quick: $(VENV)/installed-test
 	$(PYTEST) $(PRODUCT) --quick -m "not hypothesis"
 
-# Random examples: what fails is drawn first by the next run, from .hypothesis.
+# Mutated inputs for two thirds of the minutes, a target after the other; then random examples of the property tests.
+# What fails of the first is kept in .fuzz/, of the second drawn first by the next run, from .hypothesis.
 fuzz: $(VENV)/installed-test
-	@end=$$(($$(date +%s) + 60 * $(MINUTES))); while \
-	  $(PYTEST) --quiet -m hypothesis --hypothesis-profile fuzz || exit 1; \
+	@end=$$(($$(date +%s) + 60 * $(MINUTES))); \
+	$(BIN)/python -m tests.fuzz --jobs $(JOBS) --seconds $$((40 * $(MINUTES) / 7)) || exit 1; \
+	while $(PYTEST) --quiet -m hypothesis --hypothesis-profile fuzz || exit 1; \
 	  [ $$(date +%s) -lt $$end ]; do :; done
 
 test-megatron: $(MEGATRON)/installed

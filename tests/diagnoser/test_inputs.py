@@ -80,3 +80,26 @@ def test_an_empty_pattern_ends_with_one_line(tmp_path: Path, capsys: pytest.Capt
     assert out == ""
     assert err.count("\n") == 1
     assert "matches no file" in err
+
+
+@pytest.mark.parametrize(
+    "command", ["analyze", "compare", "merge", "doctor", "report", "history add", "check-config"]
+)
+def test_links_in_a_circle_are_an_input_that_cannot_be_read(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MOE_DIAG_HISTORY", str(tmp_path / "history.sqlite"))
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    for place in (tmp_path / "a", tmp_path / "a" / "run.sqlite"):
+        given = [str(place)] * (2 if command == "compare" else 1)
+        assert run([*command.split(), *given]) == 3
+        assert str(place) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--ticket", "--summary"])
+def test_a_link_that_leads_nowhere_is_no_folder_for_results(option: str, tmp_path: Path) -> None:
+    trace = tmp_path / "run.sqlite"
+    trace.write_bytes(b"no trace")
+    (tmp_path / "a").symlink_to("a")
+    assert run(["analyze", str(trace), option, str(tmp_path / "a")]) == 2

@@ -10,6 +10,7 @@ import multiprocessing
 import resource
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -60,7 +61,7 @@ def attack(
     found, begun = Found(target.name, seed), time.monotonic()
     queue: SimpleQueue[tuple[int, str]] = _FORK.SimpleQueue()
     workers = [_Worker(target, seed, range(first, inputs, jobs), queue, hang_s) for first in range(jobs)]
-    while any(worker.goes_on() for worker in workers):
+    while sum(worker.goes_on() for worker in workers):  # each of them is asked
         _take(queue, found)
         if time.monotonic() - begun > seconds:
             for worker in workers:
@@ -124,6 +125,7 @@ class _Worker:
 
     def _work(self) -> None:
         _limit_memory()
+        warnings.simplefilter("error")  # as the tests have it: a number that overflows is a wrong one
         with TemporaryDirectory(dir=_fast_folder()) as folder:
             for number in self._numbers[self.done :]:
                 if said := outcome(case(self._target, self._seed, number), Path(folder)):

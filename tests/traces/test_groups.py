@@ -28,3 +28,7 @@ def test_places_count_from_the_begin_of_each_run() -> None:
 def test_values_are_sorted_by_group_and_then_by_size(pairs: list[tuple[int, int]]) -> None:
     groups, values = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     assert sorted_within(groups, values).tolist() == [value for _, value in sorted(pairs)]
+
+
+def test_numbers_that_span_32_bits_are_grouped() -> None:
+    assert group_of(np.array([2**31 - 1, 0, 2**31 - 1]), np.array([4, 4, 5])).tolist() == [1, 0, 2]

@@ -68,6 +68,16 @@ def named(tables: Tables, ids: Sequence[IntArray]) -> tuple[IntArray, tuple[str,
     return place, tuple(found[text_id] for text_id in used.tolist())
 
 
+def timed(table: TableColumns) -> TableColumns:
+    """The rows of host work with a start, and an end that is not before it."""
+    start_ns, end_ns = table.integers["start"], table.integers["end"]
+    kept = (start_ns != NULL) & (end_ns >= start_ns)
+    if kept.all():
+        return table
+    texts = {name: Texts(text.codes[kept], text.values) for name, text in table.texts.items()}
+    return TableColumns({name: values[kept] for name, values in table.integers.items()}, texts)
+
+
 def process_ids(global_ids: IntArray) -> IntArray:
     """Packed ids with the thread bits cleared; NULL stays NULL."""
     return np.where(global_ids == NULL, NULL, global_ids & PROCESS_BITS)

@@ -23,7 +23,7 @@ from traces.columns import (
 from traces.formats import known_texts, nsys_info, nsys_waits
 from traces.formats import nsys_schema as schema
 from traces.formats.nccl_payloads import read_nccl_calls
-from traces.formats.nsys_columns import named, process_ids, read_present
+from traces.formats.nsys_columns import named, process_ids, read_present, timed
 from traces.formats.nsys_memory import read_memory_use
 from traces.formats.nsys_metrics import read_gpu_samples
 from traces.formats.tables import RowFilter, TableColumns, Tables
@@ -47,7 +47,7 @@ def read_export(tables: Tables, path: Path, kind: str = "nsys-sqlite") -> Column
     nsys_info.check_is_export(tables, str(path))
     listed = nsys_info.gpus(tables)
     kernels, kernel_names = _kernels(tables, path)
-    calls, call_names = _calls(tables, path)
+    calls, call_names, untimed = _calls(tables, path)
     ranges, range_texts = _ranges(tables, path)
     return Columns(
         kernels=kernels,
@@ -69,11 +69,12 @@ def read_export(tables: Tables, path: Path, kind: str = "nsys-sqlite") -> Column
         gpu_samples=read_gpu_samples(tables, path),
         nccl_calls=read_nccl_calls(tables),
         memory=read_memory_use(tables, path),
-        info=_info(tables, path, kind, listed),  # last: it names the readers that ran
+        info=_info(tables, path, kind, listed, untimed),  # last: it names the readers that ran
     )
 
 
-def _info(tables: Tables, path: Path, kind: str, gpus: tuple[Gpu, ...]) -> TraceInfo:
+def _info(tables: Tables, path: Path, kind: str, gpus: tuple[Gpu, ...], untimed: int) -> TraceInfo:
+    left_out = (f"host rows without times, left out: {untimed}",) if untimed else ()
     export = nsys_info.metadata(tables)
     return TraceInfo(
         name=known_texts.trace_name(path),
@@ -83,7 +84,7 @@ def _info(tables: Tables, path: Path, kind: str, gpus: tuple[Gpu, ...]) -> Trace
         reader=tables.reader,
         gpus=gpus,
         missing_tables=tuple(name for name in schema.USED_TABLES if not tables.columns_of(name)),
-        diagnostics=nsys_info.diagnostics(tables),
+        diagnostics=(*nsys_info.diagnostics(tables), *left_out),
     )
 
 
@@ -114,14 +115,14 @@ def _copies(tables: Tables, path: Path) -> Copies:
     return Copies(end_to_end(_gpu_rows(memcpy), _gpu_rows(memset)), kind, sizes)
 
 
-def _calls(tables: Tables, path: Path) -> tuple[Calls, tuple[str, ...]]:
-    table = read_present(
-        tables, path, schema.CALLS, ("start", "end"), ("globalTid", "correlationId", "nameId")
-    )
-    column = table.integers
+def _calls(tables: Tables, path: Path) -> tuple[Calls, tuple[str, ...], int]:
+    """Calls with their times, their names, and how many have none."""
+    optional = ("globalTid", "correlationId", "nameId")
+    table = read_present(tables, path, schema.CALLS, ("start", "end"), optional)
+    column = timed(table).integers
     name_id, names = named(tables, [column["nameId"]])
     calls = Calls(column["start"], column["end"], column["globalTid"], column["correlationId"], name_id)
-    return calls, names
+    return calls, names, len(table) - len(calls)
 
 
 def _ranges(tables: Tables, path: Path) -> tuple[Ranges, tuple[str, ...]]:
@@ -131,7 +132,9 @@ def _ranges(tables: Tables, path: Path) -> tuple[Ranges, tuple[str, ...]]:
     table = read_present(tables, path, schema.NVTX, ("start", "end"), optional, ("text",), closed)
     column, text = table.integers, table.texts["text"]
     keep = (
-        np.isin(column["eventType"], schema.RANGE_TYPES) & (column["end"] != NULL) & (column["start"] != NULL)
+        np.isin(column["eventType"], schema.RANGE_TYPES)
+        & (column["start"] != NULL)
+        & (column["end"] >= column["start"])
     )
     registered, names = named(tables, [np.where(keep & (text.codes < 0), column["textId"], NULL)])
     code = np.where(text.codes >= 0, text.codes, np.where(registered >= 0, registered + len(text.values), -1))

@@ -8,7 +8,7 @@ import numpy as np
 
 from traces.columns import NULL, EventRecords, HostSpans, Syncs
 from traces.formats import nsys_schema as schema
-from traces.formats.nsys_columns import named, process_ids, read_present
+from traces.formats.nsys_columns import named, process_ids, read_present, timed
 from traces.formats.tables import Tables
 
 _EVENT = ("globalPid", "contextId", "streamId", "eventId", "eventSyncId", "correlationId")
@@ -23,7 +23,7 @@ def event_records(tables: Tables, path: Path) -> EventRecords:
 
 def synchronisations(tables: Tables, path: Path) -> Syncs:
     """Every wait, of a stream or of the host."""
-    column = read_present(tables, path, schema.SYNCS, ("start", "end"), _EVENT).integers
+    column = timed(read_present(tables, path, schema.SYNCS, ("start", "end"), _EVENT)).integers
     stream = np.where(column["streamId"] == schema.NO_STREAM, NULL, column["streamId"])
     return Syncs(
         column["start"],
@@ -39,7 +39,7 @@ def synchronisations(tables: Tables, path: Path) -> Syncs:
 
 def host_spans(tables: Tables, path: Path, table: str) -> HostSpans:
     """Spans of host threads from a table that names them through StringIds."""
-    column = read_present(tables, path, table, ("start", "end"), ("globalTid", "nameId")).integers
+    column = timed(read_present(tables, path, table, ("start", "end"), ("globalTid", "nameId"))).integers
     name, names = named(tables, [column["nameId"]])
     return HostSpans(column["start"], column["end"], column["globalTid"], name, names)
 

@@ -41,10 +41,12 @@ STEPS: Final = Limit(
     "ours: a row takes some 4 a column and has at least 6 bytes; what takes more is a view, or pages that "
     "stand in several places, and may have no end",
 )
-_STEPS_AT_ONCE: Final = 1_000_000
-"""Some 10 ms, after which Python counts, and may take a signal."""
-_ALWAYS: Final = 10
-"""So many million steps any file has."""
+_STEPS_AT_ONCE: Final = 100_000
+"""Some ms, after which Python counts, and may take a signal."""
+_ALWAYS: Final = 20
+"""So many times these any file has."""
+_HIDDEN: Final = 1
+"""What PRAGMA table_xinfo notes of what looks like a column of a virtual table; computed ones are others."""
 _LONGEST: Final = 1_000_000
 """No text or blob is longer than its file, or this."""
 
@@ -79,6 +81,7 @@ class SqliteTables:
         self._path = shown or path
         self._file = path
         self._progress = progress
+        self._columns: dict[str, frozenset[str]] = {}
         check_whole(path)
         self._stamp = _stamp(path)
         address = "file:" + quote(os.fsencode(path.absolute()), safe="/") + "?mode=ro&immutable=1"
@@ -91,7 +94,7 @@ class SqliteTables:
         longest = min(max(size, _LONGEST), int(LONGEST_VALUE.value))
         self._db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, longest)
         self._db.execute("PRAGMA trusted_schema = OFF")  # a view calls only what can do no harm
-        self._millions, self._most_millions = 0, _ALWAYS + STEPS.value * size / _STEPS_AT_ONCE
+        self._rounds, self._most_rounds = 0, _ALWAYS + STEPS.value * size / _STEPS_AT_ONCE
         self._db.set_progress_handler(self._goes_too_far, _STEPS_AT_ONCE)
 
     def __enter__(self) -> SqliteTables:
@@ -106,8 +109,11 @@ class SqliteTables:
 
     def columns_of(self, table: str) -> frozenset[str]:
         """Column names of a table; empty where the table is absent."""
-        with self._reading(table):
-            return frozenset(row[1] for row in self._db.execute(f"PRAGMA table_info({_quoted(table)})"))
+        if table not in self._columns:
+            with self._reading(table):
+                rows = self._db.execute(f"PRAGMA table_xinfo({_quoted(table)})")
+                self._columns[table] = frozenset(row[1] for row in rows if row[6] != _HIDDEN)
+        return self._columns[table]
 
     def read(
         self, table: str, integers: Sequence[str], texts: Sequence[str] = (), only: RowFilter = EVERY_ROW
@@ -219,18 +225,18 @@ class SqliteTables:
         return array
 
     def _goes_too_far(self) -> bool:
-        """Called after each million of steps; True ends the statement."""
-        self._millions += 1
-        return self._millions > self._most_millions
+        """Called after each round of steps; True ends the statement."""
+        self._rounds += 1
+        return self._rounds > self._most_rounds
 
     @contextmanager
     def _reading(self, table: str) -> Iterator[None]:
-        self._millions = 0
+        self._rounds = 0
         try:
             yield
         except _FAILED as error:
             reason = "unreadable" if isinstance(error, UnicodeError) else str(error)
-            if self._millions > self._most_millions:
+            if self._rounds > self._most_rounds:
                 reason = "a view or a table that does not end"
             elif getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
                 raise KeyboardInterrupt from None

@@ -147,3 +147,8 @@ def test_a_result_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> Non
     assert not is_result(tmp_path / "none.json")
     with pytest.raises(TraceNotFound, match="does not exist"):
         read_result(tmp_path / "none.json")
+
+
+def test_a_gap_at_no_path_is_of_no_value(document: dict[str, Any]) -> None:
+    odd = {"path": "]..[", "reason": "none", "cure": "none"}
+    assert "]..[" in [gap.path for gap in read({**document, "missing": [odd]}).missing]

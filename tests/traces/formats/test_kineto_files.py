@@ -89,3 +89,14 @@ def test_a_trace_without_gpu_work_has_nothing_to_diagnose(tmp_path: Path) -> Non
     for events in ([], [event("cpu_op", "aten::mm", 0, 1)]):
         with pytest.raises(NothingToDiagnose):
             diagnoser.analyze(write(tmp_path / "run.json", events))
+
+
+def test_half_a_character_becomes_a_mark_that_can_be_written(tmp_path: Path) -> None:
+    whole = json.dumps({"schemaVersion": 1, "traceEvents": one_run()})
+    for spoiled in (
+        whole.replace("nvjet", "\\ud800", 1),
+        whole.replace('"correlation"', '"\\udc00": 1, "correlation"', 1),
+    ):
+        columns = read_trace(write(tmp_path / "run.json", spoiled))
+        assert len(columns.kernels) == 2
+        "".join(columns.kernel_names).encode()

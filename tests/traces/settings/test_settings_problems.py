@@ -270,3 +270,8 @@ def test_a_value_from_outside_a_script_is_a_note_and_of_a_path_enough() -> None:
     ]
     assert read.settings.value("checkpoint.save") == read.settings.value("data.path") == "given"
     assert read.settings.value("train.micro_batch_size") is None
+
+
+def test_a_mapping_merged_into_itself_is_no_configuration() -> None:
+    with pytest.raises(NotAConfiguration, match="more entries than a configuration has"):
+        configuration_of("model: &m\n  num_moe_experts: 8\n  <<: *m\n", "run.yaml")
