@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import zlib
 from functools import cache
 from pathlib import Path
@@ -35,13 +36,14 @@ def seeds() -> tuple[Any, ...]:
 
 
 @cache
-def _others() -> tuple[TemporaryDirectory[str], list[Path]]:
-    """Files of three whole ones, and what keeps them."""
+def _others() -> list[Path]:
+    """Files of three whole ones, as long as the process lasts."""
     folder = TemporaryDirectory()
+    atexit.register(folder.cleanup)
     paths = [Path(folder.name) / f"{number}.rank" for number in range(3)]
     for path, one in zip(paths, whole(), strict=False):
         path.write_bytes(encode(one))
-    return folder, paths
+    return paths
 
 
 def begin(rng: Random) -> Any:
@@ -74,7 +76,7 @@ def check(path: Path, deep: bool) -> None:
     """It is decoded; the whole way it is put together with three others."""
     decode(path.read_bytes(), path.name)
     if deep:
-        merge_summaries([path, *_others()[1]]).to_dict()
+        merge_summaries([path, *_others()]).to_dict()
 
 
 TARGET: Final = Target("summaries", begin, spoil, written, check, deep=10)
