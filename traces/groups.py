@@ -63,6 +63,15 @@ def first_of(group: IntArray) -> IntArray:
     return first
 
 
+def places_of_each(values: IntArray) -> list[tuple[int, IntArray]]:
+    """Each distinct value, rising, with its places in their order; by one sort for any number of values."""
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    begins = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    parts = np.split(order, begins) if len(order) else []
+    return [(int(values[part[0]]), part) for part in parts]
+
+
 def sorted_within(group: IntArray, values: IntArray) -> IntArray:
     """The values by group and then by size, shape (n,); groups are not negative."""
     least, most = int(values.min(initial=0)), int(values.max(initial=0))

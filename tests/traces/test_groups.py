@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traces.columns import NULL
-from traces.groups import group_of, place_in_run, sorted_within
+from traces.groups import group_of, place_in_run, places_of_each, sorted_within
 
 NUMBERS = st.sampled_from((0, 1, 2, -1, 2**20, 2**40, -(2**61), 2**62, NULL))
 
@@ -32,3 +32,9 @@ def test_values_are_sorted_by_group_and_then_by_size(pairs: list[tuple[int, int]
 
 def test_numbers_that_span_32_bits_are_grouped() -> None:
     assert group_of(np.array([2**31 - 1, 0, 2**31 - 1]), np.array([4, 4, 5])).tolist() == [1, 0, 2]
+
+
+def test_each_value_has_its_places_in_order() -> None:
+    found = places_of_each(np.array([7, -2, 7, 9, -2]))
+    assert [(value, places.tolist()) for value, places in found] == [(-2, [1, 4]), (7, [0, 2]), (9, [3])]
+    assert places_of_each(np.empty(0, dtype=np.int64)) == []

@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 
 from traces.account.absent import REASONS, AbsentPieces
-from traces.columns import NULL, IntArray, distinct
+from traces.columns import NULL, IntArray
+from traces.groups import places_of_each
 from traces.intervals import spans
 from traces.limits import Limit
 from traces.measure.kernel_table import PREFIX, shortened
@@ -137,8 +138,7 @@ class _Drawn:
         key = self.keys.places(rows.key[mine] + _KEY_BASE[rows.bucket[mine]], _KEY_NAMES.__getitem__)
         name = _named(self.names, rows.name[mine], self.rank.columns.kernel_names)
         lanes = []
-        for stream in distinct(rows.stream_id[mine]).tolist():
-            on = rows.stream_id[mine] == stream
+        for stream, on in places_of_each(rows.stream_id[mine]):
             launch_ns = rows.launch_ns[mine][on].tolist()
             lane = Lane(
                 stream=stream,

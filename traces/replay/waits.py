@@ -18,6 +18,7 @@ from traces.account.clocks import SKEW
 from traces.account.host_calls import NONE, HostCalls, is_kind
 from traces.account.waits import BLOCKING_COPY, is_token_count
 from traces.columns import COPY_KINDS, NULL, PLACE, BoolArray, IntArray, distinct
+from traces.groups import places_of_each
 from traces.launches import join_launches
 from traces.limits import Limit
 from traces.replay.waiting import Wait, Waits
@@ -67,8 +68,7 @@ class _Finder:
         self._ends = rows.end_ns[self._by_end]
         self._launched_by = launched_by
         self._streams = [
-            self._by_launch[rows.stream_id[self._by_launch] == stream]
-            for stream in distinct(rows.stream_id).tolist()
+            self._by_launch[places] for _, places in places_of_each(rows.stream_id[self._by_launch])
         ]
         small = (rows.source == Source.COPY) & (rows.bucket == Bucket.COPY)
         small &= rows.key == COPY_KINDS.index("memcpy_d2h")
