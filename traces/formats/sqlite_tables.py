@@ -45,6 +45,8 @@ _STEPS_AT_ONCE: Final = 100_000
 """Some ms, after which Python counts, and may take a signal."""
 _ALWAYS: Final = 20
 """So many times these any file has."""
+_LONGEST_REASON: Final = 100
+"""Characters of what sqlite3 says."""
 _HIDDEN: Final = 1
 """What PRAGMA table_xinfo notes of what looks like a column of a virtual table; computed ones are others."""
 _LONGEST: Final = 1_000_000
@@ -235,7 +237,8 @@ class SqliteTables:
         try:
             yield
         except _FAILED as error:
-            reason = "unreadable" if isinstance(error, UnicodeError) else str(error)
+            quoted = " ".join(str(error).split())[:_LONGEST_REASON]  # of the file
+            reason = "unreadable" if isinstance(error, UnicodeError) else quoted
             if self._rounds > self._most_rounds:
                 reason = "a view or a table that does not end"
             elif getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:

@@ -127,3 +127,12 @@ def test_a_message_of_sqlite_that_is_no_text_is_an_error_of_ours(tmp_path: Path,
     said, ran = read(path, SqliteTables, "t", ("a",))
     assert ran == "none"
     assert "is damaged" in str(said)
+
+
+def test_what_sqlite_quotes_of_a_file_stays_one_short_line(tmp_path: Path) -> None:
+    name = "no\nsuch\ntable" * 30
+    path = database(tmp_path / "run.sqlite", f'CREATE VIEW t AS SELECT 1 AS a FROM "{name}"')
+    said, _ = read(path, SqliteTables, "t", ("a",))
+    assert "no such table" in str(said)
+    assert "\n" not in str(said)
+    assert len(str(said)) < len(str(path)) + 250
