@@ -248,7 +248,6 @@ class SqliteTables:
             ) from None
 
 
-
 class _TextEncoder:
     """Distinct texts in order of first sight, and a code per row."""
 
