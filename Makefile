@@ -21,7 +21,7 @@ MEGATRON := .venv-megatron
 CODE   := diagnoser traces heuristics reports tests
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
 SCORES := tests/simulate tests/score tests/compare_score
-PRODUCT := $(SCORES:%=--ignore=%) --ignore=tests/site
+PRODUCT := $(SCORES:%=--ignore=%) --ignore=tests/whole/test_site_built.py
 
 # Compiled tests are kept: to compile them anew takes each process several seconds.
 export PYTHONDONTWRITEBYTECODE :=

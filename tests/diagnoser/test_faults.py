@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,15 @@ from tests.places import ROOT
 from traces.aside import aside
 
 PROGRAM = f"{sys.executable} -m diagnoser"
+
+
+@pytest.fixture(autouse=True)
+def heard() -> Iterator[None]:
+    """Programs started here hear Ctrl-C and the end of a terminal, also where the tests themselves do not."""
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGINT, signal.SIGHUP)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def shell(line: str) -> subprocess.CompletedProcess[str]:

@@ -63,6 +63,7 @@ STARTS: Final = frozenset(
     {
         "traces/formats/nsys_process.py",  # the user's nsys
         "diagnoser/megatron/check.py",  # our own program, which asks megatron-core
+        "traces/workload/profile.py",  # our own workload, under the user's nsys
     }
 )
 """The only files that start programs."""

@@ -6,13 +6,13 @@ and leaves a raw stream (.qdstrm) only. The importer of the same version then ma
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from traces.errors import ExportFailed
+from traces.formats.nsys_process import TookTooLong, run_watched
 from traces.formats.nsys_tool import Nsys
 from traces.limits import Limit
 
@@ -89,14 +89,8 @@ def _importers(nsys: Nsys) -> Iterator[Path]:
 def _made(importer: Path, stream: Path, report: Path) -> bool:
     """Whether this importer makes a report of the stream: it refuses another version's."""
     try:
-        done = subprocess.run(
-            [importer, "-i", stream.name, "-o", report.name],
-            cwd=stream.parent,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=_IMPORT_S.value,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        command = [str(importer), "-i", stream.name, "-o", report.name]
+        ended = run_watched(command, _IMPORT_S.value, lambda: None, stream.parent)
+    except (OSError, TookTooLong):
         return False
-    return done.returncode == 0 and report.is_file()
+    return ended.code == 0 and report.is_file()

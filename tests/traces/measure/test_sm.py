@@ -345,7 +345,9 @@ def test_a_hole_in_the_sampling_stays_a_hole(export: Export) -> None:
 def test_without_metrics_nothing_is_measured_and_it_says_how_to(export: Export) -> None:
     use = measured(export(half_gemm_half_norm()))
     assert use.measured is None
-    assert any(gap.path == "sm.measured" and "--gpu-metrics-devices" in gap.cure for gap in use.missing)
+    assert any(
+        gap.path == "sm.measured" and "moe-diag capture --for metrics" in gap.cure for gap in use.missing
+    )
 
 
 def test_an_a100_and_an_h200_give_what_the_occupancy_calculator_gives(recordings: Path) -> None:
