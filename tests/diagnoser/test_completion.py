@@ -61,8 +61,14 @@ def test_every_wall_and_fix_is_offered_and_every_word_is_explained() -> None:
 def test_the_script_for_bash_is_one_that_bash_takes() -> None:
     bash = shutil.which("bash")
     assert bash is not None
+    named = {**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}  # no shell started the tests
     shown = subprocess.run(
-        [*PROGRAM, "--show-completion", "bash"], capture_output=True, text=True, cwd=ROOT, check=True
+        [*PROGRAM, "--show-completion", "bash"],
+        capture_output=True,
+        text=True,
+        env=named,
+        cwd=ROOT,
+        check=True,
     )
     assert "complete -o default -F _moe_diag_completion moe-diag" in shown.stdout
     subprocess.run([bash, "-n"], input=shown.stdout, text=True, check=True)

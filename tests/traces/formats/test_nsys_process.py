@@ -13,7 +13,7 @@ import pytest
 
 from tests.nsys_doubles import EXPORTS_WELL, desk
 from traces.errors import DamagedTrace, ExportFailed, NsysUnavailable
-from traces.formats import nsys_run, nsys_tool
+from traces.formats import nsys_run, nsys_tool, sqlite_tables
 from traces.formats.nsys_process import clean_environment
 from traces.formats.nsys_tool import find_nsys
 from traces.formats.sqlite_tables import SqliteTables
@@ -67,7 +67,10 @@ def test_an_nsys_without_memory_says_so(tmp_path: Path) -> None:
     assert "ran out of memory" in str(here.refusal())
 
 
-def test_a_query_without_an_end_hears_a_signal_and_a_value_has_a_length(tmp_path: Path) -> None:
+def test_a_query_without_an_end_hears_a_signal_and_a_value_has_a_length(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_tables, "_ALWAYS", 1 << 40)  # it is not ended for its length
     path = tmp_path / "run.sqlite"
     with closing(sqlite3.connect(path)) as database, database:
         database.execute(
