@@ -114,15 +114,11 @@ def _appearing(folder: Path) -> Iterator[Path]:
 
 
 def _doctor(recording: RankRecording) -> str:
+    from diagnoser.examined import examined
     from reports.content.blocks import View
-    from reports.content.doctor import page
     from reports.write.text import write_text
-    from traces.formats.open import read_trace
-    from traces.measure.capture import measure_capture
-    from traces.timeline import build
 
-    columns = read_trace(recording.export)
-    return write_text(page(columns.info, measure_capture(columns, build(columns))), View())
+    return write_text(examined(recording.export), View())
 
 
 def _analysed(folder: Path, recordings: Sequence[RankRecording], progress: Progress) -> int:

@@ -20,15 +20,11 @@ def doctor(
     went wrong, whether host and GPU clocks agree, what the profiler itself noted, whether the recording is
     good, usable or useless for each wall, and the line that records what is missing, as capture prints it.
     """
+    from diagnoser.examined import examined
     from diagnoser.screen import screen
-    from reports.content.doctor import page
     from reports.write.text import write_text
-    from traces.formats.open import ReadOptions, read_and_examine
-    from traces.measure.capture import measure_capture
-    from traces.timeline import build
+    from traces.formats.open import ReadOptions
 
     with progress_display() as progress:
-        options = ReadOptions(nsys=nsys, cache_dir=cache_dir)
-        columns, traps = read_and_examine(trace, options, progress)
-        capture = measure_capture(columns, build(columns))
-    write(Target("text", None), write_text(page(columns.info, capture, traps), screen()), force=False)
+        found = examined(trace, ReadOptions(nsys=nsys, cache_dir=cache_dir), progress)
+    write(Target("text", None), write_text(found, screen()), force=False)

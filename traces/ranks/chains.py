@@ -89,7 +89,7 @@ def replayed(chains: Chains, own_ns: IntArray, moving_ns: IntArray) -> IntArray:
     waits_for = np.bincount(instance[follower], minlength=count)
     order = np.argsort(before)  # those who wait, by the instance that they wait for
     followers = instance[follower[order]]
-    begins = np.concatenate(([0], np.cumsum(np.bincount(before, minlength=count))))
+    begins = parts.borders(np.bincount(before, minlength=count))
     end_ns = np.full(len(after) + 1, NEVER)  # the last stands for nothing before
     ready = np.flatnonzero(waits_for == 0)
     while len(ready):

@@ -14,7 +14,7 @@ from traces.ranks.cause import Cause
 from traces.ranks.grid import Grid, own_step_of
 from traces.ranks.late import Suspicion
 from traces.ranks.match import Matched
-from traces.ranks.parts import median, spread
+from traces.ranks.parts import median, most, spread
 from traces.ranks.summary import UNKNOWN
 from traces.ranks.waits import NOBODY, Waits
 
@@ -47,7 +47,7 @@ def charged_to(
         return Charged(nothing, nothing, 0, 0, {}, np.zeros(0, dtype=np.int64), none, none)
     step = step_of(matched, grid)
     inside = step != UNKNOWN if grid.step_count else np.ones(len(matched), dtype=np.bool_)
-    rows = spread(inside.astype(np.int64), matched.first).astype(np.bool_)
+    rows = spread(inside, matched.first)
     waited_ns = _by_place(matched.place[rows], waits.wait_ns[rows], count)
     caused = np.flatnonzero(inside & (waits.last != NOBODY))
     wait_ns, late = waits.of_instance_ns(matched.first)[caused], matched.place[waits.last[caused]]
@@ -65,7 +65,7 @@ def step_of(matched: Matched, grid: Grid) -> IntArray:
     """The step of the run in which each instance lies, `UNKNOWN` outside of all."""
     told = matched.step != UNKNOWN
     own = own_step_of(matched, grid)
-    has = np.add.reduceat(told.astype(np.int64), matched.first[:-1]) > 0
+    has = most(told, matched.first)
     return np.where(has, median(own, matched.first, told), UNKNOWN)
 
 

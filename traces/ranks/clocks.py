@@ -91,7 +91,6 @@ def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
     offset, slope, known = fitter.fit()
     if not known[distinct(of_row)].all():
         return _unaligned(matched, None, _WHY_APART)
-    fitted = end + offset[of_row] + slope[of_row] * end
     residual_ns = fitter.residual_ns(offset, slope)
     if residual_ns > RESIDUAL.value:
         why = (
@@ -102,7 +101,6 @@ def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
     if np.abs(slope[known] * 1e6).max(initial=0) > DRIFT.value:
         return _unaligned(matched, residual_ns, "the clocks drift apart faster than clocks do")
     start = (matched.start_ns - base_ns[of_row]).astype(np.float64)
-    start += offset[of_row] + slope[of_row] * start
     zero_ns = int(base_ns[0])
     fits = tuple(
         ClockFit(
@@ -114,7 +112,7 @@ def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
         for place, clock in enumerate(fingerprints)
         if known[place]
     )
-    starts, ends = (np.rint(times).astype(np.int64) + zero_ns for times in (start, fitted))
+    starts, ends = (_placed(times, of_row, offset, slope) + zero_ns for times in (start, end))
     return Aligned(starts, np.maximum(starts, ends), Clocks(True, residual_ns, fits))
 
 
@@ -136,6 +134,11 @@ def consistent(matched: Matched, aligned: Aligned) -> BoolArray:
     )
     result: BoolArray = last_ns <= first_ns + RESIDUAL.value
     return result
+
+
+def _placed(times: FloatArray, clock: IntArray, offset: FloatArray, slope: FloatArray) -> IntArray:
+    """Times of several clocks on the one clock, whole ns."""
+    return np.rint(times + offset[clock] + slope[clock] * times).astype(np.int64)
 
 
 def _unaligned(matched: Matched, residual_ns: int | None, why: str) -> Aligned:
@@ -171,7 +174,7 @@ class _Fitter:
         some = _some(matched, clock)
         rows = parts.spread(some, matched.first)
         self._clock, self._end, self._count = clock[rows], end[rows], count
-        self._first = np.concatenate(([0], np.cumsum(np.diff(matched.first)[some])))
+        self._first = parts.borders(np.diff(matched.first)[some])
         self._instance = parts.numbers(self._first)
         several = self._joins(self._clock)
         together = several & matched.ends_together[some]
@@ -221,14 +224,9 @@ class _Fitter:
 
     def residual_ns(self, offset: FloatArray, slope: FloatArray) -> int:
         """How far ends lie apart that the fit used; of one clock, where nothing is fitted, all of them."""
-        whole = np.rint(self._placed(offset, slope)).astype(np.int64)
+        whole = _placed(self._end, self._clock, offset, slope)
         apart = np.abs(whole - parts.spread(parts.median(whole, self._first), self._first))
         return int(np.median(apart[self._used] if self._used.any() else apart))
-
-    def _placed(self, offset: FloatArray, slope: FloatArray) -> FloatArray:
-        """The ends on the one clock."""
-        result: FloatArray = self._end + offset[self._clock] + slope[self._clock] * self._end
-        return result
 
     def _first_clock(self) -> int:
         """The clock with the most ends; the first of equals."""
@@ -236,7 +234,7 @@ class _Fitter:
 
     def _next(self, known: BoolArray) -> BoolArray:
         """Clocks that are not fitted and share enough collectives with fitted ones."""
-        anchored = parts.most(known[self._clock].astype(np.int64), self._first).astype(np.bool_)
+        anchored = parts.most(known[self._clock], self._first)
         rows = anchored[self._instance] & self._used & ~known[self._clock]
         result: BoolArray = np.bincount(self._clock[rows], minlength=self._count) >= ENDS.value
         return result
@@ -250,9 +248,9 @@ class _Fitter:
         near: tuple[FloatArray, FloatArray] | None,
     ) -> None:
         """Fit some clocks on where the ends of the known ones lie."""
-        whole = np.rint(self._placed(offset, slope)).astype(np.int64)
+        whole = _placed(self._end, self._clock, offset, slope)
         middle = parts.median(whole, self._first, known[self._clock])
-        anchored = parts.most(known[self._clock].astype(np.int64), self._first).astype(np.bool_)
+        anchored = parts.most(known[self._clock], self._first)
         rows = which[self._clock] & self._used & anchored[self._instance]
         at, part = self._end[rows], self._clock[rows]
         apart = middle[self._instance[rows]] - at

@@ -84,8 +84,7 @@ def _as_fast(judged: Judged, chains: Chains) -> IntArray:
     Of a ring all is slower by the factor, of an exchange the others' by what of their data passes it.
     """
     matched, mine, moving_ns = judged.together.matched, _mine(judged), chains.moving_ns
-    has = parts.most(mine.astype(np.int64), matched.first)
-    touched = parts.spread(has, matched.first).astype(np.bool_)
+    touched = parts.spread(parts.most(mine, matched.first), matched.first)
     role = roles_of(matched, judged.alike, len(judged.together.used))
     middle, known = usual(moving_ns, role, ~touched)
     size = np.diff(matched.first)

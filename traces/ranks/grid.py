@@ -83,7 +83,7 @@ def _later(matched: Matched, lengths: IntArray) -> IntArray:
     while True:
         anchored = stepped & known[matched.place]
         step = parts.median(matched.step + later[matched.place], matched.first, anchored)
-        has = parts.most(anchored.astype(np.int64), matched.first).astype(np.bool_)
+        has = parts.most(anchored, matched.first)
         rows = np.flatnonzero(stepped & ~known[matched.place] & has[matched.instance])
         if not len(rows):
             break

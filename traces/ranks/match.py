@@ -61,7 +61,7 @@ class Matched:
     def take(self, instances: BoolArray) -> Matched:
         """Some of the instances, a mask of shape (n,)."""
         rows = parts.spread(instances, self.first)
-        first = np.concatenate(([0], np.cumsum(np.diff(self.first)[instances])))
+        first = parts.borders(np.diff(self.first)[instances])
         changed: dict[str, IntArray] = {"first": first, "instance": parts.numbers(first)}
         changed |= {name: getattr(self, name)[instances] for name in ("group", "sequence", "operation")}
         changed |= {name: getattr(self, name)[rows] for name in ("place", "at", *_RECORDED)}

@@ -20,6 +20,11 @@ def begins_of(key: IntArray) -> IntArray:
     return np.flatnonzero(new) if len(key) else np.zeros(1, dtype=np.int64)
 
 
+def borders(lengths: IntArray) -> IntArray:
+    """Where each part of these lengths begins, and the end of the last, shape (parts + 1,)."""
+    return np.concatenate(([0], np.cumsum(lengths)))
+
+
 def numbers(first: IntArray) -> IntArray:
     """The number of each row's part."""
     return np.repeat(np.arange(len(first) - 1), np.diff(first))
@@ -80,7 +85,7 @@ def _median_of(values: IntArray, first: IntArray, wanted: BoolArray) -> IntArray
     count = np.bincount(numbers(first)[wanted], minlength=len(first) - 1)
     has = count > 0
     result = np.zeros(len(has), dtype=np.int64)
-    result[has] = median(values[wanted], np.append(0, np.cumsum(count[has])))
+    result[has] = median(values[wanted], borders(count[has]))
     return result
 
 

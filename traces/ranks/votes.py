@@ -71,7 +71,7 @@ def votes_of(matched: Matched, aligned: Aligned, waits: Waits) -> Votes:
 def _beyond(values: IntArray, last: IntArray, first: IntArray, others: BoolArray) -> IntArray:
     """How much more of something the last rank did than the median of the others; 0 where it is not told."""
     told = others & (values != UNKNOWN)
-    known = np.add.reduceat(told.astype(np.int64), first[:-1]) > 0
+    known = parts.most(told, first)
     more = values[last] - parts.median(values, first, told)
     return np.where(known & (values[last] != UNKNOWN), more, 0)
 

@@ -57,7 +57,7 @@ def measure_waits(matched: Matched, aligned: Aligned, *, all_ranks_seen: bool) -
     if not aligned.clocks.aligned:
         nobody = np.full(len(matched), NOBODY, dtype=np.int64)
         return Waits(transfer_ns, nobody, beyond_ns, lasts_ns - beyond_ns)
-    together = parts.spread(matched.ends_together.astype(np.int64), first).astype(np.bool_)
+    together = parts.spread(matched.ends_together, first)
     arrived_ns = parts.spread(parts.most(aligned.start_ns, first), first)
     until_arrived_ns = np.minimum(arrived_ns - aligned.start_ns, lasts_ns)
     wait_ns = np.where(together, beyond_ns, until_arrived_ns)
