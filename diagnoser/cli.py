@@ -13,8 +13,10 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, Final, NoReturn
@@ -23,33 +25,16 @@ import typer
 
 from diagnoser import __version__
 from diagnoser.bounds import out_of_memory
-from diagnoser.commands.analyze import analyze
-from diagnoser.commands.capture import capture
-from diagnoser.commands.check_config import check_config
-from diagnoser.commands.compare import compare
-from diagnoser.commands.demo import demo
-from diagnoser.commands.doctor import doctor
-from diagnoser.commands.explain import explain
-from diagnoser.commands.merge import merge
-from diagnoser.commands.report import report
-from diagnoser.commands.workload import workload
-from diagnoser.history.commands import history_app
 from diagnoser.output import say
 from traces.errors import InputError, MoeDiagError, NothingToDiagnose, UsageError
 
-COMMANDS: Final[Mapping[str, Callable[..., int | None]]] = {
-    "analyze": analyze,
-    "check-config": check_config,
-    "compare": compare,
-    "merge": merge,
-    "report": report,
-    "capture": capture,
-    "doctor": doctor,
-    "explain": explain,
-    "workload": workload,
-    "demo": demo,
-}
-"""What each returns is the exit code; none is 0. `history` has commands of its own."""
+COMMANDS: Final = (
+    *("analyze", "check-config", "compare", "merge", "report", "capture"),
+    *("doctor", "explain", "workload", "demo", "history"),
+)
+"""In the order of the help. Each is a function of that name in a module of its own in `diagnoser.commands`,
+which returns the exit code, none for 0; `history` has commands of its own.
+"""
 
 _EXIT_CODES: Final = {UsageError: 2, InputError: 3, NothingToDiagnose: 4}
 _BUG, _INTERRUPTED = 70, 130
@@ -62,17 +47,6 @@ _OF_THE_MACHINE: Final = frozenset(
 _WrongUsage: type[Exception] = typer.BadParameter.__mro__[2]
 """What the command line parser raises: click's ClickException, of which newer typers carry their own copy."""
 
-app = typer.Typer(
-    name="moe-diag",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
-for _name, _command in COMMANDS.items():
-    app.command(_name)(_command)
-app.add_typer(history_app, name="history", help="Results kept over time: add, list, trend, baseline.")
-
 
 def _print_version(wanted: bool) -> None:
     if wanted:
@@ -80,7 +54,6 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _root(
     version: Annotated[
         bool,
@@ -103,6 +76,28 @@ def _root(
     moe-diag explain COM-2                    what a fix, a wall or a measure means
     moe-diag demo                             diagnose a simulated run with a known wall
     """
+
+
+@cache
+def _app(*names: str) -> typer.Typer:
+    """The command line with these commands; what the others need is not loaded."""
+    app = typer.Typer(
+        name="moe-diag",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    )
+    app.callback()(_root)
+    for name in names:
+        if name == "history":
+            from diagnoser.history.commands import history_app
+
+            app.add_typer(history_app, name=name, help="Results kept over time: add, list, trend, baseline.")
+            continue
+        own = name.replace("-", "_")
+        app.command(name)(getattr(import_module(f"diagnoser.commands.{own}"), own))
+    return app
 
 
 def main() -> NoReturn:
@@ -138,6 +133,8 @@ def _once_more(dropped: Any) -> None:
 def run(arguments: list[str]) -> int:
     """Run one command line, print what it says, and return the exit code."""
     try:
+        first = arguments[:1]
+        app = _app(*(first if first and first[0] in COMMANDS else COMMANDS))
         result = app(arguments, standalone_mode=False, prog_name="moe-diag")
     except MoeDiagError as error:
         return _said(str(error), next(code for kind, code in _EXIT_CODES.items() if isinstance(error, kind)))
@@ -180,7 +177,7 @@ def _said(message: str, code: int) -> int:
 def _what_to_type(arguments: list[str]) -> str:
     """The help of the command that was meant; the whole line where only its name was forgotten."""
     first = arguments[0] if arguments else ""
-    if first in COMMANDS or first == "history":
+    if first in COMMANDS:
         return f"Type moe-diag {first} --help."
     if Path(first).exists() or first.endswith((".nsys-rep", ".qdrep", ".sqlite", ".json", ".json.gz")):
         from reports.result.read import is_result

@@ -23,6 +23,25 @@ NEVER: Final = int(np.iinfo(np.int64).min)
 """The end of what is not reached."""
 
 
+class Ends:
+    """Participations of each place by when they ended."""
+
+    def __init__(self, place: IntArray, end_ns: IntArray) -> None:
+        self._zero_ns = int(end_ns.min()) - 1 if len(end_ns) else 0
+        self._span = int(end_ns.max()) - self._zero_ns + 1 if len(end_ns) else 1
+        ends = self._key(place, end_ns)
+        order = parts.order_of(ends, (int(place.max(initial=0)) + 1) * self._span)
+        self._ends, self._rows = np.append(-1, ends[order]), np.append(NO_ROW, order)
+
+    def before(self, place: IntArray, time_ns: IntArray) -> IntArray:
+        """Of each (place, time) the row of that place that had ended last by then; else `NO_ROW`."""
+        at = np.searchsorted(self._ends, self._key(place, time_ns), side="right") - 1
+        return np.where(self._ends[at] >= place * self._span, self._rows[at], NO_ROW)
+
+    def _key(self, place: IntArray, time_ns: IntArray) -> IntArray:
+        return place * self._span + np.clip(time_ns - self._zero_ns, 0, self._span - 1)
+
+
 @dataclass(frozen=True, slots=True)
 class Chains:
     """Of each participation, shape (p,): the row that it comes `after`, the last of its rank that had ended,
@@ -32,6 +51,7 @@ class Chains:
     """
 
     first: IntArray
+    ends: Ends
     after: IntArray
     behind: IntArray
     own_ns: IntArray
@@ -41,10 +61,11 @@ class Chains:
 def chains_of(matched: Matched, aligned: Aligned) -> Chains:
     """The chains of all ranks."""
     start_ns, end_ns = aligned.start_ns, aligned.end_ns
-    after = rows_before(matched, end_ns, matched.place, start_ns)
+    ends = Ends(matched.place, end_ns)
+    after = ends.before(matched.place, start_ns)
     own_ns = start_ns - np.where(after == NO_ROW, 0, end_ns[after])
     arrived_ns = parts.spread(parts.most(start_ns, matched.first), matched.first)
-    return Chains(matched.first, after, _behind(matched, aligned), own_ns, end_ns - arrived_ns)
+    return Chains(matched.first, ends, after, _behind(matched, aligned), own_ns, end_ns - arrived_ns)
 
 
 def _behind(matched: Matched, aligned: Aligned) -> IntArray:
@@ -61,20 +82,6 @@ def _behind(matched: Matched, aligned: Aligned) -> IntArray:
     return behind
 
 
-def rows_before(matched: Matched, end_ns: IntArray, place: IntArray, time_ns: IntArray) -> IntArray:
-    """Of each (place, time) the row of that place that had ended last by then; else `NO_ROW`."""
-    row_place = matched.place
-    zero_ns = min(int(end_ns.min(initial=0)), int(time_ns.min(initial=0)))
-    length = max(int(end_ns.max(initial=0)), int(time_ns.max(initial=0))) - zero_ns + 1
-    ends = row_place * length + (end_ns - zero_ns)
-    by_end = parts.order_of(ends, (int(row_place.max(initial=0)) + 1) * length)
-    ends = ends[by_end]
-    at = np.searchsorted(ends, place * length + (time_ns - zero_ns), side="right") - 1
-    row = by_end[np.maximum(at, 0)] if len(by_end) else np.zeros(len(at), dtype=np.int64)
-    fits = (at >= 0) & (row_place[row] == place) if len(by_end) else np.zeros(len(at), dtype=np.bool_)
-    return np.where(fits, row, NO_ROW)
-
-
 def replayed(chains: Chains, own_ns: IntArray, moving_ns: IntArray) -> IntArray:
     """The end of each participation, with other work and other transfers; shape (p,).
 
@@ -83,7 +90,7 @@ def replayed(chains: Chains, own_ns: IntArray, moving_ns: IntArray) -> IntArray:
     first, after, behind = chains.first, chains.after, chains.behind
     count, rows = len(first) - 1, np.arange(len(after))
     instance = np.append(parts.numbers(first), count)
-    before = np.concatenate((instance[after], instance[behind]))
+    before = np.concatenate((instance[after], instance[np.where(behind == after, NO_ROW, behind)]))
     told = before != count
     follower, before = np.tile(rows, 2)[told], before[told]
     waits_for = np.bincount(instance[follower], minlength=count)

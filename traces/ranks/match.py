@@ -111,13 +111,12 @@ def match(summaries: Sequence[RankSummary], fits: Mapping[int, ClockFit] | None 
     flat = counted_from_one_start(flat_of(summaries, recorded))
     flat = settled_order(flat, [summary.identity.clock for summary in summaries], fits)
     rows = _in_order(flat)
-    agrees = _agreeing(flat, rows)
+    first = _instances(flat, rows)
+    agrees = _agreeing(flat, rows, first)
     disagreeing = np.bincount(flat.place[rows[~agrees]], minlength=count)
-    rows = rows[agrees]
-    first = _instances(flat, rows)
-    alone = parts.spread(np.diff(first) < 2, first)
-    rows = rows[~alone]
-    first = _instances(flat, rows)
+    taking_part = parts.total(agrees.astype(np.int64), first)
+    several = taking_part > 1
+    rows, first = rows[agrees & parts.spread(several, first)], parts.borders(taking_part[several])
     leaders = rows[first[:-1]]
     return Matched(
         first=first,
@@ -162,11 +161,8 @@ def _instances(flat: Flat, rows: IntArray) -> IntArray:
     return np.concatenate(([0], begins, [len(rows)]))
 
 
-def _agreeing(flat: Flat, rows: IntArray) -> BoolArray:
+def _agreeing(flat: Flat, rows: IntArray, first: IntArray) -> BoolArray:
     """Which rows do what most of their instance do: the operation, and the size where sizes must agree."""
-    if not len(rows):
-        return np.zeros(0, dtype=np.bool_)
-    first = _instances(flat, rows)
     operation, size = flat.rows.operation[rows], flat.rows.size_bytes[rows]
     agrees = operation == parts.spread(parts.median(operation, first), first)
     told = np.isin(operation, _SIZES_AGREE) & (size >= 0)

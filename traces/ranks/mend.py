@@ -13,7 +13,7 @@ import numpy as np
 from traces.columns import IntArray
 from traces.missing import Missing
 from traces.ranks.cause import Cause
-from traces.ranks.chains import NEVER, NO_ROW, chains_of, replayed, rows_before
+from traces.ranks.chains import NEVER, NO_ROW, Ends, chains_of, replayed
 from traces.ranks.edits import edited
 from traces.ranks.judged import Judged
 
@@ -53,14 +53,14 @@ def replay_without(judged: Judged) -> Without | Missing:
     if (after == NEVER).any():
         reason = "the recorded order of collectives contradicts itself, so the run cannot be replayed"
         return Missing("run.without", reason, "record NCCL's ranges, or the process groups beside kernels")
-    borders = _Borders(judged)
+    borders = _Borders(judged, chains.ends)
     return Without(borders.step_ns(aligned.end_ns), borders.step_ns(after + hidden_ns))
 
 
 class _Borders:
     """The first and last border of each rank's steps, as work after a collective of the rank."""
 
-    def __init__(self, judged: Judged) -> None:
+    def __init__(self, judged: Judged, row_ends: Ends) -> None:
         summaries, grid, aligned = judged.together.used, judged.grid, judged.aligned
         fits = aligned.clocks.by_fingerprint()
         placed = np.array([one.identity.clock in fits for one in summaries], dtype=np.bool_)
@@ -72,7 +72,7 @@ class _Borders:
         begins = [fits[one.identity.clock].time_of(int(one.steps.start_ns[0])) for one in some]
         ends = [fits[one.identity.clock].time_of(int(one.steps.end_ns[-1])) for one in some]
         time_ns = np.array(begins + ends, dtype=np.int64)
-        self._after = rows_before(judged.together.matched, aligned.end_ns, place, time_ns)
+        self._after = row_ends.before(place, time_ns)
         self._own_ns = time_ns - np.where(self._after == NO_ROW, 0, aligned.end_ns[self._after])
 
     def step_ns(self, end_ns: IntArray) -> int:

@@ -73,12 +73,9 @@ def median(values: IntArray, first: IntArray, wanted: BoolArray | None = None) -
     """
     if wanted is not None and not wanted.all():
         return _median_of(values, first, wanted)
-    begin, count = first[:-1], np.diff(first)
     if (least(values, first) != most(values, first)).any():
         values = sorted_within(numbers(first), values)
-    low, high = values[begin + (count - 1) // 2], values[begin + count // 2]
-    result: IntArray = low + (high - low) // 2
-    return result
+    return _middle(values, first)
 
 
 def _median_of(values: IntArray, first: IntArray, wanted: BoolArray) -> IntArray:
@@ -86,6 +83,23 @@ def _median_of(values: IntArray, first: IntArray, wanted: BoolArray) -> IntArray
     has = count > 0
     result = np.zeros(len(has), dtype=np.int64)
     result[has] = median(values[wanted], borders(count[has]))
+    return result
+
+
+def medians(values: IntArray, part: IntArray, count: int) -> tuple[IntArray, BoolArray]:
+    """The median by part number, shape (count,), for rows in any order, and which parts have rows."""
+    lengths = np.bincount(part, minlength=count)
+    has = lengths > 0
+    result = np.zeros(count, dtype=np.int64)
+    result[has] = _middle(sorted_within(part, values), borders(lengths[has]))
+    return result, has
+
+
+def _middle(values: IntArray, first: IntArray) -> IntArray:
+    """The median of each part, whose values rise."""
+    begin, count = first[:-1], np.diff(first)
+    low, high = values[begin + (count - 1) // 2], values[begin + count // 2]
+    result: IntArray = low + (high - low) // 2
     return result
 
 

@@ -116,10 +116,10 @@ def _given(
     used[place[counts], kind[counts]] = True
     unsaid = counts & (size == UNKNOWN)
     silent[place[unsaid], kind[unsaid]] = True
-    known, mean = used & ~silent, table // steps[:, None]
+    known, mean = (used & ~silent).tolist(), (table // steps[:, None]).tolist()
     return tuple(
-        {COMM_KINDS[code]: int(mean[rank, code]) for code in np.flatnonzero(known[rank]).tolist()}
-        for rank in range(len(summaries))
+        {name: size for name, size, is_known in zip(COMM_KINDS, *row, strict=True) if is_known}
+        for row in zip(mean, known, strict=True)
     )
 
 

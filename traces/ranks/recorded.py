@@ -40,7 +40,8 @@ def of_messages(summaries: Sequence[RankSummary], name: str) -> IntArray:
     lengths = np.array([len(one.instances) for one in summaries], dtype=np.int64)
     column = np.full(int(lengths.sum()), UNKNOWN)
     told = np.array([len(one.messages) > 0 for one in summaries], dtype=np.bool_)
-    column[np.repeat(told, lengths)] = joined([one.messages for one in summaries], name)
+    if told.any():
+        column[np.repeat(told, lengths)] = joined([one.messages for one in summaries], name)
     return column
 
 

@@ -55,8 +55,5 @@ def families_of(matched: Matched) -> IntArray:
 
 def usual(values: IntArray, role: IntArray, wanted: BoolArray) -> tuple[IntArray, BoolArray]:
     """Of each row the median of the wanted rows of its role, and whether there are any."""
-    order = parts.order_of(role, int(role.max(initial=0)) + 1)
-    first = parts.begins_of(role[order])
-    middle = parts.median(values[order], first, wanted[order])
-    known = np.bincount(role[wanted], minlength=len(first) - 1) > 0
+    middle, known = parts.medians(values[wanted], role[wanted], int(role.max(initial=-1)) + 1)
     return middle[role], known[role]

@@ -42,6 +42,13 @@ def test_everyone_who_waited_for_a_slow_device_moves_too() -> None:
     assert without_ns == pytest.approx(PER_STEP * 112 * US, rel=0.01)
 
 
+def test_a_clock_that_counts_since_1970_changes_nothing() -> None:
+    """Such a time, times the number of a rank, is more than 64 bits hold."""
+    work = works(Work(130, host=2), Work(100, host=2), ranks=8)
+    ranks = together(work, per_step=PER_STEP, kernels_us=[[10.0], [13.0], *[[10.0]] * 6])
+    assert without([shifted(rank, 1_700_000_000_000_000_000) for rank in ranks]) == without(ranks)
+
+
 def test_a_late_batch_is_taken_from_the_steps_that_it_delays() -> None:
     rows = [
         [Work(100, loader=400 * (rank == 1 and number % 20 == 10)) for number in range(40)]
