@@ -20,7 +20,8 @@ START_NS = 1_700_000_000_123_456_789
 _SCRIPT = """#!/bin/sh
 here={here}
 if [ "$1" = --version ]; then echo "NVIDIA Nsight Systems version {version}"; exit 0; fi
-echo "$2" >>"$here/calls"
+if [ "$2" = --help ]; then cat "$here/help" 2>/dev/null; exit 0; fi
+echo "$@" >>"$here/calls"
 for word in "$@"; do case $word in --output=*) out=${{word#--output=}} ;; esac; done
 if [ "$2" = --type=info ]; then cat "$here/info.json" >"$out"; exit 0; fi
 echo "what nsys prints belongs to nobody's screen"
@@ -44,6 +45,10 @@ class FakeNsys:
     def exports(self) -> int:
         calls = self.folder / "calls"
         return calls.read_text().split().count("--type=sqlite") if calls.exists() else 0
+
+    def asked_for(self, option: str) -> bool:
+        """Whether an export was asked for with this option."""
+        return option in (self.folder / "calls").read_text().split()
 
     def write(self, export: str = EXPORTS_WELL, version: str = "2022.4.2.1-df9881f") -> None:
         script = Path(self.path)

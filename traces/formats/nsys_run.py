@@ -1,6 +1,6 @@
 """Run the user's nsys on a report, watched: it ends with us, shows nothing, and leaves nothing elsewhere.
 
-The options were tried with 2022.4.2 and are documented alike up to 2026.
+The options were tried with 2022.4.2 and are documented alike up to 2026, but for `--include-blobs`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from typing import Final
 
 from traces.errors import ExportFailed, NsysUnavailable
 from traces.formats.nsys_process import Ended, TookTooLong, run_watched
-from traces.formats.nsys_tool import Nsys
+from traces.formats.nsys_tool import Nsys, exports_with
 from traces.limits import Limit
 from traces.progress import Progress
 
+_BLOBS: Final = "--include-blobs"
+"""What NCCL notes beside its calls: sizes, peers, ranks. Of 2022.4.2 unknown, later off unless asked for."""
 EXPORT_LIMIT: Final = Limit(
     4 * 3600, "seconds", "ours: reports of many GB take minutes; --timeout ends it sooner"
 )
@@ -32,7 +34,9 @@ def run_export(nsys: Nsys, report: Path, output: Path, progress: Progress) -> En
     `NsysUnavailable` where nsys does not start, `ExportFailed` where it does not end in time.
     """
     doing = f"exporting {report.name} with nsys {nsys.release}"
-    options = ("--type=sqlite", f"--output={output.name}", "--quiet=true")
+    options = ["--type=sqlite", f"--output={output.name}", "--quiet=true"]
+    if exports_with(nsys, _BLOBS):
+        options.append(f"{_BLOBS}=true")
     try:
         return _run(nsys, options, report, output.parent, EXPORT_LIMIT.value, lambda: progress(doing, None))
     except TookTooLong:

@@ -58,6 +58,17 @@ def find_nsys(explicit: str | None) -> Nsys:
     )
 
 
+def exports_with(nsys: Nsys, option: str) -> bool:
+    """Whether its `nsys export` has an option; where it does not answer, it has not."""
+    try:
+        return (
+            option
+            in run_watched([str(nsys.path), "export", "--help"], ANSWER_LIMIT.value, lambda: None).output
+        )
+    except (OSError, TookTooLong):
+        return False
+
+
 def _named(source: str, given: str) -> Nsys:
     """The one nsys the user named, or an error that repeats what was typed."""
     folder = Path(given)

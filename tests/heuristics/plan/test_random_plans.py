@@ -26,7 +26,7 @@ from traces.settings.effective_bridge import recipe
 from traces.settings.knobs import knobs, known_in
 from traces.settings.settings import Framework, Value
 
-RUNS: Final = 1_700
+RUNS: Final = 1_000
 PLAIN_RUNS: Final = 300
 SEEDS: Final = 200
 FRAMEWORKS: Final[tuple[Framework, Framework]] = ("megatron_lm", "megatron_bridge")

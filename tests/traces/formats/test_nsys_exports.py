@@ -91,3 +91,12 @@ def test_ctrl_c_kills_nsys_and_all_it_started(tmp_path: Path) -> None:
 def test_nothing_nsys_prints_reaches_the_screen(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     desk(tmp_path).export()
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("says", ["", "	--include-blobs=\n\n	Possible values are 'true' or 'false'.\n"])
+def test_what_nccl_notes_is_exported_by_an_nsys_that_can(tmp_path: Path, says: str) -> None:
+    here = desk(tmp_path)
+    (here.nsys.folder / "help").write_text(says)
+    here.export()
+    assert here.nsys.asked_for("--type=sqlite")
+    assert here.nsys.asked_for("--include-blobs=true") == bool(says)
