@@ -93,8 +93,8 @@ class SqliteTables:
             raise TraceNotFound(f"{path} cannot be opened ({error}). Check its permissions.") from None
         self._db.text_factory = lambda raw: raw.decode("utf-8", "replace")
         size = path.stat().st_size
-        longest = min(max(size, _LONGEST), int(LONGEST_VALUE.value))
-        self._db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, longest)
+        self._longest = min(max(size, _LONGEST), int(LONGEST_VALUE.value))
+        self._db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, self._longest)
         self._db.execute("PRAGMA trusted_schema = OFF")  # a view calls only what can do no harm
         self._rounds, self._most_rounds = 0, _ALWAYS + STEPS.value * size / _STEPS_AT_ONCE
         self._db.set_progress_handler(self._goes_too_far, _STEPS_AT_ONCE)
@@ -152,7 +152,7 @@ class SqliteTables:
         """About how many rows a table has, by its last rowid: counting would read it. None without one."""
         try:
             found = self._db.execute(f"SELECT max(_rowid_) FROM {_quoted(table)}").fetchone()
-        except _FAILED:
+        except (*_FAILED, MemoryError):  # of damaged pages too; what reads them answers
             return None
         return found[0] if found and isinstance(found[0], int) and found[0] > 0 else None
 
@@ -243,9 +243,15 @@ class SqliteTables:
                 reason = "a view or a table that does not end"
             elif getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
                 raise KeyboardInterrupt from None
-            raise DamagedTrace(
-                f"{self._path} is damaged ({reason}, in {table}). Copy it again, or export the report again."
-            ) from None
+            raise self._damaged(reason, table) from None
+        except MemoryError:
+            bytearray(2 * self._longest)  # raised once more where memory is short
+            raise self._damaged("a size that no value has", table) from None
+
+    def _damaged(self, reason: str, table: str) -> DamagedTrace:
+        return DamagedTrace(
+            f"{self._path} is damaged ({reason}, in {table}). Copy it again, or export the report again."
+        )
 
 
 class _TextEncoder:

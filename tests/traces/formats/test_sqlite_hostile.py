@@ -136,3 +136,15 @@ def test_what_sqlite_quotes_of_a_file_stays_one_short_line(tmp_path: Path) -> No
     assert "no such table" in str(said)
     assert "\n" not in str(said)
     assert len(str(said)) < len(str(path)) + 250
+
+
+def test_a_row_of_more_bytes_than_there_can_be_is_damage_and_no_want_of_memory(tmp_path: Path) -> None:
+    made = ("PRAGMA page_size = 512", "CREATE TABLE t (s TEXT)", "INSERT INTO t VALUES (?)")
+    path = database(tmp_path / "run.sqlite", *made, rows=[("x" * 100,)])
+    data = bytearray(path.read_bytes())
+    row = data.index(b"x" * 100) - 5  # its size and number, then those of the text
+    data[row : row + 10] = b"\xff" * 9 + b"\x01"
+    path.write_bytes(data)
+    for reader in (SqliteTables, PageTables):
+        said, _ = read(path, reader, "t", (), ("s",))
+        assert "is damaged" in str(said)

@@ -130,7 +130,8 @@ def _rows_of_gemms(recorded: Recorded, places: Sequence[int]) -> Iterator[_Exper
             yield run
             run = _Experts([], [])
         if is_gemm:
-            run = _Experts([*run.gemms, place], [*run.quantised, *waiting])
+            run.gemms.append(place)
+            run.quantised.extend(waiting)
         waiting = []
     yield run
 
