@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from traces.errors import NsysUnavailable
-from traces.formats.nsys_process import TookTooLong, run_watched
+from traces.formats.nsys_process import Ended, TookTooLong, run_watched
 from traces.limits import Limit
 
 _INSTALLED: Final = (
@@ -60,13 +60,8 @@ def find_nsys(explicit: str | None) -> Nsys:
 
 def exports_with(nsys: Nsys, option: str) -> bool:
     """Whether its `nsys export` has an option; where it does not answer, it has not."""
-    try:
-        return (
-            option
-            in run_watched([str(nsys.path), "export", "--help"], ANSWER_LIMIT.value, lambda: None).output
-        )
-    except (OSError, TookTooLong):
-        return False
+    answer = _answer(nsys.path, "export", "--help")
+    return answer is not None and option in answer.output
 
 
 def _named(source: str, given: str) -> Nsys:
@@ -95,12 +90,17 @@ def _version_in_path(path: str) -> tuple[int, ...]:
     return tuple(map(int, found[0].split("."))) if found else ()
 
 
-def _ask_version(path: Path) -> Nsys | None:
+def _answer(path: Path, *words: str) -> Ended | None:
+    """How a program ended that answers at once; None where it does not start or end."""
     try:
-        answer = run_watched([str(path), "--version"], ANSWER_LIMIT.value, lambda: None)
+        return run_watched([str(path), *words], ANSWER_LIMIT.value, lambda: None)
     except (OSError, TookTooLong):
         return None
-    found = _VERSION.search(answer.output)
-    if answer.code != 0 or found is None:
+
+
+def _ask_version(path: Path) -> Nsys | None:
+    answer = _answer(path, "--version")
+    found = _VERSION.search(answer.output) if answer else None
+    if answer is None or answer.code != 0 or found is None:
         return None
     return Nsys(path, tuple(map(int, found[1].split("."))), found[0])

@@ -7,7 +7,7 @@ anywhere.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Final
 
@@ -18,7 +18,7 @@ from traces.columns import IntArray, distinct
 from traces.errors import DamagedTrace, NotATrace
 from traces.limits import Limit
 from traces.names.kinds import COMM_KINDS
-from traces.ranks.packed import Shape, largest, packed, unpacked
+from traces.ranks.packed import Shape, packed, unpacked
 from traces.ranks.summary import (
     UNKNOWN,
     Dropped,
@@ -64,7 +64,6 @@ _SHAPES_NARROW: Final = tuple(_SHAPES[kind] for kind in _NARROW)
 _SHAPES_WIDE: Final = tuple(_SHAPES[kind] for kind in _WIDE)
 _START, _END = _FIELDS.index("start_ns"), _FIELDS.index("end_ns")
 _FIRST_TIME: Final = _START
-_CODES: Final = slice(0, _START)
 _GROUP, _OPERATION, _KIND, _STEP = map(_FIELDS.index, ("group", "operation", "kind", "step"))
 
 
@@ -160,9 +159,14 @@ def _summary_of(wire: _Wire) -> RankSummary:
     kernels, peers = unpacked(wire.wide, wire.lengths[narrow:], _SHAPES_WIDE)
     of_steps[1] += of_steps[0]
     of_instances[_END] += of_instances[_START]
-    _check_times(of_steps, 0, largest(wire.narrow), 1)
-    _check_times(of_instances, _START, largest(wire.narrow), rounding_ns)
-    _check_codes(of_instances, len(wire.groups), of_steps.shape[1])
+    _check(of_steps, 0, 1, ())
+    codes = (
+        (_GROUP, 0, len(wire.groups)),
+        (_OPERATION, 0, len(Operation)),
+        (_KIND, UNKNOWN, len(COMM_KINDS)),
+        (_STEP, UNKNOWN, of_steps.shape[1]),
+    )
+    _check(of_instances, _START, rounding_ns, codes)
     if rounding_ns > 1:
         times = of_instances[_FIRST_TIME:]
         np.multiply(times, rounding_ns, out=times, where=times != UNKNOWN)
@@ -182,33 +186,18 @@ def _summary_of(wire: _Wire) -> RankSummary:
     return summary
 
 
-def _check_times(table: IntArray, start: int, most: int, rounding_ns: int) -> None:
-    """No number is too large, and row `start`, of starts, is nowhere above the next one, of ends.
-
-    `most`: no number is larger as it is kept, where one is the sum of all before it and an end adds to that.
+def _check(table: IntArray, start: int, rounding_ns: int, codes: Sequence[tuple[int, int, int]]) -> None:
+    """No number is too large, row `start`, of starts, is nowhere above the next one, of ends, and each code,
+    (row, least, number of what it may stand for), stands for something.
     """
     if not table.size:
         return
-    if 2 * most * table.shape[1] * rounding_ns > _TIMES:
-        least, largest = int(table.min()), int(table.max())
-        if not -_TIMES <= least * rounding_ns <= largest * rounding_ns <= _TIMES:
-            raise ValueError("no time is so large")
+    least, most = table.min(axis=1).tolist(), table.max(axis=1).tolist()
+    if not -_TIMES <= min(least) * rounding_ns <= max(most) * rounding_ns <= _TIMES:
+        raise ValueError("no time is so large")
     if (table[start + 1] < table[start]).any():
         raise ValueError("an end before its start")
-
-
-def _check_codes(of_instances: IntArray, groups: int, steps: int) -> None:
-    """Each code stands for something."""
-    if not of_instances.size:
-        return
-    least, most = (of_instances[_CODES].min(axis=1).tolist(), of_instances[_CODES].max(axis=1).tolist())
-    limits = (
-        (_GROUP, 0, groups),
-        (_OPERATION, 0, len(Operation)),
-        (_KIND, UNKNOWN, len(COMM_KINDS)),
-        (_STEP, UNKNOWN, steps),
-    )
-    if any(least[row] < low or most[row] >= count for row, low, count in limits):
+    if any(least[row] < low or most[row] >= count for row, low, count in codes):
         raise ValueError("a code that stands for nothing")
 
 

@@ -58,11 +58,6 @@ def unpacked(blob: bytes, lengths: Sequence[int], shapes: Sequence[Shape]) -> li
     return tables
 
 
-def largest(blob: bytes) -> int:
-    """What none of the numbers in it exceeds, differences for those of which these are kept."""
-    return 1 << _WIDEST * blob[0] - 1
-
-
 def _falling(table: IntArray, shape: Shape) -> IntArray:
     table = table.astype(np.int64)
     for row in shape.rising:

@@ -72,18 +72,10 @@ def median(values: IntArray, first: IntArray, wanted: BoolArray | None = None) -
     Where a part has no wanted row, 0.
     """
     if wanted is not None and not wanted.all():
-        return _median_of(values, first, wanted)
+        return medians(values[wanted], numbers(first)[wanted], len(first) - 1)[0]
     if (least(values, first) != most(values, first)).any():
         values = sorted_within(numbers(first), values)
     return _middle(values, first)
-
-
-def _median_of(values: IntArray, first: IntArray, wanted: BoolArray) -> IntArray:
-    count = np.bincount(numbers(first)[wanted], minlength=len(first) - 1)
-    has = count > 0
-    result = np.zeros(len(has), dtype=np.int64)
-    result[has] = median(values[wanted], borders(count[has]))
-    return result
 
 
 def medians(values: IntArray, part: IntArray, count: int) -> tuple[IntArray, BoolArray]:
