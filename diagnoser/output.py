@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import sys
 import unicodedata
@@ -21,6 +22,10 @@ _RESULTS: Final = (".json", ".json.gz")
 _ENDINGS: Final = ("_moe-diag", "_compared", "_report")
 """What the names of our own results end with, so that a report of one is not named twice."""
 _FOR_PEOPLE: Final = frozenset({"text", "markdown", "jira"})
+_COLOURED: Final = "text"
+"""The one format that is written with colours."""
+_COLOUR: Final = re.compile(r"(\x1b\[[0-9;]*m)")
+"""What switches a colour and moves no cursor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +141,7 @@ def _print(text: str, form: str) -> None:
     """To a terminal only what moves no cursor; where a program reads, its own encoding stays whole."""
     try:
         if sys.stdout.isatty():
-            sys.stdout.write(_encodable(_harmless(text)))
+            sys.stdout.write(_encodable(_coloured(text) if form == _COLOURED else _harmless(text)))
         elif form in _FOR_PEOPLE:
             sys.stdout.write(_encodable(text))
         else:
@@ -153,6 +158,15 @@ def _print(text: str, form: str) -> None:
 def _encodable(text: str) -> str:
     encoding = sys.stdout.encoding or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def _coloured(text: str) -> str:
+    """The colours of the text writer as they are, all between them harmless.
+
+    The writer takes control characters out of foreign names, so that every colour left is its own.
+    """
+    pieces = _COLOUR.split(text)
+    return "".join(piece if place % 2 else _harmless(piece) for place, piece in enumerate(pieces))
 
 
 def _harmless(text: str) -> str:

@@ -16,18 +16,19 @@ if TYPE_CHECKING:
 STYLES: Final[Mapping[Tone, str]] = {
     Tone.PLAIN: "",
     Tone.GOOD: "bold green",
-    Tone.NOTICE: "bold yellow",
+    Tone.NOTICE: "bold magenta",
     Tone.BAD: "bold red",
     Tone.MUTED: "dim",
 }
+"""The terminal's own colours, but for yellow, white and the bright ones: these are lost on white."""
 HUES: Final[Mapping[Hue, str]] = {
     Hue.COMPUTE: "green",
     Hue.COMMUNICATION: "blue",
     Hue.COPY: "cyan",
-    Hue.IDLE: "white",
-    Hue.HOST: "yellow",
+    Hue.IDLE: "",
+    Hue.HOST: "red",
     Hue.MEMORY: "magenta",
-    Hue.OTHER: "red",
+    Hue.OTHER: "bright_black",
 }
 
 

@@ -1,0 +1,71 @@
+"""What a person sees in a terminal: the words of the plain text, in colours, and never an escape as text."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from diagnoser.cli import run
+from tests.terminal_doubles import COMMANDS, HISTORY, RESULT, Tty, a_place, reads_as_text, seen
+
+PLAIN = {
+    "analyze -f markdown",
+    "demo list",
+    "history list",
+    "history trend",
+    "--help",
+    "analyze --help",
+    "a wrong option",
+}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return a_place(tmp_path_factory.mktemp("place"))
+
+
+@pytest.fixture
+def here(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder as the current one, and no habits of whoever runs the tests."""
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("MOE_DIAG_HISTORY", str(place / HISTORY))
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    return place
+
+
+def sent(words: list[str], monkeypatch: pytest.MonkeyPatch) -> str:
+    screen = Tty()
+    with monkeypatch.context() as patched:
+        patched.setattr("sys.stdout", screen)
+        patched.setattr("sys.stderr", screen)
+        run(words)
+    return screen.got()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_is_seen_is_the_plain_text_in_colours(
+    name: str, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    coloured = seen(sent(COMMANDS[name], monkeypatch), 80)
+    monkeypatch.setenv("NO_COLOR", "1")
+    plain = sent(COMMANDS[name], monkeypatch)
+    assert "\x1b" not in plain
+    assert coloured.lines == seen(plain, 80).lines
+    reads_as_text(coloured)
+    assert (len(coloured.colours) > 1) == (name not in PLAIN)
+
+
+@pytest.mark.parametrize("name", ["analyze", "compare", "doctor"])
+def test_each_escape_switches_a_colour(name: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = sent(COMMANDS[name], monkeypatch)
+    assert text.count("\x1b") == len(re.findall(r"\x1b\[[0-9;]*m", text)) > 10
+
+
+def test_a_result_that_a_program_reads_is_sent_without_colours(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "\x1b" not in sent(["report", RESULT, "-f", "json"], monkeypatch)
