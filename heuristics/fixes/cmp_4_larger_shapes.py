@@ -65,7 +65,7 @@ FIX: Final = Fix(
         "Megatron-Bridge, docs/training/moe-optimization.md at 067f987d",
         "Megatron-Bridge skill perf-moe-dispatcher-selection",
     ),
-    direct=("gemm", "grouped_gemm", "attention"),
+    direct=("gemm", "grouped_gemm", "attention", "convolution"),
     wins=compute_classes(),  # a larger FP32 GEMM does without tensor cores as well
     pytorch=Form(
         title="Use larger GEMM shapes",

@@ -87,6 +87,7 @@ class Wall(Section, frozen=True):
     evidence: tuple[Evidence, ...]
     missing: tuple[str, ...]
     cure: str
+    at_least_frac: Frac | None = None
 
 
 class Knobs(Section, frozen=True):

@@ -4,8 +4,10 @@ What is removed to measure it: what is computed a second time is gone whole, wit
 synchronisations; offload copies, copies of what lives in host memory and, after the first step, allocator
 calls are gone. How we tell: by replay.
 
-Cost and capacity are two things. The cost shows in any trace; whether there is room does not: below the
-limit the wall is clear only where memory use was recorded. The allocator giving memory back and asking again
+Cost and capacity are two things. The cost shows in any trace and decides alone; whether there is room is a
+second answer beside it. A part that cannot be seen is bounded: the wall is a finding where the least that it
+costs reaches the limit, clear where the most stays below it, else both ends are said. The allocator giving
+memory back and asking again
 in steady steps is hard evidence that the run does not fit, and comes before any larger wall: what does not
 fit cannot be tuned. What it is not: a high peak; PyTorch keeps nearly all memory by design.
 References: Megatron-Bridge, skills perf-moe-optimization-workflow and memory-tuning.
@@ -19,7 +21,7 @@ from operator import attrgetter
 from typing import Final
 
 from heuristics.evidence.figures import Figures
-from heuristics.walls.price import Price, Unpriced, price
+from heuristics.walls.price import WALL, Price, Unpriced, price
 from heuristics.walls.wall import Evidence, WallJudgement, judged, shown_frac, unmeasurable
 from traces.cures import cure
 from traces.limits import Limit
@@ -46,14 +48,21 @@ def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> WallJudgement:
         result = replace(result, evidence=(*result.evidence, retried))
         if worst >= RETRIES.value:
             return replace(result, outcome="finding", comes_first=True)
-    if result.outcome == "finding":
+    if result.outcome == "finding" or not isinstance(told, Price):
         return result
-    if isinstance(told, Price) and (gap := _unpriced(ranks)) is not None:
-        evidence = tuple(one for one in result.evidence if not one.measure.endswith("cost_frac"))
-        return unmeasurable("memory", gap, evidence)
-    if result.outcome == "clear" and (gap := _without_room(ranks)) is not None:
-        return replace(result, outcome="unmeasurable", missing=(gap.reason,), cure=gap.cure)
-    return result
+    return _bounded(result, told, ranks)
+
+
+def _bounded(result: WallJudgement, told: Price, ranks: Sequence[Figures]) -> WallJudgement:
+    """A price below the limit, with the most that recompute can add where it could not be seen."""
+    gap, unseen_frac = _unpriced(ranks), _unseen_frac(ranks)
+    if gap is None:
+        return result
+    most = None if unseen_frac is None else told.frac + unseen_frac
+    if most is not None and most < WALL.value:
+        return replace(result, at_most_frac=most)
+    evidence = tuple(one for one in result.evidence if not one.measure.endswith("cost_frac"))
+    return replace(unmeasurable("memory", gap, evidence, most), at_least_frac=told.frac)
 
 
 def measured(measurements: Sequence[RankMeasurements]) -> Price | Unpriced:
@@ -82,16 +91,12 @@ def _unpriced(ranks: Sequence[Figures]) -> Missing | None:
     return None
 
 
-def _without_room(ranks: Sequence[Figures]) -> Missing | None:
-    """What keeps a small price from being clear: whether there is room."""
-    for rank in ranks:
-        for key in ("peak_bytes", "capacity_bytes"):
-            if getattr(rank.memory, key) is None:
-                gap = _gap(rank, key)
-                known = "the cost of recompute and offload is known"
-                reason = f"free GPU memory is unknown ({gap.reason}); {known}"
-                return Missing("memory", reason, gap.cure)
-    return None
+def _unseen_frac(ranks: Sequence[Figures]) -> float | None:
+    """The most that unseen recompute takes, as part of the windows; None where nothing bounds it."""
+    unseen = [rank for rank in ranks if rank.memory.recompute_ns is None]
+    most = [rank.memory.recompute_at_most_ns for rank in unseen]
+    known = [ns for ns in most if ns is not None]
+    return sum(known) / sum(rank.judged_ns for rank in ranks) if len(known) == len(most) else None
 
 
 def _gap(rank: Figures, key: str) -> Missing:

@@ -12,6 +12,7 @@ from traces.cures import cure
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
+from traces.names.kinds import GRAPH_REPLAY
 from traces.replay.cost import Cost
 from traces.steps.sample import sample_of
 
@@ -60,9 +61,11 @@ class Unpriced:
 
 def price(measurements: Sequence[RankMeasurements], wall: WallId) -> Price | Unpriced:
     """The price of a wall's overhead, or why no rank tells it."""
+    opaque = _opaque(measurements) if wall != "host_overhead" else None
     told = [(place, rank, cost) for place, rank in enumerate(measurements) if (cost := cost_of(rank, wall))]
     if not told:
-        return Unpriced(_why(measurements[0], wall), at_most_frac(measurements, wall))
+        most = None if opaque else at_most_frac(measurements, wall)
+        return Unpriced(opaque or _why(measurements[0], wall), most)
     window_ns = sum(judged_ns(rank) for _, rank, _ in told)
     by_kind: dict[str, int] = {}
     for _, _, cost in told:
@@ -78,9 +81,18 @@ def price(measurements: Sequence[RankMeasurements], wall: WallId) -> Price | Unp
         by_kind,
         tuple(steps),
         worst[0],
-        _doubt(measurements, wall),
-        at_most_frac(measurements, wall),
+        opaque or _doubt(measurements, wall),
+        None if opaque else at_most_frac(measurements, wall),
     )
+
+
+def _opaque(measurements: Sequence[RankMeasurements]) -> Missing | None:
+    """Why only the host can be judged: graphs recorded whole take enough of the windows to hide a wall."""
+    replays_ns = sum(rank.budget.compute_by_class_ns.get(GRAPH_REPLAY, 0) for rank in measurements)
+    if replays_ns < WALL.value * sum(rank.budget.window_ns for rank in measurements):
+        return None
+    reason = "graph replays were recorded whole: what runs inside is not seen"
+    return Missing("walls", reason, cure("graphs", measurements[0].kind))
 
 
 def at_most_frac(

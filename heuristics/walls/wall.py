@@ -42,6 +42,7 @@ class WallJudgement:
     `step_cost_frac`: the same per replayed step, as part of that step. `comes_first`: hard evidence that puts
     this wall before larger ones. `missing` says what could not be looked at, `cure` how to record it.
     `at_most_frac`: where no proven replay tells the cost, the most that it can be by the partition alone.
+    `at_least_frac`: what was measured of a cost of which a part could not be seen.
     """
 
     id: WallId
@@ -55,6 +56,7 @@ class WallJudgement:
     missing: tuple[str, ...] = ()
     cure: str = ""
     at_most_frac: float | None = None
+    at_least_frac: float | None = None
 
     @property
     def only_in_first_step(self) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 
 from traces.account.calls import POLL, CallKind, call_kinds
 from traces.account.cpu_optimizer import cpu_optimizer
+from traces.account.data_pauses import data_pauses
 from traces.account.pieces import BEGINNING, Pieces, Tiling, cut, joined, tile
 from traces.columns import NULL, PLACE, HostSpans, IntArray, distinct
 from traces.names.host_ranges import HOST_RANGES, cause_of_range
@@ -79,7 +80,7 @@ class Host:
         self._threads = distinct(rows.launch_thread[rows.launch_thread != NULL])
         mine = np.flatnonzero(np.isin(calls.thread_gid, self._threads))
         self._by_end = mine[np.argsort(calls.end_ns[mine], kind="stable")].astype(PLACE)
-        self._optimizes = cpu_optimizer(rank)
+        self._optimizes, self._pauses = cpu_optimizer(rank), data_pauses(rank)
         self._overlays = {thread: [*self._overlays_of(thread)] for thread in self._threads.tolist()}
 
     def is_poll(self, call: int) -> bool:
@@ -148,6 +149,8 @@ class Host:
         columns = self._rank.columns
         if (waits := self._spans(columns.os_calls, thread)) is not None:
             yield waits, "os_wait", ("python",)
+        if (batches := self._spans(self._pauses, thread)) is not None:
+            yield batches, "data", ("python", "os_wait", "sync")
         if (steps := self._spans(self._optimizes, thread)) is not None:
             yield steps, "cpu_optimizer", ("python", "os_wait")
         weaker = ["python", "os_wait", "sync", "cpu_optimizer"]

@@ -33,7 +33,7 @@ BATCH_TENSORS: Final = Limit(
 SHAPES: Final = Limit(
     2, "recurring sets of sizes", "ours: batches look alike, the weights of a layer's parts do not"
 )
-_MATRIX: Final = ("gemm", "grouped_gemm", "attention")
+_MATRIX: Final = ("gemm", "grouped_gemm", "attention", "convolution")
 _ONCE_A_PASS: Final = ("embedding", "loss", GRAPH_REPLAY)
 
 

@@ -31,7 +31,8 @@ class Memory:
     time, and part of it may cost the GPU nothing.
     `allocator_scope` says in words which stretch of the host's time that is. `allocator_retry_frac`: part of
     the used steps after the first in which memory was freed and then allocated; None without such steps.
-    `peak_bytes`: the most the rank's process held on its GPU in the windows, see `peak_memory`.
+    `recompute_at_most_ns`: the most that recompute can take where `recompute_ns` is None and something bounds
+    it. `peak_bytes`: the most the rank's process held on its GPU in the windows, see `peak_memory`.
     """
 
     recompute_ns: int | None
@@ -51,6 +52,7 @@ class Memory:
     peak_bytes: int | None
     capacity_bytes: int | None
     missing: tuple[Missing, ...]
+    recompute_at_most_ns: int | None = None
 
 
 def measure_memory(rank: RankTimeline, steps: Steps, gpu: Gpu | None, recompute: Recompute) -> Memory:
@@ -86,6 +88,7 @@ def measure_memory(rank: RankTimeline, steps: Steps, gpu: Gpu | None, recompute:
         peak_bytes=None if isinstance(peak, Missing) else peak,
         capacity_bytes=capacity_bytes,
         missing=tuple(gaps),
+        recompute_at_most_ns=recompute.at_most_ns,
     )
 
 

@@ -12,13 +12,14 @@ from traces.columns import BoolArray, IntArray
 from traces.cures import cure
 from traces.intervals import Spans, covered_ns, intersect, union
 from traces.limits import Limit
+from traces.measure.recompute_bound import recompute_at_most_ns
 from traces.measure.recompute_extent import Launched, Stretches, stretches
 from traces.measure.recompute_pairs import pair_units
 from traces.missing import Missing
 from traces.names.kernels import classify_kernel
 from traces.names.passes import MODULES, pass_of
 from traces.resolve.neighbours import Role, launch_order, role
-from traces.steps.training import roles_of
+from traces.steps.training import Roles, roles_of
 from traces.timeline import KEYS, Activities, Bucket, RankTimeline, Source
 
 Evidence = Literal["threads", "counts", "none"]
@@ -61,7 +62,8 @@ class Recompute:
     stretches, the union of their kernels, copies and collectives, and at least that where launches of others
     come between; 0 where attention was judged and no module is recomputed. `recompute_modules` splits it by
     class of work: wall times, whose sum is more where they overlap. Where these two are None, `missing` says
-    why. `places`: the activities of those stretches, empty where none is known.
+    why. `places`: the activities of those stretches, empty where none is known. `at_most_ns`: the most that
+    `recompute_ns` can be where it is None, see `recompute_at_most_ns`; None where nothing bounds it.
     """
 
     modules: Mapping[str, ModulePasses]
@@ -69,6 +71,7 @@ class Recompute:
     recompute_modules: Mapping[str, int] | None
     missing: Missing | None
     places: IntArray
+    at_most_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +94,24 @@ def measure_recompute(rank: RankTimeline, windows: Spans, *, whole_steps: bool =
     """
     if not rank.has_kernels:
         return _untold("graph replays were recorded whole", cure("graphs", rank.columns.info.kind))
-    rows, roles = rank.activities, roles_of(rank)
+    roles = roles_of(rank)
+    inside = covered_ns(rank.activities.start_ns, rank.activities.start_ns + 1, windows) > 0
+    found = _found(rank, roles, inside, windows, whole_steps)
+    if found.recompute_ns is not None:
+        return found
+    return replace(found, at_most_ns=recompute_at_most_ns(rank, roles, inside, windows))
+
+
+def _found(
+    rank: RankTimeline, roles: Roles, inside: BoolArray, windows: Spans, whole_steps: bool
+) -> Recompute:
+    rows = rank.activities
     if not roles.backward.any():
         if roles.forward.any() or roles.threads_tell:  # then backward would be seen, and recompute is for it
             return Recompute({}, 0, {}, None, np.empty(0, dtype=np.int64))
         return _untold(
             "no kernel or thread name shows what runs backward", cure("threads", rank.columns.info.kind)
         )
-    inside = covered_ns(rows.start_ns, rows.start_ns + 1, windows) > 0
     found, order = {}, launch_order(rows)
     for module, (forward, backward) in _passes(rank, inside).items():
         if forward.any() and backward.any():

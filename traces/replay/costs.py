@@ -168,11 +168,15 @@ class _Pricing:
         return Cost(max(0, int(saved.sum())), {}, tuple(saved.tolist()) if self._has_steps else ())
 
     def _capped(self, cost: Cost) -> Cost:
-        """Never more than what the account lays on the host."""
+        """Never more than the account lays on the host, and other kinds not what it lays on data loading.
+
+        A host without Python would be early for its next batch too; that wait is still the loader's.
+        """
         most = self._account.host_most_ns
+        others = most - self._account.launch_starved_ns.get("data", 0)
+        by_kind = {kind: min(ns, most if kind == "data" else others) for kind, ns in cost.by_kind_ns.items()}
         if cost.ns <= most:
-            return cost
-        by_kind = {kind: min(ns, most) for kind, ns in cost.by_kind_ns.items()}
+            return replace(cost, by_kind_ns=by_kind)
         ends = [total * most // cost.ns for total in accumulate(cost.step_ns)]
         return Cost(most, by_kind, tuple(end - before for before, end in pairwise((0, *ends))))
 

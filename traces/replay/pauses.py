@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from traces.account.cpu_optimizer import cpu_optimizer
+from traces.account.data_pauses import data_pauses
 from traces.account.host_calls import HostCalls
 from traces.columns import BoolArray, HostSpans, IntArray, Ranges, distinct
 from traces.intervals import Spans, covered_ns, union
 from traces.names.host_ranges import HOST_RANGES, cause_of_range
 from traces.timeline import RankTimeline
+
+_BATCH: Final = "data_pause"
+"""Waits for the next batch that no range names; they count as `data`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,12 @@ def measure_pauses(rank: RankTimeline, calls: HostCalls) -> Pauses:
     nothing = np.zeros(0, dtype=np.bool_)
     layers: dict[str, tuple[HostSpans | Ranges, BoolArray]] = {
         "profiler": (columns.overheads, nothing),
-        **{cause: (columns.ranges, _named(columns.range_texts, cause)) for cause in reversed(HOST_RANGES)},
+    }
+    for cause in reversed(HOST_RANGES):
+        layers[cause] = columns.ranges, _named(columns.range_texts, cause)
+        if cause == "data":
+            layers[_BATCH] = data_pauses(rank), nothing
+    layers |= {
         "cpu_optimizer": (cpu_optimizer(rank), nothing),
         "os_wait": (columns.os_calls, nothing),
     }
@@ -62,6 +72,7 @@ def measure_pauses(rank: RankTimeline, calls: HostCalls) -> Pauses:
         if "profiler" in recorded:
             profiler = union(*_times(columns.overheads, nothing, thread))
             within[mine] = covered_ns(calls.start_ns[mine], calls.end_ns[mine], profiler)
+    parts["data"] = parts["data"] + parts.pop(_BATCH)
     return Pauses(parts.pop("profiler"), parts, within, int(parts["gc"].max(initial=0)))
 
 

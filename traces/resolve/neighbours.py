@@ -33,7 +33,17 @@ class Role(IntEnum):
     """Grouped GEMM, and sorting or padding of what an expert gets."""
 
 
-_SILENT: Final = {"elementwise", "memory", "other", "quantize", "rng"}
+_SILENT: Final = {
+    "elementwise",
+    "memory",
+    "other",
+    "quantize",
+    "rng",
+    "layout",
+    "pool",
+    "convolution",
+    "decode",
+}
 _OF_CLASS: Final = {
     "gemm": Role.GEMM,
     "attention": Role.ATTENTION,

@@ -6,7 +6,7 @@ The border before a step that begins on the host at h is the earlier of
 - the end of the last GPU activity launched before h,
 
 so the wait before a step's first kernel is part of that step. Activities whose launch was not recorded count
-as launched when they start.
+as launched when they start. What helper threads launched makes no border.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 
 from traces.columns import NULL, PLACE, BoolArray, IntArray
+from traces.launchers import helper_work
 from traces.steps.found import Found, Step
 from traces.timeline import Activities, Bucket, Source
 
@@ -32,7 +33,8 @@ class HostOrder:
     def __init__(self, activities: Activities) -> None:
         launch = np.where(activities.launch_ns == NULL, activities.start_ns, activities.launch_ns)
         order = np.argsort(launch, kind="stable").astype(PLACE)
-        compute = activities.bucket[order] == Bucket.COMPUTE
+        own = ~helper_work(activities)[order]
+        compute = own & (activities.bucket[order] == Bucket.COMPUTE)
         starts = np.where(compute, activities.start_ns[order], _NEVER)
         lengths = np.where(compute, activities.end_ns[order] - activities.start_ns[order], 0)
         self._begin_ns = int(activities.start_ns.min(initial=_NEVER))
@@ -42,7 +44,9 @@ class HostOrder:
         self._compute_so_far = _running_sum(compute)
         self._compute_work_so_far = _running_sum(lengths)
         self._kernels_so_far = _running_sum(activities.source[order] != Source.COPY)
-        self._latest_end = np.maximum.accumulate(np.concatenate(([NULL], activities.end_ns[order])))
+        self._latest_end = np.maximum.accumulate(
+            np.concatenate(([NULL], np.where(own, activities.end_ns[order], NULL)))
+        )
         self._next_compute = np.minimum.accumulate(np.concatenate((starts, [_NEVER]))[::-1])[::-1]
 
     def borders_ns(self, host_ns: IntArray) -> IntArray:

@@ -11,12 +11,16 @@ from typing import Final
 import numpy as np
 
 from traces.columns import CODE, NULL, PROCESS_BITS, BoolArray, IntArray, distinct
+from traces.limits import Limit
 from traces.names.kernels import classify_kernel
 from traces.names.ranges import is_optimizer_name
 from traces.timeline import RankTimeline, Source
 
 AUTOGRAD_THREAD: Final = "pt_autograd"
 """How PyTorch's backward threads are called (torch/csrc/autograd/engine.cpp)."""
+OTHERS: Final = Limit(
+    0.2, "fraction of the kernels", "ours: forward is a third of a training step; a helper thread is less"
+)
 _ADAM_WITHOUT_FUSION: Final = re.compile(r"addcdiv|PointwiseOp\w*Functor.*divides")
 
 
@@ -89,10 +93,18 @@ def _backward_threads(thread: IntArray, launched: BoolArray, by_name: IntArray) 
     """Threads that nobody named, yet launch all that is backward by name while others launch the forward.
 
     PyTorch runs backward on threads of its own, so forward kernels from such a thread run a second time.
+    Where no name is forward's, the others must launch a good part of all, the optimizer among it if any.
     """
-    backward = distinct(thread[launched & (by_name == _Role.BACKWARD)]).tolist()
-    others = launched & (by_name == _Role.FORWARD) & ~np.isin(thread, backward)
-    return backward if len(backward) == 1 and others.any() else []
+    backward: list[int] = distinct(thread[launched & (by_name == _Role.BACKWARD)]).tolist()
+    if len(backward) != 1:
+        return []
+    theirs = launched & np.isin(thread, backward)
+    others = launched & ~theirs
+    if (others & (by_name == _Role.FORWARD)).any():
+        return backward
+    of_its_own = (by_name == _Role.FORWARD) | (by_name == _Role.OPTIMIZER)
+    divided = int(others.sum()) >= OTHERS.value * int(launched.sum())
+    return backward if divided and not (theirs & of_its_own).any() else []
 
 
 def _optimizer_ranges(rank: RankTimeline) -> int:

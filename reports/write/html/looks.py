@@ -27,10 +27,10 @@ def _family(colour: str, *names: str, first: int = 0) -> dict[str, Look]:
 
 
 _CLASSES: Final = {
-    **_family("blue", "gemm", "grouped_gemm", "graph_replay"),
+    **_family("blue", "gemm", "grouped_gemm", "convolution", "graph_replay"),
     **_family("sky", "attention", "rope", "softmax", "ssm"),
-    **_family("green", "permute", "router", "norm", "activation", "elementwise", "quantize", "rng"),
-    **_family("grey", "optimizer", "loss", "embedding", "memory", "other"),
+    **_family("green", "permute", "router", "norm", "activation", "elementwise", "quantize", "rng", "pool"),
+    **_family("grey", "optimizer", "loss", "embedding", "memory", "other", "layout", "decode"),
 }
 _KINDS: Final = {
     **_family("vermillion", "ep_dispatch", "ep_combine", "ep_a2a", "ep_control", "sendrecv_unresolved"),

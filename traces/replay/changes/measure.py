@@ -14,6 +14,7 @@ from traces.replay.changes.dispatcher import dispatcher_drafts
 from traces.replay.changes.fusion import fusion_drafts
 from traces.replay.changes.graphs import graph_drafts
 from traces.replay.changes.grouped import grouped_drafts
+from traces.replay.changes.loading import loading_drafts
 from traces.replay.changes.memory import memory_drafts
 from traces.replay.changes.overlap import overlap_drafts
 from traces.replay.changes.syncs import sync_drafts
@@ -28,6 +29,7 @@ _FINDERS: Final[tuple[Callable[[Recorded], Iterator[Draft]], ...]] = (
     fusion_drafts,
     graph_drafts,  # after the fusion, whose first kernel a graph may hold
     collection_drafts,
+    loading_drafts,
     sync_drafts,
     overlap_drafts,
     dispatcher_drafts,

@@ -1,0 +1,67 @@
+"""HST-10: batches that are there when the step asks for them.
+
+Changes who prepares input, and when: more workers that live on and load ahead, pinned memory for copies that
+run beside compute, augmentation on the GPU. Helps where the launching thread pauses before the step's input
+copies. Nothing forbids it; each worker takes a CPU core and host memory.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heuristics.fixes.change import Change
+from heuristics.fixes.fix import Fix, Form
+from heuristics.fixes.precondition import Precondition
+from heuristics.fixes.preconditions import holds
+from heuristics.run.run import Run
+from traces.limits import Limit
+
+WORKERS: Final = Limit(
+    8, "workers", "ours: four times the two that Megatron-LM starts with; the wait says if more are needed"
+)
+
+
+def change(run: Run) -> Change:
+    """More workers of the loader; how many pay off depends on the CPUs beside each GPU."""
+    del run
+    return Change({"dataset.num_workers": int(WORKERS.value)})
+
+
+def advice(run: Run) -> tuple[Precondition, ...]:
+    """Waits for batches, and cores for those who prepare them."""
+    waits = run.seen_ns("host_overhead", ("data",))
+    return (
+        holds(
+            "the GPU waits for the next batch", bool(waits) if waits is not None else None, told_by="a trace"
+        ),
+        holds("the node has CPU cores to spare for loader workers", None, told_by="nproc, and top in a run"),
+    )
+
+
+FIX: Final = Fix(
+    id="HST-10",
+    wall="host_overhead",
+    title="Load batches ahead with more workers",
+    kinds=("data",),
+    change=change,
+    advice=advice,
+    versions="every release here; 2 workers unless set",
+    side_effects=("each worker takes a CPU core and host memory",),
+    verify="no pause before the input copies of a step; launch_starved.data falls",
+    sources=("Megatron-LM, megatron/training/config at d98e8a64", "PyTorch, torch.utils.data.DataLoader"),
+    changes=lambda run: ("batches_in_time",),
+    any_program=True,
+    pytorch=Form(
+        title="Load batches ahead with more workers",
+        code=(
+            f"DataLoader(..., num_workers={int(WORKERS.value)}, persistent_workers=True, "
+            "prefetch_factor=4, pin_memory=True)",
+            "batch.to(device, non_blocking=True); augment on the GPU where workers do not suffice",
+        ),
+        verify="no pause before the input copies of a step; launch_starved.data falls",
+        sources=("PyTorch, torch.utils.data.DataLoader and the performance tuning guide",),
+        side_effects=("each worker takes a CPU core and host memory",),
+        advice=advice,
+        changes=lambda run: ("batches_in_time",),
+    ),
+)
