@@ -43,6 +43,18 @@ _BOTH: Final = {
         "record whole steps with nsys, which notes the names of threads",
         "none in this format, which does not note the names of threads",
     ),
+    "stacks": (
+        "record with --python-sampling=true --cudabacktrace=kernel, and look at the longest late launches",
+        "record with with_stack=True, and look at the longest pauses between launches",
+    ),
+    "all_ranks": (
+        "record every rank of the group, and give analyze the folder",
+        "record every rank of the group, and give analyze the folder",
+    ),
+    "slow_kernels": (
+        "list the kernels with --full, and look at the longest with Nsight Compute",
+        "list the kernels with --full, and look at the longest with Nsight Compute",
+    ),
     "graphs": (
         "record with --cuda-graph-trace=node",
         "record the kernels of graph replays, which CUPTI does by default",

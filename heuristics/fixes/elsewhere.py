@@ -8,7 +8,7 @@ from dataclasses import replace
 from heuristics.fixes.added import added_fixes
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.fixes.change import Change
-from heuristics.fixes.fix import Fix, Form
+from heuristics.fixes.fix import Fix, Form, the_same
 from heuristics.run.run import Run
 from traces.names.frameworks import Framework
 
@@ -45,6 +45,7 @@ def _in_pytorch(fix: Fix, form: Form) -> Fix:
         verify=form.verify,
         sources=form.sources,
         changes=form.changes,
+        of_run=the_same,
     )
 
 

@@ -199,6 +199,7 @@ FIX: Final = Fix(
     ),
     changes=changes,
     of_run=_of_run,
+    any_program=True,
     pytorch=Form(
         title="Launch the model as CUDA graphs",
         code=(

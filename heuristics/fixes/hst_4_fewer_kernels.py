@@ -104,6 +104,7 @@ FIX: Final = Fix(
         "Megatron-Bridge skill perf-moe-comm-overlap (the failing stack)",
     ),
     changes=lambda run: ("fused_kernels",),
+    any_program=True,
     pytorch=Form(
         title="Fuse small kernels",
         code=("torch.compile(model)", "torch.optim.AdamW(..., fused=True)"),

@@ -79,6 +79,7 @@ FIX: Final = Fix(
         "Megatron-Bridge, docs/training/moe-optimization.md and docs/performance-guide.md at 067f987d",
         "Megatron-LM, megatron/core/transformer/moe/README.md at d98e8a64",
     ),
+    any_program=True,
     pytorch=Form(
         title="Give each launch more work",
         code=("a larger batch on each GPU, with fewer steps of gradient accumulation",),

@@ -39,7 +39,7 @@ class Dropped(Step, frozen=True):
     reason: str
 
 
-StepSource = Literal["user", "nvtx", "optimizer", "period", "none"]
+StepSource = Literal["user", "nvtx", "optimizer", "graph", "period", "none"]
 
 
 class Steps(Section, frozen=True):

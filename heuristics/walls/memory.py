@@ -56,11 +56,14 @@ def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> WallJudgement:
 def _bounded(result: WallJudgement, told: Price, ranks: Sequence[Figures]) -> WallJudgement:
     """A price below the limit, with the most that recompute can add where it could not be seen."""
     gap, unseen_frac = _unpriced(ranks), _unseen_frac(ranks)
-    if gap is None:
+    is_bound = told.at_least is not None  # by the partition, what is unseen of recompute in it
+    if gap is None or (is_bound and result.outcome == "clear"):
         return result
-    most = None if unseen_frac is None else told.frac + unseen_frac
-    if most is not None and most < WALL.value:
-        return replace(result, at_most_frac=most)
+    most = told.at_most_frac
+    if not is_bound and unseen_frac is not None:
+        most = told.frac + unseen_frac
+        if most < WALL.value:
+            return replace(result, at_most_frac=most)
     evidence = tuple(one for one in result.evidence if not one.measure.endswith("cost_frac"))
     return replace(unmeasurable("memory", gap, evidence, most), at_least_frac=told.frac)
 

@@ -55,16 +55,18 @@ class Bounds:
 
 
 def measure_bounds(
-    subject: Subject, budget: Budget, account: Account | Missing, recompute_known: bool
+    subject: Subject, budget: Budget, account: Account | Missing, unseen_ns: int | None
 ) -> Bounds:
-    """Bound the costs of one rank. `recompute_known`: whether it is known what runs a second time."""
+    """Bound the costs of one rank. `unseen_ns`: the most of recompute that is not seen, None if unbounded."""
     rows, windows = subject.rank.activities, subject.steps.windows
     whole_graphs = bool((rows.source == Source.REPLAY).any())
     absent_ns = budget.window_ns - budget.compute_ns
     return Bounds(
         communication=None if whole_graphs else _communication_ns(subject, rows, windows, absent_ns),
         host_overhead=absent_ns if isinstance(account, Missing) else account.host_most_ns,
-        memory=_memory_ns(subject, account, absent_ns) if recompute_known and not whole_graphs else None,
+        memory=None
+        if unseen_ns is None or whole_graphs
+        else _memory_ns(subject, account, absent_ns, unseen_ns),
         compute=None if whole_graphs else _compute_ns(subject, rows, windows),
     )
 
@@ -81,7 +83,7 @@ def _communication_ns(subject: Subject, rows: Activities, windows: Spans, absent
     )
 
 
-def _memory_ns(subject: Subject, account: Account | Missing, absent_ns: int) -> int:
+def _memory_ns(subject: Subject, account: Account | Missing, absent_ns: int, unseen_ns: int) -> int:
     rank, windows = subject.rank, subject.steps.windows
     rows, again = rank.activities, subject.mask(subject.recomputed)
     gone = again | _large_copies(subject)
@@ -90,7 +92,8 @@ def _memory_ns(subject: Subject, account: Account | Missing, absent_ns: int) -> 
         gaps = compute_gaps(rows, windows)
         before = (gaps.kernel != NO_KERNEL) & again[gaps.kernel]
         held = join(held, union(gaps.start_ns[before], gaps.end_ns[before]))
-    return min(windows.total_ns, intersect(held, windows).total_ns + _allocator_ns(rank, account, absent_ns))
+    held_ns = intersect(held, windows).total_ns + unseen_ns
+    return min(windows.total_ns, held_ns + _allocator_ns(rank, account, absent_ns))
 
 
 def _allocator_ns(rank: RankTimeline, account: Account | Missing, absent_ns: int) -> int:

@@ -150,7 +150,9 @@ def measure_rank(
         clock_offset_ns=clock_offset_ns(rank),
         account=account,
         costs=costs,
-        bounds=measure_bounds(subject, budget, account, recompute.missing is None),
+        bounds=measure_bounds(
+            subject, budget, account, 0 if recompute.missing is None else recompute.at_most_ns
+        ),
         a2a=measure_a2a(rank, resolution, steps.windows, steps),
         unresolved=resolution.unresolved,
         detected=detect(rank, steps.windows),

@@ -6,7 +6,8 @@ The border before a step that begins on the host at h is the earlier of
 - the end of the last GPU activity launched before h,
 
 so the wait before a step's first kernel is part of that step. Activities whose launch was not recorded count
-as launched when they start. What helper threads launched makes no border.
+as launched when they start, or before all others where they run before any of those. What helper threads
+launched makes no border.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class HostOrder:
     """
 
     def __init__(self, activities: Activities) -> None:
-        launch = np.where(activities.launch_ns == NULL, activities.start_ns, activities.launch_ns)
+        launch = _launched_ns(activities)
         order = np.argsort(launch, kind="stable").astype(PLACE)
         own = ~helper_work(activities)[order]
         compute = own & (activities.bucket[order] == Bucket.COMPUTE)
@@ -86,6 +87,21 @@ class HostOrder:
     def _between(self, so_far: IntArray, first_ns: IntArray, last_ns: IntArray) -> IntArray:
         result: IntArray = so_far[self.launched_before(last_ns)] - so_far[self.launched_before(first_ns)]
         return result
+
+
+def _launched_ns(activities: Activities) -> IntArray:
+    """When each activity was launched, shape (n,).
+
+    One without a launch counts as launched when it starts, but before all others where none of those runs
+    yet: the host was ahead as the recording began.
+    """
+    unknown = activities.launch_ns == NULL
+    launch: IntArray = np.where(unknown, activities.start_ns, activities.launch_ns)
+    if unknown.any() and not unknown.all():
+        first_ns = int(activities.launch_ns[~unknown].min())
+        queued = unknown & (activities.start_ns < activities.start_ns[~unknown].min())
+        launch[queued] = min(0, first_ns - 1)  # no recording begins earlier
+    return launch
 
 
 def _running_sum(values: BoolArray | IntArray) -> IntArray:

@@ -19,6 +19,7 @@ from traces.steps.found import Found, Step, Steps, StepSource, drop, from_steps,
 from traces.steps.nvtx import HostRanges, matching_ranges, nvtx_steps, steps_of
 from traces.steps.optimizer import optimizer_steps
 from traces.steps.period import period_steps
+from traces.steps.replays import replay_steps
 from traces.steps.rules import disagreement_of, leave_out_unusual, name_slow
 from traces.steps.selection import Selection, seconds
 from traces.steps.training import Roles, judge_training, roles_of
@@ -55,6 +56,7 @@ def _inferred_steps(rank: RankTimeline, roles: Roles) -> Steps:
     ways: tuple[tuple[StepSource, Found | None], ...] = (
         ("nvtx", nvtx_steps(rank, order)),
         ("optimizer", optimizer_steps(rank, order, roles)),
+        ("graph", replay_steps(rank, order)),
         ("period", period_steps(rank, order, roles)),
     )
     if not (rank.activities.launch_ns != NULL).any():

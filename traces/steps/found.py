@@ -11,7 +11,7 @@ import numpy as np
 from traces.columns import NULL, BoolArray, IntArray
 from traces.intervals import Spans, spans
 
-StepSource = Literal["user", "nvtx", "optimizer", "period", "none"]
+StepSource = Literal["user", "nvtx", "optimizer", "graph", "period", "none"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,24 +58,24 @@ def matching_ranges(rank: RankTimeline, wanted: BoolArray, what: str) -> HostRan
 
 
 def step_named_ranges(rank: RankTimeline, order: HostOrder) -> HostRanges | None:
-    """Repeated ranges with a step's name that enclose at least half of the kernels; None without any.
+    """Ranges with a step's name that enclose at least half of the kernels; None without any.
 
     They must lie on a thread that launches kernels itself, and of several the one that launches most decides,
-    since data loaders use step names too. Kernels that other threads (autograd's) launch within the range
-    count: most of a step may come from there.
+    since data loaders use step names too. One that occurs once counts where none is repeated. Kernels that
+    other threads (autograd's) launch within the range count: most of a step may come from there.
     """
     launches_known = bool((rank.activities.launch_thread != NULL).any())
     best: HostRanges | None = None
-    best_rank: tuple[int, int, int] = (-1, 0, 0)
+    best_rank: tuple[bool, int, int, int] = (False, -1, 0, 0)
     for name, texts in sorted(_families(rank).items()):
         wanted = np.zeros(len(rank.columns.range_texts), dtype=np.bool_)
         wanted[texts] = True
         found = matching_ranges(rank, wanted, f'NVTX range "{name}"')
-        if found is None or len(found) < 2 or (launches_known and not found.thread_launches):
+        if found is None or (launches_known and not found.thread_launches):
             continue
         enclosed = int(order.kernels_between(found.start_ns, found.end_ns).sum())
         enough = enclosed >= ENCLOSED.value * order.kernel_count
-        merits = (found.thread_launches, enclosed, -len(found))
+        merits = (len(found) > 1, found.thread_launches, enclosed, -len(found))
         if enough and merits > best_rank:
             best, best_rank = found, merits
     return best

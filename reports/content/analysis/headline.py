@@ -24,6 +24,9 @@ MOST: Final = 0.8
 HALF: Final = 0.5
 """Parts of a wall's cost that its largest kind alone must win to stand for the wall, or beside it."""
 _NAMED: Final = 2
+_OPAQUE: Final = 3
+"""Walls that a window of graphs recorded whole leaves unjudged: all but the host's."""
+_UNUSED: Final[tuple[Bucket, ...]] = ("exposed_comm", "exposed_copy", "idle")
 _FORCED: Final = (
     "Routing is forced to balance; real routing is slower. Published for one run: 32 % MFU balanced, "
     "15 % with its learned router (marin#7668)."
@@ -46,11 +49,37 @@ def headline(result: Result) -> Headline:
         return Headline("SLOWED BY", (_named(found),), Tone.BAD, under)
     if all(wall.outcome == "unmeasurable" for wall in result.walls):
         return Headline("NOT JUDGED", (_unjudged(result),), Tone.NOTICE, under)
-    if open_ := open_walls(result):
-        named = ", ".join(name_of(wall.id) + _most(wall) for wall in open_)
-        said = f"{_closest(result)} Not judged: {named}."
+    opaque = [wall for wall in result.walls if wall.outcome == "unmeasurable"]
+    if len(opaque) == _OPAQUE and not unused_frac(result):
+        return Headline("NOT JUDGED", (f"{_unjudged(result)} {_closest(result)}",), Tone.NOTICE, under)
+    if unused := unused_frac(result):
+        said = f"{_bucket(result, unused[0])}: {percent(unused[1])} of the time. {_closest(result)}"
+        return Headline("NOT PROVEN", (f"{said[0].upper()}{said[1:]}{_open(result)}",), Tone.NOTICE, under)
+    if open_walls(result):
+        said = f"{_closest(result)}{_open(result)}"
         return Headline("NO BOTTLENECK FOUND SO FAR", (said,), Tone.NOTICE, under)
     return Headline("NO BOTTLENECK OF 10 % OR MORE", (_closest(result),), Tone.GOOD, under)
+
+
+def _open(result: Result) -> str:
+    named = ", ".join(name_of(wall.id) + _most(wall) for wall in open_walls(result))
+    return f" Not judged: {named}." if named else ""
+
+
+def unused_frac(result: Result) -> tuple[Bucket, float] | None:
+    """The largest part of time that is not compute, of at least a tenth, where no wall is proven."""
+    if known(result.verdict.wall) is not None:
+        return None
+    window_ns = sum(rank.budget_ns.window for rank in result.ranks)
+    parts: dict[Bucket, int] = {
+        bucket: sum(known(getattr(rank.budget_ns, bucket)) or 0 for rank in result.ranks)
+        for bucket in _UNUSED
+    }
+    largest = max(parts, key=lambda bucket: parts[bucket])
+    may_matter = largest == "idle" or bool(open_walls(result))
+    if not window_ns or not may_matter or parts[largest] < WALL.value * window_ns:
+        return None
+    return largest, parts[largest] / window_ns
 
 
 def findings(result: Result) -> list[Wall]:

@@ -12,7 +12,8 @@ from msgspec import UNSET
 from heuristics.result.judged import Arm, Fix, Knobs, Precondition, Refused, Wall
 from heuristics.result.known import known
 from heuristics.result.result import Result
-from reports.content.analysis.headline import open_walls
+from heuristics.run.run import WallId
+from reports.content.analysis.headline import open_walls, unused_frac
 from reports.content.blocks import (
     Block,
     Code,
@@ -31,8 +32,9 @@ from reports.content.check_defects import Weight, answer_words, defects
 from reports.content.check_workflow import choices
 from reports.content.known_issues import issue_sentence
 from reports.content.names import is_cure, name_of
-from reports.content.quantities import counted, saving
+from reports.content.quantities import counted, percent, saving
 from reports.content.wording import sentence
+from traces.cures import cure
 from traces.missing import Missing
 from traces.names.frameworks import Framework
 from traces.settings.harness_recipes import RECIPE
@@ -74,7 +76,8 @@ def plan(result: Result, most: int | None = MOST) -> Plan:
     errors = tuple(_corrections(result))
     steps = [*errors, *(step_of(result, fix) for fix in fixes)]
     if not steps:
-        return Plan("WHAT TO DO", (), words(_why_none(result)))
+        found = tuple(_find_out(result))
+        return Plan("DO THIS" if found else "WHAT TO DO", found, words(_why_none(result)))
     shown = steps[: most if most is None else most + _leading(steps)]
     title = "DO THIS, in this order" if len(shown) > 1 else "DO THIS"
     title = title.replace("DO THIS", "THEN DO THIS") if _after_repair(result) else title
@@ -288,19 +291,52 @@ def _refused(one: Refused) -> Words:
 
 def _to_judge(walls: Sequence[Wall]) -> Iterator[str]:
     """What is missing for each wall; one cure of several stands once."""
-    for cure in dict.fromkeys(wall.cure for wall in walls):
-        several = " and ".join(name_of(wall.id) for wall in walls if wall.cure == cure)
-        yield f"To judge {several}: {cure}."
+    for missing in dict.fromkeys(wall.cure for wall in walls):
+        several = " and ".join(name_of(wall.id) for wall in walls if wall.cure == missing)
+        yield f"To judge {several}: {missing}."
+
+
+_LOOKS: Final[Mapping[WallId, tuple[str, str]]] = {
+    "memory": ("Find the code that allocates, copies or computes again", "stacks"),
+    "communication": ("Find which rank the others wait for", "all_ranks"),
+    "host_overhead": ("Find what the host does while the GPU waits", "stacks"),
+    "compute": ("Find which kernels are slow, and why", "slow_kernels"),
+}
+"""Wall -> how its cause is found where no change is known to fit, and the cure that says what to record."""
+_MAY_BE: Final[Mapping[str, WallId]] = {
+    "idle": "host_overhead",
+    "exposed_comm": "communication",
+    "exposed_copy": "memory",
+}
+"""Time that is not compute -> the wall that it may be."""
+
+
+def _find_out(result: Result) -> Iterator[Step]:
+    """How to find the cause of a wall that has no step; what to record for walls that were not judged."""
+    kind = result.traces[0].kind if result.traces else None
+    wall = known(result.verdict.wall)
+    if wall is not None:
+        look, missing = _LOOKS[wall]
+        yield Step("", words(look), "", (), (words(sentence(cure(missing, kind))),))
+    elif (idle := unused_frac(result)) is not None:
+        look, missing = _LOOKS[_MAY_BE[idle[0]]]
+        yield Step(
+            "", words(look), f"acts on {percent(idle[1])}", (), (words(sentence(cure(missing, kind))),)
+        )
+    open_ = [one for one in open_walls(result) if is_cure(one.cure)]
+    if open_:
+        named = " and ".join(name_of(one.id) for one in open_)
+        cures = dict.fromkeys(one.cure for one in open_)
+        yield Step(
+            "", words(f"Record again, to judge {named}"), "", (), tuple(words(sentence(one)) for one in cures)
+        )
 
 
 def _why_none(result: Result) -> str:
-    open_ = [wall for wall in open_walls(result) if is_cure(wall.cure)]
-    if any(rank.detected.training_step is False for rank in result.ranks):
-        return " ".join(("No change is planned: this is not a training step.", *_to_judge(open_)))
     if known(result.verdict.wall) is not None:
-        return " ".join((_why_not_planned(result), *_to_judge(open_)))
-    if open_:
-        return f"Record what is missing. {' '.join(_to_judge(open_))}"
+        return _why_not_planned(result)
+    if open_walls(result) or unused_frac(result):
+        return ""
     return "Nothing in this recording calls for a change."
 
 
