@@ -17,7 +17,7 @@ from heuristics.run.run import Run
 from traces.limits import Limit
 
 WORKERS: Final = Limit(
-    8, "workers", "ours: four times the two that Megatron-LM starts with; the wait says if more are needed"
+    8, "workers", "ours: four times the default of Megatron-LM, on a node that has the cores"
 )
 
 

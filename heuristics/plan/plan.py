@@ -54,18 +54,7 @@ WALL_ORDER: Final[Mapping[WallId, tuple[str, ...]]] = {
         "COM-14",  # the same, with FSDP
         "COM-13",  # what the other fixes set themselves
     ),
-    "host_overhead": (
-        "HST-3",
-        "HST-2",
-        "HST-5",
-        "HST-1",
-        "HST-6",
-        "HST-4",
-        "HST-7",
-        "HST-8",
-        "HST-9",
-        "HST-10",
-    ),
+    "host_overhead": tuple(f"HST-{number}" for number in (3, 2, 5, 1, 6, 4, 7, 8, 9, 10)),
     "compute": (
         *("CMP-1", "CMP-2", "CMP-3", "CMP-5"),
         "CMP-4",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+from msgspec import UNSET, UnsetType
+
 from heuristics.result.known import Frac, Ns, OrMissing, Section
 from heuristics.run.run import WallId
 
@@ -87,7 +89,7 @@ class Wall(Section, frozen=True):
     evidence: tuple[Evidence, ...]
     missing: tuple[str, ...]
     cure: str
-    at_least_frac: Frac | None = None
+    at_least_frac: Frac | UnsetType = UNSET
 
 
 class Knobs(Section, frozen=True):

@@ -128,7 +128,6 @@ class Memory(Section, frozen=True):
     allocator_retry_frac: OrMissing[Frac]
     peak_bytes: OrMissing[Bytes]
     capacity_bytes: OrMissing[Bytes]
-    recompute_at_most_ns: OrMissing[Ns] = None
 
 
 class Passes(Section, frozen=True):

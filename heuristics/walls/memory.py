@@ -48,24 +48,26 @@ def judge(ranks: Sequence[Figures], told: Price | Unpriced) -> WallJudgement:
         result = replace(result, evidence=(*result.evidence, retried))
         if worst >= RETRIES.value:
             return replace(result, outcome="finding", comes_first=True)
-    if result.outcome == "finding" or not isinstance(told, Price):
+    if result.outcome == "finding" or (isinstance(told, Unpriced) and result.outcome == "unmeasurable"):
         return result
     return _bounded(result, told, ranks)
 
 
-def _bounded(result: WallJudgement, told: Price, ranks: Sequence[Figures]) -> WallJudgement:
+def _bounded(result: WallJudgement, told: Price | Unpriced, ranks: Sequence[Figures]) -> WallJudgement:
     """A price below the limit, with the most that recompute can add where it could not be seen."""
     gap, unseen_frac = _unpriced(ranks), _unseen_frac(ranks)
-    is_bound = told.at_least is not None  # by the partition, what is unseen of recompute in it
-    if gap is None or (is_bound and result.outcome == "clear"):
+    proven = told if isinstance(told, Price) and told.at_least is None else None
+    by_partition = proven is None and unseen_frac is not None  # what is unseen of recompute is in its bound
+    if gap is None or (by_partition and result.outcome == "clear"):
         return result
-    most = told.at_most_frac
-    if not is_bound and unseen_frac is not None:
-        most = told.frac + unseen_frac
+    most = told.at_most_frac if by_partition else None
+    if proven is not None and unseen_frac is not None:
+        most = proven.frac + unseen_frac
         if most < WALL.value:
             return replace(result, at_most_frac=most)
     evidence = tuple(one for one in result.evidence if not one.measure.endswith("cost_frac"))
-    return replace(unmeasurable("memory", gap, evidence, most), at_least_frac=told.frac)
+    least = told.frac if isinstance(told, Price) else None
+    return replace(unmeasurable("memory", gap, evidence, most), at_least_frac=least)
 
 
 def measured(measurements: Sequence[RankMeasurements]) -> Price | Unpriced:

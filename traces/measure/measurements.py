@@ -150,9 +150,7 @@ def measure_rank(
         clock_offset_ns=clock_offset_ns(rank),
         account=account,
         costs=costs,
-        bounds=measure_bounds(
-            subject, budget, account, 0 if recompute.missing is None else recompute.at_most_ns
-        ),
+        bounds=measure_bounds(subject, budget, account, recompute.unseen_ns),
         a2a=measure_a2a(rank, resolution, steps.windows, steps),
         unresolved=resolution.unresolved,
         detected=detect(rank, steps.windows),

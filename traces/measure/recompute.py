@@ -73,6 +73,11 @@ class Recompute:
     places: IntArray
     at_most_ns: int | None = None
 
+    @property
+    def unseen_ns(self) -> int | None:
+        """The most that runs a second time beside what is known; None where nothing bounds it."""
+        return 0 if self.missing is None else self.at_most_ns
+
 
 @dataclass(frozen=True, slots=True)
 class _Judged:

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from heuristics.result.judged import Arm, Fix, Knobs, Precondition, Refused, Wall
+from heuristics.result.judged import Arm, Bucket, Fix, Knobs, Precondition, Refused, Wall
 from heuristics.result.known import known
 from heuristics.result.result import Result
 from heuristics.run.run import WallId
@@ -303,7 +303,7 @@ _LOOKS: Final[Mapping[WallId, tuple[str, str]]] = {
     "compute": ("Find which kernels are slow, and why", "slow_kernels"),
 }
 """Wall -> how its cause is found where no change is known to fit, and the cure that says what to record."""
-_MAY_BE: Final[Mapping[str, WallId]] = {
+_MAY_BE: Final[Mapping[Bucket, WallId]] = {
     "idle": "host_overhead",
     "exposed_comm": "communication",
     "exposed_copy": "memory",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec import UNSET
+
 from heuristics.judgement import Judgement
 from heuristics.result import judged as typed
 from heuristics.walls.wall import WallJudgement
@@ -71,6 +73,7 @@ def _wall(wall: WallJudgement, judged: bool) -> typed.Wall:
         cost_by_kind_ns=wall.cost_by_kind_ns if told else None,
         at_most_frac=wall.cost_frac if wall.at_most_frac is None else wall.at_most_frac,
         evidence=tuple(copied(one, typed.Evidence) for one in wall.evidence),
+        at_least_frac=UNSET if wall.at_least_frac is None else wall.at_least_frac,
     )
     why = Missing("", "; ".join(wall.missing), wall.cure) if judged else _NOT_GIVEN
     return because(filled, each(_COSTS, why))

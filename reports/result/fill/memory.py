@@ -14,7 +14,7 @@ from traces.measure.recompute import Recompute
 _OFFLOAD: Final = ("offload_exposed_ns", "offload_copies", "offload_union_ns", "offload_bytes")
 _RESIDENT: Final = tuple(name.replace("offload", "host_resident") for name in _OFFLOAD)
 _TOGETHER: Final = (
-    ("recompute_ns", "recompute_modules", "recompute_at_most_ns"),
+    ("recompute_ns", "recompute_modules"),
     _OFFLOAD,
     _RESIDENT,
     ("allocator_ns", "allocator_calls"),

@@ -94,9 +94,11 @@ def test_an_unknown_gpu_leaves_the_numa_node_unknown() -> None:
     assert state(HST_1, "NUMA node follows", Run(given=Given(gpu="L40"))) == "unknown"
 
 
-def test_long_pauses_of_python_are_no_sign_of_the_collector() -> None:
-    assert HST_2.kinds == ("gc",)
-    assert [fix.id for fix in FIXES if "long_python_pauses" in fix.kinds] == []
+def test_the_collector_may_be_what_makes_a_pause_of_python_long_and_no_other_fix_is() -> None:
+    assert HST_2.kinds == ("gc", "long_python_pauses")
+    assert [fix.id for fix in FIXES if "long_python_pauses" in fix.kinds] == ["HST-2"]
+    pauses = Run(cost_by_kind_ns={"host_overhead": {"long_python_pauses": 5}}, window_ns=100)
+    assert state(HST_2, "collector", pauses) == "unknown"
 
 
 @pytest.mark.parametrize(("gc_ns", "told"), [(5, "met"), (0, "unknown"), (None, "unknown")])

@@ -32,5 +32,6 @@ def test_a_known_wall_is_planned_for_before_anything_is_recorded(tmp_path: Path)
     assert plan(result).steps[0].id == "MEM-6"
     without = str(plan(msgspec.structs.replace(result, fixes=())))
     assert "No change fits" in without
-    assert "To judge" in without
+    assert "Find the code that allocates" in without
+    assert "Record again, to judge" in without
     assert "Record what is missing" not in without
