@@ -314,7 +314,7 @@ _MAY_BE: Final[Mapping[Bucket, WallId]] = {
 def _find_out(result: Result) -> Iterator[Step]:
     """How to find the cause of a wall that has no step; what to record for walls that were not judged."""
     kind = result.traces[0].kind if result.traces else None
-    wall = known(result.verdict.wall)
+    wall: WallId | None = known(result.verdict.wall)
     if wall is not None:
         look, missing = _LOOKS[wall]
         yield Step("", words(look), "", (), (words(sentence(cure(missing, kind))),))

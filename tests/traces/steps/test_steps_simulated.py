@@ -64,7 +64,7 @@ def test_thirty_two_microbatches_are_one_step(tmp_path: Path) -> None:
     assert [step.index for step in steps.used] == [0, 1, 2]
 
 
-def test_one_step_recorded_alone_is_a_window_and_no_step(tmp_path: Path) -> None:
+def test_one_named_step_recorded_alone_is_a_step(tmp_path: Path) -> None:
     simulated = run(Knobs(step_count=3, layer_count=2))
     steps = found_in(simulated, View(begin_frac=1.0, end_frac=1.0), tmp_path / "run.sqlite")
-    assert (steps.source, steps.recorded) == ("none", ())
+    assert (steps.source, len(steps.used)) == ("nvtx", 1)
