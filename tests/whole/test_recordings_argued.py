@@ -198,7 +198,7 @@ def test_one_a100_repeats_a_forward_pass_of_32_layers(recordings: Path) -> None:
     work = work_of_export(path, rank["process"])
     assert verdict(document) == ("compute", "no_tensor_cores", "compute", "high")
     assert outcomes(document) == ["clear", "clear", "finding", "finding"]
-    assert [fix["id"] for fix in document["fixes"]] [:1] == ["CMP-9"]
+    assert [fix["id"] for fix in document["fixes"]][:1] == ["CMP-9"]
     gemms = f"SELECT count(*), sum(k.end - k.start) FROM {KERNEL_NAMES} WHERE s.value LIKE 'ampere_sgemm%'"
     (count, gemm_ns), idle_ns = sql(path, gemms)[0], rank["budget_ns"]["idle"]
     assert count == rank["tensor_cores"]["simt_count"] == 1_156

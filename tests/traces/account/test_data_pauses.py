@@ -1,0 +1,44 @@
+"""A pause before the input copies of a step is data loading; other pauses are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import diagnoser
+from tests.simulate.export import write_export
+from tests.simulate.recording import Recording
+
+KERNEL = "ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_tn"
+MS = 1_000_000
+
+
+def loading(pause_ms: int, size_bytes: int = 1 << 20, equal: bool = True) -> Recording:
+    """Four steps: a pause, an input copy of 1 ms, then 25 kernels of 1 ms, each launched as the last ends."""
+    recording = Recording()
+    recording.gpu()
+    at = 0
+    for step in range(4):
+        start = at + pause_ms * MS
+        size = size_bytes if equal else size_bytes + step
+        recording.copy("h2d", start, start + MS, size_bytes=size, launch_ns=start, launch_end_ns=start + MS)
+        at = start + MS
+        for _ in range(25):
+            recording.kernel(
+                KERNEL, at, at + MS, grid=(132, 1, 1), launch_ns=at - 9_000, launch_end_ns=at - 5_000
+            )
+            at += MS
+        recording.range(f"iteration {step}", start - pause_ms * MS, at)
+    return recording
+
+
+@pytest.mark.parametrize(("equal", "cause"), [(True, "data"), (False, "python")])
+def test_a_pause_before_a_copy_that_recurs_is_a_wait_for_data(
+    tmp_path: Path, equal: bool, cause: str
+) -> None:
+    """Three pauses of 10 ms lie between the launches; the fourth is before anything of the window."""
+    path = tmp_path / "run.sqlite"
+    write_export(path, loading(10, equal=equal))
+    starved = diagnoser.analyze(path).to_dict()["ranks"][0]["absent_ns"]["launch_starved"]
+    assert {one: ns for one, ns in starved.items() if one != "launch"} == {cause: 30 * MS}
