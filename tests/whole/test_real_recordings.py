@@ -35,7 +35,7 @@ def document_of(path: Path) -> Document:
 
 
 def wall(document: Document, name: str) -> Document:
-    (found,) = (one for one in document["walls"] if one["id"] == name)
+    found: Document = next(one for one in document["walls"] if one["id"] == name)
     return found
 
 
