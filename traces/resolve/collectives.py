@@ -11,8 +11,6 @@ from typing import Final
 
 import numpy as np
 
-from traces.columns import BoolArray
-from traces.limits import Limit
 from traces.resolve.communication import Communication
 from traces.resolve.draft import Draft
 from traces.resolve.evidence import Evidence, settle_by_communicator
@@ -22,12 +20,6 @@ from traces.resolve.ranges import Enclosing
 from traces.resolve.resolution import PHASES, UNTOLD
 
 _FORWARD: Final = PHASES.index("fwd")
-
-REGULAR: Final = Limit(
-    0.9,
-    "fraction of a stream's kernels",
-    "ours: a dispatcher's collectives bracket the permute in every layer; those at the window's edge may not",
-)
 
 
 def settle_collectives(draft: Draft, found: Evidence, *, only_data_parallel: bool) -> None:
@@ -90,15 +82,10 @@ def _settle_gather_dispatcher(draft: Draft, comm: Communication, near: Neighbour
     if other_payload.any():
         to_experts = np.isin(near.next, (Role.ROUTER, Role.PERMUTE, Role.EXPERT))
         counts = draft.open & gather & (near.previous == Role.ROUTER) & to_experts
-        draft.settle(_regular(counts, gather, streams), "ep", "neighbours", "low")
+        draft.settle(counts & streams.nearly_all(counts, gather), "ep", "neighbours", "low")
         return
     open_sendrecv = (comm.of_subclass("sendrecv") & draft.open).any()
     both = streams.any_of(before) & streams.any_of(after)
     if not open_sendrecv:
-        draft.settle(_regular(before | after, gather | scatter, streams) & both, "ep", "neighbours", "low")
-
-
-def _regular(mask: BoolArray, among: BoolArray, streams: Parts) -> BoolArray:
-    """Rows of the mask on streams where nearly all of `among` are in it."""
-    enough = streams.share(mask, among) >= REGULAR.value * streams.share(among, among)
-    return mask & enough
+        regular = streams.nearly_all(before | after, gather | scatter)
+        draft.settle((before | after) & regular & both, "ep", "neighbours", "low")

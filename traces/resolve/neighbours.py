@@ -93,6 +93,12 @@ class Neighbours:
         from_expert: BoolArray = np.isin(self.previous, (Role.EXPERT, Role.GEMM))
         return from_expert & np.equal(self.next, Role.UNPERMUTE)
 
+    def amid_experts(self) -> BoolArray:
+        """On one side at least, tokens are with their experts or on the way there and back."""
+        leaving = np.isin(self.previous, (Role.PERMUTE, Role.EXPERT))
+        mask: BoolArray = leaving | np.isin(self.next, (Role.EXPERT, Role.UNPERMUTE))
+        return mask
+
 
 def neighbours_of(comm: Communication) -> Neighbours:
     """Look left and right of each communication activity, in the order of launches."""

@@ -6,13 +6,21 @@ Each process group of PyTorch has its communicators, and each of these a stream 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from traces.columns import BoolArray, IntArray, distinct
+from traces.limits import Limit
 from traces.resolve.communication import Communication
 from traces.resolve.resolution import UNTOLD
 from traces.timeline import Bucket
+
+REGULAR: Final = Limit(
+    0.9,
+    "fraction of a part's kernels",
+    "ours: a dispatcher's exchanges stand alike in every layer; those at the window's edge may not",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +41,11 @@ class Parts:
     def share(self, mask: BoolArray, among: BoolArray) -> IntArray:
         """How many of each part's rows in `among` are in `mask`, per row; shape (m,)."""
         return np.bincount(self.of_row[mask & among], minlength=len(self))[self.of_row]
+
+    def nearly_all(self, mask: BoolArray, among: BoolArray) -> BoolArray:
+        """Rows of a part where nearly all of its rows in `among` are in the mask; shape (m,)."""
+        enough: BoolArray = self.share(mask, among) >= REGULAR.value * self.share(among, among)
+        return enough
 
     def any_of(self, mask: BoolArray) -> BoolArray:
         """Rows of an own part that has a row in the mask; shape (m,)."""

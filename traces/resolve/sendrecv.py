@@ -51,6 +51,7 @@ def settle_sendrecv(draft: Draft, found: Evidence) -> None:
     _settle_launched_before(draft, which, found.comm, streams)
     confidence = "medium" if _three_to_one(bracketed, near) else "low"
     draft.settle(bracketed, "ep", "neighbours", confidence)
+    _settle_amid_experts(draft, which, near, streams)
     draft.settle_each(found.communicators.agreed(draft.purpose, which), "communicator", "low")
     draft.settle_each(streams.agreed(draft.purpose, which), "stream", "low")
 
@@ -60,6 +61,19 @@ def _settle_launched_before(draft: Draft, which: BoolArray, comm: Communication,
     unasked = which & (comm.rows.launch_ns == NULL)
     agreed = streams.agreed(draft.purpose, which, shared=True)
     draft.settle_each(np.where(unasked, agreed, UNTOLD), "stream", "low")
+
+
+def _settle_amid_experts(draft: Draft, which: BoolArray, near: Neighbours, streams: Parts) -> None:
+    """Exchanges of a stream that carries tokens, all of it, though few have expert work on both sides.
+
+    Where two microbatches take turns, what was launched beside an exchange may be the other one's: attention
+    after a dispatch, experts before and after the next. Still each stands after a permute or before an
+    unpermute, or beside experts; those of a pipeline or of attention do not.
+    """
+    other = streams.any_of(which & ~draft.open & ~draft.of("ep"))
+    tokens = streams.any_of(which & draft.of("ep")) & ~other
+    amid = streams.nearly_all(near.amid_experts(), which)
+    draft.settle(which & tokens & amid, "ep", "neighbours", "low")
 
 
 def _agreed_shape(found: Evidence, bracketed: BoolArray) -> IntArray:

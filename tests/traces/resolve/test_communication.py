@@ -17,6 +17,7 @@ from tests.communication_doubles import (
     NORM,
     NORM_BACKWARD,
     PERMUTE,
+    ROUTER,
     SENDRECV,
     UNPERMUTE,
     Line,
@@ -262,6 +263,47 @@ def test_pipeline_exchange_between_layers_is_not_taken_for_expert_traffic(export
     assert kinds(rank_of(export(line.recording))) == ["ep_dispatch", "ep_dispatch", "ep_combine"] * 3 + [
         "sendrecv_unresolved"
     ]
+
+
+def two_microbatches(line: Line) -> None:
+    """Attention of one hides the dispatch of the other: only the last exchange has both its neighbours."""
+    line.all(NORM, ATTENTION, NORM, ROUTER, PERMUTE)
+    line.run(SENDRECV, stream=20)
+    line.all(NORM, ATTENTION, NORM, ROUTER, PERMUTE, GROUPED)
+    line.run(SENDRECV, stream=20)
+    line.run(SENDRECV, stream=20)
+    line.all(GROUPED)
+    line.run(SENDRECV, stream=20)
+    line.all(UNPERMUTE, UNPERMUTE)
+
+
+def test_exchanges_of_two_microbatches_that_take_turns_are_expert_traffic(export: Export) -> None:
+    line = Line()
+    for _ in range(3):
+        two_microbatches(line)
+    assert kinds(rank_of(export(line.recording))) == ["ep_dispatch", "ep_a2a", "ep_a2a", "ep_combine"] * 3
+
+
+def test_a_stream_that_also_exchanges_between_layers_says_only_what_has_both_neighbours(
+    export: Export,
+) -> None:
+    line = Line()
+    for _ in range(3):
+        two_microbatches(line)
+        line.run(SENDRECV, stream=20)  # after the last unpermute: a pipeline's
+        line.all(NORM)
+    found = kinds(rank_of(export(line.recording)))
+    assert found == [*["sendrecv_unresolved"] * 3, "ep_combine", "sendrecv_unresolved"] * 3
+
+
+def test_a_pipeline_amid_expert_work_on_a_stream_of_its_own_stays_open(export: Export) -> None:
+    line = Line()
+    for _ in range(3):
+        two_microbatches(line)
+        line.all(PERMUTE)
+        line.run(SENDRECV, stream=24)
+        line.all(NORM)
+    assert kinds(rank_of(export(line.recording)))[4::5] == ["sendrecv_unresolved"] * 3
 
 
 def test_copies_of_nccl_s_copy_engines_are_an_all_to_all_too(export: Export) -> None:
