@@ -76,7 +76,7 @@ def _communication_ns(subject: Subject, rows: Activities, windows: Spans, absent
     running = union(rows.start_ns[comm], rows.end_ns[comm])
     beside_ns = covered_ns(rows.start_ns, rows.end_ns, running)
     more_ns = stretched_ns(beside_ns, max(0.0, subject.stretch_frac or 0.0))
-    stretched = _first(rows, rows.bucket == Bucket.COMPUTE, more_ns)
+    stretched = _first(rows, subject.crowded(), more_ns)
     return min(
         absent_ns + intersect(stretched, windows).total_ns,
         intersect(join(running, stretched), windows).total_ns,

@@ -77,6 +77,18 @@ class Subject:
         under = (blocks > 0) & (blocks < count) & (self.rank.activities.bucket == Bucket.COMPUTE)
         return np.where(under, blocks / max(count, 1), 1.0)
 
+    def crowded(self) -> BoolArray:
+        """Compute that communication beside it stretches, a mask of shape (n,).
+
+        Where that was not measured, but follows from the SMs that communication takes, a kernel of no more
+        blocks than are left finds its room as if alone.
+        """
+        compute: BoolArray = self.rank.activities.bucket == Bucket.COMPUTE
+        if self.stretch_measured or self.stretch_frac is None or self.sm_count is None:
+            return compute
+        blocks, left_count = self.rank.blocks, self.sm_count / (1 + self.stretch_frac)
+        return compute & ((blocks <= 0) | (blocks > left_count))
+
     def tensor_share(self) -> FloatArray:
         """The share of its time that each activity takes with tensor cores, shape (n,)."""
         share = np.ones(len(self.rank.activities))
@@ -216,7 +228,7 @@ class Edits:
         beside = covered_ns(rows.start_ns, rows.end_ns, union(rows.start_ns[which], rows.end_ns[which]))
         # work that an earlier edit made shorter was beside it for as much less
         beside = beside * self._timing.duration_ns // np.maximum(rows.end_ns - rows.start_ns, 1)
-        return without_stretch(timing, np.where(rows.bucket == Bucket.COMPUTE, beside, 0), stretch)
+        return without_stretch(timing, np.where(self._subject.crowded(), beside, 0), stretch)
 
     def _long_pauses(self, pause_ns: IntArray) -> BoolArray:
         """Pauses far longer than nearly all others of their thread: garbage collection, perhaps."""

@@ -76,6 +76,18 @@ def test_compute_is_no_longer_stretched_beside_it(path: Path) -> None:
     assert costs_of(path, said, (100, 350), stretch_frac=0.25).communication.ns == 20 * US
 
 
+@pytest.mark.parametrize(("blocks", "saved_us"), [(105, 0), (106, 20), (132, 20)])
+def test_a_grid_that_finds_room_beside_communication_is_not_stretched_by_it(
+    path: Path, blocks: int, saved_us: int
+) -> None:
+    said = Said()
+    said.kernel(SENDRECV, 100, 200, launch=(10, 12), stream=20)
+    said.kernel(GEMM, 100, 350, launch=(14, 16), grid=(blocks, 1, 1))
+    # 132 SMs less 26.4 for communication leave 105.6; a quarter more time for what needs all of them
+    about = {"stretch_frac": 0.25, "stretch_measured": False, "sm_count": 132}
+    assert costs_of(path, said, (100, 350), **about).communication.ns == saved_us * US
+
+
 # the host
 
 

@@ -15,7 +15,6 @@ from traces.replay.changes.change import Draft, Recorded
 from traces.replay.changes.exchanges import EP_KINDS, find_exchanges, of_kinds
 from traces.replay.graph import Timing
 from traces.replay.without import without_stretch
-from traces.timeline import Bucket
 
 _TABLE: Final = "per a digest of arXiv 2603.07685, table 7"
 LEAST: Final = Limit(
@@ -43,7 +42,7 @@ def dispatcher_drafts(recorded: Recorded) -> Iterator[Draft]:
     moving_ns = _moving_ns(recorded)
     rows = recorded.rows
     beside_ns = covered_ns(rows.start_ns, rows.end_ns, union(rows.start_ns[expert], rows.end_ns[expert]))
-    relieved_ns = np.where(rows.bucket == Bucket.COMPUTE, beside_ns * (1 - MOST.value), 0).astype(np.int64)
+    relieved_ns = np.where(recorded.subject.crowded(), beside_ns * (1 - MOST.value), 0).astype(np.int64)
 
     def low(timing: Timing) -> Timing:
         saved = ((1 - LEAST.value) * np.minimum(moving_ns, timing.duration_ns)).astype(np.int64)
