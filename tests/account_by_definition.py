@@ -115,7 +115,8 @@ def account(story: Story, windows: list[tuple[int, int]]) -> tuple[Counter[tuple
         reason = why(story, t)
         total[reason] += until - t
         if reason[0] == "launch_starved":
-            masked = any(work.runs(t) for work in producers(story, nodes_ending(story, t)[0]))
+            x = nodes_ending(story, t)[0]
+            masked = any(work.runs(t) for work in [*producers(story, x), *outlasted(story, x, t)])
             masked_ns += (until - t) * masked
     return total, masked_ns
 
@@ -165,9 +166,20 @@ def blocked(busy: list[Work]) -> tuple[str, str]:
 
 def of_host(story: Story, x: Work, t: int) -> tuple[str, str]:
     thread = deciding_thread(story, x, t)
-    inside = [call for call in story.calls if call.thread == thread and call.start <= t < call.end]
+    inside = calls_around(story, thread, t)
     busy = [work for call in inside for work in waited_for(story, call) if work.runs(t)]
     return blocked(busy) if busy else ("launch_starved", cause(story, thread, inside, t))
+
+
+def calls_around(story: Story, thread: int, t: int) -> list[Call]:
+    return [call for call in story.calls if call.thread == thread and call.start <= t < call.end]
+
+
+def outlasted(story: Story, x: Work, t: int) -> list[Work]:
+    """The communication that ended last within a call around t, which did not wait for it."""
+    inside = calls_around(story, deciding_thread(story, x, t), t)
+    apart = [work for call in inside for work in ended_within(story, call) if runs_apart(story, work, call)]
+    return [max(apart, key=lambda work: work.end)] if apart else []
 
 
 def deciding_thread(story: Story, x: Work, t: int) -> int:
@@ -184,7 +196,22 @@ def waited_for(story: Story, call: Call) -> list[Work]:
     """Work without compute that a call waits for: what ended within it, and its own copy."""
     own = [work for work in story.works if story.launch(work) is call and work.bucket == "copy"]
     ended = [work for work in ended_within(story, call) if work.bucket != "compute"]
+    ended = [work for work in ended if not runs_apart(story, work, call)]
     return ended + own if waits(story, call) else []
+
+
+def runs_apart(story: Story, work: Work, call: Call) -> bool:
+    """Communication on a stream of its own holds nobody who synchronises with another one.
+
+    Unless some stream was made to wait after its launch: the other one may.
+    """
+    mixed = {other.stream for other in story.works if other.bucket != "comm"}
+    told = any(
+        "WaitEvent" in other.name and story.launched(work) <= other.start < call.start
+        for other in story.calls
+    )
+    alone = work.bucket == "comm" and work.stream not in mixed
+    return "StreamSynchronize" in call.name and alone and not told
 
 
 def waits(story: Story, call: Call) -> bool:

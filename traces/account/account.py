@@ -38,9 +38,10 @@ DECIDED: Final = ("recorded", "inferred", "none")
 class Account:
     """Time without compute by reason, in ns over the windows; all of it adds up to window - compute.
 
-    `masked_ns` is the part of launch_starved in which a producer of the late kernel ran as well: mending the
-    host alone does not win it. `decided_ns`: by what each part was decided; keys of `DECIDED`. Maps hold no
-    zero, but for `decided_ns`. `pieces`: what was added up, None behind bare figures.
+    `masked_ns` is the part of launch_starved in which a producer of the late kernel ran as well, or what the
+    call of its thread outlasted: mending the host alone does not win it. `decided_ns`: by what each part was
+    decided; keys of `DECIDED`. Maps hold no zero, but for `decided_ns`. `pieces`: what was added up, None
+    behind bare figures.
     """
 
     launch_starved_ns: Mapping[str, int]
@@ -183,7 +184,7 @@ class _Accountant:
         ns = self._covered(left.pieces)
         np.add.at(self._starved, left.cause, ns)
         self._decided["recorded"] += int(ns.sum())
-        self._ns["masked"] += self._masked(left.pieces)
+        self._ns["masked"] += self._masked(left)
 
     def _add_device(self, part: DevicePieces) -> None:
         self._notes.device(part)
@@ -213,10 +214,10 @@ class _Accountant:
         self._decided["recorded"] += int(ns[~inferred].sum())
         self._decided["inferred"] += int(ns[inferred].sum())
 
-    def _masked(self, pieces: Pieces) -> int:
-        """How much of the pieces lies under a producer of their kernel that ran."""
-        total = 0
-        place = self._producers.place[pieces.kernel]
+    def _masked(self, left: HostPieces) -> int:
+        """How much of the pieces lies under a producer of their kernel, or what their call outlasted."""
+        total, pieces = 0, left.pieces
+        place = np.column_stack((self._producers.place[pieces.kernel], left.under))
         some = np.flatnonzero((place >= 0).any(axis=1))
         starts = np.where(place >= 0, self._rows.start_ns[place], BEGINNING)
         ends = np.where(place >= 0, self._rows.end_ns[place], BEGINNING)

@@ -17,7 +17,7 @@ from traces.account.calls import POLL, CallKind, call_kinds
 from traces.account.cpu_optimizer import cpu_optimizer
 from traces.account.data_pauses import data_pauses
 from traces.account.pieces import BEGINNING, Pieces, Tiling, cut, joined, tile
-from traces.columns import NULL, PLACE, HostSpans, IntArray, distinct
+from traces.columns import NULL, PLACE, BoolArray, HostSpans, IntArray, distinct
 from traces.names.host_ranges import HOST_RANGES, cause_of_range
 from traces.timeline import RankTimeline
 
@@ -61,13 +61,20 @@ _EVER: Final = int(np.iinfo(np.int64).max)
 class HostPieces:
     """Pieces before a launch, shape (n,), each with its cause (in `CAUSES`) and the call in it (-1: none).
 
-    `after` is the synchronising call whose cold start a piece without a call is (-1: none).
+    `after` is the synchronising call whose cold start a piece without a call is (-1: none). `under`: work, by
+    its place in the activities, that its call did not wait for but returned after (-1: none).
     """
 
     pieces: Pieces
     cause: IntArray
     call: IntArray
     after: IntArray
+    under: IntArray
+
+    def take(self, which: BoolArray) -> HostPieces:
+        """Those of a mask of shape (n,)."""
+        columns = (column[which] for column in (self.cause, self.call, self.after, self.under))
+        return HostPieces(self.pieces.take(which), *columns)
 
 
 class Host:
@@ -124,7 +131,7 @@ class Host:
             may = (inside >= 0) & np.isin(cause, [CAUSE[name] for name in weaker])
             may &= (call < 0) | (label == "profiler")
             cause = np.where(may, CAUSE[label], cause)
-        return HostPieces(pieces, cause, call, after)
+        return HostPieces(pieces, cause, call, after, np.full(len(cause), -1))
 
     def _calls_within(self, thread: int, since_ns: int, until_ns: int) -> IntArray:
         """Rows of a thread's calls from the first that had not returned by an instant on to another."""
@@ -176,12 +183,13 @@ def join(parts: list[HostPieces]) -> HostPieces:
     """Several results as one."""
     if not parts:
         nothing = np.empty(0, dtype=np.int64)
-        return HostPieces(Pieces(nothing, nothing, nothing, nothing), nothing, nothing, nothing)
+        return HostPieces(Pieces(nothing, nothing, nothing, nothing), nothing, nothing, nothing, nothing)
     return HostPieces(
         joined(*(part.pieces for part in parts)),
         np.concatenate([part.cause for part in parts]),
         np.concatenate([part.call for part in parts]),
         np.concatenate([part.after for part in parts]),
+        np.concatenate([part.under for part in parts]),
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from traces.columns import NULL, PLACE, PROCESS_BITS, BoolArray, Columns, IntArray, distinct
+from traces.launches import join_launches
 from traces.timeline import RankTimeline
 
 
@@ -30,6 +31,20 @@ def stream_waits(rank: RankTimeline) -> IntArray | None:
     claims_ns = distinct(rows.launch_ns[of_own > 0])
     left = _between(wait_ns, stream_ns, rows.launch_ns) - _between(claims_ns, stream_ns + 1, rows.launch_ns)
     return np.where(of_own > 0, of_own, np.maximum(left, 0))
+
+
+def wait_calls_ns(rank: RankTimeline) -> IntArray:
+    """When the process of a rank called waits of streams, in order."""
+    return np.sort(rank.columns.calls.start_ns[_wait_calls(rank)])
+
+
+def synchronised_streams(rank: RankTimeline) -> dict[int, int]:
+    """Row of `Calls` -> stream, of synchronising calls whose recorded row names the stream they wait for."""
+    columns = rank.columns
+    syncs = columns.syncs
+    mine = np.flatnonzero((syncs.process_gid == rank.process_gid) & (syncs.stream_id != NULL))
+    joined = join_launches(columns.calls, syncs.process_gid[mine], syncs.correlation_id[mine]).call
+    return dict(zip(joined.tolist(), syncs.stream_id[mine].tolist(), strict=True))
 
 
 def wait_call_count(rank: RankTimeline) -> int:

@@ -2,7 +2,9 @@
 
 A synchronising call, a blocking copy, a free, or a launch into a full queue returns when work that was
 launched before has ended. What it waits for is not written in its row; it is work launched before the call
-began that ended before it returned, the latest of it deciding when.
+began that ended before it returned, the latest of it deciding when. Who synchronises with a stream waits for
+that one alone, and communication runs on streams of its own: it counts where it was launched on that stream,
+or where some stream was made to wait between its launch and the call.
 """
 
 from __future__ import annotations
@@ -13,9 +15,10 @@ from typing import Final
 import numpy as np
 
 from traces.account.calls import CallKind
-from traces.account.host import CAUSE, Host, HostPieces
-from traces.account.pieces import Pieces, joined
+from traces.account.host import CAUSE, Host, HostPieces, join
+from traces.account.pieces import Pieces
 from traces.account.running import last_to_end
+from traces.account.stream_waits import synchronised_streams, wait_calls_ns
 from traces.columns import COPY_KINDS, NULL, PLACE, BoolArray, IntArray, distinct
 from traces.limits import Limit
 from traces.timeline import KEYS, Activities, Bucket, RankTimeline, Source
@@ -67,6 +70,10 @@ class Waits:
         is_count = (rows.bucket == Bucket.COPY) & (rows.key == COPY_KINDS.index("memcpy_d2h"))
         is_count[is_count] = is_token_count(sizes[rows.row[is_count]])
         self._is_count = is_count & _routes(rows)
+        of_stream = np.array([*("StreamSynchronize" in name for name in rank.columns.call_names), False])
+        self._of_stream: BoolArray = of_stream[self._calls.name]
+        self._named, self._waits_ns = synchronised_streams(rank), wait_calls_ns(rank)
+        self._mixed = distinct(rows.stream_id[rows.bucket != Bucket.COMM])
 
     def is_waiting(self, call: IntArray) -> BoolArray:
         """Which calls (rows of `Calls`, -1: none) wait for GPU work."""
@@ -98,10 +105,13 @@ class Waits:
         start, end = int(host.pieces.start_ns[index]), int(host.pieces.end_ns[index])
         call = int(host.call[index])
         work = self._awaited(call)
+        held = self._held(call, work)
+        others = work[~held]
+        under = int(others[np.argmax(self._rows.end_ns[others])]) if len(others) else -1
         cause = self._cause(call, int(host.cause[index]))
-        for at, until, last in last_to_end(self._rows, work, start, end):
+        for at, until, last in last_to_end(self._rows, work[held], start, end):
             if last is None:
-                left.add_host(host, index, at, until, cause)
+                left.add_host(host, index, at, until, cause, under)
             else:
                 left.add_waited(host, index, at, until, last)
 
@@ -115,6 +125,17 @@ class Waits:
             np.searchsorted(rows.call[self._own], call) : np.searchsorted(rows.call[self._own], call, "right")
         ]
         return np.concatenate((some, own[rows.end_ns[own] > begin]))
+
+    def _held(self, call: int, work: IntArray) -> BoolArray:
+        """Which of some work can have held a call: where it is for one stream, nothing that runs apart."""
+        if not self._of_stream[call]:
+            return np.ones(len(work), dtype=np.bool_)
+        rows, begin, named = self._rows, self._calls.start_ns[call], self._named.get(call)
+        streams = self._mixed if named is None else np.array([named])
+        waits = np.searchsorted(self._waits_ns, begin) - np.searchsorted(self._waits_ns, self._launched[work])
+        apart = (rows.bucket[work] == Bucket.COMM) & ~np.isin(rows.stream_id[work], streams)
+        held: BoolArray = ~apart | (waits > 0)
+        return held
 
     def _cause(self, call: int, cause: int) -> int:
         """`token_count_sync` where a small copy to the host was the last that a call waited for on a stream.
@@ -157,28 +178,20 @@ class _Collected:
     """Pieces as they are found."""
 
     def __init__(self, host: HostPieces, kept: BoolArray) -> None:
-        self._kept = HostPieces(host.pieces.take(kept), host.cause[kept], host.call[kept], host.after[kept])
-        self._host: list[tuple[int, int, int, int, int, int]] = []
+        self._kept = host.take(kept)
+        self._host: list[tuple[int, ...]] = []
         self._waited: list[tuple[int, int, int, int, int]] = []
 
-    def add_host(self, host: HostPieces, index: int, start: int, end: int, cause: int) -> None:
+    def add_host(self, host: HostPieces, index: int, start: int, end: int, cause: int, under: int) -> None:
         gap, kernel = int(host.pieces.gap[index]), int(host.pieces.kernel[index])
-        self._host.append((start, end, gap, kernel, cause, int(host.call[index])))
+        self._host.append((start, end, gap, kernel, cause, int(host.call[index]), -1, under))
 
     def add_waited(self, host: HostPieces, index: int, start: int, end: int, work: int) -> None:
         self._waited.append((start, end, int(host.pieces.gap[index]), int(host.pieces.kernel[index]), work))
 
     def host(self) -> HostPieces:
-        table = np.array(self._host, dtype=np.int64).reshape(-1, 6).T
-        kept = self._kept
-        pieces = joined(kept.pieces, Pieces(*table[:4]))
-        no_cold_start = np.full(len(table[4]), -1)
-        return HostPieces(
-            pieces,
-            np.concatenate((kept.cause, table[4])),
-            np.concatenate((kept.call, table[5])),
-            np.concatenate((kept.after, no_cold_start)),
-        )
+        table = np.array(self._host, dtype=np.int64).reshape(-1, 8).T
+        return join([self._kept, HostPieces(Pieces(*table[:4]), *table[4:])])
 
     def waited(self) -> Waited:
         table = np.array(self._waited, dtype=np.int64).reshape(-1, 5).T

@@ -16,10 +16,10 @@ import numpy as np
 from traces.account.calls import CallKind
 from traces.account.clocks import SKEW
 from traces.account.host_calls import NONE, HostCalls, is_kind
+from traces.account.stream_waits import synchronised_streams
 from traces.account.waits import BLOCKING_COPY, is_token_count
 from traces.columns import COPY_KINDS, NULL, PLACE, BoolArray, IntArray, distinct
 from traces.groups import places_of_each
-from traces.launches import join_launches
 from traces.limits import Limit
 from traces.replay.waiting import Wait, Waits
 from traces.timeline import Bucket, RankTimeline, Source
@@ -87,7 +87,7 @@ class _Finder:
         return HostWaits(self._with_queue(), self._own, self._feeds)
 
     def _synchronising(self) -> None:
-        named = self._recorded_streams()
+        named = synchronised_streams(self._rank)
         for call in np.flatnonzero(self._calls.kind == CallKind.SYNC).tolist():
             name = self._rank.columns.call_names[int(self._rank.columns.calls.name[self._calls.row[call]])]
             if "Device" in name or "Ctx" in name:
@@ -110,15 +110,6 @@ class _Finder:
             self._own[call] = max(0, back - last)
         after = back - last if last > begin else int(self._own[call])
         self._of_call[call] = [Wait(call, work, after) for work in held]
-
-    def _recorded_streams(self) -> dict[int, int]:
-        """Row of `Calls` -> stream, of synchronising calls whose row names the stream they wait for."""
-        syncs = self._rank.columns.syncs
-        mine = np.flatnonzero((syncs.process_gid == self._rank.process_gid) & (syncs.stream_id != NULL))
-        joined = join_launches(
-            self._rank.columns.calls, syncs.process_gid[mine], syncs.correlation_id[mine]
-        ).call
-        return dict(zip(joined.tolist(), syncs.stream_id[mine].tolist(), strict=True))
 
     def _last_on(self, stream: int, call: int) -> list[int]:
         """The last work launched on a stream before a call; none where the stream had none."""

@@ -26,9 +26,11 @@ Export = Callable[..., Path]
 US = 1_000
 GEMM = "nvjet_tst_128x256_64x4_2x1_v_bz_TNT"
 SENDRECV = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<(unsigned long)4096>)"
+GATHER = "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<(unsigned long)4096>)"
 ADAM = "multi_tensor_apply_kernel<at::native::FusedOptimizerTensorListMetadata<4>, FusedAdamMathFunctor<>>"
 NORM_BACKWARD = "transformer_engine::normalization::rmsnorm_bwd_tuned_kernel"
 SYNC = "cudaStreamSynchronize_v3020"
+DEVICE_SYNC = "cudaDeviceSynchronize_v3020"
 NOTIFY = "void deep_ep::intranode::notify_dispatch<(int)8>(const int *, int *)"
 
 
@@ -115,13 +117,45 @@ def test_a_gap_between_dependent_kernels_is_latency(export: Export) -> None:
 def test_a_sync_whose_work_still_runs_is_blocking_and_its_return_is_starved(export: Export) -> None:
     said = Said()
     said.kernel(SENDRECV, 100, 160, launch=(20, 22), stream=20)
-    said.call(SYNC, 30, 170)
+    said.call(DEVICE_SYNC, 30, 170)
     said.kernel(GEMM, 190, 250, launch=(180, 185))
     found = account(export, said)
     # 100-160 all-to-all runs, 160-170 the call returns, 170-180 cold start, 180-185 launch, 185-190 arrival
     assert us(dict(found.blocking_ns)) == {"sendrecv_unresolved": 60}
     assert us(dict(found.launch_starved_ns)) == {"sync": 20, "launch": 5}
-    assert found.arrival_ns == 5 * US
+    assert (found.arrival_ns, found.masked_ns) == (5 * US, 0)
+
+
+def behind_a_gather(waits: bool = False, named: int | None = None) -> Said:
+    """All has ended but a gather, 100-160 on its own stream, when the host synchronises with one."""
+    said = Said()
+    said.kernel(GATHER, 100, 160, launch=(20, 22), stream=24)
+    if waits:
+        said.call("cudaStreamWaitEvent_v3020", 24, 26)
+    number = said.call(SYNC, 30, 170)
+    if named is not None:
+        said.recording.synchronisation("stream", 30 * US, 170 * US, correlation_id=number, stream=named)
+    said.kernel(GEMM, 190, 250, launch=(180, 185))
+    return said
+
+
+@pytest.mark.parametrize("named", [None, 7])
+def test_a_gather_of_another_stream_holds_nobody_who_synchronises_with_his_own(
+    export: Export, named: int | None
+) -> None:
+    found = account(export, behind_a_gather(named=named))
+    # 100-180 in the call and cold, 180-185 launch; under 60 of it the gather ran
+    assert us(dict(found.launch_starved_ns)) == {"sync": 80, "launch": 5}
+    assert (dict(found.blocking_ns), found.masked_ns) == ({}, 60 * US)
+
+
+@pytest.mark.parametrize("how", [{"waits": True}, {"named": 24}])
+def test_it_holds_who_synchronises_with_its_stream_or_one_that_may_wait_for_it(
+    export: Export, how: dict[str, Any]
+) -> None:
+    found = account(export, behind_a_gather(**how))
+    assert us(dict(found.blocking_ns)) == {"other_comm": 60}
+    assert (us(dict(found.launch_starved_ns)), found.masked_ns) == ({"sync": 20, "launch": 5}, 0)
 
 
 @pytest.mark.parametrize(("next_kernel", "named"), [("_permute_kernel", True), (GEMM, False)])
