@@ -101,7 +101,11 @@ def _about(result: Result, fix: Fix) -> Iterator[str]:
     yield from _comment(f"{fix.id} {fix.title}")
     yield from _comment(f"Evidence: {_evidence(result, fix.wall)}.")
     if (gain := known(fix.gain_frac)) is not None:
-        yield from _comment(f"Gain: at most {percent(gain[1])} of the step.")
+        yield from _comment(
+            f"Gain: at most {percent(gain[1])} of the step."
+            if fix.gain_replayed
+            else f"Gain: not replayed. Acts on {percent(gain[1])} of the step."
+        )
     for said in answer_words(fix.checked):
         yield from _comment(f"Checked: {said}")
     if (room := known(fix.room)) is not None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from heuristics.config.sizes import batch_divides, doubled_micro_batch
 from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import holds
 from heuristics.run.run import Run
 from traces.settings.settings import Value
 
+MICRO_BATCH: Final = "train.micro_batch_size"
+
 
 def doubled(run: Run) -> dict[str, Value]:
     """Twice the micro-batch; 2N of the N there is where that is unknown."""
-    return {"train.micro_batch_size": doubled_micro_batch(run) or "2N"}
+    return {MICRO_BATCH: doubled_micro_batch(run) or "2N"}
 
 
 def batch_needs(run: Run, ranks_times: int = 1) -> tuple[Precondition, ...]:

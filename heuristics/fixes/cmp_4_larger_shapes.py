@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from heuristics.config.sizes import experts_divide, wider_ep
-from heuristics.fixes.batch import batch_needs, doubled
+from heuristics.fixes.batch import MICRO_BATCH, batch_needs, doubled
 from heuristics.fixes.change import Change
 from heuristics.fixes.fix import Fix, Form
 from heuristics.fixes.precondition import Precondition
@@ -67,9 +67,12 @@ FIX: Final = Fix(
     ),
     direct=("gemm", "grouped_gemm", "attention", "convolution"),
     wins=compute_classes(),  # a larger FP32 GEMM does without tensor cores as well
+    per_token=lambda run: MICRO_BATCH in change(run).set,
     pytorch=Form(
         title="Use larger GEMM shapes",
         code=("a larger batch on each GPU, with fewer steps of gradient accumulation",),
+        inference=("a larger batch: more requests, or more tokens, in each pass",),
+        per_token=True,
         verify="GEMMs have more rows, SM fill rises",
         sources=("ours: more rows are more blocks",),
         side_effects=("a larger batch keeps more activations",),

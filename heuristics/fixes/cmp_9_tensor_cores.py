@@ -54,6 +54,7 @@ FIX: Final = Fix(
         "Megatron-LM, megatron/training/arguments.py at d98e8a64",
     ),
     direct=("no_tensor_cores",),
+    takes_away=True,
     any_program=True,
     pytorch=Form(
         title="Run GEMMs on tensor cores: TF32 or BF16",

@@ -36,7 +36,7 @@ def _in_pytorch(fix: Fix, form: Form) -> Fix:
         kinds=kinds,
         direct=fix.direct if form.kinds is None else None,
         wins=fix.wins if form.kinds is None else None,
-        change=lambda run: Change(pytorch=form.code, launch=form.environment),
+        change=lambda run: Change(pytorch=form.code_for(run), launch=form.environment),
         advice=form.advice,
         versions=form.versions,
         gains=(),
@@ -46,6 +46,7 @@ def _in_pytorch(fix: Fix, form: Form) -> Fix:
         sources=form.sources,
         changes=form.changes,
         of_run=the_same,
+        per_token=lambda run: form.per_token,
     )
 
 

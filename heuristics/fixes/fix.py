@@ -30,6 +30,11 @@ def nothing_needed(run: Run) -> tuple[Precondition, ...]:
     return ()
 
 
+def never(run: Run) -> bool:
+    """On no run."""
+    return False
+
+
 def one_change(run: Run) -> Mapping[str, Change]:
     """No arms: the fix is one change."""
     return {}
@@ -44,8 +49,9 @@ def the_same(fix: Fix, run: Run) -> Fix:
 class Form:
     """A fix as plain PyTorch makes it.
 
-    `code`: lines of a training script, with a word on where they stand; `kinds`: of the wall's cost it acts
-    on, where they are others than the fix's.
+    `code`: lines of a training script, with a word on where they stand; `inference`: those of a program that
+    does not train, where they are others; `kinds`: of the wall's cost it acts on, where they are others than
+    the fix's.
     """
 
     title: str
@@ -58,6 +64,12 @@ class Form:
     kinds: tuple[str, ...] | None = None
     advice: Callable[[Run], tuple[Precondition, ...]] = nothing_needed
     changes: Callable[[Run], tuple[str, ...]] = nothing_replayed
+    inference: tuple[str, ...] = ()
+    per_token: bool = False
+
+    def code_for(self, run: Run) -> tuple[str, ...]:
+        """The lines for a program that trains, or does not."""
+        return self.inference if self.inference and run.active.training is False else self.code
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +87,9 @@ class Fix:
     its environment serves every framework. A fix with neither is Megatron's alone. `arms`: the changes to
     measure against each other, by name, where no guide names a winner. `of_run`: the fix as it is for a run,
     where it turns a knob up for one and down for another. `with_room`: of memory's, one that helps where
-    memory is not short: it uses the room, or makes no more of it.
+    memory is not short: it uses the room, or makes no more of it. `takes_away`: it is the edit by which its
+    kinds were priced, so that their cost is its replay. `per_token`: whether it changes how much one step
+    does, so that only times per token compare.
     """
 
     id: str
@@ -100,6 +114,8 @@ class Fix:
     arms: Callable[[Run], Mapping[str, Change]] = one_change
     of_run: Callable[[Fix, Run], Fix] = the_same
     with_room: bool = False
+    takes_away: bool = False
+    per_token: Callable[[Run], bool] = never
 
     def knobs(self, run: Run) -> Knobs:
         """Its change in every spelling."""

@@ -108,6 +108,7 @@ FIX: Final = Fix(
     pytorch=Form(
         title="Fuse small kernels",
         code=("torch.compile(model)", "torch.optim.AdamW(..., fused=True)"),
+        inference=("torch.compile(model)",),
         verify="fewer and longer kernels in each step",
         sources=("PyTorch, torch/__init__.py and torch/optim/adamw.py",),
         side_effects=("the first steps compile: leave them out",),

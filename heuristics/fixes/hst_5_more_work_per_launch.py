@@ -80,9 +80,12 @@ FIX: Final = Fix(
         "Megatron-LM, megatron/core/transformer/moe/README.md at d98e8a64",
     ),
     any_program=True,
+    per_token=lambda run: True,
     pytorch=Form(
         title="Give each launch more work",
         code=("a larger batch on each GPU, with fewer steps of gradient accumulation",),
+        inference=("a larger batch: more requests, or more tokens, in each pass",),
+        per_token=True,
         verify="kernels get longer, and fewer for each sample",
         sources=("ours: the same launches for more samples",),
         side_effects=("a larger batch keeps more activations",),

@@ -49,6 +49,7 @@ FIX: Final = Fix(
         "CUDA C++ Best Practices Guide, asynchronous and overlapping transfers with computation",
     ),
     direct=("host_resident",),
+    takes_away=True,
     any_program=True,
     pytorch=Form(
         title="Keep what each layer reads on the GPU, or prefetch it",

@@ -317,7 +317,7 @@ def _planned(run: Run, fix: Fix, gains: Mapping[str, Gain]) -> Planned:
     conditions = (*_if_resolved(run, fix), *fix.preconditions(run))
     ceiling = None if fix.direct == () else _ceiling_frac(run, fix.wall, _with_perhaps(run, _wins(fix)))
     why = NO_WALL if ceiling is None else NOT_REPLAYED
-    planned = Planned(fix, Knobs(), conditions, ceiling, low_because=why)
+    planned = Planned(fix, Knobs(), conditions, ceiling, low_because=why, replayed=fix.takes_away)
     if is_repair(run, fix):
         return as_repair(run, planned)
     if ceiling is not None:
@@ -337,6 +337,7 @@ def _replayed(
         return planned
     if not found:
         return replace(planned, low_because=NOT_FOUND)
+    planned = replace(planned, replayed=True)
     high = sum(gain.high_frac for gain in found)
     if not any(gain.across for gain in found):
         high = min(ceiling_frac, high)

@@ -19,6 +19,7 @@ class Planned:
     acts on costs no more, and a replay of the change at its best gives no more; only the latter where it acts
     on several walls. `low_frac`: what a pessimistic replay of it gives, negative where it may cost more than
     it gives, None where no lower end can be defended, as `low_because` says and `low_cure` would change.
+    `replayed`: whether a replay of the change itself gave them; else the ceiling is only what it acts on.
     `shares_with`: fixes of the plan
     that act on the same costs, so that their gains do not add up. `after`: earlier fixes of the plan without
     which the configuration forbids it.
@@ -34,6 +35,7 @@ class Planned:
     shares_with: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     change: Change = field(default_factory=Change)
+    replayed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,8 @@ def as_repair(run: Run, planned: Planned) -> Planned:
     """A repair saves at most what the run without its cause does, whatever its wall costs one rank."""
     if not is_repair(run, planned.fix) or run.late is None or run.late.saved_frac is None:
         return planned
-    return replace(planned, ceiling_frac=run.late.saved_frac, low_frac=None, low_because=_REPLAYED)
+    saved = run.late.saved_frac
+    return replace(planned, ceiling_frac=saved, low_frac=None, low_because=_REPLAYED, replayed=True)
 
 
 def less_waiting(run: Run, planned: Planned, ceiling_frac: float | None) -> Planned:

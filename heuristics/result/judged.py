@@ -154,9 +154,11 @@ class KnownIssue(Section, frozen=True):
 
 
 class Fix(Section, frozen=True):
-    """One change to try; the lower end of `gain_frac` is null where the change itself was not replayed.
+    """One change to try; the lower end of `gain_frac` is null where no lower end can be defended.
 
     `first_because`: what puts it before the usual order of its wall, empty where nothing does.
+    `gain_replayed`: whether a replay of the change gives its range; else the upper end is what it acts on.
+    `per_token`: whether only times per token compare, since a step does more with it.
     """
 
     id: str
@@ -177,6 +179,8 @@ class Fix(Section, frozen=True):
     known_issues: tuple[KnownIssue, ...] = ()
     arms: tuple[Arm, ...] = ()
     first_because: str = ""
+    gain_replayed: bool = True
+    per_token: bool = False
 
 
 class Combined(Section, frozen=True):

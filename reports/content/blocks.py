@@ -189,7 +189,8 @@ class Step:
     """One step of the plan. `id`: the fix (`COM-2`), which `explain` knows; `saves`: its replayed range.
 
     `spellings`: the framework in use first; short pages show `in_use` alone. `notes`: the precondition that
-    matters; `low`, `high`: the range as shares of the step, for a drawn bar, None where not replayed.
+    matters; `low`, `high`: the range as shares of the step, for a drawn bar, None where not known;
+    `replayed`: whether it is the change's own, else `high` is only what the change acts on.
     """
 
     id: str
@@ -200,6 +201,7 @@ class Step:
     low: float | None = None
     high: float | None = None
     after: tuple[str, ...] = ()
+    replayed: bool = True
 
     @property
     def in_use(self) -> tuple[Spelling, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from typing import Final
 
 from msgspec import UNSET
@@ -67,6 +68,7 @@ _BREAKING: Final = {
     "torch.cuda.max_memory_reserved()",
 }
 """What would tell of a version, a package or room: without these a change fails, not only gains nothing."""
+_PER_TOKEN: Final = (words("Compare by time per token, not per step."),)
 _STATES: Final = {"met": "Met", "unmet": "Needs", "unknown": "Check"}
 
 
@@ -143,15 +145,32 @@ def _corrections(result: Result) -> Iterator[Step]:
 
 def step_of(result: Result, fix: Fix, everything: bool = False) -> Step:
     """One fix as a step; `everything`: with all it needs and does."""
-    gain = known(fix.gain_frac)
-    low, high = (known(gain[0]), gain[1]) if gain else (None, None)
-    unproven = "to be confirmed" if _is_open(result, fix) else "saving not measured"
-    gains = f"saves {saving(low, high)}" if high is not None else unproven
+    low, high = _gain(fix)
     notes = tuple(_all_notes(fix)) if everything else (*_one_note(fix), *_issues(fix, everything))
-    notes = (*_in_place_of(result, fix), *notes)
+    notes = (*_in_place_of(result, fix), *notes, *(_PER_TOKEN if fix.per_token else ()))
     if fix.arms:
         notes = (_experiment(fix.arms), *notes)
-    return Step(fix.id, words(fix.title), gains, (*_ways(fix, _order(result)),), notes, low, high, fix.after)
+    ways = (*_ways(fix, _order(result)),)
+    title, saves = words(fix.title), _saves(result, fix)
+    return Step(fix.id, title, saves, ways, notes, low, high, fix.after, fix.gain_replayed)
+
+
+def _gain(fix: Fix) -> tuple[float | None, float | None]:
+    gain = known(fix.gain_frac)
+    return (known(gain[0]), gain[1]) if gain else (None, None)
+
+
+def _saves(result: Result, fix: Fix) -> str:
+    """A saving is a replay's; without one of its own a change only acts on some of the time."""
+    low, high = _gain(fix)
+    if high is None:
+        return "to be confirmed" if _is_open(result, fix) else "saving not measured"
+    if fix.gain_replayed:
+        return f"saves {saving(low, high)}"
+    before = takewhile(lambda one: one is not fix, result.fixes)
+    alike = [one for one in before if one.id in fix.shares_with and not one.gain_replayed]
+    same = "the same " if any(_gain(one)[1] == high for one in alike) else ""
+    return f"acts on {same}{percent(high)}"
 
 
 def _in_place_of(result: Result, fix: Fix) -> Iterator[Words]:

@@ -160,6 +160,7 @@ def _other_ranks(result: Result, rank: Rank) -> Iterator[Fold]:
 
 def _replayed(result: Result, steps: Plan | Sentence) -> Replayed:
     """What single changes and sets of them save, as far as they were replayed."""
-    alone = [(step.id, step.low, step.high) for step in steps.steps] if isinstance(steps, Plan) else []
+    planned = steps.steps if isinstance(steps, Plan) else ()
+    alone = [(step.id, step.low, step.high) for step in planned if step.replayed]
     found: Replayed = [([id], low, high, saving(low, high)) for id, low, high in alone if high is not None]
     return found + [([*one.ids], *one.gain_frac, saving(*one.gain_frac)) for one in result.combined]
