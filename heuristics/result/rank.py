@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from heuristics.result.compute import Sm, TensorCores
@@ -130,6 +131,15 @@ class Memory(Section, frozen=True):
     capacity_bytes: OrMissing[Bytes]
 
 
+class DataLoading(Section, frozen=True):
+    """Waits for the next batch. `workers`: of the loader, by the rhythm of the waits; 1 may be none."""
+
+    waiting_steps: Count
+    workers: OrMissing[Count]
+    input_copies: Count
+    input_copies_exposed_ns: Ns
+
+
 class Passes(Section, frozen=True):
     """How often a module ran."""
 
@@ -213,6 +223,7 @@ class Rank(Section, frozen=True):
     timeline: Timeline
     replay: OrMissing[Replay]
     other_steps: tuple[Timeline, ...] = ()
+    data_loading: DataLoading | UnsetType = UNSET
 
     @property
     def timelines(self) -> tuple[Timeline, ...]:

@@ -4,9 +4,9 @@ What is removed to measure it: communication takes no GPU time; its launches sta
 communication that runs under compute, or behind a host that is later still, costs nothing. Its kind is the
 kind whose absence alone would win most: expert all-to-all, then data, tensor, pipeline, context parallelism.
 
-What it is not: the sum of communication kernels, nor exposed time (an upper bound: the host may be the limit
-behind it), nor bandwidth: from one rank waiting for a late peer and moving data look the same. Where waits
-that no edge explains could make it a wall, it is not clear: where events are not recorded, those are mostly
+What it is not: the sum of communication kernels, nor exposed time (the host may be the limit behind it, and
+compute beside it may be slowed), nor bandwidth: from one rank waiting for a late peer and moving data look
+the same. Where waits that no edge explains could make it a wall, it is not clear: where events are not recorded, those are mostly
 waits for communication (in simulated runs the true cost was the replayed one plus their share).
 References: Megatron-Bridge, skill nsys-analysis (exposed is not blocking; ceilings, not forecasts).
 """
@@ -51,7 +51,10 @@ def _context(ranks: Sequence[Figures]) -> list[Evidence]:
     """Exposed, blocking and hidden beside the cost, over all ranks that tell communication."""
     told = [rank for rank in ranks if rank.comm_known]
     found = shown_frac(
-        "exposed_comm_frac", told, lambda rank: rank.exposed_comm_ns, "an upper bound of its cost"
+        "exposed_comm_frac",
+        told,
+        lambda rank: rank.exposed_comm_ns,
+        "less may be saved, as the host may be late as well; more where it slows compute",
     )
     if all(rank.blocking_ns is not None for rank in told):
         why = "what a fix could recover while the host stays ahead"

@@ -35,7 +35,8 @@ def unproven(walls: Sequence[WallJudgement], bound: Bound) -> Mapping[WallId, Mi
     compute = next((wall for wall in walls if wall.id == "compute"), None)
     if compute is None or compute.outcome != "unmeasurable" or not compute.missing:
         return {"compute": Missing("verdict.bound", NO_WALL, MEASURE_IT)}
-    return {"compute": Missing("verdict.bound", f"{bound.because}; {compute.missing[0]}", compute.cure)}
+    reason = f"compute takes most of the time, and what it costs is unknown: {compute.missing[0]}"
+    return {"compute": Missing("verdict.bound", reason, compute.cure)}
 
 
 def unproven_by_figures(

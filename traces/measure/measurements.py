@@ -16,6 +16,7 @@ from traces.intervals import Spans, covered_ns
 from traces.measure.a2a import A2a, measure_a2a
 from traces.measure.bounds import Bounds, measure_bounds
 from traces.measure.budget import Budget, measure_budget
+from traces.measure.data_loading import DataLoading, measure_data_loading
 from traces.measure.detected import Detected, detect
 from traces.measure.host_copies import offload_places, resident_places
 from traces.measure.kernel_table import KernelTable, measure_kernels
@@ -85,6 +86,7 @@ class RankMeasurements:
     moe: MoeLedger | Missing
     ledger: tuple[LedgerRow, ...]
     summary: RankSummary
+    data_loading: DataLoading
     kernels: KernelTable
     timeline: StepTimeline
     other_steps: tuple[StepTimeline, ...]
@@ -162,6 +164,7 @@ def measure_rank(
         moe=moe,
         ledger=ledger,
         summary=summary,
+        data_loading=measure_data_loading(rank, steps, ledger),
         kernels=measure_kernels(rank, steps.windows),
         timeline=timelines.shown,
         other_steps=timelines.others,

@@ -9,8 +9,11 @@ from heuristics.result.judged import Wall
 from heuristics.result.known import known
 from heuristics.result.rank import Rank
 from heuristics.result.result import Result
-from reports.content.analysis.headline import by_family, main_kind, open_walls
+from heuristics.run.run import WallId
+from heuristics.walls.price import WALL
+from reports.content.analysis.headline import by_family, main_kind
 from reports.content.analysis.scale import Scale, per_step_ns, scale_of
+from reports.content.analysis.unproven import open_walls
 from reports.content.blocks import (
     Bar,
     Cell,
@@ -30,6 +33,15 @@ from reports.content.names import capital, name_of, who
 from reports.content.quantities import milliseconds, percent
 from traces.missing import Missing
 
+_SHOWN: Final[tuple[tuple[WallId, str, str], ...]] = (
+    (
+        "communication",
+        "Communication is exposed for",
+        "the GPU would wait for other work instead",
+    ),
+    ("host_overhead", "The CPU is late for", "the late kernels wait for other work as well"),
+)
+"""Walls that the bar shows: what it says of each, and why its absence may save less."""
 _SMALL: Final = 0.01
 _APART: Final = 0.05
 """Ranks whose steps differ by more are not alike: the longest is named."""
@@ -98,7 +110,27 @@ def savings(result: Result) -> Table:
         Column("of rest" if result.verdict.startup_ns else "share", number=True),
         Column(""),
     )
-    return Table("Could save at most", columns, tuple(_row(result, wall) for wall in walls))
+    note = words(*_apart(result))
+    return Table("Could save at most", columns, tuple(_row(result, wall) for wall in walls), note=note)
+
+
+def _apart(result: Result) -> Iterator[str]:
+    """Why the bar shows much of what the table calls cheap: its absence would not shorten the step."""
+    window_ns = sum(rank.budget_ns.window for rank in result.ranks)
+    clear = {wall.id: known(wall.cost_frac) or 0.0 for wall in result.walls if wall.outcome == "clear"}
+    for wall, said, why in _SHOWN:
+        part = sum(_shown_ns(rank, wall) for rank in result.ranks) / window_ns
+        if wall in clear and part >= WALL.value and clear[wall] < part / 2:
+            yield f"{said} {percent(part)}, yet without it only {percent(clear[wall])} is saved: {why}. "
+
+
+def _shown_ns(rank: Rank, wall: WallId) -> int:
+    """What the bar shows of a wall."""
+    if wall == "communication":
+        return known(rank.budget_ns.exposed_comm) or 0
+    absent = known(rank.absent_ns)
+    late = absent.launch_starved if absent is not None else {}
+    return sum(ns for cause, ns in late.items() if cause not in ("allocator", "profiler", "lazy_init"))
 
 
 def _ceiling(result: Result, wall: Wall) -> float:

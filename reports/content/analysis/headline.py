@@ -7,18 +7,26 @@ from typing import Final
 
 from msgspec import UNSET
 
+from heuristics.plan.order import LITTLE
 from heuristics.result.judged import Bucket, Verdict, Wall
 from heuristics.result.known import known
 from heuristics.result.result import Result
-from heuristics.walls.price import WALL
 from heuristics.walls.verdict import FAMILIES
+from reports.content.analysis.loading import data_line
 from reports.content.analysis.scale import gpus_of, scale_of, telling_rank
+from reports.content.analysis.unproven import (
+    Unused,
+    at_most,
+    bucket_name,
+    open_walls,
+    part_of_time,
+    unused,
+)
 from reports.content.blocks import Code, Headline, Tone, Words, words
 from reports.content.names import gpu_of, name_of, who
 from reports.content.quantities import counted, milliseconds, percent
 from reports.content.wording import sentence
 from reports.measures import measures
-from traces.missing import Missing
 
 MOST: Final = 0.8
 HALF: Final = 0.5
@@ -26,7 +34,6 @@ HALF: Final = 0.5
 _NAMED: Final = 2
 _OPAQUE: Final = 3
 """Walls that a window of graphs recorded whole leaves unjudged: all but the host's."""
-_UNUSED: Final[tuple[Bucket, ...]] = ("exposed_comm", "exposed_copy", "idle")
 _FORCED: Final = (
     "Routing is forced to balance; real routing is slower. Published for one run: 32 % MFU balanced, "
     "15 % with its learned router (marin#7668)."
@@ -49,37 +56,31 @@ def headline(result: Result) -> Headline:
         return Headline("SLOWED BY", (_named(found),), Tone.BAD, under)
     if all(wall.outcome == "unmeasurable" for wall in result.walls):
         return Headline("NOT JUDGED", (_unjudged(result),), Tone.NOTICE, under)
-    opaque = [wall for wall in result.walls if wall.outcome == "unmeasurable"]
-    if len(opaque) == _OPAQUE and not unused_frac(result):
-        return Headline("NOT JUDGED", (f"{_unjudged(result)} {_closest(result)}",), Tone.NOTICE, under)
-    if unused := unused_frac(result):
-        said = f"{_bucket(result, unused[0])}: {percent(unused[1])} of the time. {_closest(result)}"
-        return Headline("NOT PROVEN", (f"{said[0].upper()}{said[1:]}{_open(result)}",), Tone.NOTICE, under)
+    if (part := unused(result)) is not None:
+        return _largest_part(result, part, under)
+    if _is_opaque(result):
+        said = f"{_unjudged(result)} {_busy(result)}"
+        return Headline("NOT JUDGED", (said.rstrip(),), Tone.NOTICE, under)
     if open_walls(result):
-        said = f"{_closest(result)}{_open(result)}"
+        said = f"{_closest(result)} {_open(result)}"
         return Headline("NO BOTTLENECK FOUND SO FAR", (said,), Tone.NOTICE, under)
     return Headline("NO BOTTLENECK OF 10 % OR MORE", (_closest(result),), Tone.GOOD, under)
 
 
-def _open(result: Result) -> str:
-    named = ", ".join(name_of(wall.id) + _most(wall) for wall in open_walls(result))
-    return f" Not judged: {named}." if named else ""
+def _largest_part(result: Result, part: Unused, under: tuple[Words, ...]) -> Headline:
+    """No wall is proven, and a tenth or more of the time is not compute: that leads, with what it may be."""
+    if (wall := part.wall) is None:
+        said = f"{part_of_time(result, part)} {_nearest(result)}{_open(result)}"
+        return Headline("NO SINGLE CAUSE OF 10 %", (said.rstrip(),), Tone.NOTICE, under)
+    what = name_of(wall.id) if part.bucket == "idle" else name_of(part.bucket)
+    said = f"{what} ({percent(part.frac)} of the time). Its cost is not proven{at_most(wall)}."
+    others = _open(result, besides=wall)
+    return Headline("MAY BE SLOWED BY", (f"{said} {others}".rstrip(),), Tone.NOTICE, under)
 
 
-def unused_frac(result: Result) -> tuple[Bucket, float] | None:
-    """The largest part of time that is not compute, of at least a tenth, where no wall is proven."""
-    if known(result.verdict.wall) is not None:
-        return None
-    window_ns = sum(rank.budget_ns.window for rank in result.ranks)
-    parts: dict[Bucket, int] = {
-        bucket: sum(known(getattr(rank.budget_ns, bucket)) or 0 for rank in result.ranks)
-        for bucket in _UNUSED
-    }
-    largest = max(parts, key=lambda bucket: parts[bucket])
-    may_matter = largest == "idle" or bool(open_walls(result))
-    if not window_ns or not may_matter or parts[largest] < WALL.value * window_ns:
-        return None
-    return largest, parts[largest] / window_ns
+def _open(result: Result, besides: Wall | None = None) -> str:
+    named = [name_of(wall.id) + at_most(wall) for wall in open_walls(result) if wall is not besides]
+    return f"Not judged: {', '.join(named)}." if named else ""
 
 
 def findings(result: Result) -> list[Wall]:
@@ -122,12 +123,20 @@ def cause(wall: Wall) -> str:
         return _kind(wall, kind)
     if (kind := main_kind(wall, HALF)) is not None:
         return f"{name_of(wall.id)}, mostly {_kind(wall, kind)}"
+    kinds = known(wall.cost_by_kind_ns) or {}
+    if wall.id == "compute" and kinds and all(_is_class(one) for one in kinds):
+        return "kernels too small to fill the GPU"
     return name_of(wall.id)
 
 
+def _is_class(kind: str) -> bool:
+    """Whether a kind of compute's cost is a class of kernels, which then fill the GPU too little."""
+    return measures()[kind].group == "class"
+
+
 def _kind(wall: Wall, kind: str) -> str:
-    if wall.id == "compute" and measures()[kind].group == "class":
-        return f"{name_of(kind)} too small for the GPU"
+    if wall.id == "compute" and _is_class(kind):
+        return f"{name_of(kind)} too small to fill the GPU"
     return name_of(kind)
 
 
@@ -137,43 +146,42 @@ def _startup(result: Result) -> str:
     return f"Profiler and start-up take {of}; walls are judged on the rest."
 
 
-def open_walls(result: Result) -> list[Wall]:
-    """Walls that could cost a tenth for all that this recording tells, the most they can cost first."""
-    told = [(known(wall.at_most_frac), wall) for wall in result.walls if wall.outcome == "unmeasurable"]
-    found = [
-        (1.0 if most is None else most, wall) for most, wall in told if most is None or most >= WALL.value
-    ]
-    return [wall for _, wall in sorted(found, key=lambda one: -one[0])]
-
-
-def _most(wall: Wall) -> str:
-    """The most that a wall without a cost can be, where anything bounds it."""
-    most = known(wall.at_most_frac)
-    return f" (at most {percent(most)})" if most is not None and most < 1 else ""
-
-
 def _closest(result: Result) -> str:
-    clear = [(known(wall.cost_frac) or 0.0, wall) for wall in result.walls if wall.outcome == "clear"]
-    share, nearest = max(clear, key=lambda one: one[0])
-    said = (
-        f"Closest: {cause(nearest)}, at most {percent(share)}."
-        if share
-        else "None that was judged costs time."
-    )
+    """The wall that costs most of those below a tenth, and where most of the time goes."""
     bucket: Bucket | None = known(result.verdict.largest_bucket)
     part = known(result.verdict.largest_bucket_frac)
-    if bucket is None or part is None:
-        return said
-    return f"{said} Largest part: {_bucket(result, bucket)}, {percent(part)}."
+    largest = "" if bucket is None or part is None else f"Largest part: {_part(result, bucket, part)}."
+    return f"{_nearest(result)}{largest}".rstrip()
 
 
-def _bucket(result: Result, bucket: Bucket) -> str:
-    """A bucket's name; what may be work that was not seen is not called idle, nor unnamed work compute."""
-    if bucket == "idle" and any(isinstance(rank.absent_ns, Missing) for rank in result.ranks):
-        return "nothing recorded"
-    if bucket == "compute" and all(known(rank.budget_ns.exposed_comm) is None for rank in result.ranks):
-        return "busy"
-    return name_of(bucket)
+def _part(result: Result, bucket: Bucket, part: float) -> str:
+    return f"{bucket_name(result, bucket)}, {percent(part)}"
+
+
+def _nearest(result: Result) -> str:
+    """What costs most of what was judged clear; nobody acts on less than a hundredth."""
+    clear = [(known(wall.cost_frac) or 0.0, wall) for wall in result.walls if wall.outcome == "clear"]
+    share, nearest = max(clear, key=lambda one: one[0], default=(0.0, None))
+    if nearest is None:
+        return ""
+    if share < LITTLE.value:
+        return "Nothing that was judged costs 1 % or more. "
+    return f"Closest: {cause(nearest)}, at most {percent(share)}. "
+
+
+def _is_opaque(result: Result) -> bool:
+    """Whether graphs recorded whole leave all but the host unjudged."""
+    return sum(wall.outcome == "unmeasurable" for wall in result.walls) >= _OPAQUE
+
+
+def _busy(result: Result) -> str:
+    """How busy the GPU is, which bounds the one wall that an opaque window leaves to judge."""
+    window_ns = sum(rank.budget_ns.window for rank in result.ranks)
+    busy = 1 - sum(rank.budget_ns.idle for rank in result.ranks) / window_ns
+    costs = [known(wall.cost_frac) for wall in result.walls if wall.id == "host_overhead"]
+    most = costs[0] if costs and costs[0] is not None else None
+    host = "" if most is None else f", so the host costs at most {percent(most)}"
+    return f"The GPU is busy for {percent(busy)} of the time{host}."
 
 
 def _unjudged(result: Result) -> str:
@@ -186,6 +194,8 @@ def _under(result: Result) -> Iterator[Words]:
     verdict = result.verdict
     if (level := known(verdict.confidence)) is not None:
         yield words(f"Confidence {level}{_because(verdict)}.")
+    if loading := data_line(result, findings(result)):
+        yield words(loading)
     if (waits := _waits_for_late(result)) is not None:
         yield words(f"{percent(waits)} of the exposed communication is waiting for a late rank.")
     if verdict.tied_with:
@@ -193,7 +203,7 @@ def _under(result: Result) -> Iterator[Words]:
     if forced_balance(result):
         yield words(_FORCED)
     untrained = [rank for rank in result.ranks if rank.detected.training_step is False]
-    if untrained:
+    if untrained and not _is_opaque(result):
         yield words(
             f"Not a training step ({untrained[0].detected.training_evidence}), so no fixes for training."
         )

@@ -14,7 +14,7 @@ from heuristics.result.judged import Arm, Bucket, Fix, Knobs, Precondition, Refu
 from heuristics.result.known import known
 from heuristics.result.result import Result
 from heuristics.run.run import WallId
-from reports.content.analysis.headline import open_walls, unused_frac
+from reports.content.analysis.unproven import open_walls, unused
 from reports.content.blocks import (
     Block,
     Code,
@@ -34,7 +34,7 @@ from reports.content.check_workflow import choices
 from reports.content.known_issues import issue_sentence
 from reports.content.names import is_cure, name_of
 from reports.content.quantities import counted, percent, saving
-from reports.content.wording import sentence
+from reports.content.wording import listed, sentence
 from traces.cures import cure
 from traces.missing import Missing
 from traces.names.frameworks import Framework
@@ -79,7 +79,8 @@ def plan(result: Result, most: int | None = MOST) -> Plan:
     steps = [*errors, *(step_of(result, fix) for fix in fixes)]
     if not steps:
         found = tuple(_find_out(result))
-        return Plan("DO THIS" if found else "WHAT TO DO", found, words(_why_none(result)))
+        why = _why_none(result)
+        return Plan("DO THIS" if found else "WHAT TO DO", found, words(why) if why else ())
     shown = steps[: most if most is None else most + _leading(steps)]
     title = "DO THIS, in this order" if len(shown) > 1 else "DO THIS"
     title = title.replace("DO THIS", "THEN DO THIS") if _after_repair(result) else title
@@ -322,39 +323,41 @@ _LOOKS: Final[Mapping[WallId, tuple[str, str]]] = {
     "compute": ("Find which kernels are slow, and why", "slow_kernels"),
 }
 """Wall -> how its cause is found where no change is known to fit, and the cure that says what to record."""
-_MAY_BE: Final[Mapping[Bucket, WallId]] = {
-    "idle": "host_overhead",
-    "exposed_comm": "communication",
-    "exposed_copy": "memory",
+_PARTS: Final[Mapping[Bucket, tuple[str, str]]] = {
+    "idle": _LOOKS["host_overhead"],
+    "exposed_comm": _LOOKS["communication"],
+    "exposed_copy": ("Find what is copied, and whether it can stay on the GPU or come ahead", "stacks"),
 }
-"""Time that is not compute -> the wall that it may be."""
+"""The same of time that is not compute, where no wall is proven."""
 
 
 def _find_out(result: Result) -> Iterator[Step]:
     """How to find the cause of a wall that has no step; what to record for walls that were not judged."""
     kind = result.traces[0].kind if result.traces else None
     wall: WallId | None = known(result.verdict.wall)
+    part = unused(result)
     if wall is not None:
-        look, missing = _LOOKS[wall]
-        yield Step("", words(look), "", (), (words(sentence(cure(missing, kind))),))
-    elif (idle := unused_frac(result)) is not None:
-        look, missing = _LOOKS[_MAY_BE[idle[0]]]
-        yield Step(
-            "", words(look), f"acts on {percent(idle[1])}", (), (words(sentence(cure(missing, kind))),)
-        )
+        yield _look(_LOOKS[wall], kind)
+    elif part is not None:
+        yield _look(_PARTS[part.bucket], kind, f"acts on {percent(part.frac)}")
     open_ = [one for one in open_walls(result) if is_cure(one.cure)]
     if open_:
-        named = " and ".join(name_of(one.id) for one in open_)
+        named = listed([name_of(one.id) for one in open_])
         cures = dict.fromkeys(one.cure for one in open_)
         yield Step(
             "", words(f"Record again, to judge {named}"), "", (), tuple(words(sentence(one)) for one in cures)
         )
 
 
+def _look(how: tuple[str, str], kind: str | None, acts: str = "") -> Step:
+    look, missing = how
+    return Step("", words(look), acts, (), (words(sentence(cure(missing, kind))),))
+
+
 def _why_none(result: Result) -> str:
     if known(result.verdict.wall) is not None:
         return _why_not_planned(result)
-    if open_walls(result) or unused_frac(result):
+    if open_walls(result) or unused(result):
         return ""
     return "Nothing in this recording calls for a change."
 

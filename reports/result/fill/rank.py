@@ -50,6 +50,7 @@ def rank(found: RankMeasurements, ep_overlap: bool | None) -> typed.Rank:
         sm=sm(found.sm),
         tensor_cores=tensor_cores(found),
         memory=memory(found.memory),
+        data_loading=copied(found.data_loading, typed.DataLoading),
         detected=detected(found, ep_overlap),
         kernels_without_launch=found.kernel_count - found.launched_count,
         unknown_kernels=unknown_kernels(found, no_steps),

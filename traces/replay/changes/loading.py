@@ -1,16 +1,23 @@
-"""Batches that are there when the step asks for them."""
+"""Batches that are there when the step asks for them.
+
+Pessimistic: a quarter of each wait goes, as where a second worker shares the cores of the first: steps of an
+MNIST run of others went from 151 to 115 ms, 144 of them waiting.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Final
 
 from traces.replay.changes.change import Draft, Recorded
 from traces.replay.graph import Timing
 
+QUARTER: Final = 4
+
 
 def loading_drafts(recorded: Recorded) -> Iterator[Draft]:
-    """`batches_in_time`: twice the workers halve each wait for a batch; the ceiling is no wait at all."""
+    """`batches_in_time`: a quarter of each wait for a batch goes; the ceiling is no wait at all."""
     data_ns = recorded.graph.pauses.named_ns["data"]
     if not data_ns.any():
         return
@@ -21,6 +28,6 @@ def loading_drafts(recorded: Recorded) -> Iterator[Draft]:
     yield Draft(
         "batches_in_time",
         {"host_overhead": ("data",)},
-        lambda timing: waiting(timing, 2),
+        lambda timing: waiting(timing, QUARTER),
         lambda timing: waiting(timing, 1),
     )

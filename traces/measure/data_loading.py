@@ -1,0 +1,90 @@
+"""Waits for the next batch by step: their rhythm tells how many workers load; and what the input copies show.
+
+Workers start together and take batches in turn, so where loading holds a run back the step waits for the
+slowest of each round: with k of them every k-th step waits longest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from traces.account.data_pauses import PAUSE, input_copies
+from traces.columns import IntArray
+from traces.intervals import intersect, subtract, union
+from traces.limits import Limit
+from traces.measure.ledger import LedgerRow
+from traces.missing import Missing
+from traces.steps.found import Steps
+from traces.timeline import Bucket, RankTimeline
+
+ROUNDS: Final = Limit(4, "rounds", "ours: of fewer than four rounds a rhythm may be chance")
+RHYTHM: Final = Limit(
+    0.7,
+    "fraction of the variance of the waits between the places of a round",
+    "ours: of 2,000 drawn series of random waits under one in a hundred has as much; recordings of others "
+    "with two and four workers have 0.96 and 0.75",
+)
+ALIKE: Final = Limit(
+    0.9, "fraction of steps", "ours: with one loader, or none, each step waits, but for a few at the ends"
+)
+_CURE: Final = "num_workers of the program's DataLoader tells"
+_WAITS: Final = "idle.launch_starved.data"
+
+
+@dataclass(frozen=True, slots=True)
+class DataLoading:
+    """`waiting_steps`: how many used steps wait for their batch. `workers`: by the rhythm; 1 may be none.
+    None where no step waits.
+
+    `input_copies`: over the recording; `input_copies_exposed_ns`: those beside which no kernel runs, over the
+    windows.
+    """
+
+    waiting_steps: int
+    workers: int | Missing | None
+    input_copies: int
+    input_copies_exposed_ns: int
+
+
+def measure_data_loading(rank: RankTimeline, steps: Steps, ledger: Sequence[LedgerRow]) -> DataLoading:
+    """Of one rank, whose `ledger` splits each step."""
+    rows, copies = rank.activities, input_copies(rank)
+    busy = (rows.bucket == Bucket.COMPUTE) | (rows.bucket == Bucket.COMM)
+    other = union(rows.start_ns[busy], rows.end_ns[busy])
+    moving = union(rows.start_ns[copies], rows.end_ns[copies])
+    exposed_ns = intersect(subtract(moving, other), steps.windows).total_ns
+    waits = waits_of(ledger, steps)
+    waiting, found = int((waits > PAUSE.value).sum()), workers_by_rhythm(waits)
+    if waiting and found is None:
+        reason = "the waits for batches show no rhythm"
+        return DataLoading(waiting, Missing("data_loading.workers", reason, _CURE), len(copies), exposed_ns)
+    return DataLoading(waiting, found, len(copies), exposed_ns)
+
+
+def waits_of(ledger: Sequence[LedgerRow], steps: Steps) -> IntArray:
+    """How long each used step waits for its batch; empty without steps."""
+    found = next((row.per_step_ns for row in ledger if row.row == _WAITS), ())
+    return np.array(found if steps.used else (), dtype=np.int64)
+
+
+def workers_by_rhythm(waits_ns: IntArray) -> int | None:
+    """How many workers load, by the waits of steps in order; None where that does not show.
+
+    The first waits of a run come before its loaders fell behind and are left out.
+    """
+    late = np.flatnonzero(waits_ns > PAUSE.value)
+    if not len(late):
+        return None
+    waits = waits_ns[late[0] :].astype(np.float64)
+    spread = float(((waits - waits.mean()) ** 2).sum())
+    for count in range(2, len(waits) // int(ROUNDS.value) + 1):
+        places = [waits[place::count] for place in range(count)]
+        between = sum(len(one) * (one.mean() - waits.mean()) ** 2 for one in places)
+        if spread and between >= RHYTHM.value * spread:
+            return count
+    steady = float((waits > np.median(waits) / 2).mean())
+    return 1 if len(waits) >= 2 * ROUNDS.value and steady >= ALIKE.value else None
