@@ -118,7 +118,9 @@ def _together(found: Sequence[RankMeasurements]) -> RunAnalysis | None:
     if len(found) < 2:
         return None
     from traces.ranks.run import analyse_run
+    from traces.ranks.unlike import refuse_unlike
 
+    refuse_unlike(found)
     return analyse_run([rank.summary for rank in found])
 
 

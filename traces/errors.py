@@ -17,6 +17,7 @@ MoeDiagError
   |   + OutOfTime         it takes longer than --timeout gives
   |   + UnpacksTooFar     a compressed file that is far larger unpacked than any recording
   |   + ClusterUnavailable  no scheduler, no worker, or other versions there
+  |   + UnlikeRuns        recordings of several runs where those of one are asked for
   |   + OutputNotWritable the result cannot be put where it was asked for
   + NothingToDiagnose     read, but neither kernels nor graph rows
 
@@ -60,6 +61,10 @@ class NotAResult(InputError):
 
 class DamagedTrace(InputError):
     """The file was a trace; now it is truncated, half exported or being written."""
+
+
+class UnlikeRuns(InputError):
+    """The recordings are of several runs, of which one verdict would be of none."""
 
 
 class NsysUnavailable(InputError):

@@ -6,8 +6,9 @@ kind whose absence alone would win most: expert all-to-all, then data, tensor, p
 
 What it is not: the sum of communication kernels, nor exposed time (the host may be the limit behind it, and
 compute beside it may be slowed), nor bandwidth: from one rank waiting for a late peer and moving data look
-the same. Where waits that no edge explains could make it a wall, it is not clear: where events are not recorded, those are mostly
-waits for communication (in simulated runs the true cost was the replayed one plus their share).
+the same. Where waits that no edge explains could make it a wall, it is not clear: where events are not
+recorded, those are mostly waits for communication (in simulated runs the true cost was the replayed one plus
+their share).
 References: Megatron-Bridge, skill nsys-analysis (exposed is not blocking; ceilings, not forecasts).
 """
 
