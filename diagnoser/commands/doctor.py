@@ -16,7 +16,7 @@ def doctor(
 ) -> None:
     """Is this recording good enough, for which wall.
 
-    Diagnoses nothing. Lists what is missing and what that makes impossible, how the recording or its export
+    Names no bottleneck. Lists what is missing and what that makes impossible, how the recording or its export
     went wrong, whether host and GPU clocks agree, what the profiler itself noted, whether the recording is
     good, usable or useless for each wall, and the line that records what is missing, as capture prints it.
     """

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from heuristics.result.judged import Wall
+from heuristics.result.known import known
+from heuristics.result.result import Result
 from heuristics.run.run import WALL_IDS, WallId
 from traces.columns import TraceInfo
 from traces.limits import Limit
@@ -16,6 +19,11 @@ Grade = Literal["good", "usable", "useless"]
 
 LAUNCHED: Final = Limit(
     0.9, "fraction of the kernels", "ours: as much as a wall is then without the launch that explains it"
+)
+
+
+KERNELS: Final = Limit(
+    100, "kernels", "ours: fewer, without a step, are a test of something and no run that could be judged"
 )
 
 
@@ -128,10 +136,42 @@ _NEEDS: Final = (
 _WORST: Final[tuple[Grade, ...]] = ("good", "usable", "useless")
 
 
-def fitness(info: TraceInfo, capture: Capture) -> tuple[Fitness, ...]:
-    """How good a recording is for each wall."""
+def fitness(info: TraceInfo, capture: Capture, result: Result | None = None) -> tuple[Fitness, ...]:
+    """How good a recording is for each wall; `result`: what a diagnosis makes of it, which has the last word.
+
+    A wall that it judges is no worse than usable; one that it cannot judge is no better than that.
+    """
     lacking = [need.makes for need in _NEEDS if need.lacks(info, capture)]
-    return tuple(_of_wall(wall, [makes[wall] for makes in lacking if wall in makes]) for wall in WALL_IDS)
+    graded = [_of_wall(wall, [makes[wall] for makes in lacking if wall in makes]) for wall in WALL_IDS]
+    if result is None:
+        return tuple(graded)
+    walls, shared = {wall.id: wall for wall in result.walls}, (*_in_window(result, capture),)
+    return tuple(_as_judged(one, walls[one.wall], shared) for one in graded)
+
+
+def _in_window(result: Result, capture: Capture) -> Iterator[tuple[Grade, str]]:
+    """What the window of a diagnosis says of every wall."""
+    window_ns = sum(rank.budget_ns.window for rank in result.ranks)
+    kernels = capture.rows["kernels"] + capture.rows["graph replays"]
+    steps = all(rank.steps.found for rank in result.ranks)
+    if not steps and kernels < KERNELS.value:
+        yield "useless", f"only {kernels} kernel{'' if kernels == 1 else 's'} and no step were recorded"
+    elif not steps:
+        yield "usable", "no steps were found, so one window"
+    if result.verdict.startup_ns:
+        share = result.verdict.startup_ns / window_ns
+        yield "usable", f"profiler and start-up take {share:.0%} of the window: record later"
+
+
+def _as_judged(one: Fitness, wall: Wall, shared: Sequence[tuple[Grade, str]]) -> Fitness:
+    found = [*shared]
+    if wall.outcome == "unmeasurable":
+        most, why = known(wall.at_most_frac), "; ".join(wall.missing[:1])
+        found += [("useless", why)] if most is None else [("usable", f"{_BOUND}, {most:.0%}: {why}")]
+        found += [(one.grade, why) for why in one.because]
+    else:
+        found += [("usable" if one.grade == "useless" else one.grade, why) for why in one.because]
+    return _of_wall(one.wall, found)
 
 
 def _of_wall(wall: WallId, lacks: list[tuple[Grade, str]]) -> Fitness:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from heuristics.evidence.fitness import Fitness, Grade, fitness
+from heuristics.result.result import Result
 from reports.content.blocks import (
     Block,
     Code,
@@ -66,10 +67,18 @@ _PASSES: Final = {
 }
 
 
-def page(info: TraceInfo, capture: Capture, traps: Collection[tuple[Trap, int]] = ()) -> Page:
-    """The page of `moe-diag doctor TRACE`; `traps`: how it went wrong, and how many rows show that."""
+def page(
+    info: TraceInfo,
+    capture: Capture,
+    traps: Collection[tuple[Trap, int]] = (),
+    result: Result | None = None,
+) -> Page:
+    """The page of `moe-diag doctor TRACE`; `traps`: how it went wrong, and how many rows show that.
+
+    `result`: what a diagnosis makes of it, None where it makes nothing.
+    """
     facts = words(f"{info.kind}, schema {info.schema or 'unknown'}")
-    walls = fitness(info, capture)
+    walls = fitness(info, capture, result)
     lacking = [row for row in _LACKING if not capture.rows[row] and not _never(info, row)]
     blocks = (
         *(
