@@ -7,10 +7,9 @@ from itertools import combinations
 from typing import Any, Final
 
 from heuristics.findings.unknown_kernels import UNKNOWN
-from heuristics.plan.order import LITTLE
 from heuristics.plan.plan import ASIDE
 from heuristics.walls.memory import RETRIES
-from heuristics.walls.price import WALL
+from heuristics.walls.price import LITTLE, WALL
 from reports.result.codec import Document
 
 Rule = Callable[[Document], Iterator[str]]

@@ -62,7 +62,7 @@ def observe(measurements: Sequence[RankMeasurements], together: RunAnalysis | No
         for rank in measurements
         if not isinstance(rank.costs, Missing) and rank.costs.refused is None
     )
-    bound = find_bound(ranks)
+    bound = _bound(ranks, walls)
     late = late_rank(together, ranks) if together else None
     return RunEvidence(
         bound=bound,
@@ -77,6 +77,14 @@ def observe(measurements: Sequence[RankMeasurements], together: RunAnalysis | No
         unproven=unproven(walls, bound),
         late=late,
     )
+
+
+def _bound(ranks: Sequence[Figures], walls: Sequence[WallJudgement]) -> Bound:
+    """The bound; none where the partition is of work of which only the host's part was seen."""
+    inside = [wall for wall in walls if wall.id != "host_overhead"]
+    if all(wall.outcome == "unmeasurable" and wall.at_most_frac is None for wall in inside):
+        return Bound(None, inside[0].missing[0], inside[0].cure)
+    return find_bound(ranks)
 
 
 def _observed(ranks: Sequence[Figures], together: RunAnalysis | None, late: LateRank | None) -> Observed:

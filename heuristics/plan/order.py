@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from heuristics.plan.planned import Planned
-from traces.limits import Limit
-
-LITTLE: Final = Limit(
-    0.01, "fraction of the windows", "ours: nobody tries first what saves less than one percent by the replay"
-)
+from heuristics.walls.price import LITTLE
 
 
 def in_paying_order(fixes: Sequence[Planned], first: Sequence[str] = ()) -> list[Planned]:

@@ -23,6 +23,9 @@ WALL: Final = Limit(
 )
 
 
+LITTLE: Final = Limit(
+    0.01, "fraction of the windows", "ours: nobody tries first what saves less than one percent by the replay"
+)
 STEADY: Final = Limit(
     0.05,
     "fraction of the steps after the first",

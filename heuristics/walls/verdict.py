@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from heuristics.run.run import WallId
 from heuristics.walls.confidence import Confidence, confidence_in
 from heuristics.walls.next_wall import NextWall, find_next
+from heuristics.walls.price import LITTLE
 from heuristics.walls.wall import WallJudgement
 from heuristics.walls.words import percent, wall_words
 from traces.limits import Limit
@@ -93,7 +94,7 @@ def _none(walls: Sequence[WallJudgement], told: Sequence[WallJudgement]) -> Verd
     if not told:
         return Verdict(None, None, (), None, None, ("no wall could be measured", *blind))
     said, nearest = "no measured overhead accounts for 10 % or more of the step time", told[0]
-    if nearest.cost_ns:
+    if _frac(nearest) >= LITTLE.value:
         said += f"; the closest is {wall_words(nearest.id)}, {_cost(nearest)}"
     unjudged = [f"{wall_words(wall.id)}{_most(wall)}" for wall in walls if wall.cost_frac is None]
     if unjudged:

@@ -7,10 +7,10 @@ from typing import Final
 
 from msgspec import UNSET
 
-from heuristics.plan.order import LITTLE
 from heuristics.result.judged import Bucket, Verdict, Wall
 from heuristics.result.known import known
 from heuristics.result.result import Result
+from heuristics.walls.price import LITTLE
 from heuristics.walls.verdict import FAMILIES
 from reports.content.analysis.loading import data_line
 from reports.content.analysis.scale import gpus_of, scale_of, telling_rank

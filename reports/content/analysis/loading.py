@@ -6,11 +6,11 @@ from typing import Final
 
 from msgspec import UNSET
 
-from heuristics.plan.order import LITTLE
 from heuristics.result.judged import Wall
 from heuristics.result.known import known
 from heuristics.result.rank import DataLoading, Rank
 from heuristics.result.result import Result
+from heuristics.walls.price import LITTLE
 from reports.content.analysis.scale import scale_of, telling_rank
 from reports.content.quantities import percent
 
