@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from itertools import combinations
 from typing import Any, Final
 
 from heuristics.findings.unknown_kernels import UNKNOWN
 from heuristics.plan.plan import ASIDE
+from heuristics.result.result import Result
 from heuristics.walls.memory import RETRIES
 from heuristics.walls.price import LITTLE, WALL
-from reports.result.codec import Document
+from reports.content.analysis.headline import headline
+from reports.content.names import capital, name_of
+from reports.result.codec import Document, decode
+from tests.page_doubles import first_screen, flat
 
 Rule = Callable[[Document], Iterator[str]]
 ROUNDING: Final = 1e-9
+WIDE: Final = 200
+"""Columns of a screen on which no line of a plan breaks."""
+SIGNS: Final = {"HST-10": "data", "HST-2": "gc"}
+"""Fixes that need a sign of their cause -> the kind of cost that is one."""
 ACROSS: Final = ("CMP-1",)
 """Fixes that act on several walls at once, so that they may give more than each, or all, of them alone."""
 
@@ -148,6 +157,58 @@ def an_unknown_kernel_of_over_a_twentieth_is_a_finding(document: Document) -> It
                 yield f"{kernel['name']} {kernel['frac']}"
 
 
+def a_saving_without_a_replay_has_no_lower_end(document: Document) -> Iterator[str]:
+    """It is only the time that the change acts on, and the plan says so."""
+    said = first_screen(document, width=WIDE)
+    for fix in document["fixes"]:
+        if fix["gain_replayed"] or fix["gain_frac"] is None:
+            continue
+        if fix["gain_frac"][0] is not None:
+            yield f"{fix['id']} saves at least {fix['gain_frac'][0]}, and was not replayed"
+        if re.search(rf"saves .*\[{fix['id']}\]", said):
+            yield f"{fix['id']} is said to save what it acts on"
+
+
+def nothing_is_called_no_bottleneck_beside_a_tenth_without_compute(document: Document) -> Iterator[str]:
+    label = headline(decode(document, Result)).label
+    for bucket in ("exposed_comm", "exposed_copy", "idle"):
+        shares = [rank["budget_frac"][bucket] or 0.0 for rank in document["ranks"]]
+        if label.startswith("NO BOTTLENECK") and shares and min(shares) >= WALL.value:
+            yield f"{label} with {min(shares):.0%} {bucket}"
+
+
+def what_could_not_be_judged_is_not_shown_as_nothing(document: Document) -> Iterator[str]:
+    said = first_screen(document, width=WIDE)
+    for wall in document["walls"]:
+        if wall["outcome"] != "unmeasurable":
+            continue
+        row = re.search(rf"^  {re.escape(capital(name_of(wall['id'])))} .* 0 %", said, re.MULTILINE)
+        if row:
+            yield f"{wall['id']}: {row[0]}"
+
+
+def no_wall_below_a_hundredth_is_named_as_the_closest(document: Document) -> Iterator[str]:
+    for said in (flat(first_screen(document)), *document["verdict"]["because"]):
+        if found := re.search(r"[Cc]losest(:| is) [^.;]*, (at most )?<?0(\.\d+)? %", said):
+            yield found[0]
+
+
+def advice_is_for_the_framework_that_was_seen(document: Document) -> Iterator[str]:
+    for fix in (*document["fixes"], *document["levers"]):
+        if document["framework"] != "megatron" and (fix["knobs"]["megatron_lm"] or "router" in fix["title"]):
+            yield f"{fix['id']} {fix['title']} for {document['framework']}"
+
+
+def loading_and_collection_are_advised_on_a_sign_of_them(document: Document) -> Iterator[str]:
+    kinds = _walls(document)["host_overhead"]["cost_by_kind_ns"] or {}
+    for fix in document["fixes"]:
+        if fix["id"] in SIGNS and not kinds.get(SIGNS[fix["id"]]):
+            yield f"{fix['id']} without {SIGNS[fix['id']]}"
+    for rank in document["ranks"]:
+        if rank["data_loading"]["workers"] is not None and not rank["data_loading"]["waiting_steps"]:
+            yield f"{rank['data_loading']['workers']} workers, and no step waits"
+
+
 RULES: Final[tuple[Rule, ...]] = (
     the_verdict_is_a_finding,
     a_finding_costs_a_tenth_or_memory_does_not_fit,
@@ -163,6 +224,12 @@ RULES: Final[tuple[Rule, ...]] = (
     no_fix_of_next_to_nothing_comes_before_one_that_may_gain_more,
     time_adds_up,
     an_unknown_kernel_of_over_a_twentieth_is_a_finding,
+    a_saving_without_a_replay_has_no_lower_end,
+    nothing_is_called_no_bottleneck_beside_a_tenth_without_compute,
+    what_could_not_be_judged_is_not_shown_as_nothing,
+    no_wall_below_a_hundredth_is_named_as_the_closest,
+    advice_is_for_the_framework_that_was_seen,
+    loading_and_collection_are_advised_on_a_sign_of_them,
 )
 
 

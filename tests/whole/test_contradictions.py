@@ -20,7 +20,7 @@ from tests.simulate.run import run
 from tests.simulate.scenarios import SCENARIOS
 from traces.errors import NothingToDiagnose
 
-FOLDERS = (".", "added", "added/dlrm8", "second-simulator")
+FOLDERS = (".", "added", "added/dlrm8", "second-simulator", "real", "bare")
 READ = (".sqlite", ".json.gz")
 
 
@@ -71,6 +71,7 @@ def change(document: Document, where: str, value: Any) -> None:
     at[last] = value
 
 
+MYSTERY = {"name": "mystery", "busy_ns": 1, "count": 1, "mean_ns": 1, "grid": None, "per_step_ns": None}
 PLANTED: dict[str, tuple[tuple[str, Any], ...]] = {
     "the_verdict_is_a_finding": (("verdict.wall", "compute"),),
     "a_finding_costs_a_tenth_or_memory_does_not_fit": (("walls.0.cost_frac", 0.001),),
@@ -92,7 +93,30 @@ PLANTED: dict[str, tuple[tuple[str, Any], ...]] = {
     ),
     "time_adds_up": (("ranks.0.budget_ns.idle", 0),),
     "an_unknown_kernel_of_over_a_twentieth_is_a_finding": (
-        ("ranks.0.unknown_kernels", [{"name": "mystery", "frac": 0.67, "finding": False}]),
+        ("ranks.0.unknown_kernels", [{**MYSTERY, "frac": 0.67, "finding": False}]),
+    ),
+    "a_saving_without_a_replay_has_no_lower_end": (("fixes.0.gain_replayed", False),),
+    "nothing_is_called_no_bottleneck_beside_a_tenth_without_compute": (
+        ("verdict.wall", None),
+        ("walls.0.outcome", "clear"),
+        *((f"ranks.0.budget_ns.{bucket}", 0) for bucket in ("exposed_comm", "exposed_copy", "idle")),
+        ("ranks.0.budget_frac.idle", 0.2),
+    ),
+    "what_could_not_be_judged_is_not_shown_as_nothing": (
+        ("walls.3.outcome", "unmeasurable"),
+        ("walls.3.cost_ns", None),
+        ("walls.3.cost_frac", None),
+        ("walls.3.at_most_frac", 0.0),
+    ),
+    "no_wall_below_a_hundredth_is_named_as_the_closest": (
+        ("verdict.because", ["no wall; the closest is host overhead, 0.3 %"]),
+    ),
+    "advice_is_for_the_framework_that_was_seen": (("framework", "pytorch"),),
+    "loading_and_collection_are_advised_on_a_sign_of_them": (
+        (
+            "ranks.0.data_loading",
+            {"waiting_steps": 0, "workers": 2, "input_copies": 0, "input_copies_exposed_ns": 0},
+        ),
     ),
 }
 """What makes each rule speak."""

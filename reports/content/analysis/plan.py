@@ -10,10 +10,10 @@ from typing import Final
 
 from msgspec import UNSET
 
-from heuristics.result.judged import Arm, Bucket, Fix, Knobs, Precondition, Refused, Wall
+from heuristics.result.judged import Arm, Fix, Knobs, Precondition, Refused, Wall
 from heuristics.result.known import known
 from heuristics.result.result import Result
-from heuristics.run.run import WallId
+from reports.content.analysis.find_out import find_out, with_pauses
 from reports.content.analysis.unproven import open_walls, unused
 from reports.content.blocks import (
     Block,
@@ -34,8 +34,7 @@ from reports.content.check_workflow import choices
 from reports.content.known_issues import issue_sentence
 from reports.content.names import is_cure, name_of
 from reports.content.quantities import counted, percent, saving
-from reports.content.wording import listed, sentence
-from traces.cures import cure
+from reports.content.wording import sentence
 from traces.missing import Missing
 from traces.names.frameworks import Framework
 from traces.settings.harness_recipes import RECIPE
@@ -76,9 +75,9 @@ def plan(result: Result, most: int | None = MOST) -> Plan:
     """The first steps, or all of them; without any the reason why."""
     fixes = result.fixes or result.levers
     errors = tuple(_corrections(result))
-    steps = [*errors, *(step_of(result, fix) for fix in fixes)]
+    steps = [*errors, *with_pauses(result, [step_of(result, fix) for fix in fixes], MOST)]
     if not steps:
-        found = tuple(_find_out(result))
+        found = tuple(find_out(result))
         why = _why_none(result)
         return Plan("DO THIS" if found else "WHAT TO DO", found, words(why) if why else ())
     shown = steps[: most if most is None else most + _leading(steps)]
@@ -314,44 +313,6 @@ def _to_judge(walls: Sequence[Wall]) -> Iterator[str]:
     for missing in dict.fromkeys(wall.cure for wall in walls):
         several = " and ".join(name_of(wall.id) for wall in walls if wall.cure == missing)
         yield f"To judge {several}: {missing}."
-
-
-_LOOKS: Final[Mapping[WallId, tuple[str, str]]] = {
-    "memory": ("Find the code that allocates, copies or computes again", "stacks"),
-    "communication": ("Find which rank the others wait for", "all_ranks"),
-    "host_overhead": ("Find what the host does while the GPU waits", "stacks"),
-    "compute": ("Find which kernels are slow, and why", "slow_kernels"),
-}
-"""Wall -> how its cause is found where no change is known to fit, and the cure that says what to record."""
-_PARTS: Final[Mapping[Bucket, tuple[str, str]]] = {
-    "idle": _LOOKS["host_overhead"],
-    "exposed_comm": _LOOKS["communication"],
-    "exposed_copy": ("Find what is copied, and whether it can stay on the GPU or come ahead", "stacks"),
-}
-"""The same of time that is not compute, where no wall is proven."""
-
-
-def _find_out(result: Result) -> Iterator[Step]:
-    """How to find the cause of a wall that has no step; what to record for walls that were not judged."""
-    kind = result.traces[0].kind if result.traces else None
-    wall: WallId | None = known(result.verdict.wall)
-    part = unused(result)
-    if wall is not None:
-        yield _look(_LOOKS[wall], kind)
-    elif part is not None:
-        yield _look(_PARTS[part.bucket], kind, f"acts on {percent(part.frac)}")
-    open_ = [one for one in open_walls(result) if is_cure(one.cure)]
-    if open_:
-        named = listed([name_of(one.id) for one in open_])
-        cures = dict.fromkeys(one.cure for one in open_)
-        yield Step(
-            "", words(f"Record again, to judge {named}"), "", (), tuple(words(sentence(one)) for one in cures)
-        )
-
-
-def _look(how: tuple[str, str], kind: str | None, acts: str = "") -> Step:
-    look, missing = how
-    return Step("", words(look), acts, (), (words(sentence(cure(missing, kind))),))
 
 
 def _why_none(result: Result) -> str:
