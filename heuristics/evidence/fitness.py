@@ -155,7 +155,7 @@ def _in_window(result: Result, capture: Capture) -> Iterator[tuple[Grade, str]]:
     kernels = capture.rows["kernels"] + capture.rows["graph replays"]
     steps = all(rank.steps.found for rank in result.ranks)
     if not steps and kernels < KERNELS.value:
-        yield "useless", f"only {kernels} kernel{'' if kernels == 1 else 's'} and no step were recorded"
+        yield "useless", f"no step was found, and kernels are few: {kernels}"
     elif not steps:
         yield "usable", "no steps were found, so one window"
     if result.verdict.startup_ns:

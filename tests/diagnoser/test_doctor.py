@@ -143,3 +143,13 @@ def test_the_page_ends_in_a_grade_for_each_wall_and_the_line(
     places = [end.index(wall.replace("_", " ")) for wall in WALL_IDS]
     assert places == sorted(places)
     assert end.index("nsys profile") > places[-1]
+
+
+def test_one_kernel_is_no_recording_to_judge(export: Export, capsys: pytest.CaptureFixture[str]) -> None:
+    """The diagnosis has the last word, whatever tables the recording holds."""
+    recording = Recording()
+    recording.gpu()
+    recording.kernel(GEMM, 0, 1_000_000, grid=(132, 1, 1), launch_ns=-9_000, launch_end_ns=-5_000)
+    text = said(export(recording), capsys)
+    assert "NOT FIT FOR A DIAGNOSIS" in text
+    assert "no step was found, and kernels are few: 1" in text

@@ -408,8 +408,8 @@ def test_a_recording_without_kernels_is_refused(recordings: Path) -> None:
 
 
 REPORTS = {
-    "jax_3090_2022.nsys-rep": ("os_wait", ("futex",), 0.82),
-    "rtx6000_2021.qdrep": ("os_wait", ("getc", "read"), 0.90),
+    "jax_3090_2022.nsys-rep": ("os_wait", ("futex",), 0.82, "medium"),
+    "rtx6000_2021.qdrep": ("os_wait", ("getc", "read"), 0.90, "low"),
 }
 
 
@@ -422,15 +422,16 @@ def test_reports_of_programs_that_wait_for_the_system(
     jax compiles on other threads while its launching thread waits in futex, 0.79 of 0.95 s; the database on
     the RTX 6000 waits for a person's key in getc for 4.7 s and reads files for 1.2. Neither has steps or
     communication. `os_wait` is the largest reason, and nearly all of it are these calls. So the host is the
-    bound and the wall of both: for over nine tenths nothing runs and nothing is being launched.
+    bound and the wall of both: for over nine tenths nothing runs and nothing is being launched. Without steps
+    no more than medium is sure; of the database memory is not judged either.
     """
-    cause, waits, least = REPORTS[name]
+    cause, waits, least, sure = REPORTS[name]
     document = diagnoser.analyze(recordings / name, nsys=real_nsys, cache_dir=tmp_path).to_dict()
     (rank,) = document["ranks"]
     (path,) = tmp_path.glob("*.sqlite")
     work = work_of_export(path, rank["process"])
     agrees(rank, work, work.whole)
-    assert verdict(document) == ("host_overhead", cause, "host_overhead", "low")
+    assert verdict(document) == ("host_overhead", cause, "host_overhead", sure)
     assert outcomes(document) == ["unmeasurable", "clear", "finding", "clear"]
     settled(document, "host_overhead", *host_bounds_ns(rank, work))
     settled(document, "communication", 0, 0)

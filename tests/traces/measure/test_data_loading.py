@@ -1,0 +1,57 @@
+"""The rhythm of waits tells how many workers load; input copies count where nothing hides them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import diagnoser
+from tests.simulate.export import write_export
+from tests.traces.account.test_data_pauses import MS, loading
+from traces.measure.data_loading import ALIKE, workers_by_rhythm
+
+
+def workers(waits_ms: list[float]) -> int | None:
+    return workers_by_rhythm((np.array(waits_ms) * MS).astype(np.int64))
+
+
+@pytest.mark.parametrize("count", range(2, 9))
+def test_of_k_workers_every_kth_step_waits(count: int) -> None:
+    round_ms = [100.0, *[1.0] * (count - 1)]
+    assert workers(round_ms * 4) == count
+    assert workers([0.0, 0.0, *round_ms * 4]) == count  # steps before the loaders fell behind
+
+
+def test_a_round_that_begins_elsewhere_and_shares_its_wait_is_the_same_round() -> None:
+    assert workers([50.0, 100.0, 1.0, 1.0] * 5) == 4
+
+
+def test_where_each_step_waits_alike_there_is_one_worker_or_none() -> None:
+    assert workers([100.0, 101.0, 99.0, 102.0, 98.0, 100.0, 103.0, 97.0]) == 1
+    assert ALIKE.value == 0.9
+    assert workers([100.0, 101.0] * 3) is None  # too few to tell
+
+
+def test_without_a_rhythm_no_number_is_told() -> None:
+    assert workers([]) is None
+    assert workers([0.0] * 20) is None
+    assert workers([90.0, 5.0, 60.0, 70.0, 2.0, 80.0, 3.0, 4.0, 95.0, 6.0, 85.0, 5.0]) is None
+
+
+def test_random_waits_hardly_ever_look_like_a_round() -> None:
+    rng = np.random.default_rng(7)
+    found = [workers(rng.exponential(100.0, 16).tolist()) for _ in range(300)]
+    assert sum(one is not None and one > 1 for one in found) <= 9
+
+
+def test_input_copies_that_nothing_hides_are_all_of_those_that_run_alone(tmp_path: Path) -> None:
+    """Four input copies of 1 ms, each before its kernels; the window begins with the first kernel."""
+    path = tmp_path / "run.sqlite"
+    write_export(path, loading(10))
+    (rank,) = diagnoser.analyze(path).to_dict()["ranks"]
+    found = rank["data_loading"]
+    assert found["input_copies"] == 4
+    assert found["input_copies_exposed_ns"] == 3 * MS
+    assert found["waiting_steps"] == 3
