@@ -222,7 +222,8 @@ class Writer:
             yield from ("", self.said(words(plan.together, more)))
 
     def _step(self, step: Step) -> Item:
-        head = f"{self.strong(step.title)} {self.said((f'[{step.id}] {capital(step.saves)}.',))}"
+        said = (f"[{step.id}]" if step.id else "", f"{capital(step.saves)}." if step.saves else "")
+        head = " ".join([self.strong(step.title), *(self.said((one,)) for one in said if one)])
         shown = step.spellings if self.page.detail is Detail.FULL else step.in_use
         return head, (*map(self._spelling, shown), *map(self.said, step.notes))
 

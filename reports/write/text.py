@@ -199,7 +199,8 @@ def _(block: Plan, view: View, room: Room) -> list[Text]:
 def _step_lines(place: int, step: Step, view: View, room: Room) -> list[Text]:
     """The title with what it saves to the right, the settings, then the notes."""
     number = f"  {place}  "
-    saves = plain(step.saves, "green") + plain(f"  [{step.id}]" if step.id else "", "dim")
+    is_won = step.replayed and step.high is not None
+    saves = plain(step.saves, "green" if is_won else "") + plain(f"  [{step.id}]" if step.id else "", "dim")
     width = min(view.width or 100, 100)
     lines = wrapped(text_of(step.title, view, "bold"), width, number)
     if lines[-1].cell_len + 2 + saves.cell_len > width:
