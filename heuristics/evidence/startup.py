@@ -24,39 +24,37 @@ CAUSES: Final = ("profiler", "lazy_init")
 
 
 MOSTLY: Final = Limit(
-    0.90, "fraction of the windows", "ours: of what a tenth of a recording shows nobody should judge a run"
+    0.90, "fraction of the windows", "ours: by what a tenth of a recording shows nobody should judge a run"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Startup:
-    """Profiler and start-up time of the ranks that have too much of it, and its part of all windows.
-
-    `left_out_ns`: what walls are judged without; nothing where it is nearly all of the windows.
-    """
+    """Profiler and start-up time of the ranks that have too much of it, and its part of all windows."""
 
     ns: int
     frac: float
-    left_out_ns: int
+
+    @property
+    def is_nearly_all(self) -> bool:
+        """Whether too little else was recorded to judge any wall by it."""
+        return self.frac > MOSTLY.value
 
 
 def find_startup(measurements: Sequence[RankMeasurements]) -> Startup | None:
     """Over all ranks; None where no rank has more than the limit."""
-    ns = sum(_too_much_ns(rank) for rank in measurements)
+    ns = sum(startup_ns(rank) for rank in measurements)
     if not ns:
         return None
     window_ns = sum(rank.budget.window_ns for rank in measurements)
-    return Startup(ns, ns / window_ns, sum(startup_ns(rank) for rank in measurements))
+    return Startup(ns, ns / window_ns)
 
 
 def startup_ns(rank: RankMeasurements) -> int:
-    """Profiler and start-up time that is left out of one rank's windows: none where it is nearly all."""
-    ns = _too_much_ns(rank)
-    return ns if ns <= MOSTLY.value * rank.budget.window_ns else 0
+    """Profiler and start-up time that is left out of one rank's windows; 0 where it is below the limit.
 
-
-def _too_much_ns(rank: RankMeasurements) -> int:
-    """Profiler and start-up time of one rank; 0 where it is below the limit, or there is no account."""
+    And where there is no account.
+    """
     if not isinstance(rank.account, Account):
         return 0
     ns = sum(rank.account.launch_starved_ns.get(cause, 0) for cause in CAUSES)
@@ -65,7 +63,7 @@ def _too_much_ns(rank: RankMeasurements) -> int:
 
 def judged_ns(rank: RankMeasurements) -> int:
     """The part of a rank's windows that walls are judged on."""
-    return rank.budget.window_ns - startup_ns(rank)
+    return max(1, rank.budget.window_ns - startup_ns(rank))
 
 
 def initialising_ns(rank: RankMeasurements) -> int:

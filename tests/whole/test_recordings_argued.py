@@ -236,13 +236,15 @@ def test_one_h100_that_the_profiler_held_back_multiplies_without_tensor_cores(re
 
     The profiler begins within the window. On the two threads that launch its own rows cover 302 ms, of which
     275 lie where no kernel had been launched (31.5 % of 873 ms); loading modules and initialising libraries
-    takes 12 more. That is a fault of the recording, said first, and the walls are judged on the other 585 ms.
+    takes 12 more. First launches of 29 kernels, each over 1 ms and ten times the next of its kernel, add the
+    19.4 ms that lie outside the profiler's rows, and the first cudaFree 1.6 (the next takes 2 us). That is a
+    fault of the recording, said first, and the walls are judged on the other 563 ms.
 
     The 1,443 GEMMs are all FP32 without tensor cores, `ffma` and `simt_sgemm`: 272.8 ms. At the TF32 peak of
-    an H100 they would take 67 / 494.5 of it, so 235.9 ms less at most, 40 % of those 585; one thread feeds
+    an H100 they would take 67 / 494.5 of it, so 235.9 ms less at most, 42 % of those 563; one thread feeds
     one stream, and where it is late the saving is less: at least what all idle time leaves. That bound does
     not settle the wall (nothing is left of it), the replay does: 196.8 ms. A host without time of its own
-    saves at most what is idle less start-up, 190.5 ms. Nothing is exchanged.
+    saves at most what is idle less start-up, 168.6 ms. Nothing is exchanged.
     """
     path = recordings / "added" / "h100_llm_1rank.sqlite"
     document = diagnoser.analyze(path).to_dict()
@@ -258,7 +260,8 @@ def test_one_h100_that_the_profiler_held_back_multiplies_without_tensor_cores(re
     starved = rank["absent_ns"]["launch_starved"]
     assert 0.9 * overhead_ns < starved["profiler"] <= overhead_ns
     startup_ns = document["verdict"]["startup_ns"]
-    assert startup_ns == starved["profiler"] + starved["lazy_init"] == 287_376_272
+    assert startup_ns == starved["profiler"] + starved["lazy_init"]
+    assert 12.4 + 19.3 + 1.5 < starved["lazy_init"] / 1_000_000 < 12.4 + 19.4 + 1.6 + 1.4  # and short ones
     simt = "(s.value LIKE '%ffma%' OR s.value LIKE '%simt_sgemm%')"
     count, gemm_ns = sql(path, f"SELECT count(*), sum(k.end - k.start) FROM {KERNEL_NAMES} WHERE {simt}")[0]
     assert (count, gemm_ns) == (rank["tensor_cores"]["simt_count"], rank["tensor_cores"]["simt_ns"])
@@ -300,9 +303,9 @@ def test_the_fuser_recording_is_a_host_that_builds_kernels(recordings: Path) -> 
     nothing is being launched, so that much at least is the host's. Four pauses between calls last 0.3 to
     1.6 s and make 3.06 s together. Ranges of the launching thread that say `compile` name 0.85 s, nearly all
     of it in two of these pauses: that part is compilation. The rest has no name: the kind is long pauses,
-    whatever Python does in them. Compilation is start-up, 27 % of the window: that is said first, and the
-    walls are judged on the rest. That and having no steps take the confidence down by two. No backward runs,
-    so nothing is computed twice.
+    whatever Python does in them. Compilation is start-up, 27 % of the window, and so are the first launches
+    of five kernels, 2 to 8 ms each, 23.9 together: that is said first, and the walls are judged on the rest.
+    That and having no steps take the confidence down by two. No backward runs, so nothing is computed twice.
     """
     path = recordings / "fuser_h200_2025.sqlite"
     document = diagnoser.analyze(path).to_dict()
@@ -330,7 +333,7 @@ def test_the_fuser_recording_is_a_host_that_builds_kernels(recordings: Path) -> 
     kinds_ns = document["walls"][2]["cost_by_kind_ns"]
     assert kinds_ns["long_python_pauses"] == pytest.approx(sum(four_ns) - compiled_ns, rel=0.01)
     startup_ns = document["verdict"]["startup_ns"]
-    assert startup_ns == pytest.approx(compiled_ns + 13_300_811, rel=0.001)  # and slow calls
+    assert startup_ns == pytest.approx(compiled_ns + 13_300_811 + 23_889_000, rel=0.001)  # and slow calls
     assert document["warnings"][0].startswith("not a steady-state recording")
     assert int((work.what == COMPUTE).sum()) == 18
     assert sql(path, f"SELECT count(DISTINCT r.globalTid) FROM {LAUNCHES}") == [(1,)]

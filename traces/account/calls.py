@@ -28,11 +28,12 @@ POLL: Final = "poll of host memory"
 
 _PATTERNS: Final = (
     (CallKind.SYNC, rf"Synchronize|^{POLL}$"),
+    (CallKind.LAUNCH, r"ModuleLaunch"),
     (
         CallKind.INIT,
         r"Module|Library|Capture|GraphInstantiate|GraphCreate|cuInit|FuncGetAttributes|FuncSetAttr",
     ),
-    (CallKind.FREE, r"(?:cudaFree|cuMemFree)(?!.*Async)"),
+    (CallKind.FREE, r"(?:cudaFree|cuMemFree|hipFree)(?!.*Async)"),
     (
         CallKind.ALLOCATE,
         r"Malloc|MemAlloc|Free|HostAlloc|HostRegister|cuMem(?:Create|Map|Unmap|SetAccess|Release|Address)",
@@ -40,7 +41,7 @@ _PATTERNS: Final = (
     (CallKind.LAUNCH, r"Launch"),
     (CallKind.COPY, r"[mM]emcpy"),
 )
-"""The first match counts. Names of the CUDA runtime and driver APIs."""
+"""The first match counts. Names of the CUDA runtime and driver APIs, and of HIP."""
 
 
 def call_kinds(names: tuple[str, ...]) -> IntArray:

@@ -13,9 +13,10 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.calls import POLL, CallKind, call_kinds
+from traces.account.calls import POLL, CallKind
 from traces.account.cpu_optimizer import cpu_optimizer
 from traces.account.data_pauses import data_pauses
+from traces.account.one_time import kinds_of_calls
 from traces.account.pieces import BEGINNING, Pieces, Tiling, cut, joined, tile
 from traces.columns import NULL, PLACE, BoolArray, HostSpans, IntArray, distinct
 from traces.names.host_ranges import HOST_RANGES, cause_of_range
@@ -83,7 +84,7 @@ class Host:
     def __init__(self, rank: RankTimeline) -> None:
         self._rank = rank
         rows, calls = rank.activities, rank.columns.calls
-        self.kind = call_kinds(rank.columns.call_names)[calls.name]
+        self.kind = kinds_of_calls(rank)
         self._threads = distinct(rows.launch_thread[rows.launch_thread != NULL])
         mine = np.flatnonzero(np.isin(calls.thread_gid, self._threads))
         self._by_end = mine[np.argsort(calls.end_ns[mine], kind="stable")].astype(PLACE)

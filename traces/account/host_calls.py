@@ -7,7 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.calls import CallKind, call_kinds
+from traces.account.calls import CallKind
+from traces.account.one_time import kinds_of_calls
 from traces.columns import NULL, PLACE, BoolArray, IntArray, distinct
 from traces.timeline import Activities, RankTimeline
 
@@ -73,7 +74,7 @@ def host_calls(rank: RankTimeline, *spans_ns: tuple[int, int]) -> HostCalls:
     before = np.maximum(_last_returned(start, end), NONE)
     before = np.where((before == NONE) | ((own != NONE) & (end[own] >= end[before])), own, before)
     pause = np.where(before != NONE, np.maximum(start - end[before], 0), 0)
-    kind = call_kinds(rank.columns.call_names)[calls.name[row]]
+    kind = kinds_of_calls(rank)[row]
     return HostCalls(start, end, thread, kind, row, before, own, pause)
 
 

@@ -9,7 +9,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.calls import CallKind, call_kinds
+from traces.account.calls import CallKind
+from traces.account.one_time import kinds_of_calls
 from traces.columns import NULL, PROCESS_BITS, BoolArray, Calls, HostSpans, IntArray
 from traces.intervals import covered_ns, union
 from traces.limits import Limit
@@ -145,7 +146,7 @@ def leave_out_warm_up(steps: list[Step], initialising_ns: list[int]) -> list[Ste
 def _initialising_ns(rank: RankTimeline, found: Found) -> list[int]:
     """How long the rank's process was in calls that load modules or allocate, in each step on the host."""
     calls = rank.columns.calls
-    of_kind = np.isin(call_kinds(rank.columns.call_names)[calls.name], _INITIALISING)
+    of_kind = np.isin(kinds_of_calls(rank), _INITIALISING)
     mine = of_kind & (calls.start_ns != NULL) & (calls.end_ns >= calls.start_ns) & _is_of(rank, calls)
     loading = union(calls.start_ns[mine], calls.end_ns[mine])
     return [int(ns) for ns in covered_ns(found.host_start_ns, found.host_end_ns, loading)]

@@ -34,6 +34,7 @@ HALF: Final = 0.5
 _NAMED: Final = 2
 _OPAQUE: Final = 3
 """Walls that a window of graphs recorded whole leaves unjudged: all but the host's."""
+_TOO_LITTLE: Final = "too little else was recorded to judge any wall"
 _FORCED: Final = (
     "Routing is forced to balance; real routing is slower. Published for one run: 32 % MFU balanced, "
     "15 % with its learned router (marin#7668)."
@@ -143,7 +144,8 @@ def _kind(wall: Wall, kind: str) -> str:
 def _startup(result: Result) -> str:
     window_ns, lost_ns = sum(rank.budget_ns.window for rank in result.ranks), result.verdict.startup_ns
     of = f"{milliseconds(lost_ns)} ms ({percent(lost_ns / window_ns)}) of {milliseconds(window_ns)} ms"
-    return f"Profiler and start-up take {of}; walls are judged on the rest."
+    judged = any(wall.outcome != "unmeasurable" for wall in result.walls)
+    return f"Profiler and start-up take {of}; {'walls are judged on the rest' if judged else _TOO_LITTLE}."
 
 
 def _closest(result: Result) -> str:

@@ -94,7 +94,9 @@ def _startup(traces: Sequence[ReadTrace], judgement: Judgement) -> list[str]:
     """A recording that is mostly of the profiler or of start-up says so before all else."""
     if (startup := judgement.startup) is None:
         return []
-    rest = "Walls are judged on the rest. " if startup.left_out_ns else "Hardly anything else was recorded. "
+    rest = (
+        "Hardly anything else was recorded. " if startup.is_nearly_all else "Walls are judged on the rest. "
+    )
     held = f"{startup.ns / 1e6:,.0f} ms ({percent(startup.frac)} of the windows)"
     return [
         "not a steady-state recording: the profiler and start-up (loading modules, initialising libraries) "

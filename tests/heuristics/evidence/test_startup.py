@@ -55,7 +55,54 @@ def test_what_is_next_is_the_same_however_long_loading_took(export: Export) -> N
     assert short == pytest.approx(1 - 13 / 132, rel=0.02)
 
 
-def test_a_window_of_nothing_but_loading_is_judged_as_it_is(export: Export) -> None:
+def test_by_a_window_of_nothing_but_loading_no_wall_is_judged(export: Export) -> None:
     document = diagnosed(export(loading(took_ms=40)), start="0.0185s", end="0.0575s")
-    assert document["verdict"]["startup_ns"] == 0
+    assert document["verdict"]["startup_ns"] > 0.9 * 39 * MS
+    assert document["verdict"]["wall"] is None
+    assert {wall["outcome"] for wall in document["walls"]} == {"unmeasurable"}
     assert "Hardly anything else was recorded." in document["warnings"][0]
+
+
+def long_calls(name: str, first_ms: int, next_ms: int) -> Recording:
+    """120 kernels of 100 us, one every 300 us; a call before the 20th launch, and one before the 80th."""
+    recording, at = Recording(), 0
+    recording.gpu()
+    for place in range(120):
+        took_ns = {20: first_ms, 80: next_ms}.get(place, 0) * MS
+        if took_ns:
+            recording.call(name, at, at + took_ns)
+            at += took_ns + 5 * US
+        times = at + 5 * US, at + 105 * US
+        recording.kernel("elementwise_kernel", *times, launch_ns=at, launch_end_ns=at + 3 * US)
+        at += 300 * US
+    return recording
+
+
+def starved_ms(document: dict[str, Any]) -> dict[str, int]:
+    (rank,) = document["ranks"]
+    return {cause: round(ns / MS) for cause, ns in rank["absent_ns"]["launch_starved"].items()}
+
+
+@pytest.mark.parametrize("name", ["cudaFree", "hipFree", "cudaMalloc", "hipMalloc", "cudaStreamCreate"])
+def test_the_longest_call_of_its_kind_over_ten_times_the_next_is_start_up(export: Export, name: str) -> None:
+    document = diagnosed(export(long_calls(name, first_ms=50, next_ms=2)))
+    assert starved_ms(document)["lazy_init"] == 50
+    assert document["verdict"]["startup_ns"] == pytest.approx(50 * MS, rel=0.01)
+    (memory,) = (wall for wall in document["walls"] if wall["id"] == "memory")
+    assert memory["outcome"] != "finding"
+
+
+@pytest.mark.parametrize(("first_ms", "next_ms"), [(50, 10), (2, 50)])
+def test_a_call_that_is_as_long_again_is_none(export: Export, first_ms: int, next_ms: int) -> None:
+    starved = starved_ms(diagnosed(export(long_calls("cudaFree", first_ms, next_ms))))
+    assert "lazy_init" not in starved
+    assert starved["allocator"] == first_ms + next_ms
+
+
+def test_a_first_launch_that_loads_its_kernel_is_start_up(export: Export) -> None:
+    recording = long_calls("cudaFree", 0, 0)
+    for place in range(3):  # 30 ms, then 1 ms twice; launches of the other kernel take 3 us
+        at, took_ns = (50 + 40 * place) * MS, (1 if place else 30) * MS
+        times = at + took_ns, at + took_ns + 100 * US
+        recording.kernel("softmax_warp_forward", *times, launch_ns=at, launch_end_ns=at + took_ns)
+    assert starved_ms(diagnosed(export(recording)))["lazy_init"] == 30
