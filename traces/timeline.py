@@ -27,6 +27,7 @@ from traces.columns import (
     without_gpu_rows,
 )
 from traces.groups import group_of
+from traces.host_clock import ClockFix, clock_fixes, on_gpu_clock
 from traces.launches import launches_a_graph, launching_rows, of_call
 from traces.names.kernels import UNNAMED, classify_kernel
 from traces.names.kinds import (
@@ -133,6 +134,8 @@ class RankTimeline:
     activities: Activities
     opaque_graph_frac: float = 0.0
     """Share of the trace's CUDA graph launches of which no work was recorded."""
+    clock: ClockFix | None = None
+    """How its host's times were put on the GPU's clock, where they were on another."""
 
     @property
     def process(self) -> int | None:
@@ -189,12 +192,19 @@ def build(columns: Columns) -> Timeline:
     """
     work, warnings = _all_work(columns)
     launched, opaque = _graph_launches(columns, work)
-    columns = without_gpu_rows(columns)  # the work holds them now
+    fixes = clock_fixes(columns, work.rows, work.call)
+    columns = on_gpu_clock(without_gpu_rows(columns), fixes)  # the work holds the GPU's rows now
+    for gid, fix in fixes.items():
+        apart, within = f"{fix.ahead_ns / 1e6:+,.3f} ms", f"{fix.within_ns / 1e3:.1f} us"
+        warnings.append(
+            f"process {process_of(gid)}: its host's clock was {apart} ahead of its GPU's, by launches and "
+            f"waits known within {within}; host times were corrected"
+        )
     ranks, rows = [], work.rows
     for places in work.by_rank():
         mine, gid, device = work.take(places, columns), rows.process_gid[places[0]], rows.device_id[places[0]]
         hidden_frac = opaque / launched if launched else 0.0
-        rank = RankTimeline(columns, int(gid), int(device), mine, hidden_frac)
+        rank = RankTimeline(columns, int(gid), int(device), mine, hidden_frac, fixes.get(int(gid)))
         busy = mine.end_ns > mine.start_ns
         if not (busy & (mine.source != Source.COPY)).any():
             warnings.append(f"process {rank.process}, GPU {device}: no kernels that take time; left out")

@@ -210,6 +210,8 @@ class Rank(Section, frozen=True):
     masked_ns: OrMissing[Ns]
     absent_decided_by_frac: OrMissing[DecidedBy]
     clock_offset_ns: OrMissing[int]
+    clock_corrected_ns: int
+    clock_within_ns: Ns | None
     a2a: OrMissing[A2a]
     sm: Sm
     tensor_cores: TensorCores

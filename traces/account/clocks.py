@@ -9,6 +9,7 @@ import numpy as np
 from traces.account.calls import CallKind, call_kinds
 from traces.account.gaps import NO_KERNEL, compute_gaps
 from traces.columns import NULL, distinct
+from traces.host_clock import LAUNCHES
 from traces.intervals import spans
 from traces.limits import Limit
 from traces.timeline import Activities, RankTimeline, Source
@@ -19,7 +20,7 @@ SOON: Final = Limit(
 SKEW: Final = Limit(
     50_000, "ns", "measured: calls of one real recording return 5 us before the work they waited for ends"
 )
-LAUNCHES: Final = Limit(32, "launches", "ours: of fewer, all may have found the GPU busy")
+EARLY: Final = Limit(0.01, "fraction of the launches", "ours: a few rows may bear the number of another call")
 MATTERS: Final = Limit(
     0.01,
     "fraction of the recording",
@@ -30,17 +31,20 @@ MATTERS: Final = Limit(
 def clock_offset_ns(rank: RankTimeline) -> int | None:
     """0 where host and GPU clocks agree, else about how far the GPU's is ahead; None without a launch.
 
-    They agree where some work starts within 50 us of its launch call's start, or of its return (a first
+    They are apart where over a hundredth of the work starts before its launch, by more than a skew. Else they
+    agree where some work starts within 50 us of its launch call's start, or of its return (a first
     launch that loads its module takes milliseconds and its kernel still follows at once), or some
-    synchronising call returns within 50 us of the end of what it waited for. Copies count too. They are apart
-    where work starts before its launch, by more than a skew. Else the GPU was busy at every launch: fewer
-    than 32 of them say nothing, nor do more where the host stays ahead of the GPU whatever the offset is.
+    synchronising call returns within 50 us of the end of what it waited for. Copies count too. Else
+    the GPU was busy at every launch: fewer than 32 of them say nothing, nor do more where the host stays
+    ahead of the GPU whatever the offset is.
     """
     rows = rank.activities.take(rank.activities.launch_ns != NULL)
     if not (rows.source != Source.COPY).any():
         return None
     delay_ns = rows.start_ns - rows.launch_ns
     after_return_ns = rows.start_ns - rows.launch_end_ns
+    if (delay_ns < -SKEW.value).mean() > EARLY.value:
+        return int(delay_ns.min())
     if any(((ns >= -SKEW.value) & (ns <= SOON.value)).any() for ns in (delay_ns, after_return_ns)):
         return 0
     if _some_call_returns_with_its_work(rank, rows):

@@ -12,6 +12,7 @@ from traces.account.account import Account, absent_pieces, measure_account
 from traces.account.clocks import clock_offset_ns
 from traces.account.device import find_queueing
 from traces.columns import NULL, Gpu, distinct
+from traces.host_clock import ClockFix
 from traces.intervals import Spans, covered_ns
 from traces.measure.a2a import A2a, measure_a2a
 from traces.measure.bounds import Bounds, measure_bounds
@@ -53,7 +54,8 @@ class RankMeasurements:
     `process`, `gpu` and `rank` are None where the trace does not say. `kernels_recorded` is False where only
     whole graph replays were recorded: then `totals` is None and the budget's compute means busy.
     `names_recorded` is False where no kernel has a name: then communication cannot be told from compute.
-    `clock_offset_ns` is 0 where host and GPU clocks agree, None where no launch was recorded.
+    `clock_offset_ns` is 0 where host and GPU clocks agree, None where no launch was recorded. `clock`: how
+    they were made to, where they did not.
     `summary` is all that a run of many ranks needs of it.
     `launched_count` counts the kernels whose launch was recorded, `recorded_host_rows` the calls and ranges
     of the launching threads in the windows.
@@ -72,6 +74,7 @@ class RankMeasurements:
     steps: Steps
     budget: Budget
     clock_offset_ns: int | None
+    clock: ClockFix | None
     account: Account | Missing
     costs: Costs | Missing
     bounds: Bounds
@@ -116,8 +119,7 @@ def measure_rank(
     tell("communication")
     resolution = resolve_kinds(rank, only_data_parallel=only_data_parallel)
     rank = with_kinds(rank, resolution)
-    rows = rank.activities
-    is_kernel = rows.source == Source.KERNEL
+    rows, is_kernel = rank.activities, rank.activities.source == Source.KERNEL
     tell("recomputed layers")
     recompute = measure_recompute(rank, steps.windows, whole_steps=bool(steps.used))
     tell("time without compute")
@@ -150,6 +152,7 @@ def measure_rank(
         steps=steps,
         budget=budget,
         clock_offset_ns=clock_offset_ns(rank),
+        clock=rank.clock,
         account=account,
         costs=costs,
         bounds=measure_bounds(subject, budget, account, recompute.unseen_ns),

@@ -46,6 +46,8 @@ def rank(found: RankMeasurements, ep_overlap: bool | None) -> typed.Rank:
         masked_ns=account if isinstance(account, Missing) else account.masked_ns,
         absent_decided_by_frac=_decided(account),
         clock_offset_ns=found.clock_offset_ns,
+        clock_corrected_ns=found.clock.ahead_ns if found.clock else 0,
+        clock_within_ns=found.clock.within_ns if found.clock else None,
         a2a=a2a(found),
         sm=sm(found.sm),
         tensor_cores=tensor_cores(found),
