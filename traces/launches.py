@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from traces.columns import NULL, PLACE, PROCESS_BITS, Calls, IntArray, distinct
+
+AMBIGUOUS: Final = -2
+"""Stands for a call where several bear the same correlation id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,14 @@ def join_launches(calls: Calls, process_gid: IntArray, correlation_id: IntArray)
 def launching_rows(calls: Calls, process_gid: IntArray, correlation_id: IntArray) -> IntArray:
     """Rows in `Calls` of the calls that launched activities, arrays of shape (n,); -1 where none did.
 
+    See `joined_rows`.
+    """
+    return np.maximum(joined_rows(calls, process_gid, correlation_id), PLACE(-1))
+
+
+def joined_rows(calls: Calls, process_gid: IntArray, correlation_id: IntArray) -> IntArray:
+    """The same, but `AMBIGUOUS` where calls one after the other bear the id: none of them is known for it.
+
     Correlation ids are unique within a process only, so an activity without a process joins nothing. One call
     may launch many activities (a graph). Where two calls share an id (a driver row inside a runtime row), the
     innermost counts: the one that starts last.
@@ -49,7 +61,10 @@ def launching_rows(calls: Calls, process_gid: IntArray, correlation_id: IntArray
         ids = calls.correlation_id[theirs]
         last = np.searchsorted(ids, correlation_id[mine], side="right") - 1
         joined = (last >= 0) & (ids[last] == correlation_id[mine])
-        call[mine[joined]] = theirs[last[joined]]
+        first = theirs[np.searchsorted(ids, correlation_id[mine[joined]])]
+        found = theirs[last[joined]]
+        apart = calls.start_ns[found] > calls.end_ns[first]
+        call[mine[joined]] = np.where(apart, AMBIGUOUS, found)
     return call
 
 

@@ -28,7 +28,7 @@ from traces.columns import (
 )
 from traces.groups import group_of
 from traces.host_clock import ClockFix, clock_fixes, on_gpu_clock
-from traces.launches import launches_a_graph, launching_rows, of_call
+from traces.launches import AMBIGUOUS, joined_rows, launches_a_graph, of_call
 from traces.names.kernels import UNNAMED, classify_kernel
 from traces.names.kinds import (
     COMM_KINDS,
@@ -299,7 +299,10 @@ def _all_work(columns: Columns) -> tuple[_Work, list[str]]:
     if count := int((timed & ~placed).sum()):
         warnings.append(f"GPU rows that name no device, left out: {count}")
     rows = replace(rows, end_ns=end_ns, device_id=device, process_gid=gid)
-    call = launching_rows(columns.calls, gid, rows.correlation_id)
+    call = joined_rows(columns.calls, gid, rows.correlation_id)
+    if count := int((call == AMBIGUOUS).sum()):
+        warnings.append(f"GPU rows whose correlation id several calls bear, joined to no launch: {count}")
+    call = np.maximum(call, PLACE(-1))
     return _Work(rows, timed & placed, *_kinds(columns), call), warnings
 
 

@@ -46,6 +46,8 @@ def _where_step_begins(head: IntArray, step: IntArray) -> int:
 
     Of several such places, the one that leaves most nearly as many kernels as the step has.
     """
+    if not len(step):
+        return 0
     few = int(PARTIAL.value * len(step))
     begins = step[: int(ALIKE_START.value)]
     first = max(len(head) - len(step) - few, 1)
