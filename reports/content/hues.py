@@ -15,6 +15,7 @@ PIECES: Final = (
     ("idle.launch_starved.profiler", "profiler", Hue.OTHER),
     ("idle.launch_starved.lazy_init", "start-up", Hue.OTHER),
     ("idle.launch_starved.allocator", "allocator", Hue.MEMORY),
+    ("idle.launch_starved.data", "waiting for data", Hue.HOST),
     ("idle.launch_starved.", "CPU late", Hue.HOST),
     ("idle.launch_latency.", "launch delays", Hue.IDLE),
     ("idle.", "other idle", Hue.IDLE),
