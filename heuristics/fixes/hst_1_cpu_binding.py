@@ -71,4 +71,5 @@ FIX: Final = Fix(
         "Megatron-LM, docs/discussions/deepseek-v3-gb200-optimization at 1d9edcf8, 2.4",
     ),
     any_framework=True,
+    any_program=True,
 )

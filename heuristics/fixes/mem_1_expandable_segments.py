@@ -62,6 +62,7 @@ FIX: Final = Fix(
     ),
     direct=("allocator",),
     changes=lambda run: ("no_retries",),
+    any_program=True,
     pytorch=Form(
         title="Use expandable memory segments in PyTorch",
         code=(),

@@ -7,7 +7,7 @@ from itertools import takewhile
 from typing import Final
 
 from heuristics.plan.plan import DIRECT
-from heuristics.result.judged import Bucket
+from heuristics.result.judged import Bucket, Wall
 from heuristics.result.known import known
 from heuristics.result.result import Result
 from heuristics.run.run import WallId
@@ -28,6 +28,7 @@ _LOOKS: Final[Mapping[WallId, tuple[str, str]]] = {
 """Wall -> how its cause is found where no change is known to fit, and the cure that says what to record."""
 _PAUSES: Final = ("long_python_pauses", "os_wait")
 """Kinds of the host's cost that name no cause."""
+_LONG_PAUSES: Final = ("Find what the host does in its long pauses", "stacks")
 _PARTS: Final[Mapping[Bucket, tuple[str, str]]] = {
     "idle": _LOOKS["host_overhead"],
     "exposed_comm": _LOOKS["communication"],
@@ -54,24 +55,34 @@ def find_out(result: Result) -> Iterator[Step]:
         )
 
 
-def with_pauses(result: Result, steps: list[Step], most: int) -> list[Step]:
-    """Beside changes, how to find what no change is for: a part of time that no wall explains, long pauses.
+def with_finds(result: Result, steps: list[Step], most: int) -> list[Step]:
+    """Beside changes, how to find what no change is for, before what acts on less.
 
-    Before what acts on less.
+    A part of time that no wall explains; a wall that no change is planned for; long pauses of a host.
     """
-    if (unexplained := unused(result)) is not None and steps:
-        return _placed(result, steps, most, _PARTS[unexplained.bucket], unexplained.frac)
-    wall = next((one for one in result.walls if one.id == "host_overhead"), None)
-    if wall is None or wall.outcome != "finding" or not steps:
+    if not steps:
         return steps
-    kinds, cost_ns, cost = known(wall.cost_by_kind_ns), known(wall.cost_ns), known(wall.cost_frac)
-    if not kinds or not cost_ns or cost is None:
-        return steps
+    if (part := unused(result)) is not None:
+        steps = _placed(result, steps, most, _PARTS[part.bucket], part.frac)
+    planned = {fix.wall for fix in result.fixes}
+    for wall in result.walls:
+        cost = known(wall.cost_frac)
+        if wall.outcome != "finding" or cost is None or not planned:
+            continue
+        if wall.id not in planned:
+            steps = _placed(result, steps, most, _LOOKS[wall.id], cost)
+        elif wall.id == "host_overhead" and (share := _pauses_frac(wall, cost)):
+            steps = _placed(result, steps, most, _LONG_PAUSES, share)
+    return steps
+
+
+def _pauses_frac(wall: Wall, cost: float) -> float:
+    """How much long pauses of unknown cause cost, where that is a wall of its own or most of the host's."""
+    kinds, cost_ns = known(wall.cost_by_kind_ns) or {}, known(wall.cost_ns)
+    if not cost_ns:
+        return 0.0
     part = min(1.0, sum(kinds.get(kind, 0) for kind in _PAUSES) / cost_ns)
-    if part <= DIRECT.value and cost * part < WALL.value:
-        return steps
-    how = ("Find what the host does in its long pauses", "stacks")
-    return _placed(result, steps, most, how, cost * part)
+    return cost * part if part > DIRECT.value or cost * part >= WALL.value else 0.0
 
 
 def _placed(result: Result, steps: list[Step], most: int, how: tuple[str, str], frac: float) -> list[Step]:

@@ -13,7 +13,7 @@ from msgspec import UNSET
 from heuristics.result.judged import Arm, Fix, Knobs, Precondition, Refused, Wall
 from heuristics.result.known import known
 from heuristics.result.result import Result
-from reports.content.analysis.find_out import find_out, with_pauses
+from reports.content.analysis.find_out import find_out, with_finds
 from reports.content.analysis.unproven import open_walls, unused
 from reports.content.blocks import (
     Block,
@@ -75,7 +75,7 @@ def plan(result: Result, most: int | None = MOST) -> Plan:
     """The first steps, or all of them; without any the reason why."""
     fixes = result.fixes or result.levers
     errors = tuple(_corrections(result))
-    steps = [*errors, *with_pauses(result, [step_of(result, fix) for fix in fixes], MOST)]
+    steps = [*errors, *with_finds(result, [step_of(result, fix) for fix in fixes], MOST)]
     if not steps:
         found = tuple(find_out(result))
         why = _why_none(result)
