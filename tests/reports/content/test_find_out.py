@@ -1,0 +1,58 @@
+"""No wall is left without a step to take: where no change fits, how to find its cause."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from heuristics.result.result import Result
+from reports.content.analysis.find_out import with_finds
+from reports.content.analysis.plan import plan
+from reports.content.blocks import Step, words
+from reports.result.codec import decode
+from tests.reports.content.test_first_screen import scenario
+
+CHANGE = Step("HST-3", words("Launch as graphs"), "acts on 10 %", (), high=0.1, replayed=False)
+
+
+def of(name: str) -> Result:
+    return decode(scenario(name), Result)
+
+
+def titles(steps: list[Step]) -> list[str]:
+    return [str(step.title[0]) for step in steps]
+
+
+@pytest.mark.parametrize("name", ["memory", "communication", "host_overhead", "compute"])
+def test_each_wall_without_a_change_has_a_step(name: str) -> None:
+    (step, *_) = plan(msgspec.structs.replace(of(name), fixes=(), levers=())).steps
+    assert str(step.title[0]).startswith("Find ")
+    assert step.notes
+
+
+def test_a_wall_that_no_change_of_the_plan_is_for_has_its_step_before_what_acts_on_less() -> None:
+    result = of("memory")
+    host = msgspec.structs.replace(result.fixes[0], id="HST-3", wall="host_overhead")
+    result = msgspec.structs.replace(result, fixes=(host,))
+    first, second = titles(with_finds(result, [CHANGE], 3))
+    assert first == "Find the code that allocates, copies or computes again"
+    assert second == "Launch as graphs"
+
+
+@pytest.mark.parametrize(("pauses", "found"), [(0.6, True), (0.2, False)])
+def test_long_pauses_that_are_most_of_a_hosts_wall_are_to_be_found(pauses: float, found: bool) -> None:
+    """A host of 20 %: pauses of 0.6 of it are 12 %, of 0.2 they are 4 %."""
+    result = of("host_overhead")
+    walls = tuple(
+        msgspec.structs.replace(
+            wall,
+            cost_ns=1_000,
+            cost_frac=0.2,
+            cost_by_kind_ns={"long_python_pauses": round(1_000 * pauses), "launch": 300},
+        )
+        if wall.id == "host_overhead"
+        else wall
+        for wall in result.walls
+    )
+    steps = titles(with_finds(msgspec.structs.replace(result, walls=walls), [CHANGE], 3))
+    assert (steps[0] == "Find what the host does in its long pauses") == found
