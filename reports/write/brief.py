@@ -62,7 +62,7 @@ def _analysed(result: Result, most: int) -> Brief:
             known(verdict.wall), known(verdict.kind), known(verdict.confidence), _cut(" ".join(why[:1]))
         ),
         walls=tuple(_wall(one) for one in result.walls),
-        fixes=tuple(_fix(one) for one in plan(result, STEPS).steps[:STEPS] if one.id),
+        fixes=tuple([_fix(one) for one in plan(result, None).steps if one.id][:STEPS]),
         faults=tuple(_faults(result))[:most],
     )
 

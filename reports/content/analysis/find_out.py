@@ -39,13 +39,12 @@ _PARTS: Final[Mapping[Bucket, tuple[str, str]]] = {
 
 def find_out(result: Result) -> Iterator[Step]:
     """How to find the cause of a wall that has no step; what to record for walls that were not judged."""
-    kind = result.traces[0].kind if result.traces else None
     wall: WallId | None = known(result.verdict.wall)
     part = unused(result)
     if wall is not None:
-        yield _look(_LOOKS[wall], kind)
+        yield _look(_LOOKS[wall], result)
     elif part is not None:
-        yield _look(_PARTS[part.bucket], kind, f"acts on {percent(part.frac)}")
+        yield _look(_PARTS[part.bucket], result, f"acts on {percent(part.frac)}")
     open_ = [one for one in open_walls(result) if is_cure(one.cure)]
     if open_:
         named = listed([name_of(one.id) for one in open_])
@@ -86,12 +85,14 @@ def _pauses_frac(wall: Wall, cost: float) -> float:
 
 
 def _placed(result: Result, steps: list[Step], most: int, how: tuple[str, str], frac: float) -> list[Step]:
-    kind = result.traces[0].kind if result.traces else None
     before = takewhile(lambda step: (step.high or 0.0) >= frac, steps)
     place = min(most - 1, len([*before]))
-    return [*steps[:place], _look(how, kind, f"acts on {percent(frac)}"), *steps[place:]]
+    return [*steps[:place], _look(how, result, f"acts on {percent(frac)}"), *steps[place:]]
 
 
-def _look(how: tuple[str, str], kind: str | None, acts: str = "") -> Step:
+def _look(how: tuple[str, str], result: Result, acts: str = "") -> Step:
     look, missing = how
+    kind = result.traces[0].kind if result.traces else None
+    if missing == "all_ranks" and len(result.ranks) > 1:
+        missing = "two_steps"  # the ranks are here, and one step does not show who is always late
     return Step("", words(look), acts, (), (words(sentence(cure(missing, kind))),))
