@@ -93,7 +93,7 @@ def on_works(work: Callable[[Work], Work]) -> Edit:
 
 
 def _nothing_again(program: Program) -> Edit:
-    """No recompute, no offload, no copies of what lives on the host, no allocator calls after the first step.
+    """No recompute, no offload, no copies of what lives on the host, no retries of the allocator.
 
     All of it is gone whole, launches too.
     """

@@ -30,7 +30,7 @@ class Part(Flag):
     RECOMPUTE = 1
     OFFLOAD = 2
     RETRY = 4
-    """Allocator calls after the first step."""
+    """Allocator calls that give memory back and ask for it again."""
     READ_BACK = 8
     """A copy of at most 64 KiB to the host, and the call that waits for it or for what it copies."""
     HOST_RESIDENT = 16

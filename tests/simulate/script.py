@@ -334,8 +334,7 @@ class Script:
         """A call of the caching allocator to the driver."""
         own_us = self.knobs.free_us if frees else self.knobs.malloc_us
         own_ns = round(own_us * _US * spread(self.draws(name)[0], 0.2))
-        part = self.part | (Part.RETRY if self.step else Part.STEP)
-        self._ops.append(Allocate(own_ns, size_bytes, frees, part))
+        self._ops.append(Allocate(own_ns, size_bytes, frees, self.part | Part.RETRY))
 
     def initialise(self, api: str, ms: float) -> None:
         """A call that loads code for what is launched next."""

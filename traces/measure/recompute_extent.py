@@ -43,7 +43,8 @@ def stretches(rows: Activities, recomputed: IntArray, original: IntArray, launch
     `recomputed` and `original`, shape (m,), are places of a pass run again and of its first run (-1: none,
     then only the pass itself counts). From both, the launches of their threads are compared outwards, as long
     as the same kernel or kind of copy comes; the next recomputed pass ends it, and so does a kernel that is
-    backward by its name. Parameters gathered at its edges are prefetched, not repeated. Where another
+    backward by its name. To the left what follows an original as it follows its repeat ends it as well: layers
+    are alike, so the end of the layer before would seem repeated. Parameters gathered at its edges are prefetched, not repeated. Where another
     microbatch's launches come between, or another thread launches the collectives, the stretch is found too
     short.
     """
@@ -58,8 +59,9 @@ def stretches(rows: Activities, recomputed: IntArray, original: IntArray, launch
     ends = met | launched.backward | (rows.source == Source.REPLAY)  # a row does not say which graph it is
     paired = original >= 0
     starts, originals = place[recomputed[paired]], place[original[paired]]
+    ran_first = np.zeros(len(rows), dtype=np.bool_)
     gathers = (rows.bucket == Bucket.COMM) & (rows.key == COMM_KINDS.index("dp_all_gather"))
-    for way in (-1, 1):
+    for way in (1, -1):
         open_, reach, firm = np.arange(len(starts)), starts.copy(), starts.copy()
         new, old = starts, originals
         doubt = np.zeros(len(starts), dtype=np.bool_)
@@ -69,7 +71,7 @@ def stretches(rows: Activities, recomputed: IntArray, original: IntArray, launch
             same = kind[sequence[new]] == kind[sequence[old]]
             meets = open_[same & met[sequence[new]]]
             firm[meets] = reach[meets]
-            alike = same & ~ends[sequence[new]]
+            alike = same & ~ends[sequence[new]] & ~(ran_first[new] | ran_first[old])
             open_, new, old = open_[alike], new[alike], old[alike]
             at = sequence[new]
             doubt[open_] = launched.doubted[at] | (launched.silent[at] & doubt[open_])
@@ -80,6 +82,7 @@ def stretches(rows: Activities, recomputed: IntArray, original: IntArray, launch
         for mask, until in ((taken, reach), (sure, firm)):
             covered = _covered(np.minimum(starts, until), np.maximum(starts, until), len(rows))
             mask[sequence[covered]] = True
+        ran_first |= _covered(originals, originals + np.abs(reach - starts), len(rows))
     return Stretches(sure, taken)
 
 

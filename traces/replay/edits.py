@@ -33,6 +33,11 @@ LONG_PAUSE: Final = Limit(
     "times the thread's 99th percentile",
     "ours, tried on simulated steps: a full collection lasts milliseconds, Python between calls microseconds",
 )
+FULL: Final = Limit(
+    0.5,
+    "frees in the first step per free in another",
+    "ours: a cache that is being filled gives nothing back",
+)
 NOWHERE: Final = np.empty(0, dtype=np.int64)
 """No places."""
 _LAUNCHING: Final = (CallKind.LAUNCH, CallKind.COPY, CallKind.OTHER)
@@ -99,18 +104,29 @@ class Subject:
 def steady_allocator_calls(subject: Subject, graph: Graph) -> BoolArray:
     """Allocator calls in steps after the first recorded: that one fills the cache, as it should.
 
-    A mask of shape (m,). Without steps, all.
+    Where it gives memory back about as often as the next, its cache is full too, from the first call that
+    frees. A mask of shape (m,). Without steps, all.
     """
-    calls, rows, used = graph.calls, graph.rows, subject.steps.used
+    calls, used = graph.calls, subject.steps.used
     allocating = is_kind(calls, *_ALLOCATING)
     if not used:
         return allocating
     later = [step.start_ns for step in used if step.index > 0]
     if not later:
         return np.zeros(len(calls), dtype=np.bool_)
-    after = (rows.start_ns >= later[0]) & (rows.launch_ns != NULL)
-    result: BoolArray = allocating & (calls.start_ns >= rows.launch_ns[after].min(initial=later[0]))
+    since = [_launched_from(graph, start_ns) for start_ns in (used[0].start_ns, *later)]
+    freed = np.sort(calls.start_ns[is_kind(calls, CallKind.FREE)])
+    place = np.searchsorted(freed, since)
+    first, *others = np.diff(place, append=len(freed)).tolist()
+    full = used[0].index == 0 and 0 < FULL.value * np.median(others) <= first
+    result: BoolArray = allocating & (calls.start_ns >= (freed[place[0]] if full else since[1]))
     return result
+
+
+def _launched_from(graph: Graph, start_ns: int) -> int:
+    """When the host first launched what runs from an instant on."""
+    after = (graph.rows.start_ns >= start_ns) & (graph.rows.launch_ns != NULL)
+    return int(graph.rows.launch_ns[after].min(initial=start_ns))
 
 
 class Edits:

@@ -263,15 +263,31 @@ def test_copies_of_what_lives_on_the_host_take_no_time(path: Path) -> None:
     assert (cost.ns, dict(cost.by_kind_ns)) == (60 * US, {"host_resident": 60 * US, "offload": 10 * US})
 
 
-def test_allocator_calls_go_in_steps_after_the_first(path: Path) -> None:
+def allocating(freed_at: tuple[int, ...]) -> Said:
+    """Two steps, from 100 and 200 us, in which memory is taken for 30 us, given back for 10 before at some."""
     said = Said()
     for at in (100, 200):
-        said.call("cudaFree_v3020", at, at + 10)
+        if at in freed_at:
+            said.call("cudaFree_v3020", at, at + 10)
         said.call("cudaMalloc_v3020", at + 10, at + 40)
         said.kernel(GEMM, at + 60, at + 100, launch=(at + 50, at + 55))
-    found = costs_of(path, said, (100, 200), (200, 300))
+    return said
+
+
+def test_allocator_calls_go_in_steps_after_the_first_that_fills_the_cache(path: Path) -> None:
+    found = costs_of(path, allocating(freed_at=(200,)), (100, 200), (200, 300))
     assert found.memory.step_ns == (0, 40 * US)
     assert dict(found.memory.by_kind_ns) == {"allocator": 40 * US}
+
+
+def test_a_first_step_that_gives_memory_back_as_the_next_does_fills_no_cache(path: Path) -> None:
+    found = costs_of(path, allocating(freed_at=(100, 200)), (100, 200), (200, 300))
+    assert found.memory.step_ns == (40 * US, 40 * US)
+
+
+def test_a_free_of_the_first_step_alone_is_start_up(path: Path) -> None:
+    found = costs_of(path, allocating(freed_at=(100,)), (100, 200), (200, 300))
+    assert found.memory.step_ns == (0, 30 * US)
 
 
 # compute
