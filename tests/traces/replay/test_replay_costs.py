@@ -264,7 +264,7 @@ def test_copies_of_what_lives_on_the_host_take_no_time(path: Path) -> None:
 
 
 def allocating(freed_at: tuple[int, ...]) -> Said:
-    """Two steps, from 100 and 200 us, in which memory is taken for 30 us, given back for 10 before at some."""
+    """Two steps, from 100 and 200 us: memory is taken for 30 us, in some given back for 10 before."""
     said = Said()
     for at in (100, 200):
         if at in freed_at:
