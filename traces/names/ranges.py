@@ -18,6 +18,7 @@ _OPTIMIZER_NAMES: Final = (
     r"## optimizer ##",
 )
 _OPTIMIZER_NAME: Final = re.compile(r"\s*(?:" + "|".join(_OPTIMIZER_NAMES) + r")\s*", re.IGNORECASE)
+_BACKWARD_NAME: Final = re.compile(r"\bautograd::engine|Backward\d*\b|\bbackward\b")
 _NUMBER: Final = re.compile(r"\d+")
 
 
@@ -29,6 +30,11 @@ def is_step_name(text: str) -> bool:
 def is_optimizer_name(text: str) -> bool:
     """Whether a whole range text, PyTorch's `, seq = ...` aside, says that an optimizer steps in it."""
     return _OPTIMIZER_NAME.fullmatch(text.split(", ")[0]) is not None
+
+
+def is_backward_name(text: str) -> bool:
+    """Whether all that such a range launches is backward's: an operator of autograd, or a whole pass."""
+    return _BACKWARD_NAME.search(text) is not None and "forward" not in text.lower()
 
 
 def family(text: str) -> str:

@@ -11,9 +11,10 @@ from typing import Final
 import numpy as np
 
 from traces.columns import CODE, NULL, PROCESS_BITS, BoolArray, IntArray, distinct
+from traces.intervals import covered_ns, union
 from traces.limits import Limit
 from traces.names.kernels import classify_kernel
-from traces.names.ranges import is_optimizer_name
+from traces.names.ranges import is_backward_name, is_optimizer_name
 from traces.timeline import RankTimeline, Source
 
 AUTOGRAD_THREAD: Final = "pt_autograd"
@@ -28,9 +29,10 @@ _ADAM_WITHOUT_FUSION: Final = re.compile(r"addcdiv|PointwiseOp\w*Functor.*divide
 class Roles:
     """What each activity of a rank, shape (n,), is to training: masks that its name or thread gives.
 
-    `backward` are kernels whose name says so and all that autograd's threads launched; `forward` those whose
-    name says so and no autograd thread launched. Most kernels (a GEMM) are none of these. An autograd thread
-    is told by its name, else by launching all that is backward by name. `threads_tell`: an
+    `backward` are kernels whose name says so and all that is `autograd`'s; `forward` those whose name says so
+    and that are not autograd's. Most kernels (a GEMM) are none of these. `autograd`: launched by a thread of
+    its own, told by its name, else by launching all that is backward by name; or under a range that is named
+    after backward, as its operators are. `threads_tell`: an
     autograd thread would be seen, since kernels are PyTorch's, every launch is recorded and every launching
     thread has a name.
     """
@@ -76,7 +78,7 @@ def roles_of(rank: RankTimeline) -> Roles:
     threads = distinct(rows.launch_thread[launched]).tolist()
     theirs = [gid for gid in threads if names.get(gid, "").startswith(AUTOGRAD_THREAD)]
     theirs = theirs or _backward_threads(rows.launch_thread, launched, by_name)
-    autograd = launched & np.isin(rows.launch_thread, theirs)
+    autograd = launched & (np.isin(rows.launch_thread, theirs) | _in_backward_ranges(rank, threads))
     return Roles(
         forward=kernel & (by_name == _Role.FORWARD) & ~autograd,
         backward=kernel & ((by_name == _Role.BACKWARD) | autograd),
@@ -105,6 +107,19 @@ def _backward_threads(thread: IntArray, launched: BoolArray, by_name: IntArray) 
     of_its_own = (by_name == _Role.FORWARD) | (by_name == _Role.OPTIMIZER)
     divided = int(others.sum()) >= OTHERS.value * int(launched.sum())
     return backward if divided and not (theirs & of_its_own).any() else []
+
+
+def _in_backward_ranges(rank: RankTimeline, threads: list[int]) -> BoolArray:
+    """What some threads launched while a range of theirs said backward, a mask of shape (n,)."""
+    rows, ranges = rank.activities, rank.columns.ranges
+    named = np.array([*map(is_backward_name, rank.columns.range_texts), False], dtype=np.bool_)[ranges.text]
+    result = np.zeros(len(rows), dtype=np.bool_)
+    for thread in threads if named.any() else ():
+        theirs, mine = named & (ranges.thread_gid == thread), rows.launch_thread == thread
+        held = union(ranges.start_ns[theirs], ranges.end_ns[theirs])
+        begin_ns = rows.launch_ns[mine]
+        result[mine] = covered_ns(begin_ns, begin_ns + 1, held) > 0
+    return result
 
 
 def _optimizer_ranges(rank: RankTimeline) -> int:

@@ -22,6 +22,7 @@ from traces.names.precision import gemm_format, is_simt_gemm
 from traces.steps.choose import choose_steps
 from traces.steps.found import Step, Steps, from_steps, one_window
 from traces.steps.selection import Selection
+from traces.steps.training import roles_of
 from traces.timeline import RankTimeline
 
 Export = Callable[..., Path]
@@ -89,6 +90,30 @@ def test_a_layer_run_again_counts_whole_with_its_collective(export: Export, thre
         "router": 80_000,
         "sendrecv_unresolved": 80_000,
     }
+
+
+def test_layers_that_follow_each_other_are_no_repeats_of_each_other(export: Export) -> None:
+    """No loss stands between forward and its first repeat, and a layer ends forward as it does backward."""
+    line = Line()
+    for name, stream in LAYER * 4 + (*LAYER, *LAYER_BACKWARD, LAYER[-1]) * 4:
+        line.run(name, stream)
+    found = measure_recompute(rank_of(export(line.recording)), spans((0, line.now * 1_000)))
+    assert found.modules["attention"] == ModulePasses(8, 4, 4, "counts")
+    assert found.recompute_ns == 4 * 6 * 10_000
+
+
+def test_a_range_named_after_backward_tells_what_runs_backward(export: Export) -> None:
+    """One thread launches all, and no kernel is named after backward: attention in the range runs again."""
+    line = Line()
+    for name in (FORWARD, GEMM, LOSS):
+        line.run(name)
+    begin = line.now * 1_000
+    for name in (FORWARD, GEMM, GEMM):
+        line.run(name)
+    line.recording.range("ConvolutionBackward0", begin, line.now * 1_000)
+    roles = roles_of(rank_of(export(line.recording)))
+    assert roles.backward.tolist() == [False] * 3 + [True] * 3
+    assert roles.forward.tolist() == [True] + [False] * 5
 
 
 @pytest.mark.parametrize("threads", [True, False])
