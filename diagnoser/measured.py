@@ -19,7 +19,7 @@ from traces.formats.open import ReadOptions, read_trace
 from traces.limits import Limit
 from traces.measure.measurements import RankMeasurements, measure_rank
 from traces.measure.messages import Messages, measure_messages
-from traces.names.gpus import with_sm_count
+from traces.names.gpus import with_products
 from traces.progress import report
 from traces.ranks.codec import SUFFIX, is_summary
 from traces.steps.selection import Selection
@@ -138,7 +138,7 @@ def _measured_trace(task: TraceTask) -> MeasuredTrace | InputError:
 
 
 def _read(task: TraceTask) -> Columns:
-    columns = with_sm_count(read_trace(task.file, task.reading, report), task.gpu)
+    columns = with_products(read_trace(task.file, task.reading, report), task.gpu)
     report(f"measuring {task.path.name}")
     return columns
 

@@ -247,7 +247,7 @@ KINDS: dict[WallId, tuple[str, ...]] = {
         "gc",
         "data",
     ),
-    "compute": (*compute_classes(), "no_tensor_cores"),
+    "compute": (*compute_classes(), "no_tensor_cores", "low_precision_unused"),
 }
 
 

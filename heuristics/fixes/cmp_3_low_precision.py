@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from heuristics.fixes import mem_4_low_precision
+from heuristics.fixes import cmp_9_tensor_cores, mem_4_low_precision
 from heuristics.fixes.fix import Fix, Form, Gain
 from heuristics.fixes.low_precision import advice, change
 from heuristics.fixes.preconditions import holds
@@ -52,10 +52,7 @@ FIX: Final = Fix(
     direct=(),  # shorter GEMMs leave as many SMs empty
     pytorch=Form(
         title="Run GEMMs on tensor cores",
-        code=(
-            'torch.set_float32_matmul_precision("high") (TF32)',
-            'or torch.autocast("cuda", dtype=torch.bfloat16)',
-        ),
+        code=cmp_9_tensor_cores.CODE,
         verify="GEMM kernels of TF32 or BF16 run",
         sources=("PyTorch, docs/source/notes/cuda.rst",),
         side_effects=("products are rounded to fewer bits: watch the loss",),

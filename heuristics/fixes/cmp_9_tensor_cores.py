@@ -1,4 +1,4 @@
-"""CMP-9: FP32 GEMMs on tensor cores.
+"""CMP-9: FP32 matrix work on tensor cores.
 
 Changes what multiplies: FP32 matrices as TF32 or BF16 on tensor cores, in place of the SIMT units. Helps
 where GEMMs run in plain FP32, PyTorch's default for matrices, on a GPU that has TF32. TF32 keeps FP32's range
@@ -15,7 +15,13 @@ from heuristics.fixes.fix import Fix, Form
 from heuristics.fixes.precondition import Precondition
 from heuristics.fixes.preconditions import already, holds
 from heuristics.run.run import Run
-from traces.measure.tensor_cores import TF32_SINCE
+from traces.measure.tensor_cores import HALF_SINCE, TF32_SINCE
+
+CODE: Final = (
+    'with torch.autocast("cuda", dtype=torch.bfloat16): forward and loss',
+    "(before capability 8.0, as V100 and T4: dtype=torch.float16, with torch.amp.GradScaler)",
+    'or, from 8.0 on, torch.set_float32_matmul_precision("high") (TF32)',
+)
 
 
 def change(run: Run) -> Change:
@@ -26,20 +32,21 @@ def change(run: Run) -> Change:
 
 def advice(run: Run) -> tuple[Precondition, ...]:
     """Hardware with TF32, and a run that is not in BF16 already."""
-    return (*already(run, "bf16", active=run.precision != "fp32"), *_hardware(run))
+    return (*already(run, "bf16", active=run.precision != "fp32"), *_hardware(run, TF32_SINCE))
 
 
-def _hardware(run: Run) -> tuple[Precondition, ...]:
+def _hardware(run: Run, since: tuple[int, int] = HALF_SINCE) -> tuple[Precondition, ...]:
     capability = run.active.capability
-    fact = None if capability is None else capability >= TF32_SINCE
-    return (holds("the GPU has TF32: compute capability 8.0 or newer", fact, told_by="--gpu-model"),)
+    fact = None if capability is None else capability >= since
+    text = f"the GPU has tensor cores: compute capability {since[0]}.{since[1]} or newer"
+    return (holds(text, fact, told_by="--gpu-model"),)
 
 
 FIX: Final = Fix(
     id="CMP-9",
     wall="compute",
-    title="Run GEMMs on tensor cores: TF32 or BF16",
-    kinds=("no_tensor_cores",),
+    title="Run matrix work on tensor cores: BF16, or TF32",
+    kinds=("no_tensor_cores", "low_precision_unused"),
     change=change,
     advice=advice,
     versions="every Megatron-Core release here",
@@ -53,15 +60,12 @@ FIX: Final = Fix(
         "NVIDIA Ampere architecture whitepaper, TF32",
         "Megatron-LM, megatron/training/arguments.py at d98e8a64",
     ),
-    direct=("no_tensor_cores",),
+    direct=("no_tensor_cores", "low_precision_unused"),
     takes_away=True,
     any_program=True,
     pytorch=Form(
-        title="Run GEMMs on tensor cores: TF32 or BF16",
-        code=(
-            'torch.set_float32_matmul_precision("high")',
-            'or torch.autocast("cuda", dtype=torch.bfloat16)',
-        ),
+        title="Run matrix work on tensor cores: BF16, or TF32",
+        code=CODE,
         verify="GEMM names with s1688gemm, tf32 or bf16 in place of sgemm and ffma; the loss as before",
         sources=("PyTorch documentation, torch.set_float32_matmul_precision and torch.autocast",),
         versions="set_float32_matmul_precision since PyTorch 1.12",

@@ -59,3 +59,8 @@ class TensorCores(Section, frozen=True):
     simt_count: Count
     tf32: OrMissing[bool]
     fp32_to_tf32_frac: OrMissing[Frac]
+    matrix_ns: Ns
+    wide_ns: Ns
+    wide_count: Count
+    half: OrMissing[bool]
+    peaks_known: bool

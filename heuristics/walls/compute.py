@@ -2,9 +2,11 @@
 
 What is removed to measure it: kernels with fewer blocks than the GPU has SMs take blocks / SMs of their time,
 and FP32 GEMMs without tensor cores, on a GPU that has TF32, take FP32 / TF32 peak of it (kind
-`no_tensor_cores`). How we tell: by the launch, by names and by replay; a ceiling, so the range is from 0 to
-it. Tails, short kernels and one GEMM per expert are evidence, not cost: by a tail formula ordinary dense runs
-would show a false wall of 4 to 20 % (measured on real recordings).
+`no_tensor_cores`). Other matrix work in FP32 or TF32 (convolutions, attention), on a GPU with tensor cores
+for 16 bits, takes its peak now / that of BF16, or FP16 below capability 8.0 (kind `low_precision_unused`).
+How we tell: by the launch, by names and by replay; a ceiling, so the range is from 0 to it. Tails, short
+kernels and one GEMM per expert are evidence, not cost: by a tail formula ordinary dense runs would show a
+false wall of 4 to 20 % (measured on real recordings).
 
 What it is not: low occupancy of persistent kernels (nvjet, CUTLASS's TMA GEMMs, FlashAttention 3, grouped
 GEMM), whose grid is the number of SMs by design; nor a step that is mostly compute: that is bound by
@@ -19,8 +21,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from heuristics.evidence.figures import Figures
-from heuristics.walls.price import WALL, Price, Unpriced, price
+from heuristics.walls.price import WALL, Price, Unpriced, at_most_frac, price
 from heuristics.walls.wall import Evidence, WallJudgement, judged
+from traces.cures import cure
 from traces.measure.measurements import RankMeasurements
 from traces.missing import Missing
 
@@ -35,28 +38,55 @@ def measured(measurements: Sequence[RankMeasurements]) -> Price | Unpriced:
     told = price(measurements, "compute")
     if isinstance(told, Unpriced):
         return told
-    return replace(told, at_least=told.at_least or _without_peaks(measurements))
+    doubt = told.at_least or _without_peaks(measurements) or _without_grids(measurements)
+    most = told.at_most_frac
+    if doubt is not None and most is None:
+        most = at_most_frac(measurements, "compute", proofs_hold=False)
+    return replace(told, at_least=doubt, at_most_frac=most)
+
+
+def _without_grids(measurements: Sequence[RankMeasurements]) -> Missing | None:
+    """Why the price may be more: how many blocks fill this GPU is unknown."""
+    for rank in measurements:
+        if rank.sm.sm_count is None:
+            why = "the trace does not record the number of SMs of the GPU, nor a model that tells it"
+            return Missing("compute", why, cure("sm_count", rank.kind))
+    return None
 
 
 def _without_peaks(measurements: Sequence[RankMeasurements]) -> Missing | None:
-    """Why the price may be more: GEMMs could use tensor cores, and nothing says how much faster."""
+    """Why the price may be more: matrix work could use tensor cores, and nothing says how much faster."""
     for rank in measurements:
         use = rank.tensor_cores
         long = use.simt_ns >= WALL.value * rank.budget.window_ns
         if use.tf32 and use.fp32_to_tf32_frac is None and long:
             reason = "GEMMs run in FP32 without tensor cores, and this GPU's peak rates are not known here"
             return Missing("compute", reason, "try TF32: torch.set_float32_matmul_precision('high')")
+        if (
+            use.half is not False
+            and not use.peaks_known
+            and use.wide_ns >= WALL.value * rank.budget.window_ns
+        ):
+            reason = "matrix work runs in FP32 or TF32, and this GPU's peak rates are not known here"
+            return Missing("compute", reason, "give --gpu-model, or try torch.autocast")
     return None
 
 
 def _tensor_cores(ranks: Sequence[Figures]) -> list[Evidence]:
-    """How much of the GEMM work does without tensor cores, where the GPU has TF32."""
+    """How much matrix work could be in 16 bits, and how many GEMMs in TF32, where the GPU has them."""
     uses = [rank.tensor_cores for rank in ranks if rank.tensor_cores is not None and rank.tensor_cores.tf32]
     simt_ns, gemm_ns = sum(use.simt_ns for use in uses), sum(use.gemm_ns for use in uses)
+    wide = [rank.tensor_cores for rank in ranks if rank.tensor_cores and rank.tensor_cores.half is not False]
+    wide_ns, matrix_ns = sum(use.wide_ns for use in wide), sum(use.matrix_ns for use in wide)
+    found = []
+    if wide_ns:
+        said = "GEMMs, convolutions and attention in FP32 or TF32, by their names"
+        found = [Evidence("wide_matrix_frac", wide_ns / matrix_ns, "fraction of matrix work", None, said)]
     if not simt_ns:
-        return []
+        return found
     why, count = "FP32 GEMMs without tensor cores, by their names", sum(use.simt_count for use in uses)
     return [
+        *found,
         Evidence("simt_gemm_frac", simt_ns / gemm_ns, "fraction of GEMM work", None, why),
         Evidence("simt_gemm_count", count, "count", None, why),
     ]

@@ -11,6 +11,9 @@ from traces.formats.kineto_json import Event
 from traces.formats.kineto_parts import KinetoFile
 from traces.formats.kineto_values import whole
 
+_AMD_WAVE = 64
+"""Threads of a wave on AMD's data-centre GPUs; a warp of NVIDIA's has 32."""
+
 
 def trace_info(name: str, file: KinetoFile, left_out: Mapping[str, int]) -> TraceInfo:
     """The trace's own words that may leave it. `left_out`: what rows were not used -> how many."""
@@ -55,12 +58,14 @@ def session_start_ns(header: Mapping[str, object]) -> int:
 def _gpu(given: Event) -> Gpu:
     major, minor = _count(given, "computeMajor"), _count(given, "computeMinor")
     threads, warp = _count(given, "maxThreadsPerMultiprocessor"), _count(given, "warpSize")
+    name = known_texts.gpu_name(given.get("name"))
+    cuda = not (name or "").startswith("AMD") and warp != _AMD_WAVE  # HIP's numbers are no CUDA capability
     return Gpu(
         gpu_id=None,  # the CUDA ordinal counts the visible devices; the machine's own number is not told
         cuda_device=_count(given, "id"),
-        name=known_texts.gpu_name(given.get("name")),
+        name=name,
         sm_count=_count(given, "numSms") or None,
-        capability=f"{major}.{minor}" if major and minor is not None else None,
+        capability=f"{major}.{minor}" if cuda and major and minor is not None else None,
         memory_bytes=_count(given, "totalGlobalMem") or None,
         limits=SmLimits(
             warps=threads // warp if threads and warp else None,

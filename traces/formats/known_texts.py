@@ -17,12 +17,13 @@ _VERSION: Final = re.compile(r"\d{1,5}(?:\.\d{1,6}){1,4}")
 _GPU_NAME: Final = re.compile(
     r"(?:(?:NVIDIA |Tesla |Quadro |GeForce |TITAN |GRID |RTX |GTX |PRO )+"
     r"(?:[A-Z]{0,2}\d{1,4}[A-Z]{0,2}|V|Xp?|RTX|Graphics Device|Thor|Orin)"
-    r"|(?:[ABHLPTVKM]|G[BH])\d{2,3}[A-Z]{0,2})"
+    r"|(?:[ABHLPTVKM]|G[BH])\d{2,3}[A-Z]{0,2}"
+    r"|AMD (?:Instinct |Radeon )+(?:(?:MI|PRO |RX |W|VII)?\d{2,4}[A-Z]{0,3}))"
     r"(?:[ -](?:\d{1,3}GB|SXM\d?|PCI[eE]|NVL\d{0,2}|HBM\d[ea]?|Ti|SUPER|Super|D|Ada|Generation|Blackwell|"
     r"Server|Workstation|Max-Q|Edition|Laptop|GPU|Superchip|AC|LC|S|Q|MIG|\d{1,2}g\.\d{1,3}gb|PG\d{3}|"
     r"\d{3,4}))*"
 )
-"""Words NVIDIA builds its product names from (CUDA device names of Kepler to Blackwell)."""
+"""Words NVIDIA and AMD build their product names from (CUDA device names of Kepler to Blackwell; HIP's)."""
 
 _DIAGNOSTICS: Final = (
     (r"No CUDA events collected", "a process recorded no CUDA events"),

@@ -4,8 +4,8 @@ communication: the time without compute, or its own if less, and what compute is
 host_overhead: what the account lays on the host; without an account the time without compute.
 memory: recomputed stretches with the waits before them, large copies between GPU and host, and allocator
 starvation; without an account the time without compute in its place, where any allocator call was made.
-compute: what kernels with fewer blocks than SMs would not take if they filled them, and GEMMs with tensor
-cores.
+compute: what kernels with fewer blocks than SMs, of the largest GPU where theirs is unknown, would not take
+if they filled them, and matrix work in a faster format; all of it where peak rates are unknown.
 Where a replay is proven, its cost is the better figure: one overhead can hide behind another.
 """
 
@@ -24,6 +24,7 @@ from traces.intervals import Spans, covered_ns, intersect, join, union
 from traces.measure.budget import Budget
 from traces.measure.host_copies import LARGE
 from traces.missing import Missing
+from traces.names.gpus import largest_sm_count
 from traces.replay.edits import Subject
 from traces.replay.without import stretched_ns
 from traces.timeline import Activities, Bucket, RankTimeline, Source
@@ -36,7 +37,7 @@ class Bounds:
     """The most each wall can cost, in ns of the windows; None where the trace does not bound it.
 
     Graphs recorded whole hide communication, recompute and grids; memory is not bounded either where it is
-    unknown what is computed a second time, compute not without the SM count.
+    unknown what is computed a second time, compute not without launch shapes.
     """
 
     communication: int | None
@@ -117,9 +118,10 @@ def _large_copies(subject: Subject) -> BoolArray:
 
 
 def _compute_ns(subject: Subject, rows: Activities, windows: Spans) -> int | None:
-    if not subject.knows_grids:
+    if not (subject.rank.blocks > 0).any():
         return None
-    share = subject.filled_share() * subject.tensor_share()
+    filled = subject.share_filling(subject.sm_count or largest_sm_count())
+    share = filled * subject.tensor_share() * subject.narrow_share(least=True)
     length_ns = rows.end_ns - rows.start_ns
     more_ns = length_ns - (length_ns * share).astype(np.int64)
     return intersect(_first(rows, share < 1, more_ns), windows).total_ns

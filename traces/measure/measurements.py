@@ -29,7 +29,13 @@ from traces.measure.recompute import Recompute, measure_recompute
 from traces.measure.sm import SmUse, measure_sm
 from traces.measure.sm_beside_comm import stretch_by_sms
 from traces.measure.step_timeline import measure_timelines
-from traces.measure.tensor_cores import TensorCores, measure_tensor_cores, simt_places, tensor_frac
+from traces.measure.tensor_cores import (
+    TensorCores,
+    measure_tensor_cores,
+    simt_places,
+    tensor_frac,
+    wide_places,
+)
 from traces.measure.timeline_columns import StepTimeline
 from traces.measure.totals import Totals, measure_totals
 from traces.measure.unknown import UnknownKernel, unknown_kernels
@@ -223,4 +229,5 @@ def subject_of(rank: RankTimeline, steps: Steps, recompute: Recompute, sm: SmUse
         stretch_measured=sm.stretch is not None,
         simt=simt_places(rank),
         tensor_frac=tensor_frac(rank.gpu),
+        wide=wide_places(rank, rank.gpu),
     )

@@ -1,30 +1,40 @@
-"""GEMMs that do without tensor cores: FP32 on the SIMT units of a GPU that multiplies TF32 far faster."""
+"""Matrix work that 16 bits on tensor cores would do faster: in FP32 on the SIMT units, or in TF32."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Final, get_args
 
 import numpy as np
 
 from traces.columns import Gpu, IntArray, distinct
 from traces.intervals import Spans, covered_ns
+from traces.names.gpu_limits import capability_at_least
 from traces.names.kernels import classify_kernel
-from traces.names.precision import is_simt_gemm
-from traces.sizes.peaks import fp32_to_tf32_frac
+from traces.names.precision import WideFormat, is_matrix_work, is_simt_gemm, wide_format
+from traces.replay.edits import NOWHERE, Wide
+from traces.sizes.peaks import fp32_to_tf32_frac, most_to_16_bits_frac, to_16_bits_frac
 from traces.timeline import RankTimeline, Source
 
+HALF_SINCE: Final = (7, 0)
+"""Compute capability from which tensor cores multiply FP16 (NVIDIA, CUDA C++ Programming Guide)."""
 TF32_SINCE: Final = (8, 0)
-"""Compute capability from which tensor cores multiply TF32 (NVIDIA, CUDA C++ Programming Guide)."""
+"""Compute capability from which they multiply BF16 and TF32 (the same)."""
+_WITHOUT: Final = "GTX"
+"""GeForce GTX: capability 7.5 without tensor cores (NVIDIA Turing architecture whitepaper)."""
 
 
 @dataclass(frozen=True, slots=True)
 class TensorCores:
-    """GEMMs of one rank within its windows, as work (sums of kernel time).
+    """Matrix work of one rank within its windows, as work (sums of kernel time).
 
-    `simt_ns` is the part done in FP32 without tensor cores, by `simt_count` kernels. `tf32`: whether the GPU
-    has TF32, None where its capability is unknown. `fp32_to_tf32_frac`: peak rates; None where it has no TF32
-    or they are not known.
+    `simt_ns` is the part of GEMMs done in FP32 without tensor cores, by `simt_count` kernels. `tf32`: whether
+    the GPU has TF32, None where its capability is unknown. `fp32_to_tf32_frac`: peak rates; None where it has
+    no TF32 or they are not known. `matrix_ns`: GEMMs, convolutions and attention; `wide_ns` is the part of
+    them in FP32 or TF32, by `wide_count` kernels. `half`: whether the GPU has tensor cores for 16 bits, None
+    where neither its model nor kernel names say. `peaks_known`: whether the peak rates of all `wide_ns` are.
     """
 
     gemm_ns: int
@@ -32,44 +42,107 @@ class TensorCores:
     simt_count: int
     tf32: bool | None
     fp32_to_tf32_frac: float | None
+    matrix_ns: int = 0
+    wide_ns: int = 0
+    wide_count: int = 0
+    half: bool | None = None
+    peaks_known: bool = True
 
 
 def measure_tensor_cores(rank: RankTimeline, windows: Spans, gpu: Gpu | None) -> TensorCores:
     """Measure one rank; `gpu` is the one it ran on."""
     rows = rank.activities
     ns = covered_ns(rows.start_ns, rows.end_ns, windows)
-    simt = simt_places(rank)
+    simt, groups = simt_places(rank), wide_places(rank, gpu)
+    wide = ns[np.concatenate([NOWHERE, *_by_format(rank).values()])]
     return TensorCores(
-        int(ns[_named(rank, simt=False)].sum()),
+        int(ns[_named(rank, lambda name: classify_kernel(name).class_ == "gemm")].sum()),
         int(ns[simt].sum()),
         int((ns[simt] > 0).sum()),
         has_tf32(gpu),
         tensor_frac(gpu),
+        int(ns[_named(rank, lambda name: is_matrix_work(name, classify_kernel(name)))].sum()),
+        int(wide.sum()),
+        int((wide > 0).sum()),
+        has_half(rank, gpu),
+        all(group.exact for group in groups),
     )
 
 
 def simt_places(rank: RankTimeline) -> IntArray:
     """Places in the activities of GEMMs in FP32 without tensor cores, by their names."""
-    return _named(rank, simt=True)
+    return _named(rank, lambda name: is_simt_gemm(name, classify_kernel(name)))
+
+
+def wide_places(rank: RankTimeline, gpu: Gpu | None) -> tuple[Wide, ...]:
+    """Matrix work in FP32 or TF32, by format, with what it would take in 16 bits on this GPU's tensor cores.
+
+    GEMMs that TF32 alone would speed up are not among them: `simt_places` has these, at `tensor_frac`.
+    """
+    if has_half(rank, gpu) is False:
+        return ()
+    found, name, capability = [], gpu.name if gpu else None, _capability(rank, gpu)
+    apart = simt_places(rank) if tensor_frac(gpu) is not None else NOWHERE
+    for wide, places in _by_format(rank).items():
+        exact = to_16_bits_frac(name, wide)
+        least = most_to_16_bits_frac(capability, wide) if capability else None
+        known = exact if exact is not None else least
+        places = np.setdiff1d(places, apart, assume_unique=True)
+        if len(places):
+            found.append(Wide(places, 1.0 if known is None else known, exact is not None))
+    return tuple(found)
+
+
+def has_half(rank: RankTimeline, gpu: Gpu | None) -> bool | None:
+    """Whether a GPU has tensor cores for 16 bits; None where neither its model nor kernel names tell."""
+    name = gpu.name if gpu and gpu.name else ""
+    if _WITHOUT in name:
+        return False
+    if to_16_bits_frac(name, "fp32") is not None:
+        return True
+    capability = _capability(rank, gpu)
+    if capability is None:
+        return None
+    return True if _numbers(capability) >= HALF_SINCE else (False if gpu and gpu.capability else None)
 
 
 def has_tf32(gpu: Gpu | None) -> bool | None:
     """Whether a GPU's tensor cores multiply TF32; None where its capability is unknown."""
-    major, _, minor = (gpu.capability if gpu and gpu.capability else "").partition(".")
-    return (int(major), int(minor)) >= TF32_SINCE if major.isdigit() and minor.isdigit() else None
+    return _numbers(gpu.capability) >= TF32_SINCE if gpu and gpu.capability else None
 
 
 def tensor_frac(gpu: Gpu | None) -> float | None:
-    """What an FP32 GEMM would take with tensor cores at best, as part of its time; None where unknown."""
-    return fp32_to_tf32_frac(gpu.name) if gpu and has_tf32(gpu) else None
+    """What an FP32 GEMM would take in TF32 at best, as part of its time; None where unknown, or no less."""
+    frac = fp32_to_tf32_frac(gpu.name) if gpu and has_tf32(gpu) else None
+    return frac if frac is not None and frac < 1 else None
 
 
-def _named(rank: RankTimeline, simt: bool) -> IntArray:
+def _capability(rank: RankTimeline, gpu: Gpu | None) -> str | None:
+    """The GPU's compute capability, else the newest that its kernels' names speak of."""
+    names = rank.columns.kernel_names
+    spoken = distinct(rank.activities.name[rank.activities.source == Source.KERNEL])
+    return (gpu.capability if gpu else None) or capability_at_least(names[c] for c in spoken if c >= 0)
+
+
+def _numbers(capability: str) -> tuple[int, int]:
+    major, _, minor = capability.partition(".")
+    return int(major), int(minor)
+
+
+def _by_format(rank: RankTimeline) -> dict[WideFormat, IntArray]:
+    found = {}
+    for wide in get_args(WideFormat):
+        wanted = partial(_is_of, wide=wide)
+        found[wide] = _named(rank, wanted)
+    return found
+
+
+def _is_of(name: str, wide: WideFormat) -> bool:
+    return wide_format(name, classify_kernel(name)) == wide
+
+
+def _named(rank: RankTimeline, wanted: Callable[[str], bool]) -> IntArray:
     rows, names = rank.activities, rank.columns.kernel_names
     kernels = np.flatnonzero((rows.source == Source.KERNEL) & (rows.name >= 0))
-    codes = []
-    for code in distinct(rows.name[kernels]).tolist():
-        kernel = classify_kernel(names[code])
-        if is_simt_gemm(names[code], kernel) if simt else kernel.class_ == "gemm":
-            codes.append(code)
+    codes = [code for code in distinct(rows.name[kernels]).tolist() if wanted(names[code])]
     return kernels[np.isin(rows.name[kernels], codes)]

@@ -77,13 +77,19 @@ def sm_capacity(gpu: Gpu) -> SmCapacity | None:
 
 _ARCHITECTURE: Final = re.compile(r"(?:(?<![A-Za-z0-9])|(?<=fmha)|(?<=Fwd)|(?<=Bwd))[sS]m_?(\d{2,3})(?!\d)")
 
+_GENERATIONS: Final = {"volta": "70", "turing": "75", "ampere": "80"}
+"""What cuBLAS and cuDNN begin kernel names with."""
+_GENERATION: Final = re.compile(rf"\b({'|'.join(_GENERATIONS)}) \w")
+
 
 def capability_at_least(kernel_names: Iterable[str]) -> str | None:
     """The newest capability that kernel names speak of: a lower bound of the GPU's, never the GPU itself.
 
     A kernel built for sm_80 runs on an H100 as well. None where no name speaks of one.
     """
-    spoken = {found for name in kernel_names for found in _ARCHITECTURE.findall(name.replace("_", " "))}
+    names = [name.replace("_", " ") for name in kernel_names]
+    spoken = {found for name in names for found in _ARCHITECTURE.findall(name)}
+    spoken |= {_GENERATIONS[found] for name in names for found in _GENERATION.findall(name)}
     known = [
         (int(text[:-1]), int(text[-1])) for text in spoken if f"{text[:-1]}.{text[-1]}" in _BY_CAPABILITY
     ]

@@ -11,9 +11,9 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Final, TypedDict, cast
 
 if TYPE_CHECKING:  # loads numpy, which a page of help needs not
-    from traces.columns import Columns
+    from traces.columns import Columns, Gpu
 
-_WORD: Final = re.compile(r"[A-Z]+\d+[A-Z]?", re.IGNORECASE)
+_LAPTOP: Final = "Laptop"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +47,46 @@ def products() -> Mapping[str, Product]:
 
 def product_named(name: str) -> Product | None:
     """The product of a name such as "NVIDIA H100 80GB HBM3" or "gb200"; None where the table has it not."""
-    words = (word.upper() for word in _WORD.findall(name))
-    return next((products()[word] for word in words if word in products()), None)
+    found = longest_within(name, tuple(products()))
+    return products()[found] if found else None
 
 
-def with_sm_count(columns: Columns, name: str | None) -> Columns:
-    """A trace with the SMs of the product the user names, on GPUs of which it does not tell them."""
-    product = product_named(name) if name else None
-    if product is None or product.sm_count is None:
-        return columns
-    gpus = tuple(
-        replace(gpu, sm_count=product.sm_count) if gpu.sm_count is None else gpu for gpu in columns.info.gpus
-    )
+@cache
+def longest_within(name: str, known: tuple[str, ...]) -> str | None:
+    """The longest known product whose words stand in a name: `H100 PCIe` before `H100`."""
+    found = [one for one in known if re.search(rf"(?<![A-Z0-9]){one}(?![A-Z0-9])", name, re.IGNORECASE)]
+    return max(found, key=len, default=None)
+
+
+def largest_sm_count() -> int:
+    """SMs of the largest GPU of the table that runs CUDA: what bounds one of which nothing is known."""
+    return max(one.sm_count for one in products().values() if one.capability and one.sm_count)
+
+
+def with_products(columns: Columns, given: str | None) -> Columns:
+    """A trace with what is published of its GPUs, where it does not say it itself.
+
+    `given`: the product that the user names, for GPUs without a name, and for a trace that lists none.
+    """
+    from traces.columns import Gpu
+
+    listed = columns.info.gpus or ((Gpu(None, None, None, None, None, None),) if given else ())
+    gpus = tuple(_completed(gpu, gpu.name or given) for gpu in listed)
     return replace(columns, info=replace(columns.info, gpus=gpus))
+
+
+def _completed(gpu: Gpu, name: str | None) -> Gpu:
+    product = product_named(name) if name else None
+    if name is None or product is None:
+        return gpu
+    capability = ".".join(map(str, product.capability)) if product.capability else None
+    exact = _LAPTOP not in name  # a laptop's has fewer SMs than the card of its name
+    return replace(
+        gpu,
+        name=name,
+        sm_count=gpu.sm_count or (product.sm_count if exact else None),
+        capability=gpu.capability or capability,
+    )
 
 
 def _capability(text: str | None) -> tuple[int, int] | None:

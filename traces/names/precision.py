@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, Literal
 
 from traces.names.kernels import KernelClass
 
@@ -46,6 +46,29 @@ cores); xmma's second group (what is multiplied, then what it is summed in); Dee
 _SIMT: Final = re.compile(r"ffma|" + _XMMA.format("f32") + r"|simt_sgemm|(?:^|[ _])sgemm|magma_sgemm")
 _TENSOR: Final = re.compile(r"tensorop|s1688|tf32")
 
+WideFormat = Literal["tf32", "3xtf32", "fp32"]
+"""Formats of matrix work that 16 bits would beat: 3xtf32 is FP32 by three products in TF32."""
+
+_NARROW: Final = re.compile(
+    r"bf16|bfloat16|f16|half|_h(?:884|1688|16816)?(?:gemm|cudnn)|884|hmma|imma|fp8|e[45]m[23]|i8816|int8|_i8"
+    r"|nvjet_(?:sm\d+_)?[thqro]|Cijk_\w*?_(?:H|B|F8|B8|I8)\w*_",
+    re.IGNORECASE,
+)
+_CONVOLVES: Final = r"convolve|conv2d|[wd]grad|winograd|fft2d|implicit_gemm"
+_OF_WIDE: Final[tuple[tuple[WideFormat, str], ...]] = (
+    ("3xtf32", r"fmha_cutlass[FB]_f32_\w*sm8\d"),
+    ("tf32", r"s1688|_xf32"),
+    ("fp32", r"ffma|gemmSN|sgemm|gcgemm|scudnn|simt_s|_fp32|_f32_|_f32f32_|Cijk_\w*?_SB?_"),
+    ("fp32", rf"^(?:void )?[\w:]*(?:{_CONVOLVES})\w*<(?:\(?int\)?\d*, ?)?float\b"),
+)
+"""First match wins, where the name holds no TF32 nor 16 bits or fewer. PyTorch's memory-efficient attention
+multiplies FP32 as three products in TF32 from capability 8.0 (mem_eff_attention/gemm_kernel_utils.h:
+OpMultiplyAddFastF32). Transforms of Winograd and FFT count: half precision convolves without them."""
+_AROUND: Final = re.compile(
+    r"[oO]ffsetsKernel|[rR]educe|depthwise|im2col|col2im|fill|add_?bias", re.IGNORECASE
+)
+"""Kernels beside the product of a convolution or an attention; depthwise ones are bound by memory."""
+
 _OF_QUANTIZE: Final = (
     ("nvfp4", r"nvfp4|[hH]adamard|rht_gemm"),
     ("mxfp8", r"mxfp8|quantize_mx"),
@@ -73,6 +96,28 @@ def is_simt_gemm(name: str, kernel: KernelClass) -> bool:
     """
     multiplied = multiplies(kernel) and kernel.subclass != "gemv"
     return multiplied and _SIMT.search(name) is not None and _TENSOR.search(name) is None
+
+
+def is_matrix_work(name: str, kernel: KernelClass) -> bool:
+    """Whether a kernel multiplies matrices large enough for tensor cores: GEMM, convolution or attention."""
+    if kernel.class_ == "gemm":
+        return multiplies(kernel) and kernel.subclass != "gemv"
+    whole = kernel.class_ == "convolution" or (kernel.class_ == "attention" and kernel.subclass != "aux")
+    return whole and _AROUND.search(name) is None
+
+
+def wide_format(name: str, kernel: KernelClass) -> WideFormat | None:
+    """The format of matrix work in FP32 or TF32; None for any other, or where the name does not say."""
+    if not is_matrix_work(name, kernel):
+        return None
+    bare = name.partition("(")[0]
+    if is_simt_gemm(name, kernel):
+        return "fp32"
+    if "tf32" in bare:
+        return "tf32"
+    if _NARROW.search(bare):
+        return None
+    return next((found for found, pattern in _OF_WIDE if re.search(pattern, bare)), None)
 
 
 def quantize_format(name: str) -> str | None:

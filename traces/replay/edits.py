@@ -45,13 +45,24 @@ _ALLOCATING: Final = (CallKind.FREE, CallKind.ALLOCATE)
 
 
 @dataclass(frozen=True, slots=True)
+class Wide:
+    """Matrix work of one format wider than 16 bits: places in the activities, and what part of its time it
+    would take in 16 bits; not `exact` where the GPU's rates are unknown, and it may take less."""
+
+    places: IntArray
+    frac: float
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Subject:
     """A rank and what was measured of it that an edit needs.
 
     `recomputed`, `offloaded` and `resident` (copies of what lives in host memory) are places in its
     activities; `stretch_frac`: how much longer compute takes beside communication, in this recording where
     `stretch_measured`, else by the SMs that it takes; `sm_count` of its GPU. `simt`: places of GEMMs that do
-    without tensor cores, which would take `tensor_frac` of their time. None where it could not be told.
+    without tensor cores, which would take `tensor_frac` of their time; `wide`: the rest of the matrix work
+    that 16 bits would speed up. None where it could not be told.
     """
 
     rank: RankTimeline
@@ -64,6 +75,7 @@ class Subject:
     stretch_measured: bool = True
     simt: IntArray = field(default_factory=lambda: NOWHERE)
     tensor_frac: float | None = None
+    wide: tuple[Wide, ...] = ()
 
     def mask(self, places: IntArray) -> BoolArray:
         """Places in the activities as a mask of shape (n,)."""
@@ -78,7 +90,11 @@ class Subject:
 
     def filled_share(self) -> FloatArray:
         """The share of its time that each activity takes with its grid filled, shape (n,)."""
-        blocks, count = self.rank.blocks, self.sm_count or 0
+        return self.share_filling(self.sm_count or 0)
+
+    def share_filling(self, count: int) -> FloatArray:
+        """The same on a GPU with so many SMs."""
+        blocks = self.rank.blocks
         under = (blocks > 0) & (blocks < count) & (self.rank.activities.bucket == Bucket.COMPUTE)
         return np.where(under, blocks / max(count, 1), 1.0)
 
@@ -95,10 +111,22 @@ class Subject:
         return compute & ((blocks <= 0) | (blocks > left_count))
 
     def tensor_share(self) -> FloatArray:
-        """The share of its time that each activity takes with tensor cores, shape (n,)."""
+        """The share of its time that each FP32 GEMM takes in TF32, shape (n,)."""
         share = np.ones(len(self.rank.activities))
         share[self.simt] = min(1.0, self.tensor_frac or 1.0)
         return share
+
+    def narrow_share(self, least: bool = False) -> FloatArray:
+        """The share of its time that other matrix work takes in 16 bits; `least`: none if unknown."""
+        share = np.ones(len(self.rank.activities))
+        for wide in self.wide:
+            share[wide.places] = 0.0 if least and not wide.exact else wide.frac
+        return share
+
+    @property
+    def prices_compute(self) -> bool:
+        """Whether anything of the compute wall can be replayed: grids, or faster matrix work."""
+        return self.knows_grids or any(len(one.places) for one in self.wide) or bool(len(self.simt))
 
 
 def steady_allocator_calls(subject: Subject, graph: Graph) -> BoolArray:
@@ -144,10 +172,10 @@ class Edits:
     def walls(self) -> dict[str, Callable[[], Timing]]:
         """What gives the timing without each wall's overhead, made when asked for: each is large.
 
-        `compute` is not among them where no launch shape is known.
+        `compute` is not among them where neither launch shapes nor formats are known.
         """
         found = {"communication": self.communication, "host_overhead": self.host, "memory": self.memory}
-        return found | ({"compute": self.compute} if self._subject.knows_grids else {})
+        return found | ({"compute": self.compute} if self._subject.prices_compute else {})
 
     def kinds(self) -> Mapping[str, Callable[[], Mapping[str, Timing]]]:
         """Of each wall what gives the timing without each of its kinds alone."""
@@ -220,21 +248,26 @@ class Edits:
         }
 
     def compute(self) -> Timing:
-        """Under-filled kernels take blocks / SMs of their time, GEMMs without tensor cores theirs with them.
+        """Under-filled kernels take blocks / SMs of their time, matrix work its share in a faster format.
 
-        Both shares of a kernel that is both. The number of SMs and the blocks must be known.
+        Both shares of a kernel that is both. Grids stay as they are where the number of SMs is unknown.
         """
-        return with_shares(self._timing, self._subject.filled_share() * self._subject.tensor_share())
+        subject = self._subject
+        faster = subject.tensor_share() * subject.narrow_share()
+        return with_shares(self._timing, subject.filled_share() * faster)
 
     def compute_kinds(self) -> Mapping[str, Timing]:
-        """Of each class of compute filled grids alone, and tensor cores alone."""
+        """Of each class of compute filled grids alone, and each faster format alone."""
         rows, filled, tensor = self._graph.rows, self._subject.filled_share(), self._subject.tensor_share()
         codes = sorted(set(rows.key[filled < 1].tolist()))
         kinds = {
             KEYS[Bucket.COMPUTE][code]: with_shares(self._timing, np.where(rows.key == code, filled, 1.0))
             for code in codes
         }
-        return kinds | {"no_tensor_cores": with_shares(self._timing, tensor)} if (tensor < 1).any() else kinds
+        faster = {"no_tensor_cores": tensor, "low_precision_unused": self._subject.narrow_share()}
+        return kinds | {
+            kind: with_shares(self._timing, share) for kind, share in faster.items() if (share < 1).any()
+        }
 
     def _silent(self, which: BoolArray) -> Timing:
         rows, stretch = self._graph.rows, self._subject.stretch_frac

@@ -37,6 +37,7 @@ def part_of(subject: Subject, queueing: Queueing, stretches: Spans) -> tuple[Sub
         offloaded=kept.of(subject.offloaded),
         resident=kept.of(subject.resident),
         simt=kept.of(subject.simt),
+        wide=tuple(replace(one, places=kept.of(one.places)) for one in subject.wide),
     )
     return some, replace(queueing, producers=found)
 

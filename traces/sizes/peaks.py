@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from traces.names.gpus import longest_within, products
+from traces.names.precision import WideFormat
 from traces.settings.precision import low_bytes
 
 Precision = Literal["bf16", "fp8", "nvfp4", "tf32", "fp32"]
@@ -33,6 +34,15 @@ _A10: Final = "NVIDIA A10 datasheet"
 _A30: Final = "NVIDIA A30 datasheet"
 _A40: Final = "NVIDIA A40 datasheet"
 _A100: Final = "NVIDIA A100 datasheet"
+_V100: Final = "NVIDIA V100 datasheet, SXM2"
+_T4: Final = "NVIDIA T4 datasheet"
+_TURING: Final = "NVIDIA Turing architecture whitepaper, FP16 summed in FP32"
+_GA102: Final = "NVIDIA Ampere GA102 architecture whitepaper, dense, FP16 summed in FP32"
+_ADA: Final = "NVIDIA Ada architecture whitepaper, dense, FP16 summed in FP32"
+_BLACKWELL: Final = "NVIDIA RTX Blackwell architecture whitepaper, dense, FP16 summed in FP32"
+_ADA_PRO: Final = "NVIDIA RTX Ada Generation datasheets, TF32 and FP16 from the FP8 figure with sparsity"
+_MI200: Final = "AMD Instinct MI250X datasheet, matrix rates"
+_MI300: Final = "AMD Instinct MI300X datasheet, matrix rates, dense"
 _L4: Final = "NVIDIA L4 datasheet, TF32 half of the figure with sparsity"
 _L40S: Final = "NVIDIA L40S datasheet"
 _H100: Final = "NVIDIA H100 datasheet, SXM, half of the figures with sparsity"
@@ -43,19 +53,55 @@ _GB200: Final = "NVIDIA GB200 NVL72 specifications, one of 72 GPUs, half of the 
 _GB300: Final = "NVIDIA GB300 NVL72 specifications, one of 72 GPUs, dense"
 
 PEAKS: Final[tuple[Peak, ...]] = (
+    Peak("V100", "fp32", 15.7, _V100),
+    Peak("V100", "bf16", 125, _V100),
+    Peak("T4", "fp32", 8.1, _T4),
+    Peak("T4", "bf16", 65, _T4),
+    Peak("RTX 2080 Ti", "fp32", 13.4, _TURING),
+    Peak("RTX 2080 Ti", "bf16", 53.8, _TURING),
+    Peak("TITAN RTX", "fp32", 16.3, _TURING),
+    Peak("TITAN RTX", "bf16", 130.5, _TURING),
+    Peak("RTX 3090", "fp32", 35.6, _GA102),
+    Peak("RTX 3090", "tf32", 35.6, _GA102),
+    Peak("RTX 3090", "bf16", 71.2, _GA102),
+    Peak("RTX A6000", "fp32", 38.7, _GA102),
+    Peak("RTX A6000", "tf32", 77.4, _GA102),
+    Peak("RTX A6000", "bf16", 154.8, _GA102),
+    Peak("RTX 4090", "fp32", 82.6, _ADA),
+    Peak("RTX 4090", "tf32", 82.6, _ADA),
+    Peak("RTX 4090", "bf16", 165.2, _ADA),
+    Peak("RTX 5000 Ada", "fp32", 65.3, _ADA_PRO),
+    Peak("RTX 5000 Ada", "tf32", 130.6, _ADA_PRO),
+    Peak("RTX 5000 Ada", "bf16", 261.1, _ADA_PRO),
+    Peak("RTX 6000 Ada", "fp32", 91.1, _ADA_PRO),
+    Peak("RTX 6000 Ada", "tf32", 182.1, _ADA_PRO),
+    Peak("RTX 6000 Ada", "bf16", 364.2, _ADA_PRO),
+    Peak("RTX 5090", "fp32", 104.8, _BLACKWELL),
+    Peak("RTX 5090", "tf32", 104.8, _BLACKWELL),
+    Peak("RTX 5090", "bf16", 209.5, _BLACKWELL),
+    Peak("MI250X", "fp32", 95.7, _MI200),
+    Peak("MI250X", "bf16", 383, _MI200),
+    Peak("MI300X", "fp32", 163.4, _MI300),
+    Peak("MI300X", "tf32", 653.7, _MI300),
+    Peak("MI300X", "bf16", 1307.4, _MI300),
     Peak("A10", "fp32", 31.2, _A10),
     Peak("A10", "tf32", 62.5, _A10),
+    Peak("A10", "bf16", 125, _A10),
     Peak("A30", "fp32", 10.3, _A30),
     Peak("A30", "tf32", 82, _A30),
+    Peak("A30", "bf16", 165, _A30),
     Peak("A40", "fp32", 37.4, _A40),
     Peak("A40", "tf32", 74.8, _A40),
+    Peak("A40", "bf16", 149.7, _A40),
     Peak("A100", "fp32", 19.5, _A100),
     Peak("A100", "tf32", 156, _A100),
     Peak("A100", "bf16", 312, _A100),
     Peak("L4", "fp32", 30.3, _L4),
     Peak("L4", "tf32", 60, _L4),
+    Peak("L4", "bf16", 121, _L4),
     Peak("L40S", "fp32", 91.6, _L40S),
     Peak("L40S", "tf32", 183, _L40S),
+    Peak("L40S", "bf16", 362, _L40S),
     Peak("H100", "fp32", 67, _H100),
     Peak("H100", "tf32", 494.5, _H100),
     Peak("H100", "bf16", 989.5, _H100),
@@ -82,10 +128,9 @@ PEAKS: Final[tuple[Peak, ...]] = (
     Peak("GB300", "fp8", 5000, _GB300),
     Peak("GB300", "nvfp4", 15000, _GB300),
 )
-"""B300 in NVFP4 is left out: published figures differ (105 and 108 PFLOPS for eight GPUs); so do those of
-GB300 in FP32. FP32 ÷ TF32 is the same for the cards of a family (H100 PCIe: 51 ÷ 378)."""
-
-_WORD: Final = re.compile(r"[A-Z]+\d+[A-Z]*")
+"""BF16 stands for FP16 as well, the only one of the two below capability 8.0. B300 in NVFP4 is left out:
+published figures differ (105 and 108 PFLOPS for eight GPUs); so do those of GB300 in FP32. FP32 ÷ TF32 is the
+same for the cards of a family (H100 PCIe: 51 ÷ 378)."""
 
 
 def peak(gpu: str | None, precision: Precision | None) -> Peak | None:
@@ -98,11 +143,41 @@ def fp32_to_tf32_frac(product: str | None) -> float | None:
 
     None where the product is unknown, has no TF32, or its rates are not in `PEAKS`.
     """
-    for word in _WORD.findall((product or "").upper()):
-        simt, tensor = peak(word, "fp32"), peak(word, "tf32")
-        if simt and tensor:
-            return simt.tflops / tensor.tflops
-    return None
+    return _frac(_listed(product), "fp32", "tf32")
+
+
+def to_16_bits_frac(product: str | None, wide: WideFormat) -> float | None:
+    """What a product in FP32 or TF32 would take in BF16 or FP16 at peak rates, as part of its time.
+
+    None where the GPU or one of its rates is not in `PEAKS`.
+    """
+    return _to_16_bits(_listed(product), wide)
+
+
+def most_to_16_bits_frac(capability: str, wide: WideFormat) -> float | None:
+    """The same of a GPU of which only the generation is known, "7.0": the most of its generation.
+
+    None where no rate of that generation is known. It gains least, so this GPU gains as much or more.
+    """
+    major = int(capability.partition(".")[0])
+    alike = [one.name for one in products().values() if one.capability and one.capability[0] == major]
+    return max((frac for one in alike if (frac := _to_16_bits(one, wide)) is not None), default=None)
+
+
+def _to_16_bits(gpu: str | None, wide: WideFormat) -> float | None:
+    if wide == "3xtf32":
+        passes = _frac(gpu, "tf32", "bf16")
+        return None if passes is None else passes / 3
+    return _frac(gpu, wide, "bf16")
+
+
+def _listed(product: str | None) -> str | None:
+    return longest_within(product, tuple({row.gpu: None for row in PEAKS})) if product else None
+
+
+def _frac(gpu: str | None, now: Precision, then: Precision) -> float | None:
+    slow, fast = peak(gpu, now), peak(gpu, then)
+    return min(1.0, slow.tflops / fast.tflops) if slow and fast else None
 
 
 def peak_precision(precision: str | None) -> Precision | None:

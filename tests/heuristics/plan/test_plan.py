@@ -116,6 +116,7 @@ def test_the_order_is_the_workflows_not_the_catalogues() -> None:
         ("communication", {"dp_reduce_scatter": 30, "dp_all_gather": 30, "ep_dispatch": 40}, "COM-4"),
         ("communication", {"tp": 60, "ep_dispatch": 40}, "COM-5"),
         ("compute", {"no_tensor_cores": 60, "gemm": 40}, "CMP-9"),
+        ("compute", {"low_precision_unused": 60, "gemm": 40}, "CMP-9"),
     ],
 )
 def test_what_acts_on_more_than_half_comes_before_the_general_order(

@@ -102,6 +102,7 @@ def test_kernel_names_give_a_lower_bound_of_the_capability_only() -> None:
     names = ("cudnn_generated_fort_native_sdpa_sm80_flash_fprop", "nvjet_sm90_tst_256x160", "softmax_sm64_x")
     assert capability_at_least(names) == "9.0"
     assert capability_at_least(["fmhaSm100fKernel_QkvE4m3"]) == "10.0"
+    assert capability_at_least(["volta_scudnn_128x64_relu_small_nn_v1"]) == "7.0"
     assert capability_at_least(["nvjet_tst_128x256_64x4_2x1_v_bz_TNT"]) is None
 
 

@@ -16,7 +16,14 @@ def test_every_family_of_the_guides_is_a_product() -> None:
 
 @pytest.mark.parametrize(
     ("name", "product"),
-    [("NVIDIA H100 80GB HBM3", "H100"), ("gb200", "GB200"), ("NVIDIA L40S", "L40S"), ("foo9000", None)],
+    [
+        ("NVIDIA H100 80GB HBM3", "H100"),
+        ("gb200", "GB200"),
+        ("NVIDIA L40S", "L40S"),
+        ("NVIDIA H100 PCIe", "H100 PCIe"),
+        ("NVIDIA GeForce RTX 2080 Ti", "RTX 2080 Ti"),
+        ("foo9000", None),
+    ],
 )
 def test_a_product_is_found_in_its_name(name: str, product: str | None) -> None:
     found = product_named(name)
